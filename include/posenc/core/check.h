@@ -1,0 +1,13 @@
+#pragma once
+
+#include <cstdint>
+
+namespace posenc {
+
+/// Throws c10::ValueError `[module] dropout must lie in [0, 1). Got p` unless it does.
+void check_dropout(const char* module, double p);
+
+/// Throws c10::ValueError `[module] what must be positive. Got value` unless it is.
+void check_positive(const char* module, const char* what, int64_t value);
+
+}  // namespace posenc

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "posenc/io/state_dict.h"
+
+namespace posenc {
+
+/// Loads the weights in `path` (TorchScript or safetensors, told apart by content, not by name)
+/// into `module`, all or nothing; see load_state_dict().
+LoadReport load_weights(torch::nn::Module& module, const std::string& path,
+                        const LoadOptions& options = {});
+
+}  // namespace posenc

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "posenc/io/state_dict.h"
+
+namespace posenc {
+
+/// A safetensors file: tensors in the order of their names in the file, and its string metadata.
+struct SafetensorsFile {
+  StateDict tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+/// Reads `path` whole; the tensors own their memory. Throws c10::ValueError that names the file and
+/// the rule for anything that is not a complete, consistent safetensors file.
+SafetensorsFile load_safetensors(const std::string& path);
+
+/// Writes contiguous little-endian copies of `tensors` to a temporary file beside `path`, syncs it
+/// and renames it: `path` is either the old file or the whole new one.
+void save_safetensors(const std::string& path, const StateDict& tensors,
+                      const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace posenc

@@ -1,0 +1,47 @@
+#include "functional/lookup.h"
+
+#include <ATen/ops/embedding.h>
+#include <c10/util/Exception.h>
+
+#include <vector>
+
+namespace posenc::functional {
+namespace {
+
+// Throws for the first index outside [0, rows), naming its value and its place.
+void refuse_first_outside(const LookupNames& names, const at::Tensor& index, int64_t rows) {
+  const at::Tensor flat = index.detach().to(at::kCPU, at::kLong).reshape({-1});
+  const int64_t* values = flat.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    if (values[i] >= 0 && values[i] < rows) continue;
+    std::vector<int64_t> place(index.dim());
+    for (int64_t axis = index.dim() - 1, rest = i; axis >= 0; --axis) {
+      place[axis] = rest % index.size(axis);
+      rest /= index.size(axis);
+    }
+    TORCH_CHECK_INDEX(false, "[", names.module, "] every ", names.index, " must lie in [0, ",
+                      names.bound, ") = [0, ", rows, "). Got ", values[i], " at index ",
+                      at::IntArrayRef(place));
+  }
+}
+
+}  // namespace
+
+at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::Tensor& table,
+                  int64_t padding_idx) {
+  TORCH_CHECK_TYPE(index.scalar_type() == at::kLong || index.scalar_type() == at::kInt, "[",
+                   names.module, "] ", names.index, "s must be int64 or int32. Got ",
+                   index.scalar_type());
+  TORCH_CHECK_VALUE(table.dim() == 2, "[", names.module, "] the table must be (", names.bound,
+                    ", d_model). Got ", table.sizes());
+  TORCH_CHECK_VALUE(index.device() == table.device(), "[", names.module, "] ", names.index,
+                    "s must be on the table's device ", table.device(), ". Got ", index.device());
+  try {
+    return at::embedding(table, index, padding_idx);
+  } catch (const c10::Error&) {
+    refuse_first_outside(names, index, table.size(0));
+    throw;  // not a matter of range
+  }
+}
+
+}  // namespace posenc::functional

@@ -1,0 +1,100 @@
+#include "posenc/nn/positional_encoding.h"
+
+#include <algorithm>
+#include <mutex>
+#include <ostream>
+
+#include "nn/print.h"
+#include "posenc/core/check.h"
+#include "posenc/functional/positional_encoding.h"
+#include "posenc/sinusoid/table.h"
+
+namespace posenc {
+namespace {
+
+constexpr int64_t kMaxRows = int64_t{1} << 31;  // beyond, a float32 recipe has no digit left
+
+}  // namespace
+
+PositionalEncodingImpl::PositionalEncodingImpl(PositionalEncodingOptions options_)
+    : options(std::move(options_)) {
+  PositionalEncodingImpl::reset();
+}
+
+void PositionalEncodingImpl::reset() {
+  check_positive("PositionalEncoding", "d_model", options.d_model());
+  check_positive("PositionalEncoding", "max_len", options.max_len());
+  check_dropout("PositionalEncoding", options.dropout());
+  TORCH_CHECK_VALUE(options.sinusoid().dim() == options.d_model(),
+                    "[PositionalEncoding] the sinusoid's dim must be d_model ", options.d_model(),
+                    ". Got ", options.sinusoid().dim());
+  pe = register_buffer("pe", sinusoid_table(options.sinusoid(), options.max_len()).unsqueeze(0));
+  dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
+}
+
+void PositionalEncodingImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::PositionalEncoding(d_model=" << options.d_model() << ", ";
+  print(stream, options);
+  stream << ")";
+}
+
+void PositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
+  pe.set_data(convert_table(options.sinusoid(), pe, dtype));
+  torch::nn::Module::to(device, dtype, non_blocking);
+}
+
+void PositionalEncodingImpl::to(torch::Dtype dtype, bool non_blocking) {
+  pe.set_data(convert_table(options.sinusoid(), pe, dtype));
+  torch::nn::Module::to(dtype, non_blocking);
+}
+
+torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t offset,
+                                              const torch::Tensor& position_ids) {
+  const auto how = functional::PositionalEncodingFuncOptions()
+                       .offset(offset)
+                       .position_ids(position_ids)
+                       .batch_first(options.batch_first());
+  const auto add = [&](const torch::Tensor& rows) {
+    return dropout->forward(functional::positional_encoding(x, rows, how));
+  };
+  if (!options.grow()) return add(pe);
+  if (!position_ids.defined()) {
+    const int64_t axis = x.dim() == 3 && options.batch_first() ? 1 : 0;
+    const bool sensible = x.dim() > axis && offset >= 0 && offset < kMaxRows;
+    return add(table(sensible ? offset + x.size(axis) : 1));  // if not, add() says what is wrong
+  }
+  try {
+    return add(table(1));
+  } catch (const c10::IndexError&) {
+    const int64_t last = position_ids.max().item<int64_t>();
+    if (last < table(1).size(1)) throw;  // a negative position
+    return add(table(last + 1));
+  }
+}
+
+torch::Tensor PositionalEncodingImpl::table(int64_t rows) {
+  {
+    std::shared_lock<std::shared_mutex> reading(lock_);
+    // detach(): an own handle on the present rows, which growth in another thread leaves alone
+    if (!options.grow() || rows <= pe.size(1)) return pe.detach();
+  }
+  grow_to(rows);
+  std::shared_lock<std::shared_mutex> reading(lock_);
+  return pe.detach();
+}
+
+void PositionalEncodingImpl::grow_to(int64_t rows) {
+  TORCH_CHECK_VALUE(rows <= kMaxRows, "[PositionalEncoding] positions must be below 2^31. Got ",
+                    rows - 1);
+  std::unique_lock<std::shared_mutex> writing(lock_);
+  const int64_t present = pe.size(1);
+  if (rows <= present) return;  // another thread was here first
+  const int64_t wanted = std::min(std::max(rows, 2 * present), kMaxRows);
+  // Present rows are kept as they are: they may come from a checkpoint.
+  const auto more = sinusoid_table(options.sinusoid(), wanted, pe.options())
+                        .slice(0, present)
+                        .unsqueeze(0);
+  pe.set_data(torch::cat({pe, more}, 1));
+}
+
+}  // namespace posenc

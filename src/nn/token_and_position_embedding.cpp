@@ -1,0 +1,54 @@
+#include "posenc/nn/token_and_position_embedding.h"
+
+#include <ostream>
+
+#include "nn/print.h"
+#include "posenc/core/check.h"
+#include "posenc/functional/token_embedding.h"
+
+namespace posenc {
+
+TokenAndPositionEmbeddingImpl::TokenAndPositionEmbeddingImpl(
+    TokenAndPositionEmbeddingOptions options_)
+    : options(std::move(options_)) {
+  TokenAndPositionEmbeddingImpl::reset();
+}
+
+void TokenAndPositionEmbeddingImpl::reset() {
+  check_positive("TokenAndPositionEmbedding", "vocab_size", options.vocab_size());
+  check_positive("TokenAndPositionEmbedding", "d_model", options.d_model());
+  check_dropout("TokenAndPositionEmbedding", options.dropout());
+  TORCH_CHECK_VALUE(options.position().d_model() == options.d_model(),
+                    "[TokenAndPositionEmbedding] the position encoding's d_model must be ",
+                    options.d_model(), ". Got ", options.position().d_model());
+  TORCH_CHECK_VALUE(options.position().dropout() == 0.0,
+                    "[TokenAndPositionEmbedding] dropout is set on the module, not on its position "
+                    "encoding. Got position dropout ",
+                    options.position().dropout());
+  token_embedding = register_module(
+      "token_embedding",
+      torch::nn::Embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
+                               .padding_idx(options.padding_idx())));
+  position_encoding = register_module("position_encoding", PositionalEncoding(options.position()));
+  dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
+}
+
+void TokenAndPositionEmbeddingImpl::reset_parameters() { token_embedding->reset_parameters(); }
+
+void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::TokenAndPositionEmbedding(vocab_size=" << options.vocab_size()
+         << ", d_model=" << options.d_model() << ", ";
+  print(stream, options.position());
+  print(stream, options.scale());
+  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
+  stream << ", dropout=" << options.dropout() << ")";
+}
+
+torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, int64_t offset,
+                                                     const torch::Tensor& position_ids) {
+  const auto tokens = functional::token_embedding(ids, token_embedding->weight, options.scale(),
+                                                  options.padding_idx());
+  return dropout->forward(position_encoding->forward(tokens, offset, position_ids));
+}
+
+}  // namespace posenc

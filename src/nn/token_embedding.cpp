@@ -1,0 +1,71 @@
+#include "posenc/nn/token_embedding.h"
+
+#include <ostream>
+
+#include "nn/print.h"
+#include "posenc/core/check.h"
+#include "posenc/functional/token_embedding.h"
+
+namespace posenc {
+
+TokenEmbeddingImpl::TokenEmbeddingImpl(TokenEmbeddingOptions options_) : options(options_) {
+  TokenEmbeddingImpl::reset();
+}
+
+TokenEmbeddingImpl::TokenEmbeddingImpl(TokenEmbeddingOptions options_, const torch::Tensor& weight)
+    : options(options_) {
+  build(weight);
+}
+
+void TokenEmbeddingImpl::reset() { build({}); }
+
+void TokenEmbeddingImpl::build(const torch::Tensor& weight) {
+  check_positive("TokenEmbedding", "vocab_size", options.vocab_size());
+  check_positive("TokenEmbedding", "d_model", options.d_model());
+  if (const auto padding = options.padding_idx()) {
+    TORCH_CHECK_VALUE(*padding >= -options.vocab_size() && *padding < options.vocab_size(),
+                      "[TokenEmbedding] padding_idx must lie within the vocabulary of ",
+                      options.vocab_size(), ". Got ", *padding);
+  }
+  embedding = register_module(
+      "embedding",
+      torch::nn::Embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
+                               .padding_idx(options.padding_idx())
+                               ._weight(weight)));
+  embedding->options._weight(torch::Tensor());  // or every clone would share this very tensor
+  embedding->weight.set_requires_grad(!options.freeze());
+}
+
+void TokenEmbeddingImpl::reset_parameters() { embedding->reset_parameters(); }
+
+void TokenEmbeddingImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::TokenEmbedding(vocab_size=" << options.vocab_size()
+         << ", d_model=" << options.d_model();
+  print(stream, options.scale());
+  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
+  if (!embedding->weight.requires_grad()) stream << ", frozen";
+  stream << ")";
+}
+
+torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
+  return functional::token_embedding(ids, embedding->weight, options.scale(),
+                                     options.padding_idx());
+}
+
+TokenEmbedding TokenEmbedding::from_pretrained(const torch::Tensor& weight, bool freeze,
+                                               const Scale& scale,
+                                               std::optional<int64_t> padding_idx) {
+  TORCH_CHECK_VALUE(weight.defined() && weight.dim() == 2 && weight.is_floating_point(),
+                    "[TokenEmbedding] a pretrained weight must be a real matrix (vocab_size, "
+                    "d_model). Got ",
+                    weight.defined() ? c10::str(weight.scalar_type(), " ", weight.sizes())
+                                     : c10::str("an undefined tensor"));
+  const auto options = TokenEmbeddingOptions(weight.size(0), weight.size(1))
+                           .scale(scale)
+                           .padding_idx(padding_idx)
+                           .freeze(freeze);
+  // detached: registering it must not change the requires_grad of the caller's own tensor
+  return TokenEmbedding(std::make_shared<TokenEmbeddingImpl>(options, weight.detach()));
+}
+
+}  // namespace posenc
