@@ -33,9 +33,10 @@ function(posenc_define_build_settings)
   add_library(posenc_build_settings INTERFACE)
   target_compile_features(posenc_build_settings INTERFACE cxx_std_20)
   target_compile_options(posenc_build_settings INTERFACE
-    -fPIC -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>)
-  target_link_libraries(posenc_build_settings INTERFACE
-    OpenMP::OpenMP_CXX fmt::fmt-header-only nlohmann_json::nlohmann_json)
+    -fPIC -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
+    $<$<AND:$<BOOL:${POSENC_PCH}>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess> # for ccache
+    ${OpenMP_CXX_FLAGS})
+  target_link_libraries(posenc_build_settings INTERFACE fmt::fmt-header-only nlohmann_json::nlohmann_json)
 endfunction()
 
 # posenc_own_target(target): compile a target of this project with the shared settings.
@@ -52,9 +53,11 @@ function(posenc_own_target target)
   endif()
 endfunction()
 
-if(PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+# ccache keeps files that use a precompiled header only with these settings.
+set(POSENC_CCACHE_SETTINGS CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+if(PROJECT_IS_TOP_LEVEL)
   find_program(POSENC_CCACHE ccache)
-  if(POSENC_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${POSENC_CCACHE}")
+  if(POSENC_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env ${POSENC_CCACHE_SETTINGS} "${POSENC_CCACHE}")
   endif()
 endif()

@@ -1,4 +1,5 @@
-# Installation and export: consumers need LibTorch and OpenMP, which posencConfig.cmake finds itself.
+# Installation and export: consumers need LibTorch, which posencConfig.cmake finds itself,
+# and OpenMP, which is a flag of the compiler's.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/posenc")

@@ -1,0 +1,53 @@
+# Daily acts. Each sets up what it needs (tools/setup.sh) and is quick when nothing changed.
+.PHONY: help setup build demo test lint format fixtures bench asan install clean
+prefix ?= build/prefix
+python := .venv/bin/python
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: ## everything that any target needs: Debian packages, .venv, LibTorch
+	@tools/setup.sh build demo test bench
+
+build: ## the library and the command line, in build/release
+	@tools/setup.sh build
+	@tools/build.sh release posenc posenc-cli
+
+demo: ## the notebooks' modules in C++ against Python, with pictures
+	@tools/setup.sh build demo
+	@tools/build.sh release posenc-cli
+	@tools/demo.sh
+
+test: ## lint, then build and run every test
+	@tools/setup.sh build test
+	@$(python) tools/lint.py
+	@WITH_TESTS=ON tools/build.sh release
+	@ctest --preset release -j2
+
+lint: ## format as diff, layering, stems, file budgets (seconds)
+	@tools/setup.sh lint
+	@$(python) tools/lint.py
+
+format: ## rewrite the C++ files as clang-format wants them
+	@tools/setup.sh lint
+	@$(python) tools/lint.py --fix
+
+fixtures: ## write tests/fixtures anew from the Python reference
+	@tools/setup.sh build test
+	@$(python) notebooks_ref/regenerate.py
+
+bench: ## build and run the benchmarks
+	@tools/setup.sh build bench
+	@tools/build.sh bench
+	@tools/bench.sh
+
+asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
+	@tools/setup.sh build test
+	@WITH_TESTS=ON tools/build.sh asan
+	@ctest --preset asan -j2
+
+install: build ## install into prefix=DIR (default build/prefix)
+	@cmake --install build/release --prefix "$(prefix)"
+
+clean: ## remove build/ (and nothing else; .venv stays)
+	@rm -rf build

@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Each rule of tools/lint.py on a small tree: a good one passes, each bad one is named by its rule."""
+
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+MODULE = {
+    "notebook_class": "Gate", "notebook": "notebooks_ref/00_gate.ipynb", "reference": "notebooks_ref/reference/gate.py",
+    "class": "Gate", "stem": "gate", "header": "include/posenc/nn/gate.h", "source": "src/nn/gate.cpp",
+    "keys": ["weight"], "test": "tests/parity/gate_test.cpp", "fixtures": "tests/fixtures/gate",
+}
+GOOD = {
+    ".clang-format": (ROOT / ".clang-format").read_text(),
+    "include/posenc/posenc.h": "#pragma once\n#include <posenc/core/check.h>\n#include <posenc/nn/gate.h>\n",
+    "include/posenc/core/check.h": "#pragma once\n",
+    "include/posenc/nn/gate.h": '#pragma once\n#include "posenc/core/check.h"\nclass Gate;\n',
+    "src/nn/gate.cpp": '#include "posenc/nn/gate.h"\n',
+    "src/CMakeLists.txt": "set(a core/check.h nn/gate.h posenc.h nn/gate.cpp)\n",
+    "tests/parity/gate_test.cpp": "// Gate: weight\n",
+    "tests/CMakeLists.txt": "posenc_test(parity parity/gate_test.cpp)\n",
+    "tests/fixtures/gate/a.safetensors": "x",
+    "notebooks_ref/00_gate.ipynb": "{}\n",
+    "notebooks_ref/reference/gate.py": "class Gate: ...\n",
+    "tools/modules.json": json.dumps([MODULE]) + "\n",
+}
+
+
+class Lint(unittest.TestCase):
+    def lint(self, change):
+        """Runs lint on GOOD with `change` laid over it (None removes a file)."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in {**GOOD, **change}.items():
+                if text is not None:
+                    path = Path(folder, name)
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(text)
+            run = subprocess.run([sys.executable, ROOT / "tools/lint.py", "--root", folder],
+                                 capture_output=True, text=True, check=False)
+        return run.returncode, run.stdout + run.stderr
+
+    def rejects(self, change, expected):
+        code, output = self.lint(change)
+        self.assertEqual(code, 1, output)
+        self.assertIn(expected, output)
+
+    def module(self, **change):
+        return {"tools/modules.json": json.dumps([{**MODULE, **change}]) + "\n"}
+
+    def test_a_good_tree_passes(self):
+        code, output = self.lint({})
+        self.assertEqual(code, 0, output)
+
+    def test_format(self):
+        self.rejects({"src/nn/gate.cpp": GOOD["src/nn/gate.cpp"] + "int  a;\n"}, "src/nn/gate.cpp:2: format:")
+
+    def test_an_arrow_that_runs_up(self):
+        self.rejects({"include/posenc/core/check.h": '#pragma once\n#include "posenc/nn/gate.h"\n'},
+                     "include/posenc/core/check.h:2: layer: `core` includes only core")
+
+    def test_a_private_header_has_its_folders_layer(self):
+        self.rejects({"src/cli/x.h": "\n", "src/nn/gate.cpp": '#include "cli/x.h"\n'}, "src/nn/gate.cpp:1: layer:")
+
+    def test_a_public_header_sees_no_private_one(self):
+        self.rejects({"src/nn/x.h": "\n", "include/posenc/nn/gate.h": '#include "nn/x.h"\nclass Gate;\n'}, "is private")
+
+    def test_a_circle(self):
+        self.rejects({"src/nn/x.h": '#include "nn/y.h"\n', "src/nn/y.h": '#include "nn/x.h"\n'}, "no circle of includes")
+
+    def test_an_unknown_layer(self):
+        self.rejects({"src/util/x.h": "\n"}, "`util` is none of them")
+
+    def test_an_include_of_nothing(self):
+        self.rejects({"src/nn/gate.cpp": '#include "nn/gone.h"\n'}, "there is no nn/gone.h")
+
+    def test_the_umbrella_inside(self):
+        self.rejects({"src/nn/gate.cpp": '#include "posenc/posenc.h"\n'}, "the umbrella posenc.h is for users")
+
+    def test_torch_in_a_public_header(self):
+        self.rejects({"include/posenc/nn/gate.h": "#include <torch/torch.h>\nclass Gate;\n"}, "never <torch/torch.h>")
+
+    def test_torch_in_a_kernel(self):
+        self.rejects({"src/kernels/x.cpp": "#include <ATen/ATen.h>\n"}, "a kernel includes no torch header")
+
+    def test_unlisted_files(self):
+        self.rejects({"src/nn/new.cpp": "\n"}, "src/nn/new.cpp:1: list: a source is listed")
+        self.rejects({"include/posenc/core/new.h": "\n"}, "a public header is listed in src/CMakeLists.txt")
+        self.rejects({"tests/nn/new_test.cpp": "\n"}, "a test is listed in tests/CMakeLists.txt")
+        self.rejects({"include/posenc/nn/new.h": "\n"}, "the umbrella includes posenc/nn/new.h")
+
+    def test_stems(self):
+        self.rejects({"tools/modules.json": None}, "the table of modules exists")
+        self.rejects({"tools/modules.json": "[]\n"}, "a module has its row")
+        self.rejects({"tests/parity/gate_test.cpp": None}, "`test` tests/parity/gate_test.cpp exists")
+        self.rejects({"notebooks_ref/00_gate.ipynb": None}, "`notebook` notebooks_ref/00_gate.ipynb exists")
+        self.rejects({"tests/fixtures/gate/a.safetensors": None}, "tests/fixtures/gate holds files")
+        self.rejects({"notebooks_ref/reference/gate.py": "class Other: ...\n"}, "defines Gate")
+        self.rejects(self.module(**{"class": "Door"}), "the C++ name is Gate or gate, not Door")
+        self.rejects(self.module(header="include/posenc/nn/door.h"), "`header` has the form")
+        self.rejects(self.module(keys=["bias"]), "checks the state_dict key bias")
+
+    def test_budgets(self):
+        long = "#pragma once\nclass Gate;\n" + "// one line\n" * 150
+        self.rejects({"include/posenc/nn/gate.h": long}, "include/posenc/nn/gate.h:151: budget: at most 150 lines")
+        code, output = self.lint({"include/posenc/nn/gate.h": "// posenc-budget: a table\n" + long})
+        self.assertEqual(code, 0, output)
+
+    def test_text(self):
+        self.rejects({"README.md": "word \n"}, "README.md:1: whitespace:")
+        self.rejects({"README.md": "word"}, "the last line ends")
+        self.rejects({"README.md": "see " + "/" + "home/me/x\n"}, "README.md:1: path:")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""Checks the house rules; prints `file:line: rule: what was required` and exits 1 when one is broken.
+
+    tools/lint.py            check everything
+    tools/lint.py --fix      rewrite the C++ files as clang-format wants them
+    tools/lint.py --root D   check another tree (tests/tools/lint_test.py does)
+"""
+
+import argparse
+import difflib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+CLANG_FORMAT_VERSION = "18.1.8"  # the same as in tools/setup.sh
+
+# Who may include whom (docs/architecture.md). `io` stands beside `sinusoid`.
+LAYERS = {
+    "core": {"core"},
+    "kernels": {"kernels"},
+    "sinusoid": {"sinusoid", "kernels", "core"},
+    "io": {"io", "core"},
+    "functional": {"functional", "sinusoid", "kernels", "core"},
+    "nn": {"nn", "functional", "sinusoid", "core"},
+    "models": {"models", "nn", "functional", "sinusoid", "io", "core"},
+    "train": {"train", "models", "nn", "functional", "sinusoid", "io", "core"},
+    "cli": {"cli", "train", "models", "nn", "functional", "sinusoid", "io", "core"},
+}
+
+# First match counts.
+BUDGETS = [
+    (r"include/.*\.h$", 150),
+    (r"src/kernels/", 250),
+    (r"src/.*\.(cpp|h)$", 300),
+    (r"tests/.*\.(cpp|h)$", 400),
+    (r"(.*/)?CMakeLists\.txt$|cmake/.*\.cmake$", 120),
+]
+BUDGET_REASON = re.compile(r"(//|#) posenc-budget: \S")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+MACHINE_PATH = re.compile(r"(?<![\w.$})~:-])/(?:home|Users|root|work|tmp)/\w|\.\./shared\b")
+TEXT = {".h", ".cpp", ".in", ".cmake", ".txt", ".py", ".sh", ".md", ".json", ".yml", ".ipynb", ""}
+
+
+class Tree:
+    """The files of a working tree: what git tracks or would track, or all where there is no git."""
+
+    def __init__(self, root):
+        self.root = Path(root).resolve()
+        self.findings = []
+        self.files = sorted(self._list())
+        self._text = {}
+
+    def _list(self):
+        if (self.root / ".git").exists():
+            listed = subprocess.run(
+                ["git", "ls-files", "-co", "--exclude-standard", "-z"],
+                cwd=self.root, check=True, capture_output=True, text=True).stdout.split("\0")
+            return {name for name in listed if name and (self.root / name).is_file()}
+        return {str(path.relative_to(self.root)) for path in self.root.rglob("*") if path.is_file()}
+
+    def text(self, name):
+        if name not in self._text:
+            self._text[name] = (self.root / name).read_bytes().decode("utf-8", "replace")
+        return self._text[name]
+
+    def lines(self, name):
+        return self.text(name).splitlines()
+
+    def matching(self, pattern):
+        return [name for name in self.files if re.match(pattern, name)]
+
+    def say(self, name, line, rule, required):
+        self.findings.append((name, line, rule, required))
+
+
+# --- format ------------------------------------------------------------------------------------
+
+
+def clang_format():
+    beside = Path(sys.executable).parent / "clang-format"
+    return str(beside) if beside.exists() else shutil.which("clang-format")
+
+
+def check_format(tree, fix=False):
+    names = tree.matching(r"(include|src|tests)/.*\.(h|cpp)$")
+    if not names:
+        return
+    tool = clang_format()
+    version = tool and subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
+    if not tool or CLANG_FORMAT_VERSION not in version:
+        tree.say(".clang-format", 1, "format", f"clang-format {CLANG_FORMAT_VERSION} (`make lint` installs it)")
+        return
+
+    def formatted(name):
+        return subprocess.run([tool, "--style=file", name], cwd=tree.root, check=True,
+                              capture_output=True).stdout.decode()
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for name, after in zip(names, pool.map(formatted, names)):
+            before = tree.text(name)
+            if before == after:
+                continue
+            if fix:
+                (tree.root / name).write_text(after)
+                print(f"formatted {name}")
+                continue
+            diff = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0))[2:]
+            line = int(re.search(r"-(\d+)", diff[0]).group(1))
+            shown = "\n".join("    " + entry for entry in diff[:12])
+            tree.say(name, line, "format", f"`make format` changes this file\n{shown}")
+
+
+# --- layers ------------------------------------------------------------------------------------
+
+
+def layer_of(name):
+    """The layer of a path in include/posenc or src, or None for what stands outside (posenc.h, pch.h)."""
+    match = re.match(r"(?:include/posenc|src)/(\w+)/", name)
+    return match.group(1) if match else None
+
+
+def resolve(tree, including, kind, target):
+    """The file of this tree that an #include names, or None."""
+    beside = os.path.normpath(os.path.join(os.path.dirname(including), target))
+    candidates = [f"include/{target}", f"src/{target}"] + ([beside] if kind == '"' else [])
+    return next((name for name in candidates if name in tree.files), None)
+
+
+def check_layers(tree):
+    graph = {}
+    for name in tree.matching(r"(include/posenc|src)/.*\.(h|cpp)$"):
+        layer, public = layer_of(name), name.startswith("include/")
+        if layer and layer not in LAYERS:
+            tree.say(name, 1, "layer", f"a folder among {', '.join(LAYERS)}; `{layer}` is none of them")
+            continue
+        for number, text in enumerate(tree.lines(name), 1):
+            match = INCLUDE.match(text)
+            if not match:
+                continue
+            kind, target = match.groups()
+            found = resolve(tree, name, kind, target)
+            if found:
+                graph.setdefault(name, []).append((found, number))
+            elif kind == '"' or target.startswith("posenc/"):
+                tree.say(name, number, "layer", f"a file of include/ or src/; there is no {target}")
+            other = found and layer_of(found)
+            if layer and other and other not in LAYERS[layer]:
+                tree.say(name, number, "layer",
+                         f"`{layer}` includes only {', '.join(sorted(LAYERS[layer]))}; {target} is `{other}`")
+            if layer and found == "include/posenc/posenc.h" and layer != "cli":
+                tree.say(name, number, "layer", "the umbrella posenc.h is for users; include what is used")
+            if public and found and not found.startswith("include/"):
+                tree.say(name, number, "layer", f"a public header includes public headers only; {target} is private")
+            if public and target in ("torch/torch.h", "torch/all.h"):
+                tree.say(name, number, "layer", f"a public header includes the parts it needs, never <{target}>")
+            if layer == "kernels" and re.match(r"(torch|ATen|c10)/", target):
+                tree.say(name, number, "layer", f"a kernel includes no torch header; {target} is one")
+    check_circles(tree, graph)
+
+
+def check_circles(tree, graph):
+    state = {}
+
+    def visit(name, path):
+        state[name] = "open"
+        for target, number in graph.get(name, []):
+            if state.get(target) == "open":
+                circle = path[path.index(target):] + [target]
+                tree.say(name, number, "layer", "no circle of includes: " + " -> ".join(circle))
+            elif target not in state:
+                visit(target, path + [target])
+        state[name] = "done"
+
+    for name in sorted(graph):
+        if name not in state:
+            visit(name, [name])
+
+
+# --- lists: what stands in the tree is built, tested and in the umbrella ------------------------
+
+
+def check_lists(tree):
+    def listed(cmake, base, names, what):
+        if cmake not in tree.files:
+            return
+        entries = set(re.findall(r"[\w./-]+\.(?:h|cpp)\b", tree.text(cmake)))
+        for name in names:
+            if os.path.relpath(name, base) not in entries:
+                tree.say(name, 1, "list", f"{what} is listed in {cmake}")
+
+    listed("src/CMakeLists.txt", "include/posenc", tree.matching(r"include/posenc/.*\.h$"), "a public header")
+    listed("src/CMakeLists.txt", "src", tree.matching(r"src/(?!cli/|kernels/).*\.cpp$"), "a source")
+    listed("src/cli/CMakeLists.txt", "src/cli", tree.matching(r"src/cli/.*\.cpp$"), "a source")
+    listed("tests/CMakeLists.txt", "tests", tree.matching(r"tests/.*_test\.cpp$"), "a test")
+
+    umbrella = "include/posenc/posenc.h"
+    if umbrella in tree.files:
+        for name in tree.matching(r"include/posenc/(?!core/).+/.*\.h$"):
+            if os.path.relpath(name, "include") not in tree.text(umbrella):
+                tree.say(umbrella, 1, "list", f"the umbrella includes {os.path.relpath(name, 'include')}")
+
+
+# --- stems: one table says where each module comes from ----------------------------------------
+
+
+def camel(stem):
+    return "".join(part.capitalize() for part in stem.split("_"))
+
+
+def check_stems(tree):
+    table = "tools/modules.json"
+    if table not in tree.files:
+        if tree.matching(r"include/posenc/nn/"):
+            tree.say(table, 1, "stem", "the table of modules exists")
+        return
+    modules = json.loads(tree.text(table))
+    for entry in modules:
+        stem = entry["stem"]
+        line = next((n for n, text in enumerate(tree.lines(table), 1) if f'"{stem}"' in text), 1)
+
+        def require(condition, required):
+            if not condition:
+                tree.say(table, line, "stem", f"{stem}: {required}")
+
+        slug = Path(entry["reference"]).stem  # the notebook's: a module is tested beside its notebook or on its own
+
+        require(entry["class"] in (camel(stem), stem), f"the C++ name is {camel(stem)} or {stem}, not {entry['class']}")
+        for key, pattern in (
+            ("header", rf"include/posenc/\w+/(\w+/)?{stem}\.h"),
+            ("source", rf"src/\w+/(\w+/)?{stem}\.cpp"),
+            ("test", rf"tests/parity/({stem}|{slug})_test\.cpp"),
+            ("notebook", rf"notebooks_ref/\d\d_{slug}\.ipynb"),
+            ("reference", r"notebooks_ref/reference/\w+\.py"),
+        ):
+            require(re.fullmatch(pattern, entry[key]), f"`{key}` has the form {pattern}, not {entry[key]}")
+            require(entry[key] in tree.files, f"`{key}` {entry[key]} exists")
+        require(entry["fixtures"] in (f"tests/fixtures/{stem}", f"tests/fixtures/{slug}"),
+                f"`fixtures` is tests/fixtures/{stem} or tests/fixtures/{slug}")
+        require(tree.matching(re.escape(entry["fixtures"]) + "/"), f"`fixtures` {entry['fixtures']} holds files")
+
+        def mentions(key, word):
+            return entry[key] not in tree.files or re.search(rf"\b{word}\b", tree.text(entry[key]))
+
+        name, python = entry["class"], entry["notebook_class"]
+        require(mentions("header", name), f"{entry['header']} declares {name}")
+        require(mentions("test", name), f"{entry['test']} tests {name}")
+        require(mentions("reference", python), f"{entry['reference']} defines {python}")
+        for key in entry["keys"]:
+            require(mentions("test", re.escape(key)), f"{entry['test']} checks the state_dict key {key}")
+    known = {entry["header"] for entry in modules}
+    for name in tree.matching(r"include/posenc/nn/.*\.h$"):
+        if name not in known:
+            tree.say(name, 1, "stem", f"a module has its row in {table}")
+
+
+# --- budgets, whitespace, machine paths ----------------------------------------------------------
+
+
+def check_budgets(tree):
+    for name in tree.files:
+        budget = next((lines for pattern, lines in BUDGETS if re.match(pattern, name)), None)
+        if budget is None:
+            continue
+        lines = tree.lines(name)
+        if len(lines) > budget and not any(BUDGET_REASON.search(text) for text in lines[:20]):
+            tree.say(name, budget + 1, "budget",
+                     f"at most {budget} lines, or `// posenc-budget: reason` in the first 20; this has {len(lines)}")
+
+
+def check_text(tree):
+    for name in tree.files:
+        if Path(name).suffix not in TEXT or "\0" in tree.text(name):
+            continue
+        for number, text in enumerate(tree.lines(name), 1):
+            if text != text.rstrip():
+                tree.say(name, number, "whitespace", "no blanks at the end of a line")
+            path = MACHINE_PATH.search(text)
+            if path:
+                tree.say(name, number, "path", f"no path of one machine: {path.group(0)}...")
+        if tree.text(name) and not tree.text(name).endswith("\n"):
+            tree.say(name, len(tree.lines(name)), "whitespace", "the last line ends")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--fix", action="store_true")
+    parser.add_argument("--root", default=Path(__file__).resolve().parent.parent)
+    arguments = parser.parse_args()
+    tree = Tree(arguments.root)
+    if arguments.fix:
+        check_format(tree, fix=True)
+    else:
+        for check in (check_format, check_layers, check_lists, check_stems, check_budgets, check_text):
+            check(tree)
+    for name, line, rule, required in sorted(tree.findings):
+        print(f"{name}:{line}: {rule}: {required}")
+    if not arguments.fix:
+        print(f"lint: {len(tree.files)} files, {len(tree.findings)} findings")
+    return 1 if tree.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

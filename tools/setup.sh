@@ -1,0 +1,129 @@
+#!/usr/bin/env bash
+# Installs what the named sets need and nothing else; quick when nothing changed.
+#   tools/setup.sh SET...        SET: lint | build | demo | test | bench
+# Writes build/setup.env: PYTHON (of .venv), TORCH_DIR (folder of TorchConfig.cmake).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+torch_pin="torch==2.13.0"
+torch_least="2.11"
+clang_format_pin="clang-format==18.1.8"
+
+say() { printf '==> %s\n' "$*"; }
+fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+quietly() { # runs a command; its output is shown only when it fails
+  local log; log=$(mktemp)
+  if ! "$@" >"$log" 2>&1; then cat "$log" >&2; rm -f "$log"; fail "this command failed: $*"; fi
+  rm -f "$log"
+}
+wants() { [[ " $sets " == *" $1 "* ]]; }
+
+[ $# -gt 0 ] || fail "name at least one of: lint build demo test bench"
+sets="$*"
+for name in $sets; do
+  case $name in lint | build | demo | test | bench) ;; *) fail "unknown set '$name'" ;; esac
+done
+
+# --- nothing to do? The stamp holds a hash of every input; the results have to be there still. -------------------
+env_file=build/setup.env
+stamp="build/setup.$(tr -c 'a-z\n' '-' <<<"$sets").stamp"
+inputs() { cat tools/setup.sh notebooks_ref/requirements.txt; echo "$sets ${CMAKE_PREFIX_PATH:-} ${Torch_DIR:-}"; command -v python3 || true; }
+key=$(inputs | sha256sum | cut -d' ' -f1)
+done_before() {
+  [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ] && [ -x .venv/bin/python ] || return 1
+  wants lint && [ "$sets" = lint ] && return 0
+  [ -f "$env_file" ] && . "./$env_file" && [ -f "${TORCH_DIR:-}/TorchConfig.cmake" ]
+}
+done_before && exit 0
+mkdir -p build
+
+# --- Debian packages --------------------------------------------------------------------------------------------
+packages=()
+need_command() { command -v "$1" >/dev/null || packages+=("$2"); }
+need_package() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed' || packages+=("$1"); }
+need_command python3 python3
+python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
+if wants build || wants demo || wants test || wants bench; then
+  need_command g++ g++
+  need_command cmake cmake
+  need_command ninja ninja-build
+  need_command ccache ccache
+  for package in nlohmann-json3-dev libcli11-dev libfmt-dev; do need_package "$package"; done
+fi
+if wants demo || wants test; then need_command gnuplot gnuplot-nox; fi
+if wants test; then need_package libgtest-dev; fi
+if wants bench; then need_package libbenchmark-dev; fi
+if [ ${#packages[@]} -gt 0 ]; then
+  command -v apt-get >/dev/null || fail "this is not a Debian system; install what stands for: ${packages[*]}"
+  as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || fail "neither root nor sudo: have root run 'apt-get install ${packages[*]}'"
+    as_root=(sudo)
+  fi
+  say "installing Debian packages: ${packages[*]}"
+  quietly "${as_root[@]}" apt-get update
+  quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}"
+fi
+
+# --- Python: .venv, with torch of the python3 at hand where that has one -----------------------------------------
+python=.venv/bin/python
+pip_install() { quietly "$python" -m pip install --quiet --disable-pip-version-check "$@"; }
+usable_torch() { # prints the folder that `import torch` came from, if the version will do
+  "$1" - "$torch_least" <<'PY' 2>/dev/null
+import os, sys, torch
+least = tuple(int(part) for part in sys.argv[1].split("."))
+if tuple(int(part) for part in torch.__version__.split(".")[:2]) < least:
+    sys.exit(1)
+print(os.path.dirname(os.path.dirname(torch.__file__)))
+PY
+}
+if ! "$python" -c 'import pip' 2>/dev/null; then
+  say "creating .venv"
+  rm -rf .venv
+  quietly python3 -m venv .venv
+fi
+if wants lint || wants test; then
+  [ "$("$python" -m pip list --format freeze 2>/dev/null | grep -i '^clang.format==' | tr _ -)" = "$clang_format_pin" ] || {
+    say "installing $clang_format_pin into .venv"
+    pip_install "$clang_format_pin"
+  }
+fi
+if [ "$sets" = lint ]; then
+  echo "$key" >"$stamp"
+  exit 0
+fi
+
+find_user_torch() { # the folder of TorchConfig.cmake that the user named, if any
+  local folder
+  for folder in "${Torch_DIR:-}" $(tr ';:' '  ' <<<"${CMAKE_PREFIX_PATH:-}"); do
+    for folder in "$folder" "$folder/share/cmake/Torch" "$folder/Torch" "$folder/lib/cmake/Torch"; do
+      [ "${folder#/}" != "$folder" ] && [ -f "$folder/TorchConfig.cmake" ] && { echo "$folder"; return; }
+    done
+  done
+}
+torch_dir=$(find_user_torch)
+if [ -n "$torch_dir" ]; then say "LibTorch: $torch_dir (yours)"; fi
+if ! usable_torch "$python" >/dev/null; then
+  if outer=$(usable_torch python3); then
+    say "torch: the one that python3 imports, seen from .venv"
+    echo "$outer" >"$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/outer_torch.pth"
+  else
+    say "installing $torch_pin into .venv (a few minutes)"
+    pip_install "$torch_pin" numpy
+  fi
+fi
+if wants test; then
+  say "installing the Python tools of notebooks_ref/requirements.txt into .venv"
+  pip_install -r notebooks_ref/requirements.txt
+elif wants demo; then
+  quietly bash -c "grep -E '^(numpy|safetensors)' notebooks_ref/requirements.txt | '$python' -m pip install --quiet -r /dev/stdin"
+fi
+if [ -z "$torch_dir" ]; then
+  torch_dir=$("$python" -c 'import torch; print(torch.utils.cmake_prefix_path)')/Torch
+  cuda=$("$python" -c 'import torch; print(torch.version.cuda or "")')
+  if [ -n "$cuda" ] && ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ]; then
+    fail "this torch is built for CUDA $cuda, and C++ code can link it only where the CUDA toolkit is: install that, or torch's CPU build (pip's index setting chooses it; then delete .venv)"
+  fi
+  say "LibTorch: the one in Python's torch $("$python" -c 'import torch; print(torch.__version__)')"
+fi
+printf 'PYTHON=%q\nTORCH_DIR=%q\n' "$PWD/$python" "$torch_dir" >"$env_file"
+echo "$key" >"$stamp"
