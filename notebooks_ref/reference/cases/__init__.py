@@ -1,0 +1,1 @@
+"""What each notebook exports: one file a notebook, one function a stem."""
