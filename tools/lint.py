@@ -220,28 +220,26 @@ def check_stems(tree):
             tree.say(table, 1, "stem", "the table of modules exists")
         return
     modules = json.loads(tree.text(table))
-    for entry in modules:
+    rows = [number for number, text in enumerate(tree.lines(table), 1) if '"stem":' in text]
+    for entry, line in zip(modules, rows):
         stem = entry["stem"]
-        line = next((n for n, text in enumerate(tree.lines(table), 1) if f'"{stem}"' in text), 1)
 
         def require(condition, required):
             if not condition:
                 tree.say(table, line, "stem", f"{stem}: {required}")
 
-        slug = Path(entry["reference"]).stem  # the notebook's: a module is tested beside its notebook or on its own
-
+        slug = Path(entry["reference"]).stem  # the notebook's
         require(entry["class"] in (camel(stem), stem), f"the C++ name is {camel(stem)} or {stem}, not {entry['class']}")
         for key, pattern in (
             ("header", rf"include/posenc/\w+/(\w+/)?{stem}\.h"),
             ("source", rf"src/\w+/(\w+/)?{stem}\.cpp"),
-            ("test", rf"tests/parity/({stem}|{slug})_test\.cpp"),
+            ("test", rf"tests/parity/{stem}_test\.cpp"),
             ("notebook", rf"notebooks_ref/\d\d_{slug}\.ipynb"),
             ("reference", r"notebooks_ref/reference/\w+\.py"),
         ):
             require(re.fullmatch(pattern, entry[key]), f"`{key}` has the form {pattern}, not {entry[key]}")
             require(entry[key] in tree.files, f"`{key}` {entry[key]} exists")
-        require(entry["fixtures"] in (f"tests/fixtures/{stem}", f"tests/fixtures/{slug}"),
-                f"`fixtures` is tests/fixtures/{stem} or tests/fixtures/{slug}")
+        require(entry["fixtures"] == f"tests/fixtures/{stem}", f"`fixtures` is tests/fixtures/{stem}")
         require(tree.matching(re.escape(entry["fixtures"]) + "/"), f"`fixtures` {entry['fixtures']} holds files")
 
         def mentions(key, word):

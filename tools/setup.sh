@@ -26,7 +26,11 @@ done
 # --- nothing to do? The stamp holds a hash of every input; the results have to be there still. -------------------
 env_file=build/setup.env
 stamp="build/setup.$(tr -c 'a-z\n' '-' <<<"$sets").stamp"
-inputs() { cat tools/setup.sh notebooks_ref/requirements.txt; echo "$sets ${CMAKE_PREFIX_PATH:-} ${Torch_DIR:-}"; command -v python3 || true; }
+inputs() {
+  cat tools/setup.sh notebooks_ref/requirements.txt
+  echo "$sets ${CMAKE_PREFIX_PATH:-} ${Torch_DIR:-}"
+  command -v python3 || true
+}
 key=$(inputs | sha256sum | cut -d' ' -f1)
 done_before() {
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ] && [ -x .venv/bin/python ] || return 1
@@ -93,10 +97,10 @@ if [ "$sets" = lint ]; then
 fi
 
 find_user_torch() { # the folder of TorchConfig.cmake that the user named, if any
-  local folder
-  for folder in "${Torch_DIR:-}" $(tr ';:' '  ' <<<"${CMAKE_PREFIX_PATH:-}"); do
-    for folder in "$folder" "$folder/share/cmake/Torch" "$folder/Torch" "$folder/lib/cmake/Torch"; do
-      [ "${folder#/}" != "$folder" ] && [ -f "$folder/TorchConfig.cmake" ] && { echo "$folder"; return; }
+  local named folder
+  for named in ${Torch_DIR:+"$Torch_DIR"} $(tr ';:' '  ' <<<"${CMAKE_PREFIX_PATH:-}"); do
+    for folder in "$named" "$named/Torch" "$named/share/cmake/Torch" "$named/lib/cmake/Torch"; do
+      if [ -f "$folder/TorchConfig.cmake" ]; then (cd "$folder" && pwd); return; fi
     done
   done
 }

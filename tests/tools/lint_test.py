@@ -26,7 +26,7 @@ GOOD = {
     "tests/fixtures/gate/a.safetensors": "x",
     "notebooks_ref/00_gate.ipynb": "{}\n",
     "notebooks_ref/reference/gate.py": "class Gate: ...\n",
-    "tools/modules.json": json.dumps([MODULE]) + "\n",
+    "tools/modules.json": json.dumps([MODULE], indent=2) + "\n",
 }
 
 
@@ -49,7 +49,7 @@ class Lint(unittest.TestCase):
         self.assertIn(expected, output)
 
     def module(self, **change):
-        return {"tools/modules.json": json.dumps([{**MODULE, **change}]) + "\n"}
+        return {"tools/modules.json": json.dumps([{**MODULE, **change}], indent=2) + "\n"}
 
     def test_a_good_tree_passes(self):
         code, output = self.lint({})
