@@ -43,7 +43,6 @@ class TimestepEmbedding(nn.Module):
     def forward(self, t: Tensor) -> Tensor:
         return self.pe_linear(self.pe(t)).reshape(t.size(0), -1, 1, 1)
 
-    @torch.jit.export
     def add_to(self, image: Tensor, t: Tensor) -> Tensor:
         """image (C, H, W) or (N, C, H, W) -> (N, C, H, W): each timestep shifts each channel."""
         return image + self.forward(t)

@@ -1,0 +1,142 @@
+"""Executes the five notebooks; their last cells write the fixtures.
+
+python notebooks_ref/regenerate.py              rewrite tests/fixtures
+python notebooks_ref/regenerate.py --check      compare a fresh run with tests/fixtures
+python notebooks_ref/regenerate.py --out DIR [--live]     elsewhere, with this machine's cases
+python notebooks_ref/regenerate.py --save       and store what the cells print in the notebooks
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import List
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+try:
+    import nbformat
+    from jupyter_client import AsyncKernelManager
+    from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+except ImportError as error:
+    sys.exit(f"{error}; run: {sys.executable} -m pip install -r {HERE / 'requirements.txt'}")
+
+from reference.compare import compare_folders
+from reference.fixture import FOLDER, LIVE, fixtures_dir
+from reference.torchscript import write_all as write_torchscript
+
+AT_ONCE = 2
+SECONDS_A_CELL = 120
+
+
+class ThisPython(KernelSpecManager):
+    """Runs the kernel on the interpreter that runs this file, whatever kernels are installed."""
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        argv = [sys.executable, "-m", "ipykernel_launcher", "--log-level=40"]
+        argv += ["-f", "{connection_file}"]
+        return KernelSpec(argv=argv, display_name="Python 3", language="python")
+
+
+class Progress:
+    """A line that is rewritten on a terminal; nothing in a pipe."""
+
+    def __init__(self, total: int):
+        self.total, self.done = total, 0
+
+    def tick(self, name: str) -> None:
+        self.done += 1
+        if sys.stderr.isatty():
+            end = "\n" if self.done == self.total else ""
+            text = f"\r[{self.done}/{self.total}] {name}"
+            print(f"{text:<60}", end=end, file=sys.stderr, flush=True)
+
+
+async def execute(path: Path, gate: asyncio.Semaphore, progress: Progress, save: bool) -> None:
+    async with gate:
+        notebook = nbformat.read(path, as_version=4)
+        client = NotebookClient(
+            notebook,
+            km=AsyncKernelManager(kernel_spec_manager=ThisPython()),
+            timeout=SECONDS_A_CELL,
+            record_timing=False,
+            resources={"metadata": {"path": str(HERE)}},
+        )
+        await client.async_execute()
+        if save:
+            # The version of whoever ran it last is not worth a difference.
+            notebook.metadata.pop("language_info", None)
+            nbformat.write(notebook, path)
+        progress.tick(path.stem)
+
+
+async def execute_all(save: bool) -> List[Path]:
+    notebooks = sorted(HERE.glob("[0-9][0-9]_*.ipynb"))
+    gate, progress = asyncio.Semaphore(AT_ONCE), Progress(len(notebooks))
+    await asyncio.gather(*(execute(path, gate, progress, save) for path in notebooks))
+    return notebooks
+
+
+def regenerate(folder: Path, live: bool, save: bool) -> None:
+    os.environ[FOLDER] = str(folder.resolve())  # the kernels inherit it
+    os.environ.pop(LIVE, None)
+    if live:
+        os.environ[LIVE] = "1"
+    asyncio.run(execute_all(save))
+    write_torchscript(folder / "torchscript", small=True)
+
+
+def check() -> int:
+    committed = fixtures_dir()
+    with tempfile.TemporaryDirectory() as temporary:
+        regenerate(Path(temporary), live=False, save=False)
+        report = compare_folders(committed, Path(temporary))
+    for line in report.notes:
+        print(f"note: {line}")
+    for line in report.differences:
+        print(f"differs: {line}", file=sys.stderr)
+    if report.differences:
+        print(
+            f"{len(report.differences)} differences in {report.compared} fixtures; "
+            "if they are wanted: python notebooks_ref/regenerate.py",
+            file=sys.stderr,
+        )
+        return 1
+    print(f"{report.compared} fixtures agree, {report.bitwise} of them bit for bit")
+    return 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Execute the notebooks and write the fixtures.")
+    parser.add_argument("--out", type=Path, help="default: tests/fixtures")
+    parser.add_argument("--live", action="store_true", help="add this machine's own cases")
+    parser.add_argument("--check", action="store_true", help="compare only; 1 on a difference")
+    parser.add_argument("--save", action="store_true", help="store executed cells in the ipynb")
+    arguments = parser.parse_args()
+    if arguments.check:
+        if arguments.out or arguments.live or arguments.save:
+            parser.error("--check goes alone")
+        return check()
+    if arguments.live and arguments.out is None:
+        parser.error("--live cases are never committed: give --out")
+    if arguments.live and arguments.save:
+        parser.error("--save stores what a plain run prints: leave out --live")
+    start = time.monotonic()
+    folder = arguments.out or fixtures_dir()
+    regenerate(folder, arguments.live, arguments.save)
+    count = sum(1 for _ in folder.rglob("*.safetensors"))
+    print(f"{count} safetensors files in {folder} ({time.monotonic() - start:.0f} s)")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except CellExecutionError as error:
+        sys.exit(f"a notebook failed:\n{error}")
