@@ -38,8 +38,8 @@ fixtures: ## write tests/fixtures anew from the Python reference
 
 bench: ## build and run the benchmarks
 	@tools/setup.sh build bench
-	@tools/build.sh bench
-	@tools/bench.sh
+	@tools/build.sh bench posenc_benchmark
+	@build/bench/tests/benchmarks/posenc_benchmark
 
 asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup.sh build test

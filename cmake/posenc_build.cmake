@@ -4,6 +4,7 @@
 # (.venv first). A macro, because TorchConfig.cmake leaves variables for its caller.
 macro(posenc_find_torch)
   set(kineto_LIBRARY torch) # wheels have no static kineto; without this TorchConfig.cmake warns about it
+  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON) # who uses posenc by add_subdirectory has to see LibTorch's targets
   find_package(Torch QUIET)
   if(NOT Torch_FOUND)
     foreach(python "${POSENC_PYTHON}" "${PROJECT_SOURCE_DIR}/.venv/bin/python" python3)
@@ -21,6 +22,7 @@ macro(posenc_find_torch)
     endif()
     find_package(Torch REQUIRED HINTS "${posenc_torch_prefix}")
   endif()
+  unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
   if(NOT posenc_torch_said STREQUAL "${Torch_DIR}")
     message(STATUS "LibTorch ${Torch_VERSION}: ${Torch_DIR}")
     set(posenc_torch_said "${Torch_DIR}" CACHE INTERNAL "")
