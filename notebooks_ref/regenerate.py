@@ -9,6 +9,7 @@ python notebooks_ref/regenerate.py --save       and store what the cells print i
 import argparse
 import asyncio
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -27,9 +28,9 @@ try:
 except ImportError as error:
     sys.exit(f"{error}; run: {sys.executable} -m pip install -r {HERE / 'requirements.txt'}")
 
-from reference.compare import compare_folders
-from reference.fixture import FOLDER, LIVE, fixtures_dir
-from reference.torchscript import write_all as write_torchscript
+from reference.compare import compare_folders, compare_scripts  # noqa: E402
+from reference.fixture import FOLDER, LIVE, fixtures_dir  # noqa: E402
+from reference.torchscript import write_all as write_torchscript  # noqa: E402
 
 AT_ONCE = 2
 SECONDS_A_CELL = 120
@@ -66,6 +67,7 @@ async def execute(path: Path, gate: asyncio.Semaphore, progress: Progress, save:
             km=AsyncKernelManager(kernel_spec_manager=ThisPython()),
             timeout=SECONDS_A_CELL,
             record_timing=False,
+            coalesce_streams=True,
             resources={"metadata": {"path": str(HERE)}},
         )
         await client.async_execute()
@@ -89,7 +91,18 @@ def regenerate(folder: Path, live: bool, save: bool) -> None:
     if live:
         os.environ[LIVE] = "1"
     asyncio.run(execute_all(save))
-    write_torchscript(folder / "torchscript", small=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        for fresh in write_torchscript(Path(temporary), small=True):
+            keep_or_replace(folder / "torchscript" / fresh.relative_to(temporary), fresh)
+
+
+def keep_or_replace(path: Path, fresh: Path) -> None:
+    """TorchScript writes a class's constants in another order each time: keep what agrees."""
+    if path.exists() and not compare_scripts(path, fresh):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for suffix in (".pt", ".io.safetensors"):
+        shutil.copyfile(fresh.with_suffix(suffix), path.with_suffix(suffix))
 
 
 def check() -> int:

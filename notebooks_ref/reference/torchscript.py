@@ -4,7 +4,7 @@
     python notebooks_ref/reference/torchscript.py --small         tests/fixtures/torchscript
 
 <slug>__<Class>.<script|trace>.pt goes with <the same>.io.safetensors (input, output). A file bears
-its class as __torch__.reference.<slug>.<Class>. wrong/ holds a TokenAndPositionEmbedding without its
+its class as __torch__.reference.<slug>.<Class>. wrong/ holds a TokenAndPositionEmbedding without
 sqrt(d_model); mangled/ a class whose name the compiler changed (___torch_mangle_N), as it does with
 the second module of a process. Small files carry no source lines: those name folders of a machine.
 """
