@@ -9,6 +9,7 @@ python notebooks_ref/regenerate.py --save       and store what the cells print i
 import argparse
 import asyncio
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -70,7 +71,11 @@ async def execute(path: Path, gate: asyncio.Semaphore, progress: Progress, save:
             coalesce_streams=True,
             resources={"metadata": {"path": str(HERE)}},
         )
-        await client.async_execute()
+        try:
+            await client.async_execute()
+        except CellExecutionError as error:
+            text = re.sub(r"\x1b\[[0-9;]*m", "", str(error))  # its colours are for a terminal
+            raise SystemExit(f"{path.name} failed:\n{text}") from None
         if save:
             # The version of whoever ran it last is not worth a difference.
             notebook.metadata.pop("language_info", None)
@@ -149,7 +154,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except CellExecutionError as error:
-        sys.exit(f"a notebook failed:\n{error}")
+    sys.exit(main())
