@@ -1,0 +1,110 @@
+// InputEmbedding, TokenAndPositionEmbedding, PositionEmbedding and TimestepEmbedding beyond what
+// module_laws_test.cpp asks of every module.
+
+#include <gtest/gtest.h>
+
+#include "posenc/nn/input_embedding.h"
+#include "posenc/nn/position_embedding.h"
+#include "posenc/nn/timestep_embedding.h"
+#include "posenc/nn/token_and_position_embedding.h"
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
+#include "support/compare.h"
+#include "support/devices.h"
+
+namespace posenc {
+namespace {
+
+using testing::bit_equal;
+using testing::OnEachDevice;
+using Storage = PositionEmbeddingOptions::Storage;
+
+class Composite : public OnEachDevice {};
+POSENC_ON_EACH_DEVICE(Composite);
+
+TEST_P(Composite, IncrementalEqualsFullAndABatchItsRows) {
+  TokenAndPositionEmbedding module(40, 20, 16);
+  module->to(device());
+  module->eval();
+  const auto ids = torch::randint(0, 40, {3, 16}, torch::kLong).to(device());
+  const auto full = module->forward(ids);
+  for (int64_t p = 0; p < 16; ++p) {
+    EXPECT_TRUE(bit_equal(module->forward(ids.slice(1, p, p + 1), p), full.slice(1, p, p + 1)));
+  }
+  EXPECT_TRUE(bit_equal(module->forward(ids[2]), full[2]));
+  const auto positions = torch::arange(16).to(device()).expand({3, 16});
+  EXPECT_TRUE(bit_equal(module->forward(ids, 0, positions), full));
+}
+
+TEST_P(Composite, SequenceFirstIsTheTranspose) {
+  const auto position = PositionalEncodingOptions(20, 16).batch_first(false);
+  TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(40, 20).position(position));
+  TokenAndPositionEmbedding twin(40, 20, 16);
+  for (auto& m : {module, twin}) {
+    m->to(device());
+    m->eval();
+  }
+  twin->token_embedding->weight.set_data(module->token_embedding->weight);
+  const auto ids = torch::randint(0, 40, {3, 7}, torch::kLong).to(device());
+  EXPECT_TRUE(bit_equal(module->forward(ids.t()).transpose(0, 1).contiguous(), twin->forward(ids)));
+}
+
+TEST_P(Composite, PositionEmbeddingHoldsItsNotebooksTable) {
+  PositionEmbedding frozen(30, 18);
+  PositionEmbedding buffer(PositionEmbeddingOptions(30, 18).storage(Storage::Buffer));
+  EXPECT_TRUE(bit_equal(frozen->table().detach(), sinusoid_table(preset("notebook_002", 18), 30)));
+  EXPECT_TRUE(bit_equal(buffer->table(), sinusoid_table(preset("notebook_004", 18), 30)));
+  for (auto& module : {frozen, buffer}) {
+    module->to(device());
+    const auto ids = torch::tensor({{{29, 0}, {4, 4}}}).to(device());
+    EXPECT_TRUE(bit_equal(module->forward(ids), module->table().index({ids})));
+    const auto before = module->table().clone();
+    module->to(torch::kBFloat16);
+    module->to(torch::kFloat);
+    EXPECT_TRUE(bit_equal(module->table(), before));
+  }
+}
+
+TEST_P(Composite, TimestepLiesOnTheNotebooksImage) {
+  TimestepEmbedding module(1000, 128, 1);
+  module->to(device());
+  const auto t = torch::randint(0, 100, {16, 1}, torch::kLong).to(device());
+  EXPECT_EQ(module->forward(t).sizes(), (std::vector<int64_t>{16, 1, 1, 1}));
+  const auto image = torch::randn({1, 28, 28}).to(device());
+  const auto sum = module->add_to(image, t);
+  EXPECT_EQ(sum.sizes(), (std::vector<int64_t>{16, 1, 28, 28}));
+  EXPECT_TRUE(bit_equal(sum[5], image + module->forward(t)[5]));
+}
+
+TEST(CompositeErrors, NameTheRuleAndTheValue) {
+  EXPECT_ERROR(PositionEmbedding(0, 6), c10::ValueError,
+               "[PositionEmbedding] max_len must be positive. Got 0");
+  EXPECT_ERROR(PositionEmbedding(4, 5), c10::ValueError, "dim must be even");
+  EXPECT_ERROR(PositionEmbedding(PositionEmbeddingOptions(4, 6).sinusoid(SinusoidOptions(8))),
+               c10::ValueError, "the sinusoid's dim must be d_model 6. Got 8");
+  EXPECT_ERROR(PositionEmbedding(4, 6)->forward(torch::tensor({4})), c10::IndexError,
+               "every position must lie in [0, max_len) = [0, 4). Got 4");
+  EXPECT_ERROR(InputEmbedding(InputEmbeddingOptions(9, 6).position(PositionalEncodingOptions(8))),
+               c10::ValueError, "tokens and positions must have one d_model. Got 6 and 8");
+  using Options = TokenAndPositionEmbeddingOptions;
+  EXPECT_ERROR(TokenAndPositionEmbedding(Options(9, 6).dropout(1)), c10::ValueError,
+               "[TokenAndPositionEmbedding] dropout must lie in [0, 1). Got 1");
+  EXPECT_ERROR(TokenAndPositionEmbedding(0, 6), c10::ValueError, "vocab_size must be positive");
+  EXPECT_ERROR(TokenAndPositionEmbedding(9, 6, 0), c10::ValueError, "max_len must be positive");
+  EXPECT_ERROR(TokenAndPositionEmbedding(9, 7), c10::ValueError, "dim must be even");
+  EXPECT_ERROR(
+      TokenAndPositionEmbedding(Options(9, 6).position(PositionalEncodingOptions(6).dropout(0.1))),
+      c10::ValueError, "dropout is set on the module");
+  EXPECT_ERROR(TokenAndPositionEmbedding(Options(9, 6).position(PositionalEncodingOptions(8))),
+               c10::ValueError, "the position encoding's d_model must be 6. Got 8");
+  EXPECT_ERROR(TimestepEmbedding(10, 6, 0), c10::ValueError, "channels must be positive. Got 0");
+  EXPECT_ERROR(TimestepEmbedding(TimestepEmbeddingOptions(10, 6, 1).hidden(-1)), c10::ValueError,
+               "hidden must be positive. Got -1");
+  TokenAndPositionEmbedding module(9, 6, 4);
+  EXPECT_ERROR(module->forward(torch::zeros({1, 5}, torch::kLong)), c10::ValueError,
+               "sequence length 5 exceeds max_len 4");
+  EXPECT_ERROR(module->forward(torch::tensor({{9}})), c10::IndexError, "Got 9 at index [0, 0]");
+}
+
+}  // namespace
+}  // namespace posenc

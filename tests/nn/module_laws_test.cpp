@@ -1,0 +1,216 @@
+// What holds for every module: keys, shapes, clone, to, save and load, printing, Sequential. One
+// row a module in kModules; a new module is one row more.
+
+#include <gtest/gtest.h>
+#include <torch/serialize.h>
+
+#include <functional>
+#include <sstream>
+
+#include "posenc/io/state_dict.h"
+#include "posenc/nn/input_embedding.h"
+#include "posenc/nn/position_embedding.h"
+#include "posenc/nn/timestep_embedding.h"
+#include "posenc/nn/token_and_position_embedding.h"
+#include "support/compare.h"
+#include "support/devices.h"
+
+namespace posenc {
+namespace {
+
+using testing::bit_equal;
+using Storage = PositionEmbeddingOptions::Storage;
+
+struct Kind {
+  std::string name;
+  std::string keys;    // the wire format, in order
+  std::string frozen;  // parameters without gradient
+  std::string print;   // what the printed module begins with
+  std::function<std::shared_ptr<torch::nn::Module>()> make;
+  std::function<torch::Tensor(torch::nn::Module&, const torch::Tensor&)> run;  // ids (B, L) in 0..6
+};
+
+template <typename Impl>
+torch::Tensor forward(torch::nn::Module& module, const torch::Tensor& ids) {
+  return dynamic_cast<Impl&>(module).forward(ids);
+}
+
+const Kind kModules[] = {
+    {"TokenEmbedding", "embedding.weight", "",
+     "posenc::TokenEmbedding(vocab_size=9, d_model=6, scale=sqrt(d_model), padding_idx=0)",
+     [] {
+       return std::make_shared<TokenEmbeddingImpl>(
+           TokenEmbeddingOptions(9, 6).scale(Scale::SqrtDim).padding_idx(0));
+     },
+     forward<TokenEmbeddingImpl>},
+    {"FrozenTokenEmbedding", "embedding.weight", "embedding.weight",
+     "posenc::TokenEmbedding(vocab_size=9, d_model=6, scale=0.5, frozen)",
+     [] {
+       return std::make_shared<TokenEmbeddingImpl>(
+           TokenEmbeddingOptions(9, 6).scale(0.5).freeze(true));
+     },
+     forward<TokenEmbeddingImpl>},
+    {"PositionalEncoding", "pe", "",
+     "posenc::PositionalEncoding(d_model=6, max_len=7, dropout=0.5, grow=true)",
+     [] {
+       return std::make_shared<PositionalEncodingImpl>(
+           PositionalEncodingOptions(6, 7).dropout(0.5).grow(true));
+     },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {
+       auto& self = dynamic_cast<PositionalEncodingImpl&>(module);
+       const auto shape = {ids.size(0), ids.size(1), self.pe.size(2)};
+       return self.forward(torch::ones(shape, self.pe.options()));
+     }},
+    {"PositionEmbedding", "embedding.weight", "embedding.weight",
+     "posenc::PositionEmbedding(max_len=9, d_model=6, storage=embedding)",
+     [] { return std::make_shared<PositionEmbeddingImpl>(9, 6); },
+     forward<PositionEmbeddingImpl>},
+    {"PositionEmbeddingBuffer", "pos_enc", "",
+     "posenc::PositionEmbedding(max_len=9, d_model=6, storage=buffer)",
+     [] {
+       return std::make_shared<PositionEmbeddingImpl>(
+           PositionEmbeddingOptions(9, 6).storage(Storage::Buffer));
+     },
+     forward<PositionEmbeddingImpl>},
+    {"InputEmbedding", "token_embedding.embedding.weight pos_encoding.pe", "",
+     "posenc::InputEmbedding(vocab_size=9, d_model=6, max_len=8)",
+     [] { return std::make_shared<InputEmbeddingImpl>(9, 6, 8); },
+     forward<InputEmbeddingImpl>},
+    {"TokenAndPositionEmbedding", "token_embedding.weight position_encoding.pe", "",
+     "posenc::TokenAndPositionEmbedding(vocab_size=9, d_model=6, max_len=8, scale=sqrt(d_model), "
+     "dropout=0.1)",
+     [] { return std::make_shared<TokenAndPositionEmbeddingImpl>(9, 6, 8); },
+     forward<TokenAndPositionEmbeddingImpl>},
+    {"TimestepEmbedding",
+     "pe.embedding.weight pe_linear.0.weight pe_linear.0.bias pe_linear.2.weight pe_linear.2.bias",
+     "pe.embedding.weight",
+     "posenc::TimestepEmbedding(max_len=9, d_model=6, channels=3, hidden=3)",
+     [] { return std::make_shared<TimestepEmbeddingImpl>(9, 6, 3); },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {
+       return dynamic_cast<TimestepEmbeddingImpl&>(module).forward(ids.select(1, 0));
+     }},
+};
+
+class Module : public ::testing::TestWithParam<Kind> {
+ protected:
+  std::shared_ptr<torch::nn::Module> make() const {
+    auto module = GetParam().make();
+    module->eval();
+    return module;
+  }
+  torch::Tensor run(torch::nn::Module& module) const {
+    return GetParam().run(module, torch::tensor({{1, 6, 0}, {3, 3, 2}}).to(device_of(module)));
+  }
+  static torch::Device device_of(const torch::nn::Module& module) {
+    return state_dict(module)[0].value().device();
+  }
+  static std::string keys(const torch::nn::Module& module) {
+    std::string joined;
+    for (const auto& item : state_dict(module)) joined += (joined.empty() ? "" : " ") + item.key();
+    return joined;
+  }
+  static std::string frozen(const torch::nn::Module& module) {
+    std::string joined;
+    for (const auto& item : module.named_parameters()) {
+      if (!item.value().requires_grad()) joined += (joined.empty() ? "" : " ") + item.key();
+    }
+    return joined;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, Module, ::testing::ValuesIn(kModules),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(Module, KeysAreTheWireFormat) {
+  EXPECT_EQ(keys(*make()), GetParam().keys);
+  EXPECT_EQ(frozen(*make()), GetParam().frozen);
+}
+
+TEST_P(Module, PrintsItsOptions) {
+  std::ostringstream text;
+  text << *make();
+  EXPECT_EQ(text.str().rfind(GetParam().print, 0), 0u) << text.str();
+}
+
+TEST_P(Module, CloneIsEqualIndependentAndAsFrozen) {
+  auto module = make();
+  const auto before = run(*module).clone();
+  auto copy = module->clone();
+  EXPECT_EQ(frozen(*copy), GetParam().frozen);
+  EXPECT_EQ(keys(*copy), GetParam().keys);
+  copy->eval();
+  EXPECT_TRUE(bit_equal(run(*copy), before));
+  {
+    torch::NoGradGuard no_grad;
+    for (const auto& item : state_dict(*copy)) item.value().add_(1.0);
+  }
+  EXPECT_TRUE(bit_equal(run(*module), before));
+  EXPECT_FALSE(bit_equal(run(*copy), before));
+  EXPECT_EQ(frozen(*module->clone()->clone()), GetParam().frozen);
+}
+
+TEST_P(Module, GoesToEachDeviceAndBack) {
+  for (const auto& device : testing::devices()) {
+    auto module = make();
+    const auto before = run(*module).clone();
+    module->to(device);
+    EXPECT_EQ(run(*module).device(), device);
+    auto there = module->clone(device);
+    there->eval();
+    EXPECT_TRUE(bit_equal(run(*there), run(*module)));
+    module->to(torch::kCPU);
+    EXPECT_TRUE(bit_equal(run(*module), before));
+    EXPECT_EQ(frozen(*module), GetParam().frozen);
+  }
+}
+
+TEST_P(Module, RunsInEveryFloatingType) {
+  for (const auto dtype : {torch::kDouble, torch::kBFloat16, torch::kHalf}) {
+    auto module = make();
+    module->to(dtype);
+    EXPECT_EQ(run(*module).scalar_type(), dtype);
+    EXPECT_EQ(frozen(*module), GetParam().frozen);
+  }
+}
+
+TEST_P(Module, SavesAndLoadsThroughTorchArchives) {
+  auto module = make();
+  std::stringstream archive;
+  torch::serialize::OutputArchive out;
+  module->save(out);
+  out.save_to(archive);
+  auto other = make();
+  torch::serialize::InputArchive in;
+  in.load_from(archive);
+  other->load(in);
+  EXPECT_TRUE(bit_equal(run(*other), run(*module)));
+  EXPECT_EQ(frozen(*other), GetParam().frozen);
+}
+
+TEST_P(Module, SavesAndLoadsThroughPlainKeys) {
+  auto module = make();
+  auto other = make();
+  const auto report = load_state_dict(*other, state_dict(*module));
+  EXPECT_EQ(report.loaded.size(), state_dict(*module).size());
+  EXPECT_TRUE(bit_equal(run(*other), run(*module)));
+  EXPECT_EQ(frozen(*other), GetParam().frozen);
+}
+
+TEST_P(Module, ShapesAreKnownWithoutData) {  // no path reads values or assumes a device
+  auto module = make();
+  const auto expected = run(*module).sizes().vec();
+  module->to(torch::kMeta);
+  EXPECT_EQ(run(*module).sizes().vec(), expected);
+}
+
+TEST(Sequential, KeepsDefaultArguments) {
+  torch::nn::Sequential model(TokenEmbedding(9, 6), PositionalEncoding(6, 8));
+  EXPECT_EQ(model->forward(torch::tensor({{1, 2, 3}})).sizes(), (std::vector<int64_t>{1, 3, 6}));
+  torch::nn::Sequential whole(InputEmbedding(9, 6, 8));
+  EXPECT_EQ(whole->forward(torch::tensor({{1, 2, 3}})).sizes(), (std::vector<int64_t>{1, 3, 6}));
+  torch::nn::Sequential scaled(TokenAndPositionEmbedding(9, 6, 8));
+  EXPECT_EQ(scaled->forward(torch::tensor({{1, 2, 3}})).sizes(), (std::vector<int64_t>{1, 3, 6}));
+}
+
+}  // namespace
+}  // namespace posenc

@@ -1,0 +1,159 @@
+#include "posenc/nn/positional_encoding.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
+#include "support/compare.h"
+#include "support/devices.h"
+
+namespace posenc {
+namespace {
+
+using testing::bit_equal;
+using testing::OnEachDevice;
+using Options = PositionalEncodingOptions;
+
+class Encoding : public OnEachDevice {
+ protected:
+  torch::Tensor table(int64_t rows, torch::Dtype dtype = torch::kFloat) const {
+    return sinusoid_table(SinusoidOptions(6), rows, torch::TensorOptions(dtype).device(device()));
+  }
+};
+POSENC_ON_EACH_DEVICE(Encoding);
+
+TEST_P(Encoding, GrowsWhenAllowedAndKeepsDeviceAndType) {
+  for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kBFloat16}) {
+    PositionalEncoding module(Options(6, 4).grow(true));
+    module->to(device(), dtype);
+    const auto x = torch::zeros({2, 9, 6}, torch::TensorOptions(dtype).device(device()));
+    const auto y = module->forward(x);
+    EXPECT_EQ(y.device(), device());
+    EXPECT_TRUE(bit_equal(y[1], table(9, dtype)));
+    EXPECT_GE(module->pe.size(1), 9);
+    EXPECT_EQ(module->pe.scalar_type(), dtype);
+    EXPECT_TRUE(bit_equal(module->named_buffers()["pe"], module->pe));
+    EXPECT_TRUE(bit_equal(module->forward(x.slice(1, 0, 1), 30)[0], table(31, dtype).slice(0, 30)));
+  }
+}
+
+TEST_P(Encoding, GrowthLeavesLoadedRowsAlone) {
+  PositionalEncoding module(Options(6, 4).grow(true));
+  module->to(device());
+  module->pe.add_(1.0);  // as if a checkpoint had other values
+  const auto loaded = module->pe.clone();
+  module->forward(torch::zeros({1, 6, 6}, device()));
+  EXPECT_TRUE(bit_equal(module->pe.slice(1, 0, 4), loaded));
+  EXPECT_TRUE(bit_equal(module->pe[0].slice(0, 4, 6), table(6).slice(0, 4)));
+}
+
+TEST_P(Encoding, WithoutGrowthALongSequenceIsAnErrorAndChangesNothing) {
+  PositionalEncoding module(6, 4);
+  module->to(device());
+  EXPECT_ERROR(module->forward(torch::zeros({1, 5, 6}, device())), c10::ValueError,
+               "[PositionalEncoding] sequence length 5 exceeds max_len 4; pass .grow(true)");
+  EXPECT_EQ(module->pe.size(1), 4);
+}
+
+TEST_P(Encoding, HalfPrecisionIsRebuiltNotCastToAndFro) {
+  PositionalEncoding module(6, 50);
+  module->to(device());
+  for (const auto dtype : {torch::kBFloat16, torch::kHalf, torch::kDouble}) {
+    module->to(dtype);
+    EXPECT_TRUE(bit_equal(module->pe[0], table(50).to(dtype)));
+  }
+  module->to(torch::kFloat);
+  EXPECT_TRUE(bit_equal(module->pe[0], table(50)));
+  module->to(device(), torch::kHalf);
+  module->to(device(), torch::kFloat);
+  EXPECT_TRUE(bit_equal(module->pe[0], table(50)));
+}
+
+TEST_P(Encoding, ATableThatIsNotTheRecipesIsCast) {
+  PositionalEncoding module(6, 50);
+  module->to(device());
+  module->pe.mul_(1.1);
+  const auto expected = module->pe.to(torch::kBFloat16);
+  module->to(torch::kBFloat16);
+  EXPECT_TRUE(bit_equal(module->pe, expected));
+}
+
+TEST_P(Encoding, DropoutActsInTrainingOnly) {
+  PositionalEncoding module(Options(64, 8).dropout(0.5));
+  module->to(device());
+  const auto x = torch::ones({4, 8, 64}, device());
+  module->eval();
+  EXPECT_TRUE(bit_equal(module->forward(x), x + module->pe));
+  module->train();
+  torch::manual_seed(1);
+  const auto y = module->forward(x);
+  torch::manual_seed(1);
+  EXPECT_TRUE(bit_equal(y, torch::dropout(x + module->pe, 0.5, true)));
+  EXPECT_GT(y.eq(0).sum().item<int64_t>(), 100);
+}
+
+TEST_P(Encoding, AnyPresetMayBeItsSinusoid) {
+  PositionalEncoding module(Options(6, 9).sinusoid(preset("notebook_001", 6)));
+  EXPECT_TRUE(bit_equal(module->pe[0], sinusoid_table(preset("notebook_001", 6), 9)));
+}
+
+// Positions that the CPU itself finds out of range make the table grow too.
+TEST(PositionalEncodingGrowth, ServesExplicitPositions) {
+  PositionalEncoding module(Options(6, 4).grow(true));
+  const auto ids = torch::tensor({{0, 17, 3}});
+  const auto y = module->forward(torch::zeros({1, 3, 6}), 0, ids);
+  EXPECT_TRUE(bit_equal(y[0][1], sinusoid_table(SinusoidOptions(6), 18)[17]));
+  EXPECT_ERROR(module->forward(torch::zeros({1, 3, 6}), 0, torch::tensor({{0, -1, 3}})),
+               c10::IndexError, "Got -1 at index [0, 1]");
+}
+
+TEST(PositionalEncodingGrowth, HasABound) {
+  PositionalEncoding module(Options(6, 4).grow(true));
+  EXPECT_ERROR(module->forward(torch::zeros({1, 2, 6}), (int64_t{1} << 31) - 1), c10::ValueError,
+               "positions must be below 2^31. Got 2147483648");
+  EXPECT_ERROR(module->forward(torch::zeros({1, 2, 6}), INT64_MAX), c10::ValueError,
+               "exceeds max_len");
+  EXPECT_ERROR(module->forward(torch::zeros({1, 2, 6}), -3), c10::ValueError,
+               "offset must not be negative. Got -3");
+  EXPECT_EQ(module->pe.size(1), 4);
+}
+
+TEST(PositionalEncodingGrowth, IsSafeAmongConcurrentForwards) {
+  PositionalEncoding module(Options(6, 2).grow(true));
+  const auto reference = sinusoid_table(SinusoidOptions(6), 3000);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int worker = 0; worker < 4; ++worker) {
+    threads.emplace_back([&, worker] {
+      torch::NoGradGuard no_grad;
+      for (int64_t i = 0; i < 200; ++i) {
+        const int64_t length = 1 + (i * 13 + worker * 7) % 2900;
+        const auto y = module->forward(torch::zeros({length, 6}));
+        if (!y.equal(reference.slice(0, 0, length))) ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(PositionalEncodingErrors, NameTheRuleAndTheValue) {
+  EXPECT_ERROR(PositionalEncoding(6, 0), c10::ValueError,
+               "[PositionalEncoding] max_len must be positive. Got 0");
+  EXPECT_ERROR(PositionalEncoding(6, -3), c10::ValueError, "max_len must be positive. Got -3");
+  EXPECT_ERROR(PositionalEncoding(0), c10::ValueError, "d_model must be positive. Got 0");
+  EXPECT_ERROR(PositionalEncoding(7), c10::ValueError, "dim must be even");
+  EXPECT_ERROR(PositionalEncoding(Options(6).dropout(1.0)), c10::ValueError,
+               "dropout must lie in [0, 1). Got 1");
+  EXPECT_ERROR(PositionalEncoding(Options(6).dropout(-0.5)), c10::ValueError, "Got -0.5");
+  EXPECT_ERROR(PositionalEncoding(Options(6).sinusoid(SinusoidOptions(8))), c10::ValueError,
+               "the sinusoid's dim must be d_model 6. Got 8");
+  EXPECT_NO_THROW(
+      PositionalEncoding(Options(7).sinusoid(SinusoidOptions(7).odd_dim(OddDim::ExtraSin))));
+}
+
+}  // namespace
+}  // namespace posenc

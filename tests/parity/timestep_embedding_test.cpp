@@ -1,0 +1,28 @@
+// Notebook 02: a timestep's encoding through pe_linear, alone and laid on an image.
+
+#include "posenc/nn/timestep_embedding.h"
+
+#include <torch/utils.h>
+
+#include "support/parity.h"
+
+namespace posenc {
+namespace {
+
+TEST(TimestepEmbeddingParity, MatchesNotebook) {
+  for (const testing::Fixture& fixture : testing::fixtures("timestep_embedding")) {
+    TimestepEmbedding module(fixture.option<int64_t>("max_len", 0),
+                             fixture.option<int64_t>("d_model", 0),
+                             fixture.option<int64_t>("channels", 0));
+    testing::expect_parity(
+        fixture, *module,
+        [&](const auto& in) {
+          return in.count("image") ? module->add_to(in.at("image"), in.at("t"))
+                                   : module->forward(in.at("t"));
+        },
+        {testing::Op::Linear, testing::Op::Gradient, "pe.embedding.weight", {}});
+  }
+}
+
+}  // namespace
+}  // namespace posenc

@@ -1,0 +1,135 @@
+#include "posenc/sinusoid/table.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "posenc/sinusoid/preset.h"
+#include "support/compare.h"
+#include "support/devices.h"
+
+namespace posenc {
+namespace {
+
+using testing::bit_equal;
+using testing::OnEachDevice;
+
+// Runs with a number of threads and puts the old number back.
+class Threads {
+ public:
+  explicit Threads(int n) : before_(at::get_num_threads()) { at::set_num_threads(n); }
+  ~Threads() { at::set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
+class Table : public OnEachDevice {};
+POSENC_ON_EACH_DEVICE(Table);
+
+TEST_P(Table, GoesToTheDeviceAndTypeAskedFor) {
+  const auto reference = sinusoid_table(SinusoidOptions(36), 50);
+  for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kBFloat16, torch::kHalf}) {
+    const auto there =
+        sinusoid_table(SinusoidOptions(36), 50, torch::TensorOptions(dtype).device(device()));
+    EXPECT_EQ(there.device(), device());
+    EXPECT_TRUE(bit_equal(there, reference.to(dtype)));
+  }
+}
+
+TEST(SinusoidTable, SameBitsForAnyNumberOfThreads) {
+  for (const Preset& entry : presets()) {
+    SCOPED_TRACE(entry.name);
+    torch::Tensor one;
+    {
+      Threads threads(1);
+      one = sinusoid_table(entry.make(130), 700);  // 45,500 exponents in the grid: past ATen's grain
+    }
+    for (const int n : {2, 3, 4}) {
+      Threads threads(n);
+      EXPECT_TRUE(bit_equal(sinusoid_table(entry.make(130), 700), one)) << n << " threads";
+    }
+  }
+}
+
+// Only 002 evaluates the power over the grid: for the others a row does not know its neighbours.
+TEST(SinusoidTable, RowsAreThoseOfTheirPositions) {
+  for (const Preset& entry : presets()) {
+    if (entry.make(2).power_shape() == PowerShape::Grid) continue;
+    SCOPED_TRACE(entry.name);
+    const auto table = sinusoid_table(entry.make(36), 600);
+    const auto positions = torch::tensor({{5, 0, 599}, {7, 7, 1}});
+    const auto rows = sinusoid(entry.make(36), positions);
+    EXPECT_EQ(rows.sizes(), (std::vector<int64_t>{2, 3, 36}));
+    EXPECT_TRUE(bit_equal(rows, table.index({positions})));
+  }
+}
+
+TEST(Sinusoid, TakesRealNegativeAndNoPositions) {
+  const auto options = SinusoidOptions(18);
+  const auto half = sinusoid(options, torch::tensor({0.5, 1.0}));
+  EXPECT_TRUE(bit_equal(half[1], sinusoid_table(options, 2)[1]));
+  EXPECT_FLOAT_EQ(half[0][0].item<float>(), std::sin(0.5f));
+  const auto back = sinusoid(options, torch::tensor({-3, 3}));
+  EXPECT_TRUE(bit_equal(back[0].slice(0, 1, 18, 2), back[1].slice(0, 1, 18, 2)));   // cos is even
+  EXPECT_TRUE(bit_equal(back[0].slice(0, 0, 18, 2), -back[1].slice(0, 0, 18, 2)));  // sin is odd
+  EXPECT_EQ(sinusoid(options, torch::empty({0, 4}, torch::kLong)).sizes(),
+            (std::vector<int64_t>{0, 4, 18}));
+  EXPECT_EQ(sinusoid(options, torch::tensor(7)).sizes(), (std::vector<int64_t>{18}));
+}
+
+TEST(SinusoidTable, HalvesHoldTheSameNumbers) {
+  const auto interleaved = sinusoid_table(SinusoidOptions(18), 40);
+  const auto halves = sinusoid_table(SinusoidOptions(18).layout(Layout::Halves), 40);
+  EXPECT_TRUE(bit_equal(halves.slice(1, 0, 9), interleaved.slice(1, 0, 18, 2)));
+  EXPECT_TRUE(bit_equal(halves.slice(1, 9), interleaved.slice(1, 1, 18, 2)));
+}
+
+TEST(SinusoidTable, OddDimensionsFollowTheirRule) {
+  const auto extra = sinusoid_table(SinusoidOptions(7).odd_dim(OddDim::ExtraSin), 9);
+  EXPECT_TRUE(extra[0].equal(torch::tensor({0.f, 1.f, 0.f, 1.f, 0.f, 1.f, 0.f})));
+  EXPECT_GT(extra[8][6].item<float>(), 0.0f);
+  const auto zero = sinusoid_table(SinusoidOptions(7).odd_dim(OddDim::ZeroColumn), 9);
+  EXPECT_TRUE(zero.select(1, 6).eq(0).all().item<bool>());
+  EXPECT_TRUE(bit_equal(zero.slice(1, 0, 6), extra.slice(1, 0, 6)));
+  const auto halves =
+      sinusoid_table(SinusoidOptions(7).odd_dim(OddDim::ExtraSin).layout(Layout::Halves), 9);
+  EXPECT_TRUE(bit_equal(halves.slice(1, 0, 4), extra.slice(1, 0, 7, 2)));
+  EXPECT_TRUE(bit_equal(halves.slice(1, 4), extra.slice(1, 1, 7, 2)));
+}
+
+TEST(SinusoidTable, Float64ArithmeticIsNearerTheFormula) {
+  const auto options = SinusoidOptions(96);
+  const auto exact = sinusoid_table(SinusoidOptions(96).arithmetic(torch::kDouble), 5000,
+                                    torch::TensorOptions(torch::kDouble));
+  EXPECT_EQ(exact.scalar_type(), torch::kDouble);
+  EXPECT_NEAR(exact[4999][2].item<double>(), std::sin(4999 * std::pow(10000.0, -2.0 / 96)), 1e-11);
+  EXPECT_TRUE(testing::within(testing::Op::ForeignTable, sinusoid_table(options, 5000),
+                              exact.to(torch::kFloat)));
+}
+
+TEST(SinusoidTable, RejectsBadLengthsAndPositions) {
+  const auto options = SinusoidOptions(8);
+  EXPECT_ERROR(sinusoid_table(options, 0), c10::ValueError, "length must be positive. Got 0");
+  EXPECT_ERROR(sinusoid_table(options, -1), c10::ValueError, "length must be positive. Got -1");
+  EXPECT_ERROR(sinusoid_table(SinusoidOptions(7), 4), c10::ValueError, "dim must be even");
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_ERROR(sinusoid(options, torch::tensor({0.f, nan})), c10::ValueError, "must be finite");
+  EXPECT_ERROR(sinusoid(options, torch::tensor({true})), c10::TypeError, "integers or reals");
+}
+
+TEST_P(Table, ConvertRebuildsWhatTheRecipeMadeAndCastsTheRest) {
+  const auto options = SinusoidOptions(36);
+  const auto table = sinusoid_table(options, 50, torch::TensorOptions(device()));
+  const auto there_and_back =
+      convert_table(options, convert_table(options, table, torch::kBFloat16), torch::kFloat);
+  EXPECT_TRUE(bit_equal(there_and_back, table));
+  const auto trained = table + 0.25;
+  EXPECT_TRUE(bit_equal(convert_table(options, trained, torch::kHalf), trained.to(torch::kHalf)));
+  const auto batched = convert_table(options, table.unsqueeze(0), torch::kDouble);
+  EXPECT_TRUE(bit_equal(batched[0], table.to(torch::kDouble)));
+}
+
+}  // namespace
+}  // namespace posenc

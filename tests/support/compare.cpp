@@ -1,0 +1,94 @@
+#include "support/compare.h"
+
+#include <cstring>
+
+namespace posenc::testing {
+namespace {
+
+using ::testing::AssertionFailure;
+using ::testing::AssertionResult;
+using ::testing::AssertionSuccess;
+
+struct Tolerance {
+  Op op;
+  torch::Dtype dtype;
+  double relative;  // of the larger magnitude in the whole tensor
+  double absolute;
+  const char* reason;
+};
+
+constexpr double kFloat = 1.1920928955078125e-07;  // 2^-23
+
+const Tolerance kTolerances[] = {
+    {Op::Forward, torch::kFloat, 0.0, 0.0, "IEEE operations in the same order"},
+    {Op::Forward, torch::kDouble, 0.0, 0.0, "IEEE operations in the same order"},
+    {Op::Forward, torch::kBFloat16, 0.0, 0.0, "rounded where Python rounds"},
+    {Op::Forward, torch::kHalf, 0.0, 0.0, "rounded where Python rounds"},
+    {Op::Linear, torch::kFloat, 16 * kFloat, 1e-7, "sums of some 100 products, another order"},
+    {Op::Linear, torch::kDouble, 1e-14, 1e-15, "sums of some 100 products, another order"},
+    {Op::Gradient, torch::kFloat, 16 * kFloat, 1e-7, "sums over the tokens, another order"},
+    {Op::Gradient, torch::kDouble, 1e-14, 1e-15, "sums over the tokens, another order"},
+    {Op::Gradient, torch::kBFloat16, 2e-2, 1e-2, "sums in bfloat16, 8 bits of mantissa"},
+    {Op::Gradient, torch::kHalf, 2e-3, 1e-3, "sums in float16, 11 bits of mantissa"},
+    {Op::Training, torch::kFloat, 1e-5, 1e-6, "Adam divides by small second moments"},
+};
+
+Tolerance tolerance(Op op, torch::Dtype dtype) {
+  for (const Tolerance& row : kTolerances) {
+    if (row.op == op && row.dtype == dtype) return row;
+  }
+  ADD_FAILURE() << "no tolerance is stated for this operation in " << dtype;
+  return {op, dtype, 0.0, 0.0, ""};
+}
+
+AssertionResult same_kind(const torch::Tensor& a, const torch::Tensor& b) {
+  if (!a.defined() || !b.defined()) return AssertionFailure() << "an undefined tensor";
+  if (a.sizes() != b.sizes()) return AssertionFailure() << "shapes " << a.sizes() << " and " << b.sizes();
+  if (a.dtype() != b.dtype()) return AssertionFailure() << "types " << a.dtype() << " and " << b.dtype();
+  return AssertionSuccess();
+}
+
+}  // namespace
+
+AssertionResult bit_equal(const torch::Tensor& a, const torch::Tensor& b) {
+  if (auto same = same_kind(a, b); !same) return same;
+  const auto x = a.detach().cpu().contiguous();
+  const auto y = b.detach().cpu().contiguous();
+  const auto* p = static_cast<const char*>(x.const_data_ptr());
+  const auto* q = static_cast<const char*>(y.const_data_ptr());
+  const auto size = static_cast<int64_t>(x.element_size());
+  int64_t different = 0, first = -1;
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    if (std::memcmp(p + i * size, q + i * size, size) == 0) continue;
+    if (first < 0) first = i;
+    ++different;
+  }
+  if (different == 0) return AssertionSuccess();
+  return AssertionFailure() << different << " of " << x.numel() << " elements differ, first "
+                            << x.view(-1)[first].item<double>() << " and "
+                            << y.view(-1)[first].item<double>() << " at flat index " << first;
+}
+
+AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b) {
+  if (auto same = same_kind(a, b); !same) return same;
+  const auto x = a.detach().cpu().to(torch::kDouble);
+  const auto y = b.detach().cpu().to(torch::kDouble);
+  if (x.numel() == 0) return AssertionSuccess();
+  torch::Tensor bound;
+  if (op == Op::ForeignTable) {
+    const auto position = torch::arange(x.size(-2), torch::kDouble).unsqueeze(1);
+    bound = (position * (3.0 / (1 << 24)) + 1.2e-7).expand_as(x);
+  } else {
+    const Tolerance row = tolerance(op, a.scalar_type());
+    const double largest = torch::maximum(x.abs(), y.abs()).max().item<double>();
+    bound = torch::full_like(x, row.relative * largest + row.absolute);
+  }
+  const auto excess = (x - y).abs() - bound;
+  if ((excess <= 0).all().item<bool>()) return AssertionSuccess();  // NaN fails too
+  const auto worst = excess.nan_to_num(1e300).argmax().item<int64_t>();
+  return AssertionFailure() << x.view(-1)[worst].item<double>() << " and "
+                            << y.view(-1)[worst].item<double>() << " at flat index " << worst
+                            << " differ by more than " << bound.contiguous().view(-1)[worst].item<double>();
+}
+
+}  // namespace posenc::testing

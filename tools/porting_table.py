@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""The table of docs/porting.md, made from tools/modules.json. --check fails when it is stale."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENT = ROOT / "docs" / "porting.md"
+BEGIN, END = "<!-- table: tools/porting_table.py -->\n", "<!-- end of table -->"
+
+
+def table() -> str:
+    lines = ["| notebook | class in Python | class in C++ | keys | test | fixtures |", "|" + "---|" * 6]
+    for row in json.loads((ROOT / "tools" / "modules.json").read_text()):
+        link = lambda key: f"[{Path(row[key]).name}](../{row[key]})"  # noqa: E731
+        keys = ", ".join(f"`{key}`" for key in row["keys"]) or "none"
+        cells = [link("notebook"), f"`{row['notebook_class']}`", f"[`{row['class']}`](../{row['header']})",
+                 keys, link("test"), link("fixtures")]  # fmt: skip
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument("--check", action="store_true")
+    mode.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    text = DOCUMENT.read_text()
+    head, rest = text.split(BEGIN)
+    tail = rest[rest.index(END) :]
+    wanted = head + BEGIN + table() + tail
+    if arguments.write:
+        DOCUMENT.write_text(wanted)
+    elif wanted != text:
+        print("docs/porting.md: its table is stale; run tools/porting_table.py --write", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
