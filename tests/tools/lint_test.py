@@ -21,7 +21,7 @@ GOOD = {
     "include/posenc/nn/gate.h": '#pragma once\n#include "posenc/core/check.h"\nclass Gate;\n',
     "src/nn/gate.cpp": '#include "posenc/nn/gate.h"\n',
     "src/CMakeLists.txt": "set(a core/check.h nn/gate.h posenc.h nn/gate.cpp)\n",
-    "tests/parity/gate_test.cpp": '// Gate: "weight"\n',
+    "tests/parity/gate_test.cpp": "// Gate: weight\n",
     "tests/CMakeLists.txt": "posenc_test(parity parity/gate_test.cpp)\n",
     "tests/fixtures/gate/a.safetensors": "x",
     "notebooks_ref/00_gate.ipynb": "{}\n",
@@ -101,7 +101,7 @@ class Lint(unittest.TestCase):
         self.rejects({"notebooks_ref/reference/gate.py": "class Other: ...\n"}, "defines Gate")
         self.rejects(self.module(**{"class": "Door"}), "the C++ name is Gate or gate, not Door")
         self.rejects(self.module(header="include/posenc/nn/door.h"), "`header` has the form")
-        self.rejects(self.module(keys=["bias"]), "checks the state_dict key \"bias\"")
+        self.rejects(self.module(keys=["bias"]), "checks the state_dict key bias")
 
     def test_budgets(self):
         long = "#pragma once\nclass Gate;\n" + "// one line\n" * 150
