@@ -1,7 +1,6 @@
 # Installation and export: consumers need LibTorch, which posencConfig.cmake finds itself,
 # and OpenMP, which is a flag of the compiler's.
 include(CMakePackageConfigHelpers)
-include(GNUInstallDirs)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/posenc")
 
 install(TARGETS posenc EXPORT posencTargets FILE_SET HEADERS)
