@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/file.h"
+
+namespace posenc::io {
+
+/// Whether the file begins like a zip archive.
+bool looks_like_zip(const InputFile& file);
+
+/// The names in a zip archive's central directory, in its order. Only the directory is read and
+/// checked, not the entries. Throws FileError where it is not whole.
+std::vector<std::string> zip_names(const InputFile& file);
+
+}  // namespace posenc::io

@@ -1,0 +1,168 @@
+// A save is all or nothing: on a full disk, on a kill, and where it is refused.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "io/atomic_file.h"
+#include "io/support.h"
+#include "posenc/io/safetensors.h"
+
+namespace posenc::testing {
+namespace {
+
+StateDict filled(int64_t size, float value) {
+  StateDict tensors;
+  for (const char* name : {"a", "b", "c"}) tensors.insert(name, at::full({size}, value));
+  return tensors;
+}
+
+// Runs `work` in a child process and returns its exit status.
+template <typename Work>
+int in_child(Work&& work) {
+  const pid_t child = fork();
+  if (child == 0) _exit(work());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// The limit on a file's size stands for a full disk: write() fails in the middle of the data.
+TEST(AtomicFile, AFullDiskLeavesTheOldFile) {
+  const TempDir dir;
+  const std::string path = dir / "x.safetensors";
+  save_safetensors(path, filled(10, 1));
+  const auto old = read_bytes(path);
+  const auto large = filled(100000, 2);
+  const int status = in_child([&] {
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{300000, 300000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      save_safetensors(path, large);
+    } catch (const c10::ValueError& error) {
+      const std::string text = error.what_without_backtrace();
+      return text.find(path + ": cannot be written: File too large") == std::string::npos ? 2 : 0;
+    }
+    return 1;
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(read_bytes(path), old);
+  EXPECT_EQ(dir.entries(), 1u);
+}
+
+TEST(AtomicFile, AKillLeavesAWholeFile) {
+  const TempDir dir;
+  const std::string path = dir / "x.safetensors";
+  const auto ones = filled(200000, 1), twos = filled(200000, 2);
+  save_safetensors(path, ones);
+  std::mt19937 random(3);
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      for (;;) {
+        save_safetensors(path, twos);
+        save_safetensors(path, ones);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(500 + random() % 20000));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const auto loaded = load_safetensors(path).tensors;
+    const auto value = loaded["a"][0].item<float>();
+    for (const auto& item : loaded) {
+      EXPECT_TRUE(at::equal(item.value(), at::full({200000}, value))) << "round " << round;
+    }
+  }
+}
+
+TEST(AtomicFile, WithoutACommitNothingIsLeft) {
+  const TempDir dir;
+  write_bytes(dir / "x", "old");
+  {
+    io::AtomicFile file(dir / "x");
+    file.write("new content", 11);
+    EXPECT_EQ(dir.entries(), 2u);
+    EXPECT_EQ(read_bytes(dir / "x"), "old");
+  }
+  EXPECT_EQ(read_bytes(dir / "x"), "old");
+  EXPECT_EQ(dir.entries(), 1u);
+}
+
+TEST(AtomicFile, ACommitReplaces) {
+  const TempDir dir;
+  write_bytes(dir / "x", "old");
+  io::AtomicFile file(dir / "x");
+  file.write("ne", 2);
+  file.write("w", 1);
+  file.commit();
+  EXPECT_EQ(read_bytes(dir / "x"), "new");
+  EXPECT_EQ(dir.entries(), 1u);
+}
+
+TEST(AtomicFile, KeepsTheModeOfTheOldFile) {
+  const TempDir dir;
+  write_bytes(dir / "x", "old");
+  chmod((dir / "x").c_str(), 0640);
+  save_safetensors(dir / "x", filled(1, 1));
+  struct stat status {};
+  stat((dir / "x").c_str(), &status);
+  EXPECT_EQ(status.st_mode & 07777, 0640u);
+}
+
+TEST(AtomicFile, ANewFileHasTheUsualMode) {
+  const TempDir dir;
+  const mode_t mask = umask(027);
+  save_safetensors(dir / "x", filled(1, 1));
+  umask(mask);
+  struct stat status {};
+  stat((dir / "x").c_str(), &status);
+  EXPECT_EQ(status.st_mode & 07777, 0640u);
+}
+
+TEST(AtomicFile, WritesThroughASymbolicLink) {
+  const TempDir dir;
+  std::filesystem::create_directory(dir / "real");
+  write_bytes(dir / "real/x", "old");
+  std::filesystem::create_symlink("real/x", dir / "link");
+  save_safetensors(dir / "link", filled(1, 1));
+  EXPECT_TRUE(std::filesystem::is_symlink(dir / "link"));
+  EXPECT_EQ(load_safetensors(dir / "real/x").tensors.size(), 3u);
+}
+
+TEST(AtomicFile, WorksInTheCurrentFolderAndWithLongNames) {
+  const TempDir dir;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(dir.path());
+  save_safetensors("x", filled(1, 1));
+  std::filesystem::current_path(before);
+  EXPECT_EQ(load_safetensors(dir / "x").tensors.size(), 3u);
+  const auto longest = dir / std::string(255, 'n');
+  save_safetensors(longest, filled(1, 1));
+  EXPECT_EQ(load_safetensors(longest).tensors.size(), 3u);
+}
+
+TEST(AtomicFile, RefusesWhatItWouldDestroyOrCannotReach) {
+  const TempDir dir;
+  const auto message = [&](const std::string& path) {
+    const auto text = refusal([&] { save_safetensors(path, filled(1, 1)); });
+    EXPECT_CONTAINS(text, "[save_safetensors] " + path + ": ");
+    return text;
+  };
+  EXPECT_CONTAINS(message(dir.path().string()), "not a regular file");
+  EXPECT_CONTAINS(message("/dev/full"), "not a regular file");
+  EXPECT_CONTAINS(message(dir / "none/x"), "No such file or directory");
+  EXPECT_CONTAINS(message(dir / std::string(300, 'n')), "File name too long");
+  EXPECT_EQ(dir.entries(), 0u);
+}
+
+}  // namespace
+}  // namespace posenc::testing

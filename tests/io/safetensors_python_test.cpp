@@ -1,0 +1,57 @@
+// The reference implementation reads what we write, and we read what it writes.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "io/python.h"
+#include "io/support.h"
+#include "posenc/io/safetensors.h"
+
+namespace posenc::testing {
+namespace {
+
+// Python's safetensors 0.8 has no torch type for F8_E8M0.
+StateDict every_dtype() {
+  StateDict tensors;
+  const auto integers = at::arange(-3, 9).view({3, 4});
+  for (const auto type : {at::kChar, at::kByte, at::kShort, at::kUInt16, at::kInt, at::kUInt32,
+                          at::kLong, at::kUInt64, at::kBool, at::kHalf, at::kBFloat16, at::kFloat,
+                          at::kDouble, at::kComplexFloat, at::kFloat8_e4m3fn, at::kFloat8_e5m2,
+                          at::kFloat8_e4m3fnuz, at::kFloat8_e5m2fnuz}) {
+    const std::string name = c10::toString(type);
+    tensors.insert(name, integers.to(at::kFloat).abs().to(type));
+    tensors.insert(name + ".scalar", at::ones({}, at::kFloat).to(type));
+    tensors.insert(name + ".empty", at::ones({0, 2}, at::kFloat).to(type));
+  }
+  return tensors;
+}
+
+TEST(SafetensorsPython, ReadsOursAndWritesTheSameBack) {
+  if (!python_has("torch, safetensors.torch"))
+    GTEST_SKIP() << POSENC_PYTHON << " lacks safetensors";
+  const TempDir dir;
+  const auto saved = every_dtype();
+  save_safetensors(dir / "ours.safetensors", saved, {{"slug", "größe"}, {"torch", "2"}});
+  ASSERT_TRUE(run_python(dir, R"(
+import safetensors, safetensors.torch, torch
+with safetensors.safe_open("ours.safetensors", "pt") as file:
+    assert file.metadata() == {"slug": "größe", "torch": "2"}, file.metadata()
+tensors = safetensors.torch.load_file("ours.safetensors")
+assert len(tensors) == 54, len(tensors)
+assert tensors["Float"].tolist() == [[3, 2, 1, 0], [1, 2, 3, 4], [5, 6, 7, 8]]
+assert tensors["Short"].dtype == torch.int16 and tensors["Short"].tolist()[0] == [3, 2, 1, 0]
+assert tensors["BFloat16.scalar"].shape == () and tensors["BFloat16.scalar"].item() == 1
+assert tensors["UInt64.empty"].shape == (0, 2) and tensors["UInt64"].dtype == torch.uint64
+safetensors.torch.save_file(tensors, "theirs.safetensors", {"made": "by Python"})
+)"));
+  const auto theirs = load_safetensors(dir / "theirs.safetensors");
+  EXPECT_EQ(theirs.metadata.at("made"), "by Python");
+  EXPECT_EQ(theirs.tensors.size(), saved.size());
+  for (const auto& item : saved) {
+    EXPECT_TRUE(identical(theirs.tensors[item.key()], item.value())) << item.key();
+  }
+}
+
+}  // namespace
+}  // namespace posenc::testing
