@@ -38,7 +38,7 @@ at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::T
                     "s must be on the table's device ", table.device(), ". Got ", index.device());
   try {
     return at::embedding(table, index, padding_idx);
-  } catch (const c10::Error&) {
+  } catch (const c10::IndexError&) {
     refuse_first_outside(names, index, table.size(0));
     throw;  // not a matter of range
   }

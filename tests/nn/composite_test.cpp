@@ -40,7 +40,7 @@ TEST_P(Composite, SequenceFirstIsTheTranspose) {
   const auto position = PositionalEncodingOptions(20, 16).batch_first(false);
   TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(40, 20).position(position));
   TokenAndPositionEmbedding twin(40, 20, 16);
-  for (auto& m : {module, twin}) {
+  for (auto m : {module, twin}) {
     m->to(device());
     m->eval();
   }
@@ -54,7 +54,7 @@ TEST_P(Composite, PositionEmbeddingHoldsItsNotebooksTable) {
   PositionEmbedding buffer(PositionEmbeddingOptions(30, 18).storage(Storage::Buffer));
   EXPECT_TRUE(bit_equal(frozen->table().detach(), sinusoid_table(preset("notebook_002", 18), 30)));
   EXPECT_TRUE(bit_equal(buffer->table(), sinusoid_table(preset("notebook_004", 18), 30)));
-  for (auto& module : {frozen, buffer}) {
+  for (auto module : {frozen, buffer}) {
     module->to(device());
     const auto ids = torch::tensor({{{29, 0}, {4, 4}}}).to(device());
     EXPECT_TRUE(bit_equal(module->forward(ids), module->table().index({ids})));

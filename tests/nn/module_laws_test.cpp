@@ -196,13 +196,6 @@ TEST_P(Module, SavesAndLoadsThroughPlainKeys) {
   EXPECT_EQ(frozen(*other), GetParam().frozen);
 }
 
-TEST_P(Module, ShapesAreKnownWithoutData) {  // no path reads values or assumes a device
-  auto module = make();
-  const auto expected = run(*module).sizes().vec();
-  module->to(torch::kMeta);
-  EXPECT_EQ(run(*module).sizes().vec(), expected);
-}
-
 TEST(Sequential, KeepsDefaultArguments) {
   torch::nn::Sequential model(TokenEmbedding(9, 6), PositionalEncoding(6, 8));
   EXPECT_EQ(model->forward(torch::tensor({{1, 2, 3}})).sizes(), (std::vector<int64_t>{1, 3, 6}));

@@ -49,7 +49,9 @@ TEST(PadSequencesParity, LookUpAndTableMatchNotebook) {
 
     const auto table = sinusoid_table(preset("notebook_001", embedded.size(2)), embedded.size(1));
     EXPECT_TRUE(testing::within(testing::Op::ForeignTable, table, fixture["out.table"]));
-    if (fixture.live) EXPECT_TRUE(testing::bit_equal(table, fixture["out.table"]));
+    if (fixture.live) {
+      EXPECT_TRUE(testing::bit_equal(table, fixture["out.table"]));
+    }
   }
 }
 

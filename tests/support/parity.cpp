@@ -63,7 +63,9 @@ void expect_parity(const Fixture& fixture, torch::nn::Module& module,
   torch::manual_seed(fixture.seed);
   const torch::Tensor output = call(inputs);
   EXPECT_TRUE(within(options.forward, output, fixture["out.output"])) << "the output";
-  if (fixture.live) EXPECT_TRUE(bit_equal(output, fixture["out.output"])) << "the output's bits";
+  if (fixture.live) {
+    EXPECT_TRUE(bit_equal(output, fixture["out.output"])) << "the output's bits";
+  }
 
   if (!fixture.has("in.cotangent")) return;
   (output * fixture["in.cotangent"]).sum().backward();
@@ -79,7 +81,9 @@ void expect_parity(const Fixture& fixture, torch::nn::Module& module,
     const auto& key = other == options.renamed.end() ? item.key() : other->second;
     const auto gradient = module.named_parameters()[key].grad();
     EXPECT_TRUE(within(options.gradient, gradient, item.value()));
-    if (fixture.live) EXPECT_TRUE(bit_equal(gradient, item.value()));
+    if (fixture.live) {
+      EXPECT_TRUE(bit_equal(gradient, item.value()));
+    }
   }
   EXPECT_GT(compared, 0) << "a fixture with a cotangent has gradients";
 }

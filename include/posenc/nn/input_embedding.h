@@ -1,5 +1,6 @@
 #pragma once
 
+#include <torch/nn/modules/common.h>
 #include <torch/nn/pimpl.h>
 
 #include <optional>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <torch/nn/modules/common.h>
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/pimpl.h>
 
