@@ -47,21 +47,6 @@ TEST_P(Embed, IsTheTwinOfInputEmbedding) {
                         module->forward(ids)));
 }
 
-// On tensors without data nothing can be read back, and no device can be known by its name.
-TEST(EmbedAnywhere, ReadsNoValues) {
-  const auto meta = torch::TensorOptions(torch::kMeta);
-  const auto ids = torch::empty({3, 9}, meta.dtype(torch::kLong));
-  const auto weight = torch::empty({50, 20}, meta);
-  const auto table = torch::empty({1, 30, 20}, meta);
-  using Position = functional::PositionalEncodingFuncOptions;
-  for (const auto& position : {Position(), Position().offset(21), Position().position_ids(ids)}) {
-    const auto how = functional::EmbedFuncOptions().scale(Scale::SqrtDim).position(position);
-    const auto x = functional::embed(ids, weight, table, how);
-    EXPECT_EQ(x.sizes(), (std::vector<int64_t>{3, 9, 20}));
-    EXPECT_TRUE(x.is_meta());
-  }
-}
-
 TEST(EmbedErrors, RejectDropoutOutsideItsRange) {
   const auto weight = torch::randn({5, 4}), table = torch::randn({6, 4});
   const auto ids = torch::tensor({1, 2});
