@@ -3,33 +3,119 @@
 #include <c10/util/Exception.h>
 
 #include <cmath>
+#include <numeric>
 #include <tuple>
+
+#include "sinusoid/frequency.h"
 
 namespace posenc {
 namespace {
 
-auto axes(const SinusoidOptions& o) {
-  return std::make_tuple(o.dim(), o.base(), o.frequency(), o.phase(), o.power_shape(), o.layout(),
-                         o.odd_dim(), o.arithmetic());
+auto axes_of(const SinusoidOptions& o) {
+  return std::tuple_cat(
+      std::make_tuple(o.dim(), o.frequency(), o.index(), o.divisor(), o.shift(),
+                      o.divisor_at_least_one(), o.base(), o.max_frequency(), o.power_shape(),
+                      o.arithmetic()),
+      std::make_tuple(o.phase(), o.angle_scale(), o.angle_by_length(), o.layout(), o.cos_first(),
+                      o.odd_dim(), o.raw_first(), o.rows(), o.start(), o.step(), o.zero_row(),
+                      o.cls_row()),
+      std::make_tuple(o.grid(), o.channel_axes(), o.axis_depth(), o.axis_values(),
+                      o.axis_channels(), o.base_size(), o.interpolation_scale(), o.coordinates(),
+                      o.post()));
+}
+
+int64_t sum(const std::vector<int64_t>& values) {
+  return std::accumulate(values.begin(), values.end(), int64_t{0});
+}
+
+void check_frequencies(const SinusoidOptions& o) {
+  TORCH_CHECK_VALUE(std::isfinite(o.base()) && o.base() > 0.0,
+                    "[sinusoid] base must be positive and finite. Got ", o.base());
+  for (const double value : {o.angle_scale(), o.start(), o.step(), o.shift(), o.max_frequency()}) {
+    TORCH_CHECK_VALUE(std::isfinite(value), "[sinusoid] angle_scale, start, step, shift and "
+                      "max_frequency must be finite. Got ", value);
+  }
+  for (const int64_t width : o.axis_widths()) {
+    const bool has_divisor =
+        o.frequency() != Frequency::PowersOfTwo && o.frequency() != Frequency::Linear;
+    TORCH_CHECK_VALUE(width > 0 && (!has_divisor || divisor_of(o, width) > 0.0),
+                      "[sinusoid] dim ", o.dim(), " leaves ", width, " channels an axis, and the "
+                      "recipe then divides by ", width > 0 ? divisor_of(o, width) : 0.0,
+                      ": the dimension must be larger. Got dim ", o.dim());
+  }
+}
+
+void check_grid(const SinusoidOptions& o) {
+  for (const int64_t extent : o.grid()) {
+    TORCH_CHECK_VALUE(extent > 0, "[sinusoid] every extent of a grid must be positive. Got ", extent);
+  }
+  TORCH_CHECK_VALUE(o.grid().empty() || o.coordinates().empty(),
+                    "[sinusoid] a grid and coordinates exclude each other. Got ", o.grid().size(),
+                    " and ", o.coordinates().size(), " axes");
+  std::vector<bool> seen(o.grid().size(), false);
+  for (const int64_t axis : o.channel_axes()) {
+    TORCH_CHECK_VALUE(axis >= 0 && axis < static_cast<int64_t>(seen.size()) && !seen[axis],
+                      "[sinusoid] channel_axes must name each axis of the grid once. Got ", axis);
+    seen[axis] = true;
+  }
+  TORCH_CHECK_VALUE(o.channel_axes().empty() || o.channel_axes().size() == o.grid().size(),
+                    "[sinusoid] channel_axes must name each axis of the grid once. Got ",
+                    o.channel_axes().size(), " of ", o.grid().size());
+  TORCH_CHECK_VALUE(o.axis_channels() != AxisChannels::QuarterRest || o.axes() == 3,
+                    "[sinusoid] AxisChannels::QuarterRest is for three axes. Got ", o.axes());
 }
 
 }  // namespace
 
-bool operator==(const SinusoidOptions& a, const SinusoidOptions& b) { return axes(a) == axes(b); }
+bool operator==(const SinusoidOptions& a, const SinusoidOptions& b) {
+  return axes_of(a) == axes_of(b);
+}
 
-void check(const SinusoidOptions& options) {
-  const int64_t dim = options.dim();
+int64_t SinusoidOptions::axes() const {
+  if (!grid_.empty()) return static_cast<int64_t>(grid_.size());
+  return coordinates_.empty() ? 1 : static_cast<int64_t>(coordinates_.size());
+}
+
+std::vector<int64_t> SinusoidOptions::axis_widths() const {
+  const int64_t count = axes();
+  if (axis_channels_ == AxisChannels::QuarterRest) return {dim_ / 4, 3 * dim_ / 8, 3 * dim_ / 8};
+  int64_t width = (dim_ - (raw_first_ ? count : 0)) / count;
+  if (axis_channels_ == AxisChannels::CeilEven) width = (dim_ + 2 * count - 1) / (2 * count) * 2;
+  if (axis_channels_ == AxisChannels::FloorEven) width = dim_ / (2 * count) * 2;
+  if (odd_dim_ == OddDim::Widen) width += width % 2;
+  if (odd_dim_ != OddDim::ExtraSin) width -= width % 2;
+  return std::vector<int64_t>(count, width);
+}
+
+int64_t SinusoidOptions::channels() const {
+  if (odd_dim_ == OddDim::ZeroColumn || odd_dim_ == OddDim::Truncate) return dim_;
+  return sum(axis_widths()) + (raw_first_ ? axes() : 0);
+}
+
+int64_t SinusoidOptions::row_count(int64_t length) const {
+  int64_t count = length;
+  if (rows_ == Rows::DownFromLength) count = length + 1;
+  if (rows_ == Rows::Relative || rows_ == Rows::RelativeDistance) count = 2 * length - 1;
+  if (rows_ == Rows::RelativeEven) count = 2 * length;
+  const bool extra = odd_dim_ == OddDim::ExtraRow && dim_ % 2 == 1;
+  return count + (extra ? 1 : 0) + (cls_row_ ? 1 : 0);
+}
+
+void check(const SinusoidOptions& o) {
+  const int64_t dim = o.dim();
   TORCH_CHECK_VALUE(dim > 0, "[sinusoid] dim must be positive. Got ", dim);
-  TORCH_CHECK_VALUE(dim % 2 == 0 || options.odd_dim() != OddDim::Error,
-                    "[sinusoid] dim must be even, or .odd_dim(OddDim::ExtraSin | "
-                    "OddDim::ZeroColumn) must say what the last channel holds. Got ",
-                    dim);
-  TORCH_CHECK_VALUE(std::isfinite(options.base()) && options.base() > 0.0,
-                    "[sinusoid] base must be positive and finite. Got ", options.base());
-  TORCH_CHECK_VALUE(options.arithmetic() == c10::ScalarType::Float ||
-                        options.arithmetic() == c10::ScalarType::Double,
-                    "[sinusoid] arithmetic must be float32 or float64. Got ",
-                    options.arithmetic());
+  if (o.odd_dim() == OddDim::Error) {
+    const int64_t taken = sum(o.axis_widths()) + (o.raw_first() ? o.axes() : 0);
+    const int64_t multiple = o.axis_channels() == AxisChannels::QuarterRest ? 16 : 2 * o.axes();
+    TORCH_CHECK_VALUE(o.raw_first() ? taken == dim : dim % multiple == 0, "[sinusoid] dim must be ",
+                      multiple == 2 ? c10::str("even, or .odd_dim(...) must say what the last "
+                                               "channel holds")
+                      : o.raw_first() ? c10::str("the coordinates and ", multiple, " channels a band")
+                                      : c10::str("a multiple of ", multiple),
+                      ". Got ", dim);
+  }
+  check_grid(o);
+  check_frequencies(o);
 }
 
 }  // namespace posenc

@@ -4,18 +4,35 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "posenc/core/nearest.h"
+#include "sinusoid/presets/reader.h"
 
 namespace posenc {
 
-SinusoidOptions preset(std::string_view name, int64_t dim) {
+const Preset& find_preset(std::string_view name) {
+  const auto& all = presets();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const Preset& candidate) { return candidate.name == name; });
+  if (found != all.end()) return *found;
   std::vector<std::string> names;
-  for (const Preset& candidate : presets()) {
-    if (candidate.name == name) return candidate.make(dim);
-    names.push_back(candidate.name);
-  }
-  TORCH_CHECK_VALUE(false, "[preset] there is no preset `", std::string(name), "`; the nearest are ",
+  for (const Preset& candidate : all) names.push_back(candidate.name);
+  TORCH_CHECK_VALUE(false, "[preset] there is no preset `", std::string(name),
+                    "`; the nearest are ",
                     fmt::format("{}", fmt::join(nearest(name, names), ", ")));
+}
+
+SinusoidOptions preset(std::string_view name, int64_t dim, const PresetParams& params) {
+  const Preset& found = find_preset(name);
+  const PresetReader reader(found, params);
+  const SinusoidOptions options = found.make(dim, reader);
+  try {
+    check(options);
+  } catch (const c10::ValueError& error) {
+    TORCH_CHECK_VALUE(false, "[preset] `", found.name, "`: ", error.what_without_backtrace());
+  }
+  return options;
 }
 
 }  // namespace posenc

@@ -1,27 +1,70 @@
 #include "posenc/sinusoid/table.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/empty.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/isfinite.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include <cmath>
 
 #include "sinusoid/reference.h"
 
 namespace posenc {
 namespace {
 
-at::ScalarType dtype_of(const at::TensorOptions& options) {
-  return options.has_dtype() ? c10::typeMetaToScalarType(options.dtype()) : at::kFloat;
+constexpr int64_t kMaxLength = int64_t{1} << 31;
+
+at::TensorOptions complete(const at::TensorOptions& options) {
+  return at::TensorOptions(options.has_dtype() ? c10::typeMetaToScalarType(options.dtype())
+                                               : at::kFloat)
+      .device(options.device());
 }
 
-// Checked options and positions (N) in the recipe's arithmetic type, on the CPU -> (N, dim).
-at::Tensor rows_of(const SinusoidOptions& options, const at::Tensor& positions,
-                   const at::TensorOptions& tensor_options) {
-  at::NoGradGuard no_grad;
-  at::Tensor rows = at::empty({positions.size(0), options.dim()}, positions.options());
-  reference_rows(options, positions, rows);
-  return rows.to(at::TensorOptions(dtype_of(tensor_options)).device(tensor_options.device()));
+// The positions of a table's rows, in the type in which the recipe starts with them.
+at::Tensor row_positions(const SinusoidOptions& o, int64_t length) {
+  const at::TensorOptions whole(at::kLong), real(at::kFloat);
+  switch (o.rows()) {
+    case Rows::Down: return at::arange(length - 1, -1, -1, whole);
+    case Rows::DownFromLength: return at::arange(length, -1, -1, whole);
+    case Rows::Relative: return at::arange(length - 1, -length, -1, whole);
+    case Rows::RelativeDistance: return at::arange(length - 1, -length, -1, whole).abs();
+    case Rows::RelativeEven: return at::arange(length, -length, -1, whole);
+    case Rows::Up: break;
+  }
+  const bool integral = o.start() == std::trunc(o.start()) && o.step() == std::trunc(o.step());
+  if (integral) {
+    return at::arange(length, whole) * static_cast<int64_t>(o.step()) +
+           static_cast<int64_t>(o.start());
+  }
+  return at::arange(length, real) * o.step() + o.start();
+}
+
+at::Tensor in_arithmetic(const SinusoidOptions& o, const at::Tensor& positions) {
+  return positions.to(o.arithmetic() == Arithmetic::Float32 ? at::kFloat : at::kDouble);
+}
+
+// The systems round a float64 table to float32, and only then to a half type; float64 itself is kept
+// only where it is asked for.
+at::Tensor rounded(const SinusoidOptions& o, const at::Tensor& rows, const at::TensorOptions& to) {
+  const bool keep = o.post() == Post::None && complete(to).dtype() == at::kDouble;
+  return keep ? rows : rows.to(at::kFloat);
+}
+
+// The nominal length of a table of so many rows, or 0 where there is none.
+int64_t length_of(const SinusoidOptions& o, int64_t rows) {
+  if (!o.grid().empty()) {
+    int64_t cells = 1;
+    for (const int64_t extent : o.grid()) cells *= extent;
+    return o.row_count(cells) == rows ? cells : 0;
+  }
+  for (const int64_t length : {rows, rows - 1, rows / 2, (rows + 1) / 2}) {
+    if (length > 0 && o.row_count(length) == rows) return length;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -29,9 +72,30 @@ at::Tensor rows_of(const SinusoidOptions& options, const at::Tensor& positions,
 at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
                           const at::TensorOptions& tensor_options) {
   check(options);
-  TORCH_CHECK_VALUE(length > 0, "[sinusoid_table] length must be positive. Got ", length);
-  return rows_of(options, at::arange(length, at::TensorOptions(options.arithmetic())),
-                 tensor_options);
+  TORCH_CHECK_VALUE(length > 0 && length <= kMaxLength,
+                    "[sinusoid_table] length must lie in [1, 2^31]. Got ", length);
+  at::NoGradGuard no_grad;
+  at::Tensor rows;
+  if (options.grid().empty()) {
+    const at::Tensor p = in_arithmetic(options, row_positions(options, length));
+    rows = reference_rows(options, p, length);
+  } else {
+    int64_t cells = 1;
+    for (const int64_t extent : options.grid()) cells *= extent;
+    TORCH_CHECK_VALUE(length == cells, "[sinusoid_table] length must be the number of cells ",
+                      cells, " of the grid ", at::IntArrayRef(options.grid()), ". Got ", length);
+    rows = reference_grid(options);
+  }
+  rows = rounded(options, rows, tensor_options);
+  if (options.zero_row() && *options.zero_row() >= 0 && *options.zero_row() < rows.size(0)) {
+    rows.select(0, *options.zero_row()).zero_();
+  }
+  if (options.cls_row()) rows = at::cat({at::zeros({1, rows.size(1)}, rows.options()), rows});
+  if (options.row_count(length) > rows.size(0)) {  // OddDim::ExtraRow
+    rows = at::cat({rows, at::zeros({1, rows.size(1)}, rows.options())});
+  }
+  finish(options, rows);
+  return rows.to(complete(tensor_options));
 }
 
 at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
@@ -40,13 +104,24 @@ at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
   TORCH_CHECK_TYPE(positions.scalar_type() != at::kBool && !positions.is_complex(),
                    "[sinusoid] positions must be integers or reals. Got ",
                    positions.scalar_type());
-  const at::Tensor flat =
-      positions.detach().to(at::kCPU).to(options.arithmetic()).reshape({-1}).contiguous();
+  TORCH_CHECK_VALUE(options.grid().empty() && !options.angle_by_length() &&
+                        options.post() != Post::Standardize,
+                    "[sinusoid] rows of single positions exist only where a row does not depend on "
+                    "the table: no grid, no angle_by_length, no Post::Standardize. Got one of them");
+  at::NoGradGuard no_grad;
+  const at::Tensor flat = positions.to(at::kCPU).reshape({-1});
   TORCH_CHECK_VALUE(at::isfinite(flat).all().item<bool>(),
                     "[sinusoid] positions must be finite. Got NaN or infinity");
+  at::Tensor rows = reference_rows(options, in_arithmetic(options, flat), 1);
+  rows = rounded(options, rows, tensor_options);
+  if (options.zero_row()) {
+    const double zero = options.start() + options.step() * static_cast<double>(*options.zero_row());
+    rows.masked_fill_((flat == zero).unsqueeze(1), 0.0);
+  }
+  finish(options, rows);
   auto shape = positions.sizes().vec();
-  shape.push_back(options.dim());
-  return rows_of(options, flat, tensor_options).view(shape);
+  shape.push_back(rows.size(1));
+  return rows.to(complete(tensor_options)).view(shape);
 }
 
 at::Tensor convert_table(const SinusoidOptions& options, const at::Tensor& table,
@@ -54,9 +129,10 @@ at::Tensor convert_table(const SinusoidOptions& options, const at::Tensor& table
   if (dtype == table.scalar_type() || !at::isFloatingType(dtype) || table.numel() == 0) {
     return table.to(dtype);
   }
-  const auto rows = sinusoid_table(options, table.size(-2));
-  const auto present = rows.to(table.options()).expand_as(table);
-  if (!at::equal(present, table)) return table.to(dtype);
+  const int64_t length = length_of(options, table.size(-2));
+  if (length == 0 || options.channels() != table.size(-1)) return table.to(dtype);
+  const auto rows = sinusoid_table(options, length);
+  if (!at::equal(rows.to(table.options()).expand_as(table), table)) return table.to(dtype);
   return rows.to(table.options().dtype(dtype)).view(table.sizes());
 }
 

@@ -1,0 +1,113 @@
+#include "sinusoid/frequency.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/log.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/scalar_tensor.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace posenc {
+namespace {
+
+at::ScalarType type_of(const SinusoidOptions& o) {
+  return o.arithmetic() == Arithmetic::Float32 ? at::kFloat : at::kDouble;
+}
+
+bool one_entry_per_channel(Index index) {
+  return index == Index::Paired || index == Index::PairNumber || index == Index::Doubled;
+}
+
+at::Tensor index_vector(const SinusoidOptions& o, int64_t channels) {
+  const int64_t half = channels / 2;
+  const at::TensorOptions whole(at::kLong);
+  const auto halved = [](const at::Tensor& t) { return t.div(2, "floor"); };
+  switch (o.index()) {
+    case Index::Even: return at::arange(0, channels, 2, whole);
+    case Index::Half: return at::arange(half, whole);
+    case Index::Paired: return 2 * halved(at::arange(channels, whole));
+    case Index::PairNumber: return halved(at::arange(channels, whole));
+    case Index::Doubled: return 2 * at::arange(channels, whole);
+    case Index::PairedHalf: return 2 * halved(at::arange(half, whole));
+  }
+  return {};
+}
+
+// ln b, and -(ln b) / m with both in float32, as tensors of one element compute them
+at::Tensor float_log(double base) {
+  return at::log(at::scalar_tensor(base, at::TensorOptions(at::kFloat)));
+}
+
+at::Tensor exponential(const SinusoidOptions& o, const at::Tensor& i, double m) {
+  const double log = std::log(o.base());
+  switch (o.frequency()) {
+    case Frequency::ExpOfFloatLog: return at::exp(i * -(float_log(o.base()).item<float>() / m));
+    case Frequency::ExpInFloat: return at::exp(i * -(float_log(o.base()) / m));
+    case Frequency::ExpDividedLast: return at::exp((i * -log) / m);
+    case Frequency::ExpFloored: return at::exp(i * std::floor((-log / (2 * m)) / 2));
+    default: return at::exp(i * -(log / m));
+  }
+}
+
+at::Tensor power(const SinusoidOptions& o, const at::Tensor& i, double m, int64_t positions) {
+  at::Tensor exponent = o.frequency() == Frequency::PowerOfProduct ? i * (2 / m) : i / m;
+  if (o.frequency() == Frequency::PowerNegative) exponent = -exponent;
+  if (o.power_shape() == PowerShape::Grid) {
+    exponent = exponent.expand({positions, exponent.size(0)}).contiguous();
+  }
+  at::Tensor result;
+  as_one_thread([&] {
+    if (o.frequency() == Frequency::PowerInverseBase) {
+      result = at::pow(at::scalar_tensor(1 / o.base(), exponent.options()), exponent);
+    } else {
+      result = at::pow(o.base(), exponent);
+    }
+  });
+  return o.frequency() == Frequency::PowerReciprocal ? result.reciprocal() : result;
+}
+
+}  // namespace
+
+void as_one_thread(const std::function<void()>& work) {
+  // Inside a parallel region ATen does not split its work: one of the region's threads does it all.
+  at::parallel_for(0, std::max(2, at::get_num_threads()), 1, [&](int64_t begin, int64_t) {
+    at::NoGradGuard no_grad;  // thread-local
+    if (begin == 0) work();
+  });
+}
+
+double divisor_of(const SinusoidOptions& o, int64_t channels) {
+  double m = static_cast<double>(channels);
+  if (o.divisor() == Divisor::HalfChannels) m = static_cast<double>(channels) / 2.0;
+  if (o.divisor() == Divisor::Pairs) m = static_cast<double>(channels / 2);
+  m -= o.shift();
+  return o.divisor_at_least_one() ? std::max(m, 1.0) : m;
+}
+
+Frequencies frequencies(const SinusoidOptions& o, int64_t channels, int64_t positions) {
+  if (o.odd_dim() == OddDim::Widen) channels = o.dim();  // the recipe knows nothing of the wider row
+  const int64_t bands = channels / 2;
+  const at::TensorOptions type(type_of(o));
+  at::Tensor f;
+  if (o.frequency() == Frequency::PowersOfTwo) {
+    f = at::pow(2.0, at::linspace(0, bands - 1, bands, type));
+  } else if (o.frequency() == Frequency::Linear) {
+    f = at::linspace(1.0, o.max_frequency(), bands, type);
+  } else {
+    const at::Tensor i = index_vector(o, channels).to(type);
+    const double m = divisor_of(o, channels);
+    f = o.frequency() <= Frequency::ExpFloored ? exponential(o, i, m) : power(o, i, m, positions);
+  }
+  if (one_entry_per_channel(o.index())) {
+    return {f.slice(-1, 0, channels, 2), f.slice(-1, 1, channels, 2)};
+  }
+  return {f, f};
+}
+
+}  // namespace posenc

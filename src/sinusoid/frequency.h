@@ -1,0 +1,26 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+
+#include "posenc/sinusoid/options.h"
+
+namespace posenc {
+
+/// m: what the index is divided by for an axis of `channels` channels.
+double divisor_of(const SinusoidOptions& options, int64_t channels);
+
+/// The frequencies of the sines and of the cosines of an axis of `channels` channels, in the
+/// recipe's type: (n) each or, with PowerShape::Grid, (positions, n). One tensor where they agree; the
+/// cosines may then take fewer of its entries.
+struct Frequencies {
+  at::Tensor sin, cos;
+};
+Frequencies frequencies(const SinusoidOptions& options, int64_t channels, int64_t positions);
+
+/// Runs `work` so that ATen's operations inside use one thread, whatever the number of threads is:
+/// where the split of a tensor between threads decides last bits, these are one thread's.
+void as_one_thread(const std::function<void()>& work);
+
+}  // namespace posenc

@@ -1,0 +1,120 @@
+// Exponential frequencies along one axis.
+
+#include "sinusoid/presets/recipes.h"
+
+namespace posenc::recipes {
+namespace {
+
+// f = exp(i * -(ln b / (n - 1))), halves: the family of fairseq
+Options shift1(int64_t dim) {
+  return Options(dim).index(Index::Half).divisor(Divisor::Pairs).shift(1).layout(Layout::Halves);
+}
+
+// f = exp((i * -ln b) / (n - shift)), halves, at real positions: the family of diffusion timesteps
+Options timesteps(int64_t dim, const Reader& p) {
+  return Options(dim)
+      .frequency(Frequency::ExpDividedLast)
+      .index(Index::Half)
+      .divisor(Divisor::Pairs)
+      .layout(Layout::Halves)
+      .odd_dim(OddDim::ZeroColumn)
+      .base(p.positive("max_period"))
+      .start(p.real("start"))
+      .step(p.real("step"));
+}
+
+}  // namespace
+
+Options tutorial(int64_t dim, const Reader&) { return Options(dim); }
+
+Options nemo_nmt(int64_t dim, const Reader&) { return Options(dim).post(Post::DivideBySqrtDim); }
+
+Options float_increment(int64_t dim, const Reader&) {
+  return Options(dim).frequency(Frequency::ExpInFloat);
+}
+
+Options standardized(int64_t dim, const Reader&) { return Options(dim).post(Post::Standardize); }
+
+Options tape(int64_t dim, const Reader&) { return Options(dim).angle_by_length(true); }
+
+Options relative(int64_t dim, const Reader&) { return Options(dim).rows(Rows::Relative); }
+
+Options relative_float_log(int64_t dim, const Reader&) {
+  return Options(dim).rows(Rows::Relative).frequency(Frequency::ExpOfFloatLog);
+}
+
+Options relative_distance(int64_t dim, const Reader&) {
+  return Options(dim).rows(Rows::RelativeDistance);
+}
+
+Options fairseq(int64_t dim, const Reader& p) {
+  const int64_t padding_idx = p.integer("padding_idx");
+  if (padding_idx < -1) p.refuse("padding_idx", "a row, or -1 for none");
+  auto options = shift1(dim).odd_dim(OddDim::ZeroColumn);
+  if (padding_idx >= 0) options.zero_row(padding_idx);
+  return options;
+}
+
+Options musicgen(int64_t dim, const Reader&) {
+  return shift1(dim).odd_dim(OddDim::ZeroColumn).cos_first(true);
+}
+
+Options halves_shift1(int64_t dim, const Reader&) { return shift1(dim); }
+
+Options halves_shift1_zero(int64_t dim, const Reader&) {
+  return shift1(dim).odd_dim(OddDim::ZeroColumn);
+}
+
+Options whisper(int64_t dim, const Reader& p) {
+  return shift1(dim).base(p.positive("max_timescale"));
+}
+
+Options timesfm(int64_t dim, const Reader& p) {
+  return whisper(dim, p).divisor_at_least_one(true).odd_dim(OddDim::ExtraRow);
+}
+
+Options fairseq2(int64_t dim, const Reader& p) {
+  const int64_t pad = p.integer("legacy_pad_idx");
+  if (pad < -1) p.refuse("legacy_pad_idx", "an index, or -1 for none");
+  return shift1(dim)
+      .frequency(Frequency::ExpDividedLast)
+      .start(static_cast<double>(pad))
+      .zero_row(0);
+}
+
+Options funasr(int64_t dim, const Reader&) {
+  return shift1(dim).frequency(Frequency::ExpInFloat).start(1);
+}
+
+Options flax(int64_t dim, const Reader&) {
+  return shift1(dim).arithmetic(Arithmetic::Float64).odd_dim(OddDim::ZeroColumn);
+}
+
+Options tensor2tensor(int64_t dim, const Reader& p) {
+  return shift1(dim)
+      .frequency(Frequency::ExpInFloat)
+      .divisor_at_least_one(true)
+      .odd_dim(OddDim::ZeroColumn)
+      .start(static_cast<double>(p.integer("start_index")));
+}
+
+Options opennmt_tf(int64_t dim, const Reader&) { return shift1(dim).start(1); }
+
+Options diffusers_timesteps(int64_t dim, const Reader& p) {
+  return timesteps(dim, p)
+      .shift(p.real("downscale_freq_shift"))
+      .angle_scale(p.real("scale"))
+      .cos_first(p.flag("flip_sin_to_cos"));
+}
+
+Options guided_diffusion(int64_t dim, const Reader& p) { return timesteps(dim, p).cos_first(true); }
+
+Options ddpm(int64_t dim, const Reader& p) {
+  return shift1(dim)
+      .base(p.positive("theta"))
+      .odd_dim(OddDim::Narrow)
+      .start(p.real("start"))
+      .step(p.real("step"));
+}
+
+}  // namespace posenc::recipes
