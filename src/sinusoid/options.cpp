@@ -15,7 +15,7 @@ auto axes_of(const SinusoidOptions& o) {
   return std::tuple_cat(
       std::make_tuple(o.dim(), o.frequency(), o.index(), o.divisor(), o.shift(),
                       o.divisor_at_least_one(), o.base(), o.max_frequency(), o.power_shape(),
-                      o.arithmetic()),
+                      o.arithmetic(), o.precision()),
       std::make_tuple(o.phase(), o.angle_scale(), o.angle_by_length(), o.layout(), o.cos_first(),
                       o.odd_dim(), o.raw_first(), o.rows(), o.start(), o.step(), o.zero_row(),
                       o.cls_row()),
@@ -104,6 +104,8 @@ int64_t SinusoidOptions::row_count(int64_t length) const {
 void check(const SinusoidOptions& o) {
   const int64_t dim = o.dim();
   TORCH_CHECK_VALUE(dim > 0, "[sinusoid] dim must be positive. Got ", dim);
+  TORCH_CHECK_VALUE(dim > 1 || o.odd_dim() == OddDim::ExtraSin || o.odd_dim() == OddDim::Truncate,
+                    "[sinusoid] dim must be at least 2. Got ", dim);
   if (o.odd_dim() == OddDim::Error) {
     const int64_t taken = sum(o.axis_widths()) + (o.raw_first() ? o.axes() : 0);
     const int64_t multiple = o.axis_channels() == AxisChannels::QuarterRest ? 16 : 2 * o.axes();

@@ -59,6 +59,12 @@ enum class Arithmetic {
   Float64Angle,  ///< float64 up to the angle, which is rounded to float32 before sin and cos
 };
 
+/// Whose numbers a table holds.
+enum class Precision {
+  Reference,  ///< the system's own: its operations, its roundings, its bits
+  Exact,      ///< the formula's: each entry rounded once, the same bits on every machine
+};
+
 /// Where the sines and cosines of a row stand.
 enum class Layout {
   Interleaved,  ///< s0 c0 s1 c1 ...

@@ -48,6 +48,8 @@ struct SinusoidOptions {
   TORCH_ARG(double, max_frequency) = 1.0;
   TORCH_ARG(PowerShape, power_shape) = PowerShape::Row;
   TORCH_ARG(Arithmetic, arithmetic) = Arithmetic::Float32;
+  /// Exact leaves the roundings above aside and evaluates the real-valued formula.
+  TORCH_ARG(Precision, precision) = Precision::Reference;
 
   // angle
   TORCH_ARG(Phase, phase) = Phase::Product;
