@@ -1,4 +1,4 @@
-#include "big.h"
+#include "kernels/exact/big.h"
 
 #include <cmath>
 #include <cstring>

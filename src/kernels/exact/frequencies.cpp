@@ -1,4 +1,4 @@
-#include "frequencies.h"
+#include "kernels/exact/frequencies.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "table.h"
+#include "kernels/exact/table.h"
 
 #include <sys/mman.h>
 
