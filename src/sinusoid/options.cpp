@@ -28,8 +28,7 @@ void check(const SinusoidOptions& options) {
                     "[sinusoid] base must be positive and finite. Got ", options.base());
   TORCH_CHECK_VALUE(options.arithmetic() == c10::ScalarType::Float ||
                         options.arithmetic() == c10::ScalarType::Double,
-                    "[sinusoid] arithmetic must be float32 or float64. Got ",
-                    options.arithmetic());
+                    "[sinusoid] arithmetic must be float32 or float64. Got ", options.arithmetic());
 }
 
 }  // namespace posenc

@@ -14,7 +14,8 @@ SinusoidOptions preset(std::string_view name, int64_t dim) {
     if (candidate.name == name) return candidate.make(dim);
     names.push_back(candidate.name);
   }
-  TORCH_CHECK_VALUE(false, "[preset] there is no preset `", std::string(name), "`; the nearest are ",
+  TORCH_CHECK_VALUE(false, "[preset] there is no preset `", std::string(name),
+                    "`; the nearest are ",
                     fmt::format("{}", fmt::join(nearest(name, names), ", ")));
 }
 

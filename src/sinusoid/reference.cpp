@@ -83,8 +83,8 @@ void reference_rows(const SinusoidOptions& o, const at::Tensor& positions, at::T
 
       const at::Tensor out = rows.slice(0, begin, end);
       at::Tensor sin = halves ? out.slice(1, 0, sines) : out.slice(1, 0, 2 * sines, 2);
-      at::Tensor cos = halves ? out.slice(1, sines, sines + cosines)
-                              : out.slice(1, 1, 2 * cosines, 2);
+      at::Tensor cos =
+          halves ? out.slice(1, sines, sines + cosines) : out.slice(1, 1, 2 * cosines, 2);
       at::sin_out(sin, angle);
       at::cos_out(cos, angle.slice(1, 0, cosines));
       if (o.odd_dim() == OddDim::ZeroColumn && o.dim() % 2 == 1) out.slice(1, o.dim() - 1).zero_();

@@ -38,8 +38,7 @@ at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
                     const at::TensorOptions& tensor_options) {
   check(options);
   TORCH_CHECK_TYPE(positions.scalar_type() != at::kBool && !positions.is_complex(),
-                   "[sinusoid] positions must be integers or reals. Got ",
-                   positions.scalar_type());
+                   "[sinusoid] positions must be integers or reals. Got ", positions.scalar_type());
   const at::Tensor flat =
       positions.detach().to(at::kCPU).to(options.arithmetic()).reshape({-1}).contiguous();
   TORCH_CHECK_VALUE(at::isfinite(flat).all().item<bool>(),
