@@ -110,7 +110,8 @@ Figure similarity(const std::string& preset, const at::Tensor& table) {
       data_block("similarity", rows.matmul(rows.t())) + kViridis + image_axes(length, length);
   script += fmt::format(
       "set title 'Similarity of positions, PE(p) · PE(q): {}, D = {}'\n"
-      "set xlabel 'Position q'\nset ylabel 'Position p'\nset cblabel 'Dot product'\n"
+      "set xlabel 'Position q'\nset ylabel 'Position p'\nset cblabel 'Dot product' offset "
+      "1.5,0\nset rmargin at screen 0.82\n"
       "set size ratio 1\nplot $similarity matrix with image\n",
       preset, dim);
   return {"similarity", 800, 700, script};
