@@ -1,5 +1,5 @@
 # Daily acts. Each sets up what it needs (tools/setup.sh) and is quick when nothing changed.
-.PHONY: help setup build demo test lint format fixtures bench asan install clean
+.PHONY: help setup build demo test lint format fixtures figures bench asan install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 
@@ -35,6 +35,11 @@ format: ## rewrite the C++ files as clang-format wants them
 fixtures: ## write tests/fixtures anew from the Python reference
 	@tools/setup.sh build test
 	@$(python) notebooks_ref/regenerate.py
+
+figures: ## draw the pictures of README and docs anew
+	@tools/setup.sh build demo
+	@tools/build.sh release posenc-cli
+	@build/release/posenc plot --out build/figures && cp build/figures/heat_map.png docs/images/
 
 bench: ## build and run the benchmarks
 	@tools/setup.sh build bench
