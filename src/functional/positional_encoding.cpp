@@ -33,7 +33,8 @@ at::Tensor consecutive(const at::Tensor& x, const at::Tensor& rows,
   TORCH_CHECK_VALUE(length <= rows.size(0) && begin <= rows.size(0) - length,
                     "[PositionalEncoding] sequence length ", length,
                     begin == 0 ? c10::str("") : c10::str(" at offset ", begin), " exceeds max_len ",
-                    rows.size(0), "; pass .grow(true) to let the table grow, or a larger .max_len()");
+                    rows.size(0),
+                    "; pass .grow(true) to let the table grow, or a larger .max_len()");
   const at::Tensor slice = rows.slice(0, begin, begin + length);
   return sequence_first ? slice.unsqueeze(1) : slice;
 }

@@ -6,8 +6,8 @@ namespace posenc::functional {
 
 at::Tensor token_embedding(const at::Tensor& ids, const at::Tensor& weight, const Scale& scale,
                            std::optional<int64_t> padding_idx) {
-  TORCH_CHECK_VALUE(weight.dim() == 2, "[TokenEmbedding] weight must be (vocab_size, d_model). Got ",
-                    weight.sizes());
+  TORCH_CHECK_VALUE(weight.dim() == 2,
+                    "[TokenEmbedding] weight must be (vocab_size, d_model). Got ", weight.sizes());
   const int64_t rows = weight.size(0);
   int64_t padding = -1;
   if (padding_idx) {

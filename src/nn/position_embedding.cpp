@@ -35,8 +35,8 @@ void PositionEmbeddingImpl::reset() {
   }
   // As in the notebook the Embedding draws its N(0, 1) weights before they are replaced, so that
   // modules initialised after it draw the same numbers as in Python.
-  embedding = register_module("embedding",
-                              torch::nn::Embedding(options.max_len(), options.d_model()));
+  embedding =
+      register_module("embedding", torch::nn::Embedding(options.max_len(), options.d_model()));
   embedding->weight.set_data(rows);
   embedding->weight.set_requires_grad(false);
 }

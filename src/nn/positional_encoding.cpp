@@ -91,9 +91,8 @@ void PositionalEncodingImpl::grow_to(int64_t rows) {
   if (rows <= present) return;  // another thread was here first
   const int64_t wanted = std::min(std::max(rows, 2 * present), kMaxRows);
   // Present rows are kept as they are: they may come from a checkpoint.
-  const auto more = sinusoid_table(options.sinusoid(), wanted, pe.options())
-                        .slice(0, present)
-                        .unsqueeze(0);
+  const auto more =
+      sinusoid_table(options.sinusoid(), wanted, pe.options()).slice(0, present).unsqueeze(0);
   pe.set_data(torch::cat({pe, more}, 1));
 }
 

@@ -20,10 +20,9 @@ void TimestepEmbeddingImpl::reset() {
   check_positive("TimestepEmbedding", "hidden", options.hidden());
   pe = register_module("pe", PositionEmbedding(options.max_len(), options.d_model()));
   pe_linear = register_module(
-      "pe_linear",
-      torch::nn::Sequential(torch::nn::Linear(options.d_model(), options.hidden()),
-                            torch::nn::ReLU(),
-                            torch::nn::Linear(options.hidden(), options.channels())));
+      "pe_linear", torch::nn::Sequential(torch::nn::Linear(options.d_model(), options.hidden()),
+                                         torch::nn::ReLU(),
+                                         torch::nn::Linear(options.hidden(), options.channels())));
 }
 
 void TimestepEmbeddingImpl::reset_parameters() {

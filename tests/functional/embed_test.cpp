@@ -32,9 +32,9 @@ TEST_P(Embed, IsTheTwinOfTokenAndPositionEmbedding) {
     torch::manual_seed(3);
     const auto expected = module->forward(ids, 4);
     torch::manual_seed(3);
-    EXPECT_TRUE(bit_equal(functional::embed(ids, module->token_embedding->weight,
-                                            module->position_encoding->pe, how),
-                          expected));
+    EXPECT_TRUE(bit_equal(
+        functional::embed(ids, module->token_embedding->weight, module->position_encoding->pe, how),
+        expected));
   }
 }
 
@@ -42,9 +42,9 @@ TEST_P(Embed, IsTheTwinOfInputEmbedding) {
   InputEmbedding module(50, 20, 30);
   module->to(device());
   const auto ids = torch::randint(0, 50, {3, 9}, torch::kLong).to(device());
-  EXPECT_TRUE(bit_equal(functional::embed(ids, module->token_embedding->embedding->weight,
-                                          module->pos_encoding->pe),
-                        module->forward(ids)));
+  EXPECT_TRUE(bit_equal(
+      functional::embed(ids, module->token_embedding->embedding->weight, module->pos_encoding->pe),
+      module->forward(ids)));
 }
 
 TEST(EmbedErrors, RejectDropoutOutsideItsRange) {

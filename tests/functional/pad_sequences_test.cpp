@@ -33,8 +33,8 @@ TEST_P(PadSequences, TakesTheLongestAndAnyPadId) {
 }
 
 TEST_P(PadSequences, KeepsTheTypeAndTakesEmptySequences) {
-  const auto batch =
-      pad_sequences({torch::empty({0}, torch::kInt).to(device()), torch::ones({2}, torch::kInt).to(device())});
+  const auto batch = pad_sequences(
+      {torch::empty({0}, torch::kInt).to(device()), torch::ones({2}, torch::kInt).to(device())});
   EXPECT_EQ(batch.ids.scalar_type(), torch::kInt);
   EXPECT_EQ(batch.lengths[0].item<int64_t>(), 0);
   EXPECT_FALSE(batch.mask[0].any().item<bool>());

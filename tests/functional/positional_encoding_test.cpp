@@ -34,7 +34,8 @@ TEST_P(PositionalEncoding, AddsTheFirstRows) {
 TEST_P(PositionalEncoding, SequenceFirstIsTheTranspose) {
   const auto x = randn({3, 7, 6});
   const auto expected = positional_encoding(x, table(), How().offset(2));
-  const auto turned = positional_encoding(x.transpose(0, 1), table(), How().offset(2).batch_first(false));
+  const auto turned =
+      positional_encoding(x.transpose(0, 1), table(), How().offset(2).batch_first(false));
   EXPECT_TRUE(bit_equal(turned.transpose(0, 1).contiguous(), expected));
   EXPECT_TRUE(bit_equal(positional_encoding(x[0], table(), How().batch_first(false)),
                         positional_encoding(x[0], table())));
@@ -60,14 +61,17 @@ TEST_P(PositionalEncoding, ExplicitPositionsMayBeSharedOrOnePerRow) {
   EXPECT_TRUE(bit_equal(own[1], x[1] + table()[5]));
   // (L, B, D): the ids are laid out as x is
   const auto first = How().batch_first(false);
-  const auto turned = positional_encoding(x.transpose(0, 1), table(), How(first).position_ids(each.t()));
+  const auto turned =
+      positional_encoding(x.transpose(0, 1), table(), How(first).position_ids(each.t()));
   EXPECT_TRUE(bit_equal(turned.transpose(0, 1).contiguous(), own));
-  const auto turned_one = positional_encoding(x.transpose(0, 1), table(), How(first).position_ids(one));
+  const auto turned_one =
+      positional_encoding(x.transpose(0, 1), table(), How(first).position_ids(one));
   EXPECT_TRUE(bit_equal(turned_one.transpose(0, 1).contiguous(), shared));
 }
 
 TEST_P(PositionalEncoding, TakesEmptySequencesAndFullTables) {
-  EXPECT_EQ(positional_encoding(randn({2, 0, 6}), table()).sizes(), (std::vector<int64_t>{2, 0, 6}));
+  EXPECT_EQ(positional_encoding(randn({2, 0, 6}), table()).sizes(),
+            (std::vector<int64_t>{2, 0, 6}));
   EXPECT_EQ(positional_encoding(randn({2, 20, 6}), table()).size(1), 20);
   EXPECT_EQ(positional_encoding(randn({1, 1, 6}), table(), How().offset(19)).size(1), 1);
 }
@@ -105,7 +109,8 @@ TEST(PositionalEncodingErrors, NameTheRuleAndTheValue) {
   EXPECT_ERROR(positional_encoding(x, table, How().position_ids(torch::arange(5)).offset(1)),
                c10::ValueError, "offset must be 0 beside them. Got 1");
   EXPECT_ERROR(positional_encoding(x, table, How().position_ids(torch::tensor({0, 1, 2, 3, 20}))),
-               c10::IndexError, "every position must lie in [0, max_len) = [0, 20). Got 20 at index [4]");
+               c10::IndexError,
+               "every position must lie in [0, max_len) = [0, 20). Got 20 at index [4]");
   EXPECT_ERROR(positional_encoding(x, table, How().position_ids(torch::tensor({0, 1, -2, 3, 4}))),
                c10::IndexError, "Got -2 at index [2]");
   EXPECT_ERROR(position_embedding(torch::tensor({0.5}), table), c10::TypeError,

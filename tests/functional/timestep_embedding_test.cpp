@@ -27,7 +27,8 @@ TEST_P(Timestep, IsTwoLinearMapsOfTheRow) {
   const auto t = torch::tensor({8, 0, 3, 3}).to(device());
   const auto out = functional::timestep_embedding(t, table, w);
   EXPECT_EQ(out.sizes(), (std::vector<int64_t>{4, 3, 1, 1}));
-  const auto row = torch::relu(table[3].matmul(w.weight0.t()) + w.bias0).matmul(w.weight2.t()) + w.bias2;
+  const auto row =
+      torch::relu(table[3].matmul(w.weight0.t()) + w.bias0).matmul(w.weight2.t()) + w.bias2;
   EXPECT_TRUE(testing::within(testing::Op::Linear, out[2].flatten(), row));
   EXPECT_TRUE(bit_equal(out[2], out[3]));
   EXPECT_TRUE(bit_equal(functional::timestep_embedding(t.unsqueeze(1), table, w), out));

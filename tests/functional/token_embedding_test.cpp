@@ -26,8 +26,8 @@ TEST_P(TokenEmbedding, IsARowTimesTheScale) {
   const auto i = ids({3, 0, 10, 3});
   EXPECT_TRUE(bit_equal(token_embedding(i, w), w.index_select(0, i)));
   EXPECT_TRUE(bit_equal(token_embedding(i, w, Scale(0.5)), w.index_select(0, i) * 0.5));
-  EXPECT_TRUE(bit_equal(token_embedding(i, w, Scale::SqrtDim),
-                        w.index_select(0, i) * std::pow(6.0, 0.5)));
+  EXPECT_TRUE(
+      bit_equal(token_embedding(i, w, Scale::SqrtDim), w.index_select(0, i) * std::pow(6.0, 0.5)));
 }
 
 TEST_P(TokenEmbedding, TakesAnyShapeAndBothIdTypes) {
@@ -48,7 +48,8 @@ TEST_P(TokenEmbedding, ABatchEqualsItsRowsAndStridesDoNotMatter) {
   for (int64_t b = 0; b < 4; ++b) {
     EXPECT_TRUE(bit_equal(batch[b], token_embedding(i[b], w, Scale::SqrtDim)));
   }
-  EXPECT_TRUE(bit_equal(token_embedding(i.t(), w, Scale::SqrtDim), batch.transpose(0, 1).contiguous()));
+  EXPECT_TRUE(
+      bit_equal(token_embedding(i.t(), w, Scale::SqrtDim), batch.transpose(0, 1).contiguous()));
 }
 
 TEST_P(TokenEmbedding, ThePaddingRowGetsNoGradient) {
@@ -65,8 +66,7 @@ TEST(TokenEmbeddingErrors, NameTheIdAndItsPlace) {
   EXPECT_ERROR(token_embedding(torch::tensor({{1, 2}, {3, 11}}), w), c10::IndexError,
                "[TokenEmbedding] every id must lie in [0, vocab_size) = [0, 11). Got 11 at index "
                "[1, 1]");
-  EXPECT_ERROR(token_embedding(torch::tensor({1, -1}), w), c10::IndexError,
-               "Got -1 at index [1]");
+  EXPECT_ERROR(token_embedding(torch::tensor({1, -1}), w), c10::IndexError, "Got -1 at index [1]");
   EXPECT_ERROR(token_embedding(torch::tensor(99), w), c10::IndexError, "Got 99 at index []");
   EXPECT_ERROR(token_embedding(torch::tensor({1.0f}), w), c10::TypeError,
                "ids must be int64 or int32. Got Float");
@@ -78,8 +78,9 @@ TEST(TokenEmbeddingErrors, NameTheIdAndItsPlace) {
                "padding_idx must lie within the vocabulary of 11. Got 11");
   EXPECT_ERROR(token_embedding(torch::tensor({1}), w, Scale::None, -12), c10::ValueError,
                "Got -12");
-  EXPECT_ERROR(token_embedding(torch::empty({1}, torch::dtype(torch::kLong).device(torch::kMeta)), w),
-               c10::ValueError, "ids must be on the table's device cpu. Got meta");
+  EXPECT_ERROR(
+      token_embedding(torch::empty({1}, torch::dtype(torch::kLong).device(torch::kMeta)), w),
+      c10::ValueError, "ids must be on the table's device cpu. Got meta");
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ at::Tensor random_bits(at::IntArrayRef shape, at::ScalarType type) {
   const auto limit = type == at::kBool ? 2 : 256;
   const auto size = static_cast<int64_t>(tensor.nbytes());
   const auto bytes = at::randint(limit, {size}, at::kByte);
-  std::memcpy(tensor.mutable_data_ptr(), bytes.const_data_ptr(), tensor.nbytes());
+  if (size > 0) std::memcpy(tensor.mutable_data_ptr(), bytes.const_data_ptr(), tensor.nbytes());
   return tensor;
 }
 

@@ -63,8 +63,7 @@ const Kind kModules[] = {
      }},
     {"PositionEmbedding", "embedding.weight", "embedding.weight",
      "posenc::PositionEmbedding(max_len=9, d_model=6, storage=embedding)",
-     [] { return std::make_shared<PositionEmbeddingImpl>(9, 6); },
-     forward<PositionEmbeddingImpl>},
+     [] { return std::make_shared<PositionEmbeddingImpl>(9, 6); }, forward<PositionEmbeddingImpl>},
     {"PositionEmbeddingBuffer", "pos_enc", "",
      "posenc::PositionEmbedding(max_len=9, d_model=6, storage=buffer)",
      [] {
@@ -74,8 +73,7 @@ const Kind kModules[] = {
      forward<PositionEmbeddingImpl>},
     {"InputEmbedding", "token_embedding.embedding.weight pos_encoding.pe", "",
      "posenc::InputEmbedding(vocab_size=9, d_model=6, max_len=8)",
-     [] { return std::make_shared<InputEmbeddingImpl>(9, 6, 8); },
-     forward<InputEmbeddingImpl>},
+     [] { return std::make_shared<InputEmbeddingImpl>(9, 6, 8); }, forward<InputEmbeddingImpl>},
     {"TokenAndPositionEmbedding", "token_embedding.weight position_encoding.pe", "",
      "posenc::TokenAndPositionEmbedding(vocab_size=9, d_model=6, max_len=8, scale=sqrt(d_model), "
      "dropout=0.1)",
@@ -83,8 +81,7 @@ const Kind kModules[] = {
      forward<TokenAndPositionEmbeddingImpl>},
     {"TimestepEmbedding",
      "pe.embedding.weight pe_linear.0.weight pe_linear.0.bias pe_linear.2.weight pe_linear.2.bias",
-     "pe.embedding.weight",
-     "posenc::TimestepEmbedding(max_len=9, d_model=6, channels=3, hidden=3)",
+     "pe.embedding.weight", "posenc::TimestepEmbedding(max_len=9, d_model=6, channels=3, hidden=3)",
      [] { return std::make_shared<TimestepEmbeddingImpl>(9, 6, 3); },
      [](torch::nn::Module& module, const torch::Tensor& ids) {
        return dynamic_cast<TimestepEmbeddingImpl&>(module).forward(ids.select(1, 0));

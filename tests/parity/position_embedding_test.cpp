@@ -1,4 +1,5 @@
-// Notebook 02 PositionalEncoding (a frozen Embedding) and notebook 04 MyPositionEncoding (a buffer).
+// Notebook 02 PositionalEncoding (a frozen Embedding) and notebook 04 MyPositionEncoding (a
+// buffer).
 
 #include "posenc/nn/position_embedding.h"
 
@@ -14,10 +15,9 @@ using Storage = PositionEmbeddingOptions::Storage;
 TEST(PositionEmbeddingParity, MatchesNotebook) {
   for (const Fixture& fixture : fixtures("position_embedding")) {
     const bool buffer = fixture.option<std::string>("storage", "") == "buffer";
-    PositionEmbedding module(
-        PositionEmbeddingOptions(fixture.option<int64_t>("max_len", 0),
-                                 fixture.option<int64_t>("d_model", 0))
-            .storage(buffer ? Storage::Buffer : Storage::Embedding));
+    PositionEmbedding module(PositionEmbeddingOptions(fixture.option<int64_t>("max_len", 0),
+                                                      fixture.option<int64_t>("d_model", 0))
+                                 .storage(buffer ? Storage::Buffer : Storage::Embedding));
     testing::expect_parity(
         fixture, *module, [&](const auto& in) { return module->forward(in.at("position_ids")); },
         {testing::Op::Forward, testing::Op::Gradient, buffer ? "pos_enc" : "embedding.weight", {}});

@@ -18,9 +18,9 @@ TEST(PositionalEncodingParity, MatchesNotebook) {
   for (const Fixture& fixture : fixtures("positional_encoding")) {
     PositionalEncoding module(fixture.option<int64_t>("d_model", 0),
                               fixture.option<int64_t>("max_len", 0));
-    testing::expect_parity(
-        fixture, *module, [&](const auto& in) { return module->forward(in.at("x")); },
-        {testing::Op::Forward, testing::Op::Forward, "pe", {}});
+    testing::expect_parity(fixture, *module,
+                           [&](const auto& in) { return module->forward(in.at("x")); },
+                           {testing::Op::Forward, testing::Op::Forward, "pe", {}});
   }
 }
 
@@ -29,12 +29,12 @@ TEST(SinusoidParity, EveryNotebooksTableHasPythonsBits) {
   const int before = at::get_num_threads();
   for (const Fixture& fixture : fixtures("sinusoid", "notebook_")) {
     SCOPED_TRACE(fixture.name);
-    const auto options = preset(fixture.option<std::string>("preset", ""),
-                                fixture.option<int64_t>("d_model", 0));
+    const auto options =
+        preset(fixture.option<std::string>("preset", ""), fixture.option<int64_t>("d_model", 0));
     for (const int threads : {1, 2, 4}) {
       at::set_num_threads(threads);
-      EXPECT_TRUE(testing::bit_equal(
-          sinusoid_table(options, fixture.option<int64_t>("max_len", 0)), fixture["out.output"]))
+      EXPECT_TRUE(testing::bit_equal(sinusoid_table(options, fixture.option<int64_t>("max_len", 0)),
+                                     fixture["out.output"]))
           << threads << " threads";
     }
   }

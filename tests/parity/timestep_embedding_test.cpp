@@ -14,13 +14,12 @@ TEST(TimestepEmbeddingParity, MatchesNotebook) {
     TimestepEmbedding module(fixture.option<int64_t>("max_len", 0),
                              fixture.option<int64_t>("d_model", 0),
                              fixture.option<int64_t>("channels", 0));
-    testing::expect_parity(
-        fixture, *module,
-        [&](const auto& in) {
-          return in.count("image") ? module->add_to(in.at("image"), in.at("t"))
-                                   : module->forward(in.at("t"));
-        },
-        {testing::Op::Linear, testing::Op::Gradient, "pe.embedding.weight", {}});
+    testing::expect_parity(fixture, *module,
+                           [&](const auto& in) {
+                             return in.count("image") ? module->add_to(in.at("image"), in.at("t"))
+                                                      : module->forward(in.at("t"));
+                           },
+                           {testing::Op::Linear, testing::Op::Gradient, "pe.embedding.weight", {}});
   }
 }
 

@@ -38,8 +38,7 @@ TEST(TokenAndPositionEmbeddingParity, MatchesNotebook) {
 struct TinyModelImpl : torch::nn::Module {
   explicit TinyModelImpl(const TokenAndPositionEmbeddingOptions& options)
       : embed(register_module("embed", TokenAndPositionEmbedding(options))),
-        head(register_module("head",
-                             torch::nn::Linear(options.d_model(), options.vocab_size()))) {}
+        head(register_module("head", torch::nn::Linear(options.d_model(), options.vocab_size()))) {}
   torch::Tensor forward(const torch::Tensor& ids) { return head(embed->forward(ids)); }
 
   TokenAndPositionEmbedding embed;
@@ -74,8 +73,8 @@ TEST(TokenAndPositionEmbeddingParity, TenAdamStepsFollowPythons) {
     }
     EXPECT_TRUE(within(testing::Op::Training, torch::stack(losses), fixture["out.losses"]));
     for (const auto& item : fixture.under("final.")) {
-      EXPECT_TRUE(within(testing::Op::Training, model->named_parameters()[item.key()],
-                         item.value()))
+      EXPECT_TRUE(
+          within(testing::Op::Training, model->named_parameters()[item.key()], item.value()))
           << item.key();
     }
   }

@@ -44,7 +44,8 @@ TEST(SinusoidTable, SameBitsForAnyNumberOfThreads) {
     torch::Tensor one;
     {
       Threads threads(1);
-      one = sinusoid_table(entry.make(130), 700);  // 45,500 exponents in the grid: past ATen's grain
+      one =
+          sinusoid_table(entry.make(130), 700);  // 45,500 exponents in the grid: past ATen's grain
     }
     for (const int n : {2, 3, 4}) {
       Threads threads(n);

@@ -43,8 +43,10 @@ Tolerance tolerance(Op op, torch::Dtype dtype) {
 
 AssertionResult same_kind(const torch::Tensor& a, const torch::Tensor& b) {
   if (!a.defined() || !b.defined()) return AssertionFailure() << "an undefined tensor";
-  if (a.sizes() != b.sizes()) return AssertionFailure() << "shapes " << a.sizes() << " and " << b.sizes();
-  if (a.dtype() != b.dtype()) return AssertionFailure() << "types " << a.dtype() << " and " << b.dtype();
+  if (a.sizes() != b.sizes())
+    return AssertionFailure() << "shapes " << a.sizes() << " and " << b.sizes();
+  if (a.dtype() != b.dtype())
+    return AssertionFailure() << "types " << a.dtype() << " and " << b.dtype();
   return AssertionSuccess();
 }
 
@@ -88,7 +90,8 @@ AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b) {
   const auto worst = excess.nan_to_num(1e300).argmax().item<int64_t>();
   return AssertionFailure() << x.view(-1)[worst].item<double>() << " and "
                             << y.view(-1)[worst].item<double>() << " at flat index " << worst
-                            << " differ by more than " << bound.contiguous().view(-1)[worst].item<double>();
+                            << " differ by more than "
+                            << bound.contiguous().view(-1)[worst].item<double>();
 }
 
 }  // namespace posenc::testing

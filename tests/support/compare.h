@@ -39,9 +39,9 @@ std::string message_of(Action action) {
 }  // namespace posenc::testing
 
 /// The statement must throw c10::Error of `type` whose message contains `text`.
-#define EXPECT_ERROR(statement, type, text)                                              \
-  do {                                                                                   \
-    EXPECT_THROW(statement, type);                                                       \
-    EXPECT_PRED_FORMAT2(::testing::IsSubstring, text,                                    \
-                        ::posenc::testing::message_of([&] { (void)(statement); }));      \
+#define EXPECT_ERROR(statement, type, text)                                         \
+  do {                                                                              \
+    EXPECT_THROW(statement, type);                                                  \
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, text,                               \
+                        ::posenc::testing::message_of([&] { (void)(statement); })); \
   } while (false)

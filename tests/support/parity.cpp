@@ -6,7 +6,8 @@
 namespace posenc::testing {
 namespace {
 
-void expect_own_table(const Fixture& fixture, const torch::Tensor& own, const torch::Tensor& theirs) {
+void expect_own_table(const Fixture& fixture, const torch::Tensor& own,
+                      const torch::Tensor& theirs) {
   if (fixture.live) {
     EXPECT_TRUE(bit_equal(own, theirs)) << "the table";
     return;

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <CLI/App.hpp>
+
+#include <string>
+
+namespace posenc::cli {
+
+/// Each adds its subcommand to `app`. A callback sets `status` where the check failed, and throws
+/// where the input is refused.
+void add_verify(CLI::App& app, int& status);
+void add_run(CLI::App& app);
+void add_table(CLI::App& app);
+void add_presets(CLI::App& app);
+void add_plot(CLI::App& app);
+
+}  // namespace posenc::cli

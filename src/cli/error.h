@@ -1,0 +1,32 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace posenc::cli {
+
+/// The input was refused: exit status 1, the text on stderr behind the command's name.
+class Refused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+template <typename... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
+  throw Refused(fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// What an exception has to say to a user: without LibTorch's backtrace and source lines.
+std::string message_of(const std::exception& error);
+
+/// "a, b, c".
+std::string listed(const std::vector<std::string>& names);
+
+/// "; did you mean b? Known: a, b, c".
+std::string suggestion(const std::string& wanted, const std::vector<std::string>& known);
+
+}  // namespace posenc::cli

@@ -1,0 +1,79 @@
+#include "cli/params.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "cli/error.h"
+
+namespace posenc::cli {
+namespace {
+
+// The whole of `text` as a number, or nothing.
+template <typename T>
+std::optional<T> number(const std::string& text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::string check_assignment(const std::string& text) {
+  const auto equals = text.find('=');
+  const bool good = equals != std::string::npos && equals > 0 && equals + 1 < text.size();
+  return good ? "" : "must have the form key=value. Got " + text;
+}
+
+Params::Params(const std::vector<std::string>& assignments) {
+  for (const auto& text : assignments) {
+    const auto equals = text.find('=');
+    const auto [at, fresh] = values_.emplace(text.substr(0, equals), text.substr(equals + 1));
+    if (!fresh) refuse("--param {} is given twice", at->first);
+  }
+}
+
+void Params::allow(const std::string& subject, const std::vector<std::string>& known) const {
+  for (const auto& [key, value] : values_) {
+    bool found = false;
+    for (const auto& name : known) found = found || name == key;
+    if (found) continue;
+    if (known.empty()) refuse("--param {}: {} has no parameters", key, subject);
+    refuse("--param {}: {} has no such parameter{}", key, subject, suggestion(key, known));
+  }
+}
+
+const std::string* Params::find(const std::string& key) const {
+  const auto at = values_.find(key);
+  return at == values_.end() ? nullptr : &at->second;
+}
+
+std::optional<int64_t> Params::integer(const std::string& key) const {
+  const std::string* text = find(key);
+  if (!text) return std::nullopt;
+  const auto value = number<int64_t>(*text);
+  if (!value) refuse("--param {} must be a whole number. Got {}", key, *text);
+  return value;
+}
+
+bool Params::flag(const std::string& key, bool otherwise) const {
+  const std::string* text = find(key);
+  if (!text) return otherwise;
+  if (*text == "true" || *text == "1") return true;
+  if (*text == "false" || *text == "0") return false;
+  refuse("--param {} must be true or false. Got {}", key, *text);
+}
+
+Scale Params::scale(const std::string& key, const Scale& otherwise) const {
+  const std::string* text = find(key);
+  if (!text) return otherwise;
+  if (*text == "none") return Scale::None;
+  if (*text == "sqrt_dim") return Scale::SqrtDim;
+  const auto value = number<double>(*text);
+  if (!value || !std::isfinite(*value)) {
+    refuse("--param {} must be none, sqrt_dim or a number. Got {}", key, *text);
+  }
+  return Scale(*value);
+}
+
+}  // namespace posenc::cli

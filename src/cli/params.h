@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "posenc/core/scale.h"
+
+namespace posenc::cli {
+
+/// The `--param key=value` of a command line.
+class Params {
+ public:
+  /// The entries have the form key=value (the command line checked it); no key twice.
+  explicit Params(const std::vector<std::string>& assignments = {});
+
+  /// Refuses, with the nearest names, a key that `subject` does not take.
+  void allow(const std::string& subject, const std::vector<std::string>& known) const;
+
+  std::optional<int64_t> integer(const std::string& key) const;
+  bool flag(const std::string& key, bool otherwise) const;
+  /// none, sqrt_dim or a number.
+  Scale scale(const std::string& key, const Scale& otherwise) const;
+
+ private:
+  const std::string* find(const std::string& key) const;
+
+  std::map<std::string, std::string> values_;
+};
+
+/// For CLI11's check(): "" when `text` has the form key=value, else what is required.
+std::string check_assignment(const std::string& text);
+
+}  // namespace posenc::cli

@@ -1,0 +1,85 @@
+// posenc plot: heat map, waveforms and similarity of positions, as PNG and SVG.
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/error.h"
+#include "cli/gnuplot.h"
+#include "cli/plot_scripts.h"
+#include "io/atomic_file.h"
+#include "posenc/sinusoid/preset.h"
+
+namespace posenc::cli {
+namespace {
+
+struct PlotOptions {
+  std::string folder, preset = "notebook_000";
+  int64_t dim = 128, length = 100;
+};
+
+constexpr int64_t kMostCells = int64_t{1}
+                               << 22;  // beyond, a picture shows nothing and takes minutes
+
+void write_file(const std::string& path, const std::string& content) {
+  try {
+    io::AtomicFile file(path);
+    file.write(content.data(), content.size());
+    file.commit();
+  } catch (const io::FileError& error) {
+    refuse("{}: {}", path, error.what());
+  }
+}
+
+// gnuplot's SVG holds a heat map as a small PNG, which viewers would blur.
+std::string crisp(std::string picture) {
+  const std::string tag = "<image ";
+  const auto at = picture.find(tag);
+  if (at != std::string::npos && picture.find("</svg>") != std::string::npos) {
+    picture.insert(at + tag.size(), "style='image-rendering:pixelated' ");
+  }
+  return picture;
+}
+
+void plot(const PlotOptions& options) {
+  const SinusoidOptions recipe = preset(options.preset, options.dim);
+  check(recipe);
+  if (options.length < 2)
+    refuse("--length must be at least 2 for a picture. Got {}", options.length);
+  if (options.length > kMostCells / std::max(options.dim, options.length)) {
+    refuse("--dim {} and --length {} are too many cells for a picture; at most {}", options.dim,
+           options.length, kMostCells);
+  }
+  // All are drawn before any is written: a failure leaves no half set.
+  std::vector<std::pair<std::string, std::string>> pictures;
+  for (const auto& figure : figures(options.preset, recipe, options.length)) {
+    for (const std::string format : {"png", "svg"}) {
+      pictures.emplace_back(figure.name + "." + format, crisp(gnuplot(script_for(figure, format))));
+    }
+  }
+  std::error_code error;
+  const std::filesystem::path folder(options.folder);
+  std::filesystem::create_directories(folder, error);
+  if (error) refuse("{}: {}", options.folder, error.message());
+  for (const auto& [name, content] : pictures) write_file((folder / name).string(), content);
+  for (const auto& [name, content] : pictures) fmt::print("{}\n", (folder / name).string());
+}
+
+}  // namespace
+
+void add_plot(CLI::App& app) {
+  auto options = std::make_shared<PlotOptions>();
+  auto* sub = app.add_subcommand(
+      "plot", "Heat map, waveforms and similarity of positions, as PNG and SVG, by gnuplot.");
+  sub->add_option("--out", options->folder, "folder for the six files; made where it is missing")
+      ->required();
+  sub->add_option("--preset", options->preset, "whose table")->capture_default_str();
+  sub->add_option("--dim", options->dim, "D, channels of a row")->capture_default_str();
+  sub->add_option("--length", options->length, "positions")->capture_default_str();
+  sub->footer(
+      "Example:\n  posenc plot --out pictures --preset notebook_000 --dim 128 --length 100");
+  sub->callback([options] { plot(*options); });
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,136 @@
+#include "cli/plot_scripts.h"
+
+#include <fmt/format.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "posenc/sinusoid/table.h"
+
+namespace posenc::cli {
+namespace {
+
+// matplotlib's viridis at eighths; gnuplot 5.4 does not know it.
+constexpr const char* kViridis =
+    "set palette defined (0 '#440154', 1 '#472d7b', 2 '#3b528b', 3 '#2c728e', 4 '#21918c', "
+    "5 '#28ae80', 6 '#5ec962', 7 '#addc30', 8 '#fde725')\n";
+constexpr const char* kSine = "#31688e";
+constexpr const char* kCosine = "#d1662a";
+
+// `$name << EOD ... EOD`, a matrix row a line.
+std::string data_block(const std::string& name, const at::Tensor& matrix) {
+  const auto rows = matrix.to(torch::kFloat).contiguous();
+  const float* values = rows.const_data_ptr<float>();
+  std::string text = "$" + name + " << EOD\n";
+  auto out = std::back_inserter(text);
+  for (int64_t i = 0; i < rows.size(0); ++i) {
+    for (int64_t k = 0; k < rows.size(1); ++k) fmt::format_to(out, "{:.6g} ", *values++);
+    text += '\n';
+  }
+  return text + "EOD\n";
+}
+
+// Axes from -0.5: a cell's middle is its index. Position 0 is on top, as in a matrix.
+std::string image_axes(int64_t columns, int64_t rows) {
+  return fmt::format(
+      "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\nset tics out nomirror\nset border lw 0.8\n"
+      "unset key\n",
+      columns - 1, rows - 1);
+}
+
+Figure heat_map(const std::string& preset, const at::Tensor& table) {
+  const int64_t length = table.size(0), dim = table.size(1);
+  std::string script = data_block("table", table) + kViridis + image_axes(dim, length);
+  script += fmt::format(
+      "set title 'Positional encoding: {}, D = {}, L = {}'\n"
+      "set xlabel 'Dimension'\nset ylabel 'Position'\n"
+      "set cbrange [-1:1]\nset cbtics -1,0.5,1\nset cblabel 'Value'\n"
+      "plot $table matrix with image\n",
+      preset, dim, length);
+  return {"heat_map", 1000, 640, script};
+}
+
+// 0, 1, 4, 5, D/2-2, D/2-1 as far as the table has them, in order.
+std::vector<int64_t> shown_dimensions(int64_t dim) {
+  std::vector<int64_t> result = {0, 1, 4, 5, dim / 2 - 2, dim / 2 - 1};
+  std::erase_if(result, [&](int64_t i) { return i < 0 || i >= dim; });
+  std::sort(result.begin(), result.end());
+  result.erase(std::unique(result.begin(), result.end()), result.end());
+  return result;
+}
+
+// Columns x and the sinusoid's dimensions at x: a curve between the positions, ten points each.
+at::Tensor curves(const SinusoidOptions& recipe, int64_t length,
+                  const std::vector<int64_t>& dimensions) {
+  const int64_t steps = length > 1000 ? 1 : 10;
+  const auto x = torch::arange((length - 1) * steps + 1, torch::kDouble) / double(steps);
+  const auto rows = sinusoid(recipe, x);
+  return torch::cat(
+      {x.unsqueeze(1).to(torch::kFloat), rows.index_select(1, torch::tensor(dimensions))}, 1);
+}
+
+Figure waveforms(const std::string& preset, const SinusoidOptions& recipe,
+                 const at::Tensor& table) {
+  const int64_t length = table.size(0), dim = table.size(1);
+  const auto dimensions = shown_dimensions(dim);
+  const int64_t rows = (static_cast<int64_t>(dimensions.size()) + 1) / 2;
+  const double height = 60 + 210 * rows;  // pixels: a title, then the rows
+  std::string script =
+      data_block("table", table) + data_block("curve", curves(recipe, length, dimensions));
+  script += fmt::format(
+      "set multiplot layout {},2 title 'Waveforms: {}, D = {}' offset 0,-0.2 "
+      "margins 0.065,0.98,{},{} spacing 0.075,{}\n",
+      rows, preset, dim, 55 / height, 1 - 80 / height, 75 / height);
+  script += fmt::format(
+      "set xrange [-0.5:{}.5]\nset yrange [-1.15:1.15]\nset ytics -1,1,1\nset tics out nomirror\n"
+      "set border 3 lw 0.8\nset grid ytics lc rgb '#d0d0d0' lt 1 lw 0.6\nunset key\n",
+      length - 1);
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const int64_t k = dimensions[i];
+    const bool cosine = recipe.layout() == Layout::Interleaved ? k % 2 == 1 : k >= (dim + 1) / 2;
+    const char* colour = cosine ? kCosine : kSine;
+    script += fmt::format(
+        "set title 'Dimension {} ({})' offset 0,-0.6\nset xlabel '{}' offset 0,0.3\n"
+        "plot $curve using 1:{} with lines lw 1.5 lc rgb '{}'",
+        k, cosine ? "cos" : "sin", i + 2 < dimensions.size() ? "" : "Position", i + 2, colour);
+    if (length <= 200) {
+      script +=
+          fmt::format(", $table using 0:{} with points pt 7 ps 0.35 lc rgb '{}'", k + 1, colour);
+    }
+    script += "\n";
+  }
+  return {"waveforms", 1000, static_cast<int>(height), script + "unset multiplot\n"};
+}
+
+Figure similarity(const std::string& preset, const at::Tensor& table) {
+  const int64_t length = table.size(0), dim = table.size(1);
+  const auto rows = table.to(torch::kDouble);
+  std::string script =
+      data_block("similarity", rows.matmul(rows.t())) + kViridis + image_axes(length, length);
+  script += fmt::format(
+      "set title 'Similarity of positions, PE(p) · PE(q): {}, D = {}'\n"
+      "set xlabel 'Position q'\nset ylabel 'Position p'\nset cblabel 'Dot product'\n"
+      "set size ratio 1\nplot $similarity matrix with image\n",
+      preset, dim);
+  return {"similarity", 800, 700, script};
+}
+
+}  // namespace
+
+std::vector<Figure> figures(const std::string& preset, const SinusoidOptions& recipe,
+                            int64_t length) {
+  const auto table = sinusoid_table(recipe, length);
+  return {heat_map(preset, table), waveforms(preset, recipe, table), similarity(preset, table)};
+}
+
+std::string script_for(const Figure& figure, const std::string& format) {
+  const bool png = format == "png";
+  return fmt::format(
+             "set encoding utf8\nset format '%g'\nset terminal {} noenhanced size {},{} "
+             "font 'sans-serif,{}' background '#ffffff'\n",
+             png ? "pngcairo" : "svg", figure.width, figure.height, png ? 12 : 15) +
+         figure.script;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "posenc/sinusoid/options.h"
+
+namespace posenc::cli {
+
+/// A picture as a gnuplot script without its `set terminal`.
+struct Figure {
+  std::string name;   ///< of the file, without extension
+  int width, height;  ///< in pixels
+  std::string script;
+};
+
+/// Heat map, waveforms, and similarity of positions of the table (length, D) of `recipe`, which
+/// has the name `preset`.
+std::vector<Figure> figures(const std::string& preset, const SinusoidOptions& recipe,
+                            int64_t length);
+
+/// The script that draws `figure` on standard output, as "png" or "svg".
+std::string script_for(const Figure& figure, const std::string& format);
+
+}  // namespace posenc::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace posenc::cli {
+
+/// A TorchScript module, in eval mode. Loading compiles and calling runs the file's own code.
+class Script {
+ public:
+  /// The module itself, or the part of it that `prefix` ("encoder.embed.") names.
+  Script(const std::string& path, const std::string& prefix);
+  ~Script();
+
+  /// Its class, unqualified; "" where the prefix does not name a part.
+  std::string class_name() const;
+  bool has_method(const std::string& name) const;
+  /// `forward(x, mask)`: what the method must be given.
+  std::string signature(const std::string& method) const;
+  std::size_t required_arguments(const std::string& method) const;
+
+  /// Throws Refused with the script's own last word when it fails or returns no tensor.
+  at::Tensor call(const std::string& method, const std::vector<at::Tensor>& arguments) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace posenc::cli

@@ -1,0 +1,206 @@
+// The twins: every class of a notebook, its keys, and the C++ module that does the same. Adding one
+// is adding a row.
+
+#include "cli/twin_kinds.h"
+
+#include "posenc/nn/input_embedding.h"
+#include "posenc/nn/position_embedding.h"
+#include "posenc/nn/timestep_embedding.h"
+#include "posenc/nn/token_and_position_embedding.h"
+#include "posenc/nn/token_embedding.h"
+
+namespace posenc::cli {
+namespace {
+
+using Storage = PositionEmbeddingOptions::Storage;
+
+void token_embedding(const Params& params, Twin& twin, const Scale& scale) {
+  TokenEmbedding module(TokenEmbeddingOptions(twin.sizes["vocab_size"], twin.sizes["d_model"])
+                            .scale(params.scale("scale", scale))
+                            .padding_idx(params.integer("padding_idx")));
+  twin.module = module.ptr();
+  twin.forward = [module](const Call& call) mutable { return module->forward(call.input); };
+}
+
+void plain_tokens(const Params& params, Twin& twin) { token_embedding(params, twin, Scale::None); }
+
+void scaled_tokens(const Params& params, Twin& twin) {
+  token_embedding(params, twin, Scale::SqrtDim);
+}
+
+PositionalEncodingOptions position_options(const Params& params, Twin& twin) {
+  const int64_t rows = params.integer("max_len").value_or(twin.sizes["max_len"]);
+  return PositionalEncodingOptions(twin.sizes["d_model"], rows)
+      .batch_first(params.flag("batch_first", true))
+      .grow(params.flag("grow", false));
+}
+
+// Modules whose forward takes an offset and explicit positions.
+template <typename Holder>
+void positioned(Holder module, Twin& twin) {
+  twin.module = module.ptr();
+  twin.forward = [module](const Call& call) mutable {
+    return module->forward(call.input, call.offset.value_or(0), call.position_ids);
+  };
+}
+
+void positional_encoding(const Params& params, Twin& twin) {
+  positioned(PositionalEncoding(position_options(params, twin)), twin);
+}
+
+void input_embedding(const Params& params, Twin& twin) {
+  const int64_t vocab_size = twin.sizes["vocab_size"], d_model = twin.sizes["d_model"];
+  const auto tokens = TokenEmbeddingOptions(vocab_size, d_model)
+                          .scale(params.scale("scale", Scale::None))
+                          .padding_idx(params.integer("padding_idx"));
+  positioned(InputEmbedding(InputEmbeddingOptions(vocab_size, d_model)
+                                .token(tokens)
+                                .position(position_options(params, twin))),
+             twin);
+}
+
+void token_and_position_embedding(const Params& params, Twin& twin) {
+  positioned(TokenAndPositionEmbedding(
+                 TokenAndPositionEmbeddingOptions(twin.sizes["vocab_size"], twin.sizes["d_model"])
+                     .scale(params.scale("scale", Scale::SqrtDim))
+                     .padding_idx(params.integer("padding_idx"))
+                     .position(position_options(params, twin))),
+             twin);
+}
+
+void position_embedding(const Params& params, Twin& twin, Storage storage) {
+  const int64_t rows = params.integer("max_len").value_or(twin.sizes["max_len"]);
+  PositionEmbedding module(PositionEmbeddingOptions(rows, twin.sizes["d_model"]).storage(storage));
+  twin.module = module.ptr();
+  twin.forward = [module](const Call& call) mutable { return module->forward(call.input); };
+}
+
+void frozen_positions(const Params& params, Twin& twin) {
+  position_embedding(params, twin, Storage::Embedding);
+}
+
+void buffered_positions(const Params& params, Twin& twin) {
+  position_embedding(params, twin, Storage::Buffer);
+}
+
+void timestep_embedding(const Params& params, Twin& twin) {
+  const int64_t rows = params.integer("max_len").value_or(twin.sizes["max_len"]);
+  TimestepEmbedding module(
+      TimestepEmbeddingOptions(rows, twin.sizes["d_model"], twin.sizes["channels"])
+          .hidden(twin.sizes["hidden"]));
+  twin.module = module.ptr();
+  twin.forward = [module](const Call& call) mutable {
+    return call.image.defined() ? module->add_to(call.image, call.input)
+                                : module->forward(call.input);
+  };
+}
+
+}  // namespace
+
+const std::vector<Kind>& kinds() {
+  const std::vector<std::string> tokens = {"scale", "padding_idx"};
+  const std::vector<std::string> positions = {"max_len", "batch_first", "grow"};
+  const std::vector<std::string> both = {"scale", "padding_idx", "max_len", "batch_first", "grow"};
+  const std::vector<std::string> place = {"position_ids", "offset"};
+  static const std::vector<Kind> table = {
+      {"TokenEmbedding",
+       {"TokenEmbedding"},
+       "notebook 00",
+       {{"embedding.weight", {"vocab_size", "d_model"}, ""}},
+       true,
+       Input::Ids,
+       "",
+       tokens,
+       {},
+       plain_tokens},
+      {"TokenEmbedding",
+       {"TransformerEmbedding"},
+       "notebook 03, scaled by sqrt(d_model)",
+       {{"embedding.weight", {"vocab_size", "d_model"}, ""}},
+       true,
+       Input::Ids,
+       "",
+       tokens,
+       {},
+       scaled_tokens},
+      {"TokenEmbedding",
+       {"Embedding", "TokenEmbedding"},
+       "notebook 01, a bare nn.Embedding",
+       {{"weight", {"vocab_size", "d_model"}, "embedding.weight"}},
+       false,
+       Input::Ids,
+       "",
+       tokens,
+       {},
+       plain_tokens},
+      {"PositionalEncoding",
+       {"PositionalEncoding"},
+       "notebooks 00 and 03",
+       {{"pe", {"1", "max_len", "d_model"}, ""}},
+       true,
+       Input::Embeddings,
+       "pe",
+       positions,
+       place,
+       positional_encoding},
+      {"PositionEmbedding",
+       {"PositionEmbedding", "PositionalEncoding"},
+       "notebook 02, a frozen weight",
+       {{"embedding.weight", {"max_len", "d_model"}, ""}},
+       true,
+       Input::Positions,
+       "embedding.weight",
+       {"max_len"},
+       {},
+       frozen_positions},
+      {"PositionEmbedding",
+       {"MyPositionEncoding", "PositionEmbedding"},
+       "notebook 04, a buffer",
+       {{"pos_enc", {"max_len", "d_model"}, ""}},
+       true,
+       Input::Positions,
+       "pos_enc",
+       {"max_len"},
+       {},
+       buffered_positions},
+      {"InputEmbedding",
+       {"InputEmbedding"},
+       "notebook 00",
+       {{"token_embedding.embedding.weight", {"vocab_size", "d_model"}, ""},
+        {"pos_encoding.pe", {"1", "max_len", "d_model"}, ""}},
+       true,
+       Input::Ids,
+       "pos_encoding.pe",
+       both,
+       place,
+       input_embedding},
+      {"TokenAndPositionEmbedding",
+       {"TokenAndPositionEmbedding"},
+       "notebook 03",
+       {{"token_embedding.weight", {"vocab_size", "d_model"}, ""},
+        {"position_encoding.pe", {"1", "max_len", "d_model"}, ""}},
+       true,
+       Input::Ids,
+       "position_encoding.pe",
+       both,
+       place,
+       token_and_position_embedding},
+      {"TimestepEmbedding",
+       {"TimestepEmbedding"},
+       "notebook 02",
+       {{"pe.embedding.weight", {"max_len", "d_model"}, ""},
+        {"pe_linear.0.weight", {"hidden", "d_model"}, ""},
+        {"pe_linear.0.bias", {"hidden"}, ""},
+        {"pe_linear.2.weight", {"channels", "hidden"}, ""},
+        {"pe_linear.2.bias", {"channels"}, ""}},
+       true,
+       Input::Timesteps,
+       "pe.embedding.weight",
+       {"max_len"},
+       {"image"},
+       timestep_embedding},
+  };
+  return table;
+}
+
+}  // namespace posenc::cli

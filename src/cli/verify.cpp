@@ -1,0 +1,265 @@
+// posenc verify: TorchScript modules against their C++ twins, on the same inputs.
+
+#include <ATen/core/grad_mode.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <sstream>
+
+#include "cli/command.h"
+#include "cli/difference.h"
+#include "cli/error.h"
+#include "cli/probes.h"
+#include "cli/script.h"
+#include "cli/text_table.h"
+#include "cli/twin.h"
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
+
+namespace posenc::cli {
+namespace {
+
+// How far a twin may lie from its script, by what its forward takes.
+struct Tolerance {
+  Input input;
+  double max_ulp;
+  const char* reason;
+};
+constexpr Tolerance tolerances[] = {
+    {Input::Ids, 0, "gather, multiply, add: one rounding an operation"},
+    {Input::Positions, 0, "a gather"},
+    {Input::Embeddings, 0, "one addition an element"},
+    {Input::Timesteps, 0, "the same at::linear of the same shapes in the same process"},
+};
+
+double allowed_ulp(Input input) {
+  for (const auto& row : tolerances) {
+    if (row.input == input) return row.max_ulp;
+  }
+  return 0;
+}
+
+struct VerifyOptions {
+  std::vector<std::string> files;
+  std::string module, prefix;
+  std::vector<std::string> params;
+};
+
+struct Outcome {
+  std::string name, shape;  // of the input
+  Difference difference;
+  std::string failure;  // what kept the two from being compared
+  bool good = false;
+};
+
+struct Report {
+  std::string script_class, twin, keys, key_count, table;
+  std::vector<Outcome> outcomes;
+
+  bool good() const {
+    for (const auto& outcome : outcomes) {
+      if (!outcome.good) return false;
+    }
+    return !outcomes.empty();
+  }
+};
+
+// Which presets have the table's very bits, else which is nearest.
+std::string presets_of(const at::Tensor& table) {
+  std::vector<std::string> equal;
+  std::string nearest;
+  Difference least;
+  for (const auto& entry : presets()) {
+    at::Tensor rows;
+    try {
+      rows = sinusoid_table(entry.make(table.size(1)), table.size(0), table.options());
+    } catch (const c10::Error&) {
+      continue;  // not of this width
+    }
+    const auto apart = difference(table, rows);
+    if (apart.equal) equal.push_back(entry.name);
+    if (nearest.empty() || apart.max_abs < least.max_abs) nearest = entry.name, least = apart;
+  }
+  if (!equal.empty()) return listed(equal);
+  if (nearest.empty()) return fmt::format("no preset has width {}", table.size(1));
+  return fmt::format("none; nearest {}, max abs {}", nearest, short_number(least.max_abs));
+}
+
+// Two names for an image and timesteps, in whichever order the script takes them.
+at::Tensor call_with_image(const Script& script, const std::string& method, const at::Tensor& image,
+                           const at::Tensor& t) {
+  try {
+    return script.call(method, {image, t});
+  } catch (const Refused& error) {
+    try {
+      return script.call(method, {t, image});
+    } catch (const Refused&) {
+      throw error;
+    }
+  }
+}
+
+Outcome compare(const Script& script, const std::string& method, Twin& twin, const Probe& probe,
+                const Probe* image) {
+  Outcome outcome;
+  outcome.name = image ? probe.name + ", " + image->name : probe.name;
+  outcome.shape = shape_of(probe.input);
+  try {
+    const auto theirs = image ? call_with_image(script, method, image->input, probe.input)
+                              : script.call(method, {probe.input});
+    const auto ours = twin.forward({probe.input, {}, {}, image ? image->input : at::Tensor()});
+    outcome.difference = difference(theirs, ours);
+    outcome.good =
+        outcome.difference.equal ||
+        (outcome.difference.max_ulp > 0 && outcome.difference.max_ulp <= allowed_ulp(twin.input));
+    if (!outcome.difference.why.empty()) {
+      outcome.failure = "the script's and the twin's output: " + outcome.difference.why;
+    }
+  } catch (const std::exception& error) {
+    outcome.failure = message_of(error);
+  }
+  return outcome;
+}
+
+std::string keys_text(const Twin& twin) {
+  std::string text = listed(twin.loaded);
+  if (!twin.ignored.empty()) text += "; buffers that the twin lacks: " + listed(twin.ignored);
+  return text;
+}
+
+Report verify(const std::string& path, const VerifyOptions& options) {
+  const at::NoGradGuard no_grad;
+  const Weights weights = read_weights(path, options.prefix);
+  if (weights.class_name.empty()) {
+    refuse("{}", options.prefix.empty()
+                     ? path + " holds weights only: there is no script to compare with"
+                     : "the prefix " + options.prefix + " names no part of the script");
+  }
+  Twin twin = make_twin(weights, options.module, Params(options.params));
+  const Script script(path, options.prefix);
+  const auto arguments = script.required_arguments("forward");
+  const bool with_image = twin.input == Input::Timesteps && arguments == 2;
+  if (arguments != 1 && !with_image) {
+    refuse("{}: its {} is not of one tensor", path, script.signature("forward"));
+  }
+
+  std::ostringstream printed;
+  twin.module->pretty_print(printed);
+  Report report{weights.class_name,
+                printed.str(),
+                keys_text(twin),
+                fmt::format("{}/{}", twin.loaded.size(), weights.tensors.size()),
+                twin.table_key.empty() ? "" : presets_of(twin.table()),
+                {}};
+  for (const auto& probe : probes(twin)) {
+    if (!with_image) report.outcomes.push_back(compare(script, "forward", twin, probe, nullptr));
+    const bool adds = twin.input == Input::Timesteps && !with_image && script.has_method("add_to");
+    if (!with_image && !adds) continue;
+    for (const auto& image : image_probes(twin, probe.input)) {
+      report.outcomes.push_back(
+          compare(script, with_image ? "forward" : "add_to", twin, probe, &image));
+    }
+  }
+  return report;
+}
+
+std::vector<std::string> cells(const Outcome& outcome) {
+  const bool compared = outcome.failure.empty();
+  return {compared ? short_number(outcome.difference.max_abs) : "-",
+          compared ? short_number(outcome.difference.max_ulp) : "-", outcome.good ? "yes" : "NO"};
+}
+
+void print(const std::string& path, const Report& report) {
+  fmt::print("{}\n", path);
+  fmt::print("  class  {}\n  twin   {}\n  keys   {}: {}\n", report.script_class, report.twin,
+             report.key_count, report.keys);
+  if (!report.table.empty()) fmt::print("  table  equals {}\n", report.table);
+  std::vector<std::vector<std::string>> rows = {{"input", "shape", "max abs", "max ulp", "equal"}};
+  std::size_t good = 0;
+  for (const auto& outcome : report.outcomes) {
+    rows.push_back({outcome.name, outcome.shape});
+    for (auto& cell : cells(outcome)) rows.back().push_back(std::move(cell));
+    good += outcome.good ? 1 : 0;
+  }
+  fmt::print("\n{}\n", text_table(rows, 2));
+  for (const auto& outcome : report.outcomes) {
+    if (!outcome.failure.empty()) fmt::print("  {}: {}\n", outcome.name, outcome.failure);
+  }
+  fmt::print("{}: {} of {} inputs, bit for bit\n", report.good() ? "equal" : "NOT equal", good,
+             report.outcomes.size());
+}
+
+// A row of the table of several files.
+std::vector<std::string> row(const std::string& path, const Report& report) {
+  Outcome whole;
+  whole.good = report.good();
+  std::size_t good = 0;
+  for (const auto& outcome : report.outcomes) {
+    whole.difference = worst(whole.difference, outcome.difference);
+    if (!outcome.failure.empty()) whole.failure = outcome.failure;
+    good += outcome.good ? 1 : 0;
+  }
+  const auto name = std::filesystem::path(path).stem().string();
+  const auto twin = report.twin.substr(0, report.twin.find('('));
+  std::vector<std::string> result = {name, twin.substr(twin.rfind(':') + 1), report.key_count,
+                                     report.table.empty() ? "-" : report.table,
+                                     fmt::format("{}/{}", good, report.outcomes.size())};
+  for (auto& cell : cells(whole)) result.push_back(std::move(cell));
+  return result;
+}
+
+bool verify_several(const VerifyOptions& options) {
+  std::vector<std::vector<std::string>> rows = {
+      {"file", "C++ twin", "keys", "table equals", "inputs", "max abs", "max ulp", "equal"}};
+  const bool terminal = isatty(STDERR_FILENO);
+  std::size_t good = 0;
+  for (std::size_t i = 0; i < options.files.size(); ++i) {
+    const auto& path = options.files[i];
+    if (terminal) fmt::print(stderr, "\r\033[K{}/{} {}", i + 1, options.files.size(), path);
+    try {
+      const Report report = verify(path, options);
+      rows.push_back(row(path, report));
+      good += report.good() ? 1 : 0;
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "{}posenc verify: {}\n", terminal ? "\r\033[K" : "", message_of(error));
+      rows.push_back(
+          {std::filesystem::path(path).stem().string(), "refused", "-", "-", "-", "-", "-", "NO"});
+    }
+    if (terminal) fmt::print(stderr, "\r\033[K");
+  }
+  fmt::print("{}\n{} of {} files equal, bit for bit\n", text_table(rows), good,
+             options.files.size());
+  return good == options.files.size();
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, int& status) {
+  auto options = std::make_shared<VerifyOptions>();
+  auto* sub = app.add_subcommand("verify",
+                                 "Load TorchScript weights into the C++ twin, run both, compare.\n"
+                                 "This runs the file's own code: for trusted files only.");
+  sub->add_option("MODEL", options->files, "TorchScript files (torch.jit.save)")->required();
+  sub->add_option("--module", options->module, "the class, C++ or the notebook's (default: found)");
+  sub->add_option("--prefix", options->prefix, "the part under this key prefix, dot included");
+  sub->add_option("--param", options->params,
+                  "override an option: scale=none|sqrt_dim|VALUE, padding_idx, max_len, ...")
+      ->check(CLI::Validator(check_assignment, "key=value"))
+      ->allow_extra_args(false);
+  sub->footer("Names for --module:\n" + module_names() +
+              "\nExit status 1 when anything differs or a file is refused.\n"
+              "Example:\n  posenc verify embedding.pt\n"
+              "  posenc verify --module TransformerEmbedding a.pt b.pt");
+  sub->callback([options, &status] {
+    if (options->files.size() > 1) {
+      status = verify_several(*options) ? 0 : 1;
+      return;
+    }
+    const Report report = verify(options->files.front(), *options);
+    print(options->files.front(), report);
+    status = report.good() ? 0 : 1;
+  });
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,65 @@
+#include <fstream>
+#include <sstream>
+
+#include "cli/program.h"
+
+namespace posenc::testing {
+namespace {
+
+const std::vector<std::string> kPictures = {"heat_map.png",   "heat_map.svg",  "similarity.png",
+                                            "similarity.svg", "waveforms.png", "waveforms.svg"};
+
+class Plot : public InFolder {
+ protected:
+  std::string content(const std::string& name) const {
+    std::ifstream stream(file(name), std::ios::binary);
+    std::ostringstream text;
+    text << stream.rdbuf();
+    return text.str();
+  }
+};
+
+TEST_F(Plot, WritesSixPictures) {
+  const auto result = posenc({"plot", "--out", file("a/b"), "--dim", "16", "--length", "24"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  for (const auto& name : kPictures) {
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, name, result.out);
+    const auto picture = content("a/b/" + name);
+    EXPECT_GT(picture.size(), 2000u) << name;
+    if (name.substr(name.size() - 3) == "png") {
+      EXPECT_EQ(picture.substr(0, 8), "\x89PNG\r\n\x1a\n") << name;
+      EXPECT_NE(picture.find("IEND"), std::string::npos) << name;
+    } else {
+      EXPECT_NE(picture.find("</svg>"), std::string::npos) << name;
+    }
+  }
+  const auto waves = content("a/b/waveforms.svg");
+  for (const std::string title : {"Dimension 0 (sin)", "Dimension 1 (cos)", "Dimension 4 (sin)",
+                                  "Dimension 5 (cos)", "Dimension 6 (sin)", "Dimension 7 (cos)"}) {
+    EXPECT_NE(waves.find(title), std::string::npos) << title;
+  }
+  EXPECT_NE(content("a/b/heat_map.svg").find("Position"), std::string::npos);
+}
+
+TEST_F(Plot, TheSmallestTableHasPicturesToo) {
+  const auto result = posenc({"plot", "--out", file("p"), "--dim", "2", "--length", "2"});
+  EXPECT_EQ(result.status, 0) << result.err;
+}
+
+TEST_F(Plot, RefusesAndWritesNothing) {
+  expect_refused(posenc({"plot", "--out", file("p"), "--preset", "notebok_000"}), "plot",
+                 "notebook_000");
+  expect_refused(posenc({"plot", "--out", file("p"), "--dim", "5"}), "plot", "Got 5");
+  expect_refused(posenc({"plot", "--out", file("p"), "--length", "0"}), "plot", "Got 0");
+  expect_refused(posenc({"plot", "--out", file("p"), "--length", "1"}), "plot", "at least 2");
+  expect_refused(posenc({"plot", "--out", file("p"), "--length", "4000000"}), "plot", "too many");
+  expect_refused(posenc({"plot", "--out", file("p")}, folder_.string()), "plot",
+                 "gnuplot is not installed");
+  EXPECT_TRUE(names().empty());
+  expect_refused(posenc({"plot", "--out", text_file("taken", "x") + "/p", "--dim", "4"}), "plot",
+                 "taken");
+}
+
+}  // namespace
+}  // namespace posenc::testing

@@ -1,0 +1,136 @@
+#include "cli/program.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+
+#include "posenc/io/safetensors.h"
+
+extern char** environ;
+
+namespace posenc::testing {
+namespace {
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+std::string content(std::FILE* file) {
+  std::string text;
+  char part[4096];
+  std::rewind(file);
+  while (const std::size_t count = std::fread(part, 1, sizeof part, file)) text.append(part, count);
+  return text;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (auto& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+std::vector<std::string> environment(const std::string& path) {
+  std::vector<std::string> result;
+  for (char** entry = environ; *entry; ++entry) {
+    if (path.empty() || std::string(*entry).rfind("PATH=", 0) != 0) result.emplace_back(*entry);
+  }
+  if (!path.empty()) result.push_back("PATH=" + path);
+  return result;
+}
+
+}  // namespace
+
+Result run_program(const std::vector<std::string>& command, const std::string& path) {
+  const File out(std::tmpfile(), std::fclose), err(std::tmpfile(), std::fclose);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fileno(out.get()), 1);
+  posix_spawn_file_actions_adddup2(&actions, fileno(err.get()), 2);
+  auto arguments = command;
+  auto variables = environment(path);
+  pid_t child = 0;
+  const int failure = posix_spawn(&child, command[0].c_str(), &actions, nullptr,
+                                  pointers(arguments).data(), pointers(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (failure != 0) return {127, "", "cannot start " + command[0]};
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content(out.get()),
+          content(err.get())};
+}
+
+Result posenc(const std::vector<std::string>& arguments, const std::string& path) {
+  std::vector<std::string> command = {POSENC_CLI};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run_program(command, path);
+}
+
+InFolder::InFolder() {
+  auto name = (std::filesystem::temp_directory_path() / "posenc-cli-XXXXXX").string();
+  if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
+  folder_ = name;
+}
+
+InFolder::~InFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+std::string InFolder::safetensors(const std::string& name, const StateDict& tensors) const {
+  save_safetensors(file(name), tensors);
+  return file(name);
+}
+
+std::string InFolder::text_file(const std::string& name, const std::string& content) const {
+  std::ofstream(file(name), std::ios::binary) << content;
+  return file(name);
+}
+
+std::vector<std::string> InFolder::names() const {
+  std::vector<std::string> result;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+    result.push_back(entry.path().filename());
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+StateDict dict(const std::vector<std::pair<std::string, at::Tensor>>& entries) {
+  StateDict result;
+  for (const auto& [name, tensor] : entries) result.insert(name, tensor);
+  return result;
+}
+
+void expect_refused(const Result& result, const std::string& subcommand, const std::string& text) {
+  EXPECT_EQ(result.status, 1) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err.rfind("posenc " + subcommand + ": ", 0), 0u) << result.err;
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, text, result.err);
+  for (const char* trace : {"Exception raised from", "frame #", ".cpp", "c10::"}) {
+    EXPECT_PRED_FORMAT2(::testing::IsNotSubstring, trace, result.err);
+  }
+}
+
+std::vector<std::string> script_files() {
+  std::vector<std::string> found;
+  for (const std::string folder : {POSENC_LIVE_DIR, POSENC_FIXTURES_DIR}) {
+    const std::size_t before = found.size();
+    for (const std::string part : {"/torchscript", "/torchscript/mangled"}) {
+      if (!std::filesystem::is_directory(folder + part)) continue;
+      for (const auto& entry : std::filesystem::directory_iterator(folder + part)) {
+        if (entry.path().extension() == ".pt") found.push_back(entry.path());
+      }
+    }
+    EXPECT_GT(found.size(), before)
+        << "no TorchScript files in " << folder << "; ctest makes the live ones";
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace posenc::testing

@@ -1,0 +1,175 @@
+#include <torch/types.h>
+
+#include "cli/program.h"
+#include "posenc/functional/timestep_embedding.h"
+#include "posenc/io/safetensors.h"
+#include "posenc/io/torchscript.h"
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+class Run : public InFolder {
+ protected:
+  // Runs FILE on `tensors` and returns the output.
+  at::Tensor output(const std::string& weights, const StateDict& tensors,
+                    std::vector<std::string> more = {}) {
+    const auto result = attempt(weights, tensors, more);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.out + result.err, "");
+    return load_safetensors(file("out.any")).tensors["output"];
+  }
+
+  Result attempt(const std::string& weights, const StateDict& tensors,
+                 const std::vector<std::string>& more = {}) {
+    std::vector<std::string> command = {"run",     weights,
+                                        "--input", safetensors("in.safetensors", tensors),
+                                        "--out",   file("out.any")};
+    command.insert(command.end(), more.begin(), more.end());
+    return posenc(command);
+  }
+
+  const at::Tensor ids = torch::tensor({{3, 0, 3, 6}, {1, 2, 5, 4}});
+  const at::Tensor weight = torch::randn({7, 6});
+  const at::Tensor pe = sinusoid_table(preset("notebook_003", 6), 9).unsqueeze(0);
+};
+
+TEST_F(Run, EqualsPythonBitForBit) {
+  for (const auto& path : script_files()) {
+    const auto io = load_safetensors(path.substr(0, path.size() - 3) + ".io.safetensors").tensors;
+    EXPECT_TRUE(bit_equal(output(path, dict({{"input", io["input"]}})), io["output"])) << path;
+  }
+}
+
+TEST_F(Run, SafetensorsEqualTorchScript) {
+  for (const auto& path : script_files()) {
+    auto script = load_torchscript(path);
+    const auto io = load_safetensors(path.substr(0, path.size() - 3) + ".io.safetensors").tensors;
+    std::vector<std::string> module = {"--module", script.class_name};
+    if (script.class_name == "TopLevelTracedModule") module.clear();
+    const auto weights = safetensors("weights.bin", script.tensors);
+    EXPECT_TRUE(bit_equal(output(weights, dict({{"input", io["input"]}}), module), io["output"]))
+        << path;
+  }
+}
+
+TEST_F(Run, TakesInt32Ids) {
+  const auto weights = safetensors("w", dict({{"embedding.weight", weight}}));
+  const auto got =
+      output(weights, dict({{"input", ids.to(torch::kInt)}}), {"--module", "TransformerEmbedding"});
+  EXPECT_TRUE(bit_equal(got, weight.index({ids}) * std::pow(6.0, 0.5)));
+}
+
+TEST_F(Run, OffsetAndPositionIds) {
+  const auto weights =
+      safetensors("w", dict({{"token_embedding.weight", weight}, {"position_encoding.pe", pe}}));
+  const auto tokens = weight.index({ids}) * std::pow(6.0, 0.5);
+  const auto rows = pe.squeeze(0);
+  for (const auto& offset :
+       {torch::tensor(5), torch::tensor({5}), torch::tensor({5}, torch::kInt)}) {
+    const auto got = output(weights, dict({{"input", ids}, {"offset", offset}}));
+    EXPECT_TRUE(bit_equal(got, tokens + rows.slice(0, 5, 9)));
+  }
+  const auto positions = torch::tensor({{8, 1, 0, 0}, {2, 2, 7, 3}});
+  const auto got = output(weights, dict({{"input", ids}, {"position_ids", positions}}));
+  EXPECT_TRUE(bit_equal(got, tokens + rows.index({positions})));
+}
+
+TEST_F(Run, ParametersOverrideOptions) {
+  const auto weights =
+      safetensors("w", dict({{"token_embedding.weight", weight}, {"position_encoding.pe", pe}}));
+  const auto rows = pe.squeeze(0);
+  const auto plain = output(weights, dict({{"input", ids}}), {"--param", "scale=none"});
+  EXPECT_TRUE(bit_equal(plain, weight.index({ids}) + rows.slice(0, 0, 4)));
+  const auto last = output(weights, dict({{"input", ids}}),
+                           {"--param", "scale=0.5", "--param", "batch_first=false"});
+  EXPECT_TRUE(bit_equal(last, weight.index({ids}) * 0.5 + rows.slice(0, 0, 2).unsqueeze(1)));
+  const auto far = output(safetensors("p", dict({{"pe", pe}})),
+                          dict({{"input", torch::zeros({1, 12, 6})}}), {"--param", "grow=true"});
+  EXPECT_TRUE(bit_equal(far.squeeze(0), sinusoid_table(preset("notebook_003", 6), 12)));
+}
+
+TEST_F(Run, APrefixIsStripped) {
+  const auto weights = safetensors("w", dict({{"model.embed.pe", pe}, {"model.head", weight}}));
+  const auto x = torch::randn({2, 4, 6});
+  const auto got = output(weights, dict({{"input", x}}), {"--prefix", "model.embed."});
+  EXPECT_TRUE(bit_equal(got, x + pe.slice(1, 0, 4)));
+  expect_refused(attempt(weights, dict({{"input", x}}), {"--prefix", "model.embd."}), "run",
+                 "no name that begins with model.embd.");
+}
+
+TEST_F(Run, TimestepsOntoAnImage) {
+  const auto w0 = torch::randn({3, 6}), b0 = torch::randn({3});
+  const auto w2 = torch::randn({2, 3}), b2 = torch::randn({2});
+  const auto weights = safetensors("w", dict({{"pe.embedding.weight", weight},
+                                              {"pe_linear.0.weight", w0},
+                                              {"pe_linear.0.bias", b0},
+                                              {"pe_linear.2.weight", w2},
+                                              {"pe_linear.2.bias", b2}}));
+  const auto t = torch::tensor({1, 5, 1}), image = torch::randn({2, 4, 4});
+  const auto encoding = functional::timestep_embedding(t, weight, {w0, b0, w2, b2});
+  EXPECT_TRUE(bit_equal(output(weights, dict({{"input", t}})), encoding));
+  EXPECT_TRUE(bit_equal(output(weights, dict({{"input", t}, {"image", image}})), image + encoding));
+}
+
+TEST_F(Run, TypesOfTheFileAreKept) {
+  for (const auto type : {torch::kHalf, torch::kBFloat16, torch::kDouble}) {
+    const auto weights = safetensors("w", dict({{"pe", pe.to(type)}}));
+    const auto x = torch::randn({1, 3, 6}).to(type);
+    EXPECT_TRUE(bit_equal(output(weights, dict({{"input", x}})), x + pe.to(type).slice(1, 0, 3)));
+  }
+}
+
+TEST_F(Run, RefusedInputsWriteNothing) {
+  const auto weights =
+      safetensors("w", dict({{"token_embedding.weight", weight}, {"position_encoding.pe", pe}}));
+  const auto tokens = safetensors("t", dict({{"embedding.weight", weight}}));
+  struct Case {
+    std::string weights;
+    StateDict input;
+    std::vector<std::string> more;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {weights, dict({{"inputs", ids}}), {}, "must have a tensor `input`"},
+      {weights, dict({{"input", ids * 2}}), {}, "Got 12 at index [0, 3]"},
+      {weights, dict({{"input", ids - 1}}), {}, "Got -1 at index [0, 1]"},
+      {weights, dict({{"input", ids.to(torch::kFloat)}}), {}, "int64 or int32. Got Float"},
+      {weights, dict({{"input", torch::zeros({1, 10}, torch::kLong)}}), {}, "exceeds max_len 9"},
+      {weights, dict({{"input", ids}, {"offset", torch::tensor(-1)}}), {}, "must not be negative"},
+      {weights,
+       dict({{"input", ids}, {"offset", torch::tensor({1, 2})}}),
+       {},
+       "`offset` must be one"},
+      {weights, dict({{"input", ids}, {"offset", torch::tensor(0.5)}}), {}, "`offset` must be one"},
+      {weights, dict({{"input", ids}, {"position_ids", ids + 7}}), {}, "Got 10 at index [0, 0]"},
+      {weights,
+       dict({{"input", ids}, {"position_ids", ids.flatten()}}),
+       {},
+       "position_ids must be"},
+      {weights, dict({{"input", ids}, {"image", weight}}), {}, "takes no `image`"},
+      {weights, dict({{"input", ids}}), {"--module", "TokenEmbedding"}, "must have the keys"},
+      {weights, dict({{"input", ids}}), {"--param", "batchfirst=1"}, "did you mean batch_first?"},
+      {weights, dict({{"input", ids}}), {"--param", "grow=perhaps"}, "true or false"},
+      {weights, dict({{"input", ids}}), {"--param", "grow=1", "--param", "grow=0"}, "twice"},
+      {weights, dict({{"input", ids}}), {"--param", "max_len=5"}, "position_encoding.pe"},
+      {tokens, dict({{"input", ids}}), {}, "--module NAME"},
+      {tokens,
+       dict({{"input", ids}, {"offset", torch::tensor(1)}}),
+       {"--module", "TokenEmbedding"},
+       "takes no `offset`"},
+  };
+  const auto before = names().size();
+  for (const auto& [path, input, more, message] : cases) {
+    expect_refused(attempt(path, input, more), "run", message);
+    EXPECT_EQ(names().size(), before + 1) << message;  // in.safetensors alone
+  }
+  const auto result = posenc(
+      {"run", weights, "--input", file("in.safetensors"), "--out", file("no/such/folder/out")});
+  EXPECT_EQ(result.status, 1);
+}
+
+}  // namespace
+}  // namespace posenc::testing

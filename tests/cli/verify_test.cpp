@@ -1,0 +1,177 @@
+#include <torch/types.h>
+
+#include "cli/program.h"
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
+
+namespace posenc::testing {
+namespace {
+
+const std::string kWrong =
+    "/torchscript/wrong/token_and_position_embedding__TokenAndPositionEmbedding.script.pt";
+
+std::string lookup_source(const std::string& factor = "") {
+  return "def forward(self, x: Tensor) -> Tensor:\n"
+         "    return torch.embedding(self.embedding.weight, x)" +
+         factor + "\n";
+}
+
+class Verify : public InFolder {
+ protected:
+  // A script whose only key is embedding.weight.
+  std::string tokens(const std::string& name, const std::string& factor,
+                     const at::Tensor& weight = torch::randn({13, 12})) {
+    save_script(file(name + ".pt"), name, dict({{"embedding.weight", weight}}),
+                lookup_source(factor));
+    return file(name + ".pt");
+  }
+};
+
+TEST_F(Verify, EveryNotebookClassIsEqual) {
+  for (const auto& path : script_files()) {
+    const auto result = posenc({"verify", path});
+    EXPECT_EQ(result.status, 0) << path << "\n" << result.out << result.err;
+    EXPECT_EQ(result.err, "") << path;
+    EXPECT_PRED_FORMAT2(::testing::IsNotSubstring, "NO", result.out);
+  }
+}
+
+TEST_F(Verify, SeveralFilesMakeOneTable) {
+  auto command = script_files();
+  const auto count = std::to_string(command.size());
+  command.insert(command.begin(), "verify");
+  const auto good = posenc(command);
+  EXPECT_EQ(good.status, 0) << good.out << good.err;
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, count + " of " + count + " files equal", good.out);
+
+  command.push_back(POSENC_FIXTURES_DIR + kWrong);
+  command.push_back(file("absent.pt"));
+  const auto bad = posenc(command);
+  EXPECT_EQ(bad.status, 1);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "absent.pt", bad.err);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring,
+                      count + " of " + std::to_string(command.size() - 1) + " files equal",
+                      bad.out);
+}
+
+TEST_F(Verify, AMissingScaleIsFound) {
+  for (const std::string folder : {POSENC_FIXTURES_DIR, POSENC_LIVE_DIR}) {
+    const auto result = posenc({"verify", folder + kWrong});
+    EXPECT_EQ(result.status, 1) << result.out << result.err;
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "NOT equal", result.out);
+  }
+  const auto unscaled = tokens("TransformerEmbedding", "");
+  EXPECT_EQ(posenc({"verify", unscaled}).status, 1);
+  EXPECT_EQ(posenc({"verify", unscaled, "--param", "scale=none"}).status, 0);
+  const auto scaled = tokens("TokenEmbedding", " * 2.5");
+  EXPECT_EQ(posenc({"verify", scaled}).status, 1);
+  EXPECT_EQ(posenc({"verify", scaled, "--param", "scale=2.5"}).status, 0);
+}
+
+TEST_F(Verify, OneBitIsADifference) {
+  // A script that adds a last bit to one row only: random inputs alone might miss it.
+  save_script(file("bit.pt"), "TokenEmbedding", dict({{"embedding.weight", torch::ones({300, 4})}}),
+              "def forward(self, x: Tensor) -> Tensor:\n"
+              "    y = torch.embedding(self.embedding.weight, x)\n"
+              "    return y + (x == 287).unsqueeze(-1).to(y.dtype) * 1.2e-7\n");
+  const auto result = posenc({"verify", file("bit.pt")});
+  EXPECT_EQ(result.status, 1) << result.out;
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "every id", result.out);
+}
+
+TEST_F(Verify, TypesAreKept) {
+  for (const auto type : {torch::kHalf, torch::kBFloat16, torch::kDouble}) {
+    const auto path =
+        tokens("TransformerEmbedding", " * 12 ** 0.5", torch::randn({9, 12}).to(type));
+    const auto result = posenc({"verify", path});
+    EXPECT_EQ(result.status, 0) << result.out << result.err;
+    std::filesystem::remove(path);
+  }
+}
+
+TEST_F(Verify, NamesTheNearestPresetOfAnotherTable) {
+  auto table = sinusoid_table(preset("notebook_004", 8), 20);
+  const auto script = [&](const std::string& name) {
+    save_script(file(name), "MyPositionEncoding", dict({{"pos_enc", table}}),
+                "def forward(self, x: Tensor) -> Tensor:\n    return self.pos_enc[x]\n");
+    return posenc({"verify", file(name)});
+  };
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "notebook_004", script("same.pt").out);
+  table[3][0] += 0.25;
+  const auto result = script("other.pt");
+  EXPECT_EQ(result.status, 0) << result.out << result.err;  // the modules are equal all the same
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "max abs 0.25", result.out);
+}
+
+TEST_F(Verify, TakesEitherOrderOfImageAndTimestep) {
+  const auto weights = dict({{"pe.embedding.weight", torch::randn({10, 6})},
+                             {"pe_linear.0.weight", torch::randn({5, 6})},
+                             {"pe_linear.0.bias", torch::randn({5})},
+                             {"pe_linear.2.weight", torch::randn({2, 5})},
+                             {"pe_linear.2.bias", torch::randn({2})}});
+  // attributes named by a number are reached with getattr, which TorchScript knows
+  const std::string body =
+      "    r = torch.embedding(self.pe.embedding.weight, t)\n"
+      "    a = getattr(self.pe_linear, \"0\")\n"
+      "    b = getattr(self.pe_linear, \"2\")\n"
+      "    r = torch.linear(torch.relu(torch.linear(r, a.weight, a.bias)), b.weight, b.bias)\n"
+      "    return image + r.reshape([t.size(0), -1, 1, 1])\n";
+  for (const std::string order : {"image: Tensor, t: Tensor", "t: Tensor, image: Tensor"}) {
+    save_script(file("t.pt"), "Steps", weights,
+                "def forward(self, " + order + ") -> Tensor:\n" + body);
+    const auto result = posenc({"verify", file("t.pt")});
+    EXPECT_EQ(result.status, 0) << result.out << result.err;
+  }
+}
+
+TEST_F(Verify, APrefixNamesAPart) {
+  save_script(file("whole.pt"), "Model",
+              dict({{"embed.embedding.weight", torch::randn({5, 4})}, {"head", torch::randn({3})}}),
+              "def forward(self, x: Tensor) -> Tensor:\n    return x\n");
+  const auto none = posenc({"verify", file("whole.pt"), "--prefix", "embd."});
+  expect_refused(none, "verify", "no name that begins with embd.");
+  const auto headless =
+      posenc({"verify", file("whole.pt"), "--prefix", "embed.", "--module", "TokenEmbedding"});
+  expect_refused(headless, "verify", "no method forward");
+}
+
+TEST_F(Verify, AsksForTheModuleWhereKeysAreAmbiguous) {
+  const auto path = tokens("Mystery", "");
+  const auto asked = posenc({"verify", path});
+  expect_refused(asked, "verify", "--module NAME");
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "TransformerEmbedding", asked.err);
+  EXPECT_EQ(posenc({"verify", path, "--module", "TokenEmbedding"}).status, 0);
+  EXPECT_EQ(posenc({"verify", path, "--module", "PositionEmbedding"}).status, 0);
+  EXPECT_EQ(posenc({"verify", path, "--module", "TransformerEmbedding"}).status, 1);
+  expect_refused(posenc({"verify", path, "--module", "TokenEmbeding"}), "verify",
+                 "did you mean TokenEmbedding");
+  expect_refused(posenc({"verify", path, "--module", "MyPositionEncoding"}), "verify", "`pos_enc`");
+}
+
+TEST_F(Verify, RefusesWhatDoesNotFit) {
+  const auto path = tokens("TokenEmbedding", "");
+  expect_refused(posenc({"verify", path, "--param", "padding_id=0"}), "verify",
+                 "did you mean padding_idx?");
+  expect_refused(posenc({"verify", path, "--param", "scale=much"}), "verify",
+                 "none, sqrt_dim or a number. Got much");
+  save_script(file("rank.pt"), "PositionalEncoding", dict({{"pe", torch::zeros({7, 1, 4})}}),
+              "def forward(self, x: Tensor) -> Tensor:\n    return x\n");
+  expect_refused(posenc({"verify", file("rank.pt")}), "verify",
+                 "`pe` must be (1, max_len, d_model). Got (7, 1, 4)");
+  save_script(file("two.pt"), "TokenEmbedding",
+              dict({{"embedding.weight", torch::zeros({3, 4})}, {"more", torch::zeros({2})}}),
+              lookup_source());
+  expect_refused(posenc({"verify", file("two.pt")}), "verify", "more");
+}
+
+TEST_F(Verify, AFailingScriptIsNotEqual) {
+  save_script(file("fails.pt"), "TokenEmbedding", dict({{"embedding.weight", torch::ones({3, 4})}}),
+              "def forward(self, x: Tensor) -> Tensor:\n"
+              "    return torch.embedding(self.embedding.weight, x + 100)\n");
+  const auto result = posenc({"verify", file("fails.pt")});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "the script fails: ", result.out);
+}
+
+}  // namespace
+}  // namespace posenc::testing
