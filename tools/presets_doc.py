@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """docs/presets.md from what `posenc presets --json` says.
 
-    tools/presets_doc.py --posenc BINARY --write    rewrite the page
-    tools/presets_doc.py --posenc BINARY --check    exit 1 where the page is another
+tools/presets_doc.py --posenc BINARY --write    rewrite the page
+tools/presets_doc.py --posenc BINARY --check    exit 1 where the page is another
 """
 
 import argparse
@@ -16,15 +16,16 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "presets.md"
 
 HEAD = """# Presets
 
-{count} systems, {recipes} recipes. `posenc::preset(name, dim, params)` gives the options that reproduce a system's own table,
-`posenc table --preset NAME --dim D --length L --param key=value --out FILE` writes it. Systems in one row have the same
-bits at every dimension that both accept. `make zoo` compares every one with the real package, as int32, on your machine.
+{count} names, {recipes} recipes. `posenc::preset(name, dim, params)` gives the options that reproduce a system's own
+table, `posenc table --preset NAME --dim D --length L --param key=value --out FILE` writes it. Names in one row have the
+same bits at every dimension. `make zoo` compares every one with the real package, as int32, on your machine; a system
+that lives only in a repository is compared with a re-derivation of its steps.
 
 The bits are those of the system under the same LibTorch on the same machine, with one thread; at any number of threads
 they are the same here. Between machines the last bits of float32 tables differ, with every PyTorch.
 
-- D: channels of a row. L: the nominal length; relative tables have 2 L - 1 rows, a grid has height * width (* depth), and one
-  more where a class token stands first.
+- D: channels of a row. L: the nominal length; relative tables have 2 L - 1 rows, a grid has height * width (* depth),
+  and one more where a class token stands first.
 - A parameter without a value has to be given; of the others the value shown is the default. Flags are 0 or 1.
 - Grids are row-major, channels last. Real positions are start + step * k.
 
@@ -72,7 +73,7 @@ def main() -> int:
         PAGE.write_text(text)
         return 0
     if not PAGE.is_file() or PAGE.read_text() != text:
-        print("docs/presets.md is stale; run tools/presets_doc.py --posenc build/release/posenc --write", file=sys.stderr)
+        print("docs/presets.md is stale: tools/presets_doc.py --posenc build/release/posenc --write", file=sys.stderr)
         return 1
     return 0
 

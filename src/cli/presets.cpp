@@ -31,8 +31,8 @@ Json described(const Preset& entry) {
     params.push_back(
         {{"name", param.name}, {"default", default_of(param)}, {"meaning", param.meaning}});
   }
-  return {{"name", entry.name},       {"recipe", entry.recipe},   {"aliases", aliases},
-          {"source", entry.source},   {"storage", entry.storage}, {"params", params},
+  return {{"name", entry.name},     {"recipe", entry.recipe},   {"aliases", aliases},
+          {"source", entry.source}, {"storage", entry.storage}, {"params", params},
           {"bound", entry.bound}};
 }
 
@@ -66,9 +66,10 @@ void print_table() {
 
 void add_presets(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
-  auto* sub = app.add_subcommand("presets",
-                                 "Every preset: where it comes from, how that system stores it, its "
-                                 "parameters. Those under one heading have the same bits.");
+  auto* sub =
+      app.add_subcommand("presets",
+                         "Every preset: where it comes from, how that system stores it, its "
+                         "parameters. Those under one heading have the same bits.");
   sub->add_flag("--json", *json,
                 "an array of {name, recipe, aliases, source, storage, params, bound}");
   sub->footer("Example:\n  posenc presets --json");

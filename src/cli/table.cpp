@@ -54,7 +54,8 @@ void add_table(CLI::App& app) {
   auto options = std::make_shared<TableOptions>();
   auto* sub =
       app.add_subcommand("table", "Write a preset's table (rows, D), float32, as safetensors.");
-  auto* name = sub->add_option("--preset", options->preset, "its name; `posenc presets` lists them");
+  auto* name =
+      sub->add_option("--preset", options->preset, "its name; `posenc presets` lists them");
   auto* dim = sub->add_option("--dim", options->dim, "D, channels of a row");
   auto* rows = sub->add_option_group("rows")->require_option(0, 1);
   auto* length = rows->add_option("--length", options->length,
@@ -62,10 +63,9 @@ void add_table(CLI::App& app) {
                                   "and may be left out");
   auto* positions = rows->add_option("--positions", options->positions,
                                      "safetensors: tensor `positions` (rows), integer or real");
-  auto* params =
-      sub->add_option("--param", options->params, "a parameter of the preset, key=value")
-          ->check(CLI::Validator(check_assignment, "key=value"))
-          ->allow_extra_args(false);
+  auto* params = sub->add_option("--param", options->params, "a parameter of the preset, key=value")
+                     ->check(CLI::Validator(check_assignment, "key=value"))
+                     ->allow_extra_args(false);
   const std::map<std::string, Precision> precisions = {{"reference", Precision::Reference},
                                                        {"exact", Precision::Exact}};
   auto* precision =

@@ -27,10 +27,15 @@ TEST_F(Table, IsThePresetsTable) {
       {"diffusers_timesteps", 37, 20, {{"start", "-4"}, {"step", "0.125"}}},
       {"detr_2d", 36, 12, {{"height", "3"}, {"width", "4"}, {"normalize", "1"}}}};
   for (const auto& [name, dim, length, settings] : some) {
-    std::vector<std::string> command = {"table",    "--preset", name,
-                                        "--dim",    std::to_string(dim),
-                                        "--length", std::to_string(length),
-                                        "--out",    file("table.bin")};
+    std::vector<std::string> command = {"table",
+                                        "--preset",
+                                        name,
+                                        "--dim",
+                                        std::to_string(dim),
+                                        "--length",
+                                        std::to_string(length),
+                                        "--out",
+                                        file("table.bin")};
     PresetParams params;
     for (const auto& [key, value] : settings) {
       command.insert(command.end(), {"--param", key + "=" + value});
@@ -46,7 +51,7 @@ TEST_F(Table, IsThePresetsTable) {
 }
 
 TEST_F(Table, AGridHasItsOwnLength) {
-  const std::vector<std::string> grid = {"table",   "--preset", "mae_2d", "--dim", "16",
+  const std::vector<std::string> grid = {"table",   "--preset", "mae_2d", "--dim",  "16",
                                          "--param", "height=5", "--out",  file("t")};
   const auto with = [&](const std::vector<std::string>& more) {
     auto command = grid;

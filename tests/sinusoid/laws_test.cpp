@@ -75,13 +75,12 @@ TEST_P(Law, ShiftIsARotation) {
   }
 }
 
-// From 2 pi at the first pair to 2 pi * base^(1 - 2/D) at the last, or base itself with shift 1: they
-// rise with the dimension.
-// (The fourth source says that small dimensions have the long wavelengths; it is the other way.)
+// From 2 pi at the first pair to 2 pi * base^(1 - 2/D) at the last, or base itself with shift 1:
+// they rise with the dimension. (The fourth source says that small dimensions have the long
+// wavelengths; it is the other way.)
 TEST_P(Law, WavelengthsRiseWithTheDimension) {
   const int64_t dim = 128;
-  const auto angle = torch::atan2(sines(table(dim, 2)),
-                                  cosines(table(dim, 2)))[1];
+  const auto angle = torch::atan2(sines(table(dim, 2)), cosines(table(dim, 2)))[1];
   const auto wavelength = 2 * kPi / angle;
   EXPECT_TRUE((wavelength.slice(0, 1) > wavelength.slice(0, 0, -1)).all().item<bool>());
   EXPECT_NEAR(wavelength[0].item<double>(), 2 * kPi, 1e-5);

@@ -54,8 +54,8 @@ TEST_P(EveryPreset, MakesATableAtTellingWidths) {
     const auto one = case_of(entry(), dim);
     if (!one) continue;
     const auto table = sinusoid_table(one->options, one->length);
-    EXPECT_EQ(table.sizes(), (std::vector<int64_t>{one->options.row_count(one->length),
-                                                   one->options.channels()}));
+    EXPECT_EQ(table.sizes(),
+              (std::vector<int64_t>{one->options.row_count(one->length), one->options.channels()}));
     EXPECT_EQ(table.scalar_type(), torch::kFloat);
     EXPECT_TRUE(table.isfinite().all().item<bool>());
     EXPECT_GT(table.abs().max().item<double>(), 0.0);

@@ -102,7 +102,8 @@ TEST(SinusoidTable, Float64ArithmeticIsNearerTheFormula) {
 TEST(SinusoidTable, RejectsBadLengthsAndPositions) {
   const auto options = SinusoidOptions(8);
   EXPECT_ERROR(sinusoid_table(options, 0), c10::ValueError, "length must lie in [1, 2^31]. Got 0");
-  EXPECT_ERROR(sinusoid_table(options, -1), c10::ValueError, "length must lie in [1, 2^31]. Got -1");
+  EXPECT_ERROR(sinusoid_table(options, -1), c10::ValueError,
+               "length must lie in [1, 2^31]. Got -1");
   EXPECT_ERROR(sinusoid_table(SinusoidOptions(7), 4), c10::ValueError, "dim must be even");
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_ERROR(sinusoid(options, torch::tensor({0.f, nan})), c10::ValueError, "must be finite");

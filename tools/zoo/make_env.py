@@ -1,8 +1,8 @@
 """Makes the zoo's environment: `PYTHON make_env.py DIR` (a virtual environment; nothing outside DIR is touched).
 
-torch is the one that PYTHON imports, seen from DIR: the tables are compared under the same torch as posenc's other tests,
-and nothing of that size is downloaded twice. Does nothing when DIR was made from the same lists and the same torch. Prints
-what each part took. A package that cannot be had is a skip of its presets, which compare.py prints.
+torch is the one that PYTHON imports, seen from DIR: the tables are compared under the torch of posenc's other tests,
+and nothing of that size is downloaded twice. Does nothing when DIR was made from the same lists and the same torch.
+Prints what each part took. A package that cannot be had is a skip of its presets, which compare.py prints.
 """
 
 import hashlib
