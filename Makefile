@@ -1,5 +1,5 @@
 # Daily acts. Each sets up what it needs (tools/setup.sh) and is quick when nothing changed.
-.PHONY: help setup build demo test lint format fixtures figures bench asan install clean
+.PHONY: help setup build demo test zoo lint format fixtures figures bench asan install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 
@@ -23,6 +23,13 @@ test: ## lint, then build and run every test
 	@$(python) tools/lint.py
 	@WITH_TESTS=ON tools/build.sh release
 	@ctest --preset release -j2
+	@[ -f .venv-zoo/zoo-stamp ] || echo "zoo.live skipped: the real packages are not here; make zoo installs them into .venv-zoo"
+
+zoo: ## every preset against the real packages (minutes and 300 MB the first time)
+	@tools/setup.sh build
+	@tools/build.sh release posenc-cli
+	@$(python) tools/zoo/make_env.py .venv-zoo
+	@.venv-zoo/bin/python -B tools/zoo/compare.py --posenc build/release/posenc --threads 1 2
 
 lint: ## format as diff, layering, stems, file budgets (seconds)
 	@tools/setup.sh lint

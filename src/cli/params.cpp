@@ -64,6 +64,12 @@ bool Params::flag(const std::string& key, bool otherwise) const {
   refuse("--param {} must be true or false. Got {}", key, *text);
 }
 
+PresetParams Params::for_preset() const {
+  PresetParams params;
+  for (const auto& [key, value] : values_) params.emplace(key, value);
+  return params;
+}
+
 Scale Params::scale(const std::string& key, const Scale& otherwise) const {
   const std::string* text = find(key);
   if (!text) return otherwise;

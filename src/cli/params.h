@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "posenc/core/scale.h"
+#include "posenc/sinusoid/preset.h"
 
 namespace posenc::cli {
 
@@ -23,6 +24,8 @@ class Params {
   bool flag(const std::string& key, bool otherwise) const;
   /// none, sqrt_dim or a number.
   Scale scale(const std::string& key, const Scale& otherwise) const;
+  /// All of them, for preset(), which checks names and values.
+  PresetParams for_preset() const;
 
  private:
   const std::string* find(const std::string& key) const;

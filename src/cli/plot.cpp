@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/gnuplot.h"
+#include "cli/params.h"
 #include "cli/plot_scripts.h"
 #include "io/atomic_file.h"
 #include "posenc/sinusoid/preset.h"
@@ -16,8 +18,12 @@ namespace {
 
 struct PlotOptions {
   std::string folder, preset = "notebook_000";
-  int64_t dim = 128, length = 100;
+  int64_t dim = 128;
+  std::optional<int64_t> length;
+  std::vector<std::string> params;
 };
+
+constexpr int64_t kLength = 100;
 
 constexpr int64_t kMostCells = int64_t{1}
                                << 22;  // beyond, a picture shows nothing and takes minutes
@@ -43,17 +49,21 @@ std::string crisp(std::string picture) {
 }
 
 void plot(const PlotOptions& options) {
-  const SinusoidOptions recipe = preset(options.preset, options.dim);
-  check(recipe);
-  if (options.length < 2)
-    refuse("--length must be at least 2 for a picture. Got {}", options.length);
-  if (options.length > kMostCells / std::max(options.dim, options.length)) {
+  const SinusoidOptions recipe =
+      preset(options.preset, options.dim, Params(options.params).for_preset());
+  int64_t length = options.length.value_or(kLength);
+  if (!recipe.grid().empty() && !options.length) {
+    length = 1;
+    for (const int64_t extent : recipe.grid()) length *= extent;
+  }
+  if (length < 2) refuse("--length must be at least 2 for a picture. Got {}", length);
+  if (length > kMostCells / std::max(options.dim, length)) {
     refuse("--dim {} and --length {} are too many cells for a picture; at most {}", options.dim,
-           options.length, kMostCells);
+           length, kMostCells);
   }
   // All are drawn before any is written: a failure leaves no half set.
   std::vector<std::pair<std::string, std::string>> pictures;
-  for (const auto& figure : figures(options.preset, recipe, options.length)) {
+  for (const auto& figure : figures(options.preset, recipe, length)) {
     for (const std::string format : {"png", "svg"}) {
       pictures.emplace_back(figure.name + "." + format, crisp(gnuplot(script_for(figure, format))));
     }
@@ -76,7 +86,11 @@ void add_plot(CLI::App& app) {
       ->required();
   sub->add_option("--preset", options->preset, "whose table")->capture_default_str();
   sub->add_option("--dim", options->dim, "D, channels of a row")->capture_default_str();
-  sub->add_option("--length", options->length, "positions")->capture_default_str();
+  sub->add_option("--length", options->length,
+                  fmt::format("positions; {} where it is not given, a grid's cells", kLength));
+  sub->add_option("--param", options->params, "a parameter of the preset, key=value")
+      ->check(CLI::Validator(check_assignment, "key=value"))
+      ->allow_extra_args(false);
   sub->footer(
       "Example:\n  posenc plot --out pictures --preset notebook_000 --dim 128 --length 100");
   sub->callback([options] { plot(*options); });

@@ -39,15 +39,40 @@ std::string image_axes(int64_t columns, int64_t rows) {
       columns - 1, rows - 1);
 }
 
-Figure heat_map(const std::string& preset, const at::Tensor& table) {
+// A row is the sinusoid at its own number: curves can run through the table's points.
+bool rows_are_positions(const SinusoidOptions& recipe) {
+  return recipe.grid().empty() && !recipe.cls_row() && !recipe.zero_row() &&
+         recipe.rows() == Rows::Up && recipe.start() == 0.0 && recipe.step() == 1.0 &&
+         !recipe.angle_by_length() && recipe.post() != Post::Standardize;
+}
+
+// " (sin)" or " (cos)" for a channel of a recipe with one axis, else "".
+std::string function_of(const SinusoidOptions& recipe, int64_t channel) {
+  if (recipe.axes() > 1 || recipe.raw_first()) return "";
+  const bool second = recipe.layout() == Layout::Interleaved
+                          ? channel % 2 == 1
+                          : channel >= (recipe.axis_widths()[0] + 1) / 2;
+  return second != recipe.cos_first() ? " (cos)" : " (sin)";
+}
+
+// The picture's colours: -1 to 1, or what the table has where it is scaled or holds coordinates.
+std::string colour_range(const SinusoidOptions& recipe) {
+  const bool unit = recipe.post() == Post::None && !recipe.raw_first();
+  return unit ? "set cbrange [-1:1]\nset cbtics -1,0.5,1\n" : "";
+}
+
+const char* row_name(const SinusoidOptions& recipe) {
+  return rows_are_positions(recipe) ? "Position" : "Row";
+}
+
+Figure heat_map(const std::string& preset, const SinusoidOptions& recipe, const at::Tensor& table) {
   const int64_t length = table.size(0), dim = table.size(1);
   std::string script = data_block("table", table) + kViridis + image_axes(dim, length);
   script += fmt::format(
       "set title 'Positional encoding: {}, D = {}, L = {}'\n"
-      "set xlabel 'Dimension'\nset ylabel 'Position'\n"
-      "set cbrange [-1:1]\nset cbtics -1,0.5,1\nset cblabel 'Value'\n"
+      "set xlabel 'Dimension'\nset ylabel '{}'\n{}set cblabel 'Value'\n"
       "plot $table matrix with image\n",
-      preset, dim, length);
+      preset, dim, length, row_name(recipe), colour_range(recipe));
   return {"heat_map", 1000, 640, script};
 }
 
@@ -75,25 +100,29 @@ Figure waveforms(const std::string& preset, const SinusoidOptions& recipe,
   const int64_t length = table.size(0), dim = table.size(1);
   const auto dimensions = shown_dimensions(dim);
   const int64_t rows = (static_cast<int64_t>(dimensions.size()) + 1) / 2;
+  const bool smooth = rows_are_positions(recipe);
   const double height = 60 + 210 * rows;  // pixels: a title, then the rows
-  std::string script =
-      data_block("table", table) + data_block("curve", curves(recipe, length, dimensions));
+  std::string script = data_block("table", table);
+  if (smooth) script += data_block("curve", curves(recipe, length, dimensions));
   script += fmt::format(
       "set multiplot layout {},2 title 'Waveforms: {}, D = {}' offset 0,-0.2 "
       "margins 0.065,0.98,{},{} spacing 0.075,{}\n",
       rows, preset, dim, 55 / height, 1 - 80 / height, 75 / height);
   script += fmt::format(
-      "set xrange [-0.5:{}.5]\nset yrange [-1.15:1.15]\nset ytics -1,1,1\nset tics out nomirror\n"
+      "set xrange [-0.5:{}.5]\n{}set tics out nomirror\n"
       "set border 3 lw 0.8\nset grid ytics lc rgb '#d0d0d0' lt 1 lw 0.6\nunset key\n",
-      length - 1);
+      length - 1,
+      colour_range(recipe).empty() ? "" : "set yrange [-1.15:1.15]\nset ytics -1,1,1\n");
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     const int64_t k = dimensions[i];
-    const bool cosine = recipe.layout() == Layout::Interleaved ? k % 2 == 1 : k >= (dim + 1) / 2;
-    const char* colour = cosine ? kCosine : kSine;
+    const std::string function = function_of(recipe, k);
+    const char* colour = function == " (cos)" ? kCosine : kSine;
+    const std::string curve =
+        smooth ? fmt::format("$curve using 1:{}", i + 2) : fmt::format("$table using 0:{}", k + 1);
     script += fmt::format(
-        "set title 'Dimension {} ({})' offset 0,-0.6\nset xlabel '{}' offset 0,0.3\n"
-        "plot $curve using 1:{} with lines lw 1.5 lc rgb '{}'",
-        k, cosine ? "cos" : "sin", i + 2 < dimensions.size() ? "" : "Position", i + 2, colour);
+        "set title 'Dimension {}{}' offset 0,-0.6\nset xlabel '{}' offset 0,0.3\n"
+        "plot {} with lines lw 1.5 lc rgb '{}'",
+        k, function, i + 2 < dimensions.size() ? "" : row_name(recipe), curve, colour);
     if (length <= 200) {
       script +=
           fmt::format(", $table using 0:{} with points pt 7 ps 0.35 lc rgb '{}'", k + 1, colour);
@@ -103,17 +132,22 @@ Figure waveforms(const std::string& preset, const SinusoidOptions& recipe,
   return {"waveforms", 1000, static_cast<int>(height), script + "unset multiplot\n"};
 }
 
-Figure similarity(const std::string& preset, const at::Tensor& table) {
+Figure similarity(const std::string& preset, const SinusoidOptions& recipe,
+                  const at::Tensor& table) {
   const int64_t length = table.size(0), dim = table.size(1);
   const auto rows = table.to(torch::kDouble);
   std::string script =
       data_block("similarity", rows.matmul(rows.t())) + kViridis + image_axes(length, length);
   script += fmt::format(
       "set title 'Similarity of positions, PE(p) · PE(q): {}, D = {}'\n"
-      "set xlabel 'Position q'\nset ylabel 'Position p'\nset cblabel 'Dot product' offset "
-      "1.5,0\nset rmargin at screen 0.82\n"
+      "set xlabel '{} q'
+set ylabel '{} p'
+set cblabel 'Dot product' offset 1.5,0
+"
+      "set rmargin at screen 0.82
+"
       "set size ratio 1\nplot $similarity matrix with image\n",
-      preset, dim);
+      preset, dim, row_name(recipe), row_name(recipe));
   return {"similarity", 800, 700, script};
 }
 
@@ -122,7 +156,8 @@ Figure similarity(const std::string& preset, const at::Tensor& table) {
 std::vector<Figure> figures(const std::string& preset, const SinusoidOptions& recipe,
                             int64_t length) {
   const auto table = sinusoid_table(recipe, length);
-  return {heat_map(preset, table), waveforms(preset, recipe, table), similarity(preset, table)};
+  return {heat_map(preset, recipe, table), waveforms(preset, recipe, table),
+          similarity(preset, recipe, table)};
 }
 
 std::string script_for(const Figure& figure, const std::string& format) {

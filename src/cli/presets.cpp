@@ -13,21 +13,53 @@
 namespace posenc::cli {
 namespace {
 
-void print_json() {
-  auto list = nlohmann::ordered_json::array();
-  for (const auto& entry : presets()) {
-    list.push_back({{"name", entry.name},
-                    {"source", entry.source},
-                    {"formula", entry.formula},
-                    {"params", nlohmann::ordered_json::object()}});
+using Json = nlohmann::ordered_json;
+
+// A number where it is one, null where the parameter has to be given.
+Json default_of(const PresetParam& param) {
+  if (param.fallback.empty()) return nullptr;
+  const Json number = Json::parse(param.fallback, nullptr, false);
+  return number.is_number() ? number : Json(param.fallback);
+}
+
+Json described(const Preset& entry) {
+  auto aliases = Json::array(), params = Json::array();
+  for (const Preset& other : presets()) {
+    if (other.recipe == entry.recipe && other.name != entry.name) aliases.push_back(other.name);
   }
+  for (const PresetParam& param : entry.params) {
+    params.push_back(
+        {{"name", param.name}, {"default", default_of(param)}, {"meaning", param.meaning}});
+  }
+  return {{"name", entry.name},     {"recipe", entry.recipe},   {"aliases", aliases},
+          {"source", entry.source}, {"storage", entry.storage}, {"params", params},
+          {"bound", entry.bound}};
+}
+
+void print_json() {
+  auto list = Json::array();
+  for (const auto& entry : presets()) list.push_back(described(entry));
   fmt::print("{}\n", list.dump(2));
 }
 
+// Presets under one heading have the same bits; a heading is the recipe's name.
 void print_table() {
-  std::vector<std::vector<std::string>> rows = {{"name", "source", "formula"}};
-  for (const auto& entry : presets()) rows.push_back({entry.name, entry.source, entry.formula});
-  fmt::print("{}", text_table(rows));
+  const auto& all = presets();
+  for (std::size_t i = 0; i < all.size();) {
+    fmt::print("{}{}\n", i > 0 ? "\n" : "", all[i].recipe);
+    for (const auto& param : all[i].params) {
+      const bool needed = param.fallback.empty();
+      fmt::print("  --param {}={}  {}\n", param.name, needed ? "..." : param.fallback,
+                 param.meaning + (needed ? ", required" : ""));
+    }
+    if (!all[i].bound.empty()) fmt::print("  equal within {}\n", all[i].bound);
+    std::vector<std::vector<std::string>> rows;
+    const std::string recipe = all[i].recipe;
+    for (; i < all.size() && all[i].recipe == recipe; ++i) {
+      rows.push_back({all[i].name, all[i].source, all[i].storage});
+    }
+    fmt::print("{}", text_table(rows, 2));
+  }
 }
 
 }  // namespace
@@ -35,8 +67,11 @@ void print_table() {
 void add_presets(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   auto* sub =
-      app.add_subcommand("presets", "Every preset: its name, where it comes from, its formula.");
-  sub->add_flag("--json", *json, "an array of {name, source, formula, params}");
+      app.add_subcommand("presets",
+                         "Every preset: where it comes from, how that system stores it, its "
+                         "parameters. Those under one heading have the same bits.");
+  sub->add_flag("--json", *json,
+                "an array of {name, recipe, aliases, source, storage, params, bound}");
   sub->footer("Example:\n  posenc presets --json");
   sub->callback([json] { *json ? print_json() : print_table(); });
 }

@@ -4,9 +4,13 @@
 
 #include <memory>
 
+#include <CLI/Error.hpp>
+#include <CLI/Validators.hpp>
+
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/params.h"
+#include "cli/table_cases.h"
 #include "cli/weights.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/sinusoid/preset.h"
@@ -15,23 +19,31 @@ namespace posenc::cli {
 namespace {
 
 struct TableOptions {
-  std::string preset, positions, output;
-  int64_t dim = 0, length = 0;
+  std::string cases, preset, positions, output;
+  std::optional<int64_t> dim, length;
   std::vector<std::string> params;
+  Precision precision = Precision::Reference;
 };
 
 void make(const TableOptions& options) {
-  const SinusoidOptions sinusoid_options = preset(options.preset, options.dim);
-  Params(options.params).allow("preset " + options.preset, {});
+  if (!options.cases.empty()) return make_cases(options.cases, options.output);
+  if (options.preset.empty()) throw CLI::RequiredError("--preset");
+  if (!options.dim) throw CLI::RequiredError("--dim");
+  SinusoidOptions recipe =
+      preset(options.preset, *options.dim, Params(options.params).for_preset());
+  recipe.precision(options.precision);
   StateDict result;
   if (options.positions.empty()) {
-    result.insert("table", sinusoid_table(sinusoid_options, options.length));
+    if (!options.length && recipe.grid().empty()) {
+      throw CLI::RequiredError("--length or --positions");
+    }
+    result.insert("table", table_of(recipe, options.length));
   } else {
     const at::Tensor positions = read_tensors(options.positions, "positions")["positions"];
     if (positions.dim() != 1) {
       refuse("{}: `positions` must be (rows). Got {}", options.positions, shape_of(positions));
     }
-    result.insert("table", sinusoid(sinusoid_options, positions));
+    result.insert("table", sinusoid(recipe, positions));
   }
   save_safetensors(options.output, result, {{"preset", options.preset}});
 }
@@ -42,20 +54,36 @@ void add_table(CLI::App& app) {
   auto options = std::make_shared<TableOptions>();
   auto* sub =
       app.add_subcommand("table", "Write a preset's table (rows, D), float32, as safetensors.");
-  sub->add_option("--preset", options->preset, "its name; `posenc presets` lists them")->required();
-  sub->add_option("--dim", options->dim, "D, channels of a row")->required();
-  auto* rows = sub->add_option_group("rows")->require_option(1);
-  rows->add_option("--length", options->length, "rows of positions 0 .. length-1");
-  rows->add_option("--positions", options->positions,
-                   "safetensors: tensor `positions` (rows), integer or real");
-  sub->add_option("--param", options->params, "a parameter of the preset, key=value")
-      ->check(CLI::Validator(check_assignment, "key=value"))
-      ->allow_extra_args(false);
+  auto* name =
+      sub->add_option("--preset", options->preset, "its name; `posenc presets` lists them");
+  auto* dim = sub->add_option("--dim", options->dim, "D, channels of a row");
+  auto* rows = sub->add_option_group("rows")->require_option(0, 1);
+  auto* length = rows->add_option("--length", options->length,
+                                  "nominal rows, positions 0 .. length-1; a grid's is its cells, "
+                                  "and may be left out");
+  auto* positions = rows->add_option("--positions", options->positions,
+                                     "safetensors: tensor `positions` (rows), integer or real");
+  auto* params = sub->add_option("--param", options->params, "a parameter of the preset, key=value")
+                     ->check(CLI::Validator(check_assignment, "key=value"))
+                     ->allow_extra_args(false);
+  const std::map<std::string, Precision> precisions = {{"reference", Precision::Reference},
+                                                       {"exact", Precision::Exact}};
+  auto* precision =
+      sub->add_option("--precision", options->precision,
+                      "reference (default): the system's own bits; exact: the formula's, each "
+                      "entry rounded once")
+          ->transform(CLI::CheckedTransformer(precisions).description("reference|exact"));
+  sub->add_option("--cases", options->cases,
+                  "many tables at once: a JSON array of {\"name\", \"preset\", \"dim\", "
+                  "\"length\", \"params\": {}, \"precision\"}; the tensors have the cases' names, "
+                  "and the metadata hold, under its name, why a case was refused")
+      ->excludes(name, dim, length, positions, params, precision);
   sub->add_option("--out", options->output, "safetensors with tensor `table`, any extension")
       ->required();
   sub->footer(
-      "Example:\n  posenc table --preset notebook_001 --dim 512 --length 5000 --out "
-      "table.safetensors");
+      "Example:\n"
+      "  posenc table --preset whisper --dim 384 --length 1500 --out table.safetensors\n"
+      "  posenc table --preset mae_2d --dim 768 --param height=14 --out grid.safetensors");
   sub->callback([options] { make(*options); });
 }
 

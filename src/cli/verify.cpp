@@ -65,25 +65,38 @@ struct Report {
   }
 };
 
-// Which presets have the table's very bits, else which is nearest.
+constexpr std::size_t kShownPresets = 3;
+
+// Which presets have the table's very bits, else which is nearest. Presets that need parameters are
+// left out: the table does not say them.
 std::string presets_of(const at::Tensor& table) {
   std::vector<std::string> equal;
-  std::string nearest;
-  Difference least;
+  std::string nearest, recipe;
+  Difference least, apart;
+  at::Tensor rows;
   for (const auto& entry : presets()) {
-    at::Tensor rows;
-    try {
-      rows = sinusoid_table(entry.make(table.size(1)), table.size(0), table.options());
-    } catch (const c10::Error&) {
-      continue;  // not of this width
+    if (entry.recipe != recipe) {  // else the same bits as the one before
+      recipe = entry.recipe;
+      rows = at::Tensor();
+      try {
+        rows = sinusoid_table(preset(entry.name, table.size(1)), table.size(0), table.options());
+      } catch (const c10::Error&) {  // not of this width, or with parameters
+      }
+      if (rows.defined()) apart = difference(table, rows);
     }
-    const auto apart = difference(table, rows);
+    if (!rows.defined() || rows.sizes() != table.sizes()) continue;
     if (apart.equal) equal.push_back(entry.name);
     if (nearest.empty() || apart.max_abs < least.max_abs) nearest = entry.name, least = apart;
   }
-  if (!equal.empty()) return listed(equal);
   if (nearest.empty()) return fmt::format("no preset has width {}", table.size(1));
-  return fmt::format("none; nearest {}, max abs {}", nearest, short_number(least.max_abs));
+  if (equal.empty()) {
+    return fmt::format("none; nearest {}, max abs {}", nearest, short_number(least.max_abs));
+  }
+  const std::size_t count = equal.size();
+  if (count > kShownPresets) equal.resize(kShownPresets);
+  const std::string rest =
+      count > kShownPresets ? fmt::format(" and {} more", count - kShownPresets) : "";
+  return listed(equal) + rest;
 }
 
 // Two names for an image and timesteps, in whichever order the script takes them.

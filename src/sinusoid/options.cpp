@@ -46,8 +46,13 @@ void check_frequencies(const SinusoidOptions& o) {
 }
 
 void check_grid(const SinusoidOptions& o) {
+  constexpr int64_t most = int64_t{1} << 31;
+  int64_t cells = 1;
   for (const int64_t extent : o.grid()) {
     TORCH_CHECK_VALUE(extent > 0, "[sinusoid] every extent of a grid must be positive. Got ", extent);
+    TORCH_CHECK_VALUE(extent <= most / cells, "[sinusoid] a grid must have at most 2^31 cells. Got ",
+                      at::IntArrayRef(o.grid()));
+    cells *= extent;
   }
   TORCH_CHECK_VALUE(o.grid().empty() || o.coordinates().empty(),
                     "[sinusoid] a grid and coordinates exclude each other. Got ", o.grid().size(),

@@ -47,10 +47,29 @@ TEST_F(Plot, TheSmallestTableHasPicturesToo) {
   EXPECT_EQ(result.status, 0) << result.err;
 }
 
+TEST_F(Plot, DrawsEveryKindOfRecipe) {
+  const std::vector<std::vector<std::string>> kinds = {
+      {"--preset", "mae_2d", "--dim", "16", "--param", "height=4"},
+      {"--preset", "musicgen", "--dim", "8", "--length", "12"},
+      {"--preset", "espnet_rel", "--dim", "8", "--length", "12"},
+      {"--preset", "tape", "--dim", "8", "--length", "12"},
+      {"--preset", "nerf", "--dim", "15", "--length", "12", "--param", "multires=2"}};
+  for (const auto& kind : kinds) {
+    std::vector<std::string> command = {"plot", "--out", file(kind[1])};
+    command.insert(command.end(), kind.begin(), kind.end());
+    const auto result = posenc(command);
+    EXPECT_EQ(result.status, 0) << kind[1] << result.err;
+  }
+  EXPECT_NE(content("musicgen/waveforms.svg").find("Dimension 0 (cos)"), std::string::npos);
+  EXPECT_NE(content("mae_2d/heat_map.svg").find("L = 16"), std::string::npos);
+  EXPECT_NE(content("espnet_rel/heat_map.svg").find("Row"), std::string::npos);
+}
+
 TEST_F(Plot, RefusesAndWritesNothing) {
   expect_refused(posenc({"plot", "--out", file("p"), "--preset", "notebok_000"}), "plot",
                  "notebook_000");
   expect_refused(posenc({"plot", "--out", file("p"), "--dim", "5"}), "plot", "Got 5");
+  expect_refused(posenc({"plot", "--out", file("p"), "--preset", "mae_2d"}), "plot", "`height`");
   expect_refused(posenc({"plot", "--out", file("p"), "--length", "0"}), "plot", "Got 0");
   expect_refused(posenc({"plot", "--out", file("p"), "--length", "1"}), "plot", "at least 2");
   expect_refused(posenc({"plot", "--out", file("p"), "--length", "4000000"}), "plot", "too many");

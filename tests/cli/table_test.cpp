@@ -1,7 +1,9 @@
 #include <torch/types.h>
 
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "cli/program.h"
 #include "posenc/io/safetensors.h"
@@ -12,18 +14,102 @@
 namespace posenc::testing {
 namespace {
 
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
 class Table : public InFolder {};
 class Presets : public InFolder {};
 
 TEST_F(Table, IsThePresetsTable) {
-  for (const auto& entry : presets()) {
-    const auto result = posenc({"table", "--preset", entry.name, "--dim", "34", "--length", "300",
-                                "--out", file("table.bin")});
+  const std::vector<std::tuple<std::string, int64_t, int64_t, Settings>> some = {
+      {"notebook_002", 34, 300, {}},
+      {"whisper", 38, 50, {{"max_timescale", "500.5"}}},
+      {"xlnet", 35, 20, {{"attn_type", "uni"}}},
+      {"diffusers_timesteps", 37, 20, {{"start", "-4"}, {"step", "0.125"}}},
+      {"detr_2d", 36, 12, {{"height", "3"}, {"width", "4"}, {"normalize", "1"}}}};
+  for (const auto& [name, dim, length, settings] : some) {
+    std::vector<std::string> command = {"table",
+                                        "--preset",
+                                        name,
+                                        "--dim",
+                                        std::to_string(dim),
+                                        "--length",
+                                        std::to_string(length),
+                                        "--out",
+                                        file("table.bin")};
+    PresetParams params;
+    for (const auto& [key, value] : settings) {
+      command.insert(command.end(), {"--param", key + "=" + value});
+      params.emplace(key, value);
+    }
+    const auto result = posenc(command);
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.out + result.err, "");
     const auto tensors = load_safetensors(file("table.bin")).tensors;
-    EXPECT_TRUE(bit_equal(tensors["table"], sinusoid_table(entry.make(34), 300))) << entry.name;
+    EXPECT_TRUE(bit_equal(tensors["table"], sinusoid_table(preset(name, dim, params), length)))
+        << name;
   }
+}
+
+TEST_F(Table, AGridHasItsOwnLength) {
+  const std::vector<std::string> grid = {"table",   "--preset", "mae_2d", "--dim",  "16",
+                                         "--param", "height=5", "--out",  file("t")};
+  const auto with = [&](const std::vector<std::string>& more) {
+    auto command = grid;
+    command.insert(command.end(), more.begin(), more.end());
+    return posenc(command);
+  };
+  ASSERT_EQ(with({}).status, 0);
+  const auto table = load_safetensors(file("t")).tensors["table"];
+  EXPECT_EQ(table.sizes(), (std::vector<int64_t>{25, 16}));
+  ASSERT_EQ(with({"--length", "25"}).status, 0);
+  EXPECT_TRUE(bit_equal(load_safetensors(file("t")).tensors["table"], table));
+  expect_refused(with({"--length", "24"}), "table", "number of cells 25");
+}
+
+TEST_F(Table, MakesManyAtOnce) {
+  const auto cases = text_file("cases.json", R"([
+    {"name": "a", "preset": "xlm", "dim": 35, "length": 9},
+    {"name": "b", "preset": "detr_2d", "dim": 8, "params": {"height": 2, "width": 3}},
+    {"name": "c", "preset": "whisper", "dim": 8, "length": 3, "params": {"max_timescale": 0.5},
+     "precision": "reference"},
+    {"name": "d", "preset": "xlnet", "dim": 8, "length": 3, "params": {"attn_type": "uni"}},
+    {"name": "odd", "preset": "whisper", "dim": 7, "length": 3},
+    {"name": "typo", "preset": "whispr", "dim": 8, "length": 3},
+    {"name": "long", "preset": "xlm", "dim": 8, "length": "3"},
+    {"name": "none", "preset": "xlm", "dim": 8},
+    {"name": "more", "preset": "xlm", "dim": 8, "length": 3, "lenght": 4}])");
+  const auto result = posenc({"table", "--cases", cases, "--out", file("out")});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out + result.err, "");
+  const auto made = load_safetensors(file("out"));
+  ASSERT_EQ(made.tensors.size(), 4u);
+  EXPECT_TRUE(bit_equal(made.tensors["a"], sinusoid_table(preset("xlm", 35), 9)));
+  const auto grid = preset("detr_2d", 8, {{"height", 2}, {"width", 3}});
+  EXPECT_TRUE(bit_equal(made.tensors["b"], sinusoid_table(grid, 6)));
+  const auto whisper = preset("whisper", 8, {{"max_timescale", 0.5}});
+  EXPECT_TRUE(bit_equal(made.tensors["c"], sinusoid_table(whisper, 3)));
+  EXPECT_EQ(made.tensors["d"].size(0), 4);
+  for (const auto& [name, text] : Settings{{"odd", "Got 7"},
+                                           {"typo", "whisper"},
+                                           {"long", "whole number"},
+                                           {"none", "length must be given"},
+                                           {"more", "lenght"}}) {
+    ASSERT_TRUE(made.metadata.count(name)) << name;
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, text, made.metadata.at(name));
+  }
+}
+
+TEST_F(Table, RefusesCasesThatAreNone) {
+  const auto attempt = [&](const std::string& content) {
+    return posenc({"table", "--cases", text_file("c", content), "--out", file("out")});
+  };
+  expect_refused(attempt("[{"), "table", "JSON array");
+  expect_refused(attempt("{}"), "table", "JSON array");
+  expect_refused(attempt("[3]"), "table", "with a name");
+  expect_refused(attempt(R"([{"name": "a"}, {"name": "a"}])"), "table", "twice");
+  expect_refused(posenc({"table", "--cases", file("none"), "--out", file("out")}), "table", "none");
+  EXPECT_EQ(posenc({"table", "--cases", "c", "--dim", "4", "--out", file("out")}).status, 2);
+  EXPECT_EQ(names(), std::vector<std::string>{"c"});
 }
 
 TEST_F(Table, TakesPositionsFromAFile) {
@@ -51,7 +137,22 @@ TEST_F(Table, RefusesAndWritesNothing) {
   expect_refused(attempt("notebook_001", "8", {"--length", "0"}), "table", "Got 0");
   expect_refused(attempt("notebook_001", "8", {"--length", "-3"}), "table", "Got -3");
   expect_refused(attempt("notebook_001", "8", {"--length", "4", "--param", "base=2"}), "table",
-                 "has no parameters");
+                 "it has none");
+  const auto with = [&](const std::string& name, const std::string& dim,
+                        const std::vector<std::string>& params) {
+    std::vector<std::string> rows = {"--length", "4"};
+    for (const auto& param : params) rows.insert(rows.end(), {"--param", param});
+    return attempt(name, dim, rows);
+  };
+  expect_refused(with("whisper", "8", {"max_time=9"}), "table", "max_timescale");
+  expect_refused(with("whisper", "8", {"max_timescale=x"}), "table", "Got x");
+  expect_refused(with("whisper", "8", {"max_timescale=1", "max_timescale=2"}), "table", "twice");
+  expect_refused(with("whisper", "2", {}), "table", "the dimension must be larger");
+  expect_refused(with("whisper", "7", {}), "table", "Got 7");
+  expect_refused(with("detr_2d", "8", {"height=2"}), "table", "needs the parameter `width`");
+  expect_refused(with("detr_2d", "8", {"height=2", "width=1.5"}), "table", "Got 1.5");
+  expect_refused(with("detr_2d", "6", {"height=2", "width=2"}), "table", "a multiple of 4");
+  expect_refused(with("detr_2d", "8", {"height=2", "width=3"}), "table", "number of cells 6");
   const auto folder = folder_ / "inputs";
   std::filesystem::create_directory(folder);
   const auto positions = [&](const std::string& name, const at::Tensor& tensor) {
@@ -76,6 +177,11 @@ TEST_F(Table, RowsComeFromOneSourceOnly) {
   auto both = base;
   both.insert(both.end(), {"--length", "3", "--positions", "p"});
   EXPECT_EQ(posenc(both).status, 2);
+  EXPECT_EQ(posenc({"table", "--dim", "8", "--length", "3", "--out", file("table")}).status, 2);
+  EXPECT_EQ(posenc({"table", "--preset", "xlm", "--length", "3", "--out", file("t")}).status, 2);
+  auto rounded = base;
+  rounded.insert(rounded.end(), {"--length", "3", "--precision", "rounded"});
+  EXPECT_EQ(posenc(rounded).status, 2);
   EXPECT_TRUE(names().empty());
 }
 
@@ -87,11 +193,29 @@ TEST_F(Presets, ListsAll) {
   const auto list = nlohmann::json::parse(json.out);
   ASSERT_EQ(list.size(), presets().size());
   for (std::size_t i = 0; i < list.size(); ++i) {
-    EXPECT_EQ(list[i]["name"], presets()[i].name);
-    EXPECT_EQ(list[i]["source"], presets()[i].source);
-    EXPECT_EQ(list[i]["formula"], presets()[i].formula);
-    EXPECT_PRED_FORMAT2(::testing::IsSubstring, presets()[i].name, text.out);
+    const Preset& entry = presets()[i];
+    EXPECT_EQ(list[i]["name"], entry.name);
+    EXPECT_EQ(list[i]["recipe"], entry.recipe);
+    EXPECT_EQ(list[i]["source"], entry.source);
+    EXPECT_EQ(list[i]["storage"], entry.storage);
+    EXPECT_EQ(list[i]["bound"], entry.bound);
+    EXPECT_EQ(list[i]["params"].size(), entry.params.size());
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "\n  " + entry.name + " ", text.out);
   }
+}
+
+TEST_F(Presets, SayAliasesAndParameters) {
+  std::map<std::string, nlohmann::json> by_name;
+  for (const auto& entry : nlohmann::json::parse(posenc({"presets", "--json"}).out)) {
+    by_name[entry["name"]] = entry;
+  }
+  EXPECT_EQ(by_name["whisper"]["aliases"], nlohmann::json({"hf_whisper"}));
+  EXPECT_EQ(by_name["whisper"]["params"][0]["name"], "max_timescale");
+  EXPECT_EQ(by_name["whisper"]["params"][0]["default"], 10000);
+  EXPECT_TRUE(by_name["detr_2d"]["params"][0]["default"].is_null());
+  EXPECT_EQ(by_name["xlnet"]["params"][0]["default"], "bi");
+  EXPECT_EQ(by_name["xlm"]["bound"], "");
+  EXPECT_NE(by_name["tensor2tensor"]["bound"], "");
 }
 
 }  // namespace

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "posenc/sinusoid/preset.h"
-#include "posenc/sinusoid/table.h"
 #include "support/compare.h"
 
 namespace posenc {
@@ -20,7 +20,55 @@ TEST(SinusoidOptions, EqualMeansEveryAxis) {
   EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).power_shape(PowerShape::Grid));
   EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).layout(Layout::Halves));
   EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).odd_dim(OddDim::ExtraSin));
-  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).arithmetic(torch::kDouble));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).arithmetic(Arithmetic::Float64));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).index(Index::Half));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).divisor(Divisor::Pairs));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).shift(1));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).divisor_at_least_one(true));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).max_frequency(2));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).precision(Precision::Exact));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).angle_scale(2));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).angle_by_length(true));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).cos_first(true));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).raw_first(true));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).rows(Rows::Down));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).start(1));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).step(2));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).zero_row(0));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).cls_row(true));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).grid({2, 3}));
+  EXPECT_NE(SinusoidOptions(8).grid({2, 3}), SinusoidOptions(8).grid({3, 2}));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).channel_axes({1, 0}));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).axis_depth(AxisDepth::Inner));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).axis_values(AxisValues::OneBased));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).axis_channels(AxisChannels::CeilEven));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).base_size(2));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).interpolation_scale(2));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).coordinates({Coordinate{}}));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).post(Post::Standardize));
+}
+
+TEST(SinusoidOptions, CountRowsAndChannels) {
+  const auto count = [](Rows rows) { return SinusoidOptions(8).rows(rows).row_count(5); };
+  EXPECT_EQ(count(Rows::Up), 5);
+  EXPECT_EQ(count(Rows::Down), 5);
+  EXPECT_EQ(count(Rows::DownFromLength), 6);
+  EXPECT_EQ(count(Rows::Relative), 9);
+  EXPECT_EQ(count(Rows::RelativeDistance), 9);
+  EXPECT_EQ(count(Rows::RelativeEven), 10);
+  EXPECT_EQ(SinusoidOptions(8).cls_row(true).row_count(5), 6);
+  EXPECT_EQ(SinusoidOptions(7).odd_dim(OddDim::ExtraRow).row_count(5), 6);
+  EXPECT_EQ(SinusoidOptions(8).odd_dim(OddDim::ExtraRow).row_count(5), 5);
+  const auto width = [](OddDim rule) { return SinusoidOptions(7).odd_dim(rule).channels(); };
+  EXPECT_EQ(width(OddDim::ExtraSin), 7);
+  EXPECT_EQ(width(OddDim::ZeroColumn), 7);
+  EXPECT_EQ(width(OddDim::Truncate), 7);
+  EXPECT_EQ(width(OddDim::Widen), 8);
+  EXPECT_EQ(width(OddDim::Narrow), 6);
+  EXPECT_EQ(width(OddDim::ExtraRow), 6);
+  const auto three = SinusoidOptions(32).grid({2, 2, 2}).axis_channels(AxisChannels::QuarterRest);
+  EXPECT_EQ(three.axes(), 3);
+  EXPECT_EQ(three.axis_widths(), (std::vector<int64_t>{8, 12, 12}));
 }
 
 TEST(SinusoidOptions, RejectsWhatNoTableCanHave) {
@@ -30,23 +78,20 @@ TEST(SinusoidOptions, RejectsWhatNoTableCanHave) {
   EXPECT_ERROR(check(SinusoidOptions(8).base(0)), c10::ValueError, "base must be positive");
   EXPECT_ERROR(check(SinusoidOptions(8).base(std::numeric_limits<double>::infinity())),
                c10::ValueError, "base must be positive and finite");
-  EXPECT_ERROR(check(SinusoidOptions(8).arithmetic(torch::kHalf)), c10::ValueError,
-               "arithmetic must be float32 or float64");
+  EXPECT_ERROR(check(SinusoidOptions(8).start(std::nan(""))), c10::ValueError, "must be finite");
+  EXPECT_ERROR(check(SinusoidOptions(2).divisor(Divisor::Pairs).shift(1)), c10::ValueError,
+               "the dimension must be larger");
+  EXPECT_ERROR(check(SinusoidOptions(8).grid({2, 0})), c10::ValueError, "must be positive");
+  EXPECT_ERROR(check(SinusoidOptions(8).grid({1 << 20, 1 << 20})), c10::ValueError, "2^31 cells");
+  EXPECT_ERROR(check(SinusoidOptions(8).grid({2, 2}).channel_axes({1, 1})), c10::ValueError,
+               "each axis of the grid once");
+  EXPECT_ERROR(check(SinusoidOptions(6).grid({2, 2})), c10::ValueError, "a multiple of 4");
   EXPECT_NO_THROW(check(SinusoidOptions(7).odd_dim(OddDim::ZeroColumn)));
 }
 
 TEST(Preset, NamesTheNearestWhenUnknown) {
   EXPECT_ERROR(preset("notebok_001", 8), c10::ValueError, "there is no preset `notebok_001`");
   EXPECT_ERROR(preset("notebok_001", 8), c10::ValueError, "notebook_001");
-}
-
-TEST(Preset, EveryOneMakesATable) {
-  ASSERT_FALSE(presets().empty());
-  for (const Preset& entry : presets()) {
-    SCOPED_TRACE(entry.name);
-    EXPECT_FALSE(entry.source.empty());
-    EXPECT_EQ(sinusoid_table(preset(entry.name, 18), 5).sizes(), (std::vector<int64_t>{5, 18}));
-  }
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "posenc/sinusoid/table.h"
 
-#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -8,22 +7,13 @@
 #include "posenc/sinusoid/preset.h"
 #include "support/compare.h"
 #include "support/devices.h"
+#include "support/presets.h"
 
 namespace posenc {
 namespace {
 
 using testing::bit_equal;
 using testing::OnEachDevice;
-
-// Runs with a number of threads and puts the old number back.
-class Threads {
- public:
-  explicit Threads(int n) : before_(at::get_num_threads()) { at::set_num_threads(n); }
-  ~Threads() { at::set_num_threads(before_); }
-
- private:
-  int before_;
-};
 
 class Table : public OnEachDevice {};
 POSENC_ON_EACH_DEVICE(Table);
@@ -38,32 +28,31 @@ TEST_P(Table, GoesToTheDeviceAndTypeAskedFor) {
   }
 }
 
-TEST(SinusoidTable, SameBitsForAnyNumberOfThreads) {
-  for (const Preset& entry : presets()) {
-    SCOPED_TRACE(entry.name);
-    torch::Tensor one;
-    {
-      Threads threads(1);
-      one =
-          sinusoid_table(entry.make(130), 700);  // 45,500 exponents in the grid: past ATen's grain
-    }
-    for (const int n : {2, 3, 4}) {
-      Threads threads(n);
-      EXPECT_TRUE(bit_equal(sinusoid_table(entry.make(130), 700), one)) << n << " threads";
-    }
+TEST(SinusoidTable, RowsAreThoseOfTheirPositions) {
+  for (const std::string& name : testing::plain_presets()) {
+    SCOPED_TRACE(name);
+    const auto options = preset(name, 36);
+    const auto table = sinusoid_table(options, 600);
+    const auto positions = torch::tensor({{5, 0, 599}, {7, 7, 1}});
+    const auto rows = sinusoid(options, positions);
+    EXPECT_EQ(rows.sizes(), (std::vector<int64_t>{2, 3, 36}));
+    EXPECT_TRUE(bit_equal(rows, table.index({positions})));
   }
 }
 
-// Only 002 evaluates the power over the grid: for the others a row does not know its neighbours.
-TEST(SinusoidTable, RowsAreThoseOfTheirPositions) {
-  for (const Preset& entry : presets()) {
-    if (entry.make(2).power_shape() == PowerShape::Grid) continue;
-    SCOPED_TRACE(entry.name);
-    const auto table = sinusoid_table(entry.make(36), 600);
-    const auto positions = torch::tensor({{5, 0, 599}, {7, 7, 1}});
-    const auto rows = sinusoid(entry.make(36), positions);
-    EXPECT_EQ(rows.sizes(), (std::vector<int64_t>{2, 3, 36}));
-    EXPECT_TRUE(bit_equal(rows, table.index({positions})));
+// Over the grid of powers a row's last bits depend on the others.
+TEST(SinusoidTable, PowersOverTheGridDependOnTheLength) {
+  const auto options = preset("notebook_002", 38);
+  const auto table = sinusoid_table(options, 600);
+  EXPECT_TRUE(table.allclose(sinusoid_table(preset("notebook_001", 38), 600), 0, 1e-3));
+  EXPECT_TRUE(bit_equal(sinusoid(options, torch::arange(600)), table));
+}
+
+TEST(Sinusoid, HasNoSingleRowsWhereTheyDependOnTheTable) {
+  const auto some = torch::arange(3);
+  for (const auto& options :
+       {preset("mae_2d", 16, {{"height", 3}}), preset("tape", 16), preset("patchtst_sincos", 16)}) {
+    EXPECT_ERROR(sinusoid(options, some), c10::ValueError, "does not depend on the table");
   }
 }
 
@@ -102,7 +91,7 @@ TEST(SinusoidTable, OddDimensionsFollowTheirRule) {
 
 TEST(SinusoidTable, Float64ArithmeticIsNearerTheFormula) {
   const auto options = SinusoidOptions(96);
-  const auto exact = sinusoid_table(SinusoidOptions(96).arithmetic(torch::kDouble), 5000,
+  const auto exact = sinusoid_table(SinusoidOptions(96).arithmetic(Arithmetic::Float64), 5000,
                                     torch::TensorOptions(torch::kDouble));
   EXPECT_EQ(exact.scalar_type(), torch::kDouble);
   EXPECT_NEAR(exact[4999][2].item<double>(), std::sin(4999 * std::pow(10000.0, -2.0 / 96)), 1e-11);
@@ -112,8 +101,9 @@ TEST(SinusoidTable, Float64ArithmeticIsNearerTheFormula) {
 
 TEST(SinusoidTable, RejectsBadLengthsAndPositions) {
   const auto options = SinusoidOptions(8);
-  EXPECT_ERROR(sinusoid_table(options, 0), c10::ValueError, "length must be positive. Got 0");
-  EXPECT_ERROR(sinusoid_table(options, -1), c10::ValueError, "length must be positive. Got -1");
+  EXPECT_ERROR(sinusoid_table(options, 0), c10::ValueError, "length must lie in [1, 2^31]. Got 0");
+  EXPECT_ERROR(sinusoid_table(options, -1), c10::ValueError,
+               "length must lie in [1, 2^31]. Got -1");
   EXPECT_ERROR(sinusoid_table(SinusoidOptions(7), 4), c10::ValueError, "dim must be even");
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_ERROR(sinusoid(options, torch::tensor({0.f, nan})), c10::ValueError, "must be finite");

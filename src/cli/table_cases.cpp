@@ -1,0 +1,100 @@
+#include "cli/table_cases.h"
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/error.h"
+#include "posenc/io/safetensors.h"
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
+
+namespace posenc::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+int64_t whole(const Json& value, const std::string& key) {
+  if (!value.is_number_integer()) refuse("{} must be a whole number. Got {}", key, value.dump());
+  return value.get<int64_t>();
+}
+
+PresetValue value_of(const Json& value, const std::string& key) {
+  if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
+  if (value.is_number_integer()) return value.get<int64_t>();
+  if (value.is_number()) return value.get<double>();
+  if (value.is_string()) return value.get<std::string>();
+  refuse("params: {} must be a number or a text. Got {}", key, value.dump());
+}
+
+Precision precision_of(const Json& value) {
+  if (value == "reference") return Precision::Reference;
+  if (value == "exact") return Precision::Exact;
+  refuse("precision must be reference or exact. Got {}", value.dump());
+}
+
+at::Tensor table_of_case(const Json& entry) {
+  static const std::set<std::string> known = {"name",   "preset", "dim",
+                                              "length", "params", "precision"};
+  for (const auto& [key, value] : entry.items()) {
+    if (!known.count(key)) refuse("a case has no field {}", key);
+  }
+  if (!entry.contains("preset") || !entry["preset"].is_string()) refuse("preset must be a name");
+  if (!entry.contains("dim")) refuse("dim must be a whole number. Got none");
+  PresetParams params;
+  if (entry.contains("params")) {
+    if (!entry["params"].is_object()) refuse("params must be an object");
+    for (const auto& [key, value] : entry["params"].items()) {
+      params.emplace(key, value_of(value, key));
+    }
+  }
+  auto options = preset(entry["preset"].get<std::string>(), whole(entry["dim"], "dim"), params);
+  if (entry.contains("precision")) options.precision(precision_of(entry["precision"]));
+  std::optional<int64_t> length;
+  if (entry.contains("length")) length = whole(entry["length"], "length");
+  return table_of(options, length);
+}
+
+Json read_cases(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) refuse("{}: cannot be read", path);
+  const Json list = Json::parse(stream, nullptr, false);
+  if (!list.is_array()) refuse("{}: must hold a JSON array of cases", path);
+  std::set<std::string> names;
+  for (const auto& entry : list) {
+    if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string()) {
+      refuse("{}: each case must be an object with a name. Got {}", path, entry.dump());
+    }
+    if (!names.insert(entry["name"].get<std::string>()).second) {
+      refuse("{}: the case {} stands there twice", path, entry["name"].dump());
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+at::Tensor table_of(const SinusoidOptions& options, std::optional<int64_t> length) {
+  if (!length && options.grid().empty()) refuse("length must be given");
+  int64_t cells = 1;
+  for (const int64_t extent : options.grid()) cells *= extent;
+  return sinusoid_table(options, length.value_or(cells));
+}
+
+void make_cases(const std::string& path, const std::string& output) {
+  StateDict tables;
+  std::map<std::string, std::string> messages;
+  for (const auto& entry : read_cases(path)) {
+    const auto name = entry["name"].get<std::string>();
+    try {
+      tables.insert(name, table_of_case(entry));
+    } catch (const std::exception& error) {
+      messages[name] = message_of(error);
+    }
+  }
+  save_safetensors(output, tables, messages);
+}
+
+}  // namespace posenc::cli

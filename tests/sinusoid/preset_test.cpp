@@ -1,0 +1,169 @@
+#include "posenc/sinusoid/preset.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "posenc/sinusoid/table.h"
+#include "support/compare.h"
+#include "support/presets.h"
+#include "support/threads.h"
+
+namespace posenc {
+namespace {
+
+using testing::bit_equal;
+using testing::case_of;
+using testing::Threads;
+
+std::vector<std::string> names() {
+  std::vector<std::string> result;
+  for (const Preset& entry : presets()) result.push_back(entry.name);
+  return result;
+}
+
+class EveryPreset : public ::testing::TestWithParam<std::string> {
+ protected:
+  const Preset& entry() const { return find_preset(GetParam()); }
+};
+INSTANTIATE_TEST_SUITE_P(Preset, EveryPreset, ::testing::ValuesIn(names()),
+                         [](const auto& info) { return info.param; });
+
+TEST(Presets, HaveNamesOfTheirOwnAndASource) {
+  std::set<std::string> seen, recipes;
+  std::string last;
+  for (const Preset& entry : presets()) {
+    SCOPED_TRACE(entry.name);
+    EXPECT_TRUE(seen.insert(entry.name).second);
+    EXPECT_FALSE(entry.source.empty());
+    EXPECT_FALSE(entry.storage.empty());
+    for (const PresetParam& param : entry.params) EXPECT_FALSE(param.meaning.empty()) << param.name;
+    // those with one recipe stand together
+    if (entry.recipe != last) EXPECT_TRUE(recipes.insert(entry.recipe).second) << entry.recipe;
+    last = entry.recipe;
+  }
+  EXPECT_GE(seen.size(), 103u);
+  EXPECT_EQ(&find_preset("xlnet"), &find_preset("xlnet"));
+}
+
+// Widths at which look-alikes have other bits; a preset that cannot have one says so.
+TEST_P(EveryPreset, MakesATableAtTellingWidths) {
+  int made = 0;
+  for (const int64_t dim : {18, 20, 34, 36, 38, 48, 68, 70, 19, 35, 63, 129}) {
+    SCOPED_TRACE(dim);
+    const auto one = case_of(entry(), dim);
+    if (!one) continue;
+    const auto table = sinusoid_table(one->options, one->length);
+    EXPECT_EQ(table.sizes(),
+              (std::vector<int64_t>{one->options.row_count(one->length), one->options.channels()}));
+    EXPECT_EQ(table.scalar_type(), torch::kFloat);
+    EXPECT_TRUE(table.isfinite().all().item<bool>());
+    EXPECT_GT(table.abs().max().item<double>(), 0.0);
+    ++made;
+  }
+  EXPECT_GE(made, 1);
+}
+
+TEST_P(EveryPreset, HasOneThreadsBits) {
+  auto chosen = case_of(entry(), 130, 700);
+  for (const int64_t dim : {192, 63, 129}) {
+    if (!chosen) chosen = case_of(entry(), dim, 700);
+  }
+  ASSERT_TRUE(chosen);
+  const auto table = [&](int count) {
+    Threads threads(count);
+    return sinusoid_table(chosen->options, chosen->length);
+  };
+  const auto first = table(1);
+  for (const int count : {2, 3, 4}) EXPECT_TRUE(bit_equal(table(count), first)) << count;
+}
+
+TEST_P(EveryPreset, SharesOptionsWithItsRecipe) {
+  for (const Preset& other : presets()) {
+    for (const int64_t dim : {36, 48}) {
+      const auto mine = case_of(entry(), dim), theirs = case_of(other, dim);
+      if (other.recipe == entry().recipe) {
+        EXPECT_EQ(mine.has_value(), theirs.has_value()) << other.name;
+        if (mine && theirs) EXPECT_EQ(mine->options, theirs->options) << other.name;
+      }
+    }
+  }
+}
+
+TEST_P(EveryPreset, ConvertsWithoutARoundingTooMany) {
+  for (const int64_t dim : {36, 48}) {
+    const auto one = case_of(entry(), dim);
+    if (!one) continue;
+    const auto table = sinusoid_table(one->options, one->length);
+    const auto half = convert_table(one->options, table, torch::kBFloat16);
+    EXPECT_TRUE(bit_equal(half, table.to(torch::kBFloat16)));
+    EXPECT_TRUE(bit_equal(convert_table(one->options, half, torch::kFloat), table));
+  }
+}
+
+// A dimension that the recipe cannot have is an error, never a table.
+TEST_P(EveryPreset, RefusesDimensionsThatNobodyHas) {
+  for (const int64_t dim : {0, -2}) EXPECT_ANY_THROW(preset(GetParam(), dim, {})) << dim;
+}
+
+TEST(PresetDims, AreRefusedWhereTheSystemCannotHaveThem) {
+  const auto error = [](const std::string& name, int64_t dim, const PresetParams& params = {}) {
+    try {
+      sinusoid_table(preset(name, dim, params), 7);
+    } catch (const c10::ValueError& e) {
+      return std::string(e.what_without_backtrace());
+    }
+    return std::string("no error");
+  };
+  using ::testing::IsSubstring;
+  EXPECT_PRED_FORMAT2(IsSubstring, "the dimension must be larger", error("whisper", 2));
+  EXPECT_PRED_FORMAT2(IsSubstring, "the dimension must be larger", error("fairseq", 2));
+  EXPECT_PRED_FORMAT2(IsSubstring, "`fairseq`", error("fairseq", 2));
+  EXPECT_PRED_FORMAT2(IsSubstring, "the dimension must be larger",
+                      error("diffusers_timesteps", 2, {{"downscale_freq_shift", 1}}));
+  EXPECT_EQ(error("diffusers_timesteps", 2, {{"downscale_freq_shift", 0}}), "no error");
+  EXPECT_PRED_FORMAT2(IsSubstring, "must be even", error("annotated_transformer", 7));
+  EXPECT_PRED_FORMAT2(IsSubstring, "must be even", error("whisper", 7));
+  EXPECT_PRED_FORMAT2(IsSubstring, "a multiple of 4", error("mae_2d", 10, {{"height", 2}}));
+  EXPECT_PRED_FORMAT2(
+      IsSubstring, "a multiple of 16",
+      error("diffusers_3d_sincos", 24, {{"height", 1}, {"width", 1}, {"depth", 7}}));
+  EXPECT_PRED_FORMAT2(IsSubstring, "(dim - 3) / 6", error("nerf", 64));
+  EXPECT_PRED_FORMAT2(IsSubstring, "number of cells 9", error("mae_2d", 8, {{"height", 3}}));
+}
+
+TEST(PresetParams, AreCheckedByNameAndType) {
+  EXPECT_ERROR(preset("whisper", 8, {{"max_timescal", 100}}), c10::ValueError, "max_timescale");
+  EXPECT_ERROR(preset("whisper", 8, {{"max_timescal", 100}}), c10::ValueError,
+               "`whisper` has no parameter `max_timescal`");
+  EXPECT_ERROR(preset("xlm", 8, {{"base", 100}}), c10::ValueError, "it has none");
+  EXPECT_ERROR(preset("mae_2d", 8), c10::ValueError, "`mae_2d` needs the parameter `height`");
+  EXPECT_ERROR(preset("mae_2d", 8, {{"height", 2.5}}), c10::ValueError, "Got 2.5");
+  EXPECT_ERROR(preset("mae_2d", 8, {{"height", 0}}), c10::ValueError, "Got 0");
+  EXPECT_ERROR(preset("mae_2d", 8, {{"height", "many"}}), c10::ValueError, "finite number");
+  EXPECT_ERROR(preset("mae_2d", 8, {{"height", 3}, {"cls_token", 2}}), c10::ValueError, "0 or 1");
+  EXPECT_ERROR(preset("whisper", 8, {{"max_timescale", -1}}), c10::ValueError, "positive");
+  EXPECT_ERROR(preset("whisper", 8, {{"max_timescale", "nan"}}), c10::ValueError, "finite");
+  EXPECT_ERROR(preset("xlnet", 8, {{"attn_type", "both"}}), c10::ValueError, "bi or uni");
+  EXPECT_ERROR(preset("fairseq", 8, {{"padding_idx", -2}}), c10::ValueError, "-1 for none");
+  EXPECT_ERROR(preset("detr_2d", 8, {{"height", 2147483648.0}, {"width", 2}}), c10::ValueError,
+               "at most 2^31 cells");
+}
+
+TEST(PresetParams, ReachTheTable) {
+  EXPECT_EQ(preset("whisper", 8, {{"max_timescale", 500.0}}).base(), 500.0);
+  EXPECT_EQ(preset("whisper", 8, {{"max_timescale", "500"}}),
+            preset("whisper", 8, {{"max_timescale", 500}}));
+  const auto fairseq = sinusoid_table(preset("fairseq", 18, {{"padding_idx", 1}}), 5);
+  EXPECT_TRUE(fairseq[1].eq(0).all().item<bool>());
+  EXPECT_TRUE(bit_equal(fairseq[2], sinusoid_table(preset("fairseq", 18), 5)[2]));
+  EXPECT_EQ(sinusoid_table(preset("xlnet", 18), 5).size(0), 10);
+  EXPECT_EQ(sinusoid_table(preset("xlnet", 18, {{"attn_type", "uni"}}), 5).size(0), 6);
+  EXPECT_EQ(sinusoid_table(preset("espnet_rel", 18), 5).size(0), 9);
+  const auto grid = preset("mae_2d", 16, {{"height", 3}, {"cls_token", 1}});
+  EXPECT_EQ(sinusoid_table(grid, 9).size(0), 10);
+  EXPECT_TRUE(sinusoid_table(grid, 9)[0].eq(0).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace posenc

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "posenc/sinusoid/preset.h"
+
+namespace posenc::testing {
+
+/// Options and a nominal length that a preset can have.
+struct PresetCase {
+  SinusoidOptions options;
+  int64_t length;
+};
+
+/// A preset at width `dim` with its parameters' defaults and `length` rows, or a grid of some such
+/// number of cells; nothing where it cannot have that width.
+std::optional<PresetCase> case_of(const Preset& entry, int64_t dim, int64_t length = 50);
+
+/// The first preset of each recipe whose rows are those of positions 0, 1, ...: one axis, one
+/// number a row, none of them zeroed, nothing that depends on the table as a whole.
+std::vector<std::string> plain_presets();
+
+}  // namespace posenc::testing

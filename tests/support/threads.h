@@ -1,0 +1,17 @@
+#pragma once
+
+#include <ATen/Parallel.h>
+
+namespace posenc::testing {
+
+/// Runs with a number of threads and puts the old number back.
+class Threads {
+ public:
+  explicit Threads(int n) : before_(at::get_num_threads()) { at::set_num_threads(n); }
+  ~Threads() { at::set_num_threads(before_); }
+
+ private:
+  int before_;
+};
+
+}  // namespace posenc::testing
