@@ -82,7 +82,7 @@ TEST(SinusoidTable, OddDimensionsFollowTheirRule) {
   EXPECT_GT(extra[8][6].item<float>(), 0.0f);
   const auto zero = sinusoid_table(SinusoidOptions(7).odd_dim(OddDim::ZeroColumn), 9);
   EXPECT_TRUE(zero.select(1, 6).eq(0).all().item<bool>());
-  EXPECT_TRUE(bit_equal(zero.slice(1, 0, 6), extra.slice(1, 0, 6)));
+  EXPECT_TRUE(bit_equal(zero.slice(1, 0, 6), sinusoid_table(SinusoidOptions(6), 9)));
   const auto halves =
       sinusoid_table(SinusoidOptions(7).odd_dim(OddDim::ExtraSin).layout(Layout::Halves), 9);
   EXPECT_TRUE(bit_equal(halves.slice(1, 0, 4), extra.slice(1, 0, 7, 2)));
