@@ -153,10 +153,12 @@ TEST(Identify, FindsParameters) {
   for (const auto& c : cases) {
     const Identification found = identify(sinusoid_table(preset(c.name, c.dim, c.params), c.length));
     EXPECT_TRUE(names(found, c.name)) << c.name << ": " << described(found);
-    for (const auto& [name, value] : c.params) {
-      if (found.nearest != c.name) break;
-      EXPECT_EQ(found.params.at(name), value.text) << c.name << "." << name;
-    }
+    if (found.nearest != c.name) continue;
+    PresetParams params;  // other numbers may give the same bits
+    for (const auto& [name, value] : found.params) params.emplace(name, value);
+    const at::Tensor again = sinusoid_table(preset(c.name, c.dim, params), found.length);
+    EXPECT_TRUE(at::equal(again, sinusoid_table(preset(c.name, c.dim, c.params), c.length)))
+        << c.name << ": " << described(found);
   }
 }
 
@@ -171,7 +173,7 @@ TEST(Identify, ReadsPartsAndRowsInFront) {
     const Identification found = identify(at::cat({token, table}));
     EXPECT_TRUE(names(found, name)) << name << " " << described(found);
     EXPECT_EQ(found.leading_rows, 1);
-    EXPECT_TRUE(names(identify(at::cat({token * 0, table})), name));
+    EXPECT_TRUE(names(identify(at::cat({at::zeros({1, 38}), table})), name));
   }
   const at::Tensor middle = sinusoid_table(preset("espnet_rel", 36), 60).slice(0, 10, 90);
   EXPECT_TRUE(identify(middle).sinusoid);
@@ -180,8 +182,8 @@ TEST(Identify, ReadsPartsAndRowsInFront) {
 TEST(Identify, TellsNearMissesApart) {
   const auto own = preset("annotated_transformer", 512);
   const at::Tensor table = sinusoid_table(own, 300);
-  const Identification swapped = identify(sinusoid_table(
-      SinusoidOptions(own).layout(Layout::Halves).cos_first(true), 300));
+  const Identification swapped = identify(
+      sinusoid_table(preset("fairseq", 512).layout(Layout::Interleaved), 300));
   EXPECT_TRUE(swapped.sinusoid) << described(swapped);
   EXPECT_TRUE(swapped.presets.empty());
   EXPECT_NE(swapped.verdict.find("layout swapped"), std::string::npos) << described(swapped);

@@ -13,6 +13,7 @@ namespace posenc::identification {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
+constexpr double kLongestStep = 2000;  // diffusion times a thousand
 
 double wrapped(double angle) { return std::remainder(angle, 2 * kPi); }
 
@@ -104,10 +105,13 @@ std::optional<Line> decode(const SinusoidOptions& o, const at::Tensor& rows,
   double step = (position.back() - position.front()) / span;
   const double first = (position[1] - position[0]) / static_cast<double>(numbers[1] - numbers[0]);
   if (!std::isfinite(step) || std::abs(first - step) > 0.05 * std::abs(step) + 0.05) step = first;
-  step = snapped(step, 0.02);
+  const double unit = std::min(1.0, std::abs(step));
+  step = snapped(step, 0.02 * unit);
   const double start = position[0] - step * static_cast<double>(numbers[0]);
-  if (std::abs(step) < 1e-4) return std::nullopt;
-  return Line{snapped(start, 0.05), step};
+  // Any two angles are some position's at frequencies that are far apart: odd numbers tell nothing.
+  const bool simple = snapped(step, 2e-5) == step && std::abs(step) <= kLongestStep;
+  if (std::abs(step) < 1e-4 || (!simple && std::abs(step) > kPi)) return std::nullopt;
+  return Line{snapped(start, 0.05 * unit), step};
 }
 
 std::optional<Rates> fit_rates(const std::vector<Pair>& pairs, double base,

@@ -4,10 +4,13 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
 #include <set>
+
+#include "sinusoid/identify/estimate.h"
 
 namespace posenc::identification {
 namespace {
@@ -17,6 +20,8 @@ constexpr int64_t kProbe = 4096;     // elements that most tensors are judged by
 constexpr double kCrest = 1.9;       // sqrt(2), and room for a short table's slow channels
 constexpr double kNoise = 1.25;      // of the amplitude: what training may add to it
 constexpr double kNormSpread = 0.6;  // rows of unpaired sines and cosines differ that much
+constexpr double kPairNoise = 0.4;   // of a pair's sum of squares: 5 sigma of what training adds
+constexpr double kPairShare = 0.6;   // of the channels: the others are coordinates or cut off
 
 // The whole table has mean 0 and deviation 0.1: PatchTSMixer's.
 bool standardized(const at::Tensor& table) {
@@ -56,6 +61,31 @@ bool norms_fit(const at::Tensor& x, int64_t channels) {
   const double room = kNormSpread * middle + known * known;
   return std::all_of(norms.begin(), norms.end(),
                      [&](double norm) { return std::abs(norm - middle) <= room; });
+}
+
+// Whether most channels of x (rows, channels) have a partner at a distance that some layout has, and
+// the squares of both add up to the same number everywhere.
+bool has_pairs(const at::Tensor& x) {
+  const int64_t c = x.size(1);
+  const at::Tensor square = x.square();
+  at::Tensor found = at::zeros({c}, at::TensorOptions(at::kBool));
+  const double sum = 2 * square.sum().item<double>() /
+                     static_cast<double>(x.size(0) * (x.abs().amax(0) > 0).sum().item<int64_t>());
+  std::set<int64_t> distances = {1, 2, 3};
+  for (const int64_t parts : {2, 4, 6, 8}) {
+    for (int64_t off = -1; off <= 1; ++off) distances.insert(c / parts + off);
+  }
+  distances.insert(3 * c / 16);
+  for (const int64_t d : distances) {
+    if (d < 1 || d >= c) continue;
+    const at::Tensor apart = (square.slice(1, 0, c - d) + square.slice(1, d) - sum).abs();
+    const at::Tensor fits = apart.amax(0) <= kPairNoise * sum;
+    found.slice(0, 0, c - d).logical_or_(fits);
+    found.slice(0, d).logical_or_(fits);
+  }
+  const auto filled = (x.abs().amax(0) > 0).sum().item<int64_t>();
+  return static_cast<double>(found.sum().item<int64_t>()) >=
+         kPairShare * static_cast<double>(filled);
 }
 
 }  // namespace
@@ -158,17 +188,22 @@ std::optional<Reading> examined(const Reading& reading) {
   // Raw coordinates in front are left out; rows in front may be learned.
   for (const int64_t raw : {0, 1, 3}) {
     if (raw > 0 && (channels % 2 == 0 || channels < raw + 4)) break;
-    for (int64_t leading = 0; leading <= 2 && count - leading >= kFewestRows; ++leading) {
+    // A zero row in front is a token's or a padding's: not learned.
+    const int64_t most = filled[0].item<bool>() ? 2 : 0;
+    for (int64_t leading = 0; leading <= most && count - leading >= kFewestRows; ++leading) {
       const at::Tensor here = filled.slice(0, leading).nonzero().reshape({-1});
       const at::Tensor kept = x.slice(0, leading).index_select(0, here);
       if (kept.size(0) < 2 || !norms_fit(kept.slice(1, raw), channels)) continue;
       result.leading = leading;
+      result.paired = has_pairs(kept.slice(1, raw));
       result.rows = reading.rows.slice(0, leading).contiguous();
       const at::Tensor zero = result.rows.eq(0).all(1).nonzero().reshape({-1});
       for (const double row : to_vector(zero)) result.zeros.push_back(static_cast<int64_t>(row));
       if (result.zeros.size() > 2) return std::nullopt;
-      // A zero row in front is a token's or a padding's: not learned.
-      if (leading > 0 && !filled[0].item<bool>()) continue;
+      if (result.extents.empty()) {
+        auto found = periods(result.rows.slice(0, !result.zeros.empty() && result.zeros[0] == 0));
+        if (found.size() > 1) result.extents = std::move(found);
+      }
       return result;
     }
   }

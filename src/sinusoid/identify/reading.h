@@ -17,6 +17,7 @@ struct Reading {
   std::string shape;             ///< such as `(1, D, H, W)`
   int64_t leading = 0;           ///< learned rows that were taken away in front
   std::vector<int64_t> zeros;    ///< rows of zeros
+  bool paired = false;           ///< channels at one of the usual distances are sine and cosine
 };
 
 /// In how many ways the shape is a table of at least 3 rows and 4 channels.

@@ -9,7 +9,9 @@
 namespace posenc::identification {
 namespace {
 
+constexpr int64_t kTelling = 6;    // rows and channels below which only equal bits count
 constexpr double kLearned = 0.98;  // correlation of a table that began as this sinusoid
+constexpr double kFarthest = 1e5;  // position beyond which rounding is no longer told from noise
 constexpr double kRate = 0.999;    // correlation of one whose rates are slightly others
 
 // These edits make it another recipe; the others only choose rows.
@@ -58,7 +60,7 @@ double rounding_bound(const Candidate& c, const Reading& reading) {
   const double last = std::abs(c.options.start()) + rows * std::abs(c.options.step());
   const auto type = reading.rows.scalar_type();
   const double step = type == at::kBFloat16 ? 0x1p-8 : type == at::kHalf ? 0x1p-11 : 0.0;
-  return 4 * last * 0x1p-24 * std::max(1.0, std::abs(c.options.angle_scale())) + 2.4e-7 + step;
+  return 4 * std::min(last, kFarthest) * 0x1p-24 * std::max(1.0, std::abs(c.options.angle_scale())) + 2.4e-7 + step;
 }
 
 }  // namespace
@@ -90,7 +92,12 @@ Identification report(const Finding& finding) {
     return result;
   }
   const double bound = rounding_bound(c, finding.reading);
-  if (result.max_abs <= bound) {
+  const at::Tensor& rows = finding.reading.rows;
+  const bool telling = rows.size(0) >= kTelling && rows.size(1) >= kTelling;
+  if (!telling || !std::isfinite(result.max_abs)) {
+    result = Identification();
+    result.verdict = "not a sinusoid";
+  } else if (result.max_abs <= bound) {
     result.sinusoid = true;
     result.verdict = fmt::format("{}{}, rounded as on another CPU or by another library: at most "
                                  "{:.2g} apart",
@@ -101,7 +108,7 @@ Identification report(const Finding& finding) {
     result.sinusoid = true;
     result.verdict = fmt::format("a sinusoid by no known operations; {} is {:.2g} apart",
                                  c.preset->name, result.max_abs);
-  } else if (finding.centred >= kLearned) {
+  } else if (finding.centred >= kLearned && std::abs(c.options.step()) == 1.0) {
     result.verdict = fmt::format("learned, began as {}: correlation {:.4f}", c.preset->name,
                                  finding.centred);
   } else {

@@ -46,6 +46,8 @@ class Search {
     static const auto all = groups();
     for (const bool edited : {false, true}) {
       for (const auto& group : all) {
+        const std::string& recipe = group.front()->recipe;
+        if (!finding_.reading.paired && recipe != "unpaired" && recipe != "standardized") continue;
         seen_.clear();
         for_each_candidate(*group.front(), finding_.reading, edited,
                            [&](const Candidate& c) { consider(c, group); });
@@ -78,7 +80,7 @@ class Search {
         return;
       }
     }
-    if (near.correlation() < kNear) return;
+    if (!(near.correlation() >= kNear)) return;
     if (!finding_.nearest || squares(near) < squares(finding_.nearest->distance)) {
       finding_.nearest = Match{c, near, group};
     }
