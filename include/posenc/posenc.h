@@ -20,6 +20,7 @@
 #include "posenc/nn/token_embedding.h"
 #include "posenc/sinusoid/axes.h"
 #include "posenc/sinusoid/factored_table.h"
+#include "posenc/sinusoid/identify.h"
 #include "posenc/sinusoid/options.h"
 #include "posenc/sinusoid/positions.h"
 #include "posenc/sinusoid/preset.h"
