@@ -121,6 +121,8 @@ void check(const SinusoidOptions& o) {
                                       : c10::str("a multiple of ", multiple),
                       ". Got ", dim);
   }
+  TORCH_CHECK_VALUE(o.odd_dim() != OddDim::ExtraSin || !o.cos_first() || dim % 2 == 0,
+                    "[sinusoid] OddDim::ExtraSin needs the sines first. Got cos_first and dim ", dim);
   check_grid(o);
   check_frequencies(o);
 }

@@ -7,7 +7,6 @@
 namespace posenc::kernels::exact {
 namespace {
 
-using Wide = UWide;
 
 int leading_zeros(uint64_t x) { return x == 0 ? 64 : __builtin_clzll(x); }
 
@@ -114,7 +113,7 @@ Big mul(const Big& a, const Big& b) {
     if (a.m[i] == 0) continue;
     uint64_t carry = 0;
     for (int j = 0; j < n; ++j) {
-      const Wide t = static_cast<Wide>(a.m[i]) * b.m[j] + product[i + j] + carry;
+      const UWide t = static_cast<UWide>(a.m[i]) * b.m[j] + product[i + j] + carry;
       product[i + j] = static_cast<uint64_t>(t);
       carry = static_cast<uint64_t>(t >> 64);
     }
@@ -142,7 +141,7 @@ Big add(const Big& x, const Big& y) {
   uint64_t carry = 0;
   if (a.sign == b.sign) {
     for (int i = 0; i < a.limbs; ++i) {
-      const Wide t = static_cast<Wide>(a.m[i]) + small[i] + carry;
+      const UWide t = static_cast<UWide>(a.m[i]) + small[i] + carry;
       r.m[i] = static_cast<uint64_t>(t);
       carry = static_cast<uint64_t>(t >> 64);
     }
@@ -152,7 +151,7 @@ Big add(const Big& x, const Big& y) {
     }
   } else {
     for (int i = 0; i < a.limbs; ++i) {
-      const Wide t = static_cast<Wide>(a.m[i]) - small[i] - carry;
+      const UWide t = static_cast<UWide>(a.m[i]) - small[i] - carry;
       r.m[i] = static_cast<uint64_t>(t);
       carry = static_cast<uint64_t>(t >> 64) & 1;
     }
@@ -169,9 +168,9 @@ Big div_small(const Big& a, uint64_t divisor) {
   // a is first shifted right by the divisor's length in the quotient's frame, so one limb more is produced than is kept.
   Big r = a;
   if (a.sign == 0) return r;
-  Wide rest = 0;
+  UWide rest = 0;
   for (int i = a.limbs - 1; i >= 0; --i) {
-    const Wide t = rest << 64 | a.m[i];
+    const UWide t = rest << 64 | a.m[i];
     r.m[i] = static_cast<uint64_t>(t / divisor);
     rest = t % divisor;
   }
