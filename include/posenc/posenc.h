@@ -18,6 +18,7 @@
 #include "posenc/nn/timestep_embedding.h"
 #include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/nn/token_embedding.h"
+#include "posenc/sinusoid/axes.h"
 #include "posenc/sinusoid/options.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
