@@ -1,5 +1,5 @@
 # Daily acts. Each sets up what it needs (tools/setup.sh) and is quick when nothing changed.
-.PHONY: help setup build demo test zoo lint format fixtures bench asan install clean
+.PHONY: help setup build demo test zoo lint format fixtures figures bench asan install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 
@@ -43,10 +43,16 @@ fixtures: ## write tests/fixtures anew from the Python reference
 	@tools/setup.sh build test
 	@$(python) notebooks_ref/regenerate.py
 
-bench: ## build and run the benchmarks
+figures: ## draw the pictures of README and docs anew
+	@tools/setup.sh build demo
+	@tools/build.sh release posenc-cli
+	@build/release/posenc plot --out build/figures && cp build/figures/heat_map.png docs/images/
+	@$(python) tools/error_plot.py build/release/posenc docs/images/error_over_position.png
+
+bench: ## build and run the benchmarks, ratios last; BENCH=regex for some
 	@tools/setup.sh build bench
 	@tools/build.sh bench posenc_benchmark
-	@build/bench/tests/benchmarks/posenc_benchmark
+	@$(python) tools/bench.py build/bench/tests/benchmarks/posenc_benchmark --filter '$(or $(BENCH),.)'
 
 asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup.sh build test

@@ -54,7 +54,7 @@ if wants build || wants demo || wants test || wants bench; then
   for package in nlohmann-json3-dev libcli11-dev libfmt-dev; do need_package "$package"; done
 fi
 if wants demo || wants test; then need_command gnuplot gnuplot-nox; fi
-if wants test; then need_package libgtest-dev; fi
+if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
 if [ ${#packages[@]} -gt 0 ]; then
   command -v apt-get >/dev/null || fail "this is not a Debian system; install what stands for: ${packages[*]}"

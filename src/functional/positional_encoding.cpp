@@ -14,58 +14,75 @@ at::Tensor as_matrix(const at::Tensor& table) {
   return batched ? table.squeeze(0) : table;
 }
 
-void check_input(const at::Tensor& x, const at::Tensor& rows) {
+bool sequence_first(const at::Tensor& x, bool batch_first) { return x.dim() == 3 && !batch_first; }
+
+int64_t length_of(const at::Tensor& x, bool batch_first) {
+  return x.size(x.dim() == 2 || sequence_first(x, batch_first) ? 0 : 1);
+}
+
+void check_input(const at::Tensor& x, int64_t d_model) {
   TORCH_CHECK_VALUE(x.dim() == 2 || x.dim() == 3,
                     "[PositionalEncoding] x must be (B, L, D) or (L, D). Got ", x.sizes());
   TORCH_CHECK_TYPE(x.is_floating_point(), "[PositionalEncoding] x must be real-valued. Got ",
                    x.scalar_type());
-  TORCH_CHECK_VALUE(x.size(-1) == rows.size(1), "[PositionalEncoding] x must have d_model ",
-                    rows.size(1), " in its last axis. Got ", x.sizes());
+  TORCH_CHECK_VALUE(x.size(-1) == d_model, "[PositionalEncoding] x must have d_model ", d_model,
+                    " in its last axis. Got ", x.sizes());
 }
 
-// Positions offset .. offset + L - 1, to be added to x: (L, D) or, sequence first, (L, 1, D).
+// Positions offset .. offset + L - 1: (L, D).
 at::Tensor consecutive(const at::Tensor& x, const at::Tensor& rows,
                        const PositionalEncodingFuncOptions& options) {
-  const bool sequence_first = x.dim() == 3 && !options.batch_first();
-  const int64_t length = x.size(x.dim() == 2 || sequence_first ? 0 : 1);
+  const int64_t length = length_of(x, options.batch_first());
   const int64_t begin = options.offset();
   TORCH_CHECK_VALUE(begin >= 0, "[PositionalEncoding] offset must not be negative. Got ", begin);
   TORCH_CHECK_VALUE(length <= rows.size(0) && begin <= rows.size(0) - length,
                     "[PositionalEncoding] sequence length ", length,
                     begin == 0 ? c10::str("") : c10::str(" at offset ", begin), " exceeds max_len ",
                     rows.size(0),
-                    "; pass .grow(true) to let the table grow, or a larger .max_len()");
-  const at::Tensor slice = rows.slice(0, begin, begin + length);
-  return sequence_first ? slice.unsqueeze(1) : slice;
+                    "; pass .grow(true) to let the table grow, a larger .max_len(), or "
+                    ".storage(Storage::Factored), which has none");
+  return rows.slice(0, begin, begin + length);
 }
 
-// The rows at explicit positions, to be added to x.
+// The rows at explicit positions: (L, D) or laid out as x is.
 at::Tensor explicit_rows(const at::Tensor& x, const at::Tensor& rows,
                          const PositionalEncodingFuncOptions& options) {
+  check_position_ids(x, options);
+  return position_embedding(options.position_ids(), rows);
+}
+
+}  // namespace
+
+void check_position_ids(const at::Tensor& x, const PositionalEncodingFuncOptions& options) {
   const at::Tensor& ids = options.position_ids();
   TORCH_CHECK_VALUE(options.offset() == 0,
                     "[PositionalEncoding] position_ids are absolute: offset must be 0 beside them."
                     " Got ",
                     options.offset());
   const auto leading = x.sizes().slice(0, x.dim() - 1);
-  const bool sequence_first = x.dim() == 3 && !options.batch_first();
-  const int64_t length = x.size(x.dim() == 2 || sequence_first ? 0 : 1);
-  const bool one_row = ids.dim() == 1 && ids.size(0) == length;
-  TORCH_CHECK_VALUE(one_row || ids.sizes() == leading,
+  const int64_t length = length_of(x, options.batch_first());
+  TORCH_CHECK_VALUE((ids.dim() == 1 && ids.size(0) == length) || ids.sizes() == leading,
                     "[PositionalEncoding] position_ids must be (L) = [", length,
                     "] or, as x is laid out, ", leading, ". Got ", ids.sizes());
-  const at::Tensor found = position_embedding(ids, rows);
-  return one_row && sequence_first ? found.unsqueeze(1) : found;
 }
-
-}  // namespace
 
 at::Tensor positional_encoding(const at::Tensor& x, const at::Tensor& table,
                                const PositionalEncodingFuncOptions& options) {
   const at::Tensor rows = as_matrix(table);
-  check_input(x, rows);
-  return x + (options.position_ids().defined() ? explicit_rows(x, rows, options)
-                                               : consecutive(x, rows, options));
+  check_input(x, rows.size(1));
+  return add_position_rows(x,
+                           options.position_ids().defined() ? explicit_rows(x, rows, options)
+                                                            : consecutive(x, rows, options),
+                           options.batch_first());
+}
+
+at::Tensor add_position_rows(const at::Tensor& x, const at::Tensor& rows, bool batch_first) {
+  check_input(x, rows.size(-1));
+  const bool one_row = rows.dim() == 2 && rows.size(0) == length_of(x, batch_first);
+  TORCH_CHECK_VALUE(one_row || rows.sizes() == x.sizes(),
+                    "[PositionalEncoding] rows must be (L, D) or laid out as x is, ", x.sizes(),
+                    ". Got ", rows.sizes());
+  return x + (one_row && sequence_first(x, batch_first) ? rows.unsqueeze(1) : rows);
 }
 
 at::Tensor position_embedding(const at::Tensor& position_ids, const at::Tensor& table) {

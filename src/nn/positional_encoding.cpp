@@ -7,6 +7,7 @@
 #include "nn/print.h"
 #include "posenc/core/check.h"
 #include "posenc/functional/positional_encoding.h"
+#include "posenc/sinusoid/positions.h"
 #include "posenc/sinusoid/table.h"
 
 namespace posenc {
@@ -28,7 +29,16 @@ void PositionalEncodingImpl::reset() {
   TORCH_CHECK_VALUE(options.sinusoid().dim() == options.d_model(),
                     "[PositionalEncoding] the sinusoid's dim must be d_model ", options.d_model(),
                     ". Got ", options.sinusoid().dim());
-  pe = register_buffer("pe", sinusoid_table(options.sinusoid(), options.max_len()).unsqueeze(0));
+  switch (options.storage()) {
+    case Storage::Table:
+      pe = register_buffer("pe",
+                           sinusoid_table(options.sinusoid(), options.max_len()).unsqueeze(0));
+      break;
+    case Storage::Factored:
+      factored_.emplace(options.sinusoid(), std::min(options.max_len(), kMaxRows), dtype_);
+      break;
+    case Storage::None: check(options.sinusoid()); break;
+  }
   dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
 }
 
@@ -38,18 +48,25 @@ void PositionalEncodingImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
+void PositionalEncodingImpl::convert(torch::Dtype dtype) {
+  if (pe.defined()) pe.set_data(convert_table(options.sinusoid(), pe, dtype));
+  dtype_ = dtype;
+  if (factored_) factored_.emplace(options.sinusoid(), std::min(options.max_len(), kMaxRows), dtype);
+}
+
 void PositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
-  pe.set_data(convert_table(options.sinusoid(), pe, dtype));
+  convert(dtype);
   torch::nn::Module::to(device, dtype, non_blocking);
 }
 
 void PositionalEncodingImpl::to(torch::Dtype dtype, bool non_blocking) {
-  pe.set_data(convert_table(options.sinusoid(), pe, dtype));
+  convert(dtype);
   torch::nn::Module::to(dtype, non_blocking);
 }
 
 torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t offset,
                                               const torch::Tensor& position_ids) {
+  if (options.storage() != Storage::Table) return forward_without_table(x, offset, position_ids);
   const auto how = functional::PositionalEncodingFuncOptions()
                        .offset(offset)
                        .position_ids(position_ids)
@@ -72,7 +89,36 @@ torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t of
   }
 }
 
+torch::Tensor PositionalEncodingImpl::forward_without_table(const torch::Tensor& x, int64_t offset,
+                                                            const torch::Tensor& position_ids) {
+  const auto row_type = torch::TensorOptions(dtype_).device(x.device());
+  torch::Tensor rows;
+  if (position_ids.defined()) {
+    functional::check_position_ids(x, functional::PositionalEncodingFuncOptions()
+                                          .offset(offset)
+                                          .position_ids(position_ids)
+                                          .batch_first(options.batch_first()));
+    rows = factored_ ? factored_->rows(position_ids)
+                     : posenc::sinusoid(options.sinusoid(), position_ids, row_type);
+  } else {
+    TORCH_CHECK_VALUE(x.dim() == 2 || x.dim() == 3,
+                      "[PositionalEncoding] x must be (B, L, D) or (L, D). Got ", x.sizes());
+    const int64_t length = x.size(x.dim() == 3 && options.batch_first() ? 1 : 0);
+    TORCH_CHECK_VALUE(offset >= 0, "[PositionalEncoding] offset must not be negative. Got ",
+                      offset);
+    TORCH_CHECK_VALUE(offset <= kMaxRows - length,
+                      "[PositionalEncoding] positions must be below 2^31. Got ", offset, " + ",
+                      length);
+    rows = factored_ ? factored_->rows(offset, length)
+                     : posenc::sinusoid(options.sinusoid(), positions_from_offset(length, offset),
+                                        row_type);
+  }
+  return dropout->forward(
+      functional::add_position_rows(x, rows.to(x.device()), options.batch_first()));
+}
+
 torch::Tensor PositionalEncodingImpl::table(int64_t rows) {
+  TORCH_CHECK_VALUE(pe.defined(), "[PositionalEncoding] there is a table with Storage::Table only");
   {
     std::shared_lock<std::shared_mutex> reading(lock_);
     // detach(): an own handle on the present rows, which growth in another thread leaves alone

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sinusoid/columns.h"
 #include "sinusoid/frequency.h"
 
 namespace posenc {
@@ -24,36 +25,6 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 at::ScalarType row_type(const SinusoidOptions& o) {
   return o.arithmetic() == Arithmetic::Float64 ? at::kDouble : at::kFloat;
-}
-
-// Where the sines (function 0) or cosines (1) of an axis stand in the rows: a strided view of `out`
-// (N, width), so that nothing is put together or permuted afterwards.
-struct Columns {
-  int64_t first, step, count;
-  at::Tensor of(const at::Tensor& out) const {
-    return out.slice(1, first, count == 0 ? first : first + (count - 1) * step + 1, step);
-  }
-};
-
-Columns columns(const SinusoidOptions& o, int64_t axis, bool cosine) {
-  const auto widths = o.axis_widths();
-  const int64_t axes = o.axes(), width = widths[axis];
-  const int64_t sines = ceil_div(width, 2), count = cosine ? width / 2 : sines;
-  int64_t before = o.raw_first() ? axes : 0;
-  const int64_t second = cosine != o.cos_first() ? 1 : 0;
-  const bool halves = o.layout() == Layout::Halves;
-  switch (o.axis_depth()) {
-    case AxisDepth::Outer:
-      for (int64_t a = 0; a < axis; ++a) before += widths[a];
-      return halves ? Columns{before + second * sines, 1, count} : Columns{before + second, 2, count};
-    case AxisDepth::Middle:
-      return halves ? Columns{before + second * axes * sines + axis * sines, 1, count}
-                    : Columns{before + 2 * axis + second, 2 * axes, count};
-    case AxisDepth::Inner:
-      return halves ? Columns{before + second * axes * sines + axis, axes, count}
-                    : Columns{before + second * axes + axis, 2 * axes, count};
-  }
-  return {};
 }
 
 at::Tensor angle_of(const SinusoidOptions& o, const at::Tensor& position, const at::Tensor& f,
@@ -91,19 +62,6 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const at::Tensor& positio
   });
 }
 
-at::Tensor empty_rows(const SinusoidOptions& o, int64_t rows) {
-  int64_t width = o.raw_first() ? o.axes() : 0;
-  for (const int64_t axis : o.axis_widths()) width += axis;
-  const int64_t padded = o.odd_dim() == OddDim::ZeroColumn ? std::max(width, o.dim()) : width;
-  at::Tensor out = at::empty({rows, padded}, at::TensorOptions(row_type(o)));
-  if (padded > width) out.slice(1, width).zero_();
-  return out;
-}
-
-at::Tensor cropped(const SinusoidOptions& o, const at::Tensor& out) {
-  return o.odd_dim() == OddDim::Truncate ? out.slice(1, 0, o.dim()).contiguous() : out;
-}
-
 at::Tensor cell_values(const SinusoidOptions& o, int64_t extent) {
   const at::Tensor v = at::arange(extent, at::TensorOptions(at::kFloat));
   switch (o.axis_values()) {
@@ -120,7 +78,7 @@ at::Tensor cell_values(const SinusoidOptions& o, int64_t extent) {
 }  // namespace
 
 at::Tensor reference_rows(const SinusoidOptions& o, const at::Tensor& positions, int64_t length) {
-  at::Tensor out = empty_rows(o, positions.size(0));
+  at::Tensor out = empty_rows(o, positions.size(0), row_type(o));
   if (o.coordinates().empty()) {
     if (o.raw_first()) out.select(1, 0).copy_(positions);
     fill_axis(o, 0, positions, length, out);
@@ -137,23 +95,13 @@ at::Tensor reference_rows(const SinusoidOptions& o, const at::Tensor& positions,
 }
 
 at::Tensor reference_grid(const SinusoidOptions& o) {
-  int64_t cells = 1;
-  for (const int64_t extent : o.grid()) cells *= extent;
-  at::Tensor out = empty_rows(o, cells);
+  at::Tensor out = empty_rows(o, cells(o), row_type(o));
   for (int64_t block = 0; block < o.axes(); ++block) {
-    const int64_t axis = o.channel_axes().empty() ? block : o.channel_axes()[block];
-    const int64_t extent = o.grid()[axis];
     // Each value of the axis once, then spread over the grid.
+    const int64_t extent = o.grid()[grid_axis(o, block)];
     at::Tensor line = at::empty({extent, out.size(1)}, out.options());
-    fill_axis(o, block, cell_values(o, extent), cells, line);
-    int64_t inner = 1;
-    for (int64_t a = axis + 1; a < o.axes(); ++a) inner *= o.grid()[a];
-    const at::Tensor spread = out.view({cells / (extent * inner), extent, inner, out.size(1)});
-    for (const bool cosine : {false, true}) {
-      const Columns c = columns(o, block, cosine);
-      const int64_t end = c.first + (c.count - 1) * c.step + 1;
-      spread.slice(3, c.first, end, c.step).copy_(c.of(line).unsqueeze(1).unsqueeze(0));
-    }
+    fill_axis(o, block, cell_values(o, extent), cells(o), line);
+    spread(o, block, line, out);
   }
   return cropped(o, out);
 }

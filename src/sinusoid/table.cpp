@@ -10,7 +10,10 @@
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
+#include <optional>
 
+#include "sinusoid/columns.h"
+#include "sinusoid/exact.h"
 #include "sinusoid/reference.h"
 
 namespace posenc {
@@ -24,43 +27,61 @@ at::TensorOptions complete(const at::TensorOptions& options) {
       .device(options.device());
 }
 
-// The positions of a table's rows, in the type in which the recipe starts with them.
-at::Tensor row_positions(const SinusoidOptions& o, int64_t length) {
-  const at::TensorOptions whole(at::kLong), real(at::kFloat);
+// The positions of a table's rows where they are whole numbers in sequence; else none.
+std::optional<RowSequence> sequence(const SinusoidOptions& o, int64_t length) {
   switch (o.rows()) {
-    case Rows::Down: return at::arange(length - 1, -1, -1, whole);
-    case Rows::DownFromLength: return at::arange(length, -1, -1, whole);
-    case Rows::Relative: return at::arange(length - 1, -length, -1, whole);
-    case Rows::RelativeDistance: return at::arange(length - 1, -length, -1, whole).abs();
-    case Rows::RelativeEven: return at::arange(length, -length, -1, whole);
+    case Rows::Down: return RowSequence{length - 1, -1, length};
+    case Rows::DownFromLength: return RowSequence{length, -1, length + 1};
+    case Rows::Relative: return RowSequence{length - 1, -1, 2 * length - 1};
+    case Rows::RelativeEven: return RowSequence{length, -1, 2 * length};
+    case Rows::RelativeDistance: return std::nullopt;
     case Rows::Up: break;
   }
-  const bool integral = o.start() == std::trunc(o.start()) && o.step() == std::trunc(o.step());
-  if (integral) {
-    return at::arange(length, whole) * static_cast<int64_t>(o.step()) +
-           static_cast<int64_t>(o.start());
+  if (o.start() != std::trunc(o.start()) || o.step() != std::trunc(o.step())) return std::nullopt;
+  return RowSequence{static_cast<int64_t>(o.start()), static_cast<int64_t>(o.step()), length};
+}
+
+// The positions of a table's rows, in the type in which the recipe starts with them.
+at::Tensor row_positions(const SinusoidOptions& o, int64_t length) {
+  if (const auto rows = sequence(o, length)) {
+    return at::arange(rows->count, at::TensorOptions(at::kLong)) * rows->step + rows->start;
   }
-  return at::arange(length, real) * o.step() + o.start();
+  if (o.rows() == Rows::RelativeDistance) {
+    return at::arange(length - 1, -length, -1, at::TensorOptions(at::kLong)).abs();
+  }
+  return at::arange(length, at::TensorOptions(at::kFloat)) * o.step() + o.start();
 }
 
 at::Tensor in_arithmetic(const SinusoidOptions& o, const at::Tensor& positions) {
   return positions.to(o.arithmetic() == Arithmetic::Float32 ? at::kFloat : at::kDouble);
 }
 
+// What the exact kernels take: whole numbers as int64, all else as float64.
+at::Tensor exact_positions(const at::Tensor& positions) {
+  const bool integral = at::isIntegralType(positions.scalar_type(), /*includeBool=*/false);
+  return positions.to(integral ? at::kLong : at::kDouble);
+}
+
+// The rows of a table without its zero rows and its Post.
+at::Tensor plain_rows(const SinusoidOptions& o, int64_t length, at::ScalarType dtype) {
+  const bool exact = o.precision() == Precision::Exact;
+  if (!o.grid().empty()) return exact ? exact_grid(o, dtype) : reference_grid(o);
+  if (!exact) return reference_rows(o, in_arithmetic(o, row_positions(o, length)), length);
+  if (const auto rows = sequence(o, length)) return exact_rows(o, *rows, dtype);
+  return exact_rows(o, exact_positions(row_positions(o, length)), dtype);
+}
+
 // The systems round a float64 table to float32, and only then to a half type; float64 itself is kept
 // only where it is asked for.
 at::Tensor rounded(const SinusoidOptions& o, const at::Tensor& rows, const at::TensorOptions& to) {
-  const bool keep = o.post() == Post::None && complete(to).dtype() == at::kDouble;
+  const bool keep = o.precision() == Precision::Exact ||
+                    (o.post() == Post::None && complete(to).dtype() == at::kDouble);
   return keep ? rows : rows.to(at::kFloat);
 }
 
 // The nominal length of a table of so many rows, or 0 where there is none.
 int64_t length_of(const SinusoidOptions& o, int64_t rows) {
-  if (!o.grid().empty()) {
-    int64_t cells = 1;
-    for (const int64_t extent : o.grid()) cells *= extent;
-    return o.row_count(cells) == rows ? cells : 0;
-  }
+  if (!o.grid().empty()) return o.row_count(cells(o)) == rows ? cells(o) : 0;
   for (const int64_t length : {rows, rows - 1, rows / 2, (rows + 1) / 2}) {
     if (length > 0 && o.row_count(length) == rows) return length;
   }
@@ -75,17 +96,12 @@ at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
   TORCH_CHECK_VALUE(length > 0 && length <= kMaxLength,
                     "[sinusoid_table] length must lie in [1, 2^31]. Got ", length);
   at::NoGradGuard no_grad;
-  at::Tensor rows;
-  if (options.grid().empty()) {
-    const at::Tensor p = in_arithmetic(options, row_positions(options, length));
-    rows = reference_rows(options, p, length);
-  } else {
-    int64_t cells = 1;
-    for (const int64_t extent : options.grid()) cells *= extent;
-    TORCH_CHECK_VALUE(length == cells, "[sinusoid_table] length must be the number of cells ",
-                      cells, " of the grid ", at::IntArrayRef(options.grid()), ". Got ", length);
-    rows = reference_grid(options);
-  }
+  TORCH_CHECK_VALUE(options.grid().empty() || length == cells(options),
+                    "[sinusoid_table] length must be the number of cells ", cells(options),
+                    " of the grid ", at::IntArrayRef(options.grid()), ". Got ", length);
+  const auto wanted = complete(tensor_options);
+  at::Tensor rows =
+      plain_rows(options, length, c10::typeMetaToScalarType(wanted.dtype()));
   rows = rounded(options, rows, tensor_options);
   if (options.zero_row() && *options.zero_row() >= 0 && *options.zero_row() < rows.size(0)) {
     rows.select(0, *options.zero_row()).zero_();
@@ -112,7 +128,11 @@ at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
   const at::Tensor flat = positions.to(at::kCPU).reshape({-1});
   TORCH_CHECK_VALUE(at::isfinite(flat).all().item<bool>(),
                     "[sinusoid] positions must be finite. Got NaN or infinity");
-  at::Tensor rows = reference_rows(options, in_arithmetic(options, flat), 1);
+  at::Tensor rows =
+      options.precision() == Precision::Exact
+          ? exact_rows(options, exact_positions(flat),
+                       c10::typeMetaToScalarType(complete(tensor_options).dtype()))
+          : reference_rows(options, in_arithmetic(options, flat), 1);
   rows = rounded(options, rows, tensor_options);
   if (options.zero_row()) {
     const double zero = options.start() + options.step() * static_cast<double>(*options.zero_row());
@@ -131,9 +151,11 @@ at::Tensor convert_table(const SinusoidOptions& options, const at::Tensor& table
   }
   const int64_t length = length_of(options, table.size(-2));
   if (length == 0 || options.channels() != table.size(-1)) return table.to(dtype);
-  const auto rows = sinusoid_table(options, length);
+  const auto exact = options.precision() == Precision::Exact;
+  const auto rows = sinusoid_table(options, length, exact ? table.options() : at::TensorOptions());
   if (!at::equal(rows.to(table.options()).expand_as(table), table)) return table.to(dtype);
-  return rows.to(table.options().dtype(dtype)).view(table.sizes());
+  const auto wanted = table.options().dtype(dtype);
+  return (exact ? sinusoid_table(options, length, wanted) : rows.to(wanted)).view(table.sizes());
 }
 
 }  // namespace posenc

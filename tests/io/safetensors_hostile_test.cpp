@@ -22,6 +22,8 @@ struct Case {
   std::string reason;
 };
 
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+
 // A header with one tensor `a`, given by the text of its three fields.
 std::string tensor(const std::string& dtype, const std::string& shape, const std::string& offsets,
                    const std::string& more = "") {

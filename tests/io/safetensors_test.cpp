@@ -136,9 +136,11 @@ TEST(Safetensors, ResolvesViews) {
   tensors.insert("expanded", base.slice(1, 0, 1).expand({4, 3}));
   tensors.insert("conj", complex.conj());
   tensors.insert("neg", at::imag(complex.conj()));
+  tensors.insert("contiguous_neg", at::_neg_view(base));  // contiguous() would not resolve it
   tensors.insert("leaf", base.clone().requires_grad_());
   ASSERT_TRUE(tensors["conj"].is_conj());
   ASSERT_TRUE(tensors["neg"].is_neg());
+  ASSERT_TRUE(tensors["contiguous_neg"].is_neg() && tensors["contiguous_neg"].is_contiguous());
   save_safetensors(dir / "x", tensors);
   const auto loaded = load_safetensors(dir / "x").tensors;
   for (const auto& item : tensors) {

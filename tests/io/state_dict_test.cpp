@@ -21,6 +21,7 @@ using Names = std::vector<std::string>;
 struct Model : torch::nn::Module {
   Model() {
     inner = register_module("inner", torch::nn::Linear(2, 3));
+    inner->register_buffer("offset", at::full({1}, 3.0f));
     mean = register_buffer("mean", at::full({2}, 7.0f));
     scale = register_parameter("scale", at::full({3, 2}, 0.5f));
     counter = register_buffer("counter", at::scalar_tensor(5, at::kLong));
@@ -33,8 +34,8 @@ struct Model : torch::nn::Module {
   torch::nn::Sequential stack{nullptr};
 };
 
-const Names kModelNames = {"scale",        "mean",       "counter",
-                           "inner.weight", "inner.bias", "stack.0.weight"};
+const Names kModelNames = {"scale",      "mean",         "counter",       "inner.weight",
+                           "inner.bias", "inner.offset", "stack.0.weight"};
 
 // One table under two names, and one child under two names.
 struct Tied : torch::nn::Module {
@@ -201,7 +202,7 @@ TEST(LoadStateDict, OverlooksWhatItMay) {
       load_state_dict(model, tensors, LoadOptions().allow_missing(true).allow_unexpected(true));
   EXPECT_EQ(report.missing, Names{"inner.bias"});
   EXPECT_EQ(report.unexpected, Names{"extra"});
-  EXPECT_EQ(report.loaded.size(), 5u);
+  EXPECT_EQ(report.loaded.size(), 6u);
   EXPECT_EQ(bits(model.inner->bias), bias);
   EXPECT_TRUE(at::equal(model.mean, at::full({2}, 11.0f)));
 }

@@ -30,6 +30,8 @@ struct Kind {
   std::function<torch::Tensor(torch::nn::Module&, const torch::Tensor&)> run;  // ids (B, L) in 0..6
 };
 
+void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
+
 template <typename Impl>
 torch::Tensor forward(torch::nn::Module& module, const torch::Tensor& ids) {
   return dynamic_cast<Impl&>(module).forward(ids);

@@ -100,6 +100,35 @@ TEST_P(Encoding, AnyPresetMayBeItsSinusoid) {
   EXPECT_TRUE(bit_equal(module->pe[0], sinusoid_table(preset("notebook_001", 6), 9)));
 }
 
+TEST_P(Encoding, OtherStoragesGiveTheSameRowsAndHaveNoEnd) {
+  const auto exact = SinusoidOptions(6).precision(Precision::Exact);
+  for (const auto storage : {Storage::Factored, Storage::None}) {
+    PositionalEncoding module(Options(6, 16).sinusoid(exact).storage(storage));
+    PositionalEncoding twin(Options(6, 64).sinusoid(exact));
+    for (auto m : {module, twin}) m->to(device());
+    EXPECT_TRUE(module->buffers().empty());
+    const auto x = torch::randn({2, 9, 6}).to(device());
+    EXPECT_TRUE(bit_equal(module->forward(x), twin->forward(x)));
+    EXPECT_TRUE(bit_equal(module->forward(x, 40), twin->forward(x, 40)));
+    EXPECT_TRUE(bit_equal(module->forward(x[0], 3), twin->forward(x[0], 3)));
+    const auto ids = torch::randint(0, 64, {2, 9}, torch::kLong).to(device());
+    EXPECT_TRUE(bit_equal(module->forward(x, 0, ids), twin->forward(x, 0, ids)));
+    EXPECT_TRUE(bit_equal(module->forward(x, 0, ids[0]), twin->forward(x, 0, ids[0])));
+    const auto far = torch::tensor({int64_t{2147483647}}).to(device());
+    EXPECT_TRUE(bit_equal(module->forward(torch::zeros({1, 6}, device()), 0, far).cpu(),
+                          sinusoid(exact, far.cpu())));
+    EXPECT_ERROR(module->forward(x, int64_t{1} << 31), c10::ValueError, "below 2^31");
+    EXPECT_ERROR(module->forward(x, -1), c10::ValueError, "offset must not be negative");
+    EXPECT_ERROR(module->forward(x, 0, ids.t()), c10::ValueError, "position_ids must be");
+    module->to(torch::kBFloat16);
+    twin->to(torch::kBFloat16);
+    const auto half = x.to(torch::kBFloat16);
+    EXPECT_TRUE(bit_equal(module->forward(half), twin->forward(half)));
+    auto copy = std::dynamic_pointer_cast<PositionalEncodingImpl>(module->clone());
+    EXPECT_TRUE(bit_equal(copy->forward(half), twin->forward(half)));
+  }
+}
+
 // Positions that the CPU itself finds out of range make the table grow too.
 TEST(PositionalEncodingGrowth, ServesExplicitPositions) {
   PositionalEncoding module(Options(6, 4).grow(true));

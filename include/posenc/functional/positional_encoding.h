@@ -25,6 +25,13 @@ struct PositionalEncodingFuncOptions {
 at::Tensor positional_encoding(const at::Tensor& x, const at::Tensor& table,
                                const PositionalEncodingFuncOptions& options = {});
 
+/// Throws c10::ValueError unless options.position_ids() fit x (B, L, D), (L, B, D) or (L, D).
+void check_position_ids(const at::Tensor& x, const PositionalEncodingFuncOptions& options);
+
+/// x plus `rows`, one row a position: (L, D), or laid out as x is, (B, L, D) or (L, B, D).
+/// Throws c10::ValueError for another shape, c10::TypeError for an x that is not real-valued.
+at::Tensor add_position_rows(const at::Tensor& x, const at::Tensor& rows, bool batch_first = true);
+
 /// The rows of `table` (rows, D) that `position_ids` (any shape) name: (..., D).
 /// Errors as above.
 at::Tensor position_embedding(const at::Tensor& position_ids, const at::Tensor& table);

@@ -8,17 +8,27 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/core/growth_lock.h"
+#include "posenc/sinusoid/factored_table.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc {
+
+/// Where a module has its sinusoidal rows from.
+enum class Storage {
+  Table,     ///< a buffer of max_len rows, in PyTorch's state_dict
+  Factored,  ///< two small tables, exact, for any position below 2^31; nothing in the state_dict
+  None,      ///< nothing: the recipe's rows are computed in each forward, up to position 2^31
+};
 
 struct PositionalEncodingOptions {
   PositionalEncodingOptions(int64_t d_model, int64_t max_len = 5000)
       : d_model_(d_model), max_len_(max_len), sinusoid_(d_model) {}
 
   TORCH_ARG(int64_t, d_model);
-  /// Rows of the table, in positions.
+  /// Rows of the table, in positions. With Storage::Factored, how many are served without making
+  /// more on demand.
   TORCH_ARG(int64_t, max_len);
+  TORCH_ARG(Storage, storage) = Storage::Table;
   /// Probability with which an element of the sum is zeroed in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
   /// x is (B, L, D); false: (L, B, D).
@@ -32,8 +42,8 @@ struct PositionalEncodingOptions {
 /// Adds a sinusoidal encoding of its position to each row: dropout(x + pe[0, offset : offset + L]).
 ///
 /// x: (B, L, D) or (L, D); (L, B, D) with batch_first(false)  ->  as x.
-/// Key: buffer `pe` (1, max_len, d_model). Converted to another dtype it is rounded once, from the
-/// recipe. Forward may run in several threads at a time, growth included.
+/// Key: buffer `pe` (1, max_len, d_model), with Storage::Table. Converted to another dtype it is
+/// rounded once, from the recipe. Forward may run in several threads at a time, growth included.
 /// Errors: functional::positional_encoding(). Source: notebooks 00 and 03 `PositionalEncoding`.
 class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl> {
  public:
@@ -54,11 +64,11 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl> {
                         const torch::Tensor& position_ids = {});
 
   /// The table that serves positions 0 .. rows-1, grown first where that is allowed and needed.
-  /// (1, >= rows, D); later growth does not touch the returned tensor.
+  /// (1, >= rows, D); later growth does not touch the returned tensor. For Storage::Table.
   torch::Tensor table(int64_t rows);
 
   PositionalEncodingOptions options;
-  torch::Tensor pe;
+  torch::Tensor pe;  ///< undefined without Storage::Table
   torch::nn::Dropout dropout{nullptr};
 
  protected:
@@ -66,9 +76,14 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl> {
                            {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
+  void convert(torch::Dtype dtype);
   void grow_to(int64_t rows);
+  torch::Tensor forward_without_table(const torch::Tensor& x, int64_t offset,
+                                      const torch::Tensor& position_ids);
 
   GrowthLock lock_;
+  torch::Dtype dtype_ = torch::kFloat;  // of the rows, where no table tells it
+  std::optional<FactoredTable> factored_;
 };
 
 TORCH_MODULE(PositionalEncoding);

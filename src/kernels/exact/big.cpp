@@ -1,4 +1,4 @@
-#include "big.h"
+#include "kernels/exact/big.h"
 
 #include <cmath>
 #include <cstring>
@@ -7,7 +7,7 @@
 namespace posenc::kernels::exact {
 namespace {
 
-using Wide = unsigned __int128;
+using Wide = UWide;
 
 int leading_zeros(uint64_t x) { return x == 0 ? 64 : __builtin_clzll(x); }
 

@@ -5,6 +5,8 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/exact/types.h"
+
 namespace posenc::kernels::exact {
 
 constexpr int kMaxLimbs = 64;  // 4096 bits: no entry of a real table ever needed more than 4 limbs

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "big.h"
+#include "kernels/exact/big.h"
 
 namespace posenc::kernels::exact {
 

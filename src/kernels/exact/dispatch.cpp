@@ -1,7 +1,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "kernels.h"
+#include "kernels/exact/kernels.h"
 
 namespace posenc::kernels::exact {
 namespace {

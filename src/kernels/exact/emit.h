@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kernels.h"
+#include "kernels/exact/kernels.h"
 
 // Without this gcc leaves calls in a loop over frequencies and does not vectorise it.
 #define POSENC_INLINE inline __attribute__((always_inline))

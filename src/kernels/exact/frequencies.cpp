@@ -1,4 +1,4 @@
-#include "frequencies.h"
+#include "kernels/exact/frequencies.h"
 
 #include <algorithm>
 #include <cmath>
@@ -138,7 +138,7 @@ void Frequencies::fill(int64_t k, const Big& t) {
   const auto at = [k](const double* array) -> double& { return const_cast<double*>(array)[k]; };
   // to_double truncates to 53 bits; the next 75 are the low part.
   at(view_.turns_high) = to_double(t);
-  at(view_.turns_low) = t.sign == 0 ? 0.0 : std::ldexp(t.sign * static_cast<double>(static_cast<unsigned __int128>(t.m[3] & 0x7ff) << 64 | t.m[2]), ldexp_range(t.exponent - 128));
+  at(view_.turns_low) = t.sign == 0 ? 0.0 : std::ldexp(t.sign * static_cast<double>(static_cast<UWide>(t.m[3] & 0x7ff) << 64 | t.m[2]), ldexp_range(t.exponent - 128));
   int ignored = 0;
   const Big fraction = centred_fraction(t, &ignored);
   constexpr double above_two_pi = 6.2831853071795872 * (1 + 0x1p-40);
@@ -149,22 +149,22 @@ void Frequencies::fill(int64_t k, const Big& t) {
   // The pieces have the weights 2^-21, 2^-41 ... 2^-101 times 2^frame. The frame is 0, so that parts of whole turns can be dropped exactly; only a fraction so small
   // that no position below 2^31 makes it a whole turn takes its own frame, to keep its relative accuracy.
   const int64_t frame = fraction.sign == 0 || fraction.exponent > -40 ? 0 : fraction.exponent + 1;
-  __int128 fixed = 0;  // fraction * 2^(128 - frame), |.| < 2^127
-  __int128 beyond = 0;  // its next 64 bits
+  Wide fixed = 0;  // fraction * 2^(128 - frame), |.| < 2^127
+  Wide beyond = 0;  // its next 64 bits
   if (fraction.sign != 0) {
     const int shift = static_cast<int>(frame - fraction.exponent);  // 0 to 40; 1 in a frame of its own
-    const unsigned __int128 top = static_cast<unsigned __int128>(fraction.m[3]) << 64 | fraction.m[2];
-    const unsigned __int128 next = static_cast<unsigned __int128>(fraction.m[2]) << 64 | fraction.m[1];
-    fixed = static_cast<__int128>(std::min(top >> shift, ~static_cast<unsigned __int128>(0) >> 1));  // 1/2 itself becomes the number below
+    const UWide top = static_cast<UWide>(fraction.m[3]) << 64 | fraction.m[2];
+    const UWide next = static_cast<UWide>(fraction.m[2]) << 64 | fraction.m[1];
+    fixed = static_cast<Wide>(std::min(top >> shift, ~static_cast<UWide>(0) >> 1));  // 1/2 itself becomes the number below
     beyond = static_cast<uint64_t>(next >> shift);
     if (fraction.sign < 0) fixed = -fixed, beyond = -beyond;
   }
   double rest = 0.0;
   for (int j = 0; j < kPieces - 1; ++j) {
     const int below = 107 - 20 * j;  // bits under this piece's weight
-    const __int128 rounded = (fixed + (static_cast<__int128>(1) << (below - 1))) >> below;
+    const Wide rounded = (fixed + (static_cast<Wide>(1) << (below - 1))) >> below;
     at(view_.piece[j]) = std::ldexp(static_cast<double>(static_cast<int64_t>(rounded)), ldexp_range(frame - 128 + below));
-    fixed -= rounded * (static_cast<__int128>(1) << below);
+    fixed -= rounded * (static_cast<Wide>(1) << below);
     if (j == 1) rest = std::ldexp(static_cast<double>(fixed), ldexp_range(frame - 128));
   }
   // 190 bits of w leave at least 110 of its fraction, unless w is all but a whole number of turns: that is left to the arbiter.
@@ -172,7 +172,7 @@ void Frequencies::fill(int64_t k, const Big& t) {
   const double guard = cancelled && !turns_are_exact(k) ? NAN : 0.0;
   view_.guarded = view_.guarded || guard != 0.0 || (t.sign != 0 && t.exponent > 40);
   at(view_.rest) = rest + guard;
-  at(view_.piece[kPieces - 1]) = std::ldexp(static_cast<double>(fixed * (static_cast<__int128>(1) << 64) + beyond), ldexp_range(frame - 192)) + guard;
+  at(view_.piece[kPieces - 1]) = std::ldexp(static_cast<double>(fixed * (static_cast<Wide>(1) << 64) + beyond), ldexp_range(frame - 192)) + guard;
 }
 
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "big.h"
-#include "types.h"
+#include "kernels/exact/big.h"
+#include "kernels/exact/types.h"
 
 namespace posenc::kernels::exact {
 

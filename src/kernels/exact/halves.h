@@ -1,6 +1,6 @@
 // float32 bits to bfloat16 and float16 bits, and when that is not a second rounding. Included by rows.cpp, inside the instruction set's own namespace.
 #pragma once
-#include "emit.h"
+#include "kernels/exact/emit.h"
 
 namespace posenc::kernels::exact::POSENC_ISA {
 namespace {

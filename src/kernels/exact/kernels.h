@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "types.h"
+#include "kernels/exact/types.h"
 
 namespace posenc::kernels::exact {
 

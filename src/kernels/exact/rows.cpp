@@ -11,9 +11,9 @@
 #include <immintrin.h>
 #endif
 
-#include "coefficients.h"
-#include "emit.h"
-#include "halves.h"
+#include "kernels/exact/coefficients.h"
+#include "kernels/exact/emit.h"
+#include "kernels/exact/halves.h"
 
 namespace posenc::kernels::exact::POSENC_ISA {
 namespace {

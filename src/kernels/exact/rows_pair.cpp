@@ -3,8 +3,8 @@
 // Error, with v = 2^-106. Turns: five pieces times a whole position below 2^33 are exact, their sum keeps every lost bit, the sixth is below 2^-69 turns: 4v. A pair
 // product or sum below is wrong by at most 8v, relative; Horner's last steps dominate: 40v per component of a row, 2*40*sqrt(2)v + 30v for the product of two:
 // below 2^8 v = 2^-98. kBoundPair = 2^-96, times min(1, angle) for the sine as in rows.cpp. So the rounding of about one entry in 2^42 is left to the arbiter.
-#include "coefficients.h"
-#include "emit.h"
+#include "kernels/exact/coefficients.h"
+#include "kernels/exact/emit.h"
 
 namespace posenc::kernels::exact::POSENC_ISA {
 namespace {

@@ -1,4 +1,4 @@
-#include "table.h"
+#include "kernels/exact/table.h"
 
 #include <sys/mman.h>
 
@@ -119,7 +119,7 @@ TableWriter::TableWriter(const Frequencies& frequencies, const Positions& positi
     : rows_(frequencies, format, use), positions_(positions) {
   const bool sequence = positions.integers == nullptr && positions.reals == nullptr;
   if (sequence && rows > 0) {
-    __int128 const last = static_cast<__int128>(positions.start) + static_cast<__int128>(positions.step) * (rows - 1);
+    Wide const last = static_cast<Wide>(positions.start) + static_cast<Wide>(positions.step) * (rows - 1);
     if (std::llabs(positions.start) >= kLimit || last >= kLimit || last <= -kLimit)
       throw std::invalid_argument("[exact table] positions must lie in (-2^31, 2^31); start " + std::to_string(positions.start) + ", step " +
                                   std::to_string(positions.step) + ", rows " + std::to_string(rows));

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "frequencies.h"
-#include "kernels.h"
-#include "types.h"
+#include "kernels/exact/frequencies.h"
+#include "kernels/exact/kernels.h"
+#include "kernels/exact/types.h"
 
 namespace posenc::kernels::exact {
 

@@ -4,6 +4,10 @@
 
 namespace posenc::kernels::exact {
 
+// 128 bits: an extension that every compiler of these instruction sets has.
+__extension__ typedef __int128 Wide;
+__extension__ typedef unsigned __int128 UWide;
+
 // w_k = scale * [pi] * base^(-(first + k*step)/denominator), k = 0..count-1; the entry is sin or cos of position * w_k, all in real arithmetic.
 //   interleaved, D dims, shift 0: step 2, denominator D;   halves of n, shift 1: step 1, denominator n - 1.
 struct FrequencySpec {

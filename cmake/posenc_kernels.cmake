@@ -1,0 +1,18 @@
+# Kernels: one plain source, compiled once for each instruction set and chosen at run time. No
+# LibTorch header comes near them, and contraction is off: a * b + c stays two roundings.
+
+# posenc_add_kernels(target source...)
+function(posenc_add_kernels target)
+  set(flags_sse2 -msse2)
+  set(flags_avx2 -mavx2 -mfma)
+  set(flags_avx512 -mavx512f -mfma -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
+  foreach(isa sse2 avx2 avx512)
+    add_library(${target}_${isa} OBJECT ${ARGN})
+    target_compile_features(${target}_${isa} PRIVATE cxx_std_20)
+    target_compile_options(${target}_${isa} PRIVATE
+      -O3 -fPIC -ffp-contract=off -Wall -Wextra ${flags_${isa}} $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>)
+    target_compile_definitions(${target}_${isa} PRIVATE POSENC_ISA=${isa})
+    target_include_directories(${target}_${isa} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${isa}>)
+  endforeach()
+endfunction()

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "posenc/sinusoid/options.h"
+
+namespace posenc {
+
+/// Where the sines or the cosines of one axis stand in a row: channels first, first + step, ...
+/// A strided view, so that nothing is put together or permuted afterwards.
+struct Columns {
+  int64_t first = 0, step = 1, count = 0;
+  /// (N, width) -> (N, count)
+  at::Tensor of(const at::Tensor& rows) const;
+};
+Columns columns(const SinusoidOptions& options, int64_t axis, bool cosine);
+
+/// Uninitialised rows (N, channels before cropping); columns that stay zero are set.
+at::Tensor empty_rows(const SinusoidOptions& options, int64_t rows, at::ScalarType dtype);
+
+/// The channels that remain of such rows: OddDim::Truncate keeps the first dim.
+at::Tensor cropped(const SinusoidOptions& options, const at::Tensor& rows);
+
+/// Number of cells of the grid.
+int64_t cells(const SinusoidOptions& options);
+
+/// The axis of the grid that the block-th block of channels encodes.
+int64_t grid_axis(const SinusoidOptions& options, int64_t block);
+
+/// Copies the block's columns of `line` (extent, width), a row a cell of its axis, to all cells of
+/// `out` (cells, width).
+void spread(const SinusoidOptions& options, int64_t block, const at::Tensor& line, at::Tensor& out);
+
+}  // namespace posenc

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "kernels/exact/types.h"
+#include "posenc/sinusoid/options.h"
+
+namespace posenc {
+
+/// Throws c10::ValueError where Precision::Exact is not defined: a formula whose frequencies or
+/// positions are no rational powers of a double (LoFTR's bug, linspace, normalised coordinates,
+/// angles divided by the length) or whose table is rescaled afterwards.
+void check_exact(const SinusoidOptions& options);
+
+/// The exact twin of reference_rows(): positions (N), int64 or float64, below 2^31 in magnitude
+/// -> (N, options.channels()) of `dtype`, each entry rounded once from the formula's real value.
+at::Tensor exact_rows(const SinusoidOptions& options, const at::Tensor& positions,
+                      at::ScalarType dtype);
+
+/// Positions start, start + step, ... of `count` rows.
+struct RowSequence {
+  int64_t start = 0, step = 1, count = 0;
+};
+at::Tensor exact_rows(const SinusoidOptions& options, const RowSequence& rows,
+                      at::ScalarType dtype);
+
+/// The exact twin of reference_grid().
+at::Tensor exact_grid(const SinusoidOptions& options, at::ScalarType dtype);
+
+/// The frequencies of an axis of `channels` channels as the kernels want them.
+kernels::exact::FrequencySpec exact_frequencies(const SinusoidOptions& options, int64_t channels,
+                                                bool cosine);
+
+/// The kernels' name for a dtype. Throws c10::TypeError for one that is not floating point.
+kernels::exact::Format exact_format(at::ScalarType dtype);
+
+/// Where an axis's entries stand in rows (N, width).
+kernels::exact::RowLayout exact_layout(const SinusoidOptions& options, int64_t axis, int64_t width);
+
+/// Asks the system for huge pages under fresh memory: a hint, which saves most of the page faults
+/// of a large table. Nothing where it is small or the system has none.
+void advise_huge_pages(const at::Tensor& fresh);
+
+}  // namespace posenc

@@ -1,0 +1,92 @@
+#include "posenc/sinusoid/factored_table.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include "kernels/exact/table.h"
+#include "sinusoid/columns.h"
+#include "sinusoid/exact.h"
+
+namespace posenc {
+namespace {
+
+namespace kernel = kernels::exact;
+
+constexpr int64_t kBound = int64_t{1} << 31;
+constexpr int64_t kGrain = 256;  // rows
+
+}  // namespace
+
+struct FactoredTable::State {
+  State(const SinusoidOptions& o, int64_t range, at::ScalarType type)
+      : options(o),
+        dtype(type),
+        frequencies(exact_frequencies(o, o.axis_widths()[0], false)),
+        rows(frequencies, range, exact_format(type)) {}
+
+  // Uninitialised rows, filled from `where`.
+  at::Tensor fill(const kernel::Positions& where, int64_t count) const {
+    at::Tensor out = empty_rows(options, count, dtype);
+    advise_huge_pages(out);
+    kernel::Destination to;
+    to.data = out.data_ptr();
+    to.layout = exact_layout(options, 0, out.size(1));
+    at::parallel_for(0, count, kGrain,
+                     [&](int64_t begin, int64_t end) { rows.write(where, begin, end, to); });
+    return cropped(options, out);
+  }
+
+  SinusoidOptions options;
+  at::ScalarType dtype;
+  kernel::Frequencies frequencies;
+  kernel::FactoredRows rows;
+};
+
+FactoredTable::FactoredTable(const SinusoidOptions& options, int64_t range, at::ScalarType dtype) {
+  check(options);
+  check_exact(options);
+  TORCH_CHECK_VALUE(options.axes() == 1 && !options.raw_first() &&
+                        options.index() != Index::Doubled && options.index() != Index::PairedHalf,
+                    "[FactoredTable] the sinusoid must have one axis and one frequency for each "
+                    "sine and its cosine. Got ", options.axes(), " axes");
+  TORCH_CHECK_VALUE(range >= 1 && range <= kBound,
+                    "[FactoredTable] range must lie in [1, 2^31]. Got ", range);
+  state_ = std::make_shared<const State>(options, range, dtype);
+}
+
+at::Tensor FactoredTable::rows(const at::Tensor& positions) const {
+  TORCH_CHECK_TYPE(positions.scalar_type() == at::kLong || positions.scalar_type() == at::kInt,
+                   "[FactoredTable] positions must be int64 or int32. Got ",
+                   positions.scalar_type());
+  at::NoGradGuard no_grad;
+  const at::Tensor flat = positions.to(at::kCPU, at::kLong).reshape({-1}).contiguous();
+  const int64_t* values = flat.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    TORCH_CHECK_INDEX(values[i] > -kBound && values[i] < kBound,
+                      "[FactoredTable] every position must lie in (-2^31, 2^31). Got ", values[i],
+                      " at flat index ", i);
+  }
+  kernel::Positions where;
+  where.integers = values;
+  auto shape = positions.sizes().vec();
+  at::Tensor out = state_->fill(where, flat.numel());
+  shape.push_back(out.size(1));
+  return out.to(positions.device()).view(shape);
+}
+
+at::Tensor FactoredTable::rows(int64_t offset, int64_t length) const {
+  TORCH_CHECK_VALUE(length >= 0 && offset > -kBound && offset <= kBound - length,
+                    "[FactoredTable] positions must lie in (-2^31, 2^31). Got ", offset, " to ",
+                    offset + length - 1);
+  at::NoGradGuard no_grad;
+  kernel::Positions where;
+  where.start = offset;
+  return state_->fill(where, length);
+}
+
+int64_t FactoredTable::bytes() const { return state_->rows.bytes(); }
+
+const SinusoidOptions& FactoredTable::options() const { return state_->options; }
+
+}  // namespace posenc

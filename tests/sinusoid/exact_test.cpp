@@ -1,0 +1,140 @@
+// Precision::Exact and FactoredTable as tensors; the kernels' own tests are in tests/kernels/exact.
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "posenc/sinusoid/factored_table.h"
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
+#include "support/compare.h"
+
+namespace posenc {
+namespace {
+
+using testing::bit_equal;
+
+SinusoidOptions exact(const SinusoidOptions& options) {
+  return SinusoidOptions(options).precision(Precision::Exact);
+}
+
+PresetParams shape_of(const Preset& entry) {
+  PresetParams params;
+  for (const PresetParam& param : entry.params) {
+    if (param.fallback.empty()) params.emplace(param.name, 3);
+  }
+  return params;
+}
+
+// Wherever it is defined the exact table is the reference table up to the recipe's own roundings.
+TEST(Exact, IsNearEveryReferenceTable) {
+  int64_t compared = 0;
+  for (const Preset& entry : presets()) {
+    const int64_t dim = entry.name == "nerf" ? 63 : entry.name == "perceiver_fourier" ? 129 : 48;
+    const auto options = preset(entry.name, dim, shape_of(entry));
+    const int64_t length = options.grid().empty() ? 60 : options.grid().size() == 2 ? 9 : 27;
+    torch::Tensor table;
+    try {
+      table = sinusoid_table(exact(options), length);
+    } catch (const c10::ValueError& error) {
+      EXPECT_PRED_FORMAT2(::testing::IsSubstring, "Precision::Exact is not defined",
+                          error.what_without_backtrace());
+      continue;
+    }
+    SCOPED_TRACE(entry.name);
+    const auto reference = sinusoid_table(options, length);
+    ASSERT_EQ(table.sizes(), reference.sizes());
+    // NeRF's last frequency is 2^9: the angle, and its rounding, is that much larger.
+    const double bound = 60 * 3.0 / (1 << 24) * (entry.name == "nerf" ? 512 : 1) + 1.2e-7;
+    EXPECT_LE((table - reference).abs().max().item<double>(), bound);
+    ++compared;
+  }
+  EXPECT_GE(compared, 85);
+}
+
+TEST(Exact, RoundsOnceIntoEachType) {
+  const auto options = exact(SinusoidOptions(34));
+  const auto wide = sinusoid_table(options, 500, torch::TensorOptions(torch::kDouble));
+  for (const auto dtype : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
+    const auto table = sinusoid_table(options, 500, torch::TensorOptions(dtype));
+    EXPECT_TRUE(bit_equal(table, wide.to(dtype)));  // no entry of this table is a double rounding
+  }
+  EXPECT_NEAR(wide[499][2].item<double>(), std::sin(499 * std::pow(10000.0, -2.0 / 34)), 1e-12);
+}
+
+TEST(Exact, RowsAreThoseOfTheirPositionsAtAnyNumberOfThreads) {
+  const auto options = exact(SinusoidOptions(70));
+  const int before = at::get_num_threads();
+  const auto table = sinusoid_table(options, 3000);
+  const auto positions = torch::tensor({{5, 2999}, {0, 17}});
+  for (const int threads : {1, 2, 4}) {
+    at::set_num_threads(threads);
+    EXPECT_TRUE(bit_equal(sinusoid_table(options, 3000), table));
+    EXPECT_TRUE(bit_equal(sinusoid(options, positions), table.index({positions})));
+  }
+  at::set_num_threads(before);
+  EXPECT_TRUE(bit_equal(sinusoid(options, torch::tensor({17.0})), table[17].unsqueeze(0)));
+}
+
+TEST(Exact, FarPositionsAreOnTheCircle) {
+  const auto far = torch::tensor({int64_t{2147483647}, int64_t{-2147483647}, int64_t{1999999999}});
+  const auto rows = sinusoid(exact(SinusoidOptions(512)), far).to(torch::kDouble);
+  const auto s = rows.slice(1, 0, 512, 2), c = rows.slice(1, 1, 512, 2);
+  EXPECT_LT((s.square() + c.square() - 1).abs().max().item<double>(), 2e-7);
+  EXPECT_TRUE(bit_equal(rows[0].slice(0, 1, 512, 2), rows[1].slice(0, 1, 512, 2)));
+  EXPECT_NEAR(rows[2][0].item<double>(), std::sin(1999999999.0), 1e-7);
+}
+
+TEST(FactoredTable, HoldsTheExactTablesBits) {
+  const auto options = SinusoidOptions(96);
+  const auto table = sinusoid_table(exact(options), 5000);
+  const FactoredTable factored(options, 1000);  // positions past the range are served too
+  EXPECT_TRUE(bit_equal(factored.rows(0, 5000), table));
+  EXPECT_TRUE(bit_equal(factored.rows(4000, 7), table.slice(0, 4000, 4007)));
+  const auto ids = torch::randint(0, 5000, {3, 40}, torch::kLong);
+  EXPECT_TRUE(bit_equal(factored.rows(ids), table.index({ids})));
+  EXPECT_TRUE(bit_equal(factored.rows(ids.to(torch::kInt)), table.index({ids})));
+  EXPECT_TRUE(bit_equal(factored.rows(-ids), sinusoid(exact(options), -ids)));
+  EXPECT_EQ(factored.rows(torch::empty({0, 2}, torch::kLong)).sizes(),
+            (std::vector<int64_t>{0, 2, 96}));
+}
+
+TEST(FactoredTable, ServesEveryLayoutAndType) {
+  for (const char* name : {"fairseq", "musicgen", "hf_marian", "transformer_xl", "ctrl"}) {
+    const auto options = preset(name, 33);
+    for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kBFloat16, torch::kHalf}) {
+      const FactoredTable factored(options, 64, dtype);
+      const auto positions = torch::tensor({0, 1, 63, 64, 1000000, 2147483646});
+      EXPECT_TRUE(bit_equal(factored.rows(positions),
+                            sinusoid(exact(options), positions, torch::TensorOptions(dtype))))
+          << name;
+    }
+  }
+}
+
+TEST(FactoredTable, TakesMegabytesForAMillionPositions) {
+  const FactoredTable factored(SinusoidOptions(1024), 1000000);
+  EXPECT_LE(factored.bytes(), int64_t{32} * 1000 * 1000);
+}
+
+TEST(ExactErrors, NameWhatIsNotDefined) {
+  EXPECT_ERROR(sinusoid_table(exact(preset("loftr_2d", 16, {{"height", 2}, {"width", 2}, {"temp_bug_fix", 0}})), 4),
+               c10::ValueError, "Precision::Exact is not defined for floored exponents");
+  EXPECT_ERROR(sinusoid_table(exact(preset("tape", 16)), 4), c10::ValueError,
+               "depend on the table's length");
+  EXPECT_ERROR(sinusoid_table(exact(preset("nemo_nmt", 16)), 4), c10::ValueError, "rescaled");
+  EXPECT_ERROR(sinusoid_table(exact(SinusoidOptions(16)), 4, torch::TensorOptions(torch::kInt)),
+               c10::TypeError, "a table must be float32, float64, bfloat16 or float16. Got Int");
+  EXPECT_ERROR(FactoredTable(SinusoidOptions(16), 0), c10::ValueError, "range must lie in");
+  EXPECT_ERROR(FactoredTable(preset("detr_2d", 16, {{"height", 2}, {"width", 2}})), c10::ValueError,
+               "must have one axis");
+  const FactoredTable factored(SinusoidOptions(16), 64);
+  EXPECT_ERROR(factored.rows(torch::tensor({int64_t{1} << 31})), c10::IndexError,
+               "must lie in (-2^31, 2^31). Got 2147483648 at flat index 0");
+  EXPECT_ERROR(factored.rows(torch::tensor({0.5})), c10::TypeError, "int64 or int32");
+  EXPECT_ERROR(factored.rows(2147483600, 100), c10::ValueError, "positions must lie in");
+}
+
+}  // namespace
+}  // namespace posenc
