@@ -140,12 +140,8 @@ Figure similarity(const std::string& preset, const SinusoidOptions& recipe,
       data_block("similarity", rows.matmul(rows.t())) + kViridis + image_axes(length, length);
   script += fmt::format(
       "set title 'Similarity of positions, PE(p) · PE(q): {}, D = {}'\n"
-      "set xlabel '{} q'
-set ylabel '{} p'
-set cblabel 'Dot product' offset 1.5,0
-"
-      "set rmargin at screen 0.82
-"
+      "set xlabel '{} q'\nset ylabel '{} p'\nset cblabel 'Dot product' offset 1.5,0\n"
+      "set rmargin at screen 0.82\n"
       "set size ratio 1\nplot $similarity matrix with image\n",
       preset, dim, row_name(recipe), row_name(recipe));
   return {"similarity", 800, 700, script};

@@ -109,7 +109,8 @@ void Guesser::moved(const Candidate& own) const {
     set(c, name, line->start);
     return offer(remade(c));
   }
-  const bool plain = line->step == 1.0 && whole && o.rows() == Rows::Up;
+  const bool plain =
+      line->step == 1.0 && whole && o.rows() == Rows::Up && line->start > o.start();
   if (!plain && !edited_) return;
   c.options.rows(Rows::Up).start(line->start).step(line->step);
   if (o.rows() != Rows::Up) c.edits.push_back({".rows(posenc::Rows::Up)", "rows", "up"});
