@@ -4,14 +4,18 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cos.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/log.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/sin.h>
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 namespace posenc {
 namespace {
@@ -73,6 +77,17 @@ at::Tensor power(const SinusoidOptions& o, const at::Tensor& i, double m, int64_
 }
 
 }  // namespace
+
+void settle_vector_math() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    at::NoGradGuard no_grad;
+    for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+      const at::Tensor some = at::ones({64}, at::TensorOptions(type));
+      at::sin(at::cos(at::log(at::exp(some))));
+    }
+  });
+}
 
 void as_one_thread(const std::function<void()>& work) {
   // Inside a parallel region ATen does not split its work: one of the region's threads does it all.

@@ -40,6 +40,7 @@ at::Tensor angle_of(const SinusoidOptions& o, const at::Tensor& position, const 
 // sin and cos of one axis's positions (N) into their columns of out (N, width).
 void fill_axis(const SinusoidOptions& o, int64_t axis, const at::Tensor& positions, int64_t length,
                at::Tensor& out) {
+  settle_vector_math();
   const Frequencies f = frequencies(o, o.axis_widths()[axis], positions.size(0));
   const bool shared = f.sin.is_same(f.cos);
   const at::Tensor p = positions.to(f.sin.scalar_type()).unsqueeze(1);
