@@ -106,7 +106,8 @@ TEST(Identify, RebuildsWithTheOptionsThatItPrints) {
   const Identification found = identify(sinusoid_table(grid, 196));
   EXPECT_EQ(found.options, "posenc::preset(\"detr_2d\", 256, {{\"height\", 14}, {\"width\", 14}})");
   EXPECT_EQ(found.length, 196);
-  EXPECT_EQ(identify(sinusoid_table(preset("fairseq", 36), 99).slice(0, 2)).params.at("start"), "2");
+  const at::Tensor part = sinusoid_table(preset("fairseq", 36), 99).slice(0, 2);
+  EXPECT_EQ(identify(part).params.at("start"), "2");
 }
 
 TEST(Identify, FindsParameters) {
@@ -151,14 +152,14 @@ TEST(Identify, FindsParameters) {
       {"perceiver_fourier", 13, 100, {{"num_bands", 6}, {"max_resolution", 50}}},
   };
   for (const auto& c : cases) {
-    const Identification found = identify(sinusoid_table(preset(c.name, c.dim, c.params), c.length));
+    const at::Tensor table = sinusoid_table(preset(c.name, c.dim, c.params), c.length);
+    const Identification found = identify(table);
     EXPECT_TRUE(names(found, c.name)) << c.name << ": " << described(found);
     if (found.nearest != c.name) continue;
     PresetParams params;  // other numbers may give the same bits
     for (const auto& [name, value] : found.params) params.emplace(name, value);
     const at::Tensor again = sinusoid_table(preset(c.name, c.dim, params), found.length);
-    EXPECT_TRUE(at::equal(again, sinusoid_table(preset(c.name, c.dim, c.params), c.length)))
-        << c.name << ": " << described(found);
+    EXPECT_TRUE(at::equal(again, table)) << c.name << ": " << described(found);
   }
 }
 
@@ -192,6 +193,10 @@ TEST(Identify, TellsNearMissesApart) {
   EXPECT_FALSE(learned.sinusoid);
   EXPECT_NE(learned.verdict.find("learned, began as"), std::string::npos) << described(learned);
   EXPECT_FALSE(learned.nearest.empty());
+
+  const at::Tensor cells = sinusoid_table(preset("mae_2d", 768, {{"height", 14}}), 196);
+  const Identification patches = identify(cells + at::randn({196, 768}) * 0.02);
+  EXPECT_NE(patches.verdict.find("learned, began as"), std::string::npos) << described(patches);
 
   // a frequency one float apart, as MKL's kernels for other CPUs round it
   const at::Tensor p = at::arange(300, at::kFloat).unsqueeze(1);

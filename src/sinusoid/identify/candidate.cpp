@@ -16,12 +16,16 @@ namespace {
 
 constexpr int64_t kChunk = 8192;  // rows that are compared at a time
 
-// The values' places in the order of all values of their type.
-at::Tensor ordinals(const at::Tensor& x) {
+at::Tensor bits_of(const at::Tensor& x) {
   const at::ScalarType type = x.element_size() == 8   ? at::kLong
                               : x.element_size() == 4 ? at::kInt
                                                       : at::kShort;
-  const at::Tensor bits = x.contiguous().view(type).to(at::kLong);
+  return x.contiguous().view(type);
+}
+
+// The values' places in the order of all values of their type.
+at::Tensor ordinals(const at::Tensor& x) {
+  const at::Tensor bits = bits_of(x).to(at::kLong);
   const int64_t lowest = x.element_size() == 8   ? std::numeric_limits<int64_t>::min()
                          : x.element_size() == 4 ? std::numeric_limits<int32_t>::min()
                                                  : std::numeric_limits<int16_t>::min();
@@ -86,7 +90,7 @@ at::Tensor rows_of(const Candidate& c, const at::Tensor& index, at::ScalarType d
   return before ? rows.masked_fill(index.eq(0).unsqueeze(1), 0.0) : rows;
 }
 
-Distance full_distance(const Candidate& c, const Reading& reading) {
+Distance full_distance(const Candidate& c, const Reading& reading, bool only_equality) {
   const at::ScalarType type = reading.rows.scalar_type();
   const int64_t count = reading.rows.size(0);
   const bool whole =
@@ -100,7 +104,13 @@ Distance full_distance(const Candidate& c, const Reading& reading) {
     const at::Tensor rows =
         whole ? table.slice(0, begin, end)
               : rows_of(c, at::arange(begin, end, at::TensorOptions(at::kLong)), type);
-    result.join(distance(rows, reading.rows.slice(0, begin, end)));
+    const at::Tensor there = reading.rows.slice(0, begin, end);
+    if (only_equality) {
+      result.equal = at::equal(bits_of(rows), bits_of(there));
+      if (!result.equal) break;
+    } else {
+      result.join(distance(rows, there));
+    }
   }
   return result;
 }

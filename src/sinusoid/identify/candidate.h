@@ -42,8 +42,9 @@ Distance distance(const at::Tensor& a, const at::Tensor& b);
 /// The rows `index` of the candidate's table.
 at::Tensor rows_of(const Candidate& candidate, const at::Tensor& index, at::ScalarType dtype);
 
-/// Over all rows of the reading.
-Distance full_distance(const Candidate& candidate, const Reading& reading);
+/// Over all rows of the reading. `only_equality`: up to the first difference, of which nothing but
+/// its existence is told.
+Distance full_distance(const Candidate& candidate, const Reading& reading, bool only_equality);
 
 /// The nominal length of a table of `rows` rows, or 0 where there is none.
 int64_t length_of(const SinusoidOptions& options, int64_t rows);

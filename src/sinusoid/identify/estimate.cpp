@@ -13,6 +13,7 @@ namespace posenc::identification {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
+constexpr double kLearnedApart = 0.1;  // between rows of a grid that training has moved apart
 constexpr double kLongestStep = 2000;  // diffusion times a thousand
 
 double wrapped(double angle) { return std::remainder(angle, 2 * kPi); }
@@ -166,16 +167,19 @@ std::vector<int64_t> periods(const at::Tensor& rows) {
   if (most == 0) return {count};
   const at::Tensor inner = (change > 0.25 * most).nonzero().reshape({-1});
   const at::Tensor start = first.index_select(0, inner);
-  int64_t found = 0, likely = 0;
-  double least = 0.1;
+  int64_t found = 0;
+  std::vector<std::pair<int64_t, double>> apart;
+  double least = kLearnedApart;
   for (int64_t period = 2; period <= count / 2 && found == 0; ++period) {
     if (count % period != 0) continue;
     const at::Tensor there = rows.select(0, period).to(at::kDouble).index_select(0, inner);
     if (same(there, start)) found = period;
-    const double distance = (there - start).abs().mean().item<double>();
-    if (distance < least) least = distance, likely = period;
+    apart.emplace_back(period, (there - start).abs().mean().item<double>());
+    least = std::min(least, apart.back().second);
   }
-  if (found == 0) found = likely;  // learned since
+  for (const auto& [period, distance] : apart) {  // learned since: the shortest of the good ones
+    if (found == 0 && least < kLearnedApart && distance <= 1.5 * least) found = period;
+  }
   if (found == 0) return {count};
   const at::Tensor outer = rows.slice(0, 0, count, found);
   std::vector<int64_t> result = periods(outer);

@@ -72,11 +72,12 @@ class Search {
     const Distance near = distance(rows_of(c, index_, sample_.scalar_type()), sample_);
     const bool grid = c.options.power_shape() == PowerShape::Grid && near.max_abs < kGridPower;
     if (near.equal || grid) {
-      const Distance full = full_distance(c, finding_.reading);
+      const bool again = std::any_of(finding_.equal.begin(), finding_.equal.end(),
+                                     [&](const Match& m) { return m.group == group; });
+      if (again) return;
+      const Distance full = full_distance(c, finding_.reading, true);
       if (full.equal) {
-        const bool known = std::any_of(finding_.equal.begin(), finding_.equal.end(),
-                                       [&](const Match& m) { return m.group == group; });
-        if (!known) finding_.equal.push_back({c, full, group});
+        finding_.equal.push_back({c, full, group});
         return;
       }
     }
@@ -96,7 +97,7 @@ class Search {
     finding_.centred = left > 0 && right > 0 ? product / std::sqrt(left * right) : 0;
     const at::Tensor apart = (rows.to(at::kDouble) - sample_.to(at::kDouble)).abs();
     finding_.first = apart.slice(0, 0, 4).max().item<double>();
-    match.distance = full_distance(match.candidate, finding_.reading);
+    match.distance = full_distance(match.candidate, finding_.reading, false);
   }
 
   at::Tensor index_, sample_;
