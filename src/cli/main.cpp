@@ -59,6 +59,7 @@ int main(int argc, char** argv) {
   posenc::cli::add_run(app);
   posenc::cli::add_table(app);
   posenc::cli::add_presets(app);
+  posenc::cli::add_identify(app);
   posenc::cli::add_plot(app);
 
   const int result = run(app, argc, argv, status);

@@ -1,0 +1,96 @@
+// posenc identify: which tensors of a file are sinusoids, and what made them.
+
+#include "posenc/sinusoid/identify.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/error.h"
+#include "cli/weights.h"
+
+namespace posenc::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct IdentifyOptions {
+  std::string file;
+  bool json = false;
+};
+
+// A number where the text is one: parameters are typed that way in posenc::preset(), too.
+Json value_of(const std::string& text) {
+  double number = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (error != std::errc() || end != last) return text;
+  const bool whole = text.find_first_not_of("-0123456789") == std::string::npos;
+  return whole ? Json(static_cast<int64_t>(number)) : Json(number);
+}
+
+Json json_of(const std::string& name, const Identification& found) {
+  auto params = Json::object();
+  for (const auto& [key, value] : found.params) params[key] = value_of(value);
+  return {{"tensor", name},           {"sinusoid", found.sinusoid}, {"presets", found.presets},
+          {"nearest", found.nearest}, {"max_abs", found.max_abs},   {"max_ulp", found.max_ulp},
+          {"params", params}};
+}
+
+// The sinusoids, and the tables that began as one, with the C++ that rebuilds them.
+std::string text_of(const std::string& name, const at::Tensor& tensor,
+                    const Identification& found) {
+  std::string text = fmt::format("{}  {} {}\n  {}\n", name, dtype_of(tensor), shape_of(tensor),
+                                 found.verdict);
+  if (found.presets.size() > 1) text += fmt::format("  presets: {}\n", listed(found.presets));
+  if (found.max_ulp > 0) {
+    text += fmt::format("  max_abs {:.3g}, max_ulp {}\n", found.max_abs, found.max_ulp);
+  }
+  if (found.leading_rows > 0) text += fmt::format("  after {} other rows\n", found.leading_rows);
+  return text + fmt::format("  read as {}: posenc::sinusoid_table({}, {})\n", found.shape,
+                            found.options, found.length);
+}
+
+void identify_file(const IdentifyOptions& options) {
+  const Weights weights = read_weights(options.file, "");
+  auto list = Json::array();
+  std::size_t others = 0;
+  std::string text;
+  for (const auto& item : weights.tensors) {
+    const Identification found = identify(item.value());
+    if (options.json) {
+      list.push_back(json_of(item.key(), found));
+    } else if (found.nearest.empty()) {
+      ++others;
+    } else {
+      text += text_of(item.key(), item.value(), found);
+    }
+  }
+  if (options.json) {
+    fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
+  } else {
+    fmt::print("{}{} of {} tensors {} no sinusoid\n", text, others, weights.tensors.size(),
+               others == 1 ? "is" : "are");
+  }
+}
+
+}  // namespace
+
+void add_identify(CLI::App& app) {
+  auto options = std::make_shared<IdentifyOptions>();
+  auto* sub = app.add_subcommand("identify",
+                                 "Which recipe, with which parameters, made each sinusoidal tensor.\n"
+                                 "TorchScript is compiled when read: for trusted files only.");
+  sub->add_option("FILE", options->file, "weights: TorchScript or safetensors, by content")
+      ->required();
+  sub->add_flag("--json", options->json,
+                "every tensor: an array of {tensor, sinusoid, presets, nearest, max_abs, max_ulp, "
+                "params}");
+  sub->footer("Example:\n  posenc identify model.safetensors");
+  sub->callback([options] { identify_file(*options); });
+}
+
+}  // namespace posenc::cli
