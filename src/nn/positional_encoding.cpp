@@ -31,8 +31,8 @@ void PositionalEncodingImpl::reset() {
                     ". Got ", options.sinusoid().dim());
   switch (options.storage()) {
     case Storage::Table:
-      pe = register_buffer("pe",
-                           sinusoid_table(options.sinusoid(), options.max_len()).unsqueeze(0));
+      pe =
+          register_buffer("pe", sinusoid_table(options.sinusoid(), options.max_len()).unsqueeze(0));
       break;
     case Storage::Factored:
       factored_.emplace(options.sinusoid(), std::min(options.max_len(), kMaxRows), dtype_);
@@ -51,7 +51,8 @@ void PositionalEncodingImpl::pretty_print(std::ostream& stream) const {
 void PositionalEncodingImpl::convert(torch::Dtype dtype) {
   if (pe.defined()) pe.set_data(convert_table(options.sinusoid(), pe, dtype));
   dtype_ = dtype;
-  if (factored_) factored_.emplace(options.sinusoid(), std::min(options.max_len(), kMaxRows), dtype);
+  if (factored_)
+    factored_.emplace(options.sinusoid(), std::min(options.max_len(), kMaxRows), dtype);
 }
 
 void PositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {

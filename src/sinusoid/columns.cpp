@@ -22,7 +22,8 @@ Columns columns(const SinusoidOptions& o, int64_t axis, bool cosine) {
   switch (o.axis_depth()) {
     case AxisDepth::Outer:
       before += std::accumulate(widths.begin(), widths.begin() + axis, int64_t{0});
-      return halves ? Columns{before + second * sines, 1, count} : Columns{before + second, 2, count};
+      return halves ? Columns{before + second * sines, 1, count}
+                    : Columns{before + second, 2, count};
     case AxisDepth::Middle:
       return halves ? Columns{before + second * axes * sines + axis * sines, 1, count}
                     : Columns{before + 2 * axis + second, 2 * axes, count};
@@ -59,8 +60,8 @@ int64_t grid_axis(const SinusoidOptions& o, int64_t block) {
 void spread(const SinusoidOptions& o, int64_t block, const at::Tensor& line, at::Tensor& out) {
   const auto& grid = o.grid();
   const int64_t axis = grid_axis(o, block), extent = grid[axis];
-  const int64_t inner = std::accumulate(grid.begin() + axis + 1, grid.end(), int64_t{1},
-                                        std::multiplies<>());
+  const int64_t inner =
+      std::accumulate(grid.begin() + axis + 1, grid.end(), int64_t{1}, std::multiplies<>());
   const at::Tensor all = out.view({-1, extent, inner, out.size(1)});
   for (const bool cosine : {false, true}) {
     const Columns c = columns(o, block, cosine);

@@ -140,8 +140,10 @@ kernel::Format exact_format(at::ScalarType dtype) {
     case at::kBFloat16: return kernel::Format::BFloat16;
     case at::kHalf: return kernel::Format::Float16;
     default:
-      TORCH_CHECK_TYPE(false, "[sinusoid] a table must be float32, float64, bfloat16 or float16. "
-                       "Got ", dtype);
+      TORCH_CHECK_TYPE(false,
+                       "[sinusoid] a table must be float32, float64, bfloat16 or float16. "
+                       "Got ",
+                       dtype);
   }
 }
 
@@ -161,8 +163,7 @@ void advise_huge_pages(const at::Tensor& fresh) {
 #endif
 }
 
-at::Tensor exact_rows(const SinusoidOptions& o, const at::Tensor& positions,
-                      at::ScalarType dtype) {
+at::Tensor exact_rows(const SinusoidOptions& o, const at::Tensor& positions, at::ScalarType dtype) {
   check_exact(o);
   at::Tensor out = empty_rows(o, positions.size(0), dtype);
   advise_huge_pages(out);

@@ -49,7 +49,8 @@ FactoredTable::FactoredTable(const SinusoidOptions& options, int64_t range, at::
   TORCH_CHECK_VALUE(options.axes() == 1 && !options.raw_first() &&
                         options.index() != Index::Doubled && options.index() != Index::PairedHalf,
                     "[FactoredTable] the sinusoid must have one axis and one frequency for each "
-                    "sine and its cosine. Got ", options.axes(), " axes");
+                    "sine and its cosine. Got ",
+                    options.axes(), " axes");
   TORCH_CHECK_VALUE(range >= 1 && range <= kBound,
                     "[FactoredTable] range must lie in [1, 2^31]. Got ", range);
   state_ = std::make_shared<const State>(options, range, dtype);

@@ -106,7 +106,8 @@ double divisor_of(const SinusoidOptions& o, int64_t channels) {
 }
 
 Frequencies frequencies(const SinusoidOptions& o, int64_t channels, int64_t positions) {
-  if (o.odd_dim() == OddDim::Widen) channels = o.dim();  // the recipe knows nothing of the wider row
+  if (o.odd_dim() == OddDim::Widen)
+    channels = o.dim();  // the recipe knows nothing of the wider row
   const int64_t bands = channels / 2;
   const at::TensorOptions type(type_of(o));
   at::Tensor f;

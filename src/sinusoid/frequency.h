@@ -12,15 +12,15 @@ namespace posenc {
 double divisor_of(const SinusoidOptions& options, int64_t channels);
 
 /// The frequencies of the sines and of the cosines of an axis of `channels` channels, in the
-/// recipe's type: (n) each or, with PowerShape::Grid, (positions, n). One tensor where they agree; the
-/// cosines may then take fewer of its entries.
+/// recipe's type: (n) each or, with PowerShape::Grid, (positions, n). One tensor where they agree;
+/// the cosines may then take fewer of its entries.
 struct Frequencies {
   at::Tensor sin, cos;
 };
 Frequencies frequencies(const SinusoidOptions& options, int64_t channels, int64_t positions);
 
-/// Has MKL's exp, log, sin and cos called once by one thread, before any parallel use. MKL chooses a
-/// function's kernel on its first call, and where two threads make that call together one of them
+/// Has MKL's exp, log, sin and cos called once by one thread, before any parallel use. MKL chooses
+/// a function's kernel on its first call, and where two threads make that call together one of them
 /// can get a kernel of a few bits for its whole part (github.com/pytorch/pytorch/issues/188792).
 void settle_vector_math();
 

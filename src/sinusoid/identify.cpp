@@ -16,8 +16,8 @@ using namespace identification;
 
 bool is_known(const at::Tensor& tensor) {
   const auto type = tensor.scalar_type();
-  return tensor.layout() == at::kStrided && (type == at::kFloat || type == at::kDouble ||
-                                             type == at::kHalf || type == at::kBFloat16);
+  return tensor.layout() == at::kStrided &&
+         (type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16);
 }
 
 Identification rejected(const char* verdict) {

@@ -12,16 +12,15 @@ namespace posenc {
 namespace {
 
 auto axes_of(const SinusoidOptions& o) {
-  return std::tuple_cat(
-      std::make_tuple(o.dim(), o.frequency(), o.index(), o.divisor(), o.shift(),
-                      o.divisor_at_least_one(), o.base(), o.max_frequency(), o.power_shape(),
-                      o.arithmetic(), o.precision()),
-      std::make_tuple(o.phase(), o.angle_scale(), o.angle_by_length(), o.layout(), o.cos_first(),
-                      o.odd_dim(), o.raw_first(), o.rows(), o.start(), o.step(), o.zero_row(),
-                      o.cls_row()),
-      std::make_tuple(o.grid(), o.channel_axes(), o.axis_depth(), o.axis_values(),
-                      o.axis_channels(), o.base_size(), o.interpolation_scale(), o.coordinates(),
-                      o.post()));
+  return std::tuple_cat(std::make_tuple(o.dim(), o.frequency(), o.index(), o.divisor(), o.shift(),
+                                        o.divisor_at_least_one(), o.base(), o.max_frequency(),
+                                        o.power_shape(), o.arithmetic(), o.precision()),
+                        std::make_tuple(o.phase(), o.angle_scale(), o.angle_by_length(), o.layout(),
+                                        o.cos_first(), o.odd_dim(), o.raw_first(), o.rows(),
+                                        o.start(), o.step(), o.zero_row(), o.cls_row()),
+                        std::make_tuple(o.grid(), o.channel_axes(), o.axis_depth(), o.axis_values(),
+                                        o.axis_channels(), o.base_size(), o.interpolation_scale(),
+                                        o.coordinates(), o.post()));
 }
 
 int64_t sum(const std::vector<int64_t>& values) {
@@ -32,15 +31,19 @@ void check_frequencies(const SinusoidOptions& o) {
   TORCH_CHECK_VALUE(std::isfinite(o.base()) && o.base() > 0.0,
                     "[sinusoid] base must be positive and finite. Got ", o.base());
   for (const double value : {o.angle_scale(), o.start(), o.step(), o.shift(), o.max_frequency()}) {
-    TORCH_CHECK_VALUE(std::isfinite(value), "[sinusoid] angle_scale, start, step, shift and "
-                      "max_frequency must be finite. Got ", value);
+    TORCH_CHECK_VALUE(std::isfinite(value),
+                      "[sinusoid] angle_scale, start, step, shift and "
+                      "max_frequency must be finite. Got ",
+                      value);
   }
   for (const int64_t width : o.axis_widths()) {
     const bool has_divisor =
         o.frequency() != Frequency::PowersOfTwo && o.frequency() != Frequency::Linear;
-    TORCH_CHECK_VALUE(width > 0 && (!has_divisor || divisor_of(o, width) > 0.0),
-                      "[sinusoid] dim ", o.dim(), " leaves ", width, " channels an axis, and the "
-                      "recipe then divides by ", width > 0 ? divisor_of(o, width) : 0.0,
+    TORCH_CHECK_VALUE(width > 0 && (!has_divisor || divisor_of(o, width) > 0.0), "[sinusoid] dim ",
+                      o.dim(), " leaves ", width,
+                      " channels an axis, and the "
+                      "recipe then divides by ",
+                      width > 0 ? divisor_of(o, width) : 0.0,
                       ": the dimension must be larger. Got dim ", o.dim());
   }
 }
@@ -49,8 +52,10 @@ void check_grid(const SinusoidOptions& o) {
   constexpr int64_t most = int64_t{1} << 31;
   int64_t cells = 1;
   for (const int64_t extent : o.grid()) {
-    TORCH_CHECK_VALUE(extent > 0, "[sinusoid] every extent of a grid must be positive. Got ", extent);
-    TORCH_CHECK_VALUE(extent <= most / cells, "[sinusoid] a grid must have at most 2^31 cells. Got ",
+    TORCH_CHECK_VALUE(extent > 0, "[sinusoid] every extent of a grid must be positive. Got ",
+                      extent);
+    TORCH_CHECK_VALUE(extent <= most / cells,
+                      "[sinusoid] a grid must have at most 2^31 cells. Got ",
                       at::IntArrayRef(o.grid()));
     cells *= extent;
   }
@@ -117,12 +122,14 @@ void check(const SinusoidOptions& o) {
     TORCH_CHECK_VALUE(o.raw_first() ? taken == dim : dim % multiple == 0, "[sinusoid] dim must be ",
                       multiple == 2 ? c10::str("even, or .odd_dim(...) must say what the last "
                                                "channel holds")
-                      : o.raw_first() ? c10::str("the coordinates and ", multiple, " channels a band")
-                                      : c10::str("a multiple of ", multiple),
+                      : o.raw_first()
+                          ? c10::str("the coordinates and ", multiple, " channels a band")
+                          : c10::str("a multiple of ", multiple),
                       ". Got ", dim);
   }
   TORCH_CHECK_VALUE(o.odd_dim() != OddDim::ExtraSin || !o.cos_first() || dim % 2 == 0,
-                    "[sinusoid] OddDim::ExtraSin needs the sines first. Got cos_first and dim ", dim);
+                    "[sinusoid] OddDim::ExtraSin needs the sines first. Got cos_first and dim ",
+                    dim);
   check_grid(o);
   check_frequencies(o);
 }

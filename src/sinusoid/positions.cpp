@@ -63,7 +63,8 @@ at::Tensor positions_from_lengths(const at::Tensor& lengths, int64_t origin) {
                     lengths.sizes());
   const at::Tensor counts = lengths.to(at::kLong);
   const at::Tensor starts = at::cumsum(counts, 0) - counts;
-  const at::Tensor repeated = at::repeat_interleave(starts, counts);  // where each token's row begins
+  const at::Tensor repeated =
+      at::repeat_interleave(starts, counts);  // where each token's row begins
   return at::arange(repeated.size(0), repeated.options()) - repeated + origin;
 }
 

@@ -71,8 +71,8 @@ at::Tensor plain_rows(const SinusoidOptions& o, int64_t length, at::ScalarType d
   return exact_rows(o, exact_positions(row_positions(o, length)), dtype);
 }
 
-// The systems round a float64 table to float32, and only then to a half type; float64 itself is kept
-// only where it is asked for.
+// The systems round a float64 table to float32, and only then to a half type; float64 itself is
+// kept only where it is asked for.
 at::Tensor rounded(const SinusoidOptions& o, const at::Tensor& rows, const at::TensorOptions& to) {
   const bool keep = o.precision() == Precision::Exact ||
                     (o.post() == Post::None && complete(to).dtype() == at::kDouble);
@@ -100,8 +100,7 @@ at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
                     "[sinusoid_table] length must be the number of cells ", cells(options),
                     " of the grid ", at::IntArrayRef(options.grid()), ". Got ", length);
   const auto wanted = complete(tensor_options);
-  at::Tensor rows =
-      plain_rows(options, length, c10::typeMetaToScalarType(wanted.dtype()));
+  at::Tensor rows = plain_rows(options, length, c10::typeMetaToScalarType(wanted.dtype()));
   rows = rounded(options, rows, tensor_options);
   if (options.zero_row() && *options.zero_row() >= 0 && *options.zero_row() < rows.size(0)) {
     rows.select(0, *options.zero_row()).zero_();
@@ -118,21 +117,19 @@ at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
                     const at::TensorOptions& tensor_options) {
   check(options);
   TORCH_CHECK_TYPE(positions.scalar_type() != at::kBool && !positions.is_complex(),
-                   "[sinusoid] positions must be integers or reals. Got ",
-                   positions.scalar_type());
-  TORCH_CHECK_VALUE(options.grid().empty() && !options.angle_by_length() &&
-                        options.post() != Post::Standardize,
-                    "[sinusoid] rows of single positions exist only where a row does not depend on "
-                    "the table: no grid, no angle_by_length, no Post::Standardize. Got one of them");
+                   "[sinusoid] positions must be integers or reals. Got ", positions.scalar_type());
+  TORCH_CHECK_VALUE(
+      options.grid().empty() && !options.angle_by_length() && options.post() != Post::Standardize,
+      "[sinusoid] rows of single positions exist only where a row does not depend on "
+      "the table: no grid, no angle_by_length, no Post::Standardize. Got one of them");
   at::NoGradGuard no_grad;
   const at::Tensor flat = positions.to(at::kCPU).reshape({-1});
   TORCH_CHECK_VALUE(at::isfinite(flat).all().item<bool>(),
                     "[sinusoid] positions must be finite. Got NaN or infinity");
-  at::Tensor rows =
-      options.precision() == Precision::Exact
-          ? exact_rows(options, exact_positions(flat),
-                       c10::typeMetaToScalarType(complete(tensor_options).dtype()))
-          : reference_rows(options, in_arithmetic(options, flat), 1);
+  at::Tensor rows = options.precision() == Precision::Exact
+                        ? exact_rows(options, exact_positions(flat),
+                                     c10::typeMetaToScalarType(complete(tensor_options).dtype()))
+                        : reference_rows(options, in_arithmetic(options, flat), 1);
   rows = rounded(options, rows, tensor_options);
   if (options.zero_row()) {
     const double zero = options.start() + options.step() * static_cast<double>(*options.zero_row());

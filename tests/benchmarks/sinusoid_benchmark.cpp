@@ -20,8 +20,8 @@ using posenc::SinusoidOptions;
 at::Tensor pytorch_recipe(int64_t length, int64_t dim) {
   at::Tensor pe = at::zeros({length, dim});
   const at::Tensor position = at::arange(length).unsqueeze(1).to(at::kFloat);
-  const at::Tensor rate =
-      at::exp(at::arange(0, dim, 2).to(at::kFloat) * -(std::log(10000.0) / static_cast<double>(dim)));
+  const at::Tensor rate = at::exp(at::arange(0, dim, 2).to(at::kFloat) *
+                                  -(std::log(10000.0) / static_cast<double>(dim)));
   pe.slice(1, 0, dim, 2).copy_(at::sin(position * rate));
   pe.slice(1, 1, dim, 2).copy_(at::cos(position * rate));
   return pe;
@@ -40,14 +40,18 @@ void table(benchmark::State& state) {
   at::set_num_threads(1);
   const int64_t length = state.range(0), dim = state.range(1);
   const at::Tensor ours = make(512, dim), theirs = pytorch_recipe(512, dim);
-  const bool equal = make == exact ? (ours - theirs).abs().max().item<double>() < 1e-4 : ours.equal(theirs);
+  const bool equal =
+      make == exact ? (ours - theirs).abs().max().item<double>() < 1e-4 : ours.equal(theirs);
   if (!equal) state.SkipWithError("the table is not the recipe's");
   for (auto _ : state) benchmark::DoNotOptimize(make(length, dim));
   state.SetBytesProcessed(state.iterations() * length * dim * 4);
 }
 
-#define POSENC_TABLE(make)                                                             \
-  BENCHMARK(table<make>)->Name("table/" #make)->Args({5000, 512})->Args({131072, 1024}) \
+#define POSENC_TABLE(make)   \
+  BENCHMARK(table<make>)     \
+      ->Name("table/" #make) \
+      ->Args({5000, 512})    \
+      ->Args({131072, 1024}) \
       ->Unit(benchmark::kMillisecond)
 POSENC_TABLE(pytorch_recipe);
 POSENC_TABLE(reference);

@@ -19,8 +19,7 @@ class Identify : public InFolder {
         dict({{"embed.weight", torch::randn({200, 36})},
               {"embed.pe", sinusoid_table(preset("annotated_transformer", 36), 60).unsqueeze(0)},
               {"norm.weight", torch::ones({36})},
-              {"vit.pos_embed",
-               sinusoid_table(grid, 49, torch::kBFloat16).unsqueeze(0)},
+              {"vit.pos_embed", sinusoid_table(grid, 49, torch::kBFloat16).unsqueeze(0)},
               {"ids", torch::arange(40)}}));
   }
 };
@@ -47,7 +46,8 @@ TEST_F(Identify, PrintsTheOptionsThatRebuild) {
   const auto result = posenc({"identify", checkpoint()});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_NE(result.out.find("posenc::preset(\"vit_mae\", 64, {{\"height\", 7}})"),
-            std::string::npos) << result.out;
+            std::string::npos)
+      << result.out;
   EXPECT_NE(result.out.find("3 of 5 tensors are no sinusoid"), std::string::npos) << result.out;
 }
 

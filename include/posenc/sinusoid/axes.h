@@ -110,18 +110,18 @@ enum class AxisValues {
 
 /// How many of the D channels each axis gets.
 enum class AxisChannels {
-  Equal,       ///< D / axes, which must be even
-  CeilEven,    ///< ceil(D / (2 axes)) * 2
-  FloorEven,   ///< D / (2 axes) * 2
-  QuarterRest, ///< D/4, 3D/8, 3D/8 of three axes
+  Equal,        ///< D / axes, which must be even
+  CeilEven,     ///< ceil(D / (2 axes)) * 2
+  FloorEven,    ///< D / (2 axes) * 2
+  QuarterRest,  ///< D/4, 3D/8, 3D/8 of three axes
 };
 
 /// What is done to the finished table, in its arithmetic type's float32.
 enum class Post {
   None,
-  DivideBySqrtDim,    ///< table / Scalar(sqrt(D))
-  MultiplyByRsqrtDim, ///< table * float32(D ** -0.5)
-  Standardize,        ///< t -= mean(t), then t / (std(t) * 10)
+  DivideBySqrtDim,     ///< table / Scalar(sqrt(D))
+  MultiplyByRsqrtDim,  ///< table * float32(D ** -0.5)
+  Standardize,         ///< t -= mean(t), then t / (std(t) * 10)
 };
 
 }  // namespace posenc

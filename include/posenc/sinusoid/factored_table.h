@@ -9,8 +9,8 @@
 
 namespace posenc {
 
-/// Any position's row from two small tables: p = high * 2^s + low, and the row of a sum of angles is
-/// one complex product a frequency of the rows of its parts,
+/// Any position's row from two small tables: p = high * 2^s + low, and the row of a sum of angles
+/// is one complex product a frequency of the rows of its parts,
 ///
 ///     sin(a + b) = sin a cos b + cos a sin b,  cos(a + b) = cos a cos b - sin a sin b,
 ///

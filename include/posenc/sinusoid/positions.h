@@ -8,7 +8,8 @@
 namespace posenc {
 
 /// Position ids for every way in which models count. All results are int64 on the input's device
-/// unless said otherwise, in positions; they go into the modules' `position_ids` and into sinusoid().
+/// unless said otherwise, in positions; they go into the modules' `position_ids` and into
+/// sinusoid().
 
 /// offset, offset + 1, ...: (length). Throws c10::ValueError for a negative length.
 at::Tensor positions_from_offset(int64_t length, int64_t offset = 0,

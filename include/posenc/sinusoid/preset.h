@@ -13,9 +13,9 @@ namespace posenc {
 /// The value of a preset's parameter: a number, or a word such as `bi`. Numbers are kept as their
 /// shortest text, which is what a command line brings too.
 struct PresetValue {
-  PresetValue(int value);                 // NOLINT: a value is a value
-  PresetValue(int64_t value);             // NOLINT
-  PresetValue(double value);              // NOLINT
+  PresetValue(int value);                                     // NOLINT: a value is a value
+  PresetValue(int64_t value);                                 // NOLINT
+  PresetValue(double value);                                  // NOLINT
   PresetValue(std::string value) : text(std::move(value)) {}  // NOLINT
   PresetValue(const char* value) : text(value) {}             // NOLINT
   std::string text;

@@ -7,7 +7,6 @@
 namespace posenc::kernels::exact {
 namespace {
 
-
 int leading_zeros(uint64_t x) { return x == 0 ? 64 : __builtin_clzll(x); }
 
 // Shifts m left until its top bit is set and lowers the exponent by as much.
@@ -75,14 +74,16 @@ Big big_zero(int limbs) {
 }
 
 Big big_from_integer(int64_t value, int limbs) {
-  const uint64_t magnitude = value < 0 ? ~static_cast<uint64_t>(value) + 1 : static_cast<uint64_t>(value);
+  const uint64_t magnitude =
+      value < 0 ? ~static_cast<uint64_t>(value) + 1 : static_cast<uint64_t>(value);
   return from_bits(magnitude, value < 0 ? -1 : 1, 64, limbs);
 }
 
 Big big_from(double value, int limbs) {
   int exponent = 0;
   const double fraction = std::frexp(std::fabs(value), &exponent);
-  return from_bits(static_cast<uint64_t>(std::ldexp(fraction, 53)), value < 0 ? -1 : 1, int64_t{exponent} + 11, limbs);
+  return from_bits(static_cast<uint64_t>(std::ldexp(fraction, 53)), value < 0 ? -1 : 1,
+                   int64_t{exponent} + 11, limbs);
 }
 
 Big resized(const Big& a, int limbs) {
@@ -121,7 +122,8 @@ Big mul(const Big& a, const Big& b) {
   }
   // Both factors are in [1/2, 1): the product needs one bit of normalisation at most.
   const int shift = product[2 * n - 1] >> 63 ? 0 : 1;
-  for (int i = 0; i < n; ++i) r.m[i] = shift ? (product[n + i] << 1 | product[n + i - 1] >> 63) : product[n + i];
+  for (int i = 0; i < n; ++i)
+    r.m[i] = shift ? (product[n + i] << 1 | product[n + i - 1] >> 63) : product[n + i];
   r.sign = a.sign * b.sign;
   r.exponent = a.exponent + b.exponent - shift;
   return r;
@@ -146,7 +148,8 @@ Big add(const Big& x, const Big& y) {
       carry = static_cast<uint64_t>(t >> 64);
     }
     if (carry != 0) {
-      for (int i = 0; i < a.limbs; ++i) r.m[i] = r.m[i] >> 1 | (i + 1 < a.limbs ? r.m[i + 1] : uint64_t{1}) << 63;
+      for (int i = 0; i < a.limbs; ++i)
+        r.m[i] = r.m[i] >> 1 | (i + 1 < a.limbs ? r.m[i + 1] : uint64_t{1}) << 63;
       r.exponent += 1;
     }
   } else {
@@ -165,7 +168,8 @@ Big sub(const Big& a, const Big& b) { return add(a, negated(b)); }
 Big mul_small(const Big& a, uint64_t factor) { return mul(a, from_bits(factor, 1, 64, a.limbs)); }
 
 Big div_small(const Big& a, uint64_t divisor) {
-  // a is first shifted right by the divisor's length in the quotient's frame, so one limb more is produced than is kept.
+  // a is first shifted right by the divisor's length in the quotient's frame, so one limb more is
+  // produced than is kept.
   Big r = a;
   if (a.sign == 0) return r;
   UWide rest = 0;
@@ -177,7 +181,8 @@ Big div_small(const Big& a, uint64_t divisor) {
   const uint64_t next = static_cast<uint64_t>((rest << 64) / divisor);
   const int shift = leading_zeros(r.m[a.limbs - 1]);
   normalise(r);
-  // The quotient lost `shift` bits at its low end (at most 64, for a divisor below 2^64); `next` supplies them.
+  // The quotient lost `shift` bits at its low end (at most 64, for a divisor below 2^64); `next`
+  // supplies them.
   if (shift > 0) r.m[0] |= shift == 64 ? next : next >> (64 - shift);
   return r;
 }
@@ -198,9 +203,11 @@ Big centred_fraction(const Big& a, int* low_bits) {
   Big fraction = a;
   int integer = 0;
   const int64_t whole = a.exponent;  // the number of bits before the point
-  if (whole > 64 * int64_t{a.limbs}) throw std::logic_error("centred_fraction: not enough limbs for the argument");
+  if (whole > 64 * int64_t{a.limbs})
+    throw std::logic_error("centred_fraction: not enough limbs for the argument");
   for (int64_t bit = 0; bit < whole; ++bit) {
-    const int64_t at = 64 * int64_t{a.limbs} - 1 - bit;  // the weight of this bit is 2^(whole - 1 - bit)
+    const int64_t at =
+        64 * int64_t{a.limbs} - 1 - bit;  // the weight of this bit is 2^(whole - 1 - bit)
     const uint64_t mask = uint64_t{1} << (at % 64);
     if ((fraction.m[at / 64] & mask) != 0 && whole - 1 - bit < 2) integer |= 1 << (whole - 1 - bit);
     fraction.m[at / 64] &= ~mask;

@@ -1,7 +1,8 @@
 // Multi-limb binary floating point: the arbiter behind the exact tables.
 //
-// Slow and small on purpose: it makes the frequencies once per table, and decides the few entries that float64 cannot. Every operation truncates: its relative error is
-// below 2^(2-64n) for n limbs, which the callers add up. No GMP or MPFR: the library has no such dependency.
+// Slow and small on purpose: it makes the frequencies once per table, and decides the few entries
+// that float64 cannot. Every operation truncates: its relative error is below 2^(2-64n) for n
+// limbs, which the callers add up. No GMP or MPFR: the library has no such dependency.
 #pragma once
 #include <cstdint>
 
@@ -47,13 +48,15 @@ double to_double(const Big& a);
 // Rounded to nearest even, `bits` of precision and no bit below 2^min_exponent (float32: 24, -149).
 double round_to(const Big& a, int bits, int min_exponent);
 
-// base^(-numerator/denominator), relative error below 2^(40-64n) for numerators and denominators below 2^31; base > 0 and finite.
+// base^(-numerator/denominator), relative error below 2^(40-64n) for numerators and denominators
+// below 2^31; base > 0 and finite.
 Big inverse_power(double base, int64_t numerator, int64_t denominator, int limbs);
 
 // pi by Machin's formula, relative error below 2^(16-64n).
 Big pi(int limbs);
 
-// sin and cos of 2*pi*turns for |turns| <= 1/8, relative error below 2^(24-64n); two_pi is 2*pi(limbs).
+// sin and cos of 2*pi*turns for |turns| <= 1/8, relative error below 2^(24-64n); two_pi is
+// 2*pi(limbs).
 Big sin_turns(const Big& turns, const Big& two_pi);
 Big cos_turns(const Big& turns, const Big& two_pi);
 

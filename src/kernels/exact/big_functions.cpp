@@ -19,14 +19,16 @@ Big reciprocal(const Big& a) {
 
 // y = base^(-n/d) is the root of y^d * base^n = 1. libm only guesses the start; the step
 //   y <- y - y*g/d,  g = y^d * base^n - 1
-// squares the error, and the last g bounds it whatever the start was: y_true = y * (1+g)^(-1/d). So the result does not depend on the libm beyond the stated error.
+// squares the error, and the last g bounds it whatever the start was: y_true = y * (1+g)^(-1/d). So
+// the result does not depend on the libm beyond the stated error.
 Big inverse_power(double base, int64_t numerator, int64_t denominator, int limbs) {
   if (numerator == 0 || base == 1.0) return big_from_integer(1, limbs);
   if (numerator < 0) return reciprocal(inverse_power(base, -numerator, denominator, limbs));
   const Big product = power(big_from(base, limbs), static_cast<uint64_t>(numerator));
   if (denominator == 1) return reciprocal(product);
 
-  const double exponent = -(static_cast<double>(numerator) / static_cast<double>(denominator)) * std::log2(base);
+  const double exponent =
+      -(static_cast<double>(numerator) / static_cast<double>(denominator)) * std::log2(base);
   const double whole = std::floor(exponent);
   Big y = scaled(big_from(std::exp2(exponent - whole), limbs), static_cast<int64_t>(whole));
   const Big one = big_from_integer(1, limbs);
@@ -61,7 +63,8 @@ Big inverse_arctangent(uint64_t x, int limbs) {
 Big alternating_series(const Big& first, const Big& square, uint64_t n) {
   Big term = first;
   Big sum = first;
-  for (int j = 1; term.sign != 0 && term.exponent > sum.exponent - 64 * int64_t{sum.limbs} - 8; ++j, n += 2) {
+  for (int j = 1; term.sign != 0 && term.exponent > sum.exponent - 64 * int64_t{sum.limbs} - 8;
+       ++j, n += 2) {
     term = div_small(mul(term, square), (n + 1) * (n + 2));
     sum = j % 2 == 1 ? sub(sum, term) : add(sum, term);
   }
@@ -71,7 +74,8 @@ Big alternating_series(const Big& first, const Big& square, uint64_t n) {
 }  // namespace
 
 Big pi(int limbs) {
-  return sub(mul_small(inverse_arctangent(5, limbs), 16), mul_small(inverse_arctangent(239, limbs), 4));
+  return sub(mul_small(inverse_arctangent(5, limbs), 16),
+             mul_small(inverse_arctangent(239, limbs), 4));
 }
 
 Big sin_turns(const Big& turns, const Big& two_pi) {

@@ -1,3 +1,4 @@
+// posenc-budget: the frequencies and the arbiter share the stored bits, and are read together
 #include "kernels/exact/frequencies.h"
 
 #include <algorithm>
@@ -11,22 +12,29 @@ namespace {
 constexpr int kStoredLimbs = 4;
 constexpr int kArrays = kPieces + 6;
 
-[[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument("[exact frequencies] " + what); }
+[[noreturn]] void refuse(const std::string& what) {
+  throw std::invalid_argument("[exact frequencies] " + what);
+}
 
 void check(const FrequencySpec& s) {
   constexpr int64_t limit = int64_t{1} << 31;
-  if (s.count < 1 || s.count > (int64_t{1} << 20)) refuse("count must be in [1, 2^20], got " + std::to_string(s.count));
+  if (s.count < 1 || s.count > (int64_t{1} << 20))
+    refuse("count must be in [1, 2^20], got " + std::to_string(s.count));
   if (!std::isfinite(s.scale)) refuse("scale must be finite, got " + std::to_string(s.scale));
   if (s.values_high != nullptr) {
     for (int64_t k = 0; k < s.count; ++k) {
-      if (!std::isfinite(s.values_high[k]) || (s.values_low != nullptr && !std::isfinite(s.values_low[k])))
+      if (!std::isfinite(s.values_high[k]) ||
+          (s.values_low != nullptr && !std::isfinite(s.values_low[k])))
         refuse("frequency " + std::to_string(k) + " is not finite");
     }
     return;
   }
-  if (!std::isfinite(s.base) || s.base <= 0.0) refuse("base must be positive and finite, got " + std::to_string(s.base));
-  if (s.denominator < 1 || s.denominator >= limit) refuse("denominator must be in [1, 2^31), got " + std::to_string(s.denominator));
-  if (std::llabs(s.first) >= limit || std::llabs(s.step) >= limit || std::llabs(s.first + s.step * (s.count - 1)) >= limit)
+  if (!std::isfinite(s.base) || s.base <= 0.0)
+    refuse("base must be positive and finite, got " + std::to_string(s.base));
+  if (s.denominator < 1 || s.denominator >= limit)
+    refuse("denominator must be in [1, 2^31), got " + std::to_string(s.denominator));
+  if (std::llabs(s.first) >= limit || std::llabs(s.step) >= limit ||
+      std::llabs(s.first + s.step * (s.count - 1)) >= limit)
     refuse("exponent numerators must be below 2^31 in magnitude");
 }
 
@@ -55,7 +63,9 @@ const Constants& constants(int limbs) {
   }
 }
 
-int ldexp_range(int64_t exponent) { return static_cast<int>(exponent < -4000 ? -4000 : exponent > 4000 ? 4000 : exponent); }
+int ldexp_range(int64_t exponent) {
+  return static_cast<int>(exponent < -4000 ? -4000 : exponent > 4000 ? 4000 : exponent);
+}
 
 // [w or w/pi] -> turns
 Big to_turns(const Big& w, const FrequencySpec& s) {
@@ -95,7 +105,8 @@ Frequencies::Frequencies(const FrequencySpec& spec) : spec_(spec) {
     for (int64_t k = 0; k < spec.count; ++k) fill(k, turns(k, kStoredLimbs));
     return;
   }
-  // One root and one multiplication a frequency: k steps add k * 2^-215 to the relative error, below 2^-190 for 2^20 frequencies.
+  // One root and one multiplication a frequency: k steps add k * 2^-215 to the relative error,
+  // below 2^-190 for 2^20 frequencies.
   Big t = turns(0, kStoredLimbs);
   const Big ratio = power_of(spec, spec.step, kStoredLimbs);
   for (int64_t k = 0; k < spec.count; ++k) {
@@ -105,9 +116,11 @@ Frequencies::Frequencies(const FrequencySpec& spec) : spec_(spec) {
 }
 
 Big Frequencies::turns(int64_t k, int limbs) const {
-  if (spec_.values_high == nullptr) return to_turns(power_of(spec_, spec_.first + k * spec_.step, limbs), spec_);
+  if (spec_.values_high == nullptr)
+    return to_turns(power_of(spec_, spec_.first + k * spec_.step, limbs), spec_);
   Big w = big_from(spec_.values_high[k], limbs);
-  // Two doubles may lie so far apart that no fixed length holds their sum: then the sum is rounded at `limbs`, as everything else.
+  // Two doubles may lie so far apart that no fixed length holds their sum: then the sum is rounded
+  // at `limbs`, as everything else.
   if (spec_.values_low != nullptr) w = add(w, big_from(spec_.values_low[k], limbs));
   return to_turns(w, spec_);
 }
@@ -121,13 +134,15 @@ Big Frequencies::stored_turns(int64_t k) const {
   return t;
 }
 
-// With times_pi and a power of two as base, half turns are doubles: products with a position are exact, and so are the zeros of the sine.
+// With times_pi and a power of two as base, half turns are doubles: products with a position are
+// exact, and so are the zeros of the sine.
 bool Frequencies::turns_are_exact(int64_t k) const {
   if (!spec_.times_pi) return false;
   if (spec_.values_high != nullptr) return spec_.values_low == nullptr;
   int exponent = 0;
   const int64_t numerator = spec_.first + k * spec_.step;
-  return numerator == 0 || (std::frexp(spec_.base, &exponent) == 0.5 && (exponent - 1) * numerator % spec_.denominator == 0);
+  return numerator == 0 || (std::frexp(spec_.base, &exponent) == 0.5 &&
+                            (exponent - 1) * numerator % spec_.denominator == 0);
 }
 
 void Frequencies::fill(int64_t k, const Big& t) {
@@ -138,24 +153,33 @@ void Frequencies::fill(int64_t k, const Big& t) {
   const auto at = [k](const double* array) -> double& { return const_cast<double*>(array)[k]; };
   // to_double truncates to 53 bits; the next 75 are the low part.
   at(view_.turns_high) = to_double(t);
-  at(view_.turns_low) = t.sign == 0 ? 0.0 : std::ldexp(t.sign * static_cast<double>(static_cast<UWide>(t.m[3] & 0x7ff) << 64 | t.m[2]), ldexp_range(t.exponent - 128));
+  at(view_.turns_low) =
+      t.sign == 0
+          ? 0.0
+          : std::ldexp(
+                t.sign * static_cast<double>(static_cast<UWide>(t.m[3] & 0x7ff) << 64 | t.m[2]),
+                ldexp_range(t.exponent - 128));
   int ignored = 0;
   const Big fraction = centred_fraction(t, &ignored);
   constexpr double above_two_pi = 6.2831853071795872 * (1 + 0x1p-40);
   at(view_.turns_reach) = std::fabs(to_double(t)) * above_two_pi;
   at(view_.reach) = std::fabs(to_double(fraction)) * above_two_pi;
-  if (t.sign != 0 && t.exponent > 40) at(view_.turns_low) = NAN;  // the error-free product's bound ends there
+  if (t.sign != 0 && t.exponent > 40)
+    at(view_.turns_low) = NAN;  // the error-free product's bound ends there
   if (t.sign != 0 && t.exponent >= 0) at(view_.part_guard) = NAN;
-  // The pieces have the weights 2^-21, 2^-41 ... 2^-101 times 2^frame. The frame is 0, so that parts of whole turns can be dropped exactly; only a fraction so small
-  // that no position below 2^31 makes it a whole turn takes its own frame, to keep its relative accuracy.
+  // The pieces have the weights 2^-21, 2^-41 ... 2^-101 times 2^frame. The frame is 0, so that
+  // parts of whole turns can be dropped exactly; only a fraction so small that no position below
+  // 2^31 makes it a whole turn takes its own frame, to keep its relative accuracy.
   const int64_t frame = fraction.sign == 0 || fraction.exponent > -40 ? 0 : fraction.exponent + 1;
-  Wide fixed = 0;  // fraction * 2^(128 - frame), |.| < 2^127
+  Wide fixed = 0;   // fraction * 2^(128 - frame), |.| < 2^127
   Wide beyond = 0;  // its next 64 bits
   if (fraction.sign != 0) {
-    const int shift = static_cast<int>(frame - fraction.exponent);  // 0 to 40; 1 in a frame of its own
+    const int shift =
+        static_cast<int>(frame - fraction.exponent);  // 0 to 40; 1 in a frame of its own
     const UWide top = static_cast<UWide>(fraction.m[3]) << 64 | fraction.m[2];
     const UWide next = static_cast<UWide>(fraction.m[2]) << 64 | fraction.m[1];
-    fixed = static_cast<Wide>(std::min(top >> shift, ~static_cast<UWide>(0) >> 1));  // 1/2 itself becomes the number below
+    fixed = static_cast<Wide>(std::min(
+        top >> shift, ~static_cast<UWide>(0) >> 1));  // 1/2 itself becomes the number below
     beyond = static_cast<uint64_t>(next >> shift);
     if (fraction.sign < 0) fixed = -fixed, beyond = -beyond;
   }
@@ -163,16 +187,21 @@ void Frequencies::fill(int64_t k, const Big& t) {
   for (int j = 0; j < kPieces - 1; ++j) {
     const int below = 107 - 20 * j;  // bits under this piece's weight
     const Wide rounded = (fixed + (static_cast<Wide>(1) << (below - 1))) >> below;
-    at(view_.piece[j]) = std::ldexp(static_cast<double>(static_cast<int64_t>(rounded)), ldexp_range(frame - 128 + below));
+    at(view_.piece[j]) = std::ldexp(static_cast<double>(static_cast<int64_t>(rounded)),
+                                    ldexp_range(frame - 128 + below));
     fixed -= rounded * (static_cast<Wide>(1) << below);
     if (j == 1) rest = std::ldexp(static_cast<double>(fixed), ldexp_range(frame - 128));
   }
-  // 190 bits of w leave at least 110 of its fraction, unless w is all but a whole number of turns: that is left to the arbiter.
+  // 190 bits of w leave at least 110 of its fraction, unless w is all but a whole number of turns:
+  // that is left to the arbiter.
   const bool cancelled = fraction.sign == 0 ? t.sign != 0 : fraction.exponent < t.exponent - 80;
   const double guard = cancelled && !turns_are_exact(k) ? NAN : 0.0;
   view_.guarded = view_.guarded || guard != 0.0 || (t.sign != 0 && t.exponent > 40);
   at(view_.rest) = rest + guard;
-  at(view_.piece[kPieces - 1]) = std::ldexp(static_cast<double>(fixed * (static_cast<Wide>(1) << 64) + beyond), ldexp_range(frame - 192)) + guard;
+  at(view_.piece[kPieces - 1]) =
+      std::ldexp(static_cast<double>(fixed * (static_cast<Wide>(1) << 64) + beyond),
+                 ldexp_range(frame - 192)) +
+      guard;
 }
 
 namespace {
@@ -204,17 +233,21 @@ double Frequencies::entry(int64_t k, bool cosine, double position, Format format
     if (t.sign == 0) return cosine ? 1.0 : 0.0;
     if (limbs > kStoredLimbs) decided_beyond_stored_.fetch_add(1, std::memory_order_relaxed);
     const Big product = mul(t, big_from(position, limbs));
-    if (product.exponent > 64 * int64_t{limbs} - 128 && !last) continue;  // all bits are before the point
+    if (product.exponent > 64 * int64_t{limbs} - 128 && !last)
+      continue;  // all bits are before the point
     int quarter = 0;
     const Big fraction = scaled(centred_fraction(scaled(product, 2), &quarter), -2);
     const bool use_cosine = cosine != (quarter % 2 == 1);
     const bool minus = cosine ? (quarter == 1 || quarter == 2) : (quarter == 2 || quarter == 3);
-    Big value = use_cosine ? cos_turns(fraction, constants(limbs).two_pi) : sin_turns(fraction, constants(limbs).two_pi);
+    Big value = use_cosine ? cos_turns(fraction, constants(limbs).two_pi)
+                           : sin_turns(fraction, constants(limbs).two_pi);
     if (minus) value.sign = -value.sign;
     if (exact && value.sign == 0) return 0.0;
 
-    // Errors: the product's relative one (2^-190 stored, 2^(66-64n) made afresh) becomes absolute in turns, times 2 pi; the series' own is relative to its value.
-    const int64_t of_product = product.exponent + (limbs == kStoredLimbs ? -190 : 66 - 64 * int64_t{limbs}) + 3;
+    // Errors: the product's relative one (2^-190 stored, 2^(66-64n) made afresh) becomes absolute
+    // in turns, times 2 pi; the series' own is relative to its value.
+    const int64_t of_product =
+        product.exponent + (limbs == kStoredLimbs ? -190 : 66 - 64 * int64_t{limbs}) + 3;
     const int64_t of_series = value.exponent + 24 - 64 * int64_t{limbs};
     const int64_t worst = (exact || of_series > of_product ? of_series : of_product) + 1;
     const bool vanishes = value.sign == 0 || value.exponent <= worst;

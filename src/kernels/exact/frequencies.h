@@ -1,4 +1,5 @@
-// Frequencies in turns per position, exact to 190 bits, and the arbiter that decides an entry which float64 could not.
+// Frequencies in turns per position, exact to 190 bits, and the arbiter that decides an entry which
+// float64 could not.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -11,15 +12,17 @@ namespace posenc::kernels::exact {
 
 class Frequencies {
  public:
-  // Throws std::invalid_argument with the offending value: base not positive and finite, scale not finite, denominator or count not positive, exponents beyond 2^31.
+  // Throws std::invalid_argument with the offending value: base not positive and finite, scale not
+  // finite, denominator or count not positive, exponents beyond 2^31.
   explicit Frequencies(const FrequencySpec& spec);
 
   const FrequencyView& view() const { return view_; }
   const FrequencySpec& spec() const { return spec_; }
 
   // The correctly rounded sin (cosine: cos) of position * w_k, as a double that holds it exactly.
-  // Ends always: for a position and a frequency other than 0 both algebraic, the sine is transcendental (Lindemann-Weierstrass), so no entry is a tie; with times_pi
-  // the only rational values are 0, 1/2, 1 (Niven), which are no ties either, and zeros are found as such.
+  // Ends always: for a position and a frequency other than 0 both algebraic, the sine is
+  // transcendental (Lindemann-Weierstrass), so no entry is a tie; with times_pi the only rational
+  // values are 0, 1/2, 1 (Niven), which are no ties either, and zeros are found as such.
   double entry(int64_t k, bool cosine, double position, Format format) const;
 
   // How many entries the arbiter has decided, and how many needed more than the stored 256 bits.

@@ -1,8 +1,11 @@
-// Rows as double-doubles ("pairs") and float64 entries from products of two. Compiled once per instruction set, with -ffp-contract=off.
+// Rows as double-doubles ("pairs") and float64 entries from products of two. Compiled once per
+// instruction set, with -ffp-contract=off.
 //
-// Error, with v = 2^-106. Turns: five pieces times a whole position below 2^33 are exact, their sum keeps every lost bit, the sixth is below 2^-69 turns: 4v. A pair
-// product or sum below is wrong by at most 8v, relative; Horner's last steps dominate: 40v per component of a row, 2*40*sqrt(2)v + 30v for the product of two:
-// below 2^8 v = 2^-98. kBoundPair = 2^-96, times min(1, angle) for the sine as in rows.cpp. So the rounding of about one entry in 2^42 is left to the arbiter.
+// Error, with v = 2^-106. Turns: five pieces times a whole position below 2^33 are exact, their sum
+// keeps every lost bit, the sixth is below 2^-69 turns: 4v. A pair product or sum below is wrong by
+// at most 8v, relative; Horner's last steps dominate: 40v per component of a row, 2*40*sqrt(2)v +
+// 30v for the product of two: below 2^8 v = 2^-98. kBoundPair = 2^-96, times min(1, angle) for the
+// sine as in rows.cpp. So the rounding of about one entry in 2^42 is left to the arbiter.
 #include "kernels/exact/coefficients.h"
 #include "kernels/exact/emit.h"
 
@@ -22,7 +25,8 @@ POSENC_INLINE Pair quick_two_sum(double a, double b) {  // |a| >= |b|
   const double s = a + b;
   return {s, b - (s - a)};
 }
-POSENC_INLINE Pair two_product(double a, double b) {  // Dekker; the halves of 26 bits multiply exactly
+POSENC_INLINE Pair two_product(double a,
+                               double b) {  // Dekker; the halves of 26 bits multiply exactly
 #ifdef __FMA__
   const double product = a * b;
   return {product, __builtin_fma(a, b, -product)};
@@ -52,7 +56,8 @@ POSENC_INLINE void gather(Pair& sum, double x) {
   sum = {s.high, sum.low + s.low};
 }
 
-// The terms whose size is below 2^-53 of the sum need no low part: 8 of the sine's and 9 of the cosine's have one.
+// The terms whose size is below 2^-53 of the sum need no low part: 8 of the sine's and 9 of the
+// cosine's have one.
 POSENC_INLINE void sin_cos(Pair x, double quarter, Pair* sine, Pair* cosine) {
   const Pair z = x * x;
   double s_tail = kSin[13];
@@ -91,7 +96,8 @@ void row_pair_of(const FrequencyView& f, double whole, double part, double* __re
   double* __restrict s_high = out + n;
   double* __restrict c_low = out + 2 * n;
   double* __restrict s_low = out + 3 * n;
-  // The part's two halves (27 and 26 bits) times a piece are exact too. Pieces hold the reduced fraction: `guard` is NaN where that is not w itself.
+  // The part's two halves (27 and 26 bits) times a piece are exact too. Pieces hold the reduced
+  // fraction: `guard` is NaN where that is not w itself.
   const double cut = part * 134217729.0;
   const double ph = cut - (cut - part);
   const double pl = part - ph;
@@ -116,7 +122,8 @@ void row_pair_of(const FrequencyView& f, double whole, double part, double* __re
     const double quarter = nearest(4 * sum.high);
     const double reduced = sum.high - 0.25 * quarter;
     Pair sine, cosine;
-    sin_cos(two_sum(reduced, sum.low + tail), quarter - 4 * nearest(0.25 * quarter), &sine, &cosine);
+    sin_cos(two_sum(reduced, sum.low + tail), quarter - 4 * nearest(0.25 * quarter), &sine,
+            &cosine);
     c_high[k] = cosine.high;
     s_high[k] = sine.high;
     c_low[k] = cosine.low;
@@ -137,7 +144,8 @@ struct Staged {
 };
 
 template <int n>
-inline bool multiply(const double* __restrict a, const double* __restrict b, int64_t padded, const double* __restrict bound, double cos_bound, Staged& __restrict to) {
+inline bool multiply(const double* __restrict a, const double* __restrict b, int64_t padded,
+                     const double* __restrict bound, double cos_bound, Staged& __restrict to) {
   for (int i = 0; i < n; ++i) {
     const Pair c1 = {a[i], a[2 * padded + i]}, s1 = {a[padded + i], a[3 * padded + i]};
     const Pair c2 = {b[i], b[2 * padded + i]}, s2 = {b[padded + i], b[3 * padded + i]};
@@ -149,20 +157,24 @@ inline bool multiply(const double* __restrict a, const double* __restrict b, int
     to.cos_high[i] = c.high + (c.low + cos_bound);
   }
   uint64_t undecided = 0;
-  for (int i = 0; i < n; ++i) undecided |= (to.sin_low[i] != to.sin_high[i]) | (to.cos_low[i] != to.cos_high[i]);
+  for (int i = 0; i < n; ++i)
+    undecided |= (to.sin_low[i] != to.sin_high[i]) | (to.cos_low[i] != to.cos_high[i]);
   return undecided != 0;
 }
 
 template <int n>
 void write_block(const RowsRequest& r, int64_t row, int64_t from, int64_t count) {
-    Staged staged;
-    const double position = r.position + static_cast<double>(row) * r.position_step;
-    const bool undecided = multiply<n>(r.first + from, r.second + row * r.second_stride + from, r.padded, r.sin_bound + from, r.cos_bound, staged);
-    for (int i = 0; undecided && i < count; ++i) {
-      if (staged.sin_low[i] != staged.sin_high[i]) staged.sin_high[i] = r.arbiter(r.context, from + i, false, position, r.format);
-      if (staged.cos_low[i] != staged.cos_high[i]) staged.cos_high[i] = r.arbiter(r.context, from + i, true, position, r.format);
-    }
-    place(r, row, from, count, staged.sin_high, staged.cos_high);
+  Staged staged;
+  const double position = r.position + static_cast<double>(row) * r.position_step;
+  const bool undecided = multiply<n>(r.first + from, r.second + row * r.second_stride + from,
+                                     r.padded, r.sin_bound + from, r.cos_bound, staged);
+  for (int i = 0; undecided && i < count; ++i) {
+    if (staged.sin_low[i] != staged.sin_high[i])
+      staged.sin_high[i] = r.arbiter(r.context, from + i, false, position, r.format);
+    if (staged.cos_low[i] != staged.cos_high[i])
+      staged.cos_high[i] = r.arbiter(r.context, from + i, true, position, r.format);
+  }
+  place(r, row, from, count, staged.sin_high, staged.cos_high);
 }
 
 }  // namespace

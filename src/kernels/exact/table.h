@@ -1,4 +1,5 @@
-// Exact tables from rows: every entry is the correctly rounded value of the formula, whatever the instruction set, the thread count and the split of the rows.
+// Exact tables from rows: every entry is the correctly rounded value of the formula, whatever the
+// instruction set, the thread count and the split of the rows.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,8 @@ struct Destination {
   bool stream = false;
 };
 
-// What the writers share: the format's row kind, and the sine's bounds for every length of position.
+// What the writers share: the format's row kind, and the sine's bounds for every length of
+// position.
 class RowWriter {
  public:
   RowWriter(const Frequencies& frequencies, Format format, const Kernels& use);
@@ -49,10 +51,11 @@ class RowWriter {
   const double* bounds_for(double span) const;
   void own_bounds(double span, double* out) const;  // for real positions
   // Rows row..row+count-1 have the angles first + second[i] and the positions position + i * step.
-  void write(const double* first, const double* second, const double* bounds, double position, const Destination& to, int64_t row, int64_t count = 1,
-             double step = 0.0) const;
+  void write(const double* first, const double* second, const double* bounds, double position,
+             const Destination& to, int64_t row, int64_t count = 1, double step = 0.0) const;
   // A row of a given position, with no sum of angles: `unit` is the row of angle 0.
-  void write_direct(double position, bool real, const Destination& to, int64_t row, double* scratch_row, double* scratch_bounds, const double* unit) const;
+  void write_direct(double position, bool real, const Destination& to, int64_t row,
+                    double* scratch_row, double* scratch_bounds, const double* unit) const;
   void finish(const Destination& to) const;
 
   const Frequencies& frequencies;
@@ -70,8 +73,10 @@ class RowWriter {
 // Rows of positions in sequence, or of given ones. Const methods may run in many threads at once.
 class TableWriter {
  public:
-  // frequencies must outlive this. Throws std::invalid_argument for a sequence that leaves (-2^31, 2^31).
-  TableWriter(const Frequencies& frequencies, const Positions& positions, int64_t rows, Format format, const Kernels& use = kernels());
+  // frequencies must outlive this. Throws std::invalid_argument for a sequence that leaves (-2^31,
+  // 2^31).
+  TableWriter(const Frequencies& frequencies, const Positions& positions, int64_t rows,
+              Format format, const Kernels& use = kernels());
   // Rows [begin, end). Positions that are not finite give NaN.
   void write(int64_t begin, int64_t end, const Destination& to) const;
   RowWriter& rows() { return rows_; }
@@ -83,11 +88,13 @@ class TableWriter {
   Doubles steps_;  // rows of the angles 0, step, 2*step ... 63*step
 };
 
-// Any position below 2^31 from two small sets of rows: multiples of 1 below 2^s, multiples of 2^s. High rows beyond the stored range, and negative ones, are made on demand.
+// Any position below 2^31 from two small sets of rows: multiples of 1 below 2^s, multiples of 2^s.
+// High rows beyond the stored range, and negative ones, are made on demand.
 class FactoredRows {
  public:
   // `range` positions from 0 are served by stored rows alone: about 2*sqrt(range) rows.
-  FactoredRows(const Frequencies& frequencies, int64_t range, Format format, int low_bits = -1, const Kernels& use = kernels());
+  FactoredRows(const Frequencies& frequencies, int64_t range, Format format, int low_bits = -1,
+               const Kernels& use = kernels());
   void write(const Positions& positions, int64_t begin, int64_t end, const Destination& to) const;
   int64_t bytes() const { return low_.bytes() + high_.bytes(); }
   RowWriter& rows() { return rows_; }

@@ -93,8 +93,7 @@ at::Tensor rows_of(const Candidate& c, const at::Tensor& index, at::ScalarType d
 Distance full_distance(const Candidate& c, const Reading& reading, bool only_equality) {
   const at::ScalarType type = reading.rows.scalar_type();
   const int64_t count = reading.rows.size(0);
-  const bool whole =
-      needs_whole_table(c.options) || c.options.power_shape() == PowerShape::Grid;
+  const bool whole = needs_whole_table(c.options) || c.options.power_shape() == PowerShape::Grid;
   const at::Tensor table =
       whole ? sinusoid_table(c.options, c.length, at::TensorOptions(type)) : at::Tensor();
   Distance result;

@@ -19,10 +19,10 @@ namespace {
 // Every combination of the preset's switches.
 std::vector<PresetParams> switches(const Preset& preset) {
   static const std::vector<std::pair<const char*, std::vector<const char*>>> known = {
-      {"attn_type", {"bi", "uni"}},       {"cls_token", {"0", "1"}},
+      {"attn_type", {"bi", "uni"}},         {"cls_token", {"0", "1"}},
       {"downscale_freq_shift", {"1", "0"}}, {"flip_sin_to_cos", {"0", "1"}},
-      {"interleave_sin_cos", {"0", "1"}}, {"normalize", {"0", "1"}},
-      {"reverse_coord", {"0", "1"}},      {"temp_bug_fix", {"1", "0"}}};
+      {"interleave_sin_cos", {"0", "1"}},   {"normalize", {"0", "1"}},
+      {"reverse_coord", {"0", "1"}},        {"temp_bug_fix", {"1", "0"}}};
   std::vector<PresetParams> all = {{}};
   for (const auto& [name, values] : known) {
     if (!takes(preset, name)) continue;
@@ -46,8 +46,8 @@ bool takes(const Preset& preset, const char* name) {
 }
 
 const char* base_name(const Preset& preset) {
-  for (const char* name : {"max_timescale", "theta", "max_period", "max_wavelength",
-                           "temperature"}) {
+  for (const char* name :
+       {"max_timescale", "theta", "max_period", "max_wavelength", "temperature"}) {
     if (takes(preset, name)) return name;
   }
   return nullptr;

@@ -80,8 +80,7 @@ std::optional<Rates> Guesser::grid_rates(const SinusoidOptions& o) const {
   int64_t stride = 1;
   for (int64_t axis = grid_axis(o, block) + 1; axis < o.axes(); ++axis) stride *= o.grid()[axis];
   if (extent < 2 || first_ + (extent - 1) * stride >= reading_.rows.size(0)) return std::nullopt;
-  const at::Tensor rows = reading_.rows
-                              .slice(0, first_, first_ + (extent - 1) * stride + 1, stride)
+  const at::Tensor rows = reading_.rows.slice(0, first_, first_ + (extent - 1) * stride + 1, stride)
                               .slice(0, 0, kRateRows)
                               .to(at::kDouble)
                               .contiguous();

@@ -68,15 +68,14 @@ void Guesser::layouts(const Candidate& c) const {
     if (kind & 1) {
       const bool halves = c.options.layout() == Layout::Halves;
       other.options.layout(halves ? Layout::Interleaved : Layout::Halves);
-      other.edits.push_back({halves ? ".layout(posenc::Layout::Interleaved)"
-                                    : ".layout(posenc::Layout::Halves)",
-                             "layout", halves ? "interleaved" : "halves"});
+      other.edits.push_back(
+          {halves ? ".layout(posenc::Layout::Interleaved)" : ".layout(posenc::Layout::Halves)",
+           "layout", halves ? "interleaved" : "halves"});
     }
     if (kind & 2) {
       const bool first = !c.options.cos_first();
       other.options.cos_first(first);
-      other.edits.push_back({fmt::format(".cos_first({})", first), "cos_first",
-                             first ? "1" : "0"});
+      other.edits.push_back({fmt::format(".cos_first({})", first), "cos_first", first ? "1" : "0"});
     }
     moved(other);
   }
@@ -109,8 +108,7 @@ void Guesser::moved(const Candidate& own) const {
     set(c, name, line->start);
     return offer(remade(c));
   }
-  const bool plain =
-      line->step == 1.0 && whole && o.rows() == Rows::Up && line->start > o.start();
+  const bool plain = line->step == 1.0 && whole && o.rows() == Rows::Up && line->start > o.start();
   if (!plain && !edited_) return;
   c.options.rows(Rows::Up).start(line->start).step(line->step);
   if (o.rows() != Rows::Up) c.edits.push_back({".rows(posenc::Rows::Up)", "rows", "up"});

@@ -60,7 +60,9 @@ double rounding_bound(const Candidate& c, const Reading& reading) {
   const double last = std::abs(c.options.start()) + rows * std::abs(c.options.step());
   const auto type = reading.rows.scalar_type();
   const double step = type == at::kBFloat16 ? 0x1p-8 : type == at::kHalf ? 0x1p-11 : 0.0;
-  return 4 * std::min(last, kFarthest) * 0x1p-24 * std::max(1.0, std::abs(c.options.angle_scale())) + 2.4e-7 + step;
+  return 4 * std::min(last, kFarthest) * 0x1p-24 *
+             std::max(1.0, std::abs(c.options.angle_scale())) +
+         2.4e-7 + step;
 }
 
 }  // namespace
@@ -84,11 +86,10 @@ Identification report(const Finding& finding) {
       if (changes_recipe(match.candidate)) continue;
       for (const Preset* preset : match.group) result.presets.push_back(preset->name);
     }
-    result.verdict =
-        !changes_recipe(c)          ? fmt::format("equal bits: {}", c.preset->name)
-        : result.params.count("base") && c.edits.size() == 1
-            ? fmt::format("the operations of {} with another base", c.preset->name)
-            : fmt::format("the bits of {} with its layout swapped", c.preset->name);
+    result.verdict = !changes_recipe(c) ? fmt::format("equal bits: {}", c.preset->name)
+                     : result.params.count("base") && c.edits.size() == 1
+                         ? fmt::format("the operations of {} with another base", c.preset->name)
+                         : fmt::format("the bits of {} with its layout swapped", c.preset->name);
     return result;
   }
   const double bound = rounding_bound(c, finding.reading);
@@ -99,18 +100,18 @@ Identification report(const Finding& finding) {
     result.verdict = "not a sinusoid";
   } else if (result.max_abs <= bound) {
     result.sinusoid = true;
-    result.verdict = fmt::format("{}{}, rounded as on another CPU or by another library: at most "
-                                 "{:.2g} apart",
-                                 c.preset->name,
-                                 changes_recipe(c) ? " with its layout or base changed" : "",
-                                 result.max_abs);
+    result.verdict = fmt::format(
+        "{}{}, rounded as on another CPU or by another library: at most "
+        "{:.2g} apart",
+        c.preset->name, changes_recipe(c) ? " with its layout or base changed" : "",
+        result.max_abs);
   } else if (finding.centred >= kRate && finding.first <= 4 * bound && result.max_abs < 0.05) {
     result.sinusoid = true;
     result.verdict = fmt::format("a sinusoid by no known operations; {} is {:.2g} apart",
                                  c.preset->name, result.max_abs);
   } else if (finding.centred >= kLearned && std::abs(c.options.step()) == 1.0) {
-    result.verdict = fmt::format("learned, began as {}: correlation {:.4f}", c.preset->name,
-                                 finding.centred);
+    result.verdict =
+        fmt::format("learned, began as {}: correlation {:.4f}", c.preset->name, finding.centred);
   } else {
     result = Identification();
     result.verdict = "not a sinusoid";

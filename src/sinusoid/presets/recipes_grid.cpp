@@ -24,10 +24,7 @@ Options mae_axes(int64_t dim) {
 
 // v / b ** (2 (j / 2) / C), one interleaved block an axis: DETR's
 Options detr_axes(int64_t dim) {
-  return Options(dim)
-      .frequency(Frequency::Power)
-      .index(Index::Paired)
-      .phase(Phase::Quotient);
+  return Options(dim).frequency(Frequency::Power).index(Index::Paired).phase(Phase::Quotient);
 }
 
 // 1 / b ** (i / n) in float32, one block of [sin, cos] an axis

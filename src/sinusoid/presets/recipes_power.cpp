@@ -70,10 +70,7 @@ Options diffusers_1d(int64_t dim, const Reader& p) {
 }
 
 Options ctrl(int64_t dim, const Reader&) {
-  return reciprocal(dim)
-      .index(Index::Paired)
-      .layout(Layout::Halves)
-      .odd_dim(OddDim::ExtraSin);
+  return reciprocal(dim).index(Index::Paired).layout(Layout::Halves).odd_dim(OddDim::ExtraSin);
 }
 
 Options x_transformers(int64_t dim, const Reader& p) {

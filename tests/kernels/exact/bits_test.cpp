@@ -1,12 +1,13 @@
-// The same bits from every instruction set, row split, thread split, layout, factoring and error bound.
+// The same bits from every instruction set, row split, thread split, layout, factoring and error
+// bound.
 #include <gtest/gtest.h>
+#include <algorithm>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <cmath>
 #include <functional>
 #include <stdexcept>
-#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -29,7 +30,8 @@ RowLayout interleaved(int64_t dim) {
 
 using Bytes = std::vector<unsigned char>;
 
-Bytes table(const Frequencies& f, const Positions& p, int64_t rows, Format format, const Kernels& use, const RowLayout& layout, int64_t split, double widen = 1,
+Bytes table(const Frequencies& f, const Positions& p, int64_t rows, Format format,
+            const Kernels& use, const RowLayout& layout, int64_t split, double widen = 1,
             bool stream = false, bool threads = false) {
   Bytes out(static_cast<size_t>(rows * layout.row_stride) * size_of(format), 0xAB);
   TableWriter writer(f, p, rows, format, use);
@@ -38,14 +40,17 @@ Bytes table(const Frequencies& f, const Positions& p, int64_t rows, Format forma
   std::vector<std::thread> running;
   for (int64_t begin = 0; begin < rows; begin += split) {
     const int64_t end = std::min(rows, begin + split);
-    if (threads) running.emplace_back([&, begin, end] { writer.write(begin, end, to); });
-    else writer.write(begin, end, to);
+    if (threads)
+      running.emplace_back([&, begin, end] { writer.write(begin, end, to); });
+    else
+      writer.write(begin, end, to);
   }
   for (auto& t : running) t.join();
   return out;
 }
 
-void same_everywhere(const char* what, const FrequencySpec& spec, const Positions& p, int64_t rows, Format format, int64_t dim) {
+void same_everywhere(const char* what, const FrequencySpec& spec, const Positions& p, int64_t rows,
+                     Format format, int64_t dim) {
   const Frequencies f(spec);
   const RowLayout layout = interleaved(dim);
   const Bytes want = table(f, p, rows, format, kernels(), layout, rows);
@@ -55,14 +60,20 @@ void same_everywhere(const char* what, const FrequencySpec& spec, const Position
       std::printf("  [  SKIPPED ] %s: this processor does not have it\n", set);
       continue;
     }
-    for (int64_t split : {rows, int64_t{1}, int64_t{37}, int64_t{64}}) expect(table(f, p, rows, format, *use, layout, split) == want, what);
+    for (int64_t split : {rows, int64_t{1}, int64_t{37}, int64_t{64}})
+      expect(table(f, p, rows, format, *use, layout, split) == want, what);
     expect(table(f, p, rows, format, *use, layout, rows, 1, true) == want, what);
     expect(table(f, p, rows, format, *use, layout, (rows + 4) / 5, 1, false, true) == want, what);
-    // Bounds 2^12 and 2^20 times wider: the arbiter gets many entries and must agree with the kernels on all.
+    // Bounds 2^12 and 2^20 times wider: the arbiter gets many entries and must agree with the
+    // kernels on all.
     for (double widen : {0x1p12, 0x1p20}) {
       const int64_t before = f.decided();
-      expect(table(f, p, std::min<int64_t>(rows, 40), format, *use, layout, rows, widen) == Bytes(want.begin(), want.begin() + std::min<int64_t>(rows, 40) * dim * static_cast<int64_t>(size_of(format))), what);
-      if (format != Format::Float64 && widen > 0x1p15 && dim > 7) expect(f.decided() > before, "the arbiter was called");
+      expect(table(f, p, std::min<int64_t>(rows, 40), format, *use, layout, rows, widen) ==
+                 Bytes(want.begin(), want.begin() + std::min<int64_t>(rows, 40) * dim *
+                                                        static_cast<int64_t>(size_of(format))),
+             what);
+      if (format != Format::Float64 && widen > 0x1p15 && dim > 7)
+        expect(f.decided() > before, "the arbiter was called");
     }
     if (p.reals == nullptr) {
       for (int bits : {0, 3, 7}) {
@@ -83,7 +94,8 @@ void layouts(Format format, const Kernels& use) {
     const Frequencies f(spec);
     const int64_t n = (dim + 1) / 2, rows = 70, size = static_cast<int64_t>(size_of(format));
     RowLayout planes;
-    planes.sin_stride = planes.cos_stride = 1, planes.sin_count = planes.cos_count = n, planes.row_stride = n, planes.cos_offset = rows * n;
+    planes.sin_stride = planes.cos_stride = 1, planes.sin_count = planes.cos_count = n,
+    planes.row_stride = n, planes.cos_offset = rows * n;
     Bytes plain(static_cast<size_t>(2 * rows * n * size));
     TableWriter writer(f, Positions{-20, 1, nullptr, nullptr}, rows, format, use);
     writer.write(0, rows, Destination{plain.data(), planes, false});
@@ -94,11 +106,18 @@ void layouts(Format format, const Kernels& use) {
         Bytes want(out.size(), 0xAB);
         for (int64_t r = 0; r < rows; ++r) {
           const auto put = [&](int64_t column, const unsigned char* from) {
-            if (from == nullptr) std::memset(&want[static_cast<size_t>((r * l.row_stride + column) * size)], 0, static_cast<size_t>(size));
-            else std::memcpy(&want[static_cast<size_t>((r * l.row_stride + column) * size)], from, static_cast<size_t>(size));
+            if (from == nullptr)
+              std::memset(&want[static_cast<size_t>((r * l.row_stride + column) * size)], 0,
+                          static_cast<size_t>(size));
+            else
+              std::memcpy(&want[static_cast<size_t>((r * l.row_stride + column) * size)], from,
+                          static_cast<size_t>(size));
           };
-          for (int64_t k = 0; k < l.sin_count; ++k) put(l.sin_offset + k * l.sin_stride, &plain[static_cast<size_t>((r * n + k) * size)]);
-          for (int64_t k = 0; k < l.cos_count; ++k) put(l.cos_offset + k * l.cos_stride, &plain[static_cast<size_t>((rows * n + r * n + k) * size)]);
+          for (int64_t k = 0; k < l.sin_count; ++k)
+            put(l.sin_offset + k * l.sin_stride, &plain[static_cast<size_t>((r * n + k) * size)]);
+          for (int64_t k = 0; k < l.cos_count; ++k)
+            put(l.cos_offset + k * l.cos_stride,
+                &plain[static_cast<size_t>((rows * n + r * n + k) * size)]);
           if (l.zero_column >= 0) put(l.zero_column, nullptr);
         }
         expect(out == want, what);
@@ -155,7 +174,8 @@ TEST(ExactBits, AreTheSameEverywhere) {
 }
 
 TEST(ExactArbiter, GoesOnUntilItIsDecided) {
-  // A higher first precision of the arbiter changes nothing; it goes on by itself where 256 bits do not decide (a tiny position: the sine's size is below 2^-190).
+  // A higher first precision of the arbiter changes nothing; it goes on by itself where 256 bits do
+  // not decide (a tiny position: the sine's size is below 2^-190).
   FrequencySpec spec;
   Frequencies f(spec);
   const double low = f.entry(3, false, 12345, Format::Float64);
@@ -164,15 +184,21 @@ TEST(ExactArbiter, GoesOnUntilItIsDecided) {
     expect(f.entry(3, false, 12345, Format::Float64) == low, "precision of the arbiter");
   }
   f.first_limbs = 4;
-  const double value = 1.0;  // w_0 = 1: sin(x) just below x; a tie of float32 that only the cubic term decides
+  const double value =
+      1.0;  // w_0 = 1: sin(x) just below x; a tie of float32 that only the cubic term decides
   const int64_t before = f.decided_beyond_stored();
   const double x = (1.0 + 0x1p-24) * 0x1p-110;  // x^3/6 is 2^-223 relative: beyond 190 bits
-  expect(f.entry(0, false, x * value, Format::Float32) == 0x1p-110, "a tie that 256 bits leave open goes down");
+  expect(f.entry(0, false, x * value, Format::Float32) == 0x1p-110,
+         "a tie that 256 bits leave open goes down");
   expect(f.decided_beyond_stored() > before, "more than 256 bits were used");
   for (double bad : {0.0, -1.0, HUGE_VAL}) {
     bool thrown = false;
     spec.base = bad;
-    try { Frequencies g(spec); } catch (const std::invalid_argument&) { thrown = true; }
+    try {
+      Frequencies g(spec);
+    } catch (const std::invalid_argument&) {
+      thrown = true;
+    }
     expect(thrown, "a bad base is refused");
   }
 }

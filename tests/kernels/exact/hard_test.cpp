@@ -42,7 +42,8 @@ TEST(ExactHard, NearestToATieAreRoundedRight) {
       if (distance < 0x1p-46) hard.push_back({distance, j % n, j < n, p});
     }
   }
-  std::sort(hard.begin(), hard.end(), [](const Hard& a, const Hard& b) { return a.distance < b.distance; });
+  std::sort(hard.begin(), hard.end(),
+            [](const Hard& a, const Hard& b) { return a.distance < b.distance; });
   reference::Sinusoid oracle(spec);
   int wrong = 0;
   for (const Hard& h : hard) {
@@ -53,7 +54,8 @@ TEST(ExactHard, NearestToATieAreRoundedRight) {
     const int64_t id = static_cast<int64_t>(h.position);
     RowLayout l;
     l.sin_count = l.cos_count = 512, l.row_stride = 1024;
-    TableWriter(f, Positions{0, 1, &id, nullptr}, 1, Format::Float32).write(0, 1, Destination{out.data(), l, false});
+    TableWriter(f, Positions{0, 1, &id, nullptr}, 1, Format::Float32)
+        .write(0, 1, Destination{out.data(), l, false});
     const double got = static_cast<double>(out[static_cast<size_t>(2 * h.k + (h.cosine ? 1 : 0))]);
     if (got != want || f.entry(h.k, h.cosine, h.position, Format::Float32) != want) ++wrong;
   }

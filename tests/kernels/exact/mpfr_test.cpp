@@ -1,4 +1,5 @@
-// Millions of entries against MPFR at 320 bits: none may be misrounded. One case is all of 5000 x 512.
+// Millions of entries against MPFR at 320 bits: none may be misrounded. One case is all of 5000 x
+// 512.
 #include <gtest/gtest.h>
 #include <cinttypes>
 #include <cstdio>
@@ -27,14 +28,17 @@ double value_of(const void* data, int64_t i, Format format) {
     return static_cast<double>(f);
   }
   const int exponent = h >> 10 & 31;
-  const double m = exponent == 0 ? (h & 1023) * 0x1p-24 : std::ldexp(1024 + (h & 1023), exponent - 25);
+  const double m =
+      exponent == 0 ? (h & 1023) * 0x1p-24 : std::ldexp(1024 + (h & 1023), exponent - 25);
   return h & 0x8000 ? -m : m;
 }
 
 void expect(double got, double want, const char* what, int64_t k, double position) {
   ++checked;
   if (got == want && std::signbit(got) == std::signbit(want)) return;
-  if (++wrong <= 20) ADD_FAILURE() << what << " k " << k << " position " << position << ": got " << got << ", not " << want;
+  if (++wrong <= 20)
+    ADD_FAILURE() << what << " k " << k << " position " << position << ": got " << got << ", not "
+                  << want;
 }
 
 RowLayout interleaved(int64_t n) {
@@ -45,7 +49,8 @@ RowLayout interleaved(int64_t n) {
 }
 
 // Random positions in several ranges, all frequencies of a few rows or some of many.
-void sampled(const char* what, const FrequencySpec& spec, Format format, int64_t pairs, std::mt19937_64& random, bool real, double limit) {
+void sampled(const char* what, const FrequencySpec& spec, Format format, int64_t pairs,
+             std::mt19937_64& random, bool real, double limit) {
   const Frequencies f(spec);
   reference::Sinusoid oracle(spec);
   const int64_t rows = 512;
@@ -58,22 +63,32 @@ void sampled(const char* what, const FrequencySpec& spec, Format format, int64_t
   for (int round = 0; left > 0; ++round) {
     for (int64_t r = 0; r < rows; ++r) {
       const double top = round % 3 == 0 ? 5000.0 : round % 3 == 1 ? 1e6 : 2147483647.0;
-      const double x = std::uniform_real_distribution<double>(-1.0, 1.0)(random) * std::min(top, limit);
+      const double x =
+          std::uniform_real_distribution<double>(-1.0, 1.0)(random) * std::min(top, limit);
       reals[static_cast<size_t>(r)] = round % 5 == 4 ? x * 1e-7 : x;
-      integers[static_cast<size_t>(r)] = round % 3 == 2 && r < 8 ? (r % 2 ? -1 : 1) * (INT64_C(2147483647) - r) : static_cast<int64_t>(std::llround(round % 7 == 6 ? x : std::fabs(x)));
+      integers[static_cast<size_t>(r)] =
+          round % 3 == 2 && r < 8
+              ? (r % 2 ? -1 : 1) * (INT64_C(2147483647) - r)
+              : static_cast<int64_t>(std::llround(round % 7 == 6 ? x : std::fabs(x)));
     }
     Positions p;
-    if (real) p.reals = reals.data();
-    else p.integers = integers.data();
-    if (round % 2 == 1) factored.write(p, 0, rows, to);
-    else TableWriter(f, p, rows, format).write(0, rows, to);
+    if (real)
+      p.reals = reals.data();
+    else
+      p.integers = integers.data();
+    if (round % 2 == 1)
+      factored.write(p, 0, rows, to);
+    else
+      TableWriter(f, p, rows, format).write(0, rows, to);
     for (int64_t i = 0; i < rows * 32 && left > 0; ++i, --left) {
       const int64_t r = static_cast<int64_t>(random() % static_cast<uint64_t>(rows));
       const int64_t k = static_cast<int64_t>(random() % static_cast<uint64_t>(spec.count));
-      const double position = real ? reals[static_cast<size_t>(r)] : static_cast<double>(integers[static_cast<size_t>(r)]);
+      const double position = real ? reals[static_cast<size_t>(r)]
+                                   : static_cast<double>(integers[static_cast<size_t>(r)]);
       double s, c;
       oracle.at(k, position, format, &s, &c);
-      expect(value_of(table.data(), (r * spec.count + k) * 2, format), s == 0 && position == 0 ? 0.0 : s, what, k, position);
+      expect(value_of(table.data(), (r * spec.count + k) * 2, format),
+             s == 0 && position == 0 ? 0.0 : s, what, k, position);
       expect(value_of(table.data(), (r * spec.count + k) * 2 + 1, format), c, what, k, position);
     }
   }
@@ -93,8 +108,10 @@ void whole_table(int64_t length, int64_t dim, Format format, const char* what) {
     for (int64_t k = 0; k < spec.count; ++k) {
       double s, c;
       oracle.at(k, static_cast<double>(p), format, &s, &c);
-      expect(value_of(table.data(), (p * spec.count + k) * 2, format), s, what, k, static_cast<double>(p));
-      expect(value_of(table.data(), (p * spec.count + k) * 2 + 1, format), c, what, k, static_cast<double>(p));
+      expect(value_of(table.data(), (p * spec.count + k) * 2, format), s, what, k,
+             static_cast<double>(p));
+      expect(value_of(table.data(), (p * spec.count + k) * 2 + 1, format), c, what, k,
+             static_cast<double>(p));
     }
   }
 }
@@ -102,7 +119,6 @@ void whole_table(int64_t length, int64_t dim, Format format, const char* what) {
 }  // namespace
 
 TEST(ExactMpfr, EveryEntryOfALargeTable) {
-
   whole_table(5000, 512, Format::Float32, "5000x512 float32");
   whole_table(300, 512, Format::Float64, "300x512 float64");
   whole_table(300, 512, Format::BFloat16, "300x512 bfloat16");
@@ -129,7 +145,11 @@ TEST(ExactMpfr, TenMillionSampledEntries) {
         std::snprintf(what, sizeof what, "base %g D %" PRId64 " shift %d", base, dim, shift);
         sampled(what, spec, Format::Float32, pairs, random, false, 1e300);
         const Format others[] = {Format::Float64, Format::BFloat16, Format::Float16};
-        for (const Format format : others) sampled(format == Format::Float64 ? "  float64" : format == Format::BFloat16 ? "  bfloat16" : "  float16", spec, format, pairs / 10, random, false, 1e300);
+        for (const Format format : others)
+          sampled(format == Format::Float64    ? "  float64"
+                  : format == Format::BFloat16 ? "  bfloat16"
+                                               : "  float16",
+                  spec, format, pairs / 10, random, false, 1e300);
       }
     }
   }
@@ -161,7 +181,9 @@ TEST(ExactMpfr, RealPositionsAndOtherFrequencies) {
     nerf.scale = 1e7;
     sampled("scale 1e7, real", nerf, format, pairs / 16, random, true, 1.0);
     std::vector<double> high(40), low(40);
-    for (size_t k = 0; k < 40; ++k) high[k] = std::ldexp(1.0 + 0.37 * static_cast<double>(k), -static_cast<int>(k)), low[k] = high[k] * 0x1.23p-56;
+    for (size_t k = 0; k < 40; ++k)
+      high[k] = std::ldexp(1.0 + 0.37 * static_cast<double>(k), -static_cast<int>(k)),
+      low[k] = high[k] * 0x1.23p-56;
     FrequencySpec given;
     given.values_high = high.data(), given.values_low = low.data(), given.count = 40;
     sampled("given pairs", given, format, pairs / 16, random, false, 1e300);
