@@ -50,6 +50,21 @@ TEST_F(Table, IsThePresetsTable) {
   }
 }
 
+TEST_F(Table, MayBeExact) {
+  const auto result = posenc({"table", "--preset", "whisper", "--dim", "38", "--length", "900",
+                              "--precision", "exact", "--out", file("exact")});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto table = load_safetensors(file("exact")).tensors["table"];
+  const auto options = preset("whisper", 38);
+  EXPECT_FALSE(bit_equal(table, sinusoid_table(options, 900)));
+  EXPECT_TRUE(
+      bit_equal(table, sinusoid_table(SinusoidOptions(options).precision(Precision::Exact), 900)));
+  const auto refused = posenc({"table", "--preset", "tape", "--dim", "38", "--length", "900",
+                               "--precision", "exact", "--out", file("none")});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("Precision::Exact is not defined"), std::string::npos) << refused.err;
+}
+
 TEST_F(Table, AGridHasItsOwnLength) {
   const std::vector<std::string> grid = {"table",   "--preset", "mae_2d", "--dim",  "16",
                                          "--param", "height=5", "--out",  file("t")};
