@@ -38,8 +38,8 @@ at::Tensor normalized(const at::Tensor& place, int64_t axis, const Options& o) {
   return shifted / (place.slice(axis, -1) + o.eps()) * o.scale();
 }
 
-// T ** (2 (j // 2) / C) for the C channels of one axis; the power is taken over all of them at once,
-// since its last bits depend on the tensor's shape.
+// T ** (2 (j // 2) / C) for the C channels of one axis; the power is taken over all of them at
+// once, since its last bits depend on the tensor's shape.
 Frequencies divisors(const Options& o) {
   const int64_t channels = o.d_model() / 2;
   const bool product = o.frequency() == Frequency::PowerOfProduct;

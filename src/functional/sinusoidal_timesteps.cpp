@@ -23,7 +23,8 @@ bool plain(const SinusoidOptions& o) {
          !o.angle_by_length() && !o.raw_first() && !o.zero_row();
 }
 
-// sinusoid() as operations on t's device: the same in the same order, hence on the CPU the same bits.
+// sinusoid() as operations on t's device: the same in the same order, hence on the CPU the same
+// bits.
 at::Tensor plain_rows(const at::Tensor& t, const SinusoidOptions& o) {
   const Frequencies f = frequencies(o, o.axis_widths()[0], t.size(0));
   const at::Tensor time = t.to(f.sin.scalar_type()).unsqueeze(1);
@@ -35,8 +36,8 @@ at::Tensor plain_rows(const at::Tensor& t, const SinusoidOptions& o) {
   };
   const at::Tensor of_sines = angle(f.sin);
   const at::Tensor of_cosines = f.sin.is_same(f.cos) ? of_sines : angle(f.cos);
-  at::Tensor rows = at::zeros({t.size(0), o.channels()},
-                              at::TensorOptions(at::kFloat).device(t.device()));
+  at::Tensor rows =
+      at::zeros({t.size(0), o.channels()}, at::TensorOptions(at::kFloat).device(t.device()));
   columns(o, 0, false).of(rows).copy_(of_sines.sin());
   columns(o, 0, true).of(rows).copy_(of_cosines.cos());
   return rows;
@@ -57,8 +58,8 @@ at::Tensor timestep_rows(const at::Tensor& t, const SinusoidOptions& options) {
 
 at::Tensor sinusoidal_timesteps(const at::Tensor& t, const SinusoidOptions& options,
                                 const TimestepWeights& weights) {
-  const at::Tensor rows = timestep_rows(t, options).to(weights.weight0.device(),
-                                                       weights.weight0.scalar_type(), true);
+  const at::Tensor rows =
+      timestep_rows(t, options).to(weights.weight0.device(), weights.weight0.scalar_type(), true);
   const at::Tensor hidden = at::silu(at::linear(rows, weights.weight0, weights.bias0));
   return at::linear(hidden, weights.weight2, weights.bias2);  // (N, C)
 }

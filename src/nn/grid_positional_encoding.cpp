@@ -18,13 +18,13 @@ GridPositionalEncodingImpl::GridPositionalEncodingImpl(GridPositionalEncodingOpt
 
 void GridPositionalEncodingImpl::reset() {
   const auto& grid = options.sinusoid().grid();
-  TORCH_CHECK_VALUE(!grid.empty(), "[GridPositionalEncoding] the sinusoid must have a grid, as "
+  TORCH_CHECK_VALUE(!grid.empty(),
+                    "[GridPositionalEncoding] the sinusoid must have a grid, as "
                     "preset(\"mae_2d\", dim, {{\"height\", 14}}) has. Got none");
   TORCH_CHECK_VALUE(!options.key().empty() && options.key().find('.') == std::string::npos,
                     "[GridPositionalEncoding] key must be a name without dots. Got `",
                     options.key(), "`");
-  const int64_t cells =
-      std::accumulate(grid.begin(), grid.end(), int64_t{1}, std::multiplies<>());
+  const int64_t cells = std::accumulate(grid.begin(), grid.end(), int64_t{1}, std::multiplies<>());
   const torch::Tensor rows = sinusoid_table(options.sinusoid(), cells).unsqueeze(0);  // (1, R, D)
   pos_embed = options.storage() == Storage::Buffer
                   ? register_buffer(options.key(), rows)

@@ -24,20 +24,20 @@ void SinusoidalTimestepsImpl::reset() {
                     "[SinusoidalTimesteps] sequential must be a name without dots. Got `",
                     options.sequential(), "`");
   if (!options.sinusoid()) {
-    options.sinusoid(preset("diffusers_timesteps", dim,
-                            {{"flip_sin_to_cos", 1}, {"downscale_freq_shift", 0}}));
+    options.sinusoid(
+        preset("diffusers_timesteps", dim, {{"flip_sin_to_cos", 1}, {"downscale_freq_shift", 0}}));
   }
   check(*options.sinusoid());
   TORCH_CHECK_VALUE(options.sinusoid()->channels() == dim,
-                    "[SinusoidalTimesteps] the sinusoid must have d_model ", dim,
-                    " channels. Got ", options.sinusoid()->channels());
+                    "[SinusoidalTimesteps] the sinusoid must have d_model ", dim, " channels. Got ",
+                    options.sinusoid()->channels());
   const torch::nn::Linear in(dim, options.hidden()), out(options.hidden(), options.channels());
   if (options.sequential().empty()) {
     linear_1 = register_module("linear_1", in);
     linear_2 = register_module("linear_2", out);
   } else {
-    sequential = register_module(options.sequential(),
-                                 torch::nn::Sequential(in, torch::nn::SiLU(), out));
+    sequential =
+        register_module(options.sequential(), torch::nn::Sequential(in, torch::nn::SiLU(), out));
   }
 }
 

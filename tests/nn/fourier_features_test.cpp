@@ -40,9 +40,7 @@ torch::Tensor plain_composition(const torch::Tensor& x, const Options& o) {
 
 TEST_P(Fourier, IsNerfsOwnComputation) {
   torch::manual_seed(0);
-  const Options variants[] = {Options(3, 10),
-                              Options(3, 4),
-                              Options(2, 1).include_input(false),
+  const Options variants[] = {Options(3, 10), Options(3, 4), Options(2, 1).include_input(false),
                               Options(3, 6).log_sampling(false),
                               Options(1, 5).angle_scale(kPi).include_input(false)};
   for (const auto& options : variants) {
@@ -68,10 +66,9 @@ TEST(Fourier, HasThePresetsBits) {
   }
   // Perceiver's: linear frequencies, times pi, and the sines before the cosines
   const auto p = torch::arange(-100, 100, torch::kFloat) * 0.0078125;
-  const auto options =
-      preset("perceiver_fourier", 13, {{"num_bands", 6}, {"max_resolution", 64}});
-  const auto linear = FourierFeatures(Options(1, 6).log_sampling(false).angle_scale(kPi))
-                          ->forward(p.unsqueeze(-1));
+  const auto options = preset("perceiver_fourier", 13, {{"num_bands", 6}, {"max_resolution", 64}});
+  const auto linear =
+      FourierFeatures(Options(1, 6).log_sampling(false).angle_scale(kPi))->forward(p.unsqueeze(-1));
   const auto order = torch::tensor({0, 1, 3, 5, 7, 9, 11, 2, 4, 6, 8, 10, 12});
   EXPECT_TRUE(bit_equal(linear.index_select(1, order), sinusoid(options, p)));
 }
@@ -104,9 +101,8 @@ TEST(FourierErrors, NameTheRuleAndTheValue) {
                "[FourierFeatures] channels must be positive. Got 0");
   EXPECT_ERROR(FourierFeatures(3, 0), c10::ValueError, "multires must lie in [1, 128]. Got 0");
   EXPECT_ERROR(FourierFeatures(3, 129), c10::ValueError, "multires must lie in [1, 128]. Got 129");
-  EXPECT_ERROR(
-      FourierFeatures(Options(3, 4).angle_scale(std::numeric_limits<double>::infinity())),
-      c10::ValueError, "angle_scale must be finite. Got inf");
+  EXPECT_ERROR(FourierFeatures(Options(3, 4).angle_scale(std::numeric_limits<double>::infinity())),
+               c10::ValueError, "angle_scale must be finite. Got inf");
   FourierFeatures module(3, 4);
   EXPECT_ERROR(module->forward(torch::zeros({4, 2})), c10::ValueError,
                "x must have 3 coordinates in its last axis. Got [4, 2]");

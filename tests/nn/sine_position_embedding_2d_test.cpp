@@ -64,8 +64,8 @@ torch::Tensor plain_composition(const torch::Tensor& mask, const Options& o) {
               : torch::pow(o.temperature(), pairs * (2.0 / static_cast<double>(features)));
   const auto interleaved = [&](const torch::Tensor& place) {
     const auto angle = place.unsqueeze(-1) / dim_t;
-    return torch::stack({angle.slice(3, 0, features, 2).sin(), angle.slice(3, 1, features, 2).cos()},
-                        4)
+    return torch::stack(
+               {angle.slice(3, 0, features, 2).sin(), angle.slice(3, 1, features, 2).cos()}, 4)
         .flatten(3);
   };
   return torch::cat({interleaved(y), interleaved(x)}, 3).permute({0, 3, 1, 2});
@@ -146,9 +146,10 @@ TEST_P(Sine2d, StaysOnTheInputsDeviceInTheImagesType) {
 TEST(Sine2dErrors, NameTheRuleAndTheValue) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   using Module = SinePositionEmbedding2d;
-  EXPECT_ERROR(Module(6), c10::ValueError,
-               "[SinePositionEmbedding2d] d_model must be a positive multiple of 4: sine and cosine "
-               "of y and of x. Got 6");
+  EXPECT_ERROR(
+      Module(6), c10::ValueError,
+      "[SinePositionEmbedding2d] d_model must be a positive multiple of 4: sine and cosine "
+      "of y and of x. Got 6");
   EXPECT_ERROR(Module(0), c10::ValueError, "d_model must be a positive multiple of 4");
   EXPECT_ERROR(Module(Options(8).temperature(0)), c10::ValueError,
                "temperature must be positive and finite. Got 0");

@@ -64,8 +64,7 @@ TEST(Timesteps, RowsHaveThePresetsBits) {
 // What is more than sines and cosines of t f takes the CPU's way.
 TEST(Timesteps, RowsOfEveryOtherSinusoidToo) {
   const SinusoidOptions others[] = {
-      preset("notebook_003", 20),
-      preset("notebook_000", 20).precision(Precision::Exact),
+      preset("notebook_003", 20), preset("notebook_000", 20).precision(Precision::Exact),
       preset("positional_encodings_1d", 7), preset("fairseq", 20, {{"padding_idx", 1}})};
   for (const auto& options : others) {
     EXPECT_TRUE(bit_equal(timestep_rows(times(), options), sinusoid(options, times())));
@@ -82,8 +81,8 @@ TEST(Timesteps, IsDiffusersOwnComputation) {
   const auto angle = t.unsqueeze(1) * torch::exp(exponent).unsqueeze(0);
   const auto rows = torch::cat({torch::cos(angle), torch::sin(angle)}, -1);
   EXPECT_TRUE(bit_equal(timestep_rows(t, *module->options.sinusoid()), rows));
-  const auto hidden = torch::silu(
-      torch::addmm(module->linear_1->bias, rows, module->linear_1->weight.t()));
+  const auto hidden =
+      torch::silu(torch::addmm(module->linear_1->bias, rows, module->linear_1->weight.t()));
   const auto out = torch::addmm(module->linear_2->bias, hidden, module->linear_2->weight.t());
   EXPECT_TRUE(testing::within(testing::Op::Linear, module->forward(t).detach(), out.detach()));
   EXPECT_EQ(out.sizes(), (std::vector<int64_t>{7, 12}));
@@ -98,8 +97,8 @@ TEST(Timesteps, TimeZeroIsSineZeroAndCosineOne) {
 TEST_P(Timesteps, TheKeysMayBeThoseOfASequential) {
   SinusoidalTimesteps plain(Options(20, 12).channels(5));
   SinusoidalTimesteps mlp(Options(20, 12).channels(5).sequential("mlp"));
-  EXPECT_EQ(state_dict(*mlp).keys(), (std::vector<std::string>{"mlp.0.weight", "mlp.0.bias",
-                                                               "mlp.2.weight", "mlp.2.bias"}));
+  EXPECT_EQ(state_dict(*mlp).keys(),
+            (std::vector<std::string>{"mlp.0.weight", "mlp.0.bias", "mlp.2.weight", "mlp.2.bias"}));
   StateDict renamed;
   for (size_t i = 0; i < state_dict(*plain).size(); ++i) {
     renamed.insert(state_dict(*mlp).keys()[i], state_dict(*plain)[i].value());

@@ -36,10 +36,11 @@ struct SinePositionEmbedding2dFuncOptions {
 ///     channels: those of y, then those of x
 ///
 /// mask: (B, H, W) bool, TRUE WHERE PADDING STANDS as in DETR's NestedTensor (transformers'
-/// pixel_mask says the opposite)  ->  (B, D, H, W) float32. Or an image (B, C, H, W) without padding,
-/// real, of which only shape, dtype and device count  ->  (B, D, H, W) in its dtype, rounded once.
-/// Throws c10::ValueError for another rank, an empty H or W, d_model that is no multiple of 4, and
-/// options out of range; c10::TypeError for a mask that is not bool or an image that is not real.
+/// pixel_mask says the opposite)  ->  (B, D, H, W) float32. Or an image (B, C, H, W) without
+/// padding, real, of which only shape, dtype and device count  ->  (B, D, H, W) in its dtype,
+/// rounded once. Throws c10::ValueError for another rank, an empty H or W, d_model that is no
+/// multiple of 4, and options out of range; c10::TypeError for a mask that is not bool or an image
+/// that is not real.
 at::Tensor sine_position_embedding_2d(const at::Tensor& mask,
                                       const SinePositionEmbedding2dFuncOptions& options);
 

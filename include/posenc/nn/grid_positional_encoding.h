@@ -27,13 +27,13 @@ struct GridPositionalEncodingOptions {
   TORCH_ARG(std::string, key) = "pos_embed";
 };
 
-/// Adds to each patch the sinusoid of its place in the image: x + pos_embed, R rows, one for each of
-/// the N cells of the grid, after one of zeros for the class token where the sinusoid has it.
+/// Adds to each patch the sinusoid of its place in the image: x + pos_embed, R rows, one for each
+/// of the N cells of the grid, after one of zeros for the class token where the sinusoid has it.
 ///
 /// x: (B, R, D) or (R, D)  ->  as x.
-/// Key: `pos_embed` or .key(), (1, R, D), a parameter with requires_grad false or a buffer. Converted
-/// to another dtype it is rounded once, from the recipe.
-/// Throws c10::ValueError for a sinusoid without a grid and a key that is empty or has a dot; forward:
+/// Key: `pos_embed` or .key(), (1, R, D), a parameter with requires_grad false or a buffer.
+/// Converted to another dtype it is rounded once, from the recipe. Throws c10::ValueError for a
+/// sinusoid without a grid and a key that is empty or has a dot; forward:
 /// functional::grid_positional_encoding().
 /// Source: `MaskedAutoencoderViT` (facebookresearch/mae), `ViTMAEEmbeddings` (transformers),
 /// `VisionTransformerMoCo` (facebookresearch/moco-v3), and every other grid preset.

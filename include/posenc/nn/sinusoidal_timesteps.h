@@ -26,7 +26,8 @@ struct SinusoidalTimestepsOptions {
   /// Empty: none, they are `linear_1` and `linear_2` as in diffusers.
   TORCH_ARG(std::string, sequential) = "";
   /// Which sinusoid; by default `diffusers_timesteps` with flip_sin_to_cos 1 and
-  /// downscale_freq_shift 0, as diffusers' UNets ask for it and as DiT and guided-diffusion compute.
+  /// downscale_freq_shift 0, as diffusers' UNets ask for it and as DiT and guided-diffusion
+  /// compute.
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
 };
 
@@ -36,10 +37,10 @@ struct SinusoidalTimestepsOptions {
 /// t: (N), integer or real, in timesteps, on any device  ->  (N, C) on the weights' device.
 /// Keys: `linear_1.weight` (H, D), `linear_1.bias`, `linear_2.weight` (C, H), `linear_2.bias`; with
 /// .sequential("mlp"): `mlp.0.weight`, `mlp.0.bias`, `mlp.2.weight`, `mlp.2.bias`. Initialised as
-/// nn.Linear. Errors: functional::timestep_rows(); c10::ValueError for widths below 1, a sinusoid of
-/// another width and a name with a dot.
-/// Source: `Timesteps` and `TimestepEmbedding` (diffusers 0.42.1), `TimestepEmbedder`
-/// (facebookresearch/DiT), `timestep_embedding` (openai/guided-diffusion).
+/// nn.Linear. Errors: functional::timestep_rows(); c10::ValueError for widths below 1, a sinusoid
+/// of another width and a name with a dot. Source: `Timesteps` and `TimestepEmbedding` (diffusers
+/// 0.42.1), `TimestepEmbedder` (facebookresearch/DiT), `timestep_embedding`
+/// (openai/guided-diffusion).
 class SinusoidalTimestepsImpl : public Cloneable<SinusoidalTimestepsImpl> {
  public:
   SinusoidalTimestepsImpl(int64_t d_model, int64_t hidden)
@@ -53,8 +54,8 @@ class SinusoidalTimestepsImpl : public Cloneable<SinusoidalTimestepsImpl> {
   torch::Tensor forward(const torch::Tensor& t);
 
   SinusoidalTimestepsOptions options;
-  torch::nn::Linear linear_1{nullptr};      ///< without .sequential()
-  torch::nn::Linear linear_2{nullptr};      ///< without .sequential()
+  torch::nn::Linear linear_1{nullptr};        ///< without .sequential()
+  torch::nn::Linear linear_2{nullptr};        ///< without .sequential()
   torch::nn::Sequential sequential{nullptr};  ///< with .sequential(name), under that name
 
  private:
