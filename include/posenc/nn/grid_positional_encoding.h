@@ -4,6 +4,7 @@
 #include <torch/types.h>
 
 #include <string>
+#include <utility>
 
 #include "posenc/core/cloneable.h"
 #include "posenc/sinusoid/options.h"
