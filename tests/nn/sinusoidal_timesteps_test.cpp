@@ -40,6 +40,7 @@ const System kSystems[] = {
     {"ddpm_lucidrains", {}},
     {"diffusers_1d_sincos", {}},  // in float64
     {"sam2_1d", {}},              // by division
+    {"sam_lynn_evans", {}},       // sine and cosine of a pair at two frequencies
 };
 
 // The composition on t's device against the CPU's own recipe.
