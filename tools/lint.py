@@ -222,7 +222,8 @@ def check_system(tree, entry, require, mentions):
     require(entry["presets"], "`presets` names at least one")
     for number, preset in enumerate(entry["presets"]):
         source = entry["system"] if number == 0 else ""
-        require(f'{{"{preset}", "{source}' in table, f"{presets} has the preset {preset}, from {source or 'any system'}")
+        found = re.search(rf'\{{"{preset}",\s*"{re.escape(source)}', table)
+        require(found, f"{presets} has the preset {preset}, from {source or 'any system'}")
         require(mentions("test", f'"{preset}"'), f"{entry['test']} compares with the preset {preset}")
 
 
