@@ -213,6 +213,20 @@ def camel(stem):
     return "".join(part.capitalize() for part in stem.split("_"))
 
 
+def check_system(tree, entry, require, mentions):
+    """The links of a module that mirrors a real system: its presets, which the test holds it against."""
+    presets = "src/sinusoid/presets/preset_table.cpp"
+    table = tree.text(presets) if presets in tree.files else ""
+    python = entry["system_class"]
+    require(mentions("header", python), f"{entry['header']} names {python} as its source")
+    require(entry["presets"], "`presets` names at least one")
+    for number, preset in enumerate(entry["presets"]):
+        source = entry["system"] if number == 0 else ""
+        found = re.search(rf'\{{"{preset}",\s*"{re.escape(source)}', table)
+        require(found, f"{presets} has the preset {preset}, from {source or 'any system'}")
+        require(mentions("test", f'"{preset}"'), f"{entry['test']} compares with the preset {preset}")
+
+
 def check_stems(tree):
     table = "tools/modules.json"
     if table not in tree.files:
@@ -229,27 +243,33 @@ def check_stems(tree):
             if not condition:
                 tree.say(table, line, "stem", f"{stem}: {required}")
 
-        slug = Path(entry["reference"]).stem  # the notebook's
         require(entry["class"] in (camel(stem), stem), f"the C++ name is {camel(stem)} or {stem}, not {entry['class']}")
-        for key, pattern in (
+        system = "system" in entry  # a real system instead of a notebook: its presets are the reference
+        links = [
             ("header", rf"include/posenc/\w+/(\w+/)?{stem}\.h"),
             ("source", rf"src/\w+/(\w+/)?{stem}\.cpp"),
-            ("test", rf"tests/parity/{stem}_test\.cpp"),
-            ("notebook", rf"notebooks_ref/\d\d_{slug}\.ipynb"),
-            ("reference", r"notebooks_ref/reference/\w+\.py"),
-        ):
+            ("test", rf"tests/{'nn' if system else 'parity'}/{stem}_test\.cpp"),
+        ]
+        if not system:
+            slug = Path(entry["reference"]).stem  # the notebook's
+            links += [("notebook", rf"notebooks_ref/\d\d_{slug}\.ipynb"), ("reference", r"notebooks_ref/reference/\w+\.py")]
+        for key, pattern in links:
             require(re.fullmatch(pattern, entry[key]), f"`{key}` has the form {pattern}, not {entry[key]}")
             require(entry[key] in tree.files, f"`{key}` {entry[key]} exists")
-        require(entry["fixtures"] == f"tests/fixtures/{stem}", f"`fixtures` is tests/fixtures/{stem}")
-        require(tree.matching(re.escape(entry["fixtures"]) + "/"), f"`fixtures` {entry['fixtures']} holds files")
 
         def mentions(key, word):
-            return entry[key] not in tree.files or re.search(rf"\b{word}\b", tree.text(entry[key]))
+            return entry[key] not in tree.files or re.search(rf"(?<!\w){word}(?!\w)", tree.text(entry[key]))
 
-        name, python = entry["class"], entry["notebook_class"]
+        name = entry["class"]
         require(mentions("header", name), f"{entry['header']} declares {name}")
         require(mentions("test", name), f"{entry['test']} tests {name}")
-        require(mentions("reference", python), f"{entry['reference']} defines {python}")
+        if system:
+            check_system(tree, entry, require, mentions)
+        else:
+            require(entry["fixtures"] == f"tests/fixtures/{stem}", f"`fixtures` is tests/fixtures/{stem}")
+            require(tree.matching(re.escape(entry["fixtures"]) + "/"), f"`fixtures` {entry['fixtures']} holds files")
+            python = entry["notebook_class"]
+            require(mentions("reference", python), f"{entry['reference']} defines {python}")
         for key in entry["keys"]:
             named = re.search(rf"(?<![\w.]){re.escape(key)}(?![\w.])", tested)
             require(named, f"a test of tests/ checks the state_dict key {key}")

@@ -12,12 +12,14 @@ BEGIN, END = "<!-- table: tools/porting_table.py -->\n", "<!-- end of table -->"
 
 
 def table() -> str:
-    lines = ["| notebook | class in Python | class in C++ | keys | test | fixtures |", "|" + "---|" * 6]
+    lines = ["| notebook or system | class in Python | class in C++ | keys | test | fixtures or presets |", "|" + "---|" * 6]
     for row in json.loads((ROOT / "tools" / "modules.json").read_text()):
         link = lambda key: f"[{Path(row[key]).name}](../{row[key]})"  # noqa: E731
         keys = ", ".join(f"`{key}`" for key in row["keys"]) or "none"
-        cells = [link("notebook"), f"`{row['notebook_class']}`", f"[`{row['class']}`](../{row['header']})",
-                 keys, link("test"), link("fixtures")]  # fmt: skip
+        system = "system" in row  # a real system instead of a notebook
+        origin, python = (row["system"], row["system_class"]) if system else (link("notebook"), row["notebook_class"])
+        reference = ", ".join(f"`{name}`" for name in row["presets"]) if system else link("fixtures")
+        cells = [origin, f"`{python}`", f"[`{row['class']}`](../{row['header']})", keys, link("test"), reference]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

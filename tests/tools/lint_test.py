@@ -14,6 +14,10 @@ MODULE = {
     "class": "Gate", "stem": "gate", "header": "include/posenc/nn/gate.h", "source": "src/nn/gate.cpp",
     "keys": ["weight"], "test": "tests/parity/gate_test.cpp", "fixtures": "tests/fixtures/gate",
 }
+SYSTEM = {
+    "system": "acme/door@1", "system_class": "Hinge", "presets": ["hinge"], "class": "Door", "stem": "door",
+    "header": "include/posenc/nn/door.h", "source": "src/nn/door.cpp", "keys": [], "test": "tests/nn/door_test.cpp",
+}
 GOOD = {
     ".clang-format": (ROOT / ".clang-format").read_text(),
     "include/posenc/posenc.h": "#pragma once\n#include <posenc/core/check.h>\n#include <posenc/nn/gate.h>\n",
@@ -102,6 +106,24 @@ class Lint(unittest.TestCase):
         self.rejects(self.module(**{"class": "Door"}), "the C++ name is Gate or gate, not Door")
         self.rejects(self.module(header="include/posenc/nn/door.h"), "`header` has the form")
         self.rejects(self.module(keys=["bias"]), "checks the state_dict key bias")
+
+    def test_a_module_of_a_system(self):
+        tree = {
+            "include/posenc/posenc.h": GOOD["include/posenc/posenc.h"].replace("#include <posenc/nn", "#include <posenc/nn/door.h>\n#include <posenc/nn"),
+            "include/posenc/nn/door.h": "#pragma once\nclass Door;  // Hinge\n",
+            "src/nn/door.cpp": '#include "posenc/nn/door.h"\n',
+            "src/sinusoid/presets/preset_table.cpp": '// {"hinge", "acme/door@1, door.py"}\n',
+            "src/CMakeLists.txt": GOOD["src/CMakeLists.txt"][:-2] +
+                                  " nn/door.h nn/door.cpp sinusoid/presets/preset_table.cpp)\n",
+            "tests/nn/door_test.cpp": '// Door: "hinge"\n',
+            "tests/CMakeLists.txt": GOOD["tests/CMakeLists.txt"] + "posenc_test(nn nn/door_test.cpp)\n",
+            "tools/modules.json": json.dumps([MODULE, SYSTEM], indent=2) + "\n",
+        }
+        code, output = self.lint(tree)
+        self.assertEqual(code, 0, output)
+        self.rejects({**tree, "tests/nn/door_test.cpp": "// Door\n"}, "door: tests/nn/door_test.cpp compares with the preset")
+        self.rejects({**tree, "include/posenc/nn/door.h": "#pragma once\nclass Door;\n"}, "names Hinge as its source")
+        self.rejects({**tree, "src/sinusoid/presets/preset_table.cpp": '// {"hinge", "other"}\n'}, "has the preset hinge")
 
     def test_budgets(self):
         long = "#pragma once\nclass Gate;\n" + "// one line\n" * 150

@@ -1,0 +1,62 @@
+#include "posenc/nn/grid_positional_encoding.h"
+
+#include <functional>
+#include <numeric>
+#include <ostream>
+
+#include "posenc/functional/grid_positional_encoding.h"
+#include "posenc/sinusoid/table.h"
+
+namespace posenc {
+
+using Storage = GridPositionalEncodingOptions::Storage;
+
+GridPositionalEncodingImpl::GridPositionalEncodingImpl(GridPositionalEncodingOptions options_)
+    : options(std::move(options_)) {
+  GridPositionalEncodingImpl::reset();
+}
+
+void GridPositionalEncodingImpl::reset() {
+  const auto& grid = options.sinusoid().grid();
+  TORCH_CHECK_VALUE(!grid.empty(),
+                    "[GridPositionalEncoding] the sinusoid must have a grid, as "
+                    "preset(\"mae_2d\", dim, {{\"height\", 14}}) has. Got none");
+  TORCH_CHECK_VALUE(!options.key().empty() && options.key().find('.') == std::string::npos,
+                    "[GridPositionalEncoding] key must be a name without dots. Got `",
+                    options.key(), "`");
+  const int64_t cells = std::accumulate(grid.begin(), grid.end(), int64_t{1}, std::multiplies<>());
+  const torch::Tensor rows = sinusoid_table(options.sinusoid(), cells).unsqueeze(0);  // (1, R, D)
+  pos_embed = options.storage() == Storage::Buffer
+                  ? register_buffer(options.key(), rows)
+                  : register_parameter(options.key(), rows, /*requires_grad=*/false);
+}
+
+void GridPositionalEncodingImpl::pretty_print(std::ostream& stream) const {
+  const auto& sinusoid = options.sinusoid();
+  stream << "posenc::GridPositionalEncoding(grid=" << c10::IntArrayRef(sinusoid.grid())
+         << ", d_model=" << sinusoid.channels();
+  if (sinusoid.cls_row()) stream << ", cls_row=true";
+  stream << ", key=" << options.key()
+         << ", storage=" << (options.storage() == Storage::Buffer ? "buffer" : "parameter") << ")";
+}
+
+void GridPositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
+  pos_embed.set_data(convert_table(options.sinusoid(), pos_embed, dtype));
+  torch::nn::Module::to(device, dtype, non_blocking);
+}
+
+void GridPositionalEncodingImpl::to(torch::Dtype dtype, bool non_blocking) {
+  pos_embed.set_data(convert_table(options.sinusoid(), pos_embed, dtype));
+  torch::nn::Module::to(dtype, non_blocking);
+}
+
+torch::Tensor GridPositionalEncodingImpl::forward(const torch::Tensor& x) {
+  return functional::grid_positional_encoding(x, pos_embed);
+}
+
+torch::Tensor GridPositionalEncodingImpl::add_to_patches(const torch::Tensor& x) {
+  const int64_t before = options.sinusoid().cls_row() ? 1 : 0;
+  return functional::grid_positional_encoding(x, pos_embed.slice(1, before));
+}
+
+}  // namespace posenc

@@ -1,0 +1,153 @@
+#include "posenc/nn/sinusoidal_timesteps.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "posenc/functional/sinusoidal_timesteps.h"
+#include "posenc/io/state_dict.h"
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
+#include "support/compare.h"
+#include "support/devices.h"
+
+namespace posenc {
+namespace {
+
+using functional::timestep_rows;
+using testing::bit_equal;
+using testing::OnEachDevice;
+using Options = SinusoidalTimestepsOptions;
+
+class Timesteps : public OnEachDevice {};
+POSENC_ON_EACH_DEVICE(Timesteps);
+
+torch::Tensor times() { return torch::tensor({0.0, 0.5, 3.25, -4.0, 7.5, 900.0, 999.0}); }
+
+struct System {
+  const char* preset;
+  PresetParams params;
+};
+
+const System kSystems[] = {
+    {"diffusers_timesteps", {}},
+    {"diffusers_timesteps", {{"flip_sin_to_cos", 1}, {"downscale_freq_shift", 0}}},
+    {"diffusers_timesteps", {{"scale", 1000}, {"max_period", 1000}}},
+    {"guided_diffusion", {}},
+    {"dit", {{"max_period", 1000}}},
+    {"monai_timesteps", {}},
+    {"ddpm_lucidrains", {}},
+    {"diffusers_1d_sincos", {}},  // in float64
+    {"sam2_1d", {}},              // by division
+    {"sam_lynn_evans", {}},       // sine and cosine of a pair at two frequencies
+};
+
+// The composition on t's device against the CPU's own recipe.
+TEST(Timesteps, RowsHaveThePresetsBits) {
+  for (const System& system : kSystems) {
+    for (const int64_t dim : {8, 18, 20, 34, 68, 320}) {
+      const auto options = preset(system.preset, dim, system.params);
+      for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kLong, torch::kInt}) {
+        const auto t = times().to(dtype);
+        EXPECT_TRUE(bit_equal(timestep_rows(t, options), sinusoid(options, t)))
+            << system.preset << " " << dim << " " << dtype;
+      }
+    }
+  }
+  for (const char* name : {"diffusers_timesteps", "guided_diffusion"}) {
+    const auto odd = preset(name, 33);  // ends in a zero
+    EXPECT_TRUE(bit_equal(timestep_rows(times(), odd), sinusoid(odd, times())));
+    EXPECT_TRUE(bit_equal(timestep_rows(times(), odd).select(1, 32), torch::zeros({7})));
+  }
+}
+
+// What is more than sines and cosines of t f takes the CPU's way.
+TEST(Timesteps, RowsOfEveryOtherSinusoidToo) {
+  const SinusoidOptions others[] = {
+      preset("notebook_003", 20), preset("notebook_000", 20).precision(Precision::Exact),
+      preset("positional_encodings_1d", 7), preset("fairseq", 20, {{"padding_idx", 1}})};
+  for (const auto& options : others) {
+    EXPECT_TRUE(bit_equal(timestep_rows(times(), options), sinusoid(options, times())));
+  }
+}
+
+// get_timestep_embedding of diffusers, written out, then TimestepEmbedding.
+TEST(Timesteps, IsDiffusersOwnComputation) {
+  const int64_t dim = 34;
+  SinusoidalTimesteps module(dim, 12);
+  const auto t = times();
+  auto exponent = -std::log(10000.0) * torch::arange(dim / 2, torch::kFloat);
+  exponent = exponent / static_cast<double>(dim / 2);
+  const auto angle = t.unsqueeze(1) * torch::exp(exponent).unsqueeze(0);
+  const auto rows = torch::cat({torch::cos(angle), torch::sin(angle)}, -1);
+  EXPECT_TRUE(bit_equal(timestep_rows(t, *module->options.sinusoid()), rows));
+  const auto hidden =
+      torch::silu(torch::addmm(module->linear_1->bias, rows, module->linear_1->weight.t()));
+  const auto out = torch::addmm(module->linear_2->bias, hidden, module->linear_2->weight.t());
+  EXPECT_TRUE(testing::within(testing::Op::Linear, module->forward(t).detach(), out.detach()));
+  EXPECT_EQ(out.sizes(), (std::vector<int64_t>{7, 12}));
+}
+
+TEST(Timesteps, TimeZeroIsSineZeroAndCosineOne) {
+  SinusoidalTimesteps module(6, 4);
+  const auto row = timestep_rows(torch::zeros({1}), *module->options.sinusoid());
+  EXPECT_TRUE(bit_equal(row[0], torch::tensor({1., 1., 1., 0., 0., 0.}, torch::kFloat)));
+}
+
+TEST_P(Timesteps, TheKeysMayBeThoseOfASequential) {
+  SinusoidalTimesteps plain(Options(20, 12).channels(5));
+  SinusoidalTimesteps mlp(Options(20, 12).channels(5).sequential("mlp"));
+  EXPECT_EQ(state_dict(*mlp).keys(),
+            (std::vector<std::string>{"mlp.0.weight", "mlp.0.bias", "mlp.2.weight", "mlp.2.bias"}));
+  StateDict renamed;
+  for (size_t i = 0; i < state_dict(*plain).size(); ++i) {
+    renamed.insert(state_dict(*mlp).keys()[i], state_dict(*plain)[i].value());
+  }
+  load_state_dict(*mlp, renamed);
+  plain->to(device());
+  mlp->to(device());
+  const auto t = times().to(device());
+  EXPECT_EQ(mlp->forward(t).sizes(), (std::vector<int64_t>{7, 5}));
+  EXPECT_TRUE(bit_equal(mlp->forward(t), plain->forward(t)));
+  EXPECT_EQ(mlp->forward(times()).device(), device());  // times may stay on the CPU
+  const auto before = mlp->forward(t).detach().clone();
+  mlp->reset_parameters();
+  EXPECT_FALSE(bit_equal(mlp->forward(t).detach(), before));
+}
+
+TEST(Timesteps, ATimeHasAGradient) {
+  const auto t = times().requires_grad_(true);
+  SinusoidalTimesteps module(20, 8);
+  module->forward(t).sum().backward();
+  EXPECT_TRUE(t.grad().defined());
+  EXPECT_GT(t.grad().abs().sum().item<double>(), 0.0);
+  t.mutable_grad().reset();
+  timestep_rows(t, SinusoidOptions(2)).select(1, 0).sum().backward();  // of sin t, cos t
+  EXPECT_TRUE(bit_equal(t.grad(), t.detach().cos()));
+}
+
+TEST(TimestepsErrors, NameTheRuleAndTheValue) {
+  using Module = SinusoidalTimesteps;
+  EXPECT_ERROR(Module(0, 4), c10::ValueError, "d_model must be positive. Got 0");
+  EXPECT_ERROR(Module(1, 4), c10::ValueError, "dim must be at least 2. Got 1");
+  EXPECT_ERROR(Module(8, 0), c10::ValueError, "hidden must be positive. Got 0");
+  EXPECT_ERROR(Module(Options(8, 4).channels(-1)), c10::ValueError,
+               "channels must be positive. Got -1");
+  EXPECT_ERROR(Module(Options(8, 4).sequential("a.b")), c10::ValueError,
+               "sequential must be a name without dots. Got `a.b`");
+  EXPECT_ERROR(Module(Options(8, 4).sinusoid(SinusoidOptions(6))), c10::ValueError,
+               "the sinusoid must have d_model 8 channels. Got 6");
+  Module module(8, 4);
+  EXPECT_ERROR(module->forward(torch::zeros({2, 1})), c10::ValueError,
+               "[SinusoidalTimesteps] t must be (N). Got [2, 1]");
+  EXPECT_ERROR(module->forward(torch::zeros({2}, torch::kBool)), c10::TypeError,
+               "t must be integer or real. Got Bool");
+  EXPECT_ERROR(module->forward(torch::full({1}, std::numeric_limits<float>::infinity())),
+               c10::ValueError, "t must be finite. Got NaN or infinity");
+  const auto grid = preset("mae_2d", 8, {{"height", 2}});
+  EXPECT_ERROR(timestep_rows(times(), grid), c10::ValueError, "no grid");
+}
+
+}  // namespace
+}  // namespace posenc
