@@ -13,6 +13,7 @@ function(posenc_add_kernels target)
       -O3 -fPIC -ffp-contract=off -Wall -Wextra ${flags_${isa}} $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>)
     target_compile_definitions(${target}_${isa} PRIVATE POSENC_ISA=${isa})
     target_include_directories(${target}_${isa} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    set_target_properties(${target}_${isa} PROPERTIES UNITY_BUILD OFF) # they take half a second each
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${isa}>)
   endforeach()
 endfunction()

@@ -22,7 +22,7 @@ Json default_of(const PresetParam& param) {
   return number.is_number() ? number : Json(param.fallback);
 }
 
-Json described(const Preset& entry) {
+Json json_of(const Preset& entry) {
   auto aliases = Json::array(), params = Json::array();
   for (const Preset& other : presets()) {
     if (other.recipe == entry.recipe && other.name != entry.name) aliases.push_back(other.name);
@@ -38,7 +38,7 @@ Json described(const Preset& entry) {
 
 void print_json() {
   auto list = Json::array();
-  for (const auto& entry : presets()) list.push_back(described(entry));
+  for (const auto& entry : presets()) list.push_back(json_of(entry));
   fmt::print("{}\n", list.dump(2));
 }
 

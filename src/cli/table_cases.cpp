@@ -14,7 +14,7 @@
 namespace posenc::cli {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 int64_t whole(const Json& value, const std::string& key) {
   if (!value.is_number_integer()) refuse("{} must be a whole number. Got {}", key, value.dump());

@@ -12,7 +12,7 @@
 namespace posenc::cli {
 namespace {
 
-using Storage = PositionEmbeddingOptions::Storage;
+using TableStorage = PositionEmbeddingOptions::Storage;
 
 void token_embedding(const Params& params, Twin& twin, const Scale& scale) {
   TokenEmbedding module(TokenEmbeddingOptions(twin.sizes["vocab_size"], twin.sizes["d_model"])
@@ -68,7 +68,7 @@ void token_and_position_embedding(const Params& params, Twin& twin) {
              twin);
 }
 
-void position_embedding(const Params& params, Twin& twin, Storage storage) {
+void position_embedding(const Params& params, Twin& twin, TableStorage storage) {
   const int64_t rows = params.integer("max_len").value_or(twin.sizes["max_len"]);
   PositionEmbedding module(PositionEmbeddingOptions(rows, twin.sizes["d_model"]).storage(storage));
   twin.module = module.ptr();
@@ -76,11 +76,11 @@ void position_embedding(const Params& params, Twin& twin, Storage storage) {
 }
 
 void frozen_positions(const Params& params, Twin& twin) {
-  position_embedding(params, twin, Storage::Embedding);
+  position_embedding(params, twin, TableStorage::Embedding);
 }
 
 void buffered_positions(const Params& params, Twin& twin) {
-  position_embedding(params, twin, Storage::Buffer);
+  position_embedding(params, twin, TableStorage::Buffer);
 }
 
 void timestep_embedding(const Params& params, Twin& twin) {

@@ -9,7 +9,7 @@
 
 namespace posenc {
 
-using Storage = GridPositionalEncodingOptions::Storage;
+using WeightStorage = GridPositionalEncodingOptions::Storage;
 
 GridPositionalEncodingImpl::GridPositionalEncodingImpl(GridPositionalEncodingOptions options_)
     : options(std::move(options_)) {
@@ -26,7 +26,7 @@ void GridPositionalEncodingImpl::reset() {
                     options.key(), "`");
   const int64_t cells = std::accumulate(grid.begin(), grid.end(), int64_t{1}, std::multiplies<>());
   const torch::Tensor rows = sinusoid_table(options.sinusoid(), cells).unsqueeze(0);  // (1, R, D)
-  pos_embed = options.storage() == Storage::Buffer
+  pos_embed = options.storage() == WeightStorage::Buffer
                   ? register_buffer(options.key(), rows)
                   : register_parameter(options.key(), rows, /*requires_grad=*/false);
 }
@@ -37,7 +37,8 @@ void GridPositionalEncodingImpl::pretty_print(std::ostream& stream) const {
          << ", d_model=" << sinusoid.channels();
   if (sinusoid.cls_row()) stream << ", cls_row=true";
   stream << ", key=" << options.key()
-         << ", storage=" << (options.storage() == Storage::Buffer ? "buffer" : "parameter") << ")";
+         << ", storage=" << (options.storage() == WeightStorage::Buffer ? "buffer" : "parameter")
+         << ")";
 }
 
 void GridPositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {

@@ -9,7 +9,7 @@
 
 namespace posenc {
 
-using Storage = PositionEmbeddingOptions::Storage;
+using TableStorage = PositionEmbeddingOptions::Storage;
 
 PositionEmbeddingImpl::PositionEmbeddingImpl(PositionEmbeddingOptions options_)
     : options(std::move(options_)) {
@@ -18,7 +18,7 @@ PositionEmbeddingImpl::PositionEmbeddingImpl(PositionEmbeddingOptions options_)
 
 SinusoidOptions PositionEmbeddingImpl::sinusoid() const {
   if (options.sinusoid()) return *options.sinusoid();
-  const bool embedding_storage = options.storage() == Storage::Embedding;
+  const bool embedding_storage = options.storage() == TableStorage::Embedding;
   return preset(embedding_storage ? "notebook_002" : "notebook_004", options.d_model());
 }
 
@@ -29,7 +29,7 @@ void PositionEmbeddingImpl::reset() {
                     "[PositionEmbedding] the sinusoid's dim must be d_model ", options.d_model(),
                     ". Got ", sinusoid().dim());
   const torch::Tensor rows = sinusoid_table(sinusoid(), options.max_len());
-  if (options.storage() == Storage::Buffer) {
+  if (options.storage() == TableStorage::Buffer) {
     pos_enc = register_buffer("pos_enc", rows);
     return;
   }
@@ -42,13 +42,14 @@ void PositionEmbeddingImpl::reset() {
 }
 
 torch::Tensor PositionEmbeddingImpl::table() const {
-  return options.storage() == Storage::Buffer ? pos_enc : embedding->weight;
+  return options.storage() == TableStorage::Buffer ? pos_enc : embedding->weight;
 }
 
 void PositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::PositionEmbedding(max_len=" << options.max_len()
          << ", d_model=" << options.d_model()
-         << ", storage=" << (options.storage() == Storage::Buffer ? "buffer" : "embedding") << ")";
+         << ", storage=" << (options.storage() == TableStorage::Buffer ? "buffer" : "embedding")
+         << ")";
 }
 
 void PositionEmbeddingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {

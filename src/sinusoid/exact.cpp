@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 
 #include "kernels/exact/table.h"
 #include "sinusoid/columns.h"
@@ -19,7 +20,6 @@ namespace {
 
 namespace kernel = kernels::exact;
 
-constexpr double kPi = 3.14159265358979323846;
 constexpr int64_t kGrain = 128;  // rows
 
 void require(bool defined, const char* what) {
@@ -107,7 +107,7 @@ kernel::FrequencySpec exact_frequencies(const SinusoidOptions& o, int64_t channe
   if (o.odd_dim() == OddDim::Widen) channels = o.dim();
   kernel::FrequencySpec spec;
   spec.base = o.base();
-  spec.times_pi = o.angle_scale() == kPi;
+  spec.times_pi = o.angle_scale() == std::numbers::pi;
   spec.scale = spec.times_pi ? 1.0 : o.angle_scale();
   spec.count = (channels + 1) / 2;
   if (o.frequency() == Frequency::PowersOfTwo) {

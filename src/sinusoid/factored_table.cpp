@@ -14,7 +14,7 @@ namespace {
 namespace kernel = kernels::exact;
 
 constexpr int64_t kBound = int64_t{1} << 31;
-constexpr int64_t kGrain = 256;  // rows
+constexpr int64_t kRowsGrain = 256;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ struct FactoredTable::State {
     kernel::Destination to;
     to.data = out.data_ptr();
     to.layout = exact_layout(options, 0, out.size(1));
-    at::parallel_for(0, count, kGrain,
+    at::parallel_for(0, count, kRowsGrain,
                      [&](int64_t begin, int64_t end) { rows.write(where, begin, end, to); });
     return cropped(options, out);
   }

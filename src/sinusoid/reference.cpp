@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "sinusoid/columns.h"
 #include "sinusoid/frequency.h"
@@ -19,7 +20,6 @@ namespace posenc {
 namespace {
 
 constexpr int64_t kBlock = 16384;  // elements of an angle's block: it stays in cache
-constexpr double kPi = 3.14159265358979323846;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -69,8 +69,10 @@ at::Tensor cell_values(const SinusoidOptions& o, int64_t extent) {
     case AxisValues::Scaled:
       return v / (static_cast<double>(extent) / o.base_size()) / o.interpolation_scale();
     case AxisValues::OneBased: return v + 1;
-    case AxisValues::Normalized: return (v + 1) / ((v + 1).slice(0, -1) + 1e-6) * (2 * kPi);
-    case AxisValues::Centered: return (v + 1 - 0.5) / ((v + 1).slice(0, -1) + 1e-6) * (2 * kPi);
+    case AxisValues::Normalized:
+      return (v + 1) / ((v + 1).slice(0, -1) + 1e-6) * (2 * std::numbers::pi);
+    case AxisValues::Centered:
+      return (v + 1 - 0.5) / ((v + 1).slice(0, -1) + 1e-6) * (2 * std::numbers::pi);
   }
   return v;
 }

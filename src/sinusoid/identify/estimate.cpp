@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "sinusoid/columns.h"
@@ -12,11 +13,10 @@
 namespace posenc::identification {
 namespace {
 
-constexpr double kPi = 3.14159265358979323846;
 constexpr double kLearnedApart = 0.1;  // between rows of a grid that training has moved apart
 constexpr double kLongestStep = 2000;  // diffusion times a thousand
 
-double wrapped(double angle) { return std::remainder(angle, 2 * kPi); }
+double wrapped(double angle) { return std::remainder(angle, 2 * std::numbers::pi); }
 
 // The number that a person would have written, where `value` is within `error` of it.
 double snapped(double value, double error) {
@@ -111,7 +111,7 @@ std::optional<Line> decode(const SinusoidOptions& o, const at::Tensor& rows,
   const double start = position[0] - step * static_cast<double>(numbers[0]);
   // Any two angles are some position's at frequencies that are far apart: odd numbers tell nothing.
   const bool simple = snapped(step, 2e-5) == step && std::abs(step) <= kLongestStep;
-  if (std::abs(step) < 1e-4 || (!simple && std::abs(step) > kPi)) return std::nullopt;
+  if (std::abs(step) < 1e-4 || (!simple && std::abs(step) > std::numbers::pi)) return std::nullopt;
   return Line{snapped(start, 0.05 * unit), step};
 }
 

@@ -1,11 +1,11 @@
 // Two and three axes, and points.
 
+#include <numbers>
+
 #include "sinusoid/presets/recipes.h"
 
 namespace posenc::recipes {
 namespace {
-
-constexpr double kPi = 3.14159265358979323846;
 
 Options of_height_width(Options options, const Reader& p) {
   return options.grid({p.extent("height"), p.extent("width")});
@@ -149,7 +149,7 @@ Options simple_vit_3d(int64_t dim, const Reader& p) {
 
 Options conditional_detr(int64_t dim, const Reader& p) {
   return detr_axes(dim)
-      .coordinates({{true, 2 * kPi}, {false, 2 * kPi}})
+      .coordinates({{true, 2 * std::numbers::pi}, {false, 2 * std::numbers::pi}})
       .start(p.real("start"))
       .step(p.real("step"));
 }
@@ -170,7 +170,7 @@ Options perceiver(int64_t dim, const Reader& p) {
   return Options(dim)
       .frequency(Frequency::Linear)
       .max_frequency(p.positive("max_resolution") / 2)
-      .angle_scale(kPi)
+      .angle_scale(std::numbers::pi)
       .layout(Layout::Halves)
       .raw_first(true)
       .start(p.real("start"))
