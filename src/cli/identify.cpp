@@ -60,7 +60,7 @@ void identify_file(const IdentifyOptions& options) {
   std::size_t others = 0;
   std::string text;
   for (const auto& item : weights.tensors) {
-    const Identification found = identify(item.value());
+    const Identification found = identify(item.value(), item.key());
     if (options.json) {
       list.push_back(json_of(item.key(), found));
     } else if (found.nearest.empty()) {

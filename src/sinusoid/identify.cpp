@@ -5,6 +5,8 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include "sinusoid/identify/report.h"
 #include "sinusoid/identify/search.h"
@@ -18,6 +20,25 @@ bool is_known(const at::Tensor& tensor) {
   const auto type = tensor.scalar_type();
   return tensor.layout() == at::kStrided &&
          (type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16);
+}
+
+// Whether a component of the dotted name is an attention module, or names rotary embeddings.
+bool is_rotary_place(std::string_view name) {
+  std::string part;
+  for (std::size_t i = 0; i <= name.size(); ++i) {
+    if (i < name.size() && name[i] != '.') {
+      part += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+      continue;
+    }
+    const bool module = i < name.size();  // the last component is the tensor's own name
+    if (module && (part == "attn" || part == "self_attn" || part == "attention" ||
+                   part == "self_attention")) {
+      return true;
+    }
+    if (part.find("rotary") != std::string::npos || part == "rope") return true;
+    part.clear();
+  }
+  return false;
 }
 
 Identification rejected(const char* verdict) {
@@ -47,6 +68,16 @@ Identification identify(const at::Tensor& tensor) {
     if (best && best->exact()) break;
   }
   return best ? report(*best) : rejected("not a sinusoid");
+}
+
+Identification identify(const at::Tensor& tensor, const std::string& name) {
+  Identification found = identify(tensor);
+  if (found.sinusoid && is_rotary_place(name)) {
+    found.sinusoid = false;
+    found.presets.clear();
+    found.verdict = "a rotary cache by its place, with the numbers of " + found.nearest;
+  }
+  return found;
 }
 
 }  // namespace posenc

@@ -295,6 +295,21 @@ TEST(Identify, RaisesNoFalseAlarm) {
   }
 }
 
+// GPT-J's `embed_positions` holds the bits of nemo_tts, and is rotated with, not added.
+TEST(Identify, KnowsARotaryCacheByItsPlace) {
+  const at::Tensor table = sinusoid_table(preset("nemo_tts", 64), 40);
+  for (const char* place : {"transformer.h.0.attn.embed_positions", "h.1.attention.cache",
+                            "model.rotary_emb.table", "layers.0.RotaryEmbedding.sin_cos"}) {
+    const Identification found = identify(table, place);
+    EXPECT_FALSE(found.sinusoid) << place;
+    EXPECT_TRUE(found.presets.empty()) << place;
+    EXPECT_EQ(found.nearest, "nemo_tts") << place;
+  }
+  for (const char* place : {"pe", "encoder.embed_positions.weight", "attn", "attention_pos.pe"}) {
+    EXPECT_TRUE(identify(table, place).sinusoid) << place;
+  }
+}
+
 TEST(Identify, RejectsOnlyAnUndefinedTensor) {
   EXPECT_THROW(identify(at::Tensor()), c10::ValueError);
   EXPECT_FALSE(identify(at::empty({0, 64})).sinusoid);

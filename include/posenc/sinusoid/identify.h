@@ -46,4 +46,12 @@ struct Identification {
 /// Throws c10::ValueError for an undefined tensor.
 Identification identify(const at::Tensor& tensor);
 
+/// The same for a tensor that a checkpoint holds as `name`, such as `h.0.attn.embed_positions`.
+///
+/// A rotary cache that keeps sines and cosines in one tensor (GPT-J, CodeGen) has the very numbers
+/// of an additive table. Its place tells: inside an attention module, or below a name with `rotary`
+/// or `rope`, where no additive table stands. Such a one is no sinusoid here; `nearest`, `options`
+/// and the verdict say whose numbers it has.
+Identification identify(const at::Tensor& tensor, const std::string& name);
+
 }  // namespace posenc
