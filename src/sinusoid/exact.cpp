@@ -4,7 +4,6 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
@@ -151,22 +150,9 @@ kernel::RowLayout exact_layout(const SinusoidOptions& o, int64_t axis, int64_t w
   return layout_of(columns(o, axis, false), columns(o, axis, true), width);
 }
 
-void advise_huge_pages(const at::Tensor& fresh) {
-#ifdef MADV_HUGEPAGE
-  constexpr uintptr_t kHuge = uintptr_t{2} << 20;
-  constexpr size_t kWorthIt = size_t{32} << 20;  // above, malloc maps fresh pages
-  if (fresh.nbytes() <= kWorthIt) return;
-  const auto begin = reinterpret_cast<uintptr_t>(fresh.data_ptr());
-  const uintptr_t first = (begin + kHuge - 1) / kHuge * kHuge;
-  const uintptr_t last = (begin + fresh.nbytes()) / kHuge * kHuge;
-  if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
-#endif
-}
-
 at::Tensor exact_rows(const SinusoidOptions& o, const at::Tensor& positions, at::ScalarType dtype) {
   check_exact(o);
   at::Tensor out = empty_rows(o, positions.size(0), dtype);
-  advise_huge_pages(out);
   for (int64_t axis = 0; axis < o.axes(); ++axis) {
     at::Tensor value = positions;
     if (!o.coordinates().empty()) {
@@ -189,7 +175,6 @@ at::Tensor exact_rows(const SinusoidOptions& o, const RowSequence& rows, at::Sca
   }
   check_exact(o);
   at::Tensor out = empty_rows(o, rows.count, dtype);
-  advise_huge_pages(out);
   kernel::Positions where;
   where.start = rows.start;
   where.step = rows.step;

@@ -37,8 +37,4 @@ kernels::exact::Format exact_format(at::ScalarType dtype);
 /// Where an axis's entries stand in rows (N, width).
 kernels::exact::RowLayout exact_layout(const SinusoidOptions& options, int64_t axis, int64_t width);
 
-/// Asks the system for huge pages under fresh memory: a hint, which saves most of the page faults
-/// of a large table. Nothing where it is small or the system has none.
-void advise_huge_pages(const at::Tensor& fresh);
-
 }  // namespace posenc

@@ -28,7 +28,6 @@ struct FactoredTable::State {
   // Uninitialised rows, filled from `where`.
   at::Tensor fill(const kernel::Positions& where, int64_t count) const {
     at::Tensor out = empty_rows(options, count, dtype);
-    advise_huge_pages(out);
     kernel::Destination to;
     to.data = out.data_ptr();
     to.layout = exact_layout(options, 0, out.size(1));

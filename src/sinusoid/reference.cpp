@@ -48,12 +48,13 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const at::Tensor& positio
   const auto part = [](const at::Tensor& t, int64_t begin, int64_t end) {
     return t.dim() == 2 ? t.slice(0, begin, end) : t;
   };
+  const Columns sines = columns(o, axis, false), cosines = columns(o, axis, true);
   at::parallel_for(0, ceil_div(p.size(0), block), 1, [&](int64_t first, int64_t last) {
     at::NoGradGuard no_grad;  // thread-local, hence once more in each worker
     for (int64_t i = first; i < last; ++i) {
       const int64_t begin = i * block, end = std::min(begin + block, p.size(0));
       const at::Tensor rows = out.slice(0, begin, end), here = p.slice(0, begin, end);
-      at::Tensor sin = columns(o, axis, false).of(rows), cos = columns(o, axis, true).of(rows);
+      at::Tensor sin = sines.of(rows), cos = cosines.of(rows);
       const at::Tensor angle = angle_of(o, here, part(f.sin, begin, end), length);
       at::sin_out(sin, angle);
       at::cos_out(cos, shared ? angle.slice(1, 0, cos.size(1))

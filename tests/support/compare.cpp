@@ -1,5 +1,6 @@
 #include "support/compare.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace posenc::testing {
@@ -50,6 +51,27 @@ AssertionResult same_kind(const torch::Tensor& a, const torch::Tensor& b) {
   return AssertionSuccess();
 }
 
+double largest(const torch::Tensor& a, const torch::Tensor& b) {
+  return torch::maximum(a.detach().abs().max(), b.detach().abs().max()).item<double>();
+}
+
+torch::Tensor foreign_bound(const torch::Tensor& position) {
+  return position * (3.0 / (1 << 24)) + 1.2e-7;
+}
+
+// |a - b| <= bound, element by element.
+AssertionResult below(const torch::Tensor& bound, const torch::Tensor& a, const torch::Tensor& b) {
+  const auto x = a.detach().cpu().to(torch::kDouble).contiguous();
+  const auto y = b.detach().cpu().to(torch::kDouble).contiguous();
+  const auto most = bound.expand_as(x).contiguous();
+  const auto excess = (x - y).abs() - most;
+  if ((excess <= 0).all().item<bool>()) return AssertionSuccess();  // NaN fails too
+  const auto worst = excess.nan_to_num(1e300).argmax().item<int64_t>();
+  return AssertionFailure() << x.view(-1)[worst].item<double>() << " and "
+                            << y.view(-1)[worst].item<double>() << " at flat index " << worst
+                            << " differ by more than " << most.view(-1)[worst].item<double>();
+}
+
 }  // namespace
 
 AssertionResult bit_equal(const torch::Tensor& a, const torch::Tensor& b) {
@@ -73,25 +95,19 @@ AssertionResult bit_equal(const torch::Tensor& a, const torch::Tensor& b) {
 
 AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b) {
   if (auto same = same_kind(a, b); !same) return same;
-  const auto x = a.detach().cpu().to(torch::kDouble);
-  const auto y = b.detach().cpu().to(torch::kDouble);
-  if (x.numel() == 0) return AssertionSuccess();
-  torch::Tensor bound;
+  if (a.numel() == 0) return AssertionSuccess();
   if (op == Op::ForeignTable) {
-    const auto position = torch::arange(x.size(-2), torch::kDouble).unsqueeze(1);
-    bound = (position * (3.0 / (1 << 24)) + 1.2e-7).expand_as(x);
-  } else {
-    const Tolerance row = tolerance(op, a.scalar_type());
-    const double largest = torch::maximum(x.abs(), y.abs()).max().item<double>();
-    bound = torch::full_like(x, row.relative * largest + row.absolute);
+    const auto position = torch::arange(a.size(-2), torch::kDouble).unsqueeze(1);
+    return below(foreign_bound(position), a, b);
   }
-  const auto excess = (x - y).abs() - bound;
-  if ((excess <= 0).all().item<bool>()) return AssertionSuccess();  // NaN fails too
-  const auto worst = excess.nan_to_num(1e300).argmax().item<int64_t>();
-  return AssertionFailure() << x.view(-1)[worst].item<double>() << " and "
-                            << y.view(-1)[worst].item<double>() << " at flat index " << worst
-                            << " differ by more than "
-                            << bound.contiguous().view(-1)[worst].item<double>();
+  const Tolerance row = tolerance(op, a.scalar_type());
+  return below(torch::full({}, row.relative * largest(a, b) + row.absolute, torch::kDouble), a, b);
+}
+
+AssertionResult within_foreign(double farthest, const torch::Tensor& a, const torch::Tensor& b) {
+  if (auto same = same_kind(a, b); !same) return same;
+  const auto bound = foreign_bound(torch::full({}, farthest, torch::kDouble));
+  return below(bound * std::max(1.0, largest(a, b)), a, b);
 }
 
 }  // namespace posenc::testing

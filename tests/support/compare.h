@@ -23,6 +23,11 @@ enum class Op {
 /// |a - b| within the tolerance of `op` for their dtype; on failure names the worst element.
 ::testing::AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b);
 
+/// ForeignTable for a table with any positions, of which `farthest` is the largest by magnitude
+/// (times the factor before the sine), and any scale: as if every row stood there.
+::testing::AssertionResult within_foreign(double farthest, const torch::Tensor& a,
+                                          const torch::Tensor& b);
+
 /// The text of the exception that `action` throws, without LibTorch's backtrace; "" for none.
 template <typename Action>
 std::string message_of(Action action) {

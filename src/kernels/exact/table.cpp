@@ -1,8 +1,6 @@
 // posenc-budget: three writers over one kind of row, and what they share
 #include "kernels/exact/table.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -10,6 +8,8 @@
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "core/huge_pages.h"
 
 namespace posenc::kernels::exact {
 namespace {
@@ -49,9 +49,7 @@ Doubles::Doubles(int64_t count) {
   void* memory =
       std::aligned_alloc(alignment, static_cast<size_t>(bytes_) + (bytes_ == 0 ? alignment : 0));
   if (memory == nullptr) throw std::bad_alloc();
-#ifdef MADV_HUGEPAGE
-  if (alignment == huge) madvise(memory, static_cast<size_t>(bytes_), MADV_HUGEPAGE);
-#endif
+  if (alignment == huge) advise_huge_pages(memory, static_cast<size_t>(bytes_));
   memory_.reset(static_cast<double*>(memory));
 }
 void Doubles::Free::operator()(double* p) const { std::free(p); }
