@@ -51,7 +51,8 @@ TEST_P(PresetFixture, IsThePackagesTable) {
   for (std::size_t k = 0; k < cases.size(); ++k) {
     const Json& one = cases[k];
     SCOPED_TRACE(one.dump());
-    const auto options = preset(one["preset"].get<std::string>(), one["dim"], params_of(one["params"]));
+    const auto options =
+        preset(one["preset"].get<std::string>(), one["dim"], params_of(one["params"]));
     const at::Tensor ours = sinusoid_table(options, one["length"]);
     const at::Tensor theirs = file.tensors["table" + std::to_string(k)];
     ASSERT_EQ(ours.sizes(), theirs.sizes());
