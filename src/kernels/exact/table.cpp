@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/huge_pages.h"
+#include "kernels/huge_pages.h"
 
 namespace posenc::kernels::exact {
 namespace {

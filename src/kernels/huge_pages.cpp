@@ -1,10 +1,10 @@
-#include "core/huge_pages.h"
+#include "kernels/huge_pages.h"
 
 #include <sys/mman.h>
 
 #include <cstdint>
 
-namespace posenc {
+namespace posenc::kernels {
 
 void advise_huge_pages([[maybe_unused]] void* fresh, [[maybe_unused]] std::size_t bytes) {
 #ifdef MADV_HUGEPAGE
@@ -16,4 +16,4 @@ void advise_huge_pages([[maybe_unused]] void* fresh, [[maybe_unused]] std::size_
 #endif
 }
 
-}  // namespace posenc
+}  // namespace posenc::kernels
