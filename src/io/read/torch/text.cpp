@@ -1,5 +1,6 @@
 #include "io/read/torch/text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -81,9 +82,10 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
 std::optional<std::string> plain_text(TorchTensors& objects, PickleId id) {
   const Pickle& pickle = objects.pickle();
   id = objects.resolve(id);
-  if (objects.called(id) == Global::Sequence && pickle.items(id) == kNoObject) {
+  const Global function = objects.called(id);
+  if (function == Global::Sequence || function == Global::Set) {
     const auto items = tuple_items(pickle, pickle.arguments(id), 1);  // torch.Size((2, 3))
-    if (!items.empty()) id = items[0];
+    if (!items.empty() && pickle.items(id) == kNoObject) id = items[0];
   }
   const char* brackets = nullptr;
   switch (pickle.kind(id)) {
@@ -93,6 +95,7 @@ std::optional<std::string> plain_text(TorchTensors& objects, PickleId id) {
     case PickleKind::Dict: return pickle.count(id) == 0 ? std::optional("{}") : std::nullopt;
     default: return scalar_text(objects, id);
   }
+  if (function == Global::Set) brackets = "{}";  // of what is a list in protocol 2
   std::string out(1, brackets[0]);
   std::size_t shown = 0;
   for (auto at = pickle.items(id); at != kNoObject; at = pickle.next(at)) {
