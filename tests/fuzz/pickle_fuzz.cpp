@@ -24,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     });
     ScriptClass script;
     script.is_module = true;
-    script.parameters.emplace({"weight"});
+    script.parameters = {{"weight"}};
+    script.buffers = {{"scale"}};
     const bool modules = size % 2 == 0;
     ObjectWalk(objects, list, manifest, budget)
         .run(root, modules ? [&](const std::string&) { return &script; } : FindScriptClass());

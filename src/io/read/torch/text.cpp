@@ -1,6 +1,5 @@
 #include "io/read/torch/text.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>
@@ -12,16 +11,6 @@ namespace {
 
 constexpr std::size_t kLongest = 1000;  // bytes of a text
 constexpr std::size_t kMostItems = 100;
-
-std::string shortened(std::string_view text) {
-  std::size_t size = std::min(text.size(), kLongest);
-  while (size < text.size() && size > 0 && (text[size] & 0xc0) == 0x80) --size;
-  std::string out(text.substr(0, size));
-  if (!is_utf8(out)) {
-    for (char& c : out) c = static_cast<unsigned char>(c) < 0x80 ? c : '?';
-  }
-  return out + (size < text.size() ? "..." : "");
-}
 
 // As Python's repr: the shortest digits that read back as the same number.
 std::string real_text(double value) {
@@ -56,7 +45,7 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
     case PickleKind::Int: return std::to_string(pickle.integer(id));
     case PickleKind::BigInt: return integer_text(pickle.text(id));
     case PickleKind::Float: return real_text(pickle.real(id));
-    case PickleKind::Text: return shortened(pickle.text(id));
+    case PickleKind::Text: return shortened(pickle.text(id), kLongest);
     case PickleKind::Bytes: return std::to_string(pickle.text(id).size()) + " bytes";
     case PickleKind::Global:
       if (objects.meaning(id).global != Global::DtypeName) return std::nullopt;
@@ -70,7 +59,7 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
       }
       if (function != Global::Device) return std::nullopt;
       const bool numbered = items.size() == 2 && pickle.is(items[1], PickleKind::Int);
-      return shortened(pickle.text(items[0])) +
+      return shortened(pickle.text(items[0]), kLongest) +
              (numbered ? ":" + std::to_string(pickle.integer(items[1])) : "");
     }
     default: return std::nullopt;
