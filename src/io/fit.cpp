@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "io/file.h"
+#include "io/read/quote.h"
 #include "posenc/core/nearest.h"
 
 namespace posenc::io {

@@ -1,13 +1,11 @@
 #include "io/format.h"
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "io/read/zip/archive.h"
 #include "io/safetensors_header.h"
-#include "io/zip_names.h"
 
 namespace posenc::io {
 namespace {
@@ -34,26 +32,16 @@ constexpr std::array<Foreign, 8> kForeign = {{
     {0, "\x80"sv, "a Python pickle"},
 }};
 
-// A record of a torch archive lies below one root folder of any name.
-bool has_record(const std::vector<std::string>& names, std::string_view record) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    const auto root = name.find('/');
-    return root != std::string::npos && std::string_view(name).substr(root + 1) == record;
-  });
-}
-
 Format format_of_zip(const InputFile& file) {
-  const auto names = zip_names(file);
-  if (has_record(names, "archive_format")) {
-    throw FileError(std::string("is a .pt2 archive of torch.export; ") + kReadable);
+  switch (Archive(file).format()) {
+    case WeightsFormat::TorchScript: return Format::TorchScript;
+    case WeightsFormat::Pt2:
+      throw WeightsError(WeightsErrorCode::Unsupported, "is a .pt2 archive of torch.export",
+                         kReadable);
+    default:
+      throw WeightsError(WeightsErrorCode::Unsupported, "is a torch.save file, not TorchScript",
+                         kReadable);
   }
-  if (!has_record(names, "data.pkl")) {
-    throw FileError(std::string("is a zip archive, but not one of PyTorch; ") + kReadable);
-  }
-  if (!has_record(names, "constants.pkl")) {
-    throw FileError(std::string("is a torch.save file, not TorchScript; ") + kReadable);
-  }
-  return Format::TorchScript;
 }
 
 }  // namespace
@@ -63,10 +51,11 @@ Format detect_format(const InputFile& file) {
   if (looks_like_safetensors(file)) return Format::Safetensors;
   for (const auto& [offset, magic, name] : kForeign) {
     if (file.size() >= offset + magic.size() && file.read(offset, magic.size()) == magic) {
-      throw FileError(std::string("is ") + name + "; " + kReadable);
+      throw WeightsError(WeightsErrorCode::Corrupt, std::string("is ") + name + "; " + kReadable);
     }
   }
-  throw FileError(std::string("is of an unknown format; ") + kReadable);
+  throw WeightsError(WeightsErrorCode::Corrupt,
+                     std::string("is of an unknown format; ") + kReadable);
 }
 
 }  // namespace posenc::io

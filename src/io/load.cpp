@@ -2,7 +2,7 @@
 
 #include "io/fit.h"
 #include "io/format.h"
-#include "io/rethrow.h"
+#include "io/read/context.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/io/torchscript.h"
 
@@ -10,8 +10,8 @@ namespace posenc {
 
 LoadReport load_weights(torch::nn::Module& module, const std::string& path,
                         const LoadOptions& options) {
-  const auto format = io::with_file_errors("load_weights", path,
-                                           [&] { return io::detect_format(io::InputFile(path)); });
+  const auto format =
+      io::in_context("load_weights", path, [&] { return io::detect_format(io::InputFile(path)); });
   const std::string subject = "[load_weights] " + path;
   if (format == io::Format::Safetensors) {
     return io::load_fitting(module, load_safetensors(path).tensors, options, subject);

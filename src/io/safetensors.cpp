@@ -11,7 +11,8 @@
 #include <vector>
 
 #include "io/atomic_file.h"
-#include "io/rethrow.h"
+#include "io/read/context.h"
+#include "io/read/quote.h"
 #include "io/safetensors_header.h"
 
 // The format is little-endian, and tensors are read and written as they lie in memory.
@@ -20,7 +21,7 @@ static_assert(std::endian::native == std::endian::little);
 namespace posenc {
 namespace {
 
-using io::FileError;
+using WeightsError;
 using io::in_quotes;
 
 constexpr std::array<std::pair<std::string_view, at::ScalarType>, 19> kScalarTypes = {{
@@ -48,7 +49,8 @@ constexpr std::array<std::pair<std::string_view, at::ScalarType>, 19> kScalarTyp
 at::ScalarType scalar_type(std::string_view dtype) {
   const auto* found = std::find_if(kScalarTypes.begin(), kScalarTypes.end(),
                                    [&](const auto& row) { return row.first == dtype; });
-  if (found == kScalarTypes.end()) throw FileError("dtype " + in_quotes(dtype) + " is unknown");
+  if (found == kScalarTypes.end())
+    throw WeightsError(WeightsErrorCode::Corrupt, "dtype " + in_quotes(dtype) + " is unknown");
   return found->second;
 }
 
@@ -58,8 +60,9 @@ void check_bools(const at::Tensor& tensor, const std::string& name) {
   const auto* end = bytes + tensor.numel();
   const auto* bad = std::find_if(bytes, end, [](unsigned char byte) { return byte > 1; });
   if (bad != end) {
-    throw FileError("tensor " + in_quotes(name) + ": BOOL bytes must be 0 or 1. Got " +
-                    std::to_string(*bad) + " at byte " + std::to_string(bad - bytes));
+    throw WeightsError(WeightsErrorCode::Corrupt,
+                       "tensor " + in_quotes(name) + ": BOOL bytes must be 0 or 1. Got " +
+                           std::to_string(*bad) + " at byte " + std::to_string(bad - bytes));
   }
 }
 
@@ -74,19 +77,24 @@ at::Tensor read_tensor(const io::InputFile& file, const io::SafetensorsEntry& en
 
 // The entry without its place in the data part.
 io::SafetensorsEntry describe(const std::string& name, const at::Tensor& tensor) {
-  if (name == "__metadata__") throw FileError("name '__metadata__' is the format's own");
-  if (!tensor.defined()) throw FileError("tensor " + in_quotes(name) + " is undefined");
+  if (name == "__metadata__")
+    throw WeightsError(WeightsErrorCode::Corrupt, "name '__metadata__' is the format's own");
+  if (!tensor.defined())
+    throw WeightsError(WeightsErrorCode::Corrupt, "tensor " + in_quotes(name) + " is undefined");
   if (tensor.layout() != at::kStrided || tensor.is_quantized() || tensor.is_nested() ||
       tensor.is_meta()) {
-    throw FileError("tensor " + in_quotes(name) +
-                    " must be dense and hold data. Got a sparse, quantised, nested or meta tensor");
+    throw WeightsError(
+        WeightsErrorCode::Corrupt,
+        "tensor " + in_quotes(name) +
+            " must be dense and hold data. Got a sparse, quantised, nested or meta tensor");
   }
   const auto* found = std::find_if(kScalarTypes.begin(), kScalarTypes.end(), [&](const auto& row) {
     return row.second == tensor.scalar_type();
   });
   if (found == kScalarTypes.end()) {
-    throw FileError("tensor " + in_quotes(name) + ": safetensors has no dtype " +
-                    c10::toString(tensor.scalar_type()));
+    throw WeightsError(WeightsErrorCode::Corrupt, "tensor " + in_quotes(name) +
+                                                      ": safetensors has no dtype " +
+                                                      c10::toString(tensor.scalar_type()));
   }
   io::SafetensorsEntry entry;
   entry.name = name;
@@ -99,7 +107,7 @@ io::SafetensorsEntry describe(const std::string& name, const at::Tensor& tensor)
 }  // namespace
 
 SafetensorsFile load_safetensors(const std::string& path) {
-  return io::with_file_errors("load_safetensors", path, [&] {
+  return io::in_context("load_safetensors", path, [&] {
     const io::InputFile file(path);
     auto header = io::read_safetensors_header(file);
     SafetensorsFile result;
@@ -113,7 +121,7 @@ SafetensorsFile load_safetensors(const std::string& path) {
 
 void save_safetensors(const std::string& path, const StateDict& tensors,
                       const std::map<std::string, std::string>& metadata) {
-  io::with_file_errors("save_safetensors", path, [&] {
+  io::in_context("save_safetensors", path, [&] {
     // All that can be refused is refused before a file exists.
     std::vector<io::SafetensorsEntry> entries;
     for (const auto& item : tensors) entries.push_back(describe(item.key(), item.value()));

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "io/read/quote.h"
 #include "io/safetensors_sax.h"
 
 namespace posenc::io {
@@ -39,7 +40,8 @@ uint64_t size_in_bytes(const SafetensorsEntry& entry) {
     empty = empty || dim == 0;
     const uint64_t factor = std::max<uint64_t>(1, static_cast<uint64_t>(dim));
     if (product > kLargest / factor) {
-      throw FileError("tensor " + in_quotes(entry.name) + ": the product of its shape overflows");
+      throw WeightsError(WeightsErrorCode::Corrupt, "tensor " + in_quotes(entry.name) +
+                                                        ": the product of its shape overflows");
     }
     product *= factor;
   }
@@ -49,13 +51,16 @@ uint64_t size_in_bytes(const SafetensorsEntry& entry) {
 void check_size(const SafetensorsEntry& entry) {
   const uint64_t wanted = size_in_bytes(entry);
   if (entry.begin > entry.end) {
-    throw FileError("tensor " + in_quotes(entry.name) + ": data_offsets must not decrease. Got [" +
-                    std::to_string(entry.begin) + ", " + std::to_string(entry.end) + "]");
+    throw WeightsError(WeightsErrorCode::Corrupt, "tensor " + in_quotes(entry.name) +
+                                                      ": data_offsets must not decrease. Got [" +
+                                                      std::to_string(entry.begin) + ", " +
+                                                      std::to_string(entry.end) + "]");
   }
   if (entry.end - entry.begin != wanted) {
-    throw FileError("tensor " + in_quotes(entry.name) + ": shape and dtype need " +
-                    std::to_string(wanted) + " bytes. Got " +
-                    std::to_string(entry.end - entry.begin) + " by data_offsets");
+    throw WeightsError(WeightsErrorCode::Corrupt,
+                       "tensor " + in_quotes(entry.name) + ": shape and dtype need " +
+                           std::to_string(wanted) + " bytes. Got " +
+                           std::to_string(entry.end - entry.begin) + " by data_offsets");
   }
 }
 
@@ -71,20 +76,23 @@ void check_ranges(const std::vector<SafetensorsEntry>& entries, uint64_t data_si
   uint64_t covered = 0;
   for (const auto* entry : order) {
     if (entry->end > data_size) {
-      throw FileError("the data of tensor " + in_quotes(entry->name) + " ends at byte " +
-                      std::to_string(entry->end) + ", but the file has only " +
-                      std::to_string(data_size) + " bytes of data (is it truncated?)");
+      throw WeightsError(WeightsErrorCode::Corrupt,
+                         "the data of tensor " + in_quotes(entry->name) + " ends at byte " +
+                             std::to_string(entry->end) + ", but the file has only " +
+                             std::to_string(data_size) + " bytes of data (is it truncated?)");
     }
     if (entry->begin != covered) {
-      throw FileError("the data of tensor " + in_quotes(entry->name) + " must begin at byte " +
-                      std::to_string(covered) + ". Got " + std::to_string(entry->begin) +
-                      (entry->begin < covered ? " (an overlap)" : " (a hole)"));
+      throw WeightsError(WeightsErrorCode::Corrupt,
+                         "the data of tensor " + in_quotes(entry->name) + " must begin at byte " +
+                             std::to_string(covered) + ". Got " + std::to_string(entry->begin) +
+                             (entry->begin < covered ? " (an overlap)" : " (a hole)"));
     }
     covered = entry->end;
   }
   if (covered != data_size) {
-    throw FileError("the tensors' data must end at the end of the file. Got " +
-                    std::to_string(data_size - covered) + " trailing bytes");
+    throw WeightsError(WeightsErrorCode::Corrupt,
+                       "the tensors' data must end at the end of the file. Got " +
+                           std::to_string(data_size - covered) + " trailing bytes");
   }
 }
 
@@ -95,11 +103,12 @@ SafetensorsDtype safetensors_dtype(std::string_view name) {
     if (dtype.name == name) return dtype;
   }
   if (name.starts_with("F4") || name.starts_with("F6_")) {
-    throw FileError("dtype " + in_quotes(name) +
-                    " has less than a byte an element, which LibTorch cannot hold; save the "
-                    "tensor as F8_E4M3, F16 or F32");
+    throw WeightsError(WeightsErrorCode::Corrupt,
+                       "dtype " + in_quotes(name) +
+                           " has less than a byte an element, which LibTorch cannot hold; save the "
+                           "tensor as F8_E4M3, F16 or F32");
   }
-  throw FileError("dtype " + in_quotes(name) + " is unknown");
+  throw WeightsError(WeightsErrorCode::Corrupt, "dtype " + in_quotes(name) + " is unknown");
 }
 
 bool looks_like_safetensors(const InputFile& file) {
@@ -115,16 +124,21 @@ bool looks_like_safetensors(const InputFile& file) {
 
 SafetensorsHeader read_safetensors_header(const InputFile& file) {
   if (file.size() < kLengthBytes + kShortestHeader) {
-    throw FileError("a safetensors file has at least 10 bytes. Got " + std::to_string(file.size()));
+    throw WeightsError(WeightsErrorCode::Corrupt, "a safetensors file has at least 10 bytes. Got " +
+                                                      std::to_string(file.size()));
   }
   const uint64_t length = length_at_front(file);
   if (length < kShortestHeader || length > kLongestHeader) {
-    throw FileError("is not a safetensors file: its header must have 2 to 100000000 bytes. Got " +
-                    std::to_string(length));
+    throw WeightsError(
+        WeightsErrorCode::Corrupt,
+        "is not a safetensors file: its header must have 2 to 100000000 bytes. Got " +
+            std::to_string(length));
   }
   if (length > file.size() - kLengthBytes) {
-    throw FileError("its header of " + std::to_string(length) + " bytes must lie inside the file" +
-                    " of " + std::to_string(file.size()) + " bytes (is it truncated?)");
+    throw WeightsError(WeightsErrorCode::Corrupt, "its header of " + std::to_string(length) +
+                                                      " bytes must lie inside the file" + " of " +
+                                                      std::to_string(file.size()) +
+                                                      " bytes (is it truncated?)");
   }
   auto header = parse_safetensors_header(file.read(kLengthBytes, length),
                                          file.size() - kLengthBytes - length);
@@ -165,8 +179,9 @@ std::string format_safetensors_header(const std::vector<SafetensorsEntry>& entri
   json += "}";
   json.resize((json.size() + 7) / 8 * 8, ' ');
   if (json.size() > kLongestHeader) {
-    throw FileError("a safetensors header has at most 100000000 bytes. Got " +
-                    std::to_string(json.size()));
+    throw WeightsError(
+        WeightsErrorCode::Corrupt,
+        "a safetensors header has at most 100000000 bytes. Got " + std::to_string(json.size()));
   }
   std::string bytes;
   for (unsigned i = 0; i < kLengthBytes; ++i) {

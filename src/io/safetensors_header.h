@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/file.h"
+#include "io/read/file.h"
 
 // The header of a safetensors file, without LibTorch:
 //   u64 length of the header, little-endian
@@ -34,7 +34,7 @@ struct SafetensorsHeader {
   uint64_t data_offset = 0;  ///< where in the file the data part begins
 };
 
-/// The dtype of that name. Throws FileError for an unknown one and for types below a byte.
+/// The dtype of that name. Throws WeightsError for an unknown one and for types below a byte.
 SafetensorsDtype safetensors_dtype(std::string_view name);
 
 /// Whether the file begins like a safetensors file: a plausible length, then `{`.

@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "io/read/quote.h"
+
 namespace posenc::io {
 namespace {
 
@@ -37,7 +39,8 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     switch (state_) {
       case State::Header:
         if (!names_.insert(name).second) {
-          throw FileError("name " + in_quotes(name) + " stands twice in the header");
+          throw WeightsError(WeightsErrorCode::Corrupt,
+                             "name " + in_quotes(name) + " stands twice in the header");
         }
         entry_ = {};
         entry_.name = std::move(name);
@@ -45,7 +48,8 @@ class HeaderHandler : public nlohmann::json_sax<json> {
         break;
       case State::Metadata:
         if (header_.metadata.count(name) != 0) {
-          throw FileError("metadata key " + in_quotes(name) + " stands twice in the header");
+          throw WeightsError(WeightsErrorCode::Corrupt,
+                             "metadata key " + in_quotes(name) + " stands twice in the header");
         }
         metadata_key_ = std::move(name);
         break;
@@ -93,8 +97,9 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     if (state_ == State::Tensor && field_ == Field::Dtype) {
       try {
         entry_.dtype = safetensors_dtype(value);
-      } catch (const FileError& error) {
-        throw FileError("tensor " + in_quotes(entry_.name) + ": " + error.what());
+      } catch (const WeightsError& error) {
+        throw WeightsError(WeightsErrorCode::Corrupt,
+                           "tensor " + in_quotes(entry_.name) + ": " + error.what());
       }
       return true;
     }
@@ -125,8 +130,9 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   bool binary(binary_t&) override { return other("binary data"); }
 
   bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
-    throw FileError("its header must be JSON in UTF-8. Got an error at byte " +
-                    std::to_string(position) + " of it");
+    throw WeightsError(WeightsErrorCode::Corrupt,
+                       "its header must be JSON in UTF-8. Got an error at byte " +
+                           std::to_string(position) + " of it");
   }
 
  private:
@@ -139,9 +145,10 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     return field == Field::Dtype ? "dtype" : field == Field::Shape ? "shape" : "data_offsets";
   }
 
-  FileError field_error(const std::string& rule, const std::string& got) const {
-    return FileError("tensor " + in_quotes(entry_.name) + ": " + field_name(field_) + " must be " +
-                     rule + ". Got " + got);
+  WeightsError field_error(const std::string& rule, const std::string& got) const {
+    return WeightsError(WeightsErrorCode::Corrupt, "tensor " + in_quotes(entry_.name) + ": " +
+                                                       field_name(field_) + " must be " + rule +
+                                                       ". Got " + got);
   }
 
   void begin_field(const std::string& name) {
@@ -152,8 +159,9 @@ class HeaderHandler : public nlohmann::json_sax<json> {
     if (field_ == Field::None) return;  // unknown fields are skipped
     const unsigned bit = 1u << static_cast<unsigned>(field_);
     if ((seen_ & bit) != 0) {
-      throw FileError("tensor " + in_quotes(entry_.name) + ": field " + field_name(field_) +
-                      " stands twice");
+      throw WeightsError(
+          WeightsErrorCode::Corrupt,
+          "tensor " + in_quotes(entry_.name) + ": field " + field_name(field_) + " stands twice");
     }
     seen_ |= bit;
     if (field_ == Field::Offsets) offsets_.clear();
@@ -162,8 +170,9 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   void end_tensor() {
     for (const Field field : {Field::Dtype, Field::Shape, Field::Offsets}) {
       if ((seen_ & 1u << static_cast<unsigned>(field)) == 0) {
-        throw FileError("tensor " + in_quotes(entry_.name) + ": field " + field_name(field) +
-                        " is missing");
+        throw WeightsError(
+            WeightsErrorCode::Corrupt,
+            "tensor " + in_quotes(entry_.name) + ": field " + field_name(field) + " is missing");
       }
     }
     if (offsets_.size() != 2) {
@@ -180,17 +189,19 @@ class HeaderHandler : public nlohmann::json_sax<json> {
   bool other(const std::string& got) const {
     switch (state_) {
       case State::Skip: return true;
-      case State::Start: throw FileError("its header must be an object. Got " + got);
+      case State::Start:
+        throw WeightsError(WeightsErrorCode::Corrupt, "its header must be an object. Got " + got);
       case State::Metadata:
-        throw FileError("metadata must be strings. Got " + got + " for key " +
-                        in_quotes(metadata_key_));
+        throw WeightsError(WeightsErrorCode::Corrupt, "metadata must be strings. Got " + got +
+                                                          " for key " + in_quotes(metadata_key_));
       case State::Tensor:
         if (field_ == Field::None) return true;
         throw field_error(field_ == Field::Dtype ? "a string" : "an array", got);
       case State::Numbers: throw field_error("non-negative integers", got);
       default:
-        throw FileError("the value of name " + in_quotes(entry_.name) + " must be an object. Got " +
-                        got);
+        throw WeightsError(
+            WeightsErrorCode::Corrupt,
+            "the value of name " + in_quotes(entry_.name) + " must be an object. Got " + got);
     }
   }
 
@@ -199,7 +210,8 @@ class HeaderHandler : public nlohmann::json_sax<json> {
       other(what);  // throws unless this is the value of an unknown field of a tensor
       state_ = State::Skip;
     }
-    if (++depth_ > kDeepest) throw FileError("its header is nested too deep");
+    if (++depth_ > kDeepest)
+      throw WeightsError(WeightsErrorCode::Corrupt, "its header is nested too deep");
     return true;
   }
 
@@ -225,8 +237,9 @@ void parse_safetensors_json(std::string_view text, SafetensorsHeader& header) {
   const std::size_t nul = text.find('\0');
   if (text.starts_with("\xef\xbb\xbf") || nul != std::string_view::npos) {
     const std::size_t at = nul == std::string_view::npos ? 1 : nul + 1;
-    throw FileError("its header must be JSON in UTF-8. Got an error at byte " + std::to_string(at) +
-                    " of it");
+    throw WeightsError(
+        WeightsErrorCode::Corrupt,
+        "its header must be JSON in UTF-8. Got an error at byte " + std::to_string(at) + " of it");
   }
   HeaderHandler handler(header);
   json::sax_parse(text.begin(), text.end(), &handler);
@@ -236,7 +249,8 @@ std::string json_string(const std::string& text) {
   try {
     return json(text).dump();
   } catch (const json::exception&) {
-    throw FileError("names and metadata must be UTF-8. Got " + in_quotes(text));
+    throw WeightsError(WeightsErrorCode::Corrupt,
+                       "names and metadata must be UTF-8. Got " + in_quotes(text));
   }
 }
 

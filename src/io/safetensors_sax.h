@@ -8,10 +8,10 @@
 namespace posenc::io {
 
 /// Fills `header` from the JSON text of a safetensors header. What JSON and the fields' types can
-/// tell is checked here; sizes and ranges are the caller's affair. Throws FileError.
+/// tell is checked here; sizes and ranges are the caller's affair. Throws WeightsError.
 void parse_safetensors_json(std::string_view json, SafetensorsHeader& header);
 
-/// `text` as a JSON string, quotes included. Throws FileError where it is not UTF-8.
+/// `text` as a JSON string, quotes included. Throws WeightsError where it is not UTF-8.
 std::string json_string(const std::string& text);
 
 }  // namespace posenc::io
