@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/safetensors_header.h"
+#include "io/read/safetensors.h"
 #include "io/zip_names.h"
 
 namespace posenc::io {
