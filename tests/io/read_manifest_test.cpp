@@ -32,11 +32,10 @@ class ReadManifest : public ::testing::Test {
 };
 
 TEST_F(ReadManifest, Safetensors) {
-  const auto manifest = read(
-      crafted(R"({"b":{"dtype":"F16","shape":[2,3],"data_offsets":[1,13]},)"
-              R"("__metadata__":{"format":"pt"},)"
-              R"("a":{"dtype":"BOOL","shape":[],"data_offsets":[0,1]}})",
-              std::string(13, '\1')));
+  const auto manifest = read(crafted(R"({"b":{"dtype":"F16","shape":[2,3],"data_offsets":[1,13]},)"
+                                     R"("__metadata__":{"format":"pt"},)"
+                                     R"("a":{"dtype":"BOOL","shape":[],"data_offsets":[0,1]}})",
+                                     std::string(13, '\1')));
   EXPECT_EQ(manifest.format, WeightsFormat::Safetensors);
   EXPECT_EQ(manifest.files, std::vector<std::string>{dir_ / "x"});
   EXPECT_EQ(manifest.metadata, (std::map<std::string, std::string>{{"format", "pt"}}));
@@ -101,9 +100,8 @@ TEST_F(ReadManifest, SaysWhatIsWrongWhereAndWhatToDo) {
   EXPECT_EQ(refused(R"({"weight_map":{"a":"b"}})"),
             x + "names shard 'b', which is not beside it; save or download the checkpoint again, "
                 "index and shards");
-  EXPECT_EQ(refused("GGUF0000000"),
-            x + "is a GGUF file; save the weights as safetensors, or with "
-                "torch.save(model.state_dict(), ...)");
+  EXPECT_EQ(refused("GGUF0000000"), x + "is a GGUF file; save the weights as safetensors, or with "
+                                        "torch.save(model.state_dict(), ...)");
   EXPECT_CONTAINS(refused("once upon a time"), x + "is of no known format");
   write_bytes(dir_ / "shard", "");
   EXPECT_EQ(refused(R"({"weight_map":{"a":"shard"}})"),

@@ -11,7 +11,8 @@ namespace {
 
 using nlohmann::json;
 
-// Half a million tensors stay within these bounds, and what stays within them is parsed in a second.
+// Half a million tensors stay within these bounds, and what stays within them is parsed in a
+// second.
 constexpr std::size_t kLongest = 64'000'000;
 constexpr std::size_t kMostValues = 10'000'000;
 constexpr int kDeepest = 32;
