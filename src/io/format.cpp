@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/read/safetensors.h"
+#include "io/read/zip/index.h"
 #include "io/zip_names.h"
 
 namespace posenc::io {

@@ -68,10 +68,6 @@ Directory find_directory(const InputFile& file) {
 
 }  // namespace
 
-bool looks_like_zip(const InputFile& file) {
-  return file.size() >= 4 && file.read(0, 4) == "PK\3\4";
-}
-
 std::vector<std::string> zip_names(const InputFile& file) {
   const Directory directory = find_directory(file);
   const std::string bytes = file.read(directory.offset, directory.size);
