@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 
 #include "posenc/io/error.h"
@@ -54,13 +55,13 @@ inline std::string crafted(const std::string& header, const std::string& data = 
   return length + header + data;
 }
 
-/// The message of the WeightsError that `work` throws; anything else fails the test.
+/// `Code: message` of the WeightsError that `work` throws; anything else fails the test.
 template <typename Work>
 std::string refusal(Work&& work) {
   try {
     work();
   } catch (const WeightsError& error) {
-    return error.what();
+    return std::string(name(error.code())) + ": " + error.what();
   } catch (const std::exception& error) {
     ADD_FAILURE() << "not a WeightsError: " << error.what();
     return "";
