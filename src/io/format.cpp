@@ -1,14 +1,11 @@
 #include "io/format.h"
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "io/read/safetensors.h"
-#include "io/read/zip/index.h"
-#include "io/zip_names.h"
+#include "io/read/zip/archive.h"
 
 namespace posenc::io {
 namespace {
@@ -35,29 +32,16 @@ constexpr std::array<Foreign, 8> kForeign = {{
     {0, "\x80"sv, "a Python pickle"},
 }};
 
-// A record of a torch archive lies below one root folder of any name.
-bool has_record(const std::vector<std::string>& names, std::string_view record) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    const auto root = name.find('/');
-    return root != std::string::npos && std::string_view(name).substr(root + 1) == record;
-  });
-}
-
 Format format_of_zip(const InputFile& file) {
-  const auto names = zip_names(file);
-  if (has_record(names, "archive_format")) {
-    throw WeightsError(WeightsErrorCode::Corrupt,
-                       std::string("is a .pt2 archive of torch.export; ") + kReadable);
+  switch (Archive(file).format()) {
+    case WeightsFormat::TorchScript: return Format::TorchScript;
+    case WeightsFormat::Pt2:
+      throw WeightsError(WeightsErrorCode::Unsupported, "is a .pt2 archive of torch.export",
+                         kReadable);
+    default:
+      throw WeightsError(WeightsErrorCode::Unsupported, "is a torch.save file, not TorchScript",
+                         kReadable);
   }
-  if (!has_record(names, "data.pkl")) {
-    throw WeightsError(WeightsErrorCode::Corrupt,
-                       std::string("is a zip archive, but not one of PyTorch; ") + kReadable);
-  }
-  if (!has_record(names, "constants.pkl")) {
-    throw WeightsError(WeightsErrorCode::Corrupt,
-                       std::string("is a torch.save file, not TorchScript; ") + kReadable);
-  }
-  return Format::TorchScript;
 }
 
 }  // namespace
