@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/read/safetensors.h"
 #include "io/read/zip/archive.h"
-#include "io/safetensors_header.h"
 
 namespace posenc::io {
 namespace {

@@ -2,10 +2,10 @@
 #include <cstdint>
 #include <string_view>
 
+#include "fuzz/check.h"
 #include "io/read/pickle/parser.h"
 #include "io/read/torch/storages.h"
 #include "io/read/torch/walk.h"
-#include "manifest_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc;
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     const bool modules = size % 2 == 0;
     ObjectWalk(objects, list, manifest, budget)
         .run(root, modules ? [&](const std::string&) { return &script; } : FindScriptClass());
-    fuzz::check(manifest, kStorages);
+    testing::check_manifest(manifest, kStorages);
   } catch (const WeightsError&) {
   }
   return 0;

@@ -2,9 +2,9 @@
 #include <cstdint>
 #include <string>
 
+#include "fuzz/check.h"
 #include "io/read/make_zip.h"
 #include "io/read/torch/torch_files.h"
-#include "manifest_check.h"
 
 // The input is the JSON of the weights: an archive is made around it.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   });
   try {
     const auto file = io::InputFile::of_bytes(bytes);
-    fuzz::check(io::read_archive(file), bytes.size());
+    testing::check_manifest(io::read_archive(file), file);
   } catch (const WeightsError&) {
   }
   return 0;

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "fuzz/check.h"
 #include "io/read/make_zip.h"
 #include "io/read/torch/torch_files.h"
-#include "manifest_check.h"
 
 // The input is a pickle and, behind "#code", the code of its classes: an archive is made around
 // them, whose structure torch_archive_fuzz and zip_index_fuzz look after.
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   });
   try {
     const auto file = io::InputFile::of_bytes(bytes);
-    fuzz::check(io::read_archive(file), bytes.size());
+    testing::check_manifest(io::read_archive(file), file);
   } catch (const WeightsError&) {
   }
   return 0;

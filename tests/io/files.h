@@ -11,7 +11,7 @@
 
 #include "posenc/io/error.h"
 
-// What tests of files need and LibTorch has no part in.
+// What tests of files need, without LibTorch.
 namespace posenc::testing {
 
 /// A folder that lives as long as the object.
@@ -46,6 +46,13 @@ inline void write_bytes(const std::string& path, const std::string& bytes) {
 inline std::string read_bytes(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// The bytes of a safetensors file with this JSON header and data, right or wrong.
+inline std::string crafted(const std::string& header, const std::string& data = "") {
+  std::string length;
+  for (unsigned i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i) & 0xff);
+  return length + header + data;
 }
 
 /// `Code: message` of the WeightsError that `work` throws; anything else fails the test.

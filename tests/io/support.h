@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <string>
 #include <vector>
 
@@ -7,13 +9,6 @@
 #include "posenc/io/state_dict.h"
 
 namespace posenc::testing {
-
-/// The bytes of a safetensors file with this JSON header and data, right or wrong.
-inline std::string crafted(const std::string& header, const std::string& data = "") {
-  std::string length;
-  for (unsigned i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i) & 0xff);
-  return length + header + data;
-}
 
 /// The contiguous bytes of a tensor of any dtype.
 inline std::string bits(const at::Tensor& tensor) {
