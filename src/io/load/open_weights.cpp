@@ -1,0 +1,45 @@
+#include "io/load/open_weights.h"
+
+#include <sys/stat.h>
+
+#include <tuple>
+
+namespace posenc::io {
+namespace {
+
+constexpr int kAttempts = 5;
+
+// Which file stands under a name, and in which state: a file that was written since differs.
+using Stamp = std::tuple<dev_t, ino_t, off_t, time_t, long>;
+
+std::vector<Stamp> stamps_of(const std::vector<std::string>& paths) {
+  std::vector<Stamp> stamps;
+  for (const auto& path : paths) {
+    struct stat status {};
+    ::stat(path.c_str(), &status);  // where it fails, opening the file will say why
+    stamps.emplace_back(status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                        status.st_mtim.tv_nsec);
+  }
+  return stamps;
+}
+
+}  // namespace
+
+OpenWeights open_weights(const std::string& path) {
+  std::vector<std::string> paths = {path};
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const auto before = stamps_of(paths);
+    OpenWeights weights{read_manifest(path), {}};
+    if (weights.manifest.files != paths) {  // shards, whose names are known only now
+      paths = weights.manifest.files;
+      continue;
+    }
+    for (const auto& file : paths) weights.files.push_back(std::make_unique<InputFile>(file));
+    if (stamps_of(paths) == before) return weights;
+  }
+  throw WeightsError(WeightsErrorCode::Io, "changes while it is read",
+                     "load it when whoever writes it has finished")
+      .in_file(path);
+}
+
+}  // namespace posenc::io
