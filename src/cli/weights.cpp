@@ -6,7 +6,7 @@
 #include "cli/error.h"
 #include "cli/script.h"
 #include "io/format.h"
-#include "io/rethrow.h"
+#include "io/read/context.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/io/torchscript.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 Weights read_all(const std::string& path) {
   const auto format =
-      io::with_file_errors("read", path, [&] { return io::detect_format(io::InputFile(path)); });
+      io::in_context("read", path, [&] { return io::detect_format(io::InputFile(path)); });
   if (format == io::Format::Safetensors)
     return Weights{path, "", load_safetensors(path).tensors, {}};
   auto file = load_torchscript(path);

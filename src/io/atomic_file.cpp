@@ -11,6 +11,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "io/read/quote.h"
+
 namespace posenc::io {
 namespace {
 
@@ -28,7 +30,7 @@ void sync_folder(const std::string& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) throw system_error("is written, but its folder cannot be opened to sync it");
   const bool failed = ::fsync(descriptor) != 0 && errno != EINVAL;  // not every file system can
-  const FileError error = system_error("is written, but its folder cannot be synced");
+  const WeightsError error = system_error("is written, but its folder cannot be synced");
   ::close(descriptor);
   if (failed) throw error;
 }
@@ -45,7 +47,8 @@ AtomicFile::AtomicFile(const std::string& path) : target_(path) {
   struct stat old {};
   const bool replaces = ::stat(target_.c_str(), &old) == 0;
   if (replaces && !S_ISREG(old.st_mode)) {
-    throw FileError("cannot be written: it exists and is not a regular file");
+    throw WeightsError(WeightsErrorCode::NotRegular,
+                       "cannot be written: it exists and is not a regular file");
   }
   folder_ = std::filesystem::path(target_).parent_path().string();
   if (folder_.empty()) folder_.push_back('.');

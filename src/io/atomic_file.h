@@ -3,13 +3,13 @@
 #include <cstddef>
 #include <string>
 
-#include "io/file.h"
+#include "io/read/file.h"
 
 namespace posenc::io {
 
 /// A file that replaces `path` only when it is complete: written under a temporary name in the
 /// same folder, synced, renamed. Until commit() has returned, `path` keeps its old content, and a
-/// file that is never committed is removed by the destructor. Throws FileError.
+/// file that is never committed is removed by the destructor. Throws WeightsError.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

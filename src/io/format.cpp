@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/safetensors_header.h"
+#include "io/read/safetensors.h"
 #include "io/zip_names.h"
 
 namespace posenc::io {
@@ -45,13 +45,16 @@ bool has_record(const std::vector<std::string>& names, std::string_view record) 
 Format format_of_zip(const InputFile& file) {
   const auto names = zip_names(file);
   if (has_record(names, "archive_format")) {
-    throw FileError(std::string("is a .pt2 archive of torch.export; ") + kReadable);
+    throw WeightsError(WeightsErrorCode::Corrupt,
+                       std::string("is a .pt2 archive of torch.export; ") + kReadable);
   }
   if (!has_record(names, "data.pkl")) {
-    throw FileError(std::string("is a zip archive, but not one of PyTorch; ") + kReadable);
+    throw WeightsError(WeightsErrorCode::Corrupt,
+                       std::string("is a zip archive, but not one of PyTorch; ") + kReadable);
   }
   if (!has_record(names, "constants.pkl")) {
-    throw FileError(std::string("is a torch.save file, not TorchScript; ") + kReadable);
+    throw WeightsError(WeightsErrorCode::Corrupt,
+                       std::string("is a torch.save file, not TorchScript; ") + kReadable);
   }
   return Format::TorchScript;
 }
@@ -63,10 +66,11 @@ Format detect_format(const InputFile& file) {
   if (looks_like_safetensors(file)) return Format::Safetensors;
   for (const auto& [offset, magic, name] : kForeign) {
     if (file.size() >= offset + magic.size() && file.read(offset, magic.size()) == magic) {
-      throw FileError(std::string("is ") + name + "; " + kReadable);
+      throw WeightsError(WeightsErrorCode::Corrupt, std::string("is ") + name + "; " + kReadable);
     }
   }
-  throw FileError(std::string("is of an unknown format; ") + kReadable);
+  throw WeightsError(WeightsErrorCode::Corrupt,
+                     std::string("is of an unknown format; ") + kReadable);
 }
 
 }  // namespace posenc::io

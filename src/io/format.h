@@ -1,12 +1,12 @@
 #pragma once
 
-#include "io/file.h"
+#include "io/read/file.h"
 
 namespace posenc::io {
 
 enum class Format { Safetensors, TorchScript };
 
-/// What the file holds, by its content. Throws FileError for what cannot be read, with its name
+/// What the file holds, by its content. Throws WeightsError for what cannot be read, with its name
 /// and the remedy where it is known, and for a zip archive that is not whole.
 Format detect_format(const InputFile& file);
 

@@ -6,7 +6,7 @@
 #include <exception>
 
 #include "io/format.h"
-#include "io/rethrow.h"
+#include "io/read/context.h"
 
 namespace posenc {
 namespace {
@@ -42,7 +42,8 @@ TorchScriptFile read(const std::string& path) {
   collect(module, "", file);
   // torch.jit.freeze takes `training` away with the weights; a module without weights keeps it.
   if (file.tensors.is_empty() && !module.hasattr("training")) {
-    throw io::FileError(
+    throw WeightsError(
+        WeightsErrorCode::Corrupt,
         "is frozen (torch.jit.freeze): its weights have become constants of the code; save the "
         "module as it was before freezing");
   }
@@ -52,17 +53,18 @@ TorchScriptFile read(const std::string& path) {
 }  // namespace
 
 TorchScriptFile load_torchscript(const std::string& path) {
-  return io::with_file_errors("load_torchscript", path, [&] {
+  return io::in_context("load_torchscript", path, [&] {
     if (io::detect_format(io::InputFile(path)) != io::Format::TorchScript) {
-      throw io::FileError("is a safetensors file, not TorchScript");
+      throw WeightsError(WeightsErrorCode::Corrupt, "is a safetensors file, not TorchScript");
     }
     TorchScriptFile file;
     try {
       file = read(path);
-    } catch (const io::FileError&) {
+    } catch (const WeightsError&) {
       throw;
     } catch (const std::exception& error) {
-      throw io::FileError("torch::jit::load refuses it: " + first_line(error));
+      throw WeightsError(WeightsErrorCode::Corrupt,
+                         "torch::jit::load refuses it: " + first_line(error));
     }
     return file;
   });

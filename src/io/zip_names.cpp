@@ -27,8 +27,9 @@ struct Directory {
   uint64_t offset;
 };
 
-FileError damaged(const std::string& what) {
-  return FileError("the zip archive is damaged: " + what + " (is it truncated?)");
+WeightsError damaged(const std::string& what) {
+  return WeightsError(WeightsErrorCode::Corrupt,
+                      "the zip archive is damaged: " + what + " (is it truncated?)");
 }
 
 Directory find_directory(const InputFile& file) {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "io/file.h"
+#include "io/read/file.h"
 
 namespace posenc::io {
 
@@ -11,7 +11,7 @@ namespace posenc::io {
 bool looks_like_zip(const InputFile& file);
 
 /// The names in a zip archive's central directory, in its order. Only the directory is read and
-/// checked, not the entries. Throws FileError where it is not whole.
+/// checked, not the entries. Throws WeightsError where it is not whole.
 std::vector<std::string> zip_names(const InputFile& file);
 
 }  // namespace posenc::io

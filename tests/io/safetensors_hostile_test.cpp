@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "io/file.h"
+#include "io/read/file.h"
 #include "io/safetensors_header.h"
 #include "io/support.h"
 #include "posenc/io/safetensors.h"
@@ -238,12 +238,12 @@ TEST(InputFile, NoticesThatTheFileShrank) {
   try {
     file.read(50, 50);
     FAIL() << "nothing was thrown";
-  } catch (const io::FileError& error) {
+  } catch (const WeightsError& error) {
     EXPECT_CONTAINS(error.what(), "ended at byte 60 of the 100");
   }
 }
 
-// Whatever the bytes: entries that lie in the data, or a FileError, never anything else.
+// Whatever the bytes: entries that lie in the data, or a WeightsError, never anything else.
 TEST(SafetensorsMutations, ParseOrAreRefused) {
   const auto original = two("[0,4]", "[4,8]");
   std::mt19937 random(7);
@@ -264,7 +264,7 @@ TEST(SafetensorsMutations, ParseOrAreRefused) {
         ASSERT_LE(entry.begin, entry.end) << json;
         ASSERT_LE(entry.end, 8u) << json;
       }
-    } catch (const io::FileError&) {
+    } catch (const WeightsError&) {
       ++refused;
     }
   }

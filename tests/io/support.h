@@ -68,15 +68,15 @@ inline bool identical(const at::Tensor& a, const at::Tensor& b) {
 
 inline std::vector<std::string> names(const StateDict& tensors) { return tensors.keys(); }
 
-/// The message of the c10::ValueError that `work` throws; anything else fails the test.
+/// The message of the WeightsError that `work` throws; anything else fails the test.
 template <typename Work>
 std::string refusal(Work&& work) {
   try {
     work();
-  } catch (const c10::ValueError& error) {
-    return error.what_without_backtrace();
+  } catch (const WeightsError& error) {
+    return error.what();
   } catch (const std::exception& error) {
-    ADD_FAILURE() << "not a c10::ValueError: " << error.what();
+    ADD_FAILURE() << "not a WeightsError: " << error.what();
     return "";
   }
   ADD_FAILURE() << "nothing was thrown";

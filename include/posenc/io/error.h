@@ -31,7 +31,7 @@ enum class WeightsErrorCode {
 const char* name(WeightsErrorCode code);
 
 /// The one error of everything that reads or writes weights. what() is
-/// `[function] file: tensor "name" rule; remedy`, as far as each is known. Where a load finds
+/// `[function] file: tensor 'name' rule; remedy`, as far as each is known. Where a load finds
 /// several things wrong, what() lists them all, and code() is the first kind in the order above.
 class WeightsError : public std::runtime_error {
  public:

@@ -62,7 +62,7 @@ struct ManifestEntry {
 
 struct Manifest {
   WeightsFormat format = WeightsFormat::Safetensors;
-  std::string class_name;  ///< TorchScript: of the root, unqualified, without its mangling
+  std::string class_name;          ///< TorchScript: of the root, unqualified, without its mangling
   std::vector<std::string> files;  ///< paths; one but for sharded checkpoints
   std::vector<ManifestStorage> storages;
   std::vector<ManifestTensor> tensors;  ///< in the file's order, each name once
