@@ -108,7 +108,7 @@ void Fit::match_names(const LoadOptions& options) {
       mismatch_.unexpected.push_back(name);
     }
   }
-  if (!any && !options.prefix().empty()) {
+  if (!any && !options.prefix().empty() && !targets_.empty()) {
     mismatch_.faults.push_back({WeightsErrorCode::MissingKeys,
                                 "no name begins with " + in_quotes(options.prefix()),
                                 "a prefix is given with its dot"});
