@@ -1,6 +1,5 @@
 #pragma once
 
-#include <c10/util/Exception.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "posenc/io/error.h"
 #include "posenc/io/state_dict.h"
 
 namespace posenc::testing {
@@ -68,19 +68,31 @@ inline bool identical(const at::Tensor& a, const at::Tensor& b) {
 
 inline std::vector<std::string> names(const StateDict& tensors) { return tensors.keys(); }
 
-/// The message of the WeightsError that `work` throws; anything else fails the test.
+/// The WeightsError that `work` throws; anything else fails the test.
 template <typename Work>
-std::string refusal(Work&& work) {
+WeightsError error_of(Work&& work) {
   try {
     work();
   } catch (const WeightsError& error) {
-    return error.what();
+    return error;
   } catch (const std::exception& error) {
     ADD_FAILURE() << "not a WeightsError: " << error.what();
-    return "";
+    return {WeightsErrorCode::Io, "another error"};
   }
   ADD_FAILURE() << "nothing was thrown";
-  return "";
+  return {WeightsErrorCode::Io, "no error"};
+}
+
+template <typename Work>
+std::string refusal(Work&& work) {
+  return error_of(work).what();
+}
+
+/// The bytes of every tensor of a module, to see whether any has changed.
+inline std::vector<std::string> all_bits(const torch::nn::Module& module) {
+  std::vector<std::string> all;
+  for (const auto& item : state_dict(module)) all.push_back(bits(item.value()));
+  return all;
 }
 
 #define EXPECT_CONTAINS(text, part)                          \
