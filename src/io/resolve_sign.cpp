@@ -24,7 +24,8 @@ void for_each_word(void* bytes, std::size_t count, std::size_t step, Change&& ch
 template <typename Word>
 void flip_sign_bits(void* bytes, std::size_t count, std::size_t step = 1) {
   constexpr Word kSign = static_cast<Word>(Word{1} << (8 * sizeof(Word) - 1));
-  for_each_word<Word>(bytes, count, step, [](Word word) { return static_cast<Word>(word ^ kSign); });
+  for_each_word<Word>(bytes, count, step,
+                      [](Word word) { return static_cast<Word>(word ^ kSign); });
 }
 
 template <typename Word>
@@ -71,9 +72,9 @@ void negate(Dtype dtype, void* bytes, std::size_t count) {
     case Dtype::Bool:
     case Dtype::Float8_e8m0fnu: break;
   }
-  throw WeightsError(WeightsErrorCode::Unsupported,
-                     std::string("has the negative bit, and ") + dtype_name(dtype) +
-                         " has no negative numbers");
+  throw WeightsError(
+      WeightsErrorCode::Unsupported,
+      std::string("has the negative bit, and ") + dtype_name(dtype) + " has no negative numbers");
 }
 
 }  // namespace

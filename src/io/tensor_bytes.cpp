@@ -23,8 +23,8 @@ struct Axis {
   int64_t size, from, to;
 };
 
-// The dimensions of a tensor with elements, outermost first, without those of one element, and with neighbours that
-// are one run merged.
+// The dimensions of a tensor with elements, outermost first, without those of one element, and with
+// neighbours that are one run merged.
 std::vector<Axis> axes_of(const ManifestTensor& tensor) {
   const int64_t item = item_size(tensor.dtype);
   std::vector<Axis> reversed;
@@ -173,8 +173,8 @@ uint64_t contiguous_bytes(const ManifestTensor& tensor) {
     if (size == 0) return 0;
   }
   for (const int64_t size : tensor.sizes) {
-    if (bytes > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) /
-                    static_cast<uint64_t>(size)) {
+    if (bytes >
+        static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) / static_cast<uint64_t>(size)) {
       throw WeightsError(WeightsErrorCode::LimitExceeded, "has more elements than memory can have")
           .in_tensor(tensor.name);
     }

@@ -147,7 +147,8 @@ TEST(TensorBytes, ConjAndNegAreResolved) {
             (std::vector<Z>{{1, -2}}));
   EXPECT_EQ(resolved<uint16_t>(Dtype::Complex32, {0x3c00, 0x4000}, true, false),
             (std::vector<uint16_t>{0x3c00, 0xc000}));
-  EXPECT_EQ(resolved<float>(Dtype::Float32, {1.5f, -2}, true, true), (std::vector<float>{-1.5f, 2}));
+  EXPECT_EQ(resolved<float>(Dtype::Float32, {1.5f, -2}, true, true),
+            (std::vector<float>{-1.5f, 2}));
   EXPECT_EQ(resolved<double>(Dtype::Float64, {1.5}, false, true), std::vector<double>{-1.5});
   EXPECT_EQ(resolved<uint16_t>(Dtype::BFloat16, {0x3f80}, false, true),
             std::vector<uint16_t>{0xbf80});

@@ -23,13 +23,24 @@ std::vector<Stamp> stamps_of(const std::vector<std::string>& paths) {
   return stamps;
 }
 
+// Without the name of the function: the one that the user called is to be named.
+Manifest manifest_of(const std::string& path) {
+  try {
+    return read_manifest(path);
+  } catch (const WeightsError& error) {
+    throw WeightsError(error.code(), error.reason(), error.remedy())
+        .in_tensor(error.tensor())
+        .in_file(error.file());
+  }
+}
+
 }  // namespace
 
 OpenWeights open_weights(const std::string& path) {
   std::vector<std::string> paths = {path};
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto before = stamps_of(paths);
-    OpenWeights weights{read_manifest(path), {}};
+    OpenWeights weights{manifest_of(path), {}};
     if (weights.manifest.files != paths) {  // shards, whose names are known only now
       paths = weights.manifest.files;
       continue;

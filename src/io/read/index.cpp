@@ -178,7 +178,8 @@ Manifest read_index(const InputFile& file,
                                                 " bytes to be an index");
   }
   const ShardIndex index = parse_index(file.read(0, file.size()));
-  // Of the path as given: in Hugging Face's cache it is a link whose target has no shards beside it.
+  // Of the path as given: in Hugging Face's cache it is a link whose target has no shards beside
+  // it.
   const auto folder = std::filesystem::path(file.path()).parent_path();
   Manifest all;
   for (const auto& shard : index.shards) {

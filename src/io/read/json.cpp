@@ -11,9 +11,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kDeepest = 32;
-// What a parser gets through in half a second; half a million tensors have fewer.
+// Half a million tensors stay within these bounds, and what stays within them is parsed in a
+// second.
+constexpr std::size_t kLongest = 64'000'000;
 constexpr std::size_t kMostValues = 10'000'000;
+constexpr int kDeepest = 32;
 
 class Events : public nlohmann::json_sax<json> {
  public:
@@ -112,6 +114,11 @@ class Events : public nlohmann::json_sax<json> {
 }  // namespace
 
 void parse_json(std::string_view text, const std::string& what, JsonHandler& handler) {
+  if (text.size() > kLongest) {
+    throw WeightsError(WeightsErrorCode::LimitExceeded,
+                       "must have at most " + std::to_string(kLongest) + " bytes as " + what +
+                           ". Got " + std::to_string(text.size()));
+  }
   Events events(what, handler);
   // nlohmann's parser would pass over a byte order mark, and take a NUL for the end of the text.
   const std::size_t nul = text.find('\0');

@@ -25,8 +25,8 @@ class JsonHandler {
 };
 
 /// Tells `handler` what `text` holds. Throws WeightsError for what is not one JSON value in UTF-8
-/// (a byte order mark and NUL included), for deep nesting and for more values than a checkpoint
-/// has; `what`, "its header" for one, stands for the text in messages.
+/// (a byte order mark and NUL included), for deep nesting and for more bytes or values than a
+/// checkpoint has; `what`, "its header" for one, stands for the text in messages.
 void parse_json(std::string_view text, const std::string& what, JsonHandler& handler);
 
 }  // namespace posenc::io
