@@ -2,8 +2,9 @@
 
 #include "cli/program.h"
 #include "posenc/functional/timestep_embedding.h"
+#include "posenc/io/load.h"
+#include "posenc/io/manifest.h"
 #include "posenc/io/safetensors.h"
-#include "posenc/io/torchscript.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
 #include "support/compare.h"
@@ -45,11 +46,11 @@ TEST_F(Run, EqualsPythonBitForBit) {
 
 TEST_F(Run, SafetensorsEqualTorchScript) {
   for (const auto& path : script_files()) {
-    auto script = load_torchscript(path);
+    const auto class_name = read_manifest(path).class_name;
     const auto io = load_safetensors(path.substr(0, path.size() - 3) + ".io.safetensors").tensors;
-    std::vector<std::string> module = {"--module", script.class_name};
-    if (script.class_name == "TopLevelTracedModule") module.clear();
-    const auto weights = safetensors("weights.bin", script.tensors);
+    std::vector<std::string> module = {"--module", class_name};
+    if (class_name == "TopLevelTracedModule") module.clear();
+    const auto weights = safetensors("weights.bin", load_tensors(path));
     EXPECT_TRUE(bit_equal(output(weights, dict({{"input", io["input"]}}), module), io["output"]))
         << path;
   }

@@ -86,8 +86,8 @@ std::vector<Kind> kinds() {
   };
 }
 
-struct Run {
-  explicit Run(const Kind& kind)
+struct Training {
+  explicit Training(const Kind& kind)
       : optimizer(kind.make(model)), scheduler(*optimizer, 3, 0.5) {}
 
   void train(int from, int to) {
@@ -112,14 +112,14 @@ class Resume : public ::testing::TestWithParam<Kind> {};
 TEST_P(Resume, IsAsIfItHadNeverStopped) {
   const TempDir dir;
   torch::manual_seed(5);
-  Run whole(GetParam());
+  Training whole(GetParam());
   whole.train(0, 4);
   save_checkpoint(dir / "c", whole.parts(), {{"epoch", 4}, {"loss", 0.1 + 0.2}});
   whole.train(4, 11);
   const auto end = at::rand({3});
 
   torch::manual_seed(77);
-  Run resumed(GetParam());  // other weights, another state of the generator
+  Training resumed(GetParam());  // other weights, another state of the generator
   resumed.train(0, 1);      // and a state of the optimiser that has to go
   const auto numbers = load_checkpoint(dir / "c", resumed.parts());
   EXPECT_EQ(numbers, (TrainingNumbers{{"epoch", 4}, {"loss", 0.1 + 0.2}}));
@@ -133,9 +133,9 @@ INSTANTIATE_TEST_SUITE_P(All, Resume, ::testing::ValuesIn(kinds()),
 
 TEST(Checkpoint, BeforeTheFirstStepAndWithoutParts) {
   const TempDir dir;
-  Run fresh(kinds()[0]);
+  Training fresh(kinds()[0]);
   save_checkpoint(dir / "fresh", fresh.parts());
-  Run trained(kinds()[0]);
+  Training trained(kinds()[0]);
   trained.train(0, 2);
   load_checkpoint(dir / "fresh", trained.parts());
   EXPECT_TRUE(trained.optimizer->state().empty());
@@ -164,7 +164,7 @@ TEST(Checkpoint, NumbersKeepTheirBits) {
 // Every refusal leaves weights, optimiser and generator as they were.
 class Refused : public ::testing::Test {
  protected:
-  WeightsErrorCode code(const std::string& path, Run& run) {
+  WeightsErrorCode code(const std::string& path, Training& run) {
     const auto weights = all_bits(run.model);
     const auto state = at::globalContext().defaultGenerator(at::kCPU).get_state();
     const auto error = error_of([&] { load_checkpoint(path, run.parts()); });
@@ -178,16 +178,16 @@ class Refused : public ::testing::Test {
 };
 
 TEST_F(Refused, AnotherOptimizerAndOtherGroups) {
-  Run adam(kinds()[0]);
+  Training adam(kinds()[0]);
   adam.train(0, 2);
   save_checkpoint(dir / "c", adam.parts());
-  Run other(kinds()[2]), grouped(kinds()[1]);
+  Training other(kinds()[2]), grouped(kinds()[1]);
   EXPECT_EQ(code(dir / "c", other), Code::Unsupported);
   EXPECT_EQ(code(dir / "c", grouped), Code::ShapeMismatch);
 }
 
 TEST_F(Refused, PartsThatOnlyOneHas) {
-  Run run(kinds()[0]);
+  Training run(kinds()[0]);
   save_checkpoint(dir / "bare", {run.model});
   EXPECT_EQ(code(dir / "bare", run), Code::MissingKeys);
   save_checkpoint(dir / "full", run.parts());
@@ -196,7 +196,7 @@ TEST_F(Refused, PartsThatOnlyOneHas) {
 }
 
 TEST_F(Refused, DamagedStates) {
-  Run run(kinds()[0]);
+  Training run(kinds()[0]);
   run.train(0, 1);
   save_checkpoint(dir / "c", run.parts());
   const auto original = load_safetensors(dir / "c");
