@@ -81,9 +81,8 @@ void identify_file(const IdentifyOptions& options) {
 
 void add_identify(CLI::App& app) {
   auto options = std::make_shared<IdentifyOptions>();
-  auto* sub =
-      app.add_subcommand("identify",
-                         "Which recipe, with which parameters, made each sinusoidal tensor.");
+  auto* sub = app.add_subcommand(
+      "identify", "Which recipe, with which parameters, made each sinusoidal tensor.");
   sub->add_option("FILE", options->file,
                   "weights: torch.save, TorchScript, torch.export or safetensors, by content")
       ->required();

@@ -58,8 +58,7 @@ void run(const RunOptions& options) {
 
 void add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
-  auto* sub = app.add_subcommand("run",
-                                 "Run the C++ twin of a module, in eval mode.");
+  auto* sub = app.add_subcommand("run", "Run the C++ twin of a module, in eval mode.");
   sub->add_option("FILE", options->file,
                   "weights: torch.save, TorchScript, torch.export or safetensors, by content")
       ->required();

@@ -79,8 +79,8 @@ TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
   fit.stage();
   std::optional<io::OptimizerRestore> optimizer;
   if (run.optimizer != nullptr) {
-    optimizer.emplace(*run.optimizer, io::OptimizerRecord{tensors_below(source, "optimizer."),
-                                                          optimizer_values});
+    optimizer.emplace(*run.optimizer,
+                      io::OptimizerRecord{tensors_below(source, "optimizer."), optimizer_values});
   }
   int64_t step = 0;
   if (run.scheduler != nullptr) io::read_value(values, kStep, step);
@@ -120,8 +120,7 @@ void save_checkpoint(const std::string& path, const TrainingRun& run,
 }
 
 TrainingNumbers load_checkpoint(const std::string& path, const TrainingRun& run) {
-  return io::in_context("load_checkpoint", path,
-                        [&] { return load(io::FileSource(path), run); });
+  return io::in_context("load_checkpoint", path, [&] { return load(io::FileSource(path), run); });
 }
 
 }  // namespace posenc

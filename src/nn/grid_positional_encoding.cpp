@@ -51,8 +51,8 @@ void GridPositionalEncodingImpl::pretty_print(std::ostream& stream) const {
 }
 
 std::vector<ComputedTable> GridPositionalEncodingImpl::computed_tables() const {
-  return {computed_table(options.key(), 1, pos_embed, options.sinusoid(),
-                         cells(options.sinusoid()))};
+  return {
+      computed_table(options.key(), 1, pos_embed, options.sinusoid(), cells(options.sinusoid()))};
 }
 
 void GridPositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {

@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
-#include <torch/nn/modules/batchnorm.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/rmsprop.h>
@@ -34,8 +34,8 @@ using Optimizer = std::unique_ptr<torch::optim::Optimizer>;
 
 struct Model : torch::nn::Module {
   Model() {
-    embed = register_module("embed", TokenAndPositionEmbedding(
-                                         TokenAndPositionEmbeddingOptions(11, 6).dropout(0.2)));
+    embed = register_module(
+        "embed", TokenAndPositionEmbedding(TokenAndPositionEmbeddingOptions(11, 6).dropout(0.2)));
     norm = register_module("norm", torch::nn::BatchNorm1d(6));  // buffers that training changes
     out = register_module("out", torch::nn::Linear(6, 3));
   }
@@ -120,7 +120,7 @@ TEST_P(Resume, IsAsIfItHadNeverStopped) {
 
   torch::manual_seed(77);
   Training resumed(GetParam());  // other weights, another state of the generator
-  resumed.train(0, 1);      // and a state of the optimiser that has to go
+  resumed.train(0, 1);           // and a state of the optimiser that has to go
   const auto numbers = load_checkpoint(dir / "c", resumed.parts());
   EXPECT_EQ(numbers, (TrainingNumbers{{"epoch", 4}, {"loss", 0.1 + 0.2}}));
   resumed.train(4, 11);

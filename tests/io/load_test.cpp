@@ -17,7 +17,7 @@
 #include "io/support.h"
 #include "posenc/core/weight_notes.h"
 #include "posenc/io/manifest.h"
-#include "posenc/io/safetensors.h"
+#include "support/compare.h"
 
 namespace posenc::testing {
 namespace {
@@ -173,8 +173,10 @@ TEST_F(Load, EveryFormatAndTypeGivesPythonsOutput) {
       const bool script = format == WeightsFormat::TorchScript;
       EXPECT_EQ(report.ignored, script ? Names{"scratch"} : Names{});
       const at::NoGradGuard no_grad;
-      EXPECT_TRUE(identical(module.forward(io["ids"]), io["out"]));
-      EXPECT_TRUE(at::equal(state_dict(module)["mlp.0.bias"], like["mlp.0.bias"]));
+      EXPECT_TRUE(within(Op::Linear, module.forward(io["ids"]), io["out"]));
+      for (const auto& item : state_dict(module)) {
+        EXPECT_TRUE(identical(item.value(), like[item.key()])) << item.key();
+      }
     }
   }
 }
@@ -234,7 +236,7 @@ TEST_F(Load, ReportsAllThatDoesNotFitAndChangesNothing) {
     const auto error = refused(module, path, options);
     EXPECT_EQ(error.code(), Code::MissingKeys);
     EXPECT_CONTAINS(error.what(), "missing (3): 'mlp.extra'");
-    EXPECT_CONTAINS(error.what(), "unexpected (2): '" + std::string(prefix) + "mlp.2.weight'");
+    EXPECT_CONTAINS(error.what(), "unexpected (2): '" + std::string(prefix) + "mlp.2.");
     EXPECT_CONTAINS(error.what(), "'pe' must have dtype float16. Got float32");
     EXPECT_CONTAINS(error.what(), "'embedding.weight' must have shape (" +
                                       std::to_string(tokens + 1) + ", " + std::to_string(dim) +
@@ -258,7 +260,7 @@ TEST_F(Load, RefusesATruncatedFileAtAnyLength) {
     const auto whole = read_bytes(file(std::string("float32") + ending));
     for (std::size_t length = 0; length < whole.size(); length += whole.size() / 20 + 1) {
       write_bytes(file("cut"), whole.substr(0, length));
-      SCOPED_TRACE(ending + (" " + std::to_string(length)));
+      SCOPED_TRACE(std::string(ending).append(" ").append(std::to_string(length)));
       refused(module, file("cut"), LoadOptions().prefix(prefix));
     }
   }
@@ -268,7 +270,7 @@ TEST_F(Load, RefusesWhatIsNoFile) {
   Encoder module(load_tensors(file("float32.pt")));
   EXPECT_EQ(refused(module, file("none")).code(), Code::NotFound);
   EXPECT_EQ(refused(module, dir_->path().string()).code(), Code::NotRegular);
-  if (!exists("fifo")) ASSERT_EQ(mkfifo(file("fifo").c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo(file("fifo").c_str(), 0600), 0);
   EXPECT_EQ(refused(module, file("fifo")).code(), Code::NotRegular);
   write_bytes(file("empty"), "");
   EXPECT_EQ(refused(module, file("empty")).code(), Code::Truncated);

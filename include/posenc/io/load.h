@@ -59,10 +59,10 @@ struct LoadReport {
 /// Loads the weights in `path`, in any format that read_manifest() knows, into `module`.
 ///
 /// Names, shapes, dtypes and ties are checked before the first byte of the module changes; one
-/// WeightsError lists every missing, unexpected, misshapen, retyped and disagreeing tensor. Devices,
-/// requires_grad and the identity of the module's tensors are kept. A table that is longer or
-/// shorter in the file is taken where its common rows agree with the module's recipe.
-/// What can fail later is the disk, or a file that shrinks: the error then names what was written.
+/// WeightsError lists every missing, unexpected, misshapen, retyped and disagreeing tensor.
+/// Devices, requires_grad and the identity of the module's tensors are kept. A table that is longer
+/// or shorter in the file is taken where its common rows agree with the module's recipe. What can
+/// fail later is the disk, or a file that shrinks: the error then names what was written.
 LoadReport load_weights(torch::nn::Module& module, const std::string& path,
                         const LoadOptions& options = {});
 

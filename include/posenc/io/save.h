@@ -21,7 +21,7 @@ struct SaveOptions {
 
   TORCH_ARG(SaveFormat, format) = SaveFormat::ByExtension;
   /// Of a safetensors file; `format` says for Hugging Face's loaders which library it is for.
-  TORCH_ARG(Metadata, metadata) = {{"format", "pt"}};
+  TORCH_ARG(Metadata, metadata) = { {"format", "pt"} };
 };
 
 /// Writes state_dict(module): contiguous copies in safetensors, views of common memory in a

@@ -40,7 +40,8 @@ struct GridPositionalEncodingOptions {
 /// functional::grid_positional_encoding().
 /// Source: `MaskedAutoencoderViT` (facebookresearch/mae), `ViTMAEEmbeddings` (transformers),
 /// `VisionTransformerMoCo` (facebookresearch/moco-v3), and every other grid preset.
-class GridPositionalEncodingImpl : public Cloneable<GridPositionalEncodingImpl>, public WeightNotes {
+class GridPositionalEncodingImpl : public Cloneable<GridPositionalEncodingImpl>,
+                                   public WeightNotes {
  public:
   explicit GridPositionalEncodingImpl(GridPositionalEncodingOptions options_);
 

@@ -63,7 +63,9 @@ struct Sgd {
     visit("weight_decay", options.weight_decay());
     visit("nesterov", options.nesterov());
   }
-  static void state(auto& state, auto&& visit) { visit("momentum_buffer", state.momentum_buffer()); }
+  static void state(auto& state, auto&& visit) {
+    visit("momentum_buffer", state.momentum_buffer());
+  }
 };
 
 // Calls `work` with the traits of the optimiser's kind.

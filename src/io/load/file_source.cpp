@@ -30,9 +30,7 @@ auto FileSource::reading(std::size_t index, Work&& work) const {
   }
 }
 
-at::Tensor FileSource::tensor(std::size_t index) const {
-  return in_memory(index, view(index));
-}
+at::Tensor FileSource::tensor(std::size_t index) const { return in_memory(index, view(index)); }
 
 at::Tensor FileSource::head(std::size_t index, int64_t axis, int64_t count) const {
   return in_memory(index, view(index).narrow(static_cast<std::size_t>(axis), 0, count));

@@ -61,8 +61,7 @@ class BlockReader {
 
 bool same_layout(const FileView& view, const at::Tensor& target) {
   if (view.is_contiguous() && target.is_contiguous()) return true;
-  return target.strides() == at::IntArrayRef(view.strides) &&
-         target.is_non_overlapping_and_dense();
+  return target.strides() == at::IntArrayRef(view.strides) && target.is_non_overlapping_and_dense();
 }
 
 }  // namespace
@@ -124,8 +123,8 @@ void copy_view(const FileView& view, const at::Tensor& target) {
 bool equal_views(const FileView& a, const FileView& b) {
   if (a.type != b.type || a.sizes != b.sizes) return false;
   if (a.numel() == 0) return true;
-  const bool plain = a.is_contiguous() && b.is_contiguous() && a.conj == b.conj &&
-                     a.negative == b.negative;
+  const bool plain =
+      a.is_contiguous() && b.is_contiguous() && a.conj == b.conj && a.negative == b.negative;
   if (plain && a.file == b.file && a.begin == b.begin) return true;
   if (!plain) {
     const auto options = at::TensorOptions(a.type);

@@ -25,8 +25,8 @@ struct FileView {
 };
 FileView view_of(const OpenWeights& weights, const ManifestTensor& tensor);
 
-/// Copies into `target`, of the same sizes, on any device and of any dtype: straight into its memory
-/// where that is possible, else by blocks of a few MB.
+/// Copies into `target`, of the same sizes, on any device and of any dtype: straight into its
+/// memory where that is possible, else by blocks of a few MB.
 void copy_view(const FileView& view, const at::Tensor& target);
 
 /// Whether two views hold the same bytes.

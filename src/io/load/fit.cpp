@@ -151,7 +151,7 @@ bool Fit::check_dtype(const Target& target, at::ScalarType type, bool cast) {
   }
   fault(WeightsErrorCode::DtypeMismatch, target.name,
         "must have dtype " + type_name(wanted) + ". Got " + type_name(type),
-        castable ? "LoadOptions().cast(true) converts" : "");
+        castable ? "LoadOptions().cast(true) converts dtypes" : "");
   return false;
 }
 

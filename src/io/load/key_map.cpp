@@ -28,8 +28,7 @@ std::optional<Runs> match(std::string_view pattern, std::string_view name) {
   const auto parts = parts_between_stars(pattern);
   if (parts.size() == 1) return name == pattern ? std::optional<Runs>(Runs()) : std::nullopt;
   if (!name.starts_with(parts.front()) ||
-      name.size() < parts.front().size() + parts.back().size() ||
-      !name.ends_with(parts.back())) {
+      name.size() < parts.front().size() + parts.back().size() || !name.ends_with(parts.back())) {
     return std::nullopt;
   }
   Runs runs;

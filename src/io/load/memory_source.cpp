@@ -25,8 +25,8 @@ MemorySource::MemorySource(const StateDict& tensors, const torch::nn::Module& mo
       entry.dtype = tensor.scalar_type();
       entry.sizes = tensor.sizes().vec();
     }
-    const bool own = entry.fault.empty() &&
-                     storages.count(tensor.storage().unsafeGetStorageImpl()) != 0;
+    const bool own =
+        entry.fault.empty() && storages.count(tensor.storage().unsafeGetStorageImpl()) != 0;
     tensors_.push_back(own ? tensor.detach().clone() : tensor);
     entries_.push_back(std::move(entry));
   }
@@ -49,8 +49,7 @@ bool MemorySource::equal(std::size_t a, std::size_t b) const {
   };
   const auto x = plain(tensors_[a]), y = plain(tensors_[b]);
   return x.scalar_type() == y.scalar_type() && x.sizes() == y.sizes() &&
-         (x.nbytes() == 0 ||
-          std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
+         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
 }
 
 }  // namespace posenc::io

@@ -26,10 +26,11 @@ std::vector<std::vector<std::size_t>> records_of(const std::vector<at::Tensor>& 
     const at::Tensor& tensor = tensors[i];
     std::size_t record = records.size();
     if (!tensor.is_conj() && !tensor.is_neg() && tensor.numel() > 0) {
-      record = known
-                   .emplace(std::pair(tensor.storage().unsafeGetStorageImpl(), tensor.scalar_type()),
-                            record)
-                   .first->second;
+      record =
+          known
+              .emplace(std::pair(tensor.storage().unsafeGetStorageImpl(), tensor.scalar_type()),
+                       record)
+              .first->second;
     }
     if (record == records.size()) records.emplace_back();
     records[record].push_back(i);

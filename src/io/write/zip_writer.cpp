@@ -53,8 +53,7 @@ void ZipWriter::add(const std::string& name, const void* data, uint64_t size) {
 
   Bytes extra;
   if (size >= kMost32) extra.u16(kExtra64).u16(16).u64(size).u64(size);
-  const uint64_t before =
-      entry.offset + kLocalHeader + entry.name.size() + extra.str().size() + 4;
+  const uint64_t before = entry.offset + kLocalHeader + entry.name.size() + extra.str().size() + 4;
   const uint64_t padding = (kAlignment - before % kAlignment) % kAlignment;
   extra.u16(kExtraPadding).u16(padding).text(std::string(padding, 'Z'));
 

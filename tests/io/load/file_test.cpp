@@ -58,9 +58,8 @@ TEST(LoadFile, IntoMemoryOfAnyLayout) {
   tensors.insert("x", at::randn({2, 6, 5, 4}));
   save_tensors(dir / "x", tensors);
   const auto base = at::zeros({2, 6, 5, 8});
-  for (const auto& memory :
-       {at::zeros({4, 5, 6, 2}).permute({3, 2, 1, 0}), base.slice(3, 0, 8, 2),
-        at::zeros({2, 6, 5, 4}).contiguous(at::MemoryFormat::ChannelsLast)}) {
+  for (const auto& memory : {at::zeros({4, 5, 6, 2}).permute({3, 2, 1, 0}), base.slice(3, 0, 8, 2),
+                             at::zeros({2, 6, 5, 4}).contiguous(at::MemoryFormat::ChannelsLast)}) {
     torch::nn::Module module;
     module.register_buffer("x", memory);
     load_weights(module, dir / "x");

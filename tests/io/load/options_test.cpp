@@ -63,9 +63,8 @@ TEST(KeyMap, ANewNameHasNoMoreStarsThanItsPattern) {
 
 TEST(KeyMap, AppliesBehindThePrefixAndInReports) {
   torch::nn::Linear module(2, 1);
-  const auto tensors = dict({{"net.kernel", at::ones({1, 2})},
-                             {"net.bias", at::ones({1})},
-                             {"net.step", at::ones({1})}});
+  const auto tensors = dict(
+      {{"net.kernel", at::ones({1, 2})}, {"net.bias", at::ones({1})}, {"net.step", at::ones({1})}});
   const auto report = load_state_dict(
       *module, tensors, LoadOptions().prefix("net.").key_map({{"kernel", "weight"}, {"step", ""}}));
   EXPECT_EQ(report.loaded, (Names{"weight", "bias"}));
@@ -76,9 +75,8 @@ TEST(KeyMap, TwoNamesForOneTensorAreRefused) {
   torch::nn::Linear module(torch::nn::LinearOptions(2, 1).bias(false));
   const auto before = all_bits(*module);
   const auto tensors = dict({{"weight", at::ones({1, 2})}, {"kernel", at::ones({1, 2})}});
-  const auto error = error_of([&] {
-    load_state_dict(*module, tensors, LoadOptions().key_map({{"kernel", "weight"}}));
-  });
+  const auto error = error_of(
+      [&] { load_state_dict(*module, tensors, LoadOptions().key_map({{"kernel", "weight"}})); });
   EXPECT_EQ(error.code(), Code::DuplicateKey);
   EXPECT_CONTAINS(error.what(), "'weight' and 'kernel' both become 'weight' in the module");
   EXPECT_EQ(all_bits(*module), before);
