@@ -200,8 +200,10 @@ void Fit::check_ties() {
 }
 
 void Fit::stage() {
-  for (auto& match : matches_) {
-    if (match.source != kNone && !match.value.defined()) match.value = source_.tensor(match.source);
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    Match& match = matches_[i];
+    if (targets_[i].first != i || match.source == kNone || match.value.defined()) continue;
+    match.value = source_.tensor(match.source);
   }
 }
 
