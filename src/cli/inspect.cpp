@@ -36,7 +36,7 @@ std::vector<std::string> digests(const Manifest& manifest) {
   using Bytes = decltype(bytes_of(std::declval<const ManifestTensor&>()));
   io::ManifestReader reader(manifest);
   Progress progress("hashing");
-  const uint64_t total = reader.total_bytes();
+  const uint64_t total = io::total_bytes(manifest);
   uint64_t done = 0;
   std::map<Bytes, std::string> known;
   std::vector<std::string> result;
@@ -94,7 +94,7 @@ void print_entries(const char* heading, const std::vector<ManifestEntry>& entrie
 }
 
 void print_text(const InspectOptions& options, const Manifest& manifest) {
-  const uint64_t bytes = io::ManifestReader(manifest).total_bytes();
+  const uint64_t bytes = io::total_bytes(manifest);
   fmt::print("{}: {}{}, {} tensors, {}\n", options.file, format_name(manifest.format),
              manifest.class_name.empty() ? "" : " of " + printable(manifest.class_name),
              manifest.tensors.size(), size_text(bytes));

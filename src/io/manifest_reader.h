@@ -10,15 +10,14 @@
 
 namespace posenc::io {
 
+/// Bytes of all tensors when each is contiguous.
+uint64_t total_bytes(const Manifest& manifest);
+
 /// Streams the tensors of a manifest from its files, of which one is open at a time.
 class ManifestReader {
  public:
   /// `manifest` has to outlive the reader.
   explicit ManifestReader(const Manifest& manifest) : manifest_(manifest) {}
-
-  /// Bytes of all tensors when each is contiguous. Throws WeightsError where strides make far more
-  /// of a file than it has: a small file could else keep a program busy for ever.
-  uint64_t total_bytes();
 
   /// See stream_tensor().
   void stream(const ManifestTensor& tensor,

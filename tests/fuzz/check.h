@@ -36,16 +36,14 @@ inline unsigned __int128 extent(const ManifestTensor& tensor) {
   return last + 1;
 }
 
-/// Throws BrokenPromise; reads the tensors that are not too large, too.
-inline void check_manifest(const Manifest& manifest, const io::InputFile& file) {
+/// Throws BrokenPromise where the manifest of a file of `file_bytes` bytes breaks one.
+inline void check_manifest(const Manifest& manifest, uint64_t file_bytes) {
   for (const auto& storage : manifest.storages) {
-    promise(storage.file < std::max<std::size_t>(1, manifest.files.size()), "a file of the list");
-    promise(storage.offset <= file.size() && storage.bytes <= file.size() - storage.offset,
+    promise(storage.file < manifest.files.size(), "a file of the list");
+    promise(storage.offset <= file_bytes && storage.bytes <= file_bytes - storage.offset,
             "storages lie inside the file");
   }
-  constexpr uint64_t kMostRead = uint64_t{1} << 20;
-  uint64_t left = kMostRead;
-  std::vector<char> bytes;
+  const auto negative = [](int64_t number) { return number < 0; };
   std::unordered_set<std::string> names;
   for (const auto& tensor : manifest.tensors) {
     promise(names.insert(tensor.name).second, "each name once");
@@ -53,20 +51,28 @@ inline void check_manifest(const Manifest& manifest, const io::InputFile& file) 
     promise(tensor.sizes.size() == tensor.strides.size(), "a stride for each size");
     promise(tensor.sizes.size() <= 64, "at most 64 dimensions");
     promise(tensor.offset >= 0, "no negative offset");
-    const auto negative = [](int64_t number) { return number < 0; };
     promise(std::none_of(tensor.sizes.begin(), tensor.sizes.end(), negative), "no negative size");
     promise(std::none_of(tensor.strides.begin(), tensor.strides.end(), negative),
             "no negative stride");
-    const auto& storage = manifest.storages[tensor.storage];
-    promise(extent(tensor) * static_cast<unsigned>(item_size(tensor.dtype)) <= storage.bytes,
+    promise(extent(tensor) * static_cast<unsigned>(item_size(tensor.dtype)) <=
+                manifest.storages[tensor.storage].bytes,
             "tensors lie inside their storages");
+  }
+}
+
+/// The same, and reads the tensors, as far as they are not too large.
+inline void check_manifest(const Manifest& manifest, const io::InputFile& file) {
+  check_manifest(manifest, file.size());
+  uint64_t left = uint64_t{1} << 20;
+  std::vector<char> bytes;
+  for (const auto& tensor : manifest.tensors) {
     try {
       const uint64_t count = io::contiguous_bytes(tensor);
       if (count > left) continue;
       left -= count;
       bytes.resize(count);
-      io::read_tensor(file, storage, tensor, bytes.data());
-    } catch (const WeightsError&) {  // too large, or a negative bool
+      io::read_tensor(file, manifest.storages[tensor.storage], tensor, bytes.data());
+    } catch (const WeightsError&) {  // a negative bool
     }
   }
 }

@@ -32,6 +32,11 @@ def seeds(target, name, data):
         return records(data, ".pkl") if is_zip else [data] if is_legacy else []
     if target == "torch_legacy":
         return [data] if is_legacy else []
-    if target in ("zip_index", "torch_archive", "torchscript", "pt2"):
+    if target == "pt2":
+        return records(data, "model_weights_config.json")
+    if target == "torchscript":  # the pickle and the code, as the target parts them
+        code = b"".join(records(data, ".py"))
+        return [pickle + b"#code" + code for pickle in records(data, "/data.pkl")]
+    if target in ("zip_index", "torch_archive"):
         return [data] if is_zip else []
     return [data]

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 #include <string>
 
 #include "posenc/io/error.h"
@@ -69,10 +70,11 @@ WeightsError error_of(Work&& work) {
   return {WeightsErrorCode::Io, "no error"};
 }
 
-/// Its message.
+/// `Code: message` of it.
 template <typename Work>
 std::string refusal(Work&& work) {
-  return error_of(work).what();
+  const WeightsError error = error_of(work);
+  return std::string(name(error.code())) + ": " + error.what();
 }
 
 #define EXPECT_CONTAINS(text, part)                          \

@@ -81,31 +81,37 @@ TEST_F(ReadManifest, Index) {
 
 TEST_F(ReadManifest, SaysWhatIsWrongWhereAndWhatToDo) {
   const auto tensor = [](const std::string& fields) { return crafted("{\"a\":{" + fields + "}}"); };
-  const std::string x = "[read_manifest] " + (dir_ / "x") + ": ";
+  const std::string x = ": [read_manifest] " + (dir_ / "x") + ": ";
   EXPECT_EQ(refused(tensor(R"("dtype":"F4","shape":[0],"data_offsets":[0,0])")),
-            x + "tensor 'a' has dtype 'F4', less than a byte an element, which LibTorch cannot "
+            "Unsupported" + x +
+                "tensor 'a' has dtype 'F4', less than a byte an element, which LibTorch cannot "
                 "hold; save it as F8_E4M3, F16 or F32");
   EXPECT_EQ(refused(tensor(R"("dtype":"F32","shape":[-2],"data_offsets":[0,0])")),
-            x + "tensor 'a' must have non-negative integers as shape. Got -2");
-  EXPECT_EQ(refused(tensor(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])")),
-            x + "tensor 'a' needs 12 bytes for its shape and dtype. Got 8 by data_offsets");
+            "Corrupt" + x + "tensor 'a' must have non-negative integers as shape. Got -2");
+  EXPECT_EQ(
+      refused(tensor(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])")),
+      "Corrupt" + x + "tensor 'a' needs 12 bytes for its shape and dtype. Got 8 by data_offsets");
   EXPECT_EQ(refused(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])")),
-            x + "has 0 bytes of data, and its header describes 8; copy or download it again");
+            "Truncated" + x +
+                "has 0 bytes of data, and its header describes 8; copy or download it again");
   EXPECT_EQ(refused(tensor(R"("dtype":"F32","shape":[0],"data_offsets":[4,4])")),
-            x + "tensor 'a' must have data that begin at byte 0. Got 4 (a hole)");
-  EXPECT_EQ(refused(crafted("{} x")), x + "must have JSON in UTF-8 as its header. Got an error at "
+            "Corrupt" + x + "tensor 'a' must have data that begin at byte 0. Got 4 (a hole)");
+  EXPECT_EQ(refused(crafted("{} x")), "Corrupt" + x +
+                                          "must have JSON in UTF-8 as its header. Got an error at "
                                           "byte 4 of it");
   EXPECT_EQ(refused(R"({"weight_map":{"a":"../b"}})"),
-            x + "must name its shards by bare file names. Got '../b'");
+            "Shard" + x + "must name its shards by bare file names. Got '../b'");
   EXPECT_EQ(refused(R"({"weight_map":{"a":"b"}})"),
-            x + "names shard 'b', which is not beside it; save or download the checkpoint again, "
+            "Shard" + x +
+                "names shard 'b', which is not beside it; save or download the checkpoint again, "
                 "index and shards");
-  EXPECT_EQ(refused("GGUF0000000"), x + "is a GGUF file; save the weights as safetensors, or with "
+  EXPECT_EQ(refused("GGUF0000000"), "Unsupported" + x +
+                                        "is a GGUF file; save the weights as safetensors, or with "
                                         "torch.save(model.state_dict(), ...)");
   EXPECT_CONTAINS(refused("once upon a time"), x + "is of no known format");
   write_bytes(dir_ / "shard", "");
   EXPECT_EQ(refused(R"({"weight_map":{"a":"shard"}})"),
-            "[read_manifest] " + (dir_ / "shard") + ": is empty");
+            "Truncated: [read_manifest] " + (dir_ / "shard") + ": is empty");
 }
 
 TEST_F(ReadManifest, RefusesWhatIsNoRegularFile) {

@@ -1,6 +1,6 @@
 #include "io/read/utf8.h"
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
 
 namespace posenc::io {
@@ -20,6 +20,16 @@ bool is_utf8(std::string_view text) {
     if (code < smallest || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
   }
   return true;
+}
+
+std::string shortened(std::string_view text, std::size_t most) {
+  std::size_t size = std::min(text.size(), most);
+  while (size < text.size() && size > 0 && (text[size] & 0xc0) == 0x80) --size;
+  std::string out(text.substr(0, size));
+  if (!is_utf8(out)) {
+    for (char& c : out) c = static_cast<unsigned char>(c) < 0x80 ? c : '?';
+  }
+  return out + (size < text.size() ? "..." : "");
 }
 
 }  // namespace posenc::io

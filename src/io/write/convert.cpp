@@ -25,7 +25,7 @@ SafetensorsLayout lay_out(const Manifest& manifest) {
 uint64_t write_as_safetensors(const Manifest& manifest, const std::string& path,
                               const std::function<void(uint64_t bytes, uint64_t of)>& progress) {
   ManifestReader reader(manifest);
-  const uint64_t total = reader.total_bytes();
+  const uint64_t total = total_bytes(manifest);
   const auto layout = lay_out(manifest);
   try {
     AtomicFile out(path);

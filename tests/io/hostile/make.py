@@ -7,7 +7,7 @@ import importlib
 import sys
 from pathlib import Path
 
-PARTS = ("safetensors", "index", "others")
+PARTS = ("safetensors", "index", "archives", "others")
 
 
 def write(folder):

@@ -1,6 +1,5 @@
 #include "io/read/torch/tensors.h"
 
-#include <limits>
 #include <utility>
 
 #include "io/read/quote.h"
@@ -17,6 +16,20 @@ WeightsError contradiction(const std::string& rule) { return {WeightsErrorCode::
 bool rebuilds(Global global) {
   return global == Global::RebuildTensor || global == Global::RebuildTensorV2 ||
          global == Global::RebuildTensorV3;
+}
+
+// Whether all elements lie below `end`; what is negative or overflows is found later, for all.
+bool reaches_no_further(const ManifestTensor& tensor, int64_t end) {
+  int64_t last = tensor.offset;
+  for (std::size_t i = 0; i < tensor.sizes.size() && i < tensor.strides.size(); ++i) {
+    int64_t reach = 0;
+    if (tensor.sizes[i] == 0) return true;
+    if (__builtin_mul_overflow(tensor.sizes[i] - 1, tensor.strides[i], &reach) ||
+        __builtin_add_overflow(last, reach, &last)) {
+      return false;
+    }
+  }
+  return last < end;
 }
 
 }  // namespace
@@ -123,18 +136,8 @@ ManifestTensor TorchTensors::rebuild(Global function, PickleId arguments) {
   }
   if (items.size() > least) read_flags(items[least], tensor);
   if (view.elements) {
-    // A part of a storage. The part begins where it says, and the tensor counts from there.
-    int64_t last = tensor.offset;
-    for (std::size_t i = 0; i < tensor.sizes.size() && i < tensor.strides.size(); ++i) {
-      int64_t reach = 0;
-      if (tensor.sizes[i] > 0 &&
-          (__builtin_mul_overflow(tensor.sizes[i] - 1, tensor.strides[i], &reach) ||
-           __builtin_add_overflow(last, reach, &last))) {
-        last = std::numeric_limits<int64_t>::max();
-        break;
-      }
-    }
-    if (last > *view.elements ||
+    // A part of a storage: the tensor counts from where the part begins, and stays inside of it.
+    if (!reaches_no_further(tensor, *view.elements) ||
         __builtin_add_overflow(tensor.offset, view.offset, &tensor.offset)) {
       throw WeightsError(WeightsErrorCode::OutOfBounds, "reaches outside its part of a storage");
     }

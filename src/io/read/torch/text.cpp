@@ -12,16 +12,6 @@ namespace {
 constexpr std::size_t kLongest = 1000;  // bytes of a text
 constexpr std::size_t kMostItems = 100;
 
-std::string shortened(std::string_view text) {
-  std::size_t size = std::min(text.size(), kLongest);
-  while (size < text.size() && size > 0 && (text[size] & 0xc0) == 0x80) --size;
-  std::string out(text.substr(0, size));
-  if (!is_utf8(out)) {
-    for (char& c : out) c = static_cast<unsigned char>(c) < 0x80 ? c : '?';
-  }
-  return out + (size < text.size() ? "..." : "");
-}
-
 // As Python's repr: the shortest digits that read back as the same number.
 std::string real_text(double value) {
   if (std::isnan(value)) return "nan";
@@ -55,7 +45,7 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
     case PickleKind::Int: return std::to_string(pickle.integer(id));
     case PickleKind::BigInt: return integer_text(pickle.text(id));
     case PickleKind::Float: return real_text(pickle.real(id));
-    case PickleKind::Text: return shortened(pickle.text(id));
+    case PickleKind::Text: return shortened(pickle.text(id), kLongest);
     case PickleKind::Bytes: return std::to_string(pickle.text(id).size()) + " bytes";
     case PickleKind::Global:
       if (objects.meaning(id).global != Global::DtypeName) return std::nullopt;
@@ -69,7 +59,7 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
       }
       if (function != Global::Device) return std::nullopt;
       const bool numbered = items.size() == 2 && pickle.is(items[1], PickleKind::Int);
-      return shortened(pickle.text(items[0])) +
+      return shortened(pickle.text(items[0]), kLongest) +
              (numbered ? ":" + std::to_string(pickle.integer(items[1])) : "");
     }
     default: return std::nullopt;
@@ -81,9 +71,10 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
 std::optional<std::string> plain_text(TorchTensors& objects, PickleId id) {
   const Pickle& pickle = objects.pickle();
   id = objects.resolve(id);
-  if (objects.called(id) == Global::Sequence && pickle.items(id) == kNoObject) {
+  const Global function = objects.called(id);
+  if (function == Global::Sequence || function == Global::Set) {
     const auto items = tuple_items(pickle, pickle.arguments(id), 1);  // torch.Size((2, 3))
-    if (!items.empty()) id = items[0];
+    if (!items.empty() && pickle.items(id) == kNoObject) id = items[0];
   }
   const char* brackets = nullptr;
   switch (pickle.kind(id)) {
@@ -93,6 +84,7 @@ std::optional<std::string> plain_text(TorchTensors& objects, PickleId id) {
     case PickleKind::Dict: return pickle.count(id) == 0 ? std::optional("{}") : std::nullopt;
     default: return scalar_text(objects, id);
   }
+  if (function == Global::Set) brackets = "{}";  // of what is a list in protocol 2
   std::string out(1, brackets[0]);
   std::size_t shown = 0;
   for (auto at = pickle.items(id); at != kNoObject; at = pickle.next(at)) {

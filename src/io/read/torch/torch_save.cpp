@@ -1,7 +1,6 @@
 #include <string>
 
 #include "io/read/pickle/parser.h"
-#include "io/read/quote.h"
 #include "io/read/torch/storages.h"
 #include "io/read/torch/torch_files.h"
 #include "io/read/torch/walk.h"
