@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <torch/csrc/jit/serialization/import.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -83,7 +85,7 @@ Python& python() {
 struct Model : torch::nn::Module {
   Model(int count, int64_t size) {
     for (int i = 0; i < count; ++i) {
-      register_parameter("w" + std::to_string(i), at::zeros({size, size}));
+      register_parameter(std::string("w").append(std::to_string(i)), at::zeros({size, size}));
     }
   }
 };
@@ -134,8 +136,9 @@ void jit_load(benchmark::State& state, const std::string& file) {
 
 void posenc_ten(benchmark::State& state) {
   const auto path = python().file("ten.script.pt");
-  Model model(10, 64);
-  for (auto _ : state) posenc::load_weights(model, path);
+  torch::nn::Sequential model;
+  for (int i = 0; i < 5; ++i) model->push_back(torch::nn::Linear(64, 64));
+  for (auto _ : state) posenc::load_weights(*model, path);
 }
 
 void manifest(benchmark::State& state, const std::string& file) {

@@ -23,8 +23,7 @@ class Model(nn.Module):
         return x + self.w0
 
 
-def save(name, count, size):
-    model = Model(count, size)
+def save(model, name):
     for parameter in model.parameters():
         parameter.uniform_()
     torch.jit.save(torch.jit.script(model), folder / f"{name}.script.pt")
@@ -47,8 +46,8 @@ def load_file_small():
     load_file(folder / "small.safetensors")
 
 
-large = save("large", 64, 2048)  # 1 GiB
-save("ten", 10, 64)
+large = save(Model(64, 2048), "large")  # 1 GiB
+save(nn.Sequential(*(nn.Linear(64, 64) for _ in range(5))), "ten")
 small = {f"layers.{i // 20}.block.weight_{i}": torch.rand(8) for i in range(20_000)}
 for name, tensors in (("large", large.state_dict()), ("small", small)):
     torch.save(tensors, folder / f"{name}.pt")
