@@ -78,7 +78,7 @@ def report(target, status, log):
     text = Path(log).read_text(errors="replace")
     stats = dict(line[6:].split(": ", 1) for line in text.splitlines() if line.startswith("stat::"))
     runs = stats.get("number_of_executed_units", "?").strip()
-    print(f"{target}: {runs} runs, {stats.get('peak_rss_mb', '?').strip()} MB" + (", FOUND SOMETHING" if status else ""))
+    print(f"{target}: {runs} runs" + (", FOUND SOMETHING" if status else ""))
     if status:
         print("\n".join(text.splitlines()[-60:]))
     return status != 0

@@ -150,14 +150,5 @@ TEST_F(ReadManifest, RefusesWithoutPermission) {
   EXPECT_CONTAINS(message, "cannot be opened: Permission denied");
 }
 
-TEST(InputFile, NoticesThatTheFileShrank) {
-  const TempDir dir;
-  write_bytes(dir / "x", std::string(100, 'x'));
-  const io::InputFile file(dir / "x");
-  std::filesystem::resize_file(dir / "x", 60);
-  EXPECT_EQ(file.read(40, 20), std::string(20, 'x'));
-  EXPECT_CONTAINS(refusal([&] { file.read(50, 50); }), "ended at byte 60 of the 100");
-}
-
 }  // namespace
 }  // namespace posenc::testing

@@ -7,7 +7,7 @@ namespace posenc::io {
 PickleId Pickle::add(PickleKind kind) {
   budget_.spend(sizeof(Node));
   nodes_.push_back({kind, {kNoObject, kNoObject, 0, kNoObject, kNoObject, kNoObject}});
-  return static_cast<PickleId>(nodes_.size() - 1);
+  return nodes_.size() - 1;
 }
 
 PickleId Pickle::add_scalar(PickleKind kind, uint64_t bits) {
@@ -48,7 +48,7 @@ PickleId Pickle::add_persistent(PickleId inner) {
 
 void Pickle::append(PickleId container, PickleId item) {
   budget_.spend(sizeof(Cell));
-  const auto at = static_cast<uint32_t>(cells_.size());
+  const uint32_t at = cells_.size();
   cells_.push_back({item, kNoObject});
   auto& fields = nodes_[container].fields;
   if (fields[kFirst] == kNoObject) {

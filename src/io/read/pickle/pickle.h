@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <string_view>
 
 #include "io/read/budget.h"
+#include "io/read/pickle/pieces.h"
 
 // What a pickle says, as inert data: nothing is imported, called or built. A call of a global
 // stays the pair of its name and its arguments, for the caller to interpret or to leave alone.
@@ -40,7 +40,7 @@ class Pickle {
 
   std::string_view bytes() const noexcept { return bytes_; }
   Budget& budget() const noexcept { return budget_; }
-  PickleId size() const { return static_cast<PickleId>(nodes_.size()); }  ///< ids are below
+  PickleId size() const { return nodes_.size(); }  ///< ids are below
 
   PickleKind kind(PickleId id) const { return nodes_[id].kind; }
   bool is(PickleId id, PickleKind kind) const { return id != kNoObject && nodes_[id].kind == kind; }
@@ -88,9 +88,9 @@ class Pickle {
 
   std::string_view bytes_;
   Budget& budget_;
-  // Numbers and not pointers, in pieces that never move: nothing to destroy in depth.
-  std::deque<Node> nodes_;
-  std::deque<Cell> cells_;
+  // They refer to each other by number: nothing is destroyed in depth.
+  Pieces<Node> nodes_;
+  Pieces<Cell> cells_;
 };
 
 }  // namespace posenc::io

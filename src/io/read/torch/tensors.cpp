@@ -7,7 +7,6 @@
 namespace posenc::io {
 namespace {
 
-constexpr std::size_t kMostArguments = 16;
 constexpr std::size_t kMostDimensions = 64;
 constexpr int kMostWrappers = 8;
 
@@ -34,13 +33,11 @@ bool reaches_no_further(const ManifestTensor& tensor, int64_t end) {
 
 }  // namespace
 
-std::vector<PickleId> tuple_items(const Pickle& pickle, PickleId id, std::size_t most) {
-  std::vector<PickleId> items;
-  if (!pickle.is(id, PickleKind::Tuple) || pickle.count(id) > most) return items;
+TupleItems::TupleItems(const Pickle& pickle, PickleId id) {
+  if (!pickle.is(id, PickleKind::Tuple) || pickle.count(id) > kMost) return;
   for (auto at = pickle.items(id); at != kNoObject; at = pickle.next(at)) {
-    items.push_back(pickle.item(at));
+    items_[size_++] = pickle.item(at);
   }
-  return items;
 }
 
 TorchTensors::TorchTensors(const Pickle& pickle, TensorList& list, LocateStorage locate)
@@ -78,7 +75,7 @@ std::optional<ManifestTensor> TorchTensors::read(PickleId id) {
     }
     PickleId arguments = pickle_.arguments(id);
     Global inner = function;
-    const auto items = tuple_items(pickle_, arguments, kMostArguments);
+    const TupleItems items(pickle_, arguments);
     if (items.size() < 3) throw contradiction("is rebuilt from too few values");
     if (function == Global::RebuildFromType) {
       const Global type = meaning(items[1]).global;
@@ -99,7 +96,7 @@ std::optional<ManifestTensor> TorchTensors::read(PickleId id) {
       return tensor;
     }
     if (inner != Global::RebuildParameter) return std::nullopt;
-    const auto values = tuple_items(pickle_, arguments, kMostArguments);
+    const TupleItems values(pickle_, arguments);
     if (values.size() < 3) throw contradiction("is rebuilt from too few values");
     parameter = true;
     if (pickle_.is(values[1], PickleKind::Bool)) requires_grad = pickle_.integer(values[1]) != 0;
@@ -109,7 +106,7 @@ std::optional<ManifestTensor> TorchTensors::read(PickleId id) {
 }
 
 ManifestTensor TorchTensors::rebuild(Global function, PickleId arguments) {
-  const auto items = tuple_items(pickle_, arguments, kMostArguments);
+  const TupleItems items(pickle_, arguments);
   const std::size_t least = function == Global::RebuildTensor     ? 4
                             : function == Global::RebuildTensorV2 ? 6
                                                                   : 7;
@@ -147,10 +144,8 @@ ManifestTensor TorchTensors::rebuild(Global function, PickleId arguments) {
 
 // ("storage", class, key, location, elements[, view]); view: None or (key, offset, elements).
 TorchTensors::View TorchTensors::read_storage(PickleId persistent) {
-  std::vector<PickleId> items;
-  if (pickle_.is(persistent, PickleKind::Persistent)) {
-    items = tuple_items(pickle_, pickle_.arguments(persistent), 6);
-  }
+  const bool outside = pickle_.is(persistent, PickleKind::Persistent);
+  const TupleItems items(pickle_, outside ? pickle_.arguments(persistent) : kNoObject);
   if (items.size() < 5 || !pickle_.is(items[0], PickleKind::Text) ||
       pickle_.text(items[0]) != "storage" || !pickle_.is(items[2], PickleKind::Text)) {
     throw contradiction("has no storage");
@@ -172,7 +167,7 @@ TorchTensors::View TorchTensors::read_storage(PickleId persistent) {
   view.dtype = *type.dtype;
   view.untyped = pickle_.global(items[1]).ends_with("UntypedStorage");
   if (items.size() == 6 && !pickle_.is(items[5], PickleKind::None)) {
-    const auto part = tuple_items(pickle_, items[5], 3);
+    const TupleItems part(pickle_, items[5]);
     if (part.size() != 3) throw contradiction("has a part of a storage without a place");
     view.offset = read_integer(part[1], "offset");
     view.elements = read_integer(part[2], "storage size");
@@ -202,7 +197,7 @@ std::size_t TorchTensors::storage_number(std::string_view key, uint64_t bytes) {
 std::vector<int64_t> TorchTensors::read_sizes(PickleId id) {
   id = resolve(id);
   if (called(id) == Global::Sequence) {  // torch.Size((2, 3))
-    const auto items = tuple_items(pickle_, pickle_.arguments(id), 1);
+    const TupleItems items(pickle_, pickle_.arguments(id));
     if (!items.empty()) id = items[0];
   }
   if (!pickle_.is(id, PickleKind::Tuple) && !pickle_.is(id, PickleKind::List)) {
@@ -245,50 +240,39 @@ void TorchTensors::read_flags(PickleId metadata, ManifestTensor& tensor) const {
 }
 
 std::string TorchTensors::describe(PickleId id) {
-  std::string wrapper;
-  for (int i = 0; i < kMostWrappers; ++i) {
-    const PickleId function = pickle_.is(id, PickleKind::Call) ? pickle_.callable(id) : id;
-    const Global global = meaning(function).global;
-    switch (global) {
-      case Global::Sparse: return "a sparse tensor";
-      case Global::Quantised: return "a quantised tensor";
-      case Global::Nested: return "a nested tensor";
-      case Global::Meta: return "a meta tensor";
-      default: break;
-    }
-    if (!pickle_.is(id, PickleKind::Call)) break;
-    const auto items = tuple_items(pickle_, pickle_.arguments(id), kMostArguments);
-    if (global == Global::RebuildParameter && !items.empty()) {
-      id = items[0];
-    } else if (global == Global::RebuildFromType && items.size() > 1) {
-      const Global inner = meaning(items[0]).global;
-      const Global type = meaning(items[1]).global;
-      const bool plain = type == Global::PlainTensor || type == Global::Parameter;
-      if (!plain) return "a tensor of class " + pickle_.global(items[1]);
-      if (inner != Global::RebuildParameter) {
-        id = items[0];
-      } else {
-        const auto values = tuple_items(pickle_, items[2 < items.size() ? 2 : 0], kMostArguments);
-        if (values.empty()) break;
-        id = values[0];
-      }
-    } else if (pickle_.global(function) == "copyreg._reconstructor" && !items.empty()) {
-      return pickle_.global(items[0]);
-    } else {
-      id = function;
-      break;
-    }
+  for (int i = 0; i < kMostWrappers && called(id) == Global::RebuildParameter; ++i) {
+    const TupleItems items(pickle_, pickle_.arguments(id));
+    if (items.empty()) break;
+    id = items[0];
   }
-  if (pickle_.is(id, PickleKind::Persistent)) {
+  const bool is_call = pickle_.is(id, PickleKind::Call);
+  const TupleItems items(pickle_, is_call ? pickle_.arguments(id) : kNoObject);
+  PickleId function = is_call ? pickle_.callable(id) : id;
+  if (called(id) == Global::RebuildFromType && items.size() > 1) {
+    const Global type = meaning(items[1]).global;
+    if (type != Global::PlainTensor && type != Global::Parameter && type != Global::Buffer) {
+      return "a tensor of class " + pickle_.global(items[1]);
+    }
+    function = items[0];
+  }
+  switch (meaning(function).global) {
+    case Global::Sparse: return "a sparse tensor";
+    case Global::Quantised: return "a quantised tensor";
+    case Global::Nested: return "a nested tensor";
+    case Global::Meta: return "a meta tensor";
+    default: break;
+  }
+  if (pickle_.is(function, PickleKind::Set)) return "a set";
+  std::string name = pickle_.global(function);
+  if (name == "copyreg._reconstructor" && !items.empty()) name = pickle_.global(items[0]);
+  if (pickle_.is(function, PickleKind::Persistent)) {
     // A class whose source was saved with it: ("module", class, file, source).
-    const auto items = tuple_items(pickle_, pickle_.arguments(id), 6);
-    const bool has_class = items.size() > 1 && !pickle_.is(items[0], PickleKind::None) &&
-                           pickle_.is(items[0], PickleKind::Text) &&
-                           pickle_.text(items[0]) == "module";
-    return has_class ? pickle_.global(items[1]) : "a storage";
+    const TupleItems parts(pickle_, pickle_.arguments(function));
+    const bool has_class = parts.size() > 1 && pickle_.is(parts[0], PickleKind::Text) &&
+                           pickle_.text(parts[0]) == "module";
+    if (!has_class) return "a storage";
+    name = pickle_.global(parts[1]);
   }
-  if (pickle_.is(id, PickleKind::Set)) return "a set";
-  const std::string name = pickle_.global(id);
   return name.empty() ? "an object" : name;
 }
 

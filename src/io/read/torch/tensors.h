@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -67,7 +68,21 @@ class TorchTensors {
   std::unordered_map<std::string_view, Storage> storages_;
 };
 
-/// The items of a tuple, or nothing where `id` is none or has more than `most`.
-std::vector<PickleId> tuple_items(const Pickle& pickle, PickleId id, std::size_t most);
+/// The items of a short tuple.
+class TupleItems {
+ public:
+  static constexpr std::size_t kMost = 16;
+
+  /// Nothing where `id` is no tuple, or a longer one.
+  TupleItems(const Pickle& pickle, PickleId id);
+
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  PickleId operator[](std::size_t at) const { return items_[at]; }
+
+ private:
+  std::array<PickleId, kMost> items_;
+  std::size_t size_ = 0;
+};
 
 }  // namespace posenc::io

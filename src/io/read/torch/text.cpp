@@ -52,7 +52,7 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
       return pickle.global(id);
     case PickleKind::Call: {
       const Global function = objects.called(id);
-      const auto items = tuple_items(pickle, pickle.arguments(id), 2);
+      const TupleItems items(pickle, pickle.arguments(id));
       if (items.empty() || !pickle.is(items[0], PickleKind::Text)) return std::nullopt;
       if (function == Global::Encode) {
         return std::to_string(pickle.text(items[0]).size()) + " bytes";
@@ -73,7 +73,7 @@ std::optional<std::string> plain_text(TorchTensors& objects, PickleId id) {
   id = objects.resolve(id);
   const Global function = objects.called(id);
   if (function == Global::Sequence || function == Global::Set) {
-    const auto items = tuple_items(pickle, pickle.arguments(id), 1);  // torch.Size((2, 3))
+    const TupleItems items(pickle, pickle.arguments(id));  // torch.Size((2, 3))
     if (!items.empty() && pickle.items(id) == kNoObject) id = items[0];
   }
   const char* brackets = nullptr;

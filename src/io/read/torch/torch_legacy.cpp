@@ -50,7 +50,7 @@ Storages find_sizes(TorchTensors& objects) {
   Storages storages;
   for (PickleId id = 0; id < pickle.size(); ++id) {
     if (!pickle.is(id, PickleKind::Persistent)) continue;
-    const auto items = tuple_items(pickle, pickle.arguments(id), 6);
+    const TupleItems items(pickle, pickle.arguments(id));
     if (items.size() < 5 || !pickle.is(items[2], PickleKind::Text) ||
         !pickle.is(items[4], PickleKind::Int)) {
       continue;  // a class

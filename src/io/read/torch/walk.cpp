@@ -104,7 +104,7 @@ bool ObjectWalk::enter(PickleId id, Place place) {
   }
   const Global function = objects_.called(id);
   if (function == Global::Dict || function == Global::Sequence) {
-    const auto arguments = tuple_items(pickle, pickle.arguments(id), 2);
+    const TupleItems arguments(pickle, pickle.arguments(id));
     const PickleId first = arguments.empty() ? kNoObject : arguments[0];
     const bool is_list = pickle.is(first, PickleKind::List) || pickle.is(first, PickleKind::Tuple);
     if (function == Global::Sequence) {
