@@ -25,10 +25,9 @@ std::string shortened(std::vector<std::string> texts) {
   return listed(texts);
 }
 
-// A script's buffers are saved whether they are persistent or not, and nothing tells which they
-// are; what is trained is none.
+// A script's buffers are saved whether they are persistent or not, and nothing tells which are.
 bool may_be_scratch(const Manifest& manifest, const ManifestTensor& tensor) {
-  return manifest.format == WeightsFormat::TorchScript && !tensor.requires_grad;
+  return manifest.format == WeightsFormat::TorchScript && tensor.role == TensorRole::Buffer;
 }
 
 }  // namespace

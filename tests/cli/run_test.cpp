@@ -127,6 +127,8 @@ TEST_F(Run, RefusedInputsWriteNothing) {
   const auto weights =
       safetensors("w", dict({{"token_embedding.weight", weight}, {"position_encoding.pe", pe}}));
   const auto tokens = safetensors("t", dict({{"embedding.weight", weight}}));
+  const auto learned = safetensors(
+      "l", dict({{"token_embedding.weight", weight}, {"position_encoding.pe", pe + 1}}));
   struct Case {
     std::string weights;
     StateDict input;
@@ -155,7 +157,7 @@ TEST_F(Run, RefusedInputsWriteNothing) {
       {weights, dict({{"input", ids}}), {"--param", "batchfirst=1"}, "did you mean batch_first?"},
       {weights, dict({{"input", ids}}), {"--param", "grow=perhaps"}, "true or false"},
       {weights, dict({{"input", ids}}), {"--param", "grow=1", "--param", "grow=0"}, "twice"},
-      {weights, dict({{"input", ids}}), {"--param", "max_len=5"}, "position_encoding.pe"},
+      {learned, dict({{"input", ids}}), {"--param", "max_len=5"}, "position_encoding.pe"},
       {tokens, dict({{"input", ids}}), {}, "--module NAME"},
       {tokens,
        dict({{"input", ids}, {"offset", torch::tensor(1)}}),
