@@ -4,6 +4,7 @@ first named competitor of each group. `tools/bench.py BINARY [--filter REGEX] [-
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -49,7 +50,7 @@ def main() -> int:
             print(f"{row['name']}: {row['error_message']}", file=sys.stderr)
             return 1
         if row.get("aggregate_name") == "median":
-            medians[row["run_name"].split("/repeats")[0]] = (row["real_time"], row["time_unit"])
+            medians[re.sub("/(real_time|manual_time|repeats.*)$", "", row["run_name"])] = (row["real_time"], row["time_unit"])
     width = max(map(len, medians), default=0)
     for name, (time, unit) in medians.items():
         print(f"{name:{width}}  {time:12.3f} {unit}")

@@ -3,6 +3,11 @@
 #include <sys/stat.h>
 
 #include <tuple>
+#include <utility>
+
+#include "io/read/index.h"
+#include "io/read/read_manifest.h"
+#include "io/read/safetensors.h"
 
 namespace posenc::io {
 namespace {
@@ -34,23 +39,35 @@ Manifest manifest_of(const std::string& path) {
   }
 }
 
-}  // namespace
-
-OpenWeights open_weights(const std::string& path) {
-  std::vector<std::string> paths = {path};
+// Nobody holds the shards open between their index and the reading, so they are looked at again.
+OpenWeights open_shards(const std::string& index) {
+  std::vector<std::string> paths;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto before = stamps_of(paths);
-    OpenWeights weights{manifest_of(path), {}};
-    if (weights.manifest.files != paths) {  // shards, whose names are known only now
+    OpenWeights weights{manifest_of(index), {}};
+    if (weights.manifest.files != paths) {
       paths = weights.manifest.files;
       continue;
     }
-    for (const auto& file : paths) weights.files.push_back(std::make_unique<InputFile>(file));
+    for (const auto& path : paths) weights.files.push_back(std::make_unique<InputFile>(path));
     if (stamps_of(paths) == before) return weights;
   }
   throw WeightsError(WeightsErrorCode::Io, "changes while it is read",
-                     "load it when whoever writes it has finished")
-      .in_file(path);
+                     "load it when whoever writes it has finished");
+}
+
+}  // namespace
+
+OpenWeights open_weights(const std::string& path) {
+  try {
+    auto file = std::make_unique<InputFile>(path);
+    if (looks_like_json(*file) && !looks_like_safetensors(*file)) return open_shards(path);
+    OpenWeights weights{read_single_file(*file), {}};
+    weights.files.push_back(std::move(file));
+    return weights;
+  } catch (const WeightsError& error) {
+    throw error.in_file(path);
+  }
 }
 
 }  // namespace posenc::io
