@@ -1,5 +1,6 @@
 #include "io/load/file_view.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/_conj.h>
 #include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
@@ -115,7 +116,13 @@ void copy_view(const FileView& view, const at::Tensor& target) {
     BlockReader().copy(view, target);
     return;
   }
-  view.file->read(view.begin, target.mutable_data_ptr(), target.nbytes());
+  // In parallel: where the file's bytes are not aligned as memory is, copying them is slow.
+  auto* bytes = static_cast<char*>(target.mutable_data_ptr());
+  at::parallel_for(0, static_cast<int64_t>(target.nbytes()), kBlock,
+                   [&](int64_t begin, int64_t end) {
+                     view.file->read(view.begin + static_cast<uint64_t>(begin), bytes + begin,
+                                     static_cast<std::size_t>(end - begin));
+                   });
   // Autograd has to know, as it does of copy_().
   if (!target.is_inference()) target.unsafeGetTensorImpl()->bump_version();
 }
