@@ -118,7 +118,7 @@ fi
 if wants test; then
   say "installing the Python tools of notebooks_ref/requirements.txt into .venv"
   pip_install -r notebooks_ref/requirements.txt
-elif wants demo; then
+elif wants demo || wants bench; then
   quietly bash -c "grep -E '^(numpy|safetensors)' notebooks_ref/requirements.txt | '$python' -m pip install --quiet -r /dev/stdin"
 fi
 if [ -z "$torch_dir" ]; then

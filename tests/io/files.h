@@ -55,19 +55,26 @@ inline std::string crafted(const std::string& header, const std::string& data = 
   return length + header + data;
 }
 
-/// `Code: message` of the WeightsError that `work` throws; anything else fails the test.
+/// The WeightsError that `work` throws; anything else fails the test.
 template <typename Work>
-std::string refusal(Work&& work) {
+WeightsError error_of(Work&& work) {
   try {
     work();
   } catch (const WeightsError& error) {
-    return std::string(name(error.code())) + ": " + error.what();
+    return error;
   } catch (const std::exception& error) {
     ADD_FAILURE() << "not a WeightsError: " << error.what();
-    return "";
+    return {WeightsErrorCode::Io, "another error"};
   }
   ADD_FAILURE() << "nothing was thrown";
-  return "";
+  return {WeightsErrorCode::Io, "no error"};
+}
+
+/// `Code: message` of it.
+template <typename Work>
+std::string refusal(Work&& work) {
+  const WeightsError error = error_of(work);
+  return std::string(name(error.code())) + ": " + error.what();
 }
 
 #define EXPECT_CONTAINS(text, part)                          \
