@@ -54,7 +54,7 @@ void PositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
 }
 
 std::vector<ComputedTable> PositionEmbeddingImpl::computed_tables() const {
-  const bool buffer = options.storage() == Storage::Buffer;
+  const bool buffer = options.storage() == TableStorage::Buffer;
   return {computed_table(buffer ? "pos_enc" : "embedding.weight", 0, table(), sinusoid(),
                          options.max_len())};
 }
