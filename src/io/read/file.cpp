@@ -15,6 +15,8 @@ namespace {
 // One call moves at most 2 GiB - 4 KiB on Linux; other systems refuse more than INT_MAX.
 constexpr std::size_t kLargestRead = std::size_t{1} << 30;
 
+constexpr std::size_t kReadWhole = 16384;  // what a page or four cost is less than more calls
+
 const char* kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
   if (S_ISFIFO(mode)) return "a FIFO";
@@ -38,6 +40,7 @@ InputFile::InputFile(const std::string& path)
   if (descriptor_ < 0) throw system_error("cannot be opened").in_file(path);
   try {
     examine();
+    if (size_ <= kReadWhole) read_whole();
   } catch (const WeightsError& error) {
     ::close(descriptor_);
     throw error.in_file(path);
@@ -53,6 +56,13 @@ void InputFile::examine() {
   }
   if (status.st_size == 0) throw WeightsError(WeightsErrorCode::Truncated, "is empty");
   size_ = static_cast<uint64_t>(status.st_size);
+}
+
+void InputFile::read_whole() {
+  whole_ = read(0, size_);
+  bytes_ = whole_;
+  ::close(descriptor_);
+  descriptor_ = -1;
 }
 
 InputFile::~InputFile() {

@@ -14,7 +14,8 @@ namespace posenc::io {
 WeightsError system_error(const std::string& what);
 
 /// A regular file, opened for reading. Opening anything else (a directory, a FIFO, a device) fails
-/// at once instead of blocking. Bytes in memory can stand in for one. Throws WeightsError.
+/// at once instead of blocking. A small one is read whole, in one call. Bytes in memory can stand
+/// in for a file. Throws WeightsError.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);
@@ -34,8 +35,10 @@ class InputFile {
  private:
   InputFile(std::string_view bytes, std::nullptr_t) : bytes_(bytes), size_(bytes.size()) {}
   void examine();
+  void read_whole();
 
   std::string path_;
+  std::string whole_;  // of a small file
   std::string_view bytes_;
   int descriptor_ = -1;  // of a file; bytes in memory have none
   uint64_t size_ = 0;

@@ -50,11 +50,11 @@ TEST(InputFile, ReadsWhereItIsAsked) {
 
 TEST(InputFile, NoticesThatTheFileShrank) {
   const TempDir dir;
-  write_bytes(dir / "x", std::string(100, 'x'));
+  write_bytes(dir / "x", std::string(100000, 'x'));
   const io::InputFile file(dir / "x");
   std::filesystem::resize_file(dir / "x", 60);
   EXPECT_CONTAINS(refusal([&] { file.read(50, 50); }),
-                  "Truncated: " + (dir / "x") + ": ended at byte 60 of the 100 that it had");
+                  "Truncated: " + (dir / "x") + ": ended at byte 60 of the 100000 that it had");
 }
 
 TEST(WeightsError, SaysWhatIsKnown) {
