@@ -9,8 +9,8 @@ namespace posenc::kernels::embed {
 // at::mt19937 as its data() has it.
 constexpr int kStateWords = 624;
 struct Mt19937 {
-  uint32_t words[kStateWords];
-  int next;  // the words that are used up; kStateWords: all of them
+  uint32_t* words = nullptr;  // kStateWords of them
+  int next = kStateWords;     // how many are used up
 
   // ATen counts twice, in `left` and `next`. False where the two contradict each other.
   bool set_counts(int left, uint32_t next_word);
@@ -24,7 +24,7 @@ struct BitWriter {
   int count = 0;
 
   void append(uint64_t bits, int n);  // 1 <= n <= 64, no bit set beyond
-  void finish();
+  void finish();                      // writes what is pending; more may follow
 };
 // Bytes of a mask, with what the kernels read and the writer writes beyond its last bit.
 constexpr int64_t mask_bytes(int64_t elements) { return (elements + 63) / 64 * 8 + 8; }

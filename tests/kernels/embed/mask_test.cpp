@@ -12,8 +12,11 @@ using scalar::kept;
 using scalar::on_each_set;
 
 // Words of the generator that the standard library calls mt19937, with ATen's counters.
-Mt19937 seeded(uint32_t seed) {
+using Words = std::vector<uint32_t>;
+Mt19937 seeded(uint32_t seed, Words& words) {
+  words.resize(kStateWords);
   Mt19937 state;
+  state.words = words.data();
   state.words[0] = seed;
   for (uint32_t j = 1; j < kStateWords; ++j)
     state.words[j] = 1812433253 * (state.words[j - 1] ^ state.words[j - 1] >> 30) + j;
@@ -26,7 +29,8 @@ TEST(EmbedMask, Mt19937IsATensBernoulli) {
     for (const uint32_t seed : {0u, 5489u, 4000000000u}) {
       for (const double keep : {0.9, 0.5, 1.0, 0x1p-53, 1e-300, 0.3}) {
         std::mt19937 oracle(seed);
-        Mt19937 state = seeded(seed);
+        Words words;
+        Mt19937 state = seeded(seed, words);
         oracle.discard(seed % 2);  // an odd entry: pairs then straddle the blocks
         if (seed % 2 == 1) {
           use.random.twist(state.words);
@@ -90,7 +94,8 @@ TEST(EmbedMask, Mcg31IsTheRecurrence) {
 }
 
 TEST(EmbedMask, ContradictoryCountersAreRefused) {
-  Mt19937 state = seeded(1);
+  Words words;
+  Mt19937 state = seeded(1, words);
   EXPECT_TRUE(state.set_counts(1, 624));
   EXPECT_EQ(state.next, 624);
   EXPECT_TRUE(state.set_counts(624, 1));
