@@ -25,8 +25,6 @@ namespace {
 namespace kernel = kernels::embed;
 namespace autograd = torch::autograd;
 
-constexpr int64_t kParallelElements = 65536;
-
 // The mask as the composition has it: its factor where an element is kept, else 0.
 at::Tensor noise_of(const at::Tensor& mask, const kernel::Kept& kept, const at::Tensor& like) {
   at::Tensor noise = at::empty(like.sizes(), at::TensorOptions(at::kDouble));

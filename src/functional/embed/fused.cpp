@@ -19,8 +19,6 @@ namespace {
 
 namespace kernel = kernels::embed;
 
-// Below, a second thread costs more than it brings (measured: docs/performance.md).
-constexpr int64_t kParallelElements = 65536;
 constexpr int64_t kGrainElements = 32768;
 // So many positions of all sequences of a batch come before the next ones: their rows of the table
 // then stay in the cache while the output streams past it.

@@ -11,9 +11,7 @@ using Key = c10::DispatchKey;
 
 constexpr c10::DispatchKeySet kPlainTensor({Key::CPU, Key::AutogradCPU, Key::ADInplaceOrView});
 
-constexpr bool within(c10::DispatchKeySet keys, c10::DispatchKeySet all) {
-  return (keys | all) == all;
-}
+bool within(c10::DispatchKeySet keys, c10::DispatchKeySet all) { return (keys | all) == all; }
 
 bool find_type(at::ScalarType dtype, bool exact, kernel::Type& type) {
   switch (dtype) {
@@ -87,9 +85,7 @@ bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
 }  // namespace
 
 bool is_plain(const at::Tensor& tensor) {
-  return within(tensor.key_set(), kPlainTensor) &&
-         !tensor.unsafeGetTensorImpl()->has_named_tensor_meta() &&
-         !tensor._fw_grad(/*level=*/0).defined();
+  return within(tensor.key_set(), kPlainTensor) && !tensor._fw_grad(/*level=*/0).defined();
 }
 
 bool dispatches_plainly() {

@@ -7,8 +7,11 @@
 
 namespace posenc::functional {
 
+/// Fewer elements are faster with one thread (measured: docs/performance.md).
+constexpr int64_t kParallelElements = 65536;
+
 /// Whether ATen would take the plain CPU kernels for `tensor`: no subclass, no transform, no view
-/// that is to be conjugated or negated, no names, no forward-mode gradient.
+/// that is to be conjugated or negated, no forward-mode gradient.
 bool is_plain(const at::Tensor& tensor);
 
 /// Whether this thread dispatches as usual: no tracing, no autocast, no transform, no mode.
