@@ -9,7 +9,8 @@ namespace {
 namespace kernel = kernels::embed;
 using Key = c10::DispatchKey;
 
-constexpr c10::DispatchKeySet kPlainTensor({Key::CPU, Key::AutogradCPU, Key::ADInplaceOrView});
+constexpr c10::DispatchKeySet kPlainTensor({Key::CPU, Key::AutogradCPU, Key::ADInplaceOrView,
+                                            Key::AutocastCPU});
 
 bool within(c10::DispatchKeySet keys, c10::DispatchKeySet all) { return (keys | all) == all; }
 
