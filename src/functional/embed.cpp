@@ -46,8 +46,8 @@ void check_output(const at::Tensor& out, const at::Tensor& ids, const at::Tensor
       out.layout() == at::kStrided && at::has_internal_overlap(out) != at::MemOverlap::Yes,
       "[embed] out must be strided, each element in a place of its own. Got strides ",
       out.layout() == at::kStrided ? out.strides() : at::IntArrayRef());
-  const bool recorded = at::GradMode::is_enabled() &&
-                        (out.requires_grad() || weight.requires_grad() || table.requires_grad());
+  const bool recorded = (out.requires_grad() || weight.requires_grad() || table.requires_grad()) &&
+                        at::GradMode::is_enabled();
   TORCH_CHECK_VALUE(!recorded && !(out.requires_grad() && out.is_leaf()),
                     "[embed] embed_out() records no gradient: no tensor may require one, or call "
                     "it under torch::NoGradGuard. Got one that does");

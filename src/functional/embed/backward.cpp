@@ -64,7 +64,7 @@ struct EmbedBackward : autograd::Node {
 
 // What autograd does with embed_composed(), differentiable once more.
 at::Tensor EmbedBackward::composed(const at::Tensor& grad, const at::Tensor& tokens) const {
-  const bool once = type == kernel::Type::BFloat16Exact || type == kernel::Type::Float16Exact;
+  const bool once = rounds_once(type);
   at::Tensor g = once ? grad.to(at::kFloat) : grad;
   if (mask.defined()) g = g * noise_of(mask, kept, g);
   if (scale != 1.0) g = g * scale;
@@ -178,11 +178,11 @@ autograd::variable_list EmbedBackward::apply(autograd::variable_list&& grads) {
 
 }  // namespace
 
-void record(const at::Tensor& out, const at::Tensor& weight, const EmbedPlan& plan,
-            const at::Tensor& mask, bool sparse) {
+void record(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weight,
+            const EmbedPlan& plan, const at::Tensor& mask, bool sparse) {
   auto node = c10::make_intrusive<EmbedBackward>();
   node->set_next_edges(autograd::collect_next_edges(weight));
-  node->ids = autograd::SavedVariable(plan.ids, /*is_output=*/false);
+  node->ids = autograd::SavedVariable(ids, /*is_output=*/false);
   node->mask = mask;
   node->type = plan.type;
   node->kept = plan.gather.kept;

@@ -88,6 +88,40 @@ double kept_factor(double keep, at::ScalarType dtype, bool exact) {
                             : static_cast<float>(at::BFloat16(factor));
 }
 
+// Sizes of a result, (..., D).
+at::Tensor output_for(const at::Tensor& ids, int64_t dim, at::ScalarType dtype) {
+  at::DimVector sizes(ids.sizes());
+  sizes.push_back(dim);
+  return fresh_output(sizes, dtype);
+}
+
+void run_without_dropout(const EmbedPlan& plan) {
+  const kernel::Gather& g = plan.gather;
+  run(kernel::kernels().gather.gather[static_cast<int>(plan.type)], g,
+      pays_position_blocks(g, g.dim * kernel::table_element_size(plan.type)));
+}
+
+// False where ATen's bits cannot be had, before anything is drawn.
+bool run_with_dropout(EmbedPlan& plan, double p, at::ScalarType dtype, at::Tensor& mask) {
+  const bool exact = rounds_once(plan.type);
+  const at::ScalarType drawn_as = exact ? at::kFloat : dtype;
+  if (!has_dropout_bits(drawn_as)) return false;
+  kernel::Gather& g = plan.gather;
+  mask = fresh_output({kernel::mask_bytes(g.tokens * g.dim)}, at::kByte);
+  g.kept = {mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, dtype, exact)};
+  {
+    DropoutBits bits(1.0 - p, drawn_as, mask.data_ptr<uint8_t>());
+    if (!bits.usable()) return false;
+    if (in_parallel(g)) {
+      run_while_drawing(kernel::kernels().gather.gather[static_cast<int>(plan.type)], g, bits);
+      return true;
+    }
+    bits.draw(g.tokens * g.dim);
+  }
+  run_without_dropout(plan);
+  return true;
+}
+
 }  // namespace
 
 at::Tensor fresh_output(at::IntArrayRef sizes, at::ScalarType dtype) {
@@ -102,40 +136,21 @@ at::Tensor embed_fused(const at::Tensor& ids, const at::Tensor& weight, const at
   EmbedPlan plan;
   if (!dispatches_plainly() || !make_plan(ids, weight, table, options, plan)) return {};
   kernel::Gather& g = plan.gather;
-  const at::ScalarType dtype = weight.scalar_type();
-  const bool exact = options.precision() == Precision::Exact;
-  const bool drops = options.training() && options.dropout() > 0.0;
-  const at::ScalarType drawn_as = exact && dtype != at::kDouble ? at::kFloat : dtype;
   const bool recorded = is_recorded(weight);
-  if ((drops && !has_dropout_bits(drawn_as)) || (recorded && g.tokens > INT32_MAX)) return {};
-
-  at::Tensor mask;
-  std::optional<DropoutBits> bits;
-  if (drops) {
-    mask = fresh_output({kernel::mask_bytes(g.tokens * g.dim)}, at::kByte);
-    g.kept.bits = mask.const_data_ptr<uint8_t>();
-    g.kept.factor = kept_factor(1.0 - options.dropout(), dtype, exact);
-    bits.emplace(1.0 - options.dropout(), drawn_as, mask.data_ptr<uint8_t>());
-    if (!bits->usable()) return {};
-  }
-  at::Tensor result = out;
-  if (!result.defined()) {
-    at::DimVector sizes(ids.sizes());
-    sizes.push_back(g.dim);
-    result = fresh_output(sizes, dtype);
-  }
+  if (recorded && g.tokens > INT32_MAX) return {};
+  at::Tensor result = out.defined() ? out : output_for(ids, g.dim, weight.scalar_type());
   g.out = result.data_ptr();
-  const int64_t row_bytes = g.dim * kernel::element_size(plan.type);
-  g.stream = g.tokens * row_bytes >= kernels::caches().stream_bytes;
-  const Run gather = kernel::kernels().gather.gather[static_cast<int>(plan.type)];
-  if (drops && in_parallel(g)) {
-    run_while_drawing(gather, g, *bits);
-  } else {
-    if (drops) bits->draw(g.tokens * g.dim);
-    bits.reset();  // the generator is free again
-    run(gather, g, pays_position_blocks(g, g.dim * kernel::table_element_size(plan.type)));
+  g.stream = g.tokens * g.dim * kernel::element_size(plan.type) >= kernels::caches().stream_bytes;
+  at::Tensor mask;
+  if (!options.training() || options.dropout() == 0.0) {
+    run_without_dropout(plan);
+  } else if (!run_with_dropout(plan, options.dropout(), weight.scalar_type(), mask)) {
+    return {};
   }
-  if (recorded) record(result, weight, plan, mask, options.sparse());
+  if (recorded) {
+    record(result, plan.ids_copy.defined() ? plan.ids_copy : ids, weight, plan, mask,
+           options.sparse());
+  }
   return result;
 }
 

@@ -26,15 +26,15 @@ bool find_type(at::ScalarType dtype, bool exact, kernel::Type& type) {
   }
 }
 
-// Contiguous integers of a kind that the kernels read, in `keep` where a copy had to be made.
-bool read_integers(const at::Tensor& from, at::Tensor& keep, kernel::Integers& to) {
+// Contiguous integers of a kind that the kernels read; in `copy`, where one had to be made.
+bool read_integers(const at::Tensor& from, at::Tensor& copy, kernel::Integers& to) {
   if (!is_plain(from) || !at::isIntegralType(from.scalar_type(), /*includeBool=*/false))
     return false;
-  keep = from;
-  if (from.scalar_type() != at::kLong && from.scalar_type() != at::kInt) keep = keep.to(at::kLong);
-  if (!keep.is_contiguous()) keep = keep.contiguous();
-  to.data = keep.const_data_ptr();
-  to.wide = keep.scalar_type() == at::kLong;
+  const bool known = from.scalar_type() == at::kLong || from.scalar_type() == at::kInt;
+  if (!known || !from.is_contiguous()) copy = (known ? from : from.to(at::kLong)).contiguous();
+  const at::Tensor& read = copy.defined() ? copy : from;
+  to.data = read.const_data_ptr();
+  to.wide = read.scalar_type() == at::kLong;
   return true;
 }
 
@@ -70,7 +70,7 @@ bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
   if (!how.position_ids().defined())
     return p.offset >= 0 && length <= rows.count() && p.offset <= rows.count() - length;
   const at::Tensor& where = how.position_ids();
-  if (p.offset != 0 || !where.defined() || !read_integers(where, plan.position_ids, p.ids))
+  if (p.offset != 0 || !where.defined() || !read_integers(where, plan.position_ids_copy, p.ids))
     return false;
   if (where.dim() == 1 && where.size(0) == length) {
     // one for each place of a sequence
@@ -86,7 +86,10 @@ bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
 }  // namespace
 
 bool is_plain(const at::Tensor& tensor) {
-  return within(tensor.key_set(), kPlainTensor) && !tensor._fw_grad(/*level=*/0).defined();
+  // A tensor without autograd's data has no forward-mode gradient either: cheap to see.
+  return within(tensor.key_set(), kPlainTensor) &&
+         (tensor.unsafeGetTensorImpl()->autograd_meta() == nullptr ||
+          !tensor._fw_grad(/*level=*/0).defined());
 }
 
 bool dispatches_plainly() {
@@ -96,7 +99,7 @@ bool dispatches_plainly() {
 }
 
 bool is_recorded(const at::Tensor& tensor) {
-  return at::GradMode::is_enabled() && tensor.requires_grad() &&
+  return tensor.requires_grad() && at::GradMode::is_enabled() &&
          !c10::impl::tls_local_dispatch_key_set().excluded_.has(Key::AutogradCPU);
 }
 
@@ -106,7 +109,7 @@ bool make_plan(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor
   kernel::Gather& g = plan.gather;
   if (!weight.defined() || !is_plain(weight) || weight.dim() != 2 || !has_plain_rows(weight) ||
       !find_type(weight.scalar_type(), exact, plan.type) || !ids.defined() || ids.numel() == 0 ||
-      weight.numel() == 0 || !read_integers(ids, plan.ids, g.ids))
+      weight.numel() == 0 || !read_integers(ids, plan.ids_copy, g.ids))
     return false;
   g.tokens = ids.numel();
   g.weight = weight.const_data_ptr();
@@ -120,8 +123,7 @@ bool make_plan(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor
   }
   if (kernel::kernels().gather.first_outside(g.ids, g.tokens, weight.size(0)) >= 0) return false;
   if (!table.defined()) return true;
-  const bool once =
-      plan.type == kernel::Type::BFloat16Exact || plan.type == kernel::Type::Float16Exact;
+  const bool once = rounds_once(plan.type);
   return table.scalar_type() == (once ? at::kFloat : weight.scalar_type()) &&
          plan_positions(ids, table, options.position(), plan);
 }

@@ -20,11 +20,16 @@ bool dispatches_plainly();
 /// Whether autograd would record an operation on `tensor` in this thread.
 bool is_recorded(const at::Tensor& tensor);
 
-/// What embed_fused() hands to the kernels, and the tensors that it points into.
+/// Whether half types are summed in float32: Precision::Exact.
+constexpr bool rounds_once(kernels::embed::Type type) {
+  return type == kernels::embed::Type::BFloat16Exact || type == kernels::embed::Type::Float16Exact;
+}
+
+/// What embed_fused() hands to the kernels.
 struct EmbedPlan {
   kernels::embed::Type type;
   kernels::embed::Gather gather;
-  at::Tensor ids, position_ids;  // contiguous int32 or int64
+  at::Tensor ids_copy, position_ids_copy;  // contiguous int32 or int64, where theirs are not
   int64_t padding = -1;
 };
 

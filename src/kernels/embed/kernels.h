@@ -25,7 +25,7 @@ constexpr int64_t table_element_size(Type type) {
 // int32 or int64 numbers, or none.
 struct Integers {
   const void* data = nullptr;
-  bool wide = true;  // int64
+  bool wide;  // int64
   int64_t operator[](int64_t i) const {
     return wide ? static_cast<const int64_t*>(data)[i] : static_cast<const int32_t*>(data)[i];
   }
@@ -42,23 +42,25 @@ struct Kept {
 //   (B, L): divide 1, count L     (L, B): divide B, count L     a row a token: divide 1, count T
 struct Positions {
   const void* table = nullptr;  // null: none are added
-  int64_t stride = 0;           // elements from row to row
-  int64_t offset = 0;
+  int64_t stride;               // elements from row to row
+  int64_t offset;
   Integers ids;
   int64_t divide = 1;
   int64_t count = 1;
 };
 
+// What has no value here is set for each request: clearing all of it first would take longer than
+// the row of a single token.
 struct Gather {
   Integers ids;
-  int64_t tokens = 0;
-  const void* weight = nullptr;
-  int64_t weight_stride = 0;
-  int64_t dim = 0;
+  int64_t tokens;
+  const void* weight;
+  int64_t weight_stride;
+  int64_t dim;
   double scale = 1.0;  // 1: an exact multiplication, the same bits as none
   Positions positions;
   Kept kept;
-  void* out = nullptr;  // (tokens, dim), contiguous
+  void* out;            // (tokens, dim), contiguous
   bool stream = false;  // non-temporal stores: they pay for outputs that no cache holds
 };
 
