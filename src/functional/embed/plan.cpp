@@ -38,49 +38,51 @@ bool read_integers(const at::Tensor& from, at::Tensor& copy, kernel::Integers& t
   return true;
 }
 
-// The table's rows as (rows, D) or (1, rows, D).
+// (rows, D) or (1, rows, D) whose rows are whole: their elements lie side by side, and no other row
+// overlaps them. Reads sizes and strides as arrays: size(axis) checks its axis at each call.
 struct Rows {
-  const at::Tensor& table;
-  bool matrix() const { return table.dim() == 2 || (table.dim() == 3 && table.size(0) == 1); }
-  int64_t count() const { return table.size(table.dim() - 2); }
-  int64_t stride() const { return table.stride(table.dim() - 2); }
+  int64_t count, width, stride;
+  bool whole;
+  explicit Rows(const at::Tensor& t) {
+    const at::IntArrayRef sizes = t.sizes(), strides = t.strides();
+    const size_t n = sizes.size();
+    const bool matrix = n == 2 || (n == 3 && sizes[0] == 1);
+    count = matrix ? sizes[n - 2] : 0;
+    width = matrix ? sizes[n - 1] : 0;
+    stride = matrix ? strides[n - 2] : 0;
+    whole = matrix && (strides[n - 1] == 1 || width == 1) && stride >= width;
+  }
 };
-
-// Rows whose elements lie side by side and that no other row overlaps.
-bool has_plain_rows(const at::Tensor& matrix) {
-  const int64_t width = matrix.size(-1);
-  return (matrix.stride(-1) == 1 || width == 1) && matrix.stride(-2) >= width;
-}
 
 bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
                     const PositionalEncodingFuncOptions& how, EmbedPlan& plan) {
   kernel::Gather& g = plan.gather;
-  const Rows rows{table};
-  if (!is_plain(table) || is_recorded(table) || !rows.matrix() || !has_plain_rows(table) ||
-      table.size(-1) != g.dim || ids.dim() < 1 || ids.dim() > 2)
-    return false;
-  const bool sequence_first = ids.dim() == 2 && !how.batch_first();
-  const int64_t length = ids.size(ids.dim() == 1 || sequence_first ? 0 : 1);
+  const at::IntArrayRef sizes = ids.sizes();
+  if (!is_plain(table) || is_recorded(table) || sizes.empty() || sizes.size() > 2) return false;
+  const Rows rows(table);
+  if (!rows.whole || rows.width != g.dim) return false;
+  const bool sequence_first = sizes.size() == 2 && !how.batch_first();
+  const int64_t length = sizes[sizes.size() == 1 || sequence_first ? 0 : 1];
   kernel::Positions& p = g.positions;
   p.table = table.const_data_ptr();
-  p.stride = rows.stride();
+  p.stride = rows.stride;
   p.offset = how.offset();
-  p.divide = sequence_first ? ids.size(1) : 1;
+  p.divide = sequence_first ? sizes[1] : 1;
   p.count = length;
   if (!how.position_ids().defined())
-    return p.offset >= 0 && length <= rows.count() && p.offset <= rows.count() - length;
+    return p.offset >= 0 && length <= rows.count && p.offset <= rows.count - length;
   const at::Tensor& where = how.position_ids();
   if (p.offset != 0 || !where.defined() || !read_integers(where, plan.position_ids_copy, p.ids))
     return false;
   if (where.dim() == 1 && where.size(0) == length) {
     // one for each place of a sequence
-  } else if (where.sizes() == ids.sizes()) {
+  } else if (where.sizes() == sizes) {
     p.divide = 1;
     p.count = g.tokens;
   } else {
     return false;
   }
-  return kernel::kernels().gather.first_outside(p.ids, where.numel(), rows.count()) < 0;
+  return kernel::kernels().gather.first_outside(p.ids, where.numel(), rows.count) < 0;
 }
 
 }  // namespace
@@ -107,24 +109,24 @@ bool make_plan(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor
                const EmbedFuncOptions& options, EmbedPlan& plan) {
   const bool exact = options.precision() == Precision::Exact;
   kernel::Gather& g = plan.gather;
-  if (!weight.defined() || !is_plain(weight) || weight.dim() != 2 || !has_plain_rows(weight) ||
-      !find_type(weight.scalar_type(), exact, plan.type) || !ids.defined() || ids.numel() == 0 ||
-      weight.numel() == 0 || !read_integers(ids, plan.ids_copy, g.ids))
+  if (!weight.defined() || !is_plain(weight) || weight.dim() != 2 ||
+      !find_type(weight.scalar_type(), exact, plan.type) || !ids.defined() ||
+      !read_integers(ids, plan.ids_copy, g.ids))
     return false;
+  const Rows rows(weight);
   g.tokens = ids.numel();
+  if (!rows.whole || g.tokens == 0 || rows.count == 0 || rows.width == 0) return false;
   g.weight = weight.const_data_ptr();
-  g.weight_stride = weight.stride(0);
-  g.dim = weight.size(1);
+  g.weight_stride = rows.stride;
+  g.dim = rows.width;
   if (!options.scale().is_none()) g.scale = options.scale().factor(g.dim);
-  if (const auto padding = options.padding_idx()) {
-    const int64_t rows = weight.size(0);
-    if (*padding < -rows || *padding >= rows) return false;
-    plan.padding = *padding < 0 ? *padding + rows : *padding;
+  if (const auto& padding = options.padding_idx()) {
+    if (*padding < -rows.count || *padding >= rows.count) return false;
+    plan.padding = *padding < 0 ? *padding + rows.count : *padding;
   }
-  if (kernel::kernels().gather.first_outside(g.ids, g.tokens, weight.size(0)) >= 0) return false;
+  if (kernel::kernels().gather.first_outside(g.ids, g.tokens, rows.count) >= 0) return false;
   if (!table.defined()) return true;
-  const bool once = rounds_once(plan.type);
-  return table.scalar_type() == (once ? at::kFloat : weight.scalar_type()) &&
+  return table.scalar_type() == (rounds_once(plan.type) ? at::kFloat : weight.scalar_type()) &&
          plan_positions(ids, table, options.position(), plan);
 }
 
