@@ -50,6 +50,7 @@ struct Plain {  // float32, float64
   static POSENC_INLINE V read(const T* from) { return load<V>(from); }
   static POSENC_INLINE void write(T* to, V x) { store(to, x); }
   static POSENC_INLINE V round(V x) { return x; }
+  static POSENC_INLINE V round_any(V x) { return x; }
 };
 using Float32 = Plain<float, Floats>;
 using Float64 = Plain<double, Doubles>;
@@ -62,10 +63,14 @@ struct BFloat16 {
   static POSENC_INLINE Floats read(const uint16_t* from) { return floats_of(widen(from) << 16); }
   // Takes rounded values: a shift.
   static POSENC_INLINE void write(uint16_t* to, Floats x) { narrow(to, bits_of(x) >> 16); }
+  // Of sums and products of bfloat16 values: their NaNs have no low bits, so that the addition
+  // cannot carry a NaN into another number.
   static POSENC_INLINE Floats round(Floats x) {
     const Words u = bits_of(x);
-    const Words nearest = (u + 0x7fff + (u >> 16 & 1)) & 0xffff0000;
-    return floats_of(select(x == x, nearest, Words{} + 0x7fc00000));  // a NaN stays one
+    return floats_of((u + 0x7fff + (u >> 16 & 1)) & 0xffff0000);
+  }
+  static POSENC_INLINE Floats round_any(Floats x) {
+    return floats_of(select(x == x, bits_of(round(x)), Words{} + 0x7fc00000));
   }
 };
 
@@ -120,6 +125,7 @@ struct Float16 {
   static POSENC_INLINE void write(uint16_t* to, Floats x) { narrow(to, encode(x)); }
   static POSENC_INLINE Floats round(Floats x) { return decode(encode(x)); }
 #endif
+  static POSENC_INLINE Floats round_any(Floats x) { return round(x); }
 };
 
 }  // namespace

@@ -26,8 +26,10 @@ struct Kind {
   static constexpr int kLanes = E::kLanes;
   static constexpr int kLine = kLineBytes / static_cast<int>(sizeof(Stored));
   static POSENC_INLINE Vector rounded(Vector x) { return round_each ? E::round(x) : x; }
-  static POSENC_INLINE Vector result(Vector x) { return round_each ? x : E::round(x); }
-  static POSENC_INLINE Vector all(double x) { return static_cast<Real>(x) + Vector{}; }
+  static POSENC_INLINE Vector result(Vector x) { return round_each ? x : E::round_any(x); }
+  static POSENC_INLINE Vector all(double x) {  // one NaN for all
+    return static_cast<Real>(x == x ? x : __builtin_nan("")) + Vector{};
+  }
 };
 
 // f<Kind> for each Type, in its order.

@@ -28,7 +28,7 @@ struct Term {
     for (int i = 0; i < K::kLine; i += K::kLanes) {
       V x = K::Element::read(grad + j + i);
       if constexpr (kDropout) x = K::rounded(x * spread(kept >> i, factor));
-      x = K::Element::round(x * scale);  // the Exact types round here, where their cast does
+      x = K::Element::round_any(x * scale);  // the Exact types round here, where their cast does
       K::Element::write(to + j + i, K::Element::round(K::Element::read(to + j + i) + x));
     }
   }
