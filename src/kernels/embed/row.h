@@ -28,15 +28,18 @@ struct Kind {
   static POSENC_INLINE Vector rounded(Vector x) { return round_each ? E::round(x) : x; }
   static POSENC_INLINE Vector result(Vector x) { return round_each ? x : E::round_any(x); }
   static POSENC_INLINE Vector all(double x) {  // one NaN for all
-    return static_cast<Real>(x == x ? x : __builtin_nan("")) + Vector{};
+    return E::all(static_cast<Real>(x == x ? x : __builtin_nan("")));
   }
 };
 
 // f<Kind> for each Type, in its order.
-#define POSENC_FOR_EACH_TYPE(f)                                        \
-  {f<Kind<Float32, Float32, true>>,   f<Kind<Float64, Float64, true>>, \
-   f<Kind<BFloat16, BFloat16, true>>, f<Kind<Float16, Float16, true>>, \
-   f<Kind<BFloat16, Float32, false>>, f<Kind<Float16, Float32, false>>}
+#define POSENC_FOR_EACH_TYPE(f)                 \
+  {f<Kind<Float32, Float32, true>>,             \
+   f<Kind<Float64, Float64, true>>,             \
+   f<Kind<BFloat16Pairs, BFloat16Pairs, true>>, \
+   f<Kind<Float16, Float16, true>>,             \
+   f<Kind<BFloat16, Float32, false>>,           \
+   f<Kind<Float16, Float32, false>>}
 
 }  // namespace
 }  // namespace posenc::kernels::embed::POSENC_ISA
