@@ -18,6 +18,8 @@ struct Term {
 
   T* to = nullptr;
   const T* grad = nullptr;
+  const T* next_grad = nullptr;  // of the next token: a row that no hardware foresees
+  const T* next_out = nullptr;   // of the next row, likewise
   const uint8_t* bits = nullptr;
   int64_t first_bit = 0;
   V scale, factor;
@@ -47,7 +49,11 @@ struct Term {
 
   void add(int64_t dim) const {
     const int64_t whole = dim / K::kLine * K::kLine;
-    for (int64_t j = 0; j < whole; j += K::kLine) line(j);
+    for (int64_t j = 0; j < whole; j += K::kLine) {
+      __builtin_prefetch(next_grad + j);
+      __builtin_prefetch(next_out + j, 1);
+      line(j);
+    }
     if (whole < dim) tail(whole, dim - whole);
   }
 };
@@ -63,8 +69,12 @@ void rows(const SumRows& s, int64_t begin, int64_t end) {
   term.bits = s.kept.bits;
   Term<K, false> sum;  // of the scratch row: times 1
   sum.scale = K::all(1.0);
+  const auto out_of = [&](int64_t row) {
+    return static_cast<T*>(s.out) + (s.row != nullptr ? s.row[row] : row) * s.out_stride;
+  };
   for (int64_t row = begin; row < end; ++row) {
-    T* const out = static_cast<T*>(s.out) + (s.row != nullptr ? s.row[row] : row) * s.out_stride;
+    T* const out = out_of(row);
+    term.next_out = sum.next_out = out_of(row + 1 < end ? row + 1 : row);
     term.to = out;
     if (s.scratch != nullptr) {
       term.to = static_cast<T*>(s.scratch);
@@ -72,12 +82,13 @@ void rows(const SumRows& s, int64_t begin, int64_t end) {
     }
     for (int64_t i = s.first[row]; i < s.first[row + 1]; ++i) {
       term.grad = grad + s.order[i] * s.dim;
+      term.next_grad = grad + s.order[i + 1 < s.first[end] ? i + 1 : i] * s.dim;
       term.first_bit = s.order[i] * s.dim;
       term.add(s.dim);
     }
     if (s.scratch == nullptr) continue;
     sum.to = out;
-    sum.grad = term.to;
+    sum.grad = sum.next_grad = term.to;
     sum.add(s.dim);
   }
 }
