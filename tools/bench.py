@@ -24,6 +24,24 @@ RATIOS = [  # group, ours, competitor, at least
     ("ten tensors of TorchScript, torch::jit::load", "load/ten/script", "load/ten/jit_load", 20.0),
     ("20,000 tensors, index of safetensors, load_file", "index/20000/safetensors", "load/20000/load_file", 10.0),
     ("20,000 tensors, index of .pt, torch.load", "index/20000/pt", "load/20000/torch_load", 1 / 0.15),
+    *[(f"embed {tokens} x 512, {threads} thread(s)", f"embed/module/{tokens}/512/{threads}",
+       f"embed/composed/{tokens}/512/{threads}", least)
+      for tokens, threads, least in ((1, 1, 15), (16, 1, 4), (128, 1, 4), (4096, 1, 2.5), (32768, 1, 5),
+                                     (4096, 2, 2.5), (32768, 2, 5))],
+    ("embed_out 4096 x 512 against copy_", "embed/out/4096/512/1", "embed/copy/4096/512/1", 1 / 1.3),
+    ("embed_out 32768 x 512 against copy_", "embed/out/32768/512/1", "embed/copy/32768/512/1", 1 / 1.3),
+    ("embed_out 32768 x 512", "embed/out/32768/512/1", "embed/composed/32768/512/1", 12),
+    *[(f"two threads, {tokens} x 512", f"embed/{kind}/{tokens}/512/2", f"embed/{kind}/{tokens}/512/1", 1.5)
+      for kind in ("module", "out") for tokens in (4096, 32768)],
+    *[(f"embed bfloat16 {tokens} x 512", f"embed_bf16/module/{tokens}/512/1", f"embed_bf16/composed/{tokens}/512/1",
+       least) for tokens, least in ((1, 1), (128, 3), (4096, 3))],
+    *[(f"embed in training {tokens} x 512", f"embed_train/module/{tokens}/512/1",
+       f"embed_train/composed/{tokens}/512/1", least)
+      for tokens, least in ((1, 1), (16, 8), (128, 8), (4096, 8), (32768, 1))],
+    ("two threads in training, 4096 x 512", "embed_train/module/4096/512/2", "embed_train/module/4096/512/1", 1.5),
+    *[(f"embed backward {tokens} x 512{', onto a gradient' if kind else ''}",
+       f"embed_backward{kind}/module/{tokens}/512/1", f"embed_backward{kind}/composed/{tokens}/512/1", least)
+      for kind, least in (("", 3), ("_existing", 20)) for tokens in (128, 4096)],
 ]  # fmt: skip
 
 
@@ -51,6 +69,7 @@ def main() -> int:
             return 1
         if row.get("aggregate_name") == "median":
             medians[re.sub("/(real_time|manual_time|repeats.*)$", "", row["run_name"])] = (row["real_time"], row["time_unit"])
+            medians[row["run_name"].split("/repeats")[0].removesuffix("/real_time")] = (row["real_time"], row["time_unit"])
     width = max(map(len, medians), default=0)
     for name, (time, unit) in medians.items():
         print(f"{name:{width}}  {time:12.3f} {unit}")
