@@ -57,13 +57,16 @@ void OptimizerOptions<Options>::serialize(torch::serialize::OutputArchive& archi
       [&](const char* name, auto member) { archive.write(name, c10::IValue(self().*member)); });
 }
 
-// An option that the archive does not have stays: LibTorch's Adam writes no `maximize`.
+// LibTorch's archives have no `maximize`: its optimisers go down.
 template <typename Options>
 void OptimizerOptions<Options>::serialize(torch::serialize::InputArchive& archive) {
   Options::fields([&](const char* name, auto member) {
     auto& value = self().*member;
     c10::IValue found;
-    if (archive.try_read(name, found)) value = found.to<std::decay_t<decltype(value)>>();
+    const bool in_archive = archive.try_read(name, found);
+    TORCH_CHECK_VALUE(in_archive || name == std::string("maximize"), "[", Options::kOptimizer,
+                      "] the archive must be of the same rule. Got one without ", name);
+    if (in_archive) value = found.to<std::decay_t<decltype(value)>>();
   });
 }
 

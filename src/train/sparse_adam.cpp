@@ -12,16 +12,22 @@
 namespace posenc {
 namespace {
 
+at::Tensor factor(double value) { return at::scalar_tensor(value, at::kDouble); }
+
 struct SparseAdamStep {
   at::Tensor parameter, exp_avg, exp_avg_sq;
   at::Tensor indices, values;  // (n,) rows without repeats, and their gradients (n, ...)
-  double one_minus_beta1, one_minus_beta2, eps, step_size;
+  // Factors are tensors: as a Scalar, mul_() would round them to the dtype first (bfloat16,
+  // float16).
+  at::Tensor one_minus_beta1, one_minus_beta2, minus_step_size;
+  double eps;
 
   // Rows [from, to) of the gradient, by PyTorch's operations in its order.
   void rows(int64_t from, int64_t to) const {
     const auto index = indices.slice(0, from, to);
     const auto gradient = values.slice(0, from, to);
-    const auto moved = [&](const at::Tensor& moment, const at::Tensor& towards, double share) {
+    const auto moved = [&](const at::Tensor& moment, const at::Tensor& towards,
+                           const at::Tensor& share) {
       const auto old = moment.index_select(0, index);
       auto now = towards.sub(old).mul_(share).add_(old);
       at::Tensor(moment).index_copy_(0, index, now);
@@ -29,7 +35,7 @@ struct SparseAdamStep {
     };
     auto numerator = moved(exp_avg, gradient, one_minus_beta1);
     auto denominator = moved(exp_avg_sq, gradient.pow(2), one_minus_beta2).sqrt_().add_(eps);
-    const auto change = numerator.div_(denominator).mul_(-step_size);
+    const auto change = numerator.div_(denominator).mul_(minus_step_size);
     at::Tensor(parameter).index_copy_(0, index, change.add_(parameter.index_select(0, index)));
   }
 
@@ -81,10 +87,10 @@ void SparseAdam::step_group(const SparseAdamOptions& options, std::vector<Entry>
                    state.exp_avg_sq(),
                    gradient._indices()[0],
                    values,
-                   1.0 - beta1,
-                   1.0 - beta2,
-                   options.eps(),
-                   options.lr() * std::sqrt(correction2) / correction1}
+                   factor(1.0 - beta1),
+                   factor(1.0 - beta2),
+                   factor(-(options.lr() * std::sqrt(correction2) / correction1)),
+                   options.eps()}
         .all_rows();
   }
 }
