@@ -1,54 +1,189 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks interleaved and prints medians and ratios: how many times faster than the
-first named competitor of each group. `tools/bench.py BINARY [--filter REGEX] [--json FILE]`."""
+"""Runs the benchmarks against their competitors, interleaved, and prints medians and ratios.
+
+    tools/bench.py BINARY [--filter REGEX] [--seconds 280] [--json FILE]
+
+Ours and LibTorch's run in the Google Benchmark BINARY, Python's in a process a peer; all are asked
+in turn, a comparison at a time, and the whole is repeated while the time lasts. A result whose bits
+differ from those of its comparison ends the run. tools/performance_doc.py reads the JSON.
+"""
 
 import argparse
 import json
+import os
+import platform
+import re
+import statistics
 import subprocess
 import sys
-import tempfile
+import time
 from pathlib import Path
 
-RATIOS = [  # group, ours, competitor, at least
-    ("exact table 5000 x 512", "table/exact/5000/512", "table/pytorch_recipe/5000/512", 6.0),
-    ("exact table 131072 x 1024", "table/exact/131072/1024", "table/pytorch_recipe/131072/1024", 10.0),
-    ("reference table 5000 x 512", "table/reference/5000/512", "table/pytorch_recipe/5000/512", 1.0),
-    ("reference table 131072 x 1024", "table/reference/131072/1024", "table/pytorch_recipe/131072/1024", 1.0),
-    ("32,768 scattered rows of 1e6, D = 512", "rows/factored", "rows/full_table", 1.5),
-]  # fmt: skip
+from bench_goals import SECTIONS, competitor, goals
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = ROOT / "tests" / "benchmarks" / "peers.py"
+MOST_ROUNDS, LEAST_ROUNDS = 9, 3
+
+
+class Process:
+    """A child that answers the name of a case with its seconds and its fingerprint."""
+
+    def __init__(self, title: str, command: list[str], listing: list[str]) -> None:
+        self.title, self.command, self.child = title, command, None
+        listed = subprocess.run(listing, check=True, capture_output=True, text=True)
+        # Google Benchmark's names carry how time is taken.
+        self.names = {re.sub("/(real_time|manual_time|process_time)$", "", name): name for name in listed.stdout.split("\n") if name}
+
+    def ask(self, name: str) -> tuple[float, str]:
+        if self.child is None:
+            self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.child.stdin.write(self.names[name] + "\n")
+        self.child.stdin.flush()
+        answer = self.child.stdout.readline().strip()
+        if not answer or answer.startswith("error"):
+            raise RuntimeError(f"{name}: {answer or self.title + ' has ended'}")
+        seconds, fingerprint = answer.split()
+        return float(seconds), fingerprint
+
+    def end(self) -> None:
+        if self.child is not None:
+            self.child.stdin.close()
+            self.child.wait()
+
+
+def processes(binary: str, python: str) -> list[Process]:
+    found = [Process("the binary", [binary, "--serve", "--benchmark_min_time=0.03"], [binary, "--benchmark_list_tests"])]
+    for peer in ("eager", "compile"):
+        command = [python, "-W", "ignore", "-B", str(PEERS), peer]
+        found.append(Process(f"peers.py {peer}", [*command, "--serve"], [*command, "--list"]))
+    return found
+
+
+def comparisons(cases: list[str]) -> list[list[str]]:
+    """Cases that are compared with each other stand together, in the order of the goals."""
+    groups: dict[str, list[str]] = {}
+    for _, _, ours, theirs, _ in goals():
+        group = groups.setdefault(ours, [ours])
+        group.append(theirs)
+    # A case that several comparisons name is asked in the first; the rest comes alone.
+    seen: set[str] = set()
+    ordered = []
+    for group in [*groups.values(), *[[case] for case in cases]]:
+        fresh = [case for case in dict.fromkeys(group) if case in cases and case not in seen]
+        seen.update(fresh)
+        if fresh:
+            ordered.append(fresh)
+    return ordered
+
+
+def check_equal(fingerprints: dict[str, str]) -> None:
+    """Every comparison whose sides both have a fingerprint: the same bits."""
+    for _, title, ours, theirs, _ in goals():
+        a, b = fingerprints.get(ours, "-"), fingerprints.get(theirs, "-")
+        if "-" not in (a, b) and a != b:
+            raise RuntimeError(f"{title}: {ours} and {theirs} have other bits")
+
+
+def measure(found: list[Process], chosen: list[list[str]], seconds: float) -> dict[str, list[float]]:
+    owner = {name: process for process in found for name in process.names}
+    times: dict[str, list[float]] = {name: [] for group in chosen for name in group}
+    start = time.monotonic()
+    fingerprints: dict[str, str] = {}
+    for number in range(MOST_ROUNDS + 1):  # round 0 warms up, compiles and compares; it is not counted
+        began = time.monotonic()
+        for group in chosen:
+            for name in list(group):
+                try:
+                    took, fingerprints[name] = owner[name].ask(name)
+                except RuntimeError as error:
+                    if number > 0 or owner[name].title != "peers.py compile":
+                        raise
+                    print(f"left out: {error}", file=sys.stderr)  # needs a C++ compiler that it finds
+                    group.remove(name)
+                    continue
+                if number > 0:
+                    times[name].append(took)
+        if number == 0:
+            check_equal(fingerprints)
+        now = time.monotonic()
+        if number >= LEAST_ROUNDS and now - start + (now - began) > seconds:
+            break
+    return {name: values for name, values in times.items() if values}
+
+
+def processor() -> str:
+    try:
+        return re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()).group(1)
+    except (OSError, AttributeError):
+        return platform.processor() or platform.machine()
+
+
+def report(times: dict[str, list[float]], torch: str) -> dict:
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    ratios = [
+        {"section": section, "title": title, "ours": ours, "theirs": theirs, "ratio": medians[theirs] / medians[ours], "goal": least}
+        for section, title, ours, theirs, least in goals()
+        if ours in medians and theirs in medians
+    ]
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+        "torch": torch,
+        "rounds": max(map(len, times.values()), default=0),
+        "cases": {name: {"median": medians[name], "minimum": min(values)} for name, values in times.items()},
+        "ratios": ratios,
+    }
+
+
+def human(seconds: float) -> str:
+    for unit, factor in (("s ", 1), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1 or unit == "us":
+            return f"{seconds * factor:9.3f} {unit}"
+
+
+def show(found: dict) -> None:
+    width = max(map(len, found["cases"]), default=0)
+    for name, values in found["cases"].items():
+        print(f"{name:{width}}  {human(values['median'])}  (least {human(values['minimum'])})")
+    for section, title in SECTIONS.items():
+        rows = [row for row in found["ratios"] if row["section"] == section]
+        if rows:
+            print(f"\n{title}")
+        for row in rows:
+            goal = row["goal"]
+            verdict = "" if goal is None else f" (goal {goal:.3g}x{'' if row['ratio'] >= goal else ', missed'})"
+            print(f"  {row['title']}, against {competitor(row['theirs'])}: {row['ratio']:.2f}x{verdict}")
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("binary")
-    parser.add_argument("--filter", default=".")
-    parser.add_argument("--json", type=Path, help="keep Google Benchmark's own report here")
+    parser.add_argument("--filter", default=".", help="regular expression of the cases that run")
+    parser.add_argument("--seconds", type=float, default=280, help="after three rounds, no round is begun that would end later")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--python", default=sys.executable, help="a Python with torch: the competitors")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        out = arguments.json or Path(folder) / "out.json"
-        command = [
-            arguments.binary, f"--benchmark_filter={arguments.filter}", "--benchmark_repetitions=7",
-            "--benchmark_enable_random_interleaving=true", "--benchmark_min_time=0.05",
-            "--benchmark_report_aggregates_only=true", f"--benchmark_out={out}",
-        ]  # fmt: skip
-        done = subprocess.run(command, stdout=None if sys.stdout.isatty() else subprocess.DEVNULL)
-        if done.returncode != 0:
-            return done.returncode
-        report = json.loads(out.read_text())
-    medians = {}
-    for row in report["benchmarks"]:
-        if row.get("error_occurred"):
-            print(f"{row['name']}: {row['error_message']}", file=sys.stderr)
-            return 1
-        if row.get("aggregate_name") == "median":
-            medians[row["run_name"].split("/repeats")[0]] = (row["real_time"], row["time_unit"])
-    width = max(map(len, medians), default=0)
-    for name, (time, unit) in medians.items():
-        print(f"{name:{width}}  {time:12.3f} {unit}")
-    for title, ours, theirs, least in RATIOS:
-        if ours in medians and theirs in medians:
-            ratio = medians[theirs][0] / medians[ours][0]
-            print(f"{title}: {ratio:.1f}x (goal {least:g}x{'' if ratio >= least else ', missed'})")
+    found = processes(arguments.binary, arguments.python)
+    cases = [name for process in found for name in process.names if re.search(arguments.filter, name)]
+    if not cases:
+        print(f"no benchmark matches {arguments.filter}", file=sys.stderr)
+        return 1
+    try:
+        times = measure(found, comparisons(cases), arguments.seconds)
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        for process in found:
+            process.end()
+    version = subprocess.run([arguments.python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
+    results = report(times, version.stdout.strip())
+    show(results)
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(results, indent=1) + "\n")
     return 0
 
 
