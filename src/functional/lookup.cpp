@@ -28,16 +28,18 @@ void refuse_first_outside(const LookupNames& names, const at::Tensor& index, int
 }  // namespace
 
 at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::Tensor& table,
-                  int64_t padding_idx) {
-  TORCH_CHECK_TYPE(index.scalar_type() == at::kLong || index.scalar_type() == at::kInt, "[",
+                  int64_t padding_idx, bool sparse) {
+  TORCH_CHECK_TYPE(at::isIntegralType(index.scalar_type(), /*includeBool=*/false), "[",
                    names.module, "] ", names.index, "s must be int64 or int32. Got ",
                    index.scalar_type());
   TORCH_CHECK_VALUE(table.dim() == 2, "[", names.module, "] the table must be (", names.bound,
                     ", d_model). Got ", table.sizes());
   TORCH_CHECK_VALUE(index.device() == table.device(), "[", names.module, "] ", names.index,
                     "s must be on the table's device ", table.device(), ". Got ", index.device());
+  const bool known = index.scalar_type() == at::kLong || index.scalar_type() == at::kInt;
   try {
-    return at::embedding(table, index, padding_idx);
+    return at::embedding(table, known ? index : index.to(at::kLong), padding_idx,
+                         /*scale_grad_by_freq=*/false, sparse);
   } catch (const c10::IndexError&) {
     refuse_first_outside(names, index, table.size(0));
     throw;  // not a matter of range

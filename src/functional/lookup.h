@@ -13,10 +13,10 @@ struct LookupNames {
   const char* bound;   ///< `vocab_size`, `max_len`
 };
 
-/// table[index] for a table (rows, D) and int32 or int64 indices of any shape, with errors that
+/// table[index] for a table (rows, D) and integer indices of any shape, with errors that
 /// name the module, the rule and the value. Checking costs nothing while the indices are right:
 /// ATen's own range check is what notices, and only then is the culprit looked for.
 at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::Tensor& table,
-                  int64_t padding_idx = -1);
+                  int64_t padding_idx = -1, bool sparse = false);
 
 }  // namespace posenc::functional

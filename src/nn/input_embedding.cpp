@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "nn/embed_parts.h"
 #include "nn/print.h"
 
 namespace posenc {
@@ -25,11 +26,20 @@ void InputEmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::InputEmbedding(vocab_size=" << options.token().vocab_size()
          << ", d_model=" << options.token().d_model() << ", ";
   print(stream, options.position());
+  if (options.reuse_output()) stream << ", reuse_output=true";
   stream << ")";
 }
 
 torch::Tensor InputEmbeddingImpl::forward(const torch::Tensor& ids, int64_t offset,
                                           const torch::Tensor& position_ids) {
+  const EmbedParts parts = {"InputEmbedding",
+                            *token_embedding->embedding,
+                            token_embedding->options.scale(),
+                            token_embedding->options.padding_idx(),
+                            *pos_encoding,
+                            *pos_encoding->dropout,
+                            options.reuse_output() ? &last_output_ : nullptr};
+  if (auto out = embed_parts(parts, ids, offset, position_ids); out.defined()) return out;
   return pos_encoding->forward(token_embedding->forward(ids), offset, position_ids);
 }
 

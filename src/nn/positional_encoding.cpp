@@ -51,8 +51,64 @@ void PositionalEncodingImpl::pretty_print(std::ostream& stream) const {
 void PositionalEncodingImpl::convert(torch::Dtype dtype) {
   if (pe.defined()) pe.set_data(convert_table(options.sinusoid(), pe, dtype));
   dtype_ = dtype;
-  if (factored_)
-    factored_.emplace(options.sinusoid(), std::min(options.max_len(), kMaxRows), dtype);
+  const int64_t range = std::min(options.max_len(), kMaxRows);
+  if (factored_) factored_.emplace(options.sinusoid(), range, dtype);
+  wide_factored_.reset();
+  if (factored_ && sums_in_float()) wide_factored_.emplace(options.sinusoid(), range);
+}
+
+bool PositionalEncodingImpl::sums_in_float() const {
+  return options.sinusoid().precision() == Precision::Exact &&
+         at::isReducedFloatingType(pe.defined() ? pe.scalar_type() : dtype_);
+}
+
+bool PositionalEncodingImpl::is_rounded_from(const torch::Tensor& wide) const {
+  return wide.size(0) == pe.size(1) && wide.size(1) == pe.size(2) &&
+         wide.to(pe.scalar_type()).equal(pe[0]);
+}
+
+const torch::Tensor& PositionalEncodingImpl::rows_to_add() {
+  if (!pe.defined() || !pe.is_cpu() || !sums_in_float()) return pe;
+  static std::mutex looking;  // rare: after a conversion, a load, growth
+  const int64_t version = pe.is_inference() ? 0 : static_cast<int64_t>(pe._version());
+  const std::lock_guard<std::mutex> lock(looking);
+  if (pe.const_data_ptr() != known_data_ || version != known_version_) {
+    const torch::NoGradGuard no_grad;
+    if (!wide_.defined() || wide_.size(0) != pe.size(1))
+      wide_ = sinusoid_table(options.sinusoid(), pe.size(1));
+    known_rounded_ = is_rounded_from(wide_);
+    known_data_ = pe.const_data_ptr();
+    known_version_ = version;
+  }
+  return known_rounded_ ? wide_ : pe;
+}
+
+std::shared_lock<std::shared_mutex> PositionalEncodingImpl::hold(int64_t rows) {
+  if (!options.grow()) return {};
+  std::shared_lock<std::shared_mutex> reading(lock_);
+  if (rows <= pe.size(1) || rows > kMaxRows) return reading;
+  reading.unlock();
+  grow_to(rows);
+  reading.lock();
+  return reading;
+}
+
+torch::Tensor PositionalEncodingImpl::computed_rows(torch::IntArrayRef sizes, int64_t length,
+                                                    int64_t offset,
+                                                    const torch::Tensor& position_ids) const {
+  const bool wide = sums_in_float();
+  const auto& table = wide_factored_ ? wide_factored_ : factored_;
+  const torch::TensorOptions type(wide ? torch::kFloat : dtype_);
+  if (position_ids.defined()) {
+    const bool fits = position_ids.sizes() == sizes ||
+                      (position_ids.dim() == 1 && position_ids.size(0) == length);
+    if (offset != 0 || !fits) return {};
+    return table ? table->rows(position_ids)
+                 : posenc::sinusoid(options.sinusoid(), position_ids, type);
+  }
+  if (offset < 0 || offset > kMaxRows - length) return {};
+  return table ? table->rows(offset, length)
+               : posenc::sinusoid(options.sinusoid(), positions_from_offset(length, offset), type);
 }
 
 void PositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {

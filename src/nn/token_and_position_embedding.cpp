@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "nn/embed_parts.h"
 #include "nn/print.h"
 #include "posenc/core/check.h"
 #include "posenc/functional/token_embedding.h"
@@ -28,7 +29,8 @@ void TokenAndPositionEmbeddingImpl::reset() {
   token_embedding = register_module(
       "token_embedding",
       torch::nn::Embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
-                               .padding_idx(options.padding_idx())));
+                               .padding_idx(options.padding_idx())
+                               .sparse(options.sparse())));
   position_encoding = register_module("position_encoding", PositionalEncoding(options.position()));
   dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
 }
@@ -41,13 +43,24 @@ void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
   print(stream, options.position());
   print(stream, options.scale());
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
+  if (options.sparse()) stream << ", sparse=true";
+  if (options.reuse_output()) stream << ", reuse_output=true";
   stream << ", dropout=" << options.dropout() << ")";
 }
 
 torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, int64_t offset,
                                                      const torch::Tensor& position_ids) {
-  const auto tokens = functional::token_embedding(ids, token_embedding->weight, options.scale(),
-                                                  options.padding_idx());
+  const EmbedParts parts = {"TokenAndPositionEmbedding",
+                            *token_embedding,
+                            options.scale(),
+                            options.padding_idx(),
+                            *position_encoding,
+                            *dropout,
+                            options.reuse_output() ? &last_output_ : nullptr};
+  if (auto out = embed_parts(parts, ids, offset, position_ids); out.defined()) return out;
+  const auto tokens =
+      functional::token_embedding(ids, token_embedding->weight, options.scale(),
+                                  options.padding_idx(), token_embedding->options.sparse());
   return dropout->forward(position_encoding->forward(tokens, offset, position_ids));
 }
 

@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "nn/embed_parts.h"
 #include "nn/print.h"
 #include "posenc/core/check.h"
 #include "posenc/functional/token_embedding.h"
@@ -31,6 +32,7 @@ void TokenEmbeddingImpl::build(const torch::Tensor& weight) {
       "embedding",
       torch::nn::Embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
                                .padding_idx(options.padding_idx())
+                               .sparse(options.sparse())
                                ._weight(weight)));
   embedding->options._weight(torch::Tensor());  // or every clone would share this very tensor
   embedding->weight.set_requires_grad(!options.freeze());
@@ -43,13 +45,15 @@ void TokenEmbeddingImpl::pretty_print(std::ostream& stream) const {
          << ", d_model=" << options.d_model();
   print(stream, options.scale());
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
+  if (options.sparse()) stream << ", sparse=true";
   if (!embedding->weight.requires_grad()) stream << ", frozen";
   stream << ")";
 }
 
 torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
-  return functional::token_embedding(ids, embedding->weight, options.scale(),
-                                     options.padding_idx());
+  check_token_options("TokenEmbedding", embedding->options);
+  return functional::token_embedding(ids, embedding->weight, options.scale(), options.padding_idx(),
+                                     embedding->options.sparse());
 }
 
 TokenEmbedding TokenEmbedding::from_pretrained(const torch::Tensor& weight, bool freeze,

@@ -49,6 +49,95 @@ TEST_P(Composite, SequenceFirstIsTheTranspose) {
   EXPECT_TRUE(bit_equal(module->forward(ids.t()).transpose(0, 1).contiguous(), twin->forward(ids)));
 }
 
+// One pass or part by part: the same, for every storage, layout and kind of position.
+TEST_P(Composite, EmbedsInOnePassAsItsPartsDo) {
+  using PositionStorage = posenc::Storage;
+  const auto exact = SinusoidOptions(20).precision(Precision::Exact);
+  for (const auto storage :
+       {PositionStorage::Table, PositionStorage::Factored, PositionStorage::None}) {
+    for (const bool batch_first : {true, false}) {
+      for (const bool grow : {false, true}) {
+        const auto position = PositionalEncodingOptions(20, 9)
+                                  .storage(storage)
+                                  .batch_first(batch_first)
+                                  .grow(grow)
+                                  .sinusoid(exact);
+        TokenAndPositionEmbedding module(
+            TokenAndPositionEmbeddingOptions(40, 20).position(position).padding_idx(3));
+        module->to(device());
+        const auto ids = torch::randint(0, 40, {5, 6}, torch::kLong).to(device());
+        const auto line = torch::randint(0, 9, {batch_first ? 6 : 5}, torch::kLong).to(device());
+        const auto each = torch::randint(0, 9, {5, 6}, torch::kLong).to(device());
+        const auto parts = [&](int64_t offset, const torch::Tensor& places) {
+          const auto tokens = module->token_embedding->forward(ids) * std::pow(20.0, 0.5);
+          return module->dropout->forward(
+              module->position_encoding->forward(tokens, offset, places));
+        };
+        const auto both = [&](int64_t offset, const torch::Tensor& places) {
+          torch::manual_seed(8);
+          const auto expected = parts(offset, places);
+          torch::manual_seed(8);
+          EXPECT_TRUE(bit_equal(module->forward(ids, offset, places), expected));
+        };
+        both(3, {});
+        both(0, line);
+        both(0, each);
+        if (grow || storage != PositionStorage::Table) both(30, {});
+      }
+    }
+  }
+}
+
+TEST(CompositeReuse, WritesTheLastOutputAgainOnlyWhenNobodyHoldsIt) {
+  InputEmbedding module(InputEmbeddingOptions(40, 20, 16).reuse_output(true));
+  InputEmbedding plain(40, 20, 16);
+  plain->token_embedding->embedding->weight.set_data(module->token_embedding->embedding->weight);
+  const torch::NoGradGuard guard;
+  const auto ids = torch::randint(0, 40, {3, 16}, torch::kLong);
+  auto first = module->forward(ids);
+  const auto held = module->forward(ids + 0);
+  EXPECT_NE(first.data_ptr(), held.data_ptr());
+  const void* const place = held.data_ptr();
+  first = module->forward(ids);  // held is alive
+  EXPECT_NE(first.data_ptr(), place);
+  const void* const free = first.data_ptr();
+  first = torch::Tensor();
+  auto again = module->forward(ids);
+  EXPECT_EQ(again.data_ptr(), free);
+  EXPECT_TRUE(bit_equal(again, plain->forward(ids)));
+  const auto view = again.slice(0, 1);  // a view holds the memory
+  again = torch::Tensor();
+  EXPECT_NE(module->forward(ids).data_ptr(), free);
+  EXPECT_EQ(module->forward(ids.slice(0, 1)).size(0), 2);
+  const torch::AutoGradMode recording(true);
+  const auto a = module->forward(ids).data_ptr();
+  const auto b = module->forward(ids);
+  EXPECT_TRUE(b.requires_grad());
+  (void)a;
+}
+
+// Half types with Precision::Exact: one rounding, from float32 rows; a table from elsewhere is used
+// as it is.
+TEST(CompositeExact, HalfTypesAreSummedInFloat32) {
+  for (const auto storage : {posenc::Storage::Table, posenc::Storage::Factored}) {
+    const auto position = PositionalEncodingOptions(64, 32).storage(storage).sinusoid(
+        SinusoidOptions(64).precision(Precision::Exact));
+    InputEmbedding module(InputEmbeddingOptions(40, 64).position(position));
+    module->to(torch::kBFloat16);
+    const torch::NoGradGuard guard;
+    const auto ids = torch::randint(0, 40, {3, 32}, torch::kLong);
+    const auto& weight = module->token_embedding->embedding->weight;
+    const auto rows = sinusoid_table(position.sinusoid(), 32);
+    const auto once =
+        (weight.to(torch::kFloat).index_select(0, ids.flatten()).view({3, 32, 64}) + rows)
+            .to(torch::kBFloat16);
+    EXPECT_TRUE(bit_equal(module->forward(ids), once));
+    if (storage != posenc::Storage::Table) continue;
+    module->pos_encoding->pe.mul_(1.5);  // as if a checkpoint had other values
+    EXPECT_FALSE(bit_equal(module->forward(ids), once));
+  }
+}
+
 TEST_P(Composite, PositionEmbeddingHoldsItsNotebooksTable) {
   PositionEmbedding frozen(30, 18);
   PositionEmbedding buffer(PositionEmbeddingOptions(30, 18).storage(Storage::Buffer));
@@ -104,6 +193,13 @@ TEST(CompositeErrors, NameTheRuleAndTheValue) {
   EXPECT_ERROR(module->forward(torch::zeros({1, 5}, torch::kLong)), c10::ValueError,
                "sequence length 5 exceeds max_len 4");
   EXPECT_ERROR(module->forward(torch::tensor({{9}})), c10::IndexError, "Got 9 at index [0, 0]");
+  module->token_embedding->options.max_norm(2.0);
+  EXPECT_ERROR(module->forward(torch::tensor({{1}})), c10::ValueError,
+               "[TokenAndPositionEmbedding] max_norm is not supported");
+  InputEmbedding other(9, 6, 4);
+  other->token_embedding->embedding->options.scale_grad_by_freq(true);
+  EXPECT_ERROR(other->forward(torch::tensor({{1}})), c10::ValueError,
+               "scale_grad_by_freq is not supported");
 }
 
 }  // namespace

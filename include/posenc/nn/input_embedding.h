@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "posenc/core/last_output.h"
 #include "posenc/nn/positional_encoding.h"
 #include "posenc/nn/token_embedding.h"
 
@@ -16,6 +17,8 @@ struct InputEmbeddingOptions {
 
   TORCH_ARG(TokenEmbeddingOptions, token);
   TORCH_ARG(PositionalEncodingOptions, position);
+  /// As in TokenAndPositionEmbeddingOptions.
+  TORCH_ARG(bool, reuse_output) = false;
 };
 
 /// Tokens plus positions, without scale and dropout unless `token` and `position` ask for them:
@@ -46,6 +49,9 @@ class InputEmbeddingImpl : public Cloneable<InputEmbeddingImpl> {
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},
                            {2, torch::nn::AnyValue(torch::Tensor())})
+
+ private:
+  LastOutput last_output_;
 };
 
 TORCH_MODULE(InputEmbedding);

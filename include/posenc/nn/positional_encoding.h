@@ -4,7 +4,9 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/pimpl.h>
 
+#include <mutex>
 #include <optional>
+#include <shared_mutex>
 
 #include "posenc/core/cloneable.h"
 #include "posenc/core/growth_lock.h"
@@ -67,6 +69,20 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl> {
   /// (1, >= rows, D); later growth does not touch the returned tensor. For Storage::Table.
   torch::Tensor table(int64_t rows);
 
+  /// Grows to `rows` where that is allowed and needed; while the result lives, `pe` stays as it is.
+  /// Without grow(true) nothing is locked.
+  std::shared_lock<std::shared_mutex> hold(int64_t rows);
+
+  /// What a sum that is rounded once adds: `pe`, or the float32 rows behind it where it is of a
+  /// half type, on the CPU, of Precision::Exact, and holds their roundings. Call it while hold()
+  /// lives.
+  const torch::Tensor& rows_to_add();
+
+  /// Without Storage::Table: the rows for ids of `sizes`, (length, D) or (..., D) for positions
+  /// laid out as they are; undefined for offsets and position ids that forward() would refuse.
+  torch::Tensor computed_rows(torch::IntArrayRef sizes, int64_t length, int64_t offset,
+                              const torch::Tensor& position_ids) const;
+
   PositionalEncodingOptions options;
   torch::Tensor pe;  ///< undefined without Storage::Table
   torch::nn::Dropout dropout{nullptr};
@@ -81,9 +97,19 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl> {
   torch::Tensor forward_without_table(const torch::Tensor& x, int64_t offset,
                                       const torch::Tensor& position_ids);
 
+  bool sums_in_float() const;
+  bool is_rounded_from(const torch::Tensor& wide) const;
+
   GrowthLock lock_;
   torch::Dtype dtype_ = torch::kFloat;  // of the rows, where no table tells it
   std::optional<FactoredTable> factored_;
+  // For half types of Precision::Exact: the float32 rows, and the state of `pe` for which it is
+  // known whether it holds their roundings.
+  torch::Tensor wide_;
+  std::optional<FactoredTable> wide_factored_;
+  const void* known_data_ = nullptr;
+  int64_t known_version_ = -1;
+  bool known_rounded_ = false;
 };
 
 TORCH_MODULE(PositionalEncoding);

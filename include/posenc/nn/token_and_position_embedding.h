@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "posenc/core/last_output.h"
 #include "posenc/core/scale.h"
 #include "posenc/nn/positional_encoding.h"
 
@@ -25,6 +26,11 @@ struct TokenAndPositionEmbeddingOptions {
   TORCH_ARG(double, dropout) = 0.1;
   /// max_len, batch_first, grow and sinusoid of the position encoding.
   TORCH_ARG(PositionalEncodingOptions, position);
+  /// The weight's gradient is sparse, as nn.Embedding's; rows come once each, in order.
+  TORCH_ARG(bool, sparse) = false;
+  /// A forward that records no gradient writes into the memory of the last output when nobody holds
+  /// that one any more.
+  TORCH_ARG(bool, reuse_output) = false;
 };
 
 /// Scale, position, dropout, in that order:
@@ -56,6 +62,9 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
  protected:
   FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},
                            {2, torch::nn::AnyValue(torch::Tensor())})
+
+ private:
+  LastOutput last_output_;
 };
 
 TORCH_MODULE(TokenAndPositionEmbedding);

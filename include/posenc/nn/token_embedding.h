@@ -21,11 +21,13 @@ struct TokenEmbeddingOptions {
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// The weight is not trained (requires_grad false).
   TORCH_ARG(bool, freeze) = false;
+  /// The weight's gradient is sparse, as nn.Embedding's; rows come once each, in order.
+  TORCH_ARG(bool, sparse) = false;
 };
 
 /// A learned vector for each token: embedding.weight[ids] * scale.
 ///
-/// ids: any shape, int32 or int64, in [0, vocab_size)  ->  (..., d_model).
+/// ids: any shape and integer type, in [0, vocab_size)  ->  (..., d_model).
 /// Key: `embedding.weight` (vocab_size, d_model), N(0, 1) from torch's generator as nn.Embedding.
 /// Scale::SqrtDim brings those weights to variance d_model. Errors: functional::token_embedding().
 /// Source: notebook 00 `TokenEmbedding`, notebook 03 `TransformerEmbedding` (Scale::SqrtDim).

@@ -57,10 +57,7 @@ namespace avx512 {
 extern const Kernels kernels;
 }
 
-// The best that this processor runs; POSENC_ISA=sse2|avx2|avx512 chooses another (an unknown or
-// unavailable name is ignored). Read once.
-const Kernels& kernels();
-// By name, or null if this processor does not run it: for tests.
-const Kernels* find_kernels(const char* name);
+const Kernels& kernels();                       // chosen as kernels/isa.h says
+const Kernels* find_kernels(const char* name);  // null if this processor does not run it
 
 }  // namespace posenc::kernels::exact

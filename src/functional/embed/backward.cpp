@@ -1,0 +1,198 @@
+#include "functional/embed/backward.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/_sparse_coo_tensor_unsafe.h>
+#include <ATen/ops/embedding_backward.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/anomaly_mode.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/graph_task.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <cstring>
+#include <vector>
+
+#include "functional/embed/zeros.h"
+#include "kernels/embed/order.h"
+
+namespace posenc::functional {
+namespace {
+
+namespace kernel = kernels::embed;
+namespace autograd = torch::autograd;
+
+// The mask as the composition has it: its factor where an element is kept, else 0.
+at::Tensor noise_of(const at::Tensor& mask, const kernel::Kept& kept, const at::Tensor& like) {
+  at::Tensor noise = at::empty(like.sizes(), at::TensorOptions(at::kDouble));
+  double* to = noise.data_ptr<double>();
+  const uint8_t* bits = mask.const_data_ptr<uint8_t>();
+  for (int64_t i = 0; i < noise.numel(); ++i)
+    to[i] = (bits[i >> 3] >> (i & 7) & 1) != 0 ? kept.factor : 0.0;
+  return noise.to(like.scalar_type());
+}
+
+// A node, and not an autograd::Function: it costs a third, and it knows where its gradient goes.
+struct EmbedBackward : autograd::Node {
+  autograd::variable_list apply(autograd::variable_list&& grads) override;
+  std::string name() const override { return "EmbedBackward"; }
+  void release_variables() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ids.reset_data();
+    mask.reset();
+  }
+
+  at::Tensor composed(const at::Tensor& grad, const at::Tensor& tokens) const;
+  kernel::SumRows request(const at::Tensor& grad, const kernel::Order& order) const;
+  void sum(const kernel::SumRows& request, const kernel::Order& order, bool scratch) const;
+  at::Tensor dense(const at::Tensor& grad, const kernel::Order& order) const;
+  at::Tensor sparse(const at::Tensor& grad, const kernel::Order& order) const;
+  bool accumulate(const at::Tensor& grad, const kernel::Order& order) const;
+
+  autograd::SavedVariable ids;
+  at::Tensor mask;
+  kernel::Type type = kernel::Type::Float32;
+  kernel::Kept kept;
+  double scale = 1.0;
+  int64_t rows = 0, dim = 0, padding = -1;
+  at::ScalarType dtype = at::kFloat;
+  bool is_sparse = false;
+};
+
+// What autograd does with embed_composed(), differentiable once more.
+at::Tensor EmbedBackward::composed(const at::Tensor& grad, const at::Tensor& tokens) const {
+  const bool once = rounds_once(type);
+  at::Tensor g = once ? grad.to(at::kFloat) : grad;
+  if (mask.defined()) g = g * noise_of(mask, kept, g);
+  if (scale != 1.0) g = g * scale;
+  return at::embedding_backward(once ? g.to(dtype) : g, tokens, rows, padding,
+                                /*scale_grad_by_freq=*/false, is_sparse);
+}
+
+kernel::SumRows EmbedBackward::request(const at::Tensor& grad, const kernel::Order& order) const {
+  kernel::SumRows s;
+  s.grad = grad.const_data_ptr();
+  s.dim = dim;
+  s.scale = scale;
+  s.kept = kept;
+  s.order = order.order.data();
+  s.first = order.first.data();
+  s.row = order.ids.data();
+  s.out_stride = dim;
+  return s;
+}
+
+// A row has one owner, so the number of threads changes no bit.
+void EmbedBackward::sum(const kernel::SumRows& request, const kernel::Order& order,
+                        bool scratch) const {
+  const auto sum_rows = kernel::kernels().sum.sum_rows[static_cast<int>(type)];
+  const auto tokens = static_cast<int64_t>(order.order.size());
+  const bool parallel = tokens * dim >= kParallelElements && !at::in_parallel_region();
+  const int64_t parts = parallel ? at::get_num_threads() : 1;
+  const auto part = [&](int64_t begin, int64_t end) {
+    kernel::SumRows own = request;
+    std::vector<char> row(scratch ? static_cast<size_t>(dim * kernel::element_size(type)) : 0);
+    own.scratch = scratch ? row.data() : nullptr;
+    sum_rows(own, kernel::first_group(order, begin, parts), kernel::first_group(order, end, parts));
+  };
+  parts > 1 ? at::parallel_for(0, parts, 1, part) : part(0, 1);
+}
+
+at::Tensor EmbedBackward::dense(const at::Tensor& grad, const kernel::Order& order) const {
+  at::Tensor out = cheap_zeros(rows, dim, dtype);
+  kernel::SumRows s = request(grad, order);
+  s.out = out.data_ptr();
+  sum(s, order, /*scratch=*/false);
+  return out;
+}
+
+at::Tensor EmbedBackward::sparse(const at::Tensor& grad, const kernel::Order& order) const {
+  const auto groups = static_cast<int64_t>(order.ids.size());
+  const at::TensorOptions options(dtype);
+  const at::Tensor indices = at::empty({1, groups}, at::TensorOptions(at::kLong));
+  const at::Tensor values = at::empty({groups, dim}, options);
+  if (groups > 0) {
+    std::memcpy(indices.data_ptr(), order.ids.data(), sizeof(int64_t) * order.ids.size());
+    std::memset(values.data_ptr(), 0, values.nbytes());
+    kernel::SumRows s = request(grad, order);
+    s.row = nullptr;
+    s.out = values.data_ptr();
+    sum(s, order, /*scratch=*/false);
+  }
+  return at::_sparse_coo_tensor_unsafe(indices, values, {rows, dim}, options.layout(at::kSparse),
+                                       /*is_coalesced=*/true);
+}
+
+// The lock that AccumulateGrad holds while it accumulates: a protected member of every node.
+struct Locked : autograd::Node {
+  static std::mutex& of(autograd::Node& node) { return node.*(&Locked::mutex_); }
+};
+
+// Adds to the weight's .grad in place of AccumulateGrad, which would need a V x D tensor of mostly
+// zeros to add. Only where the two cannot be told apart: an ordinary backward() (not grad(), not
+// inputs=, not create_graph), in which this is the accumulator's only source and nobody listens. A
+// row is summed first and then added, as there; only a -0.0 in a row that no token used stays one.
+bool EmbedBackward::accumulate(const at::Tensor& grad, const kernel::Order& order) const {
+  const auto* wanted = autograd::get_current_graph_task_exec_info();
+  const autograd::Edge& edge = next_edge(0);
+  auto* target = dynamic_cast<autograd::AccumulateGrad*>(edge.function.get());
+  if (target == nullptr || wanted == nullptr || !wanted->empty() ||
+      edge.function.use_count() != 1 || autograd::AnomalyMode::is_enabled() ||
+      !target->pre_hooks().empty() || !target->post_hooks().empty() ||
+      !target->tensor_pre_hooks().empty() || !target->retains_grad_hooks().empty() ||
+      target->tensor_post_acc_grad_hooks() != nullptr)
+    return false;
+  const std::lock_guard<std::mutex> lock(Locked::of(*target));
+  at::Tensor& existing = target->variable.mutable_grad();
+  if (!existing.defined()) {
+    if (is_sparse) existing = sparse(grad, order);  // there it would no longer count as coalesced
+    return is_sparse;
+  }
+  if (is_sparse || !is_plain(existing) || existing.scalar_type() != dtype ||
+      !existing.is_contiguous() || existing.requires_grad())
+    return false;
+  kernel::SumRows s = request(grad, order);
+  s.out = existing.data_ptr();
+  sum(s, order, /*scratch=*/true);
+  existing.unsafeGetTensorImpl()->bump_version();
+  return true;
+}
+
+autograd::variable_list EmbedBackward::apply(autograd::variable_list&& grads) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!grads[0].defined() || !task_should_compute_output(0)) return {at::Tensor()};
+  const at::Tensor tokens = ids.unpack();
+  TORCH_CHECK(kept.bits == nullptr || mask.defined(), autograd::ERR_BACKWARD_TWICE);
+  if (at::GradMode::is_enabled() || !dispatches_plainly() || !is_plain(grads[0]) ||
+      grads[0].scalar_type() != dtype)
+    return {composed(grads[0], tokens)};
+  const at::Tensor grad = grads[0].contiguous();
+  const kernel::Order order = kernel::order_by_id(
+      {tokens.const_data_ptr(), tokens.scalar_type() == at::kLong}, tokens.numel(), rows, padding);
+  if (accumulate(grad, order)) return {at::Tensor()};
+  return {is_sparse ? sparse(grad, order) : dense(grad, order)};
+}
+
+}  // namespace
+
+void record(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weight,
+            const EmbedPlan& plan, const at::Tensor& mask, bool sparse) {
+  auto node = c10::make_intrusive<EmbedBackward>();
+  node->set_next_edges(autograd::collect_next_edges(weight));
+  node->ids = autograd::SavedVariable(ids, /*is_output=*/false);
+  node->mask = mask;
+  node->type = plan.type;
+  node->kept = plan.gather.kept;
+  node->scale = plan.gather.scale;
+  node->rows = weight.size(0);
+  node->dim = plan.gather.dim;
+  node->padding = plan.padding;
+  node->dtype = weight.scalar_type();
+  node->is_sparse = sparse;
+  autograd::set_history(out, node);
+}
+
+}  // namespace posenc::functional

@@ -1,0 +1,43 @@
+#include "functional/embed/composed.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/dropout.h>
+
+#include "functional/lookup.h"
+
+namespace posenc::functional {
+namespace {
+
+// The row that gets no gradient, counted from 0; -1: none.
+int64_t padding_row(const at::Tensor& weight, const std::optional<int64_t>& padding_idx) {
+  TORCH_CHECK_VALUE(weight.dim() == 2,
+                    "[TokenEmbedding] weight must be (vocab_size, d_model). Got ", weight.sizes());
+  if (!padding_idx) return -1;
+  const int64_t rows = weight.size(0);
+  TORCH_CHECK_VALUE(*padding_idx >= -rows && *padding_idx < rows,
+                    "[TokenEmbedding] padding_idx must lie within the vocabulary of ", rows,
+                    ". Got ", *padding_idx);
+  return *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+}
+
+// Half types with Precision::Exact: float32 from the weight's row to the sum, rounded at the end.
+bool rounds_once(const at::Tensor& weight, const EmbedFuncOptions& options) {
+  return options.precision() == Precision::Exact && at::isReducedFloatingType(weight.scalar_type());
+}
+
+}  // namespace
+
+at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
+                          const EmbedFuncOptions& options) {
+  at::Tensor x = lookup({"TokenEmbedding", "id", "vocab_size"}, ids, weight,
+                        padding_row(weight, options.padding_idx()), options.sparse());
+  const bool once = rounds_once(weight, options);
+  if (once) x = x.to(at::kFloat);
+  if (!options.scale().is_none()) x = x * options.scale().factor(weight.size(1));
+  if (table.defined())
+    x = positional_encoding(x, once ? table.to(at::kFloat) : table, options.position());
+  x = at::dropout(x, options.dropout(), options.training());
+  return once ? x.to(weight.scalar_type()) : x;
+}
+
+}  // namespace posenc::functional

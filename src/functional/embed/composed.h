@@ -1,0 +1,15 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "posenc/functional/embed.h"
+
+namespace posenc::functional {
+
+/// What embed() means, as ATen operations: look-up, scale, position, dropout, one after another. It
+/// is also what runs wherever embed_fused() does not: CUDA, tracing, subclasses, transforms.
+/// An undefined table: no positions are added. Checks everything that embed() documents.
+at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
+                          const EmbedFuncOptions& options);
+
+}  // namespace posenc::functional

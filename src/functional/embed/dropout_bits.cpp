@@ -1,0 +1,101 @@
+#include "functional/embed/dropout_bits.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <vector>
+
+namespace posenc::functional {
+namespace {
+
+namespace kernel = kernels::embed;
+
+at::CPUGeneratorImpl& cpu(const at::Generator& generator) {
+  return *static_cast<at::CPUGeneratorImpl*>(generator.unsafeGetGeneratorImpl());
+}
+
+bool same_state(const at::CPUGeneratorImpl& a, const at::CPUGeneratorImpl& b) {
+  auto& x = const_cast<at::CPUGeneratorImpl&>(a);  // engine() is not const, and changes nothing
+  auto& y = const_cast<at::CPUGeneratorImpl&>(b);
+  const auto p = x.engine().data(), q = y.engine().data();
+  return p.left_ == q.left_ && p.next_ == q.next_ && p.state_ == q.state_;
+}
+
+}  // namespace
+
+DropoutBits::DropoutBits(at::CPUGeneratorImpl& generator, Source source, double keep, bool wide,
+                         uint8_t* to)
+    : generator_(generator), lock_(generator.mutex_), writer_{to} {
+  const auto& use = kernel::kernels().random;
+  if (source == Source::Mcg31) {
+    const uint64_t seed = wide ? generator.random64() : generator.random();
+    mcg31_.emplace(static_cast<uint32_t>(seed), keep, use);
+    return;
+  }
+  engine_.emplace(generator.engine());
+  data_ = engine_->data();
+  state_.words = data_.state_.data();
+  if (state_.set_counts(data_.left_, data_.next_)) mt19937_.emplace(&state_, keep, use);
+}
+
+DropoutBits::DropoutBits(double keep, at::ScalarType dtype, uint8_t* to)
+    : DropoutBits(cpu(at::detail::getDefaultCPUGenerator()), source_of(dtype), keep,
+                  dtype == at::kDouble, to) {}
+
+DropoutBits::~DropoutBits() {
+  if (!mt19937_) return;
+  data_.next_ = static_cast<uint32_t>(state_.next);
+  data_.left_ = state_.left();
+  engine_->set_data(data_);
+  generator_.set_engine(*engine_);
+}
+
+void DropoutBits::draw(int64_t elements) {
+  mt19937_ ? mt19937_->write(elements, writer_) : mcg31_->write(elements, writer_);
+  writer_.finish();
+}
+
+// Bits and final state for a sample that crosses several blocks of the generator, from an odd
+// place.
+DropoutBits::Source DropoutBits::find_source(at::ScalarType dtype) {
+  constexpr int64_t kSample = 3001;
+  constexpr double kKeep = 0.7;
+  at::NoGradGuard no_grad;
+  const at::Generator theirs = at::detail::createCPUGenerator(20170612);
+  cpu(theirs).random();
+  const auto start = cpu(theirs).clone();
+  const at::Tensor sample =
+      at::empty({kSample}, at::TensorOptions(dtype)).bernoulli_(kKeep, theirs).to(at::kFloat);
+  const float* wanted = sample.const_data_ptr<float>();
+  for (const Source source : {Source::Mt19937, Source::Mcg31}) {
+    const auto ours = start->clone();
+    std::vector<uint8_t> bits(static_cast<size_t>(kernel::mask_bytes(kSample)));
+    DropoutBits(*ours, source, kKeep, dtype == at::kDouble, bits.data()).draw(kSample);
+    bool equal = same_state(*ours, cpu(theirs));
+    for (int64_t i = 0; i < kSample; ++i)
+      equal = equal && ((bits[i >> 3] >> (i & 7) & 1) != 0) == (wanted[i] != 0.0f);
+    if (equal) return source;
+  }
+  return Source::None;
+}
+
+DropoutBits::Source DropoutBits::source_of(at::ScalarType dtype) {
+  static const Source of_double = find_source(at::kDouble);
+  static const Source of_float = find_source(at::kFloat);
+  static const Source of_bfloat16 = find_source(at::kBFloat16);
+  static const Source of_half = find_source(at::kHalf);
+  switch (dtype) {
+    case at::kDouble: return of_double;
+    case at::kFloat: return of_float;
+    case at::kBFloat16: return of_bfloat16;
+    case at::kHalf: return of_half;
+    default: return Source::None;
+  }
+}
+
+bool has_dropout_bits(at::ScalarType dtype) {
+  return DropoutBits::source_of(dtype) != DropoutBits::Source::None;
+}
+
+}  // namespace posenc::functional

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+#include "kernels/embed/mask.h"
+
+namespace posenc::functional {
+
+/// Whether DropoutBits are at::dropout's own for tensors of `dtype`. That depends on the processor
+/// and on how LibTorch was built, so it is tried out once, on a generator of its own.
+bool has_dropout_bits(at::ScalarType dtype);
+
+/// The bits that at::dropout(x, 1 - keep, true) draws from the default generator for an x of
+/// `dtype`, one an element in the order of memory; the generator ends as at::dropout leaves it. It
+/// is locked, as ATen locks it, while this lives.
+class DropoutBits {
+ public:
+  /// `to`: room for mask_bytes(all elements). Only where has_dropout_bits(dtype).
+  DropoutBits(double keep, at::ScalarType dtype, uint8_t* to);
+  ~DropoutBits();
+  DropoutBits(const DropoutBits&) = delete;
+  DropoutBits& operator=(const DropoutBits&) = delete;
+
+  /// False where the generator's counters contradict each other (a state that was set by hand).
+  bool usable() const { return mt19937_ || mcg31_; }
+
+  /// The next `elements`; all but the last call take a multiple of 64.
+  void draw(int64_t elements);
+
+ private:
+  friend bool has_dropout_bits(at::ScalarType dtype);
+  enum class Source { None, Mt19937, Mcg31 };
+  DropoutBits(at::CPUGeneratorImpl& generator, Source source, double keep, bool wide, uint8_t* to);
+  static Source find_source(at::ScalarType dtype);
+  static Source source_of(at::ScalarType dtype);
+
+  at::CPUGeneratorImpl& generator_;
+  std::unique_lock<std::mutex> lock_;
+  kernels::embed::BitWriter writer_;
+  std::optional<at::mt19937> engine_;
+  at::mt19937_data_pod data_;
+  kernels::embed::Mt19937 state_;
+  std::optional<kernels::embed::Mt19937Mask> mt19937_;
+  std::optional<kernels::embed::Mcg31Mask> mcg31_;
+};
+
+}  // namespace posenc::functional

@@ -1,0 +1,157 @@
+#include "functional/embed/fused.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+#include "functional/embed/backward.h"
+#include "functional/embed/dropout_bits.h"
+#include "functional/embed/plan.h"
+#include "kernels/caches.h"
+#include "kernels/huge_pages.h"
+
+namespace posenc::functional {
+namespace {
+
+namespace kernel = kernels::embed;
+
+constexpr int64_t kGrainElements = 32768;
+// So many positions of all sequences of a batch come before the next ones: their rows of the table
+// then stay in the cache while the output streams past it.
+constexpr int64_t kPositionBlock = 64;
+
+using Run = void (*)(const kernel::Gather&, int64_t, int64_t);
+
+bool in_parallel(const kernel::Gather& g) {
+  return g.tokens * g.dim >= kParallelElements && at::get_num_threads() > 1 &&
+         !at::in_parallel_region();
+}
+
+// Several long sequences with one table that no cache holds beside the output.
+bool pays_position_blocks(const kernel::Gather& g, int64_t table_row_bytes) {
+  const kernel::Positions& p = g.positions;
+  return g.stream && p.table != nullptr && p.ids.data == nullptr && p.divide == 1 &&
+         p.count < g.tokens && p.count * table_row_bytes > kernels::caches().level2;
+}
+
+void run(Run gather, const kernel::Gather& g, bool by_position) {
+  const int64_t length = g.positions.count;
+  const auto blocks = [&](int64_t begin, int64_t end) {  // positions, in every sequence
+    for (int64_t from = begin; from < end; from += kPositionBlock) {
+      const int64_t to = std::min(from + kPositionBlock, end);
+      for (int64_t row = 0; row < g.tokens; row += length) gather(g, row + from, row + to);
+    }
+  };
+  const auto tokens = [&](int64_t begin, int64_t end) { gather(g, begin, end); };
+  if (!in_parallel(g)) {
+    by_position ? blocks(0, length) : tokens(0, g.tokens);
+  } else if (by_position) {
+    at::parallel_for(0, length, kPositionBlock, blocks);
+  } else {
+    at::parallel_for(0, g.tokens, std::max<int64_t>(1, kGrainElements / g.dim), tokens);
+  }
+}
+
+// The generator is serial: one thread draws, chunk by chunk, while the others gather what is drawn;
+// when it is done it joins them. A chunk is gathered only once the next one is drawn, because the
+// kernel may look at the first bits of that one.
+void run_while_drawing(Run gather, const kernel::Gather& g, DropoutBits& bits) {
+  const int64_t chunk = 64 * std::max<int64_t>(1, kGrainElements / (64 * g.dim));  // tokens
+  const int64_t chunks = (g.tokens + chunk - 1) / chunk;
+  std::atomic<int64_t> drawn{0}, taken{0};
+  const auto consume = [&] {
+    for (int64_t c = taken++; c < chunks; c = taken++) {
+      while (drawn.load(std::memory_order_acquire) < std::min(c + 2, chunks))
+        std::this_thread::yield();
+      gather(g, c * chunk, std::min((c + 1) * chunk, g.tokens));
+    }
+  };
+  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = 0; begin == 0 && c < chunks; ++c) {
+      bits.draw(std::min(chunk, g.tokens - c * chunk) * g.dim);
+      drawn.store(c + 1, std::memory_order_release);
+    }
+    for (int64_t thread = begin; thread < end; ++thread) consume();
+  });
+}
+
+// at::dropout's noise.div_(1 - p): 1 / (1 - p) in the arithmetic of the type.
+double kept_factor(double keep, at::ScalarType dtype, bool exact) {
+  if (dtype == at::kDouble) return 1.0 / keep;
+  const float factor = 1.0f / static_cast<float>(keep);
+  if (exact || dtype == at::kFloat) return factor;
+  return dtype == at::kHalf ? static_cast<float>(at::Half(factor))
+                            : static_cast<float>(at::BFloat16(factor));
+}
+
+// Sizes of a result, (..., D).
+at::Tensor output_for(const at::Tensor& ids, int64_t dim, at::ScalarType dtype) {
+  at::DimVector sizes(ids.sizes());
+  sizes.push_back(dim);
+  return fresh_output(sizes, dtype);
+}
+
+void run_without_dropout(const EmbedPlan& plan) {
+  const kernel::Gather& g = plan.gather;
+  run(kernel::kernels().gather.gather[static_cast<int>(plan.type)], g,
+      pays_position_blocks(g, g.dim * kernel::table_element_size(plan.type)));
+}
+
+// False where ATen's bits cannot be had, before anything is drawn.
+bool run_with_dropout(EmbedPlan& plan, double p, at::ScalarType dtype, at::Tensor& mask) {
+  const bool exact = rounds_once(plan.type);
+  const at::ScalarType drawn_as = exact ? at::kFloat : dtype;
+  if (!has_dropout_bits(drawn_as)) return false;
+  kernel::Gather& g = plan.gather;
+  mask = fresh_output({kernel::mask_bytes(g.tokens * g.dim)}, at::kByte);
+  g.kept = {mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, dtype, exact)};
+  {
+    DropoutBits bits(1.0 - p, drawn_as, mask.data_ptr<uint8_t>());
+    if (!bits.usable()) return false;
+    if (in_parallel(g)) {
+      run_while_drawing(kernel::kernels().gather.gather[static_cast<int>(plan.type)], g, bits);
+      return true;
+    }
+    bits.draw(g.tokens * g.dim);
+  }
+  run_without_dropout(plan);
+  return true;
+}
+
+}  // namespace
+
+at::Tensor fresh_output(at::IntArrayRef sizes, at::ScalarType dtype) {
+  at::Tensor out(at::detail::empty_cpu(sizes, dtype));
+  if (const size_t bytes = out.nbytes(); kernels::worth_huge_pages(bytes))
+    kernels::advise_huge_pages(out.data_ptr(), bytes);
+  return out;
+}
+
+at::Tensor embed_fused(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
+                       const EmbedFuncOptions& options, const at::Tensor& out) {
+  EmbedPlan plan;
+  if (!dispatches_plainly() || !make_plan(ids, weight, table, options, plan)) return {};
+  kernel::Gather& g = plan.gather;
+  const bool recorded = is_recorded(weight);
+  if (recorded && g.tokens > INT32_MAX) return {};
+  at::Tensor result = out.defined() ? out : output_for(ids, g.dim, weight.scalar_type());
+  g.out = result.data_ptr();
+  g.stream = g.tokens * g.dim * kernel::element_size(plan.type) >= kernels::caches().stream_bytes;
+  at::Tensor mask;
+  if (!options.training() || options.dropout() == 0.0) {
+    run_without_dropout(plan);
+  } else if (!run_with_dropout(plan, options.dropout(), weight.scalar_type(), mask)) {
+    return {};
+  }
+  if (recorded) {
+    record(result, plan.ids_copy.defined() ? plan.ids_copy : ids, weight, plan, mask,
+           options.sparse());
+  }
+  return result;
+}
+
+}  // namespace posenc::functional

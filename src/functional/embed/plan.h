@@ -1,0 +1,41 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "kernels/embed/kernels.h"
+#include "posenc/functional/embed.h"
+
+namespace posenc::functional {
+
+/// Fewer elements are faster with one thread (measured: docs/performance.md).
+constexpr int64_t kParallelElements = 65536;
+
+/// Whether ATen would take the plain CPU kernels for `tensor`: no subclass, no transform, no view
+/// that is to be conjugated or negated, no forward-mode gradient.
+bool is_plain(const at::Tensor& tensor);
+
+/// Whether this thread dispatches as usual: no tracing, no autocast, no transform, no mode.
+bool dispatches_plainly();
+
+/// Whether autograd would record an operation on `tensor` in this thread.
+bool is_recorded(const at::Tensor& tensor);
+
+/// Whether half types are summed in float32: Precision::Exact.
+constexpr bool rounds_once(kernels::embed::Type type) {
+  return type == kernels::embed::Type::BFloat16Exact || type == kernels::embed::Type::Float16Exact;
+}
+
+/// What embed_fused() hands to the kernels.
+struct EmbedPlan {
+  kernels::embed::Type type;
+  kernels::embed::Gather gather;
+  at::Tensor ids_copy, position_ids_copy;  // contiguous int32 or int64, where theirs are not
+  int64_t padding = -1;
+};
+
+/// Fills `plan`, all but its output and its mask; false where the composition has to run, be it to
+/// say what is wrong. Reads every id and position once, to check its range: the kernels rely on it.
+bool make_plan(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
+               const EmbedFuncOptions& options, EmbedPlan& plan);
+
+}  // namespace posenc::functional

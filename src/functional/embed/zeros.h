@@ -1,0 +1,13 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace posenc::functional {
+
+/// Zeros (rows, dim). Large ones are pages that the system hands out as zeros: none is written
+/// before its time, and huge pages are asked for.
+at::Tensor cheap_zeros(int64_t rows, int64_t dim, at::ScalarType dtype);
+
+}  // namespace posenc::functional

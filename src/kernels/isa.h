@@ -1,0 +1,32 @@
+// Which instruction set the kernels use: the one place that asks the processor and the environment.
+#pragma once
+
+namespace posenc::kernels {
+
+// What cmake/posenc_kernels.cmake compiles every kernel source for, slowest first.
+enum class Isa { Sse2, Avx2, Avx512 };
+constexpr int kIsaCount = 3;
+
+// By name, `sse2`, `avx2` or `avx512`; false for another one, and for one that this processor does
+// not run.
+bool find_isa(const char* name, Isa* found);
+
+// The best that this processor runs; POSENC_ISA=sse2|avx2|avx512 chooses another (an unknown or
+// unavailable name is ignored). Read once.
+Isa chosen_isa();
+
+// One kernel table for each set, in the order of Isa. All give the same bits: the choice is one of
+// speed only.
+template <typename Kernels>
+struct KernelTable {
+  const Kernels* of[kIsaCount];
+
+  const Kernels& chosen() const { return *of[static_cast<int>(chosen_isa())]; }
+  // For tests: null where this processor does not run the set.
+  const Kernels* find(const char* name) const {
+    Isa isa;
+    return find_isa(name, &isa) ? of[static_cast<int>(isa)] : nullptr;
+  }
+};
+
+}  // namespace posenc::kernels
