@@ -46,7 +46,8 @@ def goals() -> list[tuple]:
         against("train", "embed_train", tokens, SIZE.format(tokens), composed=8, eager=None, compile=None)
     against("backward", "embed_backward", 4096, "4,096 tokens", composed=3, eager=None, compile=None)
     against("backward", "embed_backward_existing", 4096, "4,096 tokens, onto a gradient", composed=20, eager=None, compile=None)
-    against("step", "embed_step", 4096, "4,096 tokens", composed=5, eager=None)
+    for tokens in (128, 4096):
+        against("step", "embed_step", tokens, SIZE.format(tokens), composed=5, eager=None)
     for kind, tokens in (("module", 4096), ("module", 32768), ("out", 4096), ("out", 32768)):
         add("threads", f"{SIZE.format(tokens)}, {kind}", f"embed/{kind}/{tokens}/512/2", f"embed/{kind}/{tokens}/512/1", 1.5)
     add("threads", "4,096 tokens, training", "embed_train/module/4096/512/2", "embed_train/module/4096/512/1", 1.5)
