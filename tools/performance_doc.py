@@ -19,12 +19,14 @@ BEGIN, END = "<!-- table: tools/performance_doc.py -->\n", "<!-- end of table --
 HEAD = """# Performance
 
 Made by `make bench`, then `tools/performance_doc.py --write --results build/bench/results.json`. Processor: {processor}, {cores} cores
-(load average {load} when it ended); torch {torch}; float32, V = 32,000, D = 512 and one thread unless said. Every figure is a median
+(load average {load} before the run); torch {torch}; float32, V = 32,000, D = 512 and one thread unless said. Every figure is a median
 of {rounds} rounds or fewer, in which ours and its competitors, each in a process of its own, took turns. Where results can be equal to the
 bit, they were compared before anything was timed.
 
-"How many times" is the competitor's time over ours; a goal is what the project promises itself, and a missed one is marked.
+"How many times" is the competitor's median over ours, then the same of the least times; a goal is what the project promises itself
+for the medians, and a missed one is marked.
 """
+BUSY = "\n**Other programs were running on the machine: its times are too long, and ratios with two threads mean nothing.**\n"
 
 # The rows of README's table: title of the comparison, the case that is compared, and its competitors.
 README_ROWS = [
@@ -49,7 +51,7 @@ def times(ratio: float) -> str:
 
 
 def page(results: dict) -> str:
-    text = HEAD.format(**results)
+    text = HEAD.format(**results) + (BUSY if results["load"] > 0.5 else "")
     cases = results["cases"]
     for section, title in SECTIONS.items():
         rows = [row for row in results["ratios"] if row["section"] == section]
@@ -60,7 +62,7 @@ def page(results: dict) -> str:
             goal = row["goal"]
             promised = "" if goal is None else f"{goal:.3g}x{'' if row['ratio'] >= goal else ' **missed**'}"
             text += (f"| {row['title']} | {human(cases[row['ours']]['median'])} | {competitor(row['theirs'])} "
-                     f"| {human(cases[row['theirs']]['median'])} | {times(row['ratio'])} | {promised} |\n")  # fmt: skip
+                     f"| {human(cases[row['theirs']]['median'])} | {times(row['ratio'])}, {times(row['ratio_of_minima'])} | {promised} |\n")  # fmt: skip
     return text
 
 

@@ -120,5 +120,16 @@ TEST_F(Trajectory, DoesNotDependOnThreads) {
   }
 }
 
+// The kernels of another device round otherwise; the path there is the same.
+TEST_F(Trajectory, OnAnotherDeviceIsNear) {
+  const auto all = devices();
+  if (all.size() < 2) GTEST_SKIP() << "only the CPU is here";
+  for (const char* name : {"adam_groups", "adam_amsgrad", "adamw_options", "sgd_nesterov",
+                           "sgd_rows", "sparse_adam_options"}) {
+    SCOPED_TRACE(name);
+    follow(file(name), [](auto& a, auto& b) { return within(Op::Training, a, b); }, all.back());
+  }
+}
+
 }  // namespace
 }  // namespace posenc::testing
