@@ -1,82 +1,196 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks interleaved and prints medians and ratios: how many times faster than the
-first named competitor of each group. `tools/bench.py BINARY [--filter REGEX] [--json FILE]`."""
+"""Runs the benchmarks against their competitors, interleaved, and prints medians and ratios.
+
+    tools/bench.py BINARY [--filter REGEX] [--seconds 280] [--json FILE]
+
+Ours and LibTorch's run in the Google Benchmark BINARY, Python's in a process a peer; all are asked
+in turn, a comparison at a time, and the whole is repeated while the time lasts (a case that nothing is
+compared with is asked once). A result whose bits differ from those of its comparison ends the run. tools/performance_doc.py reads the JSON.
+"""
 
 import argparse
 import json
+import os
+import platform
 import re
+import statistics
 import subprocess
 import sys
-import tempfile
+import time
 from pathlib import Path
 
-RATIOS = [  # group, ours, competitor, at least
-    ("exact table 5000 x 512", "table/exact/5000/512", "table/pytorch_recipe/5000/512", 6.0),
-    ("exact table 131072 x 1024", "table/exact/131072/1024", "table/pytorch_recipe/131072/1024", 10.0),
-    ("reference table 5000 x 512", "table/reference/5000/512", "table/pytorch_recipe/5000/512", 1.0),
-    ("reference table 131072 x 1024", "table/reference/131072/1024", "table/pytorch_recipe/131072/1024", 1.0),
-    ("32,768 scattered rows of 1e6, D = 512", "rows/factored", "rows/full_table", 1.5),
-    ("1 GiB .pt into a module, memcpy", "load/1GiB/pt", "load/1GiB/memcpy", 1 / 1.3),
-    ("1 GiB safetensors into a module, memcpy", "load/1GiB/safetensors", "load/1GiB/memcpy", 1 / 1.3),
-    ("1 GiB .pt into a module, torch.load + load_state_dict", "load/1GiB/pt", "load/1GiB/torch_load", 4.0),
-    ("1 GiB safetensors into a module, load_file + load_state_dict", "load/1GiB/safetensors", "load/1GiB/load_file", 1.0),
-    ("1 GiB TorchScript into a module, torch::jit::load", "load/1GiB/script", "load/1GiB/jit_load", 1 / 0.3),
-    ("ten tensors of TorchScript, torch::jit::load", "load/ten/script", "load/ten/jit_load", 20.0),
-    ("20,000 tensors, index of safetensors, load_file", "index/20000/safetensors", "load/20000/load_file", 10.0),
-    ("20,000 tensors, index of .pt, torch.load", "index/20000/pt", "load/20000/torch_load", 1 / 0.15),
-    *[(f"embed {tokens} x 512, {threads} thread(s)", f"embed/module/{tokens}/512/{threads}",
-       f"embed/composed/{tokens}/512/{threads}", least)
-      for tokens, threads, least in ((1, 1, 15), (16, 1, 4), (128, 1, 4), (4096, 1, 2.5), (32768, 1, 5),
-                                     (4096, 2, 2.5), (32768, 2, 5))],
-    ("embed_out 4096 x 512 against copy_", "embed/out/4096/512/1", "embed/copy/4096/512/1", 1 / 1.3),
-    ("embed_out 32768 x 512 against copy_", "embed/out/32768/512/1", "embed/copy/32768/512/1", 1 / 1.3),
-    ("embed_out 32768 x 512", "embed/out/32768/512/1", "embed/composed/32768/512/1", 12),
-    *[(f"two threads, {tokens} x 512", f"embed/{kind}/{tokens}/512/2", f"embed/{kind}/{tokens}/512/1", 1.5)
-      for kind in ("module", "out") for tokens in (4096, 32768)],
-    *[(f"embed bfloat16 {tokens} x 512", f"embed_bf16/module/{tokens}/512/1", f"embed_bf16/composed/{tokens}/512/1",
-       least) for tokens, least in ((1, 1), (128, 3), (4096, 3))],
-    *[(f"embed in training {tokens} x 512", f"embed_train/module/{tokens}/512/1",
-       f"embed_train/composed/{tokens}/512/1", least)
-      for tokens, least in ((1, 1), (16, 8), (128, 8), (4096, 8), (32768, 1))],
-    ("two threads in training, 4096 x 512", "embed_train/module/4096/512/2", "embed_train/module/4096/512/1", 1.5),
-    *[(f"embed backward {tokens} x 512{', onto a gradient' if kind else ''}",
-       f"embed_backward{kind}/module/{tokens}/512/1", f"embed_backward{kind}/composed/{tokens}/512/1", least)
-      for kind, least in (("", 3), ("_existing", 20)) for tokens in (128, 4096)],
-]  # fmt: skip
+from bench_goals import SECTIONS, competitor, goals
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = ROOT / "tests" / "benchmarks" / "peers.py"
+MOST_ROUNDS = 9
+
+
+class Process:
+    """A child that answers the name of a case with its seconds and its fingerprint."""
+
+    def __init__(self, title: str, command: list[str], listing: list[str]) -> None:
+        self.title, self.command, self.child = title, command, None
+        listed = subprocess.run(listing, check=True, capture_output=True, text=True)
+        # Google Benchmark's names carry how time is taken.
+        self.names = {re.sub("/(real_time|manual_time|process_time)$", "", name): name for name in listed.stdout.split("\n") if name}
+
+    def ask(self, name: str) -> tuple[float, str]:
+        if self.child is None:
+            self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.child.stdin.write(self.names[name] + "\n")
+        self.child.stdin.flush()
+        answer = self.child.stdout.readline().strip()
+        if not answer or answer.startswith("error"):
+            raise RuntimeError(f"{name}: {answer or self.title + ' has ended'}")
+        seconds, fingerprint = answer.split()
+        return float(seconds), fingerprint
+
+    def end(self) -> None:
+        if self.child is not None:
+            self.child.stdin.close()
+            self.child.wait()
+
+
+def processes(binary: str, python: str) -> list[Process]:
+    found = [Process("the binary", [binary, "--serve", "--benchmark_min_time=0.03"], [binary, "--benchmark_list_tests"])]
+    for peer in ("eager", "compile"):
+        command = [python, "-W", "ignore", "-B", str(PEERS), peer]
+        found.append(Process(f"peers.py {peer}", [*command, "--serve"], [*command, "--list"]))
+    return found
+
+
+def comparisons(cases: list[str]) -> list[list[str]]:
+    """Cases that are compared with each other stand together, in the order of the goals."""
+    groups: dict[str, list[str]] = {}
+    for _, _, ours, theirs, _ in goals():
+        group = groups.setdefault(ours, [ours])
+        group.append(theirs)
+    # A case that several comparisons name is asked in the first; the rest comes alone.
+    seen: set[str] = set()
+    ordered = []
+    for group in [*groups.values(), *[[case] for case in cases]]:
+        fresh = [case for case in dict.fromkeys(group) if case in cases and case not in seen]
+        seen.update(fresh)
+        if fresh:
+            ordered.append(fresh)
+    return ordered
+
+
+def check_equal(fingerprints: dict[str, str]) -> None:
+    """Every comparison whose sides both have a fingerprint: the same bits."""
+    for _, title, ours, theirs, _ in goals():
+        a, b = fingerprints.get(ours, "-"), fingerprints.get(theirs, "-")
+        if "-" not in (a, b) and a != b:
+            raise RuntimeError(f"{title}: {ours} and {theirs} have other bits")
+
+
+def measure(found: list[Process], chosen: list[list[str]], seconds: float) -> dict[str, list[float]]:
+    owner = {name: process for process in found for name in process.names}
+    times: dict[str, list[float]] = {name: [] for group in chosen for name in group}
+    compared = {name for _, _, ours, theirs, _ in goals() for name in (ours, theirs)}
+    start = time.monotonic()
+    fingerprints: dict[str, str] = {}
+    for number in range(MOST_ROUNDS + 1):  # round 0 warms up, compiles and compares; it is not counted
+        began = time.monotonic()
+        for group in chosen:
+            for name in list(group):
+                if number > 1 and name not in compared:
+                    continue
+                try:
+                    took, fingerprints[name] = owner[name].ask(name)
+                except RuntimeError as error:
+                    if number > 0 or owner[name].title != "peers.py compile":
+                        raise
+                    print(f"left out: {error}", file=sys.stderr)  # needs a C++ compiler that it finds
+                    group.remove(name)
+                    continue
+                if number > 0:
+                    times[name].append(took)
+        if number == 0:
+            check_equal(fingerprints)
+        now = time.monotonic()
+        if number >= 1 and now - start + (now - began) > seconds:
+            break
+    return {name: values for name, values in times.items() if values}
+
+
+def processor() -> str:
+    try:
+        return re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text()).group(1)
+    except (OSError, AttributeError):
+        return platform.processor() or platform.machine()
+
+
+def report(times: dict[str, list[float]], torch: str, load: float) -> dict:
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    least = {name: min(values) for name, values in times.items()}
+    ratios = [
+        {"section": section, "title": title, "ours": ours, "theirs": theirs, "ratio": medians[theirs] / medians[ours],
+         "ratio_of_minima": least[theirs] / least[ours], "goal": goal}
+        for section, title, ours, theirs, goal in goals()
+        if ours in medians and theirs in medians
+    ]
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "load": round(load, 1),
+        "torch": torch,
+        "rounds": max(map(len, times.values()), default=0),
+        "cases": {name: {"median": medians[name], "minimum": least[name]} for name in times},
+        "ratios": ratios,
+    }
+
+
+def human(seconds: float) -> str:
+    for unit, factor in (("s ", 1), ("ms", 1e3), ("us", 1e6)):
+        if seconds * factor >= 1 or unit == "us":
+            return f"{seconds * factor:9.3f} {unit}"
+
+
+def show(found: dict) -> None:
+    width = max(map(len, found["cases"]), default=0)
+    for name, values in found["cases"].items():
+        print(f"{name:{width}}  {human(values['median'])}  (least {human(values['minimum'])})")
+    for section, title in SECTIONS.items():
+        rows = [row for row in found["ratios"] if row["section"] == section]
+        if rows:
+            print(f"\n{title}")
+        for row in rows:
+            goal = row["goal"]
+            verdict = "" if goal is None else f", goal {goal:.3g}x{'' if row['ratio'] >= goal else ': missed'}"
+            print(f"  {row['title']}, against {competitor(row['theirs'])}: {row['ratio']:.2f}x "
+                  f"(of minima {row['ratio_of_minima']:.2f}x{verdict})")  # fmt: skip
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("binary")
-    parser.add_argument("--filter", default=".")
-    parser.add_argument("--json", type=Path, help="keep Google Benchmark's own report here")
+    parser.add_argument("--filter", default=".", help="regular expression of the cases that run")
+    parser.add_argument("--seconds", type=float, default=280, help="no round is begun that would end later")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--python", default=sys.executable, help="a Python with torch: the competitors")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        out = arguments.json or Path(folder) / "out.json"
-        command = [
-            arguments.binary, f"--benchmark_filter={arguments.filter}", "--benchmark_repetitions=7",
-            "--benchmark_enable_random_interleaving=true", "--benchmark_min_time=0.05",
-            "--benchmark_report_aggregates_only=true", f"--benchmark_out={out}",
-        ]  # fmt: skip
-        done = subprocess.run(command, stdout=None if sys.stdout.isatty() else subprocess.DEVNULL)
-        if done.returncode != 0:
-            return done.returncode
-        report = json.loads(out.read_text())
-    medians = {}
-    for row in report["benchmarks"]:
-        if row.get("error_occurred"):
-            print(f"{row['name']}: {row['error_message']}", file=sys.stderr)
-            return 1
-        if row.get("aggregate_name") == "median":
-            medians[re.sub("/(real_time|manual_time|repeats.*)$", "", row["run_name"])] = (row["real_time"], row["time_unit"])
-            medians[row["run_name"].split("/repeats")[0].removesuffix("/real_time")] = (row["real_time"], row["time_unit"])
-    width = max(map(len, medians), default=0)
-    for name, (time, unit) in medians.items():
-        print(f"{name:{width}}  {time:12.3f} {unit}")
-    for title, ours, theirs, least in RATIOS:
-        if ours in medians and theirs in medians:
-            ratio = medians[theirs][0] / medians[ours][0]
-            print(f"{title}: {ratio:.1f}x (goal {least:.3g}x{'' if ratio >= least else ', missed'})")
+    load = os.getloadavg()[0]
+    found = processes(arguments.binary, arguments.python)
+    cases = [name for process in found for name in process.names if re.search(arguments.filter, name)]
+    if not cases:
+        print(f"no benchmark matches {arguments.filter}", file=sys.stderr)
+        return 1
+    try:
+        times = measure(found, comparisons(cases), arguments.seconds)
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        for process in found:
+            process.end()
+    version = subprocess.run([arguments.python, "-c", "import torch; print(torch.__version__)"], capture_output=True, text=True)
+    results = report(times, version.stdout.strip(), load)
+    show(results)
+    if arguments.json:
+        arguments.json.parent.mkdir(parents=True, exist_ok=True)
+        arguments.json.write_text(json.dumps(results, indent=1) + "\n")
     return 0
 
 

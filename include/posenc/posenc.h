@@ -37,3 +37,7 @@
 #include "posenc/sinusoid/positions.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
+#include "posenc/train/fused_adam.h"
+#include "posenc/train/fused_sgd.h"
+#include "posenc/train/optimizer.h"
+#include "posenc/train/sparse_adam.h"

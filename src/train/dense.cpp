@@ -1,0 +1,49 @@
+#include "train/dense.h"
+
+#include <ATen/Functions.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+namespace posenc::train {
+namespace {
+
+bool lie_alike(const at::Tensor& a, const at::Tensor& b) {
+  return a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous());
+}
+
+// `tensor` itself where its elements stand in memory as those of `like` do, else a copy that does.
+at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
+  if (lie_alike(like, tensor)) return tensor;
+  return at::empty_strided(like.sizes(), like.strides(), like.options()).copy_(tensor);
+}
+
+}  // namespace
+
+void run_fused(const std::vector<DenseEntry>& entries,
+               const std::function<void(DenseLists&)>& kernel) {
+  std::map<std::pair<std::string, at::ScalarType>, DenseLists> calls;
+  std::vector<std::pair<at::Tensor, at::Tensor>> copied;  // a parameter with gaps, and its copy
+  for (std::size_t index = 0; index < entries.size(); ++index) {
+    const DenseEntry& entry = entries[index];
+    const auto& p = entry.parameter;
+    const at::Tensor dense =
+        p.is_non_overlapping_and_dense() ? p.detach() : p.detach().contiguous();
+    if (!p.is_non_overlapping_and_dense()) copied.emplace_back(p, dense);
+    auto& call = calls[{p.device().str(), p.scalar_type()}];
+    call.entries.push_back(index);
+    call.parameters.push_back(dense);
+    call.gradients.push_back(laid_out_as(dense, entry.gradient));
+    call.states.resize(entry.states.size());
+    for (std::size_t i = 0; i < entry.states.size(); ++i) {
+      at::Tensor& state = *entry.states[i];
+      state = state.defined() ? laid_out_as(dense, state) : at::zeros_like(dense);
+      call.states[i].push_back(state);
+    }
+  }
+  for (auto& [key, call] : calls) kernel(call);
+  for (const auto& [parameter, dense] : copied) parameter.copy_(dense);
+}
+
+}  // namespace posenc::train

@@ -1,0 +1,76 @@
+#include "posenc/train/fused_adam.h"
+
+#include <ATen/Functions.h>
+
+#include <map>
+
+#include "train/dense.h"
+#include "train/optimizer_of.h"
+#include "train/option_checks.h"
+
+namespace posenc {
+
+template <typename Derived>
+void AdamOptionsOf<Derived>::check() const {
+  train::check_not_negative(Derived::kOptimizer, "lr", lr_);
+  train::check_betas(Derived::kOptimizer, betas_);
+  train::check_not_negative(Derived::kOptimizer, "eps", eps_);
+  train::check_not_negative(Derived::kOptimizer, "weight_decay", weight_decay_);
+}
+
+template <typename Derived>
+const char* AdamOptionsOf<Derived>::refusal(const torch::Tensor& gradient) const {
+  if (gradient.layout() == at::kStrided) return nullptr;
+  return "the gradient must be dense. Got a sparse one; SparseAdam and FusedSGD take those";
+}
+
+template <typename Options>
+void FusedAdamOf<Options>::step_group(const Options& options, std::vector<Entry>& entries) {
+  std::vector<train::DenseEntry> dense;
+  for (const Entry& entry : entries) {
+    entry.state->step(entry.state->step() + 1);
+    dense.push_back({entry.parameter, entry.gradient, {}});
+    dense.back().states = {&entry.state->exp_avg(), &entry.state->exp_avg_sq()};
+    if (options.amsgrad()) dense.back().states.push_back(&entry.state->max_exp_avg_sq());
+  }
+  const auto kernel = [&](train::DenseLists& lists) {
+    // The kernels read the count of steps from a tensor; parameters that were always stepped
+    // together share one, which on a GPU saves a launch each.
+    std::map<int64_t, at::Tensor> counts;
+    std::vector<at::Tensor> steps;
+    for (const std::size_t entry : lists.entries) {
+      const int64_t step = entries[entry].state->step();
+      auto& count = counts[step];
+      if (!count.defined()) {
+        count = at::full({}, static_cast<double>(step),
+                         lists.parameters[0].options().dtype(at::kFloat));
+      }
+      steps.push_back(count);
+    }
+    const auto [beta1, beta2] = options.betas();
+    constexpr bool decoupled = std::is_same_v<Options, FusedAdamWOptions>;
+    const auto step = [&](auto fused) {
+      fused(lists.parameters, lists.gradients, lists.states[0], lists.states[1],
+            options.amsgrad() ? at::TensorList(lists.states[2]) : at::TensorList(), steps,
+            options.lr(), beta1, beta2, options.weight_decay(), options.eps(), options.amsgrad(),
+            options.maximize());
+    };
+    if constexpr (decoupled) {
+      step([](auto&&... arguments) { at::_fused_adamw_(arguments...); });
+    } else {
+      step([](auto&&... arguments) { at::_fused_adam_(arguments...); });
+    }
+  };
+  train::run_fused(dense, kernel);
+}
+
+template class AdamOptionsOf<FusedAdamOptions>;
+template class AdamOptionsOf<FusedAdamWOptions>;
+template class OptimizerOptions<FusedAdamOptions>;
+template class OptimizerOptions<FusedAdamWOptions>;
+template class OptimizerOf<FusedAdamOptions, torch::optim::AdamParamState>;
+template class OptimizerOf<FusedAdamWOptions, torch::optim::AdamParamState>;
+template class FusedAdamOf<FusedAdamOptions>;
+template class FusedAdamOf<FusedAdamWOptions>;
+
+}  // namespace posenc

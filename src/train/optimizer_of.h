@@ -1,0 +1,274 @@
+#pragma once
+
+// The members of OptimizerOptions and OptimizerOf, for the sources that instantiate them.
+
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/serialize.h>
+#include <torch/optim/sgd.h>
+
+#include <algorithm>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "posenc/train/optimizer.h"
+
+namespace posenc {
+namespace train {
+
+/// `parameter 2 of group 0, [5, 3]`
+inline std::string place(std::size_t group, std::size_t index, const at::Tensor& parameter) {
+  return c10::str("parameter ", index, " of group ", group, ", ", parameter.sizes());
+}
+
+/// The tensors of a state; all of them have their parameter's shape, or are undefined.
+inline std::vector<at::Tensor*> tensors_of(torch::optim::AdamParamState& state) {
+  return {&state.exp_avg(), &state.exp_avg_sq(), &state.max_exp_avg_sq()};
+}
+inline std::vector<at::Tensor*> tensors_of(torch::optim::SGDParamState& state) {
+  return {&state.momentum_buffer()};
+}
+
+// What a field is called as numbers: betas are two.
+template <typename Visit>
+void numbers(const std::string& name, std::tuple<double, double>& betas, Visit&& visit) {
+  visit(name == "betas" ? "beta1" : name, std::get<0>(betas));
+  visit(name == "betas" ? "beta2" : name, std::get<1>(betas));
+}
+template <typename Value, typename Visit>
+void numbers(const std::string& name, Value& value, Visit&& visit) {
+  visit(name, value);
+}
+
+/// Holds groups and states while an archive is read into them.
+struct Loaded : torch::optim::Optimizer {
+  using Optimizer::Optimizer;
+  torch::Tensor step(LossClosure) override { return {}; }
+};
+
+}  // namespace train
+
+template <typename Options>
+void OptimizerOptions<Options>::serialize(torch::serialize::OutputArchive& archive) const {
+  Options::fields(
+      [&](const char* name, auto member) { archive.write(name, c10::IValue(self().*member)); });
+}
+
+// LibTorch's archives have no `maximize`: its optimisers go down.
+template <typename Options>
+void OptimizerOptions<Options>::serialize(torch::serialize::InputArchive& archive) {
+  Options::fields([&](const char* name, auto member) {
+    auto& value = self().*member;
+    c10::IValue found;
+    const bool in_archive = archive.try_read(name, found);
+    TORCH_CHECK_VALUE(in_archive || name == std::string("maximize"), "[", Options::kOptimizer,
+                      "] the archive must be of the same rule. Got one without ", name);
+    if (in_archive) value = found.to<std::decay_t<decltype(value)>>();
+  });
+}
+
+template <typename Options>
+void OptimizerOptions<Options>::inherit(const Options& defaults) {
+  const Options untouched;
+  Options::fields([&](const char* name, auto member) {
+    const bool changed = given_.count(name) != 0 || self().*member != untouched.*member;
+    if (!changed) self().*member = defaults.*member;
+  });
+}
+
+template <typename Options, typename State>
+OptimizerOf<Options, State>::OptimizerOf(
+    const std::vector<torch::optim::OptimizerParamGroup>& groups, const Options& defaults)
+    : Optimizer(std::vector<torch::optim::OptimizerParamGroup>(),
+                std::make_unique<Options>(defaults)) {
+  defaults.check();
+  for (const auto& group : groups) add_param_group(group);
+}
+
+template <typename Options, typename State>
+Options& OptimizerOf<Options, State>::options_of(std::size_t group) {
+  return static_cast<Options&>(param_groups_.at(group).options());
+}
+
+template <typename Options, typename State>
+void OptimizerOf<Options, State>::check_new(const torch::Tensor& parameter) const {
+  const char* name = Options::kOptimizer;
+  TORCH_CHECK_VALUE(parameter.defined(), "[", name, "] a parameter must be defined");
+  TORCH_CHECK_VALUE(parameter.is_leaf(), "[", name, "] a parameter must be a leaf. Got ",
+                    parameter.sizes(), " computed by ", parameter.grad_fn()->name());
+  TORCH_CHECK_TYPE(!parameter.is_sparse() && at::isFloatingType(parameter.scalar_type()), "[", name,
+                   "] a parameter must be dense and of a real floating type. Got ",
+                   parameter.toString());
+  for (const auto& group : param_groups_) {
+    for (const auto& other : group.params()) {
+      TORCH_CHECK_VALUE(!other.is_same(parameter), "[", name,
+                        "] a parameter must be in one group only. Got one of ", parameter.sizes(),
+                        " in two");
+    }
+  }
+}
+
+template <typename Options, typename State>
+void OptimizerOf<Options, State>::add_param_group(const torch::optim::OptimizerParamGroup& group) {
+  const auto& defaults = static_cast<const Options&>(*defaults_);
+  auto options = std::make_unique<Options>(defaults);
+  if (group.has_options()) {
+    const auto* given = dynamic_cast<const Options*>(&group.options());
+    TORCH_CHECK_TYPE(given != nullptr, "[", Options::kOptimizer,
+                     "] the options of a group must be ", Options::kOptimizer, "Options");
+    *options = *given;
+    options->inherit(defaults);
+  }
+  options->check();
+  std::vector<torch::Tensor> parameters;
+  for (const auto& parameter : group.params()) {
+    check_new(parameter);
+    const auto same = [&](const torch::Tensor& other) { return other.is_same(parameter); };
+    if (std::none_of(parameters.begin(), parameters.end(), same)) parameters.push_back(parameter);
+  }
+  param_groups_.emplace_back(std::move(parameters), std::move(options));
+}
+
+template <typename Options, typename State>
+void OptimizerOf<Options, State>::add_parameters(const std::vector<torch::Tensor>& parameters) {
+  TORCH_CHECK_VALUE(!param_groups_.empty(), "[", Options::kOptimizer, "] there is no group yet");
+  auto& present = param_groups_.front().params();
+  std::vector<torch::Tensor> added;
+  for (const auto& parameter : parameters) {
+    check_new(parameter);
+    const auto same = [&](const torch::Tensor& other) { return other.is_same(parameter); };
+    if (std::none_of(added.begin(), added.end(), same)) added.push_back(parameter);
+  }
+  present.insert(present.end(), added.begin(), added.end());
+}
+
+// The parameters of a group that have a gradient, after every check that a kernel relies on: those
+// of ATen read memory without any.
+template <typename Options, typename State>
+std::vector<typename OptimizerOf<Options, State>::Entry> OptimizerOf<Options, State>::entries_of(
+    std::size_t group) {
+  std::vector<Entry> entries;
+  const auto& parameters = param_groups_[group].params();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto& p = parameters[i];
+    const auto& gradient = p.grad();
+    if (!gradient.defined()) continue;
+    const auto where = [&] {
+      return c10::str("[", Options::kOptimizer, "] ", train::place(group, i, p), ": ");
+    };
+    const char* refused = options_of(group).refusal(gradient);
+    TORCH_CHECK_TYPE(refused == nullptr, where(), refused);
+    TORCH_CHECK_VALUE(gradient.sizes() == p.sizes(), where(),
+                      "the gradient must have its shape. Got ", gradient.sizes());
+    TORCH_CHECK_TYPE(gradient.scalar_type() == p.scalar_type() && gradient.device() == p.device(),
+                     where(), "the gradient must have its type and device, ", p.toString(),
+                     ". Got ", gradient.toString());
+    entries.push_back({p, gradient, nullptr});
+    const auto found = state_.find(p.unsafeGetTensorImpl());
+    if (found == state_.end()) continue;
+    entries.back().state = static_cast<State*>(found->second.get());
+    for (const at::Tensor* tensor : train::tensors_of(*entries.back().state)) {
+      if (!tensor->defined()) continue;
+      TORCH_CHECK_VALUE(tensor->sizes() == p.sizes(), where(),
+                        "its state must have its shape. Got ", tensor->sizes());
+      TORCH_CHECK_TYPE(tensor->scalar_type() == p.scalar_type() && tensor->device() == p.device(),
+                       where(), "its state must have its type and device, ", p.toString(), ". Got ",
+                       tensor->toString(), "; make the optimiser after the module has been moved");
+    }
+  }
+  return entries;
+}
+
+template <typename Options, typename State>
+torch::Tensor OptimizerOf<Options, State>::step(LossClosure closure) {
+  torch::Tensor loss;
+  if (closure) {
+    const at::AutoGradMode with_grad(true);
+    loss = closure();
+  }
+  const at::NoGradGuard no_grad;
+  std::vector<std::vector<Entry>> groups;
+  for (std::size_t i = 0; i < param_groups_.size(); ++i) groups.push_back(entries_of(i));
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    for (auto& entry : groups[i]) {
+      if (entry.state != nullptr) continue;
+      auto& state = state_[entry.parameter.unsafeGetTensorImpl()];
+      state = std::make_unique<State>();
+      entry.state = static_cast<State*>(state.get());
+    }
+    if (!groups[i].empty()) step_group(options_of(i), groups[i]);
+  }
+  return loss;
+}
+
+template <typename Options, typename State>
+void OptimizerOf<Options, State>::save(torch::serialize::OutputArchive& archive) const {
+  torch::optim::serialize<State, Options>(archive, *this);
+}
+
+template <typename Options, typename State>
+void OptimizerOf<Options, State>::load(torch::serialize::InputArchive& archive) {
+  const at::NoGradGuard no_grad;
+  train::Loaded loaded(std::vector<torch::optim::OptimizerParamGroup>(), defaults_->clone());
+  for (const auto& group : param_groups_) loaded.param_groups().push_back(group);
+  torch::optim::serialize<State, Options>(archive, loaded);
+  for (std::size_t group = 0; group < param_groups_.size(); ++group) {
+    static_cast<const Options&>(loaded.param_groups()[group].options()).check();
+    const auto& parameters = param_groups_[group].params();
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const auto found = loaded.state().find(parameters[i].unsafeGetTensorImpl());
+      if (found == loaded.state().end()) continue;
+      for (at::Tensor* tensor : train::tensors_of(static_cast<State&>(*found->second))) {
+        if (!tensor->defined()) continue;
+        TORCH_CHECK_VALUE(tensor->sizes() == parameters[i].sizes(), "[", Options::kOptimizer, "] ",
+                          train::place(group, i, parameters[i]),
+                          ": the archive has state of another shape, ", tensor->sizes());
+        *tensor = tensor->to(parameters[i].options().requires_grad(false));
+      }
+    }
+  }
+  for (std::size_t group = 0; group < param_groups_.size(); ++group) {
+    options_of(group) = static_cast<Options&>(loaded.param_groups()[group].options());
+  }
+  state_ = std::move(loaded.state());
+}
+
+template <typename Options, typename State>
+std::string OptimizerOf<Options, State>::rule() const {
+  return Options::kRule;
+}
+
+template <typename Options, typename State>
+NamedOptions OptimizerOf<Options, State>::named_options(std::size_t group) const {
+  auto options = static_cast<const Options&>(param_groups_.at(group).options());
+  NamedOptions named;
+  Options::fields([&](const char* name, auto member) {
+    train::numbers(name, options.*member, [&](const std::string& key, auto& value) {
+      named[key] = static_cast<double>(value);
+    });
+  });
+  return named;
+}
+
+template <typename Options, typename State>
+void OptimizerOf<Options, State>::set_named_options(std::size_t group, const NamedOptions& named) {
+  Options options = options_of(group);
+  std::size_t known = 0;
+  Options::fields([&](const char* name, auto member) {
+    train::numbers(name, options.*member, [&](const std::string& key, auto& value) {
+      const auto found = named.find(key);
+      if (found == named.end()) return;
+      value = static_cast<std::decay_t<decltype(value)>>(found->second);
+      ++known;
+    });
+  });
+  TORCH_CHECK_VALUE(known == named.size(), "[", Options::kOptimizer, "] has ", known, " of the ",
+                    named.size(), " options that are named");
+  options.check();
+  options_of(group) = options;
+}
+
+}  // namespace posenc

@@ -1,0 +1,218 @@
+"""PyTorch's side of the benchmarks, a process a peer. `peers.py PEER --list` prints the names of
+the cases that PEER (eager or compile) has; `peers.py PEER --serve` answers each name on stdin with a
+line `seconds fingerprint`, or `error: text`. The fingerprint is fingerprint.h's, `-` where the
+result need not be ours: torch.compile draws other dropout masks, and rounds bfloat16 once."""
+
+import argparse
+import sys
+import time
+import types
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "notebooks_ref"))
+from reference.token_and_position_embedding import TokenAndPositionEmbedding  # noqa: E402
+
+VOCABULARY, WIDTH, LENGTH = 32000, 512, 512
+LEAST_SECONDS = 0.03  # that a measurement takes
+P = 0.1
+
+
+def fingerprint(tensor: Tensor) -> str:
+    flat = tensor.detach().contiguous().view(-1)
+    bits = flat.view(torch.int16 if flat.element_size() == 2 else torch.int32).to(torch.int64)
+    return str((bits * torch.arange(1, 2 * bits.numel(), 2)).sum().item())
+
+
+FINGERPRINTS: dict[tuple, str] = {}  # of each case: results do not change from round to round
+
+
+def known_or(key: tuple, make) -> str:
+    if key not in FINGERPRINTS:
+        FINGERPRINTS[key] = make()
+    return FINGERPRINTS[key]
+
+
+def timed(work, prepare=lambda: None) -> float:
+    """Seconds of one call, `prepare` not counted."""
+    calls, total = 0, 0.0
+    while total < LEAST_SECONDS:
+        prepared = prepare()
+        start = time.perf_counter()
+        work() if prepared is None else work(prepared)
+        total += time.perf_counter() - start
+        calls += 1
+    return total / calls
+
+
+# --- the embedding: look-up, scale, position, dropout -------------------------------------------
+
+
+@lru_cache(None)
+def embed(dtype: torch.dtype) -> nn.Module:
+    """With the seed of embed_benchmark.cpp, so the same weights."""
+    torch.manual_seed(1)
+    return TokenAndPositionEmbedding(VOCABULARY, WIDTH, LENGTH, P).to(dtype)
+
+
+@lru_cache(None)
+def ids_of(tokens: int) -> Tensor:
+    torch.manual_seed(2)
+    return torch.randint(VOCABULARY, (max(1, tokens // LENGTH), min(tokens, LENGTH)))
+
+
+@lru_cache(None)
+def compiled(dtype: torch.dtype, training: bool, tokens: int):
+    """One for each case, with a code object of its own: versions of one code object share a limit,
+    and are tried one after the other at each call."""
+    forward = TokenAndPositionEmbedding.forward
+    own = types.FunctionType(forward.__code__.replace(), forward.__globals__)
+    return torch.compile(types.MethodType(own, embed(dtype)), dynamic=False)
+
+
+def forward_case(peer: str, tokens: int, dtype: torch.dtype, training: bool):
+    model, ids = embed(dtype).train(training), ids_of(tokens)
+    call = compiled(dtype, training, tokens) if peer == "compile" else model
+    with torch.set_grad_enabled(training):
+        torch.manual_seed(7)
+        first = call(ids)
+        other = peer == "compile" and (training or dtype != torch.float32)
+        print_of = "-" if other else known_or((training, dtype, tokens), lambda: fingerprint(first))
+        del first
+        return timed(lambda: call(ids)), print_of
+
+
+def backward_case(peer: str, tokens: int, existing: bool):
+    model, ids = embed(torch.float32).train(), ids_of(tokens)
+    weight = model.token_embedding.weight
+    call = compiled(torch.float32, True, tokens) if peer == "compile" else model
+    torch.manual_seed(4)
+    cotangent = torch.randn(*ids.shape, WIDTH)
+
+    def prepare():
+        if not existing:
+            weight.grad = None
+        return call(ids)
+
+    weight.grad = torch.ones_like(weight) if existing else None
+    torch.manual_seed(3)
+    call(ids).backward(cotangent)
+    print_of = "-" if peer == "compile" else known_or((existing, tokens), lambda: fingerprint(weight.grad))
+    seconds = timed(lambda out: out.backward(cotangent), prepare)
+    weight.grad = None
+    return seconds, print_of
+
+
+def step_case(tokens: int):
+    """Forward, dropout, backward, SGD on the rows of a sparse gradient."""
+    torch.manual_seed(1)
+    model, ids = TokenAndPositionEmbedding(VOCABULARY, WIDTH, LENGTH, P), ids_of(tokens)
+    model.token_embedding.sparse = True
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    torch.manual_seed(4)
+    cotangent = torch.randn(*ids.shape, WIDTH)
+
+    def step():
+        optimizer.zero_grad()
+        model(ids).backward(cotangent)
+        optimizer.step()
+
+    return timed(step), "-"  # ours sums a row before the step, which rounds otherwise
+
+
+# --- the optimisers ------------------------------------------------------------------------------
+
+
+def new_table(width: int) -> Tensor:
+    torch.manual_seed(1)
+    return torch.randn(VOCABULARY, width).mul_(0.02).requires_grad_()
+
+
+def dense_gradient(table: Tensor) -> Tensor:
+    torch.manual_seed(2)
+    return torch.randn_like(table)
+
+
+def row_gradient(table: Tensor, tokens: int) -> Tensor:
+    torch.manual_seed(3)
+    ids = torch.randint(VOCABULARY, (1, tokens))
+    return torch.sparse_coo_tensor(ids, torch.randn(tokens, table.size(1)), table.shape).coalesce()
+
+
+def optimizer_case(make, width: int, tokens: int | None, same: bool = True):
+    """`same`: the rule rounds as ours does; Python's default Adam does not."""
+    table = new_table(width)
+    table.grad = dense_gradient(table) if tokens is None else row_gradient(table, tokens)
+    optimizer = make([table])
+    for _ in range(3):
+        optimizer.step()
+    print_of = fingerprint(table) if same else "-"
+    return timed(optimizer.step), print_of
+
+
+# --- names ---------------------------------------------------------------------------------------
+
+
+def cases(peer: str) -> dict:
+    """Name to function; names end in tokens or rows / width / threads."""
+    found = {}
+
+    def add(family: str, size: int, threads: int, function, name: str = peer) -> None:
+        found[f"{family}/{name}/{size}/512/{threads}"] = (threads, function)
+
+    def forwards(family: str, sizes, dtype: torch.dtype, training: bool) -> None:
+        for tokens, threads in sizes:
+            add(family, tokens, threads, lambda t=tokens: forward_case(peer, t, dtype, training))
+
+    large = [(4096, 2), (32768, 2)]
+    forwards("embed", [(t, 1) for t in (1, 16, 128, 4096, 32768)] + large, torch.float32, False)
+    forwards("embed_bf16", [(t, 1) for t in (1, 128, 4096)], torch.bfloat16, False)
+    forwards("embed_train", [(t, 1) for t in (16, 128, 4096)], torch.float32, True)
+    for existing in (False, True):
+        add("embed_backward_existing" if existing else "embed_backward", 4096, 1,
+            lambda e=existing: backward_case(peer, 4096, e))  # fmt: skip
+    if peer == "compile":
+        return found
+
+    for tokens in (128, 4096):
+        add("embed_step", tokens, 1, lambda t=tokens: step_case(t))
+    optim = torch.optim
+    for threads in (1, 2):
+        for name, options in (("python_fused", {"fused": True}), ("python", {})):
+            add("adam", VOCABULARY, threads,
+                lambda o=options: optimizer_case(lambda p: optim.Adam(p, lr=1e-3, **o), 512, None, bool(o)), name)  # fmt: skip
+    for tokens in (128, 4096):
+        add("sparse_adam", tokens, 1,
+            lambda t=tokens: optimizer_case(lambda p: optim.SparseAdam(p, lr=1e-3), 512, t), "python")  # fmt: skip
+        add("sgd_rows", tokens, 1,
+            lambda t=tokens: optimizer_case(lambda p: optim.SGD(p, lr=1e-3), 512, t), "python")  # fmt: skip
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("peer", choices=["eager", "compile"])
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument("--list", action="store_true")
+    mode.add_argument("--serve", action="store_true")
+    arguments = parser.parse_args()
+    known = cases(arguments.peer)
+    if arguments.list:
+        print("\n".join(known))
+        return
+    for line in sys.stdin:
+        try:
+            threads, function = known[line.strip()]
+            torch.set_num_threads(threads)
+            seconds, print_of = function()
+            answer = f"{seconds:.9f} {print_of}"
+        except Exception as error:  # no compiler for torch.compile, say: the driver goes on without
+            answer = "error: " + " ".join(str(error).split())[:300]
+        print(answer, flush=True)
+
+
+if __name__ == "__main__":
+    main()

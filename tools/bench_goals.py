@@ -1,0 +1,101 @@
+"""What the benchmarks are held to: a row a comparison, (section, title, ours, theirs, at least),
+where `at least` is how many times ours is faster than theirs, or None where nothing is promised.
+Names are those of tests/benchmarks: Google Benchmark's, or peers.py's for Python."""
+
+SECTIONS = {
+    "embed": "Embedding forward, eval, float32",
+    "out": "Into a ready tensor (`embed_out`)",
+    "bf16": "Embedding forward, eval, bfloat16",
+    "train": "Training forward, dropout 0.1",
+    "backward": "Backward, dense gradient",
+    "step": "Training step: forward, dropout, backward, SGD on the rows, sparse",
+    "threads": "Two threads against one",
+    "adam": "Optimisers",
+    "tables": "Tables",
+    "load": "Loading weights",
+}
+SIZE = "{:,} tokens"
+
+
+def goals() -> list[tuple]:
+    rows = []
+
+    def add(section, title, ours, theirs, least=None):
+        rows.append((section, title, ours, theirs, least))
+
+    def against(section, family, tokens, title, ours="module", threads=1, **leasts):
+        """A row a competitor: composed=4 or eager=None."""
+        for theirs, least in leasts.items():
+            case = f"{tokens}/512/{threads}"
+            add(section, title, f"{family}/{ours}/{case}", f"{family}/{theirs}/{case}", least)
+
+    for tokens, leasts in {
+        1: {"composed": 15, "eager": 30, "compile": None},
+        16: {"composed": 4, "eager": None, "compile": 4},
+        128: {"composed": 4, "eager": None, "compile": 4},
+        4096: {"composed": 2.5, "eager": 3.5, "compile": 2},
+        32768: {"composed": 5, "eager": 7, "compile": 3},
+    }.items():  # fmt: skip
+        against("embed", "embed", tokens, SIZE.format(tokens).replace("1 tokens", "1 token (decode)"), **leasts)
+    for tokens in (4096, 32768):
+        against("out", "embed", tokens, SIZE.format(tokens), ours="out", copy=1 / 1.3)
+    against("out", "embed", 32768, SIZE.format(32768), ours="out", composed=12)
+    for tokens in (128, 4096):
+        against("bf16", "embed_bf16", tokens, SIZE.format(tokens), composed=3, eager=None, compile=None)
+    for tokens in (16, 128, 4096):
+        against("train", "embed_train", tokens, SIZE.format(tokens), composed=8, eager=None, compile=None)
+    against("backward", "embed_backward", 4096, "4,096 tokens", composed=3, eager=None, compile=None)
+    against("backward", "embed_backward_existing", 4096, "4,096 tokens, onto a gradient", composed=20, eager=None, compile=None)
+    for tokens in (128, 4096):
+        against("step", "embed_step", tokens, SIZE.format(tokens), composed=5, eager=None)
+    for kind, tokens in (("module", 4096), ("module", 32768), ("out", 4096), ("out", 32768)):
+        add("threads", f"{SIZE.format(tokens)}, {kind}", f"embed/{kind}/{tokens}/512/2", f"embed/{kind}/{tokens}/512/1", 1.5)
+    add("threads", "4,096 tokens, training", "embed_train/module/4096/512/2", "embed_train/module/4096/512/1", 1.5)
+    add("threads", "4,096 tokens, backward", "embed_backward/module/4096/512/2", "embed_backward/module/4096/512/1", 1.5)
+    for threads in (1, 2):
+        title = "Adam, 32,000 x 512" + (", two threads" if threads == 2 else "")
+        for theirs, least in {"libtorch": 7, "python": None, "python_fused": None}.items():
+            add("adam", title, f"adam/fused/32000/512/{threads}", f"adam/{theirs}/32000/512/{threads}",
+                least if threads == 1 else None)  # fmt: skip
+    for tokens in (128, 4096):
+        add("adam", f"SparseAdam, {tokens:,} ids", f"sparse_adam/rows/{tokens}/512/1", f"sparse_adam/python/{tokens}/512/1")
+        for theirs in ("libtorch", "python"):
+            add("adam", f"SGD by rows, {tokens:,} ids", f"sgd_rows/rows/{tokens}/512/1", f"sgd_rows/{theirs}/{tokens}/512/1")
+    for kind, size, least in (("exact", "5000/512", 6), ("exact", "131072/1024", 10), ("reference", "5000/512", 1),
+                              ("reference", "131072/1024", 1)):  # fmt: skip
+        length, width = map(int, size.split("/"))
+        add("tables", f"{kind} table {length:,} x {width:,}", f"table/{kind}/{size}", f"table/pytorch_recipe/{size}", least)
+    add("tables", "32,768 scattered rows of 1e6", "rows/factored", "rows/full_table", 1.5)
+    for kind, theirs, least in (("pt", "memcpy", 1 / 1.3), ("safetensors", "memcpy", 1 / 1.3), ("pt", "torch_load", 4),
+                                ("safetensors", "load_file", 1), ("script", "jit_load", 1 / 0.3)):  # fmt: skip
+        add("load", f"1 GiB {kind} into a module", f"load/1GiB/{kind}", f"load/1GiB/{theirs}", least)
+    add("load", "ten tensors of TorchScript", "load/ten/script", "load/ten/jit_load", 20)
+    add("load", "index of 20,000 tensors, safetensors", "index/20000/safetensors", "load/20000/load_file", 10)
+    add("load", "index of 20,000 tensors, .pt", "index/20000/pt", "load/20000/torch_load", 1 / 0.15)
+    return rows
+
+
+# What each competitor is called where people read it; the key is a part of its name.
+COMPETITORS = {
+    "composed": "LibTorch composition",
+    "eager": "Python eager",
+    "compile": "torch.compile",
+    "copy": "`copy_` into a ready buffer",
+    "libtorch": "LibTorch's optimiser",
+    "python": "Python, default",
+    "python_fused": "Python, fused",
+    "pytorch_recipe": "PyTorch's operations",
+    "full_table": "gather from a full table",
+    "memcpy": "memcpy",
+    "torch_load": "torch.load",
+    "load_file": "safetensors.torch.load_file",
+    "jit_load": "torch::jit::load",
+}
+
+
+def competitor(name: str) -> str:
+    """The reader's name of the case `theirs`."""
+    for part in name.split("/"):
+        if part in COMPETITORS:
+            return COMPETITORS[part]
+    return "one thread" if name.endswith("/1") else name
