@@ -30,8 +30,10 @@ TEST_P(Timestep, IsTwoLinearMapsOfTheRow) {
   const auto row =
       torch::relu(table[3].matmul(w.weight0.t()) + w.bias0).matmul(w.weight2.t()) + w.bias2;
   EXPECT_TRUE(testing::within(testing::Op::Linear, out[2].flatten(), row));
-  EXPECT_TRUE(bit_equal(out[2], out[3]));
-  EXPECT_TRUE(bit_equal(functional::timestep_embedding(t.unsqueeze(1), table, w), out));
+  // Equal rows of one matrix product may differ: its library takes the last rows another way.
+  EXPECT_TRUE(testing::within(testing::Op::Linear, out[2], out[3]));
+  EXPECT_TRUE(testing::within(testing::Op::Linear,
+                              functional::timestep_embedding(t.unsqueeze(1), table, w), out));
 }
 
 TEST_P(Timestep, LiesOnEveryPixelOfItsChannel) {
