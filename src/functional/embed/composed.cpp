@@ -21,7 +21,7 @@ int64_t padding_row(const at::Tensor& weight, const std::optional<int64_t>& padd
 }
 
 // Half types with Precision::Exact: float32 from the weight's row to the sum, rounded at the end.
-bool rounds_once(const at::Tensor& weight, const EmbedFuncOptions& options) {
+bool is_exact_half(const at::Tensor& weight, const EmbedFuncOptions& options) {
   return options.precision() == Precision::Exact && at::isReducedFloatingType(weight.scalar_type());
 }
 
@@ -31,7 +31,7 @@ at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const
                           const EmbedFuncOptions& options) {
   at::Tensor x = lookup({"TokenEmbedding", "id", "vocab_size"}, ids, weight,
                         padding_row(weight, options.padding_idx()), options.sparse());
-  const bool once = rounds_once(weight, options);
+  const bool once = is_exact_half(weight, options);
   if (once) x = x.to(at::kFloat);
   if (!options.scale().is_none()) x = x * options.scale().factor(weight.size(1));
   if (table.defined())
