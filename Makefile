@@ -1,5 +1,5 @@
 # Daily acts. Each sets up what it needs (tools/setup.sh) and is quick when nothing changed.
-.PHONY: help setup build demo test zoo lint format fixtures figures bench asan install clean
+.PHONY: help setup build demo test zoo lint format fixtures figures bench asan fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 
@@ -58,6 +58,11 @@ asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup.sh build test
 	@WITH_TESTS=ON tools/build.sh asan
 	@ctest --preset asan -j2
+
+fuzz: ## fuzz the readers of files for FUZZ_SECONDS (default 600) each; TARGETS=name... for some
+	@tools/setup.sh build test
+	@$(python) tests/io/real_files.py build/fuzz/real
+	@$(python) -B tests/fuzz/run.py --build build/fuzz --real build/fuzz/real --seconds $(or $(FUZZ_SECONDS),600) $(TARGETS)
 
 install: build ## install into prefix=DIR (default build/prefix)
 	@cmake --install build/release --prefix "$(prefix)"

@@ -4,6 +4,7 @@ first named competitor of each group. `tools/bench.py BINARY [--filter REGEX] [-
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,14 @@ RATIOS = [  # group, ours, competitor, at least
     ("reference table 5000 x 512", "table/reference/5000/512", "table/pytorch_recipe/5000/512", 1.0),
     ("reference table 131072 x 1024", "table/reference/131072/1024", "table/pytorch_recipe/131072/1024", 1.0),
     ("32,768 scattered rows of 1e6, D = 512", "rows/factored", "rows/full_table", 1.5),
+    ("1 GiB .pt into a module, memcpy", "load/1GiB/pt", "load/1GiB/memcpy", 1 / 1.3),
+    ("1 GiB safetensors into a module, memcpy", "load/1GiB/safetensors", "load/1GiB/memcpy", 1 / 1.3),
+    ("1 GiB .pt into a module, torch.load + load_state_dict", "load/1GiB/pt", "load/1GiB/torch_load", 4.0),
+    ("1 GiB safetensors into a module, load_file + load_state_dict", "load/1GiB/safetensors", "load/1GiB/load_file", 1.0),
+    ("1 GiB TorchScript into a module, torch::jit::load", "load/1GiB/script", "load/1GiB/jit_load", 1 / 0.3),
+    ("ten tensors of TorchScript, torch::jit::load", "load/ten/script", "load/ten/jit_load", 20.0),
+    ("20,000 tensors, index of safetensors, load_file", "index/20000/safetensors", "load/20000/load_file", 10.0),
+    ("20,000 tensors, index of .pt, torch.load", "index/20000/pt", "load/20000/torch_load", 1 / 0.15),
 ]  # fmt: skip
 
 
@@ -41,14 +50,14 @@ def main() -> int:
             print(f"{row['name']}: {row['error_message']}", file=sys.stderr)
             return 1
         if row.get("aggregate_name") == "median":
-            medians[row["run_name"].split("/repeats")[0]] = (row["real_time"], row["time_unit"])
+            medians[re.sub("/(real_time|manual_time|repeats.*)$", "", row["run_name"])] = (row["real_time"], row["time_unit"])
     width = max(map(len, medians), default=0)
     for name, (time, unit) in medians.items():
         print(f"{name:{width}}  {time:12.3f} {unit}")
     for title, ours, theirs, least in RATIOS:
         if ours in medians and theirs in medians:
             ratio = medians[theirs][0] / medians[ours][0]
-            print(f"{title}: {ratio:.1f}x (goal {least:g}x{'' if ratio >= least else ', missed'})")
+            print(f"{title}: {ratio:.1f}x (goal {least:.3g}x{'' if ratio >= least else ', missed'})")
     return 0
 
 

@@ -51,10 +51,10 @@ if wants build || wants demo || wants test || wants bench; then
   need_command cmake cmake
   need_command ninja ninja-build
   need_command ccache ccache
-  for package in nlohmann-json3-dev libcli11-dev libfmt-dev; do need_package "$package"; done
+  for package in nlohmann-json3-dev zlib1g-dev libcli11-dev libfmt-dev libssl-dev; do need_package "$package"; done
 fi
 if wants demo || wants test; then need_command gnuplot gnuplot-nox; fi
-if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev; do need_package "$package"; done; fi
+if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
 if [ ${#packages[@]} -gt 0 ]; then
   command -v apt-get >/dev/null || fail "this is not a Debian system; install what stands for: ${packages[*]}"
@@ -118,7 +118,7 @@ fi
 if wants test; then
   say "installing the Python tools of notebooks_ref/requirements.txt into .venv"
   pip_install -r notebooks_ref/requirements.txt
-elif wants demo; then
+elif wants demo || wants bench; then
   quietly bash -c "grep -E '^(numpy|safetensors)' notebooks_ref/requirements.txt | '$python' -m pip install --quiet -r /dev/stdin"
 fi
 if [ -z "$torch_dir" ]; then

@@ -3,6 +3,7 @@
 /// Everything: token ids to the input of a Transformer's first layer, and the weights into it.
 
 #include "posenc/core/scale.h"
+#include "posenc/core/weight_notes.h"
 #include "posenc/functional/embed.h"
 #include "posenc/functional/fourier_features.h"
 #include "posenc/functional/grid_positional_encoding.h"
@@ -12,10 +13,13 @@
 #include "posenc/functional/sinusoidal_timesteps.h"
 #include "posenc/functional/timestep_embedding.h"
 #include "posenc/functional/token_embedding.h"
+#include "posenc/io/checkpoint.h"
+#include "posenc/io/error.h"
 #include "posenc/io/load.h"
+#include "posenc/io/manifest.h"
 #include "posenc/io/safetensors.h"
+#include "posenc/io/save.h"
 #include "posenc/io/state_dict.h"
-#include "posenc/io/torchscript.h"
 #include "posenc/nn/fourier_features.h"
 #include "posenc/nn/grid_positional_encoding.h"
 #include "posenc/nn/input_embedding.h"

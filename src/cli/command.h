@@ -14,5 +14,7 @@ void add_table(CLI::App& app);
 void add_presets(CLI::App& app);
 void add_identify(CLI::App& app);
 void add_plot(CLI::App& app);
+void add_inspect(CLI::App& app);
+void add_convert(CLI::App& app);
 
 }  // namespace posenc::cli

@@ -81,11 +81,10 @@ void identify_file(const IdentifyOptions& options) {
 
 void add_identify(CLI::App& app) {
   auto options = std::make_shared<IdentifyOptions>();
-  auto* sub =
-      app.add_subcommand("identify",
-                         "Which recipe, with which parameters, made each sinusoidal tensor.\n"
-                         "TorchScript is compiled when read: for trusted files only.");
-  sub->add_option("FILE", options->file, "weights: TorchScript or safetensors, by content")
+  auto* sub = app.add_subcommand(
+      "identify", "Which recipe, with which parameters, made each sinusoidal tensor.");
+  sub->add_option("FILE", options->file,
+                  "weights: torch.save, TorchScript, torch.export or safetensors, by content")
       ->required();
   sub->add_flag("--json", options->json,
                 "every tensor: an array of {tensor, sinusoid, presets, nearest, max_abs, max_ulp, "

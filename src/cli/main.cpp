@@ -61,6 +61,8 @@ int main(int argc, char** argv) {
   posenc::cli::add_presets(app);
   posenc::cli::add_identify(app);
   posenc::cli::add_plot(app);
+  posenc::cli::add_inspect(app);
+  posenc::cli::add_convert(app);
 
   const int result = run(app, argc, argv, status);
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {

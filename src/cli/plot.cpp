@@ -33,7 +33,7 @@ void write_file(const std::string& path, const std::string& content) {
     io::AtomicFile file(path);
     file.write(content.data(), content.size());
     file.commit();
-  } catch (const io::FileError& error) {
+  } catch (const WeightsError& error) {
     refuse("{}: {}", path, error.what());
   }
 }

@@ -6,6 +6,7 @@
 #include "cli/error.h"
 #include "cli/text_table.h"
 #include "cli/twin_kinds.h"
+#include "posenc/io/load.h"
 
 namespace posenc::cli {
 namespace {
@@ -121,7 +122,7 @@ StateDict under_own_keys(const Kind& kind, const Weights& weights, Twin& twin) {
     for (const auto& key : kind.keys) {
       if (key.name == name && !key.own.empty()) name = key.own;
     }
-    if (weights.buffers.count(item.key()) && !own.contains(name)) {
+    if (weights.optional.count(item.key()) && !own.contains(name)) {
       twin.ignored.push_back(item.key());
       continue;
     }

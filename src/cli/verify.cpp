@@ -143,14 +143,16 @@ std::string keys_text(const Twin& twin) {
 
 Report verify(const std::string& path, const VerifyOptions& options) {
   const at::NoGradGuard no_grad;
-  const Weights weights = read_weights(path, options.prefix);
+  Weights weights = read_weights(path, options.prefix);
+  if (weights.format != WeightsFormat::TorchScript) {
+    refuse("{} holds weights only: there is no script to compare with", path);
+  }
+  const Script script(path, options.prefix);
+  weights.class_name = script.class_name();
   if (weights.class_name.empty()) {
-    refuse("{}", options.prefix.empty()
-                     ? path + " holds weights only: there is no script to compare with"
-                     : "the prefix " + options.prefix + " names no part of the script");
+    refuse("the prefix {} names no part of the script", options.prefix);
   }
   Twin twin = make_twin(weights, options.module, Params(options.params));
-  const Script script(path, options.prefix);
   const auto arguments = script.required_arguments("forward");
   const bool with_image = twin.input == Input::Timesteps && arguments == 2;
   if (arguments != 1 && !with_image) {

@@ -1,50 +1,56 @@
 #include "cli/weights.h"
 
-#include <c10/core/ScalarType.h>
 #include <fmt/ranges.h>
 
+#include <utility>
+
 #include "cli/error.h"
-#include "cli/script.h"
-#include "io/format.h"
-#include "io/rethrow.h"
+#include "io/dtype.h"
+#include "io/load/load_all.h"
 #include "posenc/io/safetensors.h"
-#include "posenc/io/torchscript.h"
 
 namespace posenc::cli {
 namespace {
 
-Weights read_all(const std::string& path) {
-  const auto format =
-      io::with_file_errors("read", path, [&] { return io::detect_format(io::InputFile(path)); });
-  if (format == io::Format::Safetensors)
-    return Weights{path, "", load_safetensors(path).tensors, {}};
-  auto file = load_torchscript(path);
-  return Weights{path, std::move(file.class_name), std::move(file.tensors),
-                 std::move(file.buffers)};
+constexpr std::size_t kMostDescribed = 8;
+
+// "a, b, and 3 more".
+std::string shortened(std::vector<std::string> texts) {
+  if (texts.empty()) return "nothing";
+  const std::size_t count = texts.size();
+  if (count > kMostDescribed) {
+    texts.resize(kMostDescribed);
+    texts.push_back(fmt::format("and {} more", count - kMostDescribed));
+  }
+  return listed(texts);
+}
+
+// A script's buffers are saved whether they are persistent or not, and nothing tells which are.
+bool may_be_scratch(const Manifest& manifest, const ManifestTensor& tensor) {
+  return manifest.format == WeightsFormat::TorchScript && tensor.role == TensorRole::Buffer;
 }
 
 }  // namespace
 
 Weights read_weights(const std::string& path, const std::string& prefix) {
-  Weights all = read_all(path);
-  if (all.tensors.is_empty()) {
-    refuse("{} holds no parameters and no buffers{}", path,
-           all.class_name.empty() ? "" : " (a frozen script has its weights in its code)");
-  }
-  if (prefix.empty()) return all;
-
-  Weights part{path, "", StateDict(), {}};
-  for (const auto& item : all.tensors) {
-    if (item.key().rfind(prefix, 0) != 0 || item.key().size() == prefix.size()) continue;
-    const auto name = item.key().substr(prefix.size());
-    part.tensors.insert(name, item.value());
-    if (all.buffers.count(item.key())) part.buffers.insert(name);
-  }
-  if (part.tensors.is_empty()) {
+  auto weights = io::open_weights(path);
+  Manifest& manifest = weights.manifest;
+  if (manifest.tensors.empty()) refuse("{} holds no parameters and no buffers", path);
+  std::vector<std::string> names;
+  for (const auto& tensor : manifest.tensors) names.push_back(tensor.name);
+  std::erase_if(manifest.tensors, [&](const auto& tensor) {
+    return !tensor.name.starts_with(prefix) || tensor.name.size() == prefix.size();
+  });
+  if (manifest.tensors.empty()) {
     refuse("{} has no name that begins with {} (a prefix is given with its dot); it holds {}", path,
-           prefix, described(all.tensors));
+           prefix, shortened(names));
   }
-  if (!all.class_name.empty()) part.class_name = Script(path, prefix).class_name();
+  Weights part{path, manifest.format, prefix.empty() ? manifest.class_name : "", StateDict(), {}};
+  for (auto& tensor : manifest.tensors) {
+    tensor.name = tensor.name.substr(prefix.size());
+    if (may_be_scratch(manifest, tensor)) part.optional.insert(tensor.name);
+  }
+  part.tensors = io::all_tensors(weights);
   return part;
 }
 
@@ -57,38 +63,18 @@ StateDict read_tensors(const std::string& path, const std::string& name) {
 }
 
 std::string described(const StateDict& tensors) {
-  constexpr std::size_t kMost = 8;
-  if (tensors.is_empty()) return "nothing";
   std::vector<std::string> texts;
   for (const auto& item : tensors) {
-    if (texts.size() == kMost) {
-      texts.push_back(fmt::format("and {} more", tensors.size() - kMost));
-      break;
-    }
     texts.push_back(
         fmt::format("`{}` {} {}", item.key(), dtype_of(item.value()), shape_of(item.value())));
   }
-  return listed(texts);
+  return shortened(std::move(texts));
 }
 
 std::string shape_of(const at::Tensor& tensor) {
   return fmt::format("({})", fmt::join(tensor.sizes().vec(), ", "));
 }
 
-std::string dtype_of(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kDouble: return "float64";
-    case at::kFloat: return "float32";
-    case at::kHalf: return "float16";
-    case at::kBFloat16: return "bfloat16";
-    case at::kLong: return "int64";
-    case at::kInt: return "int32";
-    case at::kShort: return "int16";
-    case at::kChar: return "int8";
-    case at::kByte: return "uint8";
-    case at::kBool: return "bool";
-    default: return c10::toString(tensor.scalar_type());
-  }
-}
+std::string dtype_of(const at::Tensor& tensor) { return io::type_name(tensor.scalar_type()); }
 
 }  // namespace posenc::cli

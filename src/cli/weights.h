@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "posenc/io/manifest.h"
 #include "posenc/io/state_dict.h"
 
 namespace posenc::cli {
@@ -10,12 +11,13 @@ namespace posenc::cli {
 /// The weights of a file, whatever its format.
 struct Weights {
   std::string path;
-  std::string class_name;         ///< of the module that was saved; "" where the file has none
-  StateDict tensors;              ///< those under the prefix, without it
-  std::set<std::string> buffers;  ///< which of them TorchScript has as buffers
+  WeightsFormat format;
+  std::string class_name;  ///< of the script that was saved; "" for its parts and other formats
+  StateDict tensors;       ///< those under the prefix, without it
+  std::set<std::string> optional;  ///< which of them a twin may lack: maybe non-persistent buffers
 };
 
-/// Reads TorchScript (which compiles the file's code) or safetensors, told apart by content.
+/// Reads the part of a file of any format that is under `prefix`; runs no code of it.
 Weights read_weights(const std::string& path, const std::string& prefix);
 
 /// Reads a safetensors file that must have a tensor `name`.

@@ -1,23 +1,39 @@
 #include "posenc/io/load.h"
 
-#include "io/fit.h"
-#include "io/format.h"
-#include "io/rethrow.h"
-#include "posenc/io/safetensors.h"
-#include "posenc/io/torchscript.h"
+#include "io/load/file_source.h"
+#include "io/load/fit.h"
+#include "io/load/load_all.h"
+#include "io/load/memory_source.h"
+#include "io/read/context.h"
 
 namespace posenc {
+namespace {
+
+LoadReport load(torch::nn::Module& module, const io::TensorSource& source,
+                const LoadOptions& options) {
+  io::Fit fit(module, source, options);
+  if (options.staged()) fit.stage();
+  fit.write();
+  return fit.report();
+}
+
+}  // namespace
 
 LoadReport load_weights(torch::nn::Module& module, const std::string& path,
                         const LoadOptions& options) {
-  const auto format = io::with_file_errors("load_weights", path,
-                                           [&] { return io::detect_format(io::InputFile(path)); });
-  const std::string subject = "[load_weights] " + path;
-  if (format == io::Format::Safetensors) {
-    return io::load_fitting(module, load_safetensors(path).tensors, options, subject);
-  }
-  const auto file = load_torchscript(path);
-  return io::load_fitting(module, file.tensors, options, subject, file.buffers);
+  return io::in_context("load_weights", path,
+                        [&] { return load(module, io::FileSource(path), options); });
+}
+
+LoadReport load_state_dict(torch::nn::Module& module, const StateDict& tensors,
+                           const LoadOptions& options) {
+  return io::in_context("load_state_dict", "",
+                        [&] { return load(module, io::MemorySource(tensors, module), options); });
+}
+
+StateDict load_tensors(const std::string& path) {
+  return io::in_context("load_tensors", path,
+                        [&] { return io::all_tensors(io::open_weights(path)); });
 }
 
 }  // namespace posenc

@@ -4,12 +4,22 @@
 #include <numeric>
 #include <ostream>
 
+#include "nn/computed_table.h"
 #include "posenc/functional/grid_positional_encoding.h"
 #include "posenc/sinusoid/table.h"
 
 namespace posenc {
 
 using WeightStorage = GridPositionalEncodingOptions::Storage;
+
+namespace {
+
+int64_t cells(const SinusoidOptions& sinusoid) {
+  const auto& grid = sinusoid.grid();
+  return std::accumulate(grid.begin(), grid.end(), int64_t{1}, std::multiplies<>());
+}
+
+}  // namespace
 
 GridPositionalEncodingImpl::GridPositionalEncodingImpl(GridPositionalEncodingOptions options_)
     : options(std::move(options_)) {
@@ -24,8 +34,8 @@ void GridPositionalEncodingImpl::reset() {
   TORCH_CHECK_VALUE(!options.key().empty() && options.key().find('.') == std::string::npos,
                     "[GridPositionalEncoding] key must be a name without dots. Got `",
                     options.key(), "`");
-  const int64_t cells = std::accumulate(grid.begin(), grid.end(), int64_t{1}, std::multiplies<>());
-  const torch::Tensor rows = sinusoid_table(options.sinusoid(), cells).unsqueeze(0);  // (1, R, D)
+  const torch::Tensor rows =
+      sinusoid_table(options.sinusoid(), cells(options.sinusoid())).unsqueeze(0);  // (1, R, D)
   pos_embed = options.storage() == WeightStorage::Buffer
                   ? register_buffer(options.key(), rows)
                   : register_parameter(options.key(), rows, /*requires_grad=*/false);
@@ -39,6 +49,11 @@ void GridPositionalEncodingImpl::pretty_print(std::ostream& stream) const {
   stream << ", key=" << options.key()
          << ", storage=" << (options.storage() == WeightStorage::Buffer ? "buffer" : "parameter")
          << ")";
+}
+
+std::vector<ComputedTable> GridPositionalEncodingImpl::computed_tables() const {
+  return {
+      computed_table(options.key(), 1, pos_embed, options.sinusoid(), cells(options.sinusoid()))};
 }
 
 void GridPositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {

@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "nn/computed_table.h"
 #include "posenc/core/check.h"
 #include "posenc/functional/positional_encoding.h"
 #include "posenc/sinusoid/preset.h"
@@ -50,6 +51,12 @@ void PositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
          << ", d_model=" << options.d_model()
          << ", storage=" << (options.storage() == TableStorage::Buffer ? "buffer" : "embedding")
          << ")";
+}
+
+std::vector<ComputedTable> PositionEmbeddingImpl::computed_tables() const {
+  const bool buffer = options.storage() == TableStorage::Buffer;
+  return {computed_table(buffer ? "pos_enc" : "embedding.weight", 0, table(), sinusoid(),
+                         options.max_len())};
 }
 
 void PositionEmbeddingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <ostream>
 
+#include "nn/computed_table.h"
 #include "nn/print.h"
 #include "posenc/core/check.h"
 #include "posenc/functional/positional_encoding.h"
@@ -46,6 +47,11 @@ void PositionalEncodingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::PositionalEncoding(d_model=" << options.d_model() << ", ";
   print(stream, options);
   stream << ")";
+}
+
+std::vector<ComputedTable> PositionalEncodingImpl::computed_tables() const {
+  if (!pe.defined()) return {};
+  return {computed_table("pe", 1, pe, options.sinusoid(), options.max_len())};
 }
 
 void PositionalEncodingImpl::convert(torch::Dtype dtype) {

@@ -2,8 +2,9 @@
 
 #include "cli/program.h"
 #include "posenc/functional/timestep_embedding.h"
+#include "posenc/io/load.h"
+#include "posenc/io/manifest.h"
 #include "posenc/io/safetensors.h"
-#include "posenc/io/torchscript.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
 #include "support/compare.h"
@@ -45,11 +46,11 @@ TEST_F(Run, EqualsPythonBitForBit) {
 
 TEST_F(Run, SafetensorsEqualTorchScript) {
   for (const auto& path : script_files()) {
-    auto script = load_torchscript(path);
+    const auto class_name = read_manifest(path).class_name;
     const auto io = load_safetensors(path.substr(0, path.size() - 3) + ".io.safetensors").tensors;
-    std::vector<std::string> module = {"--module", script.class_name};
-    if (script.class_name == "TopLevelTracedModule") module.clear();
-    const auto weights = safetensors("weights.bin", script.tensors);
+    std::vector<std::string> module = {"--module", class_name};
+    if (class_name == "TopLevelTracedModule") module.clear();
+    const auto weights = safetensors("weights.bin", load_tensors(path));
     EXPECT_TRUE(bit_equal(output(weights, dict({{"input", io["input"]}}), module), io["output"]))
         << path;
   }
@@ -126,6 +127,8 @@ TEST_F(Run, RefusedInputsWriteNothing) {
   const auto weights =
       safetensors("w", dict({{"token_embedding.weight", weight}, {"position_encoding.pe", pe}}));
   const auto tokens = safetensors("t", dict({{"embedding.weight", weight}}));
+  const auto learned = safetensors(
+      "l", dict({{"token_embedding.weight", weight}, {"position_encoding.pe", pe + 1}}));
   struct Case {
     std::string weights;
     StateDict input;
@@ -154,7 +157,7 @@ TEST_F(Run, RefusedInputsWriteNothing) {
       {weights, dict({{"input", ids}}), {"--param", "batchfirst=1"}, "did you mean batch_first?"},
       {weights, dict({{"input", ids}}), {"--param", "grow=perhaps"}, "true or false"},
       {weights, dict({{"input", ids}}), {"--param", "grow=1", "--param", "grow=0"}, "twice"},
-      {weights, dict({{"input", ids}}), {"--param", "max_len=5"}, "position_encoding.pe"},
+      {learned, dict({{"input", ids}}), {"--param", "max_len=5"}, "position_encoding.pe"},
       {tokens, dict({{"input", ids}}), {}, "--module NAME"},
       {tokens,
        dict({{"input", ids}, {"offset", torch::tensor(1)}}),

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "io/support.h"
+#include "io/files.h"
 
 namespace posenc::testing {
 

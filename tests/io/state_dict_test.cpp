@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/support.h"
+#include "posenc/io/load.h"
 
 namespace posenc::testing {
 namespace {
@@ -142,9 +143,9 @@ TEST(LoadStateDict, RefusesAnotherDtype) {
   Model model;
   auto tensors = other_values(model);
   tensors["scale"] = at::zeros({3, 2}, at::kDouble);
-  EXPECT_CONTAINS(refused(model, tensors), "'scale' must have dtype Float. Got Double");
+  EXPECT_CONTAINS(refused(model, tensors), "'scale' must have dtype float32. Got float64");
   tensors["scale"] = at::zeros({3, 2}, at::kInt);  // same width
-  EXPECT_CONTAINS(refused(model, tensors), "'scale' must have dtype Float. Got Int");
+  EXPECT_CONTAINS(refused(model, tensors), "'scale' must have dtype float32. Got int32");
 }
 
 TEST(LoadStateDict, ListsAllFaultsTogether) {
@@ -158,9 +159,9 @@ TEST(LoadStateDict, ListsAllFaultsTogether) {
   EXPECT_CONTAINS(message, "missing (1): 'inner.bias'");
   EXPECT_CONTAINS(message, "unexpected (1): 'extra'");
   EXPECT_CONTAINS(message, "'scale' must have shape (3, 2). Got (6)");
-  EXPECT_CONTAINS(message, "'mean' must have dtype Float. Got Half");
+  EXPECT_CONTAINS(message, "'mean' must have dtype float32. Got float16");
   EXPECT_CONTAINS(message, "'counter' must have shape (). Got (1)");
-  EXPECT_CONTAINS(message, "'counter' must have dtype Long. Got Int");
+  EXPECT_CONTAINS(message, "'counter' must have dtype int64. Got int32");
 }
 
 TEST(LoadStateDict, RefusesWhatHoldsNoData) {

@@ -1,60 +1,14 @@
 #pragma once
 
-#include <c10/util/Exception.h>
-#include <gtest/gtest.h>
-#include <stdlib.h>
+#include <ATen/core/Tensor.h>
 
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "io/files.h"
 #include "posenc/io/state_dict.h"
 
 namespace posenc::testing {
-
-/// A folder that lives as long as the object.
-class TempDir {
- public:
-  TempDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "posenc-io-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    path_ = name;
-  }
-  ~TempDir() { std::filesystem::remove_all(path_); }
-  TempDir(const TempDir&) = delete;
-  TempDir& operator=(const TempDir&) = delete;
-
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  const std::filesystem::path& path() const { return path_; }
-
-  /// How many entries the folder has: temporary files that were left behind count.
-  std::size_t entries() const {
-    using Iterator = std::filesystem::directory_iterator;
-    return static_cast<std::size_t>(std::distance(Iterator(path_), Iterator()));
-  }
-
- private:
-  std::filesystem::path path_;
-};
-
-inline void write_bytes(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
-
-inline std::string read_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-/// The bytes of a safetensors file with this JSON header and data, right or wrong.
-inline std::string crafted(const std::string& header, const std::string& data = "") {
-  std::string length;
-  for (unsigned i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i) & 0xff);
-  return length + header + data;
-}
 
 /// The contiguous bytes of a tensor of any dtype.
 inline std::string bits(const at::Tensor& tensor) {
@@ -68,26 +22,11 @@ inline bool identical(const at::Tensor& a, const at::Tensor& b) {
 
 inline std::vector<std::string> names(const StateDict& tensors) { return tensors.keys(); }
 
-/// The message of the c10::ValueError that `work` throws; anything else fails the test.
-template <typename Work>
-std::string refusal(Work&& work) {
-  try {
-    work();
-  } catch (const c10::ValueError& error) {
-    return error.what_without_backtrace();
-  } catch (const std::exception& error) {
-    ADD_FAILURE() << "not a c10::ValueError: " << error.what();
-    return "";
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
+/// The bytes of every tensor of a module, to see whether any has changed.
+inline std::vector<std::string> all_bits(const torch::nn::Module& module) {
+  std::vector<std::string> all;
+  for (const auto& item : state_dict(module)) all.push_back(bits(item.value()));
+  return all;
 }
-
-#define EXPECT_CONTAINS(text, part)                          \
-  EXPECT_NE(std::string(text).find(part), std::string::npos) \
-      << "in: " << (text) << "\nno: " << (part)
-
-#define EXPECT_LACKS(text, part) \
-  EXPECT_EQ(std::string(text).find(part), std::string::npos) << "in: " << (text)
 
 }  // namespace posenc::testing

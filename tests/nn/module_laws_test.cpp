@@ -7,6 +7,7 @@
 #include <functional>
 #include <sstream>
 
+#include "posenc/io/load.h"
 #include "posenc/io/state_dict.h"
 #include "posenc/nn/fourier_features.h"
 #include "posenc/nn/grid_positional_encoding.h"

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "posenc/functional/sinusoidal_timesteps.h"
-#include "posenc/io/state_dict.h"
+#include "posenc/io/load.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
 #include "support/compare.h"

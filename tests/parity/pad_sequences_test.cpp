@@ -2,6 +2,7 @@
 
 #include "posenc/functional/pad_sequences.h"
 
+#include "posenc/io/load.h"
 #include "posenc/nn/token_embedding.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"

@@ -6,6 +6,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
 
+#include "posenc/io/load.h"
 #include "support/parity.h"
 
 namespace posenc {

@@ -1,4 +1,5 @@
 #include "support/parity.h"
+#include "posenc/io/load.h"
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>

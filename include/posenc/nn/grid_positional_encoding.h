@@ -5,8 +5,10 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/weight_notes.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc {
@@ -38,12 +40,14 @@ struct GridPositionalEncodingOptions {
 /// functional::grid_positional_encoding().
 /// Source: `MaskedAutoencoderViT` (facebookresearch/mae), `ViTMAEEmbeddings` (transformers),
 /// `VisionTransformerMoCo` (facebookresearch/moco-v3), and every other grid preset.
-class GridPositionalEncodingImpl : public Cloneable<GridPositionalEncodingImpl> {
+class GridPositionalEncodingImpl : public Cloneable<GridPositionalEncodingImpl>,
+                                   public WeightNotes {
  public:
   explicit GridPositionalEncodingImpl(GridPositionalEncodingOptions options_);
 
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
+  std::vector<ComputedTable> computed_tables() const override;
   using torch::nn::Module::to;
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Dtype dtype, bool non_blocking = false) override;

@@ -4,8 +4,10 @@
 #include <torch/nn/pimpl.h>
 
 #include <optional>
+#include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/weight_notes.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc {
@@ -35,7 +37,7 @@ struct PositionEmbeddingOptions {
 /// Key: `embedding.weight` (requires_grad false) or `pos_enc`, (max_len, d_model). Converted to
 /// another dtype it is rounded once, from the recipe. Errors: functional::position_embedding().
 /// Source: notebook 02 `PositionalEncoding`, notebook 04 `MyPositionEncoding`.
-class PositionEmbeddingImpl : public Cloneable<PositionEmbeddingImpl> {
+class PositionEmbeddingImpl : public Cloneable<PositionEmbeddingImpl>, public WeightNotes {
  public:
   PositionEmbeddingImpl(int64_t max_len, int64_t d_model)
       : PositionEmbeddingImpl(PositionEmbeddingOptions(max_len, d_model)) {}
@@ -43,6 +45,7 @@ class PositionEmbeddingImpl : public Cloneable<PositionEmbeddingImpl> {
 
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
+  std::vector<ComputedTable> computed_tables() const override;
   using torch::nn::Module::to;
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Dtype dtype, bool non_blocking = false) override;

@@ -5,9 +5,11 @@
 #include <torch/nn/pimpl.h>
 
 #include <optional>
+#include <vector>
 
 #include "posenc/core/cloneable.h"
 #include "posenc/core/growth_lock.h"
+#include "posenc/core/weight_notes.h"
 #include "posenc/sinusoid/factored_table.h"
 #include "posenc/sinusoid/options.h"
 
@@ -45,7 +47,7 @@ struct PositionalEncodingOptions {
 /// Key: buffer `pe` (1, max_len, d_model), with Storage::Table. Converted to another dtype it is
 /// rounded once, from the recipe. Forward may run in several threads at a time, growth included.
 /// Errors: functional::positional_encoding(). Source: notebooks 00 and 03 `PositionalEncoding`.
-class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl> {
+class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public WeightNotes {
  public:
   explicit PositionalEncodingImpl(int64_t d_model, int64_t max_len = 5000)
       : PositionalEncodingImpl(PositionalEncodingOptions(d_model, max_len)) {}
@@ -53,6 +55,7 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl> {
 
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
+  std::vector<ComputedTable> computed_tables() const override;
   using torch::nn::Module::to;
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Dtype dtype, bool non_blocking = false) override;

@@ -1,0 +1,57 @@
+// posenc convert: any readable file of weights to safetensors.
+
+#include "io/write/convert.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "io/read/context.h"
+#include "io/read/quote.h"
+#include "posenc/io/manifest.h"
+
+namespace posenc::cli {
+namespace {
+
+struct ConvertOptions {
+  std::string input, output;
+};
+
+void convert_file(const ConvertOptions& options) {
+  const Manifest manifest = read_manifest(options.input);
+  Progress progress("converting");
+  const uint64_t bytes = io::in_context("convert", options.output, [&] {
+    return io::write_as_safetensors(manifest, options.output, [&](uint64_t done, uint64_t total) {
+      progress.show(done, total);
+    });
+  });
+  for (const auto& entry : manifest.opaque) {
+    fmt::print(stderr, "posenc convert: left out {}: {}\n", io::in_quotes(entry.name),
+               io::in_quotes(entry.text));
+  }
+  if (!manifest.values.empty()) {
+    fmt::print(stderr, "posenc convert: left out {} values that are no tensors\n",
+               manifest.values.size());
+  }
+  fmt::print("{}: {} tensors, {}\n", options.output, manifest.tensors.size(), size_text(bytes));
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app) {
+  auto options = std::make_shared<ConvertOptions>();
+  auto* sub = app.add_subcommand("convert",
+                                 "Write the tensors of a file as safetensors: dtypes are kept, "
+                                 "tied tensors stand under each of their names.");
+  sub->add_option("IN", options->input,
+                  "TorchScript, torch.save, safetensors or its index, .pt2; told by content")
+      ->required();
+  sub->add_option("OUT", options->output, "any extension; replaced only by a complete file")
+      ->required();
+  sub->footer("Example:\n  posenc convert model.pt model.safetensors");
+  sub->callback([options] { convert_file(*options); });
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,136 @@
+// posenc inspect: what a file of weights holds, without running anything in it.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <tuple>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/sha256.h"
+#include "cli/text_table.h"
+#include "io/manifest_reader.h"
+#include "io/tensor_bytes.h"
+#include "posenc/io/manifest.h"
+
+namespace posenc::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct InspectOptions {
+  std::string file;
+  bool json = false;
+};
+
+// The digests of all tensors; tied ones are read once.
+std::vector<std::string> digests(const Manifest& manifest) {
+  const auto bytes_of = [](const ManifestTensor& tensor) {
+    return std::tie(tensor.storage, tensor.offset, tensor.dtype, tensor.sizes, tensor.strides,
+                    tensor.conj, tensor.negative);
+  };
+  using Bytes = decltype(bytes_of(std::declval<const ManifestTensor&>()));
+  io::ManifestReader reader(manifest);
+  Progress progress("hashing");
+  const uint64_t total = io::total_bytes(manifest);
+  uint64_t done = 0;
+  std::map<Bytes, std::string> known;
+  std::vector<std::string> result;
+  for (const auto& tensor : manifest.tensors) {
+    const auto [found, is_new] = known.try_emplace(bytes_of(tensor));
+    if (is_new) {
+      Sha256 hash;
+      reader.stream(tensor, [&](const char* data, std::size_t count) {
+        hash.update(data, count);
+        progress.show(done += count, total);
+      });
+      found->second = hash.hex();
+    } else {
+      done += io::contiguous_bytes(tensor);
+    }
+    result.push_back(found->second);
+  }
+  return result;
+}
+
+void print_json(const InspectOptions& options, const Manifest& manifest) {
+  const auto hashes = digests(manifest);
+  auto tensors = Json::array();
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    const auto& tensor = manifest.tensors[i];
+    tensors.push_back({{"name", tensor.name},
+                       {"dtype", dtype_name(tensor.dtype)},
+                       {"shape", tensor.sizes},
+                       {"sha256", hashes[i]}});
+  }
+  const Json all = {{"file", options.file},
+                    {"format", format_name(manifest.format)},
+                    {"tensors", std::move(tensors)}};
+  fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+// Names of a file may hold anything, and a terminal obeys some characters.
+std::string printable(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool c1 = byte == 0xc2 && i + 1 < text.size() &&
+                    static_cast<unsigned char>(text[i + 1]) < 0xa0;  // U+0080 to U+009F
+    if (c1) ++i;
+    out += byte < 0x20 || byte == 0x7f || c1 ? '?' : text[i];
+  }
+  return out;
+}
+
+void print_entries(const char* heading, const std::vector<ManifestEntry>& entries) {
+  if (entries.empty()) return;
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& entry : entries) rows.push_back({printable(entry.name), printable(entry.text)});
+  fmt::print("\n{}\n{}", heading, text_table(rows, 2));
+}
+
+void print_text(const InspectOptions& options, const Manifest& manifest) {
+  const uint64_t bytes = io::total_bytes(manifest);
+  fmt::print("{}: {}{}, {} tensors, {}\n", options.file, format_name(manifest.format),
+             manifest.class_name.empty() ? "" : " of " + printable(manifest.class_name),
+             manifest.tensors.size(), size_text(bytes));
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& tensor : manifest.tensors) {
+    rows.push_back({printable(tensor.name), dtype_name(tensor.dtype),
+                    fmt::format("({})", fmt::join(tensor.sizes, ", "))});
+  }
+  fmt::print("{}", text_table(rows, 2));
+  print_entries("values that are no tensors", manifest.values);
+  print_entries("left alone, for they are no dense tensors", manifest.opaque);
+  std::vector<ManifestEntry> metadata;
+  for (const auto& [key, value] : manifest.metadata) metadata.push_back({key, value});
+  print_entries("metadata", metadata);
+}
+
+void inspect_file(const InspectOptions& options) {
+  const Manifest manifest = read_manifest(options.file);
+  options.json ? print_json(options, manifest) : print_text(options, manifest);
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  auto options = std::make_shared<InspectOptions>();
+  auto* sub = app.add_subcommand("inspect",
+                                 "What a file of weights holds: names, dtypes, shapes, values. "
+                                 "Nothing in the file is run.");
+  sub->add_option("FILE", options->file,
+                  "TorchScript, torch.save, safetensors or its index, .pt2; told by content")
+      ->required();
+  sub->add_flag("--json", options->json,
+                "{file, format, tensors: [{name, dtype, shape, sha256}]}; the hash is of the "
+                "contiguous little-endian bytes");
+  sub->footer("Example:\n  posenc inspect --json model.pt");
+  sub->callback([options] { inspect_file(*options); });
+}
+
+}  // namespace posenc::cli

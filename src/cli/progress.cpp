@@ -1,0 +1,52 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+namespace posenc::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto kFirst = std::chrono::seconds(1);
+constexpr auto kBetween = std::chrono::milliseconds(200);
+constexpr const char* kEraseLine = "\r\033[K";
+
+}  // namespace
+
+Progress::Progress(std::string what)
+    : what_(std::move(what)),
+      next_(Clock::now() + kFirst),
+      terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (shown_) std::fputs(kEraseLine, stderr);
+}
+
+void Progress::show(uint64_t bytes, uint64_t of) {
+  if (!terminal_ || of == 0 || Clock::now() < next_) return;
+  next_ = Clock::now() + kBetween;
+  shown_ = true;
+  std::fputs(
+      fmt::format("{}{}: {:.0f} % of {}", kEraseLine, what_,
+                  100.0 * static_cast<double>(bytes) / static_cast<double>(of), size_text(of))
+          .c_str(),
+      stderr);
+  std::fflush(stderr);
+}
+
+std::string size_text(uint64_t bytes) {
+  auto size = static_cast<double>(bytes);
+  if (bytes < 1000) return fmt::format("{} bytes", bytes);
+  const char* unit = "kB";
+  for (const char* next : {"MB", "GB", "TB"}) {
+    if ((size /= 1000) < 1000) return fmt::format("{:.1f} {}", size, unit);
+    unit = next;
+  }
+  return fmt::format("{:.1f} {}", size / 1000, unit);
+}
+
+}  // namespace posenc::cli

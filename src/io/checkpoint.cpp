@@ -1,0 +1,126 @@
+#include "posenc/io/checkpoint.h"
+
+#include <torch/optim/schedulers/lr_scheduler.h>
+
+#include <optional>
+
+#include "io/checkpoint/generators.h"
+#include "io/checkpoint/optimizer_state.h"
+#include "io/load/file_source.h"
+#include "io/load/fit.h"
+#include "io/read/context.h"
+#include "io/write/safetensors_file.h"
+
+namespace posenc {
+namespace {
+
+using Code = WeightsErrorCode;
+
+constexpr const char* kMark = "posenc.checkpoint";  // the metadata that tells such a file
+constexpr const char* kVersion = "1";
+constexpr const char* kStep = "scheduler.step";
+
+// LibTorch keeps the count for derived classes only.
+struct StepCount : torch::optim::LRScheduler {
+  static unsigned& of(torch::optim::LRScheduler& scheduler) {
+    return scheduler.*(&StepCount::step_count_);
+  }
+};
+
+void add_tensors(StateDict& all, const std::string& prefix, const StateDict& tensors) {
+  for (const auto& item : tensors) all.insert(prefix + item.key(), item.value());
+}
+
+void add_values(io::Values& all, const std::string& prefix, const io::Values& values) {
+  for (const auto& [key, value] : values) all[prefix + key] = value;
+}
+
+// Those whose key begins with `prefix`, without it.
+io::Values values_below(const io::Values& all, const std::string& prefix) {
+  io::Values found;
+  for (const auto& [key, value] : all) {
+    if (key.starts_with(prefix)) found[key.substr(prefix.size())] = value;
+  }
+  return found;
+}
+
+StateDict tensors_below(const io::FileSource& source, const std::string& prefix) {
+  StateDict found;
+  for (std::size_t i = 0; i < source.entries().size(); ++i) {
+    const auto& name = source.entries()[i].name;
+    if (name.starts_with(prefix)) found.insert(name.substr(prefix.size()), source.tensor(i));
+  }
+  return found;
+}
+
+void check_part(const std::string& what, bool in_file, bool in_run) {
+  if (in_file == in_run) return;
+  throw WeightsError(in_run ? Code::MissingKeys : Code::UnexpectedKeys,
+                     in_run ? "has no " + what + ", but the run has one"
+                            : "has the state of " + what + ", but the run has none");
+}
+
+TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
+  const auto& values = source.manifest().metadata;
+  const auto mark = values.find(kMark);
+  if (mark == values.end() || mark->second != kVersion) {
+    throw WeightsError(Code::Unsupported,
+                       "must be a file of save_checkpoint(), version 1. Got " +
+                           (mark == values.end() ? "another" : "version " + mark->second),
+                       "load_weights() reads weights alone");
+  }
+  const auto optimizer_values = values_below(values, "optimizer.");
+  check_part("optimizer", !optimizer_values.empty(), run.optimizer != nullptr);
+  check_part("scheduler", values.count(kStep) != 0, run.scheduler != nullptr);
+
+  // All of this may fail, and changes nothing.
+  const auto options = LoadOptions().prefix("model.");
+  io::Fit fit(run.module, source, options);
+  fit.stage();
+  std::optional<io::OptimizerRestore> optimizer;
+  if (run.optimizer != nullptr) {
+    optimizer.emplace(*run.optimizer,
+                      io::OptimizerRecord{tensors_below(source, "optimizer."), optimizer_values});
+  }
+  int64_t step = 0;
+  if (run.scheduler != nullptr) io::read_value(values, kStep, step);
+  TrainingNumbers numbers;
+  const auto own = values_below(values, "number.");
+  for (const auto& [name, text] : own) io::read_value(own, name, numbers[name]);
+  const StateDict generators = tensors_below(source, "generator.");
+
+  // Of this only the first may fail.
+  io::set_generator_states(generators);
+  fit.write();
+  if (optimizer) optimizer->apply();
+  if (run.scheduler != nullptr) StepCount::of(*run.scheduler) = static_cast<unsigned>(step);
+  return numbers;
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const TrainingRun& run,
+                     const TrainingNumbers& numbers) {
+  io::in_context("save_checkpoint", path, [&] {
+    StateDict tensors;
+    io::Values values = {{kMark, kVersion}};
+    add_tensors(tensors, "model.", state_dict(run.module));
+    add_tensors(tensors, "generator.", io::generator_states());
+    if (run.optimizer != nullptr) {
+      const auto record = io::record_of(*run.optimizer);
+      add_tensors(tensors, "optimizer.", record.tensors);
+      add_values(values, "optimizer.", record.values);
+    }
+    if (run.scheduler != nullptr) {
+      values[kStep] = io::to_text(static_cast<int64_t>(StepCount::of(*run.scheduler)));
+    }
+    for (const auto& [name, number] : numbers) values["number." + name] = io::to_text(number);
+    io::write_safetensors(path, tensors, values);
+  });
+}
+
+TrainingNumbers load_checkpoint(const std::string& path, const TrainingRun& run) {
+  return io::in_context("load_checkpoint", path, [&] { return load(io::FileSource(path), run); });
+}
+
+}  // namespace posenc

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <string>
+
+#include "io/checkpoint/values.h"
+#include "posenc/io/state_dict.h"
+
+namespace posenc::io {
+
+/// The state of an optimiser as it is saved; parameters are counted through all groups.
+struct OptimizerRecord {
+  StateDict tensors;  ///< `<parameter>.exp_avg` ...
+  Values values;      ///< `kind`, `group.<group>.lr`, `<parameter>.step` ...
+};
+
+/// Throws WeightsError for an optimiser of another kind than Adam, AdamW and SGD.
+OptimizerRecord record_of(const torch::optim::Optimizer& optimizer);
+
+/// A record that fits an optimiser. Making one checks everything; apply() cannot fail.
+class OptimizerRestore {
+ public:
+  OptimizerRestore(torch::optim::Optimizer& optimizer, const OptimizerRecord& record);
+  ~OptimizerRestore();
+  OptimizerRestore(OptimizerRestore&&) noexcept;
+
+  void apply();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace posenc::io

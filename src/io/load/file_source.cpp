@@ -1,0 +1,57 @@
+#include "io/load/file_source.h"
+
+#include <ATen/ops/empty.h>
+
+#include "io/dtype.h"
+
+namespace posenc::io {
+
+FileSource::FileSource(const std::string& path) : weights_(open_weights(path)) {
+  for (const auto& tensor : manifest().tensors) {
+    entries_.push_back({tensor.name, scalar_type(tensor.dtype), tensor.sizes, "", true});
+  }
+  // Objects are no weights, and only in the way where the module wants their name.
+  for (const auto& [name, text] : manifest().opaque) {
+    entries_.push_back({name, at::kFloat, {}, "must be a dense tensor. Got " + text, false});
+  }
+}
+
+FileView FileSource::view(std::size_t index) const {
+  return view_of(weights_, manifest().tensors[index]);
+}
+
+template <typename Work>
+auto FileSource::reading(std::size_t index, Work&& work) const {
+  try {
+    return work();
+  } catch (const WeightsError& error) {
+    const auto& tensor = manifest().tensors[index];
+    throw error.in_tensor(tensor.name).in_file(weights_.file_of(tensor).path());
+  }
+}
+
+at::Tensor FileSource::tensor(std::size_t index) const { return in_memory(index, view(index)); }
+
+at::Tensor FileSource::head(std::size_t index, int64_t axis, int64_t count) const {
+  return in_memory(index, view(index).narrow(static_cast<std::size_t>(axis), 0, count));
+}
+
+at::Tensor FileSource::in_memory(std::size_t index, const FileView& view) const {
+  auto result = at::empty(view.sizes, at::TensorOptions(view.type));
+  reading(index, [&] { copy_view(view, result); });
+  return result;
+}
+
+void FileSource::copy_to(std::size_t index, const at::Tensor& target) const {
+  reading(index, [&] { copy_view(view(index), target); });
+}
+
+bool FileSource::equal(std::size_t a, std::size_t b) const {
+  return reading(a, [&] { return equal_views(view(a), view(b)); });
+}
+
+void FileSource::check_values(std::size_t index) const {
+  reading(index, [&] { check_bools(view(index)); });
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,38 @@
+#include "io/load/load_all.h"
+
+#include <ATen/ops/_conj.h>
+#include <ATen/ops/_neg_view.h>
+#include <ATen/ops/empty.h>
+
+#include <unordered_map>
+
+#include "io/load/file_view.h"
+
+namespace posenc::io {
+
+StateDict all_tensors(const OpenWeights& weights) {
+  StateDict result;
+  std::unordered_map<std::size_t, at::Tensor> storages;  // as bytes
+  for (const auto& tensor : weights.manifest.tensors) {
+    const FileView view = view_of(weights, tensor);
+    try {
+      check_bools(view);
+      auto& bytes = storages[tensor.storage];
+      if (!bytes.defined()) {
+        const auto& storage = weights.manifest.storages[tensor.storage];
+        bytes = at::empty({static_cast<int64_t>(storage.bytes)}, at::TensorOptions(at::kByte));
+        view.file->read(storage.offset, bytes.mutable_data_ptr(), storage.bytes);
+      }
+      auto whole = at::empty({0}, at::TensorOptions(view.type));
+      whole.set_(bytes.storage(), tensor.offset, view.sizes, view.strides);
+      if (view.conj) whole = at::_conj(whole);
+      if (view.negative) whole = at::_neg_view(whole);
+      result.insert(tensor.name, std::move(whole));
+    } catch (const WeightsError& error) {
+      throw error.in_tensor(tensor.name).in_file(view.file->path());
+    }
+  }
+  return result;
+}
+
+}  // namespace posenc::io

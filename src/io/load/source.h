@@ -1,0 +1,43 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace posenc::io {
+
+/// Tensors by name, in memory or in a file, of which nothing is read until it is asked for.
+class TensorSource {
+ public:
+  struct Entry {
+    std::string name;
+    at::ScalarType dtype = at::kFloat;
+    std::vector<int64_t> sizes;
+    std::string fault;      ///< why it cannot be loaded: `must ... Got ...`; "" for most
+    bool is_tensor = true;  ///< an object of another kind is no unexpected tensor
+  };
+
+  virtual ~TensorSource() = default;
+
+  const std::vector<Entry>& entries() const { return entries_; }
+  /// Begins the error's reason: "the state dict ", or nothing where the error names a file.
+  virtual std::string subject() const { return ""; }
+
+  /// The entry in memory that is not the module's. It may be shared with the source.
+  virtual at::Tensor tensor(std::size_t index) const = 0;
+  /// Its first `count` rows along `axis`.
+  virtual at::Tensor head(std::size_t index, int64_t axis, int64_t count) const = 0;
+  /// Copies the entry into `target`, of the same shape, with a cast where the dtype is another.
+  virtual void copy_to(std::size_t index, const at::Tensor& target) const = 0;
+  /// Whether the two hold the same bytes.
+  virtual bool equal(std::size_t a, std::size_t b) const = 0;
+  /// Throws WeightsError for bytes that no tensor of that dtype may hold.
+  virtual void check_values(std::size_t) const {}
+
+ protected:
+  std::vector<Entry> entries_;
+};
+
+}  // namespace posenc::io

@@ -1,0 +1,65 @@
+#include "io/load/table_check.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace posenc::io {
+namespace {
+
+// The distance from one to the next larger number, which bounds what rounding to the type costs
+// relatively.
+double epsilon(at::ScalarType type) {
+  switch (type) {
+    case at::kDouble: return 0x1p-52;
+    case at::kFloat: return 0x1p-23;
+    case at::kHalf: return 0x1p-10;
+    case at::kBFloat16: return 0x1p-7;
+    case at::kFloat8_e4m3fn:
+    case at::kFloat8_e4m3fnuz: return 0x1p-3;
+    case at::kFloat8_e5m2:
+    case at::kFloat8_e5m2fnuz: return 0x1p-2;
+    default: return 1.0;
+  }
+}
+
+double largest(const at::Tensor& tensor) { return tensor.abs().max().item<double>(); }
+
+}  // namespace
+
+bool same_but_rows(const ComputedTable& table, at::IntArrayRef module, at::IntArrayRef file) {
+  if (module.size() != file.size()) return false;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    if (static_cast<int64_t>(i) != table.row_axis && module[i] != file[i]) return false;
+  }
+  return true;
+}
+
+TableCheck check_table(const ComputedTable& table, const at::Tensor& tensor,
+                       const TensorSource& source, std::size_t index) {
+  const auto& entry = source.entries()[index];
+  const auto axis = static_cast<std::size_t>(table.row_axis);
+  TableCheck check;
+  check.report = {table.name, tensor.size(table.row_axis), entry.sizes[axis], 0.0, true};
+  const int64_t common = std::min(check.report.rows, check.report.file_rows);
+  const at::Tensor recipe = table.compute();
+  if (!recipe.defined() || recipe.numel() == 0 || common == 0) return check;
+
+  const at::Tensor rows = source.head(index, table.row_axis, common).cpu();
+  const at::Tensor expected = recipe.narrow(table.row_axis, 0, common).to(at::kDouble);
+  check.report.max_abs = largest(rows.to(at::kDouble) - expected);
+  const double rounding = std::max(epsilon(entry.dtype), epsilon(tensor.scalar_type()));
+  const double bound = table.tolerance + rounding * largest(expected);
+  check.report.as_computed = check.report.max_abs <= bound;  // false for NaN
+  if (common == check.report.rows) {
+    check.value = rows.to(tensor.scalar_type());
+  } else {
+    check.value = recipe.clone();
+    check.value.narrow(table.row_axis, 0, common).copy_(rows);
+  }
+  return check;
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,95 @@
+#include "io/read/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace posenc::io {
+namespace {
+
+// One call moves at most 2 GiB - 4 KiB on Linux; other systems refuse more than INT_MAX.
+constexpr std::size_t kLargestRead = std::size_t{1} << 30;
+
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+}  // namespace
+
+WeightsError system_error(const std::string& what) {
+  const int reason = errno;
+  const bool missing = reason == ENOENT || reason == ENOTDIR;
+  return {missing ? WeightsErrorCode::NotFound : WeightsErrorCode::Io,
+          what + ": " + std::generic_category().message(reason)};
+}
+
+InputFile::InputFile(const std::string& path)
+    : path_(path),
+      // O_NONBLOCK: opening a FIFO without a writer would wait for ever.
+      descriptor_(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  if (descriptor_ < 0) throw system_error("cannot be opened").in_file(path);
+  try {
+    examine();
+  } catch (const WeightsError& error) {
+    ::close(descriptor_);
+    throw error.in_file(path);
+  }
+}
+
+void InputFile::examine() {
+  struct stat status {};
+  if (::fstat(descriptor_, &status) != 0) throw system_error("cannot be examined");
+  if (!S_ISREG(status.st_mode)) {
+    throw WeightsError(WeightsErrorCode::NotRegular,
+                       std::string("must be a regular file. Got ") + kind_of(status.st_mode));
+  }
+  if (status.st_size == 0) throw WeightsError(WeightsErrorCode::Truncated, "is empty");
+  size_ = static_cast<uint64_t>(status.st_size);
+}
+
+InputFile::~InputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+void InputFile::read(uint64_t offset, void* into, std::size_t count) const {
+  if (count == 0) return;
+  auto* out = static_cast<char*>(into);
+  if (descriptor_ < 0 && offset <= size_ && count <= size_ - offset) {
+    std::memcpy(out, bytes_.data() + offset, count);
+    return;
+  }
+  while (count > 0) {
+    const ssize_t got = descriptor_ < 0 ? 0
+                                        : ::pread(descriptor_, out, std::min(count, kLargestRead),
+                                                  static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      throw system_error("cannot be read at byte " + std::to_string(offset)).in_file(path_);
+    }
+    if (got == 0) {
+      throw WeightsError(WeightsErrorCode::Truncated, "ended at byte " + std::to_string(offset) +
+                                                          " of the " + std::to_string(size_) +
+                                                          " that it had when it was opened")
+          .in_file(path_);
+    }
+    out += got;
+    offset += static_cast<uint64_t>(got);
+    count -= static_cast<std::size_t>(got);
+  }
+}
+
+std::string InputFile::read(uint64_t offset, std::size_t count) const {
+  std::string bytes(count, '\0');
+  read(offset, bytes.data(), count);
+  return bytes;
+}
+
+}  // namespace posenc::io

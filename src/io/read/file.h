@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "posenc/io/error.h"
+
+// Files without LibTorch: this folder is bounded, small, and can be fuzzed alone.
+namespace posenc::io {
+
+/// "what: the system's reason" for the current errno; code Io, or NotFound.
+WeightsError system_error(const std::string& what);
+
+/// A regular file, opened for reading. Opening anything else (a directory, a FIFO, a device) fails
+/// at once instead of blocking. Bytes in memory can stand in for one. Throws WeightsError.
+class InputFile {
+ public:
+  explicit InputFile(const std::string& path);
+  /// The bytes have to outlive the object; its path is empty.
+  static InputFile of_bytes(std::string_view bytes) { return InputFile(bytes, nullptr); }
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+  uint64_t size() const noexcept { return size_; }
+
+  /// Exactly `count` bytes from `offset` on; a file that has become shorter is Truncated.
+  void read(uint64_t offset, void* into, std::size_t count) const;
+  std::string read(uint64_t offset, std::size_t count) const;
+
+ private:
+  InputFile(std::string_view bytes, std::nullptr_t) : bytes_(bytes), size_(bytes.size()) {}
+  void examine();
+
+  std::string path_;
+  std::string_view bytes_;
+  int descriptor_ = -1;  // of a file; bytes in memory have none
+  uint64_t size_ = 0;
+};
+
+}  // namespace posenc::io

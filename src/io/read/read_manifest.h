@@ -1,0 +1,12 @@
+#pragma once
+
+#include "io/read/file.h"
+#include "posenc/io/manifest.h"
+
+namespace posenc::io {
+
+/// The manifest of one file of weights, whatever its format; an index of shards is refused, since
+/// it is not one file. Throws WeightsError.
+Manifest read_single_file(const InputFile& file);
+
+}  // namespace posenc::io

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "posenc/io/manifest.h"
+
+namespace posenc::io {
+
+/// What a global of a pickle stands for. All others are Unknown, and what they make stays opaque.
+enum class Global : uint8_t {
+  Unknown,
+  Dict,      ///< OrderedDict and others that are filled like one
+  Sequence,  ///< list, tuple, torch.Size
+  Set,
+  RebuildTensor,  ///< with storage, offset, sizes, strides; V2 and V3 with more
+  RebuildTensorV2,
+  RebuildTensorV3,
+  RebuildParameter,
+  RebuildFromType,  ///< (function, class, arguments, attributes)
+  PlainTensor,      ///< torch.Tensor
+  Parameter,
+  Buffer,
+  Sparse,
+  Quantised,
+  Nested,
+  Meta,  ///< without data
+  Storage,
+  DtypeName,
+  SmallDtype,  ///< of less than a byte an element
+  Device,
+  Encode,      ///< _codecs.encode(text, "latin1"): bytes in protocol 2
+  Transparent  ///< torch.jit._pickle.*: its first argument
+};
+
+struct GlobalMeaning {
+  Global global = Global::Unknown;
+  std::optional<Dtype> dtype;  ///< of DtypeName, and of the classes of storages
+};
+
+/// The meaning of `module.name`.
+GlobalMeaning meaning_of(std::string_view qualified_name);
+
+}  // namespace posenc::io

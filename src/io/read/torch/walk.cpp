@@ -1,0 +1,167 @@
+#include "io/read/torch/walk.h"
+
+#include <utility>
+
+#include "io/read/torch/text.h"
+
+namespace posenc::io {
+namespace {
+
+constexpr std::size_t kDeepest = 200;
+constexpr uint64_t kVisit = 8;  // bytes of budget
+
+// Every module has these two, and they say nothing of its weights.
+bool is_noise(std::string_view attribute) {
+  return attribute == "training" || attribute == "_is_full_backward_hook";
+}
+
+}  // namespace
+
+void ObjectWalk::run(PickleId root, const FindScriptClass& find_class) {
+  find_class_ = find_class ? &find_class : nullptr;
+  visit(root, Place::Plain, nullptr, "");
+  while (!frames_.empty()) {
+    if (!step()) frames_.pop_back();
+  }
+}
+
+// Goes on to the next item of the innermost container; false at its end.
+bool ObjectWalk::step() {
+  const Pickle& pickle = objects_.pickle();
+  Frame& frame = frames_.back();
+  name_.resize(frame.name_size);
+  if (frame.at == kNoObject && frame.later != kNoObject) {
+    frame.at = pickle.items(std::exchange(frame.later, kNoObject));
+    if (frame.form == Frame::Form::Pairs) frame.form = Frame::Form::Mapping;
+  }
+  if (frame.at == kNoObject) return false;
+
+  PickleId key = kNoObject;
+  PickleId value = pickle.item(frame.at);
+  frame.at = pickle.next(frame.at);
+  if (frame.form == Frame::Form::Mapping) {
+    if (frame.at == kNoObject) {
+      throw WeightsError(WeightsErrorCode::Corrupt, "holds a dict with a key without a value");
+    }
+    key = std::exchange(value, pickle.item(frame.at));
+    frame.at = pickle.next(frame.at);
+  } else if (frame.form == Frame::Form::Pairs) {
+    if ((!pickle.is(value, PickleKind::Tuple) && !pickle.is(value, PickleKind::List)) ||
+        pickle.count(value) != 2) {
+      throw WeightsError(WeightsErrorCode::Corrupt, "holds a dict made of what are no pairs");
+    }
+    const auto first = pickle.items(value);
+    key = pickle.item(first);
+    value = pickle.item(pickle.next(first));
+  }
+  const std::string last_name =
+      key == kNoObject ? std::to_string(frame.index++) : key_text(objects_, key);
+  budget_.spend(last_name.size());
+  if (frames_.size() > 1) name_ += '.';
+  name_ += last_name;
+  visit(value, frame.place, frame.script, last_name);
+  return true;
+}
+
+void ObjectWalk::visit(PickleId id, Place place, const ScriptClass* script,
+                       std::string_view last_name) {
+  budget_.spend(kVisit);
+  id = objects_.resolve(id);
+  std::optional<ManifestTensor> tensor;
+  try {
+    tensor = objects_.read(id);
+  } catch (const WeightsError& error) {
+    throw error.in_tensor(name_);
+  }
+  if (tensor) {
+    add_tensor(std::move(*tensor), place, script, std::string(last_name));
+    return;
+  }
+  if (auto text = plain_text(objects_, id)) {
+    const uint32_t items =
+        objects_.pickle().is(id, PickleKind::Tuple) || objects_.pickle().is(id, PickleKind::List)
+            ? objects_.pickle().count(id)
+            : 0;
+    budget_.spend(items);
+    if (place != Place::ModuleAttribute || !is_noise(last_name)) {
+      add_entry(manifest_.values, std::move(*text));
+    }
+    return;
+  }
+  if (!enter(id, place)) add_entry(manifest_.opaque, objects_.describe(id));
+}
+
+// Whether `id` is something to go into.
+bool ObjectWalk::enter(PickleId id, Place place) {
+  const Pickle& pickle = objects_.pickle();
+  const Place inside = place == Place::Plain ? Place::Plain : Place::InsideAttribute;
+  switch (pickle.kind(id)) {
+    case PickleKind::Tuple:
+    case PickleKind::List: push(id, kNoObject, Frame::Form::Sequence, inside, nullptr); return true;
+    case PickleKind::Dict: push(id, kNoObject, Frame::Form::Mapping, inside, nullptr); return true;
+    case PickleKind::Call: break;
+    default: return false;
+  }
+  const Global function = objects_.called(id);
+  if (function == Global::Dict || function == Global::Sequence) {
+    const TupleItems arguments(pickle, pickle.arguments(id));
+    const PickleId first = arguments.empty() ? kNoObject : arguments[0];
+    const bool is_list = pickle.is(first, PickleKind::List) || pickle.is(first, PickleKind::Tuple);
+    if (function == Global::Sequence) {
+      push(is_list ? first : kNoObject, id, Frame::Form::Sequence, inside, nullptr);
+    } else if (is_list) {
+      push(first, id, Frame::Form::Pairs, inside, nullptr);
+    } else {
+      push(pickle.is(first, PickleKind::Dict) ? first : kNoObject, id, Frame::Form::Mapping, inside,
+           nullptr);
+    }
+    return true;
+  }
+  if (find_class_ == nullptr || place == Place::InsideAttribute ||
+      !pickle.is(pickle.state(id), PickleKind::Dict)) {
+    return false;
+  }
+  const std::string name = pickle.global(pickle.callable(id));
+  if (!name.starts_with("__torch__.")) return false;
+  const ScriptClass* script = (*find_class_)(name);
+  if (script != nullptr && !script->is_module) return false;
+  push(pickle.state(id), kNoObject, Frame::Form::Mapping, Place::ModuleAttribute, script);
+  return true;
+}
+
+void ObjectWalk::push(PickleId source, PickleId later, Frame::Form form, Place place,
+                      const ScriptClass* script) {
+  if (frames_.size() == kDeepest) {
+    throw WeightsError(
+        WeightsErrorCode::LimitExceeded,
+        "holds objects nested deeper than " + std::to_string(kDeepest) + " levels, or in a circle");
+  }
+  const uint32_t at = source == kNoObject ? kNoObject : objects_.pickle().items(source);
+  frames_.push_back({at, form, later, name_.size(), place, script});
+}
+
+void ObjectWalk::add_tensor(ManifestTensor tensor, Place place, const ScriptClass* script,
+                            const std::string& last_name) {
+  if (place == Place::ModuleAttribute && script != nullptr) {
+    if (script->parameters && script->parameters->count(last_name) != 0) {
+      tensor.role = TensorRole::Parameter;
+    } else if (script->buffers && script->buffers->count(last_name) != 0) {
+      tensor.role = TensorRole::Buffer;
+    } else if (script->parameters && script->buffers) {
+      place = Place::InsideAttribute;
+    }
+  }
+  if (place == Place::InsideAttribute) {
+    add_entry(manifest_.opaque, "a tensor that is neither parameter nor buffer");
+    return;
+  }
+  tensor.name = name_;
+  list_.add(std::move(tensor));
+}
+
+void ObjectWalk::add_entry(std::vector<ManifestEntry>& entries, std::string text) {
+  budget_.spend(2 * (sizeof(ManifestEntry) + name_.size() + text.size()));
+  entries.push_back({name_, std::move(text)});
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "io/read/budget.h"
+#include "io/read/torch/tensors.h"
+#include "posenc/io/manifest.h"
+
+namespace posenc::io {
+
+/// What a class of TorchScript registers; old files do not list the buffers.
+struct ScriptClass {
+  bool is_module = false;
+  std::optional<std::unordered_set<std::string>> parameters;
+  std::optional<std::unordered_set<std::string>> buffers;
+};
+
+/// The class of that qualified name, or null where its code could not be read.
+using FindScriptClass = std::function<const ScriptClass*(const std::string& name)>;
+
+/// Lists the objects below `root` in a manifest: dense tensors, plain values, and opaque all that
+/// is neither; names are joined by ".". With `find_class` the objects of TorchScript classes are
+/// gone through as modules. Throws WeightsError.
+class ObjectWalk {
+ public:
+  ObjectWalk(TorchTensors& objects, TensorList& list, Manifest& manifest, Budget& budget)
+      : objects_(objects), list_(list), manifest_(manifest), budget_(budget) {}
+
+  void run(PickleId root, const FindScriptClass& find_class = nullptr);
+
+ private:
+  // Where a tensor stands decides whether it is one of the file's.
+  enum class Place { Plain, ModuleAttribute, InsideAttribute };
+
+  // A container that is being gone through. A call of a dict class has its items in two places: its
+  // first argument, and what was set afterwards.
+  struct Frame {
+    enum class Form { Mapping, Pairs, Sequence };
+    uint32_t at;
+    Form form;
+    PickleId later;  // the object with further items, or kNoObject
+    std::size_t name_size;
+    Place place;
+    const ScriptClass* script;
+    uint64_t index = 0;
+  };
+
+  void visit(PickleId id, Place place, const ScriptClass* script, std::string_view last_name);
+  bool enter(PickleId id, Place place);
+  void push(PickleId source, PickleId later, Frame::Form form, Place place,
+            const ScriptClass* script);
+  bool step();
+  void add_tensor(ManifestTensor tensor, Place place, const ScriptClass* script,
+                  const std::string& last_name);
+  void add_entry(std::vector<ManifestEntry>& entries, std::string text);
+
+  TorchTensors& objects_;
+  TensorList& list_;
+  Manifest& manifest_;
+  Budget& budget_;
+  const FindScriptClass* find_class_ = nullptr;
+  std::string name_;
+  std::vector<Frame> frames_;
+};
+
+}  // namespace posenc::io

@@ -1,0 +1,47 @@
+#include "io/write/convert.h"
+
+#include <vector>
+
+#include "io/atomic_file.h"
+#include "io/manifest_reader.h"
+#include "io/write/safetensors_layout.h"
+#include "posenc/io/error.h"
+
+namespace posenc::io {
+namespace {
+
+SafetensorsLayout lay_out(const Manifest& manifest) {
+  std::vector<SafetensorsEntry> entries;
+  for (const auto& tensor : manifest.tensors) {
+    entries.push_back({tensor.name, tensor.dtype, tensor.sizes});
+  }
+  auto metadata = manifest.metadata;
+  metadata.emplace("format", "pt");  // without which Hugging Face's loaders refuse a file
+  return lay_out_safetensors(entries, metadata);
+}
+
+}  // namespace
+
+uint64_t write_as_safetensors(const Manifest& manifest, const std::string& path,
+                              const std::function<void(uint64_t bytes, uint64_t of)>& progress) {
+  ManifestReader reader(manifest);
+  const uint64_t total = total_bytes(manifest);
+  const auto layout = lay_out(manifest);
+  try {
+    AtomicFile out(path);
+    out.write(layout.header.data(), layout.header.size());
+    uint64_t written = 0;
+    for (const std::size_t i : layout.order) {
+      reader.stream(manifest.tensors[i], [&](const char* data, std::size_t count) {
+        out.write(data, count);
+        progress(written += count, total);
+      });
+    }
+    out.commit();
+  } catch (const WeightsError& error) {
+    throw error.in_file(path);
+  }
+  return total;
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "posenc/io/manifest.h"
+
+namespace posenc::io {
+
+/// A tensor as torch.save pickles it: a view of one of the archive's records.
+struct PickledTensor {
+  std::string name;
+  Dtype dtype = Dtype::Float32;
+  std::vector<int64_t> sizes, strides;  ///< in elements
+  int64_t offset = 0;
+  std::size_t record = 0;       ///< the bytes are in `data/<record>`
+  int64_t record_elements = 0;  ///< how many elements that has
+};
+
+/// The pickle (protocol 2) of an OrderedDict of tensors. torch.load(weights_only=True) reads it.
+std::string pickle_tensors(const std::vector<PickledTensor>& tensors);
+
+}  // namespace posenc::io

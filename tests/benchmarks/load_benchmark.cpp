@@ -1,0 +1,214 @@
+// Loading against memcpy, LibTorch's own loader, and Python's in a process of its own, all from a
+// warm page cache: 1 GiB in 64 tensors, ten tensors, 20,000 small ones.
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
+#include <benchmark/benchmark.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <torch/csrc/jit/serialization/import.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include "posenc/io/load.h"
+#include "posenc/io/manifest.h"
+
+namespace {
+
+// The Python process, which writes the files when it starts.
+class Python {
+ public:
+  Python() {
+    std::string name = (std::filesystem::temp_directory_path() / "posenc-bench-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+    folder_ = name;
+    int to_child[2], from_child[2];
+    if (pipe(to_child) != 0 || pipe(from_child) != 0) throw std::runtime_error("pipe failed");
+    child_ = fork();
+    if (child_ == 0) {
+      dup2(to_child[0], STDIN_FILENO);
+      dup2(from_child[1], STDOUT_FILENO);
+      for (const int end : {to_child[0], to_child[1], from_child[0], from_child[1]}) close(end);
+      const char* script = POSENC_BENCHMARKS_DIR "/load_peers.py";
+      execl(POSENC_PYTHON, POSENC_PYTHON, "-W", "ignore", script, folder_.c_str(), nullptr);
+      _exit(1);
+    }
+    close(to_child[0]);
+    close(from_child[1]);
+    in_ = fdopen(to_child[1], "w");
+    out_ = fdopen(from_child[0], "r");
+    answer();
+  }
+  ~Python() {
+    fclose(in_);
+    fclose(out_);
+    waitpid(child_, nullptr, 0);
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+
+  double seconds(const std::string& function) {
+    fprintf(in_, "%s\n", function.c_str());
+    fflush(in_);
+    return std::stod(answer());
+  }
+
+ private:
+  std::string answer() {
+    char line[256];
+    if (fgets(line, sizeof line, out_) == nullptr) throw std::runtime_error("Python has failed");
+    return line;
+  }
+
+  std::filesystem::path folder_;
+  pid_t child_ = -1;
+  FILE *in_ = nullptr, *out_ = nullptr;
+};
+
+Python& python() {
+  static Python process;
+  return process;
+}
+
+struct Model : torch::nn::Module {
+  Model(int count, int64_t size) {
+    for (int i = 0; i < count; ++i) {
+      register_parameter(std::string("w").append(std::to_string(i)), at::zeros({size, size}));
+    }
+  }
+};
+
+Model& large() {
+  static Model model(64, 2048);
+  return model;
+}
+
+// Resident memory in MB: now, and the most since reset().
+double resident(const char* field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(field, 0) == 0) return std::stod(line.substr(strlen(field) + 1)) / 1024;
+  }
+  return 0;
+}
+void reset_peak() { std::ofstream("/proc/self/clear_refs") << 5; }
+
+void posenc_large(benchmark::State& state, const std::string& file) {
+  const auto path = python().file(file);
+  posenc::load_weights(large(), path);
+  const auto expected = posenc::load_tensors(path);
+  for (const auto& item : posenc::state_dict(large())) {
+    if (!at::equal(item.value(), expected[item.key()])) state.SkipWithError("differs");
+  }
+  const double before = resident("VmRSS:");
+  reset_peak();
+  for (auto _ : state) posenc::load_weights(large(), path);
+  state.counters["extra_MB"] = resident("VmHWM:") - before;
+}
+
+void memcpy_large(benchmark::State& state) {
+  static const Model source(64, 2048);
+  const auto from = source.parameters(), into = large().parameters();
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      std::memcpy(into[i].mutable_data_ptr(), from[i].const_data_ptr(), from[i].nbytes());
+    }
+    benchmark::ClobberMemory();
+  }
+}
+
+void jit_load(benchmark::State& state, const std::string& file) {
+  const auto path = python().file(file);
+  for (auto _ : state) {
+    state.PauseTiming();
+    malloc_trim(0);  // fresh memory, as in a program that loads once
+    state.ResumeTiming();
+    benchmark::DoNotOptimize(torch::jit::load(path));
+  }
+}
+
+void posenc_ten(benchmark::State& state) {
+  const auto path = python().file("ten.script.pt");
+  torch::nn::Sequential model;
+  for (int i = 0; i < 5; ++i) model->push_back(torch::nn::Linear(64, 64));
+  for (auto _ : state) posenc::load_weights(*model, path);
+}
+
+void manifest(benchmark::State& state, const std::string& file) {
+  const auto path = python().file(file);
+  if (posenc::read_manifest(path).tensors.size() != 20000)
+    state.SkipWithError("tensors are missing");
+  for (auto _ : state) benchmark::DoNotOptimize(posenc::read_manifest(path));
+}
+
+void load_all(benchmark::State& state, const std::string& file) {
+  const auto path = python().file(file);
+  for (auto _ : state) benchmark::DoNotOptimize(posenc::load_tensors(path));
+}
+
+void in_python(benchmark::State& state, const std::string& function) {
+  for (auto _ : state) state.SetIterationTime(python().seconds(function));
+}
+
+constexpr auto kUnit = benchmark::kMillisecond;
+
+BENCHMARK(memcpy_large)->Name("load/1GiB/memcpy")->Unit(kUnit)->UseRealTime();
+BENCHMARK_CAPTURE(posenc_large, pt, "large.pt")->Name("load/1GiB/pt")->Unit(kUnit)->UseRealTime();
+BENCHMARK_CAPTURE(posenc_large, safetensors, "large.safetensors")
+    ->Name("load/1GiB/safetensors")
+    ->Unit(kUnit)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(posenc_large, script, "large.script.pt")
+    ->Name("load/1GiB/script")
+    ->Unit(kUnit)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(jit_load, large, "large.script.pt")
+    ->Name("load/1GiB/jit_load")
+    ->Unit(kUnit)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(in_python, torch_load, "torch_load_large")
+    ->Name("load/1GiB/torch_load")
+    ->Unit(kUnit)
+    ->UseManualTime();
+BENCHMARK_CAPTURE(in_python, load_file, "load_file_large")
+    ->Name("load/1GiB/load_file")
+    ->Unit(kUnit)
+    ->UseManualTime();
+BENCHMARK(posenc_ten)->Name("load/ten/script")->Unit(kUnit)->UseRealTime();
+BENCHMARK_CAPTURE(jit_load, ten, "ten.script.pt")
+    ->Name("load/ten/jit_load")
+    ->Unit(kUnit)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(manifest, pt, "small.pt")->Name("index/20000/pt")->Unit(kUnit)->UseRealTime();
+BENCHMARK_CAPTURE(manifest, safetensors, "small.safetensors")
+    ->Name("index/20000/safetensors")
+    ->Unit(kUnit)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(load_all, pt, "small.pt")->Name("load/20000/pt")->Unit(kUnit)->UseRealTime();
+BENCHMARK_CAPTURE(load_all, safetensors, "small.safetensors")
+    ->Name("load/20000/safetensors")
+    ->Unit(kUnit)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(in_python, torch_load, "torch_load_small")
+    ->Name("load/20000/torch_load")
+    ->Unit(kUnit)
+    ->UseManualTime();
+BENCHMARK_CAPTURE(in_python, load_file, "load_file_small")
+    ->Name("load/20000/load_file")
+    ->Unit(kUnit)
+    ->UseManualTime();
+
+}  // namespace

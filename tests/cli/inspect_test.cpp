@@ -1,0 +1,90 @@
+#include <torch/types.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cli/program.h"
+
+namespace posenc::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+class Inspect : public InFolder {};
+
+std::string real(const std::string& name) { return std::string(POSENC_REAL_FILES) + "/" + name; }
+
+TEST_F(Inspect, SeesWhatPythonSees) {
+  std::ifstream stream(real("expected.json"));
+  const auto expected = Json::parse(stream);
+  ASSERT_GT(expected.size(), 10u);
+  for (const auto& [name, tensors] : expected.items()) {
+    SCOPED_TRACE(name);
+    const auto result = posenc({"inspect", "--json", real(name)});
+    ASSERT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    const auto seen = Json::parse(result.out);
+    EXPECT_EQ(seen.size(), 3u);
+    EXPECT_EQ(seen.at("file"), real(name));
+    EXPECT_TRUE(seen.at("format").is_string());
+    const auto by_name = [](const Json& a, const Json& b) { return a.at("name") < b.at("name"); };
+    auto ours = seen.at("tensors").get<std::vector<Json>>();
+    auto theirs = tensors.get<std::vector<Json>>();
+    std::sort(ours.begin(), ours.end(), by_name);
+    std::sort(theirs.begin(), theirs.end(), by_name);
+    EXPECT_EQ(ours, theirs);
+  }
+}
+
+TEST_F(Inspect, TellsTheFormatByContent) {
+  const auto format = [](const std::string& name) {
+    return Json::parse(posenc({"inspect", "--json", real(name)}).out).at("format");
+  };
+  EXPECT_EQ(format("dtypes.safetensors"), "safetensors");
+  EXPECT_EQ(format("model.safetensors.index.json"), "safetensors index");
+  EXPECT_EQ(format("pytorch_model.bin.index.json"), "torch.save");
+  EXPECT_EQ(format("state_dict.pt"), "torch.save");
+  EXPECT_EQ(format("legacy_dtypes.pt"), "torch.save (legacy)");
+  EXPECT_EQ(format("script.pt"), "TorchScript");
+  EXPECT_EQ(format("export.pt2"), "torch.export");
+}
+
+TEST_F(Inspect, TextShowsTensorsAndValues) {
+  const auto result = posenc({"inspect", real("training.pt")});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "training.pt: torch.save, 10 tensors, ", result.out);
+  for (const char* part :
+       {"model.weight", "(2, 3)", "float32", "epoch", "3", "a run", "values that are no tensors"}) {
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, part, result.out);
+  }
+}
+
+TEST_F(Inspect, NamesCannotCommandATerminal) {
+  const std::string header =
+      R"({"\u001b[2J\u0007\u009b1m":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  const auto result = posenc({"inspect", text_file("x", bytes + header)});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out.find_first_of("\033\007"), std::string::npos) << result.out;
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "?[2J??1m", result.out);
+}
+
+TEST_F(Inspect, AFullDiskIsNoticed) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full";
+  const auto result = run_program(
+      {"/bin/sh", "-c",
+       std::string(POSENC_CLI) + " inspect --json " + real("dtypes.safetensors") + " >/dev/full"});
+  EXPECT_EQ(result.status, 1);
+}
+
+TEST_F(Inspect, Refuses) {
+  EXPECT_EQ(posenc({"inspect"}).status, 2);
+  expect_refused(posenc({"inspect", file("missing")}), "inspect", "No such file");
+  expect_refused(posenc({"inspect", "--json", folder_.string()}), "inspect", "a directory");
+  expect_refused(posenc({"inspect", text_file("x", "GGUF....")}), "inspect", "is a GGUF file");
+  expect_refused(posenc({"inspect", text_file("empty", "")}), "inspect", "is empty");
+}
+
+}  // namespace
+}  // namespace posenc::testing

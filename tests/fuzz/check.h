@@ -1,0 +1,80 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "io/read/file.h"
+#include "io/tensor_bytes.h"
+#include "posenc/io/error.h"
+#include "posenc/io/manifest.h"
+
+// What holds of every manifest that a reader returns, whatever the bytes were.
+namespace posenc::testing {
+
+/// A promise of the readers that a file could break.
+class BrokenPromise : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+inline void promise(bool kept, const char* what) {
+  if (!kept) throw BrokenPromise(what);
+}
+
+/// Extent of a view in elements, from the start of its storage; 0 for one without elements.
+inline unsigned __int128 extent(const ManifestTensor& tensor) {
+  unsigned __int128 last = static_cast<unsigned __int128>(tensor.offset);
+  for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
+    if (tensor.sizes[i] == 0) return 0;
+    last += static_cast<unsigned __int128>(tensor.sizes[i] - 1) *
+            static_cast<unsigned __int128>(tensor.strides[i]);
+  }
+  return last + 1;
+}
+
+/// Throws BrokenPromise where the manifest of a file of `file_bytes` bytes breaks one.
+inline void check_manifest(const Manifest& manifest, uint64_t file_bytes) {
+  for (const auto& storage : manifest.storages) {
+    promise(storage.file < manifest.files.size(), "a file of the list");
+    promise(storage.offset <= file_bytes && storage.bytes <= file_bytes - storage.offset,
+            "storages lie inside the file");
+  }
+  const auto negative = [](int64_t number) { return number < 0; };
+  std::unordered_set<std::string> names;
+  for (const auto& tensor : manifest.tensors) {
+    promise(names.insert(tensor.name).second, "each name once");
+    promise(tensor.storage < manifest.storages.size(), "a storage of the list");
+    promise(tensor.sizes.size() == tensor.strides.size(), "a stride for each size");
+    promise(tensor.sizes.size() <= 64, "at most 64 dimensions");
+    promise(tensor.offset >= 0, "no negative offset");
+    promise(std::none_of(tensor.sizes.begin(), tensor.sizes.end(), negative), "no negative size");
+    promise(std::none_of(tensor.strides.begin(), tensor.strides.end(), negative),
+            "no negative stride");
+    promise(extent(tensor) * static_cast<unsigned>(item_size(tensor.dtype)) <=
+                manifest.storages[tensor.storage].bytes,
+            "tensors lie inside their storages");
+  }
+}
+
+/// The same, and reads the tensors, as far as they are not too large.
+inline void check_manifest(const Manifest& manifest, const io::InputFile& file) {
+  check_manifest(manifest, file.size());
+  uint64_t left = uint64_t{1} << 20;
+  std::vector<char> bytes;
+  for (const auto& tensor : manifest.tensors) {
+    try {
+      const uint64_t count = io::contiguous_bytes(tensor);
+      if (count > left) continue;
+      left -= count;
+      bytes.resize(count);
+      io::read_tensor(file, manifest.storages[tensor.storage], tensor, bytes.data());
+    } catch (const WeightsError&) {  // a negative bool
+    }
+  }
+}
+
+}  // namespace posenc::testing

@@ -1,0 +1,12 @@
+// Any file: detection, then the reader that it belongs to.
+#include "fuzz/check.h"
+#include "io/read/read_manifest.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  const auto file = posenc::io::InputFile::of_bytes({reinterpret_cast<const char*>(data), size});
+  try {
+    posenc::testing::check_manifest(posenc::io::read_single_file(file), file);
+  } catch (const posenc::WeightsError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,19 @@
+// The JSON of a safetensors header. Its length is put in front, which mutations would seldom hit.
+#include <string>
+
+#include "fuzz/check.h"
+#include "io/read/safetensors.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  constexpr std::size_t kDataBytes = 24;  // as many as safetensors.dict has at the most
+  std::string bytes;
+  for (unsigned i = 0; i < 8; ++i) bytes += static_cast<char>(size >> (8 * i) & 0xff);
+  bytes.append(reinterpret_cast<const char*>(data), size);
+  bytes.append(kDataBytes, '\1');
+  const auto file = posenc::io::InputFile::of_bytes(bytes);
+  try {
+    posenc::testing::check_manifest(posenc::io::read_safetensors(file), file);
+  } catch (const posenc::WeightsError&) {
+  }
+  return 0;
+}

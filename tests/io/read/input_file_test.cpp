@@ -1,0 +1,83 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+
+#include "io/files.h"
+#include "io/read/context.h"
+#include "io/read/file.h"
+#include "io/read/quote.h"
+
+namespace posenc::testing {
+namespace {
+
+std::string refused(const std::string& path) {
+  return refusal([&] { io::InputFile file(path); });
+}
+
+TEST(InputFile, RefusesAtOnceWhatIsNoFile) {
+  const TempDir dir;
+  EXPECT_CONTAINS(refused(dir / "none"),
+                  "NotFound: " + (dir / "none") + ": cannot be opened: No such");
+  EXPECT_CONTAINS(refused(dir.path()), "NotRegular: " + dir.path().string() +
+                                           ": must be a regular file. Got a directory");
+  EXPECT_CONTAINS(refused("/dev/null"),
+                  "NotRegular: /dev/null: must be a regular file. Got a device");
+  ASSERT_EQ(mkfifo((dir / "fifo").c_str(), 0600), 0);
+  EXPECT_CONTAINS(refused(dir / "fifo"), "must be a regular file. Got a FIFO");
+  write_bytes(dir / "empty", "");
+  EXPECT_CONTAINS(refused(dir / "empty"), "Truncated: " + (dir / "empty") + ": is empty");
+  EXPECT_CONTAINS(refused(dir / "empty/below"), "NotFound: ");
+}
+
+TEST(InputFile, ReadsWhereItIsAsked) {
+  const TempDir dir;
+  write_bytes(dir / "x", "0123456789");
+  const io::InputFile file(dir / "x");
+  const auto memory = io::InputFile::of_bytes("0123456789");
+  for (const io::InputFile* each : {&file, &memory}) {
+    EXPECT_EQ(each->size(), 10u);
+    EXPECT_EQ(each->read(3, 4), "3456");
+    EXPECT_EQ(each->read(10, 0), "");
+    EXPECT_CONTAINS(refusal([&] { each->read(8, 3); }), "Truncated: ");
+    EXPECT_CONTAINS(refusal([&] { each->read(11, 1); }), "Truncated: ");
+    EXPECT_CONTAINS(refusal([&] { each->read(UINT64_MAX / 2, 1); }), "");
+  }
+  EXPECT_EQ(file.path(), dir / "x");
+  EXPECT_EQ(memory.path(), "");
+}
+
+TEST(InputFile, NoticesThatTheFileShrank) {
+  const TempDir dir;
+  write_bytes(dir / "x", std::string(100, 'x'));
+  const io::InputFile file(dir / "x");
+  std::filesystem::resize_file(dir / "x", 60);
+  EXPECT_CONTAINS(refusal([&] { file.read(50, 50); }),
+                  "Truncated: " + (dir / "x") + ": ended at byte 60 of the 100 that it had");
+}
+
+TEST(WeightsError, SaysWhatIsKnown) {
+  const WeightsError error(WeightsErrorCode::Corrupt, "is odd", "make it even");
+  EXPECT_STREQ(error.what(), "is odd; make it even");
+  const WeightsError full = error.in_tensor("a.b").in_file("f.pt").in_function("load_weights");
+  EXPECT_STREQ(full.what(), "[load_weights] f.pt: tensor 'a.b' is odd; make it even");
+  EXPECT_STREQ(full.in_file("other").in_tensor("c").what(), full.what());
+  EXPECT_EQ(full.code(), WeightsErrorCode::Corrupt);
+  EXPECT_EQ(full.tensor(), "a.b");
+  EXPECT_STREQ(name(WeightsErrorCode::TieConflict), "TieConflict");
+  EXPECT_CONTAINS(refusal([] {
+                    io::in_context("inspect", "f.pt", [] { throw WeightsError({}, "is wrong"); });
+                  }),
+                  "NotFound: [inspect] f.pt: is wrong");
+}
+
+TEST(InQuotes, IsFitForAMessage) {
+  EXPECT_EQ(io::in_quotes("a\nb\x7f"), "'a?b?'");
+  EXPECT_EQ(io::in_quotes("\u00e9"), "'\u00e9'");
+  EXPECT_EQ(io::in_quotes("a\xff"), "'a?'");
+  EXPECT_EQ(io::in_quotes(std::string(119, 'x') + "\u00e9"), "'" + std::string(119, 'x') + "...'");
+}
+
+}  // namespace
+}  // namespace posenc::testing
