@@ -1,25 +1,15 @@
 #include "posenc/nn/grid_positional_encoding.h"
 
-#include <functional>
-#include <numeric>
 #include <ostream>
 
 #include "nn/computed_table.h"
 #include "posenc/functional/grid_positional_encoding.h"
 #include "posenc/sinusoid/table.h"
+#include "sinusoid/columns.h"
 
 namespace posenc {
 
 using WeightStorage = GridPositionalEncodingOptions::Storage;
-
-namespace {
-
-int64_t cells(const SinusoidOptions& sinusoid) {
-  const auto& grid = sinusoid.grid();
-  return std::accumulate(grid.begin(), grid.end(), int64_t{1}, std::multiplies<>());
-}
-
-}  // namespace
 
 GridPositionalEncodingImpl::GridPositionalEncodingImpl(GridPositionalEncodingOptions options_)
     : options(std::move(options_)) {

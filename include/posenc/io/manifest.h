@@ -42,7 +42,8 @@ enum class TensorRole : uint8_t { Unknown, Parameter, Buffer };
 
 /// A dense strided view of a storage. Its extent lies inside the storage: checked.
 struct ManifestTensor {
-  std::string name;  ///< nested names are joined by "."; list elements are named by their index
+  std::string name;  ///< nested names are joined by "."; list elements are named by their index,
+                     ///< and a file that is one tensor has no name for it
   Dtype dtype = Dtype::Float32;
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;  ///< in elements; zero where expanded
@@ -67,7 +68,7 @@ struct Manifest {
   std::vector<ManifestStorage> storages;
   std::vector<ManifestTensor> tensors;  ///< in the file's order, each name once
   std::vector<ManifestEntry> opaque;    ///< sparse and quantised tensors, objects of other classes
-  std::vector<ManifestEntry> values;    ///< numbers, texts, flags, None
+  std::vector<ManifestEntry> values;    ///< numbers, texts, flags, None, and plain lists of these
   std::map<std::string, std::string> metadata;  ///< of safetensors
 };
 

@@ -21,6 +21,10 @@ DTYPES = [
 ]
 
 
+class Marked(torch.Tensor):
+    """A subclass, whose bytes may mean anything."""
+
+
 def bits(tensor):
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
     return bytes(plain.flatten().view(torch.uint8).tolist()).hex() or "-"
@@ -29,7 +33,7 @@ def bits(tensor):
 def flat(value, name=""):
     """(name, tensor) for each dense tensor below `value`, (name, None) for what is marked as opaque."""
     if isinstance(value, torch.Tensor):
-        dense = value.layout == torch.strided and not value.is_quantized
+        dense = value.layout == torch.strided and not value.is_quantized and not isinstance(value, Marked)
         yield name, value if dense else None
     elif isinstance(value, dict):
         for key, item in value.items():
@@ -103,7 +107,7 @@ def nested():
         "epoch": 3, "big": 2**40, "bigger": 2**63 + 1, "lr": 1e-5, "text": "a\nb é", "none": None, "flag": True,
         "size": torch.Size([2, 3]), "device": torch.device("cpu"), "dtype": torch.float16, "bytes": b"\0\1",
         "namespace": argparse.Namespace(weight=torch.ones(2)), "set": {1, 2},
-        "sparse": torch.eye(2).to_sparse(), "csr": torch.eye(2).to_sparse_csr(),
+        "subclass": torch.ones(2).as_subclass(Marked), "sparse": torch.eye(2).to_sparse(), "csr": torch.eye(2).to_sparse_csr(),
         "quantised": torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8),
     }
 

@@ -126,6 +126,7 @@ TEST_F(TorchFiles, ShowPlainValues) {
     EXPECT_EQ(values["optimizer.param_groups.0.betas"], "(0.9, 0.999)");
     EXPECT_EQ(values["optimizer.param_groups.0.params"], "[0]");
     EXPECT_EQ(opaque["namespace"], "argparse.Namespace");
+    EXPECT_EQ(opaque["subclass"], "a tensor of class __main__.Marked");
     EXPECT_EQ(opaque["sparse"], "a sparse tensor");
     EXPECT_EQ(opaque["csr"], "a sparse tensor");
     EXPECT_EQ(opaque["quantised"], "a quantised tensor");

@@ -17,7 +17,11 @@ ManifestStorage storage_record(const Archive& archive, const std::string& name, 
     throw WeightsError(WeightsErrorCode::Corrupt,
                        "has its data in record " + in_quotes(name) + ", which is missing");
   }
-  require_stored(*record);
+  if (!record->stored()) {
+    throw WeightsError(WeightsErrorCode::Unsupported,
+                       "has its data in the compressed record " + in_quotes(name),
+                       "save it again with PyTorch, which stores the records as they are");
+  }
   if (record->bytes < bytes) {
     throw WeightsError(WeightsErrorCode::OutOfBounds,
                        "has a storage of " + std::to_string(bytes) + " bytes, but record " +

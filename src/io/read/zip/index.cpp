@@ -90,13 +90,6 @@ bool looks_like_zip(const InputFile& file) {
   return file.size() >= 4 && file.read(0, 4) == "PK\3\4";
 }
 
-void require_stored(const ZipRecord& record) {
-  if (record.stored()) return;
-  throw WeightsError(WeightsErrorCode::Unsupported,
-                     "is a compressed archive (record " + in_quotes(record.name) + ")",
-                     "save it again with PyTorch, which stores the records as they are");
-}
-
 ZipIndex::ZipIndex(const InputFile& file) : file_(file) { read_directory(); }
 
 void ZipIndex::read_directory() {
@@ -189,7 +182,11 @@ const ZipRecord* ZipIndex::find(std::string_view name) const {
 }
 
 std::string ZipIndex::read(const ZipRecord& record) const {
-  require_stored(record);
+  if (!record.stored()) {
+    throw WeightsError(WeightsErrorCode::Unsupported,
+                       "is a compressed archive (record " + in_quotes(record.name) + ")",
+                       "save it again with PyTorch, which stores the records as they are");
+  }
   std::string bytes = file_.read(record.offset, record.bytes);
   const auto sum = ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
   if (record.crc != 0 && sum != record.crc) {

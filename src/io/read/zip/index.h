@@ -55,7 +55,4 @@ class ZipIndex {
 /// Whether the file begins like a zip archive.
 bool looks_like_zip(const InputFile& file);
 
-/// Refuses a record that is compressed, by name and with the remedy.
-void require_stored(const ZipRecord& record);
-
 }  // namespace posenc::io

@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "io/files.h"
+#include "io/read/make_zip.h"
+#include "io/read/torch/torch_files.h"
+
+namespace posenc::testing {
+namespace {
+
+using namespace std::string_literals;
+
+// {"w": four float32 in storage "0"}
+const std::string kPickle =
+    "\x80\2}U\1wctorch._utils\n_rebuild_tensor_v2\n("
+    "(U\7storagectorch\nFloatStorage\nU\1"
+    "0U\3cpuK\4tQ"
+    "K\0K\4\x85K\1\x85\x89NtRs."s;
+
+ZipParts archive(const std::string& data) {
+  return zip_parts({{"r/data.pkl", kPickle}, {"r/data/0", data}});
+}
+
+Manifest read(const std::string& bytes) {
+  const auto file = io::InputFile::of_bytes(bytes);
+  return io::read_archive(file);
+}
+
+TEST(TorchSave, FindsItsStoragesInRecords) {
+  const std::string bytes = archive(std::string(20, 'x')).join();  // larger than it has to be
+  const Manifest manifest = read(bytes);
+  ASSERT_EQ(manifest.tensors.size(), 1u);
+  EXPECT_EQ(manifest.tensors[0].name, "w");
+  EXPECT_EQ(manifest.storages[0].bytes, 16u);
+  EXPECT_EQ(bytes.substr(manifest.storages[0].offset, 16), std::string(16, 'x'));
+}
+
+TEST(TorchSave, RefusesRecordsThatCannotBeThem) {
+  EXPECT_CONTAINS(
+      refusal([] { read(archive(std::string(15, 'x')).join()); }),
+      "OutOfBounds: tensor 'w' has a storage of 16 bytes, but record 'data/0' has only 15");
+  EXPECT_CONTAINS(refusal([] { read(make_zip({{"r/data.pkl", kPickle}})); }),
+                  "Corrupt: tensor 'w' has its data in record 'data/0', which is missing");
+  ZipParts parts = archive(std::string(20, 'x'));
+  parts.locals[1][8] = parts.entries[1][10] = '\x8';  // deflated
+  EXPECT_CONTAINS(refusal([&] { read(parts.join()); }),
+                  "Unsupported: tensor 'w' has its data in the compressed record 'data/0'");
+}
+
+}  // namespace
+}  // namespace posenc::testing
