@@ -31,7 +31,7 @@ at::Tensor project(const at::Tensor& x, const MultiheadAttentionWeights& weights
 }
 
 // (B, L, count * E) -> count x (B, H, L, Dh), views.
-at::Tensor split(const at::Tensor& x, int64_t num_heads, int64_t count = 1) {
+at::Tensor heads_of(const at::Tensor& x, int64_t num_heads, int64_t count = 1) {
   return x.unflatten(-1, {count, num_heads, x.size(-1) / (count * num_heads)})
       .permute({2, 0, 3, 1, 4});
 }
@@ -65,18 +65,18 @@ Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tens
                   const MultiheadAttentionWeights& weights, int64_t num_heads) {
   check_inputs(query, key, value, weights, num_heads);
   if (packed(weights) && query.is_same(key) && key.is_same(value)) {
-    const at::Tensor all = split(project(query, weights, 0, 3), num_heads, 3);
+    const at::Tensor all = heads_of(project(query, weights, 0, 3), num_heads, 3);
     return {all[0], all[1], all[2]};
   }
   Heads heads;
-  if (query.defined()) heads.query = split(project(query, weights, 0), num_heads)[0];
+  if (query.defined()) heads.query = heads_of(project(query, weights, 0), num_heads)[0];
   if (!key.defined()) return heads;
   if (packed(weights) && key.is_same(value)) {
-    const at::Tensor both = split(project(key, weights, 1, 2), num_heads, 2);
+    const at::Tensor both = heads_of(project(key, weights, 1, 2), num_heads, 2);
     heads.key = both[0], heads.value = both[1];
   } else {
-    heads.key = split(project(key, weights, 1), num_heads)[0];
-    heads.value = split(project(value, weights, 2), num_heads)[0];
+    heads.key = heads_of(project(key, weights, 1), num_heads)[0];
+    heads.value = heads_of(project(value, weights, 2), num_heads)[0];
   }
   return heads;
 }
