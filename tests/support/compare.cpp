@@ -29,6 +29,8 @@ const Tolerance kTolerances[] = {
     {Op::Linear, torch::kDouble, 1e-14, 1e-15, "sums of some 100 products, another order"},
     {Op::Linear, torch::kBFloat16, 2e-2, 1e-2, "rounded to 8 bits of mantissa a layer"},
     {Op::Linear, torch::kHalf, 2e-3, 1e-3, "rounded to 11 bits of mantissa a layer"},
+    {Op::Layers, torch::kFloat, 1e-5, 1e-6, "sums in another order, passed on from layer to layer"},
+    {Op::Layers, torch::kDouble, 1e-12, 1e-13, "sums in another order, passed on from layer to layer"},
     {Op::Gradient, torch::kFloat, 16 * kFloat, 1e-7, "sums over the tokens, another order"},
     {Op::Gradient, torch::kDouble, 1e-14, 1e-15, "sums over the tokens, another order"},
     {Op::Gradient, torch::kBFloat16, 2e-2, 1e-2, "sums in bfloat16, 8 bits of mantissa"},
