@@ -1,6 +1,7 @@
 #include "posenc/functional/multihead_attention.h"
 
 #include <gtest/gtest.h>
+#include <torch/autograd.h>
 #include <torch/types.h>
 
 #include <cmath>

@@ -159,9 +159,8 @@ TEST(Generate, SamplingFilters) {
   const auto drawn = [&](GenerateOptions options) {
     torch::manual_seed(5);
     std::vector<bool> seen(9);
-    for (const auto& one : generate(*model, src, {}, options.sample(true).n_best(500))[0]) {
-      seen[one.tokens[0]] = true;
-    }
+    const auto all = generate(*model, src, {}, options.sample(true).n_best(500));
+    for (const auto& one : all[0]) seen[one.tokens[0]] = true;
     int64_t rank = 0;  // tokens seen, all of them the most probable ones
     while (rank < 9 && seen[order[rank].item<int64_t>()]) ++rank;
     EXPECT_EQ(std::count(seen.begin(), seen.end(), true), rank);
