@@ -92,7 +92,7 @@ at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& wei
   if (weights.out_proj_bias.defined()) out_bias = weights.out_proj_bias;
   const at::Tensor context = at::scaled_dot_product_attention(
       query, heads.key, heads.value, score_bias, options.training() ? options.dropout() : 0.0,
-      mask.is_causal);  // (B, H, L, Dh)
+      mask.is_causal);                          // (B, H, L, Dh)
   const auto join = [&](const at::Tensor& x) {  // (., ., H, Dh) -> (., ., E)
     return at::linear(x.flatten(2), weights.out_proj_weight, out_bias);
   };

@@ -58,8 +58,7 @@ double Search::score(double log_probability, int64_t length) const {
 }
 
 bool Search::go_on(int64_t step, int64_t finished) const {
-  return !options.progress() ||
-         options.progress()({step, options.max_length(), finished, sources});
+  return !options.progress() || options.progress()({step, options.max_length(), finished, sources});
 }
 
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
@@ -71,8 +70,8 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
   if (sources == 0) return {};
   const int64_t rows = options.sample() ? options.n_best() : options.beams();  // a source
   const auto memory = model.encode(src, src_mask);                             // (B, S, D)
-  const auto mask = repeated(src_mask, {sources, model.options.num_heads(), 1, src.size(1)},
-                             memory, rows);
+  const auto mask =
+      repeated(src_mask, {sources, model.options.num_heads(), 1, src.size(1)}, memory, rows);
   const auto begin = torch::full({sources * rows, 1}, options.begin(),
                                  torch::TensorOptions(torch::kLong).device(memory.device()));
   Search search{model,

@@ -41,9 +41,10 @@ torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& x) {
 }
 
 void OutputProjectionImpl::tie(const torch::nn::Embedding& embedding) {
-  TORCH_CHECK_VALUE(embedding->weight.size(0) == vocab_size_ && embedding->weight.size(1) == d_model_,
-                    "[OutputProjection] the embedding must be (", vocab_size_, ", ", d_model_,
-                    "). Got ", embedding->weight.sizes());
+  TORCH_CHECK_VALUE(
+      embedding->weight.size(0) == vocab_size_ && embedding->weight.size(1) == d_model_,
+      "[OutputProjection] the embedding must be (", vocab_size_, ", ", d_model_, "). Got ",
+      embedding->weight.sizes());
   embedding_ = embedding;
   if (!weight.defined()) return;
   weight = torch::Tensor();

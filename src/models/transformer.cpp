@@ -73,8 +73,8 @@ void TransformerImpl::reset() {
   decoder = register_module(
       "decoder", TransformerDecoder(
                      TransformerDecoderOptions(layer, options.num_decoder_layers()).norm(norm)));
-  final_layer = register_module("final_layer",
-                                OutputProjection(options.d_model(), options.tgt_vocab()));
+  final_layer =
+      register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab()));
   xavier(*encoder);
   xavier(*decoder);
   tie();
@@ -123,8 +123,7 @@ void TransformerImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor TransformerImpl::forward(const torch::Tensor& src, const torch::Tensor& tgt,
-                                       const AttentionMask& src_mask,
-                                       const AttentionMask& tgt_mask,
+                                       const AttentionMask& src_mask, const AttentionMask& tgt_mask,
                                        const std::optional<AttentionMask>& memory_mask) {
   TORCH_CHECK_VALUE(src.dim() == 2 && tgt.dim() == 2 && src.size(0) == tgt.size(0),
                     "[Transformer] src and tgt must be ids (B, S) and (B, L). Got ", src.sizes(),

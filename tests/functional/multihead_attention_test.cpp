@@ -17,8 +17,8 @@ namespace {
 using functional::MultiheadAttentionFuncOptions;
 using functional::MultiheadAttentionWeights;
 using testing::bit_equal;
-using testing::Op;
 using testing::OnEachDevice;
+using testing::Op;
 
 MultiheadAttentionWeights random_weights(int64_t width, torch::Device device = torch::kCPU) {
   const auto make = [&](std::vector<int64_t> shape) {
@@ -48,7 +48,8 @@ torch::Tensor plain(const torch::Tensor& query, const torch::Tensor& key,
   // `& keep` makes a bias of a mask that is_causal alone would say
   const auto all = AttentionMask::keep(torch::ones({1}, torch::kBool).to(q.device()));
   const auto bias = (mask & all).resolve(shape, q).bias;
-  const auto scores = q.matmul(k.transpose(2, 3)) / std::sqrt(static_cast<double>(q.size(3))) + bias;
+  const auto scores =
+      q.matmul(k.transpose(2, 3)) / std::sqrt(static_cast<double>(q.size(3))) + bias;
   const auto never = scores == -std::numeric_limits<double>::infinity();
   const auto share = scores.masked_fill(never, -1e30).softmax(-1).masked_fill(never, 0.0);
   return torch::linear(share.matmul(v).transpose(1, 2).flatten(2), weights.out_proj_weight,
@@ -60,7 +61,8 @@ struct Case {
   AttentionMask (*make)(torch::Device device);
 };
 
-const Case kMasks[] = {  // B 2, H 3, L 4, S 4
+const Case kMasks[] = {
+    // B 2, H 3, L 4, S 4
     {"none", [](torch::Device) { return AttentionMask(); }},
     {"causal", [](torch::Device) { return AttentionMask::causal(); }},
     {"causal with keys before", [](torch::Device) { return AttentionMask::causal(2); }},
@@ -103,8 +105,8 @@ TEST_P(MultiheadAttentionFunction, IsItsPlainCompositionUnderEveryMask) {
     const auto run = [&](const torch::Tensor& out) {
       return torch::autograd::grad({out}, leaves, {cotangent});
     };
-    const auto fast = functional::multihead_attention(
-        x, x, x, weights, MultiheadAttentionFuncOptions(3).mask(mask));
+    const auto fast = functional::multihead_attention(x, x, x, weights,
+                                                      MultiheadAttentionFuncOptions(3).mask(mask));
     const auto slow = plain(x, x, x, weights, 3, mask);
     EXPECT_TRUE(testing::within(Op::Layers, fast, slow));
     const auto fast_gradients = run(fast), slow_gradients = run(slow);
@@ -137,11 +139,10 @@ TEST(MultiheadAttentionFunction, GivesALearnedBiasItsGradient) {
   const auto gradient = [&](const torch::Tensor& out) {
     return torch::autograd::grad({out.square().sum()}, {bias})[0];
   };
-  EXPECT_TRUE(testing::within(
-      Op::Layers,
-      gradient(functional::multihead_attention(x, x, x, weights,
-                                               MultiheadAttentionFuncOptions(3).mask(mask))),
-      gradient(plain(x, x, x, weights, 3, mask))));
+  EXPECT_TRUE(testing::within(Op::Layers,
+                              gradient(functional::multihead_attention(
+                                  x, x, x, weights, MultiheadAttentionFuncOptions(3).mask(mask))),
+                              gradient(plain(x, x, x, weights, 3, mask))));
 }
 
 TEST(MultiheadAttentionFunction, IsTheTwinOfTheModule) {
@@ -163,7 +164,8 @@ TEST(MultiheadAttentionFunction, IsTheTwinOfTheModule) {
   }
 }
 
-// Python's order changes where the numbers lie, and which of them dropout would hit; not the numbers.
+// Python's order changes where the numbers lie, and which of them dropout would hit; not the
+// numbers.
 TEST(MultiheadAttentionFunction, PythonsOrderIsAnotherMemoryOrder) {
   const auto weights = random_weights(12);
   const auto x = torch::randn({2, 4, 12});
@@ -190,8 +192,8 @@ TEST(MultiheadAttentionErrors, NamesWhatIsWrong) {
   EXPECT_ERROR(run(x, x, torch::randn({12})), c10::ValueError, "value must be (B, L, 12)");
   EXPECT_ERROR(run(x, x, torch::randn({2, 5, 12})), c10::ValueError, "one length");
   EXPECT_ERROR(run(torch::randn({3, 4, 12}), x, x), c10::ValueError, "one batch");
-  const auto bad = MultiheadAttentionFuncOptions(3).mask(
-      AttentionMask::keep(torch::ones({3, 3}, torch::kBool)));
+  const auto bad =
+      MultiheadAttentionFuncOptions(3).mask(AttentionMask::keep(torch::ones({3, 3}, torch::kBool)));
   EXPECT_ERROR(functional::multihead_attention(x, x, x, weights, bad), c10::ValueError,
                "[AttentionMask] a mask must broadcast");
   EXPECT_ERROR(functional::multihead_attention(x, x, x, weights,

@@ -34,8 +34,7 @@ torch::Tensor next(TransformerImpl& model, const torch::Tensor& src,
   std::vector<int64_t> all = {kBegin};
   all.insert(all.end(), tokens.begin(), tokens.end());
   const auto mask = AttentionMask::padding(src, 0);
-  return model
-      .forward(src, torch::tensor(all).unsqueeze(0), mask, AttentionMask::causal())
+  return model.forward(src, torch::tensor(all).unsqueeze(0), mask, AttentionMask::causal())
       .select(1, -1)[0]
       .log_softmax(0);
 }
@@ -143,9 +142,9 @@ TEST(Generate, SamplesFollowTheModelsDistribution) {
   const auto src = sources().narrow(0, 0, 1);
   const auto expected = next(*model, src, {}).exp();
   const int64_t count = 4000;
-  const auto samples = generate(
-      *model, src, {},
-      up_to(1).sample(true).n_best(count).generator(at::detail::createCPUGenerator(7)))[0];
+  const auto samples =
+      generate(*model, src, {},
+               up_to(1).sample(true).n_best(count).generator(at::detail::createCPUGenerator(7)))[0];
   ASSERT_EQ(static_cast<int64_t>(samples.size()), count);
   auto seen = torch::zeros({9});
   for (const auto& one : samples) seen[one.tokens[0]] += 1.0 / static_cast<double>(count);

@@ -75,9 +75,9 @@ TEST(Transformer, PaddingChangesNothing) {
   const torch::NoGradGuard no_grad;
   const auto src = ids(11, 1, 3), tgt = ids(9, 1, 4);
   const auto padded = torch::cat({src, torch::zeros({1, 2}, torch::kLong)}, 1);
-  EXPECT_TRUE(testing::within(
-      Op::Layers, model->forward(padded, tgt, AttentionMask::padding(padded, 0)),
-      model->forward(src, tgt)));
+  EXPECT_TRUE(testing::within(Op::Layers,
+                              model->forward(padded, tgt, AttentionMask::padding(padded, 0)),
+                              model->forward(src, tgt)));
 }
 
 TEST(Transformer, SrcMaskServesTheMemoryUnlessThereIsAnother) {

@@ -2,8 +2,8 @@
 
 #include "posenc/models/tying.h"
 
-#include <torch/optim/sgd.h>
 #include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/sgd.h>
 #include <torch/serialize.h>
 #include <torch/utils.h>
 
@@ -116,8 +116,8 @@ TEST_P(Tied, TrainsAsOneWithAnOptimiserOfBeforeOrAfter) {
 TEST_P(Tied, LoadsFromOneCopyOrAll) {
   auto model = make();
   const auto whole = state_dict(*model);
-  for (const auto& left_out : {std::vector<std::string>{}, {kTgt}, {kOut}, {kTgt, kOut},
-                               {kSrc}, {kSrc, kTgt}}) {
+  for (const auto& left_out :
+       {std::vector<std::string>{}, {kTgt}, {kOut}, {kTgt, kOut}, {kSrc}, {kSrc, kTgt}}) {
     StateDict part;
     for (const auto& item : whole) {
       const auto& name = item.key();

@@ -1,5 +1,5 @@
-// TransformerDecoderLayer and TransformerDecoder against torch.nn's: norms, activations, masks, dropout
-// with a seed, keys, what the constructor draws.
+// TransformerDecoderLayer and TransformerDecoder against torch.nn's: norms, activations, masks,
+// dropout with a seed, keys, what the constructor draws.
 
 #include "posenc/nn/transformer/transformer_decoder.h"
 
@@ -16,7 +16,13 @@ using testing::fixtures;
 template <typename Holder>
 void follow(const Fixture& fixture, Holder module) {
   testing::expect_parity(
-      fixture, *module, [&](const auto& in) { return module->forward(in.at("x"), in.at("memory"), AttentionMask::masked(in.at("tgt_mask")), testing::torch_nn_mask(in, "mask", "key_padding_mask")); }, testing::layer_parity());
+      fixture, *module,
+      [&](const auto& in) {
+        return module->forward(in.at("x"), in.at("memory"),
+                               AttentionMask::masked(in.at("tgt_mask")),
+                               testing::torch_nn_mask(in, "mask", "key_padding_mask"));
+      },
+      testing::layer_parity());
 }
 
 TEST(TransformerDecoderParity, LayersFollowPython) {
@@ -30,9 +36,10 @@ TEST(TransformerDecoderParity, LayersFollowPython) {
 TEST(TransformerDecoderParity, StacksFollowPython) {
   for (const char* mode : {"eval", "train"}) {
     for (const Fixture& fixture : fixtures("transformer_decoder", mode)) {
-      follow(fixture, TransformerDecoder(TransformerDecoderOptions(testing::layer_options(fixture),
-                                                             fixture.option<int64_t>("layers", 0))
-                                          .norm(fixture.option("norm", false))));
+      follow(fixture,
+             TransformerDecoder(TransformerDecoderOptions(testing::layer_options(fixture),
+                                                          fixture.option<int64_t>("layers", 0))
+                                    .norm(fixture.option("norm", false))));
     }
   }
 }

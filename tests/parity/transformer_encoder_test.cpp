@@ -1,5 +1,5 @@
-// TransformerEncoderLayer and TransformerEncoder against torch.nn's: norms, activations, masks, dropout
-// with a seed, keys, what the constructor draws.
+// TransformerEncoderLayer and TransformerEncoder against torch.nn's: LayerNorm before or behind,
+// activations, masks, dropout with a seed, keys, what the constructor draws.
 
 #include "posenc/nn/transformer/transformer_encoder.h"
 
@@ -16,7 +16,11 @@ using testing::fixtures;
 template <typename Holder>
 void follow(const Fixture& fixture, Holder module) {
   testing::expect_parity(
-      fixture, *module, [&](const auto& in) { return module->forward(in.at("x"), testing::torch_nn_mask(in, "mask", "key_padding_mask")); }, testing::layer_parity());
+      fixture, *module,
+      [&](const auto& in) {
+        return module->forward(in.at("x"), testing::torch_nn_mask(in, "mask", "key_padding_mask"));
+      },
+      testing::layer_parity());
 }
 
 TEST(TransformerEncoderParity, LayersFollowPython) {
@@ -30,9 +34,10 @@ TEST(TransformerEncoderParity, LayersFollowPython) {
 TEST(TransformerEncoderParity, StacksFollowPython) {
   for (const char* mode : {"eval", "train"}) {
     for (const Fixture& fixture : fixtures("transformer_encoder", mode)) {
-      follow(fixture, TransformerEncoder(TransformerEncoderOptions(testing::layer_options(fixture),
-                                                             fixture.option<int64_t>("layers", 0))
-                                          .norm(fixture.option("norm", false))));
+      follow(fixture,
+             TransformerEncoder(TransformerEncoderOptions(testing::layer_options(fixture),
+                                                          fixture.option<int64_t>("layers", 0))
+                                    .norm(fixture.option("norm", false))));
     }
   }
 }

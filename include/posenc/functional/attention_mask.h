@@ -26,8 +26,8 @@ struct ScoreMask {
 ///
 /// Tensors have the shape (S), (L, S), (B, L, S), torch.nn's (B * H, L, S), or (B, H, L, S), where
 /// any axis may be 1. A query that may attend to nothing gives zeros, forward and backward.
-/// Errors: c10::TypeError for another dtype when the mask is made; c10::ValueError, when it is used,
-/// for a shape that does not broadcast to the scores or another device.
+/// Errors: c10::TypeError for another dtype when the mask is made; c10::ValueError, when it is
+/// used, for a shape that does not broadcast to the scores or another device.
 class AttentionMask {
  public:
   /// Every query may attend to every key.

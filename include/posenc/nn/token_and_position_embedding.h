@@ -48,8 +48,8 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
   torch::Tensor forward(const torch::Tensor& ids, int64_t offset = 0,
                         const torch::Tensor& position_ids = {});
 
-  /// From now on the token vectors are those of `embedding`, which another module registers; the own
-  /// ones are dropped. A clone reads the same embedding: whoever clones both shares them again.
+  /// From now on the token vectors are those of `embedding`, which another module registers; the
+  /// own ones are dropped. A clone reads the same embedding: whoever clones both shares them again.
   void share_tokens(const torch::nn::Embedding& embedding);
 
   TokenAndPositionEmbeddingOptions options;

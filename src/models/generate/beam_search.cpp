@@ -68,7 +68,8 @@ bool is_done(const Search& search, const Beams& beams, int64_t length) {
   if (best == kDead) return true;
   if (beams.finished.size() < beams.tokens.size()) return false;
   if (search.options.early_stopping()) return true;
-  const int64_t kindest = search.options.length_penalty() > 0 ? search.options.max_length() : length;
+  const int64_t kindest =
+      search.options.length_penalty() > 0 ? search.options.max_length() : length;
   return search.score(best, kindest) <= beams.finished.back().score;
 }
 
@@ -93,8 +94,8 @@ Hypotheses beam_search(Search& search) {
     const auto total = gained + torch::tensor(live).to(gained.device()).unsqueeze(1);
     // Each beam may end in every stop token, and as many beams are to be left.
     const int64_t wanted = width * (1 + static_cast<int64_t>(options.stop().size()));
-    const auto [values, places] = total.view({search.sources, width * vocab})
-                                      .topk(std::min(wanted, width * vocab), 1);
+    const auto [values, places] =
+        total.view({search.sources, width * vocab}).topk(std::min(wanted, width * vocab), 1);
     const auto best = values.cpu().contiguous();
     const auto index = places.cpu().contiguous();
 

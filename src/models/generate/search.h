@@ -14,8 +14,8 @@ struct Search {
   const GenerateOptions& options;
   int64_t sources;
   int64_t rows_per_source;
-  DecoderCache cache;   ///< rows of one source stand together
-  torch::Tensor tokens; ///< (rows, 1), what the next step takes
+  DecoderCache cache;    ///< rows of one source stand together
+  torch::Tensor tokens;  ///< (rows, 1), what the next step takes
 
   /// Log probabilities (rows, V) of what follows `tokens`.
   torch::Tensor step();

@@ -35,8 +35,7 @@ void MultiheadAttentionImpl::reset() {
     in_proj_bias = register_parameter("in_proj_bias", torch::empty({3 * width}));
   }
   out_proj = register_module(
-      "out_proj",
-      torch::nn::Linear(torch::nn::LinearOptions(width, width).bias(options.bias())));
+      "out_proj", torch::nn::Linear(torch::nn::LinearOptions(width, width).bias(options.bias())));
   reset_in_projection();
 }
 

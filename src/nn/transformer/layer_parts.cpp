@@ -27,9 +27,8 @@ torch::nn::Linear make_linear(int64_t from, int64_t to, const TransformerLayerOp
 }
 
 LayerNorm make_norm(const TransformerLayerOptions& options) {
-  return LayerNorm(LayerNormOptions(options.d_model())
-                       .eps(options.layer_norm_eps())
-                       .bias(options.bias()));
+  return LayerNorm(
+      LayerNormOptions(options.d_model()).eps(options.layer_norm_eps()).bias(options.bias()));
 }
 
 torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,

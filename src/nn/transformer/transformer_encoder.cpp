@@ -34,8 +34,7 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const AttentionMask& mask) {
-  const auto ready =
-      mask.resolved(attention_shape("TransformerEncoder", x, x, options.layer()), x);
+  const auto ready = mask.resolved(attention_shape("TransformerEncoder", x, x, options.layer()), x);
   torch::Tensor out = x;
   for (const auto& layer : *layers) {
     out = layer->as<TransformerEncoderLayerImpl>()->forward(out, ready);
