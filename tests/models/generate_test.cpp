@@ -126,6 +126,29 @@ TEST(Generate, BeamsOfABatchAreThoseOfEachSource) {
   }
 }
 
+// Going on until nothing can get better costs steps and never a better sequence.
+TEST(Generate, EarlyStoppingMayMissABetterSequence) {
+  int better = 0, shorter = 0;
+  for (int seed = 0; seed < 20; ++seed) {
+    torch::manual_seed(seed);
+    Transformer model(tiny());
+    model->eval();
+    double scores[2];
+    int64_t steps[2];
+    for (const bool early : {false, true}) {
+      const auto options = up_to(7).beams(2).length_penalty(2.0).early_stopping(early).progress(
+          [&](const GenerateProgress& progress) { return (steps[early] = progress.step) > 0; });
+      scores[early] = generate(*model, sources().narrow(0, 0, 1), {}, options)[0][0].score;
+    }
+    EXPECT_GE(scores[false], scores[true]);
+    EXPECT_GE(steps[false], steps[true]);
+    better += scores[false] > scores[true];
+    shorter += steps[false] > steps[true];
+  }
+  EXPECT_GT(better, 0);
+  EXPECT_GT(shorter, 0);
+}
+
 TEST(Generate, StopsAtEveryStopTokenAndAtTheLength) {
   auto model = tiny_model();
   const auto free = generate(*model, sources(), padding(), up_to(6).stop({}));
