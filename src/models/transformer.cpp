@@ -4,6 +4,7 @@
 
 #include <ostream>
 
+#include "nn/transformer/layer_parts.h"
 #include "posenc/core/check.h"
 
 namespace posenc {
@@ -119,7 +120,12 @@ std::shared_ptr<torch::nn::Module> TransformerImpl::clone(
 
 void TransformerImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::Transformer(src_vocab=" << options.src_vocab()
-         << ", tgt_vocab=" << options.tgt_vocab() << ", tie=" << name_of(options.tie()) << ")";
+         << ", tgt_vocab=" << options.tgt_vocab() << ", tie=" << name_of(options.tie())
+         << ", num_encoder_layers=" << options.num_encoder_layers()
+         << ", num_decoder_layers=" << options.num_decoder_layers()
+         << ", max_len=" << options.max_len() << ", ";
+  print(stream, encoder->options.layer());
+  stream << ")";
 }
 
 torch::Tensor TransformerImpl::forward(const torch::Tensor& src, const torch::Tensor& tgt,

@@ -1,6 +1,8 @@
 #include "posenc/models/transformer.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/any.h>
+#include <torch/nn/modules/container/sequential.h>
 
 #include <sstream>
 
@@ -101,10 +103,23 @@ TEST(Transformer, ASourceOfPaddingAloneGivesNoNaN) {
   }
 }
 
+TEST(Transformer, KeepsDefaultArguments) {
+  auto model = tiny_model();
+  const auto src = ids(11, 2, 4), tgt = ids(9, 2, 3);
+  torch::nn::AnyModule any(model);
+  EXPECT_TRUE(bit_equal(any.forward(src, tgt), model->forward(src, tgt)));
+  torch::nn::Sequential encoder(model->src_embedding, model->encoder);
+  EXPECT_TRUE(bit_equal(encoder->forward(src), model->encode(src)));
+}
+
 TEST(Transformer, PrintsItsOptions) {
   std::ostringstream text;
   text << *tiny_model(tiny(Tying::ThreeWay));
-  EXPECT_EQ(text.str().rfind("posenc::Transformer(src_vocab=9, tgt_vocab=9, tie=three_way)", 0), 0u)
+  EXPECT_EQ(text.str().rfind("posenc::Transformer(src_vocab=9, tgt_vocab=9, tie=three_way, "
+                             "num_encoder_layers=2, num_decoder_layers=2, max_len=16, d_model=8, "
+                             "num_heads=2, d_ff=12, dropout=0)",
+                             0),
+            0u)
       << text.str();
 }
 
