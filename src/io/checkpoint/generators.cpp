@@ -16,7 +16,7 @@ namespace {
 std::vector<std::pair<std::string, at::Generator>> default_generators() {
   std::vector<std::pair<std::string, at::Generator>> all = {
       {"cpu", at::detail::getDefaultCPUGenerator()}};
-  const auto count = torch::cuda::is_available() ? torch::cuda::device_count() : 0;
+  const std::size_t count = torch::cuda::is_available() ? torch::cuda::device_count() : 0;
   for (std::size_t i = 0; i < count; ++i) {
     const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(i));
     all.emplace_back("cuda." + std::to_string(i), at::globalContext().defaultGenerator(device));

@@ -5,9 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "io/read/index.h"
 #include "io/read/read_manifest.h"
-#include "io/read/safetensors.h"
 
 namespace posenc::io {
 namespace {
@@ -28,23 +26,12 @@ std::vector<Stamp> stamps_of(const std::vector<std::string>& paths) {
   return stamps;
 }
 
-// Without the name of the function: the one that the user called is to be named.
-Manifest manifest_of(const std::string& path) {
-  try {
-    return read_manifest(path);
-  } catch (const WeightsError& error) {
-    throw WeightsError(error.code(), error.reason(), error.remedy())
-        .in_tensor(error.tensor())
-        .in_file(error.file());
-  }
-}
-
 // Nobody holds the shards open between their index and the reading, so they are looked at again.
 OpenWeights open_shards(const std::string& index) {
   std::vector<std::string> paths;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto before = stamps_of(paths);
-    OpenWeights weights{manifest_of(index), {}};
+    OpenWeights weights{read_shards(InputFile(index)), {}};
     if (weights.manifest.files != paths) {
       paths = weights.manifest.files;
       continue;
@@ -61,7 +48,7 @@ OpenWeights open_shards(const std::string& index) {
 OpenWeights open_weights(const std::string& path) {
   try {
     auto file = std::make_unique<InputFile>(path);
-    if (looks_like_json(*file) && !looks_like_safetensors(*file)) return open_shards(path);
+    if (looks_like_shard_index(*file)) return open_shards(path);
     OpenWeights weights{read_single_file(*file), {}};
     weights.files.push_back(std::move(file));
     return weights;

@@ -35,15 +35,18 @@ Manifest read_single_file(const InputFile& file) {
   refuse_foreign(file);
 }
 
+bool looks_like_shard_index(const InputFile& file) {
+  return looks_like_json(file) && !looks_like_safetensors(file);
+}
+
+Manifest read_shards(const InputFile& index) { return read_index(index, read_shard); }
+
 }  // namespace io
 
 Manifest read_manifest(const std::string& path) {
   return io::in_context("read_manifest", path, [&] {
     const io::InputFile file(path);
-    if (io::looks_like_json(file) && !io::looks_like_safetensors(file)) {
-      return io::read_index(file, io::read_shard);
-    }
-    return io::read_single_file(file);
+    return io::looks_like_shard_index(file) ? io::read_shards(file) : io::read_single_file(file);
   });
 }
 

@@ -21,7 +21,6 @@ using Code = WeightsErrorCode;
 // The bounds hold memory and time of a hostile header near those of an honest one.
 constexpr std::size_t kMostTensors = 500'000;
 constexpr std::size_t kMostMetadata = 100'000;
-constexpr std::size_t kMostDimensions = 64;  // LibTorch's iterators have no more
 
 class HeaderHandler : public JsonHandler {
  public:

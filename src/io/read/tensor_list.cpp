@@ -8,8 +8,6 @@
 namespace posenc::io {
 namespace {
 
-constexpr std::size_t kMostDimensions = 64;  // LibTorch's iterators have no more
-
 std::string bracketed(const std::vector<int64_t>& numbers) {
   std::string out = "[";
   for (const int64_t number : numbers) {

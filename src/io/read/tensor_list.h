@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <unordered_set>
@@ -8,6 +9,9 @@
 #include "posenc/io/manifest.h"
 
 namespace posenc::io {
+
+/// Of a tensor: LibTorch's iterators take no more.
+constexpr std::size_t kMostDimensions = 64;
 
 /// Fills a manifest's tensors and holds each against its storage, so that whoever reads one later
 /// stays inside of it. Throws WeightsError, with the tensor's name.

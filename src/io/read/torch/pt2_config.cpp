@@ -15,7 +15,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kDeepest = 32;
-constexpr std::size_t kMostDimensions = 64;
 
 WeightsError damaged(const std::string& rule) {
   return {WeightsErrorCode::Corrupt, "has a damaged list of weights: " + rule};

@@ -7,7 +7,6 @@
 namespace posenc::io {
 namespace {
 
-constexpr std::size_t kMostDimensions = 64;
 constexpr int kMostWrappers = 8;
 
 WeightsError contradiction(const std::string& rule) { return {WeightsErrorCode::Corrupt, rule}; }

@@ -120,7 +120,8 @@ void ZipIndex::read_directory() {
     record.crc = little_endian<uint32_t>(bytes, at + 16);
     record.packed = little_endian<uint32_t>(bytes, at + 20);
     record.bytes = little_endian<uint32_t>(bytes, at + 24);
-    record.offset = little_endian<uint32_t>(bytes, at + 42);  // of the local header, for now
+    record.offset = little_endian<uint32_t>(
+        bytes, at + 42);  // of its local header: read_local_headers() adds that
     widen(bytes.substr(at + kEntry + name_size, extra_size), record.name, record.bytes,
           record.packed, record.offset);
     if (record.stored() && record.packed != record.bytes) {
