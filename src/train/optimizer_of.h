@@ -112,6 +112,18 @@ void OptimizerOf<Options, State>::check_new(const torch::Tensor& parameter) cons
 }
 
 template <typename Options, typename State>
+std::vector<torch::Tensor> OptimizerOf<Options, State>::checked_once(
+    const std::vector<torch::Tensor>& parameters) const {
+  std::vector<torch::Tensor> once;
+  for (const auto& parameter : parameters) {
+    check_new(parameter);
+    const auto same = [&](const torch::Tensor& other) { return other.is_same(parameter); };
+    if (std::none_of(once.begin(), once.end(), same)) once.push_back(parameter);
+  }
+  return once;
+}
+
+template <typename Options, typename State>
 void OptimizerOf<Options, State>::add_param_group(const torch::optim::OptimizerParamGroup& group) {
   const auto& defaults = static_cast<const Options&>(*defaults_);
   auto options = std::make_unique<Options>(defaults);
@@ -123,25 +135,14 @@ void OptimizerOf<Options, State>::add_param_group(const torch::optim::OptimizerP
     options->inherit(defaults);
   }
   options->check();
-  std::vector<torch::Tensor> parameters;
-  for (const auto& parameter : group.params()) {
-    check_new(parameter);
-    const auto same = [&](const torch::Tensor& other) { return other.is_same(parameter); };
-    if (std::none_of(parameters.begin(), parameters.end(), same)) parameters.push_back(parameter);
-  }
-  param_groups_.emplace_back(std::move(parameters), std::move(options));
+  param_groups_.emplace_back(checked_once(group.params()), std::move(options));
 }
 
 template <typename Options, typename State>
 void OptimizerOf<Options, State>::add_parameters(const std::vector<torch::Tensor>& parameters) {
   TORCH_CHECK_VALUE(!param_groups_.empty(), "[", Options::kOptimizer, "] there is no group yet");
   auto& present = param_groups_.front().params();
-  std::vector<torch::Tensor> added;
-  for (const auto& parameter : parameters) {
-    check_new(parameter);
-    const auto same = [&](const torch::Tensor& other) { return other.is_same(parameter); };
-    if (std::none_of(added.begin(), added.end(), same)) added.push_back(parameter);
-  }
+  const auto added = checked_once(parameters);
   present.insert(present.end(), added.begin(), added.end());
 }
 

@@ -3,7 +3,6 @@
 #include <torch/optim/adam.h>
 
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "posenc/train/optimizer.h"
@@ -57,11 +56,7 @@ struct FusedAdamWOptions : AdamOptionsOf<FusedAdamWOptions> {
 template <typename Options>
 class FusedAdamOf : public OptimizerOf<Options, torch::optim::AdamParamState> {
  public:
-  explicit FusedAdamOf(const std::vector<torch::optim::OptimizerParamGroup>& groups,
-                       const Options& defaults = {})
-      : OptimizerOf<Options, torch::optim::AdamParamState>(groups, defaults) {}
-  explicit FusedAdamOf(std::vector<torch::Tensor> parameters, const Options& defaults = {})
-      : FusedAdamOf({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
+  using OptimizerOf<Options, torch::optim::AdamParamState>::OptimizerOf;
 
  private:
   using Entry = typename OptimizerOf<Options, torch::optim::AdamParamState>::Entry;

@@ -2,7 +2,6 @@
 
 #include <torch/optim/sgd.h>
 
-#include <utility>
 #include <vector>
 
 #include "posenc/train/optimizer.h"
@@ -55,11 +54,7 @@ class FusedSGDOptions : public OptimizerOptions<FusedSGDOptions> {
 /// Errors: OptimizerOf; weight_decay with a sparse gradient.
 class FusedSGD : public OptimizerOf<FusedSGDOptions, torch::optim::SGDParamState> {
  public:
-  explicit FusedSGD(const std::vector<torch::optim::OptimizerParamGroup>& groups,
-                    const FusedSGDOptions& defaults = {})
-      : OptimizerOf(groups, defaults) {}
-  explicit FusedSGD(std::vector<torch::Tensor> parameters, const FusedSGDOptions& defaults = {})
-      : FusedSGD({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
+  using OptimizerOf::OptimizerOf;
 
  private:
   void step_group(const FusedSGDOptions& options, std::vector<Entry>& entries) override;

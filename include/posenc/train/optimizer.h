@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "posenc/core/optimizer_notes.h"
@@ -62,6 +63,11 @@ class OptimizerOptions : public torch::optim::OptimizerCloneableOptions<Options>
 template <typename Options, typename State>
 class OptimizerOf : public torch::optim::Optimizer, public OptimizerNotes {
  public:
+  explicit OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& groups,
+                       const Options& defaults = {});
+  explicit OptimizerOf(std::vector<torch::Tensor> parameters, const Options& defaults = {})
+      : OptimizerOf({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
+
   /// As Optimizer's, with the checks; hides it because that one is not virtual.
   void add_param_group(const torch::optim::OptimizerParamGroup& group);
   /// Adds to the first group.
@@ -82,15 +88,14 @@ class OptimizerOf : public torch::optim::Optimizer, public OptimizerNotes {
     State* state;
   };
 
-  OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& groups,
-              const Options& defaults);
-
   /// One step of a group's parameters, all of them checked; nothing is recorded by autograd.
   virtual void step_group(const Options& options, std::vector<Entry>& entries) = 0;
 
  private:
   Options& options_of(std::size_t group);
   void check_new(const torch::Tensor& parameter) const;
+  /// New parameters, each checked and listed once.
+  std::vector<torch::Tensor> checked_once(const std::vector<torch::Tensor>& parameters) const;
   std::vector<Entry> entries_of(std::size_t group);
 };
 

@@ -3,7 +3,6 @@
 #include <torch/optim/adam.h>
 
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "posenc/train/optimizer.h"
@@ -51,11 +50,7 @@ class SparseAdamOptions : public OptimizerOptions<SparseAdamOptions> {
 /// first dimension, coalesced or not. Errors: OptimizerOf; lr or eps of 0; a dense gradient.
 class SparseAdam : public OptimizerOf<SparseAdamOptions, torch::optim::AdamParamState> {
  public:
-  explicit SparseAdam(const std::vector<torch::optim::OptimizerParamGroup>& groups,
-                      const SparseAdamOptions& defaults = {})
-      : OptimizerOf(groups, defaults) {}
-  explicit SparseAdam(std::vector<torch::Tensor> parameters, const SparseAdamOptions& defaults = {})
-      : SparseAdam({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
+  using OptimizerOf::OptimizerOf;
 
  private:
   void step_group(const SparseAdamOptions& options, std::vector<Entry>& entries) override;
