@@ -102,19 +102,26 @@ std::shared_lock<std::shared_mutex> PositionalEncodingImpl::hold(int64_t rows) {
 torch::Tensor PositionalEncodingImpl::computed_rows(torch::IntArrayRef sizes, int64_t length,
                                                     int64_t offset,
                                                     const torch::Tensor& position_ids) const {
-  const bool wide = sums_in_float();
   const auto& table = wide_factored_ ? wide_factored_ : factored_;
-  const torch::TensorOptions type(wide ? torch::kFloat : dtype_);
+  const torch::TensorOptions type(sums_in_float() ? torch::kFloat : dtype_);
   if (position_ids.defined()) {
     const bool fits = position_ids.sizes() == sizes ||
                       (position_ids.dim() == 1 && position_ids.size(0) == length);
     if (offset != 0 || !fits) return {};
-    return table ? table->rows(position_ids)
-                 : posenc::sinusoid(options.sinusoid(), position_ids, type);
+  } else if (offset < 0 || offset > kMaxRows - length) {
+    return {};
   }
-  if (offset < 0 || offset > kMaxRows - length) return {};
-  return table ? table->rows(offset, length)
-               : posenc::sinusoid(options.sinusoid(), positions_from_offset(length, offset), type);
+  return rows_from(table, length, offset, position_ids, type);
+}
+
+torch::Tensor PositionalEncodingImpl::rows_from(const std::optional<FactoredTable>& table,
+                                                int64_t length, int64_t offset,
+                                                const torch::Tensor& position_ids,
+                                                const torch::TensorOptions& type) const {
+  if (table) return position_ids.defined() ? table->rows(position_ids) : table->rows(offset, length);
+  return posenc::sinusoid(
+      options.sinusoid(),
+      position_ids.defined() ? position_ids : positions_from_offset(length, offset), type);
 }
 
 void PositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
@@ -155,27 +162,23 @@ torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t of
 torch::Tensor PositionalEncodingImpl::forward_without_table(const torch::Tensor& x, int64_t offset,
                                                             const torch::Tensor& position_ids) {
   const auto row_type = torch::TensorOptions(dtype_).device(x.device());
-  torch::Tensor rows;
+  int64_t length = 0;
   if (position_ids.defined()) {
     functional::check_position_ids(x, functional::PositionalEncodingFuncOptions()
                                           .offset(offset)
                                           .position_ids(position_ids)
                                           .batch_first(options.batch_first()));
-    rows = factored_ ? factored_->rows(position_ids)
-                     : posenc::sinusoid(options.sinusoid(), position_ids, row_type);
   } else {
     TORCH_CHECK_VALUE(x.dim() == 2 || x.dim() == 3,
                       "[PositionalEncoding] x must be (B, L, D) or (L, D). Got ", x.sizes());
-    const int64_t length = x.size(x.dim() == 3 && options.batch_first() ? 1 : 0);
+    length = x.size(x.dim() == 3 && options.batch_first() ? 1 : 0);
     TORCH_CHECK_VALUE(offset >= 0, "[PositionalEncoding] offset must not be negative. Got ",
                       offset);
     TORCH_CHECK_VALUE(offset <= kMaxRows - length,
                       "[PositionalEncoding] positions must be below 2^31. Got ", offset, " + ",
                       length);
-    rows = factored_ ? factored_->rows(offset, length)
-                     : posenc::sinusoid(options.sinusoid(), positions_from_offset(length, offset),
-                                        row_type);
   }
+  const auto rows = rows_from(factored_, length, offset, position_ids, row_type);
   return dropout->forward(
       functional::add_position_rows(x, rows.to(x.device()), options.batch_first()));
 }

@@ -97,6 +97,9 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public 
  private:
   void convert(torch::Dtype dtype);
   void grow_to(int64_t rows);
+  torch::Tensor rows_from(const std::optional<FactoredTable>& table, int64_t length, int64_t offset,
+                          const torch::Tensor& position_ids,
+                          const torch::TensorOptions& type) const;
   torch::Tensor forward_without_table(const torch::Tensor& x, int64_t offset,
                                       const torch::Tensor& position_ids);
 
