@@ -45,9 +45,7 @@ void add_convert(CLI::App& app) {
   auto* sub = app.add_subcommand("convert",
                                  "Write the tensors of a file as safetensors: dtypes are kept, "
                                  "tied tensors stand under each of their names.");
-  sub->add_option("IN", options->input,
-                  "TorchScript, torch.save, safetensors or its index, .pt2; told by content")
-      ->required();
+  sub->add_option("IN", options->input, kReadableFiles)->required();
   sub->add_option("OUT", options->output, "any extension; replaced only by a complete file")
       ->required();
   sub->footer("Example:\n  posenc convert model.pt model.safetensors");

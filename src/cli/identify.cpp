@@ -83,9 +83,7 @@ void add_identify(CLI::App& app) {
   auto options = std::make_shared<IdentifyOptions>();
   auto* sub = app.add_subcommand(
       "identify", "Which recipe, with which parameters, made each sinusoidal tensor.");
-  sub->add_option("FILE", options->file,
-                  "weights: torch.save, TorchScript, torch.export or safetensors, by content")
-      ->required();
+  sub->add_option("FILE", options->file, kReadableFiles)->required();
   sub->add_flag("--json", options->json,
                 "every tensor: an array of {tensor, sinusoid, presets, nearest, max_abs, max_ulp, "
                 "params}");

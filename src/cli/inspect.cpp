@@ -123,9 +123,7 @@ void add_inspect(CLI::App& app) {
   auto* sub = app.add_subcommand("inspect",
                                  "What a file of weights holds: names, dtypes, shapes, values. "
                                  "Nothing in the file is run.");
-  sub->add_option("FILE", options->file,
-                  "TorchScript, torch.save, safetensors or its index, .pt2; told by content")
-      ->required();
+  sub->add_option("FILE", options->file, kReadableFiles)->required();
   sub->add_flag("--json", options->json,
                 "{file, format, tensors: [{name, dtype, shape, sha256}]}; the hash is of the "
                 "contiguous little-endian bytes");

@@ -59,9 +59,7 @@ void run(const RunOptions& options) {
 void add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   auto* sub = app.add_subcommand("run", "Run the C++ twin of a module, in eval mode.");
-  sub->add_option("FILE", options->file,
-                  "weights: torch.save, TorchScript, torch.export or safetensors, by content")
-      ->required();
+  sub->add_option("FILE", options->file, kReadableFiles)->required();
   sub->add_option("--module", options->module, "the class, C++ or the notebook's (default: found)");
   sub->add_option("--prefix", options->prefix, "the part under this key prefix, dot included");
   sub->add_option(
