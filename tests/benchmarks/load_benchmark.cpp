@@ -7,7 +7,6 @@
 #include <ATen/ops/zeros.h>
 #include <benchmark/benchmark.h>
 #include <malloc.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <torch/csrc/jit/serialization/import.h>
 #include <torch/nn/module.h>
@@ -24,6 +23,7 @@
 
 #include "posenc/io/load.h"
 #include "posenc/io/manifest.h"
+#include "support/temp_dir.h"
 
 namespace {
 
@@ -31,9 +31,6 @@ namespace {
 class Python {
  public:
   Python() {
-    std::string name = (std::filesystem::temp_directory_path() / "posenc-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-    folder_ = name;
     int to_child[2], from_child[2];
     if (pipe(to_child) != 0 || pipe(from_child) != 0) throw std::runtime_error("pipe failed");
     child_ = fork();
@@ -42,7 +39,7 @@ class Python {
       dup2(from_child[1], STDOUT_FILENO);
       for (const int end : {to_child[0], to_child[1], from_child[0], from_child[1]}) close(end);
       const char* script = POSENC_BENCHMARKS_DIR "/load_peers.py";
-      execl(POSENC_PYTHON, POSENC_PYTHON, "-W", "ignore", script, folder_.c_str(), nullptr);
+      execl(POSENC_PYTHON, POSENC_PYTHON, "-W", "ignore", script, folder_.path().c_str(), nullptr);
       _exit(1);
     }
     close(to_child[0]);
@@ -55,10 +52,9 @@ class Python {
     fclose(in_);
     fclose(out_);
     waitpid(child_, nullptr, 0);
-    std::filesystem::remove_all(folder_);
   }
 
-  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  std::string file(const std::string& name) const { return folder_ / name; }
 
   double seconds(const std::string& function) {
     fprintf(in_, "%s\n", function.c_str());
@@ -73,7 +69,7 @@ class Python {
     return line;
   }
 
-  std::filesystem::path folder_;
+  posenc::testing::TempDir folder_;
   pid_t child_ = -1;
   FILE *in_ = nullptr, *out_ = nullptr;
 };

@@ -78,7 +78,7 @@ TEST_F(Convert, ARefusalLeavesTheOldFile) {
   EXPECT_EQ(content(old), "precious");
   expect_refused(posenc({"convert", real("strided.pt"), file("none/out")}), "convert",
                  "No such file");
-  expect_refused(posenc({"convert", real("strided.pt"), folder_.string()}), "convert",
+  expect_refused(posenc({"convert", real("strided.pt"), folder_.path().string()}), "convert",
                  "not a regular file");
   EXPECT_EQ(posenc({"convert", real("strided.pt")}).status, 2);
   EXPECT_EQ(names(), (std::vector<std::string>{"out", "x"}));

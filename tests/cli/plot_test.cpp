@@ -73,7 +73,7 @@ TEST_F(Plot, RefusesAndWritesNothing) {
   expect_refused(posenc({"plot", "--out", file("p"), "--length", "0"}), "plot", "Got 0");
   expect_refused(posenc({"plot", "--out", file("p"), "--length", "1"}), "plot", "at least 2");
   expect_refused(posenc({"plot", "--out", file("p"), "--length", "4000000"}), "plot", "too many");
-  expect_refused(posenc({"plot", "--out", file("p")}, folder_.string()), "plot",
+  expect_refused(posenc({"plot", "--out", file("p")}, folder_.path().string()), "plot",
                  "gnuplot is not installed");
   EXPECT_TRUE(names().empty());
   expect_refused(posenc({"plot", "--out", text_file("taken", "x") + "/p", "--dim", "4"}), "plot",

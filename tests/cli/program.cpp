@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -70,17 +70,6 @@ Result posenc(const std::vector<std::string>& arguments, const std::string& path
   return run_program(command, path);
 }
 
-InFolder::InFolder() {
-  auto name = (std::filesystem::temp_directory_path() / "posenc-cli-XXXXXX").string();
-  if (!mkdtemp(name.data())) throw std::runtime_error("no temporary folder");
-  folder_ = name;
-}
-
-InFolder::~InFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 std::string InFolder::safetensors(const std::string& name, const StateDict& tensors) const {
   save_safetensors(file(name), tensors);
   return file(name);
@@ -93,7 +82,7 @@ std::string InFolder::text_file(const std::string& name, const std::string& cont
 
 std::vector<std::string> InFolder::names() const {
   std::vector<std::string> result;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
     result.push_back(entry.path().filename());
   }
   std::sort(result.begin(), result.end());

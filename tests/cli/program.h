@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "posenc/io/state_dict.h"
+#include "support/temp_dir.h"
 
 namespace posenc::testing {
 
@@ -25,17 +25,14 @@ Result run_program(const std::vector<std::string>& command, const std::string& p
 /// A folder of its own for each test, removed after it.
 class InFolder : public ::testing::Test {
  protected:
-  InFolder();
-  ~InFolder() override;
-
-  std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  std::string file(const std::string& name) const { return folder_ / name; }
   /// Writes `tensors` as `name` and returns its path.
   std::string safetensors(const std::string& name, const StateDict& tensors) const;
   std::string text_file(const std::string& name, const std::string& content) const;
   /// Names in the folder, sorted.
   std::vector<std::string> names() const;
 
-  std::filesystem::path folder_;
+  TempDir folder_;
 };
 
 StateDict dict(const std::vector<std::pair<std::string, at::Tensor>>& entries);

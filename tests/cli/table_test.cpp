@@ -168,7 +168,7 @@ TEST_F(Table, RefusesAndWritesNothing) {
   expect_refused(with("detr_2d", "8", {"height=2", "width=1.5"}), "table", "Got 1.5");
   expect_refused(with("detr_2d", "6", {"height=2", "width=2"}), "table", "a multiple of 4");
   expect_refused(with("detr_2d", "8", {"height=2", "width=3"}), "table", "number of cells 6");
-  const auto folder = folder_ / "inputs";
+  const auto folder = folder_.path() / "inputs";
   std::filesystem::create_directory(folder);
   const auto positions = [&](const std::string& name, const at::Tensor& tensor) {
     return safetensors("inputs/p", dict({{name, tensor}}));

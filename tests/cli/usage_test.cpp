@@ -74,7 +74,7 @@ TEST_F(BadFile, EachHasItsMessageInEachCommand) {
   };
   const std::vector<Case> weights = {
       {file("absent"), "No such file"},
-      {folder_.string(), "directory"},
+      {folder_.path().string(), "directory"},
       {text_file("empty", ""), "empty"},
       {text_file("foreign", "once upon a time there was a file"), "foreign: "},
       {text_file("short.pt", script.substr(0, script.size() / 2)), "short.pt: "},

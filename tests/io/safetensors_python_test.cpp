@@ -28,8 +28,7 @@ StateDict every_dtype() {
 }
 
 TEST(SafetensorsPython, ReadsOursAndWritesTheSameBack) {
-  if (!python_has("torch, safetensors.torch"))
-    GTEST_SKIP() << POSENC_PYTHON << " lacks safetensors";
+  ASSERT_TRUE(python_has("torch, safetensors.torch")) << POSENC_PYTHON;
   const TempDir dir;
   const auto saved = every_dtype();
   save_safetensors(dir / "ours.safetensors", saved, {{"slug", "größe"}, {"torch", "2"}});

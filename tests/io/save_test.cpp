@@ -159,7 +159,7 @@ with zipfile.ZipFile("views.pt") as archive:
 }
 
 TEST(Save, PythonReadsSafetensors) {
-  if (!python_has("torch, safetensors.torch")) GTEST_SKIP() << POSENC_PYTHON;
+  ASSERT_TRUE(python_has("torch, safetensors.torch")) << POSENC_PYTHON;
   const TempDir dir;
   torch::nn::Linear module(3, 2);
   save_weights(*module, dir / "x.safetensors", SaveOptions().metadata({{"made", "here"}}));

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <stdlib.h>
-
 #include <filesystem>
-#include <string>
+
+#include "support/temp_dir.h"
 
 namespace posenc::testing {
 
@@ -11,19 +10,15 @@ namespace posenc::testing {
 class InEmptyFolder {
  public:
   InEmptyFolder() : before_(std::filesystem::current_path()) {
-    std::string path = (std::filesystem::temp_directory_path() / "posenc.XXXXXX").string();
-    folder_ = ::mkdtemp(path.data());
-    std::filesystem::current_path(folder_);
+    std::filesystem::current_path(folder_.path());
   }
-  ~InEmptyFolder() {
-    std::filesystem::current_path(before_);
-    std::filesystem::remove_all(folder_);
-  }
+  ~InEmptyFolder() { std::filesystem::current_path(before_); }
   InEmptyFolder(const InEmptyFolder&) = delete;
   InEmptyFolder& operator=(const InEmptyFolder&) = delete;
 
  private:
-  std::filesystem::path before_, folder_;
+  std::filesystem::path before_;
+  TempDir folder_;
 };
 
 }  // namespace posenc::testing

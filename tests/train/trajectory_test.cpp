@@ -22,7 +22,7 @@ constexpr int kSteps = 20;
 class Trajectory : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    if (!python_has("torch, safetensors.torch")) return;
+    ASSERT_TRUE(python_has("torch, safetensors.torch")) << POSENC_PYTHON;
     folder_ = new TempDir;
     const std::string command = "cd '" + folder_->path().string() + "' && '" + POSENC_PYTHON +
                                 "' -W ignore '" POSENC_TESTS_DIR
@@ -35,7 +35,7 @@ class Trajectory : public ::testing::Test {
   }
 
   void SetUp() override {
-    if (folder_ == nullptr) GTEST_SKIP() << POSENC_PYTHON << " lacks torch or safetensors";
+    ASSERT_NE(folder_, nullptr);
   }
 
   static std::vector<std::string> names() {
