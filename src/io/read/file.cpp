@@ -15,7 +15,8 @@ namespace {
 // One call moves at most 2 GiB - 4 KiB on Linux; other systems refuse more than INT_MAX.
 constexpr std::size_t kLargestRead = std::size_t{1} << 30;
 
-constexpr std::size_t kReadWhole = 16384;  // what a page or four cost is less than more calls
+constexpr std::size_t kReadWhole =
+    131072;  // copying as much costs less than the calls for its parts
 
 const char* kind_of(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
@@ -29,8 +30,10 @@ const char* kind_of(mode_t mode) {
 WeightsError system_error(const std::string& what) {
   const int reason = errno;
   const bool missing = reason == ENOENT || reason == ENOTDIR;
+  const bool too_many = reason == EMFILE || reason == ENFILE;  // as of a thousand shards
   return {missing ? WeightsErrorCode::NotFound : WeightsErrorCode::Io,
-          what + ": " + std::generic_category().message(reason)};
+          what + ": " + std::generic_category().message(reason),
+          too_many ? "raise the limit of open files (ulimit -n)" : ""};
 }
 
 InputFile::InputFile(const std::string& path)

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -50,11 +51,24 @@ TEST(InputFile, ReadsWhereItIsAsked) {
 
 TEST(InputFile, NoticesThatTheFileShrank) {
   const TempDir dir;
-  write_bytes(dir / "x", std::string(100000, 'x'));
+  write_bytes(dir / "x", std::string(1000000, 'x'));
   const io::InputFile file(dir / "x");
   std::filesystem::resize_file(dir / "x", 60);
   EXPECT_CONTAINS(refusal([&] { file.read(50, 50); }),
-                  "Truncated: " + (dir / "x") + ": ended at byte 60 of the 100000 that it had");
+                  "Truncated: " + (dir / "x") + ": ended at byte 60 of the 1000000 that it had");
+}
+
+TEST(InputFile, TooManyOpenFilesHaveARemedy) {
+  const TempDir dir;
+  write_bytes(dir / "x", "0123456789");
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{0, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto said = refusal([&] { io::InputFile file(dir / "x"); });
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  EXPECT_CONTAINS(said, "Io: " + (dir / "x") + ": cannot be opened: Too many open files");
+  EXPECT_CONTAINS(said, "ulimit -n");
 }
 
 TEST(WeightsError, SaysWhatIsKnown) {

@@ -97,7 +97,10 @@ std::optional<std::string> plain_text(TorchTensors& objects, PickleId id) {
     const auto text = scalar_text(objects, item);
     if (!text) return std::nullopt;
     if (shown > 1) out += ", ";
-    out += pickle.is(item, PickleKind::Text) ? "'" + *text + "'" : *text;
+    const bool quoted = pickle.is(item, PickleKind::Text);
+    if (quoted) out += '\'';
+    out += *text;
+    if (quoted) out += '\'';
   }
   if (shown > kMostItems) out += ", ... " + std::to_string(shown) + " items";
   if (shown == 1 && brackets[0] == '(') out += ",";

@@ -14,6 +14,7 @@ constexpr uint64_t kEnd64 = 56;
 constexpr uint64_t kLocator64 = 20;
 constexpr uint64_t kEntry = 46;
 constexpr uint64_t kLongestComment = 0xffff;
+constexpr uint64_t kShortTail = 4096;  // PyTorch writes no comment
 constexpr uint64_t kLargestDirectory = uint64_t{1} << 28;
 
 // Before zip64 a field had 32 bits; all ones refer to the zip64 record.
@@ -53,10 +54,15 @@ WeightsError damaged_zip(const std::string& rule) {
 }
 
 ZipDirectory find_zip_directory(const InputFile& file) {
-  const uint64_t searched = std::min(file.size(), kEnd + kLongestComment);
-  const uint64_t base = file.size() - searched;
-  const std::string tail = file.read(base, searched);
-  const std::size_t at = tail.rfind("PK\5\6");
+  uint64_t base = 0;
+  std::string tail;
+  std::size_t at = std::string::npos;
+  for (const uint64_t searched : {kShortTail, kEnd + kLongestComment}) {
+    base = file.size() - std::min(file.size(), searched);
+    tail = file.read(base, file.size() - base);
+    at = tail.rfind("PK\5\6");
+    if (at != std::string::npos || base == 0) break;
+  }
   if (at == std::string::npos || tail.size() - at < kEnd) {
     throw WeightsError(WeightsErrorCode::Truncated,
                        "is cut off: a zip archive ends with its directory, which is missing");

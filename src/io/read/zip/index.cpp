@@ -57,18 +57,27 @@ void widen(std::string_view extra, std::string_view name, uint64_t& bytes, uint6
   throw damaged_record(name, "lacks its zip64 field");
 }
 
-// Reads ahead over headers that lie close together: one call for many small records, and none of
-// the data of large ones.
+std::size_t fixed_header(const ZipRecord& record) { return kLocal + record.name.size(); }
+
+// Reads local headers that lie close together at once: one call for many small records, and none
+// of the data of large ones.
 class HeaderReader {
  public:
-  explicit HeaderReader(const InputFile& file) : file_(file) {}
+  /// The records in the order of their places, all of them before `end`.
+  HeaderReader(const InputFile& file, const std::vector<ZipRecord*>& records, uint64_t end)
+      : file_(file), records_(records), end_(end) {}
 
-  /// `count` bytes at `offset`; `next` is where the bytes that are asked for afterwards begin.
-  std::string_view at(uint64_t offset, std::size_t count, uint64_t next) {
+  /// Where the record behind number `i` begins.
+  uint64_t next(std::size_t i) const {
+    return i + 1 < records_.size() ? records_[i + 1]->offset : end_;
+  }
+
+  /// The fixed part of record `i`'s header, which ends before next(i), as that does before `end`.
+  std::string_view at(std::size_t i) {
+    const uint64_t offset = records_[i]->offset;
+    const std::size_t count = fixed_header(*records_[i]);
     if (offset < begin_ || offset + count > begin_ + buffer_.size()) {
-      const bool close = next - offset <= kClose;
-      const uint64_t ahead = std::min<uint64_t>(kChunk, file_.size() - offset);
-      buffer_.resize(close ? std::max<uint64_t>(count, ahead) : count);
+      buffer_.resize(std::max<uint64_t>(count, end_of_run(i) - offset));
       file_.read(offset, buffer_.data(), buffer_.size());
       begin_ = offset;
     }
@@ -79,7 +88,21 @@ class HeaderReader {
   static constexpr uint64_t kClose = 4096;  // copying as much costs what a call does
   static constexpr uint64_t kChunk = 65536;
 
+  // Behind the last header that is worth being read with that of `i`.
+  uint64_t end_of_run(std::size_t i) const {
+    const uint64_t limit = std::min(end_, records_[i]->offset + kChunk);
+    uint64_t until = records_[i]->offset;
+    for (; i + 1 < records_.size() && next(i) - records_[i]->offset <= kClose; ++i) {
+      const uint64_t after = next(i) + fixed_header(*records_[i + 1]);
+      if (after > limit) break;
+      until = after;
+    }
+    return until;
+  }
+
   const InputFile& file_;
+  const std::vector<ZipRecord*>& records_;
+  const uint64_t end_;
   std::string buffer_;
   uint64_t begin_ = 0;
 };
@@ -148,15 +171,15 @@ void ZipIndex::read_local_headers(uint64_t end) {
   for (ZipRecord& record : records_) by_place.push_back(&record);
   std::sort(by_place.begin(), by_place.end(),
             [](const ZipRecord* a, const ZipRecord* b) { return a->offset < b->offset; });
-  HeaderReader headers(file_);
+  HeaderReader headers(file_, by_place, end);
   for (std::size_t i = 0; i < by_place.size(); ++i) {
     ZipRecord& record = *by_place[i];
-    const uint64_t next = i + 1 < by_place.size() ? by_place[i + 1]->offset : end;
-    const uint64_t fixed = kLocal + record.name.size();
+    const uint64_t next = headers.next(i);
+    const uint64_t fixed = fixed_header(record);
     if (next > end || record.offset > next || next - record.offset < fixed) {
       throw damaged_record(record.name, "overlaps another or lies outside the file");
     }
-    const std::string_view header = headers.at(record.offset, fixed, next);
+    const std::string_view header = headers.at(i);
     const auto flags = little_endian<uint16_t>(header, 6);
     const auto packed = little_endian<uint32_t>(header, 18);
     const auto bytes = little_endian<uint32_t>(header, 22);
