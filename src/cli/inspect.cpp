@@ -14,6 +14,7 @@
 #include "cli/sha256.h"
 #include "cli/text_table.h"
 #include "io/manifest_reader.h"
+#include "io/read/quote.h"
 #include "io/tensor_bytes.h"
 #include "posenc/io/manifest.h"
 
@@ -73,34 +74,22 @@ void print_json(const InspectOptions& options, const Manifest& manifest) {
   fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
-// Names of a file may hold anything, and a terminal obeys some characters.
-std::string printable(const std::string& text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool c1 = byte == 0xc2 && i + 1 < text.size() &&
-                    static_cast<unsigned char>(text[i + 1]) < 0xa0;  // U+0080 to U+009F
-    if (c1) ++i;
-    out += byte < 0x20 || byte == 0x7f || c1 ? '?' : text[i];
-  }
-  return out;
-}
-
 void print_entries(const char* heading, const std::vector<ManifestEntry>& entries) {
   if (entries.empty()) return;
   std::vector<std::vector<std::string>> rows;
-  for (const auto& entry : entries) rows.push_back({printable(entry.name), printable(entry.text)});
+  for (const auto& entry : entries)
+    rows.push_back({io::printable(entry.name), io::printable(entry.text)});
   fmt::print("\n{}\n{}", heading, text_table(rows, 2));
 }
 
 void print_text(const InspectOptions& options, const Manifest& manifest) {
   const uint64_t bytes = io::total_bytes(manifest);
   fmt::print("{}: {}{}, {} tensors, {}\n", options.file, format_name(manifest.format),
-             manifest.class_name.empty() ? "" : " of " + printable(manifest.class_name),
+             manifest.class_name.empty() ? "" : " of " + io::printable(manifest.class_name),
              manifest.tensors.size(), size_text(bytes));
   std::vector<std::vector<std::string>> rows;
   for (const auto& tensor : manifest.tensors) {
-    rows.push_back({printable(tensor.name), dtype_name(tensor.dtype),
+    rows.push_back({io::printable(tensor.name), dtype_name(tensor.dtype),
                     fmt::format("({})", fmt::join(tensor.sizes, ", "))});
   }
   fmt::print("{}", text_table(rows, 2));

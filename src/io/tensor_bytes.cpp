@@ -137,34 +137,6 @@ void for_each_piece(const std::vector<Axis>& axes, int64_t item, uint64_t offset
   }
 }
 
-// Calls `take(read, bytes)` for parts of the tensor's bytes, in order; read(out) brings them.
-template <typename Take>
-void for_each_part(const InputFile& file, const ManifestStorage& storage,
-                   const ManifestTensor& tensor, Take&& take) {
-  if (contiguous_bytes(tensor) == 0) return;
-  const int64_t item = item_size(tensor.dtype);
-  const uint64_t offset = storage.offset + static_cast<uint64_t>(tensor.offset * item);
-  Gather gather(file, item);
-  for_each_piece(axes_of(tensor), item, offset,
-                 [&](uint64_t start, std::vector<Axis>& axes, int64_t bytes) {
-                   const auto count = static_cast<std::size_t>(bytes);
-                   const auto read = [&](char* out) {
-                     gather.run(axes, start, out);
-                     resolve_sign(tensor, out, count);
-                   };
-                   take(read, count);
-                 });
-}
-
-template <typename Work>
-void in_this_tensor(const ManifestTensor& tensor, Work&& work) {
-  try {
-    work();
-  } catch (const WeightsError& error) {
-    throw error.in_tensor(tensor.name);
-  }
-}
-
 }  // namespace
 
 uint64_t contiguous_bytes(const ManifestTensor& tensor) {
@@ -183,41 +155,26 @@ uint64_t contiguous_bytes(const ManifestTensor& tensor) {
   return bytes;
 }
 
-bool is_plain(const ManifestTensor& tensor) {
-  if (contiguous_bytes(tensor) == 0) return true;
-  if (tensor.conj || tensor.negative) return false;
-  const auto axes = axes_of(tensor);
-  return axes.empty() || (axes.size() == 1 && axes[0].from == item_size(tensor.dtype));
-}
-
-void read_tensor(const InputFile& file, const ManifestStorage& storage,
-                 const ManifestTensor& tensor, void* into) {
-  in_this_tensor(tensor, [&] {
-    const uint64_t bytes = contiguous_bytes(tensor);
-    if (bytes == 0) return;
-    auto* out = static_cast<char*>(into);
-    if (is_plain(tensor)) {
-      const auto offset = static_cast<uint64_t>(tensor.offset * item_size(tensor.dtype));
-      return file.read(storage.offset + offset, out, bytes);
-    }
-    for_each_part(file, storage, tensor, [&](const auto& read, std::size_t count) {
-      read(out);
-      out += count;
-    });
-  });
-}
-
 void stream_tensor(const InputFile& file, const ManifestStorage& storage,
                    const ManifestTensor& tensor,
                    const std::function<void(const char* data, std::size_t count)>& take) {
-  in_this_tensor(tensor, [&] {
-    std::vector<char> buffer;
-    for_each_part(file, storage, tensor, [&](const auto& read, std::size_t count) {
-      buffer.resize(std::max(buffer.size(), count));
-      read(buffer.data());
-      take(buffer.data(), count);
-    });
-  });
+  if (contiguous_bytes(tensor) == 0) return;
+  const int64_t item = item_size(tensor.dtype);
+  const uint64_t offset = storage.offset + static_cast<uint64_t>(tensor.offset * item);
+  Gather gather(file, item);
+  std::vector<char> buffer;
+  try {
+    for_each_piece(axes_of(tensor), item, offset,
+                   [&](uint64_t start, std::vector<Axis>& axes, int64_t bytes) {
+                     const auto count = static_cast<std::size_t>(bytes);
+                     buffer.resize(std::max(buffer.size(), count));
+                     gather.run(axes, start, buffer.data());
+                     resolve_sign(tensor, buffer.data(), count);
+                     take(buffer.data(), count);
+                   });
+  } catch (const WeightsError& error) {
+    throw error.in_tensor(tensor.name);
+  }
 }
 
 }  // namespace posenc::io

@@ -13,16 +13,8 @@ namespace posenc::io {
 /// expanded tensors of a small file can.
 uint64_t contiguous_bytes(const ManifestTensor& tensor);
 
-/// Whether the bytes of the file are the value's, in order: no strides, conj or neg to resolve.
-bool is_plain(const ManifestTensor& tensor);
-
-/// The tensor's value as contiguous little-endian bytes into `into`, which has contiguous_bytes().
-/// A plain tensor is read there directly. `file` is that of the tensor's storage. Throws
-/// WeightsError.
-void read_tensor(const InputFile& file, const ManifestStorage& storage,
-                 const ManifestTensor& tensor, void* into);
-
-/// The same bytes in order, piece by piece, in some 16 MiB of memory whatever the tensor's size.
+/// The tensor's value as contiguous little-endian bytes in order, piece by piece, in some 16 MiB of
+/// memory whatever the tensor's size. `file` is that of the tensor's storage. Throws WeightsError.
 void stream_tensor(const InputFile& file, const ManifestStorage& storage,
                    const ManifestTensor& tensor,
                    const std::function<void(const char* data, std::size_t count)>& take);

@@ -64,14 +64,12 @@ inline void check_manifest(const Manifest& manifest, uint64_t file_bytes) {
 inline void check_manifest(const Manifest& manifest, const io::InputFile& file) {
   check_manifest(manifest, file.size());
   uint64_t left = uint64_t{1} << 20;
-  std::vector<char> bytes;
   for (const auto& tensor : manifest.tensors) {
     try {
       const uint64_t count = io::contiguous_bytes(tensor);
       if (count > left) continue;
-      left -= count;
-      bytes.resize(count);
-      io::read_tensor(file, manifest.storages[tensor.storage], tensor, bytes.data());
+      io::stream_tensor(file, manifest.storages[tensor.storage], tensor,
+                        [&](const char*, std::size_t got) { left -= got; });
     } catch (const WeightsError&) {  // a negative bool
     }
   }

@@ -90,6 +90,7 @@ TEST(InQuotes, IsFitForAMessage) {
   EXPECT_EQ(io::in_quotes("a\nb\x7f"), "'a?b?'");
   EXPECT_EQ(io::in_quotes("\u00e9"), "'\u00e9'");
   EXPECT_EQ(io::in_quotes("a\xff"), "'a?'");
+  EXPECT_EQ(io::in_quotes("a\u009b[2J"), "'a?[2J'");
   EXPECT_EQ(io::in_quotes(std::string(119, 'x') + "\u00e9"), "'" + std::string(119, 'x') + "...'");
 }
 
