@@ -34,9 +34,7 @@ class Trajectory : public ::testing::Test {
     folder_ = nullptr;
   }
 
-  void SetUp() override {
-    ASSERT_NE(folder_, nullptr);
-  }
+  void SetUp() override { ASSERT_NE(folder_, nullptr); }
 
   static std::vector<std::string> names() {
     std::vector<std::string> found;
