@@ -118,8 +118,9 @@ torch::Tensor PositionalEncodingImpl::rows_from(const std::optional<FactoredTabl
                                                 int64_t length, int64_t offset,
                                                 const torch::Tensor& position_ids,
                                                 const torch::TensorOptions& type) const {
-  if (table)
+  if (table) {
     return position_ids.defined() ? table->rows(position_ids) : table->rows(offset, length);
+  }
   return posenc::sinusoid(
       options.sinusoid(),
       position_ids.defined() ? position_ids : positions_from_offset(length, offset), type);

@@ -10,6 +10,7 @@
 
 #include "io/read/json.h"
 #include "io/read/quote.h"
+#include "io/read/tensor_list.h"
 #include "io/safetensors_dtype.h"
 #include "posenc/io/error.h"
 

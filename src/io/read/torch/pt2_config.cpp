@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io/read/quote.h"
+#include "io/read/tensor_list.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
