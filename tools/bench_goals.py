@@ -13,6 +13,7 @@ SECTIONS = {
     "adam": "Optimisers",
     "tables": "Tables",
     "load": "Loading weights",
+    "transformer": "Transformer encoder, eval",
 }
 SIZE = "{:,} tokens"
 
@@ -72,6 +73,11 @@ def goals() -> list[tuple]:
     add("load", "ten tensors of TorchScript", "load/ten/script", "load/ten/jit_load", 20)
     add("load", "index of 20,000 tensors, safetensors", "index/20000/safetensors", "load/20000/load_file", 10)
     add("load", "index of 20,000 tensors, .pt", "index/20000/pt", "load/20000/torch_load", 1 / 0.15)
+    for threads in (1, 2):
+        for batch, length in ((1, 16), (1, 128), (8, 128)):
+            title = f"{batch} x {length} tokens" + (", two threads" if threads == 2 else "")
+            case = f"{batch}/{length}/{threads}"
+            add("transformer", title, f"transformer/encoder/posenc/{case}", f"transformer/encoder/torch_nn/{case}", 0.97)
     return rows
 
 
@@ -90,6 +96,7 @@ COMPETITORS = {
     "torch_load": "torch.load",
     "load_file": "safetensors.torch.load_file",
     "jit_load": "torch::jit::load",
+    "torch_nn": "torch.nn.TransformerEncoder",
 }
 
 

@@ -245,13 +245,14 @@ def check_stems(tree):
 
         require(entry["class"] in (camel(stem), stem), f"the C++ name is {camel(stem)} or {stem}, not {entry['class']}")
         system = "system" in entry  # a real system instead of a notebook: its presets are the reference
+        torch = "torch_class" in entry  # PyTorch's own module is the reference, live
         links = [
             ("header", rf"include/posenc/\w+/(\w+/)?{stem}\.h"),
             ("source", rf"src/\w+/(\w+/)?{stem}\.cpp"),
-            ("test", rf"tests/{'nn' if system else 'parity'}/{stem}_test\.cpp"),
+            ("test", r"tests/parity/\w+_test\.cpp" if torch else rf"tests/{'nn' if system else 'parity'}/{stem}_test\.cpp"),
         ]
-        if not system:
-            slug = Path(entry["reference"]).stem  # the notebook's
+        if not (system or torch):
+            slug = r"\w+" if "live" in entry else Path(entry["reference"]).stem  # the notebook's
             links += [("notebook", rf"notebooks_ref/\d\d_{slug}\.ipynb"), ("reference", r"notebooks_ref/reference/\w+\.py")]
         for key, pattern in links:
             require(re.fullmatch(pattern, entry[key]), f"`{key}` has the form {pattern}, not {entry[key]}")
@@ -265,9 +266,16 @@ def check_stems(tree):
         require(mentions("test", name), f"{entry['test']} tests {name}")
         if system:
             check_system(tree, entry, require, mentions)
+        elif torch:
+            python = entry["torch_class"]
+            require(mentions("header", re.escape(python)), f"{entry['header']} names {python} as its source")
+            cases = "notebooks_ref/reference/cases/transformer.py"
+            kind = python.removeprefix("torch.")
+            require(cases not in tree.files or kind in tree.text(cases), f"{cases} runs {kind} beside it")
         else:
-            require(entry["fixtures"] == f"tests/fixtures/{stem}", f"`fixtures` is tests/fixtures/{stem}")
-            require(tree.matching(re.escape(entry["fixtures"]) + "/"), f"`fixtures` {entry['fixtures']} holds files")
+            if "live" not in entry:  # else Python writes all cases when the tests run
+                require(entry["fixtures"] == f"tests/fixtures/{stem}", f"`fixtures` is tests/fixtures/{stem}")
+                require(tree.matching(re.escape(entry["fixtures"]) + "/"), f"`fixtures` {entry['fixtures']} holds files")
             python = entry["notebook_class"]
             require(mentions("reference", python), f"{entry['reference']} defines {python}")
         for key in entry["keys"]:
@@ -275,7 +283,7 @@ def check_stems(tree):
             require(named, f"a test of tests/ checks the state_dict key {key}")
     known = {entry["header"] for entry in modules}
     for name in tree.matching(r"include/posenc/nn/.*\.h$"):
-        if name not in known:
+        if name not in known and re.search(r"TORCH_MODULE\(|ModuleHolder<", tree.text(name)):
             tree.say(name, 1, "stem", f"a module has its row in {table}")
 
 

@@ -17,8 +17,13 @@ def table() -> str:
         link = lambda key: f"[{Path(row[key]).name}](../{row[key]})"  # noqa: E731
         keys = ", ".join(f"`{key}`" for key in row["keys"]) or "none"
         system = "system" in row  # a real system instead of a notebook
-        origin, python = (row["system"], row["system_class"]) if system else (link("notebook"), row["notebook_class"])
-        reference = ", ".join(f"`{name}`" for name in row["presets"]) if system else link("fixtures")
+        if "torch_class" in row:
+            origin, python = "PyTorch", row["torch_class"]
+        else:
+            origin, python = (row["system"], row["system_class"]) if system else (link("notebook"), row["notebook_class"])
+        reference = ", ".join(f"`{name}`" for name in row["presets"]) if system else "live"
+        if "fixtures" in row:
+            reference = link("fixtures")
         cells = [origin, f"`{python}`", f"[`{row['class']}`](../{row['header']})", keys, link("test"), reference]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

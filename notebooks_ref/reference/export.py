@@ -22,6 +22,7 @@ from reference.cases import pad_sequences as _01
 from reference.cases import position_embedding as _04
 from reference.cases import timestep_embedding as _02
 from reference.cases import token_and_position_embedding as _03
+from reference.cases import transformer as _transformer
 from reference.fixture import LIVE, fixtures_dir
 
 __all__ = [
@@ -66,8 +67,8 @@ def timestep_embedding(folder: Optional[Path] = None) -> List[str]:
 
 
 def token_and_position_embedding(folder: Optional[Path] = None) -> List[str]:
-    """Notebook 03: token_and_position_embedding, and the scaled token_embedding."""
-    return _write(_03, folder)
+    """Notebook 03: token_and_position_embedding, the scaled token_embedding, the Transformer."""
+    return _write(_03, folder) + _write(_transformer, folder)
 
 
 def position_embedding(folder: Optional[Path] = None) -> List[str]:

@@ -26,16 +26,29 @@ void TokenAndPositionEmbeddingImpl::reset() {
                     "[TokenAndPositionEmbedding] dropout is set on the module, not on its position "
                     "encoding. Got position dropout ",
                     options.position().dropout());
-  token_embedding = register_module(
-      "token_embedding",
-      torch::nn::Embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
-                               .padding_idx(options.padding_idx())
-                               .sparse(options.sparse())));
+  if (!shares_tokens_) {
+    token_embedding = register_module(
+        "token_embedding",
+        torch::nn::Embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
+                                 .padding_idx(options.padding_idx())
+                                 .sparse(options.sparse())));
+  }
   position_encoding = register_module("position_encoding", PositionalEncoding(options.position()));
   dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
 }
 
-void TokenAndPositionEmbeddingImpl::reset_parameters() { token_embedding->reset_parameters(); }
+void TokenAndPositionEmbeddingImpl::reset_parameters() {
+  if (!shares_tokens_) token_embedding->reset_parameters();
+}
+
+void TokenAndPositionEmbeddingImpl::share_tokens(const torch::nn::Embedding& embedding) {
+  TORCH_CHECK_VALUE(embedding->weight.sizes() == token_embedding->weight.sizes(),
+                    "[TokenAndPositionEmbedding] shared tokens must be (vocab_size, d_model) = ",
+                    token_embedding->weight.sizes(), ". Got ", embedding->weight.sizes());
+  if (!shares_tokens_) unregister_module("token_embedding");
+  token_embedding = embedding;
+  shares_tokens_ = true;
+}
 
 void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TokenAndPositionEmbedding(vocab_size=" << options.vocab_size()

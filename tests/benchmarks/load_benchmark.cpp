@@ -7,75 +7,25 @@
 #include <ATen/ops/zeros.h>
 #include <benchmark/benchmark.h>
 #include <malloc.h>
-#include <sys/wait.h>
 #include <torch/csrc/jit/serialization/import.h>
 #include <torch/nn/module.h>
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
-#include <stdexcept>
 #include <string>
 
 #include "posenc/io/load.h"
 #include "posenc/io/manifest.h"
-#include "support/temp_dir.h"
+#include "python_peer.h"
 
 namespace {
 
-// The Python process, which writes the files when it starts.
-class Python {
- public:
-  Python() {
-    int to_child[2], from_child[2];
-    if (pipe(to_child) != 0 || pipe(from_child) != 0) throw std::runtime_error("pipe failed");
-    child_ = fork();
-    if (child_ == 0) {
-      dup2(to_child[0], STDIN_FILENO);
-      dup2(from_child[1], STDOUT_FILENO);
-      for (const int end : {to_child[0], to_child[1], from_child[0], from_child[1]}) close(end);
-      const char* script = POSENC_BENCHMARKS_DIR "/load_peers.py";
-      execl(POSENC_PYTHON, POSENC_PYTHON, "-W", "ignore", script, folder_.path().c_str(), nullptr);
-      _exit(1);
-    }
-    close(to_child[0]);
-    close(from_child[1]);
-    in_ = fdopen(to_child[1], "w");
-    out_ = fdopen(from_child[0], "r");
-    answer();
-  }
-  ~Python() {
-    fclose(in_);
-    fclose(out_);
-    waitpid(child_, nullptr, 0);
-  }
-
-  std::string file(const std::string& name) const { return folder_ / name; }
-
-  double seconds(const std::string& function) {
-    fprintf(in_, "%s\n", function.c_str());
-    fflush(in_);
-    return std::stod(answer());
-  }
-
- private:
-  std::string answer() {
-    char line[256];
-    if (fgets(line, sizeof line, out_) == nullptr) throw std::runtime_error("Python has failed");
-    return line;
-  }
-
-  posenc::testing::TempDir folder_;
-  pid_t child_ = -1;
-  FILE *in_ = nullptr, *out_ = nullptr;
-};
-
-Python& python() {
-  static Python process;
+// Writes the files when it starts.
+posenc::PythonPeer& python() {
+  static posenc::PythonPeer process("load_peers.py");
   return process;
 }
 

@@ -17,6 +17,8 @@
 #include "posenc/nn/sinusoidal_timesteps.h"
 #include "posenc/nn/timestep_embedding.h"
 #include "posenc/nn/token_and_position_embedding.h"
+#include "posenc/nn/transformer/transformer_decoder.h"
+#include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/sinusoid/preset.h"
 #include "support/compare.h"
 #include "support/devices.h"
@@ -47,6 +49,44 @@ template <typename Impl>
 torch::Tensor forward(torch::nn::Module& module, const torch::Tensor& ids) {
   return dynamic_cast<Impl&>(module).forward(ids);
 }
+
+// ids (B, L) as vectors (B, L, 8) of the module's type.
+torch::Tensor as_vectors(const torch::nn::Module& module, const torch::Tensor& ids) {
+  return torch::one_hot(ids, 8).to(module.parameters()[0].dtype());
+}
+
+template <typename Impl>
+torch::Tensor on_vectors(torch::nn::Module& module, const torch::Tensor& ids) {
+  return dynamic_cast<Impl&>(module).forward(as_vectors(module, ids));
+}
+
+// The memory is the sequence itself, backwards.
+template <typename Impl>
+torch::Tensor on_memory(torch::nn::Module& module, const torch::Tensor& ids) {
+  const auto x = as_vectors(module, ids);
+  return dynamic_cast<Impl&>(module).forward(x, x.flip(1), AttentionMask::causal());
+}
+
+// `layers.0.self_attn.in_proj_weight ...`: the keys of a layer, decoder or encoder, below `prefix`.
+std::string layer_keys(const std::string& prefix, bool decoder) {
+  std::string joined;
+  const auto add = [&](const std::string& name, bool attention = false) {
+    for (const char* part : {"weight", "bias"}) {
+      joined += prefix + name + (attention ? "_" : ".") + part + " ";
+    }
+  };
+  for (const std::string attention : {"self_attn", "multihead_attn"}) {
+    if (attention == "multihead_attn" && !decoder) continue;
+    add(attention + ".in_proj", true);
+    add(attention + ".out_proj");
+  }
+  for (const char* name : {"linear1", "linear2", "norm1", "norm2"}) add(name);
+  if (decoder) add("norm3");
+  joined.pop_back();
+  return joined;
+}
+
+TransformerLayerOptions small_layer() { return TransformerLayerOptions(8, 2).d_ff(5); }
 
 const Kind kModules[] = {
     {"TokenEmbedding", "embedding.weight", "",
@@ -140,6 +180,58 @@ const Kind kModules[] = {
      [](torch::nn::Module& module, const torch::Tensor& ids) {
        return dynamic_cast<SinusoidalTimestepsImpl&>(module).forward(ids.select(1, 0) / 2);
      }},
+    {"MultiheadAttention", "in_proj_weight in_proj_bias out_proj.weight out_proj.bias", "",
+     "posenc::MultiheadAttention(embed_dim=8, num_heads=2)",
+     [] { return std::make_shared<MultiheadAttentionImpl>(8, 2); },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {
+       const auto x = as_vectors(module, ids);
+       return dynamic_cast<MultiheadAttentionImpl&>(module).forward(x, x, x);
+     }},
+    {"MultiheadAttentionSeparate",
+     "q_proj_weight k_proj_weight v_proj_weight in_proj_bias out_proj.weight out_proj.bias", "",
+     "posenc::MultiheadAttention(embed_dim=8, num_heads=2, dropout=0.5, kdim=3)",
+     [] {
+       return std::make_shared<MultiheadAttentionImpl>(
+           MultiheadAttentionOptions(8, 2).kdim(3).dropout(0.5));
+     },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {
+       const auto x = as_vectors(module, ids);
+       return dynamic_cast<MultiheadAttentionImpl&>(module).forward(x, x.narrow(2, 0, 3), x);
+     }},
+    {"LayerNorm", "weight bias", "", "posenc::LayerNorm(d_model=8, eps=1e-05)",
+     [] { return std::make_shared<LayerNormImpl>(8); }, on_vectors<LayerNormImpl>},
+    {"LayerNormWithoutBias", "weight", "", "posenc::LayerNorm(d_model=8, eps=1e-05, bias=false)",
+     [] { return std::make_shared<LayerNormImpl>(LayerNormOptions(8).bias(false)); },
+     on_vectors<LayerNormImpl>},
+    {"TransformerEncoderLayer", layer_keys("", false), "",
+     "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1)",
+     [] { return std::make_shared<TransformerEncoderLayerImpl>(small_layer()); },
+     on_vectors<TransformerEncoderLayerImpl>},
+    {"TransformerDecoderLayer", layer_keys("", true), "",
+     "posenc::TransformerDecoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
+     "activation=gelu, norm_first=true)",
+     [] {
+       return std::make_shared<TransformerDecoderLayerImpl>(
+           small_layer().activation(Activation::GELU).norm_first(true));
+     },
+     on_memory<TransformerDecoderLayerImpl>},
+    {"TransformerEncoder",
+     layer_keys("layers.0.", false) + " " + layer_keys("layers.1.", false) +
+         " norm.weight norm.bias",
+     "",
+     "posenc::TransformerEncoder(num_layers=2, d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
+     "norm=true)",
+     [] {
+       return std::make_shared<TransformerEncoderImpl>(
+           TransformerEncoderOptions(small_layer(), 2).norm(true));
+     },
+     on_vectors<TransformerEncoderImpl>},
+    {"TransformerDecoder", layer_keys("layers.0.", true) + " " + layer_keys("layers.1.", true), "",
+     "posenc::TransformerDecoder(num_layers=2, d_model=8, num_heads=2, d_ff=5, dropout=0.1)",
+     [] {
+       return std::make_shared<TransformerDecoderImpl>(TransformerDecoderOptions(small_layer(), 2));
+     },
+     on_memory<TransformerDecoderImpl>},
     {"FourierFeatures", "", "",
      "posenc::FourierFeatures(channels=3, multires=2, include_input=false)",
      [] {

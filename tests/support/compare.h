@@ -15,6 +15,7 @@ namespace posenc::testing {
 enum class Op {
   Forward,       ///< gather, multiply, add: one IEEE operation an element
   Linear,        ///< matrix products: the order of summation is the library's
+  Layers,        ///< a few layers of attention, norms and matrix products
   Gradient,      ///< sums over tokens in another order
   Training,      ///< ten optimiser steps of a small model
   ForeignTable,  ///< a float32 table made on another CPU, a row a position: 3 p 2^-24 + 1.2e-7

@@ -20,6 +20,8 @@ struct ParityOptions {
   std::string table;
   /// A key of the fixture that the module knows under another name: {"weight", "embedding.weight"}.
   std::map<std::string, std::string> renamed;
+  /// Live fixtures are compared bit for bit too.
+  bool bits = true;
 };
 
 /// Holds `module`, freshly constructed, against a fixture: its own table against Python's (bit for

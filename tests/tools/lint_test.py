@@ -22,7 +22,7 @@ GOOD = {
     ".clang-format": (ROOT / ".clang-format").read_text(),
     "include/posenc/posenc.h": "#pragma once\n#include <posenc/core/check.h>\n#include <posenc/nn/gate.h>\n",
     "include/posenc/core/check.h": "#pragma once\n",
-    "include/posenc/nn/gate.h": '#pragma once\n#include "posenc/core/check.h"\nclass Gate;\n',
+    "include/posenc/nn/gate.h": '#pragma once\n#include "posenc/core/check.h"\nclass Gate;\nTORCH_MODULE(Gate);\n',
     "src/nn/gate.cpp": '#include "posenc/nn/gate.h"\n',
     "src/CMakeLists.txt": "set(a core/check.h nn/gate.h posenc.h nn/gate.cpp)\n",
     "tests/parity/gate_test.cpp": "// Gate: weight\n",
@@ -124,6 +124,28 @@ class Lint(unittest.TestCase):
         self.rejects({**tree, "tests/nn/door_test.cpp": "// Door\n"}, "door: tests/nn/door_test.cpp compares with the preset")
         self.rejects({**tree, "include/posenc/nn/door.h": "#pragma once\nclass Door;\n"}, "names Hinge as its source")
         self.rejects({**tree, "src/sinusoid/presets/preset_table.cpp": '// {"hinge", "other"}\n'}, "has the preset hinge")
+
+    def test_a_module_of_torch(self):
+        row = {key: value for key, value in MODULE.items() if key not in ("notebook", "notebook_class", "reference", "fixtures")}
+        row["torch_class"] = "torch.nn.Gate"
+        cases = "notebooks_ref/reference/cases/transformer.py"
+        tree = {
+            "tools/modules.json": json.dumps([row], indent=2) + "\n",
+            "include/posenc/nn/gate.h": GOOD["include/posenc/nn/gate.h"] + "// torch.nn.Gate\n",
+            cases: "nn.Gate()\n",
+        }
+        code, output = self.lint(tree)
+        self.assertEqual(code, 0, output)
+        self.rejects({**tree, cases: "nn.Door()\n"}, "runs nn.Gate beside it")
+        self.rejects({**tree, "include/posenc/nn/gate.h": GOOD["include/posenc/nn/gate.h"]}, "names torch.nn.Gate as its source")
+
+    def test_live_modules_have_no_files(self):
+        row = {key: value for key, value in MODULE.items() if key != "fixtures"}
+        row["live"] = True
+        tree = {"tools/modules.json": json.dumps([row], indent=2) + "\n", "tests/fixtures/gate/a.safetensors": None}
+        code, output = self.lint(tree)
+        self.assertEqual(code, 0, output)
+        self.rejects({**tree, "notebooks_ref/reference/gate.py": "class Other: ...\n"}, "defines Gate")
 
     def test_budgets(self):
         long = "#pragma once\nclass Gate;\n" + "// one line\n" * 150

@@ -54,6 +54,10 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
   torch::Tensor forward(const torch::Tensor& ids, int64_t offset = 0,
                         const torch::Tensor& position_ids = {});
 
+  /// From now on the token vectors are those of `embedding`, which another module registers; the
+  /// own ones are dropped. A clone reads the same embedding: whoever clones both shares them again.
+  void share_tokens(const torch::nn::Embedding& embedding);
+
   TokenAndPositionEmbeddingOptions options;
   torch::nn::Embedding token_embedding{nullptr};
   PositionalEncoding position_encoding{nullptr};
@@ -65,6 +69,7 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
 
  private:
   LastOutput last_output_;
+  bool shares_tokens_ = false;
 };
 
 TORCH_MODULE(TokenAndPositionEmbedding);

@@ -1,0 +1,110 @@
+#include "posenc/functional/multihead_attention.h"
+
+#include <ATen/ops/linear.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <c10/util/Exception.h>
+
+#include <optional>
+
+#include "posenc/core/check.h"
+
+namespace posenc::functional {
+namespace {
+
+bool packed(const MultiheadAttentionWeights& weights) { return weights.in_proj_weight.defined(); }
+
+int64_t width_of(const MultiheadAttentionWeights& weights) {
+  return (packed(weights) ? weights.in_proj_weight : weights.q_proj_weight).size(-1);
+}
+
+// The output rows part * E .. (part + count) * E of the projection: query 0, key 1, value 2.
+at::Tensor project(const at::Tensor& x, const MultiheadAttentionWeights& weights, int64_t part,
+                   int64_t count = 1) {
+  const int64_t width = width_of(weights);
+  const auto rows = [&](const at::Tensor& whole) {
+    return count == 3 ? whole : whole.narrow(0, part * width, count * width);
+  };
+  const at::Tensor own[] = {weights.q_proj_weight, weights.k_proj_weight, weights.v_proj_weight};
+  std::optional<at::Tensor> bias;
+  if (weights.in_proj_bias.defined()) bias = rows(weights.in_proj_bias);
+  return at::linear(x, packed(weights) ? rows(weights.in_proj_weight) : own[part], bias);
+}
+
+// (B, L, count * E) -> count x (B, H, L, Dh), views.
+at::Tensor heads_of(const at::Tensor& x, int64_t num_heads, int64_t count = 1) {
+  return x.unflatten(-1, {count, num_heads, x.size(-1) / (count * num_heads)})
+      .permute({2, 0, 3, 1, 4});
+}
+
+void check_input(const char* name, const at::Tensor& x, int64_t width) {
+  TORCH_CHECK_VALUE(x.dim() == 3 && x.size(2) == width, "[MultiheadAttention] ", name,
+                    " must be (B, L, ", width, "). Got ", x.sizes());
+}
+
+void check_inputs(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                  const MultiheadAttentionWeights& weights, int64_t num_heads) {
+  const int64_t width = width_of(weights);
+  check_positive("MultiheadAttention", "num_heads", num_heads);
+  TORCH_CHECK_VALUE(width % num_heads == 0, "[MultiheadAttention] num_heads must divide embed_dim ",
+                    width, ". Got ", num_heads);
+  if (query.defined()) check_input("query", query, width);
+  if (!key.defined()) return;
+  check_input("key", key, packed(weights) ? width : weights.k_proj_weight.size(1));
+  check_input("value", value, packed(weights) ? width : weights.v_proj_weight.size(1));
+  TORCH_CHECK_VALUE(key.size(0) == value.size(0) && key.size(1) == value.size(1),
+                    "[MultiheadAttention] key and value must have one batch and one length. Got ",
+                    key.sizes(), " and ", value.sizes());
+  TORCH_CHECK_VALUE(!query.defined() || query.size(0) == key.size(0),
+                    "[MultiheadAttention] query and key must have one batch. Got ", query.sizes(),
+                    " and ", key.sizes());
+}
+
+}  // namespace
+
+Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                  const MultiheadAttentionWeights& weights, int64_t num_heads) {
+  check_inputs(query, key, value, weights, num_heads);
+  if (packed(weights) && query.is_same(key) && key.is_same(value)) {
+    const at::Tensor all = heads_of(project(query, weights, 0, 3), num_heads, 3);
+    return {all[0], all[1], all[2]};
+  }
+  Heads heads;
+  if (query.defined()) heads.query = heads_of(project(query, weights, 0), num_heads)[0];
+  if (!key.defined()) return heads;
+  if (packed(weights) && key.is_same(value)) {
+    const at::Tensor both = heads_of(project(key, weights, 1, 2), num_heads, 2);
+    heads.key = both[0], heads.value = both[1];
+  } else {
+    heads.key = heads_of(project(key, weights, 1), num_heads)[0];
+    heads.value = heads_of(project(value, weights, 2), num_heads)[0];
+  }
+  return heads;
+}
+
+at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& weights,
+                        const MultiheadAttentionFuncOptions& options) {
+  check_dropout("MultiheadAttention", options.dropout());
+  const at::Tensor& query = heads.query;
+  const ScoreMask mask = options.mask().resolve(
+      {query.size(0), query.size(1), query.size(2), heads.key.size(2)}, query);
+  std::optional<at::Tensor> score_bias, out_bias;
+  if (mask.bias.defined()) score_bias = mask.bias;
+  if (weights.out_proj_bias.defined()) out_bias = weights.out_proj_bias;
+  const at::Tensor context = at::scaled_dot_product_attention(
+      query, heads.key, heads.value, score_bias, options.training() ? options.dropout() : 0.0,
+      mask.is_causal);                          // (B, H, L, Dh)
+  const auto join = [&](const at::Tensor& x) {  // (., ., H, Dh) -> (., ., E)
+    return at::linear(x.flatten(2), weights.out_proj_weight, out_bias);
+  };
+  if (!options.python_dropout_order()) return join(context.transpose(1, 2));
+  return join(context.permute({2, 0, 1, 3})).transpose(0, 1);  // (L, B, E) -> (B, L, E)
+}
+
+at::Tensor multihead_attention(const at::Tensor& query, const at::Tensor& key,
+                               const at::Tensor& value, const MultiheadAttentionWeights& weights,
+                               const MultiheadAttentionFuncOptions& options) {
+  return attend_heads(split_heads(query, key, value, weights, options.num_heads()), weights,
+                      options);
+}
+
+}  // namespace posenc::functional

@@ -1,0 +1,139 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "models/generate/search.h"
+
+namespace posenc {
+namespace {
+
+constexpr float kDead = -std::numeric_limits<float>::infinity();
+
+// The beams of one source: the log probabilities of the live ones are sorted.
+struct Beams {
+  std::vector<std::vector<int64_t>> tokens;
+  std::vector<float> log_probabilities;
+  std::vector<Hypothesis> finished;  // at most as many as there are beams, best first
+  bool done = false;
+};
+
+struct Candidate {
+  float log_probability;
+  int64_t beam, token;
+};
+
+void finish(Beams& beams, Hypothesis hypothesis) {
+  const size_t most = beams.tokens.size();
+  auto& finished = beams.finished;
+  const auto place = std::find_if(finished.begin(), finished.end(), [&](const Hypothesis& one) {
+    return one.score < hypothesis.score;
+  });
+  finished.insert(place, std::move(hypothesis));
+  if (finished.size() > most) finished.pop_back();
+}
+
+// Replaces the live beams by the best candidates, sorted; `origin` tells of which beam each is.
+void advance(const Search& search, const std::vector<Candidate>& candidates, int64_t length,
+             Beams& beams, std::vector<int64_t>& origin) {
+  const size_t width = beams.tokens.size();
+  Beams next;
+  next.finished = std::move(beams.finished);
+  next.tokens.resize(width);
+  next.log_probabilities.assign(width, kDead);
+  origin.assign(width, 0);
+  size_t live = 0, rank = 0;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.log_probability == kDead || live == width) break;
+    auto tokens = beams.tokens[candidate.beam];
+    tokens.push_back(candidate.token);
+    if (search.stops(candidate.token)) {
+      // One that is not among the best would not have become a beam either.
+      if (rank++ < width) {
+        finish(next, {std::move(tokens), search.score(candidate.log_probability, length)});
+      }
+      continue;
+    }
+    ++rank;
+    next.tokens[live] = std::move(tokens);
+    next.log_probabilities[live] = candidate.log_probability;
+    origin[live++] = candidate.beam;
+  }
+  beams = std::move(next);
+}
+
+// Whether nothing that the live beams can still become beats what is finished.
+bool is_done(const Search& search, const Beams& beams, int64_t length) {
+  const float best = beams.log_probabilities.front();
+  if (best == kDead) return true;
+  if (beams.finished.size() < beams.tokens.size()) return false;
+  if (search.options.early_stopping()) return true;
+  const int64_t kindest =
+      search.options.length_penalty() > 0 ? search.options.max_length() : length;
+  return search.score(best, kindest) <= beams.finished.back().score;
+}
+
+}  // namespace
+
+Hypotheses beam_search(Search& search) {
+  const GenerateOptions& options = search.options;
+  const int64_t width = search.rows_per_source;
+  std::vector<Beams> sources(search.sources);
+  for (Beams& beams : sources) {
+    beams.tokens.resize(width);
+    beams.log_probabilities.assign(width, kDead);
+    beams.log_probabilities[0] = 0.0F;  // all beams are equal at first: one counts
+  }
+  for (int64_t length = 1; length <= options.max_length(); ++length) {
+    std::vector<float> live;
+    for (const Beams& beams : sources) {
+      live.insert(live.end(), beams.log_probabilities.begin(), beams.log_probabilities.end());
+    }
+    const auto gained = search.step();  // (B * K, V)
+    const int64_t vocab = gained.size(1);
+    const auto total = gained + torch::tensor(live).to(gained.device()).unsqueeze(1);
+    // Each beam may end in every stop token, and as many beams are to be left.
+    const int64_t wanted = width * (1 + static_cast<int64_t>(options.stop().size()));
+    const auto [values, places] =
+        total.view({search.sources, width * vocab}).topk(std::min(wanted, width * vocab), 1);
+    const auto best = values.cpu().contiguous();
+    const auto index = places.cpu().contiguous();
+
+    std::vector<int64_t> rows, tokens, origin;
+    int64_t finished = 0;
+    for (int64_t source = 0; source < search.sources; ++source) {
+      Beams& beams = sources[source];
+      std::vector<Candidate> candidates;
+      for (int64_t i = 0; i < best.size(1) && !beams.done; ++i) {
+        const int64_t at = source * best.size(1) + i;
+        const int64_t place = index.const_data_ptr<int64_t>()[at];
+        candidates.push_back({best.const_data_ptr<float>()[at], place / vocab, place % vocab});
+      }
+      advance(search, candidates, length, beams, origin);
+      beams.done = is_done(search, beams, length);
+      finished += beams.done;
+      for (int64_t beam = 0; beam < width; ++beam) {
+        rows.push_back(source * width + origin[beam]);
+        tokens.push_back(beams.tokens[beam].empty() ? options.begin() : beams.tokens[beam].back());
+      }
+    }
+    search.tokens = torch::tensor(tokens).to(search.tokens.device()).unsqueeze(1);
+    if (width > 1) search.cache.reorder(torch::tensor(rows).to(search.tokens.device()));
+    if (!search.go_on(length, finished) || finished == search.sources) break;
+  }
+
+  Hypotheses result;
+  for (Beams& beams : sources) {
+    for (int64_t beam = 0; beam < width && !beams.done; ++beam) {  // what the end cut off
+      if (beams.log_probabilities[beam] == kDead) continue;
+      const auto length = static_cast<int64_t>(beams.tokens[beam].size());
+      const double score = search.score(beams.log_probabilities[beam], length);
+      finish(beams, {std::move(beams.tokens[beam]), score});
+    }
+    beams.finished.resize(std::min<size_t>(beams.finished.size(), options.n_best()));
+    result.push_back(std::move(beams.finished));
+  }
+  return result;
+}
+
+}  // namespace posenc

@@ -1,0 +1,54 @@
+#include "posenc/models/output_projection.h"
+
+#include <torch/nn/init.h>
+
+#include <cmath>
+#include <ostream>
+
+#include "posenc/core/check.h"
+
+namespace posenc {
+
+OutputProjectionImpl::OutputProjectionImpl(int64_t d_model, int64_t vocab_size)
+    : d_model_(d_model), vocab_size_(vocab_size) {
+  OutputProjectionImpl::reset();
+}
+
+void OutputProjectionImpl::reset() {
+  check_positive("OutputProjection", "d_model", d_model_);
+  check_positive("OutputProjection", "vocab_size", vocab_size_);
+  if (!embedding_) {
+    weight = register_parameter("weight", torch::empty({vocab_size_, d_model_}));
+  }
+  bias = register_parameter("bias", torch::empty({vocab_size_}));
+  reset_parameters();
+}
+
+void OutputProjectionImpl::reset_parameters() {
+  if (weight.defined()) torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
+  const double bound = 1.0 / std::sqrt(static_cast<double>(d_model_));
+  torch::nn::init::uniform_(bias, -bound, bound);
+}
+
+void OutputProjectionImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::OutputProjection(d_model=" << d_model_ << ", vocab_size=" << vocab_size_;
+  if (embedding_) stream << ", tied";
+  stream << ")";
+}
+
+torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& x) {
+  return torch::linear(x, embedding_ ? embedding_->weight : weight, bias);
+}
+
+void OutputProjectionImpl::tie(const torch::nn::Embedding& embedding) {
+  TORCH_CHECK_VALUE(
+      embedding->weight.size(0) == vocab_size_ && embedding->weight.size(1) == d_model_,
+      "[OutputProjection] the embedding must be (", vocab_size_, ", ", d_model_, "). Got ",
+      embedding->weight.sizes());
+  embedding_ = embedding;
+  if (!weight.defined()) return;
+  weight = torch::Tensor();
+  parameters_.erase("weight");
+}
+
+}  // namespace posenc

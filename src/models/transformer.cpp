@@ -1,0 +1,173 @@
+#include "posenc/models/transformer.h"
+
+#include <torch/nn/init.h>
+
+#include <ostream>
+
+#include "nn/transformer/layer_parts.h"
+#include "posenc/core/check.h"
+
+namespace posenc {
+namespace {
+
+bool shares_embeddings(Tying tying) {
+  return tying == Tying::EncoderDecoder || tying == Tying::ThreeWay;
+}
+
+bool shares_output(Tying tying) {
+  return tying == Tying::DecoderOutput || tying == Tying::ThreeWay;
+}
+
+void check_transformer(const TransformerOptions& options) {
+  check_positive("Transformer", "src_vocab", options.src_vocab());
+  check_positive("Transformer", "tgt_vocab", options.tgt_vocab());
+  check_positive("Transformer", "d_model", options.d_model());
+  check_positive("Transformer", "num_heads", options.num_heads());
+  check_positive("Transformer", "max_len", options.max_len());
+  TORCH_CHECK_VALUE(options.d_model() % options.num_heads() == 0,
+                    "[Transformer] num_heads must divide d_model ", options.d_model(), ". Got ",
+                    options.num_heads());
+  name_of(options.tie());  // throws for a way that is none
+  TORCH_CHECK_VALUE(!shares_embeddings(options.tie()) || options.src_vocab() == options.tgt_vocab(),
+                    "[Transformer] tie(", name_of(options.tie()),
+                    ") needs one vocabulary: src_vocab and tgt_vocab must be equal. Got ",
+                    options.src_vocab(), " and ", options.tgt_vocab());
+}
+
+TransformerLayerOptions layer_of(const TransformerOptions& options) {
+  return TransformerLayerOptions(options.d_model(), options.num_heads())
+      .d_ff(options.d_ff())
+      .dropout(options.dropout())
+      .activation(options.activation())
+      .norm_first(options.norm_first())
+      .layer_norm_eps(options.layer_norm_eps())
+      .bias(options.bias())
+      .python_dropout_order(options.python_dropout_order());
+}
+
+void xavier(const torch::nn::Module& stack) {
+  for (auto& parameter : stack.parameters()) {
+    if (parameter.dim() > 1) torch::nn::init::xavier_uniform_(parameter);
+  }
+}
+
+}  // namespace
+
+TransformerImpl::TransformerImpl(TransformerOptions options_) : options(options_) {
+  TransformerImpl::reset();
+}
+
+void TransformerImpl::reset() {
+  check_transformer(options);
+  const auto embedding = [&](int64_t vocab) {
+    return TokenAndPositionEmbedding(
+        TokenAndPositionEmbeddingOptions(vocab, options.d_model(), options.max_len())
+            .dropout(options.dropout()));
+  };
+  const auto layer = layer_of(options);
+  const bool norm = options.final_norm().value_or(options.norm_first());
+  src_embedding = register_module("src_embedding", embedding(options.src_vocab()));
+  tgt_embedding = register_module("tgt_embedding", embedding(options.tgt_vocab()));
+  encoder = register_module(
+      "encoder", TransformerEncoder(
+                     TransformerEncoderOptions(layer, options.num_encoder_layers()).norm(norm)));
+  decoder = register_module(
+      "decoder", TransformerDecoder(
+                     TransformerDecoderOptions(layer, options.num_decoder_layers()).norm(norm)));
+  final_layer =
+      register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab()));
+  xavier(*encoder);
+  xavier(*decoder);
+  tie();
+}
+
+void TransformerImpl::reset_parameters() {
+  src_embedding->reset_parameters();
+  tgt_embedding->reset_parameters();
+  encoder->reset_parameters();
+  decoder->reset_parameters();
+  final_layer->reset_parameters();
+  xavier(*encoder);
+  xavier(*decoder);
+}
+
+// Each matrix is registered once, under the name that parameters() has in Python; who else reads it
+// holds a plain handle, so that optimisers and clipping see it once.
+void TransformerImpl::tie() {
+  if (shares_embeddings(options.tie())) tgt_embedding->share_tokens(src_embedding->token_embedding);
+  if (shares_output(options.tie())) final_layer->tie(tgt_embedding->token_embedding);
+}
+
+std::vector<TiedName> TransformerImpl::tied_names() const {
+  const std::string src = "src_embedding.token_embedding.weight";
+  const std::string tgt = "tgt_embedding.token_embedding.weight";
+  const std::string out = "final_layer.weight";
+  switch (options.tie()) {
+    case Tying::None: break;
+    case Tying::EncoderDecoder: return {{tgt, src}};
+    case Tying::DecoderOutput: return {{out, tgt}};
+    case Tying::ThreeWay: return {{tgt, src}, {out, src}};
+  }
+  return {};
+}
+
+std::shared_ptr<torch::nn::Module> TransformerImpl::clone(
+    const std::optional<torch::Device>& device) const {
+  auto copy = Cloneable<TransformerImpl>::clone(device);
+  copy->as<TransformerImpl>()->tie();  // cloned one by one, its parts read this model's matrices
+  return copy;
+}
+
+void TransformerImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::Transformer(src_vocab=" << options.src_vocab()
+         << ", tgt_vocab=" << options.tgt_vocab() << ", tie=" << name_of(options.tie())
+         << ", num_encoder_layers=" << options.num_encoder_layers()
+         << ", num_decoder_layers=" << options.num_decoder_layers()
+         << ", max_len=" << options.max_len() << ", ";
+  print(stream, encoder->options.layer());
+  stream << ")";
+}
+
+torch::Tensor TransformerImpl::forward(const torch::Tensor& src, const torch::Tensor& tgt,
+                                       const AttentionMask& src_mask, const AttentionMask& tgt_mask,
+                                       const std::optional<AttentionMask>& memory_mask) {
+  TORCH_CHECK_VALUE(src.dim() == 2 && tgt.dim() == 2 && src.size(0) == tgt.size(0),
+                    "[Transformer] src and tgt must be ids (B, S) and (B, L). Got ", src.sizes(),
+                    " and ", tgt.sizes());
+  // Both embeddings first: dropout then draws in the notebook's order.
+  const auto source = src_embedding->forward(src);
+  const auto target = tgt_embedding->forward(tgt);
+  const auto memory = encoder->forward(source, src_mask);
+  return final_layer->forward(
+      decoder->forward(target, memory, tgt_mask, memory_mask.value_or(src_mask)));
+}
+
+torch::Tensor TransformerImpl::encode(const torch::Tensor& src, const AttentionMask& src_mask) {
+  TORCH_CHECK_VALUE(src.dim() == 2, "[Transformer] src must be ids (B, S). Got ", src.sizes());
+  return encoder->forward(src_embedding->forward(src), src_mask);
+}
+
+torch::Tensor TransformerImpl::decode(const torch::Tensor& tgt, const torch::Tensor& memory,
+                                      const AttentionMask& tgt_mask,
+                                      const AttentionMask& memory_mask) {
+  TORCH_CHECK_VALUE(tgt.dim() == 2, "[Transformer] tgt must be ids (B, L). Got ", tgt.sizes());
+  return final_layer->forward(
+      decoder->forward(tgt_embedding->forward(tgt), memory, tgt_mask, memory_mask));
+}
+
+DecoderCache TransformerImpl::start(const torch::Tensor& memory, int64_t capacity,
+                                    const AttentionMask& memory_mask) {
+  TORCH_CHECK_VALUE(capacity <= options.max_len(), "[Transformer] at most max_len ",
+                    options.max_len(), " target tokens. Got a capacity of ", capacity);
+  return decoder->start(memory, capacity, memory_mask);
+}
+
+torch::Tensor TransformerImpl::step(const torch::Tensor& tgt, DecoderCache& cache) {
+  TORCH_CHECK_VALUE(tgt.dim() == 2 && tgt.size(1) > 0,
+                    "[Transformer] tgt must be ids (B, t), t > 0. Got ", tgt.sizes());
+  const auto hidden =
+      decoder->step(tgt_embedding->forward(tgt, /*offset=*/cache.length()), cache);  // (B, t, D)
+  return final_layer->forward(hidden.select(1, -1));
+}
+
+}  // namespace posenc

@@ -1,0 +1,36 @@
+#include "posenc/nn/attention/key_value_cache.h"
+
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+
+#include "posenc/core/check.h"
+
+namespace posenc {
+
+KeyValueCache::KeyValueCache(const functional::Heads& like, int64_t capacity) {
+  check_positive("KeyValueCache", "capacity", capacity);
+  const auto room = [&](const at::Tensor& heads) {  // (B, H, T, Dh)
+    return at::empty({heads.size(0), heads.size(1), capacity, heads.size(3)}, heads.options());
+  };
+  keys_ = room(like.key);
+  values_ = room(like.value);
+}
+
+functional::Heads KeyValueCache::append(const functional::Heads& heads) {
+  const int64_t end = length_ + heads.key.size(2);
+  TORCH_CHECK_VALUE(end <= capacity(), "[KeyValueCache] the capacity is ", capacity(),
+                    " tokens. Got token ", end);
+  keys_.slice(2, length_, end).copy_(heads.key);
+  values_.slice(2, length_, end).copy_(heads.value);
+  length_ = end;
+  return {heads.query, keys_.slice(2, 0, end), values_.slice(2, 0, end)};
+}
+
+void KeyValueCache::reorder(const at::Tensor& rows) {
+  for (at::Tensor* tensor : {&keys_, &values_}) {
+    const at::Tensor used = tensor->slice(2, 0, length_);
+    used.copy_(used.index_select(0, rows));
+  }
+}
+
+}  // namespace posenc

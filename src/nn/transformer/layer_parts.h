@@ -1,0 +1,34 @@
+#pragma once
+
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/linear.h>
+
+#include <ostream>
+
+#include "posenc/nn/attention/multihead_attention.h"
+#include "posenc/nn/transformer/layer_norm.h"
+#include "posenc/nn/transformer/transformer_layer_options.h"
+
+namespace posenc {
+
+/// Throws c10::ValueError for options that no layer can have.
+void check_layer(const char* module, const TransformerLayerOptions& options);
+
+MultiheadAttention make_attention(const TransformerLayerOptions& options);
+torch::nn::Linear make_linear(int64_t from, int64_t to, const TransformerLayerOptions& options);
+LayerNorm make_norm(const TransformerLayerOptions& options);
+
+/// linear2(dropout(activation(linear1(x)))).
+torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
+                           torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,
+                           Activation activation);
+
+/// The scores' sizes for queries in x and keys in `keys`, laid out as the options say. Throws
+/// c10::ValueError naming `module` unless both have three axes.
+AttentionShape attention_shape(const char* module, const torch::Tensor& x,
+                               const torch::Tensor& keys, const TransformerLayerOptions& options);
+
+/// `d_model=8, num_heads=2, ...`: what is not the default, the widths aside.
+void print(std::ostream& stream, const TransformerLayerOptions& options);
+
+}  // namespace posenc

@@ -1,0 +1,75 @@
+#include "posenc/nn/transformer/transformer_decoder.h"
+
+#include <ostream>
+
+#include "nn/transformer/layer_parts.h"
+#include "posenc/core/check.h"
+
+namespace posenc {
+
+void DecoderCache::reorder(const torch::Tensor& rows) {
+  for (auto& layer : layers) layer.self.reorder(rows);
+}
+
+TransformerDecoderImpl::TransformerDecoderImpl(TransformerDecoderOptions options_)
+    : options(options_) {
+  TransformerDecoderImpl::reset();
+}
+
+void TransformerDecoderImpl::reset() {
+  check_positive("TransformerDecoder", "num_layers", options.num_layers());
+  layers = register_module("layers", torch::nn::ModuleList());
+  for (int64_t i = 0; i < options.num_layers(); ++i) {
+    layers->push_back(TransformerDecoderLayer(options.layer()));
+  }
+  if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
+}
+
+void TransformerDecoderImpl::reset_parameters() {
+  for (const auto& layer : *layers) layer->as<TransformerDecoderLayerImpl>()->reset_parameters();
+  if (norm) norm->reset_parameters();
+}
+
+void TransformerDecoderImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::TransformerDecoder(num_layers=" << options.num_layers() << ", ";
+  print(stream, options.layer());
+  if (options.norm()) stream << ", norm=true";
+  stream << ")";
+}
+
+torch::Tensor TransformerDecoderImpl::forward(const torch::Tensor& x, const torch::Tensor& memory,
+                                              const AttentionMask& mask,
+                                              const AttentionMask& memory_mask) {
+  const char* name = "TransformerDecoder";
+  const auto own = mask.resolved(attention_shape(name, x, x, options.layer()), x);
+  const auto cross = memory_mask.resolved(attention_shape(name, x, memory, options.layer()), x);
+  torch::Tensor out = x;
+  for (const auto& layer : *layers) {
+    out = layer->as<TransformerDecoderLayerImpl>()->forward(out, memory, own, cross);
+  }
+  return norm ? norm->forward(out) : out;
+}
+
+DecoderCache TransformerDecoderImpl::start(const torch::Tensor& memory, int64_t capacity,
+                                           const AttentionMask& memory_mask) {
+  TORCH_CHECK_VALUE(memory.dim() == 3 && memory.size(2) == options.layer().d_model(),
+                    "[TransformerDecoder] memory must be (B, S, ", options.layer().d_model(),
+                    "). Got ", memory.sizes());
+  DecoderCache cache;
+  cache.memory_mask = memory_mask.resolved(
+      {memory.size(0), options.layer().num_heads(), 1, memory.size(1)}, memory);
+  for (const auto& layer : *layers) {
+    cache.layers.push_back(layer->as<TransformerDecoderLayerImpl>()->start(memory, capacity));
+  }
+  return cache;
+}
+
+torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache) {
+  for (size_t i = 0; i < cache.layers.size(); ++i) {
+    auto& layer = layers->at<TransformerDecoderLayerImpl>(i);
+    x = layer.step(x, cache.layers[i], cache.memory_mask);
+  }
+  return norm ? norm->forward(x) : x;
+}
+
+}  // namespace posenc

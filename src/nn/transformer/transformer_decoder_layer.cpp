@@ -1,0 +1,89 @@
+#include "posenc/nn/transformer/transformer_decoder_layer.h"
+
+#include <ostream>
+
+#include "nn/transformer/layer_parts.h"
+
+namespace posenc {
+
+TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(TransformerDecoderLayerOptions options_)
+    : options(options_) {
+  TransformerDecoderLayerImpl::reset();
+}
+
+void TransformerDecoderLayerImpl::reset() {
+  check_layer("TransformerDecoderLayer", options);
+  const int64_t d_model = options.d_model(), d_ff = options.d_ff();
+  self_attn = register_module("self_attn", make_attention(options));
+  multihead_attn = register_module("multihead_attn", make_attention(options));
+  linear1 = register_module("linear1", make_linear(d_model, d_ff, options));
+  dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
+  linear2 = register_module("linear2", make_linear(d_ff, d_model, options));
+  norm1 = register_module("norm1", make_norm(options));
+  norm2 = register_module("norm2", make_norm(options));
+  norm3 = register_module("norm3", make_norm(options));
+  dropout1 = register_module("dropout1", torch::nn::Dropout(options.dropout()));
+  dropout2 = register_module("dropout2", torch::nn::Dropout(options.dropout()));
+  dropout3 = register_module("dropout3", torch::nn::Dropout(options.dropout()));
+}
+
+void TransformerDecoderLayerImpl::reset_parameters() {
+  for (auto* attention : {&self_attn, &multihead_attn}) (*attention)->reset_parameters();
+  for (auto* linear : {&linear1, &linear2}) (*linear)->reset_parameters();
+  for (auto* norm : {&norm1, &norm2, &norm3}) (*norm)->reset_parameters();
+}
+
+void TransformerDecoderLayerImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::TransformerDecoderLayer(";
+  print(stream, options);
+  stream << ")";
+}
+
+torch::Tensor TransformerDecoderLayerImpl::blocks(torch::Tensor x, const Block& self,
+                                                  const Block& cross) {
+  const Block wide = [&](const torch::Tensor& y) {
+    return feed_forward(y, *linear1, *dropout, *linear2, options.activation());
+  };
+  const auto block = [&](LayerNorm& norm, torch::nn::Dropout& drop, const Block& inner) {
+    x = options.norm_first() ? x + drop->forward(inner(norm->forward(x)))
+                             : norm->forward(x + drop->forward(inner(x)));
+  };
+  block(norm1, dropout1, self);
+  block(norm2, dropout2, cross);
+  block(norm3, dropout3, wide);
+  return x;
+}
+
+torch::Tensor TransformerDecoderLayerImpl::forward(const torch::Tensor& x,
+                                                   const torch::Tensor& memory,
+                                                   const AttentionMask& mask,
+                                                   const AttentionMask& memory_mask) {
+  return blocks(
+      x, [&](const torch::Tensor& y) { return self_attn->forward(y, y, y, mask); },
+      [&](const torch::Tensor& y) {
+        return multihead_attn->forward(y, memory, memory, memory_mask);
+      });
+}
+
+DecoderLayerCache TransformerDecoderLayerImpl::start(const torch::Tensor& memory,
+                                                     int64_t capacity) {
+  const auto heads = multihead_attn->split_heads({}, memory, memory);
+  return {KeyValueCache(heads, capacity), {{}, heads.key.contiguous(), heads.value.contiguous()}};
+}
+
+torch::Tensor TransformerDecoderLayerImpl::step(const torch::Tensor& x, DecoderLayerCache& cache,
+                                                const AttentionMask& memory_mask) {
+  return blocks(
+      x,
+      [&](const torch::Tensor& y) {
+        const auto mask = AttentionMask::causal(cache.self.length());
+        return self_attn->attend_heads(cache.self.append(self_attn->split_heads(y, y, y)), mask);
+      },
+      [&](const torch::Tensor& y) {
+        const auto query = multihead_attn->split_heads(y, {}, {}).query;
+        return multihead_attn->attend_heads({query, cache.memory.key, cache.memory.value},
+                                            memory_mask);
+      });
+}
+
+}  // namespace posenc

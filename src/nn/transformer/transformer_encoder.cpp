@@ -1,0 +1,45 @@
+#include "posenc/nn/transformer/transformer_encoder.h"
+
+#include <ostream>
+
+#include "nn/transformer/layer_parts.h"
+#include "posenc/core/check.h"
+
+namespace posenc {
+
+TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options_)
+    : options(options_) {
+  TransformerEncoderImpl::reset();
+}
+
+void TransformerEncoderImpl::reset() {
+  check_positive("TransformerEncoder", "num_layers", options.num_layers());
+  layers = register_module("layers", torch::nn::ModuleList());
+  for (int64_t i = 0; i < options.num_layers(); ++i) {
+    layers->push_back(TransformerEncoderLayer(options.layer()));
+  }
+  if (options.norm()) norm = register_module("norm", make_norm(options.layer()));
+}
+
+void TransformerEncoderImpl::reset_parameters() {
+  for (const auto& layer : *layers) layer->as<TransformerEncoderLayerImpl>()->reset_parameters();
+  if (norm) norm->reset_parameters();
+}
+
+void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::TransformerEncoder(num_layers=" << options.num_layers() << ", ";
+  print(stream, options.layer());
+  if (options.norm()) stream << ", norm=true";
+  stream << ")";
+}
+
+torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const AttentionMask& mask) {
+  const auto ready = mask.resolved(attention_shape("TransformerEncoder", x, x, options.layer()), x);
+  torch::Tensor out = x;
+  for (const auto& layer : *layers) {
+    out = layer->as<TransformerEncoderLayerImpl>()->forward(out, ready);
+  }
+  return norm ? norm->forward(out) : out;
+}
+
+}  // namespace posenc

@@ -1,0 +1,59 @@
+#include "posenc/nn/transformer/transformer_encoder_layer.h"
+
+#include <ostream>
+
+#include "nn/transformer/layer_parts.h"
+
+namespace posenc {
+
+TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options_)
+    : options(options_) {
+  TransformerEncoderLayerImpl::reset();
+}
+
+void TransformerEncoderLayerImpl::reset() {
+  check_layer("TransformerEncoderLayer", options);
+  const int64_t d_model = options.d_model(), d_ff = options.d_ff();
+  self_attn = register_module("self_attn", make_attention(options));
+  linear1 = register_module("linear1", make_linear(d_model, d_ff, options));
+  dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
+  linear2 = register_module("linear2", make_linear(d_ff, d_model, options));
+  norm1 = register_module("norm1", make_norm(options));
+  norm2 = register_module("norm2", make_norm(options));
+  dropout1 = register_module("dropout1", torch::nn::Dropout(options.dropout()));
+  dropout2 = register_module("dropout2", torch::nn::Dropout(options.dropout()));
+}
+
+void TransformerEncoderLayerImpl::reset_parameters() {
+  self_attn->reset_parameters();
+  for (auto* linear : {&linear1, &linear2}) (*linear)->reset_parameters();
+  for (auto* norm : {&norm1, &norm2}) (*norm)->reset_parameters();
+}
+
+void TransformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::TransformerEncoderLayer(";
+  print(stream, options);
+  stream << ")";
+}
+
+torch::Tensor TransformerEncoderLayerImpl::forward(const torch::Tensor& x,
+                                                   const AttentionMask& mask) {
+  if (options.norm_first()) {
+    const auto attended = x + attend(norm1->forward(x), mask);
+    return attended + feed_forward(norm2->forward(attended));
+  }
+  const auto attended = norm1->forward(x + attend(x, mask));
+  return norm2->forward(attended + feed_forward(attended));
+}
+
+torch::Tensor TransformerEncoderLayerImpl::attend(const torch::Tensor& x,
+                                                  const AttentionMask& mask) {
+  return dropout1->forward(self_attn->forward(x, x, x, mask));
+}
+
+torch::Tensor TransformerEncoderLayerImpl::feed_forward(const torch::Tensor& x) {
+  return dropout2->forward(
+      posenc::feed_forward(x, *linear1, *dropout, *linear2, options.activation()));
+}
+
+}  // namespace posenc

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <stdexcept>
+#include <string>
+
+#include "support/temp_dir.h"
+
+namespace posenc {
+
+/// A Python process of its own, so that two thread pools do not share one: runs `script` of this
+/// folder with a fresh temporary folder, then answers the names of its functions with seconds.
+class PythonPeer {
+ public:
+  explicit PythonPeer(const std::string& script) {
+    int to_child[2], from_child[2];
+    if (pipe(to_child) != 0 || pipe(from_child) != 0) throw std::runtime_error("pipe failed");
+    child_ = fork();
+    if (child_ == 0) {
+      dup2(to_child[0], STDIN_FILENO);
+      dup2(from_child[1], STDOUT_FILENO);
+      for (const int end : {to_child[0], to_child[1], from_child[0], from_child[1]}) close(end);
+      const std::string path = POSENC_BENCHMARKS_DIR "/" + script;
+      execl(POSENC_PYTHON, POSENC_PYTHON, "-W", "ignore", path.c_str(), folder_.path().c_str(),
+            nullptr);
+      _exit(1);
+    }
+    close(to_child[0]);
+    close(from_child[1]);
+    in_ = fdopen(to_child[1], "w");
+    out_ = fdopen(from_child[0], "r");
+    answer();
+  }
+  ~PythonPeer() {
+    fclose(in_);
+    fclose(out_);
+    waitpid(child_, nullptr, 0);
+  }
+
+  std::string file(const std::string& name) const { return folder_ / name; }
+
+  double seconds(const std::string& function) {
+    fprintf(in_, "%s\n", function.c_str());
+    fflush(in_);
+    return std::stod(answer());
+  }
+
+ private:
+  std::string answer() {
+    char line[256];
+    if (fgets(line, sizeof line, out_) == nullptr) throw std::runtime_error("Python has failed");
+    return line;
+  }
+
+  posenc::testing::TempDir folder_;
+  pid_t child_ = -1;
+  FILE *in_ = nullptr, *out_ = nullptr;
+};
+
+}  // namespace posenc

@@ -1,0 +1,241 @@
+#include "posenc/models/generate.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "models/tiny.h"
+#include "support/compare.h"
+
+namespace posenc {
+namespace {
+
+using testing::tiny;
+using testing::tiny_model;
+
+constexpr int64_t kBegin = 1, kEnd = 2;
+
+GenerateOptions up_to(int64_t max_length) {
+  return GenerateOptions(kBegin, kEnd).max_length(max_length);
+}
+
+torch::Tensor sources() {
+  return torch::tensor({{3, 4, 5, 6}, {7, 8, 0, 0}, {5, 5, 5, 0}, {9, 0, 0, 0}});
+}
+
+AttentionMask padding() { return AttentionMask::padding(sources(), 0); }
+
+// Log probabilities (V) of what follows `begin, tokens...`, without a cache.
+torch::Tensor next(TransformerImpl& model, const torch::Tensor& src,
+                   const std::vector<int64_t>& tokens) {
+  const torch::NoGradGuard no_grad;
+  std::vector<int64_t> all = {kBegin};
+  all.insert(all.end(), tokens.begin(), tokens.end());
+  const auto mask = AttentionMask::padding(src, 0);
+  return model.forward(src, torch::tensor(all).unsqueeze(0), mask, AttentionMask::causal())
+      .select(1, -1)[0]
+      .log_softmax(0);
+}
+
+double log_probability(TransformerImpl& model, const torch::Tensor& src,
+                       const std::vector<int64_t>& tokens) {
+  double sum = 0.0;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const std::vector<int64_t> before(tokens.begin(), tokens.begin() + static_cast<long>(i));
+    sum += next(model, src, before)[tokens[i]].item<double>();
+  }
+  return sum;
+}
+
+TEST(Generate, GreedyTakesTheBestTokenEachTime) {
+  auto model = tiny_model();
+  const auto all = generate(*model, sources(), padding(), up_to(8));
+  ASSERT_EQ(all.size(), 4u);
+  std::map<std::vector<int64_t>, int> different;
+  for (int64_t b = 0; b < 4; ++b) {
+    ASSERT_EQ(all[b].size(), 1u);
+    const auto src = sources().narrow(0, b, 1);
+    std::vector<int64_t> expected;
+    while (expected.size() < 8 && (expected.empty() || expected.back() != kEnd)) {
+      expected.push_back(next(*model, src, expected).argmax().item<int64_t>());
+    }
+    EXPECT_EQ(all[b][0].tokens, expected) << "a batch of several lengths, and with a cache";
+    const double length = static_cast<double>(expected.size());
+    EXPECT_NEAR(all[b][0].score, log_probability(*model, src, expected) / length, 1e-4);
+    ++different[expected];
+  }
+  EXPECT_GT(different.size(), 1u) << "equal targets would prove little";
+}
+
+// Every sequence of at most three tokens, the stop token only at the end.
+void enumerate(std::vector<int64_t> prefix, int64_t max_length, int64_t vocab,
+               std::vector<std::vector<int64_t>>& found) {
+  for (int64_t token = 0; token < vocab; ++token) {
+    auto one = prefix;
+    one.push_back(token);
+    if (token == kEnd || static_cast<int64_t>(one.size()) == max_length) {
+      found.push_back(one);
+    } else {
+      enumerate(one, max_length, vocab, found);
+    }
+  }
+}
+
+TEST(Generate, BeamsWideEnoughFindTheBestOfAll) {
+  auto model = tiny_model();
+  std::vector<std::vector<int64_t>> every;
+  enumerate({}, 3, 9, every);
+  for (const double penalty : {0.0, 1.0, 2.0}) {
+    const auto src = sources().narrow(0, 0, 1);
+    std::vector<std::pair<double, std::vector<int64_t>>> ranked;
+    for (const auto& tokens : every) {
+      const double length = static_cast<double>(tokens.size());
+      ranked.emplace_back(log_probability(*model, src, tokens) / std::pow(length, penalty), tokens);
+    }
+    std::sort(ranked.rbegin(), ranked.rend());
+    const auto best =
+        generate(*model, src, {}, up_to(3).beams(81).n_best(5).length_penalty(penalty))[0];
+    ASSERT_EQ(best.size(), 5u);
+    for (size_t i = 0; i < best.size(); ++i) {
+      EXPECT_EQ(best[i].tokens, ranked[i].second) << penalty << " " << i;
+      EXPECT_NEAR(best[i].score, ranked[i].first, 1e-4);
+    }
+  }
+}
+
+TEST(Generate, BeamsOfABatchAreThoseOfEachSource) {
+  auto model = tiny_model();
+  for (const bool early : {false, true}) {
+    const auto options = up_to(7).beams(3).n_best(3).early_stopping(early);
+    const auto all = generate(*model, sources(), padding(), options);
+    for (int64_t b = 0; b < 4; ++b) {
+      const auto src = sources().narrow(0, b, 1);
+      const auto alone = generate(*model, src, AttentionMask::padding(src, 0), options);
+      ASSERT_EQ(all[b].size(), alone[0].size());
+      for (size_t i = 0; i < all[b].size(); ++i) {
+        EXPECT_EQ(all[b][i].tokens, alone[0][i].tokens);
+        EXPECT_NEAR(all[b][i].score, alone[0][i].score, 1e-4);
+        EXPECT_LE(all[b][i].score, all[b][0].score);
+        const auto& tokens = all[b][i].tokens;
+        EXPECT_NEAR(all[b][i].score * static_cast<double>(tokens.size()),
+                    log_probability(*model, src, tokens), 1e-4);
+      }
+    }
+  }
+}
+
+// Going on until nothing can get better costs steps and never a better sequence.
+TEST(Generate, EarlyStoppingMayMissABetterSequence) {
+  int better = 0, shorter = 0;
+  for (int seed = 0; seed < 20; ++seed) {
+    torch::manual_seed(seed);
+    Transformer model(tiny());
+    model->eval();
+    double scores[2];
+    int64_t steps[2];
+    for (const bool early : {false, true}) {
+      const auto options = up_to(7).beams(2).length_penalty(2.0).early_stopping(early).progress(
+          [&](const GenerateProgress& progress) { return (steps[early] = progress.step) > 0; });
+      scores[early] = generate(*model, sources().narrow(0, 0, 1), {}, options)[0][0].score;
+    }
+    EXPECT_GE(scores[false], scores[true]);
+    EXPECT_GE(steps[false], steps[true]);
+    better += scores[false] > scores[true];
+    shorter += steps[false] > steps[true];
+  }
+  EXPECT_GT(better, 0);
+  EXPECT_GT(shorter, 0);
+}
+
+TEST(Generate, StopsAtEveryStopTokenAndAtTheLength) {
+  auto model = tiny_model();
+  const auto free = generate(*model, sources(), padding(), up_to(6).stop({}));
+  for (const auto& one : free) EXPECT_EQ(one[0].tokens.size(), 6u);
+  const int64_t third = free[0][0].tokens[2];
+  const auto stopped = generate(*model, sources(), padding(), up_to(6).stop({kEnd, third}));
+  const auto& tokens = stopped[0][0].tokens;
+  EXPECT_LE(tokens.size(), 3u);
+  EXPECT_TRUE(tokens.back() == third || tokens.back() == kEnd);
+}
+
+TEST(Generate, SamplesFollowTheModelsDistribution) {
+  auto model = tiny_model();
+  const auto src = sources().narrow(0, 0, 1);
+  const auto expected = next(*model, src, {}).exp();
+  const int64_t count = 4000;
+  const auto samples =
+      generate(*model, src, {},
+               up_to(1).sample(true).n_best(count).generator(at::detail::createCPUGenerator(7)))[0];
+  ASSERT_EQ(static_cast<int64_t>(samples.size()), count);
+  auto seen = torch::zeros({9});
+  for (const auto& one : samples) seen[one.tokens[0]] += 1.0 / static_cast<double>(count);
+  EXPECT_LT((seen - expected).abs().max().item<double>(), 4 * std::sqrt(0.25 / count));
+}
+
+TEST(Generate, SamplingFilters) {
+  auto model = tiny_model();
+  const auto src = sources().narrow(0, 0, 1);
+  const auto [sorted, order] = next(*model, src, {}).exp().sort(0, true);
+  const auto drawn = [&](GenerateOptions options) {
+    torch::manual_seed(5);
+    std::vector<bool> seen(9);
+    const auto all = generate(*model, src, {}, options.sample(true).n_best(500));
+    for (const auto& one : all[0]) seen[one.tokens[0]] = true;
+    int64_t rank = 0;  // tokens seen, all of them the most probable ones
+    while (rank < 9 && seen[order[rank].item<int64_t>()]) ++rank;
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), true), rank);
+    return rank;
+  };
+  EXPECT_EQ(drawn(up_to(1).top_k(3)), 3);
+  EXPECT_EQ(drawn(up_to(1).temperature(1e-4)), 1);
+  EXPECT_EQ(drawn(up_to(1).top_p(1e-6)), 1) << "one token always remains";
+  const double two = sorted[0].item<double>() + sorted[1].item<double>();
+  EXPECT_EQ(drawn(up_to(1).top_p(two - 1e-3)), 2);
+  EXPECT_EQ(drawn(up_to(1).top_p(two + 1e-3)), 3);
+}
+
+TEST(Generate, TellsHowFarItIsAndStopsWhenTold) {
+  auto model = tiny_model();
+  for (const int64_t beams : {1, 2}) {
+    std::vector<int64_t> steps;
+    const auto options =
+        up_to(9).stop({}).beams(beams).progress([&](const GenerateProgress& progress) {
+          steps.push_back(progress.step);
+          EXPECT_EQ(progress.max_length, 9);
+          EXPECT_EQ(progress.sources, 4);
+          return progress.step < 3;
+        });
+    const auto all = generate(*model, sources(), padding(), options);
+    EXPECT_EQ(steps, (std::vector<int64_t>{1, 2, 3}));
+    for (const auto& one : all) EXPECT_EQ(one[0].tokens.size(), 3u);
+  }
+}
+
+TEST(Generate, NeedsNoSource) {
+  auto model = tiny_model();
+  EXPECT_TRUE(generate(*model, torch::empty({0, 3}, torch::kLong), {}, up_to(3)).empty());
+}
+
+TEST(GenerateErrors, NamesWhatIsWrong) {
+  auto model = tiny_model();
+  const auto refuse = [&](const GenerateOptions& options, const char* text) {
+    EXPECT_ERROR(generate(*model, sources(), padding(), options), c10::ValueError, text);
+  };
+  refuse(up_to(3).beams(0), "beams must be positive. Got 0");
+  refuse(up_to(3).beams(2).n_best(3), "n_best must be at most beams 2. Got 3");
+  refuse(up_to(3).beams(2).sample(true), "samples are drawn without beams");
+  refuse(up_to(0), "max_length must be positive");
+  refuse(up_to(17), "max_length must be at most the model's max_len 16. Got 17");
+  refuse(up_to(3).temperature(0.0), "temperature must be above 0");
+  refuse(up_to(3).top_k(-1), "top_k must not be negative");
+  refuse(up_to(3).top_p(0.0), "top_p must lie in (0, 1]");
+  refuse(up_to(3).begin(9), "begin must lie in [0, 9). Got 9");
+  EXPECT_ERROR(generate(*model, sources()[0], {}, up_to(3)), c10::ValueError, "must be ids (B, S)");
+  model->train();
+  refuse(up_to(3), "the model must be in eval mode");
+}
+
+}  // namespace
+}  // namespace posenc

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "posenc/models/transformer.h"
+
+namespace posenc::testing {
+
+/// 11 words to 9, or 9 to 9 where embeddings are tied; two small layers a stack, no dropout.
+inline TransformerOptions tiny(Tying tying = Tying::None) {
+  const bool one = tying == Tying::EncoderDecoder || tying == Tying::ThreeWay;
+  return TransformerOptions(one ? 9 : 11, 9)
+      .d_model(8)
+      .num_heads(2)
+      .num_encoder_layers(2)
+      .num_decoder_layers(2)
+      .d_ff(12)
+      .max_len(16)
+      .dropout(0.0)
+      .tie(tying);
+}
+
+/// A tiny model in eval mode whose targets differ from source to source.
+inline Transformer tiny_model(TransformerOptions options = tiny()) {
+  torch::manual_seed(11);
+  Transformer model(options);
+  model->eval();
+  return model;
+}
+
+inline const Tying kTyings[] = {Tying::None, Tying::EncoderDecoder, Tying::DecoderOutput,
+                                Tying::ThreeWay};
+
+}  // namespace posenc::testing

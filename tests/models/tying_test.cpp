@@ -1,0 +1,201 @@
+// Tied matrices are one parameter, whatever is done to the model.
+
+#include "posenc/models/tying.h"
+
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/sgd.h>
+#include <torch/serialize.h>
+#include <torch/utils.h>
+
+#include <set>
+#include <sstream>
+
+#include "io/support.h"
+#include "models/tiny.h"
+#include "posenc/io/load.h"
+#include "posenc/io/save.h"
+#include "support/compare.h"
+
+namespace posenc {
+namespace {
+
+using testing::bit_equal;
+using testing::tiny;
+using testing::tiny_model;
+
+const std::string kSrc = "src_embedding.token_embedding.weight";
+const std::string kTgt = "tgt_embedding.token_embedding.weight";
+const std::string kOut = "final_layer.weight";
+
+class Tied : public ::testing::TestWithParam<Tying> {
+ protected:
+  Transformer make() const { return tiny_model(tiny(GetParam())); }
+  static torch::Tensor run(TransformerImpl& model) {
+    const auto place = torch::TensorOptions(torch::kLong).device(model.final_layer->bias.device());
+    return model.forward(torch::arange(1, 7, place).view({2, 3}),
+                         torch::arange(1, 9, place).view({2, 4}), {}, AttentionMask::causal());
+  }
+  // The matrices by their Python names: which of them are one.
+  static void expect_tied(TransformerImpl& model, Tying tying) {
+    const auto state = state_dict(model);
+    const bool embeddings = tying == Tying::EncoderDecoder || tying == Tying::ThreeWay;
+    const bool output = tying == Tying::DecoderOutput || tying == Tying::ThreeWay;
+    EXPECT_EQ(state[kSrc].is_same(state[kTgt]), embeddings);
+    EXPECT_EQ(state[kTgt].is_same(state[kOut]), output);
+    EXPECT_EQ(model.src_embedding->token_embedding->weight.is_same(
+                  model.tgt_embedding->token_embedding->weight),
+              embeddings);
+    // What forward() reads is what is registered: a new value shows in the output.
+    const torch::NoGradGuard no_grad;
+    for (const auto& name : {kSrc, kTgt, kOut}) {
+      const auto before = run(model).clone();
+      state[name].mul_(2.0);  // exact, and so is its way back
+      EXPECT_FALSE(bit_equal(run(model), before)) << name;
+      state[name].div_(2.0);
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, Tied, ::testing::ValuesIn(testing::kTyings),
+                         [](const auto& info) { return name_of(info.param); });
+
+TEST_P(Tied, IsOneParameterUnderPythonsNames) {
+  auto model = make();
+  std::set<const void*> distinct;
+  for (const auto& parameter : model->parameters()) {
+    EXPECT_TRUE(distinct.insert(parameter.unsafeGetTensorImpl()).second) << "registered twice";
+  }
+  const size_t tied = GetParam() == Tying::None ? 0 : GetParam() == Tying::ThreeWay ? 2 : 1;
+  const auto untied = tiny_model();
+  EXPECT_EQ(model->parameters().size(), untied->parameters().size() - tied);
+  EXPECT_EQ(state_dict(*model).size(), state_dict(*untied).size()) << "all names are known";
+  EXPECT_TRUE(model->named_parameters().contains("final_layer.bias"));
+  expect_tied(*model, GetParam());
+}
+
+TEST_P(Tied, SurvivesCloneToAndTrain) {
+  auto model = make();
+  const auto before = run(*model);
+  model->train();
+  model->to(torch::kDouble);
+  expect_tied(*model, GetParam());
+  model->to(torch::kFloat);
+  model->eval();
+  EXPECT_TRUE(bit_equal(run(*model), before));
+
+  auto copy = std::dynamic_pointer_cast<TransformerImpl>(model->clone());
+  EXPECT_TRUE(bit_equal(run(*copy), before));
+  expect_tied(*copy, GetParam());
+  {
+    const torch::NoGradGuard no_grad;
+    for (const auto& parameter : model->parameters()) parameter.mul_(2.0);
+  }
+  EXPECT_TRUE(bit_equal(run(*copy), before)) << "the copy shares nothing with the original";
+  auto second = std::dynamic_pointer_cast<TransformerImpl>(copy->clone());
+  copy.reset();
+  expect_tied(*second, GetParam());
+  EXPECT_EQ(second->parameters().size(), model->parameters().size());
+}
+
+TEST_P(Tied, TrainsAsOneWithAnOptimiserOfBeforeOrAfter) {
+  for (const bool before : {true, false}) {
+    auto model = make();
+    std::optional<torch::optim::SGD> sgd;
+    if (before) sgd.emplace(model->parameters(), 0.1);
+    model->to(torch::kDouble);
+    if (!before) sgd.emplace(model->parameters(), 0.1);
+    run(*model).square().sum().backward();
+    const auto weight = state_dict(*model)[kTgt];
+    const auto expected = (weight - 0.1 * weight.grad()).detach().clone();
+    sgd->step();
+    EXPECT_TRUE(testing::within(testing::Op::Layers, weight.detach(), expected)) << "stepped once";
+
+    double squares = 0.0;
+    for (const auto& p : model->parameters()) squares += p.grad().square().sum().item<double>();
+    const auto norm = torch::nn::utils::clip_grad_norm_(model->parameters(), 1e9);
+    EXPECT_DOUBLE_EQ(norm, std::sqrt(squares));
+  }
+}
+
+TEST_P(Tied, LoadsFromOneCopyOrAll) {
+  auto model = make();
+  const auto whole = state_dict(*model);
+  for (const auto& left_out :
+       {std::vector<std::string>{}, {kTgt}, {kOut}, {kTgt, kOut}, {kSrc}, {kSrc, kTgt}}) {
+    StateDict part;
+    for (const auto& item : whole) {
+      const auto& name = item.key();
+      const bool out = std::find(left_out.begin(), left_out.end(), name) != left_out.end();
+      if (!out) part.insert(name, item.value().clone());
+    }
+    // A name may be missing where another of the same matrix is there.
+    bool complete = true;
+    for (const auto& name : left_out) {
+      bool found = false;
+      for (const auto& item : whole) {
+        found = found || (part.contains(item.key()) && item.value().is_same(whole[name]));
+      }
+      complete = complete && found;
+    }
+    torch::manual_seed(99);
+    Transformer other(tiny(GetParam()));
+    other->eval();
+    if (complete) {
+      load_state_dict(*other, part);
+      EXPECT_TRUE(bit_equal(run(*other), run(*model)));
+      expect_tied(*other, GetParam());
+    } else {
+      EXPECT_THROW(load_state_dict(*other, part), std::exception);
+    }
+  }
+}
+
+TEST_P(Tied, RefusesCopiesThatDiffer) {
+  auto model = make();
+  StateDict state;
+  for (const auto& item : state_dict(*model)) state.insert(item.key(), item.value().clone());
+  const auto before = run(*model);
+  state[kTgt][0][0] += 1.0;
+  if (GetParam() == Tying::None) {
+    EXPECT_NO_THROW(load_state_dict(*model, state));
+    return;
+  }
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, kTgt,
+                      testing::message_of([&] { load_state_dict(*model, state); }));
+  EXPECT_TRUE(bit_equal(run(*model), before));
+}
+
+TEST_P(Tied, SavesAndLoads) {
+  const testing::TempDir folder;
+  auto model = make();
+  for (const char* name : {"model.safetensors", "model.pt"}) {
+    save_weights(*model, folder / name);
+    torch::manual_seed(99);
+    Transformer other(tiny(GetParam()));
+    other->eval();
+    load_weights(*other, folder / name);
+    EXPECT_TRUE(bit_equal(run(*other), run(*model))) << name;
+    expect_tied(*other, GetParam());
+  }
+  std::stringstream archive;
+  torch::save(model, archive);
+  Transformer other(tiny(GetParam()));
+  torch::load(other, archive);
+  other->eval();
+  EXPECT_TRUE(bit_equal(run(*other), run(*model)));
+  expect_tied(*other, GetParam());
+}
+
+TEST(TyingErrors, NamesTheWays) {
+  for (const Tying tying : testing::kTyings) EXPECT_EQ(tying_of(name_of(tying)), tying);
+  EXPECT_ERROR(tying_of("both"), c10::ValueError, "none, encoder_decoder, decoder_output or");
+  EXPECT_ERROR(name_of(static_cast<Tying>(7)), c10::ValueError, "one of the four ways. Got 7");
+  EXPECT_ERROR(Transformer(tiny().tie(static_cast<Tying>(7))), c10::ValueError, "[Tying]");
+  for (const Tying tying : {Tying::EncoderDecoder, Tying::ThreeWay}) {
+    EXPECT_ERROR(Transformer(tiny().tie(tying)), c10::ValueError,
+                 "src_vocab and tgt_vocab must be equal. Got 11 and 9");
+  }
+}
+
+}  // namespace
+}  // namespace posenc

@@ -1,0 +1,53 @@
+#include "posenc/nn/attention/key_value_cache.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "support/compare.h"
+
+namespace posenc {
+namespace {
+
+using functional::Heads;
+using testing::bit_equal;
+
+Heads some(int64_t tokens) {
+  return {torch::randn({3, 2, tokens, 4}), torch::randn({3, 2, tokens, 4}),
+          torch::randn({3, 2, tokens, 5})};
+}
+
+TEST(KeyValueCache, AppendsInPlace) {
+  const auto first = some(2), second = some(1);
+  KeyValueCache cache(first, 5);
+  EXPECT_EQ(cache.length(), 0);
+  EXPECT_EQ(cache.capacity(), 5);
+  const auto before = cache.append(first);
+  const auto after = cache.append(second);
+  EXPECT_EQ(cache.length(), 3);
+  EXPECT_TRUE(after.query.is_same(second.query));
+  EXPECT_TRUE(bit_equal(after.key, torch::cat({first.key, second.key}, 2)));
+  EXPECT_TRUE(bit_equal(after.value, torch::cat({first.value, second.value}, 2)));
+  EXPECT_EQ(after.key.data_ptr(), before.key.data_ptr()) << "no token is copied twice";
+}
+
+TEST(KeyValueCache, ReordersTheBatch) {
+  const auto heads = some(2);
+  KeyValueCache cache(heads, 5);
+  cache.append(heads);
+  const auto rows = torch::tensor({2, 0, 0});
+  cache.reorder(rows);
+  const auto next = some(1);
+  const auto all = cache.append(next);
+  EXPECT_TRUE(bit_equal(all.key, torch::cat({heads.key.index_select(0, rows), next.key}, 2)));
+  EXPECT_TRUE(bit_equal(all.value, torch::cat({heads.value.index_select(0, rows), next.value}, 2)));
+}
+
+TEST(KeyValueCacheErrors, RejectsATokenPastTheCapacity) {
+  KeyValueCache cache(some(1), 2);
+  cache.append(some(2));
+  EXPECT_ERROR(cache.append(some(1)), c10::ValueError, "the capacity is 2 tokens. Got token 3");
+  EXPECT_ERROR(KeyValueCache(some(1), 0), c10::ValueError, "capacity must be positive");
+}
+
+}  // namespace
+}  // namespace posenc

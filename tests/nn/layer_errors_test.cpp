@@ -1,0 +1,51 @@
+// What attention, layers and stacks refuse, and what their options may be called.
+
+#include <gtest/gtest.h>
+
+#include "posenc/nn/transformer/transformer_decoder.h"
+#include "posenc/nn/transformer/transformer_encoder.h"
+#include "support/compare.h"
+
+namespace posenc {
+namespace {
+
+TEST(LayerErrors, RejectOptionsThatNoLayerHas) {
+  EXPECT_ERROR(MultiheadAttention(10, 3), c10::ValueError,
+               "[MultiheadAttention] num_heads must divide embed_dim 10. Got 3");
+  EXPECT_ERROR(TransformerEncoderLayer(10, 3), c10::ValueError,
+               "[TransformerEncoderLayer] num_heads must divide d_model 10. Got 3");
+  EXPECT_ERROR(TransformerDecoderLayer(10, 0), c10::ValueError, "num_heads must be positive");
+  EXPECT_ERROR(TransformerEncoderLayer(TransformerLayerOptions(10, 2).dropout(1.0)),
+               c10::ValueError, "dropout must lie in [0, 1)");
+  EXPECT_ERROR(TransformerEncoderLayer(TransformerLayerOptions(10, 2).d_ff(0)), c10::ValueError,
+               "d_ff must be positive");
+  EXPECT_ERROR(TransformerEncoder(TransformerEncoderOptions({10, 2}, 0)), c10::ValueError,
+               "num_layers must be positive");
+  EXPECT_ERROR(TransformerDecoder(TransformerDecoderOptions({10, 2}, 0)), c10::ValueError,
+               "num_layers must be positive");
+  EXPECT_ERROR(activation_of("tanh"), c10::ValueError, "relu, gelu or swish");
+}
+
+TEST(LayerErrors, RejectInputsOfOtherShapes) {
+  TransformerEncoder encoder(TransformerEncoderOptions({8, 2}, 1));
+  TransformerDecoder decoder(
+      TransformerDecoderOptions(TransformerLayerOptions(8, 2).batch_first(false), 1));
+  const auto x = torch::randn({3, 4, 8});
+  EXPECT_ERROR(encoder->forward(x[0]), c10::ValueError,
+               "[TransformerEncoder] a sequence must be (B, L, 8). Got [4, 8]");
+  EXPECT_ERROR(encoder->forward(torch::randn({3, 4, 9})), c10::ValueError, "must be (B, L, 8)");
+  EXPECT_ERROR(decoder->forward(x, x[0]), c10::ValueError, "must be (L, B, 8)");
+  EXPECT_ERROR(decoder->forward(x, torch::randn({3, 5, 8})), c10::ValueError, "one batch");
+  EXPECT_ERROR(decoder->start(x[0], 4), c10::ValueError, "memory must be (B, S, 8)");
+  const auto wrong = AttentionMask::keep(torch::ones({5, 5}, torch::kBool));
+  EXPECT_ERROR(encoder->forward(x, wrong), c10::ValueError, "must broadcast to the scores");
+  EXPECT_ERROR(decoder->forward(x, x, {}, wrong), c10::ValueError, "must broadcast to the scores");
+}
+
+TEST(Activation, HasNames) {
+  for (const auto* name : {"relu", "gelu", "swish"}) EXPECT_EQ(name_of(activation_of(name)), name);
+  EXPECT_EQ(activation_of("silu"), Activation::Swish);
+}
+
+}  // namespace
+}  // namespace posenc

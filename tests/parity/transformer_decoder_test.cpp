@@ -1,0 +1,55 @@
+// TransformerDecoderLayer and TransformerDecoder against torch.nn's: norms, activations, masks,
+// dropout with a seed, keys, what the constructor draws.
+
+#include "posenc/nn/transformer/transformer_decoder.h"
+
+#include <torch/utils.h>
+
+#include "support/layers.h"
+
+namespace posenc {
+namespace {
+
+using testing::Fixture;
+using testing::fixtures;
+
+template <typename Holder>
+void follow(const Fixture& fixture, Holder module) {
+  testing::expect_parity(
+      fixture, *module,
+      [&](const auto& in) {
+        return module->forward(in.at("x"), in.at("memory"),
+                               AttentionMask::masked(in.at("tgt_mask")),
+                               testing::torch_nn_mask(in, "mask", "key_padding_mask"));
+      },
+      testing::layer_parity());
+}
+
+TEST(TransformerDecoderParity, LayersFollowPython) {
+  for (const char* mode : {"eval", "train"}) {
+    for (const Fixture& fixture : fixtures("transformer_decoder_layer", mode)) {
+      follow(fixture, TransformerDecoderLayer(testing::layer_options(fixture)));
+    }
+  }
+}
+
+TEST(TransformerDecoderParity, StacksFollowPython) {
+  for (const char* mode : {"eval", "train"}) {
+    for (const Fixture& fixture : fixtures("transformer_decoder", mode)) {
+      follow(fixture,
+             TransformerDecoder(TransformerDecoderOptions(testing::layer_options(fixture),
+                                                          fixture.option<int64_t>("layers", 0))
+                                    .norm(fixture.option("norm", false))));
+    }
+  }
+}
+
+TEST(TransformerDecoderParity, LayersDrawPythonsWeights) {
+  for (const Fixture& fixture : fixtures("transformer_decoder_layer", "init")) {
+    torch::manual_seed(fixture.seed);
+    testing::expect_drawn(fixture, *TransformerDecoderLayer(testing::layer_options(fixture)));
+  }
+}
+
+}  // namespace
+}  // namespace posenc

@@ -1,0 +1,53 @@
+// TransformerEncoderLayer and TransformerEncoder against torch.nn's: LayerNorm before or behind,
+// activations, masks, dropout with a seed, keys, what the constructor draws.
+
+#include "posenc/nn/transformer/transformer_encoder.h"
+
+#include <torch/utils.h>
+
+#include "support/layers.h"
+
+namespace posenc {
+namespace {
+
+using testing::Fixture;
+using testing::fixtures;
+
+template <typename Holder>
+void follow(const Fixture& fixture, Holder module) {
+  testing::expect_parity(
+      fixture, *module,
+      [&](const auto& in) {
+        return module->forward(in.at("x"), testing::torch_nn_mask(in, "mask", "key_padding_mask"));
+      },
+      testing::layer_parity());
+}
+
+TEST(TransformerEncoderParity, LayersFollowPython) {
+  for (const char* mode : {"eval", "train"}) {
+    for (const Fixture& fixture : fixtures("transformer_encoder_layer", mode)) {
+      follow(fixture, TransformerEncoderLayer(testing::layer_options(fixture)));
+    }
+  }
+}
+
+TEST(TransformerEncoderParity, StacksFollowPython) {
+  for (const char* mode : {"eval", "train"}) {
+    for (const Fixture& fixture : fixtures("transformer_encoder", mode)) {
+      follow(fixture,
+             TransformerEncoder(TransformerEncoderOptions(testing::layer_options(fixture),
+                                                          fixture.option<int64_t>("layers", 0))
+                                    .norm(fixture.option("norm", false))));
+    }
+  }
+}
+
+TEST(TransformerEncoderParity, LayersDrawPythonsWeights) {
+  for (const Fixture& fixture : fixtures("transformer_encoder_layer", "init")) {
+    torch::manual_seed(fixture.seed);
+    testing::expect_drawn(fixture, *TransformerEncoderLayer(testing::layer_options(fixture)));
+  }
+}
+
+}  // namespace
+}  // namespace posenc

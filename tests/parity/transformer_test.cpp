@@ -1,0 +1,63 @@
+// Notebook 03: Transformer with its three weight sharings; masks, gradients, dropout with a seed,
+// what the constructor draws, TorchScript's and torch.save's tied copies.
+
+#include "posenc/models/transformer.h"
+
+#include <torch/utils.h>
+
+#include "support/layers.h"
+
+namespace posenc {
+namespace {
+
+using testing::Fixture;
+using testing::fixtures;
+
+TransformerOptions options_of(const Fixture& fixture) {
+  return TransformerOptions(fixture.option<int64_t>("src_vocab", 0),
+                            fixture.option<int64_t>("tgt_vocab", 0))
+      .d_model(fixture.option<int64_t>("width", 0))
+      .num_heads(fixture.option<int64_t>("heads", 0))
+      .num_encoder_layers(fixture.option<int64_t>("layers", 0))
+      .num_decoder_layers(fixture.option<int64_t>("decoder_layers", 0))
+      .d_ff(fixture.option<int64_t>("d_ff", 0))
+      .max_len(fixture.option<int64_t>("max_len", 0))
+      .dropout(fixture.option("dropout", 0.0))
+      .tie(tying_of(fixture.option<std::string>("tying", "")))
+      .activation(activation_of(fixture.option<std::string>("activation", "")))
+      .norm_first(fixture.option("norm_first", false))
+      .final_norm(fixture.option("final_norm", false))
+      .layer_norm_eps(fixture.option("layer_norm_eps", 0.0))
+      .bias(fixture.option("bias", true))
+      .python_dropout_order(true);
+}
+
+TEST(TransformerParity, FollowsTheNotebookUnderEveryTying) {
+  for (const char* mode : {"eval", "train"}) {
+    for (const Fixture& fixture : fixtures("transformer", mode)) {
+      Transformer model(options_of(fixture));
+      testing::expect_parity(
+          fixture, *model,
+          [&](const auto& in) {
+            const auto src_mask = testing::torch_nn_mask(in, "src_mask", "src_key_padding_mask");
+            std::optional<AttentionMask> memory_mask;
+            if (in.count("memory_mask")) {  // the padding counts beside it
+              memory_mask = testing::torch_nn_mask(in, "memory_mask", "src_key_padding_mask");
+            }
+            return model->forward(in.at("src"), in.at("tgt"), src_mask,
+                                  AttentionMask::masked(in.at("tgt_mask")), memory_mask);
+          },
+          testing::layer_parity());
+    }
+  }
+}
+
+TEST(TransformerParity, DrawsTheNotebooksWeights) {
+  for (const Fixture& fixture : fixtures("transformer", "init")) {
+    torch::manual_seed(fixture.seed);
+    testing::expect_drawn(fixture, *Transformer(options_of(fixture)));
+  }
+}
+
+}  // namespace
+}  // namespace posenc
