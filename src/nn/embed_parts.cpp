@@ -43,6 +43,18 @@ torch::Tensor with_computed_rows(const EmbedParts& parts, const torch::Tensor& i
 
 }  // namespace
 
+torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options) {
+  const bool fresh = !options._weight().defined();
+  if (fresh) {
+    options._weight(functional::fresh_output({options.num_embeddings(), options.embedding_dim()},
+                                             c10::get_default_dtype_as_scalartype()));
+  }
+  torch::nn::Embedding made(options);
+  made->options._weight(torch::Tensor());  // or every clone would share this very tensor
+  if (fresh) made->reset_parameters();
+  return made;
+}
+
 void check_token_options(const char* module, const torch::nn::EmbeddingOptions& options) {
   TORCH_CHECK_VALUE(!options.max_norm().has_value(), "[", module,
                     "] max_norm is not supported: renormalise the weight between steps. Got ",

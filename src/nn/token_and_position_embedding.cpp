@@ -29,9 +29,9 @@ void TokenAndPositionEmbeddingImpl::reset() {
   if (!shares_tokens_) {
     token_embedding = register_module(
         "token_embedding",
-        torch::nn::Embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
-                                 .padding_idx(options.padding_idx())
-                                 .sparse(options.sparse())));
+        make_embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
+                           .padding_idx(options.padding_idx())
+                           .sparse(options.sparse())));
   }
   position_encoding = register_module("position_encoding", PositionalEncoding(options.position()));
   dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));

@@ -30,11 +30,10 @@ void TokenEmbeddingImpl::build(const torch::Tensor& weight) {
   }
   embedding = register_module(
       "embedding",
-      torch::nn::Embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
-                               .padding_idx(options.padding_idx())
-                               .sparse(options.sparse())
-                               ._weight(weight)));
-  embedding->options._weight(torch::Tensor());  // or every clone would share this very tensor
+      make_embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
+                         .padding_idx(options.padding_idx())
+                         .sparse(options.sparse())
+                         ._weight(weight)));
   embedding->weight.set_requires_grad(!options.freeze());
 }
 

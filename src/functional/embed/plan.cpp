@@ -54,6 +54,18 @@ struct Rows {
   }
 };
 
+// A model has one width, and pow() takes a while beside a single token.
+double factor_of(const Scale& scale, int64_t dim) {
+  if (!scale.is_sqrt_dim()) return scale.factor(dim);
+  static thread_local int64_t last = 0;
+  static thread_local double factor = 0.0;
+  if (last != dim) {
+    factor = scale.factor(dim);
+    last = dim;
+  }
+  return factor;
+}
+
 bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
                     const PositionalEncodingFuncOptions& how, EmbedPlan& plan) {
   kernel::Gather& g = plan.gather;
@@ -119,7 +131,7 @@ bool make_plan(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor
   g.weight = weight.const_data_ptr();
   g.weight_stride = rows.stride;
   g.dim = rows.width;
-  if (!options.scale().is_none()) g.scale = options.scale().factor(g.dim);
+  if (!options.scale().is_none()) g.scale = factor_of(options.scale(), g.dim);
   if (const auto& padding = options.padding_idx()) {
     if (*padding < -rows.count || *padding >= rows.count) return false;
     plan.padding = *padding < 0 ? *padding + rows.count : *padding;
