@@ -191,27 +191,5 @@ TEST_P(EmbedFused, ExactRoundsOnceAndErrsLess) {
   EXPECT_LT(exact * 1.2, reference);
 }
 
-// What has to run as the composition does, and is then the same.
-TEST(EmbedFallback, IsSilent) {
-  const auto ids = torch::randint(0, 9, {2, 3}, torch::kLong);
-  const auto weight = torch::randn({9, 4}), table = torch::randn({5, 4});
-  const auto fused = [&](const torch::Tensor& i, const torch::Tensor& w, const torch::Tensor& t) {
-    return embed_fused(i, w, t, {});
-  };
-  EXPECT_TRUE(fused(ids, weight, table).defined());
-  const auto columns = torch::randn({4, 9}).t();
-  EXPECT_FALSE(fused(ids, columns, table).defined());
-  EXPECT_TRUE(bit_equal(embed(ids, columns, table), embed(ids, columns.contiguous(), table)));
-  EXPECT_FALSE(fused(ids.slice(1, 0, 0), weight, table).defined());
-  EXPECT_EQ(embed(ids.slice(1, 0, 0), weight, table).sizes(), (std::vector<int64_t>{2, 0, 4}));
-  EXPECT_FALSE(fused(ids, weight, table.to(torch::kDouble)).defined());
-  EXPECT_EQ(embed(ids, weight, table.to(torch::kDouble)).scalar_type(), torch::kDouble);
-  const auto trained = table.clone().requires_grad_();
-  EXPECT_FALSE(fused(ids, weight, trained).defined());
-  EXPECT_TRUE(embed(ids, weight, trained).requires_grad());
-  EXPECT_FALSE(fused(ids, weight._neg_view(), table).defined());
-  EXPECT_TRUE(bit_equal(embed(ids, weight._neg_view(), table), embed(ids, -weight, table)));
-}
-
 }  // namespace
 }  // namespace posenc::functional
