@@ -5,6 +5,7 @@
 
 #include <torch/utils.h>
 
+#include "posenc/io/load.h"
 #include "support/layers.h"
 
 namespace posenc {
@@ -49,6 +50,25 @@ TEST(TransformerParity, FollowsTheNotebookUnderEveryTying) {
           },
           testing::layer_parity());
     }
+  }
+}
+
+TEST(TransformerParity, TorchNnTransformersStateDictIsThatOfTheStacks) {
+  for (const Fixture& fixture : fixtures("torch_transformer", "eval")) {
+    SCOPED_TRACE(fixture.name);
+    const auto layer = testing::layer_options(fixture);
+    TransformerEncoder encoder(
+        TransformerEncoderOptions(layer, fixture.option<int64_t>("layers", 0)).norm(true));
+    TransformerDecoder decoder(
+        TransformerDecoderOptions(layer, fixture.option<int64_t>("decoder_layers", 0)).norm(true));
+    const auto state = fixture.under("param.");
+    const auto loaded = load_state_dict(*encoder, state, LoadOptions().prefix("encoder.")).loaded;
+    const auto more = load_state_dict(*decoder, state, LoadOptions().prefix("decoder.")).loaded;
+    EXPECT_EQ(loaded.size() + more.size(), state.size()) << "nothing is left over";
+    const auto in = fixture.under("in.");
+    const auto memory = encoder->forward(in["src"]);
+    const auto out = decoder->forward(in["tgt"], memory, AttentionMask::masked(in["tgt_mask"]));
+    EXPECT_TRUE(testing::within(testing::Op::Layers, out, fixture["out.output"]));
   }
 }
 
