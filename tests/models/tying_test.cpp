@@ -8,8 +8,8 @@
 #include <torch/serialize.h>
 #include <torch/utils.h>
 
-#include <memory>
 #include <map>
+#include <memory>
 #include <set>
 #include <sstream>
 
