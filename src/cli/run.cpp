@@ -56,8 +56,7 @@ void add_run(CLI::App& app) {
   sub->add_option("--prefix", options->prefix, "the part under this key prefix, dot included");
   sub->add_option("--param", options->params,
                   "override an option: scale=none|sqrt_dim|VALUE, batch_first=false, grow=true, "
-                  "num_heads=8, "
-                  "norm_first=0, activation=relu|gelu|swish, ...")
+                  "num_heads=8, norm_first=0, activation=relu|gelu|swish, ...")
       ->check(CLI::Validator(check_assignment, "key=value"))
       ->allow_extra_args(false);
   sub->add_option(
