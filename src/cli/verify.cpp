@@ -189,8 +189,9 @@ void add_verify(CLI::App& app, int& status) {
   sub->add_option("MODEL", options->files, "TorchScript files (torch.jit.save)")->required();
   sub->add_option("--module", options->module, "the class, C++ or the notebook's (default: found)");
   sub->add_option("--prefix", options->prefix, "the part under this key prefix, dot included");
-  sub->add_option("--param", options->params,
-                  "override an option: scale=none|sqrt_dim|VALUE, padding_idx, max_len, norm_first=1, ...")
+  sub->add_option(
+         "--param", options->params,
+         "override an option: scale=none|sqrt_dim|VALUE, padding_idx, max_len, norm_first=1, ...")
       ->check(CLI::Validator(check_assignment, "key=value"))
       ->allow_extra_args(false);
   sub->footer("Names for --module:\n" + module_names() +
