@@ -14,6 +14,7 @@ SECTIONS = {
     "tables": "Tables",
     "load": "Loading weights",
     "transformer": "Transformer encoder, eval",
+    "training": "Transformer, a training step, two threads",
 }
 SIZE = "{:,} tokens"
 
@@ -78,6 +79,8 @@ def goals() -> list[tuple]:
             title = f"{batch} x {length} tokens" + (", two threads" if threads == 2 else "")
             case = f"{batch}/{length}/{threads}"
             add("transformer", title, f"transformer/encoder/posenc/{case}", f"transformer/encoder/torch_nn/{case}", 0.97)
+    for theirs, least in {"python_fused": 0.95, "libtorch": 1.3}.items():
+        add("training", "60 M parameters, 16 x 64 tokens", "transformer/train/posenc/2", f"transformer/train/{theirs}/2", least)
     return rows
 
 

@@ -21,7 +21,11 @@ std::string message_of(const std::exception& error) {
   return text;
 }
 
-std::string listed(const std::vector<std::string>& names) {
+std::string listed(std::vector<std::string> names, std::size_t most) {
+  if (const std::size_t count = names.size(); count > most) {
+    names.resize(most);
+    names.push_back(fmt::format("and {} more", count - most));
+  }
   return fmt::format("{}", fmt::join(names, ", "));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -23,8 +24,8 @@ template <typename... Args>
 /// What an exception has to say to a user: without LibTorch's backtrace and source lines.
 std::string message_of(const std::exception& error);
 
-/// "a, b, c".
-std::string listed(const std::vector<std::string>& names);
+/// "a, b, c"; of more than `most` names "a, b, and 3 more".
+std::string listed(std::vector<std::string> names, std::size_t most = SIZE_MAX);
 
 /// "; did you mean b? Known: a, b, c".
 std::string suggestion(const std::string& wanted, const std::vector<std::string>& known);

@@ -19,6 +19,8 @@ std::optional<T> number(const std::string& text) {
 
 }  // namespace
 
+std::optional<int64_t> whole_number(const std::string& text) { return number<int64_t>(text); }
+
 std::string check_assignment(const std::string& text) {
   const auto equals = text.find('=');
   const bool good = equals != std::string::npos && equals > 0 && equals + 1 < text.size();
@@ -51,9 +53,22 @@ const std::string* Params::find(const std::string& key) const {
 std::optional<int64_t> Params::integer(const std::string& key) const {
   const std::string* text = find(key);
   if (!text) return std::nullopt;
-  const auto value = number<int64_t>(*text);
+  const auto value = whole_number(*text);
   if (!value) refuse("--param {} must be a whole number. Got {}", key, *text);
   return value;
+}
+
+std::optional<double> Params::real(const std::string& key) const {
+  const std::string* text = find(key);
+  if (!text) return std::nullopt;
+  const auto value = number<double>(*text);
+  if (!value || !std::isfinite(*value)) refuse("--param {} must be a number. Got {}", key, *text);
+  return value;
+}
+
+std::optional<std::string> Params::text(const std::string& key) const {
+  const std::string* text = find(key);
+  return text ? std::optional(*text) : std::nullopt;
 }
 
 bool Params::flag(const std::string& key, bool otherwise) const {

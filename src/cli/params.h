@@ -21,6 +21,8 @@ class Params {
   void allow(const std::string& subject, const std::vector<std::string>& known) const;
 
   std::optional<int64_t> integer(const std::string& key) const;
+  std::optional<double> real(const std::string& key) const;
+  std::optional<std::string> text(const std::string& key) const;
   bool flag(const std::string& key, bool otherwise) const;
   /// none, sqrt_dim or a number.
   Scale scale(const std::string& key, const Scale& otherwise) const;
@@ -32,6 +34,9 @@ class Params {
 
   std::map<std::string, std::string> values_;
 };
+
+/// The whole of `text` as a number, or nothing.
+std::optional<int64_t> whole_number(const std::string& text);
 
 /// For CLI11's check(): "" when `text` has the form key=value, else what is required.
 std::string check_assignment(const std::string& text);

@@ -6,7 +6,8 @@
 
 #include "cli/command.h"
 #include "cli/error.h"
-#include "cli/twin.h"
+#include "cli/twins/kinds.h"
+#include "cli/twins/twin.h"
 #include "posenc/io/safetensors.h"
 
 namespace posenc::cli {
@@ -17,30 +18,21 @@ struct RunOptions {
   std::vector<std::string> params;
 };
 
-int64_t offset_of(const at::Tensor& tensor, const std::string& path) {
-  const bool whole = tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kInt;
-  if (!whole || tensor.numel() != 1 || tensor.dim() > 1) {
-    refuse("{}: `offset` must be one int64 or int32, () or (1). Got {} {}", path, dtype_of(tensor),
-           shape_of(tensor));
-  }
-  return tensor.item<int64_t>();
-}
-
-// The arguments of forward; an optional one that the module does not take is refused.
+// The arguments of forward; one that only other modules take is refused, what is none is left.
 Call call_of(const std::string& path, const Twin& twin) {
-  const StateDict tensors = read_tensors(path, "input");
-  Call call{tensors["input"], {}, {}, {}};
-  for (const std::string name : {"position_ids", "offset", "image"}) {
-    if (!tensors.contains(name)) continue;
-    bool taken = false;
-    for (const auto& known : twin.optional) taken = taken || known == name;
-    if (!taken) {
+  const StateDict tensors = read_tensors(path, twin.inputs);
+  Call call;
+  for (const auto& names : {twin.inputs, twin.optional}) {
+    for (const auto& name : names) {
+      if (tensors.contains(name)) call[name] = tensors[name];
+    }
+  }
+  for (const auto& kind : kinds()) {
+    for (const auto& name : kind.optional) {
+      if (!tensors.contains(name) || call.count(name)) continue;
       refuse("{}: this module takes no `{}`{}", path, name,
              twin.optional.empty() ? "" : "; it takes " + listed(twin.optional));
     }
-    if (name == "position_ids") call.position_ids = tensors[name];
-    if (name == "offset") call.offset = offset_of(tensors[name], path);
-    if (name == "image") call.image = tensors[name];
   }
   return call;
 }
@@ -62,14 +54,17 @@ void add_run(CLI::App& app) {
   sub->add_option("FILE", options->file, kReadableFiles)->required();
   sub->add_option("--module", options->module, "the class, C++ or the notebook's (default: found)");
   sub->add_option("--prefix", options->prefix, "the part under this key prefix, dot included");
-  sub->add_option(
-         "--param", options->params,
-         "override an option: scale=none|sqrt_dim|VALUE, batch_first=false, grow=true, ...")
+  sub->add_option("--param", options->params,
+                  "override an option: scale=none|sqrt_dim|VALUE, batch_first=false, grow=true, "
+                  "num_heads=8, norm_first=0, activation=relu|gelu|swish, ...")
       ->check(CLI::Validator(check_assignment, "key=value"))
       ->allow_extra_args(false);
-  sub->add_option("--input", options->input,
-                  "safetensors: tensor `input` (ids or positions int64 or int32, or embeddings);"
-                  " optional `position_ids`, `offset`, `image`")
+  sub->add_option(
+         "--input", options->input,
+         "safetensors: tensor `input` (ids or positions int64 or int32, or embeddings);"
+         " optional `position_ids`, `offset`, `image`. A Transformer: `src`, `tgt`;"
+         " optional `src_mask`, `tgt_mask`, `src_key_padding_mask`, ...: bool, true may NOT"
+         " attend, or real numbers that are added")
       ->required();
   sub->add_option("--out", options->output, "safetensors with tensor `output`, any extension")
       ->required();
@@ -77,7 +72,9 @@ void add_run(CLI::App& app) {
       "Names for --module:\n" + module_names() +
       "\nExample:\n  posenc run embedding.pt --input ids.safetensors --out out.safetensors\n"
       "  posenc run model.safetensors --prefix encoder.embed. --module InputEmbedding \\\n"
-      "    --input ids.safetensors --out out.safetensors");
+      "    --input ids.safetensors --out out.safetensors\n"
+      "  posenc run transformer.safetensors --param num_heads=8 --input ids.safetensors \\\n"
+      "    --out logits.safetensors");
   sub->callback([options] { run(*options); });
 }
 

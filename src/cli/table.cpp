@@ -39,7 +39,7 @@ void make(const TableOptions& options) {
     }
     result.insert("table", table_of(recipe, options.length));
   } else {
-    const at::Tensor positions = read_tensors(options.positions, "positions")["positions"];
+    const at::Tensor positions = read_tensors(options.positions, {"positions"})["positions"];
     if (positions.dim() != 1) {
       refuse("{}: `positions` must be (rows). Got {}", options.positions, shape_of(positions));
     }

@@ -14,15 +14,8 @@ namespace {
 
 constexpr std::size_t kMostDescribed = 8;
 
-// "a, b, and 3 more".
-std::string shortened(std::vector<std::string> texts) {
-  if (texts.empty()) return "nothing";
-  const std::size_t count = texts.size();
-  if (count > kMostDescribed) {
-    texts.resize(kMostDescribed);
-    texts.push_back(fmt::format("and {} more", count - kMostDescribed));
-  }
-  return listed(texts);
+std::string shortened(const std::vector<std::string>& texts) {
+  return texts.empty() ? "nothing" : listed(texts, kMostDescribed);
 }
 
 // A script's buffers are saved whether they are persistent or not, and nothing tells which are.
@@ -45,7 +38,18 @@ Weights read_weights(const std::string& path, const std::string& prefix) {
     refuse("{} has no name that begins with {} (a prefix is given with its dot); it holds {}", path,
            prefix, shortened(names));
   }
-  Weights part{path, manifest.format, prefix.empty() ? manifest.class_name : "", StateDict(), {}};
+  Weights part{path, manifest.format, prefix.empty() ? manifest.class_name : "", StateDict(), {},
+               {}};
+  const auto own = [&](const std::string& name, const std::string& text) {
+    const auto start = [&](const std::string& whole) {
+      return whole.starts_with(prefix) ? prefix.size() : 0;
+    };
+    if (name.starts_with(prefix)) {
+      part.values.emplace(name.substr(prefix.size()), text.substr(start(text)));
+    }
+  };
+  for (const auto& [name, text] : manifest.values) own(name, text);
+  for (const auto& [name, text] : manifest.metadata) own(name, text);  // may be names themselves
   for (auto& tensor : manifest.tensors) {
     tensor.name = tensor.name.substr(prefix.size());
     if (may_be_scratch(manifest, tensor)) part.optional.insert(tensor.name);
@@ -54,10 +58,12 @@ Weights read_weights(const std::string& path, const std::string& prefix) {
   return part;
 }
 
-StateDict read_tensors(const std::string& path, const std::string& name) {
+StateDict read_tensors(const std::string& path, const std::vector<std::string>& names) {
   StateDict tensors = load_safetensors(path).tensors;
-  if (!tensors.contains(name)) {
-    refuse("{} must have a tensor `{}`; it holds {}", path, name, described(tensors));
+  for (const auto& name : names) {
+    if (!tensors.contains(name)) {
+      refuse("{} must have a tensor `{}`; it holds {}", path, name, described(tensors));
+    }
   }
   return tensors;
 }
@@ -68,7 +74,7 @@ std::string described(const StateDict& tensors) {
     texts.push_back(
         fmt::format("`{}` {} {}", item.key(), dtype_of(item.value()), shape_of(item.value())));
   }
-  return shortened(std::move(texts));
+  return shortened(texts);
 }
 
 std::string shape_of(const at::Tensor& tensor) {

@@ -5,6 +5,8 @@
 
 #include <torch/utils.h>
 
+#include "posenc/io/load.h"
+#include "posenc/io/state_dict.h"
 #include "support/layers.h"
 
 namespace posenc {
@@ -48,6 +50,56 @@ TEST(TransformerParity, FollowsTheNotebookUnderEveryTying) {
                                   AttentionMask::masked(in.at("tgt_mask")), memory_mask);
           },
           testing::layer_parity());
+    }
+  }
+}
+
+TEST(TransformerParity, TorchNnTransformersStateDictIsThatOfTheStacks) {
+  for (const Fixture& fixture : fixtures("torch_transformer", "eval")) {
+    SCOPED_TRACE(fixture.name);
+    const auto layer = testing::layer_options(fixture);
+    TransformerEncoder encoder(
+        TransformerEncoderOptions(layer, fixture.option<int64_t>("layers", 0)).norm(true));
+    TransformerDecoder decoder(
+        TransformerDecoderOptions(layer, fixture.option<int64_t>("decoder_layers", 0)).norm(true));
+    const auto state = fixture.under("param.");
+    const auto loaded = load_state_dict(*encoder, state, LoadOptions().prefix("encoder.")).loaded;
+    const auto more = load_state_dict(*decoder, state, LoadOptions().prefix("decoder.")).loaded;
+    EXPECT_EQ(loaded.size() + more.size(), state.size()) << "nothing is left over";
+    const auto in = fixture.under("in.");
+    const auto memory = encoder->forward(in["src"]);
+    const auto out = decoder->forward(in["tgt"], memory, AttentionMask::masked(in["tgt_mask"]));
+    EXPECT_TRUE(testing::within(testing::Op::Layers, out, fixture["out.output"]));
+  }
+}
+
+// TorchScript and torch.save write every copy of a tied matrix, safetensors' save_model writes one.
+TEST(TransformerParity, LoadsTiedMatricesFromEveryFormat) {
+  for (const std::string name : {"encoder_decoder", "decoder_output", "three_way"}) {
+    const auto path = std::string(POSENC_LIVE_DIR) + "/transformer_scripts/" + name;
+    const auto theirs = load_tensors(path + ".state.pt");
+    const auto rows = [&](const std::string& key) { return theirs[key].size(0); };
+    const auto layers = [&](const std::string& stack) {
+      int64_t count = 0;
+      while (theirs.contains(stack + ".layers." + std::to_string(count) + ".linear1.bias")) ++count;
+      return count;
+    };
+    const auto options =
+        TransformerOptions(rows("src_embedding.token_embedding.weight"), rows("final_layer.bias"))
+            .d_model(theirs["final_layer.weight"].size(1))
+            .num_heads(1)
+            .num_encoder_layers(layers("encoder"))
+            .num_decoder_layers(layers("decoder"))
+            .d_ff(rows("encoder.layers.0.linear1.bias"))
+            .max_len(theirs["src_embedding.position_encoding.pe"].size(1))
+            .tie(tying_of(name))
+            .final_norm(theirs.contains("encoder.norm.weight"));
+    for (const char* format : {".pt", ".state.pt", ".model.safetensors"}) {
+      Transformer model(options);
+      load_weights(*model, path + format);
+      for (const auto& item : state_dict(*model)) {
+        EXPECT_TRUE(testing::bit_equal(item.value(), theirs[item.key()])) << item.key() << format;
+      }
     }
   }
 }

@@ -37,6 +37,8 @@ def write_all(folder: Path) -> List[str]:
         for way in ("eval", "train"):
             mask = MASKS[(number + 3) % len(MASKS)] if number < 8 else "padding"
             written.append(_model(folder, f"{way}_{number}_{tying}", tying, mask, way == "train"))
+    for number in range(4):
+        written.append(_whole(folder, f"eval_{number}"))
     return written + _initialised(folder)
 
 
@@ -211,6 +213,26 @@ def _model(folder: Path, case: str, tying: str, mask: str, train: bool) -> str:
         inputs["memory_mask"] = normal_like(draw.source, draw.queries, draw.keys)
     options = _model_options(draw, tying, dropout, tgt_vocab)
     return _write(folder, stem, case, module, inputs, options, train, module)
+
+
+def _whole(folder: Path, case: str) -> str:
+    """torch.nn.Transformer, whose state_dict is that of two stacks."""
+    stem = "torch_transformer"
+    draw = _Draw(stem, case)
+    module = nn.Transformer(
+        draw.width, draw.heads, draw.layers, 3 - draw.layers // 2, draw.d_ff, 0.0,
+        ACTIVATIONS[draw.activation], layer_norm_eps=draw.eps, batch_first=draw.batch_first,
+        norm_first=draw.norm_first, bias=draw.bias,
+    )  # fmt: skip
+    inputs = {
+        "src": draw.sequence(draw.keys, draw.width, draw.batch_first),
+        "tgt": draw.sequence(draw.queries, draw.width, draw.batch_first),
+        "tgt_mask": reference.causal(draw.queries),
+    }
+    options = draw.options(
+        dropout=0.0, batch_first=draw.batch_first, decoder_layers=3 - draw.layers // 2
+    )
+    return _write(folder, stem, case, module, inputs, options, False, module)
 
 
 def _initialised(folder: Path) -> List[str]:

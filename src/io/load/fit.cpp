@@ -65,7 +65,7 @@ Fit::Fit(const torch::nn::Module& module, const TensorSource& source, const Load
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     if (matches_[i].source != kNone) check_pair(i, options.cast());
   }
-  check_ties();
+  check_ties(options.prefix());
   for (const auto& target : targets_) {
     const bool found = matches_[target.first].source != kNone;
     (found ? report_.loaded : mismatch_.missing).push_back(target.name);
@@ -177,7 +177,7 @@ void Fit::check_shape(std::size_t target, bool may_read) {
 }
 
 // Names of one tensor share the first one's source, whichever of them the file has.
-void Fit::check_ties() {
+void Fit::check_ties(const std::string& prefix) {
   const auto& entries = source_.entries();
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     const std::size_t first = targets_[i].first;
@@ -194,7 +194,9 @@ void Fit::check_ties() {
         a.fault.empty() && b.fault.empty() && a.dtype == b.dtype && a.sizes == b.sizes;
     if (comparable && !source_.equal(kept.source, source)) {
       fault(WeightsErrorCode::TieConflict, a.name,
-            "and " + in_quotes(b.name) + " are one tensor in the module, but differ");
+            "and " + in_quotes(b.name) + " are one tensor in the module, but differ",
+            "say which wins by leaving the other out: LoadOptions().key_map({{\"" +
+                b.name.substr(prefix.size()) + "\", \"\"}}) keeps the first");
     }
   }
 }

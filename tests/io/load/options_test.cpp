@@ -168,6 +168,7 @@ TEST(Notes, AnAliasIsEnoughAndMustAgree) {
   const auto error = error_of([&] { load_state_dict(module, tensors); });
   EXPECT_EQ(error.code(), Code::TieConflict);
   EXPECT_CONTAINS(error.what(), "'table' and 'output.weight' are one tensor");
+  EXPECT_CONTAINS(error.what(), "key_map({{\"output.weight\", \"\"}}) keeps the first");
 }
 
 TEST(Notes, NonPersistentNamesAreIgnored) {

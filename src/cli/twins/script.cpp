@@ -1,4 +1,4 @@
-#include "cli/script.h"
+#include "cli/twins/script.h"
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/serialization/import.h>
@@ -46,15 +46,15 @@ struct Script::State {
     return *found;
   }
 
-  // Names of the arguments without a default, the first one ("self") aside.
-  std::vector<std::string> required(const std::string& name) const {
+  // The first one ("self") aside.
+  std::vector<ScriptArgument> arguments(const std::string& name) const {
     const auto schema = method(name).function().getSchema();
-    std::vector<std::string> names;
+    std::vector<ScriptArgument> result;
     for (std::size_t i = 1; i < schema.arguments().size(); ++i) {
       const auto& argument = schema.arguments()[i];
-      if (!argument.default_value()) names.push_back(argument.name());
+      result.push_back({argument.name(), !argument.default_value()});
     }
-    return names;
+    return result;
   }
 };
 
@@ -77,18 +77,24 @@ bool Script::has_method(const std::string& name) const {
 }
 
 std::string Script::signature(const std::string& method) const {
-  return fmt::format("{}({})", method, listed(state_->required(method)));
+  std::vector<std::string> names;
+  for (const auto& [name, required] : state_->arguments(method)) {
+    if (required) names.push_back(name);
+  }
+  return fmt::format("{}({})", method, listed(names));
 }
 
-std::size_t Script::required_arguments(const std::string& method) const {
-  return state_->required(method).size();
+std::vector<ScriptArgument> Script::arguments(const std::string& method) const {
+  return state_->arguments(method);
 }
 
-at::Tensor Script::call(const std::string& method, const std::vector<at::Tensor>& arguments) const {
+at::Tensor Script::call(const std::string& method, const std::vector<at::Tensor>& arguments,
+                        const std::map<std::string, at::Tensor>& by_name) const {
   std::vector<c10::IValue> values(arguments.begin(), arguments.end());
+  const torch::jit::Kwargs named(by_name.begin(), by_name.end());
   c10::IValue result;
   try {
-    result = state_->method(method)(std::move(values));
+    result = state_->method(method)(std::move(values), named);
   } catch (const Refused&) {
     throw;
   } catch (const std::exception& error) {

@@ -1,11 +1,11 @@
-#include "cli/twin.h"
+#include "cli/twins/twin.h"
 
 #include <algorithm>
 #include <charconv>
 
 #include "cli/error.h"
 #include "cli/text_table.h"
-#include "cli/twin_kinds.h"
+#include "cli/twins/kinds.h"
 #include "posenc/io/load.h"
 
 namespace posenc::cli {
@@ -20,14 +20,14 @@ Candidates filter(const Candidates& from, Keep keep) {
   return kept;
 }
 
-Candidates all_kinds() {
+Candidates every_kind() {
   Candidates all;
   for (const auto& kind : kinds()) all.push_back(&kind);
   return all;
 }
 
 Candidates named(const std::string& name) {
-  return filter(all_kinds(), [&](const Kind* kind) {
+  return filter(every_kind(), [&](const Kind* kind) {
     return std::find(kind->names.begin(), kind->names.end(), name) != kind->names.end();
   });
 }
@@ -35,6 +35,16 @@ Candidates named(const std::string& name) {
 bool has_keys(const Kind& kind, const StateDict& tensors) {
   return std::all_of(kind.keys.begin(), kind.keys.end(),
                      [&](const Key& key) { return tensors.contains(key.name); });
+}
+
+// Whether `kind` needs every key that `other` needs, and further ones.
+bool includes_keys(const Kind& kind, const Kind& other) {
+  const auto needs = [&](const Key& key) {
+    return std::any_of(kind.keys.begin(), kind.keys.end(),
+                       [&](const Key& own) { return own.name == key.name; });
+  };
+  return kind.keys.size() > other.keys.size() &&
+         std::all_of(other.keys.begin(), other.keys.end(), needs);
 }
 
 std::string keys_of(const Candidates& candidates) {
@@ -75,10 +85,17 @@ const Kind& find_kind(const Weights& weights, const std::string& name) {
   const auto candidates = named(weights.class_name);
   if (!candidates.empty()) return with_keys(candidates, "class " + weights.class_name, weights);
 
-  const auto fitting = filter(all_kinds(), [&](const Kind* kind) {
+  const auto fitting = filter(every_kind(), [&](const Kind* kind) {
     return kind->by_keys && has_keys(*kind, weights.tensors);
   });
-  if (fitting.size() == 1) return *fitting.front();
+  // A kind that asks for all keys of the others and more says most.
+  for (const Kind* kind : fitting) {
+    if (std::all_of(fitting.begin(), fitting.end(), [&](const Kind* other) {
+          return kind == other || includes_keys(*kind, *other);
+        })) {
+      return *kind;
+    }
+  }
   const std::string what = weights.class_name.empty()
                                ? "there is no class name in it"
                                : "its class " + weights.class_name + " is not one of ours";
@@ -146,6 +163,11 @@ void adopt_types(torch::nn::Module& module, const StateDict& tensors) {
 
 }  // namespace
 
+at::Tensor given(const Call& call, const std::string& name) {
+  const auto at = call.find(name);
+  return at == call.end() ? at::Tensor() : at->second;
+}
+
 at::Tensor Twin::table() const {
   if (table_key.empty()) return {};
   const auto table = state_dict(*module)[table_key].detach();
@@ -155,8 +177,14 @@ at::Tensor Twin::table() const {
 Twin make_twin(const Weights& weights, const std::string& name, const Params& params) {
   const Kind& kind = find_kind(weights, name);
   params.allow(kind.names.front(), kind.params);
-  Twin twin{kind.input, sizes_of(kind, weights), kind.optional, kind.table_key, {}, {}, {}, {}};
-  kind.build(params, twin);
+  Twin twin;
+  twin.input = kind.input;
+  twin.inputs = kind.inputs;
+  twin.sizes = sizes_of(kind, weights);
+  twin.optional = kind.optional;
+  twin.aliases = kind.aliases;
+  twin.table_key = kind.table_key;
+  kind.build(params, weights, twin);
   const StateDict tensors = under_own_keys(kind, weights, twin);
   adopt_types(*twin.module, tensors);
   load_state_dict(*twin.module, tensors);

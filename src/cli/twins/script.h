@@ -2,11 +2,17 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace posenc::cli {
+
+struct ScriptArgument {
+  std::string name;
+  bool required;  ///< it has no default
+};
 
 /// A TorchScript module, in eval mode. Loading compiles and calling runs the file's own code.
 class Script {
@@ -20,10 +26,11 @@ class Script {
   bool has_method(const std::string& name) const;
   /// `forward(x, mask)`: what the method must be given.
   std::string signature(const std::string& method) const;
-  std::size_t required_arguments(const std::string& method) const;
+  std::vector<ScriptArgument> arguments(const std::string& method) const;
 
   /// Throws Refused with the script's own last word when it fails or returns no tensor.
-  at::Tensor call(const std::string& method, const std::vector<at::Tensor>& arguments) const;
+  at::Tensor call(const std::string& method, const std::vector<at::Tensor>& arguments,
+                  const std::map<std::string, at::Tensor>& by_name = {}) const;
 
  private:
   struct State;

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/twin.h"
+#include "cli/twins/twin.h"
 
 namespace posenc::cli {
 
@@ -22,11 +22,13 @@ struct Kind {
   std::vector<Key> keys;
   bool by_keys;  ///< these keys are telling: they need no class name
   Input input;
+  std::vector<std::string> inputs;
   std::string table_key;
   std::vector<std::string> params;
   std::vector<std::string> optional;
+  std::map<std::string, std::string> aliases;  ///< a script's name of an argument: the one here
   /// Fills in `module` and `forward` from `sizes`.
-  void (*build)(const Params& params, Twin& twin);
+  void (*build)(const Params& params, const Weights& weights, Twin& twin);
 };
 
 /// All twins. A name and the keys together are unique.

@@ -1,8 +1,10 @@
 // The twins: every class of a notebook, its keys, and the C++ module that does the same. Adding one
 // is adding a row.
 
-#include "cli/twin_kinds.h"
+#include "cli/twins/kinds.h"
 
+#include "cli/error.h"
+#include "cli/twins/stack_kinds.h"
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/position_embedding.h"
 #include "posenc/nn/timestep_embedding.h"
@@ -19,12 +21,14 @@ void token_embedding(const Params& params, Twin& twin, const Scale& scale) {
                             .scale(params.scale("scale", scale))
                             .padding_idx(params.integer("padding_idx")));
   twin.module = module.ptr();
-  twin.forward = [module](const Call& call) mutable { return module->forward(call.input); };
+  twin.forward = [module](const Call& call) mutable { return module->forward(call.at("input")); };
 }
 
-void plain_tokens(const Params& params, Twin& twin) { token_embedding(params, twin, Scale::None); }
+void plain_tokens(const Params& params, const Weights&, Twin& twin) {
+  token_embedding(params, twin, Scale::None);
+}
 
-void scaled_tokens(const Params& params, Twin& twin) {
+void scaled_tokens(const Params& params, const Weights&, Twin& twin) {
   token_embedding(params, twin, Scale::SqrtDim);
 }
 
@@ -35,20 +39,31 @@ PositionalEncodingOptions position_options(const Params& params, Twin& twin) {
       .grow(params.flag("grow", false));
 }
 
+int64_t offset_of(const Call& call) {
+  const auto offset = given(call, "offset");
+  if (!offset.defined()) return 0;
+  const bool whole = offset.scalar_type() == at::kLong || offset.scalar_type() == at::kInt;
+  if (!whole || offset.numel() != 1 || offset.dim() > 1) {
+    refuse("`offset` must be one int64 or int32, () or (1). Got {} {}", dtype_of(offset),
+           shape_of(offset));
+  }
+  return offset.item<int64_t>();
+}
+
 // Modules whose forward takes an offset and explicit positions.
 template <typename Holder>
 void positioned(Holder module, Twin& twin) {
   twin.module = module.ptr();
   twin.forward = [module](const Call& call) mutable {
-    return module->forward(call.input, call.offset.value_or(0), call.position_ids);
+    return module->forward(call.at("input"), offset_of(call), given(call, "position_ids"));
   };
 }
 
-void positional_encoding(const Params& params, Twin& twin) {
+void positional_encoding(const Params& params, const Weights&, Twin& twin) {
   positioned(PositionalEncoding(position_options(params, twin)), twin);
 }
 
-void input_embedding(const Params& params, Twin& twin) {
+void input_embedding(const Params& params, const Weights&, Twin& twin) {
   const int64_t vocab_size = twin.sizes["vocab_size"], d_model = twin.sizes["d_model"];
   const auto tokens = TokenEmbeddingOptions(vocab_size, d_model)
                           .scale(params.scale("scale", Scale::None))
@@ -59,7 +74,7 @@ void input_embedding(const Params& params, Twin& twin) {
              twin);
 }
 
-void token_and_position_embedding(const Params& params, Twin& twin) {
+void token_and_position_embedding(const Params& params, const Weights&, Twin& twin) {
   positioned(TokenAndPositionEmbedding(
                  TokenAndPositionEmbeddingOptions(twin.sizes["vocab_size"], twin.sizes["d_model"])
                      .scale(params.scale("scale", Scale::SqrtDim))
@@ -72,45 +87,46 @@ void position_embedding(const Params& params, Twin& twin, TableStorage storage) 
   const int64_t rows = params.integer("max_len").value_or(twin.sizes["max_len"]);
   PositionEmbedding module(PositionEmbeddingOptions(rows, twin.sizes["d_model"]).storage(storage));
   twin.module = module.ptr();
-  twin.forward = [module](const Call& call) mutable { return module->forward(call.input); };
+  twin.forward = [module](const Call& call) mutable { return module->forward(call.at("input")); };
 }
 
-void frozen_positions(const Params& params, Twin& twin) {
+void frozen_positions(const Params& params, const Weights&, Twin& twin) {
   position_embedding(params, twin, TableStorage::Embedding);
 }
 
-void buffered_positions(const Params& params, Twin& twin) {
+void buffered_positions(const Params& params, const Weights&, Twin& twin) {
   position_embedding(params, twin, TableStorage::Buffer);
 }
 
-void timestep_embedding(const Params& params, Twin& twin) {
+void timestep_embedding(const Params& params, const Weights&, Twin& twin) {
   const int64_t rows = params.integer("max_len").value_or(twin.sizes["max_len"]);
   TimestepEmbedding module(
       TimestepEmbeddingOptions(rows, twin.sizes["d_model"], twin.sizes["channels"])
           .hidden(twin.sizes["hidden"]));
   twin.module = module.ptr();
   twin.forward = [module](const Call& call) mutable {
-    return call.image.defined() ? module->add_to(call.image, call.input)
-                                : module->forward(call.input);
+    const auto image = given(call, "image");
+    return image.defined() ? module->add_to(image, call.at("input"))
+                           : module->forward(call.at("input"));
   };
 }
 
-}  // namespace
-
-const std::vector<Kind>& kinds() {
+std::vector<Kind> all_kinds() {
   const std::vector<std::string> tokens = {"scale", "padding_idx"};
   const std::vector<std::string> positions = {"max_len", "batch_first", "grow"};
   const std::vector<std::string> both = {"scale", "padding_idx", "max_len", "batch_first", "grow"};
   const std::vector<std::string> place = {"position_ids", "offset"};
-  static const std::vector<Kind> table = {
+  std::vector<Kind> table = {
       {"TokenEmbedding",
        {"TokenEmbedding"},
        "notebook 00",
        {{"embedding.weight", {"vocab_size", "d_model"}, ""}},
        true,
        Input::Ids,
+       {"input"},
        "",
        tokens,
+       {},
        {},
        plain_tokens},
       {"TokenEmbedding",
@@ -119,8 +135,10 @@ const std::vector<Kind>& kinds() {
        {{"embedding.weight", {"vocab_size", "d_model"}, ""}},
        true,
        Input::Ids,
+       {"input"},
        "",
        tokens,
+       {},
        {},
        scaled_tokens},
       {"TokenEmbedding",
@@ -129,8 +147,10 @@ const std::vector<Kind>& kinds() {
        {{"weight", {"vocab_size", "d_model"}, "embedding.weight"}},
        false,
        Input::Ids,
+       {"input"},
        "",
        tokens,
+       {},
        {},
        plain_tokens},
       {"PositionalEncoding",
@@ -139,9 +159,11 @@ const std::vector<Kind>& kinds() {
        {{"pe", {"1", "max_len", "d_model"}, ""}},
        true,
        Input::Embeddings,
+       {"input"},
        "pe",
        positions,
        place,
+       {},
        positional_encoding},
       {"PositionEmbedding",
        {"PositionEmbedding", "PositionalEncoding"},
@@ -149,8 +171,10 @@ const std::vector<Kind>& kinds() {
        {{"embedding.weight", {"max_len", "d_model"}, ""}},
        true,
        Input::Positions,
+       {"input"},
        "embedding.weight",
        {"max_len"},
+       {},
        {},
        frozen_positions},
       {"PositionEmbedding",
@@ -159,8 +183,10 @@ const std::vector<Kind>& kinds() {
        {{"pos_enc", {"max_len", "d_model"}, ""}},
        true,
        Input::Positions,
+       {"input"},
        "pos_enc",
        {"max_len"},
+       {},
        {},
        buffered_positions},
       {"InputEmbedding",
@@ -170,9 +196,11 @@ const std::vector<Kind>& kinds() {
         {"pos_encoding.pe", {"1", "max_len", "d_model"}, ""}},
        true,
        Input::Ids,
+       {"input"},
        "pos_encoding.pe",
        both,
        place,
+       {},
        input_embedding},
       {"TokenAndPositionEmbedding",
        {"TokenAndPositionEmbedding"},
@@ -181,9 +209,11 @@ const std::vector<Kind>& kinds() {
         {"position_encoding.pe", {"1", "max_len", "d_model"}, ""}},
        true,
        Input::Ids,
+       {"input"},
        "position_encoding.pe",
        both,
        place,
+       {},
        token_and_position_embedding},
       {"TimestepEmbedding",
        {"TimestepEmbedding"},
@@ -195,11 +225,21 @@ const std::vector<Kind>& kinds() {
         {"pe_linear.2.bias", {"channels"}, ""}},
        true,
        Input::Timesteps,
+       {"input"},
        "pe.embedding.weight",
        {"max_len"},
        {"image"},
+       {},
        timestep_embedding},
   };
+  for (auto& kind : stack_kinds()) table.push_back(std::move(kind));
+  return table;
+}
+
+}  // namespace
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> table = all_kinds();
   return table;
 }
 
