@@ -153,7 +153,7 @@ TEST(Trainer, OtherDataIsRefusedBeforeAnythingChanges) {
   EXPECT_EQ(other.loader.taken(), 0);
   save_checkpoint(dir / "foreign", {*other.model});
   EXPECT_ERROR(bare.resume(dir / "foreign"), c10::ValueError, "must be a Trainer's");
-  EXPECT_EQ(error_of([&] { bare.resume(dir / "absent"); }).code(), WeightsErrorCode::Io);
+  EXPECT_EQ(error_of([&] { bare.resume(dir / "absent"); }).code(), WeightsErrorCode::NotFound);
 }
 
 TEST(Trainer, ALostRunEndsWithItsLastCheckpoint) {
