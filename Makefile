@@ -1,5 +1,5 @@
 # Daily acts. Each sets up what it needs (tools/setup.sh) and is quick when nothing changed.
-.PHONY: help setup build demo test zoo lint format fixtures figures bench asan fuzz install clean
+.PHONY: help setup build demo pronounce test zoo lint format fixtures figures bench asan fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 
@@ -7,16 +7,21 @@ help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: ## everything that any target needs: Debian packages, .venv, LibTorch
-	@tools/setup.sh build demo test bench
+	@tools/setup.sh build demo pronounce test bench
 
 build: ## the library and the command line, in build/release
 	@tools/setup.sh build
 	@tools/build.sh release posenc posenc-cli
 
-demo: ## the notebooks' modules in C++ against Python, with pictures
-	@tools/setup.sh build demo
+demo: ## the notebooks' modules in C++ against Python, with pictures; a model that learns to pronounce
+	@tools/setup.sh build demo pronounce
 	@tools/build.sh release posenc-cli
 	@tools/demo.sh
+
+pronounce: ## teach a Transformer to pronounce English in MINUTES (default 5); FRESH=1 begins anew
+	@tools/setup.sh build pronounce
+	@tools/build.sh release posenc-cli
+	@tools/pronounce.sh "$(or $(MINUTES),5)" $(if $(FRESH),--fresh)
 
 test: ## lint, then build and run every test
 	@tools/setup.sh build test

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The demo: the notebooks' modules, saved by Python as TorchScript, against their C++ twins; a page of
-# text through TokenAndPositionEmbedding and back; the pictures. `make demo` sets up and builds first.
+# text through TokenAndPositionEmbedding and back; the pictures; a Transformer that learns to pronounce
+# English in a minute. `make demo` sets up and builds first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . "${POSENC_SETUP:-build/setup.env}" # PYTHON
@@ -43,12 +44,28 @@ say "A page of Alice's Adventures in Wonderland: words -> ids -> embeddings -> w
 say "Pictures"
 "$bin/posenc" plot --out "$out/pictures" --preset notebook_000 --dim 128 --length 100
 
+if [ -f build/pronounce/model.safetensors ]; then
+  say "A Transformer that has learnt to pronounce English (build/pronounce)"
+elif [ -f build/pronounce/checkpoint.safetensors ]; then
+  say "A Transformer is half way to pronouncing English: make pronounce goes on with it, then it speaks here"
+else
+  say "A Transformer learns to pronounce English from the CMU Pronouncing Dictionary, about a minute this first time"
+  POSENC_BUILD="$bin" tools/pronounce.sh 1
+fi
+if [ -f build/pronounce/model.safetensors ]; then
+  "$bin/posenc" pronounce --n-best 2 hello transformer embedding gnocchi
+fi
+
 say "What you have seen"
 cat <<TEXT
   * every module of the five notebooks in C++, with the weights that Python saved: equal bit for bit
   * a module without its scale, found out
   * a page of text embedded, and read back from the embeddings
+  * how four words are said, by an encoder-decoder Transformer that this machine has trained in C++ on spellings
+    and phonemes; its errors on 1,000 words that it was not shown stand in build/pronounce/curve.jsonl, as a
+    picture in curve.png. A minute teaches it the rules of thumb; make pronounce goes on to the exceptions
   TorchScript files  $out/torchscript/
   pictures           $out/pictures/{heat_map,waveforms,similarity}.{png,svg}
   your own module    $bin/posenc verify model.pt
+  your own words     $bin/posenc pronounce WORD...
 TEXT

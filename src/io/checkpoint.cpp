@@ -10,6 +10,7 @@
 #include "io/load/fit.h"
 #include "io/read/context.h"
 #include "io/write/safetensors_file.h"
+#include "posenc/io/manifest.h"
 
 namespace posenc {
 namespace {
@@ -60,8 +61,9 @@ void check_part(const std::string& what, bool in_file, bool in_run) {
                             : "has the state of " + what + ", but the run has none");
 }
 
-TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
-  const auto& values = source.manifest().metadata;
+// The metadata of a checkpoint.
+const io::Values& values_of(const Manifest& manifest) {
+  const auto& values = manifest.metadata;
   const auto mark = values.find(kMark);
   if (mark == values.end() || mark->second != kVersion) {
     throw WeightsError(Code::Unsupported,
@@ -69,6 +71,18 @@ TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
                            (mark == values.end() ? "another" : "version " + mark->second),
                        "load_weights() reads weights alone");
   }
+  return values;
+}
+
+TrainingNumbers numbers_of(const io::Values& values) {
+  TrainingNumbers numbers;
+  const auto own = values_below(values, "number.");
+  for (const auto& [name, text] : own) io::read_value(own, name, numbers[name]);
+  return numbers;
+}
+
+TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
+  const auto& values = values_of(source.manifest());
   const auto optimizer_values = values_below(values, "optimizer.");
   check_part("optimizer", !optimizer_values.empty(), run.optimizer != nullptr);
   check_part("scheduler", values.count(kStep) != 0, run.scheduler != nullptr);
@@ -84,9 +98,7 @@ TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
   }
   int64_t step = 0;
   if (run.scheduler != nullptr) io::read_value(values, kStep, step);
-  TrainingNumbers numbers;
-  const auto own = values_below(values, "number.");
-  for (const auto& [name, text] : own) io::read_value(own, name, numbers[name]);
+  const TrainingNumbers numbers = numbers_of(values);
   const StateDict generators = tensors_below(source, "generator.");
 
   // Of this only the first may fail.
@@ -121,6 +133,11 @@ void save_checkpoint(const std::string& path, const TrainingRun& run,
 
 TrainingNumbers load_checkpoint(const std::string& path, const TrainingRun& run) {
   return io::in_context("load_checkpoint", path, [&] { return load(io::FileSource(path), run); });
+}
+
+TrainingNumbers checkpoint_numbers(const std::string& path) {
+  return io::in_context("checkpoint_numbers", path,
+                        [&] { return numbers_of(values_of(read_manifest(path))); });
 }
 
 }  // namespace posenc

@@ -7,6 +7,7 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -15,16 +16,21 @@
 #include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/support.h"
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/nn/token_and_position_embedding.h"
+#include "posenc/train/fused_adam.h"
+#include "posenc/train/fused_sgd.h"
+#include "posenc/train/sparse_adam.h"
 
 namespace posenc::testing {
 namespace {
@@ -83,6 +89,23 @@ std::vector<Kind> kinds() {
          const auto options = SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01);
          return std::make_unique<SGD>(groups(m, options), options);
        }},
+      {"FusedAdam",
+       [](const Model& m) {
+         return std::make_unique<FusedAdam>(m.parameters(), FusedAdamOptions(0.01).maximize(true));
+       }},
+      {"FusedAdamAmsgradGroups",
+       [=](const Model& m) {
+         auto options = FusedAdamOptions(0.01).amsgrad(true).weight_decay(0.1).betas({0.8, 0.9});
+         return std::make_unique<FusedAdam>(groups(m, options), options);
+       }},
+      {"FusedAdamW",
+       [](const Model& m) { return std::make_unique<FusedAdamW>(m.parameters(), 0.01); }},
+      {"FusedSgd", [](const Model& m) { return std::make_unique<FusedSGD>(m.parameters(), 0.1); }},
+      {"FusedSgdMomentumGroups",
+       [=](const Model& m) {
+         auto options = FusedSGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01);
+         return std::make_unique<FusedSGD>(groups(m, options), options);
+       }},
   };
 }
 
@@ -130,6 +153,87 @@ TEST_P(Resume, IsAsIfItHadNeverStopped) {
 
 INSTANTIATE_TEST_SUITE_P(All, Resume, ::testing::ValuesIn(kinds()),
                          [](const auto& info) { return info.param.name; });
+
+// A table of rows that only SparseAdam moves.
+struct Table {
+  Table() { module->reset_parameters(); }
+  void train(int from, int to) {
+    for (int step = from; step < to; ++step) {
+      optimizer.zero_grad();
+      const auto ids = at::randint(0, 11, {4}, at::TensorOptions(at::kLong));
+      module->forward(ids).square().sum().backward();
+      optimizer.step();
+    }
+  }
+  torch::nn::Embedding module{torch::nn::EmbeddingOptions(11, 6).sparse(true)};
+  SparseAdam optimizer{module->parameters(), SparseAdamOptions(0.1).betas({0.7, 0.8})};
+};
+
+TEST(Checkpoint, SparseAdamGoesOnAsIfItHadNeverStopped) {
+  const TempDir dir;
+  torch::manual_seed(5);
+  Table whole;
+  whole.train(0, 4);
+  save_checkpoint(dir / "c", {*whole.module, &whole.optimizer});
+  whole.train(4, 9);
+  Table resumed;
+  resumed.train(0, 2);
+  load_checkpoint(dir / "c", {*resumed.module, &resumed.optimizer});
+  resumed.train(4, 9);
+  EXPECT_EQ(all_bits(*resumed.module), all_bits(*whole.module));
+}
+
+// The kinds with these names, of one rule.
+std::pair<Kind, Kind> two_kinds(const std::string& one, const std::string& other) {
+  const auto all = kinds();
+  const auto named = [&](const std::string& name) {
+    return *std::find_if(all.begin(), all.end(),
+                         [&](const Kind& kind) { return kind.name == name; });
+  };
+  return {named(one), named(other)};
+}
+
+TEST(Checkpoint, OptimisersOfOneRuleGoOnFromEachOthersState) {
+  const TempDir dir;
+  for (const auto& [libtorch, fused] :
+       {two_kinds("AdamAmsgradGroups", "FusedAdamAmsgradGroups"), two_kinds("AdamW", "FusedAdamW"),
+        two_kinds("SgdMomentumGroups", "FusedSgdMomentumGroups")}) {
+    for (const auto& [first, second] : {std::pair(libtorch, fused), std::pair(fused, libtorch)}) {
+      SCOPED_TRACE(first.name + " to " + second.name);
+      torch::manual_seed(5);
+      Training before(first);
+      before.train(0, 4);
+      save_checkpoint(dir / "c", before.parts());
+      Training after(second);
+      load_checkpoint(dir / "c", after.parts());
+      save_checkpoint(dir / "again", after.parts());
+      auto expected = load_safetensors(dir / "c"), found = load_safetensors(dir / "again");
+      for (auto* one : {&expected, &found}) {
+        for (const char* group : {"0", "1"}) {  // an option that only the fused ones have
+          one->metadata.erase(std::string("optimizer.group.") + group + ".maximize");
+        }
+      }
+      EXPECT_EQ(found.metadata, expected.metadata);
+      for (const auto& item : expected.tensors) {
+        EXPECT_TRUE(identical(item.value(), found.tensors[item.key()])) << item.key();
+      }
+      after.train(4, 6);
+    }
+  }
+}
+
+TEST(Checkpoint, OneThatClimbsIsNoneForLibTorch) {
+  const TempDir dir;
+  const auto [libtorch, climbing] = two_kinds("Adam", "FusedAdam");
+  Training up(climbing), down(libtorch);
+  up.train(0, 1);
+  save_checkpoint(dir / "up", up.parts());
+  EXPECT_EQ(error_of([&] { load_checkpoint(dir / "up", down.parts()); }).code(), Code::Unsupported);
+  down.train(0, 1);
+  save_checkpoint(dir / "down", down.parts());
+  load_checkpoint(dir / "down", up.parts());
+  EXPECT_FALSE(dynamic_cast<FusedAdam&>(*up.optimizer).named_options(0).at("maximize"));
+}
 
 TEST(Checkpoint, BeforeTheFirstStepAndWithoutParts) {
   const TempDir dir;
@@ -216,6 +320,14 @@ TEST_F(Refused, DamagedStates) {
     save_safetensors(dir / "bad", original.tensors, metadata);
     EXPECT_EQ(code(dir / "bad", run), Code::Corrupt) << key;
   }
+  Training fused(two_kinds("Adam", "FusedAdam").second);
+  fused.train(0, 1);
+  save_checkpoint(dir / "c", fused.parts());
+  auto taken = load_safetensors(dir / "c");
+  taken.metadata["optimizer.group.0.beta1"] = "1.5";  // a value that the optimiser refuses
+  save_safetensors(dir / "bad", taken.tensors, taken.metadata);
+  EXPECT_EQ(code(dir / "bad", fused), Code::Corrupt);
+
   auto metadata = original.metadata;
   metadata.erase("optimizer.group.0.lr");
   save_safetensors(dir / "bad", original.tensors, metadata);

@@ -13,12 +13,15 @@ namespace posenc::testing {
 /// Why two results that mean the same may differ, and by how much. Tolerances are data: they stand
 /// in compare.cpp, a row an operation and type, and nowhere else.
 enum class Op {
-  Forward,       ///< gather, multiply, add: one IEEE operation an element
-  Linear,        ///< matrix products: the order of summation is the library's
-  Layers,        ///< a few layers of attention, norms and matrix products
-  Gradient,      ///< sums over tokens in another order
-  Training,      ///< ten optimiser steps of a small model
-  ForeignTable,  ///< a float32 table made on another CPU, a row a position: 3 p 2^-24 + 1.2e-7
+  Forward,        ///< gather, multiply, add: one IEEE operation an element
+  Linear,         ///< matrix products: the order of summation is the library's
+  Layers,         ///< a few layers of attention, norms and matrix products
+  Gradient,       ///< sums over tokens in another order
+  Training,       ///< ten optimiser steps of a small model
+  FirstLoss,      ///< of a small Transformer, before any optimiser step
+  Losses,         ///< of its first twenty steps
+  DropoutLosses,  ///< the same with Python's dropout masks
+  ForeignTable,   ///< a float32 table made on another CPU, a row a position: 3 p 2^-24 + 1.2e-7
 };
 
 /// |a - b| within the tolerance of `op` for their dtype; on failure names the worst element.

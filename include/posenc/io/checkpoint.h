@@ -20,7 +20,8 @@ namespace posenc {
 /// What takes part in a training run, by reference; a run may do without the pointers.
 struct TrainingRun {
   torch::nn::Module& module;
-  torch::optim::Optimizer* optimizer = nullptr;    ///< Adam, AdamW or SGD
+  torch::optim::Optimizer* optimizer =
+      nullptr;  ///< LibTorch's Adam, AdamW, SGD; any with OptimizerNotes
   torch::optim::LRScheduler* scheduler = nullptr;  ///< its count of steps
 };
 
@@ -39,5 +40,8 @@ void save_checkpoint(const std::string& path, const TrainingRun& run,
 /// file and run has is an error; generators of devices that are not here are left out.
 /// Throws WeightsError. The weights alone: load_weights() with prefix `model.`.
 TrainingNumbers load_checkpoint(const std::string& path, const TrainingRun& run);
+
+/// The numbers alone; nothing is loaded. Throws WeightsError.
+TrainingNumbers checkpoint_numbers(const std::string& path);
 
 }  // namespace posenc

@@ -4,25 +4,47 @@
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
 
-#include <functional>
-#include <set>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "io/read/quote.h"
+#include "posenc/core/optimizer_notes.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
 namespace {
 
 using torch::optim::Optimizer;
-using torch::optim::OptimizerOptions;
 using torch::optim::OptimizerParamState;
 using Code = WeightsErrorCode;
 
-// Every field of the options and of the state, by name. `Options` may be const.
-template <typename Options, typename Visit>
-void adam_options(Options& options, Visit&& visit) {
+// The tensors and counts of a state, by name.
+template <typename State, typename Visit>
+void adam_fields(State& state, Visit&& visit) {
+  visit("step", state.step());
+  visit("exp_avg", state.exp_avg());
+  visit("exp_avg_sq", state.exp_avg_sq());
+  visit("max_exp_avg_sq", state.max_exp_avg_sq());
+}
+
+struct AdamState {
+  using State = torch::optim::AdamParamState;
+  static void fields(auto& state, auto&& visit) { adam_fields(state, visit); }
+};
+struct AdamWState {  // the same fields in a type of its own
+  using State = torch::optim::AdamWParamState;
+  static void fields(auto& state, auto&& visit) { adam_fields(state, visit); }
+};
+struct SgdState {
+  using State = torch::optim::SGDParamState;
+  static void fields(auto& state, auto&& visit) {
+    visit("momentum_buffer", state.momentum_buffer());
+  }
+};
+
+// The options of LibTorch's optimisers, by name.
+void adam_options(auto& options, auto&& visit) {
   visit("lr", options.lr());
   visit("beta1", std::get<0>(options.betas()));
   visit("beta2", std::get<1>(options.betas()));
@@ -30,32 +52,19 @@ void adam_options(Options& options, Visit&& visit) {
   visit("weight_decay", options.weight_decay());
   visit("amsgrad", options.amsgrad());
 }
-
-template <typename State, typename Visit>
-void adam_state(State& state, Visit&& visit) {
-  visit("step", state.step());
-  visit("exp_avg", state.exp_avg());
-  visit("exp_avg_sq", state.exp_avg_sq());
-  visit("max_exp_avg_sq", state.max_exp_avg_sq());
-}
-
-template <typename Options_, typename State_>
-struct AdamLike {
-  using Options = Options_;
-  using State = State_;
+struct Adam : AdamState {
+  using Options = torch::optim::AdamOptions;
+  static constexpr const char* kRule = "Adam";
   static void options(auto& options, auto&& visit) { adam_options(options, visit); }
-  static void state(auto& state, auto&& visit) { adam_state(state, visit); }
 };
-struct Adam : AdamLike<torch::optim::AdamOptions, torch::optim::AdamParamState> {
-  static constexpr const char* kName = "Adam";
+struct AdamW : AdamWState {
+  using Options = torch::optim::AdamWOptions;
+  static constexpr const char* kRule = "AdamW";
+  static void options(auto& options, auto&& visit) { adam_options(options, visit); }
 };
-struct AdamW : AdamLike<torch::optim::AdamWOptions, torch::optim::AdamWParamState> {
-  static constexpr const char* kName = "AdamW";
-};
-struct Sgd {
+struct Sgd : SgdState {
   using Options = torch::optim::SGDOptions;
-  using State = torch::optim::SGDParamState;
-  static constexpr const char* kName = "SGD";
+  static constexpr const char* kRule = "SGD";
   static void options(auto& options, auto&& visit) {
     visit("lr", options.lr());
     visit("momentum", options.momentum());
@@ -63,22 +72,77 @@ struct Sgd {
     visit("weight_decay", options.weight_decay());
     visit("nesterov", options.nesterov());
   }
-  static void state(auto& state, auto&& visit) {
-    visit("momentum_buffer", state.momentum_buffer());
-  }
 };
 
-// Calls `work` with the traits of the optimiser's kind.
+// LibTorch's optimisers tell nothing of themselves: this does it for them.
+template <typename Kind>
+class NotesOf : public OptimizerNotes {
+ public:
+  explicit NotesOf(Optimizer& optimizer) : optimizer_(optimizer) {}
+
+  std::string rule() const override { return Kind::kRule; }
+  NamedOptions named_options(std::size_t group) const override {
+    NamedOptions named;
+    Kind::options(options(group),
+                  [&](const char* name, auto& value) { named[name] = static_cast<double>(value); });
+    return named;
+  }
+  void set_named_options(std::size_t group, const NamedOptions& named) override {
+    Kind::options(options(group), [&](const char* name, auto& value) {
+      const auto found = named.find(name);
+      if (found != named.end()) value = static_cast<std::decay_t<decltype(value)>>(found->second);
+    });
+  }
+
+ private:
+  auto& options(std::size_t group) const {
+    return static_cast<typename Kind::Options&>(optimizer_.param_groups().at(group).options());
+  }
+  Optimizer& optimizer_;
+};
+
+// Calls `work` with the optimiser's notes and the traits of its state.
 template <typename Work>
-auto with_kind(const Optimizer& optimizer, Work&& work) {
-  if (dynamic_cast<const torch::optim::Adam*>(&optimizer)) return work(Adam());
-  if (dynamic_cast<const torch::optim::AdamW*>(&optimizer)) return work(AdamW());
-  if (dynamic_cast<const torch::optim::SGD*>(&optimizer)) return work(Sgd());
+auto with_notes(Optimizer& optimizer, Work&& work) {
+  if (auto* notes = dynamic_cast<OptimizerNotes*>(&optimizer)) {
+    return notes->rule() == Sgd::kRule ? work(*notes, SgdState()) : work(*notes, AdamState());
+  }
+  const auto with = [&](auto kind) {
+    NotesOf<decltype(kind)> notes(optimizer);
+    return work(notes, kind);
+  };
+  if (dynamic_cast<torch::optim::Adam*>(&optimizer)) return with(Adam());
+  if (dynamic_cast<torch::optim::AdamW*>(&optimizer)) return with(AdamW());
+  if (dynamic_cast<torch::optim::SGD*>(&optimizer)) return with(Sgd());
   throw WeightsError(Code::Unsupported,
-                     "cannot hold this optimiser: Adam, AdamW and SGD can be saved");
+                     "cannot hold this optimiser: LibTorch's Adam, AdamW and SGD and posenc's "
+                     "optimisers can be saved");
 }
 
 std::string group_key(std::size_t group) { return "group." + std::to_string(group) + "."; }
+
+// The only option that LibTorch's optimisers lack: they go down.
+constexpr const char* kMaximize = "maximize";
+
+// The options of a group in the record, for an optimiser that has those of `present`.
+NamedOptions options_in(const Values& values, std::size_t group, const NamedOptions& present) {
+  NamedOptions found = present;
+  const std::string prefix = group_key(group);
+  for (auto& [name, value] : found) {
+    if (name == kMaximize && values.count(prefix + name) == 0) {
+      value = 0.0;
+    } else {
+      read_value(values, prefix + name, value);
+    }
+  }
+  double maximize = 0.0;
+  if (values.count(prefix + kMaximize) != 0) read_value(values, prefix + kMaximize, maximize);
+  if (maximize != 0.0 && present.count(kMaximize) == 0) {
+    throw WeightsError(Code::Unsupported,
+                       "must be of an optimiser that goes down: LibTorch's cannot maximize");
+  }
+  return found;
+}
 
 class FieldWriter {
  public:
@@ -100,7 +164,7 @@ class FieldWriter {
 
 class FieldReader {
  public:
-  FieldReader(const OptimizerRecord& record, std::string prefix, const at::Tensor& parameter = {})
+  FieldReader(const OptimizerRecord& record, std::string prefix, const at::Tensor& parameter)
       : record_(record), prefix_(std::move(prefix)), parameter_(parameter) {}
 
   void operator()(const char* name, at::Tensor& tensor) {
@@ -137,17 +201,18 @@ void check_count(const std::string& what, int64_t wanted, const Values& values,
 
 }  // namespace
 
-OptimizerRecord record_of(const Optimizer& optimizer) {
+OptimizerRecord record_of(Optimizer& optimizer) {
   OptimizerRecord record;
-  const auto write = [&](auto kind) {
+  with_notes(optimizer, [&](OptimizerNotes& notes, auto kind) {
     using Kind = decltype(kind);
-    record.values["kind"] = Kind::kName;
+    record.values["kind"] = notes.rule();
     const auto& groups = optimizer.param_groups();
     record.values["groups"] = to_text(static_cast<int64_t>(groups.size()));
     std::size_t index = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      const auto& options = static_cast<const typename Kind::Options&>(groups[i].options());
-      Kind::options(options, FieldWriter(record, group_key(i)));
+      for (const auto& [name, value] : notes.named_options(i)) {
+        record.values[group_key(i) + name] = to_text(value);
+      }
       record.values[group_key(i) + "parameters"] =
           to_text(static_cast<int64_t>(groups[i].params().size()));
       for (const auto& parameter : groups[i].params()) {
@@ -156,29 +221,27 @@ OptimizerRecord record_of(const Optimizer& optimizer) {
         record.values[prefix + "has_state"] = to_text(found != optimizer.state().end());
         if (found == optimizer.state().end()) continue;
         const auto& state = static_cast<const typename Kind::State&>(*found->second);
-        Kind::state(state, FieldWriter(record, prefix));
+        Kind::fields(state, FieldWriter(record, prefix));
       }
     }
-  };
-  with_kind(optimizer, write);
+  });
   return record;
 }
 
 struct OptimizerRestore::State {
   Optimizer& optimizer;
-  std::vector<std::function<void()>> set_options;
+  std::vector<NamedOptions> options;  // a group each
   std::vector<std::pair<void*, std::unique_ptr<OptimizerParamState>>> states;
 };
 
 OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& record)
     : state_(std::make_unique<State>(State{optimizer, {}, {}})) {
-  const auto read = [&](auto kind) {
+  with_notes(optimizer, [&](OptimizerNotes& notes, auto kind) {
     using Kind = decltype(kind);
     const auto found = record.values.find("kind");
-    if (found == record.values.end() || found->second != Kind::kName) {
+    if (found == record.values.end() || found->second != notes.rule()) {
       throw WeightsError(Code::Unsupported,
-                         std::string("must hold the state of the optimiser ") + Kind::kName +
-                             ". Got " +
+                         "must hold the state of the optimiser " + notes.rule() + ". Got " +
                              (found == record.values.end() ? "none" : in_quotes(found->second)));
     }
     auto& groups = optimizer.param_groups();
@@ -188,29 +251,36 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
       check_count("parameters in group " + std::to_string(i),
                   static_cast<int64_t>(groups[i].params().size()), record.values,
                   group_key(i) + "parameters");
-      auto& present = static_cast<typename Kind::Options&>(groups[i].options());
-      auto options = present;
-      Kind::options(options, FieldReader(record, group_key(i)));
-      state_->set_options.push_back([&present, options] { present = options; });
+      const auto present = notes.named_options(i);
+      state_->options.push_back(options_in(record.values, i, present));
+      try {  // values that the optimiser does not take show when they are set
+        notes.set_named_options(i, state_->options.back());
+      } catch (const c10::Error& error) {
+        throw WeightsError(Code::Corrupt, error.what_without_backtrace());
+      }
+      notes.set_named_options(i, present);
       for (const auto& parameter : groups[i].params()) {
         const std::string prefix = std::to_string(index++) + ".";
         bool has_state = false;
         read_value(record.values, prefix + "has_state", has_state);
         if (!has_state) continue;
         auto state = std::make_unique<typename Kind::State>();
-        Kind::state(*state, FieldReader(record, prefix, parameter));
+        Kind::fields(*state, FieldReader(record, prefix, parameter));
         state_->states.emplace_back(parameter.unsafeGetTensorImpl(), std::move(state));
       }
     }
-  };
-  with_kind(optimizer, read);
+  });
 }
 
 OptimizerRestore::~OptimizerRestore() = default;
 OptimizerRestore::OptimizerRestore(OptimizerRestore&&) noexcept = default;
 
 void OptimizerRestore::apply() {
-  for (const auto& set : state_->set_options) set();
+  with_notes(state_->optimizer, [&](OptimizerNotes& notes, auto) {
+    for (std::size_t i = 0; i < state_->options.size(); ++i) {
+      notes.set_named_options(i, state_->options[i]);
+    }
+  });
   auto& states = state_->optimizer.state();
   states.clear();
   for (auto& [parameter, state] : state_->states) states[parameter] = std::move(state);

@@ -13,11 +13,12 @@ namespace posenc::io {
 /// The state of an optimiser as it is saved; parameters are counted through all groups.
 struct OptimizerRecord {
   StateDict tensors;  ///< `<parameter>.exp_avg` ...
-  Values values;      ///< `kind`, `group.<group>.lr`, `<parameter>.step` ...
+  Values values;      ///< `kind` (the rule), `group.<group>.lr`, `<parameter>.step` ...
 };
 
-/// Throws WeightsError for an optimiser of another kind than Adam, AdamW and SGD.
-OptimizerRecord record_of(const torch::optim::Optimizer& optimizer);
+/// Throws WeightsError for an optimiser that neither has OptimizerNotes nor is LibTorch's Adam,
+/// AdamW or SGD.
+OptimizerRecord record_of(torch::optim::Optimizer& optimizer);
 
 /// A record that fits an optimiser. Making one checks everything; apply() cannot fail.
 class OptimizerRestore {

@@ -1,0 +1,22 @@
+#pragma once
+
+namespace posenc {
+
+/// While it lives, the first Ctrl-C (SIGINT) or SIGTERM only asks to stop; a second one ends the
+/// process as ever. Its end puts back what was there. One at a time: c10::Error for a second.
+///
+///     posenc::StopSignal stop;
+///     options.stop([&] { return stop.requested(); });
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  bool requested() const { return number() != 0; }
+  /// Of the signal that came; 0 for none.
+  int number() const;
+};
+
+}  // namespace posenc

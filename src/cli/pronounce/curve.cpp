@@ -1,0 +1,79 @@
+#include "cli/pronounce/curve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/error.h"
+#include "io/atomic_file.h"
+
+namespace posenc::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Every field by its name in the file. `Point` may be const.
+template <typename Point, typename Visit>
+void curve_fields(Point& point, Visit&& visit) {
+  visit("step", point.step);
+  visit("seconds", point.seconds);
+  visit("loss", point.loss);
+  visit("phoneme_error_rate", point.phoneme_error_rate);
+  visit("first_error_rate", point.first_error_rate);
+  visit("words_right", point.words_right);
+}
+
+}  // namespace
+
+Curve::Curve(std::string path, int64_t step) : path_(std::move(path)) {
+  std::ifstream file(path_);
+  for (std::string line; std::getline(file, line);) {
+    CurvePoint point;
+    try {
+      const auto json = Json::parse(line);
+      curve_fields(point, [&](const char* name, auto& value) { json.at(name).get_to(value); });
+    } catch (const nlohmann::json::exception&) {
+      refuse("{}: must be a curve, a line of JSON a point. Got '{}'", path_, line);
+    }
+    if (point.step <= step) points_.push_back(point);
+  }
+}
+
+void Curve::add(const CurvePoint& point) {
+  points_.push_back(point);
+  std::string text;
+  for (const auto& one : points_) {
+    Json json;
+    curve_fields(one, [&](const char* name, const auto& value) { json[name] = value; });
+    text += json.dump() + "\n";
+  }
+  io::AtomicFile file(path_);
+  file.write(text.data(), text.size());
+  file.commit();
+}
+
+bool Curve::has(int64_t step) const {
+  return std::any_of(points_.begin(), points_.end(),
+                     [&](const CurvePoint& point) { return point.step == step; });
+}
+
+std::string curve_script(const std::vector<CurvePoint>& points) {
+  std::string data;
+  for (const auto& point : points) {
+    data += fmt::format("{} {} {}\n", point.seconds / 60.0, 100.0 * point.phoneme_error_rate,
+                        100.0 * (1.0 - point.words_right));
+  }
+  return fmt::format(
+      "$curve << EOD\n{}EOD\n"
+      "set terminal pngcairo size 760,440 font 'sans,11'\n"
+      "set title 'Errors on the held-out words'\n"
+      "set xlabel 'minutes'\nset ylabel '%'\nset yrange [0:*]\nset grid\nset key top right\n"
+      "plot $curve using 1:2 with linespoints lw 2 pt 7 ps 0.6 title 'phonemes', "
+      "$curve using 1:3 with linespoints lw 2 pt 7 ps 0.6 title 'words'\n",
+      data);
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,28 @@
+#include "cli/training_display.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "cli/progress.h"
+
+namespace posenc::cli {
+
+TrainingDisplay::TrainingDisplay() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+TrainingDisplay::~TrainingDisplay() { clear(); }
+
+void TrainingDisplay::show(const TrainingProgress& progress) {
+  fmt::print(stderr, "{}{}{}", terminal_ ? kEraseLine : "", describe(progress),
+             terminal_ ? "" : "\n");
+  std::fflush(stderr);
+  shown_ = true;
+}
+
+void TrainingDisplay::clear() {
+  if (shown_ && terminal_) std::fputs(kEraseLine, stderr);
+  shown_ = false;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,156 @@
+#include "posenc/train/pair_loader.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "posenc/core/check.h"
+#include "train/shuffler.h"
+
+namespace posenc {
+namespace {
+
+constexpr const char* kEpoch = "epoch";
+constexpr const char* kTaken = "taken";
+constexpr const char* kFingerprint = "fingerprint";
+
+std::size_t cost_of(std::size_t rows, std::size_t src, std::size_t tgt) {
+  return rows * (src + tgt);
+}
+
+torch::Tensor padded(const std::vector<const std::vector<int64_t>*>& rows, std::size_t length,
+                     int64_t pad_id) {
+  auto ids = torch::empty({static_cast<int64_t>(rows.size()), static_cast<int64_t>(length)},
+                          torch::TensorOptions(torch::kLong));
+  auto* to = ids.mutable_data_ptr<int64_t>();
+  for (const auto* row : rows) {
+    std::fill(std::copy(row->begin(), row->end(), to), to + length, pad_id);
+    to += length;
+  }
+  return ids;
+}
+
+}  // namespace
+
+AttentionMask PairBatch::src_mask() const {
+  return src_is_padded ? AttentionMask::padding(src, pad_id) : AttentionMask();
+}
+
+PairLoader::PairLoader(std::vector<TokenPair> pairs, const PairLoaderOptions& options)
+    : pairs_(std::move(pairs)), options_(options) {
+  check_positive("PairLoader", "max_rows", options.max_rows());
+  TORCH_CHECK_VALUE(options.max_tokens() >= 0, "[PairLoader] max_tokens must not be negative. Got ",
+                    options.max_tokens());
+  TORCH_CHECK_VALUE(!pairs_.empty(), "[PairLoader] at least one pair is required. Got 0");
+  const auto most = static_cast<std::size_t>(options.max_tokens());
+  for (std::size_t i = 0; i < pairs_.size(); ++i) {
+    const auto src = pairs_[i].src.size(), tgt = pairs_[i].tgt.size();
+    TORCH_CHECK_VALUE(src > 0 && tgt > 0, "[PairLoader] a sequence must not be empty. Got ", src,
+                      " and ", tgt, " tokens for pair ", i);
+    TORCH_CHECK_VALUE(most == 0 || cost_of(1, src, tgt) <= most,
+                      "[PairLoader] a pair must have at most max_tokens ", most, " tokens. Got ",
+                      cost_of(1, src, tgt), " for pair ", i);
+  }
+  fingerprint_ = fingerprint();
+  batches_ = batches_of(0);
+}
+
+std::vector<PairLoader::Rows> PairLoader::batches_of(int64_t epoch) const {
+  Rows order(pairs_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  train::Shuffler shuffle(options_.seed(), epoch);
+  if (options_.shuffle()) shuffle(order);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::pair(pairs_[a].src.size(), pairs_[a].tgt.size()) <
+           std::pair(pairs_[b].src.size(), pairs_[b].tgt.size());
+  });
+  std::vector<Rows> batches;
+  std::size_t src = 0, tgt = 0;  // the longest of the last batch
+  for (const std::size_t row : order) {
+    src = std::max(src, pairs_[row].src.size());
+    tgt = std::max(tgt, pairs_[row].tgt.size());
+    const bool fits =
+        !batches.empty() && batches.back().size() < static_cast<std::size_t>(options_.max_rows()) &&
+        (options_.max_tokens() == 0 || cost_of(batches.back().size() + 1, src, tgt) <=
+                                           static_cast<std::size_t>(options_.max_tokens()));
+    if (!fits) {
+      batches.emplace_back();
+      src = pairs_[row].src.size(), tgt = pairs_[row].tgt.size();
+    }
+    batches.back().push_back(row);
+  }
+  if (options_.shuffle()) shuffle(batches);
+  return batches;
+}
+
+PairBatch PairLoader::next() {
+  const Rows& rows = batches_[static_cast<std::size_t>(taken_)];
+  std::vector<const std::vector<int64_t>*> sources, targets;
+  std::size_t src = 0, tgt = 0;
+  PairBatch batch;
+  for (const std::size_t row : rows) {
+    const TokenPair& pair = pairs_[row];
+    sources.push_back(&pair.src), targets.push_back(&pair.tgt);
+    src = std::max(src, pair.src.size()), tgt = std::max(tgt, pair.tgt.size());
+    batch.tokens += static_cast<int64_t>(pair.src.size() + pair.tgt.size());
+  }
+  batch.src = padded(sources, src, options_.pad_id());
+  batch.tgt = padded(targets, tgt, options_.pad_id());
+  batch.src_is_padded = std::any_of(sources.begin(), sources.end(),
+                                    [&](const auto* one) { return one->size() < src; });
+  batch.pad_id = options_.pad_id();
+  if (++taken_ == static_cast<int64_t>(batches_.size())) {
+    taken_ = 0;
+    batches_ = batches_of(++epoch_);
+  }
+  return batch;
+}
+
+// Of all that decides the batches, as a whole number that a double holds (FNV-1a).
+double PairLoader::fingerprint() const {
+  uint64_t hash = 14695981039346656037u;
+  const auto add = [&](int64_t value) {
+    for (int shift = 0; shift < 64; shift += 8) {
+      hash = (hash ^ ((static_cast<uint64_t>(value) >> shift) & 0xff)) * 1099511628211u;
+    }
+  };
+  for (const int64_t value : {options_.pad_id(), options_.max_rows(), options_.max_tokens(),
+                              options_.seed(), static_cast<int64_t>(options_.shuffle())}) {
+    add(value);
+  }
+  for (const auto& pair : pairs_) {
+    for (const auto* one : {&pair.src, &pair.tgt}) {
+      add(static_cast<int64_t>(one->size()));
+      for (const int64_t id : *one) add(id);
+    }
+  }
+  return static_cast<double>(hash >> 11);
+}
+
+TrainingNumbers PairLoader::state() const {
+  return {{kEpoch, static_cast<double>(epoch_)},
+          {kTaken, static_cast<double>(taken_)},
+          {kFingerprint, fingerprint_}};
+}
+
+void PairLoader::restore(const TrainingNumbers& state) {
+  const auto number = [&](const char* name) {
+    const auto found = state.find(name);
+    TORCH_CHECK_VALUE(found != state.end(), "[PairLoader] a state must have ", name, ". Got none");
+    return found->second;
+  };
+  TORCH_CHECK_VALUE(number(kFingerprint) == fingerprint_,
+                    "[PairLoader] a state must be of the same pairs, options and seed. Got one of "
+                    "others");
+  const double epoch = number(kEpoch), taken = number(kTaken);
+  TORCH_CHECK_VALUE(epoch >= 0 && epoch < 1e15, "[PairLoader] epoch must be a count. Got ", epoch);
+  auto batches = batches_of(static_cast<int64_t>(epoch));
+  TORCH_CHECK_VALUE(taken >= 0 && taken < static_cast<double>(batches.size()),
+                    "[PairLoader] taken must lie in [0, ", batches.size(), "). Got ", taken);
+  epoch_ = static_cast<int64_t>(epoch), taken_ = static_cast<int64_t>(taken);
+  batches_ = std::move(batches);
+}
+
+}  // namespace posenc

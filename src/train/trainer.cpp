@@ -1,0 +1,171 @@
+#include "posenc/train/trainer.h"
+
+#include <fmt/format.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/optim/optimizer.h>
+#include <torch/optim/schedulers/lr_scheduler.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "posenc/core/check.h"
+#include "train/grouped.h"
+
+namespace posenc {
+namespace {
+
+constexpr const char* kStep = "step";
+constexpr const char* kSeconds = "seconds";
+constexpr const char* kLoader = "loader.";
+constexpr const char* kOwn = "own.";
+
+void add(TrainingNumbers& all, const std::string& prefix, const TrainingNumbers& some) {
+  for (const auto& [name, value] : some) all[prefix + name] = value;
+}
+
+TrainingNumbers below(const TrainingNumbers& all, const std::string& prefix) {
+  TrainingNumbers found;
+  for (const auto& [name, value] : all) {
+    if (name.rfind(prefix, 0) == 0) found[name.substr(prefix.size())] = value;
+  }
+  return found;
+}
+
+double number_of(const TrainingNumbers& all, const char* name) {
+  const auto found = all.find(name);
+  TORCH_CHECK_VALUE(found != all.end(),
+                    "[Trainer] a checkpoint must be a Trainer's, with the number ", name,
+                    ". Got none");
+  return found->second;
+}
+
+// 1:02:03, 2:31, 0:09
+std::string clock_text(double seconds) {
+  const auto whole = static_cast<int64_t>(std::llround(std::max(seconds, 0.0)));
+  const int64_t hours = whole / 3600, minutes = whole / 60 % 60, rest = whole % 60;
+  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, rest)
+                   : fmt::format("{}:{:02}", minutes, rest);
+}
+
+}  // namespace
+
+std::string describe(const TrainingProgress& progress) {
+  return fmt::format("step {}/{}  loss {:.4f}  {} tokens/s  {} left", progress.step, progress.steps,
+                     progress.loss, train::grouped(progress.tokens_per_second),
+                     clock_text(progress.seconds_left));
+}
+
+Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
+                 const TrainerOptions& options)
+    : run_(run),
+      loader_(loader),
+      loss_(std::move(loss)),
+      options_(options),
+      parameters_(run.module.parameters()) {
+  const char* name = "Trainer";
+  TORCH_CHECK_VALUE(run.optimizer != nullptr, "[Trainer] a run must have an optimizer. Got none");
+  TORCH_CHECK_VALUE(loss_ != nullptr, "[Trainer] a loss is required. Got none");
+  check_positive(name, "steps", options.steps());
+  check_positive(name, "report_every", options.report_every());
+  TORCH_CHECK_VALUE(options.clip_norm() >= 0.0, "[Trainer] clip_norm must not be negative. Got ",
+                    options.clip_norm());
+  TORCH_CHECK_VALUE(options.checkpoint_every() >= 0,
+                    "[Trainer] checkpoint_every must not be negative. Got ",
+                    options.checkpoint_every());
+}
+
+Trainer::SavedRun Trainer::saved_run(const std::string& path) {
+  const auto saved = checkpoint_numbers(path);
+  return {static_cast<int64_t>(number_of(saved, kStep)), below(saved, kOwn)};
+}
+
+void Trainer::resume(const std::string& path) {
+  const auto saved = checkpoint_numbers(path);
+  const double step = number_of(saved, kStep), seconds = number_of(saved, kSeconds);
+  const auto place = loader_.state();
+  loader_.restore(below(saved, kLoader));
+  try {
+    load_checkpoint(path, run_);
+  } catch (...) {
+    loader_.restore(place);
+    throw;
+  }
+  step_ = static_cast<int64_t>(step);
+  seconds_ = seconds;
+  numbers = below(saved, kOwn);
+}
+
+void Trainer::save() const {
+  if (losses_ > 0) mean_loss();  // no checkpoint of a run that is lost
+  TrainingNumbers all = {{kStep, static_cast<double>(step_)}, {kSeconds, seconds_}};
+  add(all, kLoader, loader_.state());
+  add(all, kOwn, numbers);
+  save_checkpoint(options_.checkpoint(), run_, all);
+}
+
+void Trainer::one_step() {
+  const PairBatch batch = loader_.next();
+  run_.optimizer->zero_grad();
+  const torch::Tensor loss = loss_(batch);
+  loss.backward();
+  if (options_.clip_norm() > 0.0) {
+    torch::nn::utils::clip_grad_norm_(parameters_, options_.clip_norm());
+  }
+  run_.optimizer->step();
+  if (run_.scheduler != nullptr) run_.scheduler->step();
+  ++step_;
+
+  // Added up where it lies: a GPU is waited for by report() alone.
+  const torch::Tensor value = loss.detach();
+  loss_sum_ = loss_sum_.defined() ? loss_sum_ + value : value;
+  ++losses_;
+  tokens_ += batch.tokens;
+}
+
+double Trainer::mean_loss() const {
+  const double mean = loss_sum_.item<double>() / static_cast<double>(losses_);
+  TORCH_CHECK_VALUE(std::isfinite(mean),
+                    "[Trainer] the loss must be a finite number; a lower learning rate, clip_norm "
+                    "or a longer warm-up may help. Got ",
+                    mean, " before step ", step_);
+  return mean;
+}
+
+void Trainer::report() {
+  if (losses_ == 0) return;
+  TrainingProgress progress;
+  progress.step = step_;
+  progress.steps = options_.steps();
+  progress.epoch = loader_.epoch();
+  progress.loss = mean_loss();
+  progress.tokens_per_second = static_cast<double>(tokens_) / std::max(spent_, 1e-9);
+  const std::chrono::duration<double> running = Clock::now() - *began_;
+  progress.seconds_left = running.count() / static_cast<double>(step_ - first_step_) *
+                          static_cast<double>(options_.steps() - step_);
+  if (options_.report()) options_.report()(progress);
+  loss_sum_.reset();
+  losses_ = tokens_ = 0;
+  spent_ = 0.0;
+}
+
+bool Trainer::train(int64_t until) {
+  const int64_t end = until < 0 ? options_.steps() : std::min(until, options_.steps());
+  if (!began_) began_ = Clock::now(), first_step_ = step_;
+  run_.module.train();
+  bool stopped = false;
+  while (step_ < end && !stopped) {
+    const auto start = Clock::now();
+    one_step();
+    const std::chrono::duration<double> took = Clock::now() - start;
+    spent_ += took.count(), seconds_ += took.count();
+    stopped = options_.stop() && options_.stop()();
+    const bool last = stopped || step_ == options_.steps();
+    if (last || step_ % options_.report_every() == 0) report();
+    const bool due = options_.checkpoint_every() > 0 && step_ % options_.checkpoint_every() == 0;
+    if (!options_.checkpoint().empty() && (last || due)) save();
+  }
+  return !stopped;
+}
+
+}  // namespace posenc

@@ -1,0 +1,270 @@
+// A tiny training through the real executable: stopped, killed, resumed, shown and refused.
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/program.h"
+#include "io/files.h"
+#include "posenc/io/safetensors.h"
+
+extern char** environ;
+
+namespace posenc::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A language whose words are said as they are written, 150 of them.
+std::string dictionary_text() {
+  std::string text;
+  for (const char a : std::string("bdgklmn")) {
+    for (const char b : std::string("aeiou")) {
+      for (const char c : std::string("prst")) {
+        for (const char* tail : {"", "o"}) {
+          const std::string word = std::string{a, b, c} + tail;
+          text += word;
+          for (const char letter : word) text += std::string(" ") + static_cast<char>(letter - 32);
+          text += "\n";
+        }
+      }
+    }
+  }
+  return text;
+}
+
+class TrainPronounce : public InFolder {
+ protected:
+  // A tiny training into the folder `out`; `more` replaces and adds options.
+  std::vector<std::string> command(const std::string& out,
+                                   const std::map<std::string, std::string>& more = {}) const {
+    std::map<std::string, std::string> options = {{"--dictionary", dictionary_},
+                                                  {"--out", file(out)},
+                                                  {"--rows", "16"},
+                                                  {"--steps", "240"},
+                                                  {"--d-model", "16"},
+                                                  {"--layers", "1"},
+                                                  {"--held-out", "20"}};
+    for (const auto& [name, value] : more) options[name] = value;
+    std::vector<std::string> all = {"train-pronounce"};
+    for (const auto& [name, value] : options) {
+      all.push_back(name);
+      if (!value.empty()) all.push_back(value);
+    }
+    return all;
+  }
+  std::string bytes(const std::string& name) const { return read_bytes(file(name)); }
+
+  // The steps and error rates of a curve: what does not depend on the clock.
+  std::vector<std::pair<int64_t, double>> curve(const std::string& out) const {
+    std::vector<std::pair<int64_t, double>> points;
+    std::ifstream lines(file(out + "/curve.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const auto point = nlohmann::json::parse(line);
+      points.emplace_back(point.at("step"), point.at("phoneme_error_rate"));
+    }
+    return points;
+  }
+
+  // Begins a training, sends it `signal` once it has a checkpoint, and returns its exit status, 128
+  // + the signal's number where that killed it.
+  int interrupt(const std::string& out, int signal) {
+    auto words = command(out);
+    words.insert(words.begin(), POSENC_CLI);
+    std::vector<char*> arguments;
+    for (auto& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    const std::string log = file("interrupted");
+    posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    posix_spawn_file_actions_adddup2(&actions, 1, 2);
+    pid_t child = 0;
+    EXPECT_EQ(posix_spawn(&child, POSENC_CLI, &actions, nullptr, arguments.data(), environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    while (!fs::exists(file(out + "/checkpoint.safetensors")) &&
+           waitpid(child, nullptr, WNOHANG) == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    kill(child, signal);
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child) << bytes("interrupted");
+    EXPECT_FALSE(fs::exists(file(out + "/model.safetensors"))) << "it was over before the signal";
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  const std::string dictionary_ = text_file("dictionary", dictionary_text());
+};
+
+TEST_F(TrainPronounce, LearnsToSpeak) {
+  const auto trained = posenc(command("out"));
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "20 held-out words: phoneme error rate ",
+                      trained.out);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "260 words to learn, 20 held out", trained.err);
+  const auto points = curve("out");
+  ASSERT_EQ(points.size(), 12u);
+  EXPECT_EQ(points.front().first, 20);
+  EXPECT_EQ(points.back().first, 240);
+  EXPECT_LT(points.back().second, 0.5 * points.front().second);
+  EXPECT_EQ(bytes("out/curve.png").substr(1, 3), "PNG");
+
+  const auto model = file("out/model.safetensors");
+  const auto said = posenc({"pronounce", "--model", model, "BAT", "lipo"});
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "BAT   ", said.out);
+  EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n'), 2);
+  EXPECT_EQ(posenc({"pronounce", "--model", model, "--beams", "3", "bat"}).status, 0);
+  const auto best = posenc({"pronounce", "--model", model, "--n-best", "3", "bat"});
+  EXPECT_EQ(best.status, 0) << best.err;
+  EXPECT_EQ(std::count(best.out.begin(), best.out.end(), '\n'), 3);
+  EXPECT_EQ(std::count(best.out.begin(), best.out.end(), '%'), 3);
+
+  const auto again = posenc(command("out"));  // nothing is left to do
+  EXPECT_EQ(again.status, 0);
+  EXPECT_EQ(again.out.substr(0, again.out.find('\n')),
+            trained.out.substr(0, trained.out.find('\n')));
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "going on behind step 240", again.err);
+  EXPECT_EQ(curve("out"), points);
+}
+
+TEST_F(TrainPronounce, StoppedOrKilledItGoesOnAsIfNothingHadBeen) {
+  ASSERT_EQ(posenc(command("whole")).status, 0);
+  EXPECT_EQ(interrupt("stopped", SIGINT), 128 + SIGINT);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "stopped behind step ", bytes("interrupted"));
+  EXPECT_EQ(interrupt("killed", SIGKILL), 128 + SIGKILL);
+  for (const std::string name : {"stopped", "killed"}) {
+    SCOPED_TRACE(name);
+    const auto resumed = posenc(command(name));
+    ASSERT_EQ(resumed.status, 0) << resumed.err;
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "going on behind step ", resumed.err);
+    EXPECT_EQ(bytes(name + "/model.safetensors"), bytes("whole/model.safetensors"));
+    EXPECT_EQ(curve(name), curve("whole"));
+  }
+}
+
+TEST_F(TrainPronounce, ShowsALineAReportInAPipe) {
+  const auto result = posenc(command("out", {{"--steps", "40"}}));
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err.find('\r'), std::string::npos);
+  int64_t lines = 0;
+  for (int64_t step = 2; step <= 40; step += 2) {
+    lines += result.err.find("\nstep " + std::to_string(step) + "/40  loss ") != std::string::npos;
+  }
+  EXPECT_EQ(lines, 20) << result.err;
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, " tokens/s  0:00 left\n", result.err);
+}
+
+TEST_F(TrainPronounce, WritesOverOneLineOnATerminal) {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_GE(terminal, 0);
+  ASSERT_EQ(grantpt(terminal), 0);
+  ASSERT_EQ(unlockpt(terminal), 0);
+  auto words = command("out", {{"--steps", "40"}});
+  std::string line = std::string("exec '") + POSENC_CLI + "'";
+  for (const auto& word : words) line += " '" + word + "'";
+  const std::string path = ptsname(terminal);
+  const int held =
+      open(path.c_str(), O_RDWR | O_NOCTTY);  // or the end of the child loses its output
+  const auto result = run_program({"/bin/sh", "-c", line + " 2>'" + path + "'"});
+  EXPECT_EQ(result.status, 0);
+  fcntl(terminal, F_SETFL, O_NONBLOCK);
+  std::string shown;
+  char part[4096];
+  for (ssize_t count; (count = read(terminal, part, sizeof part)) > 0;)
+    shown.append(part, static_cast<std::size_t>(count));
+  close(held);
+  close(terminal);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "\r\033[Kstep 10/40  loss ", shown);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "\r\033[Kstep 40/40  loss ", shown);
+  EXPECT_EQ(shown.find("left\r\n"), std::string::npos) << "the line is not ended";
+  EXPECT_EQ(shown.substr(shown.size() - 4), "\r\033[K") << "and is gone at the end";
+}
+
+TEST_F(TrainPronounce, AnotherRunIsNotWrittenOver) {
+  ASSERT_EQ(posenc(command("out")).status, 0);
+  const auto before = bytes("out/checkpoint.safetensors");
+  expect_refused(posenc(command("out", {{"--seed", "2"}})), "train-pronounce",
+                 "holds another run, at step 240 of 240: finish it with its own options");
+  expect_refused(posenc(command("out", {{"--steps", "9"}})), "train-pronounce",
+                 "or begin anew with --fresh");
+  EXPECT_EQ(bytes("out/checkpoint.safetensors"), before);
+  EXPECT_EQ(posenc(command("out", {{"--steps", "9"}, {"--fresh", ""}})).status, 0);
+  EXPECT_EQ(curve("out").size(), 9u);
+  const auto longer =
+      posenc(command("out", {{"--steps", "12"}}));  // takes the place of a shorter one
+  EXPECT_EQ(longer.status, 0) << longer.err;
+  EXPECT_EQ(longer.err.find("going on"), std::string::npos);
+}
+
+TEST_F(TrainPronounce, RefusesWhatItCannotUse) {
+  expect_refused(posenc({"train-pronounce", "--dictionary", file("absent")}), "train-pronounce",
+                 "absent: No such file");
+  expect_refused(posenc({"train-pronounce", "--dictionary", text_file("empty", "")}),
+                 "train-pronounce", "must have words of a-z");
+  expect_refused(posenc(command("out", {{"--held-out", "280"}})), "train-pronounce",
+                 "--held-out must lie in [1, 280)");
+  expect_refused(posenc(command("out", {{"--d-model", "18"}})), "train-pronounce",
+                 "num_heads must divide d_model 18");
+  expect_refused(posenc(command("dictionary")), "train-pronounce", "dictionary: ");
+  for (const auto& [name, value] :
+       {std::pair("--minutes", "0"), {"--steps", "0"}, {"--rows", "-1"}, {"--step", "3"}}) {
+    EXPECT_EQ(posenc(command("out", {{name, value}})).status, 2) << name;
+  }
+  EXPECT_EQ(posenc({"train-pronounce"}).status, 2);
+  EXPECT_FALSE(fs::exists(file("out/checkpoint.safetensors")));
+}
+
+TEST_F(TrainPronounce, WithoutGnuplotThereIsNoPicture) {
+  const auto result = posenc(command("out", {{"--steps", "2"}}), "/nowhere");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "no picture of the curve: gnuplot is not installed",
+                      result.err);
+  EXPECT_TRUE(fs::exists(file("out/model.safetensors")));
+}
+
+class Pronounce : public TrainPronounce {};
+
+TEST_F(Pronounce, SaysWhatIsWrong) {
+  ASSERT_EQ(posenc(command("out", {{"--steps", "2"}})).status, 0);
+  const auto model = file("out/model.safetensors");
+  expect_refused(posenc({"pronounce", "--model", file("absent"), "a"}), "pronounce",
+                 "there is no model; `make pronounce` trains it");
+  expect_refused(posenc({"pronounce", "--model", file("out/checkpoint.safetensors"), "a"}),
+                 "pronounce", "must be a model that `posenc train-pronounce` saved");
+  expect_refused(posenc({"pronounce", "--model", dictionary_, "a"}), "pronounce", "dictionary: ");
+  expect_refused(posenc({"pronounce", "--model", model, "bat", ""}), "pronounce",
+                 "a word must have letters. Got an empty one");
+  for (const std::string word : {"na\xc3\xafve", "bat2", "b at"}) {
+    expect_refused(posenc({"pronounce", "--model", model, "bat", word}), "pronounce",
+                   "a word must be spelt with the letters a-z, which the model has learnt. Got '" +
+                       word + "'");
+  }
+  expect_refused(posenc({"pronounce", "--model", model, std::string(65, 'a')}), "pronounce",
+                 "at most 64 letters. Got 65");
+  EXPECT_EQ(posenc({"pronounce", "--model", model}).status, 2);
+  EXPECT_EQ(posenc({"pronounce", "--model", model, "--beams", "0", "bat"}).status, 2);
+
+  auto damaged = load_safetensors(model);
+  damaged.metadata["pronounce.layers"] = "many";
+  save_safetensors(file("damaged"), damaged.tensors, damaged.metadata);
+  expect_refused(posenc({"pronounce", "--model", file("damaged"), "bat"}), "pronounce",
+                 "pronounce.layers must be a size. Got 'many'");
+  damaged.metadata["pronounce.layers"] = "2";
+  save_safetensors(file("damaged"), damaged.tensors, damaged.metadata);
+  expect_refused(posenc({"pronounce", "--model", file("damaged"), "bat"}), "pronounce",
+                 "encoder.layers.1");
+}
+
+}  // namespace
+}  // namespace posenc::testing

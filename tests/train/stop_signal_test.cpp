@@ -1,0 +1,51 @@
+#include "posenc/train/stop_signal.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+volatile sig_atomic_t others = 0;
+
+TEST(StopSignal, TakesOneSignalAndPutsTheHandlersBack) {
+  struct sigaction own = {}, before = {}, after = {};
+  own.sa_handler = [](int) { others = 1; };
+  sigaction(SIGINT, &own, &before);
+  {
+    StopSignal stop;
+    EXPECT_FALSE(stop.requested());
+    raise(SIGTERM);
+    EXPECT_TRUE(stop.requested());
+    EXPECT_EQ(stop.number(), SIGTERM);
+    raise(SIGINT);
+    EXPECT_EQ(stop.number(), SIGINT);
+    EXPECT_EQ(others, 0);
+  }
+  raise(SIGINT);
+  EXPECT_EQ(others, 1);
+  EXPECT_FALSE(StopSignal().requested()) << "an old signal is forgotten";
+  sigaction(SIGINT, &before, &after);
+}
+
+TEST(StopSignal, ASecondCtrlCEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        StopSignal stop;
+        raise(SIGINT);
+        raise(SIGINT);
+      },
+      ::testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(StopSignal, OneAtATime) {
+  StopSignal stop;
+  EXPECT_ERROR(StopSignal(), c10::Error, "[StopSignal] there must be one at a time");
+  raise(SIGINT);
+  EXPECT_TRUE(stop.requested()) << "the refused one has not taken the handlers away";
+}
+
+}  // namespace
+}  // namespace posenc::testing

@@ -1,0 +1,222 @@
+// The training loop on a tiny Transformer: reports, checkpoints, stops, and runs that go on as if
+// they had never stopped.
+#include "posenc/train/trainer.h"
+
+#include <gtest/gtest.h>
+#include <torch/nn/utils/clip_grad.h>
+#include <torch/utils.h>
+
+#include <filesystem>
+#include <limits>
+#include <vector>
+
+#include "io/support.h"
+#include "models/tiny.h"
+#include "posenc/functional/token_cross_entropy.h"
+#include "posenc/train/fused_adam.h"
+#include "posenc/train/lambda_lr.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+constexpr int64_t kSteps = 30;
+
+std::vector<TokenPair> copies() {
+  std::vector<TokenPair> pairs;
+  for (int64_t i = 0; i < 40; ++i) {
+    TokenPair pair{{3 + i % 6}, {1, 3 + i % 6}};
+    if (i % 3 == 0) pair.src.push_back(4), pair.tgt.push_back(4);
+    pair.tgt.push_back(2);
+    pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+struct Training {
+  explicit Training(TrainerOptions options = TrainerOptions(kSteps), uint64_t seed = 1)
+      : trainer({*model, &optimizer, &schedule}, loader, loss(), options.clip_norm(1.0)) {
+    torch::manual_seed(seed);
+    model->reset_parameters();
+  }
+
+  Trainer::Loss loss() {
+    return [this](const PairBatch& batch) {
+      const auto logits =
+          model->forward(batch.src, batch.tgt_input(), batch.src_mask(), AttentionMask::causal());
+      return functional::token_cross_entropy(
+          logits, batch.tgt_labels(), functional::TokenCrossEntropyFuncOptions().ignore_index(0));
+    };
+  }
+
+  Transformer model{tiny(Tying::ThreeWay).dropout(0.2)};
+  FusedAdam optimizer{model->parameters(), 1.0};
+  LambdaLR schedule{optimizer, warmup_factor(8, 10)};
+  PairLoader loader{copies(), PairLoaderOptions().max_rows(8).seed(5)};
+  Trainer trainer;
+};
+
+TEST(Trainer, Learns) {
+  std::vector<TrainingProgress> reports;
+  Training run(TrainerOptions(200).report_every(20).report(
+      [&](const TrainingProgress& progress) { reports.push_back(progress); }));
+  EXPECT_TRUE(run.trainer.train());
+  ASSERT_EQ(reports.size(), 10u);
+  EXPECT_LT(reports.back().loss, 0.7 * reports.front().loss);
+  EXPECT_EQ(reports[1].step, 40);
+  EXPECT_EQ(reports[1].steps, 200);
+  EXPECT_GT(reports[1].epoch, 0);
+  EXPECT_GT(reports[1].tokens_per_second, 0.0);
+  EXPECT_GT(reports[1].seconds_left, 0.0);
+  EXPECT_EQ(reports.back().seconds_left, 0.0);
+  EXPECT_GT(run.trainer.seconds(), 0.0);
+}
+
+TEST(Trainer, ReportsTheMeanLossOfTheStepsSinceTheLastReport) {
+  std::vector<double> each, means;
+  Training one(TrainerOptions(9).report_every(1).report(
+      [&](const TrainingProgress& progress) { each.push_back(progress.loss); }));
+  one.trainer.train();
+  Training four(TrainerOptions(9).report_every(4).report(
+      [&](const TrainingProgress& progress) { means.push_back(progress.loss); }));
+  four.trainer.train();
+  ASSERT_EQ(each.size(), 9u);
+  ASSERT_EQ(means.size(), 3u) << "and after the last step";
+  EXPECT_NEAR(means[1], (each[4] + each[5] + each[6] + each[7]) / 4, 1e-5);
+  EXPECT_NEAR(means[2], each[8], 1e-5);
+}
+
+TEST(Trainer, InPiecesIsTheSameRun) {
+  Training whole;
+  whole.trainer.train();
+  Training pieces;  // made when the other is done: both draw from one generator
+  for (const int64_t until : {1, 7, 7, 22, 100}) {
+    EXPECT_TRUE(pieces.trainer.train(until));
+    pieces.model->eval();  // as for a measurement in between
+  }
+  EXPECT_EQ(pieces.trainer.step(), kSteps);
+  EXPECT_TRUE(all_bits(*pieces.model) == all_bits(*whole.model));
+}
+
+TEST(Trainer, StoppedAndResumedIsTheRunThatNeverWas) {
+  const TempDir dir;
+  Training whole;
+  whole.trainer.train();
+
+  int64_t asked = 0;
+  Training stopped(
+      TrainerOptions(kSteps).checkpoint(dir / "c").stop([&] { return ++asked == 13; }));
+  stopped.trainer.numbers["best"] = 0.25;
+  EXPECT_FALSE(stopped.trainer.train());
+  EXPECT_EQ(stopped.trainer.step(), 13);
+  EXPECT_EQ(Trainer::saved_run(dir / "c").step, 13);
+  EXPECT_EQ(Trainer::saved_run(dir / "c").numbers, (TrainingNumbers{{"best", 0.25}}));
+
+  Training resumed(TrainerOptions(kSteps).checkpoint(dir / "c"), /*seed=*/99);
+  resumed.trainer.train(2);  // leaves traces that have to go
+  resumed.trainer.resume(dir / "c");
+  EXPECT_EQ(resumed.trainer.step(), 13);
+  EXPECT_GE(resumed.trainer.seconds(), stopped.trainer.seconds());
+  EXPECT_EQ(resumed.trainer.numbers, (TrainingNumbers{{"best", 0.25}}));
+  EXPECT_TRUE(resumed.trainer.train());
+  EXPECT_TRUE(all_bits(*resumed.model) == all_bits(*whole.model));
+  EXPECT_EQ(Trainer::saved_run(dir / "c").step, kSteps) << "the end is saved too";
+}
+
+TEST(Trainer, SavesEverySoOften) {
+  const TempDir dir;
+  Training run(TrainerOptions(kSteps).checkpoint(dir / "c").checkpoint_every(10));
+  run.trainer.train(9);
+  EXPECT_EQ(dir.entries(), 0u);
+  run.trainer.train(29);
+  EXPECT_EQ(Trainer::saved_run(dir / "c").step, 20);
+  EXPECT_EQ(dir.entries(), 1u);
+}
+
+TEST(Trainer, OtherDataIsRefusedBeforeAnythingChanges) {
+  const TempDir dir;
+  Training run(TrainerOptions(kSteps).checkpoint(dir / "c"));
+  run.trainer.train();
+  auto pairs = copies();
+  pairs.pop_back();
+  PairLoader loader(pairs, PairLoaderOptions().max_rows(8).seed(5));
+  Training other;
+  Trainer trainer({*other.model, &other.optimizer, &other.schedule}, loader, other.loss(),
+                  TrainerOptions(kSteps));
+  const auto before = all_bits(*other.model);
+  EXPECT_ERROR(trainer.resume(dir / "c"), c10::ValueError, "must be of the same pairs");
+  EXPECT_TRUE(all_bits(*other.model) == before);
+
+  Trainer bare({*other.model, &other.optimizer}, other.loader, other.loss(),
+               TrainerOptions(kSteps));  // the file has a scheduler
+  EXPECT_EQ(error_of([&] { bare.resume(dir / "c"); }).code(), WeightsErrorCode::UnexpectedKeys);
+  EXPECT_EQ(other.loader.taken(), 0);
+  save_checkpoint(dir / "foreign", {*other.model});
+  EXPECT_ERROR(bare.resume(dir / "foreign"), c10::ValueError, "must be a Trainer's");
+  EXPECT_EQ(error_of([&] { bare.resume(dir / "absent"); }).code(), WeightsErrorCode::NotFound);
+}
+
+TEST(Trainer, ALostRunEndsWithItsLastCheckpoint) {
+  const TempDir dir;
+  Training run;
+  int64_t calls = 0;
+  Trainer trainer(
+      {*run.model, &run.optimizer, &run.schedule}, run.loader,
+      [&](const PairBatch& batch) {
+        const auto loss = run.loss()(batch);
+        return ++calls < 8 ? loss : loss * std::numeric_limits<float>::infinity();
+      },
+      TrainerOptions(kSteps).checkpoint(dir / "c").checkpoint_every(5));
+  EXPECT_ERROR(trainer.train(), c10::ValueError,
+               "[Trainer] the loss must be a finite number; a lower learning rate");
+  EXPECT_EQ(Trainer::saved_run(dir / "c").step, 5);
+}
+
+TEST(Trainer, ClippingCountsTiedMatricesOnce) {
+  Transformer model(tiny(Tying::ThreeWay));
+  double squares = 0.0;
+  for (auto& parameter : model->parameters()) {
+    parameter.mutable_grad() = torch::ones_like(parameter);
+    squares += static_cast<double>(parameter.numel());
+  }
+  const double norm = torch::nn::utils::clip_grad_norm_(model->parameters(), 1.0);
+  EXPECT_NEAR(norm, std::sqrt(squares), 1e-3);
+  const int64_t tied = 3 * 9 * 8, once = 9 * 8;
+  Transformer untied(tiny(Tying::None).src_vocab(9));
+  int64_t all = 0;
+  for (const auto& parameter : untied->parameters()) all += parameter.numel();
+  EXPECT_EQ(static_cast<int64_t>(squares), all - tied + once);
+}
+
+TEST(Trainer, DescribesItsProgress) {
+  TrainingProgress progress;
+  progress.step = 1200, progress.steps = 3600;
+  progress.loss = 1.23456, progress.tokens_per_second = 45600.4, progress.seconds_left = 151.2;
+  EXPECT_EQ(describe(progress), "step 1200/3600  loss 1.2346  45,600 tokens/s  2:31 left");
+  progress.seconds_left = 3723, progress.tokens_per_second = 999.6;
+  EXPECT_EQ(describe(progress), "step 1200/3600  loss 1.2346  1,000 tokens/s  1:02:03 left");
+  progress.seconds_left = 0, progress.tokens_per_second = 1234567;
+  EXPECT_EQ(describe(progress), "step 1200/3600  loss 1.2346  1,234,567 tokens/s  0:00 left");
+}
+
+TEST(Trainer, SaysWhatIsWrong) {
+  Training run;
+  const TrainingRun parts{*run.model, &run.optimizer, &run.schedule};
+  const auto make = [&](const TrainerOptions& options) {
+    Trainer(parts, run.loader, run.loss(), options);
+  };
+  EXPECT_ERROR(make(TrainerOptions(0)), c10::ValueError, "[Trainer] steps must be positive. Got 0");
+  EXPECT_ERROR(make(TrainerOptions(1).report_every(0)), c10::ValueError,
+               "report_every must be positive. Got 0");
+  EXPECT_ERROR(make(TrainerOptions(1).clip_norm(-1.0)), c10::ValueError,
+               "clip_norm must not be negative. Got -1");
+  EXPECT_ERROR(make(TrainerOptions(1).checkpoint_every(-2)), c10::ValueError,
+               "checkpoint_every must not be negative. Got -2");
+  EXPECT_ERROR(Trainer({*run.model}, run.loader, run.loss(), TrainerOptions(1)), c10::ValueError,
+               "a run must have an optimizer");
+  EXPECT_ERROR(Trainer(parts, run.loader, nullptr, TrainerOptions(1)), c10::ValueError,
+               "a loss is required");
+}
+
+}  // namespace
+}  // namespace posenc::testing
