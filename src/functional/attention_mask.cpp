@@ -1,5 +1,6 @@
 #include "posenc/functional/attention_mask.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>

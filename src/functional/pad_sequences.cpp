@@ -1,5 +1,6 @@
 #include "posenc/functional/pad_sequences.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>

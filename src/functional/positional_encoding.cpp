@@ -1,5 +1,7 @@
 #include "posenc/functional/positional_encoding.h"
 
+#include <ATen/TensorOperators.h>
+
 #include "functional/lookup.h"
 
 namespace posenc::functional {

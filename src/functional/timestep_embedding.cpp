@@ -1,5 +1,6 @@
 #include "posenc/functional/timestep_embedding.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 

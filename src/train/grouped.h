@@ -3,16 +3,17 @@
 #include <fmt/format.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 namespace posenc::train {
 
 /// 45600.4 as `45,600`; not negative.
 inline std::string grouped(double number) {
-  std::string text = fmt::format("{:.0f}", number);
-  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
-    text.insert(static_cast<std::size_t>(at), ",");
+  const std::string digits = fmt::format("{:.0f}", number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
   }
   return text;
 }

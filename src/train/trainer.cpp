@@ -1,6 +1,7 @@
 #include "posenc/train/trainer.h"
 
 #include <fmt/format.h>
+#include <torch/nn/module.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/optimizer.h>
 #include <torch/optim/schedulers/lr_scheduler.h>
