@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "cli/error.h"
+#include "posenc/functional/pad_sequences.h"
 #include "posenc/functional/token_cross_entropy.h"
 #include "posenc/io/load.h"
 #include "posenc/io/manifest.h"
@@ -38,7 +39,6 @@ TransformerOptions model_options(const PronouncerOptions& options) {
       .d_ff(options.d_ff)
       .max_len(kMaxLength + 2)  // and a target's begin and end
       .dropout(0.0)             // no word is seen often enough to be learnt by heart
-
       .norm_first(true);
 }
 
@@ -132,19 +132,11 @@ torch::Tensor Pronouncer::loss(const PairBatch& batch, double label_smoothing) {
 
 std::vector<std::vector<Pronunciation>> Pronouncer::pronounce(const std::vector<std::string>& words,
                                                               int64_t beams, int64_t n_best) {
-  std::vector<TokenPair> pairs;
-  std::size_t longest = 0;
-  for (const auto& word : words) {
-    pairs.push_back({ids_of(word), {kBegin}});
-    longest = std::max(longest, word.size());
-  }
-  if (pairs.empty()) return {};
-  auto src = torch::full({static_cast<int64_t>(pairs.size()), static_cast<int64_t>(longest)}, kPad,
-                         torch::TensorOptions(torch::kLong));
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    auto* row = src.mutable_data_ptr<int64_t>() + i * longest;
-    std::copy(pairs[i].src.begin(), pairs[i].src.end(), row);
-  }
+  if (words.empty()) return {};
+  std::vector<torch::Tensor> letters;
+  for (const auto& word : words) letters.push_back(torch::tensor(ids_of(word)));
+  const auto src =
+      functional::pad_sequences(letters, functional::PadSequencesOptions().pad_id(kPad)).ids;
   model->eval();
   const auto found = generate(*model, src, AttentionMask::padding(src, kPad),
                               GenerateOptions(kBegin, kEnd)

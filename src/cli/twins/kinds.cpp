@@ -16,12 +16,23 @@ namespace {
 
 using TableStorage = PositionEmbeddingOptions::Storage;
 
-void token_embedding(const Params& params, Twin& twin, const Scale& scale) {
-  TokenEmbedding module(TokenEmbeddingOptions(twin.sizes["vocab_size"], twin.sizes["d_model"])
-                            .scale(params.scale("scale", scale))
-                            .padding_idx(params.integer("padding_idx")));
+// Modules whose forward takes the input alone.
+template <typename Holder>
+void plain(Holder module, Twin& twin) {
   twin.module = module.ptr();
   twin.forward = [module](const Call& call) mutable { return module->forward(call.at("input")); };
+}
+
+// Rows of the twin's table: the file's, unless another number is asked for.
+int64_t rows_of(const Params& params, const Twin& twin) {
+  return params.integer("max_len").value_or(twin.sizes.at("max_len"));
+}
+
+void token_embedding(const Params& params, Twin& twin, const Scale& scale) {
+  plain(TokenEmbedding(TokenEmbeddingOptions(twin.sizes["vocab_size"], twin.sizes["d_model"])
+                           .scale(params.scale("scale", scale))
+                           .padding_idx(params.integer("padding_idx"))),
+        twin);
 }
 
 void plain_tokens(const Params& params, const Weights&, Twin& twin) {
@@ -33,8 +44,7 @@ void scaled_tokens(const Params& params, const Weights&, Twin& twin) {
 }
 
 PositionalEncodingOptions position_options(const Params& params, Twin& twin) {
-  const int64_t rows = params.integer("max_len").value_or(twin.sizes["max_len"]);
-  return PositionalEncodingOptions(twin.sizes["d_model"], rows)
+  return PositionalEncodingOptions(twin.sizes["d_model"], rows_of(params, twin))
       .batch_first(params.flag("batch_first", true))
       .grow(params.flag("grow", false));
 }
@@ -84,10 +94,10 @@ void token_and_position_embedding(const Params& params, const Weights&, Twin& tw
 }
 
 void position_embedding(const Params& params, Twin& twin, TableStorage storage) {
-  const int64_t rows = params.integer("max_len").value_or(twin.sizes["max_len"]);
-  PositionEmbedding module(PositionEmbeddingOptions(rows, twin.sizes["d_model"]).storage(storage));
-  twin.module = module.ptr();
-  twin.forward = [module](const Call& call) mutable { return module->forward(call.at("input")); };
+  plain(
+      PositionEmbedding(
+          PositionEmbeddingOptions(rows_of(params, twin), twin.sizes["d_model"]).storage(storage)),
+      twin);
 }
 
 void frozen_positions(const Params& params, const Weights&, Twin& twin) {
@@ -99,9 +109,8 @@ void buffered_positions(const Params& params, const Weights&, Twin& twin) {
 }
 
 void timestep_embedding(const Params& params, const Weights&, Twin& twin) {
-  const int64_t rows = params.integer("max_len").value_or(twin.sizes["max_len"]);
   TimestepEmbedding module(
-      TimestepEmbeddingOptions(rows, twin.sizes["d_model"], twin.sizes["channels"])
+      TimestepEmbeddingOptions(rows_of(params, twin), twin.sizes["d_model"], twin.sizes["channels"])
           .hidden(twin.sizes["hidden"]));
   twin.module = module.ptr();
   twin.forward = [module](const Call& call) mutable {

@@ -74,6 +74,12 @@ TransformerLayerOptions layer_of(const Params& params, const Weights& weights, T
       .batch_first(twin.batch_first);
 }
 
+template <typename Options>
+Options stack_options(const Params& params, const Weights& weights, Twin& twin) {
+  return Options(layer_of(params, weights, twin), count_layers(weights, ""))
+      .norm(has_norm(weights, ""));
+}
+
 // torch.nn's rule: true may not attend, real numbers are added.
 AttentionMask mask_of(const Call& call, const std::string& name) {
   const auto mask = given(call, name);
@@ -86,10 +92,7 @@ AttentionMask masked_keys(const Call& call, const std::string& name) {
 }
 
 void encoder(const Params& params, const Weights& weights, Twin& twin) {
-  const auto options =
-      TransformerEncoderOptions(layer_of(params, weights, twin), count_layers(weights, ""))
-          .norm(has_norm(weights, ""));
-  TransformerEncoder stack(options);
+  TransformerEncoder stack(stack_options<TransformerEncoderOptions>(params, weights, twin));
   twin.module = stack.ptr();
   twin.forward = [stack](const Call& call) mutable {
     return stack->forward(call.at("src"),
@@ -98,10 +101,7 @@ void encoder(const Params& params, const Weights& weights, Twin& twin) {
 }
 
 void decoder(const Params& params, const Weights& weights, Twin& twin) {
-  const auto options =
-      TransformerDecoderOptions(layer_of(params, weights, twin), count_layers(weights, ""))
-          .norm(has_norm(weights, ""));
-  TransformerDecoder stack(options);
+  TransformerDecoder stack(stack_options<TransformerDecoderOptions>(params, weights, twin));
   twin.module = stack.ptr();
   twin.forward = [stack](const Call& call) mutable {
     return stack->forward(
