@@ -160,6 +160,43 @@ TEST(Generate, StopsAtEveryStopTokenAndAtTheLength) {
   EXPECT_TRUE(tokens.back() == third || tokens.back() == kEnd);
 }
 
+TEST(Generate, NeverWritesBannedTokens) {
+  auto model = tiny_model();
+  for (const int64_t beams : {1, 3}) {
+    const auto free = generate(*model, sources(), padding(), up_to(6).stop({}).beams(beams));
+    const int64_t first = free[0][0].tokens[0], second = free[0][0].tokens[1];
+    const auto without =
+        generate(*model, sources(), padding(),
+                 up_to(6).stop({}).beams(beams).banned({first, second}).length_penalty(0.0));
+    for (int64_t b = 0; b < 4; ++b) {
+      const auto& tokens = without[b][0].tokens;
+      ASSERT_EQ(tokens.size(), 6u);
+      EXPECT_EQ(std::count(tokens.begin(), tokens.end(), first), 0);
+      EXPECT_EQ(std::count(tokens.begin(), tokens.end(), second), 0);
+      EXPECT_NEAR(without[b][0].score, log_probability(*model, sources().narrow(0, b, 1), tokens),
+                  1e-4)
+          << "the others' probabilities stay what they are";
+    }
+  }
+}
+
+TEST(Generate, WritesTheForcedEndAtTheLength) {
+  auto model = tiny_model();
+  for (const int64_t beams : {1, 3}) {
+    const auto options = up_to(4).stop({kEnd}).beams(beams).length_penalty(0.0);
+    const auto ended = generate(*model, sources(), padding(),
+                                GenerateOptions(options).banned({kEnd}).forced_end(kEnd));
+    for (int64_t b = 0; b < 4; ++b) {
+      auto tokens = ended[b][0].tokens;
+      ASSERT_EQ(tokens.size(), 4u);
+      EXPECT_EQ(tokens.back(), kEnd);
+      tokens.pop_back();
+      EXPECT_NEAR(ended[b][0].score, log_probability(*model, sources().narrow(0, b, 1), tokens),
+                  1e-4);
+    }
+  }
+}
+
 TEST(Generate, SamplesFollowTheModelsDistribution) {
   auto model = tiny_model();
   const auto src = sources().narrow(0, 0, 1);
@@ -232,6 +269,8 @@ TEST(GenerateErrors, NamesWhatIsWrong) {
   refuse(up_to(3).top_k(-1), "top_k must not be negative");
   refuse(up_to(3).top_p(0.0), "top_p must lie in (0, 1]");
   refuse(up_to(3).begin(9), "begin must lie in [0, 9). Got 9");
+  refuse(up_to(3).banned({2, -1}), "each banned token must lie in [0, 9). Got -1");
+  refuse(up_to(3).forced_end(9), "forced_end must lie in [0, 9). Got 9");
   EXPECT_ERROR(generate(*model, sources()[0], {}, up_to(3)), c10::ValueError, "must be ids (B, S)");
   model->train();
   refuse(up_to(3), "the model must be in eval mode");

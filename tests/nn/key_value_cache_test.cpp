@@ -30,16 +30,20 @@ TEST(KeyValueCache, AppendsInPlace) {
   EXPECT_EQ(after.key.data_ptr(), before.key.data_ptr()) << "no token is copied twice";
 }
 
-TEST(KeyValueCache, ReordersTheBatch) {
-  const auto heads = some(2);
-  KeyValueCache cache(heads, 5);
-  cache.append(heads);
-  const auto rows = torch::tensor({2, 0, 0});
-  cache.reorder(rows);
-  const auto next = some(1);
-  const auto all = cache.append(next);
-  EXPECT_TRUE(bit_equal(all.key, torch::cat({heads.key.index_select(0, rows), next.key}, 2)));
-  EXPECT_TRUE(bit_equal(all.value, torch::cat({heads.value.index_select(0, rows), next.value}, 2)));
+TEST(KeyValueCache, SelectsRowsOfTheBatch) {
+  for (const auto& rows : {torch::tensor({2, 0, 0}), torch::tensor({2, 1})}) {
+    const auto heads = some(2);
+    KeyValueCache cache(heads, 5);
+    cache.append(heads);
+    cache.select(rows);
+    auto next = some(1);
+    next.key = next.key.narrow(0, 0, rows.size(0));
+    next.value = next.value.narrow(0, 0, rows.size(0));
+    const auto all = cache.append(next);
+    EXPECT_TRUE(bit_equal(all.key, torch::cat({heads.key.index_select(0, rows), next.key}, 2)));
+    EXPECT_TRUE(
+        bit_equal(all.value, torch::cat({heads.value.index_select(0, rows), next.value}, 2)));
+  }
 }
 
 TEST(KeyValueCacheErrors, RejectsATokenPastTheCapacity) {

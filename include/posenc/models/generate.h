@@ -25,6 +25,11 @@ struct GenerateOptions {
   TORCH_ARG(int64_t, begin);
   /// Each of these ends a sequence and is its last token.
   TORCH_ARG(std::vector<int64_t>, stop);
+  /// Tokens that are never written; their probability is lost, not shared out.
+  TORCH_ARG(std::vector<int64_t>, banned) = {};
+  /// The last token of a sequence that has reached max_length, whatever the model says; it counts
+  /// with probability 1.
+  TORCH_ARG(std::optional<int64_t>, forced_end) = std::nullopt;
   /// Most tokens of a sequence, the stop token included.
   TORCH_ARG(int64_t, max_length) = 128;
   /// Sequences that are returned for a source: the best of the beams, or so many samples.

@@ -84,42 +84,45 @@ Hypotheses beam_search(Search& search) {
     beams.log_probabilities.assign(width, kDead);
     beams.log_probabilities[0] = 0.0F;  // all beams are equal at first: one counts
   }
-  for (int64_t length = 1; length <= options.max_length(); ++length) {
-    std::vector<float> live;
-    for (const Beams& beams : sources) {
-      live.insert(live.end(), beams.log_probabilities.begin(), beams.log_probabilities.end());
+  std::vector<int64_t> live(search.sources);  // the sources that the decoder still has
+  std::iota(live.begin(), live.end(), 0);
+  for (int64_t length = 1; length <= options.max_length() && !live.empty(); ++length) {
+    std::vector<float> before;
+    for (const int64_t source : live) {
+      const auto& own = sources[source].log_probabilities;
+      before.insert(before.end(), own.begin(), own.end());
     }
-    const auto gained = search.step();  // (B * K, V)
+    const auto gained = search.step(length);  // (R, V)
     const int64_t vocab = gained.size(1);
-    const auto total = gained + torch::tensor(live).to(gained.device()).unsqueeze(1);
+    const auto total = gained + torch::tensor(before).to(gained.device()).unsqueeze(1);
     // Each beam may end in every stop token, and as many beams are to be left.
     const int64_t wanted = width * (1 + static_cast<int64_t>(options.stop().size()));
     const auto [values, places] =
-        total.view({search.sources, width * vocab}).topk(std::min(wanted, width * vocab), 1);
+        total.view({-1, width * vocab}).topk(std::min(wanted, width * vocab), 1);
     const auto best = values.cpu().contiguous();
     const auto index = places.cpu().contiguous();
 
-    std::vector<int64_t> rows, tokens, origin;
-    int64_t finished = 0;
-    for (int64_t source = 0; source < search.sources; ++source) {
-      Beams& beams = sources[source];
+    std::vector<int64_t> left, rows, tokens, origin;
+    for (size_t i = 0; i < live.size(); ++i) {
+      Beams& beams = sources[live[i]];
+      const auto* value = best.const_data_ptr<float>() + i * best.size(1);
+      const auto* place = index.const_data_ptr<int64_t>() + i * best.size(1);
       std::vector<Candidate> candidates;
-      for (int64_t i = 0; i < best.size(1) && !beams.done; ++i) {
-        const int64_t at = source * best.size(1) + i;
-        const int64_t place = index.const_data_ptr<int64_t>()[at];
-        candidates.push_back({best.const_data_ptr<float>()[at], place / vocab, place % vocab});
+      for (int64_t c = 0; c < best.size(1); ++c) {
+        candidates.push_back({value[c], place[c] / vocab, place[c] % vocab});
       }
       advance(search, candidates, length, beams, origin);
       beams.done = is_done(search, beams, length);
-      finished += beams.done;
+      if (beams.done) continue;
+      left.push_back(live[i]);
       for (int64_t beam = 0; beam < width; ++beam) {
-        rows.push_back(source * width + origin[beam]);
+        rows.push_back(static_cast<int64_t>(i) * width + origin[beam]);
         tokens.push_back(beams.tokens[beam].empty() ? options.begin() : beams.tokens[beam].back());
       }
     }
-    search.tokens = torch::tensor(tokens).to(search.tokens.device()).unsqueeze(1);
-    if (width > 1) search.cache.reorder(torch::tensor(rows).to(search.tokens.device()));
-    if (!search.go_on(length, finished) || finished == search.sources) break;
+    live = std::move(left);
+    if (!search.go_on(length, search.sources - static_cast<int64_t>(live.size()))) break;
+    if (!live.empty()) search.continue_with(rows, tokens);
   }
 
   Hypotheses result;

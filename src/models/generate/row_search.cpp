@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <numeric>
 
 #include "models/generate/search.h"
 
@@ -11,40 +12,49 @@ struct Row {
   bool done = false;
 };
 
-int64_t finished_sources(const std::vector<Row>& rows, int64_t rows_per_source) {
-  int64_t count = 0;
-  for (auto row = rows.begin(); row != rows.end(); row += rows_per_source) {
-    count += std::all_of(row, row + rows_per_source, [](const Row& one) { return one.done; });
-  }
-  return count;
+bool is_done(const std::vector<Row>& rows, int64_t source, int64_t rows_per_source) {
+  const auto begin = rows.begin() + source * rows_per_source;
+  return std::all_of(begin, begin + rows_per_source, [](const Row& row) { return row.done; });
 }
 
 }  // namespace
 
 Hypotheses row_search(Search& search) {
   const GenerateOptions& options = search.options;
-  std::vector<Row> rows(search.sources * search.rows_per_source);
+  const int64_t width = search.rows_per_source;
+  std::vector<Row> rows(search.sources * width);
+  std::vector<int64_t> live(rows.size());  // the rows that the decoder still has
+  std::iota(live.begin(), live.end(), 0);
   for (int64_t length = 1; length <= options.max_length(); ++length) {
-    const auto log_probabilities = search.step();  // (R, V)
+    const auto log_probabilities = search.step(length);  // (R, V)
     const auto chosen =
         options.sample() ? draw(log_probabilities, options) : log_probabilities.argmax(1);
-    search.tokens = chosen.unsqueeze(1);
-    const auto gained = log_probabilities.gather(1, search.tokens).squeeze(1).cpu();
+    const auto gained = log_probabilities.gather(1, chosen.unsqueeze(1)).squeeze(1).cpu();
     const auto ids = chosen.cpu();
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i].done) continue;  // what it goes on to write is nobody's
+    for (size_t i = 0; i < live.size(); ++i) {
+      Row& row = rows[live[i]];
+      if (row.done) continue;  // what it goes on to write is nobody's
       const int64_t token = ids.const_data_ptr<int64_t>()[i];
-      rows[i].log_probability += gained.const_data_ptr<float>()[i];
-      rows[i].hypothesis.tokens.push_back(token);
-      rows[i].hypothesis.score = search.score(rows[i].log_probability, length);
-      rows[i].done = search.stops(token);
+      row.log_probability += gained.const_data_ptr<float>()[i];
+      row.hypothesis.tokens.push_back(token);
+      row.hypothesis.score = search.score(row.log_probability, length);
+      row.done = search.stops(token);
     }
-    const int64_t finished = finished_sources(rows, search.rows_per_source);
-    if (!search.go_on(length, finished) || finished == search.sources) break;
+    std::vector<int64_t> left, places, tokens;  // of the sources that have something to write
+    for (size_t i = 0; i < live.size(); ++i) {
+      if (is_done(rows, live[i] / width, width)) continue;
+      left.push_back(live[i]);
+      places.push_back(static_cast<int64_t>(i));
+      tokens.push_back(ids.const_data_ptr<int64_t>()[i]);
+    }
+    const int64_t finished = search.sources - static_cast<int64_t>(left.size()) / width;
+    if (!search.go_on(length, finished) || left.empty()) break;
+    search.continue_with(places, tokens);
+    live = std::move(left);
   }
   Hypotheses result(search.sources);
   for (size_t i = 0; i < rows.size(); ++i) {
-    result[i / search.rows_per_source].push_back(std::move(rows[i].hypothesis));
+    result[i / width].push_back(std::move(rows[i].hypothesis));
   }
   for (auto& samples : result) {
     std::stable_sort(samples.begin(), samples.end(),

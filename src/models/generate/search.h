@@ -8,22 +8,42 @@ namespace posenc {
 
 using Hypotheses = std::vector<std::vector<Hypothesis>>;  // one list a source
 
-/// What a search over `rows_per_source` targets a source begins with.
+/// A model that writes targets token by token, a row each; rows of one source stand together.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  /// Logits (R, V) of what follows the tokens (R, 1), which stand behind those of the steps before.
+  virtual torch::Tensor step(const torch::Tensor& tokens) = 0;
+  /// Row r becomes what row `rows`[r] was, a row of the same source; rows: (R) int64, on the CPU.
+  /// Where there are fewer than before, the rows of some sources have left.
+  virtual void select(const torch::Tensor& rows) = 0;
+};
+
+/// A search over `rows_per_source` targets for each of `sources`.
 struct Search {
-  TransformerImpl& model;
+  Decoder& decoder;
   const GenerateOptions& options;
   int64_t sources;
   int64_t rows_per_source;
-  DecoderCache cache;    ///< rows of one source stand together
-  torch::Tensor tokens;  ///< (rows, 1), what the next step takes
+  torch::Tensor tokens;  ///< (R, 1), what the next step takes; R rows have not left yet
 
-  /// Log probabilities (rows, V) of what follows `tokens`.
-  torch::Tensor step();
+  /// Log probabilities (R, V) of what follows `tokens`, the `length`-th token of each.
+  torch::Tensor step(int64_t length);
+  /// What each of the decoder's rows becomes, and the token that it writes next.
+  void continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next);
   bool stops(int64_t token) const;
   double score(double log_probability, int64_t length) const;
   /// Calls the caller's progress; false ends the search.
   bool go_on(int64_t step, int64_t finished) const;
 };
+
+/// Errors that need no model but its sizes: what generate() says of its options.
+void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max_len);
+/// Rows that the options want for a source.
+int64_t rows_per_source(const GenerateOptions& options);
+/// Runs the search that the options name; the decoder has a row for each target already.
+Hypotheses search(Decoder& decoder, const GenerateOptions& options, int64_t sources,
+                  torch::Device device);
 
 /// The best beams.
 Hypotheses beam_search(Search& search);

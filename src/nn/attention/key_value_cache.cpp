@@ -26,10 +26,11 @@ functional::Heads KeyValueCache::append(const functional::Heads& heads) {
   return {heads.query, keys_.slice(2, 0, end), values_.slice(2, 0, end)};
 }
 
-void KeyValueCache::reorder(const at::Tensor& rows) {
+void KeyValueCache::select(const at::Tensor& rows) {
   for (at::Tensor* tensor : {&keys_, &values_}) {
-    const at::Tensor used = tensor->slice(2, 0, length_);
-    used.copy_(used.index_select(0, rows));
+    const at::Tensor selected = tensor->slice(2, 0, length_).index_select(0, rows);
+    *tensor = tensor->narrow(0, 0, rows.size(0));
+    tensor->slice(2, 0, length_).copy_(selected);
   }
 }
 

@@ -7,8 +7,18 @@
 
 namespace posenc {
 
-void DecoderCache::reorder(const torch::Tensor& rows) {
-  for (auto& layer : layers) layer.self.reorder(rows);
+void DecoderCache::select(const torch::Tensor& rows) {
+  const torch::Tensor keys = layers.front().memory.key;  // (B, H, S, Dh)
+  const bool leaves = rows.size(0) != keys.size(0);
+  for (auto& layer : layers) {
+    layer.self.select(rows);
+    if (!leaves) continue;
+    layer.memory.key = layer.memory.key.index_select(0, rows);
+    layer.memory.value = layer.memory.value.index_select(0, rows);
+  }
+  if (!leaves || memory_mask.is_none()) return;
+  const auto bias = memory_mask.resolve({keys.size(0), keys.size(1), 1, keys.size(2)}, keys).bias;
+  if (bias.size(0) > 1) memory_mask = AttentionMask::additive(bias.index_select(0, rows));
 }
 
 TransformerDecoderImpl::TransformerDecoderImpl(TransformerDecoderOptions options_)

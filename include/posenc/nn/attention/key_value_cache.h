@@ -23,8 +23,8 @@ class KeyValueCache {
   /// (B, H, length, Dh), views of the cache.
   functional::Heads append(const functional::Heads& heads);
 
-  /// Batch row b becomes what row `rows`[b] was; rows: (B) int64. For beams.
-  void reorder(const at::Tensor& rows);
+  /// Batch row b becomes what row `rows`[b] was; rows: int64, as many as now or fewer. For beams.
+  void select(const at::Tensor& rows);
 
   int64_t length() const { return length_; }
   int64_t capacity() const { return keys_.defined() ? keys_.size(2) : 0; }

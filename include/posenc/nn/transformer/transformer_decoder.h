@@ -25,8 +25,9 @@ struct DecoderCache {
 
   /// Tokens seen.
   int64_t length() const { return layers.front().self.length(); }
-  /// Batch row b becomes what row `rows`[b] was; both have the same memory. For beams.
-  void reorder(const torch::Tensor& rows);
+  /// Batch row b becomes what row `rows`[b] was. With fewer rows than now the others leave, with
+  /// their memories; with as many, both rows must have the same memory: beams of one source.
+  void select(const torch::Tensor& rows);
 };
 
 /// num_layers decoder layers, one behind the other, and perhaps a last norm.

@@ -1,0 +1,86 @@
+#include "models/generate/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "posenc/core/check.h"
+
+namespace posenc {
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+
+void check_token(const char* name, int64_t token, int64_t vocab) {
+  TORCH_CHECK_VALUE(token >= 0 && token < vocab, "[generate] ", name, " must lie in [0, ", vocab,
+                    "). Got ", token);
+}
+
+}  // namespace
+
+void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max_len) {
+  const char* name = "generate";
+  check_positive(name, "beams", options.beams());
+  check_positive(name, "n_best", options.n_best());
+  check_positive(name, "max_length", options.max_length());
+  TORCH_CHECK_VALUE(options.max_length() <= max_len,
+                    "[generate] max_length must be at most the model's max_len ", max_len, ". Got ",
+                    options.max_length());
+  check_token("begin", options.begin(), vocab);
+  for (const int64_t token : options.banned()) check_token("each banned token", token, vocab);
+  if (options.forced_end()) check_token("forced_end", *options.forced_end(), vocab);
+  TORCH_CHECK_VALUE(!options.sample() || options.beams() == 1,
+                    "[generate] samples are drawn without beams. Got beams ", options.beams());
+  TORCH_CHECK_VALUE(options.sample() || options.n_best() <= options.beams(),
+                    "[generate] n_best must be at most beams ", options.beams(), ". Got ",
+                    options.n_best());
+  TORCH_CHECK_VALUE(options.temperature() > 0.0, "[generate] temperature must be above 0. Got ",
+                    options.temperature());
+  TORCH_CHECK_VALUE(options.top_k() >= 0, "[generate] top_k must not be negative. Got ",
+                    options.top_k());
+  TORCH_CHECK_VALUE(options.top_p() > 0.0 && options.top_p() <= 1.0,
+                    "[generate] top_p must lie in (0, 1]. Got ", options.top_p());
+}
+
+torch::Tensor Search::step(int64_t length) {
+  auto gained = decoder.step(tokens).to(torch::kFloat).log_softmax(1);
+  for (const int64_t token : options.banned()) gained.select(1, token).fill_(kNever);
+  if (options.forced_end() && length == options.max_length()) {
+    gained.fill_(kNever).select(1, *options.forced_end()).zero_();
+  }
+  return gained;
+}
+
+void Search::continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next) {
+  bool as_they_are = static_cast<int64_t>(rows.size()) == tokens.size(0);
+  for (size_t i = 0; i < rows.size(); ++i) as_they_are &= rows[i] == static_cast<int64_t>(i);
+  if (!as_they_are) decoder.select(torch::tensor(rows));
+  tokens = torch::tensor(next).to(tokens.device()).unsqueeze(1);
+}
+
+bool Search::stops(int64_t token) const {
+  return std::find(options.stop().begin(), options.stop().end(), token) != options.stop().end();
+}
+
+double Search::score(double log_probability, int64_t length) const {
+  return log_probability / std::pow(static_cast<double>(length), options.length_penalty());
+}
+
+bool Search::go_on(int64_t step, int64_t finished) const {
+  return !options.progress() || options.progress()({step, options.max_length(), finished, sources});
+}
+
+int64_t rows_per_source(const GenerateOptions& options) {
+  return options.sample() ? options.n_best() : options.beams();
+}
+
+Hypotheses search(Decoder& decoder, const GenerateOptions& options, int64_t sources,
+                  torch::Device device) {
+  const int64_t rows = rows_per_source(options);
+  Search search{decoder, options, sources, rows,
+                torch::full({sources * rows, 1}, options.begin(),
+                            torch::TensorOptions(torch::kLong).device(device))};
+  return options.beams() > 1 ? beam_search(search) : row_search(search);
+}
+
+}  // namespace posenc
