@@ -25,13 +25,14 @@ inline void promise(bool kept, const char* what) {
   if (!kept) throw BrokenPromise(what);
 }
 
+__extension__ typedef unsigned __int128 Wide;  // sizes and strides of 64 bits overflow no sum
+
 /// Extent of a view in elements, from the start of its storage; 0 for one without elements.
-inline unsigned __int128 extent(const ManifestTensor& tensor) {
-  unsigned __int128 last = static_cast<unsigned __int128>(tensor.offset);
+inline Wide extent(const ManifestTensor& tensor) {
+  auto last = static_cast<Wide>(tensor.offset);
   for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
     if (tensor.sizes[i] == 0) return 0;
-    last += static_cast<unsigned __int128>(tensor.sizes[i] - 1) *
-            static_cast<unsigned __int128>(tensor.strides[i]);
+    last += static_cast<Wide>(tensor.sizes[i] - 1) * static_cast<Wide>(tensor.strides[i]);
   }
   return last + 1;
 }
