@@ -204,7 +204,8 @@ TEST_F(Load, AnUnknownBufferOfAScriptIsUnexpected) {
         std::string rest = item.key();
         for (auto dot = rest.find('.'); dot != std::string::npos; dot = rest.find('.')) {
           const auto part = rest.substr(0, dot);
-          const auto* child = at->named_children().find(part);
+          const auto children = at->named_children();
+          const auto* child = children.find(part);
           at = child ? child->get()
                      : at->register_module(part, std::make_shared<torch::nn::Module>()).get();
           rest = rest.substr(dot + 1);
