@@ -24,6 +24,7 @@
 #include "posenc/io/save.h"
 #include "posenc/io/state_dict.h"
 #include "posenc/models/generate.h"
+#include "posenc/models/marian.h"
 #include "posenc/models/output_projection.h"
 #include "posenc/models/transformer.h"
 #include "posenc/models/tying.h"

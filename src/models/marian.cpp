@@ -2,11 +2,12 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/aminmax.h>
+#include <torch/nn/init.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <set>
 
 #include "io/load/file_source.h"
 #include "io/load/fit.h"
@@ -32,14 +33,25 @@ std::string weights_in(const std::string& folder) {
       .in_function("load_marian");
 }
 
+const io::TensorSource::Entry* find(const io::TensorSource& source, const std::string& name) {
+  for (const auto& entry : source.entries()) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
 // What the file may do without: transformers computes the first two, and has zeros for the third.
 bool is_optional(const std::string& name) {
   return name == "model.encoder.embed_positions.weight" ||
          name == "model.decoder.embed_positions.weight" || name == "final_logits_bias";
 }
 
-// The sizes that the configuration tells and a tensor shows, each looked up before any memory is
-// taken for a model of these sizes.
+WeightsError missing(const std::string& name) {
+  return WeightsError(WeightsErrorCode::MissingKeys, "is not in the file").in_tensor(name);
+}
+
+// The sizes that the configuration tells and a tensor shows, before any memory is taken for a
+// model of these sizes.
 void check_sizes(const TransformerOptions& options, const io::TensorSource& source,
                  const std::string& folder) {
   const auto layer = [](const char* stack, int64_t index) {
@@ -48,39 +60,34 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
   const struct {
     const char* setting;
     int64_t value;
-    std::vector<std::string> tensors;  // the first that the file has
+    std::vector<std::string> tensors;  // of which the file has at least one
     std::size_t axis;
   } told[] = {
-      {"vocab_size", options.src_vocab(), {kShared, "model.encoder.embed_tokens.weight"}, 0},
-      {"d_model", options.d_model(), {kShared, "model.encoder.embed_tokens.weight"}, 1},
+      {"vocab_size", options.src_vocab(), {"model.encoder.embed_tokens.weight", kShared}, 0},
+      {"d_model", options.d_model(), {"model.encoder.embed_tokens.weight", kShared}, 1},
       {"decoder_vocab_size",
        options.tgt_vocab(),
        {"model.decoder.embed_tokens.weight", "lm_head.weight", kShared},
        0},
       {"encoder_ffn_dim", options.d_ff(), {layer("encoder", 0)}, 0},
       {"decoder_ffn_dim", *options.decoder_d_ff(), {layer("decoder", 0)}, 0},
-      {"max_position_embeddings",
-       options.max_len(),
-       {"model.encoder.embed_positions.weight"},
-       0},
   };
   for (const auto& [setting, value, tensors, axis] : told) {
-    for (const auto& name : tensors) {
-      const auto* entry = source.find(name);
-      if (entry == nullptr) continue;
-      TORCH_CHECK_VALUE(entry->sizes.size() == 2 && entry->sizes[axis] == value, "[load_marian] ",
-                        folder, ": ", setting, " in config.json must be the size of axis ", axis,
-                        " of ", name, " (", c10::Join(", ", entry->sizes), "). Got ", value);
-      break;
-    }
+    const auto has = [&](const auto& name) { return find(source, name) != nullptr; };
+    const auto found = std::find_if(tensors.begin(), tensors.end(), has);
+    if (found == tensors.end()) throw missing(tensors.front());
+    const auto& sizes = find(source, *found)->sizes;
+    TORCH_CHECK_VALUE(sizes.size() == 2 && sizes[axis] == value, "[load_marian] ", folder, ": ",
+                      setting, " in config.json must be axis ", axis, " of ", *found, ", (",
+                      c10::Join(", ", sizes), "). Got ", value);
   }
-  const auto check_layers = [&](const char* stack, int64_t layers) {
-    TORCH_CHECK_VALUE(source.find(layer(stack, layers - 1)) != nullptr, "[load_marian] ", folder,
-                      ": ", stack, "_layers in config.json must be how many the weights have. Got ",
-                      layers, ", and no ", layer(stack, layers - 1));
-  };
-  check_layers("encoder", options.num_encoder_layers());
-  check_layers("decoder", options.num_decoder_layers());
+  const std::pair<const char*, int64_t> stacks[] = {{"encoder", options.num_encoder_layers()},
+                                                    {"decoder", options.num_decoder_layers()}};
+  for (const auto& [stack, layers] : stacks) {
+    TORCH_CHECK_VALUE(find(source, layer(stack, layers - 1)) != nullptr, "[load_marian] ", folder,
+                      ": ", stack, "_layers in config.json must be how many the weights have, ",
+                      "which lack ", layer(stack, layers - 1), ". Got ", layers);
+  }
 }
 
 // Puts the tensor where a module tree has the dotted name.
@@ -106,7 +113,7 @@ std::shared_ptr<torch::nn::Module> as_marian(TransformerImpl& model,
     const auto names = marian_names(item.key());
     const auto parts = item.value().detach().chunk(static_cast<int64_t>(names.size()), 0);
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const auto* entry = source.find(names[i]);
+      const auto* entry = find(source, names[i]);
       if (entry == nullptr && is_optional(names[i])) continue;
       torch::Tensor part = parts[i];
       if (names[i] == "final_logits_bias") part = part.unsqueeze(0);  // (1, V)
@@ -134,7 +141,8 @@ void check_finite(const TransformerImpl& model, const std::string& path) {
 }  // namespace
 
 MarianModel load_marian(const std::string& folder) {
-  const auto config = io::in_context("load_marian", folder, [&] { return read_marian_config(folder); });
+  const auto config =
+      io::in_context("load_marian", folder, [&] { return read_marian_config(folder); });
   const std::string path = weights_in(folder);
   Transformer model{nullptr};
   io::in_context("load_marian", path, [&] {

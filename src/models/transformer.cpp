@@ -82,10 +82,12 @@ void TransformerImpl::reset() {
   tgt_embedding = register_module("tgt_embedding", embedding_of(options, options.tgt_vocab()));
   encoder = register_module(
       "encoder", TransformerEncoder(
-                     TransformerEncoderOptions(encoder_layer(options), options.num_encoder_layers()).norm(norm)));
+                     TransformerEncoderOptions(encoder_layer(options), options.num_encoder_layers())
+                         .norm(norm)));
   decoder = register_module(
       "decoder", TransformerDecoder(
-                     TransformerDecoderOptions(decoder_layer(options), options.num_decoder_layers()).norm(norm)));
+                     TransformerDecoderOptions(decoder_layer(options), options.num_decoder_layers())
+                         .norm(norm)));
   final_layer =
       register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab()));
   xavier(*encoder);

@@ -10,7 +10,8 @@
 namespace posenc {
 namespace {
 
-constexpr int64_t kMostWide = 1 << 20;  // of any width, of positions
+constexpr int64_t kMostWide = 1 << 20;
+constexpr int64_t kMostPositions = 1 << 16;  // two tables as long are made
 constexpr int64_t kMostTokens = 1 << 24;
 constexpr int64_t kMostLayers = 1000;
 constexpr int64_t kMostBeams = 1024;
@@ -36,9 +37,8 @@ int64_t target_vocab_in(const Settings& config, int64_t source_vocab) {
   const int64_t own = config.whole("decoder_vocab_size", source_vocab, 1, kMostTokens);
   if (!config.flag("share_encoder_decoder_embeddings", true)) return own;
   if (own != source_vocab && tying_in(config) == Tying::None) {
-    config.refuse("decoder_vocab_size",
-                  "must be vocab_size " + std::to_string(source_vocab) +
-                      " with share_encoder_decoder_embeddings");
+    config.refuse("decoder_vocab_size", "must be vocab_size " + std::to_string(source_vocab) +
+                                            " with share_encoder_decoder_embeddings");
   }
   return source_vocab;
 }
@@ -59,7 +59,7 @@ TransformerOptions transformer_in(const Settings& config) {
       .num_decoder_layers(config.whole("decoder_layers", 12, 1, kMostLayers))
       .d_ff(config.whole("encoder_ffn_dim", 4096, 1, kMostWide))
       .decoder_d_ff(config.whole("decoder_ffn_dim", 4096, 1, kMostWide))
-      .max_len(config.whole("max_position_embeddings", 1024, 1, kMostWide))
+      .max_len(config.whole("max_position_embeddings", 1024, 1, kMostPositions))
       .dropout(config.real("dropout", 0.1))
       .activation(activation_in(config))
       .scale(config.flag("scale_embedding", false) ? Scale::SqrtDim : Scale::None)
@@ -82,7 +82,8 @@ int64_t max_length_in(const Settings& settings, int64_t positions) {
   if (settings.has("max_new_tokens")) {
     return std::min(settings.whole("max_new_tokens", 1, 1, INT64_MAX), positions);
   }
-  if (!settings.has("max_length")) return std::min(kDefaultNewTokens, std::max<int64_t>(positions - 1, 1));
+  if (!settings.has("max_length"))
+    return std::min(kDefaultNewTokens, std::max<int64_t>(positions - 1, 1));
   return std::min(settings.whole("max_length", 2, 2, INT64_MAX) - 1, positions);
 }
 
@@ -150,9 +151,8 @@ MarianConfig read_marian_config(const std::string& folder) {
   const bool has_generation = std::filesystem::exists(generation_path);
   MarianConfig result;
   result.transformer = transformer_in(config);
-  result.generation =
-      generation_in(has_generation ? Settings(generation_path.string()) : config, config,
-                    result.transformer);
+  result.generation = generation_in(has_generation ? Settings(generation_path.string()) : config,
+                                    config, result.transformer);
   const auto pad = config.tokens("pad_token_id", result.transformer.src_vocab());
   if (pad.size() > 1) config.refuse("pad_token_id", "must be one token");
   result.pad = pad.empty() ? 0 : pad.front();

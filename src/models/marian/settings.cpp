@@ -24,8 +24,7 @@ Settings::Settings(std::string path) : path_(std::move(path)) {
   TORCH_CHECK_VALUE(file.size() <= kLongestSettings, "[load_marian] ", path_,
                     ": must have at most ", kLongestSettings, " bytes. Got ", file.size());
   object_ = nlohmann::json::parse(file.read(0, file.size()), nullptr, /*allow_exceptions=*/false);
-  TORCH_CHECK_VALUE(object_.is_object(), "[load_marian] ", path_,
-                    ": must be a JSON object. Got ",
+  TORCH_CHECK_VALUE(object_.is_object(), "[load_marian] ", path_, ": must be a JSON object. Got ",
                     object_.is_discarded() ? "what is no JSON" : object_.type_name());
 }
 
@@ -66,8 +65,8 @@ int64_t Settings::whole(const char* name, int64_t fallback, int64_t least, int64
                     !(given.is_number_unsigned() && given.get<uint64_t>() > INT64_MAX) &&
                     given.get<int64_t>() >= least && given.get<int64_t>() <= most;
   if (!fits) {
-    refuse(name, "must be a whole number from " + std::to_string(least) + " to " +
-                     std::to_string(most));
+    refuse(name,
+           "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
   }
   return given.get<int64_t>();
 }
