@@ -30,7 +30,7 @@ Settings::Settings(std::string path) : path_(std::move(path)) {
 
 const nlohmann::json& Settings::value(const char* name) const {
   static const nlohmann::json kAbsent;
-  const auto found = object_.find(name);
+  const auto found = object_.find(name);  // of null: its end
   return found == object_.end() ? kAbsent : *found;
 }
 

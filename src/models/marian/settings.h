@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace posenc {
@@ -14,6 +14,8 @@ namespace posenc {
 class Settings {
  public:
   explicit Settings(std::string path);
+  /// Of a file that a folder may lack: no setting at all.
+  static Settings none(std::string path) { return Settings(std::move(path), nlohmann::json()); }
 
   const std::string& path() const { return path_; }
   bool has(const char* name) const { return !value(name).is_null(); }
@@ -34,6 +36,9 @@ class Settings {
   [[noreturn]] void refuse(const char* name, const std::string& rule) const;
 
  private:
+  Settings(std::string path, nlohmann::json object)
+      : path_(std::move(path)), object_(std::move(object)) {}
+
   std::string path_;
   nlohmann::json object_;
 };
