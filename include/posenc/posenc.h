@@ -3,6 +3,7 @@
 /// Everything: token ids to logits, the weights into it, and its training.
 
 #include "posenc/core/scale.h"
+#include "posenc/core/skip_init.h"
 #include "posenc/core/weight_notes.h"
 #include "posenc/functional/attention_mask.h"
 #include "posenc/functional/embed.h"

@@ -6,6 +6,7 @@
 
 #include "nn/transformer/layer_parts.h"
 #include "posenc/core/check.h"
+#include "posenc/core/skip_init.h"
 
 namespace posenc {
 namespace {
@@ -90,8 +91,10 @@ void TransformerImpl::reset() {
                          .norm(norm)));
   final_layer =
       register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab()));
-  xavier(*encoder);
-  xavier(*decoder);
+  if (!SkipInit::is_active()) {
+    xavier(*encoder);
+    xavier(*decoder);
+  }
   tie();
 }
 
