@@ -34,7 +34,7 @@ std::string weights_in(const std::string& folder) {
       .in_function("load_marian");
 }
 
-const io::TensorSource::Entry* find(const io::TensorSource& source, const std::string& name) {
+const io::TensorSource::Entry* entry_of(const io::TensorSource& source, const std::string& name) {
   for (const auto& entry : source.entries()) {
     if (entry.name == name) return &entry;
   }
@@ -47,7 +47,7 @@ bool is_optional(const std::string& name) {
          name == "model.decoder.embed_positions.weight" || name == "final_logits_bias";
 }
 
-WeightsError missing(const std::string& name) {
+WeightsError missing_tensor(const std::string& name) {
   return WeightsError(WeightsErrorCode::MissingKeys, "is not in the file").in_tensor(name);
 }
 
@@ -74,10 +74,10 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
       {"decoder_ffn_dim", *options.decoder_d_ff(), {layer("decoder", 0)}, 0},
   };
   for (const auto& [setting, value, tensors, axis] : told) {
-    const auto has = [&](const auto& name) { return find(source, name) != nullptr; };
+    const auto has = [&](const auto& name) { return entry_of(source, name) != nullptr; };
     const auto found = std::find_if(tensors.begin(), tensors.end(), has);
-    if (found == tensors.end()) throw missing(tensors.front());
-    const auto& sizes = find(source, *found)->sizes;
+    if (found == tensors.end()) throw missing_tensor(tensors.front());
+    const auto& sizes = entry_of(source, *found)->sizes;
     TORCH_CHECK_VALUE(sizes.size() == 2 && sizes[axis] == value, "[load_marian] ", folder, ": ",
                       setting, " in config.json must be axis ", axis, " of ", *found, ", (",
                       c10::Join(", ", sizes), "). Got ", value);
@@ -85,14 +85,15 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
   const std::pair<const char*, int64_t> stacks[] = {{"encoder", options.num_encoder_layers()},
                                                     {"decoder", options.num_decoder_layers()}};
   for (const auto& [stack, layers] : stacks) {
-    TORCH_CHECK_VALUE(find(source, layer(stack, layers - 1)) != nullptr, "[load_marian] ", folder,
-                      ": ", stack, "_layers in config.json must be how many the weights have, ",
-                      "which lack ", layer(stack, layers - 1), ". Got ", layers);
+    TORCH_CHECK_VALUE(entry_of(source, layer(stack, layers - 1)) != nullptr, "[load_marian] ",
+                      folder, ": ", stack,
+                      "_layers in config.json must be how many the weights have, ", "which lack ",
+                      layer(stack, layers - 1), ". Got ", layers);
   }
 }
 
 // Puts the tensor where a module tree has the dotted name.
-void put(torch::nn::Module& root, const std::string& name, const torch::Tensor& tensor) {
+void put_at(torch::nn::Module& root, const std::string& name, const torch::Tensor& tensor) {
   torch::nn::Module* at = &root;
   std::size_t begin = 0;
   for (auto dot = name.find('.'); dot != std::string::npos; dot = name.find('.', begin)) {
@@ -114,16 +115,16 @@ std::shared_ptr<torch::nn::Module> as_marian(TransformerImpl& model,
     const auto names = marian_names(item.key());
     const auto parts = item.value().detach().chunk(static_cast<int64_t>(names.size()), 0);
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const auto* entry = find(source, names[i]);
+      const auto* entry = entry_of(source, names[i]);
       if (entry == nullptr && is_optional(names[i])) continue;
       torch::Tensor part = parts[i];
       if (names[i] == "final_logits_bias") part = part.unsqueeze(0);  // (1, V)
       if (item.key().ends_with(".pe")) part = part.squeeze(0);        // (L, D)
-      put(*marian, names[i], part);
+      put_at(*marian, names[i], part);
     }
   }
   if (model.options.tie() == Tying::ThreeWay) {
-    put(*marian, kShared, model.src_embedding->token_embedding->weight.detach());
+    put_at(*marian, kShared, model.src_embedding->token_embedding->weight.detach());
   }
   return marian;
 }
@@ -146,28 +147,35 @@ void check_finite(const TransformerImpl& model, const std::string& path) {
   }
 }
 
+Transformer empty_model(const TransformerOptions& options) {
+  const SkipInit skip;
+  Transformer model(options);
+  torch::nn::init::zeros_(model->final_layer->bias);  // which a file may lack
+  return model;
+}
+
+void fill_from(const io::TensorSource& source, TransformerImpl& model) {
+  auto options = LoadOptions().cast(true);
+  if (model.options.tie() != Tying::ThreeWay) options.key_map({{kShared, ""}});
+  io::Fit(*as_marian(model, source), source, options).write();
+}
+
 }  // namespace
 
 MarianModel load_marian(const std::string& folder) {
-  const auto config =
-      io::in_context("load_marian", folder, [&] { return read_marian_config(folder); });
+  const auto options =
+      io::in_context("load_marian", folder, [&] { return read_marian_options(folder); });
   const std::string path = weights_in(folder);
-  Transformer model{nullptr};
-  io::in_context("load_marian", path, [&] {
+  return io::in_context("load_marian", path, [&] {
     const io::FileSource source(path);
-    check_sizes(config.transformer, source, folder);
-    {
-      const SkipInit skip;
-      model = Transformer(config.transformer);
-    }
-    torch::nn::init::zeros_(model->final_layer->bias);
-    auto options = LoadOptions().cast(true);
-    if (config.transformer.tie() != Tying::ThreeWay) options.key_map({{kShared, ""}});
-    io::Fit(*as_marian(*model, source), source, options).write();
+    check_sizes(options, source, folder);
+    auto search = read_marian_search(folder, options);
+    Transformer model = empty_model(options);
+    fill_from(source, *model);
     check_finite(*model, path);
+    model->eval();
+    return MarianModel{model, std::move(search.generation), search.pad};
   });
-  model->eval();
-  return {model, config.generation, config.pad};
 }
 
 }  // namespace posenc

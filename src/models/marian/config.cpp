@@ -17,6 +17,10 @@ constexpr int64_t kMostLayers = 1000;
 constexpr int64_t kMostBeams = 1024;
 constexpr int64_t kDefaultNewTokens = 20;  // of transformers' generate(), unless a file says more
 
+std::string path_in(const std::string& folder, const char* name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
 Activation activation_in(const Settings& config) {
   const std::string name = config.text("activation_function", "gelu");
   if (name != "relu" && name != "gelu" && name != "swish" && name != "silu") {
@@ -144,19 +148,17 @@ GenerateOptions generation_in(const Settings& settings, const Settings& config,
 
 }  // namespace
 
-MarianConfig read_marian_config(const std::string& folder) {
-  const std::filesystem::path path(folder);
-  const Settings config((path / "config.json").string());
-  const auto generation_path = path / "generation_config.json";
-  const bool has_generation = std::filesystem::exists(generation_path);
-  MarianConfig result;
-  result.transformer = transformer_in(config);
-  result.generation = generation_in(has_generation ? Settings(generation_path.string()) : config,
-                                    config, result.transformer);
-  const auto pad = config.tokens("pad_token_id", result.transformer.src_vocab());
+TransformerOptions read_marian_options(const std::string& folder) {
+  return transformer_in(Settings(path_in(folder, "config.json")));
+}
+
+MarianSearch read_marian_search(const std::string& folder, const TransformerOptions& model) {
+  const Settings config(path_in(folder, "config.json"));
+  const auto pad = config.tokens("pad_token_id", model.src_vocab());
   if (pad.size() > 1) config.refuse("pad_token_id", "must be one token");
-  result.pad = pad.empty() ? 0 : pad.front();
-  return result;
+  const auto path = path_in(folder, "generation_config.json");
+  return {generation_in(std::filesystem::exists(path) ? Settings(path) : config, config, model),
+          pad.empty() ? 0 : pad.front()};
 }
 
 }  // namespace posenc

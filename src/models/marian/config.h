@@ -8,17 +8,17 @@
 
 namespace posenc {
 
-/// What config.json and generation_config.json say of a Marian model.
-struct MarianConfig {
-  TransformerOptions transformer{1, 1};
-  GenerateOptions generation{0, 0};
-  int64_t pad = 0;
-};
+/// The model that config.json in `folder` describes, checked; a setting that it lacks has the
+/// default of transformers' MarianConfig. Throws c10::ValueError, and WeightsError for a file that
+/// cannot be read.
+TransformerOptions read_marian_options(const std::string& folder);
 
-/// Reads and checks both files in `folder`. As transformers 5.23 does: a setting that config.json
-/// lacks has MarianConfig's default, and where there is no generation_config.json the search's
-/// settings are config.json's too. A setting of the search that generate() does not have is an
-/// error. Throws c10::ValueError, and WeightsError for a file that cannot be read.
-MarianConfig read_marian_config(const std::string& folder);
+/// How its targets are searched, by generation_config.json or, where there is none, config.json,
+/// and the token that pads. A setting that generate() does not have is an error. Throws as above.
+struct MarianSearch {
+  GenerateOptions generation;
+  int64_t pad;
+};
+MarianSearch read_marian_search(const std::string& folder, const TransformerOptions& model);
 
 }  // namespace posenc

@@ -8,7 +8,7 @@ namespace posenc {
 namespace {
 
 // Ours, theirs: as KeyMap reads them. {qkv} stands for the three tensors that ours packs into one.
-const KeyMap kNames = {
+const KeyMap kMarianNames = {
     {"src_embedding.token_embedding.weight", "model.encoder.embed_tokens.weight"},
     {"src_embedding.position_encoding.pe", "model.encoder.embed_positions.weight"},
     {"tgt_embedding.token_embedding.weight", "model.decoder.embed_tokens.weight"},
@@ -27,18 +27,18 @@ const KeyMap kNames = {
     {"final_layer.weight", "lm_head.weight"},
     {"final_layer.bias", "final_logits_bias"},
 };
-const std::string kPacked = "{qkv}";
+const std::string kThreeInOne = "{qkv}";
 
 }  // namespace
 
 std::vector<std::string> marian_names(const std::string& name) {
-  static const LoadOptions options = LoadOptions().key_map(kNames);
+  static const LoadOptions options = LoadOptions().key_map(kMarianNames);
   const std::string mapped = *io::mapped_name(name, options);
-  const auto place = mapped.find(kPacked);
+  const auto place = mapped.find(kThreeInOne);
   if (place == std::string::npos) return {mapped};
   std::vector<std::string> names;
   for (const char* part : {"q", "k", "v"}) {
-    names.push_back(std::string(mapped).replace(place, kPacked.size(), part));
+    names.push_back(std::string(mapped).replace(place, kThreeInOne.size(), part));
   }
   return names;
 }
