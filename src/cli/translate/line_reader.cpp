@@ -18,7 +18,7 @@ bool is_standard_input(const std::string& path) { return path.empty() || path ==
 LineReader::LineReader(const std::string& path)
     : name_(is_standard_input(path) ? "standard input" : path),
       stream_(is_standard_input(path) ? std::cin : file_),
-      buffer_(kLongestLine + 2, '\0') {  // its end, and the zero that getline() puts there
+      buffer_(kLongestLine + 1, '\0') {  // and the zero that getline() puts behind it
   if (is_standard_input(path)) return;
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) refuse("{}: must be a file of text", path);
