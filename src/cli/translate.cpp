@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <memory>
@@ -79,32 +78,38 @@ void write_window(const Window& window, const std::vector<std::vector<Translatio
   if (std::fflush(stdout) != 0) refuse("the output could not be written");
 }
 
+// Says how far the work is: in bytes of a file, in lines of another input.
+void translate_window(Translator& translator, const LineReader& reader, const Window& window,
+                      uint64_t bytes_before, bool n_best) {
+  std::vector<std::vector<Translation>> found;
+  {
+    Progress progress("translating");
+    found = translator.translate(window.sources, [&](std::size_t count) {
+      const double share = static_cast<double>(count) / static_cast<double>(window.sources.size());
+      if (reader.size() > 0) {
+        const auto bytes = static_cast<double>(reader.bytes() - bytes_before);
+        progress.show(bytes_before + static_cast<uint64_t>(share * bytes), reader.size());
+      } else {
+        const auto lines = static_cast<double>(window.numbers.size());
+        progress.show(fmt::format(
+            "{} lines", window.numbers.front() - 1 + static_cast<int64_t>(share * lines)));
+      }
+    });
+  }
+  write_window(window, found, n_best);
+}
+
 void translate(const TranslateOptions& options) {
   if (options.threads > 0) at::set_num_threads(options.threads);
   Translator translator(options.folder, options.search);
   LineReader reader(options.file);
   // Who types lines sees each one's translation before the next.
-  const bool is_typed = reader.size() == 0 && ::isatty(STDIN_FILENO) == 1;
-  for (int64_t done = 0;;) {
-    const auto window =
-        read_window(reader, translator, is_typed ? 1 : kWindowLines, options.truncate);
+  const std::size_t lines = reader.is_typed() ? 1 : kWindowLines;
+  for (;;) {
+    const uint64_t bytes_before = reader.bytes();
+    const auto window = read_window(reader, translator, lines, options.truncate);
     if (window.numbers.empty()) return;
-    std::vector<std::vector<Translation>> found;
-    {
-      Progress progress("translating");
-      const double share = static_cast<double>(window.numbers.size()) /
-                           static_cast<double>(std::max<std::size_t>(window.sources.size(), 1));
-      found = translator.translate(window.sources, [&](std::size_t count) {
-        const auto lines = done + static_cast<int64_t>(share * static_cast<double>(count));
-        progress.show(reader.size() == 0 ? fmt::format("{} lines", lines)
-                                         : fmt::format("{} lines, {:.0f} % of {} read", lines,
-                                                       100.0 * static_cast<double>(reader.bytes()) /
-                                                           static_cast<double>(reader.size()),
-                                                       size_text(reader.size())));
-      });
-    }
-    write_window(window, found, options.n_best);
-    done += static_cast<int64_t>(window.numbers.size());
+    translate_window(translator, reader, window, bytes_before, options.n_best);
   }
 }
 

@@ -98,6 +98,27 @@ TEST_F(Translate, StandardInputIsAFileToo) {
       << "as if its lines ended as those of DOS";
 }
 
+TEST_F(Translate, AFolderMayLackATokenizersConfiguration) {
+  const auto model = copy("shared");
+  const std::string text = "seven\none </s> two\n";
+  const auto before = translate(model, text).out;
+  std::filesystem::remove(model + "/tokenizer_config.json");
+  EXPECT_EQ(translate(model, text).out, before);
+}
+
+TEST_F(Translate, SpacesAreCleanedUpWhereTheFolderSaysSo) {
+  const auto model = copy("shared");
+  const std::string text = "twelve, six, nine hundred and eleven\n";  // gives ", neun..."
+  const auto before = translate(model, text).out;
+  set(model + "/tokenizer_config.json", "clean_up_tokenization_spaces", true);
+  set(model + "/tokenizer_config.json", "eos_token", {{"content", "</s>"}});
+  const auto after = translate(model, text).out;
+  EXPECT_EQ(after.find(" ,"), std::string::npos);
+  EXPECT_EQ(before.find(" ,") == std::string::npos, after == before);
+  set(model + "/tokenizer_config.json", "unk_token", 7);
+  expect_refused(translate(model, text), "translate", "unk_token must be a token. Got 7");
+}
+
 TEST_F(Translate, BlankLinesStayAndNothingGivesNothing) {
   EXPECT_EQ(translate(marian_path("shared"), "\n  \n\n").out, "\n\n\n");
   EXPECT_EQ(translate(marian_path("shared"), "").out, "");

@@ -156,6 +156,21 @@ TEST(Generate, EarlyStoppingMayMissABetterSequence) {
   EXPECT_GT(shorter, 0);
 }
 
+TEST(Generate, WhatMayBeWrittenIsRenormalised) {
+  auto model = tiny_model();
+  const auto src = sources().narrow(0, 0, 1);
+  const auto probable = next(*model, src, {}).exp();
+  const int64_t best = probable.argmax().item<int64_t>();
+  const auto options = up_to(1).beams(2).banned({best});
+  const auto left = probable.clone().index_fill(0, torch::tensor(best), 0.0);
+  const double second = left.max().item<double>();
+  const double lost = generate(*model, src, {}, options)[0][0].score;
+  const double shared =
+      generate(*model, src, {}, GenerateOptions(options).renormalize(true))[0][0].score;
+  EXPECT_NEAR(lost, std::log(second), 1e-5);
+  EXPECT_NEAR(shared, std::log(second / left.sum().item<double>()), 1e-5);
+}
+
 TEST(Generate, StopsAtEveryStopTokenAndAtTheLength) {
   auto model = tiny_model();
   const auto free = generate(*model, sources(), padding(), up_to(6).stop({}));

@@ -1,5 +1,7 @@
 #include "cli/translate/line_reader.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <iostream>
 
@@ -27,6 +29,8 @@ LineReader::LineReader(const std::string& path)
   const auto size = std::filesystem::file_size(path, unknown);
   if (!unknown) size_ = size;
 }
+
+bool LineReader::is_typed() const { return &stream_ == &std::cin && ::isatty(STDIN_FILENO) == 1; }
 
 bool LineReader::next(std::string& line) {
   stream_.getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));

@@ -21,6 +21,8 @@ class LineReader {
   uint64_t bytes() const { return bytes_; }   ///< read so far
   uint64_t size() const { return size_; }     ///< of the file; 0 where that is not known
   const std::string& name() const { return name_; }
+  /// Whether somebody types the lines.
+  bool is_typed() const;
 
  private:
   std::string name_;
