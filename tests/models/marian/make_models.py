@@ -71,6 +71,8 @@ SEARCHES = [
     {"early_stopping": False, "length_penalty": -1.0},
     {"max_length": 6},
     {"max_length": 6, "forced_eos_token_id": None, "length_penalty": 2.0},
+    {"max_length": 9, "forced_eos_token_id": None, "early_stopping": True},
+    {"max_length": 12, "forced_eos_token_id": None, "early_stopping": True, "length_penalty": 0.0},
     {"max_length": 12, "ban": 3, "renormalize_logits": True},
     {"max_length": 12, "ban": 3, "renormalize_logits": False},
 ]
