@@ -3,6 +3,7 @@
 /// Everything: token ids to logits, the weights into it, and its training.
 
 #include "posenc/core/scale.h"
+#include "posenc/core/skip_init.h"
 #include "posenc/core/weight_notes.h"
 #include "posenc/functional/attention_mask.h"
 #include "posenc/functional/dropout.h"
@@ -25,6 +26,7 @@
 #include "posenc/io/save.h"
 #include "posenc/io/state_dict.h"
 #include "posenc/models/generate.h"
+#include "posenc/models/marian.h"
 #include "posenc/models/output_projection.h"
 #include "posenc/models/transformer.h"
 #include "posenc/models/tying.h"

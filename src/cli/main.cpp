@@ -64,6 +64,7 @@ int main(int argc, char** argv) {
   posenc::cli::add_inspect(app);
   posenc::cli::add_convert(app);
   posenc::cli::add_pronounce(app);
+  posenc::cli::add_translate(app);
   posenc::cli::add_train_pronounce(app, status);
 
   const int result = run(app, argc, argv, status);

@@ -26,14 +26,16 @@ Progress::~Progress() {
 }
 
 void Progress::show(uint64_t bytes, uint64_t of) {
-  if (!terminal_ || of == 0 || Clock::now() < next_) return;
+  if (of == 0) return;
+  show(fmt::format("{:.0f} % of {}", 100.0 * static_cast<double>(bytes) / static_cast<double>(of),
+                   size_text(of)));
+}
+
+void Progress::show(const std::string& state) {
+  if (!terminal_ || Clock::now() < next_) return;
   next_ = Clock::now() + kBetween;
   shown_ = true;
-  std::fputs(
-      fmt::format("{}{}: {:.0f} % of {}", kEraseLine, what_,
-                  100.0 * static_cast<double>(bytes) / static_cast<double>(of), size_text(of))
-          .c_str(),
-      stderr);
+  std::fputs(fmt::format("{}{}: {}", kEraseLine, what_, state).c_str(), stderr);
   std::fflush(stderr);
 }
 

@@ -19,6 +19,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void show(uint64_t bytes, uint64_t of);
+  /// The same in words: "12 lines".
+  void show(const std::string& state);
 
  private:
   std::string what_;

@@ -44,8 +44,8 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
   if (sources == 0) return {};
   const int64_t rows = rows_per_source(options);
   const auto memory = model.encode(src, src_mask);  // (B, S, D)
-  const auto mask =
-      repeated(src_mask, {sources, model.options.num_heads(), 1, src.size(1)}, memory, rows);
+  const int64_t heads = model.decoder->options.layer().num_heads();
+  const auto mask = repeated(src_mask, {sources, heads, 1, src.size(1)}, memory, rows);
   ModelDecoder decoder(model,
                        model.start(memory.repeat_interleave(rows, 0), options.max_length(), mask));
   return search(decoder, options, sources, memory.device());

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "posenc/core/check.h"
+#include "posenc/core/skip_init.h"
 
 namespace posenc {
 
@@ -21,7 +22,7 @@ void OutputProjectionImpl::reset() {
     weight = register_parameter("weight", torch::empty({vocab_size_, d_model_}));
   }
   bias = register_parameter("bias", torch::empty({vocab_size_}));
-  reset_parameters();
+  if (!SkipInit::is_active()) reset_parameters();
 }
 
 void OutputProjectionImpl::reset_parameters() {

@@ -6,6 +6,7 @@
 
 #include "nn/transformer/layer_parts.h"
 #include "posenc/core/check.h"
+#include "posenc/core/skip_init.h"
 
 namespace posenc {
 namespace {
@@ -22,11 +23,14 @@ void check_transformer(const TransformerOptions& options) {
   check_positive("Transformer", "src_vocab", options.src_vocab());
   check_positive("Transformer", "tgt_vocab", options.tgt_vocab());
   check_positive("Transformer", "d_model", options.d_model());
-  check_positive("Transformer", "num_heads", options.num_heads());
   check_positive("Transformer", "max_len", options.max_len());
-  TORCH_CHECK_VALUE(options.d_model() % options.num_heads() == 0,
-                    "[Transformer] num_heads must divide d_model ", options.d_model(), ". Got ",
-                    options.num_heads());
+  const auto check_heads = [&](const char* name, int64_t heads) {
+    check_positive("Transformer", name, heads);
+    TORCH_CHECK_VALUE(options.d_model() % heads == 0, "[Transformer] ", name,
+                      " must divide d_model ", options.d_model(), ". Got ", heads);
+  };
+  check_heads("num_heads", options.num_heads());
+  if (options.decoder_num_heads()) check_heads("decoder_num_heads", *options.decoder_num_heads());
   name_of(options.tie());  // throws for a way that is none
   TORCH_CHECK_VALUE(!shares_embeddings(options.tie()) || options.src_vocab() == options.tgt_vocab(),
                     "[Transformer] tie(", name_of(options.tie()),
@@ -34,7 +38,7 @@ void check_transformer(const TransformerOptions& options) {
                     options.src_vocab(), " and ", options.tgt_vocab());
 }
 
-TransformerLayerOptions layer_of(const TransformerOptions& options) {
+TransformerLayerOptions encoder_layer(const TransformerOptions& options) {
   return TransformerLayerOptions(options.d_model(), options.num_heads())
       .d_ff(options.d_ff())
       .dropout(options.dropout())
@@ -43,6 +47,21 @@ TransformerLayerOptions layer_of(const TransformerOptions& options) {
       .layer_norm_eps(options.layer_norm_eps())
       .bias(options.bias())
       .python_dropout_order(options.python_dropout_order());
+}
+
+TransformerLayerOptions decoder_layer(const TransformerOptions& options) {
+  return encoder_layer(options)
+      .num_heads(options.decoder_num_heads().value_or(options.num_heads()))
+      .d_ff(options.decoder_d_ff().value_or(options.d_ff()));
+}
+
+TokenAndPositionEmbedding embedding_of(const TransformerOptions& options, int64_t vocab) {
+  auto position = PositionalEncodingOptions(options.d_model(), options.max_len());
+  if (options.sinusoid()) position.sinusoid(*options.sinusoid());
+  return TokenAndPositionEmbedding(TokenAndPositionEmbeddingOptions(vocab, options.d_model())
+                                       .scale(options.scale())
+                                       .dropout(options.dropout())
+                                       .position(position));
 }
 
 void xavier(const torch::nn::Module& stack) {
@@ -59,25 +78,23 @@ TransformerImpl::TransformerImpl(TransformerOptions options_) : options(options_
 
 void TransformerImpl::reset() {
   check_transformer(options);
-  const auto embedding = [&](int64_t vocab) {
-    return TokenAndPositionEmbedding(
-        TokenAndPositionEmbeddingOptions(vocab, options.d_model(), options.max_len())
-            .dropout(options.dropout()));
-  };
-  const auto layer = layer_of(options);
   const bool norm = options.final_norm().value_or(options.norm_first());
-  src_embedding = register_module("src_embedding", embedding(options.src_vocab()));
-  tgt_embedding = register_module("tgt_embedding", embedding(options.tgt_vocab()));
+  src_embedding = register_module("src_embedding", embedding_of(options, options.src_vocab()));
+  tgt_embedding = register_module("tgt_embedding", embedding_of(options, options.tgt_vocab()));
   encoder = register_module(
       "encoder", TransformerEncoder(
-                     TransformerEncoderOptions(layer, options.num_encoder_layers()).norm(norm)));
+                     TransformerEncoderOptions(encoder_layer(options), options.num_encoder_layers())
+                         .norm(norm)));
   decoder = register_module(
       "decoder", TransformerDecoder(
-                     TransformerDecoderOptions(layer, options.num_decoder_layers()).norm(norm)));
+                     TransformerDecoderOptions(decoder_layer(options), options.num_decoder_layers())
+                         .norm(norm)));
   final_layer =
       register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab()));
-  xavier(*encoder);
-  xavier(*decoder);
+  if (!SkipInit::is_active()) {
+    xavier(*encoder);
+    xavier(*decoder);
+  }
   tie();
 }
 
@@ -125,6 +142,11 @@ void TransformerImpl::pretty_print(std::ostream& stream) const {
          << ", num_decoder_layers=" << options.num_decoder_layers()
          << ", max_len=" << options.max_len() << ", ";
   print(stream, encoder->options.layer());
+  if (!options.scale().is_sqrt_dim()) {
+    stream << ", scale=" << options.scale().factor(options.d_model());
+  }
+  if (options.decoder_num_heads()) stream << ", decoder_num_heads=" << *options.decoder_num_heads();
+  if (options.decoder_d_ff()) stream << ", decoder_d_ff=" << *options.decoder_d_ff();
   stream << ")";
 }
 

@@ -2,6 +2,7 @@
 
 #include "functional/embed/fused.h"
 #include "functional/embed/plan.h"
+#include "posenc/core/skip_init.h"
 #include "posenc/functional/embed.h"
 
 namespace posenc {
@@ -51,7 +52,7 @@ torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options) {
   }
   torch::nn::Embedding made(options);
   made->options._weight(torch::Tensor());  // or every clone would share this very tensor
-  if (fresh) made->reset_parameters();
+  if (fresh && !SkipInit::is_active()) made->reset_parameters();
   return made;
 }
 

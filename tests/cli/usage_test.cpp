@@ -14,7 +14,7 @@ class BadFile : public InFolder {};
 
 TEST_F(Usage, HelpShowsAnExample) {
   for (const std::string sub : {"verify", "run", "table", "presets", "plot", "inspect", "convert",
-                                "pronounce", "train-pronounce"}) {
+                                "pronounce", "train-pronounce", "translate"}) {
     const auto result = posenc({sub, "--help"});
     EXPECT_EQ(result.status, 0) << sub;
     EXPECT_EQ(result.err, "") << sub;

@@ -107,7 +107,8 @@ TEST(Generate, BeamsWideEnoughFindTheBestOfAll) {
 
 TEST(Generate, BeamsOfABatchAreThoseOfEachSource) {
   auto model = tiny_model();
-  for (const bool early : {false, true}) {
+  for (const auto early :
+       {EarlyStopping::WhenFull, EarlyStopping::WhenUnlikely, EarlyStopping::Never}) {
     const auto options = up_to(7).beams(3).n_best(3).early_stopping(early);
     const auto all = generate(*model, sources(), padding(), options);
     for (int64_t b = 0; b < 4; ++b) {
@@ -136,8 +137,14 @@ TEST(Generate, EarlyStoppingMayMissABetterSequence) {
     double scores[2];
     int64_t steps[2];
     for (const bool early : {false, true}) {
-      const auto options = up_to(7).beams(2).length_penalty(2.0).early_stopping(early).progress(
-          [&](const GenerateProgress& progress) { return (steps[early] = progress.step) > 0; });
+      const auto options =
+          up_to(7)
+              .beams(2)
+              .length_penalty(2.0)
+              .early_stopping(early ? EarlyStopping::WhenFull : EarlyStopping::Never)
+              .progress([&](const GenerateProgress& progress) {
+                return (steps[early] = progress.step) > 0;
+              });
       scores[early] = generate(*model, sources().narrow(0, 0, 1), {}, options)[0][0].score;
     }
     EXPECT_GE(scores[false], scores[true]);
@@ -147,6 +154,21 @@ TEST(Generate, EarlyStoppingMayMissABetterSequence) {
   }
   EXPECT_GT(better, 0);
   EXPECT_GT(shorter, 0);
+}
+
+TEST(Generate, WhatMayBeWrittenIsRenormalised) {
+  auto model = tiny_model();
+  const auto src = sources().narrow(0, 0, 1);
+  const auto probable = next(*model, src, {}).exp();
+  const int64_t best = probable.argmax().item<int64_t>();
+  const auto options = up_to(1).beams(2).banned({best});
+  const auto left = probable.clone().index_fill(0, torch::tensor(best), 0.0);
+  const double second = left.max().item<double>();
+  const double lost = generate(*model, src, {}, options)[0][0].score;
+  const double shared =
+      generate(*model, src, {}, GenerateOptions(options).renormalize(true))[0][0].score;
+  EXPECT_NEAR(lost, std::log(second), 1e-5);
+  EXPECT_NEAR(shared, std::log(second / left.sum().item<double>()), 1e-5);
 }
 
 TEST(Generate, StopsAtEveryStopTokenAndAtTheLength) {

@@ -8,6 +8,8 @@
 
 #include "models/tiny.h"
 #include "posenc/io/state_dict.h"
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
 #include "support/compare.h"
 #include "support/devices.h"
 
@@ -121,6 +123,31 @@ TEST(Transformer, PrintsItsOptions) {
                              0),
             0u)
       << text.str();
+}
+
+// As of Marian models: another decoder, another sinusoid, no scale.
+TEST(Transformer, ItsDecoderAndItsEmbeddingsMayBeOthers) {
+  auto model = tiny_model(tiny()
+                              .decoder_num_heads(4)
+                              .decoder_d_ff(20)
+                              .scale(Scale::None)
+                              .sinusoid(preset("hf_marian", 8)));
+  auto* layer = model->decoder->layers[1]->as<TransformerDecoderLayerImpl>();
+  EXPECT_EQ(layer->multihead_attn->options.num_heads(), 4);
+  EXPECT_EQ(layer->linear1->options.out_features(), 20);
+  auto* first = model->encoder->layers[0]->as<TransformerEncoderLayerImpl>();
+  EXPECT_EQ(first->self_attn->options.num_heads(), 2);
+  EXPECT_EQ(first->linear1->options.out_features(), 12);
+  const auto table = sinusoid_table(preset("hf_marian", 8), 16);
+  for (auto* embedding : {&model->src_embedding, &model->tgt_embedding}) {
+    EXPECT_TRUE(bit_equal((*embedding)->position_encoding->pe[0], table));
+    const auto expected = (*embedding)->token_embedding->weight.narrow(0, 3, 1) + table[0];
+    EXPECT_TRUE(bit_equal((*embedding)->forward(torch::tensor({{3}}))[0], expected));
+  }
+  std::ostringstream text;
+  text << *model;
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, ", scale=1, decoder_num_heads=4, decoder_d_ff=20)",
+                      text.str());
 }
 
 TEST(Transformer, ResetsToTheDistributionItBeganWith) {

@@ -32,6 +32,8 @@ const Tolerance kTolerances[] = {
     {Op::Layers, torch::kFloat, 1e-5, 1e-6, "sums in another order, passed on from layer to layer"},
     {Op::Layers, torch::kDouble, 1e-12, 1e-13,
      "sums in another order, passed on from layer to layer"},
+    {Op::Logits, torch::kFloat, 0.0, 1e-5, "sums in another order, through two stacks"},
+    {Op::Score, torch::kFloat, 1e-6, 1e-5, "sums in another order, one a token"},
     {Op::Gradient, torch::kFloat, 16 * kFloat, 1e-7, "sums over the tokens, another order"},
     {Op::Gradient, torch::kDouble, 1e-14, 1e-15, "sums over the tokens, another order"},
     {Op::Gradient, torch::kBFloat16, 2e-2, 1e-2, "sums in bfloat16, 8 bits of mantissa"},

@@ -16,6 +16,8 @@ enum class Op {
   Forward,        ///< gather, multiply, add: one IEEE operation an element
   Linear,         ///< matrix products: the order of summation is the library's
   Layers,         ///< a few layers of attention, norms and matrix products
+  Logits,         ///< of a whole Transformer against transformers'
+  Score,          ///< of a sequence: a sum of log probabilities
   Gradient,       ///< sums over tokens in another order
   Training,       ///< ten optimiser steps of a small model
   FirstLoss,      ///< of a small Transformer, before any optimiser step

@@ -18,6 +18,14 @@ struct GenerateProgress {
   int64_t sources;
 };
 
+/// When a beam search has found enough for a source. None of them ends it before as many sequences
+/// are finished as there are beams; each is one value of transformers' `early_stopping`.
+enum class EarlyStopping {
+  WhenFull,      ///< then at once: `True`
+  WhenUnlikely,  ///< once the best live beam, scored as long as it is now, beats none: `False`
+  Never,         ///< once no live beam can beat one of them by max_length: `"never"`
+};
+
 struct GenerateOptions {
   /// The token that every target begins with, and the one that ends it.
   GenerateOptions(int64_t begin, int64_t end) : begin_(begin), stop_({end}) {}
@@ -25,8 +33,10 @@ struct GenerateOptions {
   TORCH_ARG(int64_t, begin);
   /// Each of these ends a sequence and is its last token.
   TORCH_ARG(std::vector<int64_t>, stop);
-  /// Tokens that are never written; their probability is lost, not shared out.
+  /// Tokens that are never written; their probability is lost, not shared out, unless renormalize.
   TORCH_ARG(std::vector<int64_t>, banned) = {};
+  /// The probabilities of the tokens that may be written add up to 1.
+  TORCH_ARG(bool, renormalize) = false;
   /// The last token of a sequence that has reached max_length, whatever the model says; it counts
   /// with probability 1.
   TORCH_ARG(std::optional<int64_t>, forced_end) = std::nullopt;
@@ -39,8 +49,7 @@ struct GenerateOptions {
   TORCH_ARG(int64_t, beams) = 1;
   /// Sequences are compared by log probability / length ^ length_penalty; 0: by probability.
   TORCH_ARG(double, length_penalty) = 1.0;
-  /// Stop at as many finished sequences as there are beams; false: once none can get better.
-  TORCH_ARG(bool, early_stopping) = false;
+  TORCH_ARG(EarlyStopping, early_stopping) = EarlyStopping::Never;
 
   /// Draw each token from the model's distribution instead of taking the best.
   TORCH_ARG(bool, sample) = false;
@@ -68,6 +77,8 @@ struct Hypothesis {
 /// src: (B, S) ids; sources of several lengths are padded, and src_mask says where:
 /// AttentionMask::padding(src, pad)  ->  n_best hypotheses for each of the B, best first.
 /// The model is in eval mode. Encodes once, then each step projects one token a sequence.
+/// Greedy and beam search find what transformers' `generate` finds, token for token; its max_length
+/// counts the begin token too, so it is one more than this one.
 /// Errors: c10::ValueError for options that contradict each other, beams below 1, a max_length past
 /// the model's max_len, and a model in training mode.
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,

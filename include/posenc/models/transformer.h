@@ -18,16 +18,23 @@ struct TransformerOptions {
   TORCH_ARG(int64_t, src_vocab);
   TORCH_ARG(int64_t, tgt_vocab);
   TORCH_ARG(int64_t, d_model) = 512;
-  /// Divides d_model.
+  /// Of both stacks' attentions; divides d_model.
   TORCH_ARG(int64_t, num_heads) = 8;
   TORCH_ARG(int64_t, num_encoder_layers) = 6;
   TORCH_ARG(int64_t, num_decoder_layers) = 6;
   /// Width between the two linear maps of a layer.
   TORCH_ARG(int64_t, d_ff) = 2048;
+  /// The decoder's own num_heads and d_ff, where they are other ones.
+  TORCH_ARG(std::optional<int64_t>, decoder_num_heads) = std::nullopt;
+  TORCH_ARG(std::optional<int64_t>, decoder_d_ff) = std::nullopt;
   /// Of source and target, in tokens.
   TORCH_ARG(int64_t, max_len) = 5000;
   TORCH_ARG(double, dropout) = 0.1;
   TORCH_ARG(Tying, tie) = Tying::None;
+  /// Of the token vectors, before positions are added.
+  TORCH_ARG(Scale, scale) = Scale::SqrtDim;
+  /// The positions' sinusoid; unless set, the paper's. Its dim must be d_model.
+  TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
   TORCH_ARG(Activation, activation) = Activation::ReLU;
   TORCH_ARG(bool, norm_first) = false;
   /// A last norm behind each stack; unless set, there is one with norm_first.

@@ -33,7 +33,8 @@ void finish(Beams& beams, Hypothesis hypothesis) {
   if (finished.size() > most) finished.pop_back();
 }
 
-// Replaces the live beams by the best candidates, sorted; `origin` tells of which beam each is.
+// Replaces the live beams by the best candidates, sorted; `origin` tells of which beam each is. At
+// max_length all end.
 void advance(const Search& search, const std::vector<Candidate>& candidates, int64_t length,
              Beams& beams, std::vector<int64_t>& origin) {
   const size_t width = beams.tokens.size();
@@ -42,12 +43,13 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
   next.tokens.resize(width);
   next.log_probabilities.assign(width, kDead);
   origin.assign(width, 0);
+  const bool last = length == search.options.max_length();
   size_t live = 0, rank = 0;
   for (const Candidate& candidate : candidates) {
     if (candidate.log_probability == kDead || live == width) break;
     auto tokens = beams.tokens[candidate.beam];
     tokens.push_back(candidate.token);
-    if (search.stops(candidate.token)) {
+    if (last || search.stops(candidate.token)) {
       // One that is not among the best would not have become a beam either.
       if (rank++ < width) {
         finish(next, {std::move(tokens), search.score(candidate.log_probability, length)});
@@ -62,15 +64,17 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
   beams = std::move(next);
 }
 
-// Whether nothing that the live beams can still become beats what is finished.
+// Whether there is enough, by EarlyStopping.
 bool is_done(const Search& search, const Beams& beams, int64_t length) {
   const float best = beams.log_probabilities.front();
   if (best == kDead) return true;
   if (beams.finished.size() < beams.tokens.size()) return false;
-  if (search.options.early_stopping()) return true;
-  const int64_t kindest =
-      search.options.length_penalty() > 0 ? search.options.max_length() : length;
-  return search.score(best, kindest) <= beams.finished.back().score;
+  const GenerateOptions& options = search.options;
+  if (options.early_stopping() == EarlyStopping::WhenFull) return true;
+  const bool to_the_end =
+      options.early_stopping() == EarlyStopping::Never && options.length_penalty() > 0;
+  return search.score(best, to_the_end ? options.max_length() : length) <=
+         beams.finished.back().score;
 }
 
 }  // namespace
@@ -127,7 +131,7 @@ Hypotheses beam_search(Search& search) {
 
   Hypotheses result;
   for (Beams& beams : sources) {
-    for (int64_t beam = 0; beam < width && !beams.done; ++beam) {  // what the end cut off
+    for (int64_t beam = 0; beam < width && !beams.done; ++beam) {  // what the caller cut off
       if (beams.log_probabilities[beam] == kDead) continue;
       const auto length = static_cast<int64_t>(beams.tokens[beam].size());
       const double score = search.score(beams.log_probabilities[beam], length);

@@ -48,7 +48,7 @@ torch::Tensor Search::step(int64_t length) {
   if (options.forced_end() && length == options.max_length()) {
     gained.fill_(kNever).select(1, *options.forced_end()).zero_();
   }
-  return gained;
+  return options.renormalize() ? gained.log_softmax(1) : gained;
 }
 
 void Search::continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next) {
@@ -63,7 +63,9 @@ bool Search::stops(int64_t token) const {
 }
 
 double Search::score(double log_probability, int64_t length) const {
-  return log_probability / std::pow(static_cast<double>(length), options.length_penalty());
+  // In float32, as transformers: which of two nearly equal sequences is the better one hangs on it.
+  return static_cast<float>(log_probability) /
+         static_cast<float>(std::pow(static_cast<double>(length), options.length_penalty()));
 }
 
 bool Search::go_on(int64_t step, int64_t finished) const {

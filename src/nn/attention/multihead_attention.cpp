@@ -4,7 +4,9 @@
 
 #include <ostream>
 
+#include "nn/make_linear.h"
 #include "posenc/core/check.h"
+#include "posenc/core/skip_init.h"
 
 namespace posenc {
 
@@ -35,8 +37,8 @@ void MultiheadAttentionImpl::reset() {
     in_proj_bias = register_parameter("in_proj_bias", torch::empty({3 * width}));
   }
   out_proj = register_module(
-      "out_proj", torch::nn::Linear(torch::nn::LinearOptions(width, width).bias(options.bias())));
-  reset_in_projection();
+      "out_proj", make_linear(torch::nn::LinearOptions(width, width).bias(options.bias())));
+  if (!SkipInit::is_active()) reset_in_projection();
 }
 
 void MultiheadAttentionImpl::reset_parameters() {

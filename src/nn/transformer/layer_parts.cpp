@@ -1,5 +1,6 @@
 #include "nn/transformer/layer_parts.h"
 
+#include "nn/make_linear.h"
 #include "posenc/core/check.h"
 #include "posenc/functional/dropout.h"
 
@@ -24,7 +25,7 @@ MultiheadAttention make_attention(const TransformerLayerOptions& options) {
 }
 
 torch::nn::Linear make_linear(int64_t from, int64_t to, const TransformerLayerOptions& options) {
-  return torch::nn::Linear(torch::nn::LinearOptions(from, to).bias(options.bias()));
+  return posenc::make_linear(torch::nn::LinearOptions(from, to).bias(options.bias()));
 }
 
 LayerNorm make_norm(const TransformerLayerOptions& options) {

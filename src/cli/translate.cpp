@@ -1,0 +1,156 @@
+// posenc translate: lines of text by a Hugging Face Marian model, as its folder is.
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "cli/command.h"
+#include "cli/error.h"
+#include "cli/progress.h"
+#include "cli/translate/line_reader.h"
+#include "cli/translate/translator.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr std::size_t kWindowLines = 4096;  // that are sorted by length at a time
+constexpr std::size_t kWindowTokens = 1 << 20;
+
+struct TranslateOptions {
+  std::string folder, file;
+  TranslatorOptions search;
+  bool n_best = false, truncate = false;
+  int threads = 0;
+};
+
+// Lines that are translated together, before any of them is written.
+struct Window {
+  std::vector<int64_t> numbers;
+  std::vector<std::vector<int64_t>> sources;  // of the lines that are not blank
+  std::vector<bool> is_blank;
+};
+
+// The line's ids, and none for a line without words.
+std::vector<int64_t> ids_of(const std::string& line, const Translator& translator,
+                            const LineReader& reader, bool truncate) {
+  auto ids = translator.tokenizer().encode(line);
+  if (ids.size() == 1) return {};  // the end token alone
+  const auto longest = static_cast<std::size_t>(translator.longest());
+  if (ids.size() <= longest) return ids;
+  if (!truncate) {
+    refuse("{}: line {} must have at most {} tokens, its end included; --truncate cuts it. Got {}",
+           reader.name(), reader.number(), longest, ids.size());
+  }
+  fmt::print(stderr, "posenc translate: {}: line {} is cut from {} tokens to {}\n", reader.name(),
+             reader.number(), ids.size(), longest);
+  ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(longest) - 1, ids.end() - 1);
+  return ids;
+}
+
+// Up to `lines` lines; none behind the last.
+Window read_window(LineReader& reader, const Translator& translator, std::size_t lines,
+                   bool truncate) {
+  Window window;
+  std::string line;
+  for (std::size_t tokens = 0; window.numbers.size() < lines && tokens < kWindowTokens;) {
+    if (!reader.next(line)) break;
+    auto ids = ids_of(line, translator, reader, truncate);
+    tokens += ids.size();
+    window.numbers.push_back(reader.number());
+    window.is_blank.push_back(ids.empty());
+    if (!ids.empty()) window.sources.push_back(std::move(ids));
+  }
+  return window;
+}
+
+void write_window(const Window& window, const std::vector<std::vector<Translation>>& found,
+                  bool n_best) {
+  auto next = found.begin();
+  for (std::size_t i = 0; i < window.numbers.size(); ++i) {
+    const auto all = window.is_blank[i] ? std::vector<Translation>(1) : *next++;
+    for (const auto& one : all) {
+      if (n_best) fmt::print("{}\t{:.6g}\t", window.numbers[i], one.score);
+      fmt::print("{}\n", one.text);
+    }
+  }
+  if (std::fflush(stdout) != 0) refuse("the output could not be written");
+}
+
+// Says how far the work is: in bytes of a file, in lines of another input.
+void translate_window(Translator& translator, const LineReader& reader, const Window& window,
+                      uint64_t bytes_before, bool n_best) {
+  std::vector<std::vector<Translation>> found;
+  {
+    Progress progress("translating");
+    found = translator.translate(window.sources, [&](std::size_t count) {
+      const double share = static_cast<double>(count) / static_cast<double>(window.sources.size());
+      if (reader.size() > 0) {
+        const auto bytes = static_cast<double>(reader.bytes() - bytes_before);
+        progress.show(bytes_before + static_cast<uint64_t>(share * bytes), reader.size());
+      } else {
+        const auto lines = static_cast<double>(window.numbers.size());
+        progress.show(fmt::format(
+            "{} lines", window.numbers.front() - 1 + static_cast<int64_t>(share * lines)));
+      }
+    });
+  }
+  write_window(window, found, n_best);
+}
+
+void translate(const TranslateOptions& options) {
+  if (options.threads > 0) at::set_num_threads(options.threads);
+  Translator translator(options.folder, options.search);
+  LineReader reader(options.file);
+  // Who types lines sees each one's translation before the next.
+  const std::size_t lines = reader.is_typed() ? 1 : kWindowLines;
+  for (;;) {
+    const uint64_t bytes_before = reader.bytes();
+    const auto window = read_window(reader, translator, lines, options.truncate);
+    if (window.numbers.empty()) return;
+    translate_window(translator, reader, window, bytes_before, options.n_best);
+  }
+}
+
+}  // namespace
+
+void add_translate(CLI::App& app) {
+  auto options = std::make_shared<TranslateOptions>();
+  auto* sub = app.add_subcommand(
+      "translate",
+      "Translates lines of text by a Marian model from Hugging Face, such as Opus-MT's: "
+      "config.json, "
+      "safetensors or pytorch_model.bin, source.spm, target.spm and vocab.json, as they are. Lines "
+      "in, lines out, in the same order; an empty line stays one.");
+  sub->add_option("FILE", options->file, "lines of UTF-8; standard input unless given");
+  sub->add_option("--model", options->folder, "the model's folder")->required();
+  sub->add_option("--beams", options->search.beams,
+                  "width of the search; 1 is greedy; the model's own unless given")
+      ->check(CLI::PositiveNumber);
+  sub->add_option("--max-length", options->search.max_length,
+                  "most tokens of a translation; the model's own unless given")
+      ->check(CLI::PositiveNumber);
+  auto* n_best = sub->add_option(
+      "--n-best", options->search.n_best,
+      "so many translations of each line, best first, each as LINE, SCORE and TEXT with tabs "
+      "between; widens the search to as many beams");
+  n_best->check(CLI::PositiveNumber);
+  sub->add_option("--batch", options->search.batch,
+                  "tokens of text that are translated at a time: more take more memory")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  sub->add_option("--threads", options->threads, "threads; one a core unless given")
+      ->check(CLI::PositiveNumber);
+  sub->add_flag("--truncate", options->truncate,
+                "cut lines that are too long for the model, with a warning, instead of stopping");
+  sub->footer(
+      "Example:\n  posenc translate --model opus-mt-en-de letter.txt > brief.txt\n"
+      "  echo 'How are you?' | posenc translate --model opus-mt-en-de --beams 4");
+  sub->callback([options, n_best] {
+    options->n_best = n_best->count() > 0;
+    translate(*options);
+  });
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,85 @@
+#include "cli/translate/translator.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <numeric>
+
+#include "cli/error.h"
+#include "posenc/functional/pad_sequences.h"
+#include "posenc/models/generate.h"
+
+namespace posenc::cli {
+namespace {
+
+constexpr int64_t kMostLogits = 1 << 24;  // of a step: 64 MiB
+
+void check_folder(const std::string& folder) {
+  if (!std::filesystem::is_directory(folder)) refuse("{}: must be a folder", folder);
+  std::vector<std::string> lacking;
+  for (const char* name : {"config.json", "source.spm", "target.spm", "vocab.json"}) {
+    if (!std::filesystem::exists(std::filesystem::path(folder) / name)) lacking.emplace_back(name);
+  }
+  if (!lacking.empty()) {
+    refuse("{}: must be a Hugging Face folder of a Marian model. It lacks {}", folder,
+           listed(lacking));
+  }
+}
+
+const std::string& checked(const std::string& folder) {
+  check_folder(folder);
+  return folder;
+}
+
+}  // namespace
+
+Translator::Translator(const std::string& folder, const TranslatorOptions& options)
+    : tokenizer_(checked(folder)), marian_(load_marian(folder)), batch_tokens_(options.batch) {
+  const auto& sizes = marian_.model->options;
+  if (tokenizer_.largest_source_id() >= sizes.src_vocab()) {
+    refuse("{}: the ids in vocab.json must be below vocab_size {} of the weights. Got {}", folder,
+           sizes.src_vocab(), tokenizer_.largest_source_id());
+  }
+  GenerateOptions& generation = marian_.generation;
+  if (options.beams > 0) generation.beams(options.beams);
+  if (options.max_length > 0) generation.max_length(options.max_length);
+  generation.beams(std::max(generation.beams(), options.n_best)).n_best(options.n_best);
+  batch_rows_ = std::max<int64_t>(1, kMostLogits / (generation.beams() * sizes.tgt_vocab()));
+}
+
+std::vector<std::vector<Hypothesis>> Translator::search(
+    const std::vector<std::vector<int64_t>>& sources, const std::vector<std::size_t>& batch) {
+  std::vector<torch::Tensor> ids;
+  for (const std::size_t source : batch) ids.push_back(torch::tensor(sources[source]));
+  const auto padded =
+      functional::pad_sequences(ids, functional::PadSequencesOptions().pad_id(marian_.pad));
+  return generate(*marian_.model, padded.ids, AttentionMask::masked_keys(padded.mask.logical_not()),
+                  marian_.generation);
+}
+
+std::vector<std::vector<Translation>> Translator::translate(
+    const std::vector<std::vector<int64_t>>& sources,
+    const std::function<void(std::size_t done)>& progress) {
+  std::vector<std::size_t> order(sources.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return sources[a].size() > sources[b].size();
+  });
+  std::vector<std::vector<Translation>> result(sources.size());
+  for (std::size_t begin = 0; begin < order.size();) {
+    const auto longest = static_cast<int64_t>(sources[order[begin]].size());
+    const int64_t rows = std::clamp<int64_t>(batch_tokens_ / longest, 1, batch_rows_);
+    const std::size_t end = std::min(order.size(), begin + static_cast<std::size_t>(rows));
+    const std::vector<std::size_t> batch(order.begin() + static_cast<std::ptrdiff_t>(begin),
+                                         order.begin() + static_cast<std::ptrdiff_t>(end));
+    const auto found = search(sources, batch);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      for (const auto& one : found[i]) {
+        result[batch[i]].push_back({tokenizer_.decode(one.tokens), one.score});
+      }
+    }
+    progress(begin = end);
+  }
+  return result;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/translate/marian_tokenizer.h"
+#include "posenc/models/marian.h"
+
+namespace posenc::cli {
+
+/// How `posenc translate` searches; what is 0 is left to the model's own settings.
+struct TranslatorOptions {
+  int64_t beams = 0;
+  int64_t max_length = 0;  ///< of a translation, in tokens
+  int64_t n_best = 1;
+  int64_t batch = 1024;  ///< source tokens that are translated at a time, padding included
+};
+
+/// A text, and the log probability of its tokens by the model / their number ^ length_penalty.
+struct Translation {
+  std::string text;
+  double score = 0.0;
+};
+
+/// Texts by the Marian model of a folder.
+class Translator {
+ public:
+  /// Throws Refused, c10::ValueError and WeightsError.
+  Translator(const std::string& folder, const TranslatorOptions& options);
+
+  const MarianTokenizer& tokenizer() const { return tokenizer_; }
+  /// Most tokens of a source, its end token included.
+  int64_t longest() const { return marian_.model->options.max_len(); }
+
+  /// The n best translations of each source of ids, in their order. Sources of like length are
+  /// translated together; `progress` is told how many are done.
+  std::vector<std::vector<Translation>> translate(
+      const std::vector<std::vector<int64_t>>& sources,
+      const std::function<void(std::size_t done)>& progress);
+
+ private:
+  std::vector<std::vector<Hypothesis>> search(const std::vector<std::vector<int64_t>>& sources,
+                                              const std::vector<std::size_t>& batch);
+
+  MarianTokenizer tokenizer_;
+  MarianModel marian_;
+  int64_t batch_tokens_, batch_rows_;
+};
+
+}  // namespace posenc::cli

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace posenc::cli {
+
+/// Tokens and their ids, of a vocab.json: {"</s>": 0, "▁the": 1, ...}.
+class Vocabulary {
+ public:
+  /// Throws Refused, and WeightsError for a file that cannot be read or is no JSON.
+  explicit Vocabulary(const std::string& path);
+
+  std::optional<int64_t> id(const std::string& token) const;
+  /// The token of that id; nullptr where there is none.
+  const std::string* token(int64_t id) const;
+  int64_t largest_id() const { return largest_id_; }
+
+ private:
+  std::unordered_map<std::string, int64_t> ids_;
+  std::unordered_map<int64_t, const std::string*> tokens_;  // the keys of the other
+  int64_t largest_id_ = -1;
+};
+
+}  // namespace posenc::cli

@@ -1,0 +1,181 @@
+#include "posenc/models/marian.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/aminmax.h>
+#include <torch/nn/init.h>
+#include <torch/nn/module.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "io/load/file_source.h"
+#include "io/load/fit.h"
+#include "io/read/context.h"
+#include "models/marian/config.h"
+#include "models/marian/names.h"
+#include "posenc/core/skip_init.h"
+
+namespace posenc {
+namespace {
+
+const char* const kWeights[] = {"model.safetensors", "model.safetensors.index.json",
+                                "pytorch_model.bin", "pytorch_model.bin.index.json"};
+const std::string kShared = "model.shared.weight";
+
+std::string weights_in(const std::string& folder) {
+  for (const char* name : kWeights) {
+    const auto path = std::filesystem::path(folder) / name;
+    if (std::filesystem::exists(path)) return path.string();
+  }
+  throw WeightsError(WeightsErrorCode::NotFound,
+                     "must hold model.safetensors, pytorch_model.bin or an index of shards")
+      .in_file(folder)
+      .in_function("load_marian");
+}
+
+const io::TensorSource::Entry* entry_of(const io::TensorSource& source, const std::string& name) {
+  for (const auto& entry : source.entries()) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+// What the file may do without: transformers computes the first two, and has zeros for the third.
+bool is_optional(const std::string& name) {
+  return name == "model.encoder.embed_positions.weight" ||
+         name == "model.decoder.embed_positions.weight" || name == "final_logits_bias";
+}
+
+WeightsError missing_tensor(const std::string& name) {
+  return WeightsError(WeightsErrorCode::MissingKeys, "is not in the file").in_tensor(name);
+}
+
+// The sizes that the configuration tells and a tensor shows, before any memory is taken for a
+// model of these sizes.
+void check_sizes(const TransformerOptions& options, const io::TensorSource& source,
+                 const std::string& folder) {
+  const auto layer = [](const char* stack, int64_t index) {
+    return "model." + std::string(stack) + ".layers." + std::to_string(index) + ".fc1.weight";
+  };
+  const struct {
+    const char* setting;
+    int64_t value;
+    std::vector<std::string> tensors;  // of which the file has at least one
+    std::size_t axis;
+  } told[] = {
+      {"vocab_size", options.src_vocab(), {"model.encoder.embed_tokens.weight", kShared}, 0},
+      {"d_model", options.d_model(), {"model.encoder.embed_tokens.weight", kShared}, 1},
+      {"decoder_vocab_size",
+       options.tgt_vocab(),
+       {"model.decoder.embed_tokens.weight", "lm_head.weight", kShared},
+       0},
+      {"encoder_ffn_dim", options.d_ff(), {layer("encoder", 0)}, 0},
+      {"decoder_ffn_dim", *options.decoder_d_ff(), {layer("decoder", 0)}, 0},
+  };
+  for (const auto& [setting, value, tensors, axis] : told) {
+    const auto has = [&](const auto& name) { return entry_of(source, name) != nullptr; };
+    const auto found = std::find_if(tensors.begin(), tensors.end(), has);
+    if (found == tensors.end()) throw missing_tensor(tensors.front());
+    const auto& sizes = entry_of(source, *found)->sizes;
+    TORCH_CHECK_VALUE(sizes.size() == 2 && sizes[axis] == value, "[load_marian] ", folder, ": ",
+                      setting, " in config.json must be axis ", axis, " of ", *found, ", (",
+                      c10::Join(", ", sizes), "). Got ", value);
+  }
+  const std::pair<const char*, int64_t> stacks[] = {{"encoder", options.num_encoder_layers()},
+                                                    {"decoder", options.num_decoder_layers()}};
+  for (const auto& [stack, layers] : stacks) {
+    TORCH_CHECK_VALUE(entry_of(source, layer(stack, layers - 1)) != nullptr, "[load_marian] ",
+                      folder, ": ", stack,
+                      "_layers in config.json must be how many the weights have, ", "which lack ",
+                      layer(stack, layers - 1), ". Got ", layers);
+  }
+}
+
+// Puts the tensor where a module tree has the dotted name.
+void put_at(torch::nn::Module& root, const std::string& name, const torch::Tensor& tensor) {
+  torch::nn::Module* at = &root;
+  std::size_t begin = 0;
+  for (auto dot = name.find('.'); dot != std::string::npos; dot = name.find('.', begin)) {
+    const auto part = name.substr(begin, dot - begin);
+    const auto children = at->named_children();
+    const auto* child = children.find(part);
+    at = child != nullptr ? child->get()
+                          : at->register_module(part, std::make_shared<torch::nn::Module>()).get();
+    begin = dot + 1;
+  }
+  at->register_buffer(name.substr(begin), tensor);
+}
+
+// The model's own memory under transformers' names and in its shapes, for the loader to fill.
+std::shared_ptr<torch::nn::Module> as_marian(TransformerImpl& model,
+                                             const io::TensorSource& source) {
+  auto marian = std::make_shared<torch::nn::Module>();
+  for (const auto& item : state_dict(model)) {
+    const auto names = marian_names(item.key());
+    const auto parts = item.value().detach().chunk(static_cast<int64_t>(names.size()), 0);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto* entry = entry_of(source, names[i]);
+      if (entry == nullptr && is_optional(names[i])) continue;
+      torch::Tensor part = parts[i];
+      if (names[i] == "final_logits_bias") part = part.unsqueeze(0);  // (1, V)
+      if (item.key().ends_with(".pe")) part = part.squeeze(0);        // (L, D)
+      put_at(*marian, names[i], part);
+    }
+  }
+  if (model.options.tie() == Tying::ThreeWay) {
+    put_at(*marian, kShared, model.src_embedding->token_embedding->weight.detach());
+  }
+  return marian;
+}
+
+// NaN is nowhere, and infinity only where it may stand for "never": in final_logits_bias.
+void check_finite(const TransformerImpl& model, const std::string& path) {
+  for (const auto& item : model.named_parameters()) {
+    const auto [least, most] = at::aminmax(item.value());  // both are NaN where an element is
+    const double range[] = {least.item<double>(), most.item<double>()};
+    const bool may_be_infinite = item.key() == "final_layer.bias";
+    if (std::all_of(std::begin(range), std::end(range), [&](double value) {
+          return std::isfinite(value) || (may_be_infinite && std::isinf(value));
+        })) {
+      continue;
+    }
+    throw WeightsError(WeightsErrorCode::Corrupt, "must be finite numbers. Got infinity or NaN")
+        .in_tensor(marian_names(item.key()).front())
+        .in_file(path)
+        .in_function("load_marian");
+  }
+}
+
+Transformer empty_model(const TransformerOptions& options) {
+  const SkipInit skip;
+  Transformer model(options);
+  torch::nn::init::zeros_(model->final_layer->bias);  // which a file may lack
+  return model;
+}
+
+void fill_from(const io::TensorSource& source, TransformerImpl& model) {
+  auto options = LoadOptions().cast(true);
+  if (model.options.tie() != Tying::ThreeWay) options.key_map({{kShared, ""}});
+  io::Fit(*as_marian(model, source), source, options).write();
+}
+
+}  // namespace
+
+MarianModel load_marian(const std::string& folder) {
+  const auto options =
+      io::in_context("load_marian", folder, [&] { return read_marian_options(folder); });
+  const std::string path = weights_in(folder);
+  return io::in_context("load_marian", path, [&] {
+    const io::FileSource source(path);
+    check_sizes(options, source, folder);
+    auto search = read_marian_search(folder, options);
+    Transformer model = empty_model(options);
+    fill_from(source, *model);
+    check_finite(*model, path);
+    model->eval();
+    return MarianModel{model, std::move(search.generation), search.pad};
+  });
+}
+
+}  // namespace posenc

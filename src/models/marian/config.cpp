@@ -1,0 +1,164 @@
+#include "models/marian/config.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "models/marian/settings.h"
+#include "posenc/core/check.h"
+#include "posenc/sinusoid/preset.h"
+
+namespace posenc {
+namespace {
+
+constexpr int64_t kMostWide = 1 << 20;
+constexpr int64_t kMostPositions = 1 << 16;  // two tables as long are made
+constexpr int64_t kMostTokens = 1 << 24;
+constexpr int64_t kMostLayers = 1000;
+constexpr int64_t kMostBeams = 1024;
+constexpr int64_t kDefaultNewTokens = 20;  // of transformers' generate(), unless a file says more
+
+std::string path_in(const std::string& folder, const char* name) {
+  return (std::filesystem::path(folder) / name).string();
+}
+
+Activation activation_in(const Settings& config) {
+  const std::string name = config.text("activation_function", "gelu");
+  if (name != "relu" && name != "gelu" && name != "swish" && name != "silu") {
+    config.refuse("activation_function", "must be relu, gelu, swish or silu");
+  }
+  return activation_of(name);
+}
+
+// MarianModel: with share_encoder_decoder_embeddings all three matrices are one, without it the
+// target's two; tie_word_embeddings false keeps all apart, `model.shared` then being nobody's.
+Tying tying_in(const Settings& config) {
+  if (!config.flag("tie_word_embeddings", true)) return Tying::None;
+  return config.flag("share_encoder_decoder_embeddings", true) ? Tying::ThreeWay
+                                                               : Tying::DecoderOutput;
+}
+
+int64_t target_vocab_in(const Settings& config, int64_t source_vocab) {
+  const int64_t own = config.whole("decoder_vocab_size", source_vocab, 1, kMostTokens);
+  if (!config.flag("share_encoder_decoder_embeddings", true)) return own;
+  if (own != source_vocab && tying_in(config) == Tying::None) {
+    config.refuse("decoder_vocab_size", "must be vocab_size " + std::to_string(source_vocab) +
+                                            " with share_encoder_decoder_embeddings");
+  }
+  return source_vocab;
+}
+
+// The layers are MarianEncoderLayer and MarianDecoderLayer: post-norm, without a last norm.
+TransformerOptions transformer_in(const Settings& config) {
+  if (config.text("model_type", "") != "marian") {
+    config.refuse("model_type", "must be \"marian\"");
+  }
+  if (!config.flag("is_encoder_decoder", true)) config.refuse("is_encoder_decoder", "must be true");
+  const int64_t vocab = config.whole("vocab_size", 58101, 1, kMostTokens);
+  const int64_t d_model = config.whole("d_model", 1024, 1, kMostWide);
+  return TransformerOptions(vocab, target_vocab_in(config, vocab))
+      .d_model(d_model)
+      .num_heads(config.whole("encoder_attention_heads", 16, 1, d_model))
+      .decoder_num_heads(config.whole("decoder_attention_heads", 16, 1, d_model))
+      .num_encoder_layers(config.whole("encoder_layers", 12, 1, kMostLayers))
+      .num_decoder_layers(config.whole("decoder_layers", 12, 1, kMostLayers))
+      .d_ff(config.whole("encoder_ffn_dim", 4096, 1, kMostWide))
+      .decoder_d_ff(config.whole("decoder_ffn_dim", 4096, 1, kMostWide))
+      .max_len(config.whole("max_position_embeddings", 1024, 1, kMostPositions))
+      .dropout(config.real("dropout", 0.1))
+      .activation(activation_in(config))
+      .scale(config.flag("scale_embedding", false) ? Scale::SqrtDim : Scale::None)
+      .sinusoid(preset("hf_marian", d_model))
+      .tie(tying_in(config));
+}
+
+EarlyStopping early_stopping_in(const Settings& settings) {
+  const auto& value = settings.value("early_stopping");
+  if (value == "never") return EarlyStopping::Never;
+  if (!value.is_null() && !value.is_boolean()) {
+    settings.refuse("early_stopping", "must be true, false or \"never\"");
+  }
+  return settings.flag("early_stopping", false) ? EarlyStopping::WhenFull
+                                                : EarlyStopping::WhenUnlikely;
+}
+
+// transformers counts the begin token; generate() does not.
+int64_t max_length_in(const Settings& settings, int64_t positions) {
+  if (settings.has("max_new_tokens")) {
+    return std::min(settings.whole("max_new_tokens", 1, 1, INT64_MAX), positions);
+  }
+  if (!settings.has("max_length"))
+    return std::min(kDefaultNewTokens, std::max<int64_t>(positions - 1, 1));
+  return std::min(settings.whole("max_length", 2, 2, INT64_MAX) - 1, positions);
+}
+
+// What transformers' generate() would do and this one does not, with the value that does nothing.
+const std::pair<const char*, nlohmann::json> kNothing[] = {
+    {"begin_suppress_tokens", nullptr},
+    {"constraints", nullptr},
+    {"diversity_penalty", 0.0},
+    {"do_sample", false},
+    {"encoder_no_repeat_ngram_size", 0},
+    {"encoder_repetition_penalty", 1.0},
+    {"exponential_decay_length_penalty", nullptr},
+    {"force_words_ids", nullptr},
+    {"forced_bos_token_id", nullptr},
+    {"guidance_scale", 1.0},
+    {"min_length", 0},
+    {"min_new_tokens", 0},
+    {"no_repeat_ngram_size", 0},
+    {"num_beam_groups", 1},
+    {"penalty_alpha", 0.0},
+    {"repetition_penalty", 1.0},
+    {"sequence_bias", nullptr},
+    {"stop_strings", nullptr},
+    {"watermarking_config", nullptr},
+};
+
+GenerateOptions generation_in(const Settings& settings, const Settings& config,
+                              const TransformerOptions& model) {
+  const int64_t vocab = model.tgt_vocab();
+  for (const auto& [name, nothing] : kNothing) {
+    if (settings.has(name) && settings.value(name) != nothing) {
+      settings.refuse(name, "must be " + nothing.dump() + ", the only value that posenc has");
+    }
+  }
+  const auto& begins = settings.has("decoder_start_token_id") ? settings : config;
+  const auto begin = begins.tokens("decoder_start_token_id", vocab);
+  if (begin.size() != 1) begins.refuse("decoder_start_token_id", "must be one token");
+  const auto stop = settings.tokens("eos_token_id", vocab);
+  const auto end = settings.tokens("forced_eos_token_id", vocab);
+  if (end.size() > 1) settings.refuse("forced_eos_token_id", "must be one token");
+  auto banned = settings.single_tokens("bad_words_ids", vocab);
+  banned.erase(std::remove_if(banned.begin(), banned.end(),
+                              [&](int64_t id) {
+                                return std::find(stop.begin(), stop.end(), id) != stop.end();
+                              }),
+               banned.end());
+  for (const int64_t id : settings.tokens("suppress_tokens", vocab)) banned.push_back(id);
+  return GenerateOptions(begin.front(), 0)
+      .stop(stop)
+      .forced_end(end.empty() ? std::nullopt : std::optional<int64_t>(end.front()))
+      .banned(banned)
+      .renormalize(settings.flag("renormalize_logits", false))
+      .max_length(max_length_in(settings, model.max_len()))
+      .beams(settings.whole("num_beams", 1, 1, kMostBeams))
+      .length_penalty(settings.real("length_penalty", 1.0))
+      .early_stopping(early_stopping_in(settings));
+}
+
+}  // namespace
+
+TransformerOptions read_marian_options(const std::string& folder) {
+  return transformer_in(Settings(path_in(folder, "config.json")));
+}
+
+MarianSearch read_marian_search(const std::string& folder, const TransformerOptions& model) {
+  const Settings config(path_in(folder, "config.json"));
+  const auto pad = config.tokens("pad_token_id", model.src_vocab());
+  if (pad.size() > 1) config.refuse("pad_token_id", "must be one token");
+  const auto path = path_in(folder, "generation_config.json");
+  return {generation_in(std::filesystem::exists(path) ? Settings(path) : config, config, model),
+          pad.empty() ? 0 : pad.front()};
+}
+
+}  // namespace posenc

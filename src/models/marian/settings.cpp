@@ -1,0 +1,100 @@
+#include "models/marian/settings.h"
+
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "io/read/file.h"
+#include "io/read/utf8.h"
+
+namespace posenc {
+namespace {
+
+constexpr uint64_t kLongestSettings = 16'000'000;  // bytes
+constexpr std::size_t kMostShown = 80;             // of a value, in a message
+
+bool is_id(const nlohmann::json& value, int64_t vocab) {
+  return value.is_number_unsigned() && value.get<uint64_t>() < static_cast<uint64_t>(vocab);
+}
+
+}  // namespace
+
+Settings::Settings(std::string path) : path_(std::move(path)) {
+  const io::InputFile file(path_);
+  TORCH_CHECK_VALUE(file.size() <= kLongestSettings, "[load_marian] ", path_,
+                    ": must have at most ", kLongestSettings, " bytes. Got ", file.size());
+  object_ = nlohmann::json::parse(file.read(0, file.size()), nullptr, /*allow_exceptions=*/false);
+  TORCH_CHECK_VALUE(object_.is_object(), "[load_marian] ", path_, ": must be a JSON object. Got ",
+                    object_.is_discarded() ? "what is no JSON" : object_.type_name());
+}
+
+const nlohmann::json& Settings::value(const char* name) const {
+  static const nlohmann::json kAbsent;
+  const auto found = object_.find(name);  // of null: its end
+  return found == object_.end() ? kAbsent : *found;
+}
+
+void Settings::refuse(const char* name, const std::string& rule) const {
+  const auto got = value(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  TORCH_CHECK_VALUE(false, "[load_marian] ", path_, ": ", name, " ", rule, ". Got ",
+                    io::shortened(got, kMostShown));
+}
+
+bool Settings::flag(const char* name, bool fallback) const {
+  if (!has(name)) return fallback;
+  if (!value(name).is_boolean()) refuse(name, "must be true or false");
+  return value(name).get<bool>();
+}
+
+double Settings::real(const char* name, double fallback) const {
+  if (!has(name)) return fallback;
+  if (!value(name).is_number()) refuse(name, "must be a number");
+  return value(name).get<double>();
+}
+
+std::string Settings::text(const char* name, const std::string& fallback) const {
+  if (!has(name)) return fallback;
+  if (!value(name).is_string()) refuse(name, "must be a text");
+  return value(name).get<std::string>();
+}
+
+int64_t Settings::whole(const char* name, int64_t fallback, int64_t least, int64_t most) const {
+  if (!has(name)) return fallback;
+  const auto& given = value(name);
+  const bool fits = given.is_number_integer() &&
+                    !(given.is_number_unsigned() && given.get<uint64_t>() > INT64_MAX) &&
+                    given.get<int64_t>() >= least && given.get<int64_t>() <= most;
+  if (!fits) {
+    refuse(name,
+           "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return given.get<int64_t>();
+}
+
+std::vector<int64_t> Settings::tokens(const char* name, int64_t vocab) const {
+  if (!has(name)) return {};
+  const auto& given = value(name);
+  std::vector<int64_t> ids;
+  for (const auto& id : given.is_array() ? given : nlohmann::json::array({given})) {
+    if (!is_id(id, vocab)) {
+      refuse(name, "must be a token in [0, " + std::to_string(vocab) + "), or several");
+    }
+    ids.push_back(id.get<int64_t>());
+  }
+  return ids;
+}
+
+std::vector<int64_t> Settings::single_tokens(const char* name, int64_t vocab) const {
+  if (!has(name)) return {};
+  const std::string rule =
+      "must be a list of lists of one token each, in [0, " + std::to_string(vocab) + ")";
+  if (!value(name).is_array()) refuse(name, rule);
+  std::vector<int64_t> ids;
+  for (const auto& list : value(name)) {
+    if (!list.is_array() || list.size() != 1 || !is_id(list[0], vocab)) refuse(name, rule);
+    ids.push_back(list[0].get<int64_t>());
+  }
+  return ids;
+}
+
+}  // namespace posenc

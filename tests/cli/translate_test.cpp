@@ -1,0 +1,236 @@
+// posenc translate, against transformers' MarianTokenizer and generate() on the same folders.
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/program.h"
+#include "io/files.h"
+#include "models/marian/live.h"
+
+namespace posenc::testing {
+namespace {
+
+using nlohmann::json;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  return text;
+}
+
+class Translate : public InFolder {
+ protected:
+  void SetUp() override {
+    if (!has_marian_models()) GTEST_SKIP() << kNoMarianModels;
+  }
+  // The command with this text as its FILE.
+  Result translate(const std::string& model, const std::string& text,
+                   std::vector<std::string> more = {}) const {
+    std::vector<std::string> command = {"translate", "--model", model,
+                                        "--threads", "1",       text_file("lines.txt", text)};
+    command.insert(command.end(), more.begin(), more.end());
+    return posenc(command);
+  }
+  // A copy of the model's folder, to be damaged.
+  std::string copy(const std::string& model) const {
+    std::filesystem::copy(marian_path(model), file(model));
+    return file(model);
+  }
+  static void set(const std::string& path, const std::string& key, const json& value) {
+    auto all = json::parse(read_bytes(path));
+    all[key] = value;
+    write_bytes(path, all.dump());
+  }
+  void expect_refused_text(const std::string& text, const std::string& message) const {
+    expect_refused(translate(marian_path("shared"), text), "translate", message);
+  }
+};
+
+class TranslateModels : public Translate, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(TranslateModels, WritesWhatTransformersWrites) {
+  const auto record = json::parse(read_bytes(marian_path(GetParam() + std::string(".json"))));
+  const std::vector<std::string> lines = record.at("lines");
+  const std::vector<std::string> expected = record.at("translations");
+  const auto result = translate(marian_path(GetParam()), joined(lines));
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.err, "") << "nothing is shown in a pipe";
+  const auto got = lines_of(result.out);
+  ASSERT_EQ(got.size(), expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], expected[i]) << lines[i];
+  EXPECT_EQ(got[4], "") << "of an empty line";
+  auto sorted = got;
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  EXPECT_GT(sorted.size(), got.size() / 2) << "equal translations would prove little";
+}
+
+INSTANTIATE_TEST_SUITE_P(Made, TranslateModels,
+                         ::testing::Values("shared", "separate", "untied", "archive"),
+                         [](const auto& info) { return info.param; });
+
+TEST_F(Translate, TheBatchChangesNothing) {
+  const auto record = json::parse(read_bytes(marian_path("shared.json")));
+  const auto text = joined(record.at("lines"));
+  const auto one = translate(marian_path("shared"), text, {"--batch", "1"});
+  const auto all = translate(marian_path("shared"), text, {"--batch", "100000"});
+  EXPECT_EQ(one.status, 0) << one.err;
+  EXPECT_EQ(one.out, all.out);
+}
+
+TEST_F(Translate, StandardInputIsAFileToo) {
+  const std::string lines = text_file("in.txt", "seven\n\nfive hundred");  // and no end of line
+  const std::string command =
+      std::string(POSENC_CLI) + " translate --model " + marian_path("shared") + " < " + lines;
+  const auto piped = run_program({"/bin/sh", "-c", command});
+  EXPECT_EQ(piped.status, 0) << piped.err;
+  EXPECT_EQ(lines_of(piped.out).size(), 3u);
+  EXPECT_EQ(piped.out, translate(marian_path("shared"), "seven\r\n\r\nfive hundred\r\n").out)
+      << "as if its lines ended as those of DOS";
+}
+
+TEST_F(Translate, AFolderMayLackATokenizersConfiguration) {
+  const auto model = copy("shared");
+  const std::string text = "seven\none </s> two\n";
+  const auto before = translate(model, text).out;
+  std::filesystem::remove(model + "/tokenizer_config.json");
+  EXPECT_EQ(translate(model, text).out, before);
+}
+
+TEST_F(Translate, SpacesAreCleanedUpWhereTheFolderSaysSo) {
+  const auto model = copy("shared");
+  const std::string text = "twelve, six, nine hundred and eleven\n";  // gives ", neun..."
+  const auto before = translate(model, text).out;
+  set(model + "/tokenizer_config.json", "clean_up_tokenization_spaces", true);
+  set(model + "/tokenizer_config.json", "eos_token", {{"content", "</s>"}});
+  const auto after = translate(model, text).out;
+  EXPECT_EQ(after.find(" ,"), std::string::npos);
+  EXPECT_EQ(before.find(" ,") == std::string::npos, after == before);
+  set(model + "/tokenizer_config.json", "unk_token", 7);
+  expect_refused(translate(model, text), "translate", "unk_token must be a token. Got 7");
+}
+
+TEST_F(Translate, BlankLinesStayAndNothingGivesNothing) {
+  EXPECT_EQ(translate(marian_path("shared"), "\n  \n\n").out, "\n\n\n");
+  EXPECT_EQ(translate(marian_path("shared"), "").out, "");
+  EXPECT_EQ(translate(marian_path("shared"), "").status, 0);
+}
+
+TEST_F(Translate, TheBestOfSeveral) {
+  const auto result = translate(marian_path("shared"), "seven\n\nsix\n", {"--n-best", "2"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  const auto lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 5u) << result.out;
+  const char* numbers[] = {"1\t-", "1\t-", "2\t0\t", "3\t-", "3\t-"};
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(lines[i].rfind(numbers[i], 0), 0u) << lines[i];
+  const auto best = translate(marian_path("shared"), "seven\n");  // of the model's three beams
+  EXPECT_EQ(lines[0].substr(lines[0].rfind('\t') + 1) + "\n", best.out);
+}
+
+TEST_F(Translate, BeamsAndLengthOfOnesOwn) {
+  const std::string text = "two hundred and five, ninety-nine\n";
+  const auto own = translate(marian_path("untied"), text).out;  // greedy
+  EXPECT_EQ(translate(marian_path("untied"), text, {"--beams", "1"}).out, own);
+  EXPECT_LT(translate(marian_path("untied"), text, {"--max-length", "3"}).out.size(), own.size());
+  expect_refused(translate(marian_path("untied"), text, {"--max-length", "49"}), "translate",
+                 "max_length must be at most the model's max_len 48. Got 49");
+}
+
+TEST_F(Translate, ALineThatIsTooLong) {
+  std::string line;
+  for (int i = 0; i < 100; ++i) line += "seven ";
+  const std::string text = "six\n" + line + "\n";
+  expect_refused_text(text,
+                      "lines.txt: line 2 must have at most 48 tokens, its end included; "
+                      "--truncate cuts it. Got ");
+  const auto cut = translate(marian_path("shared"), text, {"--truncate"});
+  EXPECT_EQ(cut.status, 0);
+  EXPECT_EQ(lines_of(cut.out).size(), 2u);
+  EXPECT_CONTAINS(cut.err, "lines.txt: line 2 is cut from ");
+  EXPECT_CONTAINS(cut.err, " tokens to 48\n");
+  expect_refused_text(std::string(1'000'001, 'x'), "line 1 must have at most 1000000 bytes");
+}
+
+TEST_F(Translate, TextThatIsNotUtf8) {
+  expect_refused_text("one\ntwo\nth\xffree\n", "lines.txt: line 3 must be UTF-8");
+}
+
+TEST_F(Translate, TextThatIsNotThere) {
+  const std::string model = marian_path("shared");
+  expect_refused(posenc({"translate", "--model", model, file("none.txt")}), "translate",
+                 "none.txt: cannot be opened");
+  expect_refused(posenc({"translate", "--model", model, folder_.path().string()}), "translate",
+                 "must be a file of text");
+}
+
+TEST_F(Translate, AFolderThatLacksFilesNamesThemAll) {
+  const auto model = copy("shared");
+  std::filesystem::remove(model + "/target.spm");
+  std::filesystem::remove(model + "/vocab.json");
+  expect_refused(
+      translate(model, "six\n"), "translate",
+      "must be a Hugging Face folder of a Marian model. It lacks target.spm, vocab.json");
+  expect_refused(translate(file("none"), "six\n"), "translate", "none: must be a folder");
+  const auto two = copy("separate");
+  std::filesystem::remove(two + "/target_vocab.json");
+  expect_refused(translate(two, "six\n"), "translate", "target_vocab.json");
+  const auto bare = copy("untied");
+  std::filesystem::remove(bare + "/model.safetensors");
+  expect_refused(translate(bare, "six\n"), "translate", "must hold model.safetensors");
+}
+
+TEST_F(Translate, AnotherArchitecture) {
+  const auto model = copy("shared");
+  set(model + "/config.json", "model_type", "t5");
+  expect_refused(translate(model, "six\n"), "translate",
+                 "model_type must be \"marian\". Got \"t5\"");
+}
+
+TEST_F(Translate, AVocabularyThatDoesNotFitTheWeights) {
+  const auto model = copy("shared");
+  set(model + "/vocab.json", "new", 98);
+  expect_refused(translate(model, "six\n"), "translate",
+                 "the ids in vocab.json must be below vocab_size 98 of the weights. Got 98");
+}
+
+TEST_F(Translate, AVocabularyThatIsNone) {
+  const auto model = copy("shared");
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"{\"a\": 0, \"a\": 1}", "the token 'a' stands there twice"},
+      {"{\"a\": -1}", "must be an object of tokens and ids below 16777216. Got -1"},
+      {"{\"a\": \"b\"}", "must be an object of tokens and ids below 16777216. Got 'b'"},
+      {"{\"a\": {}}", "Got an object"},
+      {"[]", "Got an array"},
+      {"{", "must have JSON in UTF-8 as a vocabulary"},
+      {"{\"</s>\": 0}", "vocab.json: must have the token <unk>"},
+  };
+  for (const auto& [text, message] : cases) {
+    write_bytes(model + "/vocab.json", text);
+    expect_refused(translate(model, "six\n"), "translate", message);
+  }
+}
+
+TEST_F(Translate, PiecesThatAreNone) {
+  const auto model = copy("shared");
+  write_bytes(model + "/source.spm", "no pieces");
+  const auto result = translate(model, "six\n");
+  EXPECT_EQ(result.status, 1);
+  EXPECT_CONTAINS(result.err, "source.spm: must be a SentencePiece model");
+}
+
+TEST_F(Translate, WrongUse) {
+  EXPECT_EQ(posenc({"translate"}).status, 2);
+  EXPECT_EQ(translate("x", "", {"--beams", "0"}).status, 2);
+}
+
+}  // namespace
+}  // namespace posenc::testing

@@ -1,0 +1,235 @@
+// Folders that are no Marian model, or a damaged one: each is refused, by what is wrong with it.
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "io/files.h"
+#include "models/marian/live.h"
+#include "posenc/io/load.h"
+#include "posenc/io/safetensors.h"
+#include "posenc/models/marian.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+using nlohmann::json;
+
+// A copy of a good folder, for the test to damage.
+class BadMarianFolder : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_marian_models()) GTEST_SKIP() << kNoMarianModels;
+    copy("shared");
+  }
+  void copy(const std::string& name) {
+    namespace fs = std::filesystem;
+    for (const auto& entry : fs::directory_iterator(folder_.path())) fs::remove_all(entry.path());
+    fs::copy(marian_path(name), folder_.path());
+  }
+  std::string path() const { return folder_.path().string(); }
+  void remove(const std::string& name) { std::filesystem::remove(folder_ / name); }
+
+  // Sets `key` in a JSON file of the folder.
+  void set(const std::string& file, const std::string& key, const json& value) {
+    auto all = json::parse(read_bytes(folder_ / file));
+    all[key] = value;
+    write_bytes(folder_ / file, all.dump());
+  }
+  template <typename Change>
+  void change_weights(Change&& change) {
+    auto tensors = load_safetensors(folder_ / "model.safetensors").tensors;
+    change(tensors);
+    save_safetensors(folder_ / "model.safetensors", tensors);
+  }
+  void expect_value_error(const std::string& text) {
+    EXPECT_ERROR(load_marian(path()), c10::ValueError, text);
+  }
+  void expect_weights_error(const std::string& text) {
+    EXPECT_CONTAINS(refusal([&] { load_marian(path()); }), text);
+  }
+
+  TempDir folder_;
+};
+
+TEST_F(BadMarianFolder, ALackingFileIsNamed) {
+  remove("config.json");
+  expect_weights_error("NotFound: [load_marian] " + path() + "/config.json");
+  copy("shared");
+  remove("model.safetensors");
+  expect_weights_error("must hold model.safetensors, pytorch_model.bin or an index of shards");
+  copy("separate");
+  remove("model-00002-of-00010.safetensors");
+  expect_weights_error("Shard: ");
+  EXPECT_CONTAINS(refusal([] { load_marian("/nowhere"); }), "NotFound: [load_marian] /nowhere");
+}
+
+TEST_F(BadMarianFolder, AnotherArchitecture) {
+  set("config.json", "model_type", "bart");
+  expect_value_error("config.json: model_type must be \"marian\". Got \"bart\"");
+  set("config.json", "model_type", nullptr);
+  expect_value_error("config.json: model_type must be \"marian\". Got null");
+  copy("shared");
+  set("config.json", "is_encoder_decoder", false);
+  expect_value_error("is_encoder_decoder must be true. Got false");
+  copy("shared");
+  set("config.json", "activation_function", "gelu_new");
+  expect_value_error("activation_function must be relu, gelu, swish or silu. Got \"gelu_new\"");
+}
+
+TEST_F(BadMarianFolder, AVocabularyThatDoesNotFitTheWeights) {
+  set("config.json", "vocab_size", 90);
+  expect_value_error(
+      "vocab_size in config.json must be axis 0 of model.shared.weight, (98, 48). "
+      "Got 90");
+  copy("separate");
+  set("config.json", "decoder_vocab_size", 62);
+  expect_value_error(
+      "decoder_vocab_size in config.json must be axis 0 of "
+      "model.decoder.embed_tokens.weight");
+  copy("shared");
+  set("config.json", "tie_word_embeddings", false);
+  set("config.json", "decoder_vocab_size", 90);
+  expect_value_error(
+      "decoder_vocab_size must be vocab_size 98 with "
+      "share_encoder_decoder_embeddings. Got 90");
+}
+
+TEST_F(BadMarianFolder, SizesThatTheWeightsDoNotHave) {
+  const std::vector<std::tuple<const char*, json, const char*>> cases = {
+      {"d_model", 64, "d_model in config.json must be axis 1 of model.shared.weight"},
+      {"encoder_ffn_dim", 32, "encoder_ffn_dim in config.json must be axis 0 of model.encoder"},
+      {"decoder_ffn_dim", 1 << 20, "decoder_ffn_dim in config.json must be axis 0 of model.dec"},
+      {"encoder_layers", 3, "which lack model.encoder.layers.2.fc1.weight. Got 3"},
+      {"decoder_layers", 999, "which lack model.decoder.layers.998.fc1.weight. Got 999"},
+      {"encoder_attention_heads", 5, "num_heads must divide d_model 48. Got 5"},
+      {"decoder_attention_heads", 7, "decoder_num_heads must divide d_model 48. Got 7"},
+      {"d_model", -1, "d_model must be a whole number from 1 to 1048576. Got -1"},
+      {"encoder_layers", 2.5, "encoder_layers must be a whole number from 1 to 1000. Got 2.5"},
+      {"vocab_size", "98", "vocab_size must be a whole number from 1 to 16777216. Got \"98\""},
+      {"max_position_embeddings", 1e30, "max_position_embeddings must be a whole number from 1"},
+      {"scale_embedding", 1, "scale_embedding must be true or false. Got 1"},
+      {"dropout", "much", "dropout must be a number. Got \"much\""},
+      {"pad_token_id", 98, "pad_token_id must be a token in [0, 98), or several. Got 98"},
+  };
+  for (const auto& [key, value, text] : cases) {
+    SCOPED_TRACE(key);
+    copy("shared");
+    set("config.json", key, value);
+    expect_value_error(text);
+  }
+  copy("shared");
+  set("config.json", "encoder_layers", 1);  // fewer than there are
+  expect_weights_error("UnexpectedKeys: ");
+}
+
+TEST_F(BadMarianFolder, AConfigurationThatIsNoJsonObject) {
+  for (const std::string text : {" ", "{", "[]", "{\"model_type\": \"marian\"} x"}) {
+    write_bytes(folder_ / "config.json", text);
+    expect_value_error("config.json: must be a JSON object. Got ");
+  }
+  write_bytes(folder_ / "config.json", std::string(16'000'001, ' '));
+  expect_value_error("must have at most 16000000 bytes");
+}
+
+TEST_F(BadMarianFolder, ASearchThatPosencDoesNotHave) {
+  const std::vector<std::tuple<const char*, json, const char*>> cases = {
+      {"no_repeat_ngram_size", 3, "no_repeat_ngram_size must be 0, the only value"},
+      {"do_sample", true, "do_sample must be false"},
+      {"repetition_penalty", 1.2, "repetition_penalty must be 1.0, the only value"},
+      {"forced_bos_token_id", 5, "forced_bos_token_id must be null"},
+      {"early_stopping", "soon", "early_stopping must be true, false or \"never\". Got \"soon\""},
+      {"bad_words_ids", json::array({{1, 2}}),
+       "bad_words_ids must be a list of lists of one token"},
+      {"bad_words_ids", 7, "bad_words_ids must be a list of lists of one token"},
+      {"forced_eos_token_id", {0, 1}, "forced_eos_token_id must be one token"},
+      {"eos_token_id", 98, "eos_token_id must be a token in [0, 98), or several. Got 98"},
+      {"decoder_start_token_id", -1, "decoder_start_token_id must be a token in [0, 98)"},
+      {"num_beams", 0, "num_beams must be a whole number from 1 to 1024. Got 0"},
+      {"max_length", 1, "max_length must be a whole number from 2"},
+      {"length_penalty", "x", "length_penalty must be a number. Got \"x\""},
+  };
+  for (const auto& [key, value, text] : cases) {
+    SCOPED_TRACE(key);
+    copy("shared");
+    set("generation_config.json", key, value);
+    expect_value_error("generation_config.json: " + std::string(text));
+  }
+}
+
+TEST_F(BadMarianFolder, NoDecoderStart) {
+  set("generation_config.json", "decoder_start_token_id", nullptr);
+  EXPECT_NO_THROW(load_marian(path())) << "config.json has one";
+  set("config.json", "decoder_start_token_id", nullptr);
+  expect_value_error("config.json: decoder_start_token_id must be one token. Got null");
+}
+
+TEST_F(BadMarianFolder, WeightsThatLackATensor) {
+  change_weights([](StateDict& tensors) { tensors.erase("model.decoder.layers.1.fc2.bias"); });
+  expect_weights_error("MissingKeys: [load_marian] " + path() + "/model.safetensors");
+  expect_weights_error("model.decoder.layers.1.fc2.bias");
+  copy("shared");
+  change_weights([](StateDict& tensors) { tensors.erase("model.shared.weight"); });
+  expect_weights_error("MissingKeys: [load_marian]");
+}
+
+TEST_F(BadMarianFolder, WeightsOfAnotherShapeOrWithANameTooMany) {
+  change_weights([](StateDict& tensors) {
+    tensors["model.encoder.layers.0.self_attn.k_proj.weight"] = torch::zeros({48, 47});
+    tensors.insert("model.encoder.layers.0.extra.weight", torch::zeros({2}));
+  });
+  expect_weights_error("'model.encoder.layers.0.self_attn.k_proj.weight' must have shape (48, 48)");
+  expect_weights_error("model.encoder.layers.0.extra.weight");
+}
+
+TEST_F(BadMarianFolder, WeightsThatAreNotFinite) {
+  for (const double value :
+       {std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity()}) {
+    copy("shared");
+    change_weights([&](StateDict& tensors) {
+      tensors["model.decoder.layers.0.encoder_attn.out_proj.bias"][3] = value;
+    });
+    expect_weights_error("Corrupt: [load_marian] " + path());
+    expect_weights_error("'model.decoder.layers.0.encoder_attn.out_proj.bias' must be finite");
+  }
+  copy("shared");
+  change_weights([](StateDict& tensors) {
+    tensors["final_logits_bias"][0][3] = -std::numeric_limits<double>::infinity();
+  });
+  EXPECT_NO_THROW(load_marian(path())) << "a token that is never written";
+}
+
+TEST_F(BadMarianFolder, ATruncatedFile) {
+  const auto whole = read_bytes(folder_ / "model.safetensors");
+  write_bytes(folder_ / "model.safetensors", whole.substr(0, whole.size() / 2));
+  expect_weights_error("Truncated: [load_marian]");
+}
+
+TEST_F(BadMarianFolder, TiedCopiesThatDiffer) {
+  change_weights([](StateDict& tensors) {
+    tensors.insert("lm_head.weight", tensors["model.shared.weight"] + 1.0);
+  });
+  expect_weights_error("TieConflict: [load_marian]");
+}
+
+// What a folder may lack, and what transformers then does.
+TEST_F(BadMarianFolder, WithoutALogitsBiasItIsZero) {
+  change_weights([](StateDict& tensors) { tensors.erase("final_logits_bias"); });
+  const auto bias = load_marian(path()).model->final_layer->bias;
+  EXPECT_TRUE(bit_equal(bias, torch::zeros({98})));
+}
+
+TEST_F(BadMarianFolder, PositionsInTheFileAreTheModels) {
+  const auto other = torch::randn({48, 48});
+  change_weights([&](StateDict& tensors) {
+    tensors.insert("model.encoder.embed_positions.weight", other.clone());
+  });
+  const auto model = load_marian(path()).model;
+  EXPECT_TRUE(bit_equal(model->src_embedding->position_encoding->pe[0], other));
+  EXPECT_FALSE(bit_equal(model->tgt_embedding->position_encoding->pe[0], other));
+}
+
+}  // namespace
+}  // namespace posenc::testing

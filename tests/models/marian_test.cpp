@@ -1,0 +1,119 @@
+// Marian checkpoints that transformers makes, of several shapes: what it computes and finds.
+
+#include "posenc/models/marian.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "io/files.h"
+#include "models/marian/live.h"
+#include "posenc/io/safetensors.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+class Marian : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (!has_marian_models()) GTEST_SKIP() << kNoMarianModels;
+  }
+  static MarianModel model() { return load_marian(marian_path(GetParam())); }
+  static StateDict batch() {
+    return load_safetensors(marian_path(GetParam() + ".safetensors")).tensors;
+  }
+  static AttentionMask padding(const StateDict& in) {
+    return AttentionMask::masked_keys(in["mask"].logical_not());
+  }
+  static nlohmann::json record() {
+    return nlohmann::json::parse(read_bytes(marian_path(GetParam() + ".json")));
+  }
+};
+
+TEST_P(Marian, LogitsOfTheTargetAreThoseOfTransformers) {
+  auto marian = model();
+  const auto in = batch();
+  const torch::NoGradGuard no_grad;
+  const auto logits =
+      marian.model->forward(in["src"], in["tgt"], padding(in), AttentionMask::causal());
+  EXPECT_TRUE(within(Op::Logits, logits, in["logits"]));
+}
+
+EarlyStopping early_stopping_of(const nlohmann::json& value) {
+  if (value == "never") return EarlyStopping::Never;
+  return value == true ? EarlyStopping::WhenFull : EarlyStopping::WhenUnlikely;
+}
+
+GenerateOptions options_of(const nlohmann::json& search, const GenerateOptions& base) {
+  const auto& end = search.at("forced_eos_token_id");
+  const int64_t beams = search.at("num_beams");
+  return GenerateOptions(base)
+      .max_length(search.at("max_length").get<int64_t>() - 1)
+      .beams(beams)
+      .n_best(beams)
+      .early_stopping(early_stopping_of(search.at("early_stopping")))
+      .length_penalty(search.at("length_penalty"))
+      .forced_end(end.is_null() ? std::nullopt : std::optional<int64_t>(end.get<int64_t>()))
+      .renormalize(search.at("renormalize_logits"))
+      .banned(search.at("banned").get<std::vector<int64_t>>());
+}
+
+TEST_P(Marian, EverySearchFindsTheTokensAndScoresOfTransformers) {
+  auto marian = model();
+  const auto in = batch();
+  std::set<std::vector<int64_t>> different;
+  const auto searches = record().at("searches");
+  for (const auto& search : searches) {
+    auto settings = search;
+    settings.erase("tokens"), settings.erase("scores");
+    SCOPED_TRACE(settings.dump());
+    const auto found =
+        generate(*marian.model, in["src"], padding(in), options_of(search, marian.generation));
+    const auto tokens = search.at("tokens").get<std::vector<std::vector<std::vector<int64_t>>>>();
+    ASSERT_EQ(found.size(), tokens.size());
+    for (size_t i = 0; i < found.size(); ++i) {
+      ASSERT_EQ(found[i].size(), tokens[i].size());
+      for (size_t n = 0; n < found[i].size(); ++n) {
+        EXPECT_EQ(found[i][n].tokens, tokens[i][n]) << "source " << i << ", place " << n;
+        different.insert(tokens[i][n]);
+        if (!search.contains("scores")) continue;
+        const auto score = torch::tensor(search.at("scores")[i][n].get<float>());
+        EXPECT_TRUE(within(Op::Score, torch::tensor(static_cast<float>(found[i][n].score)), score));
+      }
+    }
+  }
+  EXPECT_GT(different.size(), 50u) << "equal targets would prove little";
+}
+
+INSTANTIATE_TEST_SUITE_P(Made, Marian, ::testing::Values("shared", "separate", "untied", "archive"),
+                         [](const auto& info) { return info.param; });
+
+TEST(MarianSettings, AreThoseOfTheFolder) {
+  if (!has_marian_models()) GTEST_SKIP() << kNoMarianModels;
+  const auto shared = load_marian(marian_path("shared"));
+  EXPECT_FALSE(shared.model->is_training());
+  EXPECT_EQ(shared.model->options.tie(), Tying::ThreeWay);
+  EXPECT_EQ(shared.generation.beams(), 3);
+  EXPECT_EQ(shared.generation.max_length(), 29);
+  EXPECT_TRUE(shared.generation.renormalize());
+  EXPECT_EQ(shared.generation.banned(), std::vector<int64_t>{shared.pad});
+  EXPECT_EQ(shared.generation.begin(), shared.pad);
+  EXPECT_EQ(shared.generation.early_stopping(), EarlyStopping::WhenUnlikely);
+  const auto separate = load_marian(marian_path("separate"));
+  EXPECT_EQ(separate.model->options.tie(), Tying::DecoderOutput);
+  EXPECT_EQ(separate.generation.early_stopping(), EarlyStopping::WhenFull);
+  EXPECT_EQ(separate.generation.length_penalty(), 0.6);
+  const auto untied = load_marian(marian_path("untied"));
+  EXPECT_EQ(untied.model->options.tie(), Tying::None);
+  EXPECT_EQ(untied.generation.max_length(), 25);
+  EXPECT_EQ(untied.generation.forced_end(), std::nullopt);
+  const auto archive = load_marian(marian_path("archive"));  // its settings are in config.json
+  EXPECT_EQ(archive.generation.early_stopping(), EarlyStopping::Never);
+  EXPECT_EQ(archive.generation.beams(), 2);
+  EXPECT_EQ(archive.generation.max_length(), 20) << "of a folder that names none";
+}
+
+}  // namespace
+}  // namespace posenc::testing
