@@ -148,9 +148,9 @@ TEST(FrozenGenerate, StopsWhenTold) {
                    .max_length(9)
                    .progress([](const GenerateProgress& progress) { return progress.step < 3; }));
   for (const auto& one : all) EXPECT_EQ(one[0].tokens.size(), 3u);
-  EXPECT_TRUE(
-      generate(freeze(model), torch::empty({0, 3}, torch::kLong), {}, GenerateOptions(kBegin, kEnd))
-          .empty());
+  EXPECT_TRUE(generate(freeze(model), torch::empty({0, 3}, torch::kLong), {},
+                       GenerateOptions(kBegin, kEnd).max_length(9))
+                  .empty());
 }
 
 TEST(FrozenGenerateErrors, NamesWhatIsWrong) {
