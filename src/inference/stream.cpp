@@ -12,6 +12,10 @@ namespace {
 
 namespace kernel = kernels::inference;
 
+constexpr int64_t kMostRows =
+    3 * kernel::kPanelRows;  // of a part: what its layers hand on is small
+constexpr int64_t kRowsStep = 16;
+constexpr int64_t kFewestRows = 32;  // that a thread should have, before the columns are split
 constexpr int64_t kGrainFloats = 1 << 14;  // of rows that are worth another thread
 
 kernel::Curve curve_of(Activation activation) {
@@ -27,16 +31,11 @@ void split(int64_t rows, int64_t width, const std::function<void(int64_t, int64_
   at::parallel_for(0, rows, std::max<int64_t>(1, kGrainFloats / width), f);
 }
 
-// The size of parts whose slowest thread is done first; panels of fewer rows are a little slower.
+// Parts of equal size, as many for each thread, of kMostRows at most.
 int64_t rows_a_part(int64_t rows, int64_t threads) {
-  int64_t best = 0;
-  double least = 0.0;
-  for (const auto& [size, cost] : {std::pair{int64_t{48}, 1.0}, {int64_t{32}, 1.02}}) {
-    const int64_t parts = (rows + size - 1) / size;
-    const double slowest = static_cast<double>((parts + threads - 1) / threads * size) * cost;
-    if (best == 0 || slowest < least) best = size, least = slowest;
-  }
-  return best;
+  const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  const int64_t parts = threads * ceil_div(rows, threads * kMostRows);
+  return ceil_div(ceil_div(rows, parts), kRowsStep) * kRowsStep;
 }
 
 }  // namespace
@@ -91,7 +90,7 @@ void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& af
 void by_rows(int64_t rows, const std::function<void(int64_t begin, int64_t end)>& f) {
   if (rows == 0) return;
   const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
-  if (rows < 32 * threads) {
+  if (rows < kFewestRows * threads) {
     f(0, rows);
     return;
   }

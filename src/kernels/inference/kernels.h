@@ -25,7 +25,12 @@ struct Linear {
   int64_t out_stride;
 };
 constexpr int64_t kFewRows = 8;     // linear_few takes at most so many
-constexpr int64_t kPanelRows = 48;  // linear_many goes through the weight once for so many
+constexpr int64_t kPanelRows = 48;  // linear_many's rows come in so many at a time
+// linear_many goes through the weight once for so many rows: what a second cache holds of them.
+constexpr int64_t packed_rows(int64_t inner) {
+  const int64_t panels = (int64_t{160} << 10) / (kPanelRows * inner);
+  return kPanelRows * (panels > 1 ? panels : 1);
+}
 
 // softmax(scale * q k^T + bias) v for one query in each row and head. Token t's key in head h
 // stands at keys[(h * capacity + t) * width].
@@ -70,7 +75,7 @@ struct LinearKernels {
   // Of the columns of out. `scratch`: scratch_floats(inner).
   void (*run)(const Linear& request, int64_t begin, int64_t end, float* scratch);
 };
-constexpr int64_t scratch_floats(int64_t inner) { return kPanelRows * inner; }
+constexpr int64_t scratch_floats(int64_t inner) { return packed_rows(inner) * inner; }
 struct AttentionKernels {
   // Of the rows times heads. `scratch`: the largest count, rounded up to sixteens, in floats.
   void (*attend)(const Attention& request, int64_t begin, int64_t end, float* scratch);

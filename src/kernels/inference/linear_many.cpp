@@ -1,6 +1,7 @@
-// x W^T + b for many rows. Up to kPanelRows rows of x are turned into a panel whose columns lie
-// side by side; each element of the weight, where it lies, is then multiplied with a whole column
-// of it. So the small matrix is packed, not the large one. Compiled once per instruction set.
+// x W^T + b for many rows. The rows of x are turned into panels, whose columns lie side by side;
+// each element of the weight, where it lies, is then multiplied with a whole column of each panel.
+// So the small matrix is packed, not the large one, and a few rows of the weight are in the first
+// cache while all panels pass. Compiled once per instruction set.
 //
 // The slow twin is at::linear; an element of the result is one sum over k = 0, 1, ..., fused.
 #include "kernels/inference/kernels.h"
@@ -18,7 +19,7 @@ constexpr int kColumns = 8;
 constexpr int kColumns = 4;
 #endif
 constexpr int kMostVectors = 3;
-static_assert(kMostVectors * kLanes <= kPanelRows);
+static_assert(kPanelRows % (kMostVectors * kLanes) == 0);
 
 // panel[k * width + i] = x[i][k], zeros where there is no such row. width: a multiple of 4.
 void pack(const float* x, int64_t stride, int64_t rows, int64_t inner, int64_t width,
@@ -90,34 +91,50 @@ void write(const Linear& p, int64_t row, int64_t rows, int64_t n, int64_t column
   }
 }
 
+// The columns n .. of out, at most kGroup, for the rows of one panel.
 template <int kVectors>
-void panel_product(const Linear& p, int64_t row, int64_t rows, int64_t begin, int64_t end,
-                   float* panel) {
+void panel_product(const Linear& p, int64_t row, int64_t rows, int64_t n, int64_t columns,
+                   const float* panel) {
   constexpr int kWidth = kVectors * kLanes;
-  pack(p.x + row * p.x_stride, p.x_stride, rows, p.inner, kWidth, panel);
   alignas(64) float sums[kGroup * kWidth];
-  for (int64_t n = begin; n < end; n += kGroup) {
-    const int64_t columns = end - n < kGroup ? end - n : kGroup;
-    const float* const weight = p.weight + n * p.inner;
-    int64_t c = 0;
-    for (; c + kColumns <= columns; c += kColumns)
-      tile<kVectors, kColumns>(panel, weight + c * p.inner, p.inner, sums + c * kWidth);
-    for (; c < columns; ++c)
-      tile<kVectors, 1>(panel, weight + c * p.inner, p.inner, sums + c * kWidth);
-    write(p, row, rows, n, columns, kWidth, sums);
+  const float* const weight = p.weight + n * p.inner;
+  int64_t c = 0;
+  for (; c + kColumns <= columns; c += kColumns)
+    tile<kVectors, kColumns>(panel, weight + c * p.inner, p.inner, sums + c * kWidth);
+  for (; c < columns; ++c)
+    tile<kVectors, 1>(panel, weight + c * p.inner, p.inner, sums + c * kWidth);
+  write(p, row, rows, n, columns, kWidth, sums);
+}
+
+// How many registers a panel's rows take.
+int64_t vectors_for(int64_t rows) { return rows > 2 * kLanes ? 3 : rows > kLanes ? 2 : 1; }
+
+// f(row, rows, panel's memory) for the panels of the rows begin .. end - 1.
+template <typename F>
+POSENC_INLINE void by_panel(const Linear& p, int64_t begin, int64_t end, float* scratch, F f) {
+  for (int64_t row = begin; row < end; row += kMostVectors * kLanes) {
+    const int64_t left = end - row;
+    f(row, left < kMostVectors * kLanes ? left : kMostVectors * kLanes,
+      scratch + (row - begin) * p.inner);
   }
 }
 
 void linear_many(const Linear& p, int64_t begin, int64_t end, float* scratch) {
-  for (int64_t row = 0; row < p.rows; row += kMostVectors * kLanes) {
-    const int64_t left = p.rows - row;
-    if (left > 2 * kLanes) {
-      const int64_t rows = left < 3 * kLanes ? left : 3 * kLanes;
-      panel_product<3>(p, row, rows, begin, end, scratch);
-    } else if (left > kLanes) {
-      panel_product<2>(p, row, left, begin, end, scratch);
-    } else {
-      panel_product<1>(p, row, left, begin, end, scratch);
+  const int64_t most = packed_rows(p.inner) / (kMostVectors * kLanes) * (kMostVectors * kLanes);
+  for (int64_t row = 0; row < p.rows; row += most) {
+    const int64_t last = row + most < p.rows ? row + most : p.rows;
+    by_panel(p, row, last, scratch, [&](int64_t first, int64_t rows, float* panel) {
+      pack(p.x + first * p.x_stride, p.x_stride, rows, p.inner, vectors_for(rows) * kLanes, panel);
+    });
+    for (int64_t n = begin; n < end; n += kGroup) {
+      const int64_t columns = end - n < kGroup ? end - n : kGroup;
+      by_panel(p, row, last, scratch, [&](int64_t first, int64_t rows, const float* panel) {
+        switch (vectors_for(rows)) {
+          case 1: return panel_product<1>(p, first, rows, n, columns, panel);
+          case 2: return panel_product<2>(p, first, rows, n, columns, panel);
+          default: return panel_product<3>(p, first, rows, n, columns, panel);
+        }
+      });
     }
   }
 }
