@@ -15,6 +15,7 @@ namespace posenc::testing {
 enum class Op {
   Forward,        ///< gather, multiply, add: one IEEE operation an element
   Linear,         ///< matrix products: the order of summation is the library's
+  Sums,           ///< the same where terms of size 1 may cancel each other
   Layers,         ///< a few layers of attention, norms and matrix products
   Gradient,       ///< sums over tokens in another order
   Training,       ///< ten optimiser steps of a small model
