@@ -5,6 +5,7 @@
 #include "posenc/core/scale.h"
 #include "posenc/core/weight_notes.h"
 #include "posenc/functional/attention_mask.h"
+#include "posenc/functional/dropout.h"
 #include "posenc/functional/embed.h"
 #include "posenc/functional/fourier_features.h"
 #include "posenc/functional/grid_positional_encoding.h"

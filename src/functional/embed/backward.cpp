@@ -16,6 +16,7 @@
 #include <cstring>
 #include <vector>
 
+#include "functional/embed/dropout_bits.h"
 #include "functional/embed/zeros.h"
 #include "kernels/embed/order.h"
 
@@ -24,16 +25,6 @@ namespace {
 
 namespace kernel = kernels::embed;
 namespace autograd = torch::autograd;
-
-// The mask as the composition has it: its factor where an element is kept, else 0.
-at::Tensor noise_of(const at::Tensor& mask, const kernel::Kept& kept, const at::Tensor& like) {
-  at::Tensor noise = at::empty(like.sizes(), at::TensorOptions(at::kDouble));
-  double* to = noise.data_ptr<double>();
-  const uint8_t* bits = mask.const_data_ptr<uint8_t>();
-  for (int64_t i = 0; i < noise.numel(); ++i)
-    to[i] = (bits[i >> 3] >> (i & 7) & 1) != 0 ? kept.factor : 0.0;
-  return noise.to(like.scalar_type());
-}
 
 // A node, and not an autograd::Function: it costs a third, and it knows where its gradient goes.
 struct EmbedBackward : autograd::Node {
@@ -66,7 +57,7 @@ struct EmbedBackward : autograd::Node {
 at::Tensor EmbedBackward::composed(const at::Tensor& grad, const at::Tensor& tokens) const {
   const bool once = rounds_once(type);
   at::Tensor g = once ? grad.to(at::kFloat) : grad;
-  if (mask.defined()) g = g * noise_of(mask, kept, g);
+  if (mask.defined()) g = g * noise_of(mask, kept.factor, g.contiguous());
   if (scale != 1.0) g = g * scale;
   return at::embedding_backward(once ? g.to(dtype) : g, tokens, rows, padding,
                                 /*scale_grad_by_freq=*/false, is_sparse);

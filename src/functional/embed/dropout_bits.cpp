@@ -1,9 +1,12 @@
 #include "functional/embed/dropout_bits.h"
 
-#include <ATen/core/Tensor.h>
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+#include <atomic>
+#include <thread>
 #include <vector>
 
 namespace posenc::functional {
@@ -96,6 +99,45 @@ DropoutBits::Source DropoutBits::source_of(at::ScalarType dtype) {
 
 bool has_dropout_bits(at::ScalarType dtype) {
   return DropoutBits::source_of(dtype) != DropoutBits::Source::None;
+}
+
+// A chunk is used only once the next one is drawn: a kernel may look at the first bits of that one.
+// Who draws joins the others when it is done.
+void draw_while_used(DropoutBits& bits, int64_t elements, int64_t chunk,
+                     const std::function<void(int64_t, int64_t)>& use) {
+  const int64_t chunks = (elements + chunk - 1) / chunk;
+  std::atomic<int64_t> drawn{0}, taken{0};
+  const auto consume = [&] {
+    for (int64_t c = taken++; c < chunks; c = taken++) {
+      while (drawn.load(std::memory_order_acquire) < std::min(c + 2, chunks))
+        std::this_thread::yield();
+      use(c * chunk, std::min((c + 1) * chunk, elements));
+    }
+  };
+  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = 0; begin == 0 && c < chunks; ++c) {
+      bits.draw(std::min(chunk, elements - c * chunk));
+      drawn.store(c + 1, std::memory_order_release);
+    }
+    for (int64_t thread = begin; thread < end; ++thread) consume();
+  });
+}
+
+double kept_factor(double keep, at::ScalarType dtype) {
+  if (dtype == at::kDouble) return 1.0 / keep;
+  const float factor = 1.0f / static_cast<float>(keep);
+  if (dtype == at::kFloat) return factor;
+  return dtype == at::kHalf ? static_cast<float>(at::Half(factor))
+                            : static_cast<float>(at::BFloat16(factor));
+}
+
+at::Tensor noise_of(const at::Tensor& mask, double factor, const at::Tensor& like) {
+  at::Tensor noise = at::empty({like.numel()}, at::TensorOptions(at::kDouble));
+  double* to = noise.data_ptr<double>();
+  const uint8_t* bits = mask.const_data_ptr<uint8_t>();
+  for (int64_t i = 0; i < noise.numel(); ++i)
+    to[i] = (bits[i >> 3] >> (i & 7) & 1) != 0 ? factor : 0.0;
+  return noise.to(like.scalar_type()).as_strided(like.sizes(), like.strides());
 }
 
 }  // namespace posenc::functional

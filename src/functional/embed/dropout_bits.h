@@ -1,9 +1,11 @@
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 
@@ -48,5 +50,18 @@ class DropoutBits {
   std::optional<kernels::embed::Mt19937Mask> mt19937_;
   std::optional<kernels::embed::Mcg31Mask> mcg31_;
 };
+
+/// Draws the bits of `elements` by one thread, a chunk (a multiple of 64) at a time, while all of
+/// them call `use(begin, end)` for what is drawn: the generator is serial, its use is not.
+void draw_while_used(DropoutBits& bits, int64_t elements, int64_t chunk,
+                     const std::function<void(int64_t, int64_t)>& use);
+
+/// What a kept element is multiplied by: 1 / keep in the arithmetic of `dtype`, as at::dropout's
+/// noise.div_(keep) has it.
+double kept_factor(double keep, at::ScalarType dtype);
+
+/// at::dropout's noise, the factor where an element is kept, else 0: a new tensor like `like`,
+/// whose elements lie in memory without gaps and in the mask's order.
+at::Tensor noise_of(const at::Tensor& mask, double factor, const at::Tensor& like);
 
 }  // namespace posenc::functional

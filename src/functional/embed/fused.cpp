@@ -4,9 +4,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <thread>
 
 #include "functional/embed/backward.h"
 #include "functional/embed/dropout_bits.h"
@@ -56,38 +53,6 @@ void run(Run gather, const kernel::Gather& g, bool by_position) {
   }
 }
 
-// The generator is serial: one thread draws, chunk by chunk, while the others gather what is drawn;
-// when it is done it joins them. A chunk is gathered only once the next one is drawn, because the
-// kernel may look at the first bits of that one.
-void run_while_drawing(Run gather, const kernel::Gather& g, DropoutBits& bits) {
-  const int64_t chunk = 64 * std::max<int64_t>(1, kGrainElements / (64 * g.dim));  // tokens
-  const int64_t chunks = (g.tokens + chunk - 1) / chunk;
-  std::atomic<int64_t> drawn{0}, taken{0};
-  const auto consume = [&] {
-    for (int64_t c = taken++; c < chunks; c = taken++) {
-      while (drawn.load(std::memory_order_acquire) < std::min(c + 2, chunks))
-        std::this_thread::yield();
-      gather(g, c * chunk, std::min((c + 1) * chunk, g.tokens));
-    }
-  };
-  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t c = 0; begin == 0 && c < chunks; ++c) {
-      bits.draw(std::min(chunk, g.tokens - c * chunk) * g.dim);
-      drawn.store(c + 1, std::memory_order_release);
-    }
-    for (int64_t thread = begin; thread < end; ++thread) consume();
-  });
-}
-
-// at::dropout's noise.div_(1 - p): 1 / (1 - p) in the arithmetic of the type.
-double kept_factor(double keep, at::ScalarType dtype, bool exact) {
-  if (dtype == at::kDouble) return 1.0 / keep;
-  const float factor = 1.0f / static_cast<float>(keep);
-  if (exact || dtype == at::kFloat) return factor;
-  return dtype == at::kHalf ? static_cast<float>(at::Half(factor))
-                            : static_cast<float>(at::BFloat16(factor));
-}
-
 // Sizes of a result, (..., D).
 at::Tensor output_for(const at::Tensor& ids, int64_t dim, at::ScalarType dtype) {
   at::DimVector sizes(ids.sizes());
@@ -108,12 +73,15 @@ bool run_with_dropout(EmbedPlan& plan, double p, at::ScalarType dtype, at::Tenso
   if (!has_dropout_bits(drawn_as)) return false;
   kernel::Gather& g = plan.gather;
   mask = fresh_output({kernel::mask_bytes(g.tokens * g.dim)}, at::kByte);
-  g.kept = {mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, dtype, exact)};
+  g.kept = {mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, drawn_as)};
   {
     DropoutBits bits(1.0 - p, drawn_as, mask.data_ptr<uint8_t>());
     if (!bits.usable()) return false;
     if (in_parallel(g)) {
-      run_while_drawing(kernel::kernels().gather.gather[static_cast<int>(plan.type)], g, bits);
+      const auto gather = kernel::kernels().gather.gather[static_cast<int>(plan.type)];
+      const int64_t chunk = 64 * std::max<int64_t>(1, kGrainElements / (64 * g.dim));  // tokens
+      draw_while_used(bits, g.tokens * g.dim, chunk * g.dim,
+                      [&](int64_t begin, int64_t end) { gather(g, begin / g.dim, end / g.dim); });
       return true;
     }
     bits.draw(g.tokens * g.dim);

@@ -14,18 +14,6 @@ constexpr c10::DispatchKeySet kPlainTensor({Key::CPU, Key::AutogradCPU, Key::ADI
 
 bool within(c10::DispatchKeySet keys, c10::DispatchKeySet all) { return (keys | all) == all; }
 
-bool find_type(at::ScalarType dtype, bool exact, kernel::Type& type) {
-  switch (dtype) {
-    case at::kFloat: type = kernel::Type::Float32; return true;
-    case at::kDouble: type = kernel::Type::Float64; return true;
-    case at::kBFloat16:
-      type = exact ? kernel::Type::BFloat16Exact : kernel::Type::BFloat16;
-      return true;
-    case at::kHalf: type = exact ? kernel::Type::Float16Exact : kernel::Type::Float16; return true;
-    default: return false;
-  }
-}
-
 // Contiguous integers of a kind that the kernels read; in `copy`, where one had to be made.
 bool read_integers(const at::Tensor& from, at::Tensor& copy, kernel::Integers& to) {
   if (!is_plain(from) || !at::isIntegralType(from.scalar_type(), /*includeBool=*/false))
@@ -98,6 +86,18 @@ bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
 }
 
 }  // namespace
+
+bool find_type(at::ScalarType dtype, bool exact, kernel::Type& type) {
+  switch (dtype) {
+    case at::kFloat: type = kernel::Type::Float32; return true;
+    case at::kDouble: type = kernel::Type::Float64; return true;
+    case at::kBFloat16:
+      type = exact ? kernel::Type::BFloat16Exact : kernel::Type::BFloat16;
+      return true;
+    case at::kHalf: type = exact ? kernel::Type::Float16Exact : kernel::Type::Float16; return true;
+    default: return false;
+  }
+}
 
 bool is_plain(const at::Tensor& tensor) {
   // A tensor without autograd's data has no forward-mode gradient either: cheap to see.

@@ -10,6 +10,10 @@ namespace posenc::functional {
 /// Fewer elements are faster with one thread (measured: docs/performance.md).
 constexpr int64_t kParallelElements = 65536;
 
+/// The kernels' type for `dtype`, whose sums are rounded once if `exact`; false where there is
+/// none.
+bool find_type(at::ScalarType dtype, bool exact, kernels::embed::Type& type);
+
 /// Whether ATen would take the plain CPU kernels for `tensor`: no subclass, no transform, no view
 /// that is to be conjugated or negated, no forward-mode gradient.
 bool is_plain(const at::Tensor& tensor);

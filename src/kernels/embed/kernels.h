@@ -3,6 +3,7 @@
 //
 //   gather.cpp     out[t] = dropout(weight[ids[t]] * scale + table[position(t)])
 //   sum_rows.cpp   the gradient of the weight's rows
+//   drop.cpp       out[i] = x[i] * (kept[i] ? factor : 0): dropout by itself
 //   random.cpp     the random bits of at::dropout
 #pragma once
 #include <stdint.h>
@@ -79,6 +80,13 @@ struct SumRows {
   void* scratch = nullptr;  // a row: the sum is made here and then added to `out`. null: in `out`
 };
 
+// at::dropout's multiplication, of values or of their gradient.
+struct Drop {
+  const void* x;
+  Kept kept;
+  void* out;
+};
+
 struct GatherKernels {
   void (*gather[kTypes])(const Gather& request, int64_t begin, int64_t end);  // of the tokens
   // The first of n integers that is not in [0, bound), or -1.
@@ -87,6 +95,11 @@ struct GatherKernels {
 
 struct SumKernels {
   void (*sum_rows[kTypes])(const SumRows& request, int64_t begin, int64_t end);  // of its rows
+};
+
+struct DropKernels {
+  // Of the elements; for the types that round each operation.
+  void (*drop[4])(const Drop& request, int64_t begin, int64_t end);
 };
 
 struct RandomKernels {
@@ -104,22 +117,26 @@ constexpr int kMcgLanes = 8;
 struct Kernels {
   const GatherKernels& gather;
   const SumKernels& sum;
+  const DropKernels& drop;
   const RandomKernels& random;
 };
 
 namespace sse2 {
 extern const GatherKernels gather_kernels;
 extern const SumKernels sum_kernels;
+extern const DropKernels drop_kernels;
 extern const RandomKernels random_kernels;
 }  // namespace sse2
 namespace avx2 {
 extern const GatherKernels gather_kernels;
 extern const SumKernels sum_kernels;
+extern const DropKernels drop_kernels;
 extern const RandomKernels random_kernels;
 }  // namespace avx2
 namespace avx512 {
 extern const GatherKernels gather_kernels;
 extern const SumKernels sum_kernels;
+extern const DropKernels drop_kernels;
 extern const RandomKernels random_kernels;
 }  // namespace avx512
 

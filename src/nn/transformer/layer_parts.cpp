@@ -1,6 +1,7 @@
 #include "nn/transformer/layer_parts.h"
 
 #include "posenc/core/check.h"
+#include "posenc/functional/dropout.h"
 
 namespace posenc {
 
@@ -31,6 +32,10 @@ LayerNorm make_norm(const TransformerLayerOptions& options) {
       LayerNormOptions(options.d_model()).eps(options.layer_norm_eps()).bias(options.bias()));
 }
 
+torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x) {
+  return functional::dropout(x, dropout.options.p(), dropout.is_training());
+}
+
 torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
                            torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,
                            Activation activation) {
@@ -40,7 +45,7 @@ torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear
     case Activation::GELU: hidden = torch::gelu(hidden); break;
     case Activation::Swish: hidden = torch::silu(hidden); break;
   }
-  return linear2.forward(dropout.forward(hidden));
+  return linear2.forward(drop(dropout, hidden));
 }
 
 AttentionShape attention_shape(const char* module, const torch::Tensor& x,

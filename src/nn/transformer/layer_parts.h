@@ -18,6 +18,9 @@ MultiheadAttention make_attention(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear(int64_t from, int64_t to, const TransformerLayerOptions& options);
 LayerNorm make_norm(const TransformerLayerOptions& options);
 
+/// functional::dropout() as the module says it; it is not run in place.
+torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x);
+
 /// linear2(dropout(activation(linear1(x)))).
 torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
                            torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,

@@ -48,12 +48,12 @@ torch::Tensor TransformerEncoderLayerImpl::forward(const torch::Tensor& x,
 
 torch::Tensor TransformerEncoderLayerImpl::attend(const torch::Tensor& x,
                                                   const AttentionMask& mask) {
-  return dropout1->forward(self_attn->forward(x, x, x, mask));
+  return drop(*dropout1, self_attn->forward(x, x, x, mask));
 }
 
 torch::Tensor TransformerEncoderLayerImpl::feed_forward(const torch::Tensor& x) {
-  return dropout2->forward(
-      posenc::feed_forward(x, *linear1, *dropout, *linear2, options.activation()));
+  return drop(*dropout2,
+              posenc::feed_forward(x, *linear1, *dropout, *linear2, options.activation()));
 }
 
 }  // namespace posenc

@@ -1,5 +1,5 @@
 // Dropout's random bits against the generators' recurrences, one number at a time. That they are
-// ATen's is tests/functional/dropout_mask_test.cpp's matter.
+// ATen's is tests/functional/dropout_test.cpp's matter.
 #include <gtest/gtest.h>
 
 #include "kernels/embed/mask.h"

@@ -1,0 +1,110 @@
+#include "posenc/functional/dropout.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/dropout.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+
+#include "functional/embed/dropout_bits.h"
+#include "functional/embed/plan.h"
+#include "kernels/embed/kernels.h"
+
+namespace posenc::functional {
+namespace {
+
+namespace kernel = kernels::embed;
+namespace autograd = torch::autograd;
+
+constexpr int64_t kChunk = 32768;  // elements, a multiple of 64
+
+// Elements in the order of memory, whatever the axes' order.
+struct DropBackward : autograd::Node {
+  autograd::variable_list apply(autograd::variable_list&& grads) override;
+  std::string name() const override { return "DropoutBackward"; }
+  void release_variables() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    mask.reset();
+  }
+
+  at::Tensor mask;
+  kernel::Kept kept;
+  kernel::Type type;
+  at::ScalarType dtype;
+  std::vector<int64_t> sizes, strides;
+};
+
+kernel::Drop request(const at::Tensor& x, const kernel::Kept& kept, const at::Tensor& out) {
+  return {x.const_data_ptr(), kept, out.data_ptr()};
+}
+
+void run(kernel::Type type, const kernel::Drop& drop, int64_t elements) {
+  const auto kernel = kernel::kernels().drop.drop[static_cast<int>(type)];
+  if (elements < kParallelElements || at::in_parallel_region()) return kernel(drop, 0, elements);
+  at::parallel_for(0, (elements + kChunk - 1) / kChunk, 1, [&](int64_t begin, int64_t end) {
+    kernel(drop, begin * kChunk, std::min(end * kChunk, elements));
+  });
+}
+
+autograd::variable_list DropBackward::apply(autograd::variable_list&& grads) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!grads[0].defined() || !task_should_compute_output(0)) return {at::Tensor()};
+  TORCH_CHECK(mask.defined(), autograd::ERR_BACKWARD_TWICE);
+  const at::TensorOptions options(dtype);
+  if (at::GradMode::is_enabled() || !dispatches_plainly() || !is_plain(grads[0]) ||
+      grads[0].scalar_type() != dtype) {  // differentiable once more
+    return {grads[0] * noise_of(mask, kept.factor, at::empty_strided(sizes, strides, options))};
+  }
+  at::Tensor grad = grads[0];
+  if (grad.strides() != at::IntArrayRef(strides))
+    grad = at::empty_strided(sizes, strides, options).copy_(grad);
+  const at::Tensor out = at::empty_strided(sizes, strides, options);
+  run(type, request(grad, kept, out), grad.numel());
+  return {out};
+}
+
+// The result, or an undefined tensor where at::dropout has to run; nothing is drawn then.
+at::Tensor drop(const at::Tensor& x, double p) {
+  kernel::Type type;
+  if (!(p > 0.0 && p < 1.0) || !x.defined() || !dispatches_plainly() || !is_plain(x) ||
+      !find_type(x.scalar_type(), /*exact=*/false, type) || x.numel() == 0 ||
+      !x.is_non_overlapping_and_dense() || !has_dropout_bits(x.scalar_type()))
+    return {};
+  const int64_t elements = x.numel();
+  const at::Tensor mask = at::empty({kernel::mask_bytes(elements)}, at::kByte);
+  DropoutBits bits(1.0 - p, x.scalar_type(), mask.data_ptr<uint8_t>());
+  if (!bits.usable()) return {};
+  const at::Tensor out = at::empty_strided(x.sizes(), x.strides(), x.options());
+  const kernel::Kept kept{mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, x.scalar_type())};
+  const auto work = request(x, kept, out);
+  if (elements < kParallelElements || at::get_num_threads() == 1 || at::in_parallel_region()) {
+    bits.draw(elements);
+    run(type, work, elements);
+  } else {
+    const auto kernel = kernel::kernels().drop.drop[static_cast<int>(type)];
+    draw_while_used(bits, elements, kChunk,
+                    [&](int64_t begin, int64_t end) { kernel(work, begin, end); });
+  }
+  if (!is_recorded(x)) return out;
+  auto node = c10::make_intrusive<DropBackward>();
+  node->set_next_edges(autograd::collect_next_edges(x));
+  node->mask = mask;
+  node->kept = kept;
+  node->type = type;
+  node->dtype = x.scalar_type();
+  node->sizes = x.sizes().vec();
+  node->strides = x.strides().vec();
+  autograd::set_history(out, node);
+  return out;
+}
+
+}  // namespace
+
+at::Tensor dropout(const at::Tensor& x, double p, bool training) {
+  const at::Tensor out = training ? drop(x, p) : at::Tensor();
+  return out.defined() ? out : at::dropout(x, p, training);
+}
+
+}  // namespace posenc::functional
