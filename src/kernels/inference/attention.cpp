@@ -10,6 +10,7 @@ namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
 constexpr int kKeys = 4;   // at a time
+constexpr int kAhead = 8;  // keys that are asked for before their turn; values are while keys pass
 constexpr int kChunk = 4;  // sixteens of a head's width at a time: 64 floats
 
 // One row and head.
@@ -20,6 +21,10 @@ struct One {
   const float* key(int64_t j) const { return keys + tokens[j] * width; }
   const float* value(int64_t j) const { return values + tokens[j] * width; }
 };
+
+POSENC_INLINE void prefetch_row(const float* row, int64_t width) {
+  for (int64_t i = 0; i < width; i += kWide) __builtin_prefetch(row + i);
+}
 
 // query . key of tokens j .. j + kKeys - 1, of which the last ones may be one.
 POSENC_INLINE Floats4 dots(const One& one, const float* const (&key)[kKeys]) {
@@ -44,6 +49,10 @@ float write_scores(const One& one, float scale, const float* bias, float* scores
     const float* key[kKeys];
     const int64_t n = one.count - j < kKeys ? one.count - j : kKeys;
     for (int64_t i = 0; i < kKeys; ++i) key[i] = one.key(j + (i < n ? i : n - 1));
+    for (int64_t i = 0; i < n; ++i) {
+      prefetch_row(one.value(j + i), one.width);
+      if (j + i + kAhead < one.count) prefetch_row(one.key(j + i + kAhead), one.width);
+    }
     const Floats4 sums = dots(one, key);
     for (int64_t i = 0; i < n; ++i) {
       const float score = sums[i] * scale + (bias != nullptr ? bias[j + i] : 0.0f);

@@ -4,7 +4,7 @@
 //   linear_few.cpp    x W^T + b for a few rows: W streams by once, at the speed of memory
 //   linear_many.cpp   the same for many rows, at the speed of the multipliers
 //   attention.cpp     one query a row, over keys and values that lie anywhere in a cache
-//   rows.cpp          residual and layer norm in one pass; activations; the best of a row
+//   rows.cpp          residual and layer norm in one pass; activations; the best of a row of logits
 //
 // Each result depends on its own row's inputs only, and on whether few or many rows were asked for:
 // not on how the work is split between threads.
@@ -64,11 +64,10 @@ struct AddNorm {
 enum class Curve { ReLU, GELU, Swish };
 constexpr int kCurves = 3;
 
-// What a search wants to know of a row of logits.
-struct Best {
-  int64_t index;  // of the largest, the first among equals
-  float logit;
-  float log_sum;  // log of the sum of exp(logit)
+// A score and where it stands.
+struct Ranked {
+  float score;
+  int64_t place;
 };
 
 struct LinearKernels {
@@ -83,7 +82,10 @@ struct AttentionKernels {
 struct RowKernels {
   void (*add_norm)(const AddNorm& request, int64_t begin, int64_t end);  // of the rows
   void (*activate[kCurves])(float* x, int64_t n);                        // in place
-  Best (*best)(const float* logits, int64_t n);
+  float (*log_sum_exp)(const float* x, int64_t n);
+  // Lets x[i] + base, at place + i, into the `count` best, which are sorted; the first among
+  // equals.
+  void (*rank)(const float* x, int64_t n, float base, int64_t place, Ranked* best, int64_t count);
 };
 
 struct Kernels {

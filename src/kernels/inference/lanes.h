@@ -60,6 +60,17 @@ POSENC_INLINE Floats fma(Floats a, Floats b, Floats c) {
 POSENC_INLINE Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 POSENC_INLINE Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
 
+// Whether a > b in any lane.
+POSENC_INLINE bool any_larger(Floats a, Floats b) {
+#if defined(__AVX512F__)
+  return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0;
+#elif defined(__AVX2__)
+  return _mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0;
+#else
+  return _mm_movemask_ps(_mm_cmpgt_ps(a, b)) != 0;
+#endif
+}
+
 // Sixteen floats, in as many registers as that takes.
 constexpr int kWide = 16;
 constexpr int kParts = kWide / kLanes;

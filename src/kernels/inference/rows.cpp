@@ -1,8 +1,8 @@
 // What is done row by row, in one pass over memory: residual and layer norm, activations, the best
 // of a row of logits. Compiled once per instruction set.
 //
-// The slow twins are at::add and at::layer_norm; at::relu, at::gelu and at::silu; at::argmax and
-// at::logsumexp.
+// The slow twins are at::add and at::layer_norm; at::relu, at::gelu and at::silu;
+// at::logsumexp and at::topk.
 #include <math.h>
 
 #include "kernels/inference/exponential.h"
@@ -127,27 +127,44 @@ POSENC_INLINE Wide read_logits(const float* from, int64_t n) {
   return load_wide(padded);
 }
 
-Best best(const float* logits, int64_t n) {
+float log_sum_exp(const float* x, int64_t n) {
   Wide most = each([](int) { return all(-__builtin_inff()); });
   by_sixteen(n, [&](int64_t i, int64_t count) {
-    const Wide w = read_logits(logits + i, count);
+    const Wide w = read_logits(x + i, count);
     most = each([&](int part) { return larger(most.part[part], w.part[part]); });
   });
   float lanes[kWide], largest = -__builtin_inff();
   write(lanes, most, kWide);
   for (const float one : lanes) largest = one > largest ? one : largest;
-  int64_t index = 0;
-  while (index + 1 < n && logits[index] != largest) ++index;
+  if (largest == -__builtin_inff()) return largest;
   Wide sum = {};
   by_sixteen(n, [&](int64_t i, int64_t count) {
-    const Wide w = read_logits(logits + i, count);
+    const Wide w = read_logits(x + i, count);
     sum = each([&](int part) { return sum.part[part] + exponential(w.part[part] - all(largest)); });
   });
-  return {index, largest, largest + logf(total(sum))};
+  return largest + logf(total(sum));
+}
+
+// Behind those that are as good.
+void insert(Ranked one, Ranked* best, int64_t count) {
+  int64_t i = count - 1;
+  for (; i > 0 && one.score > best[i - 1].score; --i) best[i] = best[i - 1];
+  best[i] = one;
+}
+
+void rank(const float* x, int64_t n, float base, int64_t place, Ranked* best, int64_t count) {
+  by_sixteen(n, [&](int64_t i, int64_t some) {
+    const Wide w = read_logits(x + i, some);
+    bool any = false;
+    for (const Floats& part : w.part)
+      any = any || any_larger(part + all(base), all(best[count - 1].score));
+    for (int64_t j = i; any && j < i + some; ++j)
+      if (x[j] + base > best[count - 1].score) insert({x[j] + base, place + j}, best, count);
+  });
 }
 
 }  // namespace
 
-const RowKernels row_kernels = {add_norm, {relu, gelu, swish}, best};
+const RowKernels row_kernels = {add_norm, {relu, gelu, swish}, log_sum_exp, rank};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

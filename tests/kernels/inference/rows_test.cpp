@@ -6,7 +6,7 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/silu.h>
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
 
 #include "kernels/inference/sets.h"
@@ -97,18 +97,46 @@ TEST(InferenceRows, NaNStaysNaN) {
   }
 }
 
-TEST(InferenceRows, TheBestOfARow) {
+TEST(InferenceRows, LogSumExp) {
   torch::manual_seed(2);
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
   for (const int64_t n : {1, 2, 15, 16, 17, 31, 1000}) {
-    auto logits = torch::randn({n}) * 10;
-    if (n > 20) logits[19] = logits[7] = 50.0;  // two are equal: the first one counts
-    if (n > 3) logits[1] = -std::numeric_limits<float>::infinity();
-    expect_on_each_set(Op::Sums, logits.to(torch::kDouble).logsumexp(0), [&](const Kernels& use) {
-      const Best best = use.rows.best(logits.const_data_ptr<float>(), n);
-      EXPECT_EQ(best.index, logits.argmax().item<int64_t>());
-      EXPECT_EQ(best.logit, logits.max().item<float>());
-      return torch::tensor(best.log_sum);
-    });
+    auto x = torch::randn({n}) * 30;
+    if (n > 3) x[1] = kNever;
+    for (const bool any : {true, false}) {
+      if (!any) x.fill_(kNever);
+      expect_on_each_set(Op::Sums, any ? x.to(torch::kDouble).logsumexp(0) : torch::zeros({}),
+                         [&](const Kernels& use) {
+                           const auto sum =
+                               torch::tensor(use.rows.log_sum_exp(x.const_data_ptr<float>(), n));
+                           return any ? sum : torch::where(sum == kNever, 0.0F, sum);
+                         });
+    }
+  }
+}
+
+TEST(InferenceRows, Ranks) {
+  torch::manual_seed(3);
+  for (const int64_t n : {1, 2, 15, 16, 17, 100, 1000}) {
+    for (const int64_t count : {1, 2, 7}) {
+      const auto x = torch::randint(0, 40, {2, n}).to(torch::kFloat);  // with equals
+      const float base[] = {0.5F, -3.0F};
+      std::vector<std::pair<float, int64_t>> all;
+      for (int64_t i = 0; i < 2 * n; ++i)
+        all.emplace_back(-(x.view(-1)[i].item<float>() + base[i / n]), i);
+      std::sort(all.begin(), all.end());
+      for (const char* name : {"sse2", "avx2", "avx512"}) {
+        const Kernels* const use = find_kernels(name);
+        if (use == nullptr) continue;
+        std::vector<Ranked> best(count, {-std::numeric_limits<float>::infinity(), 0});
+        for (int64_t row = 0; row < 2; ++row)
+          use->rows.rank(x[row].const_data_ptr<float>(), n, base[row], row * n, best.data(), count);
+        for (int64_t i = 0; i < std::min(count, 2 * n); ++i) {
+          EXPECT_EQ(best[i].score, -all[i].first) << name;
+          EXPECT_EQ(best[i].place, all[i].second) << name;
+        }
+      }
+    }
   }
 }
 
