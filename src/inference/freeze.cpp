@@ -33,10 +33,10 @@ void check_ids(const char* name, const torch::Tensor& ids) {
                     " must be ids (B, L) on the CPU. Got ", ids.sizes(), " on ", ids.device());
 }
 
-// Of a batch that may be packed: then the packing says it all.
+// What the packing does not say.
 ScoreMask rest_of(const AttentionMask& mask, const Packing& packing, const AttentionShape& shape,
                   const torch::Tensor& like) {
-  return packing.packed || shape.batch == 0 ? ScoreMask() : mask.resolve(shape, like);
+  return packing.says_all || shape.batch == 0 ? ScoreMask() : mask.resolve(shape, like);
 }
 
 }  // namespace

@@ -45,9 +45,11 @@ Packing::Packing(const at::Tensor& keep)
 
 Packing Packing::of(const AttentionMask& mask, int64_t batch, int64_t length) {
   const at::Tensor keys = mask.keys();
-  const bool fits = keys.defined() && keys.is_cpu() && keys.size(0) == batch &&
-                    keys.size(1) == length && !keys.all().item<bool>();
-  return fits ? Packing(keys) : Packing(batch, length);
+  const bool fits =
+      keys.defined() && keys.is_cpu() && keys.size(0) == batch && keys.size(1) == length;
+  Packing packing = fits && !keys.all().item<bool>() ? Packing(keys) : Packing(batch, length);
+  packing.says_all = fits || mask.is_none();
+  return packing;
 }
 
 at::Tensor Packing::pack(const at::Tensor& x) const {

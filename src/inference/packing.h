@@ -31,7 +31,8 @@ struct Packing {
 
   int64_t batch, length;
   int64_t rows;
-  bool packed;  ///< rows are left out, and may stand in another order
+  bool packed;            ///< rows are left out, and may stand in another order
+  bool says_all = false;  ///< the mask that it was made of says nothing else
   std::vector<Group> groups;
   std::vector<int64_t> first, lengths;  ///< of each sequence, in the batch's order
   std::vector<int64_t> places;          ///< b * L + l of each row, if packed

@@ -29,7 +29,7 @@ void expect_equal(const Hypotheses& got, const Hypotheses& expected) {
     ASSERT_EQ(got[b].size(), expected[b].size()) << b;
     for (size_t i = 0; i < got[b].size(); ++i) {
       EXPECT_EQ(got[b][i].tokens, expected[b][i].tokens) << b << " " << i;
-      EXPECT_TRUE(testing::within(testing::Op::Layers,
+      EXPECT_TRUE(testing::within(testing::Op::Scores,
                                   torch::tensor(got[b][i].score, torch::kFloat),
                                   torch::tensor(expected[b][i].score, torch::kFloat)));
     }

@@ -64,6 +64,11 @@ struct AddNorm {
 enum class Curve { ReLU, GELU, Swish };
 constexpr int kCurves = 3;
 
+// log of the sum of exp(x): largest + rest. Apart, because x - largest - rest keeps what is small.
+struct LogSum {
+  float largest, rest;
+};
+
 // A score and where it stands.
 struct Ranked {
   float score;
@@ -82,10 +87,11 @@ struct AttentionKernels {
 struct RowKernels {
   void (*add_norm)(const AddNorm& request, int64_t begin, int64_t end);  // of the rows
   void (*activate[kCurves])(float* x, int64_t n);                        // in place
-  float (*log_sum_exp)(const float* x, int64_t n);
-  // Lets x[i] + base, at place + i, into the `count` best, which are sorted; the first among
-  // equals.
-  void (*rank)(const float* x, int64_t n, float base, int64_t place, Ranked* best, int64_t count);
+  LogSum (*log_sum_exp)(const float* x, int64_t n);
+  // Lets (x[i] - shift) + base, at place + i, into the `count` best, which are sorted; the first
+  // among equals.
+  void (*rank)(const float* x, int64_t n, float shift, float base, int64_t place, Ranked* best,
+               int64_t count);
 };
 
 struct Kernels {

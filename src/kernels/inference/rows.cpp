@@ -127,7 +127,7 @@ POSENC_INLINE Wide read_logits(const float* from, int64_t n) {
   return load_wide(padded);
 }
 
-float log_sum_exp(const float* x, int64_t n) {
+LogSum log_sum_exp(const float* x, int64_t n) {
   Wide most = each([](int) { return all(-__builtin_inff()); });
   by_sixteen(n, [&](int64_t i, int64_t count) {
     const Wide w = read_logits(x + i, count);
@@ -136,13 +136,13 @@ float log_sum_exp(const float* x, int64_t n) {
   float lanes[kWide], largest = -__builtin_inff();
   write(lanes, most, kWide);
   for (const float one : lanes) largest = one > largest ? one : largest;
-  if (largest == -__builtin_inff()) return largest;
+  if (largest == -__builtin_inff()) return {0.0f, largest};
   Wide sum = {};
   by_sixteen(n, [&](int64_t i, int64_t count) {
     const Wide w = read_logits(x + i, count);
     sum = each([&](int part) { return sum.part[part] + exponential(w.part[part] - all(largest)); });
   });
-  return largest + logf(total(sum));
+  return {largest, logf(total(sum))};
 }
 
 // Behind those that are as good.
@@ -152,14 +152,17 @@ void insert(Ranked one, Ranked* best, int64_t count) {
   best[i] = one;
 }
 
-void rank(const float* x, int64_t n, float base, int64_t place, Ranked* best, int64_t count) {
+void rank(const float* x, int64_t n, float shift, float base, int64_t place, Ranked* best,
+          int64_t count) {
   by_sixteen(n, [&](int64_t i, int64_t some) {
     const Wide w = read_logits(x + i, some);
     bool any = false;
     for (const Floats& part : w.part)
-      any = any || any_larger(part + all(base), all(best[count - 1].score));
-    for (int64_t j = i; any && j < i + some; ++j)
-      if (x[j] + base > best[count - 1].score) insert({x[j] + base, place + j}, best, count);
+      any = any || any_larger((part - all(shift)) + all(base), all(best[count - 1].score));
+    for (int64_t j = i; any && j < i + some; ++j) {
+      const float score = (x[j] - shift) + base;
+      if (score > best[count - 1].score) insert({score, place + j}, best, count);
+    }
   });
 }
 

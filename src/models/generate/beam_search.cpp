@@ -3,7 +3,6 @@
 #include <limits>
 #include <numeric>
 
-#include "functional/token_choice.h"
 #include "models/generate/search.h"
 
 namespace posenc {
@@ -93,13 +92,12 @@ Hypotheses beam_search(Search& search) {
       const auto& own = sources[source].log_probabilities;
       before.insert(before.end(), own.begin(), own.end());
     }
-    const auto [logits, log_sum] = search.step(length);
+    const auto [logits, sum] = search.step(length);
     const int64_t vocab = logits.size(1);
     // Each beam may end in every stop token, and as many beams are to be left.
     const int64_t wanted = width * (1 + static_cast<int64_t>(options.stop().size()));
-    const auto top =
-        functional::top_scores(logits, torch::tensor(before).to(log_sum.device()) - log_sum, width,
-                               std::min(wanted, width * vocab));
+    const auto top = functional::top_scores(logits, sum, torch::tensor(before).to(logits.device()),
+                                            width, std::min(wanted, width * vocab));
     const auto best = top.scores.cpu().contiguous();
     const auto index = top.places.cpu().contiguous();
 

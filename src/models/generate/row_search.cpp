@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "functional/token_choice.h"
 #include "models/generate/search.h"
 
 namespace posenc {
@@ -23,12 +22,13 @@ struct Choice {
 };
 
 Choice next_tokens(Search& search, int64_t length) {
-  const auto [logits, log_sum] = search.step(length);
+  const auto [logits, sum] = search.step(length);
   if (!search.options.sample()) {
-    const auto best = functional::top_scores(logits, -log_sum, /*group=*/1, /*count=*/1);
+    const auto best = functional::top_scores(logits, sum, torch::zeros_like(sum.rest), /*group=*/1,
+                                             /*count=*/1);
     return {best.places.cpu(), best.scores.cpu()};
   }
-  const auto log_probabilities = logits - log_sum.unsqueeze(1);
+  const auto log_probabilities = (logits - sum.largest.unsqueeze(1)) - sum.rest.unsqueeze(1);
   const auto ids = draw(log_probabilities, search.options).unsqueeze(1);
   return {ids.cpu(), log_probabilities.gather(1, ids).cpu()};
 }

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "functional/token_choice.h"
 #include "posenc/core/check.h"
 
 namespace posenc {
@@ -45,13 +44,14 @@ void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max
 
 NextToken Search::step(int64_t length) {
   const auto logits = decoder.step(tokens).to(torch::kFloat);
-  const auto log_sum = functional::log_sum_exp(logits);
+  const auto sum = functional::log_sum_exp(logits);
   for (const int64_t token : options.banned()) logits.select(1, token).fill_(kNever);
   if (options.forced_end() && length == options.max_length()) {
     logits.fill_(kNever).select(1, *options.forced_end()).zero_();
-    log_sum.zero_();
+    sum.largest.zero_();
+    sum.rest.zero_();
   }
-  return {logits, log_sum};
+  return {logits, sum};
 }
 
 void Search::continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next) {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "functional/token_choice.h"
 #include "posenc/models/generate.h"
 
 namespace posenc {
@@ -20,10 +21,10 @@ class Decoder {
   virtual void select(const torch::Tensor& rows) = 0;
 };
 
-/// What follows some tokens: log probability = logits - log_sum.
+/// What follows some tokens: log probability = logits - sum.
 struct NextToken {
-  torch::Tensor logits;   ///< (R, V); -inf for what may not be written
-  torch::Tensor log_sum;  ///< (R), over all tokens
+  torch::Tensor logits;       ///< (R, V); -inf for what may not be written
+  functional::LogSumExp sum;  ///< over all tokens, those included
 };
 
 /// A search over `rows_per_source` targets for each of `sources`.
