@@ -5,8 +5,8 @@
 namespace posenc::inference {
 
 /// What a thread keeps from call to call, so that nothing is allocated in the middle of a layer.
-enum class Scratch { Panel, Hidden, Branch, Query, Scores };
-constexpr int kScratches = 5;
+enum class Scratch { Panel, Hidden, Branch, Scores };
+constexpr int kScratches = 4;
 
 /// This thread's memory for `floats`, aligned to a cache line; it is what it was until this thread
 /// asks for more of the same.
