@@ -28,8 +28,9 @@ LAYERS = {
     "functional": {"functional", "sinusoid", "kernels", "core"},
     "nn": {"nn", "functional", "sinusoid", "core"},
     "models": {"models", "nn", "functional", "sinusoid", "io", "core"},
+    "inference": {"inference", "models", "nn", "functional", "sinusoid", "kernels", "core"},
     "train": {"train", "models", "nn", "functional", "sinusoid", "io", "core"},
-    "cli": {"cli", "train", "models", "nn", "functional", "sinusoid", "io", "core"},
+    "cli": {"cli", "train", "inference", "models", "nn", "functional", "sinusoid", "io", "core"},
 }
 
 # First match counts.

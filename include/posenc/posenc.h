@@ -18,6 +18,7 @@
 #include "posenc/functional/timestep_embedding.h"
 #include "posenc/functional/token_cross_entropy.h"
 #include "posenc/functional/token_embedding.h"
+#include "posenc/inference/freeze.h"
 #include "posenc/io/checkpoint.h"
 #include "posenc/io/error.h"
 #include "posenc/io/load.h"

@@ -110,6 +110,18 @@ AttentionMask AttentionMask::operator&(const AttentionMask& other) const {
   return both;
 }
 
+at::Tensor AttentionMask::keys() const {
+  if (causal_ || !biases_.empty()) return {};
+  at::Tensor keys;
+  for (const at::Tensor& one : allowed_) {
+    if (one.dim() != 4 || one.size(1) != 1 || one.size(2) != 1) return {};
+    const at::Tensor own = one.squeeze(2).squeeze(1);  // (B, 1, 1, S) -> (B, S)
+    if (keys.defined() && keys.sizes() != own.sizes()) return {};
+    keys = keys.defined() ? keys.logical_and(own) : own;
+  }
+  return keys;
+}
+
 ScoreMask AttentionMask::resolve(const AttentionShape& shape, const at::Tensor& like) const {
   const bool all_causal = !causal_ || *causal_ >= shape.keys - 1;  // even query 0 sees every key
   if (allowed_.empty() && biases_.empty()) {

@@ -29,6 +29,8 @@ const Tolerance kTolerances[] = {
     {Op::Linear, torch::kDouble, 1e-14, 1e-15, "sums of some 100 products, another order"},
     {Op::Linear, torch::kBFloat16, 2e-2, 1e-2, "rounded to 8 bits of mantissa a layer"},
     {Op::Linear, torch::kHalf, 2e-3, 1e-3, "rounded to 11 bits of mantissa a layer"},
+    {Op::Sums, torch::kFloat, 16 * kFloat, 4e-6, "some 100 roundings of terms of size 1"},
+    {Op::Scores, torch::kFloat, 1e-5, 1e-4, "differences of logits of size 100, from Layers"},
     {Op::Layers, torch::kFloat, 1e-5, 1e-6, "sums in another order, passed on from layer to layer"},
     {Op::Layers, torch::kDouble, 1e-12, 1e-13,
      "sums in another order, passed on from layer to layer"},

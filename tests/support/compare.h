@@ -15,6 +15,8 @@ namespace posenc::testing {
 enum class Op {
   Forward,        ///< gather, multiply, add: one IEEE operation an element
   Linear,         ///< matrix products: the order of summation is the library's
+  Sums,           ///< the same where terms of size 1 may cancel each other
+  Scores,         ///< log probabilities of what a search wrote
   Layers,         ///< a few layers of attention, norms and matrix products
   Logits,         ///< of a whole Transformer against transformers'
   Score,          ///< of a sequence: a sum of log probabilities

@@ -54,6 +54,10 @@ class AttentionMask {
   /// Every query may attend to every key, whatever the shape.
   bool is_none() const { return allowed_.empty() && biases_.empty() && !causal_; }
 
+  /// The keys that may be attended to, bool (B, S), where padding() and masked_keys() are all that
+  /// the mask is made of; else undefined.
+  at::Tensor keys() const;
+
   /// All of it as one bias in `like`'s dtype and on its device.
   ScoreMask resolve(const AttentionShape& shape, const at::Tensor& like) const;
 

@@ -6,7 +6,6 @@
 
 #include "cli/error.h"
 #include "posenc/functional/pad_sequences.h"
-#include "posenc/models/generate.h"
 
 namespace posenc::cli {
 namespace {
@@ -33,7 +32,10 @@ const std::string& checked(const std::string& folder) {
 }  // namespace
 
 Translator::Translator(const std::string& folder, const TranslatorOptions& options)
-    : tokenizer_(checked(folder)), marian_(load_marian(folder)), batch_tokens_(options.batch) {
+    : tokenizer_(checked(folder)),
+      marian_(load_marian(folder)),
+      frozen_(freeze(marian_.model)),
+      batch_tokens_(options.batch) {
   const auto& sizes = marian_.model->options;
   if (tokenizer_.largest_source_id() >= sizes.src_vocab()) {
     refuse("{}: the ids in vocab.json must be below vocab_size {} of the weights. Got {}", folder,
@@ -52,7 +54,7 @@ std::vector<std::vector<Hypothesis>> Translator::search(
   for (const std::size_t source : batch) ids.push_back(torch::tensor(sources[source]));
   const auto padded =
       functional::pad_sequences(ids, functional::PadSequencesOptions().pad_id(marian_.pad));
-  return generate(*marian_.model, padded.ids, AttentionMask::masked_keys(padded.mask.logical_not()),
+  return generate(frozen_, padded.ids, AttentionMask::masked_keys(padded.mask.logical_not()),
                   marian_.generation);
 }
 

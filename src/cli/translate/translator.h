@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/translate/marian_tokenizer.h"
+#include "posenc/inference/freeze.h"
 #include "posenc/models/marian.h"
 
 namespace posenc::cli {
@@ -46,6 +47,7 @@ class Translator {
 
   MarianTokenizer tokenizer_;
   MarianModel marian_;
+  FrozenTransformer frozen_;  ///< of marian_, whose weights it reads
   int64_t batch_tokens_, batch_rows_;
 };
 

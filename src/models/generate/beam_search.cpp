@@ -96,15 +96,14 @@ Hypotheses beam_search(Search& search) {
       const auto& own = sources[source].log_probabilities;
       before.insert(before.end(), own.begin(), own.end());
     }
-    const auto gained = search.step(length);  // (R, V)
-    const int64_t vocab = gained.size(1);
-    const auto total = gained + torch::tensor(before).to(gained.device()).unsqueeze(1);
+    const auto [logits, sum] = search.step(length);
+    const int64_t vocab = logits.size(1);
     // Each beam may end in every stop token, and as many beams are to be left.
     const int64_t wanted = width * (1 + static_cast<int64_t>(options.stop().size()));
-    const auto [values, places] =
-        total.view({-1, width * vocab}).topk(std::min(wanted, width * vocab), 1);
-    const auto best = values.cpu().contiguous();
-    const auto index = places.cpu().contiguous();
+    const auto top = functional::top_scores(logits, sum, torch::tensor(before).to(logits.device()),
+                                            width, std::min(wanted, width * vocab));
+    const auto best = top.scores.cpu().contiguous();
+    const auto index = top.places.cpu().contiguous();
 
     std::vector<int64_t> left, rows, tokens, origin;
     for (size_t i = 0; i < live.size(); ++i) {

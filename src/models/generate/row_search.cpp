@@ -17,6 +17,22 @@ bool is_done(const std::vector<Row>& rows, int64_t source, int64_t rows_per_sour
   return std::all_of(begin, begin + rows_per_source, [](const Row& row) { return row.done; });
 }
 
+struct Choice {
+  torch::Tensor ids, log_probabilities;  // one for each row, on the CPU
+};
+
+Choice next_tokens(Search& search, int64_t length) {
+  const auto [logits, sum] = search.step(length);
+  if (!search.options.sample()) {
+    const auto best = functional::top_scores(logits, sum, torch::zeros_like(sum.rest), /*group=*/1,
+                                             /*count=*/1);
+    return {best.places.cpu(), best.scores.cpu()};
+  }
+  const auto log_probabilities = (logits - sum.largest.unsqueeze(1)) - sum.rest.unsqueeze(1);
+  const auto ids = draw(log_probabilities, search.options).unsqueeze(1);
+  return {ids.cpu(), log_probabilities.gather(1, ids).cpu()};
+}
+
 }  // namespace
 
 Hypotheses row_search(Search& search) {
@@ -26,11 +42,7 @@ Hypotheses row_search(Search& search) {
   std::vector<int64_t> live(rows.size());  // the rows that the decoder still has
   std::iota(live.begin(), live.end(), 0);
   for (int64_t length = 1; length <= options.max_length(); ++length) {
-    const auto log_probabilities = search.step(length);  // (R, V)
-    const auto chosen =
-        options.sample() ? draw(log_probabilities, options) : log_probabilities.argmax(1);
-    const auto gained = log_probabilities.gather(1, chosen.unsqueeze(1)).squeeze(1).cpu();
-    const auto ids = chosen.cpu();
+    const auto [ids, gained] = next_tokens(search, length);
     for (size_t i = 0; i < live.size(); ++i) {
       Row& row = rows[live[i]];
       if (row.done) continue;  // what it goes on to write is nobody's

@@ -42,13 +42,16 @@ void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max
                     "[generate] top_p must lie in (0, 1]. Got ", options.top_p());
 }
 
-torch::Tensor Search::step(int64_t length) {
-  auto gained = decoder.step(tokens).to(torch::kFloat).log_softmax(1);
-  for (const int64_t token : options.banned()) gained.select(1, token).fill_(kNever);
+NextToken Search::step(int64_t length) {
+  const auto logits = decoder.step(tokens).to(torch::kFloat);
+  const auto sum = functional::log_sum_exp(logits);
+  for (const int64_t token : options.banned()) logits.select(1, token).fill_(kNever);
   if (options.forced_end() && length == options.max_length()) {
-    gained.fill_(kNever).select(1, *options.forced_end()).zero_();
+    logits.fill_(kNever).select(1, *options.forced_end()).zero_();
+    sum.largest.zero_();
+    sum.rest.zero_();
   }
-  return options.renormalize() ? gained.log_softmax(1) : gained;
+  return {logits, options.renormalize() ? functional::log_sum_exp(logits) : sum};
 }
 
 void Search::continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next) {

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "functional/token_choice.h"
 #include "posenc/models/generate.h"
 
 namespace posenc {
@@ -12,11 +13,18 @@ using Hypotheses = std::vector<std::vector<Hypothesis>>;  // one list a source
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  /// Logits (R, V) of what follows the tokens (R, 1), which stand behind those of the steps before.
+  /// Logits (R, V), which may be overwritten, of what follows the tokens (R, 1), which stand behind
+  /// those of the steps before.
   virtual torch::Tensor step(const torch::Tensor& tokens) = 0;
   /// Row r becomes what row `rows`[r] was, a row of the same source; rows: (R) int64, on the CPU.
   /// Where there are fewer than before, the rows of some sources have left.
   virtual void select(const torch::Tensor& rows) = 0;
+};
+
+/// What follows some tokens: log probability = logits - sum.
+struct NextToken {
+  torch::Tensor logits;       ///< (R, V); -inf for what may not be written
+  functional::LogSumExp sum;  ///< over all tokens, those included
 };
 
 /// A search over `rows_per_source` targets for each of `sources`.
@@ -27,8 +35,8 @@ struct Search {
   int64_t rows_per_source;
   torch::Tensor tokens;  ///< (R, 1), what the next step takes; R rows have not left yet
 
-  /// Log probabilities (R, V) of what follows `tokens`, the `length`-th token of each.
-  torch::Tensor step(int64_t length);
+  /// What follows `tokens`, the `length`-th token of each.
+  NextToken step(int64_t length);
   /// What each of the decoder's rows becomes, and the token that it writes next.
   void continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next);
   bool stops(int64_t token) const;

@@ -1,0 +1,27 @@
+#include "inference/embedding.h"
+
+namespace posenc::inference {
+
+Embedding::Embedding(const TokenAndPositionEmbedding& embedding)
+    : weight(embedding->token_embedding->weight.detach()), scale(embedding->options.scale()) {
+  const auto& pe = embedding->position_encoding->pe;
+  TORCH_CHECK_VALUE(pe.defined(),
+                    "[freeze] an embedding must have a table of positions: Storage::Table. Got ",
+                    "none");
+  table = pe.detach();
+}
+
+at::Tensor Embedding::operator()(const at::Tensor& ids, int64_t offset) const {
+  return functional::embed(ids, weight, table,
+                           functional::EmbedFuncOptions().scale(scale).position(
+                               functional::PositionalEncodingFuncOptions().offset(offset)));
+}
+
+at::Tensor Embedding::at_positions(const at::Tensor& ids, const at::Tensor& positions) const {
+  return functional::embed(
+      ids, weight, table,
+      functional::EmbedFuncOptions().scale(scale).position(
+          functional::PositionalEncodingFuncOptions().position_ids(positions)));
+}
+
+}  // namespace posenc::inference

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "posenc/functional/embed.h"
+#include "posenc/nn/token_and_position_embedding.h"
+
+namespace posenc::inference {
+
+/// weight[ids] * scale + table[positions].
+struct Embedding {
+  Embedding() = default;
+  explicit Embedding(const TokenAndPositionEmbedding& embedding);
+
+  /// ids: (B, L)  ->  (B, L, D); the first column stands at position `offset`.
+  at::Tensor operator()(const at::Tensor& ids, int64_t offset = 0) const;
+  /// ids (rows) at positions of their own  ->  (rows, D).
+  at::Tensor at_positions(const at::Tensor& ids, const at::Tensor& positions) const;
+
+  at::Tensor weight, table;
+  Scale scale = Scale::None;
+};
+
+}  // namespace posenc::inference

@@ -1,0 +1,24 @@
+#include "inference/step_decoder.h"
+#include "posenc/core/check.h"
+
+namespace posenc {
+
+std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
+                                              const torch::Tensor& src,
+                                              const AttentionMask& src_mask,
+                                              const GenerateOptions& options) {
+  TORCH_CHECK_VALUE(src.dim() == 2 && src.is_cpu(),
+                    "[generate] src must be ids (B, S) on the CPU. Got ", src.sizes(), " on ",
+                    src.device());
+  check_generation(options, model.options().tgt_vocab(), model.options().max_len());
+  const torch::NoGradGuard no_grad;
+  model.impl().watch.check();
+  const int64_t sources = src.size(0);
+  if (sources == 0) return {};
+  const auto memory = inference::encode(model.impl(), src, src_mask);
+  inference::StepDecoder decoder(model.impl(), memory, rows_per_source(options),
+                                 options.max_length());
+  return search(decoder, options, sources, torch::kCPU);
+}
+
+}  // namespace posenc

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "inference/embedding.h"
+#include "inference/layers.h"
+#include "inference/watch.h"
+
+namespace posenc {
+
+struct FrozenEncoder::Impl {
+  TransformerEncoderOptions options;
+  inference::Watch watch;
+  inference::EncoderStack stack;
+};
+
+struct FrozenTransformer::Impl {
+  TransformerOptions options;
+  inference::Watch watch;
+  inference::Embedding src_embedding, tgt_embedding;
+  inference::EncoderStack encoder;
+  inference::DecoderStack decoder;
+  inference::Projection final_layer;
+};
+
+namespace inference {
+
+/// What an encoder has made of a batch.
+struct Memory {
+  at::Tensor rows;  ///< (rows, D)
+  Packing packing;
+  ScoreMask mask;  ///< what the packing does not say, for one query
+};
+
+/// Encodes ids (B, S), padding left out.
+Memory encode(const FrozenTransformer::Impl& model, const at::Tensor& src,
+              const AttentionMask& src_mask);
+
+}  // namespace inference
+}  // namespace posenc

@@ -1,0 +1,110 @@
+#include "inference/projection.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/ones.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <limits>
+
+#include "inference/scratch.h"
+#include "kernels/inference/kernels.h"
+
+namespace posenc::inference {
+namespace {
+
+namespace kernel = kernels::inference;
+
+constexpr int64_t kColumns = 16;             // a cache line of a row of the result
+constexpr int64_t kGrainProducts = 1 << 16;  // what is worth another thread
+// at::linear has to be so much faster to be taken: noise must not decide.
+constexpr double kGain = 0.9;
+constexpr int64_t kMeasuredColumns = 2048;
+constexpr OwnFor kAlwaysOwn = {{true, true, true}};
+
+double seconds_of(const std::function<void()>& action) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < 4; ++i) {  // the first one is slow
+    const auto start = std::chrono::steady_clock::now();
+    action();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    best = std::min(best, taken.count());
+  }
+  return best;
+}
+
+OwnFor measure(const at::Tensor& weight) {
+  const int64_t columns = std::min(weight.size(0), kMeasuredColumns);
+  const at::Tensor slice = weight.narrow(0, 0, columns);
+  const Projection own(slice, {}, kAlwaysOwn), aten(slice, {}, {});
+  OwnFor result = {};
+  for (const int64_t rows : {int64_t{1}, kernel::kFewRows, kernel::kPanelRows}) {
+    const at::Tensor x = at::ones({rows, weight.size(1)}), y = at::empty({rows, columns});
+    const Rows of = rows_case(rows);
+    const auto seconds = [&](const Projection& projection) {
+      return seconds_of(
+          [&] { projection.run(x.const_data_ptr<float>(), rows, y.data_ptr<float>(), of); });
+    };
+    result.rows[static_cast<int>(of)] = seconds(own) * kGain <= seconds(aten);
+  }
+  return result;
+}
+
+}  // namespace
+
+Rows rows_case(int64_t rows) {
+  return rows == 1 ? Rows::One : rows <= kernel::kFewRows ? Rows::Few : Rows::Many;
+}
+
+OwnFor Multipliers::choose(const at::Tensor& weight) {
+  if (wish_ == Multiplier::Own) return kAlwaysOwn;
+  if (wish_ == Multiplier::ATen) return {};
+  const std::pair shape(weight.size(0), weight.size(1));
+  const auto known = measured_.find(shape);
+  return known != measured_.end() ? known->second : measured_[shape] = measure(weight);
+}
+
+Projection::Projection(const at::Tensor& weight, const at::Tensor& bias, OwnFor own)
+    : weight_(weight.detach().contiguous()), own_(own) {
+  if (bias.defined()) bias_ = bias.detach().contiguous();
+}
+
+void Projection::run(const float* x, int64_t rows, float* out, Rows of) const {
+  own_.rows[static_cast<int>(of)] ? run_own(x, rows, out, of) : run_aten(x, rows, out);
+}
+
+void Projection::run_own(const float* x, int64_t rows, float* to, Rows of) const {
+  const auto& kernels = kernel::kernels();
+  const bool many = of == Rows::Many;
+  const auto& linear = many ? kernels.many : kernels.few;
+  const kernel::Linear request = {x,
+                                  in(),
+                                  rows,
+                                  weight_.const_data_ptr<float>(),
+                                  bias_.defined() ? bias_.const_data_ptr<float>() : nullptr,
+                                  in(),
+                                  out(),
+                                  to,
+                                  out()};
+  const auto columns = [&](int64_t begin, int64_t end) {  // in lines
+    float* const panel = many ? scratch(Scratch::Panel, kernel::scratch_floats(in())) : nullptr;
+    linear.run(request, begin * kColumns, std::min(end * kColumns, out()), panel);
+  };
+  const int64_t lines = (out() + kColumns - 1) / kColumns;
+  const int64_t grain = std::max<int64_t>(1, kGrainProducts / (kColumns * in() * rows));
+  at::parallel_for(0, lines, grain, columns);
+}
+
+void Projection::run_aten(const float* x, int64_t rows, float* to) const {
+  const at::Tensor from = at::from_blob(const_cast<float*>(x), {rows, in()});
+  at::Tensor result = at::from_blob(to, {rows, out()});
+  std::optional<at::Tensor> bias;
+  if (bias_.defined()) bias = bias_;
+  at::linear_out(result, from, weight_, bias);
+}
+
+}  // namespace posenc::inference

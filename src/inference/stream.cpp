@@ -1,0 +1,104 @@
+#include "inference/stream.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "inference/scratch.h"
+#include "kernels/inference/kernels.h"
+
+namespace posenc::inference {
+namespace {
+
+namespace kernel = kernels::inference;
+
+constexpr int64_t kMostRows =
+    3 * kernel::kPanelRows;  // of a part: what its layers hand on is small
+constexpr int64_t kRowsStep = 16;
+constexpr int64_t kFewestRows = 32;  // that a thread should have, before the columns are split
+constexpr int64_t kGrainFloats = 1 << 14;  // of rows that are worth another thread
+
+kernel::Curve curve_of(Activation activation) {
+  switch (activation) {
+    case Activation::ReLU: return kernel::Curve::ReLU;
+    case Activation::GELU: return kernel::Curve::GELU;
+    case Activation::Swish: return kernel::Curve::Swish;
+  }
+  return kernel::Curve::ReLU;
+}
+
+void split(int64_t rows, int64_t width, const std::function<void(int64_t, int64_t)>& f) {
+  at::parallel_for(0, rows, std::max<int64_t>(1, kGrainFloats / width), f);
+}
+
+// Parts of equal size, as many for each thread, of kMostRows at most.
+int64_t rows_a_part(int64_t rows, int64_t threads) {
+  const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  const int64_t parts = threads * ceil_div(rows, threads * kMostRows);
+  return ceil_div(ceil_div(rows, parts), kRowsStep) * kRowsStep;
+}
+
+}  // namespace
+
+Norm::Norm(const LayerNorm& norm) {
+  if (!norm) return;
+  weight = norm->weight.detach().contiguous();
+  if (norm->bias.defined()) bias = norm->bias.detach().contiguous();
+  eps = static_cast<float>(norm->options.eps());
+}
+
+void add(const Stream& stream, const float* y, const Norm& norm) {
+  kernel::AddNorm request = {};
+  request.x = stream.x;
+  request.y = y;
+  request.width = stream.width;
+  request.eps = norm.eps;
+  if (stream.norm_first() || !norm) request.sum = stream.x;
+  if (norm) {
+    request.out = stream.input;
+    request.weight = norm.weight.const_data_ptr<float>();
+    if (norm.bias.defined()) request.bias = norm.bias.const_data_ptr<float>();
+  }
+  const auto& rows = kernel::kernels().rows;
+  split(stream.rows, stream.width,
+        [&](int64_t begin, int64_t end) { rows.add_norm(request, begin, end); });
+}
+
+void normalise(const Stream& stream, const Norm& norm) {
+  if (norm) add(stream, nullptr, norm);
+}
+
+void add_projected(const Stream& stream, const Projection& projection, const float* y,
+                   const Norm& after) {
+  float* const branch = scratch(Scratch::Branch, stream.rows * stream.width);
+  projection.run(y, stream.rows, branch, stream.of);
+  add(stream, branch, after);
+}
+
+void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& after) {
+  const int64_t width = layer.wide.out();
+  float* const hidden = scratch(Scratch::Hidden, stream.rows * width);
+  layer.wide.run(stream.input, stream.rows, hidden, stream.of);
+  const auto activate =
+      kernel::kernels().rows.activate[static_cast<int>(curve_of(layer.activation))];
+  split(stream.rows, width, [&](int64_t begin, int64_t end) {
+    activate(hidden + begin * width, (end - begin) * width);
+  });
+  add_projected(stream, layer.narrow, hidden, after);
+}
+
+void by_rows(int64_t rows, const std::function<void(int64_t begin, int64_t end)>& f) {
+  if (rows == 0) return;
+  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  if (rows < kFewestRows * threads) {
+    f(0, rows);
+    return;
+  }
+  const int64_t size = rows_a_part(rows, threads);
+  at::parallel_for(0, (rows + size - 1) / size, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part)
+      f(part * size, std::min((part + 1) * size, rows));
+  });
+}
+
+}  // namespace posenc::inference

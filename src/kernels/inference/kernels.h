@@ -1,0 +1,119 @@
+// The functions that are compiled once per instruction set, and the plain data that they take: what
+// a Transformer computes without gradients, in float32. C headers only.
+//
+//   linear_few.cpp    x W^T + b for a few rows: W streams by once, at the speed of memory
+//   linear_many.cpp   the same for many rows, at the speed of the multipliers
+//   attention.cpp     one query a row, over keys and values that lie anywhere in a cache
+//   rows.cpp          residual and layer norm in one pass; activations; the best of a row of logits
+//
+// Each result depends on its own row's inputs only, and on whether few or many rows were asked for:
+// not on how the work is split between threads.
+#pragma once
+#include <stdint.h>
+
+namespace posenc::kernels::inference {
+
+// out = x weight^T + bias, of torch's row-major weight where it lies: no packed copy is made.
+struct Linear {
+  const float* x;  // (rows, inner)
+  int64_t x_stride;
+  int64_t rows;
+  const float* weight;  // (outer, inner)
+  const float* bias;    // (outer), or null
+  int64_t inner, outer;
+  float* out;  // (rows, outer)
+  int64_t out_stride;
+};
+constexpr int64_t kFewRows = 8;     // linear_few takes at most so many
+constexpr int64_t kPanelRows = 48;  // linear_many's rows come in so many at a time
+// linear_many goes through the weight once for so many rows: what a second cache holds of them.
+constexpr int64_t packed_rows(int64_t inner) {
+  const int64_t panels = (int64_t{160} << 10) / (kPanelRows * inner);
+  return kPanelRows * (panels > 1 ? panels : 1);
+}
+
+// softmax(scale * q k^T + bias) v for one query in each row and head. Token t's key in head h
+// stands at keys[(h * capacity + t) * width].
+struct Attention {
+  const float* query;  // (rows, heads * width)
+  int64_t query_stride;
+  int64_t heads, width;
+  const float *keys, *values;  // (heads, capacity, width)
+  int64_t capacity;
+  const int32_t* const* tokens;  // for each row, which tokens it sees
+  const int64_t* counts;         // and how many. A row that sees none gets zeros
+  float scale;
+  const float* bias;  // added to the scores, or null: (., ., counts); -inf: not seen
+  int64_t bias_row_stride, bias_head_stride;
+  float* out;  // (rows, heads * width)
+  int64_t out_stride;
+};
+
+// sum = x + y; out = (sum - mean) / sqrt(variance + eps) * weight + bias, row by row, contiguous.
+struct AddNorm {
+  const float* x;  // (rows, width)
+  const float* y;  // null: nothing is added
+  int64_t width;
+  float* sum;           // null: it is not needed. May be x
+  float* out;           // null: no norm. May be x or y
+  const float* weight;  // (width)
+  const float* bias;    // (width), or null
+  float eps;
+};
+
+enum class Curve { ReLU, GELU, Swish };
+constexpr int kCurves = 3;
+
+// log of the sum of exp(x): largest + rest. Apart, because x - largest - rest keeps what is small.
+struct LogSum {
+  float largest, rest;
+};
+
+// A score and where it stands.
+struct Ranked {
+  float score;
+  int64_t place;
+};
+
+struct LinearKernels {
+  // Of the columns of out. `scratch`: scratch_floats(inner).
+  void (*run)(const Linear& request, int64_t begin, int64_t end, float* scratch);
+};
+constexpr int64_t scratch_floats(int64_t inner) { return packed_rows(inner) * inner; }
+struct AttentionKernels {
+  // Of the rows times heads. `scratch`: the largest count, rounded up to sixteens, in floats.
+  void (*attend)(const Attention& request, int64_t begin, int64_t end, float* scratch);
+};
+struct RowKernels {
+  void (*add_norm)(const AddNorm& request, int64_t begin, int64_t end);  // of the rows
+  void (*activate[kCurves])(float* x, int64_t n);                        // in place
+  LogSum (*log_sum_exp)(const float* x, int64_t n);
+  // Lets (x[i] - shift) + base, at place + i, into the `count` best, which are sorted; the first
+  // among equals.
+  void (*rank)(const float* x, int64_t n, float shift, float base, int64_t place, Ranked* best,
+               int64_t count);
+};
+
+struct Kernels {
+  const LinearKernels& few;
+  const LinearKernels& many;
+  const AttentionKernels& attention;
+  const RowKernels& rows;
+};
+
+#define POSENC_DECLARE_KERNELS(isa)                \
+  namespace isa {                                  \
+  extern const LinearKernels few_kernels;          \
+  extern const LinearKernels many_kernels;         \
+  extern const AttentionKernels attention_kernels; \
+  extern const RowKernels row_kernels;             \
+  }
+POSENC_DECLARE_KERNELS(sse2)
+POSENC_DECLARE_KERNELS(avx2)
+POSENC_DECLARE_KERNELS(avx512)
+#undef POSENC_DECLARE_KERNELS
+
+const Kernels& kernels();                       // chosen as isa.h says
+const Kernels* find_kernels(const char* name);  // null if this processor does not run it
+
+}  // namespace posenc::kernels::inference

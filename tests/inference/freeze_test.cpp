@@ -1,0 +1,224 @@
+// Frozen models against the modules that they come from: shapes, norms, activations, biases, masks,
+// paddings, tyings; and what they share.
+
+#include "posenc/inference/freeze.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <thread>
+
+#include "inference/models.h"
+#include "support/compare.h"
+#include "support/threads.h"
+
+namespace posenc {
+namespace {
+
+using testing::any_ids;
+using testing::any_model;
+using testing::bit_equal;
+using testing::Dice;
+using testing::kPad;
+using testing::Op;
+using testing::within;
+
+const Multiplier kMultipliers[] = {Multiplier::Own, Multiplier::ATen, Multiplier::Measured};
+
+// Rows that the padding mask leaves in.
+torch::Tensor kept(const torch::Tensor& x, const torch::Tensor& ids) {
+  return x.index({ids != kPad});
+}
+
+TEST(Freeze, TransformersComputeWhatTheModulesCompute) {
+  const torch::NoGradGuard no_grad;
+  Dice dice(1);
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    auto model = any_model(dice, seed);
+    const auto frozen = freeze(model, FreezeOptions().multiplier(kMultipliers[seed % 3]));
+    const int64_t batch = dice(1, 9), length = dice(1, 30), targets = dice(1, 20);
+    const auto src = any_ids(dice, batch, length, dice.coin());
+    const auto tgt = any_ids(dice, batch, targets, false);
+    const auto mask = dice.coin() ? AttentionMask::padding(src, kPad) : AttentionMask();
+    const auto causal = dice.coin() ? AttentionMask::causal() : AttentionMask();
+    const auto memory = model->encode(src, mask);
+    const auto rows = mask.is_none() ? torch::ones_like(src) : src;
+    std::ostringstream what;
+    what << "seed " << seed << " batch " << batch << " length " << length << " " << frozen;
+    SCOPED_TRACE(what.str());
+    EXPECT_TRUE(within(Op::Layers, kept(frozen.encode(src, mask), rows), kept(memory, rows)));
+    EXPECT_TRUE(within(Op::Layers, frozen.decode(tgt, memory, causal, mask),
+                       model->decode(tgt, memory, causal, mask)));
+  }
+}
+
+TEST(Freeze, ManyRowsAreSplitBetweenThreads) {
+  const torch::NoGradGuard no_grad;
+  Dice dice(2);
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    auto model = any_model(dice, seed);
+    const auto frozen = freeze(model, FreezeOptions().multiplier(Multiplier::Own));
+    const auto src = any_ids(dice, 5, 50, seed % 2 == 0);
+    const auto mask = AttentionMask::padding(src, kPad);
+    torch::Tensor first, logits;
+    for (const int threads : {1, 2, 3, 4}) {
+      const testing::Threads set(threads);
+      const auto memory = frozen.encode(src, mask);
+      const auto out = frozen.decode(src, memory, AttentionMask::causal(), mask);
+      if (!first.defined()) first = memory, logits = out;
+      EXPECT_TRUE(bit_equal(memory, first)) << threads;
+      EXPECT_TRUE(bit_equal(out, logits)) << threads;
+    }
+    EXPECT_TRUE(within(Op::Layers, kept(first, src), kept(model->encode(src, mask), src)));
+  }
+}
+
+TEST(Freeze, EncodersTakeEveryMask) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(3);
+  for (const bool batch_first : {true, false}) {
+    TransformerEncoder encoder(TransformerEncoderOptions(
+        TransformerLayerOptions(24, 3).d_ff(40).batch_first(batch_first), 2));
+    encoder->eval();
+    const auto frozen = freeze(encoder);
+    const auto x = torch::randn({4, 7, 24});
+    const auto keys = torch::rand({4, 7}) < 0.3;
+    keys.select(1, 3).fill_(false);
+    const AttentionMask masks[] = {{},
+                                   AttentionMask::causal(),
+                                   AttentionMask::keep(torch::rand({7, 7}) < 0.7),
+                                   AttentionMask::additive(torch::randn({4, 3, 7, 7})),
+                                   AttentionMask::causal() & AttentionMask::masked_keys(keys)};
+    const auto run = [&](const auto& f, const AttentionMask& mask) {
+      return batch_first ? f(x, mask) : f(x.transpose(0, 1), mask).transpose(0, 1);
+    };
+    const auto plain = [&](auto in, auto mask) { return encoder->forward(in, mask); };
+    const auto fast = [&](auto in, auto mask) { return frozen.forward(in, mask); };
+    for (const auto& mask : masks) {
+      EXPECT_TRUE(within(Op::Layers, run(fast, mask), run(plain, mask)));
+    }
+    const auto left_out = AttentionMask::masked_keys(keys);
+    const auto out = run(fast, left_out);
+    EXPECT_TRUE(within(Op::Layers, out.index({~keys}), run(plain, left_out).index({~keys})));
+    EXPECT_TRUE(bit_equal(out.index({keys}), torch::zeros_like(out.index({keys}))));
+  }
+}
+
+TEST(Freeze, LeavesItsInputAlone) {
+  TransformerEncoder encoder(TransformerEncoderOptions({16, 2}, 1));
+  const auto x = torch::randn({2, 3, 16});
+  const auto before = x.clone();
+  freeze(encoder).forward(x);
+  EXPECT_TRUE(bit_equal(x, before));
+}
+
+TEST(Freeze, ABatchMayBeEmptyOrAllPadding) {
+  Dice dice(4);
+  auto model = any_model(dice, 4);
+  const auto frozen = freeze(model);
+  const int64_t width = model->options.d_model();
+  EXPECT_EQ(frozen.encode(torch::empty({0, 3}, torch::kLong)).sizes(),
+            torch::IntArrayRef({0, 3, width}));
+  const auto pads = torch::full({2, 3}, kPad, torch::kLong);
+  EXPECT_TRUE(bit_equal(frozen.encode(pads, AttentionMask::padding(pads, kPad)),
+                        torch::zeros({2, 3, width})));
+}
+
+TEST(Freeze, RefusesToBeStale) {
+  const auto stale = [](const char* text, const auto& change) {
+    Dice dice(5);
+    auto model = any_model(dice, 5);
+    const auto ids = any_ids(dice, 1, 4, false);
+    const auto frozen = freeze(model);
+    frozen.encode(ids);
+    change(*model);
+    EXPECT_ERROR(frozen.encode(ids), c10::Error, text);
+    EXPECT_ERROR(frozen.decode(ids, torch::zeros({1, 4, model->options.d_model()})), c10::Error,
+                 "freeze it again");
+    EXPECT_ERROR(generate(frozen, ids, {}, GenerateOptions(1, 2).max_length(4)), c10::Error,
+                 "freeze it again");
+  };
+  stale("other values in decoder.layers.0.linear1.weight", [](TransformerImpl& model) {
+    const torch::NoGradGuard no_grad;
+    model.named_parameters()["decoder.layers.0.linear1.weight"].mul_(2.0);
+  });
+  stale("freeze it again", [](TransformerImpl& model) { model.to(torch::kDouble); });
+  stale("freeze it again", [](TransformerImpl& model) { model.reset_parameters(); });
+}
+
+TEST(Freeze, OutlivesItsSource) {
+  Dice dice(6);
+  auto model = any_model(dice, 6);
+  const auto ids = any_ids(dice, 2, 5, false);
+  const auto frozen = freeze(model);
+  const auto before = frozen.encode(ids);
+  const auto bytes = frozen.bytes();
+  EXPECT_GT(bytes.shared, 0);
+  EXPECT_EQ(bytes.own, 0);
+  model = nullptr;
+  EXPECT_TRUE(bit_equal(frozen.encode(ids), before));
+  EXPECT_EQ(frozen.bytes().own, bytes.shared);
+  EXPECT_EQ(frozen.bytes().shared, 0);
+}
+
+TEST(Freeze, ACloneIsAnotherModel) {
+  Dice dice(7);
+  auto model = any_model(dice, 7);
+  const auto ids = any_ids(dice, 2, 5, false);
+  Transformer copy(std::dynamic_pointer_cast<TransformerImpl>(model->clone()));
+  const auto frozen = freeze(copy);
+  const auto before = frozen.encode(ids);
+  model->to(torch::kDouble);
+  EXPECT_TRUE(bit_equal(frozen.encode(ids), before));
+}
+
+TEST(Freeze, ServesEightThreads) {
+  Dice dice(8);
+  auto model = any_model(dice, 8);
+  const auto frozen = freeze(model, FreezeOptions().multiplier(Multiplier::Own));
+  std::vector<torch::Tensor> sources, expected, got(8);
+  for (int i = 0; i < 8; ++i) {
+    sources.push_back(any_ids(dice, 1 + i, 3 + 5 * i, true));
+    expected.push_back(frozen.encode(sources[i], AttentionMask::padding(sources[i], kPad)));
+  }
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      for (int again = 0; again < 5; ++again)
+        got[i] = frozen.encode(sources[i], AttentionMask::padding(sources[i], kPad));
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(bit_equal(got[i], expected[i])) << i;
+}
+
+TEST(Freeze, SaysWhatItIs) {
+  std::ostringstream text;
+  text << freeze(TransformerEncoder(TransformerEncoderOptions({8, 2}, 1)));
+  EXPECT_EQ(text.str(),
+            "posenc::FrozenEncoder(num_layers=1, d_model=8, num_heads=2, d_ff=2048, dropout=0.1)");
+}
+
+TEST(FreezeErrors, NamesWhatIsWrong) {
+  TransformerEncoder encoder(TransformerEncoderOptions({8, 2}, 1));
+  const auto frozen = freeze(encoder);
+  EXPECT_ERROR(frozen.forward(torch::zeros({1, 2, 9})), c10::ValueError, "(B, L, 8) on the CPU");
+  EXPECT_ERROR(frozen.forward(torch::zeros({1, 2, 8}, torch::kDouble)), c10::TypeError,
+               "[FrozenEncoder] a frozen model takes float32. Got Double");
+  Dice dice(9);
+  auto model = any_model(dice, 9);
+  const auto whole = freeze(model);
+  EXPECT_ERROR(whole.encode(torch::zeros({3}, torch::kLong)), c10::ValueError, "src must be ids");
+  EXPECT_ERROR(whole.encode(torch::full({1, 3}, 99)), c10::IndexError, "99");
+  EXPECT_ERROR(whole.decode(torch::zeros({3}, torch::kLong), torch::zeros({1, 1, 1})),
+               c10::ValueError, "tgt must be ids");
+  EXPECT_ERROR(whole.decode(torch::zeros({2, 1}, torch::kLong),
+                            torch::zeros({1, 1, model->options.d_model()})),
+               c10::ValueError, "one batch");
+  encoder->to(torch::kDouble);
+  EXPECT_ERROR(freeze(encoder), c10::TypeError, "the model must be float32");
+  EXPECT_ERROR(freeze(Transformer(nullptr)), c10::ValueError, "Got an empty holder");
+}
+
+}  // namespace
+}  // namespace posenc

@@ -1,0 +1,170 @@
+// generate() of a frozen model against generate() of the model: the same tokens and scores, for
+// every search, whatever stops when.
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+
+#include "inference/models.h"
+#include "posenc/inference/freeze.h"
+#include "support/compare.h"
+#include "support/threads.h"
+
+namespace posenc {
+namespace {
+
+using testing::any_ids;
+using testing::any_model;
+using testing::Dice;
+using testing::kPad;
+
+constexpr int64_t kBegin = 1, kEnd = 2;
+using Hypotheses = std::vector<std::vector<Hypothesis>>;
+
+void expect_equal(const Hypotheses& got, const Hypotheses& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t b = 0; b < got.size(); ++b) {
+    ASSERT_EQ(got[b].size(), expected[b].size()) << b;
+    for (size_t i = 0; i < got[b].size(); ++i) {
+      EXPECT_EQ(got[b][i].tokens, expected[b][i].tokens) << b << " " << i;
+      EXPECT_TRUE(testing::within(testing::Op::Scores,
+                                  torch::tensor(got[b][i].score, torch::kFloat),
+                                  torch::tensor(expected[b][i].score, torch::kFloat)));
+    }
+  }
+}
+
+GenerateOptions any_options(Dice& dice) {
+  auto options = GenerateOptions(kBegin, kEnd).max_length(dice(1, 20));
+  if (dice.coin()) options.stop({kEnd, 5, 7, 11});
+  if (dice.coin()) options.banned({kPad, 6});
+  if (dice.coin()) options.forced_end(kEnd);
+  if (dice.coin()) options.beams(dice(2, 5)).n_best(dice(1, 2)).early_stopping(dice.coin());
+  options.length_penalty(dice.coin() ? 1.0 : 0.6);
+  return options;
+}
+
+TEST(FrozenGenerate, FindsWhatTheModelFinds) {
+  Dice dice(1);
+  std::set<size_t> lengths;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    auto model = any_model(dice, seed);
+    const auto frozen = freeze(model, FreezeOptions().multiplier(Multiplier::Own));
+    const auto src = any_ids(dice, dice(1, 12), dice(1, 20), dice.coin());
+    const auto mask = dice.coin() ? AttentionMask::padding(src, kPad) : AttentionMask();
+    const auto options = any_options(dice);
+    const auto got = generate(frozen, src, mask, options);
+    expect_equal(got, generate(*model, src, mask, options));
+    for (const auto& one : got) lengths.insert(one[0].tokens.size());
+  }
+  EXPECT_GT(lengths.size(), 8u) << "searches that all end at once would prove little";
+}
+
+TEST(FrozenGenerate, DrawsWhatTheModelDraws) {
+  Dice dice(2);
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    auto model = any_model(dice, seed);
+    const auto src = any_ids(dice, 3, 6, true);
+    const auto mask = AttentionMask::padding(src, kPad);
+    const auto draw = [&](auto&& from) {
+      return generate(from, src, mask,
+                      GenerateOptions(kBegin, kEnd)
+                          .max_length(8)
+                          .sample(true)
+                          .n_best(4)
+                          .top_k(6)
+                          .generator(at::detail::createCPUGenerator(seed)));
+    };
+    expect_equal(draw(freeze(model)), draw(*model));
+  }
+}
+
+TEST(FrozenGenerate, TakesMasksOfEveryKind) {
+  Dice dice(3);
+  auto model = any_model(dice, 3);
+  const auto frozen = freeze(model);
+  const int64_t heads = model->options.num_heads();
+  const auto src = any_ids(dice, 4, 6, false);
+  const auto bias = torch::randn({4, heads, 1, 6});
+  bias.masked_fill_(torch::rand({4, 1, 1, 6}) < 0.3, -1e4);
+  for (const int64_t beams : {1, 3}) {
+    const auto options = GenerateOptions(kBegin, kEnd).max_length(9).beams(beams).n_best(beams);
+    for (const auto& mask :
+         {AttentionMask::additive(bias), AttentionMask::additive(bias.narrow(0, 1, 1)),
+          AttentionMask::keep(torch::rand({6}) < 0.6)}) {
+      expect_equal(generate(frozen, src, mask, options), generate(*model, src, mask, options));
+    }
+  }
+}
+
+TEST(FrozenGenerate, IsTheSameWithAnyNumberOfThreads) {
+  Dice dice(4);
+  auto model = any_model(dice, 4);
+  const auto frozen = freeze(model, FreezeOptions().multiplier(Multiplier::Own));
+  const auto src = any_ids(dice, 20, 20, true);
+  const auto options = GenerateOptions(kBegin, kEnd).max_length(12).beams(3).n_best(3);
+  Hypotheses first;
+  for (const int threads : {1, 2, 3, 4}) {
+    const testing::Threads set(threads);
+    const auto got = generate(frozen, src, AttentionMask::padding(src, kPad), options);
+    if (first.empty()) first = got;
+    for (size_t b = 0; b < got.size(); ++b)
+      for (size_t i = 0; i < got[b].size(); ++i)
+        EXPECT_EQ(got[b][i].score, first[b][i].score) << threads;
+  }
+}
+
+TEST(FrozenGenerate, ServesEightThreads) {
+  Dice dice(5);
+  auto model = any_model(dice, 5);
+  const auto frozen = freeze(model, FreezeOptions().multiplier(Multiplier::Own));
+  const auto run = [&](int64_t i, const torch::Tensor& src) {
+    return generate(frozen, src, AttentionMask::padding(src, kPad),
+                    GenerateOptions(kBegin, kEnd).max_length(4 + i).beams(1 + i % 3));
+  };
+  std::vector<torch::Tensor> sources;
+  std::vector<Hypotheses> expected, got(8);
+  for (int64_t i = 0; i < 8; ++i) {
+    sources.push_back(any_ids(dice, 1 + i, 3 + 2 * i, true));
+    expected.push_back(run(i, sources.back()));
+  }
+  std::vector<std::thread> threads;
+  for (int64_t i = 0; i < 8; ++i) threads.emplace_back([&, i] { got[i] = run(i, sources[i]); });
+  for (auto& thread : threads) thread.join();
+  for (size_t i = 0; i < 8; ++i) expect_equal(got[i], expected[i]);
+}
+
+TEST(FrozenGenerate, StopsWhenTold) {
+  Dice dice(6);
+  auto model = any_model(dice, 6);
+  const auto src = any_ids(dice, 3, 4, false);
+  const auto all =
+      generate(freeze(model), src, {},
+               GenerateOptions(kBegin, kEnd)
+                   .stop({})
+                   .max_length(9)
+                   .progress([](const GenerateProgress& progress) { return progress.step < 3; }));
+  for (const auto& one : all) EXPECT_EQ(one[0].tokens.size(), 3u);
+  EXPECT_TRUE(generate(freeze(model), torch::empty({0, 3}, torch::kLong), {},
+                       GenerateOptions(kBegin, kEnd).max_length(9))
+                  .empty());
+}
+
+TEST(FrozenGenerateErrors, NamesWhatIsWrong) {
+  Dice dice(7);
+  auto model = any_model(dice, 7);
+  const auto frozen = freeze(model);
+  const auto src = any_ids(dice, 3, 4, false);
+  EXPECT_ERROR(generate(frozen, src[0], {}, GenerateOptions(kBegin, kEnd)), c10::ValueError,
+               "[generate] src must be ids (B, S) on the CPU");
+  EXPECT_ERROR(generate(frozen, src, {}, GenerateOptions(kBegin, kEnd).beams(0)), c10::ValueError,
+               "beams must be positive. Got 0");
+  EXPECT_ERROR(generate(frozen, src, {}, GenerateOptions(kBegin, kEnd).max_length(65)),
+               c10::ValueError, "at most the model's max_len 64");
+}
+
+}  // namespace
+}  // namespace posenc

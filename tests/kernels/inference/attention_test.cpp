@@ -1,0 +1,119 @@
+// One query a row against at::scaled_dot_product_attention over keys and values that are gathered
+// first, in float64.
+
+#include <ATen/ops/scaled_dot_product_attention.h>
+
+#include <cmath>
+
+#include "kernels/inference/sets.h"
+
+namespace posenc::kernels::inference {
+namespace {
+
+using testing::Op;
+
+struct Case {
+  int64_t rows, heads, width, capacity;
+  torch::Tensor query, keys, values, bias;
+  std::vector<std::vector<int32_t>> tokens;  // of each row
+
+  Case(int64_t rows_, int64_t heads_, int64_t width_, int64_t most, bool biased)
+      : rows(rows_), heads(heads_), width(width_), capacity(most + 5) {
+    query = torch::randn({rows, heads * width + 2});
+    keys = torch::randn({heads, capacity, width});
+    values = torch::randn({heads, capacity, width});
+    if (biased) bias = torch::randn({rows, heads, most});
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t count = row == 0 ? most : torch::randint(0, most + 1, {1}).item<int64_t>();
+      const auto places = torch::randperm(capacity).narrow(0, 0, count).to(torch::kInt);
+      tokens.emplace_back(places.const_data_ptr<int32_t>(),
+                          places.const_data_ptr<int32_t>() + count);
+    }
+  }
+
+  torch::Tensor expected() const {
+    const auto out = torch::zeros({rows, heads, width}, torch::kDouble);
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto count = static_cast<int64_t>(tokens[row].size());
+      if (count == 0) continue;
+      const auto places = torch::tensor(tokens[row]).to(torch::kLong);
+      std::optional<torch::Tensor> added;
+      if (bias.defined()) {
+        added = bias[row].narrow(1, 0, count).to(torch::kDouble).unsqueeze(1);
+      }
+      out[row] =
+          at::scaled_dot_product_attention(
+              query[row].narrow(0, 0, heads * width).view({heads, 1, width}).to(torch::kDouble),
+              keys.index_select(1, places).to(torch::kDouble),
+              values.index_select(1, places).to(torch::kDouble), added)
+              .squeeze(1);
+    }
+    return out.view({rows, heads * width});
+  }
+
+  torch::Tensor run(const Kernels& use, int64_t split) const {
+    const auto out = torch::full({rows, heads * width}, 7.0F);
+    std::vector<const int32_t*> places;
+    std::vector<int64_t> counts;
+    for (const auto& one : tokens) places.push_back(one.data()), counts.push_back(one.size());
+    Attention request = {};
+    request.query = query.const_data_ptr<float>();
+    request.query_stride = query.size(1);
+    request.heads = heads;
+    request.width = width;
+    request.keys = keys.const_data_ptr<float>();
+    request.values = values.const_data_ptr<float>();
+    request.capacity = capacity;
+    request.tokens = places.data();
+    request.counts = counts.data();
+    request.scale = 1.0F / std::sqrt(static_cast<float>(width));
+    if (bias.defined()) {
+      request.bias = bias.const_data_ptr<float>();
+      request.bias_row_stride = bias.stride(0);
+      request.bias_head_stride = bias.stride(1);
+    }
+    request.out = out.data_ptr<float>();
+    request.out_stride = heads * width;
+    std::vector<float> scratch(static_cast<size_t>(capacity + 16));
+    for (int64_t i = 0; i < rows * heads; i += split)
+      use.attention.attend(request, i, std::min(i + split, rows * heads), scratch.data());
+    return out;
+  }
+};
+
+void check(const Case& one) {
+  expect_on_each_set(Op::Sums, one.expected(), [&](const Kernels& use) {
+    const auto whole = one.run(use, one.rows * one.heads);
+    EXPECT_TRUE(testing::bit_equal(one.run(use, 1), whole));
+    return whole;
+  });
+}
+
+TEST(InferenceAttention, SeesWhatItIsTold) {
+  torch::manual_seed(1);
+  for (const int64_t width : {1, 5, 16, 24, 64, 80, 128})
+    for (const int64_t most : {1, 3, 4, 17, 70})
+      for (const bool biased : {false, true}) check(Case(4, 1 + most % 3, width, most, biased));
+}
+
+TEST(InferenceAttention, ForbiddenAndUnseenTokens) {
+  Case one(3, 2, 8, 6, true);
+  constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+  one.bias.select(2, 1).fill_(kForbidden);
+  check(one);
+  one.bias.fill_(kForbidden);  // nothing is left to see
+  for (const char* name : {"sse2", "avx2", "avx512"}) {
+    const Kernels* const use = find_kernels(name);
+    if (use == nullptr) continue;
+    EXPECT_TRUE(testing::bit_equal(one.run(*use, 1), torch::zeros({3, 16})));
+  }
+}
+
+TEST(InferenceAttention, LargeScoresDoNotOverflow) {
+  Case one(2, 1, 16, 9, false);
+  one.query.mul_(1e4);
+  check(one);
+}
+
+}  // namespace
+}  // namespace posenc::kernels::inference

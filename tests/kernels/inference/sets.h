@@ -1,0 +1,30 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <functional>
+
+#include "kernels/inference/kernels.h"
+#include "support/compare.h"
+
+namespace posenc::kernels::inference {
+
+/// What `compute` gives on each instruction set that this processor runs: within `op` of
+/// `expected`, and on AVX2 and AVX-512 the same bits.
+inline void expect_on_each_set(testing::Op op, const torch::Tensor& expected,
+                               const std::function<torch::Tensor(const Kernels&)>& compute) {
+  torch::Tensor fused;
+  for (const char* name : {"sse2", "avx2", "avx512"}) {
+    const Kernels* const use = find_kernels(name);
+    if (use == nullptr) continue;
+    SCOPED_TRACE(name);
+    const torch::Tensor got = compute(*use);
+    EXPECT_TRUE(testing::within(op, got, expected.to(torch::kFloat)));
+    if (use == find_kernels("sse2")) continue;  // rounds twice where the others round once
+    EXPECT_TRUE(!fused.defined() || testing::bit_equal(got, fused));
+    fused = got;
+  }
+}
+
+}  // namespace posenc::kernels::inference
