@@ -12,10 +12,10 @@
 namespace posenc {
 
 /// A Python process of its own, so that two thread pools do not share one: runs `script` of this
-/// folder with a fresh temporary folder, then answers the names of its functions with seconds.
+/// folder with a fresh temporary folder and perhaps one more word, then answers lines with lines.
 class PythonPeer {
  public:
-  explicit PythonPeer(const std::string& script) {
+  explicit PythonPeer(const std::string& script, const std::string& word = "") {
     int to_child[2], from_child[2];
     if (pipe(to_child) != 0 || pipe(from_child) != 0) throw std::runtime_error("pipe failed");
     child_ = fork();
@@ -25,14 +25,14 @@ class PythonPeer {
       for (const int end : {to_child[0], to_child[1], from_child[0], from_child[1]}) close(end);
       const std::string path = POSENC_BENCHMARKS_DIR "/" + script;
       execl(POSENC_PYTHON, POSENC_PYTHON, "-W", "ignore", path.c_str(), folder_.path().c_str(),
-            nullptr);
+            word.empty() ? nullptr : word.c_str(), nullptr);
       _exit(1);
     }
     close(to_child[0]);
     close(from_child[1]);
     in_ = fdopen(to_child[1], "w");
     out_ = fdopen(from_child[0], "r");
-    answer();
+    answer();  // it is ready
   }
   ~PythonPeer() {
     fclose(in_);
@@ -42,11 +42,13 @@ class PythonPeer {
 
   std::string file(const std::string& name) const { return folder_ / name; }
 
-  double seconds(const std::string& function) {
-    fprintf(in_, "%s\n", function.c_str());
+  std::string ask(const std::string& line) {
+    fprintf(in_, "%s\n", line.c_str());
     fflush(in_);
-    return std::stod(answer());
+    return answer();
   }
+  /// What it answers to the name of one of its functions.
+  double seconds(const std::string& function) { return std::stod(ask(function)); }
 
  private:
   std::string answer() {

@@ -1,0 +1,138 @@
+// A frozen Transformer (d 512, 8 heads, d_ff 2048, 6 + 6 layers, 32,000 words) against CTranslate2,
+// transformers and torch.nn on the same weights, in processes of their own (decode_peers.py): the
+// encoder, a ragged batch, and 64 tokens for each source, greedy and by four beams.
+
+#include <ATen/Parallel.h>
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <sstream>
+
+#include "posenc/inference/freeze.h"
+#include "posenc/models/marian.h"
+#include "python_peer.h"
+
+namespace {
+
+using posenc::AttentionMask;
+using posenc::FrozenTransformer;
+using posenc::GenerateOptions;
+
+constexpr int64_t kVocab = 32000, kEnd = 0, kPad = kVocab - 1, kSteps = 64;
+
+posenc::PythonPeer& peer(const std::string& name) {
+  static std::map<std::string, std::unique_ptr<posenc::PythonPeer>> made;
+  auto& one = made[name];
+  if (!one) one = std::make_unique<posenc::PythonPeer>("decode_peers.py", name);
+  return *one;
+}
+
+// The source module is gone once it is frozen: one copy of the weights.
+const FrozenTransformer& model() {
+  static const FrozenTransformer frozen = [] {
+    const posenc::PythonPeer writer("decode_peers.py", "checkpoint");
+    return posenc::freeze(posenc::load_marian(writer.file("model")).model);
+  }();
+  return frozen;
+}
+
+// One case, as the peers are asked for it.
+struct Case {
+  std::string act;
+  int64_t batch, length, beams, threads;
+
+  std::string line() const {
+    std::ostringstream text;
+    text << act << ' ' << batch << ' ' << length << ' ' << beams << ' ' << threads;
+    return text.str();
+  }
+  std::string name(const std::string& who) const {
+    std::ostringstream text;
+    text << "decode/" << act << (beams > 1 ? "_beams" : "") << '/' << who << '/' << batch << '/'
+         << length << '/' << threads;
+    return text.str();
+  }
+};
+
+// (B, S) ids, padded: sources() of decode_peers.py.
+torch::Tensor sources(const Case& one) {
+  auto state = static_cast<uint64_t>(one.batch * 1000 + one.length);
+  const auto draw = [&](int64_t end) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<int64_t>((state >> 33U) % static_cast<uint64_t>(end));
+  };
+  auto ids = torch::full({one.batch, one.length}, kPad, torch::kLong);
+  for (int64_t row = 0; row < one.batch; ++row) {
+    const int64_t first = draw(one.length), second = draw(one.length);
+    const bool is_short = one.act == "ragged" && row + 1 < one.batch;
+    const int64_t size = is_short ? 1 + first * (1 + second) / one.length : one.length;
+    for (int64_t i = 0; i < size; ++i) ids[row][i] = 1 + draw(kPad - 1);
+  }
+  return ids;
+}
+
+std::string decode(const Case& one, const torch::Tensor& ids) {
+  const auto options =
+      GenerateOptions(kPad, kEnd).stop({}).banned({kEnd, kPad}).max_length(kSteps).beams(one.beams);
+  int64_t sum = 0, place = 0;
+  for (const auto& best : posenc::generate(model(), ids, {}, options)) {
+    for (const int64_t token : best[0].tokens) sum += token * (2 * place++ + 1);
+  }
+  return std::to_string(sum);
+}
+
+void ours(benchmark::State& state, const Case& one) {
+  const auto ids = sources(one);
+  const auto mask = one.act == "ragged" ? AttentionMask::padding(ids, kPad) : AttentionMask();
+  const auto threads = at::get_num_threads();
+  at::set_num_threads(static_cast<int>(one.threads));
+  for (auto _ : state) {
+    const auto start = std::chrono::steady_clock::now();
+    if (one.act == "decode") {
+      state.SetLabel(decode(one, ids));
+    } else {
+      benchmark::DoNotOptimize(model().encode(ids, mask));
+    }
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    state.SetIterationTime(taken.count());
+  }
+  at::set_num_threads(threads);
+}
+
+void theirs(benchmark::State& state, const std::string& who, const Case& one) {
+  double seconds = 0.0;
+  std::string tokens;
+  for (auto _ : state) {
+    std::istringstream(peer(who).ask(one.line())) >> seconds >> tokens;
+    state.SetIterationTime(seconds);
+  }
+  state.SetLabel(tokens);
+}
+
+const bool registered = [] {
+  const auto add = [](const Case& one, const std::vector<std::string>& peers) {
+    const auto as = [](benchmark::internal::Benchmark* made) {
+      made->UseManualTime()->Unit(benchmark::kMillisecond);
+    };
+    as(benchmark::RegisterBenchmark(one.name("posenc").c_str(),
+                                    [one](benchmark::State& state) { ours(state, one); }));
+    for (const std::string& who : peers) {
+      as(benchmark::RegisterBenchmark(
+          one.name(who).c_str(), [who, one](benchmark::State& state) { theirs(state, who, one); }));
+    }
+  };
+  for (const int64_t threads : {1, 2}) {
+    add({"encode", 1, 16, 1, threads}, {"torch_nn", "compile", "hf", "ctranslate2"});
+    add({"encode", 1, 128, 1, threads}, {"torch_nn", "compile", "hf", "ctranslate2"});
+    add({"encode", 8, 128, 1, threads}, {"torch_nn", "compile", "hf", "ctranslate2"});
+    if (threads == 2) add({"encode", 16, 512, 1, threads}, {"torch_nn", "ctranslate2"});
+    add({"ragged", 32, 64, 1, threads}, {"torch_nn", "ctranslate2"});
+    for (const int64_t batch : {1, 8, 32}) add({"decode", batch, 32, 1, threads}, {"ctranslate2"});
+    add({"decode", 8, 32, 4, threads}, {"ctranslate2", "hf"});
+  }
+  return true;
+}();
+
+}  // namespace

@@ -1,0 +1,187 @@
+"""What decode_benchmark.cpp is held against: `decode_peers.py FOLDER PEER`, one process a peer.
+
+hf           transformers' MarianMTModel
+ctranslate2  the same weights in CTranslate2, float32
+torch_nn     the encoder's weights in torch.nn.TransformerEncoder, eval mode, its fast path
+compile      the same under torch.compile
+checkpoint   no peer: writes FOLDER/model, the checkpoint that posenc loads
+
+Answers each line of stdin, `ACT BATCH LENGTH BEAMS THREADS`, with `SECONDS FINGERPRINT MEGABYTES`: the time of one
+call, a number of the tokens that it wrote (`-` for the encoder), and the most memory that the process has held.
+ACT: `encode`, `ragged` (about 30% filled, unsorted), `decode` (STEPS tokens for each source).
+"""
+
+import multiprocessing
+import resource
+import sys
+import time
+from pathlib import Path
+
+VOCAB, WIDTH, HEADS, HIDDEN, LAYERS, STEPS = 32000, 512, 8, 2048, 6, 64
+END, PAD = 0, VOCAB - 1
+
+
+def marian():
+    import torch
+    from transformers import MarianConfig, MarianMTModel
+
+    torch.set_grad_enabled(False)
+    torch.manual_seed(1)
+    stacks = {f"{side}_{name}": size for side in ("encoder", "decoder")
+              for name, size in (("layers", LAYERS), ("attention_heads", HEADS), ("ffn_dim", HIDDEN))}  # fmt: skip
+    model = MarianMTModel(MarianConfig(
+        vocab_size=VOCAB, d_model=WIDTH, activation_function="relu", scale_embedding=True, max_position_embeddings=512,
+        pad_token_id=PAD, eos_token_id=END, decoder_start_token_id=PAD, forced_eos_token_id=None, bad_words_ids=[[PAD]],
+        **stacks)).eval()  # fmt: skip
+    # Random weights whose output layer is the embedding repeat their input; with signs turned they write many words.
+    norm = model.model.decoder.layers[-1].final_layer_norm
+    norm.weight.mul_(torch.where(torch.rand(WIDTH) < 0.5, -1.0, 1.0))
+    return model
+
+
+def sources(act: str, batch: int, length: int) -> list[list[int]]:
+    """Ids by a linear congruential generator, the same ones in decode_benchmark.cpp."""
+    state = batch * 1000 + length
+
+    def draw(end: int) -> int:
+        nonlocal state
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        return (state >> 33) % end
+
+    rows = []
+    for row in range(batch):  # `ragged`: a product of two draws, short as a rule; the last row is the longest
+        short = 1 + draw(length) * (1 + draw(length)) // length
+        size = short if act == "ragged" and row + 1 < batch else length
+        rows.append([1 + draw(PAD - 1) for _ in range(size)])
+    return rows
+
+
+def padded(rows: list[list[int]]):
+    from torch import tensor
+    from torch.nn.utils.rnn import pad_sequence
+
+    return pad_sequence([tensor(row) for row in rows], True, PAD)
+
+
+def fingerprint(rows: list[list[int]]) -> int:
+    """The sum of token[i] (2 i + 1) over all rows, one behind the other."""
+    flat = [token for row in rows for token in row]
+    return sum(token * (2 * i + 1) for i, token in enumerate(flat))
+
+
+class HuggingFace:
+    def __init__(self) -> None:
+        self.model = marian()
+
+    def encode(self, rows, threads):
+        ids = padded(rows)
+        mask = None if all(len(row) == len(rows[0]) for row in rows) else (ids != PAD).long()
+        return lambda: self.model.model.encoder(input_ids=ids, attention_mask=mask) and None
+
+    def decode(self, rows, beams, threads):
+        ids = padded(rows)
+        options = {"num_beams": beams, "max_new_tokens": STEPS, "min_new_tokens": STEPS, "do_sample": False}
+        mask = (ids != PAD).long()
+        return lambda: [row[1:] for row in self.model.generate(ids, attention_mask=mask, **options).tolist()]
+
+
+class TorchNN:
+    def __init__(self, compiled: bool) -> None:
+        import torch
+        from torch import nn
+
+        source = marian().model.encoder
+        self.embed = lambda ids: source.embed_tokens(ids) * source.embed_scale + source.embed_positions(ids.shape)
+        layer = nn.TransformerEncoderLayer(WIDTH, HEADS, HIDDEN, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, LAYERS).eval()
+        for ours, theirs in zip(self.encoder.layers, source.layers, strict=True):
+            parts = [theirs.self_attn.q_proj, theirs.self_attn.k_proj, theirs.self_attn.v_proj]
+            ours.self_attn.in_proj_weight.copy_(torch.cat([part.weight for part in parts]))
+            ours.self_attn.in_proj_bias.copy_(torch.cat([part.bias for part in parts]))
+            for mine, name in ((ours.self_attn.out_proj, "self_attn.out_proj"), (ours.linear1, "fc1"), (ours.linear2, "fc2"),
+                               (ours.norm1, "self_attn_layer_norm"), (ours.norm2, "final_layer_norm")):  # fmt: skip
+                mine.load_state_dict(theirs.get_submodule(name).state_dict())
+        self.forward = torch.compile(self.encoder) if compiled else self.encoder
+
+    def encode(self, rows, threads):
+        ids = padded(rows)
+        ragged = any(len(row) != len(rows[0]) for row in rows)
+        x, mask = self.embed(ids), ids == PAD if ragged else None
+        return lambda: self.forward(x, src_key_padding_mask=mask) is None or None
+
+
+class CTranslate2:
+    def __init__(self) -> None:
+        # In a process that ends: what converts must not count as CTranslate2's memory.
+        writer = multiprocessing.Process(target=self.convert)
+        writer.start()
+        writer.join()
+        self.opened = {}
+
+    @staticmethod
+    def convert() -> None:
+        from ctranslate2.converters.transformers import MarianMTLoader
+        from ctranslate2.specs import TransformerEncoderModelSpec
+
+        words = [f"w{i}" for i in range(PAD)]  # without the padding, as its converter has it
+        spec = MarianMTLoader().get_model_spec(marian())
+        encoder = TransformerEncoderModelSpec(MarianMTLoader().get_model_spec(marian()).encoder)
+        spec.register_source_vocabulary(words)
+        spec.register_target_vocabulary(words)
+        encoder.register_vocabulary(words)
+        spec.config.eos_token = spec.config.decoder_start_token = words[END]
+        spec.config.unk_token = encoder.config.unk_token = words[1]
+        for name, one in (("encoder", encoder), ("model", spec)):
+            (FOLDER / name).mkdir(parents=True)
+            one.validate()
+            one.optimize()
+            one.save(str(FOLDER / name))
+
+    def open(self, kind: str, threads: int):
+        import ctranslate2
+
+        if (kind, threads) not in self.opened:
+            self.opened.clear()  # one model at a time, as a server has it
+            make = {"model": ctranslate2.Translator, "encoder": ctranslate2.Encoder}[kind]
+            self.opened[kind, threads] = make(str(FOLDER / kind), intra_threads=threads, inter_threads=1)
+        return self.opened[kind, threads]
+
+    def encode(self, rows, threads):
+        encoder = self.open("encoder", threads)
+        return lambda: encoder.forward_batch(rows) and None
+
+    def decode(self, rows, beams, threads):
+        translator = self.open("model", threads)
+        words = [[f"w{i}" for i in row] for row in rows]
+        options = {"beam_size": beams, "max_decoding_length": STEPS, "min_decoding_length": STEPS, "max_batch_size": 0}
+        return lambda: [[int(word[1:]) for word in result.hypotheses[0]]
+                        for result in translator.translate_batch(words, **options)]  # fmt: skip
+
+
+def answer(peer, line: str) -> str:
+    act, *numbers = line.split()
+    batch, length, beams, threads = map(int, numbers)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
+    rows = sources(act, batch, length)
+    call = peer.decode(rows, beams, threads) if act == "decode" else peer.encode(rows, threads)
+    start = time.perf_counter()
+    written = call()
+    taken = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return f"{taken} {fingerprint(written) if written else '-'} {peak:.0f}"
+
+
+PEERS = {
+    "hf": HuggingFace,
+    "ctranslate2": CTranslate2,
+    "torch_nn": lambda: TorchNN(False),
+    "compile": lambda: TorchNN(True),
+    "checkpoint": lambda: marian().save_pretrained(FOLDER / "model"),
+}
+if __name__ == "__main__":
+    FOLDER = Path(sys.argv[1])
+    peer = PEERS[sys.argv[2]]()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(answer(peer, line), flush=True)
