@@ -41,7 +41,11 @@ GenerateOptions any_options(Dice& dice) {
   if (dice.coin()) options.stop({kEnd, 5, 7, 11});
   if (dice.coin()) options.banned({kPad, 6});
   if (dice.coin()) options.forced_end(kEnd);
-  if (dice.coin()) options.beams(dice(2, 5)).n_best(dice(1, 2)).early_stopping(dice.coin());
+  if (dice.coin()) options.renormalize(true);
+  if (dice.coin()) {
+    options.beams(dice(2, 5)).n_best(dice(1, 2));
+    options.early_stopping(static_cast<EarlyStopping>(dice(0, 2)));
+  }
   options.length_penalty(dice.coin() ? 1.0 : 0.6);
   return options;
 }
