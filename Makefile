@@ -54,10 +54,10 @@ figures: ## draw the pictures of README and docs anew
 	@build/release/posenc plot --out build/figures && cp build/figures/heat_map.png docs/images/
 	@$(python) tools/error_plot.py build/release/posenc docs/images/error_over_position.png
 
-bench: ## build and run the benchmarks beside Python's, ratios last; 5 minutes at most; BENCH=regex for some
+bench: ## build and run the benchmarks beside Python's, ratios last; 5 minutes; BENCH=regex for some, BENCH=decode for decoding
 	@tools/setup.sh build bench
 	@tools/build.sh bench posenc_benchmark
-	@$(python) -B tools/bench.py build/bench/tests/benchmarks/posenc_benchmark --filter '$(or $(BENCH),.)' --json build/bench/results.json
+	@$(python) -B tools/bench.py build/bench/tests/benchmarks/posenc_benchmark --filter '$(or $(BENCH),^(?!decode))' --json build/bench/results.json
 
 asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup.sh build test

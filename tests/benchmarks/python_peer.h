@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,12 +18,13 @@ class PythonPeer {
  public:
   explicit PythonPeer(const std::string& script, const std::string& word = "") {
     int to_child[2], from_child[2];
-    if (pipe(to_child) != 0 || pipe(from_child) != 0) throw std::runtime_error("pipe failed");
+    // O_CLOEXEC: a peer that held another's pipe would keep it from seeing its end.
+    if (pipe2(to_child, O_CLOEXEC) != 0 || pipe2(from_child, O_CLOEXEC) != 0)
+      throw std::runtime_error("pipe failed");
     child_ = fork();
     if (child_ == 0) {
       dup2(to_child[0], STDIN_FILENO);
       dup2(from_child[1], STDOUT_FILENO);
-      for (const int end : {to_child[0], to_child[1], from_child[0], from_child[1]}) close(end);
       const std::string path = POSENC_BENCHMARKS_DIR "/" + script;
       execl(POSENC_PYTHON, POSENC_PYTHON, "-W", "ignore", path.c_str(), folder_.path().c_str(),
             word.empty() ? nullptr : word.c_str(), nullptr);

@@ -9,6 +9,7 @@
 
 #include "io/files.h"
 #include "models/marian/live.h"
+#include "posenc/inference/freeze.h"
 #include "posenc/io/safetensors.h"
 #include "support/compare.h"
 
@@ -39,6 +40,10 @@ TEST_P(Marian, LogitsOfTheTargetAreThoseOfTransformers) {
   const auto logits =
       marian.model->forward(in["src"], in["tgt"], padding(in), AttentionMask::causal());
   EXPECT_TRUE(within(Op::Logits, logits, in["logits"]));
+  const auto frozen = freeze(marian.model);
+  const auto memory = frozen.encode(in["src"], padding(in));
+  const auto of_frozen = frozen.decode(in["tgt"], memory, AttentionMask::causal(), padding(in));
+  EXPECT_TRUE(within(Op::Logits, of_frozen, in["logits"])) << "frozen";
 }
 
 EarlyStopping early_stopping_of(const nlohmann::json& value) {
@@ -60,8 +65,23 @@ GenerateOptions options_of(const nlohmann::json& search, const GenerateOptions& 
       .banned(search.at("banned").get<std::vector<int64_t>>());
 }
 
+void expect_found(const std::vector<std::vector<Hypothesis>>& found, const nlohmann::json& search) {
+  const auto tokens = search.at("tokens").get<std::vector<std::vector<std::vector<int64_t>>>>();
+  ASSERT_EQ(found.size(), tokens.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    ASSERT_EQ(found[i].size(), tokens[i].size());
+    for (size_t n = 0; n < found[i].size(); ++n) {
+      EXPECT_EQ(found[i][n].tokens, tokens[i][n]) << "source " << i << ", place " << n;
+      if (!search.contains("scores")) continue;
+      const auto score = torch::tensor(search.at("scores")[i][n].get<float>());
+      EXPECT_TRUE(within(Op::Score, torch::tensor(static_cast<float>(found[i][n].score)), score));
+    }
+  }
+}
+
 TEST_P(Marian, EverySearchFindsTheTokensAndScoresOfTransformers) {
   auto marian = model();
+  const auto frozen = freeze(marian.model);
   const auto in = batch();
   std::set<std::vector<int64_t>> different;
   const auto searches = record().at("searches");
@@ -69,20 +89,12 @@ TEST_P(Marian, EverySearchFindsTheTokensAndScoresOfTransformers) {
     auto settings = search;
     settings.erase("tokens"), settings.erase("scores");
     SCOPED_TRACE(settings.dump());
-    const auto found =
-        generate(*marian.model, in["src"], padding(in), options_of(search, marian.generation));
-    const auto tokens = search.at("tokens").get<std::vector<std::vector<std::vector<int64_t>>>>();
-    ASSERT_EQ(found.size(), tokens.size());
-    for (size_t i = 0; i < found.size(); ++i) {
-      ASSERT_EQ(found[i].size(), tokens[i].size());
-      for (size_t n = 0; n < found[i].size(); ++n) {
-        EXPECT_EQ(found[i][n].tokens, tokens[i][n]) << "source " << i << ", place " << n;
-        different.insert(tokens[i][n]);
-        if (!search.contains("scores")) continue;
-        const auto score = torch::tensor(search.at("scores")[i][n].get<float>());
-        EXPECT_TRUE(within(Op::Score, torch::tensor(static_cast<float>(found[i][n].score)), score));
-      }
-    }
+    const auto options = options_of(search, marian.generation);
+    const auto found = generate(*marian.model, in["src"], padding(in), options);
+    expect_found(found, search);
+    expect_found(generate(frozen, in["src"], padding(in), options), search);
+    for (const auto& all : found)
+      for (const auto& one : all) different.insert(one.tokens);
   }
   EXPECT_GT(different.size(), 50u) << "equal targets would prove little";
 }
