@@ -80,7 +80,7 @@ def page(results: dict) -> str:
 
 
 def readme_table(results: dict) -> str:
-    found = {(row["ours"], row["theirs"].split("/")[1]): row["ratio"] for row in results["ratios"]}
+    found = {(row["ours"], part): row["ratio"] for row in results["ratios"] for part in row["theirs"].split("/")}
     text = "| one thread, float32, D = 512 | times as fast as |\n|---|---|\n"
     for title, ours, competitors in README_ROWS:
         shown = [f"{competitor(f'/{name}/')} {times(found[ours, name])}" for name in competitors if (ours, name) in found]
