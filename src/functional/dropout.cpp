@@ -42,7 +42,7 @@ kernel::Drop request(const at::Tensor& x, const kernel::Kept& kept, const at::Te
 
 void run(kernel::Type type, const kernel::Drop& drop, int64_t elements) {
   const auto kernel = kernel::kernels().drop.drop[static_cast<int>(type)];
-  if (elements < kParallelElements || at::in_parallel_region()) return kernel(drop, 0, elements);
+  if (!worth_threads(elements)) return kernel(drop, 0, elements);
   at::parallel_for(0, (elements + kChunk - 1) / kChunk, 1, [&](int64_t begin, int64_t end) {
     kernel(drop, begin * kChunk, std::min(end * kChunk, elements));
   });
@@ -79,13 +79,13 @@ at::Tensor drop(const at::Tensor& x, double p) {
   const at::Tensor out = at::empty_strided(x.sizes(), x.strides(), x.options());
   const kernel::Kept kept{mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, x.scalar_type())};
   const auto work = request(x, kept, out);
-  if (elements < kParallelElements || at::get_num_threads() == 1 || at::in_parallel_region()) {
-    bits.draw(elements);
-    run(type, work, elements);
-  } else {
-    const auto kernel = kernel::kernels().drop.drop[static_cast<int>(type)];
+  const auto kernel = kernel::kernels().drop.drop[static_cast<int>(type)];
+  if (worth_threads(elements)) {
     draw_while_used(bits, elements, kChunk,
                     [&](int64_t begin, int64_t end) { kernel(work, begin, end); });
+  } else {
+    bits.draw(elements);
+    kernel(work, 0, elements);
   }
   if (!is_recorded(x)) return out;
   auto node = c10::make_intrusive<DropBackward>();

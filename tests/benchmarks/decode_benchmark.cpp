@@ -2,10 +2,8 @@
 // transformers and torch.nn on the same weights, in processes of their own (decode_peers.py): the
 // encoder, a ragged batch, and 64 tokens for each source, greedy and by four beams.
 
-#include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <sstream>
@@ -13,6 +11,8 @@
 #include "posenc/inference/freeze.h"
 #include "posenc/models/marian.h"
 #include "python_peer.h"
+#include "support/threads.h"
+#include "timed.h"
 
 namespace {
 
@@ -86,20 +86,15 @@ std::string decode(const Case& one, const torch::Tensor& ids) {
 void ours(benchmark::State& state, const Case& one) {
   const auto ids = sources(one);
   const auto mask = one.act == "ragged" ? AttentionMask::padding(ids, kPad) : AttentionMask();
-  const auto threads = at::get_num_threads();
-  at::set_num_threads(static_cast<int>(one.threads));
+  const posenc::testing::Threads guard(static_cast<int>(one.threads));
   model();  // the first case would load it within its time
-  for (auto _ : state) {
-    const auto start = std::chrono::steady_clock::now();
+  posenc::benchmarks::timed(state, [&] {
     if (one.act == "decode") {
       state.SetLabel(decode(one, ids));
     } else {
       benchmark::DoNotOptimize(model().encode(ids, mask));
     }
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    state.SetIterationTime(taken.count());
-  }
-  at::set_num_threads(threads);
+  });
 }
 
 void theirs(benchmark::State& state, const std::string& who, const Case& one) {

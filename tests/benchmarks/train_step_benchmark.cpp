@@ -2,13 +2,11 @@
 // `task`: the model of `make pronounce` on words of 7 letters, 256 of them; `base`: 60 million
 // parameters, 16 x 64 tokens, dropout 0.1. Names end in the number of threads.
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/allclose.h>
 #include <benchmark/benchmark.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adam.h>
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -18,6 +16,8 @@
 #include "posenc/models/transformer.h"
 #include "posenc/train/fused_adam.h"
 #include "python_peer.h"
+#include "support/threads.h"
+#include "timed.h"
 
 namespace {
 
@@ -88,18 +88,11 @@ struct Step {
 
 void ours(benchmark::State& state, const std::string& name, bool fused) {
   static std::map<std::pair<std::string, bool>, std::unique_ptr<Step>> made;
-  const auto threads = at::get_num_threads();
-  at::set_num_threads(static_cast<int>(state.range(0)));
+  const posenc::testing::Threads guard(static_cast<int>(state.range(0)));
   auto& step = made[{name, fused}];
   if (!step) step = std::make_unique<Step>(name, fused);
   if (!step->same) state.SkipWithError("the loss differs from Python's");
-  for (auto _ : state) {
-    const auto start = std::chrono::steady_clock::now();
-    step->run();
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    state.SetIterationTime(taken.count());
-  }
-  at::set_num_threads(threads);
+  posenc::benchmarks::timed(state, [&] { step->run(); });
 }
 
 void eager(benchmark::State& state, const std::string& name) {

@@ -1,15 +1,14 @@
 // The encoder's forward against torch.nn.TransformerEncoder in eval mode, d 512, 8 heads, d_ff
 // 2048, 6 layers, float32: B sequences of L tokens, by one thread and by two.
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/allclose.h>
 #include <benchmark/benchmark.h>
-
-#include <chrono>
 
 #include "posenc/io/load.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "python_peer.h"
+#include "support/threads.h"
+#include "timed.h"
 
 namespace {
 
@@ -40,18 +39,11 @@ void ours(benchmark::State& state) {
   const torch::NoGradGuard no_grad;
   const auto shape = shape_of(state);
   const auto x = encoders().tensors["in." + shape];
-  const auto threads = at::get_num_threads();
-  at::set_num_threads(static_cast<int>(state.range(2)));
+  const posenc::testing::Threads guard(static_cast<int>(state.range(2)));
   if (!at::allclose(encoders().ours->forward(x), encoders().tensors["out." + shape], 1e-4, 1e-5)) {
     state.SkipWithError("the encoder differs from torch.nn.TransformerEncoder");
   }
-  for (auto _ : state) {
-    const auto start = std::chrono::steady_clock::now();
-    benchmark::DoNotOptimize(encoders().ours->forward(x));
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    state.SetIterationTime(taken.count());
-  }
-  at::set_num_threads(threads);
+  posenc::benchmarks::timed(state, [&] { benchmark::DoNotOptimize(encoders().ours->forward(x)); });
 }
 
 void torch_nn(benchmark::State& state) {

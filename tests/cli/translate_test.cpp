@@ -29,9 +29,6 @@ std::string joined(const std::vector<std::string>& lines) {
 
 class Translate : public InFolder {
  protected:
-  void SetUp() override {
-    if (!has_marian_models()) GTEST_SKIP() << kNoMarianModels;
-  }
   // The command with this text as its FILE.
   Result translate(const std::string& model, const std::string& text,
                    std::vector<std::string> more = {}) const {

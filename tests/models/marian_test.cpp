@@ -18,9 +18,6 @@ namespace {
 
 class Marian : public ::testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override {
-    if (!has_marian_models()) GTEST_SKIP() << kNoMarianModels;
-  }
   static MarianModel model() { return load_marian(marian_path(GetParam())); }
   static StateDict batch() {
     return load_safetensors(marian_path(GetParam() + ".safetensors")).tensors;
@@ -103,7 +100,6 @@ INSTANTIATE_TEST_SUITE_P(Made, Marian, ::testing::Values("shared", "separate", "
                          [](const auto& info) { return info.param; });
 
 TEST(MarianSettings, AreThoseOfTheFolder) {
-  if (!has_marian_models()) GTEST_SKIP() << kNoMarianModels;
   const auto shared = load_marian(marian_path("shared"));
   EXPECT_FALSE(shared.model->is_training());
   EXPECT_EQ(shared.model->options.tie(), Tying::ThreeWay);

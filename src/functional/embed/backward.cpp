@@ -81,8 +81,7 @@ void EmbedBackward::sum(const kernel::SumRows& request, const kernel::Order& ord
                         bool scratch) const {
   const auto sum_rows = kernel::kernels().sum.sum_rows[static_cast<int>(type)];
   const auto tokens = static_cast<int64_t>(order.order.size());
-  const bool parallel = tokens * dim >= kParallelElements && !at::in_parallel_region();
-  const int64_t parts = parallel ? at::get_num_threads() : 1;
+  const int64_t parts = worth_threads(tokens * dim) ? at::get_num_threads() : 1;
   const auto part = [&](int64_t begin, int64_t end) {
     kernel::SumRows own = request;
     std::vector<char> row(scratch ? static_cast<size_t>(dim * kernel::element_size(type)) : 0);

@@ -23,11 +23,6 @@ constexpr int64_t kPositionBlock = 64;
 
 using Run = void (*)(const kernel::Gather&, int64_t, int64_t);
 
-bool in_parallel(const kernel::Gather& g) {
-  return g.tokens * g.dim >= kParallelElements && at::get_num_threads() > 1 &&
-         !at::in_parallel_region();
-}
-
 // Several long sequences with one table that no cache holds beside the output.
 bool pays_position_blocks(const kernel::Gather& g, int64_t table_row_bytes) {
   const kernel::Positions& p = g.positions;
@@ -44,7 +39,7 @@ void run(Run gather, const kernel::Gather& g, bool by_position) {
     }
   };
   const auto tokens = [&](int64_t begin, int64_t end) { gather(g, begin, end); };
-  if (!in_parallel(g)) {
+  if (!worth_threads(g.tokens * g.dim)) {
     by_position ? blocks(0, length) : tokens(0, g.tokens);
   } else if (by_position) {
     at::parallel_for(0, length, kPositionBlock, blocks);
@@ -77,7 +72,7 @@ bool run_with_dropout(EmbedPlan& plan, double p, at::ScalarType dtype, at::Tenso
   {
     DropoutBits bits(1.0 - p, drawn_as, mask.data_ptr<uint8_t>());
     if (!bits.usable()) return false;
-    if (in_parallel(g)) {
+    if (worth_threads(g.tokens * g.dim)) {
       const auto gather = kernel::kernels().gather.gather[static_cast<int>(plan.type)];
       const int64_t chunk = 64 * std::max<int64_t>(1, kGrainElements / (64 * g.dim));  // tokens
       draw_while_used(bits, g.tokens * g.dim, chunk * g.dim,

@@ -1,5 +1,6 @@
 #include "functional/embed/plan.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -86,6 +87,11 @@ bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
 }
 
 }  // namespace
+
+bool worth_threads(int64_t elements) {
+  constexpr int64_t kLeast = 65536;  // measured: docs/performance.md
+  return elements >= kLeast && at::get_num_threads() > 1 && !at::in_parallel_region();
+}
 
 bool find_type(at::ScalarType dtype, bool exact, kernel::Type& type) {
   switch (dtype) {

@@ -7,8 +7,8 @@
 
 namespace posenc::functional {
 
-/// Fewer elements are faster with one thread (measured: docs/performance.md).
-constexpr int64_t kParallelElements = 65536;
+/// Whether so many elements are faster with this thread's other threads, if it has any.
+bool worth_threads(int64_t elements);
 
 /// The kernels' type for `dtype`, whose sums are rounded once if `exact`; false where there is
 /// none.

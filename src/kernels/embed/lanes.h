@@ -1,48 +1,20 @@
-// Vectors of the instruction set's own width, as gcc's vector types: +, * and & act lane by lane.
-// Included by the kernel sources, inside the instruction set's own namespace: nothing here is
-// shared between sets.
+// The vectors of the embedding's kernels, and lines of the cache. Included by the kernel sources,
+// inside the instruction set's own namespace: nothing here is shared between sets.
 #pragma once
-#ifdef __AVX512F__  // gcc 12's own header
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#include <stdint.h>
-#include <string.h>
-
-#define POSENC_INLINE inline __attribute__((always_inline))
+#include "kernels/vectors.h"
 
 namespace posenc::kernels::embed::POSENC_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32;
-#else
-constexpr int kBytes = 16;
-#endif
+using namespace posenc::kernels::POSENC_ISA;
+
 constexpr int kLineBytes = 64;  // a cache line: what is prefetched and streamed at a time
 
-typedef float Floats __attribute__((vector_size(kBytes)));
 typedef double Doubles __attribute__((vector_size(kBytes)));
-typedef int32_t Ints __attribute__((vector_size(kBytes)));
 typedef uint32_t Words __attribute__((vector_size(kBytes)));
 typedef int64_t Longs __attribute__((vector_size(kBytes)));
 
-constexpr int kFloats = kBytes / 4;
 constexpr int kDoubles = kBytes / 8;
-
-template <typename Vector, typename T>
-POSENC_INLINE Vector load(const T* from) {
-  Vector v;
-  memcpy(&v, from, sizeof v);
-  return v;
-}
-template <typename Vector, typename T>
-POSENC_INLINE void store(T* to, Vector v) {
-  memcpy(to, &v, sizeof v);
-}
 
 // A line past the caches: what is larger than they are need not be read in before it is
 // overwritten. `to` is aligned to a line's size.

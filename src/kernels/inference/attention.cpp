@@ -69,8 +69,8 @@ float exponentiate(float* scores, int64_t count, float most) {
   Wide sum = {};
   for (int64_t j = 0; j < count; j += kWide) {
     for (int i = 0; i < kParts; ++i) {
-      const Floats weight = exponential(load<Floats>(scores + j + i * kLanes) - all(most));
-      store(scores + j + i * kLanes, weight);
+      const Floats weight = exponential(load<Floats>(scores + j + i * kFloats) - all(most));
+      store(scores + j + i * kFloats, weight);
       sum.part[i] += weight;
     }
   }
@@ -92,7 +92,7 @@ void mix(const One& one, const float* weights, float factor, int64_t at, float* 
 #pragma GCC unroll 4
   for (int i = 0; i < kSixteens; ++i)
     for (int part = 0; part < kParts; ++part)
-      store(out + i * kWide + part * kLanes, sums[i].part[part] * all(factor));
+      store(out + i * kWide + part * kFloats, sums[i].part[part] * all(factor));
 }
 
 void mix_all(const One& one, const float* weights, float factor, float* out) {

@@ -1,48 +1,21 @@
-// Vectors as gcc's vector types: + and * act lane by lane. Every sum over an inner axis is made in
-// sixteen partial sums, whatever the width of a register, and folded in one order: AVX2 and AVX-512
-// give the same bits. SSE2 has no fused multiply-add, and rounds twice where they round once.
+// What the inference kernels do with vectors. Every sum over an inner axis is made in sixteen
+// partial sums, whatever the width of a register, and folded in one order: AVX2 and AVX-512 give
+// the same bits. SSE2 has no fused multiply-add, and rounds twice where they round once.
 // Included by the kernel sources, inside the instruction set's own namespace: nothing here is
 // shared between sets.
 #pragma once
-#ifdef __AVX512F__  // gcc 12's own header
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-#include <stdint.h>
-#include <string.h>
-
-#define POSENC_INLINE inline __attribute__((always_inline))
+#include "kernels/vectors.h"
 
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32;
-#else
-constexpr int kBytes = 16;
-#endif
-constexpr int kLanes = kBytes / 4;
+using namespace posenc::kernels::POSENC_ISA;
 
-typedef float Floats __attribute__((vector_size(kBytes)));  // a register
-typedef int32_t Ints __attribute__((vector_size(kBytes)));
 typedef float Floats4 __attribute__((vector_size(16)));
 #if defined(__AVX2__)
 typedef float Floats8 __attribute__((vector_size(32)));
 #endif
 
-template <typename V>
-POSENC_INLINE V load(const float* from) {
-  V v;
-  memcpy(&v, from, sizeof v);
-  return v;
-}
-template <typename V>
-POSENC_INLINE void store(float* to, V v) {
-  memcpy(to, &v, sizeof v);
-}
 POSENC_INLINE Floats all(float x) { return x - Floats{}; }
 
 // a * b + c. Contraction is off in these files: where a product is fused, it is asked for here.
@@ -73,13 +46,13 @@ POSENC_INLINE bool any_larger(Floats a, Floats b) {
 
 // Sixteen floats, in as many registers as that takes.
 constexpr int kWide = 16;
-constexpr int kParts = kWide / kLanes;
+constexpr int kParts = kWide / kFloats;
 struct Wide {
   Floats part[kParts];
 };
 POSENC_INLINE Wide load_wide(const float* from) {
   Wide w;
-  for (int i = 0; i < kParts; ++i) w.part[i] = load<Floats>(from + i * kLanes);
+  for (int i = 0; i < kParts; ++i) w.part[i] = load<Floats>(from + i * kFloats);
   return w;
 }
 // The first n, then zeros.

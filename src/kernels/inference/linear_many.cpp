@@ -19,7 +19,7 @@ constexpr int kColumns = 8;
 constexpr int kColumns = 4;
 #endif
 constexpr int kMostVectors = 3;
-static_assert(kPanelRows % (kMostVectors * kLanes) == 0);
+static_assert(kPanelRows % (kMostVectors * kFloats) == 0);
 
 // panel[k * width + i] = x[i][k], zeros where there is no such row. width: a multiple of 4.
 void pack(const float* x, int64_t stride, int64_t rows, int64_t inner, int64_t width,
@@ -43,12 +43,12 @@ void pack(const float* x, int64_t stride, int64_t rows, int64_t inner, int64_t w
 // sums[c * width + i] = panel row i . weight row c
 template <int kVectors, int kCols>
 POSENC_INLINE void tile(const float* panel, const float* weight, int64_t inner, float* out) {
-  constexpr int kWidth = kVectors * kLanes;
+  constexpr int kWidth = kVectors * kFloats;
   Floats sums[kCols][kVectors] = {};
   const auto step = [&](int64_t k) __attribute__((always_inline)) {
     Floats x[kVectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) x[v] = load<Floats>(panel + k * kWidth + v * kLanes);
+    for (int v = 0; v < kVectors; ++v) x[v] = load<Floats>(panel + k * kWidth + v * kFloats);
 #pragma GCC unroll 8
     for (int c = 0; c < kCols; ++c) {
       const Floats w = all(weight[c * inner + k]);
@@ -67,7 +67,7 @@ POSENC_INLINE void tile(const float* panel, const float* weight, int64_t inner, 
 #pragma GCC unroll 8
   for (int c = 0; c < kCols; ++c)
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) store(out + c * kWidth + v * kLanes, sums[c][v]);
+    for (int v = 0; v < kVectors; ++v) store(out + c * kWidth + v * kFloats, sums[c][v]);
 }
 
 // Columns n .. n + columns - 1 of out from their sums (columns, width), which change places.
@@ -95,7 +95,7 @@ void write(const Linear& p, int64_t row, int64_t rows, int64_t n, int64_t column
 template <int kVectors>
 void panel_product(const Linear& p, int64_t row, int64_t rows, int64_t n, int64_t columns,
                    const float* panel) {
-  constexpr int kWidth = kVectors * kLanes;
+  constexpr int kWidth = kVectors * kFloats;
   alignas(64) float sums[kGroup * kWidth];
   const float* const weight = p.weight + n * p.inner;
   int64_t c = 0;
@@ -107,24 +107,24 @@ void panel_product(const Linear& p, int64_t row, int64_t rows, int64_t n, int64_
 }
 
 // How many registers a panel's rows take.
-int64_t vectors_for(int64_t rows) { return rows > 2 * kLanes ? 3 : rows > kLanes ? 2 : 1; }
+int64_t vectors_for(int64_t rows) { return rows > 2 * kFloats ? 3 : rows > kFloats ? 2 : 1; }
 
 // f(row, rows, panel's memory) for the panels of the rows begin .. end - 1.
 template <typename F>
 POSENC_INLINE void by_panel(const Linear& p, int64_t begin, int64_t end, float* scratch, F f) {
-  for (int64_t row = begin; row < end; row += kMostVectors * kLanes) {
+  for (int64_t row = begin; row < end; row += kMostVectors * kFloats) {
     const int64_t left = end - row;
-    f(row, left < kMostVectors * kLanes ? left : kMostVectors * kLanes,
+    f(row, left < kMostVectors * kFloats ? left : kMostVectors * kFloats,
       scratch + (row - begin) * p.inner);
   }
 }
 
 void linear_many(const Linear& p, int64_t begin, int64_t end, float* scratch) {
-  const int64_t most = packed_rows(p.inner) / (kMostVectors * kLanes) * (kMostVectors * kLanes);
+  const int64_t most = packed_rows(p.inner) / (kMostVectors * kFloats) * (kMostVectors * kFloats);
   for (int64_t row = 0; row < p.rows; row += most) {
     const int64_t last = row + most < p.rows ? row + most : p.rows;
     by_panel(p, row, last, scratch, [&](int64_t first, int64_t rows, float* panel) {
-      pack(p.x + first * p.x_stride, p.x_stride, rows, p.inner, vectors_for(rows) * kLanes, panel);
+      pack(p.x + first * p.x_stride, p.x_stride, rows, p.inner, vectors_for(rows) * kFloats, panel);
     });
     for (int64_t n = begin; n < end; n += kGroup) {
       const int64_t columns = end - n < kGroup ? end - n : kGroup;

@@ -7,7 +7,6 @@
                       `lines`, and `translations` of them: MarianTokenizer, then generate() as the folder says
 
 The task is numbers: "two hundred and five" to "zweihundertfünf"; SentencePiece learns both sides from the same text.
-Prints `transformers: skipped` where transformers or sentencepiece is not installed.
 """
 
 import argparse
@@ -249,12 +248,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     out = parser.parse_args().out
-    try:
-        import sentencepiece  # noqa: F401
-        import transformers
-    except ImportError as error:
-        print(f"transformers: skipped, {error}")
-        return
+    import transformers
+
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     shutil.rmtree(out, ignore_errors=True)
