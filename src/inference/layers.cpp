@@ -1,15 +1,21 @@
 #include "inference/layers.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
+
+#include "inference/scratch.h"
+#include "kernels/inference/kernels.h"
 
 namespace posenc::inference {
 namespace {
+
+namespace kernel = kernels::inference;
+
+constexpr int64_t kGrainOfSequences = 1 << 16;  // of attention that are worth another thread
 
 Projection linear(const torch::nn::Linear& module, Multipliers& multipliers) {
   return {module->weight, module->bias, multipliers.choose(module->weight)};
@@ -56,15 +62,6 @@ class Norms {
   Norm last_;
   std::vector<Norm> norms_;
 };
-
-// (rows, columns) of one group, as (sequences, H, length, Dh), a view.
-at::Tensor heads_of(const at::Tensor& x, const Packing::Group& group, int64_t heads) {
-  const int64_t rows = group.sequences * group.length;
-  return x.narrow(0, group.first_row, rows)
-      .unflatten(0, {group.sequences, group.length})
-      .unflatten(-1, {heads, x.size(1) / heads})
-      .transpose(1, 2);
-}
 
 }  // namespace
 
@@ -114,39 +111,52 @@ DecoderStack freeze_stack(TransformerDecoderImpl& decoder, Multipliers& multipli
 }
 
 at::Tensor attend(const AttentionInput& input) {
-  const std::array sizes = {input.queries.rows, input.query.size(1)};
-  if (input.queries.rows == 0 || input.keys.rows == 0) return at::zeros(sizes);
-  std::optional<at::Tensor> bias;
-  if (input.mask.bias.defined()) bias = input.mask.bias;
-  const auto& groups = input.queries.groups;
-  const auto of_group = [&](size_t i) {
-    const auto& keys = input.keys.groups[i];
-    return at::scaled_dot_product_attention(heads_of(input.query, groups[i], input.heads),
-                                            heads_of(input.key, keys, input.heads),
-                                            heads_of(input.value, keys, input.heads), bias,
-                                            /*dropout_p=*/0.0, input.mask.is_causal)
-        .transpose(1, 2)  // (sequences, length, H, Dh)
-        .reshape({groups[i].sequences * groups[i].length, input.query.size(1)});
-  };
-  if (groups.size() == 1) return of_group(0).contiguous();
-  const at::Tensor context = at::empty(sizes);
-  for (size_t i = 0; i < groups.size(); ++i) {
-    if (groups[i].length == 0) continue;
-    context.narrow(0, groups[i].first_row, groups[i].sequences * groups[i].length)
-        .copy_(of_group(i));
+  const int64_t batch = input.queries.batch, width = input.query.size(1) / input.heads;
+  const at::Tensor out = at::empty({input.queries.rows, input.query.size(1)});
+  kernel::SequenceAttention request = {};
+  request.query = input.query.const_data_ptr<float>();
+  request.query_stride = input.query.stride(0);
+  request.keys = input.key.const_data_ptr<float>();
+  request.values = input.value.const_data_ptr<float>();
+  request.key_stride = input.key.stride(0);
+  request.heads = input.heads;
+  request.width = width;
+  request.sequences = batch;
+  request.query_first = input.queries.first.data();
+  request.query_lengths = input.queries.lengths.data();
+  request.key_first = input.keys.first.data();
+  request.key_lengths = input.keys.lengths.data();
+  request.scale = 1.0F / std::sqrt(static_cast<float>(width));
+  request.is_causal = input.mask.is_causal;
+  at::Tensor bias = input.mask.bias;
+  if (bias.defined()) {
+    bias = bias.expand({batch, input.heads, input.queries.length, input.keys.length});
+    request.bias = bias.const_data_ptr<float>();
+    std::copy_n(bias.strides().begin(), 4, request.bias_strides);
   }
-  return context;
+  request.out = out.data_ptr<float>();
+  request.out_stride = out.size(1);
+  const auto& kernels = kernel::kernels().sequences;
+  const int64_t floats = kernel::sequence_floats(width, input.keys.length);
+  const int64_t products = (out.numel() + 1) * input.keys.length;
+  const int64_t grain = kGrainOfSequences * batch * input.heads / std::max<int64_t>(1, products);
+  at::parallel_for(0, batch * input.heads, std::max<int64_t>(1, grain),
+                   [&](int64_t begin, int64_t end) {
+                     kernels.attend(request, begin, end, scratch(Scratch::Scores, floats));
+                   });
+  return out;
 }
 
 at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing& packing,
                const ScoreMask& mask) {
   const int64_t width = stack.width, count = rows.size(0);
   const at::Tensor x = rows.contiguous(), input = stack.norm_first ? at::empty_like(x) : x;
-  const at::Tensor projected = at::empty({count, 3 * width});
+  const at::Tensor projected = at::empty({count, odd_stride(3 * width)});
   const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), count);
-  float* const qkv = projected.data_ptr<float>();
   const auto project = [&](const Stream& part, int64_t begin, const EncoderLayer& layer) {
-    layer.in_proj.run(part.input, part.rows, qkv + begin * 3 * width, part.of);
+    const int64_t stride = projected.size(1);
+    float* const to = projected.data_ptr<float>() + begin * stride;
+    layer.in_proj.run(part.input, width, part.rows, to, stride, part.of);
   };
   by_rows(count, [&](int64_t begin, int64_t end) {
     const Stream part = stream.part(begin, end);
@@ -161,7 +171,7 @@ at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing&
     const float* const attended = context.const_data_ptr<float>();
     by_rows(count, [&](int64_t begin, int64_t end) {
       const Stream part = stream.part(begin, end);
-      add_projected(part, layer.out_proj, attended + begin * width, layer.after_attention);
+      add_projected(part, layer.out_proj, attended + begin * width, width, layer.after_attention);
       feed_forward(part, layer.feed_forward, layer.after_feed_forward);
       if (i + 1 < stack.layers.size()) {
         project(part, begin, stack.layers[i + 1]);
@@ -198,14 +208,16 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
         attend({projected.narrow(1, 0, width), projected.narrow(1, width, width),
                 projected.narrow(1, 2 * width, width), packing, packing, stack.heads, mask});
     each_row([&](const Stream& part, int64_t at) {
-      add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at, layer.after_attention);
+      add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at, width,
+                    layer.after_attention);
       layer.query.run(part.input, part.rows, query.data_ptr<float>() + at, part.of);
     });
     const at::Tensor cross =
         attend({query, remembered.narrow(1, 0, width), remembered.narrow(1, width, width), packing,
                 memory_packing, stack.heads, memory_mask});
     each_row([&](const Stream& part, int64_t at) {
-      add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at, layer.after_cross);
+      add_projected(part, layer.cross_out, cross.const_data_ptr<float>() + at, width,
+                    layer.after_cross);
       feed_forward(part, layer.feed_forward, layer.after_feed_forward);
     });
   }

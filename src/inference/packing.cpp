@@ -3,43 +3,23 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
-#include <numeric>
-
 namespace posenc::inference {
 
 Packing::Packing(int64_t batch_, int64_t length_)
-    : batch(batch_),
-      length(length_),
-      rows(batch * length),
-      packed(false),
-      groups{{0, batch, length}} {
+    : batch(batch_), length(length_), rows(batch * length), packed(false) {
   for (int64_t b = 0; b < batch; ++b) first.push_back(b * length), lengths.push_back(length);
 }
 
 Packing::Packing(const at::Tensor& keep)
-    : batch(keep.size(0)),
-      length(keep.size(1)),
-      rows(0),
-      packed(true),
-      first(batch),
-      lengths(batch) {
+    : batch(keep.size(0)), length(keep.size(1)), rows(0), packed(true) {
   const at::Tensor kept = keep.contiguous();
   const bool* const is_kept = kept.const_data_ptr<bool>();
-  for (int64_t b = 0; b < batch; ++b)
-    lengths[b] = std::count(is_kept + b * length, is_kept + (b + 1) * length, true);
-  std::vector<int64_t> order(batch);
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return lengths[a] < lengths[b]; });
-  for (const int64_t b : order) {
-    first[b] = rows;
-    if (groups.empty() || groups.back().length != lengths[b])
-      groups.push_back({rows, 0, lengths[b]});
-    ++groups.back().sequences;
+  for (int64_t b = 0; b < batch; ++b) {
+    first.push_back(rows);
     for (int64_t place = b * length; place < (b + 1) * length; ++place)
       if (is_kept[place]) places.push_back(place);
     rows = static_cast<int64_t>(places.size());
+    lengths.push_back(rows - first.back());
   }
 }
 

@@ -8,14 +8,8 @@
 
 namespace posenc::inference {
 
-/// Where the sequences of a batch (B, L) stand in a matrix of rows without padding: by length, so
-/// that equal ones are neighbours.
+/// Where the sequences of a batch (B, L) stand in a matrix of rows, without padding.
 struct Packing {
-  /// Sequences of one length, one behind the other.
-  struct Group {
-    int64_t first_row, sequences, length;
-  };
-
   /// All rows, in their order.
   Packing(int64_t batch, int64_t length);
   /// Those rows (B, L) that `keep` says, bool on the CPU.
@@ -31,10 +25,9 @@ struct Packing {
 
   int64_t batch, length;
   int64_t rows;
-  bool packed;            ///< rows are left out, and may stand in another order
-  bool says_all = false;  ///< the mask that it was made of says nothing else
-  std::vector<Group> groups;
-  std::vector<int64_t> first, lengths;  ///< of each sequence, in the batch's order
+  bool packed;                          ///< rows are left out
+  bool says_all = false;                ///< the mask that it was made of says nothing else
+  std::vector<int64_t> first, lengths;  ///< of each sequence
   std::vector<int64_t> places;          ///< b * L + l of each row, if packed
 };
 

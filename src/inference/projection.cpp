@@ -82,23 +82,28 @@ Projection::Projection(const at::Tensor& weight, const at::Tensor& bias, OwnFor 
   if (bias.defined()) bias_ = bias.detach().contiguous();
 }
 
-void Projection::run(const float* x, int64_t rows, float* out, Rows of) const {
-  own_.rows[static_cast<int>(of)] ? run_own(x, rows, out, of) : run_aten(x, rows, out);
-}
-
-void Projection::run_own(const float* x, int64_t rows, float* to, Rows of) const {
+void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, int64_t to_stride,
+                     Rows of) const {
+  if (!own_.rows[static_cast<int>(of)]) {
+    const at::Tensor from = at::from_blob(const_cast<float*>(x), {rows, in()}, {x_stride, 1});
+    at::Tensor result = at::from_blob(to, {rows, out()}, {to_stride, 1});
+    std::optional<at::Tensor> bias;
+    if (bias_.defined()) bias = bias_;
+    at::linear_out(result, from, weight_, bias);
+    return;
+  }
   const auto& kernels = kernel::kernels();
   const bool many = of == Rows::Many;
   const auto& linear = many ? kernels.many : kernels.few;
   const kernel::Linear request = {x,
-                                  in(),
+                                  x_stride,
                                   rows,
                                   weight_.const_data_ptr<float>(),
                                   bias_.defined() ? bias_.const_data_ptr<float>() : nullptr,
                                   in(),
                                   out(),
                                   to,
-                                  out()};
+                                  to_stride};
   const auto columns = [&](int64_t begin, int64_t end) {  // in lines
     float* const panel = many ? scratch(Scratch::Panel, kernel::scratch_floats(in())) : nullptr;
     linear.run(request, begin * kColumns, std::min(end * kColumns, out()), panel);
@@ -106,14 +111,6 @@ void Projection::run_own(const float* x, int64_t rows, float* to, Rows of) const
   const int64_t lines = (out() + kColumns - 1) / kColumns;
   const int64_t grain = std::max<int64_t>(1, kGrainProducts / (kColumns * in() * rows));
   at::parallel_for(0, lines, grain, columns);
-}
-
-void Projection::run_aten(const float* x, int64_t rows, float* to) const {
-  const at::Tensor from = at::from_blob(const_cast<float*>(x), {rows, in()});
-  at::Tensor result = at::from_blob(to, {rows, out()});
-  std::optional<at::Tensor> bias;
-  if (bias_.defined()) bias = bias_;
-  at::linear_out(result, from, weight_, bias);
 }
 
 }  // namespace posenc::inference

@@ -20,6 +20,10 @@ struct OwnFor {
   bool rows[kRowsCases];
 };
 
+/// The stride of rows that kernels hand to each other: not a power of two, or all rows would have
+/// the same few places in a cache.
+constexpr int64_t odd_stride(int64_t width) { return width + 16; }
+
 /// Decides it: each shape is timed once.
 class Multipliers {
  public:
@@ -39,15 +43,17 @@ class Projection {
   Projection(const at::Tensor& weight, const at::Tensor& bias, OwnFor own);
 
   /// out (rows, out()) = x (rows, in()) W^T + b; the columns are split between threads.
-  void run(const float* x, int64_t rows, float* out, Rows of) const;
+  void run(const float* x, int64_t rows, float* out, Rows of) const {
+    run(x, in(), rows, out, this->out(), of);
+  }
+  /// The same for rows that are `x_stride` and `out_stride` apart.
+  void run(const float* x, int64_t x_stride, int64_t rows, float* out, int64_t out_stride,
+           Rows of) const;
 
   int64_t in() const { return weight_.size(1); }
   int64_t out() const { return weight_.size(0); }
 
  private:
-  void run_own(const float* x, int64_t rows, float* out, Rows of) const;
-  void run_aten(const float* x, int64_t rows, float* out) const;
-
   at::Tensor weight_, bias_;
   OwnFor own_{};
 };

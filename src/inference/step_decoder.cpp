@@ -168,10 +168,10 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
     copy_heads(qkv + width, 3 * width, rows_, new_places.data(), own_[i].keys);
     copy_heads(qkv + 2 * width, 3 * width, rows_, new_places.data(), own_[i].values);
     attend(own_[i], own_seen_, qkv, 3 * width, nullptr);
-    add_projected(stream, layer.out_proj, attended, layer.after_attention);
+    add_projected(stream, layer.out_proj, attended, width, layer.after_attention);
     layer.query.run(stream.input, rows_, query, stream.of);
     attend(memory_[i], memory_seen_, query, width, bias);
-    add_projected(stream, layer.cross_out, attended, layer.after_cross);
+    add_projected(stream, layer.cross_out, attended, width, layer.after_cross);
     feed_forward(stream, layer.feed_forward, layer.after_feed_forward);
   }
   normalise(stream, stack.last);

@@ -13,7 +13,7 @@ namespace {
 namespace kernel = kernels::inference;
 
 constexpr int64_t kMostRows =
-    3 * kernel::kPanelRows;  // of a part: what its layers hand on is small
+    4 * kernel::kPanelRows;  // of a part: what its layers hand on is small
 constexpr int64_t kRowsStep = 16;
 constexpr int64_t kFewestRows = 32;  // that a thread should have, before the columns are split
 constexpr int64_t kGrainFloats = 1 << 14;  // of rows that are worth another thread
@@ -69,22 +69,22 @@ void normalise(const Stream& stream, const Norm& norm) {
 }
 
 void add_projected(const Stream& stream, const Projection& projection, const float* y,
-                   const Norm& after) {
+                   int64_t stride, const Norm& after) {
   float* const branch = scratch(Scratch::Branch, stream.rows * stream.width);
-  projection.run(y, stream.rows, branch, stream.of);
+  projection.run(y, stride, stream.rows, branch, stream.width, stream.of);
   add(stream, branch, after);
 }
 
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& after) {
-  const int64_t width = layer.wide.out();
-  float* const hidden = scratch(Scratch::Hidden, stream.rows * width);
-  layer.wide.run(stream.input, stream.rows, hidden, stream.of);
+  const int64_t width = layer.wide.out(), stride = odd_stride(width);
+  float* const hidden = scratch(Scratch::Hidden, stream.rows * stride);
+  layer.wide.run(stream.input, stream.width, stream.rows, hidden, stride, stream.of);
   const auto activate =
       kernel::kernels().rows.activate[static_cast<int>(curve_of(layer.activation))];
   split(stream.rows, width, [&](int64_t begin, int64_t end) {
-    activate(hidden + begin * width, (end - begin) * width);
+    for (int64_t row = begin; row < end; ++row) activate(hidden + row * stride, width);
   });
-  add_projected(stream, layer.narrow, hidden, after);
+  add_projected(stream, layer.narrow, hidden, stride, after);
 }
 
 void by_rows(int64_t rows, const std::function<void(int64_t begin, int64_t end)>& f) {

@@ -45,9 +45,9 @@ void normalise(const Stream& stream, const Norm& norm);
 void add(const Stream& stream, const float* y, const Norm& norm);
 /// The two linear maps and their residual.
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& after);
-/// projection(y) and its residual.
+/// projection(y), of rows that are `stride` apart, and its residual.
 void add_projected(const Stream& stream, const Projection& projection, const float* y,
-                   const Norm& after);
+                   int64_t stride, const Norm& after);
 
 /// f for all rows: where they are many, in parts, between threads, so that what a part's operations
 /// hand on stays in a cache; else at once, and each operation may use all threads.

@@ -1,10 +1,12 @@
 // The functions that are compiled once per instruction set, and the plain data that they take: what
 // a Transformer computes without gradients, in float32. C headers only.
 //
-//   linear_few.cpp    x W^T + b for a few rows: W streams by once, at the speed of memory
-//   linear_many.cpp   the same for many rows, at the speed of the multipliers
-//   attention.cpp     one query a row, over keys and values that lie anywhere in a cache
-//   rows.cpp          residual and layer norm in one pass; activations; the best of a row of logits
+//   linear_few.cpp      x W^T + b for a few rows: W streams by once, at the speed of memory
+//   linear_many.cpp     the same for many rows, at the speed of the multipliers
+//   attention_one.cpp   one query a row, over keys and values that lie anywhere in a cache
+//   attention_many.cpp  all queries of sequences that lie one behind the other
+//   rows.cpp            residual and layer norm in one pass; activations; the best of a row of
+//   logits
 //
 // Each result depends on its own row's inputs only, and on whether few or many rows were asked for:
 // not on how the work is split between threads.
@@ -49,6 +51,24 @@ struct Attention {
   int64_t out_stride;
 };
 
+// softmax(scale * q k^T + bias) v of whole sequences, whose rows are neighbours. Rows of queries,
+// keys and values hold their heads side by side; keys and values may be parts of the same rows.
+struct SequenceAttention {
+  const float* query;  // (rows, heads * width)
+  int64_t query_stride;
+  const float *keys, *values;  // (key rows, heads * width)
+  int64_t key_stride;          // of both
+  int64_t heads, width, sequences;
+  const int64_t *query_first, *query_lengths;  // of each sequence: its first row, and how many
+  const int64_t *key_first, *key_lengths;
+  float scale;
+  bool is_causal;     // query i sees the keys 0 .. i of its sequence
+  const float* bias;  // added to the scores, or null; -inf: not seen. A query that sees none gets 0
+  int64_t bias_strides[4];  // sequence, head, query, key
+  float* out;               // (rows, heads * width)
+  int64_t out_stride;
+};
+
 // sum = x + y; out = (sum - mean) / sqrt(variance + eps) * weight + bias, row by row, contiguous.
 struct AddNorm {
   const float* x;  // (rows, width)
@@ -84,6 +104,13 @@ struct AttentionKernels {
   // Of the rows times heads. `scratch`: the largest count, rounded up to sixteens, in floats.
   void (*attend)(const Attention& request, int64_t begin, int64_t end, float* scratch);
 };
+struct SequenceAttentionKernels {
+  // Of the heads times sequences. `scratch`: sequence_floats(width, the largest number of keys).
+  void (*attend)(const SequenceAttention& request, int64_t begin, int64_t end, float* scratch);
+};
+constexpr int64_t sequence_floats(int64_t width, int64_t keys) {
+  return kPanelRows * (width + keys);
+}
 struct RowKernels {
   void (*add_norm)(const AddNorm& request, int64_t begin, int64_t end);  // of the rows
   void (*activate[kCurves])(float* x, int64_t n);                        // in place
@@ -98,15 +125,17 @@ struct Kernels {
   const LinearKernels& few;
   const LinearKernels& many;
   const AttentionKernels& attention;
+  const SequenceAttentionKernels& sequences;
   const RowKernels& rows;
 };
 
-#define POSENC_DECLARE_KERNELS(isa)                \
-  namespace isa {                                  \
-  extern const LinearKernels few_kernels;          \
-  extern const LinearKernels many_kernels;         \
-  extern const AttentionKernels attention_kernels; \
-  extern const RowKernels row_kernels;             \
+#define POSENC_DECLARE_KERNELS(isa)                       \
+  namespace isa {                                         \
+  extern const LinearKernels few_kernels;                 \
+  extern const LinearKernels many_kernels;                \
+  extern const AttentionKernels attention_kernels;        \
+  extern const SequenceAttentionKernels sequence_kernels; \
+  extern const RowKernels row_kernels;                    \
   }
 POSENC_DECLARE_KERNELS(sse2)
 POSENC_DECLARE_KERNELS(avx2)
