@@ -106,7 +106,6 @@ at::Tensor EmbedBackward::sparse(const at::Tensor& grad, const kernel::Order& or
   const at::Tensor values = at::empty({groups, dim}, options);
   if (groups > 0) {
     std::memcpy(indices.data_ptr(), order.ids.data(), sizeof(int64_t) * order.ids.size());
-    std::memset(values.data_ptr(), 0, values.nbytes());
     kernel::SumRows s = request(grad, order);
     s.row = nullptr;
     s.out = values.data_ptr();

@@ -75,9 +75,9 @@ struct SumRows {
   const int32_t* order = nullptr;
   const int32_t* first = nullptr;
   const int64_t* row = nullptr;  // where row g stands in `out`; null: at g
-  void* out = nullptr;           // rows of zeros, or of what is there already
+  void* out = nullptr;
   int64_t out_stride = 0;
-  void* scratch = nullptr;  // a row: the sum is made here and then added to `out`. null: in `out`
+  void* scratch = nullptr;  // a row: the sum is made here, and added to `out`. null: `out` is set
 };
 
 // at::dropout's multiplication, of values or of their gradient.

@@ -10,7 +10,7 @@
 namespace posenc::kernels::embed::POSENC_ISA {
 namespace {
 
-// to[j ...] += grad[j ...] * factor or 0 * scale
+// to[j ...] += grad[j ...] * factor or 0 * scale; the first of a row's terms is added to 0.
 template <typename K, bool kDropout>
 struct Term {
   using T = typename K::Stored;
@@ -24,6 +24,7 @@ struct Term {
   int64_t first_bit = 0;
   V scale, factor;
 
+  template <bool kFirst>
   POSENC_INLINE void line(int64_t j) const {
     const uint64_t kept = kDropout ? bits_from(bits, first_bit + j) : 0;
 #pragma GCC unroll 4
@@ -31,30 +32,33 @@ struct Term {
       V x = K::Element::read(grad + j + i);
       if constexpr (kDropout) x = K::rounded(x * spread(kept >> i, factor));
       x = K::Element::round_any(x * scale);  // the Exact types round here, where their cast does
-      K::Element::write(to + j + i, K::Element::round(K::Element::read(to + j + i) + x));
+      const V sum = kFirst ? K::all(0.0) : K::Element::read(to + j + i);
+      K::Element::write(to + j + i, K::Element::round(sum + x));
     }
   }
 
+  template <bool kFirst>
   __attribute__((noinline)) void tail(int64_t j, int64_t n) const {
     T grads[K::kLine] = {}, sums[K::kLine] = {};
     memcpy(grads, grad + j, sizeof(T) * static_cast<size_t>(n));
-    memcpy(sums, to + j, sizeof(T) * static_cast<size_t>(n));
+    if (!kFirst) memcpy(sums, to + j, sizeof(T) * static_cast<size_t>(n));
     Term padded = *this;
     padded.to = sums;
     padded.grad = grads;
     padded.first_bit += j;
-    padded.line(0);
+    padded.template line<kFirst>(0);
     memcpy(to + j, sums, sizeof(T) * static_cast<size_t>(n));
   }
 
+  template <bool kFirst>
   void add(int64_t dim) const {
     const int64_t whole = dim / K::kLine * K::kLine;
     for (int64_t j = 0; j < whole; j += K::kLine) {
       __builtin_prefetch(next_grad + j);
       __builtin_prefetch(next_out + j, 1);
-      line(j);
+      line<kFirst>(j);
     }
-    if (whole < dim) tail(whole, dim - whole);
+    if (whole < dim) tail<kFirst>(whole, dim - whole);
   }
 };
 
@@ -62,7 +66,6 @@ template <typename K, bool kDropout>
 void rows(const SumRows& s, int64_t begin, int64_t end) {
   using T = typename K::Stored;
   const T* const grad = static_cast<const T*>(s.grad);
-  const size_t bytes = sizeof(T) * static_cast<size_t>(s.dim);
   Term<K, kDropout> term;
   term.scale = K::all(s.scale);
   term.factor = K::all(s.kept.factor);
@@ -75,21 +78,17 @@ void rows(const SumRows& s, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     T* const out = out_of(row);
     term.next_out = sum.next_out = out_of(row + 1 < end ? row + 1 : row);
-    term.to = out;
-    if (s.scratch != nullptr) {
-      term.to = static_cast<T*>(s.scratch);
-      memset(s.scratch, 0, bytes);
-    }
+    term.to = s.scratch != nullptr ? static_cast<T*>(s.scratch) : out;
     for (int64_t i = s.first[row]; i < s.first[row + 1]; ++i) {
       term.grad = grad + s.order[i] * s.dim;
       term.next_grad = grad + s.order[i + 1 < s.first[end] ? i + 1 : i] * s.dim;
       term.first_bit = s.order[i] * s.dim;
-      term.add(s.dim);
+      i == s.first[row] ? term.template add<true>(s.dim) : term.template add<false>(s.dim);
     }
     if (s.scratch == nullptr) continue;
     sum.to = out;
     sum.grad = sum.next_grad = term.to;
-    sum.add(s.dim);
+    sum.template add<false>(s.dim);
   }
 }
 

@@ -11,6 +11,8 @@ namespace {
 
 using namespace scalar;
 
+constexpr uint8_t kAnything = 0xA5;  // in each byte of what is to be written only
+
 struct Case {
   Type type;
   int64_t tokens, dim, rows, padding;
@@ -87,13 +89,13 @@ TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
               put(total, plain(type), i,
                   sum(type, get(existing, plain(type), i), get(want, plain(type), i)));
           }
-          Bytes scratch(static_cast<size_t>(dim * element_size(type)));
+          Bytes scratch(static_cast<size_t>(dim * element_size(type)), kAnything);
           s.out = existing.data();
           s.scratch = scratch.data();
           sum_rows(s, 0, groups);
           EXPECT_EQ(existing, total) << "dim " << dim << " tokens " << tokens;
 
-          Bytes rows(static_cast<size_t>(groups * dim * element_size(type)));
+          Bytes rows(static_cast<size_t>(groups * dim * element_size(type)), kAnything);
           s.out = rows.data();
           s.scratch = nullptr;
           s.row = nullptr;  // one after the other: a sparse gradient's values
