@@ -1,6 +1,7 @@
 // A frozen Transformer (d 512, 8 heads, d_ff 2048, 6 + 6 layers, 32,000 words) against CTranslate2,
 // transformers and torch.nn on the same weights, in processes of their own (decode_peers.py): the
-// encoder, a ragged batch, and 64 tokens for each source, greedy and by four beams.
+// encoder, a ragged batch, and 64 tokens for each source, greedy and by four beams. peak_MB is the
+// most memory that the process held during the call: weights, its runtime, and what the call took.
 
 #include <benchmark/benchmark.h>
 
@@ -8,6 +9,7 @@
 #include <memory>
 #include <sstream>
 
+#include "memory.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/models/marian.h"
 #include "python_peer.h"
@@ -88,6 +90,7 @@ void ours(benchmark::State& state, const Case& one) {
   const auto mask = one.act == "ragged" ? AttentionMask::padding(ids, kPad) : AttentionMask();
   const posenc::testing::Threads guard(static_cast<int>(one.threads));
   model();  // the first case would load it within its time
+  posenc::benchmarks::reset_peak();
   posenc::benchmarks::timed(state, [&] {
     if (one.act == "decode") {
       state.SetLabel(decode(one, ids));
@@ -95,16 +98,18 @@ void ours(benchmark::State& state, const Case& one) {
       benchmark::DoNotOptimize(model().encode(ids, mask));
     }
   });
+  state.counters["peak_MB"] = posenc::benchmarks::resident("VmHWM");
 }
 
 void theirs(benchmark::State& state, const std::string& who, const Case& one) {
-  double seconds = 0.0;
+  double seconds = 0.0, peak = 0.0;
   std::string tokens;
   for (auto _ : state) {
-    std::istringstream(peer(who).ask(one.line())) >> seconds >> tokens;
+    std::istringstream(peer(who).ask(one.line())) >> seconds >> tokens >> peak;
     state.SetIterationTime(seconds);
   }
   state.SetLabel(tokens);
+  state.counters["peak_MB"] = peak;
 }
 
 const bool registered = [] {

@@ -7,12 +7,12 @@ compile      the same under torch.compile
 checkpoint   no peer: writes FOLDER/model, the checkpoint that posenc loads
 
 Answers each line of stdin, `ACT BATCH LENGTH BEAMS THREADS`, with `SECONDS FINGERPRINT MEGABYTES`: the time of one
-call, a number of the tokens that it wrote (`-` for the encoder), and the most memory that the process has held.
+call, a number of the tokens that it wrote (`-` for the encoder), and the most memory that the process held meanwhile.
 ACT: `encode`, `ragged` (about 30% filled, unsorted), `decode` (STEPS tokens for each source).
 """
 
 import multiprocessing
-import resource
+import re
 import sys
 import time
 from pathlib import Path
@@ -165,11 +165,12 @@ def answer(peer, line: str) -> str:
         sys.modules["torch"].set_num_threads(threads)
     rows = sources(act, batch, length)
     call = peer.decode(rows, beams, threads) if act == "decode" else peer.encode(rows, threads)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is held now
     start = time.perf_counter()
     written = call()
     taken = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return f"{taken} {fingerprint(written) if written else '-'} {peak:.0f}"
+    peak = int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text()).group(1)) // 1024
+    return f"{taken} {fingerprint(written) if written else '-'} {peak}"
 
 
 PEERS = {

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "memory.h"
 #include "posenc/io/load.h"
 #include "posenc/io/manifest.h"
 #include "python_peer.h"
@@ -54,16 +55,6 @@ Model& large() {
   return model;
 }
 
-// Resident memory in MB: now, and the most since reset().
-double resident(const char* field) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind(field, 0) == 0) return std::stod(line.substr(strlen(field) + 1)) / 1024;
-  }
-  return 0;
-}
-void reset_peak() { std::ofstream("/proc/self/clear_refs") << 5; }
-
 void posenc_large(benchmark::State& state, const std::string& file) {
   const auto path = python().file(file);
   posenc::load_weights(large(), path);
@@ -71,10 +62,10 @@ void posenc_large(benchmark::State& state, const std::string& file) {
   for (const auto& item : posenc::state_dict(large())) {
     if (!at::equal(item.value(), expected[item.key()])) state.SkipWithError("differs");
   }
-  const double before = resident("VmRSS:");
-  reset_peak();
+  const double before = posenc::benchmarks::resident("VmRSS");
+  posenc::benchmarks::reset_peak();
   for (auto _ : state) posenc::load_weights(large(), path);
-  state.counters["extra_MB"] = resident("VmHWM:") - before;
+  state.counters["extra_MB"] = posenc::benchmarks::resident("VmHWM") - before;
 }
 
 void memcpy_large(benchmark::State& state) {
