@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -62,7 +63,10 @@ GenerateOptions options_of(const nlohmann::json& search, const GenerateOptions& 
       .banned(search.at("banned").get<std::vector<int64_t>>());
 }
 
+// Scores are compared as the sums that they are before the length penalty, which would scale their
+// rounding as well.
 void expect_found(const std::vector<std::vector<Hypothesis>>& found, const nlohmann::json& search) {
+  const double penalty = search.at("length_penalty");
   const auto tokens = search.at("tokens").get<std::vector<std::vector<std::vector<int64_t>>>>();
   ASSERT_EQ(found.size(), tokens.size());
   for (size_t i = 0; i < found.size(); ++i) {
@@ -70,8 +74,11 @@ void expect_found(const std::vector<std::vector<Hypothesis>>& found, const nlohm
     for (size_t n = 0; n < found[i].size(); ++n) {
       EXPECT_EQ(found[i][n].tokens, tokens[i][n]) << "source " << i << ", place " << n;
       if (!search.contains("scores")) continue;
-      const auto score = torch::tensor(search.at("scores")[i][n].get<float>());
-      EXPECT_TRUE(within(Op::Score, torch::tensor(static_cast<float>(found[i][n].score)), score));
+      const double length = std::pow(static_cast<double>(tokens[i][n].size()), penalty);
+      const auto sum = [&](double score) {
+        return torch::tensor(static_cast<float>(score * length));
+      };
+      EXPECT_TRUE(within(Op::Score, sum(found[i][n].score), sum(search.at("scores")[i][n])));
     }
   }
 }
