@@ -83,18 +83,16 @@ TEST(InferenceLinear, RowsAreIndependent) {
   const Case all(100, 70, 30, true);
   Case part = all;
   part.x = all.x.narrow(0, 37, 20).contiguous();
-  for (const char* name : {"sse2", "avx2", "avx512"}) {
-    const Kernels* const use = find_kernels(name);
-    if (use == nullptr) continue;
-    EXPECT_TRUE(testing::bit_equal(part.run(use->many, 30),
-                                   all.run(use->many, 30).narrow(0, 37, 20).contiguous()));
+  on_each_set([&](const Kernels& use) {
+    EXPECT_TRUE(testing::bit_equal(part.run(use.many, 30),
+                                   all.run(use.many, 30).narrow(0, 37, 20).contiguous()));
     part.x = all.x.narrow(0, 37, 3).contiguous();
     Case eight = all;
     eight.x = all.x.narrow(0, 36, 8).contiguous();
-    EXPECT_TRUE(testing::bit_equal(part.run(use->few, 30),
-                                   eight.run(use->few, 30).narrow(0, 1, 3).contiguous()));
+    EXPECT_TRUE(testing::bit_equal(part.run(use.few, 30),
+                                   eight.run(use.few, 30).narrow(0, 1, 3).contiguous()));
     part.x = all.x.narrow(0, 37, 20).contiguous();
-  }
+  });
 }
 
 }  // namespace

@@ -86,15 +86,13 @@ TEST(InferenceRows, Activations) {
 }
 
 TEST(InferenceRows, NaNStaysNaN) {
-  for (const char* name : {"sse2", "avx2", "avx512"}) {
-    const Kernels* const use = find_kernels(name);
-    if (use == nullptr) continue;
-    for (const auto activate : use->rows.activate) {
+  on_each_set([&](const Kernels& use) {
+    for (const auto activate : use.rows.activate) {
       auto x = torch::full({20}, std::numeric_limits<float>::quiet_NaN());
       activate(x.data_ptr<float>(), 20);
-      EXPECT_TRUE(x.isnan().all().item<bool>()) << name;
+      EXPECT_TRUE(x.isnan().all().item<bool>());
     }
-  }
+  });
 }
 
 TEST(InferenceRows, LogSumExp) {
@@ -125,18 +123,16 @@ TEST(InferenceRows, Ranks) {
       for (int64_t i = 0; i < 2 * n; ++i)
         all.emplace_back(-(x.view(-1)[i].item<float>() - 2.0F + base[i / n]), i);
       std::sort(all.begin(), all.end());
-      for (const char* name : {"sse2", "avx2", "avx512"}) {
-        const Kernels* const use = find_kernels(name);
-        if (use == nullptr) continue;
+      on_each_set([&](const Kernels& use) {
         std::vector<Ranked> best(count, {-std::numeric_limits<float>::infinity(), 0});
         for (int64_t row = 0; row < 2; ++row)
-          use->rows.rank(x[row].const_data_ptr<float>(), n, 2.0F, base[row], row * n, best.data(),
-                         count);
+          use.rows.rank(x[row].const_data_ptr<float>(), n, 2.0F, base[row], row * n, best.data(),
+                        count);
         for (int64_t i = 0; i < std::min(count, 2 * n); ++i) {
-          EXPECT_EQ(best[i].score, -all[i].first) << name;
-          EXPECT_EQ(best[i].place, all[i].second) << name;
+          EXPECT_EQ(best[i].score, -all[i].first);
+          EXPECT_EQ(best[i].place, all[i].second);
         }
-      }
+      });
     }
   }
 }

@@ -10,21 +10,26 @@
 
 namespace posenc::kernels::inference {
 
+/// f for each instruction set that this processor runs.
+inline void on_each_set(const std::function<void(const Kernels&)>& f) {
+  for (const char* name : {"sse2", "avx2", "avx512"}) {
+    SCOPED_TRACE(name);
+    if (const Kernels* const use = find_kernels(name); use != nullptr) f(*use);
+  }
+}
+
 /// What `compute` gives on each instruction set that this processor runs: within `op` of
 /// `expected`, and on AVX2 and AVX-512 the same bits.
 inline void expect_on_each_set(testing::Op op, const torch::Tensor& expected,
                                const std::function<torch::Tensor(const Kernels&)>& compute) {
   torch::Tensor fused;
-  for (const char* name : {"sse2", "avx2", "avx512"}) {
-    const Kernels* const use = find_kernels(name);
-    if (use == nullptr) continue;
-    SCOPED_TRACE(name);
-    const torch::Tensor got = compute(*use);
+  on_each_set([&](const Kernels& use) {
+    const torch::Tensor got = compute(use);
     EXPECT_TRUE(testing::within(op, got, expected.to(torch::kFloat)));
-    if (use == find_kernels("sse2")) continue;  // rounds twice where the others round once
+    if (&use == find_kernels("sse2")) return;  // rounds twice where the others round once
     EXPECT_TRUE(!fused.defined() || testing::bit_equal(got, fused));
     fused = got;
-  }
+  });
 }
 
 }  // namespace posenc::kernels::inference
