@@ -138,7 +138,7 @@ at::Tensor attend(const AttentionInput& input) {
   request.out_stride = out.size(1);
   const auto& kernels = kernel::kernels().sequences;
   const int64_t floats = kernel::sequence_floats(width, input.keys.length);
-  const int64_t products = (out.numel() + 1) * input.keys.length;
+  const int64_t products = out.numel() * input.keys.length;
   const int64_t grain = kGrainOfSequences * batch * input.heads / std::max<int64_t>(1, products);
   at::parallel_for(0, batch * input.heads, std::max<int64_t>(1, grain),
                    [&](int64_t begin, int64_t end) {

@@ -66,7 +66,8 @@ struct Gather {
 };
 
 // A row of gradient for each of some ids: row(g) = sum of the rows grad[order[i]], times dropout's
-// factor, times scale, over i in [first[g], first[g + 1]), in this order, from zero.
+// factor, times scale, over i in [first[g], first[g + 1]), in this order, from zero; each
+// has a token.
 struct SumRows {
   const void* grad = nullptr;  // (tokens, dim), contiguous
   int64_t dim = 0;

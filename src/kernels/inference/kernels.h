@@ -5,8 +5,7 @@
 //   linear_many.cpp     the same for many rows, at the speed of the multipliers
 //   attention_one.cpp   one query a row, over keys and values that lie anywhere in a cache
 //   attention_many.cpp  all queries of sequences that lie one behind the other
-//   rows.cpp            residual and layer norm in one pass; activations; the best of a row of
-//   logits
+//   rows.cpp            residual and layer norm in one pass; activations; the best logits
 //
 // Each result depends on its own row's inputs only, and on whether few or many rows were asked for:
 // not on how the work is split between threads.
