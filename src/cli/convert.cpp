@@ -20,10 +20,12 @@ struct ConvertOptions {
 };
 
 void convert_file(const ConvertOptions& options) {
-  const Manifest manifest = read_manifest(options.input);
+  const auto weights = io::in_context("read_manifest", options.input,
+                                      [&] { return io::OpenWeights(options.input); });
+  const Manifest& manifest = weights.manifest;
   Progress progress("converting");
   const uint64_t bytes = io::in_context("convert", options.output, [&] {
-    return io::write_as_safetensors(manifest, options.output, [&](uint64_t done, uint64_t total) {
+    return io::write_as_safetensors(weights, options.output, [&](uint64_t done, uint64_t total) {
       progress.show(done, total);
     });
   });

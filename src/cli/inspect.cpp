@@ -13,7 +13,8 @@
 #include "cli/progress.h"
 #include "cli/sha256.h"
 #include "cli/text_table.h"
-#include "io/manifest_reader.h"
+#include "io/open_weights.h"
+#include "io/read/context.h"
 #include "io/read/quote.h"
 #include "io/tensor_bytes.h"
 #include "posenc/io/manifest.h"
@@ -29,23 +30,22 @@ struct InspectOptions {
 };
 
 // The digests of all tensors; tied ones are read once.
-std::vector<std::string> digests(const Manifest& manifest) {
+std::vector<std::string> digests(const io::OpenWeights& weights) {
   const auto bytes_of = [](const ManifestTensor& tensor) {
     return std::tie(tensor.storage, tensor.offset, tensor.dtype, tensor.sizes, tensor.strides,
                     tensor.conj, tensor.negative);
   };
   using Bytes = decltype(bytes_of(std::declval<const ManifestTensor&>()));
-  io::ManifestReader reader(manifest);
   Progress progress("hashing");
-  const uint64_t total = io::total_bytes(manifest);
+  const uint64_t total = weights.total_bytes();
   uint64_t done = 0;
   std::map<Bytes, std::string> known;
   std::vector<std::string> result;
-  for (const auto& tensor : manifest.tensors) {
+  for (const auto& tensor : weights.manifest.tensors) {
     const auto [found, is_new] = known.try_emplace(bytes_of(tensor));
     if (is_new) {
       Sha256 hash;
-      reader.stream(tensor, [&](const char* data, std::size_t count) {
+      weights.stream(tensor, [&](const char* data, std::size_t count) {
         hash.update(data, count);
         progress.show(done += count, total);
       });
@@ -58,8 +58,9 @@ std::vector<std::string> digests(const Manifest& manifest) {
   return result;
 }
 
-void print_json(const InspectOptions& options, const Manifest& manifest) {
-  const auto hashes = digests(manifest);
+void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
+  const Manifest& manifest = weights.manifest;
+  const auto hashes = digests(weights);
   auto tensors = Json::array();
   for (std::size_t i = 0; i < hashes.size(); ++i) {
     const auto& tensor = manifest.tensors[i];
@@ -82,11 +83,11 @@ void print_entries(const char* heading, const std::vector<ManifestEntry>& entrie
   fmt::print("\n{}\n{}", heading, text_table(rows, 2));
 }
 
-void print_text(const InspectOptions& options, const Manifest& manifest) {
-  const uint64_t bytes = io::total_bytes(manifest);
+void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
+  const Manifest& manifest = weights.manifest;
   fmt::print("{}: {}{}, {} tensors, {}\n", options.file, format_name(manifest.format),
              manifest.class_name.empty() ? "" : " of " + io::printable(manifest.class_name),
-             manifest.tensors.size(), size_text(bytes));
+             manifest.tensors.size(), size_text(weights.total_bytes()));
   std::vector<std::vector<std::string>> rows;
   for (const auto& tensor : manifest.tensors) {
     rows.push_back({io::printable(tensor.name), dtype_name(tensor.dtype),
@@ -101,8 +102,9 @@ void print_text(const InspectOptions& options, const Manifest& manifest) {
 }
 
 void inspect_file(const InspectOptions& options) {
-  const Manifest manifest = read_manifest(options.file);
-  options.json ? print_json(options, manifest) : print_text(options, manifest);
+  const auto weights =
+      io::in_context("read_manifest", options.file, [&] { return io::OpenWeights(options.file); });
+  options.json ? print_json(options, weights) : print_text(options, weights);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ bool may_be_scratch(const Manifest& manifest, const ManifestTensor& tensor) {
 }  // namespace
 
 Weights read_weights(const std::string& path, const std::string& prefix) {
-  auto weights = io::open_weights(path);
+  io::OpenWeights weights(path);
   Manifest& manifest = weights.manifest;
   if (manifest.tensors.empty()) refuse("{} holds no parameters and no buffers", path);
   std::vector<std::string> names;

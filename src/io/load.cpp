@@ -33,7 +33,7 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& tensors,
 
 StateDict load_tensors(const std::string& path) {
   return io::in_context("load_tensors", path,
-                        [&] { return io::all_tensors(io::open_weights(path)); });
+                        [&] { return io::all_tensors(io::OpenWeights(path)); });
 }
 
 }  // namespace posenc

@@ -1,6 +1,10 @@
 #include "posenc/io/manifest.h"
 
 #include <array>
+#include <utility>
+
+#include "io/open_weights.h"
+#include "io/read/context.h"
 
 namespace posenc {
 namespace {
@@ -37,6 +41,11 @@ const char* format_name(WeightsFormat format) {
     case WeightsFormat::Pt2: return "torch.export";
   }
   return "?";
+}
+
+Manifest read_manifest(const std::string& path) {
+  return io::in_context("read_manifest", path,
+                        [&] { return std::move(io::OpenWeights(path).manifest); });
 }
 
 }  // namespace posenc

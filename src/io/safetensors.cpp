@@ -9,7 +9,7 @@ namespace posenc {
 
 SafetensorsFile load_safetensors(const std::string& path) {
   return io::in_context("load_safetensors", path, [&] {
-    const auto weights = io::open_weights(path);
+    const io::OpenWeights weights(path);
     if (weights.manifest.format != WeightsFormat::Safetensors) {
       throw WeightsError(WeightsErrorCode::Unsupported,
                          std::string("is not a safetensors file but of format ") +

@@ -12,7 +12,7 @@
 #include "fuzz/check.h"
 #include "io/files.h"
 #include "io/read/index.h"
-#include "io/read/read_manifest.h"
+#include "io/read/single_file.h"
 
 namespace posenc::testing {
 namespace {

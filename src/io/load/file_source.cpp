@@ -6,7 +6,7 @@
 
 namespace posenc::io {
 
-FileSource::FileSource(const std::string& path) : weights_(open_weights(path)) {
+FileSource::FileSource(const std::string& path) : weights_(path) {
   for (const auto& tensor : manifest().tensors) {
     entries_.push_back({tensor.name, scalar_type(tensor.dtype), tensor.sizes, "", true});
   }
@@ -26,19 +26,23 @@ auto FileSource::reading(std::size_t index, Work&& work) const {
     return work();
   } catch (const WeightsError& error) {
     const auto& tensor = manifest().tensors[index];
-    throw error.in_tensor(tensor.name).in_file(weights_.file_of(tensor).path());
+    throw error.in_tensor(tensor.name).in_file(weights_.path_of(tensor));
   }
 }
 
-at::Tensor FileSource::tensor(std::size_t index) const { return in_memory(index, view(index)); }
-
-at::Tensor FileSource::head(std::size_t index, int64_t axis, int64_t count) const {
-  return in_memory(index, view(index).narrow(static_cast<std::size_t>(axis), 0, count));
+at::Tensor FileSource::tensor(std::size_t index) const {
+  return reading(index, [&] { return in_memory(view(index)); });
 }
 
-at::Tensor FileSource::in_memory(std::size_t index, const FileView& view) const {
+at::Tensor FileSource::head(std::size_t index, int64_t axis, int64_t count) const {
+  return reading(index, [&] {
+    return in_memory(view(index).narrow(static_cast<std::size_t>(axis), 0, count));
+  });
+}
+
+at::Tensor FileSource::in_memory(const FileView& view) {
   auto result = at::empty(view.sizes, at::TensorOptions(view.type));
-  reading(index, [&] { copy_view(view, result); });
+  copy_view(view, result);
   return result;
 }
 

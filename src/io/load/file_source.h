@@ -23,7 +23,7 @@ class FileSource : public TensorSource {
 
  private:
   FileView view(std::size_t index) const;
-  at::Tensor in_memory(std::size_t index, const FileView& view) const;
+  static at::Tensor in_memory(const FileView& view);
   /// Runs `work` and adds to its error the tensor and the file that holds it.
   template <typename Work>
   auto reading(std::size_t index, Work&& work) const;

@@ -98,7 +98,7 @@ FileView FileView::narrow(std::size_t axis, int64_t start, int64_t count) const 
 
 FileView view_of(const OpenWeights& weights, const ManifestTensor& tensor) {
   const auto type = scalar_type(tensor.dtype);
-  return {&weights.file_of(tensor),
+  return {weights.file_of(tensor),
           weights.start_of(tensor) + static_cast<uint64_t>(tensor.offset) * c10::elementSize(type),
           type,
           tensor.sizes,

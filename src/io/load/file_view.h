@@ -3,15 +3,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "io/load/open_weights.h"
+#include "io/open_weights.h"
 
 namespace posenc::io {
 
 /// A strided tensor in a file. Its extent lies inside the file.
 struct FileView {
-  const InputFile* file;
+  std::shared_ptr<const InputFile> file;
   uint64_t begin;  ///< byte of the element at index zero
   at::ScalarType type;
   std::vector<int64_t> sizes, strides;

@@ -14,8 +14,8 @@ StateDict all_tensors(const OpenWeights& weights) {
   StateDict result;
   std::unordered_map<std::size_t, at::Tensor> storages;  // as bytes
   for (const auto& tensor : weights.manifest.tensors) {
-    const FileView view = view_of(weights, tensor);
     try {
+      const FileView view = view_of(weights, tensor);
       check_bools(view);
       auto& bytes = storages[tensor.storage];
       if (!bytes.defined()) {
@@ -29,7 +29,7 @@ StateDict all_tensors(const OpenWeights& weights) {
       if (view.negative) whole = at::_neg_view(whole);
       result.insert(tensor.name, std::move(whole));
     } catch (const WeightsError& error) {
-      throw error.in_tensor(tensor.name).in_file(view.file->path());
+      throw error.in_tensor(tensor.name).in_file(weights.path_of(tensor));
     }
   }
   return result;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "io/load/open_weights.h"
+#include "io/open_weights.h"
 #include "posenc/io/state_dict.h"
 
 namespace posenc::io {

@@ -25,7 +25,17 @@ const char* kind_of(mode_t mode) {
   return "a device";
 }
 
+FileStamp stamp_of(const struct stat& status) {
+  return {status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
+          status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
 }  // namespace
+
+FileStamp stamp_of(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? stamp_of(status) : FileStamp();
+}
 
 WeightsError system_error(const std::string& what) {
   const int reason = errno;
@@ -43,7 +53,7 @@ InputFile::InputFile(const std::string& path)
   if (descriptor_ < 0) throw system_error("cannot be opened").in_file(path);
   try {
     examine();
-    if (size_ <= kReadWhole) read_whole();
+    if (size() <= kReadWhole) read_whole();
   } catch (const WeightsError& error) {
     ::close(descriptor_);
     throw error.in_file(path);
@@ -58,11 +68,11 @@ void InputFile::examine() {
                        std::string("must be a regular file. Got ") + kind_of(status.st_mode));
   }
   if (status.st_size == 0) throw WeightsError(WeightsErrorCode::Truncated, "is empty");
-  size_ = static_cast<uint64_t>(status.st_size);
+  stamp_ = stamp_of(status);
 }
 
 void InputFile::read_whole() {
-  whole_ = read(0, size_);
+  whole_ = read(0, size());
   bytes_ = whole_;
   ::close(descriptor_);
   descriptor_ = -1;
@@ -75,7 +85,7 @@ InputFile::~InputFile() {
 void InputFile::read(uint64_t offset, void* into, std::size_t count) const {
   if (count == 0) return;
   auto* out = static_cast<char*>(into);
-  if (descriptor_ < 0 && offset <= size_ && count <= size_ - offset) {
+  if (descriptor_ < 0 && offset <= size() && count <= size() - offset) {
     std::memcpy(out, bytes_.data() + offset, count);
     return;
   }
@@ -89,7 +99,7 @@ void InputFile::read(uint64_t offset, void* into, std::size_t count) const {
     }
     if (got == 0) {
       throw WeightsError(WeightsErrorCode::Truncated, "ended at byte " + std::to_string(offset) +
-                                                          " of the " + std::to_string(size_) +
+                                                          " of the " + std::to_string(size()) +
                                                           " that it had when it was opened")
           .in_file(path_);
     }

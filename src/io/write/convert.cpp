@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "io/atomic_file.h"
-#include "io/manifest_reader.h"
 #include "io/write/safetensors_layout.h"
 #include "posenc/io/error.h"
 
@@ -22,17 +21,16 @@ SafetensorsLayout lay_out(const Manifest& manifest) {
 
 }  // namespace
 
-uint64_t write_as_safetensors(const Manifest& manifest, const std::string& path,
+uint64_t write_as_safetensors(const OpenWeights& weights, const std::string& path,
                               const std::function<void(uint64_t bytes, uint64_t of)>& progress) {
-  ManifestReader reader(manifest);
-  const uint64_t total = total_bytes(manifest);
-  const auto layout = lay_out(manifest);
+  const uint64_t total = weights.total_bytes();
+  const auto layout = lay_out(weights.manifest);
   try {
     AtomicFile out(path);
     out.write(layout.header.data(), layout.header.size());
     uint64_t written = 0;
     for (const std::size_t i : layout.order) {
-      reader.stream(manifest.tensors[i], [&](const char* data, std::size_t count) {
+      weights.stream(weights.manifest.tensors[i], [&](const char* data, std::size_t count) {
         out.write(data, count);
         progress(written += count, total);
       });

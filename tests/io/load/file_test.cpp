@@ -142,7 +142,7 @@ TEST(LoadFile, AFileThatIsReplacedIsReadAsItWasOpened) {
   const TempDir dir;
   const auto old = three(50), other = three(5);
   save_tensors(dir / "x", old);
-  const auto weights = io::open_weights(dir / "x");
+  const io::OpenWeights weights(dir / "x");
   save_tensors(dir / "x", other);
   Buffers module(old);
   const auto& first = weights.manifest.tensors.front();

@@ -12,7 +12,4 @@ Manifest read_single_file(const InputFile& file);
 /// Whether the file is an index of shards, by its content.
 bool looks_like_shard_index(const InputFile& file);
 
-/// The manifest of all the shards that an index names. Throws WeightsError.
-Manifest read_shards(const InputFile& index);
-
 }  // namespace posenc::io
