@@ -143,6 +143,7 @@ def report(times: dict[str, list[float]], torch: str, load: float) -> dict:
         "cores": os.cpu_count(),
         "load": round(load, 1),
         "torch": torch,
+        "date": time.strftime("%Y-%m-%d"),
         "rounds": max(map(len, times.values()), default=0),
         "cases": {name: {"median": medians[name], "minimum": least[name]} for name in times},
         "ratios": ratios,

@@ -1,55 +1,74 @@
 #!/usr/bin/env python3
-"""docs/performance.md and the README's table of speed, from docs/performance.json.
+"""docs/performance.md and the README's table of speed, from docs/performance/*.json: a file a processor.
 
 tools/performance_doc.py --write [--results build/bench/results.json]   take a run's sections, if any; rewrite both
 tools/performance_doc.py --check                                        exit 1 where one of them shows other numbers
+
+A run on a processor that has no file yet makes one, and with it columns of its own. A file written by hand, of a run
+elsewhere, says where in `source`; its `ratios` have no times, and `tables` are shown as they are.
 """
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 
-from bench_goals import SECTIONS, competitor
+from bench_goals import SECTIONS, competitor, goals
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS, PAGE, README = ROOT / "docs" / "performance.json", ROOT / "docs" / "performance.md", ROOT / "README.md"
+RESULTS, PAGE, README = ROOT / "docs" / "performance", ROOT / "docs" / "performance.md", ROOT / "README.md"
 BEGIN, END = "<!-- table: tools/performance_doc.py -->\n", "<!-- end of table -->"
 
 HEAD = """# Performance
 
-Made by `make bench` and `make bench BENCH=decode`, each followed by `tools/performance_doc.py --write --results build/bench/results.json`. Processor: {processor}, {cores} cores
-(load average {load} before the run); torch {torch}; float32, V = 32,000, D = 512 and one thread unless said. Every figure is a median
-of {rounds} rounds or fewer, in which ours and its competitors, each in a process of its own, took turns. Where results can be equal to the
-bit, they were compared before anything was timed.
+{machines}
+float32, V = 32,000, D = 512 and one thread unless said. "How many times" is the competitor's median over ours, then the same of the
+least times; a goal is what the project promises itself for the medians, and a median that misses it is marked. In a run of
+`tools/bench.py` ours and its competitors, each in a process of its own, took turns, and where results can be equal to the bit they
+were compared before anything was timed.
 
-"How many times" is the competitor's median over ours, then the same of the least times; a goal is what the project promises itself
-for the medians, and a missed one is marked.
+**LibTorch composition** is what one writes without posenc: `dropout(embedding(ids) * scale + pe.slice(1, 0, length))`, with
+`torch::nn::Embedding`, `torch::nn::Dropout` and a table of positions made beforehand. Python eager is the same in Python.
+
+More columns: `make bench`, or `make bench BENCH=decode`, on your machine, each followed by
+`tools/performance_doc.py --write --results build/bench/results.json`.
 """
-BUSY = "\n**Other programs were running on the machine: its times are too long, and ratios with two threads mean nothing.**\n"
 
-# The rows of README's table: title of the comparison, the case that is compared, and its competitors.
+# The rows of README's table: title, our cases and those that they are compared with.
 README_ROWS = [
-    ("a forward of one token", "embed/module/1/512/1", ("composed", "eager")),
-    ("a training forward of 4,096 tokens, dropout", "embed_train/module/4096/512/1", ("composed", "eager")),
-    ("64 tokens for each of 8 sentences, greedy", "decode/decode/posenc/8/32/1", ("ctranslate2",)),
-    ("the same by four beams", "decode/decode_beams/posenc/8/32/1", ("ctranslate2", "hf")),
-    ("Adam on a table of 32,000 x 512", "adam/fused/32000/512/1", ("libtorch", "python")),
-]
+    ("one token, against LibTorch composition", ["embed/module/1/512/1"], "composed"),
+    ("4,096 and 32,768 tokens", ["embed/module/4096/512/1", "embed/module/32768/512/1"], "composed"),
+    ("training forward of 4,096 tokens, dropout", ["embed_train/module/4096/512/1"], "composed"),
+    ("Adam on a table of 32,000 x 512, against LibTorch's", ["adam/fused/32000/512/1"], "libtorch"),
+    ("64 tokens, greedy, batch 1, 8 and 32, against CTranslate2 in float32",
+     [f"decode/decode/posenc/{batch}/32/1" for batch in (1, 8, 32)], "ctranslate2"),
+    ("the same by four beams, batch 8", ["decode/decode_beams/posenc/8/32/1"], "ctranslate2"),
+    ("**slower:** loading 1 GiB of safetensors, against safetensors.torch", ["load/1GiB/safetensors"], "load_file"),
+    ("**slower:** SGD on 128 rows, against LibTorch's", ["sgd_rows/rows/128/512/1"], "libtorch"),
+    ("**slower:** step of 60 million parameters, two threads, against LibTorch's Adam", ["train_step/posenc/base/2"], "libtorch"),
+]  # fmt: skip
 
 
-def merged(known: dict, run: dict) -> dict:
-    """The known results with the sections of a later run in place of theirs; what is said of all is said for the worse."""
-    sections = {row["section"] for row in run["ratios"]}
-    if sections >= {row["section"] for row in known["ratios"]}:
-        return run
-    rows = [row for row in known["ratios"] if row["section"] not in sections]
-    return run | {
-        "load": max(known["load"], run["load"]),
-        "rounds": max(known["rounds"], run["rounds"]),
-        "cases": known["cases"] | run["cases"],
-        "ratios": rows + run["ratios"],
-    }
+def runs() -> list[dict]:
+    """What is known, a processor each, and what has tables only."""
+    return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
+
+
+def keep(run: dict) -> None:
+    """Puts a run's sections into its processor's file; what is said of all of them is said for the worse."""
+    path = RESULTS / (re.sub(r"\W+", "_", run["processor"].lower()).strip("_") + ".json")
+    if path.is_file():
+        known = json.loads(path.read_text())
+        sections = {row["section"] for row in run["ratios"]}
+        rows = [row for row in known["ratios"] if row["section"] not in sections]
+        run = run | {
+            "cases": known["cases"] | run["cases"],
+            "ratios": rows + run["ratios"],
+            "rounds": max(known["rounds"], run["rounds"]) if rows else run["rounds"],
+            "load": max(known["load"], run["load"]) if rows else run["load"],
+        }
+    path.write_text(json.dumps(run, indent=1) + "\n")
 
 
 def human(seconds: float) -> str:
@@ -63,36 +82,88 @@ def times(ratio: float) -> str:
     return f"{ratio:.0f}x" if ratio >= 20 else f"{ratio:.1f}x" if ratio >= 2 else f"{ratio:.2f}x"
 
 
-def page(results: dict) -> str:
-    text = HEAD.format(**results) + (BUSY if results["load"] > 0.5 else "")
-    cases = results["cases"]
+def ratio_of(run: dict, ours: str, theirs: str) -> "dict | None":
+    return next((row for row in run["ratios"] if (row["ours"], row["theirs"]) == (ours, theirs)), None)
+
+
+def machine(run: dict) -> str:
+    busy = "**other programs were running: times are too long, and ratios with two threads mean nothing**"
+    how = run.get("source") or f"`tools/bench.py`, medians of at most {run['rounds']} rounds"
+    load = "idle" if run["load"] is None else f"{run['load']} before the run" + (f": {busy}" if run["load"] > 0.5 else "")
+    return f"| {run['processor']} | {run['cores']} | {load} | {run['date']} | torch {run['torch']} | {how} |\n"
+
+
+def cells(run: dict, ours: str, theirs: str, goal: "float | None") -> list[str]:
+    found = ratio_of(run, ours, theirs)
+    timed = [""] * 2 if run.get("cases") else []
+    if found is None:
+        return timed + [""]
+    if timed:
+        timed = [human(run["cases"][name]["median"]) for name in (ours, theirs)]
+    second = found.get("ratio_of_minima", found.get("again"))
+    missed = " **missed**" if goal is not None and found["ratio"] < goal else ""
+    return timed + [times(found["ratio"]) + (f", {times(second)}" if second else "") + missed]
+
+
+def section_table(title: str, rows: list[tuple], measured: list[dict]) -> str:
+    shown = [run for run in measured if any(ratio_of(run, *row[2:4]) for row in rows)]
+    head = ["case", "against", "goal"]
+    for run in shown:
+        columns = ["ours", "its time", "how many times"] if run.get("cases") else ["how many times"]
+        head += [f"{run['processor']}: {columns[0]}", *columns[1:]]
+    text = f"\n## {title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}\n"
+    for _, case, ours, theirs, goal in rows:
+        found = [cell for run in shown for cell in cells(run, ours, theirs, goal)]
+        if any(found):
+            promised = "" if goal is None else f"{goal:.3g}x"
+            text += f"| {' | '.join([case, competitor(theirs), promised, *found])} |\n"
+    return text
+
+
+def plain_table(table: dict) -> str:
+    first = table["rows"][0]
+    text = f"\n## {table['title']}\n\n{table['note']}\n\n| | {' | '.join(table['columns'])} |\n|{'---|' * len(first)}\n"
+    for name, *seconds in table["rows"]:
+        shown = [human(value) + (f" ({times(base / value)})" if base != value else "") for value, base in zip(seconds, first[1:])]
+        text += f"| {name} | {' | '.join(shown)} |\n"
+    return text
+
+
+def page(known: list[dict]) -> str:
+    measured = [run for run in known if "ratios" in run]
+    machines = "| processor | cores | load | date | versions | how |\n|---|---|---|---|---|---|\n" + "".join(map(machine, measured))
+    text = HEAD.format(machines=machines)
     for section, title in SECTIONS.items():
-        rows = [row for row in results["ratios"] if row["section"] == section]
-        if not rows:
-            continue
-        text += f"\n## {title}\n\n| case | ours | against | its time | how many times | goal |\n|---|---|---|---|---|---|\n"
-        for row in rows:
-            goal = row["goal"]
-            promised = "" if goal is None else f"{goal:.3g}x{'' if row['ratio'] >= goal else ' **missed**'}"
-            text += (f"| {row['title']} | {human(cases[row['ours']]['median'])} | {competitor(row['theirs'])} "
-                     f"| {human(cases[row['theirs']]['median'])} | {times(row['ratio'])}, {times(row['ratio_of_minima'])} | {promised} |\n")  # fmt: skip
-    return text
+        rows = [row for row in goals() if row[0] == section]
+        if any(ratio_of(run, *row[2:4]) for row in rows for run in measured):
+            text += section_table(title, rows, measured)
+    return text + "".join(plain_table(table) for run in known for table in run.get("tables", []))
 
 
-def readme_table(results: dict) -> str:
-    found = {(row["ours"], part): row["ratio"] for row in results["ratios"] for part in row["theirs"].split("/")}
-    text = "| one thread, float32, D = 512 | times as fast as |\n|---|---|\n"
-    for title, ours, competitors in README_ROWS:
-        shown = [f"{competitor(f'/{name}/')} {times(found[ours, name])}" for name in competitors if (ours, name) in found]
-        if shown:
-            text += f"| {title} | {', '.join(shown)} |\n"
-    return text
+def readme_table(known: list[dict]) -> str:
+    measured = [run for run in known if "ratios" in run]
+    text = "| one thread, float32, D = 512 | times as fast |\n|---|---|\n"
+    for title, cases, name in README_ROWS:
+        ratios = [row[key] for run in measured for row in run["ratios"] for key in ("ratio", "again")
+                  if row["ours"] in cases and name in row["theirs"].split("/") and key in row]  # fmt: skip
+        low, high = times(min(ratios)), times(max(ratios))
+        text += f"| {title} | {low if low == high else f'{low} to {high}'} |\n"
+    tables = {table["title"].split(":")[0]: table["rows"] for run in known for table in run.get("tables", [])}
+    whole, (ours, int8) = tables["A whole training step"], tables["Decoding"]
+    gains = [round(100 * (before / after - 1)) + 0 for before, after in zip(whole[0][1:], whole[1][1:])]
+    seconds = [", ".join(f"{value:.2f}" for value in row[1:4]) for row in (int8, ours)]
+    return text + (
+        f"\nA range is over sizes and over the processors that were timed: {' and '.join(run['processor'] for run in measured)}.\n"
+        f"The embedding alone is worth {min(gains)} to {max(gains)} % of a training step; the layers, `FusedAdam` and `freeze()` are worth more.\n"
+        f"CTranslate2's int8 is faster still at decoding: {seconds[0]} s against {seconds[1]} s at batch 1, 8 and 32, four beams\n"
+        f"{int8[4]:.2f} against {ours[4]:.2f} s. posenc has no int8.\n"
+    )
 
 
-def wanted(results: dict) -> dict[Path, str]:
+def wanted(known: list[dict]) -> dict[Path, str]:
     readme = README.read_text()
     head, rest = readme.split(BEGIN)
-    return {PAGE: page(results), README: head + BEGIN + readme_table(results) + rest[rest.index(END) :]}
+    return {PAGE: page(known), README: head + BEGIN + readme_table(known) + rest[rest.index(END) :]}
 
 
 def main() -> int:
@@ -100,12 +171,11 @@ def main() -> int:
     mode = parser.add_mutually_exclusive_group(required=True)
     mode.add_argument("--write", action="store_true")
     mode.add_argument("--check", action="store_true")
-    parser.add_argument("--results", type=Path, help="with --write: a run's results, whose sections go into docs/performance.json")
+    parser.add_argument("--results", type=Path, help="with --write: a run's results, whose sections are kept under docs/performance")
     arguments = parser.parse_args()
     if arguments.write and arguments.results:
-        results = merged(json.loads(RESULTS.read_text()), json.loads(arguments.results.read_text()))
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-    documents = wanted(json.loads(RESULTS.read_text()))
+        keep(json.loads(arguments.results.read_text()))
+    documents = wanted(runs())
     stale = [path for path, text in documents.items() if not path.is_file() or path.read_text() != text]
     if arguments.write:
         for path in stale:

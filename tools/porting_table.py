@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""The table of docs/porting.md, made from tools/modules.json. --check fails when it is stale."""
+"""The table of docs/porting.md, made from tools/modules.json. --check fails when it is stale.
+
+`keys` are a module's keys in order; an entry `layers.N: TransformerEncoderLayer` means that class's
+keys under `layers.0.`, `layers.1.` and so on. tests/nn/module_keys_test.cpp holds them against the modules."""
 
 import argparse
 import json
@@ -11,11 +14,21 @@ DOCUMENT = ROOT / "docs" / "porting.md"
 BEGIN, END = "<!-- table: tools/porting_table.py -->\n", "<!-- end of table -->"
 
 
+def keys_of(row: dict) -> str:
+    def text(keys: "list[str]") -> str:
+        parts = [key.split(": ") for key in keys]
+        return ", ".join(f"`{part[0]}`" if len(part) == 1 else f"`{part[0]}.` + those of `{part[1]}`" for part in parts)
+
+    if not row["keys"]:
+        return "a function" if row["class"].islower() else "no keys"
+    other = row.get("keys_where")
+    return text(row["keys"]) + (f"; where {other['when']}: {text(other['keys'])}" if other else "")
+
+
 def table() -> str:
     lines = ["| notebook or system | class in Python | class in C++ | keys | test | fixtures or presets |", "|" + "---|" * 6]
     for row in json.loads((ROOT / "tools" / "modules.json").read_text()):
         link = lambda key: f"[{Path(row[key]).name}](../{row[key]})"  # noqa: E731
-        keys = ", ".join(f"`{key}`" for key in row["keys"]) or "none"
         system = "system" in row  # a real system instead of a notebook
         if "torch_class" in row:
             origin, python = "PyTorch", row["torch_class"]
@@ -24,7 +37,7 @@ def table() -> str:
         reference = ", ".join(f"`{name}`" for name in row["presets"]) if system else "live"
         if "fixtures" in row:
             reference = link("fixtures")
-        cells = [origin, f"`{python}`", f"[`{row['class']}`](../{row['header']})", keys, link("test"), reference]
+        cells = [origin, f"`{python}`", f"[`{row['class']}`](../{row['header']})", keys_of(row), link("test"), reference]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -1,41 +1,143 @@
 #!/usr/bin/env python3
-"""The ```cpp blocks of Markdown files as one gtest source, so that what the docs show is compiled
-and run. A block stands alone: its #include lines go to the top, the rest becomes a test's body, run
-in an empty folder."""
+"""The C++ examples of README, docs and header comments as gtest sources, so that they are compiled and run.
+
+    tools/snippets.py --out A.cpp B.cpp ...    a source for each set of #includes that examples show
+    tools/snippets.py --list                   where the examples are
+
+An example is a ```cpp block of a document, or of a `///` comment in a public header, for which
+#include <posenc/posenc.h> goes without saying. It becomes the body of a function and sees its own
+#includes only: examples that show other ones are in other sources, and the sources are compiled
+without the precompiled header.
+
+What an example of a header takes for granted stands in tests/docs/context/<header's stem>.inc.
+
+It runs in an empty folder, as it is, and where it declares one of INPUTS, again with a padded batch
+of four sequences of four tokens, in which axes can be confused, and with a ragged one
+(tests/docs/given.h). A shape that the example states is checked: `torch::Tensor x = f();  // (B, L, 8)`.
+"""
 
 import argparse
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+CONTEXT = ROOT / "tests" / "docs" / "context"
+UMBRELLA = "#include <posenc/posenc.h>"
+# The declarations that tests/docs/given.h serves: type, names, and the function that gives the value.
+INPUTS = [
+    ("torch::Tensor", "ids|src|tgt|mask", "tensor"),
+    ("torch::Tensor", "vectors", "vectors"),
+    ("std::vector<torch::Tensor>", "sequences", "sequences"),
+    ("std::vector<posenc::TokenPair>", "pairs", "pairs"),
+]
+SHAPE = re.compile(r"^(\s*(?:torch::Tensor|auto) (\w+) = .*;)(\s*// (\(\w+(?:, \w+)*,?\)))")
+LOOSE_CODE = re.compile(r"^\s*///\s{2,}(?=\S).*(;\s*(//.*)?$|\w::\w+\()")
 
 
-def tests_of(document: Path) -> "tuple[list[str], list[str]]":
-    includes, bodies = [], []
-    for number, block in enumerate(re.findall(r"^```cpp\n(.*?)^```", document.read_text(), re.S | re.M)):
-        lines = block.splitlines()
-        includes += [line for line in lines if line.startswith("#include")]
-        body = "\n".join("  " + line for line in lines if not line.startswith("#include"))
-        suite = re.sub(r"\W", "_", document.stem)
-        bodies.append(f"TEST({suite}, Snippet{number}) {{\n  InEmptyFolder here;\n{body}\n}}\n")
-    return includes, bodies
+class Example(NamedTuple):
+    source: str  # the file, relative to the root
+    line: int  # of its first line
+    includes: "tuple[str, ...]"
+    body: "list[str]"  # the #include lines are empty here, so that line numbers hold
+
+
+def example(source: str, line: int, lines: "list[str]", default: "tuple[str, ...]" = ()) -> Example:
+    includes = tuple(text for text in lines if text.startswith("#include")) or default
+    return Example(source, line, includes, ["" if text.startswith("#include") else text for text in lines])
+
+
+def examples_of(name: str, text: str) -> "list[Example]":
+    """The examples of a document or, with its comments' marks taken off, of a header."""
+    header = name.endswith(".h")
+    found, block = [], None
+    for number, line in enumerate(text.splitlines(), 1):
+        comment = re.match(r"\s*/// ?(.*)", line) if header else None
+        content = comment.group(1) if comment else None if header else line
+        if block is None:
+            if content == "```cpp":
+                block = (number + 1, [])
+            elif header and LOOSE_CODE.match(line):
+                raise ValueError(f"{name}:{number}: code in a comment stands between ```cpp and ```, so that it is compiled")
+        elif content == "```" or content is None:
+            found.append(example(name, *block, (UMBRELLA,) if header else ()))
+            block = None
+        else:
+            block[1].append(content)
+    return found
+
+
+def all_examples() -> "list[Example]":
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    headers = sorted((ROOT / "include").rglob("*.h"))
+    return [entry for path in documents + headers for entry in examples_of(str(path.relative_to(ROOT)), path.read_text())]
+
+
+def prepared(entry: Example) -> "tuple[str, bool]":
+    """The body, after its context, with its inputs and its stated shapes handed to `given`; whether it has inputs."""
+    context = CONTEXT / (Path(entry.source).stem + ".inc")
+    before = [context.read_text().rstrip(), f'#line {entry.line} "{entry.source}"'] if context.is_file() else []
+    text = "\n".join(SHAPE.sub(r'\1 given.shape("\2", \2, "\4");\3', line) for line in before + entry.body)
+    inputs = 0
+    for kind, names, function in INPUTS:
+        declared = re.compile(rf"(?<![\w:<])({re.escape(kind)}) ({names}) = ([^;]*);")
+        text, count = declared.subn(rf'\1 \2 = given.{function}("\2", \3);', text)
+        inputs += count
+    return text, inputs > 0
+
+
+def function(number: int, entry: Example, body: str) -> str:
+    return (f"void example_{number}([[maybe_unused]] posenc::testing::Given& given) {{\n"
+            f'#line {entry.line} "{entry.source}"\n{body}\n}}\n')  # fmt: skip
+
+
+def source(entries: "list[Example]") -> str:
+    """One gtest source: examples that need nothing of `given` come before it is known."""
+    alone, served, rows = [], [], []
+    for number, entry in enumerate(entries):
+        body, has_inputs = prepared(entry)
+        (served if "given." in body else alone).append(function(number, entry, body))
+        rows.append(f'    {{"{entry.source}", {entry.line}, {str(has_inputs).lower()}, &example_{number}}},')
+    parts = ["// Made by tools/snippets.py.", *entries[0].includes, "", "namespace posenc::testing { class Given; }",
+             "namespace {", "", *alone, "}  // namespace", '#include "docs/given.h"', "namespace {", "", *served,
+             "const posenc::testing::Example kExamples[] = {", *rows, "};",
+             "[[maybe_unused]] const bool kAdded = posenc::testing::add_examples(kExamples, std::size(kExamples));",
+             "", "}  // namespace", ""]  # fmt: skip
+    return "\n".join(parts)
+
+
+def sources(entries: "list[Example]") -> "list[str]":
+    groups: "dict[tuple[str, ...], list[Example]]" = {}
+    for entry in entries:
+        groups.setdefault(tuple(sorted(set(entry.includes))), []).append(entry)
+    return [source(group) for group in groups.values()]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("documents", type=Path, nargs="+")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument("--list", action="store_true")
+    mode.add_argument("--out", type=Path, nargs="+")
     arguments = parser.parse_args()
-    includes, bodies = ["#include <gtest/gtest.h>", '#include "support/empty_folder.h"'], []
-    for document in arguments.documents:
-        more_includes, more_bodies = tests_of(document)
-        includes += more_includes
-        bodies += more_bodies
-    if not bodies:
-        print("no ```cpp block found", file=sys.stderr)
+    try:
+        entries = all_examples()
+    except ValueError as error:
+        print(error, file=sys.stderr)
         return 1
-    text = "\n".join(dict.fromkeys(includes)) + "\n\nusing posenc::testing::InEmptyFolder;\n\n"
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(text + "\n".join(bodies))
+    if arguments.list:
+        for entry in entries:
+            print(f"{entry.source}:{entry.line}: {' '.join(entry.includes)}{', with inputs' * prepared(entry)[1]}")
+        return 0
+    texts = sources(entries)
+    if len(texts) != len(arguments.out):
+        print(f"the examples show {len(texts)} different sets of #includes, and tests/docs/CMakeLists.txt names "
+              f"{len(arguments.out)} sources", file=sys.stderr)  # fmt: skip
+        return 1
+    for path, text in zip(arguments.out, texts):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file() or path.read_text() != text:  # what did not change is not compiled again
+            path.write_text(text)
     return 0
 
 

@@ -1,6 +1,8 @@
 #pragma once
 
-/// Everything: token ids to logits, the weights into it, and its training.
+/// All of posenc. It is no substitute for <torch/torch.h>: of LibTorch it brings tensors and what
+/// posenc's own classes need. Losses (<torch/nn/functional/loss.h>), further layers and LibTorch's
+/// optimisers (<torch/optim/adam.h>) are yours to include.
 
 #include "posenc/core/scale.h"
 #include "posenc/core/skip_init.h"

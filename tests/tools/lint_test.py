@@ -105,7 +105,6 @@ class Lint(unittest.TestCase):
         self.rejects({"notebooks_ref/reference/gate.py": "class Other: ...\n"}, "defines Gate")
         self.rejects(self.module(**{"class": "Door"}), "the C++ name is Gate or gate, not Door")
         self.rejects(self.module(header="include/posenc/nn/door.h"), "`header` has the form")
-        self.rejects(self.module(keys=["bias"]), "checks the state_dict key bias")
 
     def test_a_module_of_a_system(self):
         tree = {

@@ -21,9 +21,9 @@ struct ScoreMask {
 
 /// Which keys a query may attend to. SDPA, torch.nn and Hugging Face disagree on what `true` means
 /// in a mask, so each way to make one says it:
-///
-///     AttentionMask::causal() & AttentionMask::padding(ids, 0)
-///
+/// ```cpp
+/// auto mask = posenc::AttentionMask::causal() & posenc::AttentionMask::padding(ids, 0);
+/// ```
 /// Tensors have the shape (S), (L, S), (B, L, S), torch.nn's (B * H, L, S), or (B, H, L, S), where
 /// any axis may be 1. A query that may attend to nothing gives zeros, forward and backward.
 /// Errors: c10::TypeError for another dtype when the mask is made; c10::ValueError, when it is

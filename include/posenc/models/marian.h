@@ -19,8 +19,14 @@ struct MarianModel {
 /// generation_config.json where there is one, and the weights in model.safetensors,
 /// pytorch_model.bin or the shards of either.
 ///
-///     auto marian = posenc::load_marian("opus-mt-en-de");
-///     generate(*marian.model, ids, AttentionMask::keep(mask), marian.generation);
+/// ```cpp
+/// auto marian = posenc::load_marian("opus-mt-en-de");
+/// std::vector<torch::Tensor> sequences = {torch::tensor({7, 3, 0}), torch::tensor({5, 0})};
+/// auto batch = posenc::functional::pad_sequences(
+///     sequences, posenc::functional::PadSequencesOptions().pad_id(marian.pad));
+/// auto mask = posenc::AttentionMask::padding(batch.ids, marian.pad);
+/// auto found = posenc::generate(*marian.model, batch.ids, mask, marian.generation);
+/// ```
 ///
 /// The model is float32, whatever the file's type; its logits are those of transformers, sinusoid,
 /// embedding scale, activation and `final_logits_bias` (final_layer.bias) included. Everything is

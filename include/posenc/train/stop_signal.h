@@ -5,8 +5,10 @@ namespace posenc {
 /// While it lives, the first Ctrl-C (SIGINT) or SIGTERM only asks to stop; a second one ends the
 /// process as ever. Its end puts back what was there. One at a time: c10::Error for a second.
 ///
-///     posenc::StopSignal stop;
-///     options.stop([&] { return stop.requested(); });
+/// ```cpp
+/// posenc::StopSignal stop;
+/// auto options = posenc::TrainerOptions(/*steps=*/1000).stop([&] { return stop.requested(); });
+/// ```
 class StopSignal {
  public:
   StopSignal();

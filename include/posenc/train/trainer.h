@@ -45,11 +45,8 @@ struct TrainerOptions {
   TORCH_ARG(std::function<bool()>, stop) = nullptr;
 };
 
-/// The training loop: batch, loss, gradient, clipping, optimiser, scheduler; in train mode.
-///
-///     Trainer trainer({*model, &optimizer, &schedule}, loader, loss, TrainerOptions(10000));
-///     if (exists(checkpoint)) trainer.resume(checkpoint);
-///     trainer.train();
+/// The training loop: batch, loss, gradient, clipping, optimiser, scheduler; in train mode. A
+/// program that uses it: docs/pronounce.md, "Your own task".
 ///
 /// A run that was stopped, or killed, and resumed is bit for bit the run that never was, on one
 /// machine with one number of threads: weights, optimiser, schedule, generators and the place in

@@ -2,7 +2,7 @@
 // factor. Compiled once per instruction set, with -ffp-contract=off.
 //
 // The slow twin is what at::embedding, mul, add and dropout do one after another
-// (functional/embed_composed.cpp): the same operations with the same roundings, hence the same
+// (functional/embed/composed.cpp): the same operations with the same roundings, hence the same
 // bits. What this adds is one pass over memory in place of three or four. Rows of a large weight
 // come from memory in random order, which no hardware foresees: while row t is computed, the same
 // line of row t + 2 is prefetched. (A whole row ahead at once would push out what is needed.)

@@ -8,10 +8,10 @@ namespace posenc {
 
 /// The keys and values that a decoder has seen, (B, H, T, Dh) each, in memory for all T from the
 /// beginning: decoding token by token projects each token once. For inference: no gradients.
-///
-///     KeyValueCache cache(heads, 128);
-///     heads = cache.append(heads);        // the query, and all keys and values so far
-///
+/// ```cpp
+/// posenc::KeyValueCache cache(heads, /*capacity=*/128);
+/// heads = cache.append(heads);  // the query, and all keys and values so far
+/// ```
 /// Errors: c10::ValueError for a token past the capacity, naming it.
 class KeyValueCache {
  public:

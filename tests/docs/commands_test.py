@@ -1,0 +1,209 @@
+#!/usr/bin/env python3
+"""The commands, files and names that the documents mention are there; `posenc` lines are run.
+
+    tests/docs/commands_test.py --posenc build/release/posenc --live build/release/live
+"""
+
+import argparse
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+NOT_RUN = {"pronounce", "train-pronounce"}  # they need minutes of training
+FOLDERS = r"(?:include|src|tests|docs|tools|cmake|notebooks_ref)"
+options: argparse.Namespace
+
+
+@cache
+def text(path: Path) -> str:
+    return path.read_text()
+
+
+@cache
+def help_of(program: str, *words: str) -> str:
+    return subprocess.run([program, *words, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+@cache
+def tree() -> "list[str]":
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode == 0:
+        return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+    return [str(path.relative_to(ROOT)) for folder in FOLDERS[3:-1].split("|") for path in (ROOT / folder).rglob("*")]
+
+
+def shell_lines() -> "list[tuple[str, str]]":
+    """(where, line) of every ```sh block."""
+    found = []
+    for path in DOCUMENTS:
+        inside = False
+        for number, line in enumerate(text(path).splitlines(), 1):
+            if line.startswith("```"):
+                inside = line == "```sh"
+            elif inside and line.strip() and not line.startswith("#"):
+                found.append((f"{path.relative_to(ROOT)}:{number}", line))
+    return found
+
+
+def commands(line: str) -> "list[list[str]]":
+    """The commands of a shell line, without redirections."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&>;")
+    lexer.whitespace_split = True
+    found, words = [[]], iter(lexer)
+    for word in words:
+        if set(word) <= set("|&;"):
+            found.append([])
+        elif set(word) <= set(">"):
+            next(words)
+        else:
+            found[-1].append(word)
+    return [command for command in found if command]
+
+
+@cache
+def prose(path: Path) -> str:
+    return re.sub(r"^```.*?^```", "", text(path), flags=re.S | re.M)
+
+
+def in_backticks() -> "list[tuple[str, str]]":
+    """(document, word) of every `word` of the text, code blocks apart."""
+    return [(str(path.relative_to(ROOT)), word) for path in DOCUMENTS for word in re.findall(r"`([^`\n]+)`", prose(path))]
+
+
+def make_model(folder: Path) -> None:
+    """model.safetensors, the notebook's Transformer of eight heads, and ids.safetensors for it."""
+    sys.path.insert(0, str(ROOT / "notebooks_ref"))
+    import torch
+    from reference.transformer import Transformer
+    from safetensors.torch import save_file
+
+    model = Transformer(20, 30, d_model=16, num_heads=8, num_encoder_layers=1, num_decoder_layers=1, d_ff=24, max_seq_length=12)
+    save_file(model.state_dict(), folder / "model.safetensors")
+    save_file({"src": torch.randint(20, (4, 4)), "tgt": torch.randint(30, (4, 4))}, folder / "ids.safetensors")
+
+
+class Commands(unittest.TestCase):
+    def check_make(self, arguments: "list[str]") -> None:
+        makefile = text(ROOT / "Makefile")
+        for word in arguments:
+            name, _, value = word.partition("=")
+            known = rf"\$\((?:or \$\()?{name}\b|\$\(if \$\({name}\b" if value or "=" in word else rf"^{re.escape(name)}:"
+            self.assertRegex(makefile, re.compile(known, re.M), f"make knows {name}")
+
+    def check_cmake(self, arguments: "list[str]") -> None:
+        presets = json.loads(text(ROOT / "CMakePresets.json"))
+        kind = "buildPresets" if "--build" in arguments else "configurePresets"
+        name = arguments[arguments.index("--preset") + 1]
+        self.assertIn(name, [entry["name"] for entry in presets[kind]])
+
+    def check_options(self, known: str, arguments: "list[str]") -> None:
+        for word in arguments:
+            if word.startswith("--"):
+                self.assertRegex(known, rf"(?<![\w-]){re.escape(word.split('=')[0])}(?![\w-])")
+
+    def test_every_command_of_a_block_exists(self):
+        for where, line in shell_lines():
+            with self.subTest(where, line=line):
+                syntax = subprocess.run(["bash", "-n"], input=line, capture_output=True, text=True)
+                self.assertEqual((syntax.returncode, syntax.stderr), (0, ""))
+                for program, *arguments in commands(line):
+                    if program == "make":
+                        self.check_make(arguments)
+                    elif program == "cmake":
+                        self.check_cmake(arguments)
+                    elif Path(program).name == "posenc":
+                        self.check_options(help_of(options.posenc, arguments[0]), arguments)
+                    else:
+                        self.assertIn(program, ["echo", "export"], "a command that this test knows")
+
+    def test_posenc_commands_run(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            live = Path(options.live).resolve()
+            (folder / "bin").mkdir()
+            (folder / "bin" / "posenc").symlink_to(Path(options.posenc).resolve())
+            (folder / "opus-mt-en-de").symlink_to(live / "marian" / "shared")
+            (folder / "letter.txt").write_text("two hundred and five\n\nseven\n")
+            shutil.copy(live / "transformer_scripts" / "none_real_masks.pt", folder / "model.pt")  # a pre-norm model
+            make_model(folder)
+            ran = 0
+            for where, line in shell_lines():
+                used = [command for command in commands(line) if Path(command[0]).name == "posenc"]
+                if not used or used[0][1] in NOT_RUN:
+                    continue
+                with self.subTest(where, line=line):
+                    result = subprocess.run(["bash", "-c", f'PATH="$PWD/bin:$PATH"; {line}'], cwd=folder, capture_output=True,
+                                            text=True, timeout=120)  # fmt: skip
+                    self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                    ran += 1
+            self.assertGreater(ran, 3)
+            self.assertEqual(len((folder / "brief.txt").read_text().splitlines()), 3)
+
+
+class Names(unittest.TestCase):
+    def test_commands_in_the_text(self):
+        for where, words in in_backticks():
+            with self.subTest(where, words=words):
+                first, *arguments = words.split()[:2] + [""]
+                if first == "make" and re.fullmatch(r"[a-z]+", arguments[0]):
+                    self.assertRegex(text(ROOT / "Makefile"), re.compile(rf"^{arguments[0]}:", re.M))
+                elif first == "posenc" and re.fullmatch(r"[a-z-]+", arguments[0]):
+                    help_of(options.posenc, arguments[0])
+                elif re.fullmatch(r"tools/\w+\.py", first):
+                    known = help_of(sys.executable, str(ROOT / first))
+                    for word in re.findall(r"--[\w-]+", words):
+                        self.assertIn(word, known)
+
+    def test_paths_in_the_text(self):
+        """`src/io/read`, `tests/io/{a,b}.py`; what stands for a name, `<stem>` or `NN_slug`, stands for any."""
+        for where, words in in_backticks():
+            for path in re.findall(rf"(?<![\w/.]){FOLDERS}/[\w./<>{{}},*-]+", words):
+                with self.subTest(where, path=path):
+                    pattern = re.escape(path.rstrip("/."))
+                    pattern = re.sub(r"<\w+>|\\\*|NN_slug|slug|NAME", r"[^/]+", pattern)
+                    pattern = re.sub(r"\\{([^}]*)\\}", lambda found: "(?:" + found.group(1).replace(",", "|") + ")", pattern)
+                    self.assertTrue(any(re.match(rf"{pattern}(/|\.\w+$|$)", name) for name in tree()), f"{path} exists")
+
+    def test_source_files_in_the_text(self):
+        names = {Path(name).name for name in tree()}
+        for where, words in in_backticks():
+            for name in re.findall(r"(?<![\w<>.*}/-])(\w+\.(?:cpp|h|py|sh))\b", words):
+                with self.subTest(where, name=name):
+                    self.assertIn(name, names)
+
+    def test_links(self):
+        for path in DOCUMENTS:
+            for target in re.findall(r"\]\(([^)\s#]+)[^)]*\)", prose(path)):
+                if not re.match(r"https?:", target):
+                    with self.subTest(str(path.relative_to(ROOT)), target=target):
+                        self.assertTrue((path.parent / target).exists())
+
+    def test_every_document_is_linked(self):
+        linked = {(path.parent / target).resolve() for path in DOCUMENTS
+                  for target in re.findall(r"\]\(([^)\s#]+)", prose(path)) if not target.startswith("http")}  # fmt: skip
+        for path in DOCUMENTS[1:]:
+            self.assertTrue(path in linked or path.parent in linked, f"{path.relative_to(ROOT)} is linked from a document")
+
+    def test_public_names_in_the_text(self):
+        code = "\n".join(text(ROOT / name) for name in tree() if name.startswith("include/"))
+        for where, words in in_backticks():
+            for name in re.findall(r"\b(?:posenc|AttentionMask|Tying|EarlyStopping|Precision|Storage|Multiplier)::(\w+)", words):
+                with self.subTest(where, name=name):
+                    self.assertRegex(code, rf"\b{name}\b")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--posenc", required=True, help="the command line's binary")
+    parser.add_argument("--live", required=True, help="the folder of what Python wrote for the tests")
+    options, rest = parser.parse_known_args()
+    unittest.main(argv=[sys.argv[0], *rest])

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""The tools that make and check the documents: what they find, and what they refuse."""
+
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import performance_doc  # noqa: E402
+import snippets  # noqa: E402
+
+
+class Snippets(unittest.TestCase):
+    def examples(self, name: str, *lines: str) -> "list[snippets.Example]":
+        return snippets.examples_of(name, "\n".join(lines) + "\n")
+
+    def test_an_example_sees_its_own_includes_only(self):
+        shown = self.examples("a.md", "```cpp", "#include <map>", "int a;", "```", "```cpp", "int b;", "```")
+        sources = snippets.sources(shown)
+        self.assertEqual(len(sources), 2)
+        self.assertNotIn("<map>", next(text for text in sources if "int b;" in text))
+
+    def test_inputs_and_stated_shapes_are_handed_over(self):
+        [shown] = self.examples("a.md", "```cpp", "torch::Tensor ids = f(1, {2});  // (B, L), 0 pads", "```")
+        text, has_inputs = snippets.prepared(shown)
+        self.assertTrue(has_inputs)
+        self.assertIn('ids = given.tensor("ids", f(1, {2})); given.shape("ids", ids, "(B, L)");', text)
+        [other] = self.examples("a.md", "```cpp", "int64_t ids = 3;  // (one)", "```")
+        self.assertEqual(snippets.prepared(other), ("int64_t ids = 3;  // (one)", False))
+
+    def test_a_header_s_example_needs_no_include(self):
+        [shown] = self.examples("a.h", "  /// ```cpp", "  /// f();", "  /// ```")
+        self.assertEqual((shown.includes, shown.body, shown.line), ((snippets.UMBRELLA,), ["f();"], 2))
+
+    def test_code_of_a_header_outside_an_example_is_refused(self):
+        for line in ("///     f(x);", "///     f(x);  // why", "///     A::b() & c"):
+            with self.assertRaisesRegex(ValueError, "a.h:1: code in a comment"):
+                self.examples("a.h", line)
+        self.assertEqual(self.examples("a.h", "///     y = a x + b;  v = y^2", "///     Scale::None   no product"), [])
+
+    def test_every_document_and_header_is_read(self):
+        sources = {entry.source for entry in snippets.all_examples()}
+        self.assertLess({"README.md", "docs/translate.md", "include/posenc/models/marian.h"}, sources)
+
+
+class Performance(unittest.TestCase):
+    RUN = {
+        "processor": "Acme 9000", "cores": 4, "load": 0.1, "torch": "2.13", "date": "2026-01-01", "rounds": 3,
+        "cases": {"embed/module/1/512/1": {"median": 1e-6}, "embed/composed/1/512/1": {"median": 2e-5}},
+        "ratios": [{"section": "embed", "ours": "embed/module/1/512/1", "theirs": "embed/composed/1/512/1",
+                    "ratio": 20.0, "ratio_of_minima": 21.0}],
+    }  # fmt: skip
+
+    def test_a_run_on_another_processor_adds_its_column(self):
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(performance_doc, "RESULTS", Path(name)):
+            for path in (ROOT / "docs" / "performance").glob("*.json"):
+                (Path(name) / path.name).write_text(path.read_text())
+            before = len(performance_doc.runs())
+            performance_doc.keep(self.RUN)
+            known = performance_doc.runs()
+            self.assertEqual(len(known), before + 1)
+            page = performance_doc.page(known)
+            self.assertIn("| Acme 9000 | 4 | 0.1 before the run | 2026-01-01 |", page)
+            self.assertRegex(page, r"\| 1 token \(decode\) \| LibTorch composition \| 15x \| 1 us \| 20 us \| 20x, 21x \|.*missed")
+            self.assertIn("to 20x", performance_doc.readme_table(known))
+
+    def test_a_later_run_of_a_processor_replaces_its_sections(self):
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(performance_doc, "RESULTS", Path(name)):
+            other = {"section": "adam", "ours": "a", "theirs": "b", "ratio": 1.0}
+            performance_doc.keep(json.loads(json.dumps(self.RUN)) | {"ratios": [*self.RUN["ratios"], other], "load": 2.0})
+            performance_doc.keep(self.RUN | {"ratios": [self.RUN["ratios"][0] | {"ratio": 30.0}]})
+            [known] = performance_doc.runs()
+            self.assertEqual(sorted(row["ratio"] for row in known["ratios"]), [1.0, 30.0])
+            self.assertEqual(known["load"], 2.0)  # said for the worse, since a section of the earlier run is left
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,132 @@
+// The keys that tools/modules.json lists, and docs/porting.md with it, are those of the modules.
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "posenc/io/state_dict.h"
+#include "posenc/models/transformer.h"
+#include "posenc/nn/fourier_features.h"
+#include "posenc/nn/grid_positional_encoding.h"
+#include "posenc/nn/input_embedding.h"
+#include "posenc/nn/position_embedding.h"
+#include "posenc/nn/sine_position_embedding_2d.h"
+#include "posenc/nn/sinusoidal_timesteps.h"
+#include "posenc/nn/timestep_embedding.h"
+#include "posenc/sinusoid/preset.h"
+
+namespace posenc {
+namespace {
+
+using Json = nlohmann::json;
+using Keys = std::vector<std::string>;
+using Module = std::shared_ptr<torch::nn::Module>;
+
+constexpr int kLayers = 2;
+
+template <typename Impl, typename... Arguments>
+Module make(Arguments&&... arguments) {
+  return std::make_shared<Impl>(std::forward<Arguments>(arguments)...);
+}
+
+const Json& table() {
+  static const Json rows =
+      Json::parse(std::ifstream(std::string(POSENC_SOURCE_DIR) + "/tools/modules.json"));
+  return rows;
+}
+
+const Json& row_of(const std::string& name) {
+  for (const Json& row : table()) {
+    if (row.at("class") == name) return row;
+  }
+  throw std::runtime_error("tools/modules.json has no " + name);
+}
+
+// `layers.N: TransformerEncoderLayer` becomes the keys of each layer.
+Keys written_out(const Json& listed) {
+  Keys keys;
+  for (const std::string entry : listed) {
+    const auto colon = entry.find(": ");
+    if (colon == std::string::npos) {
+      keys.push_back(entry);
+      continue;
+    }
+    std::string prefix = entry.substr(0, colon) + ".";
+    const auto number = prefix.find(".N.");
+    const auto inner = written_out(row_of(entry.substr(colon + 2)).at("keys"));
+    for (int layer = 0; layer < (number == std::string::npos ? 1 : kLayers); ++layer) {
+      if (number != std::string::npos) prefix.replace(number, 3, "." + std::to_string(layer) + ".");
+      for (const auto& key : inner) keys.push_back(prefix + key);
+    }
+  }
+  return keys;
+}
+
+// Every way in which the table lists a class; a module of its own for each.
+std::multimap<std::string, Module> modules() {
+  const TransformerLayerOptions layer = TransformerLayerOptions(8, 2).d_ff(5);
+  const auto encoder = TransformerEncoderOptions(layer, kLayers);
+  const auto decoder = TransformerDecoderOptions(layer, kLayers);
+  const auto grid = preset("mae_2d", 8, {{"height", 2}});
+  return {
+      {"TokenEmbedding", make<TokenEmbeddingImpl>(9, 6)},
+      {"PositionalEncoding", make<PositionalEncodingImpl>(6, 7)},
+      {"InputEmbedding", make<InputEmbeddingImpl>(9, 6, 8)},
+      {"PositionEmbedding", make<PositionEmbeddingImpl>(PositionEmbeddingOptions(9, 6))},
+      {"PositionEmbedding", make<PositionEmbeddingImpl>(PositionEmbeddingOptions(9, 6).storage(
+                                PositionEmbeddingOptions::Storage::Buffer))},
+      {"TimestepEmbedding", make<TimestepEmbeddingImpl>(9, 6, 3)},
+      {"TokenAndPositionEmbedding", make<TokenAndPositionEmbeddingImpl>(9, 6, 8)},
+      {"GridPositionalEncoding", make<GridPositionalEncodingImpl>(grid)},
+      {"SinePositionEmbedding2d", make<SinePositionEmbedding2dImpl>(8)},
+      {"SinusoidalTimesteps", make<SinusoidalTimestepsImpl>(6, 5)},
+      {"FourierFeatures", make<FourierFeaturesImpl>(FourierFeaturesOptions(3, 2))},
+      {"MultiheadAttention", make<MultiheadAttentionImpl>(8, 2)},
+      {"MultiheadAttention", make<MultiheadAttentionImpl>(MultiheadAttentionOptions(8, 2).kdim(3))},
+      {"LayerNorm", make<LayerNormImpl>(8)},
+      {"TransformerEncoderLayer", make<TransformerEncoderLayerImpl>(layer)},
+      {"TransformerDecoderLayer", make<TransformerDecoderLayerImpl>(layer)},
+      {"TransformerEncoder", make<TransformerEncoderImpl>(encoder)},
+      {"TransformerEncoder",
+       make<TransformerEncoderImpl>(TransformerEncoderOptions(encoder).norm(true))},
+      {"TransformerDecoder", make<TransformerDecoderImpl>(decoder)},
+      {"TransformerDecoder",
+       make<TransformerDecoderImpl>(TransformerDecoderOptions(decoder).norm(true))},
+      {"Transformer", make<TransformerImpl>(TransformerOptions(9, 9)
+                                                .d_model(8)
+                                                .num_heads(2)
+                                                .d_ff(5)
+                                                .max_len(7)
+                                                .num_encoder_layers(kLayers)
+                                                .num_decoder_layers(kLayers))},
+  };
+}
+
+TEST(ModuleKeys, AreThoseOfTheTable) {
+  std::multimap<std::string, Keys> listed, real;
+  for (const Json& row : table()) {
+    const std::string name = row.at("class");
+    if (std::islower(static_cast<unsigned char>(name[0]))) continue;  // a function
+    listed.emplace(name, written_out(row.at("keys")));
+    if (row.contains("keys_where")) {
+      listed.emplace(name, written_out(row.at("keys_where").at("keys")));
+    }
+  }
+  for (const auto& [name, module] : modules()) real.emplace(name, state_dict(*module).keys());
+  const auto has = [](const auto& map, const auto& entry) {
+    const auto [begin, end] = map.equal_range(entry.first);
+    return std::any_of(begin, end, [&](const auto& other) { return other == entry; });
+  };
+  for (const auto& entry : listed) {
+    EXPECT_TRUE(has(real, entry)) << entry.first << ": " << Json(entry.second);
+  }
+  for (const auto& entry : real) {
+    EXPECT_TRUE(has(listed, entry)) << entry.first << ": " << Json(entry.second);
+  }
+}
+
+}  // namespace
+}  // namespace posenc
