@@ -10,6 +10,7 @@ from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
+import error_plot  # noqa: E402
 import performance_doc  # noqa: E402
 import snippets  # noqa: E402
 
@@ -76,6 +77,15 @@ class Performance(unittest.TestCase):
             [known] = performance_doc.runs()
             self.assertEqual(sorted(row["ratio"] for row in known["ratios"]), [1.0, 30.0])
             self.assertEqual(known["load"], 2.0)  # said for the worse, since a section of the earlier run is left
+
+
+class ErrorPlot(unittest.TestCase):
+    def test_a_place_is_shown_by_its_near_neighbours_alone(self):
+        places, positions, starts = error_plot.sampled()
+        for place, begin, end in zip(places, starts, [*starts[1:], len(positions)]):
+            group = positions[begin:end]
+            self.assertEqual(group[0], place)
+            self.assertLessEqual(group[-1], 1.02 * place)
 
 
 if __name__ == "__main__":
