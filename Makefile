@@ -1,5 +1,5 @@
 # Daily acts. Each sets up what it needs (tools/setup.sh) and is quick when nothing changed.
-.PHONY: help setup build demo pronounce test zoo lint format fixtures figures bench asan fuzz install clean
+.PHONY: help setup build demo pronounce test zoo differential lint format fixtures figures bench asan fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 
@@ -58,6 +58,13 @@ bench: ## build and run the benchmarks beside Python's, ratios last; 5 minutes; 
 	@tools/setup.sh build bench
 	@tools/build.sh bench posenc_benchmark
 	@$(python) -B tools/bench.py build/bench/tests/benchmarks/posenc_benchmark --filter '$(or $(BENCH),^(?!decode))' --json build/bench/results.json
+
+differential: ## random cases against Python's packages for SECONDS (default 120); SEED=N, AREA=, BATCH= have one again
+	@tools/setup.sh build test
+	@WITH_TESTS=ON tools/build.sh release posenc-cli posenc-differential
+	@$(python) -B tests/differential/run.py --posenc build/release/posenc \
+	  --driver build/release/tests/differential/posenc-differential --seconds $(or $(SECONDS),120) \
+	  $(if $(SEED),--seed $(SEED)) $(if $(AREA),--area $(AREA)) $(if $(BATCH),--batch $(BATCH))
 
 asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup.sh build test

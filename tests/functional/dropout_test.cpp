@@ -13,6 +13,7 @@
 
 #include "functional/embed/dropout_bits.h"
 #include "support/compare.h"
+#include "support/seed.h"
 #include "support/threads.h"
 
 namespace posenc::functional {
@@ -37,7 +38,7 @@ struct Outcome {
 };
 
 Outcome outcome(Dropout drop, const torch::Tensor& x, double p, const torch::Tensor& grad) {
-  torch::manual_seed(3);
+  torch::manual_seed(testing::seed(3));
   torch::rand({5}, torch::kDouble);  // an odd place of the generator
   const auto leaf = x.detach().requires_grad_();
   const auto out = drop(leaf, p, true);
@@ -75,9 +76,9 @@ TEST(Dropout, DrawsInTheOrderOfMemory) {
 TEST(Dropout, KeepsWhatIsNotANumber) {
   const double infinity = std::numeric_limits<double>::infinity();
   const auto x = torch::tensor({infinity, -infinity, std::nan(""), -0.0, 0.0}).repeat({20});
-  torch::manual_seed(1);
+  torch::manual_seed(testing::seed(1));
   const auto expected = at::dropout(x, 0.5, true);
-  torch::manual_seed(1);
+  torch::manual_seed(testing::seed(1));
   const auto found = ours(x, 0.5, true);
   EXPECT_TRUE(torch::equal(found.isnan(), expected.isnan()));
   EXPECT_TRUE(bit_equal(found.nan_to_num(), expected.nan_to_num()));
@@ -96,9 +97,9 @@ TEST(Dropout, ReturnsItsInputWhereNothingIsDropped) {
 TEST(Dropout, LeavesWhatItDoesNotReadToATen) {
   for (const auto& x : {torch::randn({30, 20}).slice(1, 0, 10),
                         torch::randn({1, 10}).expand({3, 10}), torch::randn({12})._neg_view()}) {
-    torch::manual_seed(2);
+    torch::manual_seed(testing::seed(2));
     const auto expected = at::dropout(x, 0.4, true);
-    torch::manual_seed(2);
+    torch::manual_seed(testing::seed(2));
     EXPECT_TRUE(bit_equal(ours(x, 0.4, true), expected));
   }
 }
@@ -107,7 +108,7 @@ TEST(Dropout, GradientsOfAnotherLayoutAndTwice) {
   const auto x = torch::randn({6, 8}, torch::kDouble).requires_grad_();
   const auto weight = torch::randn({8, 6}, torch::kDouble);
   const auto twice = [&](Dropout drop) {
-    torch::manual_seed(4);
+    torch::manual_seed(testing::seed(4));
     const auto out = drop(x, 0.3, true);
     const auto grad =
         torch::autograd::grad({(out.t().pow(3) * weight).sum()}, {x}, {}, true, true)[0];

@@ -7,6 +7,7 @@
 #include "functional/embed/composed.h"
 #include "posenc/functional/embed.h"
 #include "support/compare.h"
+#include "support/seed.h"
 
 namespace posenc::functional {
 namespace {
@@ -26,7 +27,7 @@ struct EmbedGradient : ::testing::Test {
   void same(Body body) {
     const auto run = [&](Forward forward) {
       auto weight = values.clone().requires_grad_();
-      torch::manual_seed(4);
+      torch::manual_seed(testing::seed(4));
       return body(weight, [&](const torch::Tensor& w) { return forward(ids, w, table, how); });
     };
     EXPECT_TRUE(bit_equal(run(embed), run(embed_composed)));
@@ -105,19 +106,19 @@ TEST_F(EmbedGradient, IsDifferentiableOnceMore) {
 TEST_F(EmbedGradient, SparseIsTheDenseOnesRowsCoalesced) {
   how.sparse(true).padding_idx(4);
   auto weight = values.clone().requires_grad_();
-  torch::manual_seed(2);
+  torch::manual_seed(testing::seed(2));
   embed(ids, weight, table, how).pow(2).sum().backward();
   EXPECT_TRUE(weight.grad().is_sparse());
   EXPECT_TRUE(weight.grad().is_coalesced());
   EXPECT_TRUE(bit_equal(weight.grad().indices(), torch::tensor({{0, 1, 6}})));
   auto dense = values.clone().requires_grad_();
-  torch::manual_seed(2);
+  torch::manual_seed(testing::seed(2));
   embed(ids, dense, table, EmbedFuncOptions(how).sparse(false)).pow(2).sum().backward();
   EXPECT_TRUE(bit_equal(weight.grad().to_dense(), dense.grad()));
-  torch::manual_seed(2);
+  torch::manual_seed(testing::seed(2));
   embed(ids, weight, table, how).pow(2).sum().backward();  // onto the sparse one
   EXPECT_TRUE(bit_equal(weight.grad().to_dense(), dense.grad() * 2));
-  torch::manual_seed(2);
+  torch::manual_seed(testing::seed(2));
   dense.mutable_grad().zero_();
   embed(ids, dense, table, how).pow(2).sum().backward();  // onto a dense one
   EXPECT_TRUE(bit_equal(dense.grad(), weight.grad().to_dense() / 2));

@@ -8,6 +8,7 @@
 #include "posenc/nn/token_and_position_embedding.h"
 #include "support/compare.h"
 #include "support/devices.h"
+#include "support/seed.h"
 
 namespace posenc {
 namespace {
@@ -30,9 +31,9 @@ TEST_P(Embed, IsTheTwinOfTokenAndPositionEmbedding) {
                          .position(functional::PositionalEncodingFuncOptions().offset(4))
                          .dropout(0.25)
                          .training(training);
-    torch::manual_seed(3);
+    torch::manual_seed(testing::seed(3));
     const auto expected = module->forward(ids, 4);
-    torch::manual_seed(3);
+    torch::manual_seed(testing::seed(3));
     EXPECT_TRUE(bit_equal(
         functional::embed(ids, module->token_embedding->weight, module->position_encoding->pe, how),
         expected));
@@ -61,11 +62,11 @@ TEST_P(Embed, OutIsWrittenInPlace) {
   const auto weight = torch::randn({9, 6}).to(device()), table = torch::randn({7, 6}).to(device());
   const auto ids = torch::randint(0, 9, {2, 5}, torch::kLong).to(device());
   const auto how = functional::EmbedFuncOptions().scale(Scale::SqrtDim).dropout(0.5).training(true);
-  torch::manual_seed(1);
+  torch::manual_seed(testing::seed(1));
   const auto expected = functional::embed(ids, weight, table, how);
   const auto wide = torch::zeros({2, 5, 8}, device());
   for (const auto& out : {torch::full({2, 5, 6}, NAN, device()), wide.slice(2, 1, 7)}) {
-    torch::manual_seed(1);
+    torch::manual_seed(testing::seed(1));
     EXPECT_TRUE(functional::embed_out(out, ids, weight, table, how).is_same(out));
     EXPECT_TRUE(bit_equal(out, expected));
   }

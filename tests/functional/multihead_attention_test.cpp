@@ -10,6 +10,7 @@
 #include "posenc/nn/attention/multihead_attention.h"
 #include "support/compare.h"
 #include "support/devices.h"
+#include "support/seed.h"
 
 namespace posenc {
 namespace {
@@ -95,7 +96,7 @@ POSENC_ON_EACH_DEVICE(MultiheadAttentionFunction);
 TEST_P(MultiheadAttentionFunction, IsItsPlainCompositionUnderEveryMask) {
   for (const Case& one : kMasks) {
     SCOPED_TRACE(one.name);
-    torch::manual_seed(5);
+    torch::manual_seed(testing::seed(5));
     const auto weights = random_weights(12, device());
     const auto mask = one.make(device());
     auto x = torch::randn({2, 4, 12}).to(device()).requires_grad_(true);
@@ -157,9 +158,9 @@ TEST(MultiheadAttentionFunction, IsTheTwinOfTheModule) {
     module->train(training);
     const auto how = MultiheadAttentionFuncOptions(3).dropout(0.25).training(training).mask(
         AttentionMask::causal(1));
-    torch::manual_seed(3);
+    torch::manual_seed(testing::seed(3));
     const auto expected = module->forward(x, y, y, AttentionMask::causal(1));
-    torch::manual_seed(3);
+    torch::manual_seed(testing::seed(3));
     EXPECT_TRUE(bit_equal(functional::multihead_attention(x, y, y, weights, how), expected));
   }
 }

@@ -10,6 +10,7 @@
 
 #include "inference/models.h"
 #include "support/compare.h"
+#include "support/seed.h"
 #include "support/threads.h"
 
 namespace posenc {
@@ -75,7 +76,7 @@ TEST(Freeze, ManyRowsAreSplitBetweenThreads) {
 
 TEST(Freeze, EncodersTakeEveryMask) {
   const torch::NoGradGuard no_grad;
-  torch::manual_seed(3);
+  torch::manual_seed(testing::seed(3));
   for (const bool batch_first : {true, false}) {
     TransformerEncoder encoder(TransformerEncoderOptions(
         TransformerLayerOptions(24, 3).d_ff(40).batch_first(batch_first), 2));

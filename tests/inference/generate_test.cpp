@@ -10,6 +10,7 @@
 #include "inference/models.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
+#include "support/seed.h"
 #include "support/threads.h"
 
 namespace posenc {
@@ -80,7 +81,7 @@ TEST(FrozenGenerate, DrawsWhatTheModelDraws) {
                           .sample(true)
                           .n_best(4)
                           .top_k(6)
-                          .generator(at::detail::createCPUGenerator(seed)));
+                          .generator(at::detail::createCPUGenerator(testing::seed(seed))));
     };
     expect_equal(draw(freeze(model)), draw(*model));
   }

@@ -3,13 +3,14 @@
 #include <random>
 
 #include "posenc/inference/freeze.h"
+#include "support/seed.h"
 
 namespace posenc::testing {
 
 /// Draws whole numbers from low .. high.
 class Dice {
  public:
-  explicit Dice(unsigned seed) : random_(seed) {}
+  explicit Dice(unsigned own) : random_(testing::seed(own)) {}
   int64_t operator()(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
   }
@@ -38,7 +39,7 @@ inline Transformer any_model(Dice& dice, unsigned seed) {
       .layer_norm_eps(dice.coin() ? 1e-5 : 1e-3)
       .bias(dice.coin());
   if (dice.coin()) options.final_norm(dice.coin());
-  torch::manual_seed(seed);
+  torch::manual_seed(testing::seed(seed));
   Transformer model(options);
   for (auto& parameter : model->parameters()) {  // norms and biases begin as ones and zeros
     torch::NoGradGuard no_grad;

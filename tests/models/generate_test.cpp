@@ -8,6 +8,7 @@
 
 #include "models/tiny.h"
 #include "support/compare.h"
+#include "support/seed.h"
 
 namespace posenc {
 namespace {
@@ -131,7 +132,7 @@ TEST(Generate, BeamsOfABatchAreThoseOfEachSource) {
 TEST(Generate, EarlyStoppingMayMissABetterSequence) {
   int better = 0, shorter = 0;
   for (int seed = 0; seed < 20; ++seed) {
-    torch::manual_seed(seed);
+    torch::manual_seed(testing::seed(seed));
     Transformer model(tiny());
     model->eval();
     double scores[2];
@@ -224,9 +225,9 @@ TEST(Generate, SamplesFollowTheModelsDistribution) {
   const auto src = sources().narrow(0, 0, 1);
   const auto expected = next(*model, src, {}).exp();
   const int64_t count = 4000;
-  const auto samples =
-      generate(*model, src, {},
-               up_to(1).sample(true).n_best(count).generator(at::detail::createCPUGenerator(7)))[0];
+  const auto samples = generate(*model, src, {},
+                                up_to(1).sample(true).n_best(count).generator(
+                                    at::detail::createCPUGenerator(testing::seed(7))))[0];
   ASSERT_EQ(static_cast<int64_t>(samples.size()), count);
   auto seen = torch::zeros({9});
   for (const auto& one : samples) seen[one.tokens[0]] += 1.0 / static_cast<double>(count);
@@ -238,7 +239,7 @@ TEST(Generate, SamplingFilters) {
   const auto src = sources().narrow(0, 0, 1);
   const auto [sorted, order] = next(*model, src, {}).exp().sort(0, true);
   const auto drawn = [&](GenerateOptions options) {
-    torch::manual_seed(5);
+    torch::manual_seed(testing::seed(5));
     std::vector<bool> seen(9);
     const auto all = generate(*model, src, {}, options.sample(true).n_best(500));
     for (const auto& one : all[0]) seen[one.tokens[0]] = true;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "posenc/models/transformer.h"
+#include "support/seed.h"
 
 namespace posenc::testing {
 
@@ -20,7 +21,7 @@ inline TransformerOptions tiny(Tying tying = Tying::None) {
 
 /// A tiny model in eval mode whose targets differ from source to source.
 inline Transformer tiny_model(TransformerOptions options = tiny()) {
-  torch::manual_seed(11);
+  torch::manual_seed(seed(11));
   Transformer model(options);
   model->eval();
   return model;

@@ -20,6 +20,7 @@
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "support/compare.h"
+#include "support/seed.h"
 
 namespace posenc {
 namespace {
@@ -200,7 +201,7 @@ TEST_P(Tied, LoadsFromOneCopyOrAll) {
       }
       complete = complete && found;
     }
-    torch::manual_seed(99);
+    torch::manual_seed(testing::seed(99));
     Transformer other(tiny(GetParam()));
     other->eval();
     if (complete) {
@@ -247,7 +248,7 @@ TEST_P(Tied, SavesAndLoads) {
   auto model = make();
   for (const char* name : {"model.safetensors", "model.pt"}) {
     save_weights(*model, folder / name);
-    torch::manual_seed(99);
+    torch::manual_seed(testing::seed(99));
     Transformer other(tiny(GetParam()));
     other->eval();
     load_weights(*other, folder / name);

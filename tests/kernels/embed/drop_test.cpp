@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/embed/scalar.h"
+#include "support/seed.h"
 
 namespace posenc::kernels::embed {
 namespace {
@@ -10,7 +11,7 @@ using namespace scalar;
 
 TEST(EmbedDrop, IsAMultiplicationOrZero) {
   on_each_set([](const Kernels& use) {
-    std::mt19937 random(7);
+    std::mt19937 random(testing::seed(7));
     for (const Type type : {Type::Float32, Type::Float64, Type::BFloat16, Type::Float16}) {
       for (const int64_t n : {1, 3, 15, 16, 17, 31, 32, 33, 64, 100, 1000}) {
         const Bytes x = random_values(type, n, random, /*extremes=*/true);

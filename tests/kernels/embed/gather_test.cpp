@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/embed/scalar.h"
+#include "support/seed.h"
 
 namespace posenc::kernels::embed {
 namespace {
@@ -122,7 +123,7 @@ void run(const Case& c, const Kernels& use, const Bytes& want, int64_t split, bo
 
 TEST(EmbedGather, EqualsTheCompositionOnEachInstructionSet) {
   on_each_set([](const Kernels& use) {
-    std::mt19937 random(7);
+    std::mt19937 random(testing::seed(7));
     for (const Type type : kAllTypes) {
       for (const int64_t dim : {1, 3, 8, 15, 16, 31, 32, 33, 64, 96, 100, 200, 512}) {
         for (int kind = 0; kind < 4; ++kind) {

@@ -5,6 +5,7 @@
 
 #include "kernels/embed/order.h"
 #include "kernels/embed/scalar.h"
+#include "support/seed.h"
 
 namespace posenc::kernels::embed {
 namespace {
@@ -57,7 +58,7 @@ Bytes expected(const Case& c) {
 
 TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
   on_each_set([](const Kernels& use) {
-    std::mt19937 random(3);
+    std::mt19937 random(testing::seed(3));
     for (const Type type : kAllTypes) {
       for (const int64_t dim : {1, 7, 16, 33, 96, 200}) {
         for (const int64_t tokens : {0, 1, 40, 700}) {
@@ -112,7 +113,7 @@ TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
 }
 
 TEST(EmbedOrder, IsStableAndLeavesOutThePadding) {
-  std::mt19937 random(5);
+  std::mt19937 random(testing::seed(5));
   for (const int64_t n : {0, 1, 2, 255, 256, 3000}) {
     for (const int64_t bound :
          {int64_t{1}, int64_t{2}, int64_t{2048}, int64_t{2049}, int64_t{1} << 40}) {

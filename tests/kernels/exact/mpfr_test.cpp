@@ -9,6 +9,7 @@
 
 #include "kernels/exact/mpfr_reference.h"
 #include "kernels/exact/table.h"
+#include "support/seed.h"
 
 namespace posenc::kernels::exact {
 namespace {
@@ -129,7 +130,7 @@ TEST(ExactMpfr, EveryEntryOfALargeTable) {
 
 TEST(ExactMpfr, TenMillionSampledEntries) {
   const int64_t pairs = 65000;
-  std::mt19937_64 random(1);
+  std::mt19937_64 random(testing::seed(1));
   checked = wrong = arbiter = 0;
   const double bases[] = {10000, 500000, 20, 100};
   const int64_t dims[] = {7, 18, 20, 33, 34, 38, 70, 512, 1024};
@@ -160,7 +161,7 @@ TEST(ExactMpfr, TenMillionSampledEntries) {
 
 TEST(ExactMpfr, RealPositionsAndOtherFrequencies) {
   const int64_t pairs = 40000;
-  std::mt19937_64 random(2);
+  std::mt19937_64 random(testing::seed(2));
   checked = wrong = arbiter = 0;
   // Real positions, explicit frequencies, powers of two times pi (NeRF), other exponents.
   FrequencySpec spec;

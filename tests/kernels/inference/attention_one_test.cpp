@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernels/inference/sets.h"
+#include "support/seed.h"
 
 namespace posenc::kernels::inference {
 namespace {
@@ -90,7 +91,7 @@ void check(const Case& one) {
 }
 
 TEST(InferenceAttention, SeesWhatItIsTold) {
-  torch::manual_seed(1);
+  torch::manual_seed(testing::seed(1));
   for (const int64_t width : {1, 5, 16, 24, 64, 80, 128})
     for (const int64_t most : {1, 3, 4, 17, 70})
       for (const bool biased : {false, true}) check(Case(4, 1 + most % 3, width, most, biased));

@@ -3,6 +3,7 @@
 #include <ATen/ops/linear.h>
 
 #include "kernels/inference/sets.h"
+#include "support/seed.h"
 
 namespace posenc::kernels::inference {
 namespace {
@@ -59,7 +60,7 @@ constexpr int64_t kInner[] = {1, 2, 15, 16, 17, 50, 512};
 constexpr int64_t kOuter[] = {1, 3, 4, 7, 16, 21, 40};
 
 TEST(InferenceLinear, AFewRows) {
-  torch::manual_seed(1);
+  torch::manual_seed(testing::seed(1));
   for (int64_t rows = 1; rows <= kFewRows; ++rows)
     for (const int64_t inner : kInner)
       for (const int64_t outer : kOuter)
@@ -68,7 +69,7 @@ TEST(InferenceLinear, AFewRows) {
 }
 
 TEST(InferenceLinear, ManyRows) {
-  torch::manual_seed(2);
+  torch::manual_seed(testing::seed(2));
   const auto many = [](const Kernels& use) -> const LinearKernels& { return use.many; };
   for (const int64_t rows : {1, 9, 16, 17, 32, 33, 47, 48, 49, 97, 150})
     for (const int64_t inner : kInner)
@@ -79,7 +80,7 @@ TEST(InferenceLinear, ManyRows) {
 
 // A row's result is its own: what stands beside it, and how many there are, does not matter.
 TEST(InferenceLinear, RowsAreIndependent) {
-  torch::manual_seed(3);
+  torch::manual_seed(testing::seed(3));
   const Case all(100, 70, 30, true);
   Case part = all;
   part.x = all.x.narrow(0, 37, 20).contiguous();

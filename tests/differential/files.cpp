@@ -1,0 +1,15 @@
+#include "differential/ops.h"
+#include "posenc/io/load.h"
+#include "posenc/io/save.h"
+
+namespace posenc::differential {
+
+// Reads `from` and writes `to`, in the format that its name asks for.
+Ops file_ops() {
+  return {{"save", [](const Json& options, const StateDict&) {
+             save_tensors(options.at("to"), load_tensors(options.at("from")));
+             return StateDict();
+           }}};
+}
+
+}  // namespace posenc::differential

@@ -1,0 +1,55 @@
+// Losses, dropout and schedules.
+
+#include <torch/utils.h>
+
+#include "differential/ops.h"
+#include "posenc/functional/dropout.h"
+#include "posenc/functional/token_cross_entropy.h"
+#include "posenc/train/lambda_lr.h"
+
+namespace posenc::differential {
+namespace {
+
+StateDict loss(const Json& options, const StateDict& tensors) {
+  const auto logits = tensors["logits"].clone().requires_grad_();
+  const auto how = functional::TokenCrossEntropyFuncOptions()
+                       .label_smoothing(options.at("label_smoothing"))
+                       .ignore_index(options.at("ignore_index"));
+  const auto out = functional::token_cross_entropy(logits, tensors["targets"], how);
+  (out * options.at("gain").get<double>()).backward();
+  StateDict results;
+  results.insert("out", out);
+  results.insert("grad.logits", logits.grad());
+  return results;
+}
+
+StateDict dropout(const Json& options, const StateDict& tensors) {
+  auto x = tensors["x"].clone();
+  if (options.at("transposed").get<bool>()) x = x.transpose(0, 1).contiguous().transpose(0, 1);
+  x.requires_grad_();
+  torch::manual_seed(options.at("seed").get<uint64_t>());
+  const auto out = functional::dropout(x, options.at("p"), options.at("train"));
+  out.backward(tensors["cotangent"]);
+  StateDict results;
+  results.insert("out", out);
+  results.insert("next", torch::rand({5}));  // the generator is where Python's is
+  results.insert("grad.x", x.grad());
+  return results;
+}
+
+StateDict schedule(const Json& options, const StateDict&) {
+  const auto factor = options.at("kind") == "warmup"
+                          ? warmup_factor(options.at("d_model"), options.at("warmup"))
+                          : cosine_factor(options.at("warmup"), options.at("steps"));
+  std::vector<double> all;
+  for (int64_t step = 0; step < options.at("steps"); ++step) all.push_back(factor(step));
+  StateDict results;
+  results.insert("out", torch::tensor(all, torch::kDouble));
+  return results;
+}
+
+}  // namespace
+
+Ops function_ops() { return {{"loss", loss}, {"dropout", dropout}, {"schedule", schedule}}; }
+
+}  // namespace posenc::differential

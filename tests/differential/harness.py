@@ -1,0 +1,138 @@
+"""What the areas share: cases, their rules, and calls of the programs under test."""
+
+import json
+import random
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+# How a result may differ from Python's: |a - b| <= units * eps(dtype) * max|b| + factor * max|b - truth|, where the
+# truth is what Python gives in float64; None: not one bit.
+RULES = {
+    "bits": (None, None, "the same IEEE operations in the same order"),
+    "sums": (64, 8, "sums in another order; badly conditioned where Python's own error says so"),
+    "exact": (4, 0, "rounded once from float64, by another library's sine"),
+    "frozen": (256, 16, "as sums; its exponentials and its order of products are its own"),
+    "momentum": (64, 4, "Python adds up a sparse momentum in the order of its rows, ours in place"),
+}
+
+
+@dataclass
+class Case:
+    """One call of the driver, and what it has to give."""
+
+    options: dict  # `op`, and what it takes
+    tensors: dict[str, Tensor]
+    expected: dict[str, Tensor]
+    rule: str = "sums"
+    truth: dict[str, Tensor] = field(default_factory=dict)  # in float64
+    refused: str = ""  # this text has to be in the error
+
+
+@dataclass
+class Failure:
+    what: str
+    why: str
+
+
+class Programs:
+    """`posenc` and the driver, in a folder of this batch."""
+
+    def __init__(self, posenc: str, driver: str, folder: Path):
+        self._posenc, self._driver, self.folder = posenc, driver, folder
+
+    def posenc(self, *arguments: object) -> subprocess.CompletedProcess:
+        return subprocess.run([self._posenc, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+
+    def compute(self, cases: list[Case], name: str = "cases") -> list[dict[str, Tensor] | str]:
+        """For each case its results, or the message of the error."""
+        given, out = self.folder / f"{name}.safetensors", self.folder / f"{name}.out.safetensors"
+        tensors = {f"{i}/{key}": value.detach().contiguous().clone()
+                   for i, case in enumerate(cases) for key, value in case.tensors.items()}  # fmt: skip
+        save_file(tensors, given, {"cases": json.dumps([case.options for case in cases])})
+        done = subprocess.run([self._driver, given, out], capture_output=True, text=True, timeout=300)
+        if done.returncode:
+            last = done.stderr.strip().splitlines()[-2:]
+            return [f"the driver ended with {done.returncode}: {last}"] * len(cases)
+        with safe_open(out, "pt") as file:
+            errors = file.metadata() or {}
+        results: list[dict[str, Tensor] | str] = [errors.get(str(i), {}) for i in range(len(cases))]
+        for key, value in load_file(out).items():
+            number, key = key.split("/", 1)
+            results[int(number)][key] = value
+        return results
+
+
+def differ(got: Tensor, expected: Tensor, rule: str, truth: Tensor | None = None) -> str:
+    """Empty where `got` is what the rule asks for."""
+    if got.shape != expected.shape or got.dtype != expected.dtype:
+        return f"{got.dtype} {tuple(got.shape)} for {expected.dtype} {tuple(expected.shape)}"
+    if not got.numel():
+        return ""
+    units, factor, _ = RULES[rule]
+    if units is None:
+        raw = [x.contiguous().reshape(-1).view(torch.uint8) for x in (got, expected)]
+        nan = got.isnan() & expected.isnan() if got.is_floating_point() else torch.zeros_like(got, dtype=torch.bool)
+        same = (raw[0] == raw[1]).view(got.numel(), -1).all(1) | nan.reshape(-1)
+        wrong = int((~same).sum())
+        return f"{wrong} of {got.numel()} elements differ in bits" if wrong else ""
+    a, b = got.double(), expected.double()
+    if not torch.equal(a.isfinite(), b.isfinite()):
+        return "other elements are finite"
+    a, b = a.nan_to_num(), b.nan_to_num()
+    bound = units * torch.finfo(got.dtype).eps * b.abs().max()
+    if truth is not None:
+        bound = bound + factor * (b - truth.double().nan_to_num()).abs().max()
+    worst = (a - b).abs().max()
+    return f"off by {worst:.3g}, allowed {bound:.3g}" if worst > bound else ""
+
+
+def judge(cases: list[Case], results: list[dict[str, Tensor] | str]) -> list[Failure]:
+    """What is wrong with each case that is not right."""
+    failures = []
+    for number, (case, got) in enumerate(zip(cases, results)):
+        found = []
+        if isinstance(got, str):
+            if not case.refused or case.refused not in got:
+                found.append(got)
+        elif case.refused:
+            found.append("was not refused")
+        else:
+            for key, value in case.expected.items():
+                why = differ(got[key], value, case.rule, case.truth.get(key)) if key in got else "is missing"
+                if why:
+                    found.append(f"{key}: {why}")
+        if found:
+            failures.append(Failure(f"case {number}: {json.dumps(case.options)}", "; ".join(found[:4])))
+    return failures
+
+
+def run(programs: Programs, cases: list[Case]) -> tuple[int, list[Failure]]:
+    return len(cases), judge(cases, programs.compute(cases))
+
+
+class Draw(random.Random):
+    """Draws switches and, from the same seed, tensors."""
+
+    def __init__(self, seed: str):
+        super().__init__(seed)
+        self.torch = torch.Generator().manual_seed(self.getrandbits(62))
+
+    def coin(self, probability: float = 0.5) -> bool:
+        return self.random() < probability
+
+    def normal(self, *shape: int) -> Tensor:
+        return torch.randn(shape, generator=self.torch)
+
+    def bits(self, share: float, *shape: int) -> Tensor:
+        return torch.rand(shape, generator=self.torch) < share
+
+    def integers(self, bound: int, *shape: int) -> Tensor:
+        return torch.randint(bound, shape, generator=self.torch)

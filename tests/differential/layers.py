@@ -1,0 +1,258 @@
+"""Attention, layers, stacks, whole Transformers and frozen ones against torch.nn: outputs and gradients."""
+
+import copy
+import sys
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from harness import DTYPES, Case, Draw, Failure, Programs, run
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "notebooks_ref"))
+from reference import transformer as reference  # noqa: E402
+
+CASES = 24
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": F.silu}
+TYINGS = ["none", "encoder_decoder", "decoder_output", "three_way"]
+
+
+class Sizes:
+    """The options of one case, and what its masks need."""
+
+    def __init__(self, draw: Draw, dtype: str):
+        self.draw = draw
+        self.heads = draw.choice([1, 1, 2, 3, 4, 8])
+        self.width = self.heads * draw.choice([1, 2, 3, 5, 8, 16, 17])
+        self.batch, self.queries, self.keys = draw.randint(1, 5), draw.randint(1, 12), draw.randint(1, 12)
+        if draw.coin(0.15):  # where confused axes pass
+            self.queries = self.keys = self.batch
+        self.dropout = draw.choice([0.0, 0.1, 0.5])
+        self.options = {
+            "heads": self.heads, "width": self.width, "d_ff": draw.choice([1, 2, 7, 16, 33, 64]),
+            "dropout": self.dropout, "activation": draw.choice(list(ACTIVATIONS)), "norm_first": draw.coin(),
+            "eps": draw.choice([1e-5, 1e-6, 1e-3]), "bias": draw.coin(0.7), "batch_first": draw.coin(0.7),
+            "layers": draw.randint(1, 3), "norm": draw.coin(), "dtype": dtype, "train": draw.coin(0.4),
+            "seed": draw.getrandbits(31),
+        }  # fmt: skip
+
+    def even(self) -> None:
+        """The sinusoid wants an even width."""
+        self.width *= 1 + self.width % 2
+        self.options["width"] = self.width
+
+    def sequence(self, length: int, width: int | None = None) -> torch.Tensor:
+        x = self.draw.normal(self.batch, length, width or self.width)
+        return x if self.options["batch_first"] else x.transpose(0, 1).contiguous()
+
+    def mask(self, queries: int, keys: int, name: str) -> tuple[list, dict]:
+        """The parts that torch_nn() and the driver put together, and their tensors; no query is left without a key."""
+        draw, kind = self.draw, self.draw.choice(["none", "matrix", "bias", "padding", "heads", "both", "causal"])
+        padding = draw.bits(0.4, self.batch, keys)
+        padding[:, draw.randrange(keys)] = False
+        matrix = draw.bits(0.4, queries, keys)
+        matrix[:, draw.randrange(keys)] = False
+        parts: list = []
+        tensors = {}
+        if kind in ("matrix", "bias"):
+            parts = [{"kind": "torch_nn", "in": name}]
+            tensors[name] = matrix if kind == "matrix" else draw.normal(queries, keys)
+        elif kind == "heads":
+            bits = draw.bits(0.4, self.batch * self.heads, queries, keys)
+            bits[..., draw.randrange(keys)] = False
+            parts, tensors[name] = [{"kind": "torch_nn", "in": name}], bits
+        elif kind == "causal" and queries <= keys:
+            parts = [{"kind": "causal"}]
+        if kind in ("padding", "both"):
+            parts.append({"kind": "masked_keys", "in": f"{name}_padding"})
+            tensors[f"{name}_padding"] = padding
+        if kind == "both":
+            matrix[:, :] = draw.bits(0.3, queries, keys)
+            matrix[:, (~padding).all(0)] = False  # a key that is open everywhere, if there is one
+            if bool((matrix.unsqueeze(0) | padding.unsqueeze(1)).all(-1).any()):
+                matrix[:, :] = False
+            parts.append({"kind": "torch_nn", "in": name})
+            tensors[name] = matrix
+        return parts, tensors
+
+
+def cast(tensors: dict, dtype: torch.dtype) -> dict:
+    return {key: value.to(dtype) if value.is_floating_point() else value for key, value in tensors.items()}
+
+
+def gradients(module: nn.Module, inputs: dict, cotangent: torch.Tensor, call, seed: int) -> dict:
+    """`out`, and every gradient by the driver's names."""
+    module.zero_grad()
+    leaves = {k: v.clone().requires_grad_() if v.is_floating_point() else v for k, v in inputs.items()}
+    torch.manual_seed(seed)
+    out = call(module, leaves)
+    result = {"out": out.detach()}
+    if cotangent is None:
+        return result
+    (out * cotangent).sum().backward()
+    found = {f"grad.param.{k}": p.grad for k, p in module.named_parameters()}
+    found |= {f"grad.in.{k}": v.grad for k, v in leaves.items() if v.is_floating_point()}
+    return result | {key: value.clone() for key, value in found.items() if value is not None}
+
+
+def made(op: str, sizes: Sizes, module: nn.Module, inputs: dict, masks: dict, call, rule: str = "sums") -> Case:
+    """`masks`: the name of an argument and its parts."""
+    dtype = DTYPES[sizes.options["dtype"]]
+    with torch.no_grad():  # norms and biases begin as ones and zeros
+        for parameter in module.parameters():
+            if parameter.dim() == 1:
+                parameter.add_(sizes.draw.normal(*parameter.shape), alpha=0.2)
+    module = module.to(dtype).train(sizes.options["train"])
+    inputs = cast(inputs, dtype)
+    seed = sizes.options["seed"]
+    with torch.no_grad():
+        shape = call(module, inputs).shape
+    cotangent = None if rule == "frozen" else sizes.draw.normal(*shape).to(dtype)
+    expected = gradients(module, inputs, cotangent, call, seed)
+    truth = {}
+    if not (sizes.options["train"] and sizes.dropout):  # dropout would draw other masks in float64
+        wide = None if cotangent is None else cotangent.double()
+        truth = gradients(copy.deepcopy(module).double(), cast(inputs, torch.float64), wide, call, seed)
+    options = {"op": op, **sizes.options, **{name: parts for name, parts in masks.items() if parts}}
+    tensors = {f"param.{k}": v for k, v in module.state_dict().items()}
+    tensors |= {f"in.{k}": v for k, v in inputs.items()}
+    if cotangent is not None:
+        tensors["cotangent"] = cotangent
+    return Case(options, tensors, expected, rule, truth)
+
+
+def attention(draw: Draw, dtype: str) -> Case:
+    sizes = Sizes(draw, dtype)
+    kdim, vdim = draw.choice([None, None, 5]), draw.choice([None, None, 7])
+    sizes.options |= {"kdim": kdim, "vdim": vdim}
+    module = nn.MultiheadAttention(
+        sizes.width, sizes.heads, sizes.dropout, sizes.options["bias"], kdim=kdim, vdim=vdim,
+        batch_first=sizes.options["batch_first"],
+    )  # fmt: skip
+    parts, tensors = sizes.mask(sizes.queries, sizes.keys, "mask")
+    inputs = {"query": sizes.sequence(sizes.queries), "key": sizes.sequence(sizes.keys, kdim),
+              "value": sizes.sequence(sizes.keys, vdim), **tensors}  # fmt: skip
+
+    def call(module, x):
+        mask, padding = torch_nn(parts, x, sizes.queries, sizes.keys)
+        return module(x["query"], x["key"], x["value"], padding, need_weights=False, attn_mask=mask)[0]
+
+    return made("attention", sizes, module, inputs, {"mask": parts}, call)
+
+
+def torch_nn(parts: list, x: dict, queries: int, keys: int):
+    """(attn_mask, key_padding_mask) that the parts mean; a bias needs a padding of its own kind."""
+    mask = padding = None
+    for part in parts:
+        if part["kind"] == "causal":
+            mask = torch.ones(queries, keys, dtype=torch.bool).triu(1)
+        elif part["kind"] == "torch_nn":
+            mask = x[part["in"]]
+        else:
+            padding = x[part["in"]]
+    return mask, padding
+
+
+def layer_of(kind, sizes: Sizes):
+    o = sizes.options
+    return kind(o["width"], o["heads"], o["d_ff"], o["dropout"], ACTIVATIONS[o["activation"]], o["eps"],
+                batch_first=o["batch_first"], norm_first=o["norm_first"], bias=o["bias"])  # fmt: skip
+
+
+def encoder(draw: Draw, dtype: str, stack: bool, frozen: bool = False) -> Case:
+    sizes = Sizes(draw, dtype)
+    o, length = sizes.options, sizes.keys
+    module: nn.Module = layer_of(nn.TransformerEncoderLayer, sizes)
+    if frozen:
+        o |= {"train": False, "multiplier": draw.randrange(3)}
+    if stack:
+        norm = nn.LayerNorm(o["width"], o["eps"], bias=o["bias"]) if o["norm"] else None
+        module = nn.TransformerEncoder(module, o["layers"], norm, enable_nested_tensor=False)
+    parts, tensors = sizes.mask(length, length, "mask")
+
+    def call(module, x):
+        mask, padding = torch_nn(parts, x, length, length)
+        first = "mask" if stack else "src_mask"
+        out = module(x["x"], **{first: mask}, src_key_padding_mask=padding)
+        if frozen and padding is not None and mask is None:  # it does not compute what is padding
+            out = out.masked_fill(hidden(padding, o["batch_first"]), 0.0)
+        return out
+
+    op = "frozen_encoder" if frozen else "encoder" if stack else "encoder_layer"
+    inputs = {"x": sizes.sequence(length), **tensors}
+    return made(op, sizes, module, inputs, {"mask": parts}, call, "frozen" if frozen else "sums")
+
+
+def hidden(padding: torch.Tensor, batch_first: bool) -> torch.Tensor:
+    return (padding if batch_first else padding.t()).unsqueeze(-1)
+
+
+def decoder(draw: Draw, dtype: str, stack: bool) -> Case:
+    sizes = Sizes(draw, dtype)
+    o = sizes.options
+    module: nn.Module = layer_of(nn.TransformerDecoderLayer, sizes)
+    if stack:
+        norm = nn.LayerNorm(o["width"], o["eps"], bias=o["bias"]) if o["norm"] else None
+        module = nn.TransformerDecoder(module, o["layers"], norm)
+    own, tensors = sizes.mask(sizes.queries, sizes.queries, "mask")
+    cross, more = sizes.mask(sizes.queries, sizes.keys, "memory_mask")
+
+    def call(module, x):
+        mask, padding = torch_nn(own, x, sizes.queries, sizes.queries)
+        memory_mask, memory_padding = torch_nn(cross, x, sizes.queries, sizes.keys)
+        return module(x["x"], x["memory"], mask, memory_mask, tgt_key_padding_mask=padding,
+                      memory_key_padding_mask=memory_padding)  # fmt: skip
+
+    inputs = {"x": sizes.sequence(sizes.queries), "memory": sizes.sequence(sizes.keys), **tensors, **more}
+    op = "decoder" if stack else "decoder_layer"
+    return made(op, sizes, module, inputs, {"mask": own, "memory_mask": cross}, call)
+
+
+def transformer(draw: Draw, dtype: str, frozen: bool = False) -> Case:
+    sizes = Sizes(draw, dtype)
+    sizes.even()
+    o, tying = sizes.options, draw.choice(TYINGS)
+    vocab = draw.randint(1, 40)
+    o |= {"src_vocab": vocab, "tgt_vocab": vocab if tying in ("encoder_decoder", "three_way") else draw.randint(1, 40),
+          "decoder_layers": draw.randint(1, 3), "tying": tying, "max_len": 16, "batch_first": True,
+          "multiplier": draw.randrange(3)}  # fmt: skip
+    if frozen:
+        o["train"] = False
+    model = reference.Transformer(
+        o["src_vocab"], o["tgt_vocab"], o["width"], o["heads"], o["layers"], o["decoder_layers"], o["d_ff"], 16,
+        o["dropout"], tying, ACTIVATIONS[o["activation"]], o["eps"], o["norm_first"], o["bias"], o["norm"],
+    )  # fmt: skip
+    padding = draw.bits(0.4, sizes.batch, sizes.keys)
+    padding[:, draw.randrange(sizes.keys)] = False
+    padded, causal = draw.coin(), draw.coin(0.7)
+    inputs = {"src": draw.integers(o["src_vocab"], sizes.batch, sizes.keys),
+              "tgt": draw.integers(o["tgt_vocab"], sizes.batch, sizes.queries)}  # fmt: skip
+    masks: dict = {"src_mask": [{"kind": "masked_keys", "in": "padding"}] if padded else [],
+                   "tgt_mask": [{"kind": "causal"}] if causal else []}  # fmt: skip
+    if padded:
+        inputs["padding"] = padding
+
+    def call(model, x):
+        mask = reference.causal(sizes.queries) if causal else None
+        return model(x["src"], x["tgt"], None, mask, x.get("padding"))
+
+    op = "frozen_transformer" if frozen else "transformer"
+    return made(op, sizes, model, inputs, masks, call, "frozen" if frozen else "sums")
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+    def one() -> Case:
+        dtype = draw.choice(["float32", "float32", "float32", "float64", "bfloat16", "float16"])
+        kind = draw.randrange(9)
+        if kind == 0:
+            return attention(draw, dtype)
+        if kind in (1, 2):
+            return encoder(draw, dtype, stack=kind == 2)
+        if kind in (3, 4):
+            return decoder(draw, dtype, stack=kind == 4)
+        if kind in (5, 6):
+            return transformer(draw, dtype)
+        return encoder(draw, "float32", True, frozen=True) if kind == 7 else transformer(draw, "float32", frozen=True)
+
+    return run(programs, [one() for _ in range(CASES)])

@@ -1,0 +1,61 @@
+// posenc-differential IN OUT: many cases in one process. IN is a safetensors file whose metadata
+// `cases` is a JSON list of options, `op` among them; the tensors of case 3 are `3/NAME`. OUT has
+// the results by the same rule, and the message of each case that failed in its metadata.
+
+#include <torch/types.h>
+
+#include <iostream>
+#include <set>
+
+#include "differential/ops.h"
+#include "posenc/io/safetensors.h"
+
+namespace posenc::differential {
+namespace {
+
+StateDict of_case(const StateDict& all, const std::string& number) {
+  StateDict own;
+  for (const auto& item : all) {
+    if (item.key().rfind(number + "/", 0) == 0)
+      own.insert(item.key().substr(number.size() + 1), item.value());
+  }
+  return own;
+}
+
+void run(const std::string& from, const std::string& to) {
+  Ops ops;
+  for (const auto& some : {embedding_ops(), file_ops(), function_ops(), layer_ops(), marian_ops(),
+                           model_ops(), optimizer_ops()})
+    ops.insert(some.begin(), some.end());
+  const SafetensorsFile file = load_safetensors(from);
+  const auto cases = Json::parse(file.metadata.at("cases"));
+  StateDict results;
+  std::map<std::string, std::string> errors;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const std::string number = std::to_string(i);
+    std::cerr << number << "\n";  // the last line names the case that ended the program
+    try {
+      const auto got = ops.at(cases[i].at("op"))(cases[i], of_case(file.tensors, number));
+      for (const auto& item : got)
+        results.insert(number + "/" + item.key(), item.value().detach().contiguous());
+    } catch (const c10::Error& error) {
+      errors[number] = error.what_without_backtrace();
+    } catch (const std::exception& error) {
+      errors[number] = error.what();
+    }
+  }
+  save_safetensors(to, results, errors);
+}
+
+}  // namespace
+}  // namespace posenc::differential
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  try {
+    posenc::differential::run(argv[1], argv[2]);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
+}

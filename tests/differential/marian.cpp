@@ -1,0 +1,39 @@
+#include <torch/types.h>
+
+#include "differential/ops.h"
+#include "posenc/inference/freeze.h"
+#include "posenc/models/marian.h"
+
+namespace posenc::differential {
+namespace {
+
+// Hypotheses as tensors: `tokens.B.N`, `scores` (B, N) of those that are there.
+StateDict translate(const Json& options, const StateDict& tensors) {
+  const auto marian = load_marian(options.at("folder"));
+  auto search = marian.generation;
+  search.beams(options.at("beams")).n_best(options.at("beams"));
+  search.max_length(options.at("max_length"));
+  const auto mask = AttentionMask::masked_keys(tensors["mask"].logical_not());
+  auto model = marian.model;
+  const auto found = options.at("frozen").get<bool>()
+                         ? generate(freeze(model, FreezeOptions().multiplier(Multiplier::Own)),
+                                    tensors["src"], mask, search)
+                         : generate(*model, tensors["src"], mask, search);
+  StateDict results;
+  for (size_t b = 0; b < found.size(); ++b) {
+    std::vector<double> scores;
+    for (size_t n = 0; n < found[b].size(); ++n) {
+      const auto name = "tokens." + std::to_string(b) + "." + std::to_string(n);
+      results.insert(name, torch::tensor(found[b][n].tokens, torch::kLong));
+      scores.push_back(found[b][n].score);
+    }
+    results.insert("scores." + std::to_string(b), torch::tensor(scores, torch::kDouble));
+  }
+  return results;
+}
+
+}  // namespace
+
+Ops marian_ops() { return {{"translate", translate}}; }
+
+}  // namespace posenc::differential

@@ -1,0 +1,84 @@
+"""Random differential tests against Python's packages, with fresh seeds, for as long as there is time.
+
+    run.py --posenc POSENC --driver POSENC_DIFFERENTIAL [--seconds S] [--seed N] [--area NAME...] [--batch N] [--batches N]
+
+Prints its seed first: the same seed gives the same batches, `--area` and `--batch` one of them. The files of a batch
+that failed stay where it says.
+"""
+
+import argparse
+import importlib
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from pathlib import Path
+
+import torch
+
+from harness import Draw, Failure, Programs
+
+AREAS = ["layers", "formats", "translation", "embeddings", "optimizers", "functions"]
+
+
+def batch(area: str, seed: int, number: int, programs: Programs) -> tuple[int, list[Failure]]:
+    """How many cases there were, and what failed."""
+    torch.manual_seed(Draw(f"{seed}/{area}/{number}/torch").getrandbits(62))
+    try:
+        return importlib.import_module(area).batch(Draw(f"{seed}/{area}/{number}"), programs)
+    except Exception:  # Python's own: nothing was compared
+        return 1, [Failure("the batch itself", traceback.format_exc())]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--posenc", required=True)
+    parser.add_argument("--driver", required=True)
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--area", nargs="+", choices=AREAS, default=AREAS)
+    parser.add_argument("--batch", type=int, default=None, help="this one alone")
+    parser.add_argument("--batches", type=int, default=None, help="so many of each area, whatever the time")
+    options = parser.parse_args()
+    seed = secrets.randbelow(10**9) if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)  # Python's bits are those of one thread
+    begin, number = time.monotonic(), options.batch or 0
+    cases, spent, wrong = dict.fromkeys(options.area, 0), dict.fromkeys(options.area, 0.0), 0
+
+    def done() -> bool:
+        if options.batch is not None:
+            return number > options.batch
+        if options.batches is not None:
+            return number >= options.batches
+        return time.monotonic() - begin > options.seconds
+
+    while not done():
+        for area in options.area:
+            if options.batches is None and options.batch is None and time.monotonic() - begin > options.seconds:
+                break
+            folder = Path(tempfile.mkdtemp(prefix=f"posenc-{area}-"))
+            start = time.monotonic()
+            count, failures = batch(area, seed, number, Programs(options.posenc, options.driver, folder))
+            cases[area] += count
+            spent[area] += time.monotonic() - start
+            wrong += len(failures)
+            for failure in failures:
+                print(f"{area}: {failure.what}\n    {failure.why}")
+            if failures:
+                print(f"    again: SEED={seed} AREA={area} BATCH={number}; files: {folder}", flush=True)
+            else:
+                shutil.rmtree(folder)
+        number += 1
+    for area in options.area:
+        print(f"{area}: {cases[area]} cases in {spent[area]:.0f} s")
+    print(f"{sum(cases.values())} cases, {wrong} failed, seed {seed}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
