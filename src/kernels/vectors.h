@@ -2,7 +2,7 @@
 // Included by the kernel sources: what is here stands in each set's own namespace, which theirs
 // name by `using namespace`; nothing is shared between sets.
 #pragma once
-#ifdef __AVX512F__  // gcc 12's own header
+#if defined(__AVX512F__) && !defined(__clang__)  // gcc 12's own header
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
@@ -11,6 +11,12 @@
 #include <string.h>
 
 #define POSENC_INLINE inline __attribute__((always_inline))
+// Before a loop: what an iteration writes, none that shares a vector with it reads.
+#ifdef __clang__
+#define POSENC_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define POSENC_INDEPENDENT _Pragma("GCC ivdep")
+#endif
 
 namespace posenc::kernels::POSENC_ISA {
 namespace {

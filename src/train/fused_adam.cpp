@@ -3,6 +3,7 @@
 #include <ATen/Functions.h>
 
 #include <map>
+#include <tuple>
 
 #include "train/dense.h"
 #include "train/optimizer_of.h"
@@ -47,13 +48,13 @@ void FusedAdamOf<Options>::step_group(const Options& options, std::vector<Entry>
       }
       steps.push_back(count);
     }
-    const auto [beta1, beta2] = options.betas();
+    const auto betas = options.betas();  // as it is: clang 14 captures no structured binding
     constexpr bool decoupled = std::is_same_v<Options, FusedAdamWOptions>;
     const auto step = [&](auto fused) {
       fused(lists.parameters, lists.gradients, lists.states[0], lists.states[1],
             options.amsgrad() ? at::TensorList(lists.states[2]) : at::TensorList(), steps,
-            options.lr(), beta1, beta2, options.weight_decay(), options.eps(), options.amsgrad(),
-            options.maximize());
+            options.lr(), std::get<0>(betas), std::get<1>(betas), options.weight_decay(),
+            options.eps(), options.amsgrad(), options.maximize());
     };
     if constexpr (decoupled) {
       step([](auto&&... arguments) { at::_fused_adamw_(arguments...); });

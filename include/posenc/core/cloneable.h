@@ -1,9 +1,21 @@
 #pragma once
 
 #include <torch/nn/cloneable.h>
+#include <torch/nn/modules/common.h>
 
 #include <memory>
 #include <optional>
+
+/// FORWARD_HAS_DEFAULT_ARGS without what clang -Wpedantic says of it in C++17, as a user sees it
+/// who has these headers in his own tree: LibTorch's macro leaves out a variadic argument.
+#ifdef __clang__
+#define POSENC_FORWARD_HAS_DEFAULT_ARGS(...)                                      \
+  _Pragma("clang diagnostic push")                                                \
+      _Pragma("clang diagnostic ignored \"-Wgnu-zero-variadic-macro-arguments\"") \
+          FORWARD_HAS_DEFAULT_ARGS(__VA_ARGS__) _Pragma("clang diagnostic pop")
+#else
+#define POSENC_FORWARD_HAS_DEFAULT_ARGS FORWARD_HAS_DEFAULT_ARGS
+#endif
 
 namespace posenc {
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "posenc/core/cloneable.h"
 #include "posenc/core/weight_notes.h"
 #include "posenc/models/output_projection.h"
 #include "posenc/models/tying.h"
@@ -95,9 +96,9 @@ class TransformerImpl : public Cloneable<TransformerImpl>, public WeightNotes {
   OutputProjection final_layer{nullptr};
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},
-                           {3, torch::nn::AnyValue(AttentionMask())},
-                           {4, torch::nn::AnyValue(std::optional<AttentionMask>())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},
+                                  {3, torch::nn::AnyValue(AttentionMask())},
+                                  {4, torch::nn::AnyValue(std::optional<AttentionMask>())})
 
  private:
   void tie();

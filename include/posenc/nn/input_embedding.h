@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "posenc/core/cloneable.h"
 #include "posenc/core/last_output.h"
 #include "posenc/nn/positional_encoding.h"
 #include "posenc/nn/token_embedding.h"
@@ -47,8 +48,8 @@ class InputEmbeddingImpl : public Cloneable<InputEmbeddingImpl> {
   PositionalEncoding pos_encoding{nullptr};
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},
-                           {2, torch::nn::AnyValue(torch::Tensor())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},
+                                  {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
   LastOutput last_output_;

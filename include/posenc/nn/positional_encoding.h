@@ -91,8 +91,8 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public 
   torch::nn::Dropout dropout{nullptr};
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},
-                           {2, torch::nn::AnyValue(torch::Tensor())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},
+                                  {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
   void convert(torch::Dtype dtype);

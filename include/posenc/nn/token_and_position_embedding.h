@@ -7,6 +7,7 @@
 
 #include <optional>
 
+#include "posenc/core/cloneable.h"
 #include "posenc/core/last_output.h"
 #include "posenc/core/scale.h"
 #include "posenc/nn/positional_encoding.h"
@@ -64,8 +65,8 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
   torch::nn::Dropout dropout{nullptr};
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},
-                           {2, torch::nn::AnyValue(torch::Tensor())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},
+                                  {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
   LastOutput last_output_;

@@ -20,10 +20,10 @@ POSENC_INLINE uint32_t twisted(uint32_t far, uint32_t here, uint32_t next) {
 void twist(uint32_t* state) {
   // In place: a vector of words is read before it is written, and the nearest word that an earlier
   // step has written is 227 places back.
-#pragma GCC ivdep
+  POSENC_INDEPENDENT
   for (int i = 0; i < kWords - kMiddle; ++i)
     state[i] = twisted(state[i + kMiddle], state[i], state[i + 1]);
-#pragma GCC ivdep
+  POSENC_INDEPENDENT
   for (int i = kWords - kMiddle; i < kWords - 1; ++i)
     state[i] = twisted(state[i + kMiddle - kWords], state[i], state[i + 1]);
   state[kWords - 1] = twisted(state[kMiddle - 1], state[kWords - 1], state[0]);

@@ -12,7 +12,9 @@
 // cannot, being correctly rounded.
 // posenc-budget: the AVX-512 form of the writer stands beside the plain one that defines it
 #ifdef __AVX512F__
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12's own header
+#endif
 #include <immintrin.h>
 #endif
 

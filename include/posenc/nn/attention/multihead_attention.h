@@ -62,7 +62,7 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   torch::nn::Linear out_proj{nullptr};
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({3, torch::nn::AnyValue(AttentionMask())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({3, torch::nn::AnyValue(AttentionMask())})
 
  private:
   void reset_in_projection();

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "posenc/core/cloneable.h"
 #include "posenc/nn/transformer/transformer_decoder_layer.h"
 
 namespace posenc {
@@ -58,8 +59,8 @@ class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
   LayerNorm norm{nullptr};  ///< with .norm(true)
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},
-                           {3, torch::nn::AnyValue(AttentionMask())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},
+                                  {3, torch::nn::AnyValue(AttentionMask())})
 };
 
 TORCH_MODULE(TransformerDecoder);

@@ -7,6 +7,7 @@
 
 #include <functional>
 
+#include "posenc/core/cloneable.h"
 #include "posenc/nn/attention/key_value_cache.h"
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/nn/transformer/layer_norm.h"
@@ -57,8 +58,8 @@ class TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl
   torch::nn::Dropout dropout{nullptr}, dropout1{nullptr}, dropout2{nullptr}, dropout3{nullptr};
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},
-                           {3, torch::nn::AnyValue(AttentionMask())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},
+                                  {3, torch::nn::AnyValue(AttentionMask())})
 
  private:
   using Block = std::function<torch::Tensor(const torch::Tensor&)>;

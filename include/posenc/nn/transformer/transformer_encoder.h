@@ -2,6 +2,7 @@
 
 #include <torch/nn/modules/container/modulelist.h>
 
+#include "posenc/core/cloneable.h"
 #include "posenc/nn/transformer/transformer_encoder_layer.h"
 
 namespace posenc {
@@ -37,7 +38,7 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
   LayerNorm norm{nullptr};  ///< with .norm(true)
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})
 };
 
 TORCH_MODULE(TransformerEncoder);

@@ -5,6 +5,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
+#include "posenc/core/cloneable.h"
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
@@ -39,7 +40,7 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
   torch::nn::Dropout dropout{nullptr}, dropout1{nullptr}, dropout2{nullptr};
 
  protected:
-  FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})
 
  private:
   torch::Tensor attend(const torch::Tensor& x, const AttentionMask& mask);
