@@ -1,33 +1,26 @@
-# How posenc's own targets are compiled, and where LibTorch is looked for.
+# How posenc's own targets are compiled.
 
-# LibTorch: the user's CMAKE_PREFIX_PATH or Torch_DIR, else a Python whose `import torch` works
-# (.venv first). A macro, because TorchConfig.cmake leaves variables for its caller.
-macro(posenc_find_torch)
-  set(kineto_LIBRARY torch) # wheels have no static kineto; without this TorchConfig.cmake warns about it
-  set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON) # who uses posenc by add_subdirectory has to see LibTorch's targets
-  find_package(Torch QUIET)
-  if(NOT Torch_FOUND)
-    foreach(python "${POSENC_PYTHON}" "${PROJECT_SOURCE_DIR}/.venv/bin/python" python3)
-      execute_process(
-        COMMAND "${python}" -c "import torch; print(torch.utils.cmake_prefix_path)"
-        OUTPUT_VARIABLE posenc_torch_prefix OUTPUT_STRIP_TRAILING_WHITESPACE
-        ERROR_QUIET RESULT_VARIABLE posenc_torch_result)
-      if(posenc_torch_result EQUAL 0)
-        break()
-      endif()
-    endforeach()
-    if(NOT posenc_torch_result EQUAL 0)
-      message(FATAL_ERROR "[posenc] LibTorch was not found: pass -DCMAKE_PREFIX_PATH=<folder of LibTorch>, "
-        "or -DPOSENC_PYTHON=<a Python with torch>, or run `make setup`")
+# posenc_find_openmp(): LibTorch's inline at::parallel_for is serial in code that is compiled without it. Sets
+# POSENC_OPENMP_LIBRARY, what a program links.
+function(posenc_find_openmp)
+  find_package(OpenMP COMPONENTS CXX)
+  if(NOT OpenMP_CXX_FOUND)
+    set(advice "")
+    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+      string(REGEX MATCH "^[0-9]+" major "${CMAKE_CXX_COMPILER_VERSION}")
+      set(advice "; clang needs LLVM's libomp (Debian's libomp-${major}-dev)")
     endif()
-    find_package(Torch REQUIRED HINTS "${posenc_torch_prefix}")
+    message(FATAL_ERROR "[posenc] the compiler must know OpenMP. Got ${CMAKE_CXX_COMPILER} without it${advice}")
   endif()
-  unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
-  if(NOT posenc_torch_said STREQUAL "${Torch_DIR}")
-    message(STATUS "LibTorch ${Torch_VERSION}: ${Torch_DIR}")
-    set(posenc_torch_said "${Torch_DIR}" CACHE INTERNAL "")
+  # gcc's library by its name: every compiler looks where gcc has it. Its path would be another file than LibTorch's of the
+  # same name, of which CMake warns, and clang reads the flag -fopenmp as its own libomp. At run time there is LibTorch's
+  # alone. LLVM's library stands in a folder of its own, so that one needs its path.
+  set(library ${OpenMP_CXX_LIBRARIES})
+  if("gomp" IN_LIST OpenMP_CXX_LIB_NAMES)
+    set(library gomp)
   endif()
-endmacro()
+  set(POSENC_OPENMP_LIBRARY "${library}" PARENT_SCOPE)
+endfunction()
 
 # Settings shared by library, command line and tests. They have to be identical flag for flag, or
 # the compiler refuses the shared precompiled header.
@@ -38,7 +31,8 @@ function(posenc_define_build_settings)
     -fPIC -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
     $<$<AND:$<BOOL:${POSENC_PCH}>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess> # for ccache
     ${OpenMP_CXX_FLAGS})
-  target_link_libraries(posenc_build_settings INTERFACE fmt::fmt-header-only nlohmann_json::nlohmann_json)
+  target_link_libraries(posenc_build_settings INTERFACE
+    fmt::fmt-header-only nlohmann_json::nlohmann_json ${POSENC_OPENMP_LIBRARY})
 endfunction()
 
 # posenc_own_target(target): compile a target of this project with the shared settings.

@@ -1,5 +1,4 @@
-# Installation and export: consumers need LibTorch, which posencConfig.cmake finds itself,
-# and OpenMP, which is a flag of the compiler's.
+# Installation and export. Consumers need LibTorch, which posencConfig.cmake finds itself.
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/posenc")
 
@@ -9,10 +8,21 @@ if(TARGET posenc-cli)
   install(TARGETS posenc-cli)
 endif()
 
+string(REGEX MATCH "^[0-9]+[.][0-9]+" posenc_torch_series "${Torch_VERSION}")
+string(REPLACE "." "[.]" posenc_torch_pattern "${posenc_torch_series}")
 configure_package_config_file(cmake/posencConfig.cmake.in posencConfig.cmake INSTALL_DESTINATION "${package_dir}")
 write_basic_package_version_file(posencConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES
   "${PROJECT_BINARY_DIR}/posencConfig.cmake"
   "${PROJECT_BINARY_DIR}/posencConfigVersion.cmake"
+  cmake/posenc_torch.cmake
   DESTINATION "${package_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/posenc")
+
+# What is installed needs this LibTorch wherever it stands, and .venv inside the source folder is easily deleted with it.
+set(note "posenc uses the LibTorch in $<TARGET_FILE_DIR:torch_cpu>")
+cmake_path(IS_PREFIX PROJECT_SOURCE_DIR "${Torch_DIR}" NORMALIZE inside)
+if(inside)
+  string(APPEND note ", which is in the source folder: keep that, or build with another LibTorch (Torch_DIR)")
+endif()
+install(CODE "message(STATUS \"${note}\")")

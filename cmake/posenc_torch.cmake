@@ -1,0 +1,68 @@
+# How LibTorch is found, for posenc's own build and, installed, for those who use it (posencConfig.cmake).
+
+# LibTorch's CUDA build, which is what pip installs by default, demands a CUDA toolkit: its public/cuda.cmake stops
+# without one. Programs that compile no CUDA of their own need nothing of it, since LibTorch's libraries find CUDA's beside
+# themselves. That file returns at once where torch::cudart is a target, and nothing else of CUDA is asked for. So there
+# is one, unless a whole toolkit is there (nvcc, cuda.h and libcudart in one folder) of a version that PyTorch takes: then
+# PyTorch's own way is left alone, for projects that compile CUDA. With LibTorch's CPU build nobody looks at the target.
+function(posenc_need_no_cuda_toolkit)
+  if(TARGET torch::cudart)
+    return()
+  endif()
+  # nvcc where PyTorch's FindCUDA.cmake looks, in its order. NO_CACHE: these results are nobody else's business.
+  find_program(nvcc nvcc PATHS "${CUDA_TOOLKIT_ROOT_DIR}" ENV CUDA_TOOLKIT_ROOT ENV CUDA_PATH ENV CUDA_BIN_PATH
+    PATH_SUFFIXES bin bin64 NO_DEFAULT_PATH NO_CACHE)
+  find_program(nvcc nvcc PATHS /usr/local/cuda/bin NO_CACHE)
+  get_filename_component(toolkit "${nvcc}" DIRECTORY)
+  get_filename_component(toolkit "${toolkit}" DIRECTORY)
+  find_file(header cuda.h PATHS "${toolkit}" PATH_SUFFIXES include NO_DEFAULT_PATH NO_CACHE)
+  find_library(runtime cudart PATHS "${toolkit}" NO_DEFAULT_PATH NO_CACHE
+    PATH_SUFFIXES lib64 lib lib/x64 "lib/${CMAKE_LIBRARY_ARCHITECTURE}")
+  if(nvcc AND header AND runtime)
+    file(STRINGS "${header}" version REGEX "^#define CUDA_VERSION ")
+    string(REGEX REPLACE "[^0-9]" "" version "${version}")
+    if(NOT version LESS 12010)
+      return()
+    endif()
+  endif()
+  add_library(torch::cudart INTERFACE IMPORTED GLOBAL)
+endfunction()
+
+# PyTorch's mkl.cmake names folders of Intel's library whether they are there or not (/lib/intel64_win among them), and
+# they end in the RUNPATH of every program.
+function(posenc_drop_missing_folders)
+  if(TARGET caffe2::mkl)
+    get_target_property(named caffe2::mkl INTERFACE_LINK_DIRECTORIES)
+    set(there "")
+    foreach(folder IN LISTS named)
+      if(IS_DIRECTORY "${folder}")
+        list(APPEND there "${folder}")
+      endif()
+    endforeach()
+    set_property(TARGET caffe2::mkl PROPERTY INTERFACE_LINK_DIRECTORIES ${there})
+  endif()
+endfunction()
+
+# posenc_find_torch(HINTS folder... PYTHONS python...): CMAKE_PREFIX_PATH and Torch_DIR come first, then the folders, then
+# the first Python whose `import torch` works. Sets Torch_FOUND. A macro, because TorchConfig.cmake leaves variables for
+# its caller.
+macro(posenc_find_torch)
+  cmake_parse_arguments(posenc_torch "" "" "HINTS;PYTHONS" ${ARGN})
+  posenc_need_no_cuda_toolkit()
+  set(kineto_LIBRARY torch) # wheels have no static kineto; without this TorchConfig.cmake warns about it
+  find_package(Torch QUIET HINTS ${posenc_torch_HINTS})
+  if(NOT Torch_FOUND)
+    foreach(posenc_torch_python IN LISTS posenc_torch_PYTHONS)
+      execute_process(
+        COMMAND "${posenc_torch_python}" -c "import torch; print(torch.utils.cmake_prefix_path)"
+        OUTPUT_VARIABLE posenc_torch_prefix OUTPUT_STRIP_TRAILING_WHITESPACE
+        ERROR_QUIET RESULT_VARIABLE posenc_torch_result)
+      if(posenc_torch_result EQUAL 0)
+        find_package(Torch QUIET HINTS "${posenc_torch_prefix}")
+        break()
+      endif()
+    endforeach()
+  endif()
+  unset(kineto_LIBRARY)
+  posenc_drop_missing_folders()
+endmacro()
