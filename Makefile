@@ -1,5 +1,5 @@
 # Daily acts. Each sets up what it needs (tools/setup.sh) and is quick when nothing changed.
-.PHONY: help setup build demo pronounce test zoo differential lint format fixtures figures bench asan fuzz install clean
+.PHONY: help setup build demo pronounce test zoo differential lint format fixtures figures bench asan clang fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 
@@ -70,6 +70,10 @@ asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
 	@tools/setup.sh build test
 	@WITH_TESTS=ON tools/build.sh asan
 	@ctest --preset asan -j2
+
+clang: ## library and command line by clang 14, warnings are errors
+	@tools/setup.sh build clang
+	@tools/build.sh clang posenc posenc-cli
 
 fuzz: ## fuzz the readers of files for FUZZ_SECONDS (default 600) each; TARGETS=name... for some
 	@tools/setup.sh build test

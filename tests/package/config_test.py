@@ -1,0 +1,147 @@
+"""What find_package(posenc) does with the LibTorch that it finds, and what is installed: configured, nothing compiled.
+
+    config_test.py PREFIX TORCH_DIR        an installed posenc, and the folder of the LibTorch that it was built with
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+PREFIX, TORCH_DIR = (Path(argument).resolve() for argument in sys.argv[1:3])
+PACKAGE = next(PREFIX.glob("lib*/**/cmake/posenc"))  # lib, lib64, lib/<architecture>
+BUILT = re.search(r'PACKAGE_VERSION "(\d+\.\d+)', (TORCH_DIR / "TorchConfigVersion.cmake").read_text()).group(1)
+
+# As PyTorch's CUDA build: its public/cuda.cmake returns where torch::cudart is a target and goes to look for a toolkit else.
+CUDA_TORCH = """
+if(NOT TARGET torch::cudart)
+  message(FATAL_ERROR "PyTorch looks for a toolkit")
+endif()
+set(Torch_FOUND TRUE)
+"""
+
+
+class ConfigTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = Path(folder.name)
+
+    def write(self, name, text="", executable=False):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if executable:
+            path.chmod(0o755)
+        return path
+
+    def configure(self, lines, *arguments, **environment):
+        self.write("CMakeLists.txt", f"cmake_minimum_required(VERSION 3.22)\nproject(user LANGUAGES CXX)\n{lines}\n")
+        kept = {name: value for name, value in os.environ.items() if name not in ("Torch_DIR", "CMAKE_PREFIX_PATH")}
+        run = subprocess.run(["cmake", "-S", self.root, "-B", self.root / "build", *arguments], capture_output=True,
+                             text=True, check=False, env={**kept, **environment}, timeout=120)
+        return run.returncode, " ".join((run.stdout + run.stderr).split())
+
+    def find(self, lines, *arguments, package=PACKAGE, **environment):
+        return self.configure(f"find_package(posenc REQUIRED)\n{lines}", f"-Dposenc_DIR={package}", *arguments, **environment)
+
+    def torch(self, version, config="set(Torch_FOUND TRUE)\n"):
+        self.write("torch/TorchConfig.cmake", config)
+        self.write("torch/TorchConfigVersion.cmake", f'set(PACKAGE_VERSION "{version}")\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n')
+        return f"-DTorch_DIR={self.root}/torch"
+
+    def without_its_libtorch(self):
+        """The package in a prefix of its own, after the LibTorch that it was built with has gone."""
+        library = PACKAGE.parents[1]
+        copy = self.root / library.relative_to(PREFIX)
+        package = shutil.copytree(PACKAGE, copy / "cmake/posenc")
+        for path in library.glob("libposenc.*"):
+            (copy / path.name).symlink_to(path)
+        (self.root / "include").symlink_to(PREFIX / "include")
+        config = package / "posencConfig.cmake"
+        config.write_text(config.read_text().replace(str(TORCH_DIR), "/nowhere"))
+        return package
+
+    # --- posencConfig.cmake ---
+
+    def test_old_cmake_gets_the_headers_and_nobody_a_warning(self):
+        # The exported file set is for CMake 3.23 and newer; which one runs is asked of this variable.
+        code, output = self.configure(
+            "set(CMAKE_VERSION 3.22.1)\nfind_package(posenc REQUIRED)\n"
+            "get_target_property(folders posenc::posenc INTERFACE_INCLUDE_DIRECTORIES)\n"
+            'message(STATUS "folders=${folders}")', f"-Dposenc_DIR={PACKAGE}")
+        self.assertEqual(code, 0, output)
+        self.assertIn(f"folders={PREFIX}/include", output)
+        self.assertNotIn("Warning", output, "LibTorch's on kineto among them")
+
+    def test_older_cmake_is_refused(self):
+        code, output = self.configure("set(CMAKE_VERSION 3.21.0)\nfind_package(posenc REQUIRED)", f"-Dposenc_DIR={PACKAGE}")
+        self.assertEqual(code, 1, output)
+        self.assertIn("[posenc] CMake must be 3.22 or newer. Got 3.21.0", output)
+
+    def test_another_libtorch_is_refused(self):
+        code, output = self.find("", self.torch("2.3.1"))
+        self.assertEqual(code, 1, output)
+        self.assertIn(f"[posenc] LibTorch must be {BUILT}, with which posenc was built. Got 2.3.1 in {self.root}/torch", output)
+        code, output = self.find("", self.torch(f"{BUILT}1.0"))
+        self.assertIn(f"Got {BUILT}1.0 in", output)
+
+    def test_none_is_said_so(self):
+        package = self.without_its_libtorch()
+        self.write("path/python3", "#!/bin/sh\nexit 1\n", executable=True)
+        code, output = self.find("", package=package, PATH=f"{self.root}/path:{os.environ['PATH']}")
+        self.assertEqual(code, 1, output)
+        self.assertIn(f"[posenc] LibTorch {BUILT} must be in CMAKE_PREFIX_PATH or Torch_DIR, in /nowhere", output)
+
+    def test_pythons_torch_is_the_last_resort(self):
+        package = self.without_its_libtorch()
+        self.write("path/python3", f"#!/bin/sh\necho {TORCH_DIR.parent}\n", executable=True)
+        code, output = self.find('message(STATUS "torch=${Torch_DIR}")', package=package,
+                                 PATH=f"{self.root}/path:{os.environ['PATH']}")
+        self.assertEqual(code, 0, output)
+        self.assertIn(f"torch={TORCH_DIR}", output)
+
+    # --- LibTorch's CUDA build ---
+
+    def cuda(self, toolkit):
+        """What happens to a project with LibTorch's CUDA build and the files of a toolkit."""
+        self.write("toolkit/bin/nvcc", "#!/bin/sh\nexit 1\n", executable=True)
+        for name, text in toolkit.items():
+            self.write(f"toolkit/{name}", text)
+        return self.configure(
+            f'include("{PACKAGE}/posenc_torch.cmake")\nposenc_find_torch()\nmessage(STATUS "found=${{Torch_FOUND}}")',
+            self.torch(BUILT, CUDA_TORCH), PATH=f"{self.root}/toolkit/bin:{os.environ['PATH']}")
+
+    def test_half_a_toolkit_is_as_good_as_none(self):
+        for toolkit in ({}, {"include/cuda.h": "#define CUDA_VERSION 13000\n"}, {"lib64/libcudart.so": ""},
+                        {"include/cuda.h": "#define CUDA_VERSION 11050\n", "lib64/libcudart.so": ""}):
+            with self.subTest(toolkit=toolkit):
+                shutil.rmtree(self.root / "toolkit", ignore_errors=True)
+                code, output = self.cuda(toolkit)
+                self.assertEqual(code, 0, output)
+                self.assertRegex(output, "found=(1|TRUE)")
+
+    def test_a_whole_toolkit_is_pytorchs_business(self):
+        code, output = self.cuda({"include/cuda.h": "#define CUDA_VERSION 13000\n", "lib64/libcudart.so": ""})
+        self.assertEqual(code, 1, output)
+        self.assertIn("PyTorch looks for a toolkit", output)
+
+    # --- what is installed ---
+
+    def test_no_flag_of_one_compilers_is_exported(self):
+        self.assertNotIn("-fopenmp", (PACKAGE / "posencTargets.cmake").read_text())
+
+    def test_the_runpath_names_what_is_there(self):
+        found = subprocess.run(["readelf", "-d", PREFIX / "bin/posenc"], capture_output=True, text=True, check=True).stdout
+        folders = re.search(r"RUNPATH.*\[(.*)\]", found).group(1).split(":")
+        self.assertIn(str(TORCH_DIR.parents[2] / "lib"), folders)
+        for folder in folders:
+            self.assertTrue(folder.startswith("$ORIGIN") or os.path.isdir(folder), folder)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
