@@ -1,5 +1,5 @@
 # Daily acts. Each sets up what it needs (tools/setup.sh) and is quick when nothing changed.
-.PHONY: help setup build demo pronounce test zoo differential lint format fixtures figures bench asan clang fuzz install clean
+.PHONY: help setup build demo pronounce test test-cpus test-seeds zoo differential lint format fixtures figures bench asan clang fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 
@@ -58,6 +58,16 @@ bench: ## build and run the benchmarks beside Python's, ratios last; 5 minutes; 
 	@tools/setup.sh build bench
 	@tools/build.sh bench posenc_benchmark
 	@$(python) -B tools/bench.py build/bench/tests/benchmarks/posenc_benchmark --filter '$(or $(BENCH),^(?!decode))' --json build/bench/results.json
+
+test-cpus: ## the tests that compare numbers, as other processors would run them: ATEN_CPU_CAPABILITY x POSENC_ISA x threads
+	@tools/setup.sh build test
+	@WITH_TESTS=ON tools/build.sh release
+	@$(python) -B tools/test_matrix.py cpus --build build/release
+
+test-seeds: ## the tests that draw what they compare, with N (default 20) other seeds; FIRST=seed has them again
+	@tools/setup.sh build test
+	@WITH_TESTS=ON tools/build.sh release
+	@$(python) -B tools/test_matrix.py seeds --build build/release --count $(or $(N),20) $(if $(FIRST),--first $(FIRST))
 
 differential: ## random cases against Python's packages for SECONDS (default 120); SEED=N, AREA=, BATCH= have one again
 	@tools/setup.sh build test

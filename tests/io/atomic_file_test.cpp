@@ -19,6 +19,7 @@
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/io/save.h"
+#include "support/seed.h"
 
 namespace posenc::testing {
 namespace {
@@ -70,7 +71,7 @@ TEST_P(AtomicSave, AKillLeavesAWholeFile) {
   const std::string path = dir / GetParam();
   const auto ones = filled(200000, 1), twos = filled(200000, 2);
   save_tensors(path, ones);
-  std::mt19937 random(3);
+  std::mt19937 random(testing::seed(3));
   for (int round = 0; round < 20; ++round) {
     const pid_t child = fork();
     if (child == 0) {

@@ -31,6 +31,7 @@
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/sparse_adam.h"
+#include "support/seed.h"
 
 namespace posenc::testing {
 namespace {
@@ -134,14 +135,14 @@ class Resume : public ::testing::TestWithParam<Kind> {};
 
 TEST_P(Resume, IsAsIfItHadNeverStopped) {
   const TempDir dir;
-  torch::manual_seed(5);
+  torch::manual_seed(testing::seed(5));
   Training whole(GetParam());
   whole.train(0, 4);
   save_checkpoint(dir / "c", whole.parts(), {{"epoch", 4}, {"loss", 0.1 + 0.2}});
   whole.train(4, 11);
   const auto end = at::rand({3});
 
-  torch::manual_seed(77);
+  torch::manual_seed(testing::seed(77));
   Training resumed(GetParam());  // other weights, another state of the generator
   resumed.train(0, 1);           // and a state of the optimiser that has to go
   const auto numbers = load_checkpoint(dir / "c", resumed.parts());
@@ -171,7 +172,7 @@ struct Table {
 
 TEST(Checkpoint, SparseAdamGoesOnAsIfItHadNeverStopped) {
   const TempDir dir;
-  torch::manual_seed(5);
+  torch::manual_seed(testing::seed(5));
   Table whole;
   whole.train(0, 4);
   save_checkpoint(dir / "c", {*whole.module, &whole.optimizer});
@@ -200,7 +201,7 @@ TEST(Checkpoint, OptimisersOfOneRuleGoOnFromEachOthersState) {
         two_kinds("SgdMomentumGroups", "FusedSgdMomentumGroups")}) {
     for (const auto& [first, second] : {std::pair(libtorch, fused), std::pair(fused, libtorch)}) {
       SCOPED_TRACE(first.name + " to " + second.name);
-      torch::manual_seed(5);
+      torch::manual_seed(testing::seed(5));
       Training before(first);
       before.train(0, 4);
       save_checkpoint(dir / "c", before.parts());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "posenc/io/error.h"
+#include "support/seed.h"
 
 namespace posenc::testing {
 namespace {
@@ -27,7 +28,7 @@ ManifestTensor view(Dtype dtype, std::vector<int64_t> sizes, std::vector<int64_t
 }
 
 std::string noise(std::size_t count) {
-  std::mt19937_64 random(5);
+  std::mt19937_64 random(testing::seed(5));
   std::string bytes(count, '\0');
   for (auto& byte : bytes) byte = static_cast<char>(random());
   return bytes;
@@ -95,7 +96,7 @@ TEST(TensorBytes, LargeViewsAreCut) {
 
 TEST(TensorBytes, RandomViews) {
   const auto bytes = noise(std::size_t{1} << 16);
-  std::mt19937 random(11);
+  std::mt19937 random(testing::seed(11));
   for (int round = 0; round < 2000; ++round) {
     auto tensor = view(static_cast<Dtype>(random() % 21), {}, {}, random() % 50);
     int64_t room = static_cast<int64_t>(bytes.size()) / item_size(tensor.dtype) - 51;

@@ -9,6 +9,7 @@
 #include "posenc/sinusoid/table.h"
 #include "support/compare.h"
 #include "support/devices.h"
+#include "support/seed.h"
 
 namespace posenc {
 namespace {
@@ -39,7 +40,7 @@ torch::Tensor plain_composition(const torch::Tensor& x, const Options& o) {
 }
 
 TEST_P(Fourier, IsNerfsOwnComputation) {
-  torch::manual_seed(0);
+  torch::manual_seed(testing::seed(0));
   const Options variants[] = {Options(3, 10), Options(3, 4), Options(2, 1).include_input(false),
                               Options(3, 6).log_sampling(false),
                               Options(1, 5).angle_scale(kPi).include_input(false)};

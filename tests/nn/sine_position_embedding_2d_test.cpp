@@ -8,6 +8,7 @@
 #include "posenc/sinusoid/table.h"
 #include "support/compare.h"
 #include "support/devices.h"
+#include "support/seed.h"
 
 namespace posenc {
 namespace {
@@ -94,7 +95,7 @@ TEST(Sine2d, WithoutPaddingHasThePresetsBits) {
 }
 
 TEST(Sine2d, WithPaddingIsTheSystemsOwnComputation) {
-  torch::manual_seed(0);
+  torch::manual_seed(testing::seed(0));
   const torch::Tensor masks[] = {padded_mask(), torch::rand({3, 6, 5}) < 0.4,
                                  torch::ones({1, 2, 3}, torch::kBool)};
   for (System system : kSystems) {

@@ -4,6 +4,7 @@
 #include <torch/utils.h>
 
 #include "support/compare.h"
+#include "support/seed.h"
 
 namespace posenc {
 namespace {
@@ -12,7 +13,7 @@ using testing::bit_equal;
 
 // The paper's scaling brings N(0, 1) weights to variance d_model. (The fourth source says 1.)
 TEST(TokenEmbedding, SqrtDimScalingBringsTheVarianceToDModel) {
-  torch::manual_seed(0);
+  torch::manual_seed(testing::seed(0));
   const int64_t dim = 512;
   TokenEmbedding tokens(TokenEmbeddingOptions(2000, dim).scale(Scale::SqrtDim));
   const auto variance = tokens->forward(torch::arange(2000)).var().item<double>();
@@ -22,10 +23,10 @@ TEST(TokenEmbedding, SqrtDimScalingBringsTheVarianceToDModel) {
 
 TEST(TokenEmbedding, FromPretrainedSharesTheWeightAndDrawsNoNumbers) {
   auto weight = torch::randn({5, 4}).requires_grad_(true);
-  torch::manual_seed(4);
+  torch::manual_seed(testing::seed(4));
   auto tokens = TokenEmbedding::from_pretrained(weight);
   const auto next = torch::randn({3});
-  torch::manual_seed(4);
+  torch::manual_seed(testing::seed(4));
   EXPECT_TRUE(bit_equal(next, torch::randn({3})));
   EXPECT_EQ(tokens->embedding->weight.data_ptr(), weight.data_ptr());
   EXPECT_FALSE(tokens->embedding->weight.requires_grad());

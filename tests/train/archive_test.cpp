@@ -14,6 +14,7 @@
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/sparse_adam.h"
 #include "support/compare.h"
+#include "support/seed.h"
 
 namespace posenc::testing {
 namespace {
@@ -62,7 +63,7 @@ Parameters parameters(at::ScalarType dtype = at::kFloat) {
 void steps(torch::optim::Optimizer& optimizer, const Parameters& all, bool sparse, int from,
            int to) {
   for (int step = from; step < to; ++step) {
-    torch::manual_seed(step);
+    torch::manual_seed(testing::seed(step));
     for (const auto& p : all) {
       const auto rows = at::randint(6, {1, 4}, at::kLong);
       const auto gradient = at::randn({6, 5}).to(p.scalar_type());

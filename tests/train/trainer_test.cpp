@@ -16,6 +16,7 @@
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/lambda_lr.h"
 #include "support/compare.h"
+#include "support/seed.h"
 
 namespace posenc::testing {
 namespace {
@@ -36,7 +37,7 @@ std::vector<TokenPair> copies() {
 struct Training {
   explicit Training(TrainerOptions options = TrainerOptions(kSteps), uint64_t seed = 1)
       : trainer({*model, &optimizer, &schedule}, loader, loss(), options.clip_norm(1.0)) {
-    torch::manual_seed(seed);
+    torch::manual_seed(testing::seed(seed));
     model->reset_parameters();
   }
 
