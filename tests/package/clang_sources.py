@@ -1,5 +1,5 @@
-"""Reads with clang what a build folder of another compiler was made of, warnings as errors: each kernel for each
-instruction set, and the sources of LibTorch's that have been a stumbling block. Nothing is written.
+"""Reads with clang what a build folder of another compiler was made of, warnings as errors: the kernels, each
+for each instruction set, and the sources on LibTorch that have been a stumbling block. Nothing is written.
 
     clang_sources.py CLANG BUILD_FOLDER
 """
@@ -28,7 +28,10 @@ def main(clang, folder):
     entries = json.loads((Path(folder) / "compile_commands.json").read_text())
     kernels = [entry for entry in entries if "/src/kernels/" in entry["file"]]
     library = next(entry for entry in entries if "/CMakeFiles/posenc.dir/" in entry["command"])
+    # In a unity build what is compiled once has no entry of its own.
+    once = {str(path) for path in (ROOT / "src/kernels").rglob("*.cpp")} - {entry["file"] for entry in kernels}
     commands = [command(clang, entry, entry["file"]) for entry in kernels]
+    commands += [command(clang, library, source) for source in sorted(once)]
     commands += [command(clang, library, ROOT / "src" / name) for name in ON_LIBTORCH]
     with ThreadPoolExecutor(2) as pool:
         runs = list(pool.map(lambda words: subprocess.run(words, cwd=folder, capture_output=True, text=True), commands))

@@ -32,8 +32,6 @@ Big inverse_power(double base, int64_t numerator, int64_t denominator, int limbs
   const double whole = std::floor(exponent);
   Big y = scaled(big_from(std::exp2(exponent - whole), limbs), static_cast<int64_t>(whole));
   const Big one = big_from_integer(1, limbs);
-  int length = 0;
-  for (uint64_t d = static_cast<uint64_t>(denominator); d != 0; d >>= 1) ++length;
   for (int step = 0; step < 24; ++step) {
     const Big g = sub(mul(power(y, static_cast<uint64_t>(denominator)), product), one);
     const Big correction = div_small(mul(y, g), static_cast<uint64_t>(denominator));
