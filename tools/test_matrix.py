@@ -83,8 +83,7 @@ class Build:
                                   env={**os.environ, "OMP_WAIT_POLICY": "PASSIVE", **environment})  # fmt: skip
         except subprocess.TimeoutExpired:
             return [f"not done after {TIMEOUT} s"]
-        failed = sorted(set(re.findall(r"^\[  FAILED  \] (\S+?)(?:,|$)", done.stdout, re.MULTILINE)))
-        failed = [name for name in failed if "." in name]
+        failed = sorted(set(re.findall(r"^\[  FAILED  \] (\S+[.]\S+?)(?:,| \(|$)", done.stdout, re.MULTILINE)))
         if failed or done.returncode == 0:
             return failed
         return [f"ended with {done.returncode}: {(done.stderr or done.stdout)[-500:]}"]
