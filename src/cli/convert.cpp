@@ -33,9 +33,8 @@ void convert_file(const ConvertOptions& options) {
     fmt::print(stderr, "posenc convert: left out {}: {}\n", io::in_quotes(entry.name),
                io::in_quotes(entry.text));
   }
-  if (!manifest.values.empty()) {
-    fmt::print(stderr, "posenc convert: left out {} values that are no tensors\n",
-               manifest.values.size());
+  if (const auto values = manifest.values.size() + manifest.more_values; values > 0) {
+    fmt::print(stderr, "posenc convert: left out {} values that are no tensors\n", values);
   }
   fmt::print("{}: {} tensors, {}\n", options.output, manifest.tensors.size(), size_text(bytes));
 }

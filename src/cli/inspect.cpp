@@ -95,6 +95,7 @@ void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
   }
   fmt::print("{}", text_table(rows, 2));
   print_entries("values that are no tensors", manifest.values);
+  if (manifest.more_values > 0) fmt::print("  and {} more\n", manifest.more_values);
   print_entries("left alone, for they are no dense tensors", manifest.opaque);
   std::vector<ManifestEntry> metadata;
   for (const auto& [key, value] : manifest.metadata) metadata.push_back({key, value});

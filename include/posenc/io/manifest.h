@@ -69,6 +69,8 @@ struct Manifest {
   std::vector<ManifestTensor> tensors;  ///< in the file's order, each name once
   std::vector<ManifestEntry> opaque;    ///< sparse and quantised tensors, objects of other classes
   std::vector<ManifestEntry> values;    ///< numbers, texts, flags, None, and plain lists of these
+  uint64_t more_values = 0;  ///< not in `values`: those below a list's first hundred items, and
+                             ///< what is more than a few times the file's size
   std::map<std::string, std::string> metadata;  ///< of safetensors
 };
 

@@ -6,26 +6,48 @@
 
 namespace posenc::io {
 
-/// What one file may cost. Everything that a reader builds, and every visit it pays to a node, is
-/// charged in bytes, so that a small file can neither fill the memory nor keep the reader busy.
+/// What one file may cost, so that a small one can neither fill the memory nor keep the reader
+/// busy. spend() is charged with the bytes of everything that a reader builds. work() is charged
+/// wherever bytes and items of the file are handed out to be walked, copied, hashed or compared,
+/// however often that is: an object that a file names a thousand times costs a thousand times.
 class Budget {
  public:
-  explicit Budget(uint64_t file_bytes) : left_(kBase + kFactor * file_bytes) {}
+  explicit Budget(uint64_t file_bytes)
+      : bytes_(kBaseBytes + kBytes * file_bytes),
+        values_(kBaseValues + kValues * file_bytes),
+        work_(kBaseWork + kWork * file_bytes) {}
 
-  void spend(uint64_t bytes) {
-    if (bytes > left_) {
-      throw WeightsError(WeightsErrorCode::LimitExceeded,
-                         "describes more objects than a file of its size may");
-    }
-    left_ -= bytes;
+  void spend(uint64_t bytes) { take(bytes_, bytes); }
+  void work(uint64_t units) { take(work_, units); }
+
+  /// Whether a plain value of so many bytes may still be listed. Honest files have millions, which
+  /// nobody reads one by one: they have a share of their own, and its end is no error.
+  bool list_value(uint64_t bytes) {
+    if (bytes > values_) return false;
+    values_ -= bytes;
+    return true;
   }
 
  private:
-  // Less than the ten times the file's size and 64 MB that are promised: the allocator adds to it.
-  static constexpr uint64_t kBase = uint64_t{40} << 20;
-  static constexpr uint64_t kFactor = 7;
+  static void take(uint64_t& left, uint64_t amount) {
+    if (amount > left) {
+      throw WeightsError(WeightsErrorCode::LimitExceeded,
+                         "describes more objects than a file of its size may");
+    }
+    left -= amount;
+  }
 
-  uint64_t left_;
+  // In all less than the ten times the file's size and 64 MB that are promised: the pickle itself
+  // and the allocator add to it. A bool in a list is one byte of file and eight of memory.
+  static constexpr uint64_t kBaseBytes = uint64_t{36} << 20;
+  static constexpr uint64_t kBytes = 8;
+  static constexpr uint64_t kBaseValues = uint64_t{12} << 20;
+  static constexpr uint64_t kValues = 1;
+  // A unit is a nanosecond or less. An item of a byte is walked over three times at most.
+  static constexpr uint64_t kBaseWork = uint64_t{1} << 27;
+  static constexpr uint64_t kWork = 100;
+
+  uint64_t bytes_, values_, work_;
 };
 
 }  // namespace posenc::io

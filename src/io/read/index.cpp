@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "io/read/json.h"
+#include "io/read/keyed_hash.h"
 #include "io/read/quote.h"
 #include "posenc/io/error.h"
 
@@ -18,7 +17,6 @@ using Code = WeightsErrorCode;
 
 constexpr uint64_t kLongestIndex = 100'000'000;  // as long as a safetensors header may be
 constexpr std::size_t kMostShards = 10'000;
-constexpr std::size_t kMostTensors = 500'000;
 constexpr std::size_t kLongestName = 255;  // of a file
 
 void check_file_name(const std::string& name) {
@@ -41,10 +39,6 @@ class IndexHandler : public JsonHandler {
 
   bool key(std::string& name) override {
     if (state_ == State::Map) {
-      if (names_.size() == kMostTensors) {
-        throw WeightsError(Code::LimitExceeded,
-                           "must map at most " + std::to_string(kMostTensors) + " tensors");
-      }
       if (!names_.insert(name).second) {
         throw WeightsError(Code::DuplicateKey, "stands twice in weight_map").in_tensor(name);
       }
@@ -99,8 +93,8 @@ class IndexHandler : public JsonHandler {
   State state_ = State::Start;
   bool has_map_ = false;
   std::string tensor_;
-  std::unordered_set<std::string> names_;
-  std::unordered_map<std::string, std::size_t> numbers_;  // of shards, by file name
+  NameSet names_;
+  NameMap<std::size_t> numbers_;  // of shards, by file name
 };
 
 WeightsError shard_error(const std::string& reason) {
@@ -119,7 +113,7 @@ Manifest read_beside(const std::filesystem::path& folder, const std::string& nam
 
 // What the index says of a shard against what the shard holds.
 void check_shard(const ShardIndex::Shard& shard, const Manifest& manifest) {
-  std::unordered_set<std::string_view> held, mapped(shard.tensors.begin(), shard.tensors.end());
+  NameViews held, mapped(shard.tensors.begin(), shard.tensors.end());
   for (const auto& tensor : manifest.tensors) held.insert(tensor.name);
   for (const auto& entry : manifest.opaque) held.insert(entry.name);
   for (const auto& name : shard.tensors) {
@@ -149,6 +143,7 @@ void append(Manifest& all, Manifest&& part) {
   move_to(all.tensors, part.tensors);
   move_to(all.opaque, part.opaque);
   move_to(all.values, part.values);
+  all.more_values += part.more_values;
   all.metadata.merge(part.metadata);
 }
 

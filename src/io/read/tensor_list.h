@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <unordered_set>
 
 #include "io/read/budget.h"
+#include "io/read/keyed_hash.h"
 #include "posenc/io/manifest.h"
 
 namespace posenc::io {
@@ -37,7 +37,7 @@ class TensorList {
   Manifest& manifest_;
   Budget& budget_;
   uint64_t values_left_;
-  std::unordered_set<std::string> names_;
+  NameSet names_;
 };
 
 }  // namespace posenc::io

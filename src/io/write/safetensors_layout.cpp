@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
-#include <unordered_set>
 
+#include "io/read/keyed_hash.h"
 #include "io/read/quote.h"
 #include "io/safetensors_dtype.h"
 #include "posenc/io/error.h"
@@ -40,7 +40,7 @@ uint64_t size_in_bytes(const SafetensorsEntry& entry) {
 }
 
 void check(const std::vector<SafetensorsEntry>& entries) {
-  std::unordered_set<std::string_view> names = {"__metadata__"};  // the format's own
+  NameViews names = {"__metadata__"};  // the format's own
   for (const auto& entry : entries) {
     if (!names.insert(entry.name).second) {
       throw WeightsError(Code::DuplicateKey, entry.name == "__metadata__"

@@ -2,9 +2,13 @@
 what it attacks."""
 
 import json
+import pickle
+import random
 import struct
 import zipfile
 import zlib
+
+import colliding
 
 # --- zip archives, put together by hand so that every field can lie -----------------------------
 
@@ -44,15 +48,15 @@ class Zip:
         return b"".join(self.locals) + directory + between + record + behind
 
 
-def archive(pickle, data=b"\0" * 64, **more):
-    out = Zip().add("r/data.pkl", pickle).add("r/byteorder", more.pop("byteorder", b"little"))
+def archive(body, data=b"\0" * 64, **more):
+    out = Zip().add("r/data.pkl", body).add("r/byteorder", more.pop("byteorder", b"little"))
     for name, record in more.items():
         out.add("r/" + name, record)
     return out.add("r/data/0", data).bytes()
 
 
-def script(pickle, code=b"", **more):
-    return Zip().add("r/data.pkl", pickle).add("r/code/__torch__.py", code).add("r/constants.pkl", b"\x80\2).").add(
+def script(body, code=b"", **more):
+    return Zip().add("r/data.pkl", body).add("r/code/__torch__.py", code).add("r/constants.pkl", b"\x80\2).").add(
         "r/data/0", b"\0" * 64).bytes(**more)
 
 
@@ -204,10 +208,25 @@ def pickle_cases():
     cases["billion_laughs"] = (b"(" + laughs + b"t", "LimitExceeded")
     # A tuple of a text and an opaque object has an entry for each, with the whole name.
     pair = text("x" * 900) + b"q\0" + glob("a", "b") + b"\x86q\1"
-    cases["long_texts_many_times"] = (pair + b"0](" + b"h\1" * 30_000 + b"e", "LimitExceeded")
+    cases["long_texts_many_times"] = (pair + b"0](" + b"h\1" * 30_000 + b"e", "ok")
     depth = b"".join(text("n" * 1000) + b"}" for _ in range(150))
     many = b"(" + b"".join(text(f"{i:x}") + b"N" for i in range(2000)) + b"u"
-    cases["long_names_many_times"] = (b"}" + depth + many + b"s" * 150, "LimitExceeded")
+    cases["long_names_many_times"] = (b"}" + depth + many + b"s" * 150, "ok")
+    # One object, named again and again: what costs is not to build it but to walk over it, to copy or to hash it.
+    again = lambda item, count: b"(" + item + b"q\0" + b"h\0" * count + b"l"
+    numbers = b"".join(b"J" + struct.pack("<i", i) for i in range(20_000))
+    keys = lambda item, count: b"}(" + b"".join((b"h\0" if i else item + b"q\0") + b"N" for i in range(count)) + b"u"
+    long_global = glob("a" * 1_000_000, "b" * 1_000_000)
+    cases["set_many_times"] = (again(b"\x8f(" + numbers + b"\x90", 200_000), "LimitExceeded")
+    cases["tuple_many_times"] = (again(b"(" + numbers + b"t", 200_000), "LimitExceeded")
+    cases["set_as_key_many_times"] = (keys(b"\x8f(" + numbers + b"\x90", 200_000), "LimitExceeded")
+    cases["tuple_as_key_many_times"] = (keys(b"(" + b"K\1" * 100_000 + b"t", 200_000), "LimitExceeded")
+    cases["long_global_many_times"] = (again(long_global, 1_000_000), "LimitExceeded")
+    cases["long_global_called_many_times"] = (again(long_global + b")R", 1_000_000), "LimitExceeded")
+    cases["long_global_as_key_many_times"] = (keys(long_global, 500_000), "LimitExceeded")
+    cases["long_text_as_key_many_times"] = (keys(text("x" * 2_000_000), 500_000), "LimitExceeded")
+    cases["long_dtype_as_key_many_times"] = (keys(glob("torch", "d" * 2_000_000), 500_000), "LimitExceeded")
+    cases["names_that_collide"] = (b"}(" + b"".join(text(name) + b"N" for name in colliding.names()) + b"u", "ok")
     for name, (body, code) in cases.items():
         yield "pickle_" + name, archive(pickled(body)), code
     yield "pickle_empty", archive(b""), "Truncated"
@@ -215,6 +234,23 @@ def pickle_cases():
     yield "pickle_protocol_0", archive(b"(dp0\n."), "Unsupported"
     yield "pickle_protocol_6", archive(b"\x80\6N."), "Unsupported"
     yield "pickle_protocol_1", archive(b"\x80\1N."), "Unsupported"
+
+
+def honest_cases():
+    """What training loops keep beside the weights: large, and to be read."""
+    values = random.Random(1)
+    things = {
+        "labels": [values.randrange(256) for _ in range(2_000_000)],
+        "token_ids": [values.randrange(100_000) for _ in range(1_000_000)],
+        "flags": [values.random() < 0.5 for _ in range(5_000_000)],
+        "triples": [(values.random(), values.randrange(1000), values.random()) for _ in range(400_000)],
+        "small_triples": [(values.randrange(256), values.randrange(256), 1) for _ in range(400_000)],
+        "history": [dict(step=i, loss=values.random(), lr=1e-3, seconds=values.random(), best=0) for i in range(100_000)],
+        "vocabulary": {f"token{i}": i for i in range(500_000)},
+        "empty_lists": [[] for _ in range(1_000_000)],
+    }
+    for name, value in things.items():
+        yield "honest_" + name, archive(pickle.dumps({"model": value, "epoch": 3}, 2)), "ok"
 
 
 def tensor_cases():
@@ -263,6 +299,14 @@ def tensor_cases():
     yield "tensor_name_twice", archive(pickled(b"}(" + (text("w") + tensor()) * 2 + b"u")), "DuplicateKey"
     yield "tensor_name_twice_by_nesting", archive(pickled(
         b"}(" + text("a.b") + tensor() + text("a") + dict_of(b=tensor()) + b"u")), "DuplicateKey"
+    # The key of a storage without elements needs no record, so it may be of any length.
+    store = storage("k" * 1_000_000, 0)
+    yield "storage_key_long_many_times", archive(pickled(
+        b"](" + tensor((0,), store=store + b"q\0") + tensor((0,), store=b"h\0") * 80_000 + b"e")), "LimitExceeded"
+    yield "storage_key_collides", archive(pickled(b"}(" + b"".join(
+        text(f"{i:x}") + tensor((0,), store=storage(key, 0)) for i, key in enumerate(colliding.names(20_000))) + b"u")), "ok"
+    yield "tensor_names_collide", archive(pickled(
+        tensor() + b"q\0" + b"0}(" + b"".join(text(name) + b"h\0" for name in colliding.names()) + b"u")), "ok"
     yield "tensor_alias_flood", archive(pickled(
         tensor() + b"q\0" + b"0}(" + b"".join(text(f"{i:x}") + b"h\0" for i in range(300_000)) + b"u")), "LimitExceeded"
 
@@ -275,6 +319,10 @@ def script_cases():
     yield "script_module_in_itself", script(pickled(
         glob("__torch__", "Net") + b")\x81q\0" + dict_of(training=b"\x88", again=b"h\0") + b"b"),
         b"class Net(Module):\n  __parameters__ = []\n  __buffers__ = []\n"), "LimitExceeded"
+    long_class = glob("__torch__." + "a" * 2_000_000, "Net")
+    yield "script_class_long_many_times", script(pickled(
+        long_class + b"q\0)\x81" + dict_of(training=b"\x88") + b"b0" + glob("__torch__", "Net") + b")\x81}(" + b"".join(
+            text(f"{i:x}") + b"h\0)\x81}b" for i in range(100_000)) + text("training") + b"\x88ub")), "LimitExceeded"
     yield "flatbuffer_module", b"\x20\0\0\0PTMF" + bytes(64), "Unsupported"
 
 
@@ -321,6 +369,8 @@ def pt2_cases():
     yield "pt2_of_300_dimensions", pt2(config(sizes=(1,) * 300, strides=(1,) * 300)), "Corrupt"
     yield "pt2_record_missing", pt2(config(record="weight_9")), "Corrupt"
     yield "pt2_record_path_traversal", pt2(config(record="../../../../etc/passwd")), "Corrupt"
+    yield "pt2_names_collide", pt2(b'{"x":{' + b",".join(
+        name.encode() + b":1" for name in colliding.in_json()) + b'},"config":{}}'), "ok"
     yield "pt2_weight_flood", pt2(b'{"config": {' + b",".join(b'"%x":{}' % i for i in range(300_000)) + b"}}"), "LimitExceeded"
 
 
@@ -351,5 +401,5 @@ def legacy_cases():
 
 
 def cases():
-    for group in (zip_cases, pickle_cases, tensor_cases, script_cases, pt2_cases, legacy_cases):
+    for group in (zip_cases, pickle_cases, honest_cases, tensor_cases, script_cases, pt2_cases, legacy_cases):
         yield from group()

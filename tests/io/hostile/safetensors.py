@@ -7,6 +7,8 @@ or "ok". What is refused as UnknownFormat does not even look like safetensors.
 import json
 import struct
 
+import colliding
+
 EIGHT = b"\1" * 8
 
 
@@ -153,13 +155,12 @@ def of_size():
     zeros = "[" + "0," * 63 + "0]"
     deep = ",".join(f'"{i:x}":{{"dtype":"U8","shape":{zeros},"data_offsets":[0,0]}}' for i in range(50_000))
     yield "many_dimensions", crafted("{" + deep + "}"), "ok"
-    more = ",".join(f'"{i:x}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}' for i in range(500_001))
-    yield "too_many_tensors", crafted("{" + more + "}"), "LimitExceeded"
+    names = ",".join(f'{name}:{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}' for name in colliding.in_json(80_000))
+    yield "names_that_collide", crafted("{" + names + "}"), "ok"
     keys = ",".join(f'"{i:x}":""' for i in range(1_000_000))
-    yield "too_many_metadata", crafted('{"__metadata__":{' + keys + "}}"), "LimitExceeded"
-    yield "too_many_values", crafted(tensor('"U8"', "[8]", "[0,8]", ',"x":[' + "1," * 11_000_000 + "1]"),
-                                     EIGHT), "LimitExceeded"
-    yield "too_long", crafted("{" + " " * 65_000_000 + "}"), "LimitExceeded"
+    yield "many_metadata", crafted('{"__metadata__":{' + keys + "}}"), "ok"
+    yield "many_values", crafted(tensor('"U8"', "[8]", "[0,8]", ',"x":[' + "1," * 11_000_000 + "1]"), EIGHT), "ok"
+    yield "longest", crafted("{" + " " * 99_999_998 + "}"), "ok"
     yield "long_name", crafted('{"' + "n" * 20_000_000 + '":{"dtype":"U8"}}'), "Corrupt"
     yield "blanks", crafted("{" + " " * 20_000_000 + "}"), "ok"
     yield "escapes", crafted('{"' + r"\u00e9" * 3_000_000 + '":3}'), "Corrupt"

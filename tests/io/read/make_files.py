@@ -215,6 +215,7 @@ def torch_files():
     save("list.pt", [torch.randn(3), torch.randn(2)])
     save("state_dict.pt", Net().state_dict())
     save("python2.pt", Python2Dict({"a.weight": torch.ones(2), "b": torch.zeros(3)}))
+    save("history.pt", {"history": [{"loss": 0.5 * i} for i in range(150)] + [{"w": torch.ones(2)}], "epoch": 3})
     save("many.pt", {f"layer.{i}": torch.full((1 + i % 7,), i) for i in range(3000)})
     save("legacy_long.pt", {"text": "x" * 3_000_000, "weight": torch.ones(2)}, _use_new_zipfile_serialization=False)
     save("with.dots.in.name", Net().state_dict())

@@ -133,6 +133,20 @@ TEST_F(TorchFiles, ShowPlainValues) {
   }
 }
 
+// A million steps would be a million lines.
+TEST_F(TorchFiles, ListTheValuesOfTheFirstItemsOfALongList) {
+  const Manifest read = manifest("history.pt");
+  std::map<std::string, std::string> values;
+  for (const auto& entry : read.values) values[entry.name] = entry.text;
+  EXPECT_EQ(values["history.0.loss"], "0.0");
+  EXPECT_EQ(values["history.99.loss"], "49.5");
+  EXPECT_EQ(values.count("history.100.loss"), 0u);
+  EXPECT_EQ(values["epoch"], "3");
+  EXPECT_EQ(read.more_values, 50u);
+  ASSERT_EQ(read.tensors.size(), 1u);
+  EXPECT_EQ(read.tensors[0].name, "history.150.w");
+}
+
 TEST_F(TorchFiles, AreRefusedByName) {
   for (const char* file : {"whole.pt", "legacy_whole.pt"}) {
     EXPECT_CONTAINS(refused(file), "WholeModule: ");

@@ -50,10 +50,7 @@ class Parser {
   void step(Opcode opcode) {
     switch (opcode) {
       case Opcode::Frame: cursor_.need(cursor_.take<uint64_t>()); break;
-      case Opcode::Mark:
-        budget_.spend(sizeof marks_.back());
-        marks_.push_back(static_cast<uint32_t>(stack_.size()));
-        break;
+      case Opcode::Mark: push_onto(marks_, static_cast<uint32_t>(stack_.size())); break;
       case Opcode::Pop:
         if (stack_.size() == floor() && !marks_.empty()) {
           marks_.pop_back();
@@ -68,8 +65,8 @@ class Parser {
       case Opcode::NewTrue: push(true_); break;
       case Opcode::NewFalse: push(false_); break;
       case Opcode::BinInt: push_int(static_cast<int32_t>(cursor_.take<uint32_t>())); break;
-      case Opcode::BinInt1: push_int(cursor_.take<uint8_t>()); break;
-      case Opcode::BinInt2: push_int(cursor_.take<uint16_t>()); break;
+      case Opcode::BinInt1: push_small_int(cursor_.take<uint8_t>()); break;
+      case Opcode::BinInt2: push_small_int(cursor_.take<uint16_t>()); break;
       case Opcode::Long1: push_long(cursor_.take<uint8_t>()); break;
       case Opcode::Long4: push_long(cursor_.take<uint32_t>()); break;
       case Opcode::BinFloat:
@@ -165,10 +162,17 @@ class Parser {
     return count;
   }
 
-  void push(PickleId id) {
-    budget_.spend(sizeof id);
-    stack_.push_back(id);
+  // Charged as it grows, not with each push: honest files push millions and hold few at a time.
+  void push_onto(std::vector<uint32_t>& numbers, uint32_t number) {
+    if (numbers.size() == numbers.capacity()) {
+      const std::size_t room = 2 * numbers.size() + 64;
+      budget_.spend(room * sizeof number);
+      numbers.reserve(room);
+    }
+    numbers.push_back(number);
   }
+
+  void push(PickleId id) { push_onto(stack_, id); }
 
   PickleId top() const {
     need(1);
@@ -197,6 +201,14 @@ class Parser {
   // --- objects ---
   void push_int(int64_t value) {
     push(out_.add_scalar(PickleKind::Int, static_cast<uint64_t>(value)));
+  }
+
+  // Labels and token ids come in millions: equal ones are one object.
+  void push_small_int(uint16_t value) {
+    if (value >= small_ints_.size()) small_ints_.resize(std::size_t{value} + 1, kNoObject);
+    PickleId& known = small_ints_[value];
+    if (known == kNoObject) known = out_.add_scalar(PickleKind::Int, value);
+    push(known);
   }
 
   void push_long(std::size_t size) {
@@ -282,6 +294,7 @@ class Parser {
   std::vector<PickleId> stack_;
   std::vector<uint32_t> marks_;  // how high the stack was
   std::vector<PickleId> memo_;
+  std::vector<PickleId> small_ints_;  // by value
   uint64_t memoized_ = 0;
   PickleId none_ = kNoObject, true_ = kNoObject, false_ = kNoObject;
 };

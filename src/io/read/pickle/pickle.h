@@ -45,21 +45,35 @@ class Pickle {
   PickleKind kind(PickleId id) const { return nodes_[id].kind; }
   bool is(PickleId id, PickleKind kind) const { return id != kNoObject && nodes_[id].kind == kind; }
 
-  int64_t integer(PickleId id) const;        ///< of Bool and Int
-  double real(PickleId id) const;            ///< of Float
-  std::string_view text(PickleId id) const;  ///< of Text, Bytes and BigInt
-  std::string global(PickleId id) const;     ///< `module.name` of Global, else nothing
+  int64_t integer(PickleId id) const;  ///< of Bool and Int
+  double real(PickleId id) const;      ///< of Float
+  /// Of Text, Bytes and BigInt. Charged, for whoever asks will compare, hash or copy it.
+  std::string_view text(PickleId id) const;
+  std::size_t text_size(PickleId id) const { return nodes_[id].second; }
+  /// `module.name` of Global, else nothing. Charged as well.
+  std::string global(PickleId id) const;
 
-  PickleId callable(PickleId id) const { return nodes_[id].fields[kCallable]; }    ///< of Call
-  PickleId arguments(PickleId id) const { return nodes_[id].fields[kArguments]; }  ///< and its id
-  PickleId state(PickleId id) const { return nodes_[id].fields[kState]; }  ///< kNoObject if none
+  PickleId callable(PickleId id) const { return call(id).callable; }  ///< of Call
+  PickleId arguments(PickleId id) const {                             ///< of Call and Persistent
+    return is(id, PickleKind::Call) ? call(id).arguments : nodes_[id].first;
+  }
+  PickleId state(PickleId id) const { return call(id).state; }  ///< of Call; kNoObject if none
 
   /// The items of Tuple, List, Dict, Set and Call, one after the other:
   /// for (auto at = items(id); at != kNoObject; at = next(at)) item(at)
-  uint32_t items(PickleId id) const { return nodes_[id].fields[kFirst]; }
-  uint32_t next(uint32_t at) const { return cells_[at].next; }
+  /// Each step is charged: the one place where items are walked over.
+  uint32_t items(PickleId id) const {
+    return nodes_[id].first == kNoObject ? kNoObject : runs_[nodes_[id].first].first;
+  }
+  uint32_t next(uint32_t at) const {
+    constexpr uint64_t kStep = 32;
+    budget_.work(kStep);
+    return cells_[at].next;
+  }
   PickleId item(uint32_t at) const { return cells_[at].item; }
-  uint32_t count(PickleId id) const { return nodes_[id].fields[kCount]; }
+  uint32_t count(PickleId id) const {
+    return nodes_[id].first == kNoObject ? 0 : runs_[nodes_[id].first].count;
+  }
 
   // What the parser builds.
   PickleId add_scalar(PickleKind kind, uint64_t bits);
@@ -69,27 +83,37 @@ class Pickle {
   PickleId add_call(PickleId callable, PickleId arguments);
   PickleId add_persistent(PickleId id);
   void append(PickleId container, PickleId item);
-  void set_state(PickleId call, PickleId state) { nodes_[call].fields[kState] = state; }
+  void set_state(PickleId id, PickleId state) { calls_[nodes_[id].second].state = state; }
 
  private:
-  // What the fields of a node hold, by its kind. Scalars and texts have two numbers in the first.
-  enum Field { kFirst, kLast, kCount, kCallable, kArguments, kState, kFields };
+  // What the two numbers are, by the kind. Bool, Int, Float: the bits. Text, Bytes, BigInt: offset
+  // and size. Global: the texts of module and name. Persistent: its id. The others: their run of
+  // items, if any; Call, too: the number of its call. Most objects of a large file are scalars.
   struct Node {
     PickleKind kind;
-    uint32_t fields[kFields];
+    uint32_t first, second;
+  };
+  struct Run {
+    uint32_t first, last, count;
+  };
+  struct CallParts {
+    PickleId callable, arguments, state;
   };
   struct Cell {
     PickleId item;
     uint32_t next;
   };
 
-  PickleId add(PickleKind kind);
+  PickleId add(PickleKind kind, uint32_t first = kNoObject, uint32_t second = kNoObject);
+  const CallParts& call(PickleId id) const { return calls_[nodes_[id].second]; }
   uint64_t bits(PickleId id) const;
 
   std::string_view bytes_;
   Budget& budget_;
   // They refer to each other by number: nothing is destroyed in depth.
   Pieces<Node> nodes_;
+  Pieces<Run> runs_;
+  Pieces<CallParts> calls_;
   Pieces<Cell> cells_;
 };
 

@@ -1,9 +1,9 @@
 #include <array>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 #include "io/read/budget.h"
+#include "io/read/keyed_hash.h"
 #include "io/read/quote.h"
 #include "io/read/tensor_list.h"
 #include "io/read/torch/pt2_config.h"
@@ -100,7 +100,7 @@ Manifest read_pt2(const Archive& archive) {
   manifest.files = {archive.file().path()};
   Budget budget(archive.file().size());
   TensorList list(manifest, budget, archive.file().size());
-  std::unordered_map<std::string, std::size_t> storages;
+  NameMap<std::size_t> storages;
   for (Pt2Weight& weight : parse_pt2_config(archive.read(find_config(archive)), budget)) {
     try {
       if (weight.pickled || weight.layout.value_or(kStrided) != kStrided) {

@@ -3,9 +3,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <unordered_set>
 #include <utility>
 
+#include "io/read/keyed_hash.h"
 #include "io/read/quote.h"
 #include "io/read/tensor_list.h"
 #include "posenc/io/error.h"
@@ -115,7 +115,7 @@ class ConfigHandler : public nlohmann::json_sax<json> {
   struct Level {
     bool is_object;
     std::string key;
-    std::unordered_set<std::string> keys;
+    NameSet keys;
   };
 
   void open(bool is_object) {

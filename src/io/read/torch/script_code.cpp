@@ -9,8 +9,8 @@ namespace posenc::io {
 namespace {
 
 // The names in `["weight", "bias", ]`; nothing where it is not such a list.
-std::optional<std::unordered_set<std::string>> quoted_names(std::string_view list) {
-  std::unordered_set<std::string> names;
+std::optional<NameSet> quoted_names(std::string_view list) {
+  NameSet names;
   if (!list.starts_with('[') || !list.ends_with(']')) return std::nullopt;
   if (list.find('\\') != list.npos) return std::nullopt;
   list = list.substr(1, list.size() - 2);
@@ -32,8 +32,8 @@ bool take_prefix(std::string_view& line, std::string_view prefix) {
 
 }  // namespace
 
-std::unordered_map<std::string, ScriptClass> script_classes(std::string_view code) {
-  std::unordered_map<std::string, ScriptClass> classes;
+NameMap<ScriptClass> script_classes(std::string_view code) {
+  NameMap<ScriptClass> classes;
   ScriptClass* current = nullptr;
   while (!code.empty()) {
     const std::size_t end = std::min(code.find('\n'), code.size());

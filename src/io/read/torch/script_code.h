@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
+#include "io/read/keyed_hash.h"
 #include "io/read/torch/walk.h"
 #include "io/read/zip/archive.h"
 
@@ -21,15 +21,15 @@ class ScriptCode {
   const ScriptClass* find(const std::string& qualified_name);
 
  private:
-  using Classes = std::unordered_map<std::string, ScriptClass>;
+  using Classes = NameMap<ScriptClass>;
   const Classes& file(const std::string& module);
 
   const Archive& archive_;
   uint64_t left_ = uint64_t{32} << 20;  // bytes of code that may be unpacked
-  std::unordered_map<std::string, Classes> files_;
+  NameMap<Classes> files_;
 };
 
 /// The classes that a file of code defines, by name.
-std::unordered_map<std::string, ScriptClass> script_classes(std::string_view code);
+NameMap<ScriptClass> script_classes(std::string_view code);
 
 }  // namespace posenc::io

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "io/read/keyed_hash.h"
 #include "io/read/pickle/pickle.h"
 #include "io/read/tensor_list.h"
 #include "io/read/torch/globals.h"
@@ -65,7 +66,7 @@ class TorchTensors {
   TensorList& list_;
   LocateStorage locate_;
   std::unordered_map<PickleId, GlobalMeaning> meanings_;
-  std::unordered_map<std::string_view, Storage> storages_;
+  NameViewMap<Storage> storages_;
 };
 
 /// The items of a short tuple.

@@ -46,7 +46,7 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
     case PickleKind::BigInt: return integer_text(pickle.text(id));
     case PickleKind::Float: return real_text(pickle.real(id));
     case PickleKind::Text: return shortened(pickle.text(id), kLongest);
-    case PickleKind::Bytes: return std::to_string(pickle.text(id).size()) + " bytes";
+    case PickleKind::Bytes: return std::to_string(pickle.text_size(id)) + " bytes";
     case PickleKind::Global:
       if (objects.meaning(id).global != Global::DtypeName) return std::nullopt;
       return pickle.global(id);
@@ -55,7 +55,7 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
       const TupleItems items(pickle, pickle.arguments(id));
       if (items.empty() || !pickle.is(items[0], PickleKind::Text)) return std::nullopt;
       if (function == Global::Encode) {
-        return std::to_string(pickle.text(items[0]).size()) + " bytes";
+        return std::to_string(pickle.text_size(items[0])) + " bytes";
       }
       if (function != Global::Device) return std::nullopt;
       const bool numbered = items.size() == 2 && pickle.is(items[1], PickleKind::Int);

@@ -2,9 +2,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
 #include "io/read/bytes.h"
+#include "io/read/keyed_hash.h"
 #include "io/read/pickle/parser.h"
 #include "io/read/quote.h"
 #include "io/read/torch/storages.h"
@@ -29,7 +29,7 @@ struct Storage {
   uint64_t item = 1;  // bytes of an element
   uint64_t offset = 0;
 };
-using Storages = std::unordered_map<std::string, Storage>;
+using Storages = NameMap<Storage>;
 
 void check_machine(const Pickle& pickle, PickleId facts) {
   if (!pickle.is(facts, PickleKind::Dict)) return;
@@ -77,9 +77,8 @@ void find_places(const InputFile& file, uint64_t at, const Pickle& pickle, Pickl
   }
   for (auto cell = pickle.items(keys); cell != kNoObject; cell = pickle.next(cell)) {
     const PickleId key = pickle.item(cell);
-    const auto found = pickle.is(key, PickleKind::Text)
-                           ? storages.find(std::string(pickle.text(key)))
-                           : storages.end();
+    const auto found =
+        pickle.is(key, PickleKind::Text) ? storages.find(pickle.text(key)) : storages.end();
     if (found == storages.end()) {
       throw WeightsError(WeightsErrorCode::Corrupt, "lists a storage that nothing refers to");
     }
@@ -127,7 +126,7 @@ Manifest read_behind(const InputFile& file, const Head& head) {
   Storages storages;
   TensorList list(manifest, head.pickle.budget(), file.size());
   TorchTensors objects(head.pickle, list, [&](std::string_view key, uint64_t bytes) {
-    const auto found = storages.find(std::string(key));
+    const auto found = storages.find(key);
     if (found == storages.end() || found->second.offset == 0 || found->second.bytes != bytes) {
       throw WeightsError(WeightsErrorCode::Corrupt, "has its data in storage " + in_quotes(key) +
                                                         ", which is missing or has another size");

@@ -8,7 +8,8 @@ namespace posenc::io {
 namespace {
 
 constexpr std::size_t kDeepest = 200;
-constexpr uint64_t kVisit = 8;  // bytes of budget
+constexpr uint64_t kVisit = 100;      // units of work
+constexpr uint64_t kMostItems = 100;  // of a list, whose values are listed
 
 // Every module has these two, and they say nothing of its weights.
 bool is_noise(std::string_view attribute) {
@@ -19,7 +20,7 @@ bool is_noise(std::string_view attribute) {
 
 void ObjectWalk::run(PickleId root, const FindScriptClass& find_class) {
   find_class_ = find_class ? &find_class : nullptr;
-  visit(root, Place::Plain, nullptr, "");
+  visit(root, Place::Plain, nullptr, "", true);
   while (!frames_.empty()) {
     if (!step()) frames_.pop_back();
   }
@@ -56,16 +57,18 @@ bool ObjectWalk::step() {
   }
   const std::string last_name =
       key == kNoObject ? std::to_string(frame.index++) : key_text(objects_, key);
-  budget_.spend(last_name.size());
+  budget_.work(last_name.size());
   if (frames_.size() > 1) name_ += '.';
   name_ += last_name;
-  visit(value, frame.place, frame.script, last_name);
+  const bool listed =
+      frame.listed && (frame.form != Frame::Form::Sequence || frame.index <= kMostItems);
+  visit(value, frame.place, frame.script, last_name, listed);
   return true;
 }
 
 void ObjectWalk::visit(PickleId id, Place place, const ScriptClass* script,
-                       std::string_view last_name) {
-  budget_.spend(kVisit);
+                       std::string_view last_name, bool listed) {
+  budget_.work(kVisit);
   id = objects_.resolve(id);
   std::optional<ManifestTensor> tensor;
   try {
@@ -78,27 +81,26 @@ void ObjectWalk::visit(PickleId id, Place place, const ScriptClass* script,
     return;
   }
   if (auto text = plain_text(objects_, id)) {
-    const uint32_t items =
-        objects_.pickle().is(id, PickleKind::Tuple) || objects_.pickle().is(id, PickleKind::List)
-            ? objects_.pickle().count(id)
-            : 0;
-    budget_.spend(items);
     if (place != Place::ModuleAttribute || !is_noise(last_name)) {
-      add_entry(manifest_.values, std::move(*text));
+      add_value(std::move(*text), listed);
     }
     return;
   }
-  if (!enter(id, place)) add_entry(manifest_.opaque, objects_.describe(id));
+  if (!enter(id, place, listed)) add_opaque(objects_.describe(id));
 }
 
 // Whether `id` is something to go into.
-bool ObjectWalk::enter(PickleId id, Place place) {
+bool ObjectWalk::enter(PickleId id, Place place, bool listed) {
   const Pickle& pickle = objects_.pickle();
   const Place inside = place == Place::Plain ? Place::Plain : Place::InsideAttribute;
   switch (pickle.kind(id)) {
     case PickleKind::Tuple:
-    case PickleKind::List: push(id, kNoObject, Frame::Form::Sequence, inside, nullptr); return true;
-    case PickleKind::Dict: push(id, kNoObject, Frame::Form::Mapping, inside, nullptr); return true;
+    case PickleKind::List:
+      push(id, kNoObject, Frame::Form::Sequence, inside, nullptr, listed);
+      return true;
+    case PickleKind::Dict:
+      push(id, kNoObject, Frame::Form::Mapping, inside, nullptr, listed);
+      return true;
     case PickleKind::Call: break;
     default: return false;
   }
@@ -108,12 +110,12 @@ bool ObjectWalk::enter(PickleId id, Place place) {
     const PickleId first = arguments.empty() ? kNoObject : arguments[0];
     const bool is_list = pickle.is(first, PickleKind::List) || pickle.is(first, PickleKind::Tuple);
     if (function == Global::Sequence) {
-      push(is_list ? first : kNoObject, id, Frame::Form::Sequence, inside, nullptr);
+      push(is_list ? first : kNoObject, id, Frame::Form::Sequence, inside, nullptr, listed);
     } else if (is_list) {
-      push(first, id, Frame::Form::Pairs, inside, nullptr);
+      push(first, id, Frame::Form::Pairs, inside, nullptr, listed);
     } else {
       push(pickle.is(first, PickleKind::Dict) ? first : kNoObject, id, Frame::Form::Mapping, inside,
-           nullptr);
+           nullptr, listed);
     }
     return true;
   }
@@ -125,19 +127,19 @@ bool ObjectWalk::enter(PickleId id, Place place) {
   if (!name.starts_with("__torch__.")) return false;
   const ScriptClass* script = (*find_class_)(name);
   if (script != nullptr && !script->is_module) return false;
-  push(pickle.state(id), kNoObject, Frame::Form::Mapping, Place::ModuleAttribute, script);
+  push(pickle.state(id), kNoObject, Frame::Form::Mapping, Place::ModuleAttribute, script, listed);
   return true;
 }
 
 void ObjectWalk::push(PickleId source, PickleId later, Frame::Form form, Place place,
-                      const ScriptClass* script) {
+                      const ScriptClass* script, bool listed) {
   if (frames_.size() == kDeepest) {
     throw WeightsError(
         WeightsErrorCode::LimitExceeded,
         "holds objects nested deeper than " + std::to_string(kDeepest) + " levels, or in a circle");
   }
   const uint32_t at = source == kNoObject ? kNoObject : objects_.pickle().items(source);
-  frames_.push_back({at, form, later, name_.size(), place, script});
+  frames_.push_back({at, form, later, name_.size(), place, script, listed});
 }
 
 void ObjectWalk::add_tensor(ManifestTensor tensor, Place place, const ScriptClass* script,
@@ -152,16 +154,29 @@ void ObjectWalk::add_tensor(ManifestTensor tensor, Place place, const ScriptClas
     }
   }
   if (place == Place::InsideAttribute) {
-    add_entry(manifest_.opaque, "a tensor that is neither parameter nor buffer");
+    add_opaque("a tensor that is neither parameter nor buffer");
     return;
   }
   tensor.name = name_;
   list_.add(std::move(tensor));
 }
 
-void ObjectWalk::add_entry(std::vector<ManifestEntry>& entries, std::string text) {
-  budget_.spend(2 * (sizeof(ManifestEntry) + name_.size() + text.size()));
-  entries.push_back({name_, std::move(text)});
+// Twice what an entry is: its list grows by doubling.
+uint64_t ObjectWalk::entry_bytes(const std::string& text) const {
+  return 2 * (sizeof(ManifestEntry) + name_.size() + text.size());
+}
+
+void ObjectWalk::add_opaque(std::string text) {
+  budget_.spend(entry_bytes(text));
+  manifest_.opaque.push_back({name_, std::move(text)});
+}
+
+void ObjectWalk::add_value(std::string text, bool listed) {
+  if (listed && budget_.list_value(entry_bytes(text))) {
+    manifest_.values.push_back({name_, std::move(text)});
+  } else {
+    ++manifest_.more_values;
+  }
 }
 
 }  // namespace posenc::io

@@ -4,10 +4,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 #include "io/read/budget.h"
+#include "io/read/keyed_hash.h"
 #include "io/read/torch/tensors.h"
 #include "posenc/io/manifest.h"
 
@@ -16,8 +16,8 @@ namespace posenc::io {
 /// What a class of TorchScript registers; old files do not list the buffers.
 struct ScriptClass {
   bool is_module = false;
-  std::optional<std::unordered_set<std::string>> parameters;
-  std::optional<std::unordered_set<std::string>> buffers;
+  std::optional<NameSet> parameters;
+  std::optional<NameSet> buffers;
 };
 
 /// The class of that qualified name, or null where its code could not be read.
@@ -47,17 +47,21 @@ class ObjectWalk {
     std::size_t name_size;
     Place place;
     const ScriptClass* script;
+    bool listed;  // the values in it, one by one
     uint64_t index = 0;
   };
 
-  void visit(PickleId id, Place place, const ScriptClass* script, std::string_view last_name);
-  bool enter(PickleId id, Place place);
+  void visit(PickleId id, Place place, const ScriptClass* script, std::string_view last_name,
+             bool listed);
+  bool enter(PickleId id, Place place, bool listed);
   void push(PickleId source, PickleId later, Frame::Form form, Place place,
-            const ScriptClass* script);
+            const ScriptClass* script, bool listed);
   bool step();
   void add_tensor(ManifestTensor tensor, Place place, const ScriptClass* script,
                   const std::string& last_name);
-  void add_entry(std::vector<ManifestEntry>& entries, std::string text);
+  uint64_t entry_bytes(const std::string& text) const;
+  void add_opaque(std::string text);
+  void add_value(std::string text, bool listed);
 
   TorchTensors& objects_;
   TensorList& list_;

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "io/read/file.h"
+#include "io/read/keyed_hash.h"
 
 namespace posenc::io {
 
@@ -49,7 +49,7 @@ class ZipIndex {
   const InputFile& file_;
   std::string directory_;  // the records' names point into it
   std::vector<ZipRecord> records_;
-  std::unordered_map<std::string_view, std::size_t> places_;
+  NameViewMap<std::size_t> places_;
 };
 
 /// Whether the file begins like a zip archive.
