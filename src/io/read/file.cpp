@@ -69,6 +69,18 @@ void InputFile::examine() {
   }
   if (status.st_size == 0) throw WeightsError(WeightsErrorCode::Truncated, "is empty");
   stamp_ = stamp_of(status);
+  on_disk_ = static_cast<uint64_t>(status.st_blocks) * 512;
+}
+
+// A file of a few KB on disk can be one of many GB: memory for its holes is not to be had.
+void InputFile::check_holes(std::size_t count) const {
+  constexpr uint64_t kFree = uint64_t{128} << 20;
+  constexpr uint64_t kFactor = 64;  // of file systems that compress
+  if (count <= kFree || on_disk_ == 0 || (count - kFree) / kFactor <= on_disk_) return;
+  throw WeightsError(WeightsErrorCode::LimitExceeded,
+                     "must not ask for " + std::to_string(count) + " bytes at once, as it has " +
+                         std::to_string(on_disk_) + " on disk and holes else")
+      .in_file(path_);
 }
 
 void InputFile::read_whole() {
@@ -110,6 +122,7 @@ void InputFile::read(uint64_t offset, void* into, std::size_t count) const {
 }
 
 std::string InputFile::read(uint64_t offset, std::size_t count) const {
+  check_holes(count);
   std::string bytes(count, '\0');
   read(offset, bytes.data(), count);
   return bytes;

@@ -49,12 +49,14 @@ class InputFile {
   InputFile(std::string_view bytes, std::nullptr_t) : bytes_(bytes) { stamp_.size = bytes.size(); }
   void examine();
   void read_whole();
+  void check_holes(std::size_t count) const;
 
   std::string path_;
   std::string whole_;  // of a small file
   std::string_view bytes_;
   int descriptor_ = -1;  // of a file; bytes in memory have none
   FileStamp stamp_;
+  uint64_t on_disk_ = 0;  // bytes without holes, where the file system tells
 };
 
 }  // namespace posenc::io

@@ -97,11 +97,11 @@ bool looks_like_safetensors(const InputFile& file) {
   if (file.size() < kLengthBytes + kShortestHeader) return false;
   const uint64_t length = length_at_front(file);
   if (length < kShortestHeader || length > kLongestHeader) return false;
-  // Spaces may stand in front; a brace far behind many of them is the parser's affair.
+  // Spaces may stand in front; a brace behind more of them than this is the parser's affair.
   const std::size_t shown = std::min<uint64_t>({length, file.size() - kLengthBytes, 64});
   const std::string text = file.read(kLengthBytes, shown);
   const auto first = text.find_first_not_of(" \t\r\n");
-  return first != std::string::npos && text[first] == '{';
+  return first == std::string::npos ? length <= file.size() - kLengthBytes : text[first] == '{';
 }
 
 Manifest read_safetensors(const InputFile& file) {

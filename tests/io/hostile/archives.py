@@ -155,6 +155,8 @@ def zip_cases():
         size=1 << 26)).bytes(), "Unsupported"
     yield "zip_big_endian", archive(good, byteorder=b"big"), "Unsupported"
     yield "zip_byteorder_nonsense", archive(good, byteorder=b"middle"), "Corrupt"
+    yield "zip_byteorder_long", archive(good, byteorder=b"l" * 5_000_000), "LimitExceeded"
+    yield "zip_format_long", Zip().add("r/archive_format", b"p" * 5_000_000).bytes(), "LimitExceeded"
     yield "zip_empty", Zip().bytes(), "UnknownFormat"
     yield "zip_of_something_else", Zip().add("word/document.xml", b"<a/>").bytes(), "UnknownFormat"
     yield "zip_nested_archives_only", Zip().add("a/b/c.zip", whole).bytes(), "UnknownFormat"

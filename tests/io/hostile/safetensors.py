@@ -35,6 +35,8 @@ FINE = tensor('"F32"', "[2]", "[0,8]")
 def accepted():
     yield "empty_object", crafted("{}")
     yield "spaces_around", crafted("  {\n}\t ")
+    yield "many_spaces_in_front", crafted(" " * 1000 + "{}")
+    yield "metadata_null", crafted('{"__metadata__":null,"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}}', EIGHT)
     yield "any_order", crafted(two("[4,8]", "[0,4]"), EIGHT)
     yield "unknown_fields", crafted(
         tensor('"F32"', "[2]", "[0,8]", ',"x":{"shape":[[{"dtype":1}],null,-1.5]},"y":true'), EIGHT)
@@ -92,10 +94,11 @@ def of_names():
     yield "name_twice_escaped", crafted(
         "{" + entry + r',"\u0061":{"dtype":"U8","shape":[0],"data_offsets":[8,8]}}', EIGHT), "DuplicateKey"
     yield "field_twice", crafted(tensor('"F32"', "[2]", "[0,8]", ',"shape":[2]'), EIGHT), "DuplicateKey"
+    yield "metadata_twice_null", crafted('{"__metadata__":null,"__metadata__":{}}'), "DuplicateKey"
     yield "metadata_twice", crafted('{"__metadata__":{},"__metadata__":{}}'), "DuplicateKey"
     yield "metadata_key_twice", crafted('{"__metadata__":{"k":"1","k":"2"}}'), "DuplicateKey"
     for name, value in {"number": '{"k":1}', "object": '{"k":{}}', "list": '{"k":[]}', "array": '["k"]',
-                        "null": "null", "text": '"k"'}.items():
+                        "text": '"k"'}.items():
         yield "metadata_" + name, crafted('{"__metadata__":' + value + "}"), "Corrupt"
     for name, value in {"number": "3", "array": "[]", "text": '"x"', "null": "null", "empty": "{}"}.items():
         yield "tensor_" + name, crafted('{"a":' + value + "}"), "Corrupt"

@@ -71,6 +71,15 @@ TEST(InputFile, TooManyOpenFilesHaveARemedy) {
   EXPECT_CONTAINS(said, "ulimit -n");
 }
 
+TEST(InputFile, HolesAreNotReadIntoMemory) {
+  const TempDir dir;
+  write_bytes(dir / "x", "0123456789");
+  std::filesystem::resize_file(dir / "x", std::uintmax_t{6} << 30);
+  const io::InputFile file(dir / "x");
+  EXPECT_CONTAINS(refusal([&] { file.read(0, std::size_t{4} << 30); }), "on disk and holes else");
+  EXPECT_EQ(file.read(5, 6), std::string("56789\0", 6));
+}
+
 TEST(WeightsError, SaysWhatIsKnown) {
   const WeightsError error(WeightsErrorCode::Corrupt, "is odd", "make it even");
   EXPECT_STREQ(error.what(), "is odd; make it even");

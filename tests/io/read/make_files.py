@@ -140,7 +140,23 @@ class Net(torch.nn.Module):
         return self.stack(self.second(self.first(x))) + self.plain * self.factor + self.table.weight[0]
 
 
+class Dtypes(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        for dtype in DTYPES:
+            self.register_buffer("of_" + str(dtype)[6:], random(dtype, 3, 5))
+        waves = torch.complex(torch.randn(3, 4), torch.randn(3, 4))
+        self.register_buffer("waves_conj", waves.conj())
+        self.register_buffer("neg", torch._neg_view(torch.randn(5)))
+        self.register_buffer("both", torch._neg_view(waves.conj()))
+
+    def forward(self, x):
+        return x
+
+
 def script_files():
+    torch.jit.script(Dtypes()).save("script_dtypes.pt")
+    expect("script_dtypes.pt", torch.jit.load("script_dtypes.pt").state_dict())
     script = torch.jit.script(Net())
     script.save("script.pt")
     script._save_for_lite_interpreter("mobile.ptl")

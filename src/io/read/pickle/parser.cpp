@@ -95,18 +95,10 @@ class Parser {
       case Opcode::Dict: push_marked(PickleKind::Dict); break;
       case Opcode::FrozenSet: push_marked(PickleKind::Set); break;
 
-      case Opcode::Append: {
-        const std::size_t begin = stack_.size() - need(1);
-        append_from(begin, PickleKind::List);
-        break;
-      }
+      case Opcode::Append: append_from(stack_.size() - need(1), PickleKind::List); break;
       case Opcode::Appends: append_from(pop_mark(), PickleKind::List); break;
       case Opcode::AddItems: append_from(pop_mark(), PickleKind::Set); break;
-      case Opcode::SetItem: {
-        const std::size_t begin = stack_.size() - need(2);
-        append_from(begin, PickleKind::Dict);
-        break;
-      }
+      case Opcode::SetItem: append_from(stack_.size() - need(2), PickleKind::Dict); break;
       case Opcode::SetItems: append_from(pop_mark(), PickleKind::Dict); break;
 
       case Opcode::Global: push_global(); break;
@@ -236,10 +228,7 @@ class Parser {
 
   void push_last(std::size_t count) { push_from(stack_.size() - need(count), PickleKind::Tuple); }
 
-  void push_marked(PickleKind kind) {
-    const std::size_t begin = pop_mark();
-    push_from(begin, kind);
-  }
+  void push_marked(PickleKind kind) { push_from(pop_mark(), kind); }
 
   void push_from(std::size_t begin, PickleKind kind) {
     const PickleId container = out_.add_container(kind);

@@ -68,7 +68,7 @@ struct StorageClass {
   Dtype dtype;  // or one of its size
   Global global = Global::Storage;
 };
-constexpr std::array<StorageClass, 18> kStorages = {{
+constexpr std::array<StorageClass, 27> kStorages = {{
     {"DoubleStorage", Dtype::Float64},
     {"FloatStorage", Dtype::Float32},
     {"HalfStorage", Dtype::Float16},
@@ -81,6 +81,16 @@ constexpr std::array<StorageClass, 18> kStorages = {{
     {"BoolStorage", Dtype::Bool},
     {"ComplexDoubleStorage", Dtype::Complex128},
     {"ComplexFloatStorage", Dtype::Complex64},
+    // The newest have such names in TorchScript alone.
+    {"UInt16Storage", Dtype::UInt16},
+    {"UInt32Storage", Dtype::UInt32},
+    {"UInt64Storage", Dtype::UInt64},
+    {"ComplexHalfStorage", Dtype::Complex32},
+    {"Float8_e4m3fnStorage", Dtype::Float8_e4m3fn},
+    {"Float8_e5m2Storage", Dtype::Float8_e5m2},
+    {"Float8_e4m3fnuzStorage", Dtype::Float8_e4m3fnuz},
+    {"Float8_e5m2fnuzStorage", Dtype::Float8_e5m2fnuz},
+    {"Float8_e8m0fnuStorage", Dtype::Float8_e8m0fnu},
     {"UntypedStorage", Dtype::UInt8},  // its numbers are bytes
     {"QInt8Storage", Dtype::Int8, Global::Quantised},
     {"QUInt8Storage", Dtype::UInt8, Global::Quantised},

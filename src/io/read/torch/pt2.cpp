@@ -89,7 +89,7 @@ ManifestTensor tensor_of(Pt2Weight& weight) {
 }  // namespace
 
 Manifest read_pt2(const Archive& archive) {
-  const std::string version = archive.read("archive_version");
+  const std::string version = archive.read("archive_version", 64);
   if (version != "0") {
     throw WeightsError(WeightsErrorCode::Unsupported,
                        "is an exported program of the unknown version " + in_quotes(version),

@@ -130,7 +130,7 @@ ManifestTensor TorchTensors::rebuild(Global function, PickleId arguments) {
     if (!view.untyped) throw contradiction("has two dtypes");
     tensor.dtype = *type.dtype;
   }
-  if (items.size() > least) read_flags(items[least], tensor);
+  if (items.size() > least) read_flags(resolve(items[least]), tensor);  // tagged in TorchScript
   if (view.elements) {
     // A part of a storage: the tensor counts from where the part begins, and stays inside of it.
     if (!reaches_no_further(tensor, *view.elements) ||

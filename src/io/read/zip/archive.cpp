@@ -5,6 +5,7 @@
 namespace posenc::io {
 namespace {
 
+constexpr uint64_t kLongestWord = 64;
 constexpr const char* kSaveStateDict = "save model.state_dict() with torch.save instead";
 
 std::string root_of(const ZipIndex& index) {
@@ -21,10 +22,15 @@ Archive::Archive(const InputFile& file) : index_(file), root_(root_of(index_)), 
 
 const ZipRecord* Archive::find(const std::string& name) const { return index_.find(root_ + name); }
 
-std::string Archive::read(const std::string& name) const {
+std::string Archive::read(const std::string& name, uint64_t most) const {
   const ZipRecord* record = find(name);
   if (record == nullptr) {
     throw WeightsError(WeightsErrorCode::Corrupt, "lacks its record " + in_quotes(name));
+  }
+  if (record->bytes > most) {
+    throw WeightsError(WeightsErrorCode::LimitExceeded,
+                       "must have at most " + std::to_string(most) + " bytes in its record " +
+                           in_quotes(name) + ". Got " + std::to_string(record->bytes));
   }
   return index_.read(*record);
 }
@@ -35,7 +41,7 @@ std::string_view Archive::below_root(const ZipRecord& record) const {
 
 WeightsFormat Archive::detect() const {
   if (find("archive_format") != nullptr) {
-    const std::string kind = read("archive_format");
+    const std::string kind = read("archive_format", kLongestWord);
     if (kind == "pt2") return WeightsFormat::Pt2;
     throw WeightsError(WeightsErrorCode::Unsupported,
                        "is an archive of the unknown kind " + in_quotes(kind));
@@ -61,7 +67,7 @@ WeightsFormat Archive::detect() const {
 
 void Archive::check_byte_order() const {
   if (find("byteorder") == nullptr) return;  // before PyTorch 2.1
-  const std::string order = read("byteorder");
+  const std::string order = read("byteorder", kLongestWord);
   if (order == "little") return;
   if (order == "big") {
     throw WeightsError(WeightsErrorCode::Unsupported, "was saved on a big-endian machine",
