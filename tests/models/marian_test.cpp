@@ -13,6 +13,7 @@
 #include "posenc/inference/freeze.h"
 #include "posenc/io/safetensors.h"
 #include "support/compare.h"
+#include "support/search_reference.h"
 
 namespace posenc::testing {
 namespace {
@@ -63,24 +64,18 @@ GenerateOptions options_of(const nlohmann::json& search, const GenerateOptions& 
       .banned(search.at("banned").get<std::vector<int64_t>>());
 }
 
-// Scores are compared as the sums that they are before the length penalty, which would scale their
-// rounding as well.
-void expect_found(const std::vector<std::vector<Hypothesis>>& found, const nlohmann::json& search) {
-  const double penalty = search.at("length_penalty");
-  const auto tokens = search.at("tokens").get<std::vector<std::vector<std::vector<int64_t>>>>();
-  ASSERT_EQ(found.size(), tokens.size());
-  for (size_t i = 0; i < found.size(); ++i) {
-    ASSERT_EQ(found[i].size(), tokens[i].size());
-    for (size_t n = 0; n < found[i].size(); ++n) {
-      EXPECT_EQ(found[i][n].tokens, tokens[i][n]) << "source " << i << ", place " << n;
-      if (!search.contains("scores")) continue;
-      const double length = std::pow(static_cast<double>(tokens[i][n].size()), penalty);
-      const auto sum = [&](double score) {
-        return torch::tensor(static_cast<float>(score * length));
-      };
-      EXPECT_TRUE(within(Op::Score, sum(found[i][n].score), sum(search.at("scores")[i][n])));
+// What transformers found; greedy searches have no scores.
+Found found_of(const nlohmann::json& search) {
+  Found all;
+  for (const auto& source : search.at("tokens")) {
+    all.emplace_back();
+    for (const auto& tokens : source) {
+      const size_t b = all.size() - 1, i = all.back().size();
+      const double score = search.contains("scores") ? search["scores"][b][i].get<double>() : NAN;
+      all.back().push_back({tokens.get<std::vector<int64_t>>(), score});
     }
   }
+  return all;
 }
 
 TEST_P(Marian, EverySearchFindsTheTokensAndScoresOfTransformers) {
@@ -94,9 +89,12 @@ TEST_P(Marian, EverySearchFindsTheTokensAndScoresOfTransformers) {
     settings.erase("tokens"), settings.erase("scores");
     SCOPED_TRACE(settings.dump());
     const auto options = options_of(search, marian.generation);
+    SearchReference reference(marian.model, in["src"], padding(in), options, Op::Score);
     const auto found = generate(*marian.model, in["src"], padding(in), options);
-    expect_found(found, search);
-    expect_found(generate(frozen, in["src"], padding(in), options), search);
+    const auto expected = found_of(search);
+    EXPECT_TRUE(found_the_same(found, expected, reference));
+    EXPECT_TRUE(
+        found_the_same(generate(frozen, in["src"], padding(in), options), expected, reference));
     for (const auto& all : found)
       for (const auto& one : all) different.insert(one.tokens);
   }

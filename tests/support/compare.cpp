@@ -112,8 +112,13 @@ AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b) {
     const auto position = torch::arange(a.size(-2), torch::kDouble).unsqueeze(1);
     return below(foreign_bound(position), a, b);
   }
-  const Tolerance row = tolerance(op, a.scalar_type());
-  return below(torch::full({}, row.relative * largest(a, b) + row.absolute, torch::kDouble), a, b);
+  const double bound = allowance(op, a.scalar_type(), largest(a, b));
+  return below(torch::full({}, bound, torch::kDouble), a, b);
+}
+
+double allowance(Op op, torch::Dtype dtype, double size) {
+  const Tolerance row = tolerance(op, dtype);
+  return row.relative * size + row.absolute;
 }
 
 AssertionResult within_foreign(double farthest, const torch::Tensor& a, const torch::Tensor& b) {

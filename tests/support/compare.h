@@ -31,6 +31,9 @@ enum class Op {
 /// |a - b| within the tolerance of `op` for their dtype; on failure names the worst element.
 ::testing::AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b);
 
+/// How far two numbers of this size may be apart by the table.
+double allowance(Op op, torch::Dtype dtype, double size);
+
 /// ForeignTable for a table with any positions, of which `farthest` is the largest by magnitude
 /// (times the factor before the sine), and any scale: as if every row stood there.
 ::testing::AssertionResult within_foreign(double farthest, const torch::Tensor& a,

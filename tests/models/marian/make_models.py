@@ -4,7 +4,8 @@
   NAME/               a folder as save_pretrained leaves it: configuration, weights, tokenizer
   NAME.safetensors    `src`, `mask`, `tgt`: a padded batch; `logits`: of MarianMTModel, in float32
   NAME.json           `searches`: settings of generate(), and the `tokens` and `scores` that it gave for the batch;
-                      `lines`, and `translations` of them: MarianTokenizer, then generate() as the folder says
+                      `lines`, and `translations` of them: MarianTokenizer, then generate() as the folder says;
+                      `sources` and `targets`: the ids of both
 
 The task is numbers: "two hundred and five" to "zweihundertfünf"; SentencePiece learns both sides from the same text.
 """
@@ -66,6 +67,8 @@ SEARCHES = [
     {},
     {"early_stopping": True},
     {"early_stopping": "never", "length_penalty": 2.0},
+    {"early_stopping": "never", "length_penalty": 0.0},
+    {"early_stopping": "never", "length_penalty": -1.0},
     {"early_stopping": False, "length_penalty": 0.0},
     {"early_stopping": False, "length_penalty": -1.0},
     {"max_length": 6},
@@ -267,11 +270,15 @@ def main() -> None:
             tensors = {"src": batch.input_ids, "mask": batch.attention_mask.bool(), "tgt": tgt, "logits": logits}
             save_file({key: value.contiguous() for key, value in tensors.items()}, out / f"{name}.safetensors")
             lines = LINES + [(">>de<< " if name == "shared" else "") + sentence(draw)[0] for _ in range(10)]
-            translations = []
+            translations, sources, targets = [], [], []
             for line in lines:
-                ids = model.generate(**tokenizer(line, return_tensors="pt"))
+                inputs = tokenizer(line, return_tensors="pt")
+                ids = model.generate(**inputs)
+                sources.append(inputs.input_ids[0].tolist())
+                targets.append(ids[0, 1:].tolist())
                 translations.append(tokenizer.decode(ids[0], skip_special_tokens=True) if line else "")
-            record = {"searches": searches(model, batch, pad), "lines": lines, "translations": translations}
+            record = {"searches": searches(model, batch, pad), "lines": lines, "translations": translations,
+                      "sources": sources, "targets": targets}  # fmt: skip
         (out / f"{name}.json").write_text(json.dumps(record))
 
 

@@ -1,0 +1,237 @@
+#include "support/search_reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+namespace posenc::testing {
+namespace {
+
+using ::testing::AssertionFailure;
+using ::testing::AssertionResult;
+using ::testing::AssertionSuccess;
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+constexpr unsigned kTrials = 64;
+
+// -1 or 1, by the seed and the tokens.
+double coin(unsigned seed, const std::vector<int64_t>& tokens) {
+  uint64_t hash = 0x9E3779B97F4A7C15ULL * (seed + 1);
+  for (const int64_t token : tokens) {
+    hash = (hash ^ static_cast<uint64_t>(token)) * 0xBF58476D1CE4E5B9ULL;
+    hash ^= hash >> 29;
+  }
+  return (hash >> 40) % 2 == 0 ? -1.0 : 1.0;
+}
+
+std::string text(const std::vector<Hypothesis>& all) {
+  std::ostringstream stream;
+  stream.precision(9);
+  for (const Hypothesis& one : all) {
+    stream << "\n  " << one.score << " {";
+    for (const int64_t token : one.tokens) stream << " " << token;
+    stream << " }";
+  }
+  return stream.str();
+}
+
+std::multiset<std::vector<int64_t>> tokens_of(const std::vector<Hypothesis>& all) {
+  std::multiset<std::vector<int64_t>> tokens;
+  for (const Hypothesis& one : all) tokens.insert(one.tokens);
+  return tokens;
+}
+
+}  // namespace
+
+SearchReference::SearchReference(const Transformer& model, torch::Tensor src, AttentionMask mask,
+                                 GenerateOptions options, Op rounding)
+    : model_(model),
+      src_(std::move(src)),
+      mask_(std::move(mask)),
+      options_(std::move(options)),
+      rounding_(rounding) {}
+
+double SearchReference::half_rounding(double sum) const {
+  return allowance(rounding_, torch::kFloat, std::abs(sum)) / 2;
+}
+
+double SearchReference::penalty(int64_t length) const {
+  return std::pow(static_cast<double>(length), options_.length_penalty());
+}
+
+double SearchReference::reported(const Hypothesis& one) const {
+  return one.score * penalty(static_cast<int64_t>(one.tokens.size()));
+}
+
+bool SearchReference::stops(int64_t token) const {
+  const auto& stop = options_.stop();
+  return std::find(stop.begin(), stop.end(), token) != stop.end();
+}
+
+// Log probabilities (V) of the `length`-th token.
+std::vector<double> SearchReference::next_of(const torch::Tensor& logits, int64_t length) const {
+  auto scores = options_.renormalize() ? logits.clone() : logits.log_softmax(0);
+  for (const int64_t token : options_.banned()) scores[token] = kNever;
+  if (options_.forced_end() && length == options_.max_length()) {
+    scores.fill_(kNever)[*options_.forced_end()] = 0.0;
+  }
+  if (options_.renormalize()) scores = scores.log_softmax(0);
+  return {scores.const_data_ptr<double>(), scores.const_data_ptr<double>() + scores.numel()};
+}
+
+const std::vector<double>& SearchReference::next(int64_t source, const Tokens& prefix) {
+  const torch::NoGradGuard no_grad;
+  if (!memory_.defined()) {  // most comparisons need no reference: it is made when one does
+    model_ = Transformer(std::dynamic_pointer_cast<TransformerImpl>(model_->clone()));
+    model_->to(torch::kDouble);
+    model_->eval();
+    memory_ = model_->encode(src_, mask_);
+  }
+  auto& known = next_[{source, prefix}];
+  if (!known.empty()) return known;
+  Tokens all = {options_.begin()};
+  all.insert(all.end(), prefix.begin(), prefix.end());
+  const auto tgt = torch::tensor(all).unsqueeze(0).repeat({src_.size(0), 1});
+  const auto logits = model_->decode(tgt, memory_, AttentionMask::causal(), mask_);
+  return known = next_of(logits[source].select(0, -1), static_cast<int64_t>(all.size()));
+}
+
+double SearchReference::log_probability(int64_t source, const Tokens& tokens) {
+  double sum = 0.0;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const bool last = i + 1 == tokens.size();
+    const bool ends = stops(tokens[i]) || static_cast<int64_t>(i + 1) == options_.max_length();
+    if (ends != last) return kNever;
+    sum += next(source, Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(i)))
+               .at(static_cast<size_t>(tokens[i]));
+  }
+  return sum;
+}
+
+// All continuations of the live beams, the best first.
+std::vector<SearchReference::Beam> SearchReference::candidates(int64_t source,
+                                                               const std::vector<Beam>& live,
+                                                               const Nudge& nudge) {
+  std::vector<Beam> all;
+  for (const Beam& beam : live) {
+    const auto& follow = next(source, beam.tokens);
+    for (size_t token = 0; token < follow.size(); ++token) {
+      if (follow[token] == kNever) continue;
+      Beam one = {beam.tokens, beam.sum + follow[token], 0.0};
+      one.tokens.push_back(static_cast<int64_t>(token));
+      one.moved = one.sum + nudge(one.tokens) * half_rounding(one.sum);
+      all.push_back(std::move(one));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Beam& a, const Beam& b) { return a.moved > b.moved; });
+  return all;
+}
+
+bool SearchReference::is_done(const std::vector<Beam>& live, const std::vector<Beam>& finished,
+                              int64_t length) const {
+  if (live.empty()) return true;
+  if (static_cast<int64_t>(finished.size()) < options_.beams()) return false;
+  if (options_.beams() == 1 || options_.early_stopping() == EarlyStopping::WhenFull) return true;
+  const bool to_the_end =
+      options_.early_stopping() == EarlyStopping::Never && options_.length_penalty() > 0.0;
+  const Beam& worst = finished.back();
+  return live.front().moved / penalty(to_the_end ? options_.max_length() : length) <=
+         worst.moved / penalty(static_cast<int64_t>(worst.tokens.size()));
+}
+
+std::vector<Hypothesis> SearchReference::search(int64_t source, const Nudge& nudge) {
+  const auto width = static_cast<size_t>(options_.beams());
+  const auto score = [&](const Beam& one) {
+    return one.moved / penalty(static_cast<int64_t>(one.tokens.size()));
+  };
+  std::vector<Beam> live = {{{}, 0.0, 0.0}}, finished;
+  for (int64_t length = 1; length <= options_.max_length(); ++length) {
+    const auto all = candidates(source, live, nudge);
+    live.clear();
+    for (size_t rank = 0; rank < all.size() && live.size() < width; ++rank) {
+      const bool ends = length == options_.max_length() || stops(all[rank].tokens.back());
+      if (!ends) live.push_back(all[rank]);
+      if (ends && rank < width) finished.push_back(all[rank]);
+    }
+    std::stable_sort(finished.begin(), finished.end(),
+                     [&](const Beam& a, const Beam& b) { return score(a) > score(b); });
+    finished.resize(std::min(finished.size(), width));
+    if (is_done(live, finished, length)) break;
+  }
+  std::vector<Hypothesis> found;
+  const auto most = static_cast<size_t>(options_.n_best());
+  for (size_t i = 0; i < std::min(finished.size(), most); ++i) {
+    const auto length = static_cast<int64_t>(finished[i].tokens.size());
+    found.push_back({finished[i].tokens, finished[i].sum / penalty(length)});
+  }
+  return found;
+}
+
+std::vector<Hypothesis> SearchReference::find(int64_t source, unsigned seed) {
+  return search(source,
+                [seed](const Tokens& tokens) { return seed == 0 ? 0.0 : coin(seed, tokens); });
+}
+
+AssertionResult SearchReference::may_find(int64_t source, const std::vector<Hypothesis>& found) {
+  std::map<Tokens, double> moves;  // of the prefixes of what was found: they were kept
+  double before = std::numeric_limits<double>::infinity();
+  for (size_t i = 0; i < found.size(); ++i) {
+    const Tokens& tokens = found[i].tokens;
+    const double sum = log_probability(source, tokens), half = half_rounding(sum);
+    const bool is_known = !std::isnan(found[i].score);
+    const double move = is_known ? reported(found[i]) - sum : half;
+    if (!(std::abs(move) <= 2 * half))
+      return AssertionFailure() << "hypothesis " << i << " reports " << reported(found[i])
+                                << ", and its tokens have " << sum << ":" << text(found);
+    const double length = penalty(static_cast<int64_t>(tokens.size()));
+    if ((is_known ? found[i].score : (sum - half) / length) > before)
+      return AssertionFailure() << "hypothesis " << i << " is not in its place:" << text(found);
+    before = is_known ? found[i].score : (sum + half) / length;
+    for (auto end = tokens.begin() + 1; end < tokens.end(); ++end) moves[{tokens.begin(), end}] = 1;
+    moves[tokens] = move / half;
+  }
+  // The others were dropped, or some of them kept: trial and error.
+  for (unsigned seed = 0; seed < kTrials; ++seed) {
+    const auto nudge = [&](const Tokens& tokens) {
+      const auto known = moves.find(tokens);
+      if (known != moves.end()) return known->second;
+      return seed < 3 ? static_cast<double>(seed) - 1.0 : coin(seed, tokens);
+    };
+    if (tokens_of(search(source, nudge)) == tokens_of(found)) return AssertionSuccess();
+  }
+  return AssertionFailure() << "no rounding finds" << text(found) << "\nand without any it is"
+                            << text(find(source));
+}
+
+AssertionResult found_the_same(const Found& got, const Found& expected,
+                               SearchReference& reference) {
+  if (got.size() != expected.size())
+    return AssertionFailure() << got.size() << " sources, not " << expected.size();
+  for (size_t b = 0; b < got.size(); ++b) {
+    if (got[b].size() != expected[b].size())
+      return AssertionFailure() << "source " << b << ": " << got[b].size() << " hypotheses, not "
+                                << expected[b].size();
+    bool same = true;
+    for (size_t i = 0; i < got[b].size(); ++i) {
+      const Hypothesis &a = got[b][i], &one = expected[b][i];
+      if (std::isnan(a.score)) return AssertionFailure() << "source " << b << " has a NaN score";
+      same = same && a.tokens == one.tokens;
+      if (!same || std::isnan(one.score)) continue;
+      const auto sum = [&](const Hypothesis& x) {
+        return torch::tensor(reference.reported(x), torch::kFloat);
+      };
+      if (auto close = within(reference.rounding(), sum(a), sum(one)); !close)
+        return close << ", scores of hypothesis " << i << " of source " << b;
+    }
+    if (same) continue;
+    const auto source = static_cast<int64_t>(b);
+    for (const auto& [name, found] : {std::pair("got", &got[b]), {"expected", &expected[b]}})
+      if (auto right = reference.may_find(source, *found); !right)
+        return AssertionFailure() << "source " << b << ", " << name << ": " << right.message();
+  }
+  return AssertionSuccess();
+}
+
+}  // namespace posenc::testing
