@@ -1,5 +1,5 @@
 # Daily acts. Each sets up what it needs (tools/setup.sh) and is quick when nothing changed.
-.PHONY: help setup build demo pronounce test test-cpus test-seeds zoo differential lint format fixtures figures bench asan clang fuzz install clean
+.PHONY: help setup build demo pronounce test test-cpus test-seeds flat zoo differential lint format fixtures figures bench asan clang fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 
@@ -35,6 +35,12 @@ zoo: ## every preset against the real packages (minutes and 300 MB the first tim
 	@tools/build.sh release posenc-cli
 	@$(python) tools/zoo/make_env.py .venv-zoo
 	@.venv-zoo/bin/python -B tools/zoo/compare.py --posenc build/release/posenc --threads 1 2
+
+flat: ## serve random batches for MINUTES (default 5), without and with huge pages: memory must not grow
+	@tools/setup.sh build test
+	@WITH_TESTS=ON tools/build.sh release posenc-flat
+	@build/release/tests/posenc-flat $(or $(MINUTES),5)
+	@GLIBC_TUNABLES=glibc.malloc.hugetlb=1 build/release/tests/posenc-flat $(or $(MINUTES),5)
 
 lint: ## format as diff, layering, stems, file budgets (seconds)
 	@tools/setup.sh lint

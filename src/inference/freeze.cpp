@@ -33,12 +33,6 @@ void check_ids(const char* name, const torch::Tensor& ids) {
                     " must be ids (B, L) on the CPU. Got ", ids.sizes(), " on ", ids.device());
 }
 
-// What the packing does not say.
-ScoreMask rest_of(const AttentionMask& mask, const Packing& packing, const AttentionShape& shape,
-                  const torch::Tensor& like) {
-  return packing.says_all || shape.batch == 0 ? ScoreMask() : mask.resolve(shape, like);
-}
-
 }  // namespace
 
 namespace inference {
@@ -54,11 +48,9 @@ Memory encode(const FrozenTransformer::Impl& model, const at::Tensor& src,
   } else {
     rows = model.src_embedding(src).flatten(0, 1);
   }
-  const AttentionShape shape = {batch, model.encoder.heads, length, length};
-  const ScoreMask mask = rest_of(src_mask, packing, shape, rows);
-  const AttentionShape one_query = {batch, model.encoder.heads, 1, length};
-  return {run(model.encoder, rows, packing, mask), packing,
-          rest_of(src_mask, packing, one_query, rows)};
+  const ScoreMask mask =
+      packing.rest_of(src_mask, {batch, model.encoder.heads, length, length}, rows);
+  return {run(model.encoder, rows, packing, mask), packing};
 }
 
 }  // namespace inference
@@ -74,7 +66,7 @@ torch::Tensor FrozenEncoder::forward(const torch::Tensor& x, const AttentionMask
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
-  const ScoreMask rest = rest_of(mask, packing, {batch, layer.num_heads(), length, length}, rows);
+  const ScoreMask rest = packing.rest_of(mask, {batch, layer.num_heads(), length, length}, rows);
   const torch::Tensor out = packing.unpack(inference::run(impl_->stack, rows, packing, rest));
   return layer.batch_first() ? out : out.transpose(0, 1);
 }

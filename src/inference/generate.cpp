@@ -16,8 +16,12 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   const int64_t sources = src.size(0);
   if (sources == 0) return {};
   const auto memory = inference::encode(model.impl(), src, src_mask);
-  inference::StepDecoder decoder(model.impl(), memory, rows_per_source(options),
-                                 options.max_length());
+  // As forward() takes it: query i is the target's token i.
+  const AttentionShape shape = {sources, model.impl().decoder.heads, options.max_length(),
+                                src.size(1)};
+  inference::StepDecoder decoder(model.impl(), memory,
+                                 memory.packing.rest_of(src_mask, shape, memory.rows),
+                                 rows_per_source(options), options.max_length());
   return search(decoder, options, sources, torch::kCPU);
 }
 

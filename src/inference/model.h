@@ -27,7 +27,6 @@ namespace inference {
 struct Memory {
   at::Tensor rows;  ///< (rows, D)
   Packing packing;
-  ScoreMask mask;  ///< what the packing does not say, for one query
 };
 
 /// Encodes ids (B, S), padding left out.

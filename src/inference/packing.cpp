@@ -32,6 +32,11 @@ Packing Packing::of(const AttentionMask& mask, int64_t batch, int64_t length) {
   return packing;
 }
 
+ScoreMask Packing::rest_of(const AttentionMask& mask, const AttentionShape& shape,
+                           const at::Tensor& like) const {
+  return says_all || batch == 0 ? ScoreMask() : mask.resolve(shape, like);
+}
+
 at::Tensor Packing::pack(const at::Tensor& x) const {
   const at::Tensor flat = x.flatten(0, 1);
   return packed ? flat.index_select(0, at::tensor(places)) : flat;

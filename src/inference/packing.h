@@ -18,6 +18,10 @@ struct Packing {
   /// The rows that the mask leaves, where it leaves out keys and nothing else; else all rows.
   static Packing of(const AttentionMask& mask, int64_t batch, int64_t length);
 
+  /// What the mask that it was made of says beside that, for scores of this shape.
+  ScoreMask rest_of(const AttentionMask& mask, const AttentionShape& shape,
+                    const at::Tensor& like) const;
+
   /// (B, L, ...) to (rows, ...).
   at::Tensor pack(const at::Tensor& x) const;
   /// (rows, D) to (B, L, D), with zeros for what was left out.

@@ -84,6 +84,7 @@ Projection::Projection(const at::Tensor& weight, const at::Tensor& bias, OwnFor 
 
 void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, int64_t to_stride,
                      Rows of) const {
+  if (rows == 0) return;
   if (!own_.rows[static_cast<int>(of)]) {
     const at::Tensor from = at::from_blob(const_cast<float*>(x), {rows, in()}, {x_stride, 1});
     at::Tensor result = at::from_blob(to, {rows, out()}, {to_stride, 1});

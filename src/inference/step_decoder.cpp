@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
 #include "inference/scratch.h"
 #include "kernels/inference/kernels.h"
@@ -18,77 +17,66 @@ namespace {
 namespace kernel = kernels::inference;
 
 constexpr int64_t kGrainOfAttention = 1 << 15;
+constexpr int64_t kFirstSteps = 8;  // that the first block has room for
 
-// Rows (rows, H, Dh), `stride` floats apart, to places of a cache (H, capacity, Dh).
-void copy_heads(const float* from, int64_t stride, int64_t rows, const int32_t* places,
-                const at::Tensor& cache) {
-  const int64_t heads = cache.size(0), capacity = cache.size(1), width = cache.size(2);
-  float* const to = cache.data_ptr<float>();
-  at::parallel_for(0, rows, std::max<int64_t>(1, kGrainOfAttention / stride),
+// An odd number of lines, as is the number of places that a step takes: a row's tokens then spread
+// over all sets of a processor's cache, whatever the number of rows.
+int64_t token_stride(const DecoderStack& stack) {
+  return odd_stride(2 * stack.width * static_cast<int64_t>(stack.layers.size()));
+}
+int64_t places_a_step(int64_t rows) { return rows | 1; }
+
+// `width` floats of each row, that are `stride` apart, to places that are `to_stride` apart.
+void keep(const float* from, int64_t stride, int64_t rows, int64_t width, float* to,
+          int64_t to_stride) {
+  at::parallel_for(0, rows, std::max<int64_t>(1, kGrainOfAttention / width),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t row = begin; row < end; ++row)
-                       for (int64_t head = 0; head < heads; ++head)
-                         std::memcpy(to + (head * capacity + places[row]) * width,
-                                     from + row * stride + head * width,
-                                     sizeof(float) * static_cast<size_t>(width));
+                       std::memcpy(to + row * to_stride, from + row * stride,
+                                   sizeof(float) * static_cast<size_t>(width));
                    });
-}
-
-TokenCache make_cache(const DecoderStack& stack, int64_t tokens) {
-  const auto room = [&] { return at::empty({stack.heads, tokens, stack.width / stack.heads}); };
-  return {room(), room()};
 }
 
 }  // namespace
 
 StepDecoder::StepDecoder(const FrozenTransformer::Impl& model, const Memory& memory,
-                         int64_t rows_per_source, int64_t capacity)
+                         const ScoreMask& mask, int64_t rows_per_source, int64_t capacity)
     : model_(model),
       rows_(memory.packing.batch * rows_per_source),
       capacity_(capacity),
-      memory_places_(static_cast<size_t>(memory.packing.rows)),
+      token_stride_(token_stride(model.decoder)),
+      tokens_(static_cast<size_t>(rows_)),
+      next_(tokens_.size()),
       first_(memory.packing.first),
-      lengths_(memory.packing.lengths) {
-  TORCH_CHECK_VALUE(rows_ * capacity <= INT32_MAX && memory.packing.rows <= INT32_MAX,
-                    "[generate] sequences times max_length must be below 2^31. Got ", rows_,
-                    " times ", capacity);
+      lengths_(memory.packing.lengths),
+      is_causal_(mask.is_causal) {
   const DecoderStack& stack = model.decoder;
-  places_.resize(static_cast<size_t>(rows_ * capacity));
-  next_.resize(places_.size());
   for (int64_t row = 0; row < rows_; ++row) source_.push_back(row / rows_per_source);
-  for (size_t i = 0; i < stack.layers.size(); ++i)
-    own_.push_back(make_cache(stack, rows_ * capacity));
   const auto room = [&](int64_t width) { return at::empty({rows_, width}); };
   input_ = room(stack.width);
   projected_ = room(3 * stack.width);
   attended_ = room(stack.width);
   query_ = room(stack.width);
   logits_ = room(model.final_layer.out());
+  if (mask.bias.defined())
+    bias_ = mask.bias.expand(
+        {memory.packing.batch, stack.heads, mask.bias.size(2), memory.packing.length});
   remember(memory);
 }
 
 void StepDecoder::remember(const Memory& memory) {
-  const DecoderStack& stack = model_.decoder;
-  const int64_t rows = memory.packing.rows, width = stack.width;
+  const int64_t rows = memory.packing.rows, width = model_.decoder.width;
   const Rows of = rows_case(rows);
-  std::iota(memory_places_.begin(), memory_places_.end(), 0);
-  const at::Tensor both = at::empty({rows, 2 * width});
-  float* const to = both.data_ptr<float>();
-  for (const DecoderLayer& layer : stack.layers) {
-    memory_.push_back(make_cache(stack, rows));
+  memory_ = at::empty({rows, token_stride_});
+  float* to = memory_.data_ptr<float>();
+  for (int64_t row = 0; row < rows; ++row) memory_tokens_.push_back(to + row * token_stride_);
+  for (const DecoderLayer& layer : model_.decoder.layers) {
     by_rows(rows, [&](int64_t begin, int64_t end) {
-      layer.memory.run(memory.rows.const_data_ptr<float>() + begin * width, end - begin,
-                       to + begin * 2 * width, of);
+      layer.memory.run(memory.rows.const_data_ptr<float>() + begin * width, width, end - begin,
+                       to + begin * token_stride_, token_stride_, of);
     });
-    copy_heads(to, 2 * width, rows, memory_places_.data(), memory_.back().keys);
-    copy_heads(to + width, 2 * width, rows, memory_places_.data(), memory_.back().values);
+    to += 2 * width;
   }
-  if (!memory.mask.bias.defined()) return;
-  const auto source = at::tensor(source_);
-  memory_bias_ = memory.mask.bias
-                     .select(2, 0)  // (B|1, H|1, S|1)
-                     .expand({memory.packing.batch, stack.heads, memory.packing.length})
-                     .index_select(0, source);
 }
 
 void StepDecoder::select(const torch::Tensor& rows) {
@@ -97,47 +85,71 @@ void StepDecoder::select(const torch::Tensor& rows) {
   std::vector<int64_t> source;
   for (int64_t row = 0; row < rows_; ++row) {
     source.push_back(source_[from[row]]);
-    std::copy_n(places_.begin() + from[row] * capacity_, length_, next_.begin() + row * capacity_);
+    next_[row] = tokens_[from[row]];
   }
-  places_.swap(next_);
+  tokens_.swap(next_);
   source_ = std::move(source);
-  if (memory_bias_.defined()) memory_bias_ = memory_bias_.index_select(0, rows);
 }
 
-// What each row sees in this step: its token goes to a place that no row has used.
-void StepDecoder::see() {
+// Room for this step's tokens, one a row. A block has room for as much as there is already, and for
+// no more than may be written.
+float* StepDecoder::take_places() {
+  const int64_t places = places_a_step(rows_);
+  if (free_places_ < places) {
+    const int64_t steps = std::min(std::max(kFirstSteps, length_), capacity_ - length_);
+    blocks_.push_back(at::empty({steps * places, token_stride_}));
+    free_ = blocks_.back().data_ptr<float>();
+    free_places_ = steps * places;
+  }
+  float* const taken = free_;
+  free_ += places * token_stride_;
+  free_places_ -= places;
+  return taken;
+}
+
+// What each row sees in this step, its new token at the end.
+void StepDecoder::see(const float* first_place) {
   own_seen_ = {};
   memory_seen_ = {};
   for (int64_t row = 0; row < rows_; ++row) {
-    int32_t* const places = places_.data() + row * capacity_;
-    places[length_] = static_cast<int32_t>(row * capacity_ + length_);
-    own_seen_.places.push_back(places);
+    auto& tokens = tokens_[row];
+    tokens.push_back(first_place + row * token_stride_);
+    own_seen_.tokens.push_back(tokens.data());
     own_seen_.counts.push_back(length_ + 1);
-    memory_seen_.places.push_back(memory_places_.data() + first_[source_[row]]);
-    memory_seen_.counts.push_back(lengths_[source_[row]]);
+    const int64_t source = source_[row], length = lengths_[source];
+    memory_seen_.tokens.push_back(memory_tokens_.data() + first_[source]);
+    memory_seen_.counts.push_back(is_causal_ ? std::min(length, length_ + 1) : length);
   }
 }
 
-void StepDecoder::attend(const TokenCache& cache, const Seen& seen, const float* query,
-                         int64_t stride, const float* bias) const {
+// (rows, H, S) of this step, or undefined.
+at::Tensor StepDecoder::memory_bias() const {
+  if (!bias_.defined()) return {};
+  const int64_t query = bias_.size(2) == 1 ? 0 : length_;
+  return bias_.select(2, query).index_select(0, at::tensor(source_));
+}
+
+void StepDecoder::attend(size_t layer, const Seen& seen, const float* query, int64_t stride,
+                         const at::Tensor& bias) const {
+  const DecoderStack& stack = model_.decoder;
   kernel::Attention request;
   request.query = query;
   request.query_stride = stride;
-  request.heads = cache.keys.size(0);
-  request.capacity = cache.keys.size(1);
-  request.width = cache.keys.size(2);
-  request.keys = cache.keys.const_data_ptr<float>();
-  request.values = cache.values.const_data_ptr<float>();
-  request.tokens = seen.places.data();
+  request.heads = stack.heads;
+  request.width = stack.width / stack.heads;
+  request.key = 2 * stack.width * static_cast<int64_t>(layer);
+  request.value = request.key + stack.width;
+  request.tokens = seen.tokens.data();
   request.counts = seen.counts.data();
   request.scale = 1.0F / std::sqrt(static_cast<float>(request.width));
-  request.bias = bias;
-  if (bias != nullptr) {
-    request.bias_row_stride = memory_bias_.stride(0);
-    request.bias_head_stride = memory_bias_.stride(1);
+  request.bias = nullptr;
+  if (bias.defined()) {
+    request.bias = bias.const_data_ptr<float>();
+    request.bias_row_stride = bias.stride(0);
+    request.bias_head_stride = bias.stride(1);
   }
   request.out = attended_.data_ptr<float>();
-  request.out_stride = model_.decoder.width;
+  request.out_stride = stack.width;
   const int64_t most = *std::max_element(seen.counts.begin(), seen.counts.end());
   const int64_t grain = kGrainOfAttention / std::max<int64_t>(1, 2 * most * request.width);
   const auto& kernels = kernel::kernels().attention;
@@ -157,20 +169,19 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   float* const qkv = projected_.data_ptr<float>();
   float* const query = query_.data_ptr<float>();
   const float* const attended = attended_.const_data_ptr<float>();
-  const float* const bias = memory_bias_.defined() ? memory_bias_.const_data_ptr<float>() : nullptr;
-  see();
-  std::vector<int32_t> new_places;
-  for (const int32_t* places : own_seen_.places) new_places.push_back(places[length_]);
+  const at::Tensor bias = memory_bias();
+  float* place = take_places();
+  see(place);
   normalise(stream, stack.entry);
   for (size_t i = 0; i < stack.layers.size(); ++i) {
     const DecoderLayer& layer = stack.layers[i];
     layer.in_proj.run(stream.input, rows_, qkv, stream.of);
-    copy_heads(qkv + width, 3 * width, rows_, new_places.data(), own_[i].keys);
-    copy_heads(qkv + 2 * width, 3 * width, rows_, new_places.data(), own_[i].values);
-    attend(own_[i], own_seen_, qkv, 3 * width, nullptr);
+    keep(qkv + width, 3 * width, rows_, 2 * width, place, token_stride_);
+    place += 2 * width;
+    attend(i, own_seen_, qkv, 3 * width, {});
     add_projected(stream, layer.out_proj, attended, width, layer.after_attention);
     layer.query.run(stream.input, rows_, query, stream.of);
-    attend(memory_[i], memory_seen_, query, width, bias);
+    attend(i, memory_seen_, query, width, bias);
     add_projected(stream, layer.cross_out, attended, width, layer.after_cross);
     feed_forward(stream, layer.feed_forward, layer.after_feed_forward);
   }

@@ -15,8 +15,8 @@ bool find_isa(const char* name, Isa* found);
 // unavailable name is ignored). Read once.
 Isa chosen_isa();
 
-// One kernel table for each set, in the order of Isa. All give the same bits: the choice is one of
-// speed only.
+// One kernel table for each set, in the order of Isa. All give the same bits, but for inference/ on
+// SSE2, which has no fused multiply-add and rounds twice (inference/lanes.h).
 template <typename Kernels>
 struct KernelTable {
   const Kernels* of[kIsaCount];

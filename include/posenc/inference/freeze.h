@@ -12,13 +12,16 @@ namespace posenc {
 
 /// Who multiplies by a weight.
 enum class Multiplier {
-  Measured,  ///< freeze() times both for a slice of each weight, for one, a few and many rows
-  Own,       ///< posenc's kernels: the same bits with any number of threads, in each run
-  ATen,      ///< at::linear
+  /// freeze() times both of the others for a slice of each weight, for one, a few and many rows.
+  /// The
+  /// clock decides, so another freeze of the same model may give other bits.
+  Measured,
+  Own,   ///< posenc's kernels: the same bits with any number of threads, in each freeze and run
+  ATen,  ///< at::linear
 };
 
 struct FreezeOptions {
-  TORCH_ARG(Multiplier, multiplier) = Multiplier::Measured;
+  TORCH_ARG(Multiplier, multiplier) = Multiplier::Own;
 };
 
 /// What a frozen model keeps alive, in bytes.

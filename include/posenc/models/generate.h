@@ -75,12 +75,14 @@ struct Hypothesis {
 /// Targets for each source: greedy, by beam search, or sampled.
 ///
 /// src: (B, S) ids; sources of several lengths are padded, and src_mask says where:
-/// AttentionMask::padding(src, pad)  ->  n_best hypotheses for each of the B, best first.
+/// AttentionMask::padding(src, pad)  ->  n_best hypotheses for each of the B, best first; fewer
+/// where a beam search can write no more, of a small vocabulary or under bans, and never none.
 /// The model is in eval mode. Encodes once, then each step projects one token a sequence.
 /// Greedy and beam search find what transformers' `generate` finds, token for token; its max_length
 /// counts the begin token too, so it is one more than this one.
 /// Errors: c10::ValueError for options that contradict each other, beams below 1, a max_length past
-/// the model's max_len, and a model in training mode.
+/// the model's max_len, a model in training mode, and where a source has no token to write: logits
+/// that are not numbers, or all tokens banned.
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options);

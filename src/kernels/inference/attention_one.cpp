@@ -15,11 +15,11 @@ constexpr int kChunk = 4;  // sixteens of a head's width at a time: 64 floats
 
 // One row and head.
 struct One {
-  const float *query, *keys, *values;
-  const int32_t* tokens;
-  int64_t count, width;
-  const float* key(int64_t j) const { return keys + tokens[j] * width; }
-  const float* value(int64_t j) const { return values + tokens[j] * width; }
+  const float* query;
+  const float* const* tokens;
+  int64_t keys, values, count, width;  // keys, values: where this head's are in a token
+  const float* key(int64_t j) const { return tokens[j] + keys; }
+  const float* value(int64_t j) const { return tokens[j] + values; }
 };
 
 POSENC_INLINE void prefetch_row(const float* row, int64_t width) {
@@ -110,16 +110,16 @@ void mix_all(const One& one, const float* weights, float factor, float* out) {
 void attend(const Attention& a, int64_t begin, int64_t end, float* scratch) {
   for (int64_t i = begin; i < end; ++i) {
     const int64_t row = i / a.heads, head = i % a.heads;
-    const int64_t first = head * a.capacity * a.width;
-    const One one = {a.query + row * a.query_stride + head * a.width,
-                     a.keys + first,
-                     a.values + first,
+    const int64_t column = head * a.width;
+    const One one = {a.query + row * a.query_stride + column,
                      a.tokens[row],
+                     a.key + column,
+                     a.value + column,
                      a.counts[row],
                      a.width};
     const float* const bias =
         a.bias != nullptr ? a.bias + row * a.bias_row_stride + head * a.bias_head_stride : nullptr;
-    float* const out = a.out + row * a.out_stride + head * a.width;
+    float* const out = a.out + row * a.out_stride + column;
     const float most = write_scores(one, a.scale, bias, scratch);
     const float sum = exponentiate(scratch, one.count, most == -__builtin_inff() ? 0.0f : most);
     mix_all(one, scratch, sum == 0.0f ? 0.0f : 1.0f / sum, out);  // 0: it sees nothing

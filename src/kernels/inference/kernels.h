@@ -3,7 +3,7 @@
 //
 //   linear_few.cpp      x W^T + b for a few rows: W streams by once, at the speed of memory
 //   linear_many.cpp     the same for many rows, at the speed of the multipliers
-//   attention_one.cpp   one query a row, over keys and values that lie anywhere in a cache
+//   attention_one.cpp   one query a row, over keys and values that lie anywhere
 //   attention_many.cpp  all queries of sequences that lie one behind the other
 //   rows.cpp            residual and layer norm in one pass; activations; the best logits
 //
@@ -33,16 +33,15 @@ constexpr int64_t packed_rows(int64_t inner) {
   return kPanelRows * (panels > 1 ? panels : 1);
 }
 
-// softmax(scale * q k^T + bias) v for one query in each row and head. Token t's key in head h
-// stands at keys[(h * capacity + t) * width].
+// softmax(scale * q k^T + bias) v for one query in each row and head. Tokens may be anywhere: a
+// token's key in head h is at token[key + h * width], its value at token[value + h * width].
 struct Attention {
   const float* query;  // (rows, heads * width)
   int64_t query_stride;
   int64_t heads, width;
-  const float *keys, *values;  // (heads, capacity, width)
-  int64_t capacity;
-  const int32_t* const* tokens;  // for each row, which tokens it sees
-  const int64_t* counts;         // and how many. A row that sees none gets zeros
+  const float* const* const* tokens;  // for each row, the tokens that it sees
+  const int64_t* counts;              // and how many. A row that sees none gets zeros
+  int64_t key, value;
   float scale;
   const float* bias;  // added to the scores, or null: (., ., counts); -inf: not seen
   int64_t bias_row_stride, bias_head_stride;

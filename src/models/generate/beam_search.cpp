@@ -97,6 +97,10 @@ Hypotheses beam_search(Search& search) {
       before.insert(before.end(), own.begin(), own.end());
     }
     const auto [logits, sum] = search.step(length);
+    const auto rest = sum.rest.cpu();
+    for (size_t row = 0; row < before.size(); ++row)
+      if (before[row] > kDead && std::isnan(rest.const_data_ptr<float>()[row]))
+        search.check_choice(rest.const_data_ptr<float>()[row], length, live[row / width]);
     const int64_t vocab = logits.size(1);
     // Each beam may end in every stop token, and as many beams are to be left.
     const int64_t wanted = width * (1 + static_cast<int64_t>(options.stop().size()));
@@ -114,6 +118,8 @@ Hypotheses beam_search(Search& search) {
       for (int64_t c = 0; c < best.size(1); ++c) {
         candidates.push_back({value[c], place[c] / vocab, place[c] % vocab});
       }
+      if (beams.finished.empty())
+        search.check_choice(candidates.front().log_probability, length, live[i]);
       advance(search, candidates, length, beams, origin);
       beams.done = is_done(search, beams, length);
       if (beams.done) continue;

@@ -6,7 +6,9 @@ namespace posenc {
 
 torch::Tensor draw(const torch::Tensor& log_probabilities, const GenerateOptions& options) {
   constexpr double kNever = -std::numeric_limits<double>::infinity();
-  torch::Tensor scores = log_probabilities / options.temperature();
+  // From the best on: a small temperature must not send all of them to -inf.
+  torch::Tensor scores =
+      (log_probabilities - log_probabilities.amax(1, /*keepdim=*/true)) / options.temperature();
   if (options.top_k() > 0 && options.top_k() < scores.size(1)) {
     const auto kth = std::get<0>(scores.topk(options.top_k(), 1)).narrow(1, options.top_k() - 1, 1);
     scores = scores.masked_fill(scores < kth, kNever);

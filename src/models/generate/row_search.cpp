@@ -21,14 +21,19 @@ struct Choice {
   torch::Tensor ids, log_probabilities;  // one for each row, on the CPU
 };
 
-Choice next_tokens(Search& search, int64_t length) {
+// `check` takes the best log probability of each row.
+template <typename Check>
+Choice next_tokens(Search& search, int64_t length, Check check) {
   const auto [logits, sum] = search.step(length);
   if (!search.options.sample()) {
     const auto best = functional::top_scores(logits, sum, torch::zeros_like(sum.rest), /*group=*/1,
                                              /*count=*/1);
-    return {best.places.cpu(), best.scores.cpu()};
+    const Choice choice = {best.places.cpu(), best.scores.cpu()};
+    check(choice.log_probabilities);
+    return choice;
   }
   const auto log_probabilities = (logits - sum.largest.unsqueeze(1)) - sum.rest.unsqueeze(1);
+  check(log_probabilities.amax(1).cpu());
   const auto ids = draw(log_probabilities, search.options).unsqueeze(1);
   return {ids.cpu(), log_probabilities.gather(1, ids).cpu()};
 }
@@ -42,7 +47,12 @@ Hypotheses row_search(Search& search) {
   std::vector<int64_t> live(rows.size());  // the rows that the decoder still has
   std::iota(live.begin(), live.end(), 0);
   for (int64_t length = 1; length <= options.max_length(); ++length) {
-    const auto [ids, gained] = next_tokens(search, length);
+    const auto check = [&](const torch::Tensor& best) {
+      for (size_t i = 0; i < live.size(); ++i)
+        if (!rows[live[i]].done)
+          search.check_choice(best.const_data_ptr<float>()[i], length, live[i] / width);
+    };
+    const auto [ids, gained] = next_tokens(search, length, check);
     for (size_t i = 0; i < live.size(); ++i) {
       Row& row = rows[live[i]];
       if (row.done) continue;  // what it goes on to write is nobody's
@@ -50,7 +60,7 @@ Hypotheses row_search(Search& search) {
       row.log_probability += gained.const_data_ptr<float>()[i];
       row.hypothesis.tokens.push_back(token);
       row.hypothesis.score = search.score(row.log_probability, length);
-      row.done = search.stops(token);
+      row.done = search.stops(token) || length == options.max_length();
     }
     std::vector<int64_t> left, places, tokens;  // of the sources that have something to write
     for (size_t i = 0; i < live.size(); ++i) {

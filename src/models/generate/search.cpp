@@ -34,8 +34,12 @@ void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max
   TORCH_CHECK_VALUE(options.sample() || options.n_best() <= options.beams(),
                     "[generate] n_best must be at most beams ", options.beams(), ". Got ",
                     options.n_best());
-  TORCH_CHECK_VALUE(options.temperature() > 0.0, "[generate] temperature must be above 0. Got ",
+  const auto temperature = static_cast<float>(options.temperature());
+  TORCH_CHECK_VALUE(temperature > 0.0F && std::isfinite(temperature),
+                    "[generate] temperature must be above 0 and finite, in float32. Got ",
                     options.temperature());
+  TORCH_CHECK_VALUE(std::isfinite(options.length_penalty()),
+                    "[generate] length_penalty must be finite. Got ", options.length_penalty());
   TORCH_CHECK_VALUE(options.top_k() >= 0, "[generate] top_k must not be negative. Got ",
                     options.top_k());
   TORCH_CHECK_VALUE(options.top_p() > 0.0 && options.top_p() <= 1.0,
@@ -63,6 +67,13 @@ void Search::continue_with(const std::vector<int64_t>& rows, const std::vector<i
 
 bool Search::stops(int64_t token) const {
   return std::find(options.stop().begin(), options.stop().end(), token) != options.stop().end();
+}
+
+void Search::check_choice(float score, int64_t length, int64_t source) {
+  TORCH_CHECK_VALUE(score > kNever,  // false for NaN too
+                    "[generate] there must be a token to write: logits that are numbers, not all "
+                    "of them banned. Got none for token ",
+                    length, " of source ", source);
 }
 
 double Search::score(double log_probability, int64_t length) const {

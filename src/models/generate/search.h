@@ -41,6 +41,9 @@ struct Search {
   void continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next);
   bool stops(int64_t token) const;
   double score(double log_probability, int64_t length) const;
+  /// `score`: of the best token that may follow, as the `length`-th one of a source. Throws
+  /// c10::ValueError where there is none: the logits are not numbers, or all are -inf.
+  static void check_choice(float score, int64_t length, int64_t source);
   /// Calls the caller's progress; false ends the search.
   bool go_on(int64_t step, int64_t finished) const;
 };

@@ -21,8 +21,9 @@ struct Case {
   Case(int64_t rows_, int64_t heads_, int64_t width_, int64_t most, bool biased)
       : rows(rows_), heads(heads_), width(width_), capacity(most + 5) {
     query = torch::randn({rows, heads * width + 2});
-    keys = torch::randn({heads, capacity, width});
-    values = torch::randn({heads, capacity, width});
+    const auto both = torch::randn({2, capacity, heads * width + 3});
+    keys = both[0];
+    values = both[1];
     if (biased) bias = torch::randn({rows, heads, most});
     for (int64_t row = 0; row < rows; ++row) {
       const int64_t count = row == 0 ? most : torch::randint(0, most + 1, {1}).item<int64_t>();
@@ -30,6 +31,12 @@ struct Case {
       tokens.emplace_back(places.const_data_ptr<int32_t>(),
                           places.const_data_ptr<int32_t>() + count);
     }
+  }
+
+  // (heads, count, width) of a cache's rows at these places.
+  torch::Tensor at(const torch::Tensor& cache, const torch::Tensor& places) const {
+    const auto rows = cache.narrow(1, 0, heads * width).index_select(0, places);
+    return rows.view({-1, heads, width}).transpose(0, 1).to(torch::kDouble);
   }
 
   torch::Tensor expected() const {
@@ -45,8 +52,7 @@ struct Case {
       out[row] =
           at::scaled_dot_product_attention(
               query[row].narrow(0, 0, heads * width).view({heads, 1, width}).to(torch::kDouble),
-              keys.index_select(1, places).to(torch::kDouble),
-              values.index_select(1, places).to(torch::kDouble), added)
+              at(keys, places), at(values, places), added)
               .squeeze(1);
     }
     return out.view({rows, heads * width});
@@ -54,17 +60,23 @@ struct Case {
 
   torch::Tensor run(const Kernels& use, int64_t split) const {
     const auto out = torch::full({rows, heads * width}, 7.0F);
-    std::vector<const int32_t*> places;
+    // A token is a key; its value is as far from it as the two tensors are.
+    std::vector<std::vector<const float*>> seen;
+    std::vector<const float* const*> places;
     std::vector<int64_t> counts;
-    for (const auto& one : tokens) places.push_back(one.data()), counts.push_back(one.size());
+    for (const auto& one : tokens) {
+      seen.emplace_back();
+      for (const int32_t place : one)
+        seen.back().push_back(keys.const_data_ptr<float>() + place * keys.size(1));
+      counts.push_back(one.size());
+    }
+    for (const auto& one : seen) places.push_back(one.data());
     Attention request = {};
     request.query = query.const_data_ptr<float>();
     request.query_stride = query.size(1);
     request.heads = heads;
     request.width = width;
-    request.keys = keys.const_data_ptr<float>();
-    request.values = values.const_data_ptr<float>();
-    request.capacity = capacity;
+    request.value = values.const_data_ptr<float>() - keys.const_data_ptr<float>();
     request.tokens = places.data();
     request.counts = counts.data();
     request.scale = 1.0F / std::sqrt(static_cast<float>(width));

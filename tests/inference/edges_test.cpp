@@ -1,0 +1,267 @@
+// Frozen models and searches at the edges: nothing in an axis, one of it, masks of every shape, and
+// numbers that are none.
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "inference/models.h"
+#include "posenc/inference/freeze.h"
+#include "support/compare.h"
+#include "support/search_reference.h"
+
+namespace posenc {
+namespace {
+
+using testing::any_ids;
+using testing::any_model;
+using testing::bit_equal;
+using testing::Dice;
+using testing::found_the_same;
+using testing::kPad;
+using testing::Op;
+using testing::SearchReference;
+using testing::within;
+
+constexpr int64_t kBegin = 1, kEnd = 2;
+const Multiplier kMultipliers[] = {Multiplier::Own, Multiplier::ATen, Multiplier::Measured};
+
+TEST(FreezeEdges, AnAxisMayBeEmpty) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    Dice dice(seed);
+    auto model = any_model(dice, seed);
+    const auto frozen = freeze(model, FreezeOptions().multiplier(kMultipliers[seed % 3]));
+    const int64_t width = model->options.d_model();
+    for (const auto& [batch, targets, keys] :
+         {std::array<int64_t, 3>{0, 3, 4}, {2, 0, 4}, {0, 0, 0}, {2, 3, 0}, {0, 3, 0}}) {
+      SCOPED_TRACE(::testing::Message() << batch << " " << targets << " " << keys);
+      const auto tgt = any_ids(dice, batch, targets, false);
+      const auto memory = torch::randn({batch, keys, width});
+      EXPECT_TRUE(within(Op::Layers, frozen.decode(tgt, memory, AttentionMask::causal()),
+                         model->decode(tgt, memory, AttentionMask::causal())));
+      const auto src = any_ids(dice, batch, keys, false);
+      EXPECT_TRUE(within(Op::Layers, frozen.encode(src), model->encode(src)));
+    }
+  }
+}
+
+TEST(FreezeEdges, SourcesMayBeEmpty) {
+  Dice dice(2);
+  auto model = any_model(dice, 2);
+  const auto frozen = freeze(model);
+  const auto padding = any_ids(dice, 3, 5, false);
+  padding[1].fill_(kPad);  // a source of nothing
+  for (const int64_t beams : {1, 3}) {
+    const auto options = GenerateOptions(kBegin, kEnd).max_length(7).beams(beams).n_best(beams);
+    for (const auto& src : {torch::empty({2, 0}, torch::kLong), padding}) {
+      const auto mask = AttentionMask::padding(src, kPad);
+      SearchReference reference(model, src, mask, options, Op::Scores);
+      const auto plain = generate(*model, src, mask, options);
+      EXPECT_TRUE(found_the_same(generate(frozen, src, mask, options), plain, reference));
+    }
+  }
+}
+
+// Shapes in which no vector is whole, or one is and a bit.
+TEST(FreezeEdges, WidthsAndVocabulariesOfAnySize) {
+  const torch::NoGradGuard no_grad;
+  for (const int64_t width : {2, 6, 14, 16, 18, 34})
+    for (const int64_t vocab : {3, 4, 15, 16, 17, 33}) {
+      SCOPED_TRACE(::testing::Message() << "width " << width << " vocabulary " << vocab);
+      torch::manual_seed(testing::seed(static_cast<uint64_t>(width * 100 + vocab)));
+      Transformer model(TransformerOptions(vocab, vocab)
+                            .d_model(width)
+                            .num_heads(1)
+                            .num_encoder_layers(1)
+                            .num_decoder_layers(1)
+                            .d_ff(width + 1)
+                            .max_len(9));
+      model->eval();
+      const auto frozen = freeze(model);
+      const auto src = torch::randint(0, vocab, {3, 4}, torch::kLong);
+      for (const int64_t beams : {1, 4}) {
+        const auto options = GenerateOptions(1, 2).max_length(8).beams(beams).n_best(beams);
+        SearchReference reference(model, src, {}, options, Op::Scores);
+        const auto plain = generate(*model, src, {}, options);
+        EXPECT_TRUE(found_the_same(generate(frozen, src, {}, options), plain, reference));
+        EXPECT_TRUE(reference.may_find(0, plain[0]));
+      }
+    }
+}
+
+TEST(FreezeEdges, AVocabularyOfFewerSequencesThanBeams) {
+  for (const int64_t vocab : {1, 2, 3}) {
+    torch::manual_seed(testing::seed(3));
+    Transformer model(TransformerOptions(5, vocab).d_model(4).num_heads(1).d_ff(4).max_len(4));
+    model->eval();
+    const auto options = GenerateOptions(0, vocab - 1).max_length(1).beams(5).n_best(5);
+    const auto src = torch::tensor({{1, 2}, {3, 4}});
+    const auto found = generate(freeze(model), src, {}, options);
+    for (const auto& all : found) EXPECT_EQ(all.size(), static_cast<size_t>(vocab));
+    SearchReference reference(model, src, {}, options, Op::Scores);
+    EXPECT_TRUE(found_the_same(found, generate(*model, src, {}, options), reference));
+  }
+}
+
+TEST(FreezeEdges, EncodesWithEveryMask) {
+  const torch::NoGradGuard no_grad;
+  Dice dice(4);
+  auto model = any_model(dice, 4);
+  const int64_t heads = model->options.num_heads(), batch = 3, length = 5;
+  const auto frozen = freeze(model);
+  const auto src = any_ids(dice, batch, length, true);
+  const auto mask_of = [&](at::IntArrayRef sizes) {
+    return AttentionMask::from_torch_nn(torch::rand(sizes) < 0.4);
+  };
+  const auto padding = AttentionMask::padding(src, kPad);
+  for (const auto& mask : {mask_of({length, length}), mask_of({batch, length, length}),
+                           mask_of({batch, heads, length, length}), mask_of({1, 1, length, length}),
+                           mask_of({batch, 1, length, length}) & padding,
+                           AttentionMask::causal() & padding, AttentionMask::causal(2),
+                           AttentionMask::additive(torch::randn({batch, heads, length, length}))}) {
+    EXPECT_TRUE(within(Op::Layers, frozen.encode(src, mask), model->encode(src, mask)));
+  }
+}
+
+// What a decoder gives for numbers that are none, or for no token at all, is an error, not a list
+// without a hypothesis; and what nobody sees disturbs nobody.
+TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
+  Dice dice(5);
+  auto model = any_model(dice, 5);
+  const int64_t vocab = model->options.tgt_vocab();
+  const auto src = any_ids(dice, 3, 4, false);
+  std::vector<int64_t> all(vocab);
+  for (int64_t i = 0; i < vocab; ++i) all[i] = i;
+  const auto base = GenerateOptions(kBegin, kEnd).max_length(5);
+  const std::vector<GenerateOptions> searches = {base, GenerateOptions(base).beams(3).n_best(3),
+                                                 GenerateOptions(base).sample(true).n_best(2)};
+  const auto check = [&](auto&& from, const char* what) {
+    for (const auto& options : searches) {
+      EXPECT_ERROR(generate(from, src, {}, options), c10::ValueError, what);
+    }
+  };
+  for (const auto& options : searches) {
+    auto none = GenerateOptions(options).banned(all);
+    EXPECT_ERROR(generate(*model, src, {}, none), c10::ValueError,
+                 "Got none for token 1 of source");
+    EXPECT_ERROR(generate(freeze(model), src, {}, none.renormalize(true)), c10::ValueError,
+                 "there must be a token to write");
+    none.forced_end(kEnd).max_length(1);  // one may be written after all
+    EXPECT_EQ(generate(freeze(model), src, {}, none)[2][0].tokens, std::vector<int64_t>{kEnd});
+  }
+  const torch::NoGradGuard no_grad;
+  auto bias = model->named_parameters()["decoder.layers.0.linear2.weight"];
+  const auto before = bias.clone();
+  for (const double number : {std::nan(""), std::numeric_limits<double>::infinity()}) {
+    bias.fill_(number);
+    check(*model, "logits that are numbers");
+    check(freeze(model), "logits that are numbers");
+  }
+  bias.copy_(before);
+  const auto frozen = freeze(model);
+  for (const auto& options : searches) EXPECT_EQ(generate(frozen, src, {}, options).size(), 3u);
+}
+
+// A beam that has ended leaves nothing to go on with: what has been found is returned.
+TEST(GenerateEdges, OneTokenThatMayBeWritten) {
+  Dice dice(6);
+  auto model = any_model(dice, 6);
+  std::vector<int64_t> others;
+  for (int64_t i = 0; i < model->options.tgt_vocab(); ++i)
+    if (i != kEnd) others.push_back(i);
+  const auto src = any_ids(dice, 2, 4, false);
+  for (const int64_t beams : {1, 3}) {
+    const auto options =
+        GenerateOptions(kBegin, kEnd).max_length(5).beams(beams).n_best(beams).banned(others);
+    for (const auto& all : generate(freeze(model), src, {}, options)) {
+      ASSERT_EQ(all.size(), 1u);
+      EXPECT_EQ(all[0].tokens, std::vector<int64_t>{kEnd});
+    }
+  }
+}
+
+TEST(GenerateEdges, TheLastStepFinishesEverySource) {
+  Dice dice(7);
+  auto model = any_model(dice, 7);
+  const auto src = any_ids(dice, 3, 4, false);
+  for (const int64_t beams : {1, 3}) {
+    std::vector<int64_t> finished;
+    generate(freeze(model), src, {},
+             GenerateOptions(kBegin, kEnd)
+                 .stop({})
+                 .max_length(4)
+                 .beams(beams)
+                 .progress([&](const GenerateProgress& progress) {
+                   finished.push_back(progress.finished);
+                   return true;
+                 }));
+    EXPECT_EQ(finished, (std::vector<int64_t>{0, 0, 0, 3}));
+  }
+}
+
+TEST(GenerateEdges, NumbersThatAreNoSettings) {
+  Dice dice(8);
+  auto model = any_model(dice, 8);
+  const auto src = any_ids(dice, 1, 2, false);
+  const auto base = GenerateOptions(kBegin, kEnd).max_length(3);
+  const double inf = std::numeric_limits<double>::infinity();
+  for (const double number : {std::nan(""), inf, -inf}) {
+    EXPECT_ERROR(generate(*model, src, {}, GenerateOptions(base).temperature(number)),
+                 c10::ValueError, "temperature must be above 0 and finite");
+    EXPECT_ERROR(generate(*model, src, {}, GenerateOptions(base).temperature(1e-60)),
+                 c10::ValueError, "temperature must be above 0 and finite");
+    EXPECT_ERROR(generate(*model, src, {}, GenerateOptions(base).length_penalty(number)),
+                 c10::ValueError, "length_penalty must be finite");
+  }
+}
+
+TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
+  Dice dice(9);
+  auto model = any_model(dice, 9);
+  const auto src = any_ids(dice, 3, 4, false);
+  const auto base = GenerateOptions(kBegin, kEnd).max_length(5);
+  const auto best = generate(*model, src, {}, base);
+  const auto cold =
+      generate(*model, src, {}, GenerateOptions(base).sample(true).temperature(1e-40));
+  for (size_t b = 0; b < 3; ++b) EXPECT_EQ(cold[b][0].tokens, best[b][0].tokens);
+}
+
+// With a length penalty of 0 a score does not change with the length, and the two agree; both go on
+// where WhenFull stops.
+TEST(GenerateEdges, NeverWithoutALengthPenaltyIsWhenUnlikely) {
+  int longer = 0, shorter = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Dice dice(seed);
+    auto model = any_model(dice, seed);
+    const auto src = any_ids(dice, 2, 4, false);
+    int64_t steps[3] = {};
+    testing::Found found[3];
+    for (const auto early :
+         {EarlyStopping::WhenFull, EarlyStopping::WhenUnlikely, EarlyStopping::Never}) {
+      const auto i = static_cast<size_t>(early);
+      found[i] = generate(*model, src, {},
+                          GenerateOptions(kBegin, kEnd)
+                              .stop({kEnd, 4, 5, 6, 7, 8, 9, 10})
+                              .max_length(12)
+                              .beams(2)
+                              .n_best(2)
+                              .length_penalty(0.0)
+                              .early_stopping(early)
+                              .progress([&](const GenerateProgress& progress) {
+                                steps[i] = progress.step;
+                                return true;
+                              }));
+    }
+    EXPECT_EQ(steps[2], steps[1]);
+    for (size_t b = 0; b < 2; ++b)
+      for (size_t n = 0; n < 2; ++n) EXPECT_EQ(found[2][b][n].tokens, found[1][b][n].tokens);
+    longer += steps[1] > steps[0];
+    shorter += steps[2] < 12;
+  }
+  EXPECT_GT(longer, 0);
+  EXPECT_GT(shorter, 0) << "nothing can get better with more tokens";
+}
+
+}  // namespace
+}  // namespace posenc
