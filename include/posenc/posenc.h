@@ -66,3 +66,4 @@
 #include "posenc/train/sparse_adam.h"
 #include "posenc/train/stop_signal.h"
 #include "posenc/train/trainer.h"
+#include "posenc/version.h"

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "io/read/context.h"
@@ -45,10 +46,11 @@ void add_convert(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();
   auto* sub = app.add_subcommand("convert",
                                  "Write the tensors of a file as safetensors: dtypes are kept, "
-                                 "tied tensors stand under each of their names.");
+                                 "tied tensors are written under each of their names.");
   sub->add_option("IN", options->input, kReadableFiles)->required();
   sub->add_option("OUT", options->output, "any extension; replaced only by a complete file")
-      ->required();
+      ->required()
+      ->check(output_path());
   sub->footer("Example:\n  posenc convert model.pt model.safetensors");
   sub->callback([options] { convert_file(*options); });
 }

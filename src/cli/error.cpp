@@ -3,11 +3,19 @@
 #include <c10/util/Exception.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <new>
 
+#include "io/read/quote.h"
+#include "io/read/utf8.h"
 #include "posenc/core/nearest.h"
 
 namespace posenc::cli {
+namespace {
+
+constexpr std::size_t kShownName = 120;
+
+}  // namespace
 
 std::string message_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error)) return "out of memory";
@@ -29,9 +37,29 @@ std::string listed(std::vector<std::string> names, std::size_t most) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+std::string fit_for_terminal(const std::string& text) {
+  std::string result;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    if (begin > 0) result += '\n';
+    result += io::printable(std::string_view(text).substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return result;
+}
+
+std::string shown(const std::string& name) {
+  return io::printable(io::shortened(name, kShownName));
+}
+
+std::string did_you_mean(const std::string& wanted, const std::vector<std::string>& known) {
+  // A third of the letters may be wrong: beyond that the hint would be a guess.
+  const auto near = nearest(wanted, known, 1, wanted.size() / 3 + 1);
+  return near.empty() ? "" : "; did you mean " + near.front() + "?";
+}
+
 std::string suggestion(const std::string& wanted, const std::vector<std::string>& known) {
-  const auto near = nearest(wanted, known, 1);
-  const std::string hint = near.empty() ? "" : "; did you mean " + near.front() + "?";
+  const std::string hint = did_you_mean(wanted, known);
   return hint + (hint.empty() ? "; known: " : " Known: ") + listed(known);
 }
 

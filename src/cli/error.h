@@ -10,7 +10,7 @@
 
 namespace posenc::cli {
 
-/// The input was refused: exit status 1, the text on stderr behind the command's name.
+/// The input was refused: exit status 1, the text on stderr after the command's name.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -26,6 +26,17 @@ std::string message_of(const std::exception& error);
 
 /// "a, b, c"; of more than `most` names "a, b, and 3 more".
 std::string listed(std::vector<std::string> names, std::size_t most = SIZE_MAX);
+
+/// `text` fit for a terminal: control characters other than line ends, which could command it,
+/// become
+/// '?'.
+std::string fit_for_terminal(const std::string& text);
+
+/// A name from a file, for messages and tables: fit for a terminal, and of at most 120 bytes.
+std::string shown(const std::string& name);
+
+/// "; did you mean b?", or nothing where no known name is near.
+std::string did_you_mean(const std::string& wanted, const std::vector<std::string>& known);
 
 /// "; did you mean b? Known: a, b, c".
 std::string suggestion(const std::string& wanted, const std::vector<std::string>& known);

@@ -43,8 +43,8 @@ Json json_of(const std::string& name, const Identification& found) {
 // The sinusoids, and the tables that began as one, with the C++ that rebuilds them.
 std::string text_of(const std::string& name, const at::Tensor& tensor,
                     const Identification& found) {
-  std::string text =
-      fmt::format("{}  {} {}\n  {}\n", name, dtype_of(tensor), shape_of(tensor), found.verdict);
+  std::string text = fmt::format("{}  {} {}\n  {}\n", shown(name), dtype_of(tensor),
+                                 shape_of(tensor), found.verdict);
   if (found.presets.size() > 1) text += fmt::format("  presets: {}\n", listed(found.presets));
   if (found.max_ulp > 0) {
     text += fmt::format("  max_abs {:.3g}, max_ulp {}\n", found.max_abs, found.max_ulp);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/error.h"
 #include "cli/progress.h"
 #include "cli/sha256.h"
 #include "cli/text_table.h"
@@ -78,19 +79,18 @@ void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
 void print_entries(const char* heading, const std::vector<ManifestEntry>& entries) {
   if (entries.empty()) return;
   std::vector<std::vector<std::string>> rows;
-  for (const auto& entry : entries)
-    rows.push_back({io::printable(entry.name), io::printable(entry.text)});
+  for (const auto& entry : entries) rows.push_back({shown(entry.name), io::printable(entry.text)});
   fmt::print("\n{}\n{}", heading, text_table(rows, 2));
 }
 
 void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
   const Manifest& manifest = weights.manifest;
   fmt::print("{}: {}{}, {} tensors, {}\n", options.file, format_name(manifest.format),
-             manifest.class_name.empty() ? "" : " of " + io::printable(manifest.class_name),
+             manifest.class_name.empty() ? "" : " of " + shown(manifest.class_name),
              manifest.tensors.size(), size_text(weights.total_bytes()));
   std::vector<std::vector<std::string>> rows;
   for (const auto& tensor : manifest.tensors) {
-    rows.push_back({io::printable(tensor.name), dtype_name(tensor.dtype),
+    rows.push_back({shown(tensor.name), dtype_name(tensor.dtype),
                     fmt::format("({})", fmt::join(tensor.sizes, ", "))});
   }
   fmt::print("{}", text_table(rows, 2));
@@ -112,9 +112,11 @@ void inspect_file(const InspectOptions& options) {
 
 void add_inspect(CLI::App& app) {
   auto options = std::make_shared<InspectOptions>();
-  auto* sub = app.add_subcommand("inspect",
-                                 "What a file of weights holds: names, dtypes, shapes, values. "
-                                 "Nothing in the file is run.");
+  auto* sub =
+      app.add_subcommand("inspect",
+                         "What a file of weights holds: names (the first 120 bytes of each; "
+                         "--json has them whole), dtypes, shapes, values. Nothing in the "
+                         "file is run.");
   sub->add_option("FILE", options->file, kReadableFiles)->required();
   sub->add_flag("--json", options->json,
                 "{file, format, tensors: [{name, dtype, shape, sha256}]}; the hash is of the "

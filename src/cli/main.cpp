@@ -1,15 +1,25 @@
 // posenc: the command line. Exit status 0 fine, 1 the check failed or the input was refused,
-// 2 wrong use.
+// 2 wrong use, 128 + the signal's number where a signal has stopped a training.
+
+#include <fcntl.h>
+#include <torch/version.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
 
 #include "cli/command.h"
 #include "cli/error.h"
+#include "cli/usage.h"
+#include "posenc/version.h"
 
 namespace {
 
+using posenc::cli::fit_for_terminal;
 using posenc::cli::message_of;
 
 // "posenc run", or "posenc" before a subcommand is known.
@@ -18,16 +28,46 @@ std::string name_of(const CLI::App& app) {
   return chosen.empty() ? "posenc" : "posenc " + chosen.front()->get_name();
 }
 
-// What CLI11 has to say, with the subcommand that was probably meant.
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
-  std::string text = error.what();
-  const auto rest = app.remaining();
-  if (app.get_subcommands().empty() && !rest.empty() && rest.front().rfind("-", 0) != 0) {
-    std::vector<std::string> names;
-    for (const auto* sub : app.get_subcommands({})) names.push_back(sub->get_name());
-    text = "there is no subcommand " + rest.front() + posenc::cli::suggestion(rest.front(), names);
+// What is to go into a report of a fault: LibTorch decides bits, too.
+std::string version_text() {
+  return std::string("posenc ") + posenc::version() + ", built with LibTorch " + TORCH_VERSION;
+}
+
+// The two questions that people ask as if they were subcommands.
+void add_version_and_help(CLI::App& app) {
+  app.set_version_flag("--version,-V", version_text());
+  app.add_subcommand("version",
+                     "The version of posenc, and of the LibTorch that it was built with.")
+      ->callback([] { fmt::print("{}\n", version_text()); })
+      ->footer("Example:\n  posenc version");
+  auto* help = app.add_subcommand("help", "The help of posenc, or of a subcommand.");
+  auto subject = std::make_shared<std::string>();
+  help->add_option("SUBCOMMAND", *subject, "whose help; posenc's own unless given");
+  help->footer("Example:\n  posenc help table");
+  help->callback([&app, subject] {
+    if (subject->empty()) {  // app.help() would be that of `help`
+      const auto mode = CLI::AppFormatMode::Normal;
+      fmt::print("{}", app.get_formatter()->make_help(&app, app.get_name(), mode));
+      return;
+    }
+    const auto is_meant = [&](const CLI::App* sub) { return sub->get_name() == *subject; };
+    const auto found = app.get_subcommands(is_meant);
+    if (found.empty()) {
+      throw CLI::ParseError(posenc::cli::unknown_subcommand(app, *subject), 2);
+    }
+    fmt::print("{}", found.front()->help(app.get_name()));
+  });
+}
+
+// A program may be started without standard input, output or error. The next file that it opens,
+// the one it writes to for instance, would take the place, and get what is meant for a terminal: a
+// descriptor that fails stands there instead.
+void hold_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+    const int way = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;  // the other one
+    if (::open("/dev/null", way) != descriptor) std::_Exit(1);
   }
-  return text;
 }
 
 int run(CLI::App& app, int argc, char** argv, int& status) {
@@ -37,10 +77,11 @@ int run(CLI::App& app, int argc, char** argv, int& status) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     const auto name = name_of(app);
-    fmt::print(stderr, "{}: {}\nTry: {} --help\n", name, usage_message(app, error), name);
+    const auto text = fit_for_terminal(posenc::cli::usage_message(app, error));
+    fmt::print(stderr, "{}: {}\nTry: {} --help\n", name, text, name);
     return 2;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", name_of(app), message_of(error));
+    fmt::print(stderr, "{}: {}\n", name_of(app), fit_for_terminal(message_of(error)));
     return 1;
   }
   return status;
@@ -49,11 +90,13 @@ int run(CLI::App& app, int argc, char** argv, int& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hold_standard_descriptors();
   CLI::App app("Positional encodings and token embeddings in C++, held against PyTorch.", "posenc");
   app.require_subcommand(1);
   app.footer(
       "Exit status: 0 fine, 1 the check failed or the input was refused, 2 wrong use.\n"
       "Example:\n  posenc verify model.pt");
+  add_version_and_help(app);
   int status = 0;
   posenc::cli::add_verify(app, status);
   posenc::cli::add_run(app);

@@ -1,31 +1,9 @@
 #include "cli/params.h"
 
-#include <charconv>
-#include <cmath>
-
+#include "cli/arguments.h"
 #include "cli/error.h"
 
 namespace posenc::cli {
-namespace {
-
-// The whole of `text` as a number, or nothing.
-template <typename T>
-std::optional<T> number(const std::string& text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-}  // namespace
-
-std::optional<int64_t> whole_number(const std::string& text) { return number<int64_t>(text); }
-
-std::string check_assignment(const std::string& text) {
-  const auto equals = text.find('=');
-  const bool good = equals != std::string::npos && equals > 0 && equals + 1 < text.size();
-  return good ? "" : "must have the form key=value. Got " + text;
-}
 
 Params::Params(const std::vector<std::string>& assignments) {
   for (const auto& text : assignments) {
@@ -61,8 +39,8 @@ std::optional<int64_t> Params::integer(const std::string& key) const {
 std::optional<double> Params::real(const std::string& key) const {
   const std::string* text = find(key);
   if (!text) return std::nullopt;
-  const auto value = number<double>(*text);
-  if (!value || !std::isfinite(*value)) refuse("--param {} must be a number. Got {}", key, *text);
+  const auto value = real_number(*text);
+  if (!value) refuse("--param {} must be a number. Got {}", key, *text);
   return value;
 }
 
@@ -90,8 +68,8 @@ Scale Params::scale(const std::string& key, const Scale& otherwise) const {
   if (!text) return otherwise;
   if (*text == "none") return Scale::None;
   if (*text == "sqrt_dim") return Scale::SqrtDim;
-  const auto value = number<double>(*text);
-  if (!value || !std::isfinite(*value)) {
+  const auto value = real_number(*text);
+  if (!value) {
     refuse("--param {} must be none, sqrt_dim or a number. Got {}", key, *text);
   }
   return Scale(*value);

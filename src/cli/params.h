@@ -35,10 +35,4 @@ class Params {
   std::map<std::string, std::string> values_;
 };
 
-/// The whole of `text` as a number, or nothing.
-std::optional<int64_t> whole_number(const std::string& text);
-
-/// For CLI11's check(): "" when `text` has the form key=value, else what is required.
-std::string check_assignment(const std::string& text);
-
 }  // namespace posenc::cli

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/gnuplot.h"
@@ -38,11 +39,11 @@ void write_file(const std::string& path, const std::string& content) {
   }
 }
 
-// gnuplot's SVG holds a heat map as a small PNG, which viewers would blur.
+// gnuplot's SVG holds each heat map as a small PNG, which viewers would blur.
 std::string crisp(std::string picture) {
   const std::string tag = "<image ";
-  const auto at = picture.find(tag);
-  if (at != std::string::npos && picture.find("</svg>") != std::string::npos) {
+  if (picture.find("</svg>") == std::string::npos) return picture;
+  for (auto at = picture.find(tag); at != std::string::npos; at = picture.find(tag, at + 1)) {
     picture.insert(at + tag.size(), "style='image-rendering:pixelated' ");
   }
   return picture;
@@ -83,13 +84,17 @@ void add_plot(CLI::App& app) {
   auto* sub = app.add_subcommand(
       "plot", "Heat map, waveforms and similarity of positions, as PNG and SVG, by gnuplot.");
   sub->add_option("--out", options->folder, "folder for the six files; made where it is missing")
-      ->required();
+      ->required()
+      ->check(output_path());
   sub->add_option("--preset", options->preset, "whose table")->capture_default_str();
-  sub->add_option("--dim", options->dim, "D, channels of a row")->capture_default_str();
+  sub->add_option("--dim", options->dim, "D, channels of a row")
+      ->capture_default_str()
+      ->check(whole(1));
   sub->add_option("--length", options->length,
-                  fmt::format("positions; {} where it is not given, a grid's cells", kLength));
+                  fmt::format("positions; {} where it is not given, a grid's cells", kLength))
+      ->check(whole(2));
   sub->add_option("--param", options->params, "a parameter of the preset, key=value")
-      ->check(CLI::Validator(check_assignment, "key=value"))
+      ->check(assignment())
       ->allow_extra_args(false);
   sub->footer(
       "Example:\n  posenc plot --out pictures --preset notebook_000 --dim 128 --length 100");

@@ -1,11 +1,13 @@
 #include "cli/plot_scripts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/types.h>
 
 #include <algorithm>
 #include <iterator>
 
+#include "cli/plot_channels.h"
 #include "posenc/sinusoid/table.h"
 
 namespace posenc::cli {
@@ -46,15 +48,6 @@ bool rows_are_positions(const SinusoidOptions& recipe) {
          !recipe.angle_by_length() && recipe.post() != Post::Standardize;
 }
 
-// " (sin)" or " (cos)" for a channel of a recipe with one axis, else "".
-std::string function_of(const SinusoidOptions& recipe, int64_t channel) {
-  if (recipe.axes() > 1 || recipe.raw_first()) return "";
-  const bool second = recipe.layout() == Layout::Interleaved
-                          ? channel % 2 == 1
-                          : channel >= (recipe.axis_widths()[0] + 1) / 2;
-  return second != recipe.cos_first() ? " (cos)" : " (sin)";
-}
-
 // The picture's colours: -1 to 1, or what the table has where it is scaled or holds coordinates.
 std::string colour_range(const SinusoidOptions& recipe) {
   const bool unit = recipe.post() == Post::None && !recipe.raw_first();
@@ -76,15 +69,6 @@ Figure heat_map(const std::string& preset, const SinusoidOptions& recipe, const 
   return {"heat_map", 1000, 640, script};
 }
 
-// 0, 1, 4, 5, D/2-2, D/2-1 as far as the table has them, in order.
-std::vector<int64_t> shown_dimensions(int64_t dim) {
-  std::vector<int64_t> result = {0, 1, 4, 5, dim / 2 - 2, dim / 2 - 1};
-  std::erase_if(result, [&](int64_t i) { return i < 0 || i >= dim; });
-  std::sort(result.begin(), result.end());
-  result.erase(std::unique(result.begin(), result.end()), result.end());
-  return result;
-}
-
 // Columns x and the sinusoid's dimensions at x: a curve between the positions, ten points each.
 at::Tensor curves(const SinusoidOptions& recipe, int64_t length,
                   const std::vector<int64_t>& dimensions) {
@@ -98,7 +82,7 @@ at::Tensor curves(const SinusoidOptions& recipe, int64_t length,
 Figure waveforms(const std::string& preset, const SinusoidOptions& recipe,
                  const at::Tensor& table) {
   const int64_t length = table.size(0), dim = table.size(1);
-  const auto dimensions = shown_dimensions(dim);
+  const auto dimensions = shown_channels(recipe, table);
   const int64_t rows = (static_cast<int64_t>(dimensions.size()) + 1) / 2;
   const bool smooth = rows_are_positions(recipe);
   const double height = 60 + 210 * rows;  // pixels: a title, then the rows
@@ -132,6 +116,42 @@ Figure waveforms(const std::string& preset, const SinusoidOptions& recipe,
   return {"waveforms", 1000, static_cast<int>(height), script + "unset multiplot\n"};
 }
 
+// A small map of the grid for each of some channels of each axis. Of a grid of more than two axes
+// the slices are one below the other.
+Figure grid_maps(const std::string& preset, const SinusoidOptions& recipe,
+                 const at::Tensor& table) {
+  const auto& grid = recipe.grid();
+  const int64_t columns = grid.back();
+  const auto cells = table.slice(0, recipe.cls_row() ? 1 : 0);
+  const int64_t rows = cells.size(0) / columns;
+  const auto channels = shown_grid_channels(grid, cells);
+  const auto panel_rows = static_cast<int64_t>(grid.size());
+  const double height = 70 + 330 * static_cast<double>(panel_rows);  // pixels
+  std::string script = kViridis + image_axes(columns, rows) + colour_range(recipe);
+  std::string plots;
+  for (std::size_t axis = 0; axis < channels.size(); ++axis) {
+    for (int64_t i = 0; i < 3; ++i) {
+      if (i >= static_cast<int64_t>(channels[axis].size())) {
+        plots += "set multiplot next\n";
+        continue;
+      }
+      const int64_t channel = channels[axis][static_cast<std::size_t>(i)];
+      const std::string name = fmt::format("map{}_{}", axis, i);
+      script += data_block(name, cells.select(1, channel).reshape({rows, columns}));
+      plots += fmt::format(
+          "set title 'Dimension {}, along axis {}' offset 0,-0.6\n"
+          "plot ${} matrix with image\n",
+          channel, axis, name);
+    }
+  }
+  script += fmt::format(
+      "set multiplot layout {},3 title 'Over the grid of {} cells: {}, D = {}' offset 0,-0.2 "
+      "margins 0.05,0.9,{},{} spacing 0.09,{}\nset size ratio -1\n",
+      panel_rows, fmt::join(grid, " x "), preset, table.size(1), 40 / height, 1 - 80 / height,
+      70 / height);
+  return {"waveforms", 1000, static_cast<int>(height), script + plots + "unset multiplot\n"};
+}
+
 Figure similarity(const std::string& preset, const SinusoidOptions& recipe,
                   const at::Tensor& table) {
   const int64_t length = table.size(0), dim = table.size(1);
@@ -152,7 +172,9 @@ Figure similarity(const std::string& preset, const SinusoidOptions& recipe,
 std::vector<Figure> figures(const std::string& preset, const SinusoidOptions& recipe,
                             int64_t length) {
   const auto table = sinusoid_table(recipe, length);
-  return {heat_map(preset, recipe, table), waveforms(preset, recipe, table),
+  const bool is_grid = recipe.grid().size() > 1;
+  return {heat_map(preset, recipe, table),
+          is_grid ? grid_maps(preset, recipe, table) : waveforms(preset, recipe, table),
           similarity(preset, recipe, table)};
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/pronounce/pronouncer.h"
@@ -23,7 +24,8 @@ struct PronounceOptions {
 void pronounce(const PronounceOptions& options) {
   if (!std::filesystem::exists(options.model)) {
     refuse(
-        "{}: there is no model; `make pronounce` trains it in five minutes, or name one by --model",
+        "{}: there is no model; posenc train-pronounce trains one in five minutes, --model names "
+        "one that is elsewhere",
         options.model);
   }
   auto pronouncer = Pronouncer::load(options.model);
@@ -47,18 +49,18 @@ void add_pronounce(CLI::App& app) {
   auto* sub = app.add_subcommand(
       "pronounce",
       "How English words are said, in the phonemes of the CMU Pronouncing Dictionary, by a "
-      "Transformer that `make pronounce` has trained.");
+      "Transformer that `posenc train-pronounce` has trained.");
   sub->add_option("words", options->words, "words, letters a-z")->required();
   sub->add_option("--model", options->model, "what posenc train-pronounce has saved")
       ->capture_default_str();
   sub->add_option("--beams", options->beams, "width of the search; 1 is greedy")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(whole(1, kMostBeams));
   sub->add_option("--n-best", options->n_best,
                   "ways to say each word, best first, with their probabilities; widens the search "
                   "to as many beams")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(whole(1, kMostBeams));
   sub->footer("Example:\n  posenc pronounce hello transformer\n  posenc pronounce --n-best 3 read");
   sub->callback([options] { pronounce(*options); });
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/twins/kinds.h"
@@ -57,7 +58,7 @@ void add_run(CLI::App& app) {
   sub->add_option("--param", options->params,
                   "override an option: scale=none|sqrt_dim|VALUE, batch_first=false, grow=true, "
                   "num_heads=8, norm_first=0, activation=relu|gelu|swish, ...")
-      ->check(CLI::Validator(check_assignment, "key=value"))
+      ->check(assignment())
       ->allow_extra_args(false);
   sub->add_option(
          "--input", options->input,
@@ -67,7 +68,8 @@ void add_run(CLI::App& app) {
          " attend, or real numbers that are added")
       ->required();
   sub->add_option("--out", options->output, "safetensors with tensor `output`, any extension")
-      ->required();
+      ->required()
+      ->check(output_path());
   sub->footer(
       "Names for --module:\n" + module_names() +
       "\nExample:\n  posenc run embedding.pt --input ids.safetensors --out out.safetensors\n"

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include <CLI/Error.hpp>
-#include <CLI/Validators.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/params.h"
@@ -22,7 +22,7 @@ struct TableOptions {
   std::string cases, preset, positions, output;
   std::optional<int64_t> dim, length;
   std::vector<std::string> params;
-  Precision precision = Precision::Reference;
+  std::string precision = "reference";
 };
 
 void make(const TableOptions& options) {
@@ -31,7 +31,7 @@ void make(const TableOptions& options) {
   if (!options.dim) throw CLI::RequiredError("--dim");
   SinusoidOptions recipe =
       preset(options.preset, *options.dim, Params(options.params).for_preset());
-  recipe.precision(options.precision);
+  recipe.precision(options.precision == "exact" ? Precision::Exact : Precision::Reference);
   StateDict result;
   if (options.positions.empty()) {
     if (!options.length && recipe.grid().empty()) {
@@ -56,30 +56,30 @@ void add_table(CLI::App& app) {
       app.add_subcommand("table", "Write a preset's table (rows, D), float32, as safetensors.");
   auto* name =
       sub->add_option("--preset", options->preset, "its name; `posenc presets` lists them");
-  auto* dim = sub->add_option("--dim", options->dim, "D, channels of a row");
+  auto* dim = sub->add_option("--dim", options->dim, "D, channels of a row")->check(whole(1));
   auto* rows = sub->add_option_group("rows")->require_option(0, 1);
   auto* length = rows->add_option("--length", options->length,
                                   "nominal rows, positions 0 .. length-1; a grid's is its cells, "
-                                  "and may be left out");
+                                  "and may be left out")
+                     ->check(whole(1));
   auto* positions = rows->add_option("--positions", options->positions,
                                      "safetensors: tensor `positions` (rows), integer or real");
   auto* params = sub->add_option("--param", options->params, "a parameter of the preset, key=value")
-                     ->check(CLI::Validator(check_assignment, "key=value"))
+                     ->check(assignment())
                      ->allow_extra_args(false);
-  const std::map<std::string, Precision> precisions = {{"reference", Precision::Reference},
-                                                       {"exact", Precision::Exact}};
   auto* precision =
       sub->add_option("--precision", options->precision,
                       "reference (default): the system's own bits; exact: the formula's, each "
                       "entry rounded once")
-          ->transform(CLI::CheckedTransformer(precisions).description("reference|exact"));
+          ->check(choice({"reference", "exact"}));
   sub->add_option("--cases", options->cases,
                   "many tables at once: a JSON array of {\"name\", \"preset\", \"dim\", "
                   "\"length\", \"params\": {}, \"precision\"}; the tensors have the cases' names, "
                   "and the metadata hold, under its name, why a case was refused")
       ->excludes(name, dim, length, positions, params, precision);
   sub->add_option("--out", options->output, "safetensors with tensor `table`, any extension")
-      ->required();
+      ->required()
+      ->check(output_path());
   sub->footer(
       "Example:\n"
       "  posenc table --preset whisper --dim 384 --length 1500 --out table.safetensors\n"

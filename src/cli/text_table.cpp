@@ -28,9 +28,11 @@ std::string text_table(const std::vector<std::vector<std::string>>& rows, std::s
   std::string text;
   for (const auto& row : rows) {
     std::string line(indent, ' ');
+    const auto blanks = [&](std::size_t k) { return std::string(width[k] - row[k].size(), ' '); };
     for (std::size_t k = 0; k < row.size(); ++k) {
-      const std::string blanks(width[k] - row[k].size(), ' ');
-      line += (k > 0 ? "  " : "") + (right[k] ? blanks + row[k] : row[k] + blanks);
+      line += k > 0 ? "  " : "";
+      line += right[k] ? blanks(k) + row[k] : row[k];
+      if (k + 1 < row.size() && !right[k]) line += blanks(k);  // the last column needs none
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";

@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/pronounce/course.h"
@@ -48,22 +50,25 @@ void add_train_pronounce(CLI::App& app, int& status) {
   sub->add_option("--out", options->out,
                   "folder of model.safetensors, checkpoint.safetensors, curve.jsonl, curve.png; "
                   "made where it is missing")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(output_path());
   sub->add_option("--minutes", options->minutes,
                   "chooses model and steps for so much time on two cores, a number of steps that "
                   "does not depend on the clock")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 1440.0));
+      ->check(real(0.1, 1440.0));
   sub->add_option("--steps", options->steps, "steps, whatever the time")
-      ->check(CLI::PositiveNumber);
-  sub->add_option("--rows", options->rows, "words of a step")->check(CLI::PositiveNumber);
-  sub->add_option("--d-model", options->d_model, "width of the model")->check(CLI::PositiveNumber);
+      ->check(whole(1, 1'000'000'000));
+  sub->add_option("--rows", options->rows, "words of a step")->check(whole(1, 1'000'000));
+  sub->add_option("--d-model", options->d_model, "width of the model")->check(whole(1, 16'384));
   sub->add_option("--layers", options->layers, "layers of encoder and decoder, each")
-      ->check(CLI::PositiveNumber);
+      ->check(whole(1, 100));
   sub->add_option("--held-out", options->held_out, "words that are only measured on")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(whole(1));
   sub->add_option("--seed", options->seed, "decides weights, held-out words and order")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(whole(std::numeric_limits<int64_t>::min()));
   sub->add_flag("--fresh", options->fresh, "begins anew whatever is in the folder");
   sub->footer("Example:\n  posenc train-pronounce --dictionary cmudict.dict --minutes 5");
   sub->callback([options, &status] {

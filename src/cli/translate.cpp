@@ -3,26 +3,30 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <thread>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/progress.h"
 #include "cli/translate/line_reader.h"
 #include "cli/translate/translator.h"
+#include "io/read/quote.h"
 
 namespace posenc::cli {
 namespace {
 
-constexpr std::size_t kWindowLines = 4096;  // that are sorted by length at a time
+constexpr std::size_t kWindowLines = 4096;  // at most, that are sorted by length at a time
 constexpr std::size_t kWindowTokens = 1 << 20;
 
 struct TranslateOptions {
   std::string folder, file;
   TranslatorOptions search;
   bool n_best = false, truncate = false;
-  int threads = 0;
+  int64_t threads = 0;
 };
 
 // Lines that are translated together, before any of them is written.
@@ -32,11 +36,24 @@ struct Window {
   std::vector<bool> is_blank;
 };
 
+// Tokens can be added to a tokenizer without the model's being resized for them.
+void check_ids(const std::vector<int64_t>& ids, const Translator& translator,
+               const LineReader& reader) {
+  for (const int64_t id : ids) {
+    if (id < translator.source_vocabulary()) continue;
+    refuse("{}: line {} has the added token {} of id {}, and the model has {} tokens only",
+           reader.name(), reader.number(),
+           io::in_quotes(translator.tokenizer().added_token(id)->text), id,
+           translator.source_vocabulary());
+  }
+}
+
 // The line's ids, and none for a line without words.
 std::vector<int64_t> ids_of(const std::string& line, const Translator& translator,
                             const LineReader& reader, bool truncate) {
   auto ids = translator.tokenizer().encode(line);
   if (ids.size() == 1) return {};  // the end token alone
+  check_ids(ids, translator, reader);
   const auto longest = static_cast<std::size_t>(translator.longest());
   if (ids.size() <= longest) return ids;
   if (!truncate) {
@@ -49,12 +66,13 @@ std::vector<int64_t> ids_of(const std::string& line, const Translator& translato
   return ids;
 }
 
-// Up to `lines` lines; none behind the last.
-Window read_window(LineReader& reader, const Translator& translator, std::size_t lines,
-                   bool truncate) {
+// The next line, and those after it that need not be waited for: who writes to a pipe line by line
+// has each answered before the next. None after the last.
+Window read_window(LineReader& reader, const Translator& translator, bool truncate) {
   Window window;
   std::string line;
-  for (std::size_t tokens = 0; window.numbers.size() < lines && tokens < kWindowTokens;) {
+  for (std::size_t tokens = 0; window.numbers.size() < kWindowLines && tokens < kWindowTokens;) {
+    if (!window.numbers.empty() && !reader.is_ready()) break;
     if (!reader.next(line)) break;
     auto ids = ids_of(line, translator, reader, truncate);
     tokens += ids.size();
@@ -99,15 +117,19 @@ void translate_window(Translator& translator, const LineReader& reader, const Wi
   write_window(window, found, n_best);
 }
 
+// More threads than processors only wait for each other, and a hundred thousand do not start.
+int threads_of(int64_t wanted) {
+  const int64_t most = std::max(1u, std::thread::hardware_concurrency());
+  return static_cast<int>(std::min(wanted, most));
+}
+
 void translate(const TranslateOptions& options) {
-  if (options.threads > 0) at::set_num_threads(options.threads);
+  if (options.threads > 0) at::set_num_threads(threads_of(options.threads));
   Translator translator(options.folder, options.search);
   LineReader reader(options.file);
-  // Who types lines sees each one's translation before the next.
-  const std::size_t lines = reader.is_typed() ? 1 : kWindowLines;
   for (;;) {
     const uint64_t bytes_before = reader.bytes();
-    const auto window = read_window(reader, translator, lines, options.truncate);
+    const auto window = read_window(reader, translator, options.truncate);
     if (window.numbers.empty()) return;
     translate_window(translator, reader, window, bytes_before, options.n_best);
   }
@@ -127,21 +149,22 @@ void add_translate(CLI::App& app) {
   sub->add_option("--model", options->folder, "the model's folder")->required();
   sub->add_option("--beams", options->search.beams,
                   "width of the search; 1 is greedy; the model's own unless given")
-      ->check(CLI::PositiveNumber);
+      ->check(whole(1, kMostBeams));
   sub->add_option("--max-length", options->search.max_length,
                   "most tokens of a translation; the model's own unless given")
-      ->check(CLI::PositiveNumber);
+      ->check(whole(1));
   auto* n_best = sub->add_option(
       "--n-best", options->search.n_best,
-      "so many translations of each line, best first, each as LINE, SCORE and TEXT with tabs "
+      "that many translations of each line, best first, each as LINE, SCORE and TEXT with tabs "
       "between; widens the search to as many beams");
-  n_best->check(CLI::PositiveNumber);
+  n_best->check(whole(1, kMostBeams));
   sub->add_option("--batch", options->search.batch,
                   "tokens of text that are translated at a time: more take more memory")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  sub->add_option("--threads", options->threads, "threads; one a core unless given")
-      ->check(CLI::PositiveNumber);
+      ->check(whole(1));
+  sub->add_option("--threads", options->threads,
+                  "threads; one for each processor unless given, and never more")
+      ->check(whole(1));
   sub->add_flag("--truncate", options->truncate,
                 "cut lines that are too long for the model, with a warning, instead of stopping");
   sub->footer(

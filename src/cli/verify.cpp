@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/text_table.h"
@@ -192,7 +193,7 @@ void add_verify(CLI::App& app, int& status) {
   sub->add_option(
          "--param", options->params,
          "override an option: scale=none|sqrt_dim|VALUE, padding_idx, max_len, norm_first=1, ...")
-      ->check(CLI::Validator(check_assignment, "key=value"))
+      ->check(assignment())
       ->allow_extra_args(false);
   sub->footer("Names for --module:\n" + module_names() +
               "\nExit status 1 when anything differs or a file is refused.\n"

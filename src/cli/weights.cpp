@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/error.h"
@@ -30,13 +31,18 @@ Weights read_weights(const std::string& path, const std::string& prefix) {
   Manifest& manifest = weights.manifest;
   if (manifest.tensors.empty()) refuse("{} holds no parameters and no buffers", path);
   std::vector<std::string> names;
-  for (const auto& tensor : manifest.tensors) names.push_back(tensor.name);
+  for (const auto& tensor : manifest.tensors) names.push_back(shown(tensor.name));
   std::erase_if(manifest.tensors, [&](const auto& tensor) {
     return !tensor.name.starts_with(prefix) || tensor.name.size() == prefix.size();
   });
   if (manifest.tensors.empty()) {
-    refuse("{} has no name that begins with {} (a prefix is given with its dot); it holds {}", path,
-           prefix, shortened(names));
+    refuse("{} has no name that begins with {}; it holds {}", path, prefix, shortened(names));
+  }
+  const auto& first = manifest.tensors.front().name;
+  if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(),
+                   [&](const auto& tensor) { return tensor.name[prefix.size()] != '.'; })) {
+    refuse("--prefix {0}: a prefix is given with its dot, as in --prefix {0}.; {1} holds {2}",
+           prefix, path, shown(first));
   }
   Weights part{path, manifest.format, prefix.empty() ? manifest.class_name : "", StateDict(), {},
                {}};
@@ -71,8 +77,8 @@ StateDict read_tensors(const std::string& path, const std::vector<std::string>& 
 std::string described(const StateDict& tensors) {
   std::vector<std::string> texts;
   for (const auto& item : tensors) {
-    texts.push_back(
-        fmt::format("`{}` {} {}", item.key(), dtype_of(item.value()), shape_of(item.value())));
+    texts.push_back(fmt::format("`{}` {} {}", shown(item.key()), dtype_of(item.value()),
+                                shape_of(item.value())));
   }
   return shortened(texts);
 }

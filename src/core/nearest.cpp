@@ -25,9 +25,13 @@ size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::vector<std::string> nearest(std::string_view wanted, const std::vector<std::string>& names,
-                                 size_t most) {
+                                 size_t most, size_t farthest) {
   std::vector<std::pair<size_t, std::string>> ranked;
-  for (const std::string& name : names) ranked.emplace_back(distance(wanted, name), name);
+  for (const std::string& name : names) {
+    if (const size_t edits = distance(wanted, name); edits <= farthest) {
+      ranked.emplace_back(edits, name);
+    }
+  }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> result;

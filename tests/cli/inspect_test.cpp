@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/program.h"
+#include "io/files.h"
 
 namespace posenc::testing {
 namespace {
@@ -68,6 +69,26 @@ TEST_F(Inspect, NamesCannotCommandATerminal) {
   EXPECT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.out.find_first_of("\033\007"), std::string::npos) << result.out;
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "?[2J??1m", result.out);
+}
+
+// A table's rows are as wide as its longest name: a file of 1 MB must not become a text of
+// gigabytes.
+TEST_F(Inspect, LongNamesAreCutInText) {
+  const std::string name(1'000'000, 'n'), value(300, 'v');
+  std::string header = R"({"__metadata__":{"note":")" + value + R"("},")" + name +
+                       R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+  for (int i = 0; i < 2000; ++i) {
+    header += ",\"t" + std::to_string(i) + R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+  }
+  const auto path = text_file("long", crafted(header + "}"));
+  const auto result = posenc({"inspect", path});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_LT(result.out.size(), 1'000'000u);
+  EXPECT_CONTAINS(result.out, name.substr(0, 100));
+  EXPECT_CONTAINS(result.out, "...");
+  EXPECT_CONTAINS(result.out, "  note  " + value + "\n") << "a last column pads nothing";
+  EXPECT_CONTAINS(posenc({"inspect", "--help"}).out, "120 bytes");
+  EXPECT_CONTAINS(posenc({"inspect", "--json", path}).out, name);
 }
 
 TEST_F(Inspect, AFullDiskIsNoticed) {

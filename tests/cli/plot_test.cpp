@@ -53,6 +53,8 @@ TEST_F(Plot, DrawsEveryKindOfRecipe) {
       {"--preset", "musicgen", "--dim", "8", "--length", "12"},
       {"--preset", "espnet_rel", "--dim", "8", "--length", "12"},
       {"--preset", "tape", "--dim", "8", "--length", "12"},
+      {"--preset", "diffusers_3d_sincos", "--dim", "48", "--param", "height=3", "--param",
+       "width=4", "--param", "frames=2"},
       {"--preset", "nerf", "--dim", "15", "--length", "12", "--param", "multires=2"}};
   for (const auto& kind : kinds) {
     std::vector<std::string> command = {"plot", "--out", file(kind[1])};
@@ -65,13 +67,54 @@ TEST_F(Plot, DrawsEveryKindOfRecipe) {
   EXPECT_NE(content("espnet_rel/heat_map.svg").find("Row"), std::string::npos);
 }
 
+// The words of a picture.
+std::vector<std::string> titles_of(const std::string& svg) {
+  std::vector<std::string> titles;
+  const std::string mark = "Dimension ";
+  for (auto at = svg.find(mark); at != std::string::npos; at = svg.find(mark, at + 1)) {
+    titles.push_back(svg.substr(at + mark.size(), svg.find('<', at) - at - mark.size()));
+  }
+  return titles;
+}
+
+TEST_F(Plot, HalvesShowSineAndCosineOfOnePair) {
+  ASSERT_EQ(posenc({"plot", "--out", file("p"), "--preset", "whisper", "--dim", "384", "--length",
+                    "1500"})
+                .status,
+            0);
+  // Pairs 0 to 36 swing more than 40 times and would be blocks of colour.
+  EXPECT_EQ(titles_of(content("p/waveforms.svg")),
+            (std::vector<std::string>{"37 (sin)", "229 (cos)", "66 (sin)", "258 (cos)", "95 (sin)",
+                                      "287 (cos)"}));
+}
+
+TEST_F(Plot, AGridHasAMapForAChannel) {
+  ASSERT_EQ(posenc({"plot", "--out", file("p"), "--preset", "mae_2d", "--dim", "16", "--param",
+                    "height=5"})
+                .status,
+            0);
+  const auto picture = content("p/waveforms.svg");
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "Over the grid of 5 x 5 cells: mae_2d, D = 16",
+                      picture);
+  const auto titles = titles_of(picture);
+  ASSERT_EQ(titles.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, i < 3 ? "along axis 0" : "along axis 1", titles[i]);
+  }
+  std::size_t images = 0;
+  for (auto at = picture.find("<image "); at != std::string::npos;
+       at = picture.find("<image ", at + 1)) {
+    images += picture.substr(at, 100).find("pixelated") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GE(images, 6u) << "maps, sharp ones";
+}
+
 TEST_F(Plot, RefusesAndWritesNothing) {
   expect_refused(posenc({"plot", "--out", file("p"), "--preset", "notebok_000"}), "plot",
                  "notebook_000");
   expect_refused(posenc({"plot", "--out", file("p"), "--dim", "5"}), "plot", "Got 5");
   expect_refused(posenc({"plot", "--out", file("p"), "--preset", "mae_2d"}), "plot", "`height`");
-  expect_refused(posenc({"plot", "--out", file("p"), "--length", "0"}), "plot", "Got 0");
-  expect_refused(posenc({"plot", "--out", file("p"), "--length", "1"}), "plot", "at least 2");
+  EXPECT_EQ(posenc({"plot", "--out", file("p"), "--length", "1"}).status, 2);
   expect_refused(posenc({"plot", "--out", file("p"), "--length", "4000000"}), "plot", "too many");
   expect_refused(posenc({"plot", "--out", file("p")}, folder_.path().string()), "plot",
                  "gnuplot is not installed");

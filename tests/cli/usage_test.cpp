@@ -1,10 +1,13 @@
 #include <torch/types.h>
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <sstream>
 
 #include "cli/program.h"
 #include "posenc/io/safetensors.h"
+#include "posenc/version.h"
 
 namespace posenc::testing {
 namespace {
@@ -13,8 +16,9 @@ class Usage : public InFolder {};
 class BadFile : public InFolder {};
 
 TEST_F(Usage, HelpShowsAnExample) {
-  for (const std::string sub : {"verify", "run", "table", "presets", "plot", "inspect", "convert",
-                                "pronounce", "train-pronounce", "translate"}) {
+  for (const std::string sub :
+       {"verify", "run", "table", "presets", "identify", "plot", "inspect", "convert", "pronounce",
+        "train-pronounce", "translate", "version", "help"}) {
     const auto result = posenc({sub, "--help"});
     EXPECT_EQ(result.status, 0) << sub;
     EXPECT_EQ(result.err, "") << sub;
@@ -37,7 +41,6 @@ TEST_F(Usage, WrongUseIsStatusTwo) {
       {{"run", "a.pt", "--input", "i"}, "--out"},
       {{"table", "--preset", "notebook_001", "--dim", "x", "--length", "3", "--out", file("o")},
        "--dim"},
-      {{"presets", "more"}, "posenc presets: "},
       {{"plot"}, "--out"},
       {{"plot", "--out", file("o"), "--length", "1.5"}, "--length"},
   };
@@ -48,6 +51,92 @@ TEST_F(Usage, WrongUseIsStatusTwo) {
     EXPECT_PRED_FORMAT2(::testing::IsSubstring, message, result.err);
   }
   EXPECT_TRUE(names().empty());
+}
+
+// What a wrong command line is told: whole lines, for people.
+TEST_F(Usage, MessagesSayWhatIsMeant) {
+  const std::string out = file("o");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{}, "posenc: A subcommand is required"},
+      {{"--vresion"}, "posenc: there is no option --vresion; did you mean --version?"},
+      {{"frobnicate"}, "posenc: there is no subcommand frobnicate; known: "},
+      {{"help", "tabel"}, "posenc help: there is no subcommand tabel; did you mean table?"},
+      {{"table", "--precison", "exact"},
+       "posenc table: there is no option --precison; did you mean --precision?"},
+      {{"table", "--lenght=5"},
+       "posenc table: there is no option --lenght; did you mean --length?"},
+      {{"table", "--frobnicate"}, "posenc table: there is no option --frobnicate\n"},
+      {{"presets", "more"}, "posenc presets: unexpected argument more\n"},
+      {{"table", "--precision", "extact"},
+       "--precision must be reference or exact. Got extact; did you mean exact?\n"},
+      {{"table", "--dim", "abc"}, "--dim must be a whole number of at least 1. Got abc\n"},
+      {{"table", "--dim", ""}, "--dim must be a whole number of at least 1. Got an empty text\n"},
+      {{"table", "--dim", "0x10"}, "--dim must be a whole number of at least 1. Got 0x10\n"},
+      {{"table", "--dim", "9223372036854775808"}, "Got 9223372036854775808\n"},
+      {{"table", "--dim"}, "--dim must be followed by its value\n"},
+      {{"table", "--dim", "4", "--dim", "6"}, "--dim may be given only once\n"},
+      {{"table", "--length", "-5"}, "--length must be a whole number of at least 1. Got -5\n"},
+      {{"plot", "--length", "1"}, "--length must be a whole number of at least 2. Got 1\n"},
+      {{"table", "--cases", "c", "--dim", "4", "--out", out},
+       "--cases and --dim exclude each other\n"},
+      {{"table", "--out", "-"}, "--out must name a file: standard output cannot be"},
+      {{"run", "m", "--input", "i", "--out", "-"}, "Got -; ./- is a file of that name"},
+      {{"convert", "a", "-"}, "OUT must name a file"},
+      {{"plot", "--out", ""}, "--out must name a file. Got an empty text\n"},
+      {{"translate", "--beams", "0"}, "--beams must be a whole number from 1 to 10000. Got 0\n"},
+      {{"translate", "--beams", "1e3"}, "from 1 to 10000. Got 1e3\n"},
+      {{"translate", "--n-best", "10001"}, "--n-best must be a whole number from 1 to 10000. Got"},
+      {{"translate", "--threads", "-1"}, "--threads must be a whole number of at least 1. Got -1"},
+      {{"translate", "--batch", "0"}, "--batch must be a whole number of at least 1. Got 0\n"},
+      {{"translate", "--max-length", "1.5"}, "--max-length must be a whole number of at least 1."},
+      {{"pronounce", "--beams", "0", "a"}, "--beams must be a whole number from 1 to 10000. Got 0"},
+      {{"train-pronounce", "--minutes", "nan"}, "--minutes must be a number from 0.1 to 1440. Got"},
+      {{"train-pronounce", "--minutes", "-1"}, "--minutes must be a number from 0.1 to 1440. Got"},
+      {{"train-pronounce", "--steps", "0"}, "--steps must be a whole number from 1 to 1000000000."},
+      {{"train-pronounce", "--held-out", "0"}, "--held-out must be a whole number of at least 1."},
+      {{"train-pronounce", "--seed", "x"}, "--seed must be a whole number of at most 64 bits. Got"},
+  };
+  for (const auto& [command, message] : cases) {
+    const auto result = posenc(command);
+    EXPECT_EQ(result.status, 2) << message << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, message, result.err);
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "\nTry: posenc", result.err);
+  }
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(Usage, TheVersionIsTheHeaders) {
+  const auto result = posenc({"--version"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  const std::string expected = std::string("posenc ") + POSENC_VERSION + ", built with LibTorch 2.";
+  EXPECT_EQ(result.out.rfind(expected, 0), 0u) << result.out;
+  EXPECT_EQ(posenc({"version"}).out, result.out);
+  EXPECT_EQ(posenc({"-V"}).out, result.out);
+  EXPECT_STREQ(version(), POSENC_VERSION);
+  EXPECT_EQ(
+      fmt::format("{}.{}.{}", POSENC_VERSION_MAJOR, POSENC_VERSION_MINOR, POSENC_VERSION_PATCH),
+      POSENC_VERSION);
+}
+
+TEST_F(Usage, HelpIsASubcommandToo) {
+  EXPECT_EQ(posenc({"help"}).out, posenc({"--help"}).out);
+  EXPECT_EQ(posenc({"help"}).status, 0);
+  EXPECT_EQ(posenc({"help", "table"}).out, posenc({"table", "--help"}).out);
+}
+
+// A file that is opened gets the lowest free number: without standard output that of standard
+// output.
+TEST_F(Usage, WithoutStandardDescriptorsNothingIsMixedUp) {
+  const auto in = safetensors("in", dict({{"a", torch::arange(40000)}}));
+  for (const std::string closed : {"0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"}) {
+    SCOPED_TRACE(closed);
+    const auto result = run_program(
+        {"/bin/sh", "-c",
+         std::string(POSENC_CLI) + " convert " + in + " " + file("out") + " " + closed});
+    EXPECT_EQ(result.status, closed.find("1>") == std::string::npos ? 0 : 1) << result.err;
+    EXPECT_EQ(load_safetensors(file("out")).tensors.size(), 1u);
+  }
 }
 
 TEST_F(Usage, AFullDiskIsNoticed) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,8 +9,8 @@
 namespace posenc {
 
 /// The `most` names that are nearest to `wanted` by edit distance, nearest first: the "did you
-/// mean" of an error message.
+/// mean" of an error message. Names that are more than `farthest` edits away are left out.
 std::vector<std::string> nearest(std::string_view wanted, const std::vector<std::string>& names,
-                                 size_t most = 3);
+                                 size_t most = 3, size_t farthest = SIZE_MAX);
 
 }  // namespace posenc

@@ -1,9 +1,12 @@
 #include "cli/translate/line_reader.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
-#include <iostream>
 
 #include "cli/error.h"
 #include "io/read/utf8.h"
@@ -12,39 +15,83 @@ namespace posenc::cli {
 namespace {
 
 constexpr std::size_t kLongestLine = 1'000'000;  // bytes
+constexpr std::size_t kChunk = 65536;            // as much as a pipe holds
 
 bool is_standard_input(const std::string& path) { return path.empty() || path == "-"; }
 
 }  // namespace
 
 LineReader::LineReader(const std::string& path)
-    : name_(is_standard_input(path) ? "standard input" : path),
-      stream_(is_standard_input(path) ? std::cin : file_),
-      buffer_(kLongestLine + 1, '\0') {  // and the zero that getline() puts behind it
+    : name_(is_standard_input(path) ? "standard input" : path), descriptor_(STDIN_FILENO) {
   if (is_standard_input(path)) return;
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) refuse("{}: must be a file of text", path);
-  file_.open(path, std::ios::binary);
-  if (!file_) refuse("{}: cannot be opened", path);
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor_ < 0) refuse("{}: cannot be opened: {}", path, std::strerror(errno));
   const auto size = std::filesystem::file_size(path, unknown);
   if (!unknown) size_ = size;
 }
 
-bool LineReader::is_typed() const { return &stream_ == &std::cin && ::isatty(STDIN_FILENO) == 1; }
+LineReader::~LineReader() {
+  if (descriptor_ != STDIN_FILENO) ::close(descriptor_);
+}
+
+// Whether there is something to read, the end or an error included.
+bool LineReader::wait(bool for_ever) const {
+  pollfd poll_for{descriptor_, POLLIN, 0};
+  for (;;) {
+    const int ready = ::poll(&poll_for, 1, for_ever ? -1 : 0);
+    if (ready >= 0) return ready > 0;
+    if (errno != EINTR) refuse("{}: cannot be waited for: {}", name_, std::strerror(errno));
+  }
+}
+
+void LineReader::fill() {
+  buffer_.erase(0, begin_);
+  searched_ -= begin_;
+  begin_ = 0;
+  const std::size_t held = buffer_.size();
+  buffer_.resize(held + kChunk);
+  const ssize_t count = ::read(descriptor_, buffer_.data() + held, kChunk);
+  const int reason = errno;
+  buffer_.resize(held + static_cast<std::size_t>(count > 0 ? count : 0));
+  // EAGAIN: another process that has the same pipe was faster, or does not want it to block.
+  if (count < 0 && reason != EINTR && reason != EAGAIN) {
+    refuse("{}: cannot be read after line {}: {}", name_, number_, std::strerror(reason));
+  }
+  at_end_ = count == 0;
+}
+
+// Whether the buffer has all of the next line, or so much that it is too long, or its end.
+bool LineReader::has_line() {
+  const auto end = buffer_.find('\n', searched_);
+  searched_ = end == std::string::npos ? buffer_.size() : end;
+  return at_end_ || searched_ < buffer_.size() || searched_ - begin_ > kLongestLine;
+}
+
+bool LineReader::is_ready() {
+  while (!has_line()) {
+    if (!wait(/*for_ever=*/false)) return false;
+    fill();
+  }
+  return true;
+}
 
 bool LineReader::next(std::string& line) {
-  stream_.getline(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
-  auto count = static_cast<std::size_t>(stream_.gcount());
-  if (stream_.bad()) refuse("{}: cannot be read behind line {}", name_, number_);
-  if (count == 0) return false;
+  while (!has_line()) {
+    wait(/*for_ever=*/true);
+    fill();
+  }
+  if (begin_ == buffer_.size()) return false;
   ++number_;
-  bytes_ += count;
-  if (stream_.fail()) {
+  if (searched_ - begin_ > kLongestLine) {
     refuse("{}: line {} must have at most {} bytes", name_, number_, kLongestLine);
   }
-  if (!stream_.eof()) --count;  // the line's end
-  if (count > 0 && buffer_[count - 1] == '\r') --count;
-  line.assign(buffer_, 0, count);
+  line.assign(buffer_, begin_, searched_ - begin_);
+  if (line.ends_with('\r')) line.pop_back();
+  const std::size_t past = searched_ + (searched_ < buffer_.size() ? 1 : 0);
+  bytes_ += past - begin_;
+  begin_ = searched_ = past;
   if (!io::is_utf8(line)) refuse("{}: line {} must be UTF-8", name_, number_);
   return true;
 }

@@ -1,10 +1,13 @@
 #include "cli/translate/marian_tokenizer.h"
 
-#include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "cli/error.h"
-#include "models/marian/settings.h"
+#include "cli/translate/spaces.h"
+#include "cli/translate/tokenizer_settings.h"
+#include "io/read/quote.h"
 
 namespace posenc::cli {
 namespace {
@@ -27,26 +30,6 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
-// What Python's str.strip() takes away.
-constexpr std::string_view kSpaces[] = {" ",      "\t",     "\n",     "\v",     "\f",     "\r",
-                                        "\x1c",   "\x1d",   "\x1e",   "\x1f",   "\u0085", "\u00a0",
-                                        "\u1680", "\u2000", "\u2001", "\u2002", "\u2003", "\u2004",
-                                        "\u2005", "\u2006", "\u2007", "\u2008", "\u2009", "\u200a",
-                                        "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"};
-
-std::string_view stripped(std::string_view text) {
-  const auto strip_one = [&] {
-    for (const auto space : kSpaces) {
-      if (text.starts_with(space)) return text.remove_prefix(space.size()), true;
-      if (text.ends_with(space)) return text.remove_suffix(space.size()), true;
-    }
-    return false;
-  };
-  while (strip_one()) {
-  }
-  return text;
-}
-
 // clean_up_tokenization() of transformers.
 void clean_up(std::string& text) {
   constexpr std::pair<const char*, const char*> kSteps[] = {
@@ -60,39 +43,48 @@ void clean_up(std::string& text) {
 MarianTokenizer::MarianTokenizer(const std::string& folder) : source_(in(folder, "vocab.json")) {
   load_pieces(source_pieces_, in(folder, "source.spm"));
   load_pieces(target_pieces_, in(folder, "target.spm"));
-  read_configuration(folder);
+  read_settings(folder);
 }
 
-void MarianTokenizer::read_configuration(const std::string& folder) {
-  const std::string path = in(folder, "tokenizer_config.json");
-  const Settings settings = std::filesystem::exists(path) ? Settings(path) : Settings::none(path);
-  if (settings.flag("separate_vocabs", false)) {
+void MarianTokenizer::read_settings(const std::string& folder) {
+  auto settings = read_tokenizer_settings(folder);
+  if (settings.has_two_vocabularies) {
     target_ = std::make_unique<Vocabulary>(in(folder, "target_vocab.json"));
   }
-  cleans_up_ = settings.flag("clean_up_tokenization_spaces", false);
-  const auto special = [&](const char* name, const char* fallback) {
-    const auto& value = settings.value(name);  // a text, or an object that describes the token
-    const auto& content = value.is_object() ? value.value("content", nlohmann::json()) : value;
-    if (!content.is_null() && !content.is_string()) settings.refuse(name, "must be a token");
-    return content.is_null() ? std::string(fallback) : content.get<std::string>();
-  };
-  const auto add = [&](const std::string& token) {
-    const auto id = source_.id(token);
-    if (id && !token.empty()) specials_.push_back({token, *id});
-    return id;
-  };
+  cleans_up_ = settings.cleans_up;
+  splits_specials_ = settings.splits_specials;
+  std::unordered_map<std::string, int64_t> ids;
+  for (const auto& [id, token] : settings.added) {
+    if (!ids.emplace(token.text, id).second) {
+      refuse("{}: must add the token {} under one id. Got two", folder, io::in_quotes(token.text));
+    }
+  }
   const auto needed = [&](const std::string& token) {
-    const auto id = add(token);
-    if (!id) refuse("{}: must have the token {}", in(folder, "vocab.json"), token);
+    const auto added = ids.find(token);
+    const auto id = added == ids.end() ? source_.id(token) : std::optional(added->second);
+    if (!id) refuse("{}: must have the token {}", in(folder, "vocab.json"), shown(token));
     return *id;
   };
-  end_ = needed(special("eos_token", "</s>"));
-  unknown_ = needed(special("unk_token", "<unk>"));
-  add(special("pad_token", "<pad>"));
+  end_ = needed(settings.end);
+  unknown_ = needed(settings.unknown);
+  // What has no id yet gets the next one.
+  int64_t next = static_cast<int64_t>(source_.size());
+  for (const auto& [token, id] : ids) next += source_.id(token) ? 0 : 1;
+  for (const auto& token : settings.specials) {
+    if (!ids.contains(token)) {
+      const auto id = source_.id(token);
+      ids.emplace(token, id ? *id : next);
+      settings.added[id ? *id : next++] = {token};
+    }
+    special_ids_.insert(ids.at(token));
+    special_texts_.insert(token);
+  }
+  added_ = AddedTokens(std::move(settings.added), std::move(ids));
 }
 
 int64_t MarianTokenizer::id_of(const std::string& token) const {
-  return source_.id(token).value_or(unknown_);
+  const int64_t* added = added_.id(token);
+  return added != nullptr ? *added : source_.id(token).value_or(unknown_);
 }
 
 void MarianTokenizer::encode_plain(std::string_view text, std::vector<int64_t>& ids) const {
@@ -109,48 +101,60 @@ void MarianTokenizer::encode_plain(std::string_view text, std::vector<int64_t>& 
 
 std::vector<int64_t> MarianTokenizer::encode(std::string_view line) const {
   std::vector<int64_t> ids;
-  std::size_t begin = 0;  // of the text that is not encoded yet
-  for (std::size_t at = 0; at < line.size();) {
-    const Special* longest = nullptr;
-    for (const auto& one : specials_) {
-      if (line.substr(at).starts_with(one.text) &&
-          (longest == nullptr || one.text.size() > longest->text.size())) {
-        longest = &one;
+  if (splits_specials_) {
+    encode_plain(line, ids);
+  } else {
+    for (const auto& part : added_.split(line)) {
+      const int64_t* added = added_.id(part);
+      if (added != nullptr) {
+        ids.push_back(*added);
+      } else {
+        encode_plain(part, ids);
       }
     }
-    if (longest == nullptr) {
-      ++at;
-      continue;
-    }
-    if (at > begin) encode_plain(line.substr(begin, at - begin), ids);
-    ids.push_back(longest->id);
-    begin = at += longest->text.size();
   }
-  if (begin < line.size()) encode_plain(line.substr(begin), ids);
   ids.push_back(end_);
   return ids;
 }
 
 std::string MarianTokenizer::token_of(int64_t id) const {
+  if (const AddedToken* added = added_.find(id)) return added->text;
   const std::string* token = (target_ ? *target_ : source_).token(id);
   if (token != nullptr) return *token;
   // MarianTokenizer asks SentencePiece then, which numbers its pieces by itself.
-  return id < target_pieces_.GetPieceSize() ? target_pieces_.IdToPiece(static_cast<int>(id)) : "";
+  const auto& pieces = output_pieces();
+  return id < pieces.GetPieceSize() ? pieces.IdToPiece(static_cast<int>(id)) : "";
+}
+
+const sentencepiece::SentencePieceProcessor& MarianTokenizer::output_pieces() const {
+  return target_ ? target_pieces_ : source_pieces_;
+}
+
+std::string MarianTokenizer::joined(const std::vector<std::string>& pieces) const {
+  std::string text;
+  if (const auto status = output_pieces().Decode(pieces, &text); !status.ok()) {
+    refuse("SentencePiece: {}", status.ToString());
+  }
+  return text;
 }
 
 std::string MarianTokenizer::decode(const std::vector<int64_t>& ids) const {
+  std::string text;
   std::vector<std::string> pieces;
   for (const int64_t id : ids) {
-    const bool is_special = std::any_of(specials_.begin(), specials_.end(),
-                                        [&](const Special& one) { return one.id == id; });
-    if (!is_special) pieces.push_back(token_of(id));
+    if (special_ids_.contains(id)) continue;
+    auto token = token_of(id);
+    // Under another id than its own, as in a vocabulary of targets.
+    if (special_texts_.contains(token)) {
+      text += joined(pieces) + token + " ";
+      pieces.clear();
+    } else {
+      pieces.push_back(std::move(token));
+    }
   }
-  std::string text;
-  if (const auto status = target_pieces_.Decode(pieces, &text); !status.ok()) {
-    refuse("SentencePiece: {}", status.ToString());
-  }
+  text += joined(pieces);
   replace_all(text, kSpaceMark, " ");
-  text = stripped(text);
+  text = std::string(without_left_spaces(without_right_spaces(text)));
   if (cleans_up_) clean_up(text);
   for (char& byte : text) {  // a translation is one line
     if (byte == '\n' || byte == '\r') byte = ' ';

@@ -35,6 +35,8 @@ class Translator {
   /// Most tokens of a source, its end token included.
   int64_t longest() const { return marian_.model->options.max_len(); }
 
+  int64_t source_vocabulary() const { return marian_.model->options.src_vocab(); }
+
   /// The n best translations of each source of ids, in their order. Sources of like length are
   /// translated together; `progress` is told how many are done.
   std::vector<std::vector<Translation>> translate(

@@ -16,8 +16,9 @@ constexpr uint64_t kMostIds = 1 << 24;
 // One flat object of names and whole numbers.
 class VocabularyHandler : public io::JsonHandler {
  public:
-  VocabularyHandler(const std::string& path, std::unordered_map<std::string, int64_t>& ids)
-      : path_(path), ids_(ids) {}
+  VocabularyHandler(const std::string& path, std::unordered_map<std::string, int64_t>& ids,
+                    std::unordered_map<int64_t, const std::string*>& tokens)
+      : path_(path), ids_(ids), tokens_(tokens) {}
 
   void start_object() override {
     if (std::exchange(started_, true)) wrong("an object");
@@ -30,6 +31,7 @@ class VocabularyHandler : public io::JsonHandler {
     if (!started_ || value >= kMostIds) wrong(std::to_string(value));
     const auto [place, is_new] = ids_.emplace(std::move(token_), static_cast<int64_t>(value));
     if (!is_new) refuse("{}: the token {} stands there twice", path_, io::in_quotes(place->first));
+    tokens_[place->second] = &place->first;  // of several with one id, the last, as in Python
   }
   void end_object() override {}
   void start_array() override { wrong("an array"); }
@@ -44,6 +46,7 @@ class VocabularyHandler : public io::JsonHandler {
 
   const std::string& path_;
   std::unordered_map<std::string, int64_t>& ids_;
+  std::unordered_map<int64_t, const std::string*>& tokens_;
   std::string token_;
   bool started_ = false;
 };
@@ -55,16 +58,13 @@ Vocabulary::Vocabulary(const std::string& path) {
   if (file.size() > kLongestVocabulary) {
     refuse("{}: must have at most {} bytes. Got {}", path, kLongestVocabulary, file.size());
   }
-  VocabularyHandler handler(path, ids_);
+  VocabularyHandler handler(path, ids_, tokens_);
   try {
     io::parse_json(file.read(0, file.size()), "a vocabulary", handler);
   } catch (const WeightsError& error) {
     throw error.in_file(path);
   }
-  for (const auto& [token, id] : ids_) {
-    tokens_[id] = &token;
-    largest_id_ = std::max(largest_id_, id);
-  }
+  for (const auto& [token, id] : ids_) largest_id_ = std::max(largest_id_, id);
 }
 
 std::optional<int64_t> Vocabulary::id(const std::string& token) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@ class Vocabulary {
   std::optional<int64_t> id(const std::string& token) const;
   /// The token of that id; nullptr where there is none.
   const std::string* token(int64_t id) const;
+  std::size_t size() const { return ids_.size(); }
   int64_t largest_id() const { return largest_id_; }
 
  private:

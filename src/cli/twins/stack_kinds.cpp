@@ -5,6 +5,7 @@
 
 #include <ATen/ops/equal.h>
 
+#include "cli/arguments.h"
 #include "cli/error.h"
 #include "posenc/models/transformer.h"
 

@@ -1,7 +1,7 @@
 #include "cli/twins/twin.h"
 
 #include <algorithm>
-#include <charconv>
+#include <set>
 
 #include "cli/error.h"
 #include "cli/text_table.h"
@@ -75,10 +75,9 @@ const Kind& find_kind(const Weights& weights, const std::string& name) {
   if (!name.empty()) {
     const auto candidates = named(name);
     if (candidates.empty()) {
-      std::vector<std::string> known;
-      for (const auto& kind : kinds())
-        known.insert(known.end(), kind.names.begin(), kind.names.end());
-      refuse("--module {} is not known{}", name, suggestion(name, known));
+      std::set<std::string> known;  // a name may be that of several, told apart by their keys
+      for (const auto& kind : kinds()) known.insert(kind.names.begin(), kind.names.end());
+      refuse("--module {} is not known{}", name, suggestion(name, {known.begin(), known.end()}));
     }
     return with_keys(candidates, "--module " + name, weights);
   }
@@ -98,7 +97,7 @@ const Kind& find_kind(const Weights& weights, const std::string& name) {
   }
   const std::string what = weights.class_name.empty()
                                ? "there is no class name in it"
-                               : "its class " + weights.class_name + " is not one of ours";
+                               : "its class " + shown(weights.class_name) + " is not one of ours";
   refuse("{}: {}, and its keys fit {}: {}. Say which with --module NAME:\n{}", weights.path, what,
          fitting.empty() ? "none" : "several", described(weights.tensors), module_names());
 }

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string_view>
+
+namespace posenc::cli {
+
+/// `text` without the spaces at its left or right end: those of Python's str.strip().
+std::string_view without_left_spaces(std::string_view text);
+std::string_view without_right_spaces(std::string_view text);
+
+}  // namespace posenc::cli

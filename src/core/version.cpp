@@ -1,0 +1,7 @@
+#include "posenc/version.h"
+
+namespace posenc {
+
+const char* version() { return POSENC_VERSION; }
+
+}  // namespace posenc

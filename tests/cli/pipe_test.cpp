@@ -1,0 +1,144 @@
+// posenc translate behind a pipe, as a person or a server uses it: each line is answered as it
+// comes.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/program.h"
+#include "io/files.h"
+#include "models/marian/live.h"
+
+namespace posenc::testing {
+namespace {
+
+constexpr int kPatience =
+    120'000;  // milliseconds: a machine may be busy, a lost answer never comes
+
+// A running program, its standard input and output in our hands.
+class Conversation {
+ public:
+  explicit Conversation(const std::vector<std::string>& command) {
+    int in[2], out[2];
+    EXPECT_EQ(::pipe2(in, O_CLOEXEC), 0);
+    EXPECT_EQ(::pipe2(out, O_CLOEXEC), 0);
+    std::vector<char*> arguments;
+    for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    child_ = ::fork();
+    if (child_ == 0) {
+      ::dup2(in[0], STDIN_FILENO);
+      ::dup2(out[1], STDOUT_FILENO);
+      ::execv(arguments[0], arguments.data());
+      ::_exit(127);
+    }
+    ::close(in[0]);
+    ::close(out[1]);
+    to_ = in[1];
+    from_ = out[0];
+  }
+  ~Conversation() {
+    end_input();
+    ::close(from_);
+    if (child_ > 0) ::kill(child_, SIGKILL), wait();
+  }
+
+  void say(const std::string& text) {
+    EXPECT_EQ(::write(to_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  void end_input() {
+    if (to_ >= 0) ::close(to_);
+    to_ = -1;
+  }
+  /// The next line of the answer; "" where none comes.
+  std::string line() {
+    while (heard_.find('\n') == std::string::npos) {
+      pollfd poll_for{from_, POLLIN, 0};
+      char part[4096];
+      if (::poll(&poll_for, 1, kPatience) <= 0) return "";
+      const ssize_t count = ::read(from_, part, sizeof part);
+      if (count <= 0) return "";
+      heard_.append(part, static_cast<std::size_t>(count));
+    }
+    const auto end = heard_.find('\n') + 1;
+    const auto result = heard_.substr(0, end);
+    heard_.erase(0, end);
+    return result;
+  }
+  int wait() {
+    int status = 0;
+    ::waitpid(child_, &status, 0);
+    child_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+ private:
+  pid_t child_ = -1;
+  int to_ = -1, from_ = -1;
+  std::string heard_;
+};
+
+class Pipe : public InFolder {
+ protected:
+  std::vector<std::string> command() const {
+    return {POSENC_CLI, "translate", "--model", marian_path("shared"), "--threads", "1"};
+  }
+  std::string of_a_file(const std::string& lines) const {
+    auto all = command();
+    all.push_back(text_file("lines", lines));
+    const auto result = run_program(all);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  }
+};
+
+TEST_F(Pipe, EachLineIsAnsweredBeforeTheNext) {
+  const auto expected = of_a_file("seven\n\nfive hundred\nsix\n");
+  Conversation talk(command());
+  std::string answers;
+  for (const std::string line : {"seven\n", "\n", "five hundred\n"}) {
+    talk.say(line);
+    answers += talk.line();
+  }
+  talk.say("si");  // a line in two pieces, and without an end
+  talk.say("x");
+  talk.end_input();
+  answers += talk.line();
+  EXPECT_EQ(talk.wait(), 0);
+  EXPECT_EQ(answers, expected);
+}
+
+TEST_F(Pipe, WhatIsThereIsTakenTogetherAndLongLinesToo) {
+  std::string lines;
+  for (int i = 0; i < 300; ++i) lines += i % 7 == 0 ? "\r\n" : "two hundred and five\n";
+  lines += std::string(200'000, ' ') + "nine\nten";  // longer than a pipe holds
+  const auto path = text_file("all", lines);
+  std::string shell = "cat " + path + " |";
+  for (const auto& word : command()) shell += " " + word;
+  const auto piped = run_program({"/bin/sh", "-c", shell});
+  EXPECT_EQ(piped.status, 0) << piped.err;
+  EXPECT_EQ(piped.out, of_a_file(lines));
+}
+
+TEST_F(Pipe, ThreadsBeyondTheProcessorsAreNotStarted) {
+  const auto expected = of_a_file("seven\nsix\n");
+  auto all = command();
+  all.back() = "100000";
+  all.push_back(file("lines"));
+  const auto result = run_program(all);
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out, expected);
+}
+
+TEST_F(Pipe, InputThatIsClosedOrAFolderIsRefused) {
+  std::string shell;
+  for (const auto& word : command()) shell += word + " ";
+  for (const std::string from : {"<&-", "</"}) {
+    expect_refused(run_program({"/bin/sh", "-c", shell + from}), "translate",
+                   "standard input: cannot be read after line 0: ");
+  }
+}
+
+}  // namespace
+}  // namespace posenc::testing
