@@ -8,6 +8,7 @@
 
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/error.h"
 #include "cli/progress.h"
 #include "io/read/context.h"
 #include "io/read/quote.h"
@@ -31,11 +32,11 @@ void convert_file(const ConvertOptions& options) {
     });
   });
   for (const auto& entry : manifest.opaque) {
-    fmt::print(stderr, "posenc convert: left out {}: {}\n", io::in_quotes(entry.name),
-               io::in_quotes(entry.text));
+    complain("posenc convert: left out {}: {}\n", io::in_quotes(entry.name),
+             io::in_quotes(entry.text));
   }
   if (const auto values = manifest.values.size() + manifest.more_values; values > 0) {
-    fmt::print(stderr, "posenc convert: left out {} values that are no tensors\n", values);
+    complain("posenc convert: left out {} values that are no tensors\n", values);
   }
   fmt::print("{}: {} tensors, {}\n", options.output, manifest.tensors.size(), size_text(bytes));
 }

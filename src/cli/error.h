@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -19,6 +20,12 @@ class Refused : public std::runtime_error {
 template <typename... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
   throw Refused(fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// Writes to stderr. Where that is closed or full nobody can be told; fmt::print would throw.
+template <typename... Args>
+void complain(fmt::format_string<Args...> format, Args&&... args) {
+  std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), stderr);
 }
 
 /// What an exception has to say to a user: without LibTorch's backtrace and source lines.

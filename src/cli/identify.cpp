@@ -66,7 +66,7 @@ void identify_file(const IdentifyOptions& options) {
     } else if (found.nearest.empty()) {
       ++others;
     } else {
-      text += text_of(item.key(), item.value(), found);
+      text += fit_for_terminal(text_of(item.key(), item.value(), found));
     }
   }
   if (options.json) {

@@ -78,10 +78,10 @@ int run(CLI::App& app, int argc, char** argv, int& status) {
   } catch (const CLI::ParseError& error) {
     const auto name = name_of(app);
     const auto text = fit_for_terminal(posenc::cli::usage_message(app, error));
-    fmt::print(stderr, "{}: {}\nTry: {} --help\n", name, text, name);
+    posenc::cli::complain("{}: {}\nTry: {} --help\n", name, text, name);
     return 2;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", name_of(app), fit_for_terminal(message_of(error)));
+    posenc::cli::complain("{}: {}\n", name_of(app), fit_for_terminal(message_of(error)));
     return 1;
   }
   return status;
@@ -94,7 +94,8 @@ int main(int argc, char** argv) {
   CLI::App app("Positional encodings and token embeddings in C++, held against PyTorch.", "posenc");
   app.require_subcommand(1);
   app.footer(
-      "Exit status: 0 fine, 1 the check failed or the input was refused, 2 wrong use.\n"
+      "Exit status: 0 fine, 1 the check failed or the input was refused, 2 wrong use,\n"
+      "130 a training was stopped by Ctrl-C.\n"
       "Example:\n  posenc verify model.pt");
   add_version_and_help(app);
   int status = 0;
@@ -112,7 +113,7 @@ int main(int argc, char** argv) {
 
   const int result = run(app, argc, argv, status);
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    fmt::print(stderr, "{}: the output could not be written\n", name_of(app));
+    posenc::cli::complain("{}: the output could not be written\n", name_of(app));
     return 1;
   }
   return result;

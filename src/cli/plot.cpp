@@ -11,6 +11,7 @@
 #include "cli/gnuplot.h"
 #include "cli/params.h"
 #include "cli/plot_scripts.h"
+#include "cli/table_cases.h"
 #include "io/atomic_file.h"
 #include "posenc/sinusoid/preset.h"
 
@@ -54,8 +55,7 @@ void plot(const PlotOptions& options) {
       preset(options.preset, options.dim, Params(options.params).for_preset());
   int64_t length = options.length.value_or(kLength);
   if (!recipe.grid().empty() && !options.length) {
-    length = 1;
-    for (const int64_t extent : recipe.grid()) length *= extent;
+    length = cells_of(recipe);
   }
   if (length < 2) refuse("--length must be at least 2 for a picture. Got {}", length);
   if (length > kMostCells / std::max(options.dim, length)) {
@@ -89,10 +89,10 @@ void add_plot(CLI::App& app) {
   sub->add_option("--preset", options->preset, "whose table")->capture_default_str();
   sub->add_option("--dim", options->dim, "D, channels of a row")
       ->capture_default_str()
-      ->check(whole(1));
+      ->check(whole(1, kMostExtent));
   sub->add_option("--length", options->length,
                   fmt::format("positions; {} where it is not given, a grid's cells", kLength))
-      ->check(whole(2));
+      ->check(whole(2, kMostExtent));
   sub->add_option("--param", options->params, "a parameter of the preset, key=value")
       ->check(assignment())
       ->allow_extra_args(false);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cli/arguments.h"
 #include "cli/error.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/sinusoid/preset.h"
@@ -16,8 +17,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int64_t whole(const Json& value, const std::string& key) {
-  if (!value.is_number_integer()) refuse("{} must be a whole number. Got {}", key, value.dump());
+int64_t extent_of(const Json& value, const std::string& key) {
+  const bool fits = value.is_number_integer() && value >= 1 && value <= kMostExtent;
+  if (!fits)
+    refuse("{} must be a whole number from 1 to {}. Got {}", key, kMostExtent, value.dump());
   return value.get<int64_t>();
 }
 
@@ -50,10 +53,10 @@ at::Tensor table_of_case(const Json& entry) {
       params.emplace(key, value_of(value, key));
     }
   }
-  auto options = preset(entry["preset"].get<std::string>(), whole(entry["dim"], "dim"), params);
+  auto options = preset(entry["preset"].get<std::string>(), extent_of(entry["dim"], "dim"), params);
   if (entry.contains("precision")) options.precision(precision_of(entry["precision"]));
   std::optional<int64_t> length;
-  if (entry.contains("length")) length = whole(entry["length"], "length");
+  if (entry.contains("length")) length = extent_of(entry["length"], "length");
   return table_of(options, length);
 }
 
@@ -76,11 +79,18 @@ Json read_cases(const std::string& path) {
 
 }  // namespace
 
+int64_t cells_of(const SinusoidOptions& options) {
+  int64_t cells = 1;
+  for (const int64_t extent : options.grid()) {
+    if (extent > kMostExtent / cells) refuse("a grid must have at most {} cells", kMostExtent);
+    cells *= extent;
+  }
+  return cells;
+}
+
 at::Tensor table_of(const SinusoidOptions& options, std::optional<int64_t> length) {
   if (!length && options.grid().empty()) refuse("length must be given");
-  int64_t cells = 1;
-  for (const int64_t extent : options.grid()) cells *= extent;
-  return sinusoid_table(options, length.value_or(cells));
+  return sinusoid_table(options, length ? *length : cells_of(options));
 }
 
 void make_cases(const std::string& path, const std::string& output) {

@@ -10,6 +10,9 @@
 
 namespace posenc::cli {
 
+/// The cells of the recipe's grid. Refuses more than 2^31.
+int64_t cells_of(const SinusoidOptions& options);
+
 /// The table of `options`, rows of nominal length `length`; a grid's is its number of cells, and
 /// may be left out. Refuses what cannot be made.
 at::Tensor table_of(const SinusoidOptions& options, std::optional<int64_t> length);

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "cli/error.h"
 #include "cli/progress.h"
 
 namespace posenc::cli {
@@ -14,8 +15,7 @@ TrainingDisplay::TrainingDisplay() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 TrainingDisplay::~TrainingDisplay() { clear(); }
 
 void TrainingDisplay::show(const TrainingProgress& progress) {
-  fmt::print(stderr, "{}{}{}", terminal_ ? kEraseLine : "", describe(progress),
-             terminal_ ? "" : "\n");
+  complain("{}{}{}", terminal_ ? kEraseLine : "", describe(progress), terminal_ ? "" : "\n");
   std::fflush(stderr);
   shown_ = true;
 }

@@ -60,8 +60,8 @@ std::vector<int64_t> ids_of(const std::string& line, const Translator& translato
     refuse("{}: line {} must have at most {} tokens, its end included; --truncate cuts it. Got {}",
            reader.name(), reader.number(), longest, ids.size());
   }
-  fmt::print(stderr, "posenc translate: {}: line {} is cut from {} tokens to {}\n", reader.name(),
-             reader.number(), ids.size(), longest);
+  complain("posenc translate: {}: line {} is cut from {} tokens to {}\n", reader.name(),
+           reader.number(), ids.size(), longest);
   ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(longest) - 1, ids.end() - 1);
   return ids;
 }

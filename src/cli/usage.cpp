@@ -64,7 +64,9 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   if (kind == "ArgumentMismatch") return count_message(text);
   if (kind == "ExcludesError") {
     const auto at = text.find(" excludes ");
-    return text.substr(0, at) + " and " + text.substr(at + 10) + " exclude each other";
+    std::string one = text.substr(0, at), other = text.substr(at + 10);
+    if (other < one) one.swap(other);  // CLI11's order is that of their addresses
+    return one + " and " + other + " exclude each other";
   }
   if (kind == "ValidationError" || kind == "RequiredError") {
     const auto rule = text.find(": must ");  // of a validator of our own

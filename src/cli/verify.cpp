@@ -79,8 +79,11 @@ std::string presets_of(const at::Tensor& table) {
 }
 
 std::string keys_text(const Twin& twin) {
-  std::string text = listed(twin.loaded, kShownKeys);
-  if (!twin.ignored.empty()) text += "; buffers that the twin lacks: " + listed(twin.ignored);
+  std::vector<std::string> loaded, ignored;
+  for (const auto& name : twin.loaded) loaded.push_back(shown(name));
+  for (const auto& name : twin.ignored) ignored.push_back(shown(name));
+  std::string text = listed(loaded, kShownKeys);
+  if (!ignored.empty()) text += "; buffers that the twin lacks: " + listed(ignored, kShownKeys);
   return text;
 }
 
@@ -99,7 +102,7 @@ Report verify(const std::string& path, const VerifyOptions& options) {
 
   std::ostringstream printed;
   twin.module->pretty_print(printed);
-  Report report{weights.class_name,
+  Report report{shown(weights.class_name),
                 printed.str(),
                 keys_text(twin),
                 fmt::format("{}/{}", twin.loaded.size(), weights.tensors.size()),
@@ -131,7 +134,8 @@ void print(const std::string& path, const Report& report) {
   }
   fmt::print("\n{}\n", text_table(rows, 2));
   for (const auto& outcome : report.outcomes) {
-    if (!outcome.failure.empty()) fmt::print("  {}: {}\n", outcome.name, outcome.failure);
+    if (outcome.failure.empty()) continue;
+    fmt::print("  {}: {}\n", outcome.name, fit_for_terminal(outcome.failure));
   }
   const char* how = !report.good() ? "" : report.bits() ? ", bit for bit" : ", but for rounding";
   fmt::print("{}: {} of {} inputs{}\n", report.good() ? "equal" : "NOT equal", good,
@@ -164,17 +168,18 @@ bool verify_several(const VerifyOptions& options) {
   std::size_t good = 0;
   for (std::size_t i = 0; i < options.files.size(); ++i) {
     const auto& path = options.files[i];
-    if (terminal) fmt::print(stderr, "\r\033[K{}/{} {}", i + 1, options.files.size(), path);
+    if (terminal) complain("\r\033[K{}/{} {}", i + 1, options.files.size(), path);
     try {
       const Report report = verify(path, options);
       rows.push_back(row(path, report));
       good += report.good() ? 1 : 0;
     } catch (const std::exception& error) {
-      fmt::print(stderr, "{}posenc verify: {}\n", terminal ? "\r\033[K" : "", message_of(error));
+      complain("{}posenc verify: {}\n", terminal ? "\r\033[K" : "",
+               fit_for_terminal(message_of(error)));
       rows.push_back(
           {std::filesystem::path(path).stem().string(), "refused", "-", "-", "-", "-", "-", "NO"});
     }
-    if (terminal) fmt::print(stderr, "\r\033[K");
+    if (terminal) complain("\r\033[K");
   }
   fmt::print("{}\n{} of {} files equal\n", text_table(rows), good, options.files.size());
   return good == options.files.size();

@@ -2,7 +2,6 @@
 #include "cli/translate/marian_tokenizer.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "cli/error.h"
@@ -10,6 +9,7 @@
 #include "cli/translate/added_tokens.h"
 #include "io/files.h"
 #include "models/marian/live.h"
+#include "support/seed.h"
 
 namespace posenc::testing {
 namespace {
@@ -64,8 +64,7 @@ class TokenizerFolder : public InFolder {
 };
 
 TEST_F(TokenizerFolder, IsReadAsTransformersReadsIt) {
-  const char* given = std::getenv("POSENC_SEED");
-  const std::string seed = given ? given : "20261122";
+  const std::string seed = std::to_string(testing::seed(1));
   const auto made = run_program({POSENC_PYTHON, POSENC_TESTS_DIR "/cli/added_tokens.py", "--models",
                                  marian_path("."), "--out", file("made"), "--seed", seed});
   ASSERT_EQ(made.status, 0) << made.err;

@@ -54,7 +54,7 @@ TEST_F(Plot, DrawsEveryKindOfRecipe) {
       {"--preset", "espnet_rel", "--dim", "8", "--length", "12"},
       {"--preset", "tape", "--dim", "8", "--length", "12"},
       {"--preset", "diffusers_3d_sincos", "--dim", "48", "--param", "height=3", "--param",
-       "width=4", "--param", "frames=2"},
+       "width=4", "--param", "depth=2"},
       {"--preset", "nerf", "--dim", "15", "--length", "12", "--param", "multires=2"}};
   for (const auto& kind : kinds) {
     std::vector<std::string> command = {"plot", "--out", file(kind[1])};
@@ -89,12 +89,12 @@ TEST_F(Plot, HalvesShowSineAndCosineOfOnePair) {
 }
 
 TEST_F(Plot, AGridHasAMapForAChannel) {
-  ASSERT_EQ(posenc({"plot", "--out", file("p"), "--preset", "mae_2d", "--dim", "16", "--param",
+  ASSERT_EQ(posenc({"plot", "--out", file("p"), "--preset", "mae_2d", "--dim", "64", "--param",
                     "height=5"})
                 .status,
             0);
   const auto picture = content("p/waveforms.svg");
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "Over the grid of 5 x 5 cells: mae_2d, D = 16",
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "Over the grid of 5 x 5 cells: mae_2d, D = 64",
                       picture);
   const auto titles = titles_of(picture);
   ASSERT_EQ(titles.size(), 6u);

@@ -118,7 +118,7 @@ void draw(const std::vector<CurvePoint>& points, const std::string& path) {
     file.write(picture.data(), picture.size());
     file.commit();
   } catch (const Refused& error) {
-    fmt::print(stderr, "no picture of the curve: {}\n", error.what());
+    complain("no picture of the curve: {}\n", error.what());
   }
 }
 
@@ -159,9 +159,9 @@ int take_course(const Course& course, const std::string& dictionary, const std::
   }
   int64_t parameters = 0;
   for (const auto& parameter : pronouncer.model->parameters()) parameters += parameter.numel();
-  fmt::print(stderr, "{} words to learn, {} held out; {} parameters, {} steps, {} threads\n",
-             counted(static_cast<int64_t>(split.train.size())), counted(course.held_out),
-             counted(parameters), counted(course.steps), at::get_num_threads());
+  complain("{} words to learn, {} held out; {} parameters, {} steps, {} threads\n",
+           counted(static_cast<int64_t>(split.train.size())), counted(course.held_out),
+           counted(parameters), counted(course.steps), at::get_num_threads());
 
   PairLoader loader(std::move(pairs), PairLoaderOptions().max_rows(course.rows).seed(course.seed));
   FusedAdam optimizer(pronouncer.model->parameters(),
@@ -185,7 +185,7 @@ int take_course(const Course& course, const std::string& dictionary, const std::
           .stop([&] { return stop.requested(); }));
   if (resumed) {
     trainer.resume(files.checkpoint);
-    fmt::print(stderr, "going on behind step {}\n", trainer.step());
+    complain("going on behind step {}\n", trainer.step());
   } else {
     trainer.numbers = settings;
     fs::remove(files.checkpoint, error);
@@ -209,8 +209,8 @@ int take_course(const Course& course, const std::string& dictionary, const std::
     if (done) break;
     if (!trainer.train((trainer.step() / every + 1) * every)) {
       display.clear();
-      fmt::print(stderr, "stopped behind step {}; the same command goes on from {}\n",
-                 trainer.step(), files.checkpoint);
+      complain("stopped behind step {}; the same command goes on from {}\n", trainer.step(),
+               files.checkpoint);
       return 128 + stop.number();
     }
   }
