@@ -15,8 +15,8 @@ namespace posenc::cli {
 /// The widest beam search: beyond it a step needs more memory than any machine has.
 constexpr int64_t kMostBeams = 10'000;
 
-/// The largest table has that many rows and channels: beyond it only multiplications overflow.
-constexpr int64_t kMostExtent = int64_t{1} << 31;
+/// The largest table: as many rows as the library makes, and more channels than any model has.
+constexpr int64_t kMostRows = int64_t{1} << 31, kMostChannels = int64_t{1} << 20;
 
 /// The whole of `text` as a number, or nothing.
 std::optional<int64_t> whole_number(const std::string& text);

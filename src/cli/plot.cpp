@@ -89,10 +89,10 @@ void add_plot(CLI::App& app) {
   sub->add_option("--preset", options->preset, "whose table")->capture_default_str();
   sub->add_option("--dim", options->dim, "D, channels of a row")
       ->capture_default_str()
-      ->check(whole(1, kMostExtent));
+      ->check(whole(1, kMostChannels));
   sub->add_option("--length", options->length,
                   fmt::format("positions; {} where it is not given, a grid's cells", kLength))
-      ->check(whole(2, kMostExtent));
+      ->check(whole(2, kMostRows));
   sub->add_option("--param", options->params, "a parameter of the preset, key=value")
       ->check(assignment())
       ->allow_extra_args(false);

@@ -56,13 +56,13 @@ void add_table(CLI::App& app) {
       app.add_subcommand("table", "Write a preset's table (rows, D), float32, as safetensors.");
   auto* name =
       sub->add_option("--preset", options->preset, "its name; `posenc presets` lists them");
-  auto* dim =
-      sub->add_option("--dim", options->dim, "D, channels of a row")->check(whole(1, kMostExtent));
+  auto* dim = sub->add_option("--dim", options->dim, "D, channels of a row")
+                  ->check(whole(1, kMostChannels));
   auto* rows = sub->add_option_group("rows")->require_option(0, 1);
   auto* length = rows->add_option("--length", options->length,
                                   "nominal rows, positions 0 .. length-1; a grid's is its cells, "
                                   "and may be left out")
-                     ->check(whole(1, kMostExtent));
+                     ->check(whole(1, kMostRows));
   auto* positions = rows->add_option("--positions", options->positions,
                                      "safetensors: tensor `positions` (rows), integer or real");
   auto* params = sub->add_option("--param", options->params, "a parameter of the preset, key=value")

@@ -1,5 +1,6 @@
 #include "cli/table_cases.h"
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -17,10 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int64_t extent_of(const Json& value, const std::string& key) {
-  const bool fits = value.is_number_integer() && value >= 1 && value <= kMostExtent;
-  if (!fits)
-    refuse("{} must be a whole number from 1 to {}. Got {}", key, kMostExtent, value.dump());
+int64_t extent_of(const Json& value, const std::string& key, int64_t most) {
+  const bool fits = value.is_number_integer() && value >= 1 && value <= most;
+  if (!fits) refuse("{} must be a whole number from 1 to {}. Got {}", key, most, value.dump());
   return value.get<int64_t>();
 }
 
@@ -53,14 +53,17 @@ at::Tensor table_of_case(const Json& entry) {
       params.emplace(key, value_of(value, key));
     }
   }
-  auto options = preset(entry["preset"].get<std::string>(), extent_of(entry["dim"], "dim"), params);
+  auto options = preset(entry["preset"].get<std::string>(),
+                        extent_of(entry["dim"], "dim", kMostChannels), params);
   if (entry.contains("precision")) options.precision(precision_of(entry["precision"]));
   std::optional<int64_t> length;
-  if (entry.contains("length")) length = extent_of(entry["length"], "length");
+  if (entry.contains("length")) length = extent_of(entry["length"], "length", kMostRows);
   return table_of(options, length);
 }
 
 Json read_cases(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) refuse("{}: must be a file of cases", path);
   std::ifstream stream(path, std::ios::binary);
   if (!stream) refuse("{}: cannot be read", path);
   const Json list = Json::parse(stream, nullptr, false);
@@ -82,7 +85,7 @@ Json read_cases(const std::string& path) {
 int64_t cells_of(const SinusoidOptions& options) {
   int64_t cells = 1;
   for (const int64_t extent : options.grid()) {
-    if (extent > kMostExtent / cells) refuse("a grid must have at most {} cells", kMostExtent);
+    if (extent > kMostRows / cells) refuse("a grid must have at most {} cells", kMostRows);
     cells *= extent;
   }
   return cells;

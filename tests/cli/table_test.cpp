@@ -123,6 +123,8 @@ TEST_F(Table, RefusesCasesThatAreNone) {
   expect_refused(attempt("[3]"), "table", "with a name");
   expect_refused(attempt(R"([{"name": "a"}, {"name": "a"}])"), "table", "twice");
   expect_refused(posenc({"table", "--cases", file("none"), "--out", file("out")}), "table", "none");
+  expect_refused(posenc({"table", "--cases", folder_.path().string(), "--out", file("out")}),
+                 "table", "must be a file of cases");
   EXPECT_EQ(posenc({"table", "--cases", "c", "--dim", "4", "--out", file("out")}).status, 2);
   EXPECT_EQ(names(), std::vector<std::string>{"c"});
 }

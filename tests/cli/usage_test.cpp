@@ -69,10 +69,10 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
       {{"presets", "more"}, "posenc presets: unexpected argument more\n"},
       {{"table", "--precision", "extact"},
        "--precision must be reference or exact. Got extact; did you mean exact?\n"},
-      {{"table", "--dim", "abc"}, "--dim must be a whole number from 1 to 2147483648. Got abc\n"},
+      {{"table", "--dim", "abc"}, "--dim must be a whole number from 1 to 1048576. Got abc\n"},
       {{"table", "--dim", ""},
-       "--dim must be a whole number from 1 to 2147483648. Got an empty text\n"},
-      {{"table", "--dim", "0x10"}, "--dim must be a whole number from 1 to 2147483648. Got 0x10\n"},
+       "--dim must be a whole number from 1 to 1048576. Got an empty text\n"},
+      {{"table", "--dim", "0x10"}, "--dim must be a whole number from 1 to 1048576. Got 0x10\n"},
       {{"table", "--dim", "9223372036854775808"}, "Got 9223372036854775808\n"},
       {{"table", "--dim"}, "--dim must be followed by its value\n"},
       {{"table", "--dim", "4", "--dim", "6"}, "--dim may be given only once\n"},
@@ -138,6 +138,15 @@ TEST_F(Usage, WithoutStandardDescriptorsNothingIsMixedUp) {
          std::string(POSENC_CLI) + " convert " + in + " " + file("out") + " " + closed});
     EXPECT_EQ(result.status, closed.find("1>") == std::string::npos ? 0 : 1) << result.err;
     EXPECT_EQ(load_safetensors(file("out")).tensors.size(), 1u);
+  }
+}
+
+// Where nobody can be told what is wrong, the exit status still says it.
+TEST_F(Usage, ErrorsSurviveAClosedOrFullStandardError) {
+  for (const std::string where : {"2>&-", "2>/dev/full"}) {
+    const std::string program = POSENC_CLI;
+    EXPECT_EQ(run_program({"/bin/sh", "-c", program + " nosuch " + where}).status, 2);
+    EXPECT_EQ(run_program({"/bin/sh", "-c", program + " inspect nosuch " + where}).status, 1);
   }
 }
 
