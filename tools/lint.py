@@ -21,15 +21,16 @@ CLANG_FORMAT_VERSION = "18.1.8"  # the same as in tools/setup.sh
 
 # Who may include whom (docs/architecture.md). `io` stands beside `sinusoid`.
 LAYERS = {
-    "core": {"core"},
+    "torch_internals": {"torch_internals"},
+    "core": {"core", "torch_internals"},
     "kernels": {"kernels"},
     "sinusoid": {"sinusoid", "kernels", "core"},
-    "io": {"io", "core"},
-    "functional": {"functional", "sinusoid", "kernels", "core"},
-    "nn": {"nn", "functional", "sinusoid", "core"},
+    "io": {"io", "core", "torch_internals"},
+    "functional": {"functional", "sinusoid", "kernels", "core", "torch_internals"},
+    "nn": {"nn", "functional", "sinusoid", "core", "torch_internals"},
     "models": {"models", "nn", "functional", "sinusoid", "io", "core"},
-    "inference": {"inference", "models", "nn", "functional", "sinusoid", "kernels", "core"},
-    "train": {"train", "models", "nn", "functional", "sinusoid", "io", "core"},
+    "inference": {"inference", "models", "nn", "functional", "sinusoid", "kernels", "core", "torch_internals"},
+    "train": {"train", "models", "nn", "functional", "sinusoid", "io", "core", "torch_internals"},
     "cli": {"cli", "train", "inference", "models", "nn", "functional", "sinusoid", "io", "core"},
 }
 

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "torch_internals/shortcut.h"
+
 namespace posenc {
 
 at::Tensor LastOutput::take(at::IntArrayRef sizes, at::ScalarType dtype) {
@@ -12,10 +14,9 @@ at::Tensor LastOutput::take(at::IntArrayRef sizes, at::ScalarType dtype) {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::swap(last, tensor_);
   }
-  const bool free = last.defined() && last.use_count() == 1 && last.storage().use_count() == 1 &&
-                    last.getIntrusivePtr().weak_use_count() == 1 && !last.requires_grad();
-  const bool fits = free && last.sizes() == sizes && last.scalar_type() == dtype &&
-                    last.is_contiguous() && last.is_inference() == c10::InferenceMode::is_enabled();
+  const bool fits = last.defined() && torch_internals::is_as_new(last) && last.sizes() == sizes &&
+                    last.scalar_type() == dtype && last.is_contiguous() &&
+                    last.is_inference() == c10::InferenceMode::is_enabled();
   return fits ? last : at::Tensor();
 }
 

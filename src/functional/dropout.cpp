@@ -11,12 +11,16 @@
 #include "functional/embed/dropout_bits.h"
 #include "functional/embed/plan.h"
 #include "kernels/embed/kernels.h"
+#include "torch_internals/profiled.h"
+#include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {
 
 namespace kernel = kernels::embed;
 namespace autograd = torch::autograd;
+using torch_internals::dispatches_plainly;
+using torch_internals::is_plain;
 
 constexpr int64_t kChunk = 32768;  // elements, a multiple of 64
 
@@ -51,6 +55,7 @@ void run(kernel::Type type, const kernel::Drop& drop, int64_t elements) {
 autograd::variable_list DropBackward::apply(autograd::variable_list&& grads) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!grads[0].defined() || !task_should_compute_output(0)) return {at::Tensor()};
+  const torch_internals::Profiled profiled("posenc::dropout_backward", grads[0]);
   TORCH_CHECK(mask.defined(), autograd::ERR_BACKWARD_TWICE);
   const at::TensorOptions options(dtype);
   if (at::GradMode::is_enabled() || !dispatches_plainly() || !is_plain(grads[0]) ||
@@ -70,8 +75,9 @@ at::Tensor drop(const at::Tensor& x, double p) {
   kernel::Type type;
   if (!(p > 0.0 && p < 1.0) || !x.defined() || !dispatches_plainly() || !is_plain(x) ||
       !find_type(x.scalar_type(), /*exact=*/false, type) || x.numel() == 0 ||
-      !x.is_non_overlapping_and_dense() || !has_dropout_bits(x.scalar_type()))
+      !x.is_non_overlapping_and_dense() || !has_dropout_bits(x.scalar_type(), x.is_contiguous()))
     return {};
+  const torch_internals::Profiled profiled("posenc::dropout", x);
   const int64_t elements = x.numel();
   const at::Tensor mask = at::empty({kernel::mask_bytes(elements)}, at::kByte);
   DropoutBits bits(1.0 - p, x.scalar_type(), mask.data_ptr<uint8_t>());
@@ -87,7 +93,7 @@ at::Tensor drop(const at::Tensor& x, double p) {
     bits.draw(elements);
     kernel(work, 0, elements);
   }
-  if (!is_recorded(x)) return out;
+  if (!torch_internals::is_recorded(x)) return out;
   auto node = c10::make_intrusive<DropBackward>();
   node->set_next_edges(autograd::collect_next_edges(x));
   node->mask = mask;

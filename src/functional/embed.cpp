@@ -1,36 +1,23 @@
 #include "posenc/functional/embed.h"
 
-#include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
 
 #include "functional/embed/composed.h"
 #include "functional/embed/fused.h"
 #include "functional/embed/plan.h"
 #include "posenc/core/check.h"
+#include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {
 
-// The bytes from a tensor's first to its last element.
-struct Extent {
-  explicit Extent(const at::Tensor& t) {
-    if (!t.defined() || t.numel() == 0) return;
-    int64_t elements = 1;
-    for (int64_t axis = 0; axis < t.dim(); ++axis) elements += (t.size(axis) - 1) * t.stride(axis);
-    begin = reinterpret_cast<uintptr_t>(t.const_data_ptr());
-    end = begin + static_cast<uintptr_t>(elements) * t.element_size();
-  }
-  uintptr_t begin = 0, end = 0;
-};
-
 void check_apart(const at::Tensor& out, const at::Tensor& other, const char* name) {
-  const Extent a(out), b(other);
-  TORCH_CHECK_VALUE(a.end <= b.begin || b.end <= a.begin, "[embed] out must not share memory with ",
-                    name, ". Got one that does");
+  TORCH_CHECK_VALUE(!torch_internals::share_memory(out, other),
+                    "[embed] out must not share memory with ", name, ". Got one that does");
 }
 
 void check_output(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weight,
-                  const at::Tensor& table) {
+                  const at::Tensor& table, const at::Tensor& position_ids) {
   TORCH_CHECK_VALUE(out.defined(), "[embed] out must be a tensor. Got an undefined one");
   TORCH_CHECK_VALUE(weight.dim() == 2,
                     "[TokenEmbedding] weight must be (vocab_size, d_model). Got ", weight.sizes());
@@ -42,35 +29,39 @@ void check_output(const at::Tensor& out, const at::Tensor& ids, const at::Tensor
                    "weight, ", weight.scalar_type(), ". Got ", out.scalar_type());
   TORCH_CHECK_VALUE(out.device() == weight.device(), "[embed] out must be on the weight's device ",
                     weight.device(), ". Got ", out.device());
-  TORCH_CHECK_VALUE(
-      out.layout() == at::kStrided && at::has_internal_overlap(out) != at::MemOverlap::Yes,
-      "[embed] out must be strided, each element in a place of its own. Got strides ",
-      out.layout() == at::kStrided ? out.strides() : at::IntArrayRef());
+  TORCH_CHECK_TYPE(out.layout() == at::kStrided, "[embed] out must be strided. Got ", out.layout());
   const bool recorded = (out.requires_grad() || weight.requires_grad() || table.requires_grad()) &&
                         at::GradMode::is_enabled();
-  TORCH_CHECK_VALUE(!recorded && !(out.requires_grad() && out.is_leaf()),
+  TORCH_CHECK_VALUE(!recorded,
                     "[embed] embed_out() records no gradient: no tensor may require one, or call "
                     "it under torch::NoGradGuard. Got one that does");
+  const char* const rule = torch_internals::no_writing_to(out);
+  TORCH_CHECK_VALUE(rule == nullptr, "[embed] out ", rule);
   check_apart(out, weight, "weight");
   check_apart(out, table, "table");
   check_apart(out, ids, "ids");
+  check_apart(out, position_ids, "position_ids");
+}
+
+void check_arguments(const at::Tensor& table, const EmbedFuncOptions& options) {
+  check_dropout("embed", options.dropout());
+  TORCH_CHECK_VALUE(table.defined(), "[embed] there must be a table of positions. Got none");
 }
 
 }  // namespace
 
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                  const EmbedFuncOptions& options) {
-  check_dropout("embed", options.dropout());
-  TORCH_CHECK_VALUE(table.defined(), "[embed] there must be a table of positions. Got none");
+  check_arguments(table, options);
   const at::Tensor fused = embed_fused(ids, weight, table, options);
   return fused.defined() ? fused : embed_composed(ids, weight, table, options);
 }
 
 const at::Tensor& embed_out(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weight,
                             const at::Tensor& table, const EmbedFuncOptions& options) {
-  check_dropout("embed", options.dropout());
-  check_output(out, ids, weight, table);
-  const bool direct = is_plain(out) && out.is_contiguous();
+  check_arguments(table, options);
+  check_output(out, ids, weight, table, options.position().position_ids());
+  const bool direct = torch_internals::is_plain(out) && out.is_contiguous();
   const at::Tensor result = direct ? embed_fused(ids, weight, table, options, out) : at::Tensor();
   if (!result.defined()) out.copy_(embed(ids, weight, table, options));
   return out;

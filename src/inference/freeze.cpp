@@ -112,7 +112,7 @@ FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& optio
   const torch::NoGradGuard no_grad;
   auto& module = module_of(model);
   auto impl = std::make_shared<FrozenEncoder::Impl>(
-      FrozenEncoder::Impl{module.options, inference::Watch(module), {}});
+      FrozenEncoder::Impl{module.options, inference::Watch(model.ptr()), {}});
   inference::Multipliers multipliers(options.multiplier());
   impl->stack = inference::freeze_stack(module, multipliers);
   return FrozenEncoder(std::move(impl));
@@ -123,7 +123,7 @@ FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options)
   auto& module = module_of(model);
   inference::Multipliers multipliers(options.multiplier());
   auto impl = std::make_shared<FrozenTransformer::Impl>(
-      FrozenTransformer::Impl{module.options, inference::Watch(module), {}, {}, {}, {}, {}});
+      FrozenTransformer::Impl{module.options, inference::Watch(model.ptr()), {}, {}, {}, {}, {}});
   impl->src_embedding = inference::Embedding(module.src_embedding);
   impl->tgt_embedding = inference::Embedding(module.tgt_embedding);
   impl->encoder = inference::freeze_stack(*module.encoder, multipliers);

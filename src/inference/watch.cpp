@@ -9,7 +9,7 @@ uint32_t version_of(c10::TensorImpl& tensor) {
 
 }  // namespace
 
-Watch::Watch(const torch::nn::Module& source) {
+Watch::Watch(const std::shared_ptr<torch::nn::Module>& source) : source_(source) {
   const auto add = [&](const std::string& name, const torch::Tensor& tensor) {
     if (!tensor.defined()) return;
     TORCH_CHECK_TYPE(tensor.scalar_type() == torch::kFloat,
@@ -20,15 +20,18 @@ Watch::Watch(const torch::nn::Module& source) {
                         version_of(*tensor.unsafeGetTensorImpl()),
                         static_cast<int64_t>(tensor.nbytes())});
   };
-  for (const auto& item : source.named_parameters()) add(item.key(), item.value());
-  for (const auto& item : source.named_buffers()) add(item.key(), item.value());
+  for (const auto& item : source->named_parameters()) add(item.key(), item.value());
+  for (const auto& item : source->named_buffers()) add(item.key(), item.value());
 }
 
 void Watch::check() const {
   for (const Entry& entry : entries_) {
     const auto tensor = entry.tensor.lock();
-    if (!tensor.defined()) continue;  // what is gone cannot have been changed
-    TORCH_CHECK(tensor->data() == entry.data && version_of(*tensor) == entry.version,
+    // What is gone with its module cannot have been changed; else another has taken its place.
+    const bool same = tensor.defined()
+                          ? tensor->data() == entry.data && version_of(*tensor) == entry.version
+                          : source_.expired();
+    TORCH_CHECK(same,
                 "[freeze] the model must not change once it is frozen; freeze it again. Got other "
                 "values in ",
                 entry.name);

@@ -2,6 +2,7 @@
 
 #include <torch/nn/module.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,10 @@ class Watch {
  public:
   Watch() = default;
   /// Throws what freeze() documents of dtypes and devices.
-  explicit Watch(const torch::nn::Module& source);
+  explicit Watch(const std::shared_ptr<torch::nn::Module>& source);
 
-  /// Throws c10::Error if one of them lives and has other memory or other values.
+  /// Throws c10::Error if one of them lives and has other memory or another version, or is gone
+  /// while the module lives.
   void check() const;
   /// How many of the bytes are also held by a tensor of the source.
   FrozenBytes bytes() const;
@@ -30,6 +32,7 @@ class Watch {
     uint32_t version;
     int64_t bytes;
   };
+  std::weak_ptr<torch::nn::Module> source_;
   std::vector<Entry> entries_;
 };
 

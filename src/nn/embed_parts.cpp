@@ -1,9 +1,9 @@
 #include "nn/embed_parts.h"
 
 #include "functional/embed/fused.h"
-#include "functional/embed/plan.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/functional/embed.h"
+#include "torch_internals/shortcut.h"
 
 namespace posenc {
 namespace {
@@ -18,7 +18,7 @@ int64_t length_of(const torch::Tensor& ids, bool batch_first) {
 torch::Tensor fused(const EmbedParts& parts, const torch::Tensor& ids, const torch::Tensor& rows,
                     const EmbedFuncOptions& how) {
   const torch::Tensor& weight = parts.tokens.weight;
-  if (parts.reuse == nullptr || functional::is_recorded(weight))
+  if (parts.reuse == nullptr || torch_internals::is_recorded(weight))
     return functional::embed_fused(ids, weight, rows, how);
   at::DimVector sizes(ids.sizes());
   sizes.push_back(weight.size(1));

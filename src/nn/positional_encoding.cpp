@@ -1,5 +1,7 @@
 #include "posenc/nn/positional_encoding.h"
 
+#include <c10/core/InferenceMode.h>
+
 #include <algorithm>
 #include <mutex>
 #include <ostream>
@@ -203,6 +205,9 @@ void PositionalEncodingImpl::grow_to(int64_t rows) {
   std::unique_lock<std::shared_mutex> writing(lock_);
   const int64_t present = pe.size(1);
   if (rows <= present) return;  // another thread was here first
+  // The table stays what it was made as, be it inside InferenceMode or outside.
+  const c10::InferenceMode as_made(pe.is_inference());
+  const torch::NoGradGuard no_grad;
   const int64_t wanted = std::min(std::max(rows, 2 * present), kMaxRows);
   // Present rows are kept as they are: they may come from a checkpoint.
   const auto more =

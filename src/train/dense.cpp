@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "torch_internals/shortcut.h"
+
 namespace posenc::train {
 namespace {
 
@@ -28,9 +30,13 @@ void run_fused(const std::vector<DenseEntry>& entries,
   for (std::size_t index = 0; index < entries.size(); ++index) {
     const DenseEntry& entry = entries[index];
     const auto& p = entry.parameter;
-    const at::Tensor dense =
-        p.is_non_overlapping_and_dense() ? p.detach() : p.detach().contiguous();
-    if (!p.is_non_overlapping_and_dense()) copied.emplace_back(p, dense);
+    const bool direct = p.is_non_overlapping_and_dense();
+    const at::Tensor dense = direct ? p.detach() : p.detach().contiguous();
+    if (direct) {
+      torch_internals::note_write(p);  // ATen's fused kernels do not
+    } else {
+      copied.emplace_back(p, dense);
+    }
     auto& call = calls[{p.device().str(), p.scalar_type()}];
     call.entries.push_back(index);
     call.parameters.push_back(dense);
@@ -39,6 +45,7 @@ void run_fused(const std::vector<DenseEntry>& entries,
     for (std::size_t i = 0; i < entry.states.size(); ++i) {
       at::Tensor& state = *entry.states[i];
       state = state.defined() ? laid_out_as(dense, state) : at::zeros_like(dense);
+      torch_internals::note_write(state);
       call.states[i].push_back(state);
     }
   }

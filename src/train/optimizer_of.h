@@ -15,6 +15,8 @@
 #include <utility>
 
 #include "posenc/train/optimizer.h"
+#include "torch_internals/profiled.h"
+#include "torch_internals/shortcut.h"
 
 namespace posenc {
 namespace train {
@@ -160,6 +162,8 @@ std::vector<typename OptimizerOf<Options, State>::Entry> OptimizerOf<Options, St
     const auto where = [&] {
       return c10::str("[", Options::kOptimizer, "] ", train::place(group, i, p), ": ");
     };
+    const char* const rule = torch_internals::no_writing_to(p);
+    TORCH_CHECK_VALUE(rule == nullptr, where(), "a parameter that is stepped ", rule);
     const char* refused = options_of(group).refusal(gradient);
     TORCH_CHECK_TYPE(refused == nullptr, where(), refused);
     TORCH_CHECK_VALUE(gradient.sizes() == p.sizes(), where(),
@@ -191,6 +195,8 @@ torch::Tensor OptimizerOf<Options, State>::step(LossClosure closure) {
     loss = closure();
   }
   const at::NoGradGuard no_grad;
+  static const std::string name = c10::str("posenc::", Options::kOptimizer, ".step");
+  const torch_internals::Profiled profiled(name);
   std::vector<std::vector<Entry>> groups;
   for (std::size_t i = 0; i < param_groups_.size(); ++i) groups.push_back(entries_of(i));
   for (std::size_t i = 0; i < groups.size(); ++i) {

@@ -9,6 +9,8 @@
 #include <thread>
 
 #include "inference/models.h"
+#include "posenc/train/fused_adam.h"
+#include "posenc/train/fused_sgd.h"
 #include "support/compare.h"
 #include "support/seed.h"
 #include "support/threads.h"
@@ -145,6 +147,36 @@ TEST(Freeze, RefusesToBeStale) {
   });
   stale("freeze it again", [](TransformerImpl& model) { model.to(torch::kDouble); });
   stale("freeze it again", [](TransformerImpl& model) { model.reset_parameters(); });
+}
+
+// As freeze.h says: each optimiser that moves versions, and modules that were replaced.
+TEST(Freeze, NoticesStepsAndReplacedModules) {
+  Dice dice(11);
+  const auto noticed = [&](const auto& change) {
+    auto model = any_model(dice, 5);
+    const auto ids = any_ids(dice, 1, 4, false);
+    const auto frozen = freeze(model);
+    frozen.encode(ids);
+    change(model);
+    EXPECT_ERROR(frozen.encode(ids), c10::Error, "freeze it again");
+  };
+  const auto steps = [&](auto make) {
+    noticed([&](Transformer& model) {
+      const auto p = model->named_parameters()["encoder.layers.0.linear1.weight"];
+      auto optimizer = make(p);
+      p.mutable_grad() = torch::ones_like(p);
+      optimizer.step();
+    });
+  };
+  steps([](const torch::Tensor& p) { return FusedAdam({p}); });
+  steps([](const torch::Tensor& p) { return FusedAdamW({p}); });
+  steps([](const torch::Tensor& p) { return FusedSGD({p}); });
+  noticed([](Transformer& model) {
+    auto& layer = model->encoder->layers[0]->as<TransformerEncoderLayer>()->linear1;
+    auto other = torch::nn::Linear(layer->options);
+    model->encoder->layers[0]->as<TransformerEncoderLayer>()->replace_module("linear1", other);
+    layer = other;
+  });
 }
 
 TEST(Freeze, OutlivesItsSource) {

@@ -1,6 +1,8 @@
 #include "posenc/nn/positional_encoding.h"
 
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <atomic>
 #include <thread>
@@ -138,6 +140,35 @@ TEST(PositionalEncodingGrowth, ServesExplicitPositions) {
   EXPECT_TRUE(bit_equal(y[0][1], sinusoid_table(SinusoidOptions(6), 18)[17]));
   EXPECT_ERROR(module->forward(torch::zeros({1, 3, 6}), 0, torch::tensor({{0, -1, 3}})),
                c10::IndexError, "Got -1 at index [0, 1]");
+}
+
+// A long sequence that is served in InferenceMode leaves the module as it was made.
+TEST(PositionalEncodingGrowth, InInferenceModeLeavesAnOrdinaryTable) {
+  PositionalEncoding module(Options(6, 4).grow(true));
+  {
+    const c10::InferenceMode guard;
+    module->forward(torch::zeros({1, 9, 6}));
+    EXPECT_TRUE(bit_equal(module->pe[0].slice(0, 0, 9), sinusoid_table(SinusoidOptions(6), 9)));
+  }
+  EXPECT_FALSE(module->pe.is_inference());
+  const auto version = module->pe._version();
+  module->pe.add_(1.0);  // as a loader writes to it
+  EXPECT_GT(module->pe._version(), version);
+  const auto x = torch::ones({1, 9, 6}).requires_grad_();
+  (x * module->pe.slice(1, 0, 9)).sum().backward();  // saves it
+  EXPECT_TRUE(bit_equal(x.grad(), module->pe.slice(1, 0, 9)));
+}
+
+TEST(PositionalEncodingGrowth, OfAModuleOfInferenceMode) {
+  const auto make = [] {
+    const c10::InferenceMode guard;
+    return PositionalEncoding(Options(6, 4).grow(true));
+  };
+  auto module = make();
+  ASSERT_TRUE(module->pe.is_inference());
+  const auto y = module->forward(torch::zeros({1, 9, 6}));
+  EXPECT_TRUE(module->pe.is_inference());
+  EXPECT_TRUE(bit_equal(y[0], sinusoid_table(SinusoidOptions(6), 9)));
 }
 
 TEST(PositionalEncodingGrowth, HasABound) {

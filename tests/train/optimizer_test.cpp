@@ -1,6 +1,8 @@
 // What posenc's optimisers share: groups, duplicates, closures, schedules, strides, bad input.
 #include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/schedulers/step_lr.h>
 
@@ -204,6 +206,70 @@ TEST(Optimizers, RefuseGradientsOfAnotherLayout) {
   expect_refused<SparseAdam>(SparseAdamOptions(), at::ones({4, 3}), "the gradient must be sparse");
   expect_refused<SparseAdam>(SparseAdamOptions(), at::ones({4, 3}).to_sparse(),
                              "the gradient must be sparse in its rows only");
+}
+
+// A step between forward and backward changes what was saved, and backward has to notice.
+template <typename Optimizer, typename Options>
+void expect_noticed(const Options& options, bool sparse, const torch::Tensor& values) {
+  SCOPED_TRACE(Options::kOptimizer);
+  auto p = values.set_requires_grad(true);
+  Optimizer optimizer({p}, options);
+  for (int step = 0; step < 2; ++step) {  // the first one makes the state
+    p.mutable_grad() = sparse ? row_gradient(p) : at::ones_like(p);
+    const auto version = p._version();
+    const auto x = at::ones({2, p.size(0)}).set_requires_grad(true);
+    const auto y = at::matmul(x, p);
+    optimizer.step();
+    EXPECT_GT(p._version(), version);
+    EXPECT_ERROR(y.sum().backward(), c10::Error, "modified by an inplace operation");
+  }
+}
+
+TEST(Optimizers, StepsAreNoticedByABackwardThatSavedTheParameter) {
+  for (const bool gaps : {false, true}) {
+    const auto values = [&] {
+      return gaps ? at::randn({4, 5}).slice(1, 0, 3).detach() : at::randn({4, 3});
+    };
+    expect_noticed<FusedAdam>(FusedAdamOptions(), false, values());
+    expect_noticed<FusedAdam>(FusedAdamOptions().amsgrad(true), false, values());
+    expect_noticed<FusedAdamW>(FusedAdamWOptions(), false, values());
+    expect_noticed<FusedSGD>(FusedSGDOptions(), false, values());
+    expect_noticed<FusedSGD>(FusedSGDOptions().momentum(0.9), false, values());
+    expect_noticed<FusedSGD>(FusedSGDOptions(), true, values());
+    expect_noticed<FusedSGD>(FusedSGDOptions().momentum(0.9), true, values());
+    expect_noticed<SparseAdam>(SparseAdamOptions(), true, values());
+  }
+}
+
+TEST(Optimizers, WriteToNoInferenceTensorOutsideInferenceMode) {
+  const auto inference = [] {
+    const c10::InferenceMode guard;
+    return at::ones({4, 3});
+  };
+  auto p = inference(), rows = inference();
+  p.mutable_grad() = at::ones({4, 3});
+  rows.mutable_grad() = row_gradient(rows);
+  FusedAdam adam({p});
+  FusedSGD sgd({p});
+  SparseAdam sparse({rows});
+  const auto* const refused =
+      "parameter 0 of group 0, [4, 3]: a parameter that is stepped must not "
+      "be an inference tensor outside InferenceMode";
+  EXPECT_ERROR(adam.step(), c10::ValueError, refused);
+  EXPECT_ERROR(sgd.step(), c10::ValueError, refused);
+  EXPECT_ERROR(sparse.step(), c10::ValueError, refused);
+  EXPECT_TRUE(bit_equal(p, at::ones({4, 3})));
+  const c10::InferenceMode guard;
+  adam.step();
+  sparse.step();
+  EXPECT_FALSE(p.eq(1).any().item<bool>());
+}
+
+TEST(Optimizers, RefuseAParameterWhoseElementsShareAPlace) {
+  auto p = at::ones({1, 3}).expand({4, 3}).detach().set_requires_grad(true);
+  p.mutable_grad() = at::ones({4, 3});
+  FusedAdam adam({p});
+  EXPECT_ERROR(adam.step(), c10::ValueError, "each element in a place of its own");
 }
 
 TEST(Optimizers, RefuseStateOfAnotherShapeOrType) {

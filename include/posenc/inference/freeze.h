@@ -34,8 +34,13 @@ struct FrozenBytes {
 /// CPU, within 1e-5 of its largest value. No weight is copied: its kernels read torch's layout.
 ///
 /// One object may serve several threads at a time; copies are the same object. It keeps the weights
-/// alive, not the modules. Once the source has changed while it lives (loading, to(), an optimiser
-/// step), each call throws c10::Error that asks for another freeze().
+/// alive, not the modules. Once the source has changed while it lives, each call throws c10::Error
+/// that asks for another freeze(). Noticed are operations that write to a parameter or buffer in
+/// place (loading, an optimiser's step: each operation moves the tensor's version), to() and
+/// set_data(), and a replaced module or parameter whose tensor nobody else holds. Not noticed are
+/// writes that go around a tensor's version (by pointer, through `.data()`, as torch::optim::SGD
+/// steps), any write to a model that was made in InferenceMode, whose tensors have no version, and
+/// a replaced tensor that the program still holds.
 class FrozenEncoder {
  public:
   /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). Keys that `mask` leaves out by

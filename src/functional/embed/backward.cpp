@@ -6,11 +6,8 @@
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/embedding_backward.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/saved_variable.h>
 
 #include <cstring>
@@ -19,6 +16,9 @@
 #include "functional/embed/dropout_bits.h"
 #include "functional/embed/zeros.h"
 #include "kernels/embed/order.h"
+#include "torch_internals/grad_access.h"
+#include "torch_internals/profiled.h"
+#include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {
@@ -41,7 +41,7 @@ struct EmbedBackward : autograd::Node {
   void sum(const kernel::SumRows& request, const kernel::Order& order, bool scratch) const;
   at::Tensor dense(const at::Tensor& grad, const kernel::Order& order) const;
   at::Tensor sparse(const at::Tensor& grad, const kernel::Order& order) const;
-  bool accumulate(const at::Tensor& grad, const kernel::Order& order) const;
+  bool accumulate(const at::Tensor& grad, const kernel::Order& order);
 
   autograd::SavedVariable ids;
   at::Tensor mask;
@@ -115,48 +115,34 @@ at::Tensor EmbedBackward::sparse(const at::Tensor& grad, const kernel::Order& or
                                        /*is_coalesced=*/true);
 }
 
-// The lock that AccumulateGrad holds while it accumulates: a protected member of every node.
-struct Locked : autograd::Node {
-  static std::mutex& of(autograd::Node& node) { return node.*(&Locked::mutex_); }
-};
-
 // Adds to the weight's .grad in place of AccumulateGrad, which would need a V x D tensor of mostly
-// zeros to add. Only where the two cannot be told apart: an ordinary backward() (not grad(), not
-// inputs=, not create_graph), in which this is the accumulator's only source and nobody listens. A
-// row is summed first and then added, as there; only a -0.0 in a row that no token used stays one.
-bool EmbedBackward::accumulate(const at::Tensor& grad, const kernel::Order& order) const {
-  const auto* wanted = autograd::get_current_graph_task_exec_info();
-  const autograd::Edge& edge = next_edge(0);
-  auto* target = dynamic_cast<autograd::AccumulateGrad*>(edge.function.get());
-  if (target == nullptr || wanted == nullptr || !wanted->empty() ||
-      edge.function.use_count() != 1 || autograd::AnomalyMode::is_enabled() ||
-      !target->pre_hooks().empty() || !target->post_hooks().empty() ||
-      !target->tensor_pre_hooks().empty() || !target->retains_grad_hooks().empty() ||
-      target->tensor_post_acc_grad_hooks() != nullptr)
-    return false;
-  const std::lock_guard<std::mutex> lock(Locked::of(*target));
-  at::Tensor& existing = target->variable.mutable_grad();
+// zeros to add. A row is summed first and then added, as there; only a -0.0 in a row that no token
+// used stays one.
+bool EmbedBackward::accumulate(const at::Tensor& grad, const kernel::Order& order) {
+  const int64_t sizes[] = {rows, dim};
+  const torch_internals::GradAccess access(*this, sizes, dtype);
+  if (!access) return false;
+  at::Tensor& existing = access.grad();
   if (!existing.defined()) {
     if (is_sparse) existing = sparse(grad, order);  // there it would no longer count as coalesced
     return is_sparse;
   }
-  if (is_sparse || !is_plain(existing) || existing.scalar_type() != dtype ||
-      !existing.is_contiguous() || existing.requires_grad())
-    return false;
+  if (is_sparse || !access.may_add_in_place(grad)) return false;
+  torch_internals::note_write(existing);
   kernel::SumRows s = request(grad, order);
   s.out = existing.data_ptr();
   sum(s, order, /*scratch=*/true);
-  existing.unsafeGetTensorImpl()->bump_version();
   return true;
 }
 
 autograd::variable_list EmbedBackward::apply(autograd::variable_list&& grads) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!grads[0].defined() || !task_should_compute_output(0)) return {at::Tensor()};
+  const torch_internals::Profiled profiled("posenc::embed_backward", grads[0]);
   const at::Tensor tokens = ids.unpack();
   TORCH_CHECK(kept.bits == nullptr || mask.defined(), autograd::ERR_BACKWARD_TWICE);
-  if (at::GradMode::is_enabled() || !dispatches_plainly() || !is_plain(grads[0]) ||
-      grads[0].scalar_type() != dtype)
+  if (at::GradMode::is_enabled() || !torch_internals::dispatches_plainly() ||
+      !torch_internals::is_plain(grads[0]) || grads[0].scalar_type() != dtype)
     return {composed(grads[0], tokens)};
   const at::Tensor grad = grads[0].contiguous();
   const kernel::Order order = kernel::order_by_id(

@@ -3,6 +3,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 #include <atomic>
@@ -43,7 +44,7 @@ DropoutBits::DropoutBits(at::CPUGeneratorImpl& generator, Source source, double 
 }
 
 DropoutBits::DropoutBits(double keep, at::ScalarType dtype, uint8_t* to)
-    : DropoutBits(cpu(at::detail::getDefaultCPUGenerator()), source_of(dtype), keep,
+    : DropoutBits(cpu(at::detail::getDefaultCPUGenerator()), found(dtype).source, keep,
                   dtype == at::kDouble, to) {}
 
 DropoutBits::~DropoutBits() {
@@ -59,46 +60,48 @@ void DropoutBits::draw(int64_t elements) {
   writer_.finish();
 }
 
-// Bits and final state for a sample that crosses several blocks of the generator, from an odd
-// place.
-DropoutBits::Source DropoutBits::find_source(at::ScalarType dtype) {
-  constexpr int64_t kSample = 3001;
+// Whether it gives the bits, in the order of memory, and the final state of ATen for a sample like
+// `like`, from an odd place of the generator.
+bool DropoutBits::draws(Source source, at::ScalarType dtype, const at::Tensor& like) {
   constexpr double kKeep = 0.7;
-  at::NoGradGuard no_grad;
   const at::Generator theirs = at::detail::createCPUGenerator(20170612);
   cpu(theirs).random();
-  const auto start = cpu(theirs).clone();
-  const at::Tensor sample =
-      at::empty({kSample}, at::TensorOptions(dtype)).bernoulli_(kKeep, theirs).to(at::kFloat);
+  const auto ours = cpu(theirs).clone();
+  const at::Tensor drawn = at::empty_like(like).bernoulli_(kKeep, theirs);
+  const at::Tensor sample = drawn.to(at::kFloat);  // in the same layout
   const float* wanted = sample.const_data_ptr<float>();
-  for (const Source source : {Source::Mt19937, Source::Mcg31}) {
-    const auto ours = start->clone();
-    std::vector<uint8_t> bits(static_cast<size_t>(kernel::mask_bytes(kSample)));
-    DropoutBits(*ours, source, kKeep, dtype == at::kDouble, bits.data()).draw(kSample);
-    bool equal = same_state(*ours, cpu(theirs));
-    for (int64_t i = 0; i < kSample; ++i)
-      equal = equal && ((bits[i >> 3] >> (i & 7) & 1) != 0) == (wanted[i] != 0.0f);
-    if (equal) return source;
-  }
-  return Source::None;
+  std::vector<uint8_t> bits(static_cast<size_t>(kernel::mask_bytes(sample.numel())));
+  DropoutBits(*ours, source, kKeep, dtype == at::kDouble, bits.data()).draw(sample.numel());
+  bool equal = same_state(*ours, cpu(theirs));
+  for (int64_t i = 0; i < sample.numel(); ++i)
+    equal = equal && ((bits[i >> 3] >> (i & 7) & 1) != 0) == (wanted[i] != 0.0f);
+  return equal;
 }
 
-DropoutBits::Source DropoutBits::source_of(at::ScalarType dtype) {
-  static const Source of_double = find_source(at::kDouble);
-  static const Source of_float = find_source(at::kFloat);
-  static const Source of_bfloat16 = find_source(at::kBFloat16);
-  static const Source of_half = find_source(at::kHalf);
+// The samples cross several blocks of the generator.
+DropoutBits::Found DropoutBits::find(at::ScalarType dtype) {
+  at::NoGradGuard no_grad;
+  const at::Tensor plain = at::empty({43, 71}, at::TensorOptions(dtype));
+  for (const Source source : {Source::Mt19937, Source::Mcg31})
+    if (draws(source, dtype, plain)) return {source, draws(source, dtype, plain.t())};
+  return {};
+}
+
+const DropoutBits::Found& DropoutBits::found(at::ScalarType dtype) {
+  static const Found of_double = find(at::kDouble), of_float = find(at::kFloat),
+                     of_bfloat16 = find(at::kBFloat16), of_half = find(at::kHalf), none;
   switch (dtype) {
     case at::kDouble: return of_double;
     case at::kFloat: return of_float;
     case at::kBFloat16: return of_bfloat16;
     case at::kHalf: return of_half;
-    default: return Source::None;
+    default: return none;
   }
 }
 
-bool has_dropout_bits(at::ScalarType dtype) {
-  return DropoutBits::source_of(dtype) != DropoutBits::Source::None;
+bool has_dropout_bits(at::ScalarType dtype, bool contiguous) {
+  const DropoutBits::Found& found = DropoutBits::found(dtype);
+  return found.source != DropoutBits::Source::None && (contiguous || found.any_layout);
 }
 
 // A chunk is used only once the next one is drawn: a kernel may look at the first bits of that one.

@@ -13,9 +13,11 @@
 
 namespace posenc::functional {
 
-/// Whether DropoutBits are at::dropout's own for tensors of `dtype`. That depends on the processor
-/// and on how LibTorch was built, so it is tried out once, on a generator of its own.
-bool has_dropout_bits(at::ScalarType dtype);
+/// Whether DropoutBits are at::dropout's own for tensors of `dtype`, contiguous ones or in any
+/// dense layout. That depends on the processor and on how LibTorch was built (one generator is
+/// asked in the order of memory, another in that of the axes), so it is tried out once, on a
+/// generator of its own.
+bool has_dropout_bits(at::ScalarType dtype, bool contiguous = true);
 
 /// The bits that at::dropout(x, 1 - keep, true) draws from the default generator for an x of
 /// `dtype`, one an element in the order of memory; the generator ends as at::dropout leaves it. It
@@ -35,11 +37,16 @@ class DropoutBits {
   void draw(int64_t elements);
 
  private:
-  friend bool has_dropout_bits(at::ScalarType dtype);
+  friend bool has_dropout_bits(at::ScalarType dtype, bool contiguous);
   enum class Source { None, Mt19937, Mcg31 };
+  struct Found {
+    Source source = Source::None;
+    bool any_layout = false;
+  };
   DropoutBits(at::CPUGeneratorImpl& generator, Source source, double keep, bool wide, uint8_t* to);
-  static Source find_source(at::ScalarType dtype);
-  static Source source_of(at::ScalarType dtype);
+  static bool draws(Source source, at::ScalarType dtype, const at::Tensor& like);
+  static Found find(at::ScalarType dtype);
+  static const Found& found(at::ScalarType dtype);
 
   at::CPUGeneratorImpl& generator_;
   std::unique_lock<std::mutex> lock_;

@@ -10,6 +10,8 @@
 #include "functional/embed/plan.h"
 #include "kernels/caches.h"
 #include "kernels/huge_pages.h"
+#include "torch_internals/profiled.h"
+#include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {
@@ -97,10 +99,14 @@ at::Tensor fresh_output(at::IntArrayRef sizes, at::ScalarType dtype) {
 at::Tensor embed_fused(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                        const EmbedFuncOptions& options, const at::Tensor& out) {
   EmbedPlan plan;
-  if (!dispatches_plainly() || !make_plan(ids, weight, table, options, plan)) return {};
+  if (!torch_internals::dispatches_plainly() || !make_plan(ids, weight, table, options, plan))
+    return {};
   kernel::Gather& g = plan.gather;
-  const bool recorded = is_recorded(weight);
+  const bool recorded = torch_internals::is_recorded(weight);
   if (recorded && g.tokens > INT32_MAX) return {};
+  const torch_internals::Profiled profiled(out.defined() ? "posenc::embed_out" : "posenc::embed",
+                                           ids, weight, table);
+  if (out.defined()) torch_internals::note_write(out);
   at::Tensor result = out.defined() ? out : output_for(ids, g.dim, weight.scalar_type());
   g.out = result.data_ptr();
   g.stream = g.tokens * g.dim * kernel::element_size(plan.type) >= kernels::caches().stream_bytes;

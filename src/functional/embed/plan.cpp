@@ -1,19 +1,15 @@
 #include "functional/embed/plan.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {
 
 namespace kernel = kernels::embed;
-using Key = c10::DispatchKey;
-
-constexpr c10::DispatchKeySet kPlainTensor({Key::CPU, Key::AutogradCPU, Key::ADInplaceOrView,
-                                            Key::AutocastCPU});
-
-bool within(c10::DispatchKeySet keys, c10::DispatchKeySet all) { return (keys | all) == all; }
+using torch_internals::is_plain;
+using torch_internals::is_recorded;
 
 // Contiguous integers of a kind that the kernels read; in `copy`, where one had to be made.
 bool read_integers(const at::Tensor& from, at::Tensor& copy, kernel::Integers& to) {
@@ -103,24 +99,6 @@ bool find_type(at::ScalarType dtype, bool exact, kernel::Type& type) {
     case at::kHalf: type = exact ? kernel::Type::Float16Exact : kernel::Type::Float16; return true;
     default: return false;
   }
-}
-
-bool is_plain(const at::Tensor& tensor) {
-  // A tensor without autograd's data has no forward-mode gradient either: cheap to see.
-  return within(tensor.key_set(), kPlainTensor) &&
-         (tensor.unsafeGetTensorImpl()->autograd_meta() == nullptr ||
-          !tensor._fw_grad(/*level=*/0).defined());
-}
-
-bool dispatches_plainly() {
-  const auto local = c10::impl::tls_local_dispatch_key_set();
-  return within(local.included_, c10::default_included_set) &&
-         within(c10::default_excluded_set, local.excluded_);
-}
-
-bool is_recorded(const at::Tensor& tensor) {
-  return tensor.requires_grad() && at::GradMode::is_enabled() &&
-         !c10::impl::tls_local_dispatch_key_set().excluded_.has(Key::AutogradCPU);
 }
 
 bool make_plan(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,

@@ -14,16 +14,6 @@ bool worth_threads(int64_t elements);
 /// none.
 bool find_type(at::ScalarType dtype, bool exact, kernels::embed::Type& type);
 
-/// Whether ATen would take the plain CPU kernels for `tensor`: no subclass, no transform, no view
-/// that is to be conjugated or negated, no forward-mode gradient.
-bool is_plain(const at::Tensor& tensor);
-
-/// Whether this thread dispatches as usual: no tracing, no autocast, no transform, no mode.
-bool dispatches_plainly();
-
-/// Whether autograd would record an operation on `tensor` in this thread.
-bool is_recorded(const at::Tensor& tensor);
-
 /// Whether half types are summed in float32: Precision::Exact.
 constexpr bool rounds_once(kernels::embed::Type type) {
   return type == kernels::embed::Type::BFloat16Exact || type == kernels::embed::Type::Float16Exact;

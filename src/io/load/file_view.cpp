@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "io/dtype.h"
+#include "torch_internals/shortcut.h"
 
 namespace posenc::io {
 namespace {
@@ -116,6 +117,7 @@ void copy_view(const FileView& view, const at::Tensor& target) {
     BlockReader().copy(view, target);
     return;
   }
+  torch_internals::note_write(target);
   // In parallel: where the file's bytes are not aligned as memory is, copying them is slow.
   auto* bytes = static_cast<char*>(target.mutable_data_ptr());
   at::parallel_for(0, static_cast<int64_t>(target.nbytes()), kBlock,
@@ -123,8 +125,6 @@ void copy_view(const FileView& view, const at::Tensor& target) {
                      view.file->read(view.begin + static_cast<uint64_t>(begin), bytes + begin,
                                      static_cast<std::size_t>(end - begin));
                    });
-  // Autograd has to know, as it does of copy_().
-  if (!target.is_inference()) target.unsafeGetTensorImpl()->bump_version();
 }
 
 bool equal_views(const FileView& a, const FileView& b) {

@@ -15,7 +15,8 @@ struct Order {
   std::vector<int64_t> ids;
 };
 
-// Of n < 2^31 ids in [0, bound); tokens whose id is `skip` are left out.
+// Of n < 2^31 ids. Left out are tokens whose id is `skip`, and those outside [0, bound): ids that
+// were checked before may have been overwritten since.
 Order order_by_id(const Integers& ids, int64_t n, int64_t bound, int64_t skip);
 
 // Where to cut the groups so that each of `parts` has about as many tokens: the first group of part

@@ -112,6 +112,24 @@ TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
   });
 }
 
+// Ids that were in range when they were checked, and are read once more.
+TEST(EmbedOrder, LeavesOutWhatLiesOutside) {
+  for (const size_t n : {size_t{40}, size_t{3000}}) {
+    std::vector<int64_t> ids(n, 4);
+    ids[1] = -1;
+    ids[2] = 7;
+    ids[3] = INT64_MAX;
+    ids[4] = INT64_MIN;
+    ids[5] = 6;
+    ids[6] = 0;
+    const Order order = order_by_id({ids.data(), true}, static_cast<int64_t>(n), 7, -1);
+    EXPECT_EQ(order.ids, (std::vector<int64_t>{0, 4, 6}));
+    EXPECT_EQ(order.order.size(), n - 4);
+    EXPECT_EQ(order.order.front(), 6);
+    EXPECT_EQ(order.order.back(), 5);
+  }
+}
+
 TEST(EmbedOrder, IsStableAndLeavesOutThePadding) {
   std::mt19937 random(testing::seed(5));
   for (const int64_t n : {0, 1, 2, 255, 256, 3000}) {

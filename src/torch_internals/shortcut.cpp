@@ -1,0 +1,84 @@
+#include "torch_internals/shortcut.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/core/InferenceMode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
+
+#include <cstdint>
+
+namespace posenc::torch_internals {
+namespace {
+
+using Key = c10::DispatchKey;
+
+constexpr c10::DispatchKeySet kPlainTensor({Key::CPU, Key::AutogradCPU, Key::ADInplaceOrView,
+                                            Key::AutocastCPU});
+
+bool within(c10::DispatchKeySet keys, c10::DispatchKeySet all) { return (keys | all) == all; }
+
+// The bytes from a tensor's first to its last element.
+struct Extent {
+  explicit Extent(const at::Tensor& t) {
+    if (!t.defined() || !t.has_storage() || t.numel() == 0) return;
+    int64_t elements = 1;
+    for (int64_t axis = 0; axis < t.dim(); ++axis) elements += (t.size(axis) - 1) * t.stride(axis);
+    begin = reinterpret_cast<uintptr_t>(t.const_data_ptr());
+    end = begin + static_cast<uintptr_t>(elements) * t.element_size();
+  }
+  uintptr_t begin = 0, end = 0;
+};
+
+}  // namespace
+
+bool dispatches_plainly() {
+  const auto local = c10::impl::tls_local_dispatch_key_set();
+  return within(local.included_, c10::default_included_set) &&
+         within(c10::default_excluded_set, local.excluded_);
+}
+
+bool is_plain(const at::Tensor& tensor) {
+  // A tensor without autograd's data has no forward-mode gradient either: cheap to see.
+  return within(tensor.key_set(), kPlainTensor) &&
+         (tensor.unsafeGetTensorImpl()->autograd_meta() == nullptr ||
+          !tensor._fw_grad(/*level=*/0).defined());
+}
+
+bool is_recorded(const at::Tensor& tensor) {
+  return tensor.requires_grad() && at::GradMode::is_enabled() &&
+         !c10::impl::tls_local_dispatch_key_set().excluded_.has(Key::AutogradCPU);
+}
+
+const char* no_writing_to(const at::Tensor& tensor) {
+  if (tensor.is_inference() && !c10::InferenceMode::is_enabled())
+    return "must not be an inference tensor outside InferenceMode";
+  if (tensor.requires_grad() && at::GradMode::is_enabled())
+    return "must not require a gradient while gradients are recorded";
+  if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes)
+    return "must have each element in a place of its own";
+  return nullptr;
+}
+
+void note_write(const at::Tensor& tensor) {
+  const char* const rule = no_writing_to(tensor);
+  TORCH_CHECK(rule == nullptr, "a tensor that is written ", rule);
+  tensor.unsafeGetTensorImpl()->bump_version();
+}
+
+bool share_memory(const at::Tensor& a, const at::Tensor& b) {
+  const Extent first(a), second(b);
+  return first.end > second.begin && second.end > first.begin;
+}
+
+// A tensor with autograd's data had a gradient, a hook or a view's base; one with a Python object
+// may have attributes; a storage may have been shrunk.
+bool is_as_new(const at::Tensor& tensor) {
+  const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
+  return tensor.use_count() == 1 && tensor.getIntrusivePtr().weak_use_count() == 1 &&
+         tensor.storage().use_count() == 1 && impl->autograd_meta() == nullptr &&
+         impl->pyobj_slot()->load_pyobj() == nullptr && is_plain(tensor) &&
+         tensor.storage_offset() == 0 && tensor.storage().nbytes() >= tensor.nbytes();
+}
+
+}  // namespace posenc::torch_internals
