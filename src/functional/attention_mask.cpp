@@ -13,11 +13,48 @@ namespace {
 
 constexpr double kForbidden = -std::numeric_limits<double>::infinity();
 
+std::string type_name(const at::Tensor& mask) {
+  return mask.defined() ? c10::toString(mask.scalar_type()) : "an undefined tensor";
+}
+
+// A mask over keys, (B, S).
+void check_keys(const char* maker, const at::Tensor& mask, bool integers) {
+  const bool integral =
+      mask.defined() && at::isIntegralType(mask.scalar_type(), /*includeBool=*/false);
+  TORCH_CHECK_TYPE(mask.defined() && (mask.scalar_type() == at::kBool || (integers && integral)),
+                   "[AttentionMask] ", maker, " takes a bool ", integers ? "or integer " : "",
+                   "tensor. Got ", type_name(mask));
+  TORCH_CHECK_VALUE(mask.dim() == 2, "[AttentionMask] ", maker,
+                    " takes (B, S): a mask with a query axis comes by allowed() or blocked(). Got ",
+                    mask.sizes());
+}
+
+// A mask over queries and keys. Two axes are (L, S) only where the caller has said so: a mask over
+// keys, (B, S), has two as well, and where B = L nothing else would tell them apart.
+void check_pairs(const char* maker, const at::Tensor& mask, bool pairs) {
+  if (pairs) {
+    TORCH_CHECK_VALUE(mask.dim() == 2, "[AttentionMask] ", maker, " takes (L, S). Got ",
+                      mask.sizes());
+  } else {
+    TORCH_CHECK_VALUE(mask.dim() == 3 || mask.dim() == 4, "[AttentionMask] ", maker,
+                      " takes (B, L, S), (B * H, L, S) or (B, H, L, S); (L, S) comes by the maker "
+                      "of that name with _pairs, padding (B, S) by key_padding(). Got ",
+                      mask.sizes());
+  }
+}
+
 void check_bool(const char* maker, const at::Tensor& mask) {
   TORCH_CHECK_TYPE(mask.defined() && mask.scalar_type() == at::kBool, "[AttentionMask] ", maker,
                    " takes a bool tensor (real numbers that are added to the scores: additive()). "
                    "Got ",
-                   mask.defined() ? c10::toString(mask.scalar_type()) : "an undefined tensor");
+                   type_name(mask));
+}
+
+void check_real(const char* maker, const at::Tensor& bias) {
+  TORCH_CHECK_TYPE(bias.defined() && bias.is_floating_point(), "[AttentionMask] ", maker,
+                   " takes real numbers (a bool tensor says what may attend: allowed(), or may not:"
+                   " blocked()). Got ",
+                   type_name(bias));
 }
 
 // `mask` as (B|1, H|1, L|1, S|1).
@@ -28,18 +65,25 @@ at::Tensor as_scores(const at::Tensor& mask, const AttentionShape& shape) {
     result = mask.unflatten(0, {shape.batch, shape.heads});  // (B * H, L, S) -> (B, H, L, S)
   } else if (mask.dim() == 3) {
     result = mask.unsqueeze(1);  // (B, L, S) -> (B, 1, L, S)
+  } else if (mask.dim() == 2) {
+    result = mask.unsqueeze(0).unsqueeze(0);  // (L, S) -> (1, 1, L, S)
   }
-  while (result.dim() < 4) result = result.unsqueeze(0);
-  bool fits = result.dim() == 4;
-  for (int64_t axis = 0; fits && axis < 4; ++axis) {
-    fits = result.size(axis) == 1 || result.size(axis) == wanted[axis];
+  bool fits = true;
+  for (int64_t axis = 0; axis < 4; ++axis) {
+    fits = fits && (result.size(axis) == 1 || result.size(axis) == wanted[axis]);
   }
   TORCH_CHECK_VALUE(fits, "[AttentionMask] a mask must broadcast to the scores (B, H, L, S) = ",
-                    at::IntArrayRef(wanted), " from (S), (L, S), (B, L, S), (B * H, L, S) or ",
-                    "(B, H, L, S); keys to leave out, (B, S), come by padding() or masked_keys(). "
-                    "Got ",
-                    mask.sizes());
+                    at::IntArrayRef(wanted),
+                    " from (L, S), (B, L, S), (B * H, L, S) or (B, H, L, S). Got ", mask.sizes());
   return result;
+}
+
+// A mask over keys as (B, 1, 1, S). A missing axis is no broadcast here but a mistake.
+at::Tensor keys_as_scores(const at::Tensor& keys, const AttentionShape& shape) {
+  TORCH_CHECK_VALUE(keys.size(0) == shape.batch && keys.size(1) == shape.keys,
+                    "[AttentionMask] a mask over keys must be (B, S) = [", shape.batch, ", ",
+                    shape.keys, "]. Got ", keys.sizes());
+  return keys.unsqueeze(1).unsqueeze(1);
 }
 
 void check_device(const at::Tensor& mask, const at::Tensor& like) {
@@ -54,28 +98,39 @@ at::Tensor causal_keep(int64_t offset, const AttentionShape& shape, const at::Te
   return at::arange(shape.keys, indices) <= last;
 }
 
+std::vector<at::Tensor> rows_of(const std::vector<at::Tensor>& masks, int64_t first,
+                                int64_t count) {
+  std::vector<at::Tensor> rows;
+  for (const at::Tensor& mask : masks) {
+    const int64_t present = mask.size(-2);
+    TORCH_CHECK_VALUE(present == 1 || (first >= 0 && count >= 0 && first <= present - count),
+                      "[AttentionMask] queries must lie in [0, ", present, "). Got ", first, " to ",
+                      first + count - 1);
+    rows.push_back(present == 1 ? mask : mask.narrow(-2, first, count));
+  }
+  return rows;
+}
+
 }  // namespace
 
-AttentionMask AttentionMask::keep(const at::Tensor& may_attend) {
-  check_bool("keep()", may_attend);
+AttentionMask AttentionMask::key_padding(const at::Tensor& is_token) {
+  check_keys("key_padding()", is_token, /*integers=*/true);
   AttentionMask mask;
-  mask.allowed_.push_back(may_attend);
+  mask.keys_.push_back(is_token.to(at::kBool));
   return mask;
 }
 
-AttentionMask AttentionMask::masked(const at::Tensor& may_not_attend) {
-  check_bool("masked()", may_not_attend);
-  return keep(may_not_attend.logical_not());
+AttentionMask AttentionMask::key_padding_torch_nn(const at::Tensor& is_padding) {
+  check_keys("key_padding_torch_nn()", is_padding, /*integers=*/false);
+  return key_padding(is_padding.logical_not());
 }
 
-AttentionMask AttentionMask::additive(const at::Tensor& bias) {
-  TORCH_CHECK_TYPE(bias.defined() && bias.is_floating_point(),
-                   "[AttentionMask] additive() takes real numbers (a bool tensor says what may "
-                   "attend: keep(), or may not: masked()). Got ",
-                   bias.defined() ? c10::toString(bias.scalar_type()) : "an undefined tensor");
-  AttentionMask mask;
-  mask.biases_.push_back(bias);
-  return mask;
+AttentionMask AttentionMask::padding(const at::Tensor& ids, int64_t pad) {
+  TORCH_CHECK_TYPE(ids.defined() && at::isIntegralType(ids.scalar_type(), /*includeBool=*/false),
+                   "[AttentionMask] padding() takes ids, integers. Got ", type_name(ids));
+  TORCH_CHECK_VALUE(ids.dim() == 2, "[AttentionMask] padding() takes ids (B, S). Got ",
+                    ids.sizes());
+  return key_padding(ids.to(at::kLong) != pad);  // int64: `pad` need not fit a narrower type
 }
 
 AttentionMask AttentionMask::causal(int64_t offset) {
@@ -84,47 +139,90 @@ AttentionMask AttentionMask::causal(int64_t offset) {
   return mask;
 }
 
-AttentionMask AttentionMask::padding(const at::Tensor& ids, int64_t pad) {
-  TORCH_CHECK_TYPE(ids.scalar_type() == at::kLong || ids.scalar_type() == at::kInt,
-                   "[AttentionMask] padding() takes ids, int64 or int32. Got ", ids.scalar_type());
-  return masked_keys(ids == pad);
+AttentionMask AttentionMask::allowed(const at::Tensor& may_attend) {
+  check_bool("allowed()", may_attend);
+  check_pairs("allowed()", may_attend, /*pairs=*/false);
+  AttentionMask mask;
+  mask.allowed_.push_back(may_attend);
+  return mask;
 }
 
-AttentionMask AttentionMask::masked_keys(const at::Tensor& may_not_attend) {
-  check_bool("masked_keys()", may_not_attend);
-  TORCH_CHECK_VALUE(may_not_attend.dim() == 2,
-                    "[AttentionMask] padding() and masked_keys() take (B, S). Got ",
-                    may_not_attend.sizes());
-  return masked(may_not_attend.unsqueeze(1).unsqueeze(1));  // (B, 1, 1, S)
+AttentionMask AttentionMask::allowed_pairs(const at::Tensor& may_attend) {
+  check_bool("allowed_pairs()", may_attend);
+  check_pairs("allowed_pairs()", may_attend, /*pairs=*/true);
+  AttentionMask mask;
+  mask.allowed_.push_back(may_attend);
+  return mask;
 }
 
-AttentionMask AttentionMask::from_torch_nn(const at::Tensor& mask) {
-  return mask.scalar_type() == at::kBool ? masked(mask) : additive(mask);
+AttentionMask AttentionMask::blocked(const at::Tensor& may_not_attend) {
+  check_bool("blocked()", may_not_attend);
+  check_pairs("blocked()", may_not_attend, /*pairs=*/false);
+  return allowed(may_not_attend.logical_not());
+}
+
+AttentionMask AttentionMask::blocked_pairs(const at::Tensor& may_not_attend) {
+  check_bool("blocked_pairs()", may_not_attend);
+  check_pairs("blocked_pairs()", may_not_attend, /*pairs=*/true);
+  return allowed_pairs(may_not_attend.logical_not());
+}
+
+AttentionMask AttentionMask::additive(const at::Tensor& bias) {
+  check_real("additive()", bias);
+  check_pairs("additive()", bias, /*pairs=*/false);
+  AttentionMask mask;
+  mask.biases_.push_back(bias);
+  return mask;
+}
+
+AttentionMask AttentionMask::additive_pairs(const at::Tensor& bias) {
+  check_real("additive_pairs()", bias);
+  check_pairs("additive_pairs()", bias, /*pairs=*/true);
+  AttentionMask mask;
+  mask.biases_.push_back(bias);
+  return mask;
+}
+
+AttentionMask AttentionMask::attn_mask_torch_nn(const at::Tensor& mask) {
+  const bool pairs = mask.defined() && mask.dim() == 2;
+  if (mask.defined() && mask.scalar_type() == at::kBool)
+    return pairs ? blocked_pairs(mask) : blocked(mask);
+  return pairs ? additive_pairs(mask) : additive(mask);
 }
 
 AttentionMask AttentionMask::operator&(const AttentionMask& other) const {
   AttentionMask both = *this;
-  both.allowed_.insert(both.allowed_.end(), other.allowed_.begin(), other.allowed_.end());
-  both.biases_.insert(both.biases_.end(), other.biases_.begin(), other.biases_.end());
+  const auto join = [](std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  };
+  join(both.keys_, other.keys_);
+  join(both.allowed_, other.allowed_);
+  join(both.biases_, other.biases_);
   if (other.causal_) both.causal_ = std::min(causal_.value_or(*other.causal_), *other.causal_);
   return both;
 }
 
 at::Tensor AttentionMask::keys() const {
-  if (causal_ || !biases_.empty()) return {};
+  if (causal_ || !allowed_.empty() || !biases_.empty()) return {};
   at::Tensor keys;
-  for (const at::Tensor& one : allowed_) {
-    if (one.dim() != 4 || one.size(1) != 1 || one.size(2) != 1) return {};
-    const at::Tensor own = one.squeeze(2).squeeze(1);  // (B, 1, 1, S) -> (B, S)
-    if (keys.defined() && keys.sizes() != own.sizes()) return {};
-    keys = keys.defined() ? keys.logical_and(own) : own;
+  for (const at::Tensor& one : keys_) {
+    if (keys.defined() && keys.sizes() != one.sizes()) return {};
+    keys = keys.defined() ? keys.logical_and(one) : one;
   }
   return keys;
 }
 
+AttentionMask AttentionMask::queries(int64_t first, int64_t count) const {
+  AttentionMask mask = *this;
+  mask.allowed_ = rows_of(allowed_, first, count);
+  mask.biases_ = rows_of(biases_, first, count);
+  if (causal_) mask.causal_ = *causal_ + first;
+  return mask;
+}
+
 ScoreMask AttentionMask::resolve(const AttentionShape& shape, const at::Tensor& like) const {
   const bool all_causal = !causal_ || *causal_ >= shape.keys - 1;  // even query 0 sees every key
-  if (allowed_.empty() && biases_.empty()) {
+  if (keys_.empty() && allowed_.empty() && biases_.empty()) {
     if (all_causal) return {};
     if (*causal_ == 0) return {{}, true};
   }
@@ -135,12 +233,12 @@ ScoreMask AttentionMask::resolve(const AttentionShape& shape, const at::Tensor& 
     bias = bias.defined() ? bias + scores : scores;
   }
   at::Tensor allowed;
-  if (!all_causal) allowed = as_scores(causal_keep(*causal_, shape, like), shape);
-  for (const at::Tensor& one : allowed_) {
-    check_device(one, like);
-    const at::Tensor scores = as_scores(one, shape);
+  const auto allow = [&](const at::Tensor& scores) {
     allowed = allowed.defined() ? allowed.logical_and(scores) : scores;
-  }
+  };
+  if (!all_causal) allow(as_scores(causal_keep(*causal_, shape, like), shape));
+  for (const at::Tensor& one : keys_) check_device(one, like), allow(keys_as_scores(one, shape));
+  for (const at::Tensor& one : allowed_) check_device(one, like), allow(as_scores(one, shape));
   if (!allowed.defined()) return {bias};
   if (!bias.defined()) bias = at::zeros({1, 1, 1, 1}, like.options().requires_grad(false));
   return {bias.masked_fill(allowed.logical_not(), kForbidden)};

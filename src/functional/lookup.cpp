@@ -30,7 +30,7 @@ void refuse_first_outside(const LookupNames& names, const at::Tensor& index, int
 at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::Tensor& table,
                   int64_t padding_idx, bool sparse) {
   TORCH_CHECK_TYPE(at::isIntegralType(index.scalar_type(), /*includeBool=*/false), "[",
-                   names.module, "] ", names.index, "s must be int64 or int32. Got ",
+                   names.module, "] ", names.index, "s must be integers. Got ",
                    index.scalar_type());
   TORCH_CHECK_VALUE(table.dim() == 2, "[", names.module, "] the table must be (", names.bound,
                     ", d_model). Got ", table.sizes());

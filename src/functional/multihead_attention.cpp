@@ -85,6 +85,13 @@ at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& wei
                         const MultiheadAttentionFuncOptions& options) {
   check_dropout("MultiheadAttention", options.dropout());
   const at::Tensor& query = heads.query;
+  for (const at::Tensor* one : {&heads.key, &heads.value}) {  // one row of many would broadcast
+    TORCH_CHECK_VALUE(query.dim() == 4 && one->dim() == 4 && one->size(0) == query.size(0) &&
+                          one->size(1) == query.size(1) && one->size(2) == heads.key.size(2),
+                      "[MultiheadAttention] query, keys and values must be (B, H, L, Dh), "
+                      "(B, H, S, Dh) and (B, H, S, Dv) of one batch. Got ",
+                      query.sizes(), ", ", heads.key.sizes(), " and ", heads.value.sizes());
+  }
   const ScoreMask mask = options.mask().resolve(
       {query.size(0), query.size(1), query.size(2), heads.key.size(2)}, query);
   std::optional<at::Tensor> score_bias, out_bias;

@@ -9,6 +9,7 @@
 
 #include "inference/scratch.h"
 #include "kernels/inference/kernels.h"
+#include "nn/transformer/layer_parts.h"
 
 namespace posenc::inference {
 namespace {
@@ -69,8 +70,8 @@ EncoderStack freeze_stack(TransformerEncoderImpl& encoder, Multipliers& multipli
   const auto& options = encoder.options.layer();
   EncoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
   Norms norms(options.norm_first(), encoder.norm);
-  for (const auto& child : *encoder.layers) {
-    auto& layer = *child->as<TransformerEncoderLayerImpl>();
+  for (size_t i = 0; i < encoder.layers->size(); ++i) {
+    auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
     stack.layers.push_back(
         {in_projection(layer.self_attn, 0, 3, multipliers),
          linear(layer.self_attn->out_proj, multipliers),
@@ -89,8 +90,8 @@ DecoderStack freeze_stack(TransformerDecoderImpl& decoder, Multipliers& multipli
   const auto& options = decoder.options.layer();
   DecoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
   Norms norms(options.norm_first(), decoder.norm);
-  for (const auto& child : *decoder.layers) {
-    auto& layer = *child->as<TransformerDecoderLayerImpl>();
+  for (size_t i = 0; i < decoder.layers->size(); ++i) {
+    auto& layer = layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", decoder.layers, i);
     stack.layers.push_back(
         {in_projection(layer.self_attn, 0, 3, multipliers),
          linear(layer.self_attn->out_proj, multipliers),

@@ -6,12 +6,13 @@
 namespace posenc {
 namespace {
 
-// The mask for one query, a row for each sequence: rows of one source stand together.
+// The mask of all queries, a row for each sequence: rows of one source stand together.
 AttentionMask repeated(const AttentionMask& mask, const AttentionShape& shape,
                        const torch::Tensor& memory, int64_t times) {
-  const auto bias = mask.resolve(shape, memory).bias;
-  if (!bias.defined()) return {};
-  return AttentionMask::additive(bias.size(0) > 1 ? bias.repeat_interleave(times, 0) : bias);
+  const AttentionMask resolved = mask.resolved(shape, memory);
+  const auto bias = resolved.resolve(shape, memory).bias;
+  if (!bias.defined() || bias.size(0) == 1) return resolved;
+  return AttentionMask::additive(bias.repeat_interleave(times, 0));
 }
 
 // The modules as they are.
@@ -45,7 +46,8 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
   const int64_t rows = rows_per_source(options);
   const auto memory = model.encode(src, src_mask);  // (B, S, D)
   const int64_t heads = model.decoder->options.layer().num_heads();
-  const auto mask = repeated(src_mask, {sources, heads, 1, src.size(1)}, memory, rows);
+  const auto mask =
+      repeated(src_mask, {sources, heads, options.max_length(), src.size(1)}, memory, rows);
   ModelDecoder decoder(model,
                        model.start(memory.repeat_interleave(rows, 0), options.max_length(), mask));
   return search(decoder, options, sources, memory.device());

@@ -1,5 +1,7 @@
 #include "nn/computed_table.h"
 
+#include <c10/core/DefaultDtype.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -18,14 +20,29 @@ double tolerance_of(const SinusoidOptions& sinusoid, int64_t length) {
 }
 
 at::Tensor compute(const SinusoidOptions& sinusoid, int64_t length, const at::Tensor& like) {
-  // Rounded once, as when the module is converted.
-  const auto wanted = like.options().device(at::kCPU).requires_grad(false);
-  const bool exact = sinusoid.precision() == Precision::Exact;
-  const auto rows = sinusoid_table(sinusoid, length, exact ? wanted : at::TensorOptions());
-  return rows.numel() == like.numel() ? rows.to(wanted).view(like.sizes()) : at::Tensor();
+  const auto rows = module_table(sinusoid, length, like.options().device(at::kCPU));
+  return rows.numel() == like.numel() ? rows.view(like.sizes()) : at::Tensor();
 }
 
 }  // namespace
+
+at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length,
+                        const at::TensorOptions& options) {
+  const auto wanted = options.requires_grad(false);
+  const bool exact = sinusoid.precision() == Precision::Exact;
+  return sinusoid_table(sinusoid, length, exact ? wanted : at::TensorOptions()).to(wanted);
+}
+
+at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length) {
+  return module_table(sinusoid, length, at::TensorOptions(c10::get_default_dtype_as_scalartype()));
+}
+
+at::Tensor module_rows(const SinusoidOptions& sinusoid, const at::Tensor& positions,
+                       at::ScalarType dtype) {
+  const at::TensorOptions wanted(dtype);
+  const bool exact = sinusoid.precision() == Precision::Exact;
+  return posenc::sinusoid(sinusoid, positions, exact ? wanted : at::TensorOptions()).to(wanted);
+}
 
 ComputedTable computed_table(const std::string& name, int64_t row_axis, const at::Tensor& tensor,
                              const SinusoidOptions& sinusoid, int64_t length) {

@@ -1,5 +1,7 @@
 #include "nn/embed_parts.h"
 
+#include <ATen/ops/_unsafe_view.h>
+
 #include "functional/embed/fused.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/functional/embed.h"
@@ -39,7 +41,8 @@ torch::Tensor with_computed_rows(const EmbedParts& parts, const torch::Tensor& i
   if (ids.dim() != 2) return {};
   how.position(PositionalEncodingFuncOptions());
   const torch::Tensor flat = fused(parts, ids.reshape({-1}), rows.flatten(0, 1), how);
-  return flat.defined() ? flat.view({ids.size(0), ids.size(1), flat.size(1)}) : flat;
+  // No view: one that is made without gradients could not be written in place outside.
+  return flat.defined() ? at::_unsafe_view(flat, {ids.size(0), ids.size(1), flat.size(1)}) : flat;
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ void GridPositionalEncodingImpl::reset() {
                     "[GridPositionalEncoding] key must be a name without dots. Got `",
                     options.key(), "`");
   const torch::Tensor rows =
-      sinusoid_table(options.sinusoid(), cells(options.sinusoid())).unsqueeze(0);  // (1, R, D)
+      module_table(options.sinusoid(), cells(options.sinusoid())).unsqueeze(0);  // (1, R, D)
   pos_embed = options.storage() == WeightStorage::Buffer
                   ? register_buffer(options.key(), rows)
                   : register_parameter(options.key(), rows, /*requires_grad=*/false);

@@ -1,8 +1,11 @@
 #include "posenc/nn/position_embedding.h"
 
+#include <c10/core/DefaultDtype.h>
+
 #include <ostream>
 
 #include "nn/computed_table.h"
+#include "nn/embed_parts.h"
 #include "posenc/core/check.h"
 #include "posenc/functional/positional_encoding.h"
 #include "posenc/sinusoid/preset.h"
@@ -12,32 +15,46 @@ namespace posenc {
 
 using TableStorage = PositionEmbeddingOptions::Storage;
 
+namespace {
+
+// The notebook's. That of notebook 02 computes in the default dtype; in a half type its positions
+// would run together, so float32 it is there, rounded once.
+SinusoidOptions own_sinusoid(const PositionEmbeddingOptions& options) {
+  if (options.storage() == TableStorage::Buffer) return preset("notebook_004", options.d_model());
+  auto own = preset("notebook_002", options.d_model());
+  const bool in_double = c10::get_default_dtype_as_scalartype() == torch::kDouble;
+  return in_double ? own.arithmetic(Arithmetic::Float64) : own;
+}
+
+}  // namespace
+
 PositionEmbeddingImpl::PositionEmbeddingImpl(PositionEmbeddingOptions options_)
     : options(std::move(options_)) {
   PositionEmbeddingImpl::reset();
 }
 
-SinusoidOptions PositionEmbeddingImpl::sinusoid() const {
-  if (options.sinusoid()) return *options.sinusoid();
-  const bool embedding_storage = options.storage() == TableStorage::Embedding;
-  return preset(embedding_storage ? "notebook_002" : "notebook_004", options.d_model());
-}
+SinusoidOptions PositionEmbeddingImpl::sinusoid() const { return *options.sinusoid(); }
 
 void PositionEmbeddingImpl::reset() {
   check_positive("PositionEmbedding", "max_len", options.max_len());
   check_positive("PositionEmbedding", "d_model", options.d_model());
+  const bool own = !options.sinusoid();
+  if (own) options.sinusoid(own_sinusoid(options));
   TORCH_CHECK_VALUE(sinusoid().dim() == options.d_model(),
                     "[PositionEmbedding] the sinusoid's dim must be d_model ", options.d_model(),
                     ". Got ", sinusoid().dim());
-  const torch::Tensor rows = sinusoid_table(sinusoid(), options.max_len());
+  const bool in_double = own && sinusoid().arithmetic() == Arithmetic::Float64;
+  const torch::Tensor rows = in_double
+                                 ? sinusoid_table(sinusoid(), options.max_len(), torch::kDouble)
+                                 : module_table(sinusoid(), options.max_len());
   if (options.storage() == TableStorage::Buffer) {
     pos_enc = register_buffer("pos_enc", rows);
     return;
   }
   // As in the notebook the Embedding draws its N(0, 1) weights before they are replaced, so that
   // modules initialised after it draw the same numbers as in Python.
-  embedding =
-      register_module("embedding", torch::nn::Embedding(options.max_len(), options.d_model()));
+  embedding = register_module("embedding", make_embedding(torch::nn::EmbeddingOptions(
+                                               options.max_len(), options.d_model())));
   embedding->weight.set_data(rows);
   embedding->weight.set_requires_grad(false);
 }

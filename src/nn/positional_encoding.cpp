@@ -1,8 +1,10 @@
 #include "posenc/nn/positional_encoding.h"
 
+#include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <cmath>
 #include <mutex>
 #include <ostream>
 
@@ -18,10 +20,40 @@ namespace {
 
 constexpr int64_t kMaxRows = int64_t{1} << 31;  // beyond, a float32 recipe has no digit left
 
+bool is_whole(double value) { return value == std::trunc(value); }
+
+// Whether position p has the same row in a table of any length.
+bool has_rows_of_its_own(const SinusoidOptions& o) {
+  return o.rows() == Rows::Up && o.grid().empty() && !o.cls_row() && !o.angle_by_length() &&
+         o.post() != Post::Standardize && o.row_count(1) == 1;
+}
+
+// The value that the sinusoid has at the rows `index`, int64, of a table.
+torch::Tensor value_at(const SinusoidOptions& o, const torch::Tensor& index) {
+  if (o.start() == 0.0 && o.step() == 1.0) return index;
+  if (!is_whole(o.start()) || !is_whole(o.step()))
+    return index.to(torch::kFloat) * o.step() + o.start();
+  return index * static_cast<int64_t>(o.step()) + static_cast<int64_t>(o.start());
+}
+
+// Explicit positions on the CPU, int64, refused where a look-up in a table would refuse them.
+torch::Tensor checked(const torch::Tensor& position_ids) {
+  TORCH_CHECK_TYPE(at::isIntegralType(position_ids.scalar_type(), /*includeBool=*/false),
+                   "[PositionalEncoding] positions must be integers. Got ",
+                   position_ids.scalar_type());
+  const torch::Tensor here = position_ids.to(torch::kCPU, torch::kLong);
+  const torch::Tensor outside = (here < 0).logical_or_(here >= kMaxRows);
+  TORCH_CHECK_INDEX(!outside.any().item<bool>(),
+                    "[PositionalEncoding] every position must lie in [0, 2^31). Got ",
+                    here.masked_select(outside)[0].item<int64_t>());
+  return here;
+}
+
 }  // namespace
 
 PositionalEncodingImpl::PositionalEncodingImpl(PositionalEncodingOptions options_)
     : options(std::move(options_)) {
+  dtype_ = c10::get_default_dtype_as_scalartype();
   PositionalEncodingImpl::reset();
 }
 
@@ -32,13 +64,21 @@ void PositionalEncodingImpl::reset() {
   TORCH_CHECK_VALUE(options.sinusoid().dim() == options.d_model(),
                     "[PositionalEncoding] the sinusoid's dim must be d_model ", options.d_model(),
                     ". Got ", options.sinusoid().dim());
+  TORCH_CHECK_VALUE(
+      (options.storage() == Storage::Table && !options.grow()) ||
+          has_rows_of_its_own(options.sinusoid()),
+      "[PositionalEncoding] a table must have a fixed length, Storage::Table without grow(true), "
+      "where its rows depend on the length. Got a sinusoid of that kind");
   switch (options.storage()) {
     case Storage::Table:
-      pe =
-          register_buffer("pe", sinusoid_table(options.sinusoid(), options.max_len()).unsqueeze(0));
+      pe = register_buffer("pe", module_table(options.sinusoid(), options.max_len()).unsqueeze(0));
       break;
     case Storage::Factored:
-      factored_.emplace(options.sinusoid(), std::min(options.max_len(), kMaxRows), dtype_);
+      TORCH_CHECK_VALUE(is_whole(options.sinusoid().start()) &&
+                            is_whole(options.sinusoid().step()) && !options.sinusoid().zero_row(),
+                        "[PositionalEncoding] Storage::Factored needs whole numbers as start and "
+                        "step, and no zero_row. Got another sinusoid");
+      convert(dtype_);
       break;
     case Storage::None: check(options.sinusoid()); break;
   }
@@ -59,10 +99,11 @@ std::vector<ComputedTable> PositionalEncodingImpl::computed_tables() const {
 void PositionalEncodingImpl::convert(torch::Dtype dtype) {
   if (pe.defined()) pe.set_data(convert_table(options.sinusoid(), pe, dtype));
   dtype_ = dtype;
+  if (options.storage() != Storage::Factored) return;
   const int64_t range = std::min(options.max_len(), kMaxRows);
-  if (factored_) factored_.emplace(options.sinusoid(), range, dtype);
+  factored_.emplace(options.sinusoid(), range, dtype);
   wide_factored_.reset();
-  if (factored_ && sums_in_float()) wide_factored_.emplace(options.sinusoid(), range);
+  if (sums_in_float()) wide_factored_.emplace(options.sinusoid(), range);
 }
 
 bool PositionalEncodingImpl::sums_in_float() const {
@@ -120,12 +161,13 @@ torch::Tensor PositionalEncodingImpl::rows_from(const std::optional<FactoredTabl
                                                 int64_t length, int64_t offset,
                                                 const torch::Tensor& position_ids,
                                                 const torch::TensorOptions& type) const {
-  if (table) {
-    return position_ids.defined() ? table->rows(position_ids) : table->rows(offset, length);
-  }
-  return posenc::sinusoid(
-      options.sinusoid(),
-      position_ids.defined() ? position_ids : positions_from_offset(length, offset), type);
+  const SinusoidOptions& o = options.sinusoid();
+  if (table && !position_ids.defined() && o.start() == 0.0 && o.step() == 1.0)
+    return table->rows(offset, length);
+  const torch::Tensor values = value_at(
+      o, position_ids.defined() ? checked(position_ids) : positions_from_offset(length, offset));
+  return table ? table->rows(values)
+               : module_rows(o, values, c10::typeMetaToScalarType(type.dtype()));
 }
 
 void PositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
@@ -165,7 +207,6 @@ torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t of
 
 torch::Tensor PositionalEncodingImpl::forward_without_table(const torch::Tensor& x, int64_t offset,
                                                             const torch::Tensor& position_ids) {
-  const auto row_type = torch::TensorOptions(dtype_).device(x.device());
   int64_t length = 0;
   if (position_ids.defined()) {
     functional::check_position_ids(x, functional::PositionalEncodingFuncOptions()
@@ -182,7 +223,7 @@ torch::Tensor PositionalEncodingImpl::forward_without_table(const torch::Tensor&
                       "[PositionalEncoding] positions must be below 2^31. Got ", offset, " + ",
                       length);
   }
-  const auto rows = rows_from(factored_, length, offset, position_ids, row_type);
+  const auto rows = rows_from(factored_, length, offset, position_ids, dtype_);
   return dropout->forward(
       functional::add_position_rows(x, rows.to(x.device()), options.batch_first()));
 }
@@ -211,7 +252,7 @@ void PositionalEncodingImpl::grow_to(int64_t rows) {
   const int64_t wanted = std::min(std::max(rows, 2 * present), kMaxRows);
   // Present rows are kept as they are: they may come from a checkpoint.
   const auto more =
-      sinusoid_table(options.sinusoid(), wanted, pe.options()).slice(0, present).unsqueeze(0);
+      module_table(options.sinusoid(), wanted, pe.options()).slice(0, present).unsqueeze(0);
   pe.set_data(torch::cat({pe, more}, 1));
 }
 

@@ -4,6 +4,7 @@
 
 #include <ostream>
 
+#include "nn/make_linear.h"
 #include "posenc/core/check.h"
 #include "posenc/functional/sinusoidal_timesteps.h"
 #include "posenc/sinusoid/preset.h"
@@ -31,7 +32,8 @@ void SinusoidalTimestepsImpl::reset() {
   TORCH_CHECK_VALUE(options.sinusoid()->channels() == dim,
                     "[SinusoidalTimesteps] the sinusoid must have d_model ", dim, " channels. Got ",
                     options.sinusoid()->channels());
-  const torch::nn::Linear in(dim, options.hidden()), out(options.hidden(), options.channels());
+  const auto in = make_linear({dim, options.hidden()});
+  const auto out = make_linear({options.hidden(), options.channels()});
   if (options.sequential().empty()) {
     linear_1 = register_module("linear_1", in);
     linear_2 = register_module("linear_2", out);

@@ -5,6 +5,7 @@
 
 #include <ostream>
 
+#include "nn/make_linear.h"
 #include "posenc/core/check.h"
 #include "posenc/functional/timestep_embedding.h"
 
@@ -20,9 +21,9 @@ void TimestepEmbeddingImpl::reset() {
   check_positive("TimestepEmbedding", "hidden", options.hidden());
   pe = register_module("pe", PositionEmbedding(options.max_len(), options.d_model()));
   pe_linear = register_module(
-      "pe_linear", torch::nn::Sequential(torch::nn::Linear(options.d_model(), options.hidden()),
-                                         torch::nn::ReLU(),
-                                         torch::nn::Linear(options.hidden(), options.channels())));
+      "pe_linear",
+      torch::nn::Sequential(make_linear({options.d_model(), options.hidden()}), torch::nn::ReLU(),
+                            make_linear({options.hidden(), options.channels()})));
 }
 
 void TimestepEmbeddingImpl::reset_parameters() {

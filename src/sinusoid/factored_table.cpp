@@ -56,9 +56,8 @@ FactoredTable::FactoredTable(const SinusoidOptions& options, int64_t range, at::
 }
 
 at::Tensor FactoredTable::rows(const at::Tensor& positions) const {
-  TORCH_CHECK_TYPE(positions.scalar_type() == at::kLong || positions.scalar_type() == at::kInt,
-                   "[FactoredTable] positions must be int64 or int32. Got ",
-                   positions.scalar_type());
+  TORCH_CHECK_TYPE(at::isIntegralType(positions.scalar_type(), /*includeBool=*/false),
+                   "[FactoredTable] positions must be integers. Got ", positions.scalar_type());
   at::NoGradGuard no_grad;
   const at::Tensor flat = positions.to(at::kCPU, at::kLong).reshape({-1}).contiguous();
   const int64_t* values = flat.const_data_ptr<int64_t>();

@@ -42,7 +42,14 @@ LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, LearningRateFactor factor
 // The count is the number of rates that were set: the one behind it is asked for.
 std::vector<double> LambdaLR::get_lrs() {
   std::vector<double> lrs;
-  for (const double base : base_lrs_) lrs.push_back(base * factor_(step_count_));
+  for (const double base : base_lrs_) {
+    const double factor = factor_(step_count_);
+    // A negative rate would go up the gradient, and no optimiser could load it again.
+    TORCH_CHECK_VALUE(factor >= 0.0 && std::isfinite(factor),
+                      "[LambdaLR] the factor must be finite and not negative. Got ", factor,
+                      " for step ", step_count_);
+    lrs.push_back(base * factor);
+  }
   return lrs;
 }
 

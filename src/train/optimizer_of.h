@@ -45,6 +45,16 @@ void numbers(const std::string& name, Value& value, Visit&& visit) {
   visit(name, value);
 }
 
+/// The options of a group. LibTorch's add_param_group(), which is not virtual and so can still be
+/// called through a base reference, lets those of any optimiser in.
+template <typename Options, typename Base>
+Options& own_options(Base& options, std::size_t group) {
+  auto* const own = dynamic_cast<Options*>(&options);
+  TORCH_CHECK_TYPE(own != nullptr, "[", Options::kOptimizer, "] group ", group, " must have ",
+                   Options::kOptimizer, "Options. Got those of another optimiser");
+  return *own;
+}
+
 /// Holds groups and states while an archive is read into them.
 struct Loaded : torch::optim::Optimizer {
   using Optimizer::Optimizer;
@@ -92,7 +102,7 @@ OptimizerOf<Options, State>::OptimizerOf(
 
 template <typename Options, typename State>
 Options& OptimizerOf<Options, State>::options_of(std::size_t group) {
-  return static_cast<Options&>(param_groups_.at(group).options());
+  return train::own_options<Options>(param_groups_.at(group).options(), group);
 }
 
 template <typename Options, typename State>
@@ -223,7 +233,7 @@ void OptimizerOf<Options, State>::load(torch::serialize::InputArchive& archive) 
   for (const auto& group : param_groups_) loaded.param_groups().push_back(group);
   torch::optim::serialize<State, Options>(archive, loaded);
   for (std::size_t group = 0; group < param_groups_.size(); ++group) {
-    static_cast<const Options&>(loaded.param_groups()[group].options()).check();
+    train::own_options<Options>(loaded.param_groups()[group].options(), group).check();
     const auto& parameters = param_groups_[group].params();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const auto found = loaded.state().find(parameters[i].unsafeGetTensorImpl());
@@ -238,7 +248,7 @@ void OptimizerOf<Options, State>::load(torch::serialize::InputArchive& archive) 
     }
   }
   for (std::size_t group = 0; group < param_groups_.size(); ++group) {
-    options_of(group) = static_cast<Options&>(loaded.param_groups()[group].options());
+    options_of(group) = train::own_options<Options>(loaded.param_groups()[group].options(), group);
   }
   state_ = std::move(loaded.state());
 }
@@ -250,7 +260,7 @@ std::string OptimizerOf<Options, State>::rule() const {
 
 template <typename Options, typename State>
 NamedOptions OptimizerOf<Options, State>::named_options(std::size_t group) const {
-  auto options = static_cast<const Options&>(param_groups_.at(group).options());
+  auto options = train::own_options<const Options>(param_groups_.at(group).options(), group);
   NamedOptions named;
   Options::fields([&](const char* name, auto member) {
     train::numbers(name, options.*member, [&](const std::string& key, auto& value) {

@@ -32,10 +32,29 @@ torch::Tensor padded(const std::vector<const std::vector<int64_t>*>& rows, std::
   return ids;
 }
 
+// The mean over no label is NaN, and would be taken for a run that has diverged.
+void check_targets(const torch::Tensor& tgt) {
+  TORCH_CHECK_VALUE(
+      tgt.dim() == 2 && tgt.size(1) >= 2,
+      "[PairBatch] some target must have two tokens, its begin and what follows: there"
+      " is nothing to predict. Got ",
+      tgt.sizes());
+}
+
 }  // namespace
 
 AttentionMask PairBatch::src_mask() const {
   return src_is_padded ? AttentionMask::padding(src, pad_id) : AttentionMask();
+}
+
+torch::Tensor PairBatch::tgt_input() const {
+  check_targets(tgt);
+  return tgt.slice(1, 0, -1);
+}
+
+torch::Tensor PairBatch::tgt_labels() const {
+  check_targets(tgt);
+  return tgt.slice(1, 1);
 }
 
 PairLoader::PairLoader(std::vector<TokenPair> pairs, const PairLoaderOptions& options)
@@ -101,9 +120,11 @@ PairBatch PairLoader::next() {
   batch.src_is_padded = std::any_of(sources.begin(), sources.end(),
                                     [&](const auto* one) { return one->size() < src; });
   batch.pad_id = options_.pad_id();
-  if (++taken_ == static_cast<int64_t>(batches_.size())) {
-    taken_ = 0;
-    batches_ = batches_of(++epoch_);
+  if (taken_ + 1 == static_cast<int64_t>(batches_.size())) {
+    batches_ = batches_of(epoch_ + 1);
+    taken_ = 0, ++epoch_;
+  } else {
+    ++taken_;
   }
   return batch;
 }

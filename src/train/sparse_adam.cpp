@@ -55,7 +55,7 @@ struct SparseAdamStep {
 }  // namespace
 
 void SparseAdamOptions::check() const {
-  TORCH_CHECK_VALUE(lr_ > 0.0, "[", kOptimizer, "] lr must be positive. Got ", lr_);
+  train::check_not_negative(kOptimizer, "lr", lr_);  // 0 is where schedules end
   TORCH_CHECK_VALUE(eps_ > 0.0, "[", kOptimizer, "] eps must be positive. Got ", eps_);
   train::check_betas(kOptimizer, betas_);
 }

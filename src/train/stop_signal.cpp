@@ -28,7 +28,9 @@ StopSignal::StopSignal() {
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
-    sigaction(kStopSignals[i], &action, &before[i]);
+    sigaction(kStopSignals[i], nullptr, &before[i]);
+    // Who started the process wants it deaf to this one: a Ctrl-C meant for the job in front.
+    if (before[i].sa_handler != SIG_IGN) sigaction(kStopSignals[i], &action, nullptr);
   }
 }
 

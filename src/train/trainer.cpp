@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <torch/nn/module.h>
-#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/optimizer.h>
 #include <torch/optim/schedulers/lr_scheduler.h>
 
@@ -11,6 +10,7 @@
 #include <utility>
 
 #include "posenc/core/check.h"
+#include "train/clip_norm.h"
 #include "train/grouped.h"
 
 namespace posenc {
@@ -95,6 +95,8 @@ void Trainer::resume(const std::string& path) {
   step_ = static_cast<int64_t>(step);
   seconds_ = seconds;
   numbers = below(saved, kOwn);
+  start_report();  // what was open belonged to another run
+  began_.reset();
 }
 
 void Trainer::save() const {
@@ -105,23 +107,33 @@ void Trainer::save() const {
   save_checkpoint(options_.checkpoint(), run_, all);
 }
 
-void Trainer::one_step() {
-  const PairBatch batch = loader_.next();
+torch::Tensor Trainer::learn_from(const PairBatch& batch) {
   run_.optimizer->zero_grad();
   const torch::Tensor loss = loss_(batch);
   loss.backward();
-  if (options_.clip_norm() > 0.0) {
-    torch::nn::utils::clip_grad_norm_(parameters_, options_.clip_norm());
-  }
+  if (options_.clip_norm() > 0.0) train::clip_norm(parameters_, options_.clip_norm());
   run_.optimizer->step();
-  if (run_.scheduler != nullptr) run_.scheduler->step();
-  ++step_;
+  return loss.detach();
+}
 
-  // Added up where it lies: a GPU is waited for by report() alone.
-  const torch::Tensor value = loss.detach();
+void Trainer::one_step() {
+  const auto place = loader_.state();
+  const PairBatch batch = loader_.next();
+  torch::Tensor loss;
+  try {
+    loss = learn_from(batch);
+  } catch (...) {
+    loader_.restore(place);  // the step has not been done: its batch is still to come
+    throw;
+  }
+  ++step_;
+  // Added up where it lies, so that a GPU is waited for by report() alone, and in float64: half
+  // types have no room for the sum of a few hundred losses.
+  const torch::Tensor value = loss.to(torch::kDouble);
   loss_sum_ = loss_sum_.defined() ? loss_sum_ + value : value;
   ++losses_;
   tokens_ += batch.tokens;
+  if (run_.scheduler != nullptr) run_.scheduler->step();
 }
 
 double Trainer::mean_loss() const {
@@ -144,7 +156,11 @@ void Trainer::report() {
   const std::chrono::duration<double> running = Clock::now() - *began_;
   progress.seconds_left = running.count() / static_cast<double>(step_ - first_step_) *
                           static_cast<double>(options_.steps() - step_);
+  start_report();
   if (options_.report()) options_.report()(progress);
+}
+
+void Trainer::start_report() {
   loss_sum_.reset();
   losses_ = tokens_ = 0;
   spent_ = 0.0;

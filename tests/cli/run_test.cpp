@@ -180,7 +180,7 @@ TEST_F(Run, RefusedInputsWriteNothing) {
       {weights, dict({{"inputs", ids}}), {}, "must have a tensor `input`"},
       {weights, dict({{"input", ids * 2}}), {}, "Got 12 at index [0, 3]"},
       {weights, dict({{"input", ids - 1}}), {}, "Got -1 at index [0, 1]"},
-      {weights, dict({{"input", ids.to(torch::kFloat)}}), {}, "int64 or int32. Got Float"},
+      {weights, dict({{"input", ids.to(torch::kFloat)}}), {}, "must be integers. Got Float"},
       {weights, dict({{"input", torch::zeros({1, 10}, torch::kLong)}}), {}, "exceeds max_len 9"},
       {weights, dict({{"input", ids}, {"offset", torch::tensor(-1)}}), {}, "must not be negative"},
       {weights,

@@ -11,11 +11,8 @@ AttentionMask part_of(const Json& part, const StateDict& in) {
   const std::string kind = part.at("kind");
   if (kind == "causal") return AttentionMask::causal(part.value("offset", 0));
   const auto& tensor = in[part.at("in").get<std::string>()];
-  if (kind == "torch_nn") return AttentionMask::from_torch_nn(tensor);
-  if (kind == "masked") return AttentionMask::masked(tensor);
-  if (kind == "keep") return AttentionMask::keep(tensor);
-  if (kind == "additive") return AttentionMask::additive(tensor);
-  if (kind == "masked_keys") return AttentionMask::masked_keys(tensor);
+  if (kind == "attn_mask") return AttentionMask::attn_mask_torch_nn(tensor);
+  if (kind == "key_padding_mask") return AttentionMask::key_padding_torch_nn(tensor);
   if (kind == "padding") return AttentionMask::padding(tensor, part.at("pad"));
   TORCH_CHECK_VALUE(false, "no mask is called ", kind);
 }

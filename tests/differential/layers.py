@@ -56,23 +56,23 @@ class Sizes:
         parts: list = []
         tensors = {}
         if kind in ("matrix", "bias"):
-            parts = [{"kind": "torch_nn", "in": name}]
+            parts = [{"kind": "attn_mask", "in": name}]
             tensors[name] = matrix if kind == "matrix" else draw.normal(queries, keys)
         elif kind == "heads":
             bits = draw.bits(0.4, self.batch * self.heads, queries, keys)
             bits[..., draw.randrange(keys)] = False
-            parts, tensors[name] = [{"kind": "torch_nn", "in": name}], bits
+            parts, tensors[name] = [{"kind": "attn_mask", "in": name}], bits
         elif kind == "causal" and queries <= keys:
             parts = [{"kind": "causal"}]
         if kind in ("padding", "both"):
-            parts.append({"kind": "masked_keys", "in": f"{name}_padding"})
+            parts.append({"kind": "key_padding_mask", "in": f"{name}_padding"})
             tensors[f"{name}_padding"] = padding
         if kind == "both":
             matrix[:, :] = draw.bits(0.3, queries, keys)
             matrix[:, (~padding).all(0)] = False  # a key that is open everywhere, if there is one
             if bool((matrix.unsqueeze(0) | padding.unsqueeze(1)).all(-1).any()):
                 matrix[:, :] = False
-            parts.append({"kind": "torch_nn", "in": name})
+            parts.append({"kind": "attn_mask", "in": name})
             tensors[name] = matrix
         return parts, tensors
 
@@ -147,7 +147,7 @@ def torch_nn(parts: list, x: dict, queries: int, keys: int):
     for part in parts:
         if part["kind"] == "causal":
             mask = torch.ones(queries, keys, dtype=torch.bool).triu(1)
-        elif part["kind"] == "torch_nn":
+        elif part["kind"] == "attn_mask":
             mask = x[part["in"]]
         else:
             padding = x[part["in"]]
@@ -228,7 +228,7 @@ def transformer(draw: Draw, dtype: str, frozen: bool = False) -> Case:
     padded, causal = draw.coin(), draw.coin(0.7)
     inputs = {"src": draw.integers(o["src_vocab"], sizes.batch, sizes.keys),
               "tgt": draw.integers(o["tgt_vocab"], sizes.batch, sizes.queries)}  # fmt: skip
-    masks: dict = {"src_mask": [{"kind": "masked_keys", "in": "padding"}] if padded else [],
+    masks: dict = {"src_mask": [{"kind": "key_padding_mask", "in": "padding"}] if padded else [],
                    "tgt_mask": [{"kind": "causal"}] if causal else []}  # fmt: skip
     if padded:
         inputs["padding"] = padding

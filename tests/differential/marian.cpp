@@ -13,7 +13,7 @@ StateDict translate(const Json& options, const StateDict& tensors) {
   auto search = marian.generation;
   search.beams(options.at("beams")).n_best(options.at("beams"));
   search.max_length(options.at("max_length"));
-  const auto mask = AttentionMask::masked_keys(tensors["mask"].logical_not());
+  const auto mask = AttentionMask::key_padding(tensors["mask"]);
   auto model = marian.model;
   const auto found = options.at("frozen").get<bool>()
                          ? generate(freeze(model, FreezeOptions().multiplier(Multiplier::Own)),

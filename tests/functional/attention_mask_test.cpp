@@ -4,7 +4,10 @@
 #include <torch/types.h>
 
 #include <limits>
+#include <utility>
+#include <vector>
 
+#include "posenc/functional/pad_sequences.h"
 #include "support/compare.h"
 #include "support/devices.h"
 
@@ -38,27 +41,87 @@ TEST(AttentionMask, NoneIsNoMask) {
 
 TEST(AttentionMask, SaysWhatTrueMeans) {
   const auto may = bits({4, 5});
-  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::keep(may)), expected(may)));
-  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::masked(may)), expected(may.logical_not())));
-  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::from_torch_nn(may)), expected(may.logical_not())));
-  const auto bias = torch::randn({4, 5});
-  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::additive(bias)), bias.expand({2, 3, 4, 5})));
-  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::from_torch_nn(bias)), bias.expand({2, 3, 4, 5})));
+  const auto no = may.logical_not();
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::allowed_pairs(may)), expected(may)));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::blocked_pairs(may)), expected(no)));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::attn_mask_torch_nn(may)), expected(no)));
+  const auto all = bits({2, 3, 4, 5});
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::allowed(all)), expected(all)));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::blocked(all)), expected(all.logical_not())));
+  const auto of_heads = all.flatten(0, 1);  // torch.nn's (B * H, L, S)
+  EXPECT_TRUE(
+      bit_equal(bias_of(AttentionMask::attn_mask_torch_nn(of_heads)), expected(all.logical_not())));
+  const auto bias = torch::randn({4, 5}), everywhere = bias.expand({2, 3, 4, 5});
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::additive_pairs(bias)), everywhere));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::additive(everywhere)), everywhere));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::attn_mask_torch_nn(bias)), everywhere));
+}
+
+// Hugging Face's attention_mask, in every type that it comes in, and torch.nn's key_padding_mask.
+TEST(AttentionMask, ReadsPaddingAsOneKeyARow) {
+  const auto tokens = torch::tensor({{1, 1, 0, 0, 0}, {1, 1, 1, 1, 0}});
+  const auto wanted = expected(tokens.view({2, 1, 1, 5}) != 0);
+  for (const auto dtype : {torch::kLong, torch::kInt, torch::kShort, torch::kChar, torch::kByte,
+                           torch::kUInt16, torch::kUInt32, torch::kUInt64, torch::kBool}) {
+    EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding(tokens.to(dtype))), wanted)) << dtype;
+    const auto ids = (tokens * 7).to(dtype);
+    if (dtype == torch::kBool) continue;
+    EXPECT_TRUE(bit_equal(bias_of(AttentionMask::padding(ids, 0)), wanted)) << dtype;
+  }
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding(tokens * -3)), wanted));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding_torch_nn(tokens == 0)), wanted));
+  const auto padded =
+      functional::pad_sequences({torch::tensor({7, 8}), torch::tensor({1, 2, 3, 4})},
+                                functional::PadSequencesOptions().max_len(5));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding(padded.mask)), wanted));
+}
+
+// A pad id that the ids' type does not hold is in none of them.
+TEST(AttentionMask, ComparesIdsAsInt64) {
+  const auto ids = torch::full({2, 5}, 255, torch::kByte);
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::padding(ids, -1)),
+                        expected((ids == 255).view({2, 1, 1, 5}))));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::padding(ids, 511)),
+                        expected((ids == 255).view({2, 1, 1, 5}))));
+}
+
+// B = L = S: the sizes say nothing of which axis is which.
+TEST(AttentionMask, DoesNotTakeBatchesForQueries) {
+  const AttentionShape square = {4, 1, 4, 4};
+  const auto tokens = torch::tensor({{1, 1, 1, 1}, {1, 0, 0, 0}, {1, 1, 0, 0}, {1, 1, 1, 0}});
+  const auto bias = AttentionMask::key_padding(tokens).resolve(square, torch::zeros({1})).bias;
+  const auto may = (bias == 0).expand({4, 1, 4, 4}).select(1, 0);  // (B, L, S)
+  for (int64_t b = 0; b < 4; ++b) {
+    for (int64_t query = 0; query < 4; ++query) {
+      EXPECT_TRUE(may[b][query].equal(tokens[b] != 0)) << b << ", " << query;
+    }
+  }
+  for (const auto& two_axes : {tokens != 0, tokens.select(0, 0) != 0}) {
+    EXPECT_ERROR(AttentionMask::allowed(two_axes), c10::ValueError, "by key_padding()");
+    EXPECT_ERROR(AttentionMask::blocked(two_axes), c10::ValueError, "by key_padding()");
+    EXPECT_ERROR(AttentionMask::additive(two_axes.to(torch::kFloat)), c10::ValueError,
+                 "by key_padding()");
+  }
 }
 
 TEST(AttentionMask, TakesEveryBroadcastableShape) {
-  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{
-           {}, {5}, {1, 5}, {4, 1}, {4, 5}, {2, 1, 1, 5}, {1, 3, 4, 1}, {2, 3, 4, 5}}) {
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{1, 5}, {4, 1}, {4, 5}, {1, 1}}) {
     const auto may = bits(shape);
-    EXPECT_TRUE(bit_equal(bias_of(AttentionMask::keep(may)), expected(may)));
+    EXPECT_TRUE(bit_equal(bias_of(AttentionMask::allowed_pairs(may)), expected(may)));
+  }
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{1, 4, 5}, {2, 1, 1, 5}, {1, 3, 4, 1}, {2, 3, 4, 5}}) {
+    const auto may = bits(shape);
+    EXPECT_TRUE(bit_equal(bias_of(AttentionMask::allowed(may)), expected(may)));
   }
 }
 
 // Three axes begin with the batch, not with the heads as broadcasting from the right would have it.
 TEST(AttentionMask, ReadsThreeAxesAsBatchesOrTorchNnsHeads) {
   const auto batches = bits({2, 4, 5}), all = bits({6, 4, 5});
-  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::keep(batches)), expected(batches.unsqueeze(1))));
-  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::keep(all)), expected(all.view({2, 3, 4, 5}))));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::allowed(batches)), expected(batches.unsqueeze(1))));
+  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::allowed(all)), expected(all.view({2, 3, 4, 5}))));
 }
 
 TEST(AttentionMask, CausalCountsTheKeysBeforeTheFirstQuery) {
@@ -67,7 +130,7 @@ TEST(AttentionMask, CausalCountsTheKeysBeforeTheFirstQuery) {
     const auto resolved = AttentionMask::causal(offset).resolve(kShape, torch::zeros({1}));
     EXPECT_EQ(resolved.is_causal, offset == 0);
     EXPECT_EQ(resolved.bias.defined(), offset < 4 && offset != 0) << "all keys are seen from 4 on";
-    const auto everything = AttentionMask::keep(torch::ones({1}, torch::kBool));
+    const auto everything = AttentionMask::allowed_pairs(torch::ones({1, 1}, torch::kBool));
     EXPECT_TRUE(bit_equal(bias_of(AttentionMask::causal(offset) & everything), expected(may)));
   }
 }
@@ -77,18 +140,47 @@ TEST(AttentionMask, CombinesWhatBothAllow) {
   const auto may = bits({4, 5});
   const auto first = torch::randn({4, 5}), second = torch::randn({2, 3, 1, 5});
   const auto mask = AttentionMask::causal() & AttentionMask::padding(ids, 0) &
-                    AttentionMask::keep(may) & AttentionMask::additive(first) &
+                    AttentionMask::allowed_pairs(may) & AttentionMask::additive_pairs(first) &
                     AttentionMask::additive(second) & AttentionMask::causal(2);
   const auto allowed =
       torch::ones({4, 5}, torch::kBool).tril() & (ids != 0).view({2, 1, 1, 5}) & may;
   EXPECT_TRUE(bit_equal(bias_of(mask), (first + second).masked_fill(allowed.logical_not(), kNo)));
-  EXPECT_TRUE(bit_equal(bias_of(AttentionMask::masked_keys(ids == 0)),
-                        bias_of(AttentionMask::padding(ids.to(torch::kInt), 0))));
+}
+
+// What leaves out tokens altogether, as a frozen model does, may do so for these masks alone: a
+// mask of another maker keeps every query, whatever its shape.
+TEST(AttentionMask, SaysWhichKeysArePadding) {
+  const auto first = bits({2, 5}), second = bits({2, 5});
+  const auto both = AttentionMask::key_padding(first) & AttentionMask::key_padding_torch_nn(second);
+  EXPECT_TRUE(both.keys().equal(first.logical_and(second.logical_not())));
+  const auto as_keys = first.view({2, 1, 1, 5});
+  for (const auto& other :
+       {AttentionMask(), AttentionMask::allowed(as_keys), AttentionMask::blocked(as_keys),
+        AttentionMask::attn_mask_torch_nn(as_keys), both & AttentionMask::allowed(as_keys),
+        both & AttentionMask::causal(), both & AttentionMask::additive(torch::zeros({2, 4, 5})),
+        both & AttentionMask::key_padding(bits({2, 4}))}) {
+    EXPECT_FALSE(other.keys().defined());
+  }
+}
+
+TEST(AttentionMask, OfSomeQueriesIsThoseRowsOfTheMask) {
+  const auto mask = AttentionMask::causal(1) & AttentionMask::key_padding(bits({2, 5})) &
+                    AttentionMask::allowed_pairs(bits({4, 5})) &
+                    AttentionMask::additive(torch::randn({6, 4, 5})) &
+                    AttentionMask::additive(torch::randn({2, 1, 5}));
+  const auto whole = bias_of(mask);
+  for (const auto& [first, count] :
+       std::vector<std::pair<int64_t, int64_t>>{{0, 4}, {0, 1}, {3, 1}, {1, 2}, {4, 0}}) {
+    const auto some = mask.queries(first, count).resolve({2, 3, count, 5}, torch::zeros({1})).bias;
+    EXPECT_TRUE(bit_equal(some.expand({2, 3, count, 5}), whole.narrow(2, first, count)));
+  }
+  EXPECT_ERROR(mask.queries(3, 2), c10::ValueError, "queries must lie in [0, 4). Got 3 to 4");
+  EXPECT_ERROR(mask.queries(-1, 1), c10::ValueError, "queries must lie in [0, 4)");
 }
 
 TEST(AttentionMask, IsResolvedOnce) {
   const auto like = torch::zeros({1}, torch::kBFloat16);
-  const auto mask = AttentionMask::causal() & AttentionMask::keep(bits({4, 5}));
+  const auto mask = AttentionMask::causal() & AttentionMask::allowed_pairs(bits({4, 5}));
   const auto once = mask.resolved(kShape, like);
   const auto bias = once.resolve(kShape, like).bias;
   EXPECT_EQ(bias.scalar_type(), torch::kBFloat16);
@@ -110,32 +202,67 @@ TEST_P(AttentionMaskOnDevices, IsMadeWhereTheInputIs) {
 
 TEST(AttentionMaskErrors, RejectsOtherTypes) {
   for (const auto& wrong : {torch::ones({4, 5}), torch::ones({4, 5}, torch::kByte)}) {
-    EXPECT_ERROR(AttentionMask::keep(wrong), c10::TypeError, "keep() takes a bool tensor");
-    EXPECT_ERROR(AttentionMask::masked(wrong), c10::TypeError, "masked() takes a bool tensor");
-    EXPECT_ERROR(AttentionMask::masked_keys(wrong), c10::TypeError, "masked_keys() takes a bool");
+    EXPECT_ERROR(AttentionMask::allowed(wrong), c10::TypeError, "allowed() takes a bool tensor");
+    EXPECT_ERROR(AttentionMask::blocked(wrong), c10::TypeError, "blocked() takes a bool tensor");
+    EXPECT_ERROR(AttentionMask::allowed_pairs(wrong), c10::TypeError, "allowed_pairs() takes a");
+    EXPECT_ERROR(AttentionMask::blocked_pairs(wrong), c10::TypeError, "blocked_pairs() takes a");
+    EXPECT_ERROR(AttentionMask::key_padding_torch_nn(wrong), c10::TypeError,
+                 "key_padding_torch_nn() takes a bool tensor");
   }
-  EXPECT_ERROR(AttentionMask::additive(bits({4, 5})), c10::TypeError, "takes real numbers");
-  EXPECT_ERROR(AttentionMask::from_torch_nn(torch::ones({4, 5}, torch::kByte)), c10::TypeError,
+  EXPECT_ERROR(AttentionMask::key_padding(torch::ones({4, 5})), c10::TypeError,
+               "key_padding() takes a bool or integer tensor. Got Float");
+  EXPECT_ERROR(AttentionMask::additive(bits({2, 4, 5})), c10::TypeError, "takes real numbers");
+  EXPECT_ERROR(AttentionMask::additive_pairs(bits({4, 5})), c10::TypeError, "takes real numbers");
+  EXPECT_ERROR(AttentionMask::attn_mask_torch_nn(torch::ones({4, 5}, torch::kByte)), c10::TypeError,
                "takes real numbers");
   EXPECT_ERROR(AttentionMask::padding(torch::ones({4, 5}), 0), c10::TypeError, "takes ids");
-  EXPECT_ERROR(AttentionMask::keep(torch::Tensor()), c10::TypeError, "undefined");
+  EXPECT_ERROR(AttentionMask::padding(bits({4, 5}), 0), c10::TypeError, "takes ids");
+  const torch::Tensor none;
+  for (const auto& maker : {AttentionMask::allowed, AttentionMask::blocked_pairs,
+                            AttentionMask::additive, AttentionMask::attn_mask_torch_nn,
+                            AttentionMask::key_padding, AttentionMask::key_padding_torch_nn}) {
+    EXPECT_ERROR(maker(none), c10::TypeError, "Got an undefined tensor");
+  }
+  EXPECT_ERROR(AttentionMask::padding(none, 0), c10::TypeError, "Got an undefined tensor");
 }
 
 TEST(AttentionMaskErrors, RejectsOtherShapes) {
-  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{
-           {4}, {5, 4}, {2, 5}, {3, 4, 5}, {4, 4, 5}, {2, 4, 4, 5}, {1, 2, 3, 4, 5}}) {
-    EXPECT_ERROR(bias_of(AttentionMask::keep(bits(shape))), c10::ValueError,
-                 "must broadcast to the scores");
-    EXPECT_ERROR(bias_of(AttentionMask::additive(torch::zeros(shape))), c10::ValueError,
-                 "(B, H, L, S) = [2, 3, 4, 5]");
+  using Shapes = std::vector<std::vector<int64_t>>;
+  const char* broadcast = "must broadcast to the scores (B, H, L, S) = [2, 3, 4, 5]";
+  for (const auto& shape : Shapes{{5, 4}, {2, 5}}) {
+    EXPECT_ERROR(bias_of(AttentionMask::allowed_pairs(bits(shape))), c10::ValueError, broadcast);
+    EXPECT_ERROR(bias_of(AttentionMask::additive_pairs(torch::zeros(shape))), c10::ValueError,
+                 broadcast);
   }
-  EXPECT_ERROR(AttentionMask::masked_keys(bits({5})), c10::ValueError, "take (B, S)");
+  for (const auto& shape : Shapes{{3, 4, 5}, {4, 4, 5}, {2, 4, 4, 5}, {2, 3, 4, 4}}) {
+    EXPECT_ERROR(bias_of(AttentionMask::allowed(bits(shape))), c10::ValueError, broadcast);
+    EXPECT_ERROR(bias_of(AttentionMask::additive(torch::zeros(shape))), c10::ValueError, broadcast);
+  }
+  for (const auto& shape : Shapes{{}, {5}, {4, 5}, {1, 2, 3, 4, 5}}) {
+    EXPECT_ERROR(AttentionMask::allowed(bits(shape)), c10::ValueError, "(B, H, L, S); (L, S)");
+    EXPECT_ERROR(AttentionMask::additive(torch::zeros(shape)), c10::ValueError, "(L, S) comes by");
+  }
+  for (const auto& shape : Shapes{{}, {5}, {2, 4, 5}, {2, 3, 4, 5}}) {
+    EXPECT_ERROR(AttentionMask::blocked_pairs(bits(shape)), c10::ValueError, "takes (L, S). Got");
+    EXPECT_ERROR(AttentionMask::key_padding(bits(shape)), c10::ValueError, "takes (B, S)");
+    EXPECT_ERROR(AttentionMask::key_padding_torch_nn(bits(shape)), c10::ValueError, "(B, S)");
+    EXPECT_ERROR(AttentionMask::padding(torch::ones(shape, torch::kLong), 0), c10::ValueError,
+                 "takes ids (B, S)");
+  }
+  // Padding does not broadcast: a mask of one row or one column is another batch's.
+  for (const auto& shape : Shapes{{1, 5}, {2, 1}, {4, 5}, {5, 2}, {2, 4}}) {
+    EXPECT_ERROR(bias_of(AttentionMask::key_padding(bits(shape))), c10::ValueError,
+                 "a mask over keys must be (B, S) = [2, 5]. Got ");
+  }
 }
 
 TEST(AttentionMaskErrors, RejectsAnotherDevice) {
   const auto elsewhere = torch::zeros({1}, torch::kMeta);
-  EXPECT_ERROR(AttentionMask::keep(bits({4, 5})).resolve(kShape, elsewhere), c10::ValueError,
-               "must be on the device meta");
+  for (const auto& mask :
+       {AttentionMask::allowed_pairs(bits({4, 5})), AttentionMask::key_padding(bits({2, 5})),
+        AttentionMask::additive(torch::zeros({2, 4, 5}))}) {
+    EXPECT_ERROR(mask.resolve(kShape, elsewhere), c10::ValueError, "must be on the device meta");
+  }
 }
 
 }  // namespace

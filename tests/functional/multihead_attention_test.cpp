@@ -46,8 +46,8 @@ torch::Tensor plain(const torch::Tensor& query, const torch::Tensor& key,
   };
   const auto q = heads(query, 0), k = heads(key, 1), v = heads(value, 2);
   const AttentionShape shape = {q.size(0), num_heads, q.size(2), k.size(2)};
-  // `& keep` makes a bias of a mask that is_causal alone would say
-  const auto all = AttentionMask::keep(torch::ones({1}, torch::kBool).to(q.device()));
+  // `& all` makes a bias of a mask that is_causal alone would say
+  const auto all = AttentionMask::allowed_pairs(torch::ones({1, 1}, torch::kBool).to(q.device()));
   const auto bias = (mask & all).resolve(shape, q).bias;
   const auto scores =
       q.matmul(k.transpose(2, 3)) / std::sqrt(static_cast<double>(q.size(3))) + bias;
@@ -81,7 +81,8 @@ const Case kMasks[] = {
        return AttentionMask::causal() &
               AttentionMask::padding(torch::tensor({{0, 0, 1, 1}, {1, 1, 1, 0}}).to(d), 0);
      }},
-    {"bias", [](torch::Device d) { return AttentionMask::additive(torch::randn({4, 4}).to(d)); }},
+    {"bias",
+     [](torch::Device d) { return AttentionMask::additive_pairs(torch::randn({4, 4}).to(d)); }},
     {"bias and padding",
      [](torch::Device d) {
        return AttentionMask::additive(torch::randn({3, 1, 4}).unsqueeze(0).to(d)) &
@@ -123,7 +124,8 @@ TEST_P(MultiheadAttentionFunction, QueriesThatSeeNothingGiveZeros) {
     const auto out_proj = torch::eye(15, torch::TensorOptions(dtype).device(device()));
     MultiheadAttentionWeights weights;
     weights.out_proj_weight = out_proj;
-    const auto nothing = AttentionMask::masked(torch::ones({1}, torch::kBool).to(device()));
+    const auto nothing =
+        AttentionMask::blocked_pairs(torch::ones({1, 1}, torch::kBool).to(device()));
     const auto out = functional::attend_heads({keys, keys, keys}, weights,
                                               MultiheadAttentionFuncOptions(3).mask(nothing));
     EXPECT_TRUE((out == 0).all().item<bool>());
@@ -193,8 +195,18 @@ TEST(MultiheadAttentionErrors, NamesWhatIsWrong) {
   EXPECT_ERROR(run(x, x, torch::randn({12})), c10::ValueError, "value must be (B, L, 12)");
   EXPECT_ERROR(run(x, x, torch::randn({2, 5, 12})), c10::ValueError, "one length");
   EXPECT_ERROR(run(torch::randn({3, 4, 12}), x, x), c10::ValueError, "one batch");
-  const auto bad =
-      MultiheadAttentionFuncOptions(3).mask(AttentionMask::keep(torch::ones({3, 3}, torch::kBool)));
+  const auto heads = torch::randn({2, 3, 4, 4}), one = heads.narrow(0, 0, 1);
+  for (const functional::Heads& wrong : {functional::Heads{one, heads, heads},
+                                         {heads, one, one},
+                                         {heads, heads, one},
+                                         {heads, heads, heads.narrow(1, 0, 1)},
+                                         {heads, heads, heads.narrow(2, 0, 3)},
+                                         {heads, heads[0], heads[0]}}) {
+    EXPECT_ERROR(functional::attend_heads(wrong, weights, MultiheadAttentionFuncOptions(3)),
+                 c10::ValueError, "query, keys and values must be (B, H, L, Dh)");
+  }
+  const auto bad = MultiheadAttentionFuncOptions(3).mask(
+      AttentionMask::allowed_pairs(torch::ones({3, 3}, torch::kBool)));
   EXPECT_ERROR(functional::multihead_attention(x, x, x, weights, bad), c10::ValueError,
                "[AttentionMask] a mask must broadcast");
   EXPECT_ERROR(functional::multihead_attention(x, x, x, weights,

@@ -114,7 +114,7 @@ TEST(PositionalEncodingErrors, NameTheRuleAndTheValue) {
   EXPECT_ERROR(positional_encoding(x, table, How().position_ids(torch::tensor({0, 1, -2, 3, 4}))),
                c10::IndexError, "Got -2 at index [2]");
   EXPECT_ERROR(position_embedding(torch::tensor({0.5}), table), c10::TypeError,
-               "positions must be int64 or int32");
+               "positions must be integers");
 }
 
 }  // namespace

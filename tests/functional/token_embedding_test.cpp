@@ -69,9 +69,9 @@ TEST(TokenEmbeddingErrors, NameTheIdAndItsPlace) {
   EXPECT_ERROR(token_embedding(torch::tensor({1, -1}), w), c10::IndexError, "Got -1 at index [1]");
   EXPECT_ERROR(token_embedding(torch::tensor(99), w), c10::IndexError, "Got 99 at index []");
   EXPECT_ERROR(token_embedding(torch::tensor({1.0f}), w), c10::TypeError,
-               "ids must be int64 or int32. Got Float");
+               "ids must be integers. Got Float");
   EXPECT_ERROR(token_embedding(torch::tensor({true}), w), c10::TypeError,
-               "ids must be int64 or int32. Got Bool");
+               "ids must be integers. Got Bool");
   EXPECT_ERROR(token_embedding(torch::tensor({1}), w[0]), c10::ValueError,
                "weight must be (vocab_size, d_model). Got [6]");
   EXPECT_ERROR(token_embedding(torch::tensor({1}), w, Scale::None, 11), c10::ValueError,

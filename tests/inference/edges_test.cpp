@@ -112,7 +112,7 @@ TEST(FreezeEdges, EncodesWithEveryMask) {
   const auto frozen = freeze(model);
   const auto src = any_ids(dice, batch, length, true);
   const auto mask_of = [&](at::IntArrayRef sizes) {
-    return AttentionMask::from_torch_nn(torch::rand(sizes) < 0.4);
+    return AttentionMask::attn_mask_torch_nn(torch::rand(sizes) < 0.4);
   };
   const auto padding = AttentionMask::padding(src, kPad);
   for (const auto& mask : {mask_of({length, length}), mask_of({batch, length, length}),

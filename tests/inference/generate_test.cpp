@@ -174,7 +174,7 @@ TEST(FrozenGenerate, TakesMasksOfEveryKind) {
     const auto options = GenerateOptions(kBegin, kEnd).max_length(9).beams(beams).n_best(beams);
     for (const auto& mask :
          {AttentionMask::additive(bias), AttentionMask::additive(bias.narrow(0, 1, 1)),
-          AttentionMask::keep(torch::rand({6}) < 0.6)}) {
+          AttentionMask::allowed_pairs(torch::rand({1, 6}) < 0.6)}) {
       SearchReference reference(model, src, mask, options, Op::Scores);
       EXPECT_TRUE(found_the_same(generate(frozen, src, mask, options),
                                  generate(*model, src, mask, options), reference));

@@ -34,22 +34,23 @@ AttentionMask padding() { return AttentionMask::padding(sources(), 0); }
 
 // Log probabilities (V) of what follows `begin, tokens...`, without a cache.
 torch::Tensor next(TransformerImpl& model, const torch::Tensor& src,
-                   const std::vector<int64_t>& tokens) {
+                   const std::vector<int64_t>& tokens, const AttentionMask& beside_padding = {}) {
   const torch::NoGradGuard no_grad;
   std::vector<int64_t> all = {kBegin};
   all.insert(all.end(), tokens.begin(), tokens.end());
-  const auto mask = AttentionMask::padding(src, 0);
+  const auto mask = AttentionMask::padding(src, 0) & beside_padding;
   return model.forward(src, torch::tensor(all).unsqueeze(0), mask, AttentionMask::causal())
       .select(1, -1)[0]
       .log_softmax(0);
 }
 
 double log_probability(TransformerImpl& model, const torch::Tensor& src,
-                       const std::vector<int64_t>& tokens) {
+                       const std::vector<int64_t>& tokens,
+                       const AttentionMask& beside_padding = {}) {
   double sum = 0.0;
   for (size_t i = 0; i < tokens.size(); ++i) {
     const std::vector<int64_t> before(tokens.begin(), tokens.begin() + static_cast<long>(i));
-    sum += next(model, src, before)[tokens[i]].item<double>();
+    sum += next(model, src, before, beside_padding)[tokens[i]].item<double>();
   }
   return sum;
 }
@@ -74,6 +75,24 @@ TEST(Generate, GreedyTakesTheBestTokenEachTime) {
     ++different[expected];
   }
   EXPECT_GT(different.size(), 1u) << "equal targets would prove little";
+}
+
+// The mask of the sources serves the memory in a search as in forward(): a causal one shows token i
+// the first i + 1 source tokens.
+TEST(Generate, ReadsACausalSourceMaskAsForwardDoes) {
+  auto model = tiny_model();
+  const auto causal = AttentionMask::causal();
+  for (const int64_t beams : {1, 3}) {
+    const auto all =
+        generate(*model, sources(), padding() & causal, up_to(8).beams(beams).n_best(beams));
+    for (int64_t b = 0; b < 4; ++b) {
+      const auto src = sources().narrow(0, b, 1);
+      for (const auto& found : all[b]) {
+        EXPECT_NEAR(found.score * static_cast<double>(found.tokens.size()),
+                    log_probability(*model, src, found.tokens, causal), 1e-4);
+      }
+    }
+  }
 }
 
 // Every sequence of at most three tokens, the stop token only at the end.

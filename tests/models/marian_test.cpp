@@ -25,7 +25,7 @@ class Marian : public ::testing::TestWithParam<std::string> {
     return load_safetensors(marian_path(GetParam() + ".safetensors")).tensors;
   }
   static AttentionMask padding(const StateDict& in) {
-    return AttentionMask::masked_keys(in["mask"].logical_not());
+    return AttentionMask::key_padding(in["mask"]);
   }
   static nlohmann::json record() {
     return nlohmann::json::parse(read_bytes(marian_path(GetParam() + ".json")));

@@ -74,6 +74,36 @@ TEST_P(TransformerOnDevices, CachedEqualsUncached) {
   }
 }
 
+// A mask that depends on the query says in a step what it says of that row in decode().
+TEST(Transformer, StepsFollowMasksOfEachQuery) {
+  auto model = tiny_model();
+  const torch::NoGradGuard no_grad;
+  const auto src = ids(11, 3, 5), tgt = ids(9, 3, 7);
+  auto tokens = torch::ones({3, 5}, torch::kLong);
+  tokens[1].slice(0, 3) = 0;
+  const auto memory = model->encode(src);
+  for (const auto& mask :
+       {AttentionMask::causal(), AttentionMask::causal(1) & AttentionMask::key_padding(tokens),
+        AttentionMask::allowed_pairs(torch::rand({7, 5}) < 0.5),
+        AttentionMask::additive(torch::randn({3, 2, 7, 5})) & AttentionMask::causal(-1)}) {
+    const auto whole = model->decode(tgt, memory, AttentionMask::causal(), mask);  // (B, L, V)
+    auto cache = model->start(memory, 7, mask);
+    int64_t done = 0;
+    for (const int64_t count : {1, 2, 1, 3}) {
+      const auto logits = model->step(tgt.narrow(1, done, count), cache);
+      done += count;
+      EXPECT_TRUE(testing::within(Op::Layers, logits, whole.select(1, done - 1))) << done;
+    }
+    auto two = model->start(memory, 7, mask);
+    const auto kept = torch::tensor({2, 1});
+    two.select(kept);
+    const auto logits = model->step(tgt.index_select(0, kept).narrow(1, 0, 4), two);
+    EXPECT_TRUE(testing::within(Op::Layers, logits, whole.select(1, 3).index_select(0, kept)));
+  }
+  EXPECT_ERROR(model->start(memory, 7, AttentionMask::allowed_pairs(torch::rand({6, 5}) < 0.5)),
+               c10::ValueError, "must broadcast to the scores (B, H, L, S) = [3, 2, 7, 5]");
+}
+
 TEST(Transformer, PaddingChangesNothing) {
   auto model = tiny_model();
   const torch::NoGradGuard no_grad;
@@ -87,7 +117,7 @@ TEST(Transformer, PaddingChangesNothing) {
 TEST(Transformer, SrcMaskServesTheMemoryUnlessThereIsAnother) {
   auto model = tiny_model();
   const auto src = ids(11, 2, 4), tgt = ids(9, 2, 3);
-  const auto mask = AttentionMask::masked_keys(torch::tensor({{0, 1, 0, 0}, {0, 0, 0, 1}}) == 1);
+  const auto mask = AttentionMask::key_padding(torch::tensor({{1, 0, 1, 1}, {1, 1, 1, 0}}));
   const auto both = model->forward(src, tgt, mask);
   EXPECT_TRUE(bit_equal(both, model->forward(src, tgt, mask, {}, mask)));
   EXPECT_FALSE(bit_equal(both, model->forward(src, tgt, mask, {}, AttentionMask())));
@@ -169,10 +199,11 @@ TEST(TransformerErrors, NamesWhatIsWrong) {
   EXPECT_ERROR(model->forward(src, ids(9, 3, 3)), c10::ValueError, "src and tgt must be ids");
   EXPECT_ERROR(model->forward(src, ids(9, 2, 17)), c10::ValueError,
                "sequence length 17 exceeds max_len 16");
-  EXPECT_ERROR(model->forward(src, tgt.to(torch::kFloat)), c10::TypeError, "int64 or int32");
+  EXPECT_ERROR(model->forward(src, tgt.to(torch::kFloat)), c10::TypeError, "must be integers");
   EXPECT_ERROR(model->forward(src, tgt + 9), c10::IndexError, "every id must lie in");
-  EXPECT_ERROR(model->forward(src, tgt, AttentionMask::keep(torch::ones({3}, torch::kBool))),
-               c10::ValueError, "must broadcast to the scores");
+  EXPECT_ERROR(
+      model->forward(src, tgt, AttentionMask::allowed_pairs(torch::ones({3, 3}, torch::kBool))),
+      c10::ValueError, "must broadcast to the scores");
   EXPECT_ERROR(model->encode(src[0]), c10::ValueError, "src must be ids (B, S)");
   EXPECT_ERROR(model->decode(tgt[0], model->encode(src)), c10::ValueError, "tgt must be ids");
   EXPECT_ERROR(model->start(model->encode(src), 17), c10::ValueError, "at most max_len 16");

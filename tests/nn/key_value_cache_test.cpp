@@ -50,7 +50,26 @@ TEST(KeyValueCacheErrors, RejectsATokenPastTheCapacity) {
   KeyValueCache cache(some(1), 2);
   cache.append(some(2));
   EXPECT_ERROR(cache.append(some(1)), c10::ValueError, "the capacity is 2 tokens. Got token 3");
+  EXPECT_EQ(cache.length(), 2);
   EXPECT_ERROR(KeyValueCache(some(1), 0), c10::ValueError, "capacity must be positive");
+}
+
+// copy_() would broadcast one row over all of them.
+TEST(KeyValueCacheErrors, RejectsHeadsOfOtherSizes) {
+  KeyValueCache cache(some(1), 4);
+  const auto refuse = [&](int64_t axis, int64_t size, const char* text) {
+    auto keys = some(1), values = some(1);
+    keys.key = keys.key.narrow(axis, 0, size);
+    values.value = values.value.narrow(axis, 0, size);
+    EXPECT_ERROR(cache.append(keys), c10::ValueError, text);
+    EXPECT_ERROR(cache.append(values), c10::ValueError, text);
+  };
+  refuse(0, 1, "(B, H, t, Dh) as in the cache, [3, 2, 4, ");
+  refuse(1, 1, "(B, H, t, Dh) as in the cache");
+  refuse(3, 1, "(B, H, t, Dh) as in the cache");
+  refuse(2, 0, "one length");
+  EXPECT_ERROR(KeyValueCache().append(some(1)), c10::ValueError, "no room yet");
+  EXPECT_EQ(cache.length(), 0);
 }
 
 }  // namespace

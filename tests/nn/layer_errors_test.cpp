@@ -37,9 +37,44 @@ TEST(LayerErrors, RejectInputsOfOtherShapes) {
   EXPECT_ERROR(decoder->forward(x, x[0]), c10::ValueError, "must be (L, B, 8)");
   EXPECT_ERROR(decoder->forward(x, torch::randn({3, 5, 8})), c10::ValueError, "one batch");
   EXPECT_ERROR(decoder->start(x[0], 4), c10::ValueError, "memory must be (B, S, 8)");
-  const auto wrong = AttentionMask::keep(torch::ones({5, 5}, torch::kBool));
+  const auto wrong = AttentionMask::allowed_pairs(torch::ones({5, 5}, torch::kBool));
   EXPECT_ERROR(encoder->forward(x, wrong), c10::ValueError, "must broadcast to the scores");
   EXPECT_ERROR(decoder->forward(x, x, {}, wrong), c10::ValueError, "must broadcast to the scores");
+}
+
+// Broadcasting would give the one row's answer for all, or all rows' for the one.
+TEST(LayerErrors, RejectStepsOfAnotherBatch) {
+  TransformerDecoder decoder(TransformerDecoderOptions({8, 2}, 2));
+  const torch::NoGradGuard no_grad;
+  const auto memory = torch::randn({3, 4, 8});
+  auto cache = decoder->start(memory, 2);
+  for (const int64_t batch : {1, 2, 4}) {
+    EXPECT_ERROR(decoder->step(torch::randn({batch, 1, 8}), cache), c10::ValueError,
+                 "[KeyValueCache] keys must be (B, H, t, Dh) as in the cache");
+  }
+  EXPECT_ERROR(decoder->step(torch::randn({3, 8}), cache), c10::ValueError, "must be (B, t, 8)");
+  EXPECT_ERROR(decoder->step(torch::randn({3, 3, 8}), cache), c10::ValueError,
+               "the capacity is 2 tokens. Got token 3");
+  TransformerDecoder shallow(TransformerDecoderOptions({8, 2}, 1));
+  EXPECT_ERROR(shallow->step(torch::randn({3, 1, 8}), cache), c10::ValueError,
+               "of 1 layers. Got 2");
+  EXPECT_EQ(cache.length(), 0);
+  EXPECT_EQ(decoder->step(torch::randn({3, 2, 8}), cache).size(0), 3) << "after the errors";
+}
+
+TEST(LayerErrors, RejectLayersOfAnotherClass) {
+  TransformerEncoder encoder(TransformerEncoderOptions({8, 2}, 1));
+  TransformerDecoder decoder(TransformerDecoderOptions({8, 2}, 1));
+  encoder->layers->push_back(torch::nn::Linear(8, 8));
+  decoder->layers->push_back(torch::nn::Linear(8, 8));
+  const auto x = torch::randn({3, 4, 8});
+  const char* of_encoder = "[TransformerEncoder] each layer must be a TransformerEncoderLayer. Got";
+  EXPECT_ERROR(encoder->forward(x), c10::ValueError, of_encoder);
+  EXPECT_ERROR(encoder->reset_parameters(), c10::ValueError, of_encoder);
+  const char* of_decoder = "must be a TransformerDecoderLayer. Got for layer 1 a ";
+  EXPECT_ERROR(decoder->forward(x, x), c10::ValueError, of_decoder);
+  EXPECT_ERROR(decoder->reset_parameters(), c10::ValueError, of_decoder);
+  EXPECT_ERROR(decoder->start(x, 4), c10::ValueError, of_decoder);
 }
 
 TEST(Activation, HasNames) {

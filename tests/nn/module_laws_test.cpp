@@ -1,247 +1,26 @@
-// What holds for every module: keys, shapes, clone, to, save and load, printing, Sequential. One
-// row a module in kModules; a new module is one row more.
+// What holds for every module: keys, shapes, clone, to, save and load, the default dtype, SkipInit,
+// printing, Sequential. One row a module in kModules (module_kinds.h); a new module is one row
+// more.
 
 #include <gtest/gtest.h>
 #include <torch/serialize.h>
 
-#include <functional>
 #include <sstream>
 
+#include "nn/module_kinds.h"
+#include "posenc/core/skip_init.h"
 #include "posenc/io/load.h"
 #include "posenc/io/state_dict.h"
-#include "posenc/nn/fourier_features.h"
-#include "posenc/nn/grid_positional_encoding.h"
-#include "posenc/nn/input_embedding.h"
-#include "posenc/nn/position_embedding.h"
-#include "posenc/nn/sine_position_embedding_2d.h"
-#include "posenc/nn/sinusoidal_timesteps.h"
-#include "posenc/nn/timestep_embedding.h"
-#include "posenc/nn/token_and_position_embedding.h"
-#include "posenc/nn/transformer/transformer_decoder.h"
-#include "posenc/nn/transformer/transformer_encoder.h"
-#include "posenc/sinusoid/preset.h"
 #include "support/compare.h"
+#include "support/default_dtype.h"
 #include "support/devices.h"
 
 namespace posenc {
 namespace {
 
 using testing::bit_equal;
-using Storage = PositionEmbeddingOptions::Storage;
-
-struct Kind {
-  std::string name;
-  std::string keys;    // the wire format, in order
-  std::string frozen;  // parameters without gradient
-  std::string print;   // what the printed module begins with
-  std::function<std::shared_ptr<torch::nn::Module>()> make;
-  std::function<torch::Tensor(torch::nn::Module&, const torch::Tensor&)> run;  // ids (B, L) in 0..6
-};
-
-void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
-
-torch::Tensor on_patches(torch::nn::Module& module, const torch::Tensor& ids) {
-  auto& self = dynamic_cast<GridPositionalEncodingImpl&>(module);
-  return self.forward(torch::ones_like(self.pos_embed) * ids.select(1, 0).view({-1, 1, 1}));
-}
-
-template <typename Impl>
-torch::Tensor forward(torch::nn::Module& module, const torch::Tensor& ids) {
-  return dynamic_cast<Impl&>(module).forward(ids);
-}
-
-// ids (B, L) as vectors (B, L, 8) of the module's type.
-torch::Tensor as_vectors(const torch::nn::Module& module, const torch::Tensor& ids) {
-  return torch::one_hot(ids, 8).to(module.parameters()[0].dtype());
-}
-
-template <typename Impl>
-torch::Tensor on_vectors(torch::nn::Module& module, const torch::Tensor& ids) {
-  return dynamic_cast<Impl&>(module).forward(as_vectors(module, ids));
-}
-
-// The memory is the sequence itself, backwards.
-template <typename Impl>
-torch::Tensor on_memory(torch::nn::Module& module, const torch::Tensor& ids) {
-  const auto x = as_vectors(module, ids);
-  return dynamic_cast<Impl&>(module).forward(x, x.flip(1), AttentionMask::causal());
-}
-
-// `layers.0.self_attn.in_proj_weight ...`: the keys of a layer, decoder or encoder, below `prefix`.
-std::string layer_keys(const std::string& prefix, bool decoder) {
-  std::string joined;
-  const auto add = [&](const std::string& name, bool attention = false) {
-    for (const char* part : {"weight", "bias"}) {
-      joined += prefix + name + (attention ? "_" : ".") + part + " ";
-    }
-  };
-  for (const std::string attention : {"self_attn", "multihead_attn"}) {
-    if (attention == "multihead_attn" && !decoder) continue;
-    add(attention + ".in_proj", true);
-    add(attention + ".out_proj");
-  }
-  for (const char* name : {"linear1", "linear2", "norm1", "norm2"}) add(name);
-  if (decoder) add("norm3");
-  joined.pop_back();
-  return joined;
-}
-
-TransformerLayerOptions small_layer() { return TransformerLayerOptions(8, 2).d_ff(5); }
-
-const Kind kModules[] = {
-    {"TokenEmbedding", "embedding.weight", "",
-     "posenc::TokenEmbedding(vocab_size=9, d_model=6, scale=sqrt(d_model), padding_idx=0)",
-     [] {
-       return std::make_shared<TokenEmbeddingImpl>(
-           TokenEmbeddingOptions(9, 6).scale(Scale::SqrtDim).padding_idx(0));
-     },
-     forward<TokenEmbeddingImpl>},
-    {"FrozenTokenEmbedding", "embedding.weight", "embedding.weight",
-     "posenc::TokenEmbedding(vocab_size=9, d_model=6, scale=0.5, frozen)",
-     [] {
-       return std::make_shared<TokenEmbeddingImpl>(
-           TokenEmbeddingOptions(9, 6).scale(0.5).freeze(true));
-     },
-     forward<TokenEmbeddingImpl>},
-    {"PositionalEncoding", "pe", "",
-     "posenc::PositionalEncoding(d_model=6, max_len=7, dropout=0.5, grow=true)",
-     [] {
-       return std::make_shared<PositionalEncodingImpl>(
-           PositionalEncodingOptions(6, 7).dropout(0.5).grow(true));
-     },
-     [](torch::nn::Module& module, const torch::Tensor& ids) {
-       auto& self = dynamic_cast<PositionalEncodingImpl&>(module);
-       const auto shape = {ids.size(0), ids.size(1), self.pe.size(2)};
-       return self.forward(torch::ones(shape, self.pe.options()));
-     }},
-    {"PositionEmbedding", "embedding.weight", "embedding.weight",
-     "posenc::PositionEmbedding(max_len=9, d_model=6, storage=embedding)",
-     [] { return std::make_shared<PositionEmbeddingImpl>(9, 6); }, forward<PositionEmbeddingImpl>},
-    {"PositionEmbeddingBuffer", "pos_enc", "",
-     "posenc::PositionEmbedding(max_len=9, d_model=6, storage=buffer)",
-     [] {
-       return std::make_shared<PositionEmbeddingImpl>(
-           PositionEmbeddingOptions(9, 6).storage(Storage::Buffer));
-     },
-     forward<PositionEmbeddingImpl>},
-    {"InputEmbedding", "token_embedding.embedding.weight pos_encoding.pe", "",
-     "posenc::InputEmbedding(vocab_size=9, d_model=6, max_len=8)",
-     [] { return std::make_shared<InputEmbeddingImpl>(9, 6, 8); }, forward<InputEmbeddingImpl>},
-    {"TokenAndPositionEmbedding", "token_embedding.weight position_encoding.pe", "",
-     "posenc::TokenAndPositionEmbedding(vocab_size=9, d_model=6, max_len=8, scale=sqrt(d_model), "
-     "dropout=0.1)",
-     [] { return std::make_shared<TokenAndPositionEmbeddingImpl>(9, 6, 8); },
-     forward<TokenAndPositionEmbeddingImpl>},
-    {"TimestepEmbedding",
-     "pe.embedding.weight pe_linear.0.weight pe_linear.0.bias pe_linear.2.weight pe_linear.2.bias",
-     "pe.embedding.weight", "posenc::TimestepEmbedding(max_len=9, d_model=6, channels=3, hidden=3)",
-     [] { return std::make_shared<TimestepEmbeddingImpl>(9, 6, 3); },
-     [](torch::nn::Module& module, const torch::Tensor& ids) {
-       return dynamic_cast<TimestepEmbeddingImpl&>(module).forward(ids.select(1, 0));
-     }},
-    {"GridPositionalEncoding", "pos_embed", "pos_embed",
-     "posenc::GridPositionalEncoding(grid=[2, 2], d_model=8, cls_row=true, key=pos_embed, "
-     "storage=parameter)",
-     [] {
-       return std::make_shared<GridPositionalEncodingImpl>(
-           preset("mae_2d", 8, {{"height", 2}, {"cls_token", 1}}));
-     },
-     on_patches},
-    {"GridPositionalEncodingBuffer", "grid", "",
-     "posenc::GridPositionalEncoding(grid=[2, 3], d_model=8, key=grid, storage=buffer)",
-     [] {
-       return std::make_shared<GridPositionalEncodingImpl>(
-           GridPositionalEncodingOptions(preset("monai_2d", 8, {{"height", 2}, {"width", 3}}))
-               .key("grid")
-               .storage(GridPositionalEncodingOptions::Storage::Buffer));
-     },
-     on_patches},
-    {"SinePositionEmbedding2d", "", "",
-     "posenc::SinePositionEmbedding2d(d_model=8, temperature=20, scale=6.28319, offset=-0.5)",
-     [] {
-       return std::make_shared<SinePositionEmbedding2dImpl>(
-           SinePositionEmbedding2dOptions(8).temperature(20).offset(-0.5));
-     },
-     [](torch::nn::Module& module, const torch::Tensor& ids) {
-       return dynamic_cast<SinePositionEmbedding2dImpl&>(module).forward((ids == 0).unsqueeze(0));
-     }},
-    {"SinusoidalTimesteps", "linear_1.weight linear_1.bias linear_2.weight linear_2.bias", "",
-     "posenc::SinusoidalTimesteps(d_model=6, hidden=5, channels=5)",
-     [] { return std::make_shared<SinusoidalTimestepsImpl>(6, 5); },
-     [](torch::nn::Module& module, const torch::Tensor& ids) {
-       return dynamic_cast<SinusoidalTimestepsImpl&>(module).forward(ids.select(1, 0));
-     }},
-    {"SinusoidalTimestepsSequential", "mlp.0.weight mlp.0.bias mlp.2.weight mlp.2.bias", "",
-     "posenc::SinusoidalTimesteps(d_model=7, hidden=5, channels=4, sequential=mlp)",
-     [] {
-       return std::make_shared<SinusoidalTimestepsImpl>(
-           SinusoidalTimestepsOptions(7, 5).channels(4).sequential("mlp"));
-     },
-     [](torch::nn::Module& module, const torch::Tensor& ids) {
-       return dynamic_cast<SinusoidalTimestepsImpl&>(module).forward(ids.select(1, 0) / 2);
-     }},
-    {"MultiheadAttention", "in_proj_weight in_proj_bias out_proj.weight out_proj.bias", "",
-     "posenc::MultiheadAttention(embed_dim=8, num_heads=2)",
-     [] { return std::make_shared<MultiheadAttentionImpl>(8, 2); },
-     [](torch::nn::Module& module, const torch::Tensor& ids) {
-       const auto x = as_vectors(module, ids);
-       return dynamic_cast<MultiheadAttentionImpl&>(module).forward(x, x, x);
-     }},
-    {"MultiheadAttentionSeparate",
-     "q_proj_weight k_proj_weight v_proj_weight in_proj_bias out_proj.weight out_proj.bias", "",
-     "posenc::MultiheadAttention(embed_dim=8, num_heads=2, dropout=0.5, kdim=3)",
-     [] {
-       return std::make_shared<MultiheadAttentionImpl>(
-           MultiheadAttentionOptions(8, 2).kdim(3).dropout(0.5));
-     },
-     [](torch::nn::Module& module, const torch::Tensor& ids) {
-       const auto x = as_vectors(module, ids);
-       return dynamic_cast<MultiheadAttentionImpl&>(module).forward(x, x.narrow(2, 0, 3), x);
-     }},
-    {"LayerNorm", "weight bias", "", "posenc::LayerNorm(d_model=8, eps=1e-05)",
-     [] { return std::make_shared<LayerNormImpl>(8); }, on_vectors<LayerNormImpl>},
-    {"LayerNormWithoutBias", "weight", "", "posenc::LayerNorm(d_model=8, eps=1e-05, bias=false)",
-     [] { return std::make_shared<LayerNormImpl>(LayerNormOptions(8).bias(false)); },
-     on_vectors<LayerNormImpl>},
-    {"TransformerEncoderLayer", layer_keys("", false), "",
-     "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1)",
-     [] { return std::make_shared<TransformerEncoderLayerImpl>(small_layer()); },
-     on_vectors<TransformerEncoderLayerImpl>},
-    {"TransformerDecoderLayer", layer_keys("", true), "",
-     "posenc::TransformerDecoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
-     "activation=gelu, norm_first=true)",
-     [] {
-       return std::make_shared<TransformerDecoderLayerImpl>(
-           small_layer().activation(Activation::GELU).norm_first(true));
-     },
-     on_memory<TransformerDecoderLayerImpl>},
-    {"TransformerEncoder",
-     layer_keys("layers.0.", false) + " " + layer_keys("layers.1.", false) +
-         " norm.weight norm.bias",
-     "",
-     "posenc::TransformerEncoder(num_layers=2, d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
-     "norm=true)",
-     [] {
-       return std::make_shared<TransformerEncoderImpl>(
-           TransformerEncoderOptions(small_layer(), 2).norm(true));
-     },
-     on_vectors<TransformerEncoderImpl>},
-    {"TransformerDecoder", layer_keys("layers.0.", true) + " " + layer_keys("layers.1.", true), "",
-     "posenc::TransformerDecoder(num_layers=2, d_model=8, num_heads=2, d_ff=5, dropout=0.1)",
-     [] {
-       return std::make_shared<TransformerDecoderImpl>(TransformerDecoderOptions(small_layer(), 2));
-     },
-     on_memory<TransformerDecoderImpl>},
-    {"FourierFeatures", "", "",
-     "posenc::FourierFeatures(channels=3, multires=2, include_input=false)",
-     [] {
-       return std::make_shared<FourierFeaturesImpl>(
-           FourierFeaturesOptions(3, 2).include_input(false));
-     },
-     [](torch::nn::Module& module, const torch::Tensor& ids) {
-       return dynamic_cast<FourierFeaturesImpl&>(module).forward(ids.to(torch::kFloat));
-     }},
-};
+using testing::Kind;
+using testing::kModules;
 
 class Module : public ::testing::TestWithParam<Kind> {
  protected:
@@ -349,6 +128,63 @@ TEST_P(Module, SavesAndLoadsThroughPlainKeys) {
   EXPECT_EQ(report.loaded.size(), state_dict(*module).size());
   EXPECT_TRUE(bit_equal(run(*other), run(*module)));
   EXPECT_EQ(frozen(*other), GetParam().frozen);
+}
+
+// Tables as well as weights. What two seeds do not change is no weight but a table, or a constant:
+// it is what conversion would have made of it, float64 tables of notebook 02 apart, which are
+// computed in float64 there as well.
+TEST_P(Module, FollowsTheDefaultDtype) {
+  for (const auto dtype : {torch::kDouble, torch::kBFloat16, torch::kHalf}) {
+    SCOPED_TRACE(dtype);
+    std::shared_ptr<torch::nn::Module> made, again;
+    {
+      const testing::DefaultDtype guard(dtype);
+      made = make();
+      again = make();
+      EXPECT_EQ(run(*made).scalar_type(), stateless() ? torch::kFloat : dtype);
+      auto copy = made->clone();
+      copy->eval();
+      EXPECT_TRUE(bit_equal(run(*copy), run(*made)));
+    }
+    auto converted = make();
+    converted->to(dtype);
+    const auto own = state_dict(*made), other = state_dict(*again);
+    for (const auto& item : state_dict(*converted)) {
+      const auto& key = item.key();
+      ASSERT_EQ(own[key].scalar_type(), dtype) << key;
+      const bool in_double = dtype == torch::kDouble && GetParam().frozen == key;
+      if (!in_double && bit_equal(own[key], other[key])) {
+        EXPECT_TRUE(bit_equal(own[key], item.value())) << key;
+      }
+    }
+    load_state_dict(*converted, own);
+    EXPECT_TRUE(bit_equal(run(*converted), run(*made)));
+    EXPECT_EQ(frozen(*made), GetParam().frozen);
+  }
+}
+
+// Two numbers for each linear map, whose constructor always draws: see make_linear().
+TEST_P(Module, DrawsNothingUnderSkipInit) {
+  torch::manual_seed(1);
+  const auto numbers = torch::rand({64});
+  torch::manual_seed(1);
+  std::shared_ptr<torch::nn::Module> skipped;
+  {
+    const SkipInit skip;
+    skipped = make();
+  }
+  const auto drawn = (numbers == torch::rand({})).nonzero();
+  int64_t linear_maps = 0;
+  for (const auto& part : skipped->modules()) {
+    linear_maps += dynamic_cast<torch::nn::LinearImpl*>(part.get()) != nullptr;
+  }
+  ASSERT_EQ(drawn.numel(), 1);
+  EXPECT_LE(drawn.item<int64_t>(), 2 * linear_maps);
+  EXPECT_EQ(keys(*skipped), GetParam().keys);
+  EXPECT_EQ(frozen(*skipped), GetParam().frozen);
+  auto module = make();
+  load_state_dict(*skipped, state_dict(*module));
+  EXPECT_TRUE(bit_equal(run(*skipped), run(*module)));
 }
 
 TEST(Sequential, KeepsDefaultArguments) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
 #include "support/compare.h"
@@ -129,6 +130,73 @@ TEST_P(Encoding, OtherStoragesGiveTheSameRowsAndHaveNoEnd) {
     EXPECT_TRUE(bit_equal(module->forward(half), twin->forward(half)));
     auto copy = std::dynamic_pointer_cast<PositionalEncodingImpl>(module->clone());
     EXPECT_TRUE(bit_equal(copy->forward(half), twin->forward(half)));
+  }
+}
+
+// Whatever the sinusoid counts from and by: without a table position p has the row that it has
+// there, in every type, and refuses the positions that a look-up refuses.
+TEST_P(Encoding, WithoutATablePositionsMeanTheSame) {
+  const auto x = torch::zeros({2, 5, 6}).to(device());
+  const auto ids = torch::randint(0, 9, {2, 5}, torch::kLong).to(device());
+  const auto exact = SinusoidOptions(6).precision(Precision::Exact);
+  const auto in_double = SinusoidOptions(6).arithmetic(Arithmetic::Float64);
+  for (const auto& sinusoid :
+       {SinusoidOptions(exact).start(1), SinusoidOptions(exact).start(-3).step(2),
+        SinusoidOptions(6).start(1), SinusoidOptions(6).start(0.5).step(0.25), in_double,
+        SinusoidOptions(6).start(2).zero_row(0)}) {
+    const bool factored = sinusoid.precision() == Precision::Exact;
+    for (const auto storage : {Storage::Factored, Storage::None}) {
+      if (storage == Storage::Factored && !factored) continue;
+      for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kBFloat16}) {
+        PositionalEncoding table(Options(6, 16).sinusoid(sinusoid)),
+            none(Options(6, 16).sinusoid(sinusoid).storage(storage));
+        for (auto m : {table, none}) m->to(device(), dtype);
+        const auto y = x.to(dtype);
+        EXPECT_TRUE(bit_equal(none->forward(y, 3), table->forward(y, 3)));
+        EXPECT_TRUE(bit_equal(none->forward(y, 0, ids), table->forward(y, 0, ids)));
+        for (const auto narrow : {torch::kByte, torch::kShort}) {
+          EXPECT_TRUE(bit_equal(none->forward(y, 0, ids.to(narrow)), table->forward(y, 0, ids)));
+        }
+        for (auto m : {table, none}) {
+          EXPECT_ERROR(m->forward(y, 0, ids.to(torch::kFloat)), c10::TypeError,
+                       "positions must be integers. Got Float");
+          if (device().is_cpu()) {
+            EXPECT_ERROR(m->forward(y, 0, ids - 9), c10::IndexError, "must lie in [0, ");
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PositionalEncodingErrors, ATableThatDependsOnItsLengthHasNoOtherForm) {
+  for (const auto rows : {Rows::Down, Rows::Relative, Rows::RelativeDistance}) {
+    const auto sinusoid = SinusoidOptions(6).rows(rows);
+    PositionalEncoding table(Options(6, 4).sinusoid(sinusoid));
+    for (const auto& options : {Options(6, 4).sinusoid(sinusoid).grow(true),
+                                Options(6, 4).sinusoid(sinusoid).storage(Storage::None)}) {
+      EXPECT_ERROR(PositionalEncoding(options), c10::ValueError,
+                   "[PositionalEncoding] a table must have a fixed length");
+    }
+  }
+  const auto half = SinusoidOptions(6).precision(Precision::Exact).start(0.5);
+  EXPECT_ERROR(PositionalEncoding(Options(6, 4).sinusoid(half).storage(Storage::Factored)),
+               c10::ValueError, "needs whole numbers");
+}
+
+// A result that is made without gradients is no view, and may be written in place outside.
+TEST(TokenAndPositionRows, MayBeWrittenInPlaceAfterNoGrad) {
+  const auto learned = torch::ones({6}).set_requires_grad(true);
+  const auto exact = SinusoidOptions(6).precision(Precision::Exact);
+  for (const auto storage : {Storage::Table, Storage::Factored, Storage::None}) {
+    TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(9, 6).position(
+        Options(6, 8).storage(storage).sinusoid(exact)));
+    torch::Tensor out;
+    {
+      const torch::NoGradGuard no_grad;
+      out = module->forward(torch::tensor({{1, 2}, {3, 4}}), 0, torch::tensor({{0, 1}, {5, 2}}));
+    }
+    EXPECT_NO_THROW(out.add_(learned));
   }
 }
 

@@ -19,7 +19,7 @@ void follow(const Fixture& fixture, Holder module) {
       fixture, *module,
       [&](const auto& in) {
         return module->forward(in.at("x"), in.at("memory"),
-                               AttentionMask::masked(in.at("tgt_mask")),
+                               AttentionMask::blocked_pairs(in.at("tgt_mask")),
                                testing::torch_nn_mask(in, "mask", "key_padding_mask"));
       },
       testing::layer_parity());

@@ -47,7 +47,7 @@ TEST(TransformerParity, FollowsTheNotebookUnderEveryTying) {
               memory_mask = testing::torch_nn_mask(in, "memory_mask", "src_key_padding_mask");
             }
             return model->forward(in.at("src"), in.at("tgt"), src_mask,
-                                  AttentionMask::masked(in.at("tgt_mask")), memory_mask);
+                                  AttentionMask::blocked_pairs(in.at("tgt_mask")), memory_mask);
           },
           testing::layer_parity());
     }
@@ -68,7 +68,8 @@ TEST(TransformerParity, TorchNnTransformersStateDictIsThatOfTheStacks) {
     EXPECT_EQ(loaded.size() + more.size(), state.size()) << "nothing is left over";
     const auto in = fixture.under("in.");
     const auto memory = encoder->forward(in["src"]);
-    const auto out = decoder->forward(in["tgt"], memory, AttentionMask::masked(in["tgt_mask"]));
+    const auto out =
+        decoder->forward(in["tgt"], memory, AttentionMask::blocked_pairs(in["tgt_mask"]));
     EXPECT_TRUE(testing::within(testing::Op::Layers, out, fixture["out.output"]));
   }
 }

@@ -27,8 +27,9 @@ TransformerLayerOptions layer_options(const Fixture& fixture) {
 AttentionMask torch_nn_mask(const Inputs& inputs, const std::string& mask,
                             const std::string& padding) {
   AttentionMask result;
-  if (inputs.count(mask)) result = AttentionMask::from_torch_nn(inputs.at(mask));
-  if (inputs.count(padding)) result = result & AttentionMask::masked_keys(inputs.at(padding));
+  if (inputs.count(mask)) result = AttentionMask::attn_mask_torch_nn(inputs.at(mask));
+  if (inputs.count(padding))
+    result = result & AttentionMask::key_padding_torch_nn(inputs.at(padding));
   return result;
 }
 

@@ -114,6 +114,26 @@ TEST_P(Resume, IsAsIfItHadNeverStopped) {
 INSTANTIATE_TEST_SUITE_P(All, Resume, ::testing::ValuesIn(kinds()),
                          [](const auto& info) { return info.param.name; });
 
+// Where a schedule has ended, a run's last checkpoint has a rate of 0, in either format.
+TEST_P(Resume, FromARateOfZero) {
+  const auto& [name, sparse, make] = GetParam();
+  const auto all = parameters();
+  const auto optimizer = make(all, 0.1);
+  const auto before = all[0].detach().clone();
+  optimizer->param_groups()[0].options().set_lr(0.0);
+  steps(*optimizer, all, sparse, 0, 1);
+  EXPECT_TRUE(bit_equal(all[0].detach(), before));
+  const auto rate = [](torch::optim::Optimizer& one) {
+    return dynamic_cast<OptimizerNotes&>(one).named_options(0).at("lr");
+  };
+  const auto other = make(all, 0.7), third = make(all, 0.7);
+  load(*other, saved(*optimizer));
+  EXPECT_EQ(rate(*other), 0.0);
+  auto& named = dynamic_cast<OptimizerNotes&>(*third);
+  named.set_named_options(0, dynamic_cast<OptimizerNotes&>(*optimizer).named_options(0));
+  EXPECT_EQ(rate(*third), 0.0);
+}
+
 TEST(Archive, OfLibTorchsAdamGoesOn) {
   const auto all = parameters();
   torch::optim::Adam theirs(all, torch::optim::AdamOptions(0.25).weight_decay(0.5));

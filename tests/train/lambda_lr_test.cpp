@@ -55,6 +55,20 @@ TEST(CosineFactor, EndsAtZero) {
   EXPECT_DOUBLE_EQ(cosine_factor(0, 4)(2), 0.5);
 }
 
+// As a decay that falls past its end gives: the step would go up the gradient.
+TEST(LambdaLR, RefusesANegativeFactor) {
+  const auto p = torch::zeros({2}).set_requires_grad(true);
+  FusedAdam optimizer({p}, 0.5);
+  LambdaLR schedule(optimizer, [](int64_t step) { return 1.0 - 0.5 * static_cast<double>(step); });
+  schedule.step(), schedule.step();
+  EXPECT_EQ(optimizer.named_options(0).at("lr"), 0.0);
+  EXPECT_ERROR(schedule.step(), c10::ValueError,
+               "[LambdaLR] the factor must be finite and not negative. Got -0.5 for step 3");
+  EXPECT_EQ(optimizer.named_options(0).at("lr"), 0.0);
+  EXPECT_ERROR(LambdaLR(optimizer, [](int64_t) { return std::nan(""); }), c10::ValueError,
+               "must be finite");
+}
+
 TEST(LearningRateFactors, SayWhatIsWrong) {
   EXPECT_ERROR(warmup_factor(0, 4), c10::ValueError,
                "[warmup_factor] d_model must be positive. Got 0");

@@ -83,6 +83,21 @@ TEST(OptimizerOptions, OfAnotherOptimizerAreRefused) {
                "[FusedAdam] the options of a group must be FusedAdamOptions");
 }
 
+// LibTorch's add_param_group() is not virtual and asks nobody.
+TEST(OptimizerOptions, OfAnotherOptimizerAreRefusedThroughTheBaseToo) {
+  const auto p = torch::ones({2}).set_requires_grad(true);
+  const auto q = torch::ones({2}).set_requires_grad(true);
+  FusedSGD sgd({p}, 0.5);
+  static_cast<torch::optim::Optimizer&>(sgd).add_param_group(
+      torch::optim::OptimizerParamGroup({q}, std::make_unique<torch::optim::AdamOptions>(0.25)));
+  p.mutable_grad() = torch::ones({2}), q.mutable_grad() = torch::ones({2});
+  const char* why = "[FusedSGD] group 1 must have FusedSGDOptions. Got those of another optimiser";
+  EXPECT_ERROR(sgd.step(), c10::TypeError, why);
+  EXPECT_ERROR(sgd.named_options(1), c10::TypeError, why);
+  EXPECT_ERROR(sgd.set_named_options(1, {{"lr", 0.5}}), c10::TypeError, why);
+  EXPECT_TRUE(bit_equal(p.detach(), torch::ones({2}))) << "nothing has moved";
+}
+
 TEST(OptimizerNotes, NameEveryOption) {
   FusedAdam adam({parameter({2})}, FusedAdamOptions(0.25).betas({0.5, 0.75}).amsgrad(true));
   EXPECT_EQ(adam.rule(), "Adam");

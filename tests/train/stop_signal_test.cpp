@@ -30,6 +30,23 @@ TEST(StopSignal, TakesOneSignalAndPutsTheHandlersBack) {
   sigaction(SIGINT, &before, &after);
 }
 
+// A shell starts a background job with SIGINT ignored, nohup with SIGHUP: the Ctrl-C is another's.
+TEST(StopSignal, LeavesAnIgnoredSignalIgnored) {
+  struct sigaction ignore = {}, before = {}, now = {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGINT, &ignore, &before);
+  {
+    StopSignal stop;
+    raise(SIGINT);
+    raise(SIGINT);
+    EXPECT_FALSE(stop.requested());
+    raise(SIGTERM);
+    EXPECT_EQ(stop.number(), SIGTERM) << "the other one is heard";
+  }
+  sigaction(SIGINT, &before, &now);
+  EXPECT_EQ(now.sa_handler, SIG_IGN);
+}
+
 TEST(StopSignal, ASecondCtrlCEndsTheProcess) {
   EXPECT_EXIT(
       {

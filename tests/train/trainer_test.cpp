@@ -3,6 +3,8 @@
 #include "posenc/train/trainer.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/utils.h>
 
@@ -14,6 +16,7 @@
 #include "models/tiny.h"
 #include "posenc/functional/token_cross_entropy.h"
 #include "posenc/train/fused_adam.h"
+#include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
 #include "support/compare.h"
 #include "support/seed.h"
@@ -87,6 +90,59 @@ TEST(Trainer, ReportsTheMeanLossOfTheStepsSinceTheLastReport) {
   EXPECT_NEAR(means[2], each[8], 1e-5);
 }
 
+// In bfloat16 a sum of losses of 70 stands still at 16,384, in float16 it is inf after 936 of them.
+TEST(Trainer, SumsTheLossesOfHalfTypesInFloat64) {
+  for (const auto dtype : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
+    torch::nn::Linear model(1, 1);
+    model->to(dtype);
+    FusedSGD optimizer(model->parameters(), 0.0);
+    PairLoader loader(copies());
+    double mean = 0.0;
+    const auto loss = [&](const PairBatch&) { return model->weight.sum() * 0 + 70; };
+    Trainer trainer({*model, &optimizer}, loader, loss,
+                    TrainerOptions(1000).report_every(1000).report(
+                        [&](const TrainingProgress& progress) { mean = progress.loss; }));
+    EXPECT_TRUE(trainer.train());
+    EXPECT_EQ(mean, 70.0) << dtype;
+  }
+}
+
+// The batch of a step that was not done is the next one, whatever threw; so is the report's count.
+TEST(Trainer, AnExceptionLosesNoBatch) {
+  std::vector<torch::Tensor> all, some;
+  const auto record = [](std::vector<torch::Tensor>& seen, int64_t fail) {
+    torch::nn::Linear model(1, 1);
+    FusedSGD optimizer(model->parameters(), 0.0);
+    PairLoader loader(copies(), PairLoaderOptions().max_rows(8).seed(5));
+    int64_t calls = 0;
+    std::vector<int64_t> reported;
+    Trainer trainer(
+        {*model, &optimizer}, loader,
+        [&](const PairBatch& batch) {
+          TORCH_CHECK(++calls % 3 != fail, "out of memory");
+          seen.push_back(batch.src);
+          return model->weight.sum();
+        },
+        TrainerOptions(12).report_every(6).report([&](const TrainingProgress& at) {
+          reported.push_back(at.step);
+          TORCH_CHECK(fail < 0, "a report that throws");
+        }));
+    while (trainer.step() < 12) {
+      try {
+        trainer.train();
+      } catch (const c10::Error&) {
+        EXPECT_EQ(seen.size(), static_cast<size_t>(trainer.step()));
+      }
+    }
+    EXPECT_EQ(reported, (std::vector<int64_t>{6, 12}));
+    EXPECT_EQ(loader.epoch(), 2);
+  };
+  record(all, -1);
+  record(some, 1);
+  ASSERT_EQ(all.size(), some.size());
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(bit_equal(all[i], some[i])) << i;
+}
+
 TEST(Trainer, InPiecesIsTheSameRun) {
   Training whole;
   whole.trainer.train();
@@ -114,7 +170,7 @@ TEST(Trainer, StoppedAndResumedIsTheRunThatNeverWas) {
   EXPECT_EQ(Trainer::saved_run(dir / "c").numbers, (TrainingNumbers{{"best", 0.25}}));
 
   Training resumed(TrainerOptions(kSteps).checkpoint(dir / "c"), /*seed=*/99);
-  resumed.trainer.train(2);  // leaves traces that have to go
+  resumed.trainer.train(2);  // leaves traces that have to go, an open report too
   resumed.trainer.resume(dir / "c");
   EXPECT_EQ(resumed.trainer.step(), 13);
   EXPECT_GE(resumed.trainer.seconds(), stopped.trainer.seconds());
@@ -171,6 +227,51 @@ TEST(Trainer, ALostRunEndsWithItsLastCheckpoint) {
   EXPECT_ERROR(trainer.train(), c10::ValueError,
                "[Trainer] the loss must be a finite number; a lower learning rate");
   EXPECT_EQ(Trainer::saved_run(dir / "c").step, 5);
+}
+
+// One table, its gradient dense or sparse, and a matrix beside it: the same step, that of the norm
+// over both. Rows repeat, so that the sparse gradient is not coalesced.
+TEST(Trainer, ClipsSparseGradientsAsTheDenseOnesThatTheyStandFor) {
+  const auto step = [](bool sparse, double clip) {
+    torch::manual_seed(4);
+    torch::nn::Embedding table(torch::nn::EmbeddingOptions(9, 4).sparse(sparse));
+    torch::nn::Linear matrix(4, 2);
+    torch::nn::Sequential both(table, matrix);
+    const auto before =
+        torch::cat({table->weight.flatten(), matrix->weight.flatten(), matrix->bias})
+            .detach()
+            .clone();
+    FusedSGD optimizer(both->parameters(), 1.0);
+    PairLoader loader({{{1, 1, 3}, {1, 2}}, {{3, 5, 5}, {1, 2}}});
+    Trainer trainer(
+        {*both, &optimizer}, loader,
+        [&](const PairBatch& batch) {
+          return 50 * matrix->forward(table->forward(batch.src)).square().sum();
+        },
+        TrainerOptions(1).clip_norm(clip));
+    trainer.train();
+    return torch::cat({table->weight.flatten(), matrix->weight.flatten(), matrix->bias}).detach() -
+           before;
+  };
+  const auto dense = step(false, 0.5), sparse = step(true, 0.5);
+  EXPECT_TRUE(within(Op::Training, sparse, dense));
+  EXPECT_NEAR(dense.norm().item<double>(), 0.5, 1e-4);
+  EXPECT_NEAR(sparse.norm().item<double>(), 0.5, 1e-4);
+  EXPECT_TRUE(within(Op::Training, step(true, 1e9), step(false, 1e9))) << "and is left alone below";
+}
+
+TEST(Trainer, RefusesToClipGradientsOfOtherLayouts) {
+  torch::nn::Linear model(2, 3);
+  FusedSGD optimizer(model->parameters(), 1.0);
+  PairLoader loader(copies());
+  Trainer trainer(
+      {*model, &optimizer}, loader,
+      [&](const PairBatch&) {
+        model->weight.mutable_grad() = torch::ones({3, 2}).to_sparse_csr();
+        return model->bias.sum();
+      },
+      TrainerOptions(1).clip_norm(1.0));
+  EXPECT_ERROR(trainer.train(), c10::TypeError, "clip_norm takes gradients that are dense or");
 }
 
 TEST(Trainer, ClippingCountsTiedMatricesOnce) {

@@ -20,43 +20,62 @@ struct ScoreMask {
 };
 
 /// Which keys a query may attend to. SDPA, torch.nn and Hugging Face disagree on what `true` means
-/// in a mask, so each way to make one says it:
+/// in a mask and on what its two axes are, so each way to make one says both:
 /// ```cpp
 /// auto mask = posenc::AttentionMask::causal() & posenc::AttentionMask::padding(ids, 0);
 /// ```
-/// Tensors have the shape (S), (L, S), (B, L, S), torch.nn's (B * H, L, S), or (B, H, L, S), where
-/// any axis may be 1. A query that may attend to nothing gives zeros, forward and backward.
-/// Errors: c10::TypeError for another dtype when the mask is made; c10::ValueError, when it is
-/// used, for a shape that does not broadcast to the scores or another device.
+/// Masks over keys are (B, S), exactly. Masks over queries and keys are (B, L, S), torch.nn's
+/// (B * H, L, S) or (B, H, L, S), and (L, S) by the makers that end in `_pairs`; any of their axes
+/// may be 1. A query that may attend to nothing gives zeros, forward and backward.
+/// Errors: c10::TypeError for another dtype and c10::ValueError for another rank when the mask is
+/// made; c10::ValueError, when it is used, for sizes that do not fit the scores and for another
+/// device.
 class AttentionMask {
  public:
   /// Every query may attend to every key.
   AttentionMask() = default;
 
-  /// bool, true = may attend: SDPA's and Hugging Face's meaning.
-  static AttentionMask keep(const at::Tensor& may_attend);
-  /// bool, true = may NOT attend: torch.nn's meaning.
-  static AttentionMask masked(const at::Tensor& may_not_attend);
-  /// Real numbers that are added to the scores; -inf = may not attend. May need a gradient.
-  static AttentionMask additive(const at::Tensor& bias);
-  /// Query i may attend to the keys 0 .. i + offset; offset is the number of keys before query 0.
-  static AttentionMask causal(int64_t offset = 0);
+  /// bool or integer (B, S), not 0 = a real token, 0 = padding: Hugging Face's `attention_mask`,
+  /// pad_sequences()' PaddedBatch::mask.
+  static AttentionMask key_padding(const at::Tensor& is_token);
+  /// bool (B, S), true = padding: torch.nn's `key_padding_mask`.
+  static AttentionMask key_padding_torch_nn(const at::Tensor& is_padding);
   /// Keys whose id, in (B, S), is `pad` may not be attended to.
   static AttentionMask padding(const at::Tensor& ids, int64_t pad);
-  /// bool (B, S), true = the key may NOT be attended to: torch.nn's `key_padding_mask`.
-  static AttentionMask masked_keys(const at::Tensor& may_not_attend);
-  /// A bare tensor by torch.nn's rule: bool as masked(), real numbers as additive().
-  static AttentionMask from_torch_nn(const at::Tensor& mask);
+
+  /// Query i may attend to the keys 0 .. i + offset; offset is the number of keys before query 0.
+  static AttentionMask causal(int64_t offset = 0);
+
+  /// bool (B, L, S) or (B, H, L, S), true = may attend: SDPA's meaning.
+  static AttentionMask allowed(const at::Tensor& may_attend);
+  /// bool (L, S), true = may attend, for every sequence and head.
+  static AttentionMask allowed_pairs(const at::Tensor& may_attend);
+  /// bool (B, L, S) or (B, H, L, S), true = may NOT attend: torch.nn's meaning.
+  static AttentionMask blocked(const at::Tensor& may_not_attend);
+  /// bool (L, S), true = may NOT attend, for every sequence and head.
+  static AttentionMask blocked_pairs(const at::Tensor& may_not_attend);
+  /// Real (B, L, S) or (B, H, L, S), added to the scores; -inf = may not attend. May need a
+  /// gradient. A bias of each head, (H, L, S), needs its batch axis: unsqueeze(0).
+  static AttentionMask additive(const at::Tensor& bias);
+  /// Real (L, S), added to the scores of every sequence and head.
+  static AttentionMask additive_pairs(const at::Tensor& bias);
+  /// torch.nn's `attn_mask`: (L, S) or (B * H, L, S), bool as blocked(), real as additive().
+  static AttentionMask attn_mask_torch_nn(const at::Tensor& mask);
 
   /// What both allow; biases add up.
   AttentionMask operator&(const AttentionMask& other) const;
 
   /// Every query may attend to every key, whatever the shape.
-  bool is_none() const { return allowed_.empty() && biases_.empty() && !causal_; }
+  bool is_none() const { return keys_.empty() && allowed_.empty() && biases_.empty() && !causal_; }
 
-  /// The keys that may be attended to, bool (B, S), where padding() and masked_keys() are all that
-  /// the mask is made of; else undefined.
+  /// The keys that may be attended to, bool (B, S), where key_padding(), key_padding_torch_nn() and
+  /// padding() are all that the mask is made of; else undefined.
   at::Tensor keys() const;
+
+  /// The mask of the queries first, first + 1, ... alone, `count` of them: what a decoder needs
+  /// that runs a few queries at a time. c10::ValueError for queries that a tensor in it does not
+  /// have.
+  AttentionMask queries(int64_t first, int64_t count) const;
 
   /// All of it as one bias in `like`'s dtype and on its device.
   ScoreMask resolve(const AttentionShape& shape, const at::Tensor& like) const;
@@ -65,9 +84,10 @@ class AttentionMask {
   AttentionMask resolved(const AttentionShape& shape, const at::Tensor& like) const;
 
  private:
-  std::vector<at::Tensor> allowed_;  // bool, true = may attend
-  std::vector<at::Tensor> biases_;
-  std::optional<int64_t> causal_;  // the offset
+  std::vector<at::Tensor> keys_;     // bool (B, S), true = a real token
+  std::vector<at::Tensor> allowed_;  // bool (..., L, S), true = may attend
+  std::vector<at::Tensor> biases_;   // real (..., L, S)
+  std::optional<int64_t> causal_;    // the offset
 };
 
 }  // namespace posenc

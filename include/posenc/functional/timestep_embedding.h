@@ -14,7 +14,7 @@ struct TimestepWeights {
 
 /// Linear(ReLU(Linear(table[t]))) as one value a channel.
 ///
-/// t: (N) or (N, 1), int32 or int64, in [0, rows); table: (rows, D)  ->  (N, C, 1, 1).
+/// t: (N) or (N, 1), any integer type, in [0, rows); table: (rows, D)  ->  (N, C, 1, 1).
 /// Throws c10::ValueError for another rank of t, and as position_embedding() does.
 at::Tensor timestep_embedding(const at::Tensor& t, const at::Tensor& table,
                               const TimestepWeights& weights);

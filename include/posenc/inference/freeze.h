@@ -44,7 +44,7 @@ struct FrozenBytes {
 class FrozenEncoder {
  public:
   /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). Keys that `mask` leaves out by
-  /// padding() or masked_keys(), and by nothing else, are not computed: their rows are zeros.
+  /// key_padding() or padding(), and by nothing else, are not computed: their rows are zeros.
   /// Errors: those of the module; c10::TypeError for another dtype than float32.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {}) const;
 

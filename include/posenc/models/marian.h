@@ -24,7 +24,7 @@ struct MarianModel {
 /// std::vector<torch::Tensor> sequences = {torch::tensor({7, 3, 0}), torch::tensor({5, 0})};
 /// auto batch = posenc::functional::pad_sequences(
 ///     sequences, posenc::functional::PadSequencesOptions().pad_id(marian.pad));
-/// auto mask = posenc::AttentionMask::padding(batch.ids, marian.pad);
+/// auto mask = posenc::AttentionMask::key_padding(batch.mask);
 /// auto found = posenc::generate(*marian.model, batch.ids, mask, marian.generation);
 /// ```
 ///

@@ -49,7 +49,7 @@ struct TransformerOptions {
 
 /// Token ids to logits: final_layer(decoder(tgt_embedding(tgt), encoder(src_embedding(src)))).
 ///
-/// src: (B, S), tgt: (B, L), int32 or int64  ->  (B, L, tgt_vocab). Masks: none unless given; a
+/// src: (B, S), tgt: (B, L), integers  ->  (B, L, tgt_vocab). Masks: none unless given; a
 /// decoder that predicts the next token needs AttentionMask::causal() as tgt_mask.
 /// Keys: `src_embedding.token_embedding.weight`, `src_embedding.position_encoding.pe`, the same of
 /// `tgt_embedding`, `encoder.layers.0.self_attn.in_proj_weight`, ..., `decoder.*`,
@@ -71,7 +71,7 @@ class TransformerImpl : public Cloneable<TransformerImpl>, public WeightNotes {
   std::vector<TiedName> tied_names() const override;
 
   /// `src_mask` serves the encoder's self-attention and, unless there is a `memory_mask`, the
-  /// decoder's attention to the memory.
+  /// decoder's attention to the memory, whose queries are the target's: generate() does the same.
   torch::Tensor forward(const torch::Tensor& src, const torch::Tensor& tgt,
                         const AttentionMask& src_mask = {}, const AttentionMask& tgt_mask = {},
                         const std::optional<AttentionMask>& memory_mask = std::nullopt);

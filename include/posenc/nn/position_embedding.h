@@ -33,9 +33,11 @@ struct PositionEmbeddingOptions {
 
 /// Looks sinusoidal encodings up by position: table[position_ids].
 ///
-/// position_ids: any shape, int32 or int64, in [0, max_len)  ->  (..., d_model).
-/// Key: `embedding.weight` (requires_grad false) or `pos_enc`, (max_len, d_model). Converted to
-/// another dtype it is rounded once, from the recipe. Errors: functional::position_embedding().
+/// position_ids: any shape and integer type, in [0, max_len)  ->  (..., d_model).
+/// Key: `embedding.weight` (requires_grad false) or `pos_enc`, (max_len, d_model), in the default
+/// dtype: the notebook's bits where that is float32 or float64. A half type is rounded once from
+/// float32; notebook 02 would count its positions in it. Converted to another dtype the table is
+/// rounded once, from the recipe. Errors: functional::position_embedding().
 /// Source: notebook 02 `PositionalEncoding`, notebook 04 `MyPositionEncoding`.
 class PositionEmbeddingImpl : public Cloneable<PositionEmbeddingImpl>, public WeightNotes {
  public:

@@ -46,9 +46,19 @@ struct PositionalEncodingOptions {
 /// Adds a sinusoidal encoding of its position to each row: dropout(x + pe[0, offset : offset + L]).
 ///
 /// x: (B, L, D) or (L, D); (L, B, D) with batch_first(false)  ->  as x.
-/// Key: buffer `pe` (1, max_len, d_model), with Storage::Table. Converted to another dtype it is
-/// rounded once, from the recipe. Forward may run in several threads at a time, growth included.
-/// Errors: functional::positional_encoding(). Source: notebooks 00 and 03 `PositionalEncoding`.
+/// Key: buffer `pe` (1, max_len, d_model), with Storage::Table, in the default dtype as a module's
+/// weights are. Converted to another dtype it is rounded once, from the recipe. Without a table the
+/// row of position p is the one that a table has there, start and step of the sinusoid included.
+/// Forward may run in several threads at a time, growth included.
+///
+/// Storage::Table never waits for a GPU. The others compute their rows on the CPU and copy them to
+/// the device in each forward, explicit positions back before that.
+/// With Precision::Exact and a half type, other values in `pe` are noticed where autograd counts
+/// the write (copy_(), a load), not after memcpy() or pe.data().fill_().
+/// Errors: functional::positional_encoding(); c10::ValueError, when the module is made, for a
+/// sinusoid whose rows depend on the table's length unless the table's is fixed; without a table
+/// c10::TypeError and c10::IndexError for positions, as a look-up has them.
+/// Source: notebooks 00 and 03 `PositionalEncoding`.
 class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public WeightNotes {
  public:
   explicit PositionalEncodingImpl(int64_t d_model, int64_t max_len = 5000)

@@ -22,7 +22,7 @@ struct TimestepEmbeddingOptions {
 
 /// A diffusion timestep as one value a channel: Linear(ReLU(Linear(pe[t]))).
 ///
-/// t: (N) or (N, 1), int32 or int64, in [0, max_len)  ->  (N, C, 1, 1); add_to() lays it on an
+/// t: (N) or (N, 1), any integer type, in [0, max_len)  ->  (N, C, 1, 1); add_to() lays it on an
 /// image, (C, H, W) or (N, C, H, W) -> (N, C, H, W).
 /// Keys: `pe.embedding.weight` (frozen), `pe_linear.0.weight`, `pe_linear.0.bias`,
 /// `pe_linear.2.weight`, `pe_linear.2.bias`. Errors: functional::timestep_embedding().

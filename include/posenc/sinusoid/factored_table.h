@@ -25,7 +25,7 @@ class FactoredTable {
   explicit FactoredTable(const SinusoidOptions& options, int64_t range = int64_t{1} << 20,
                          at::ScalarType dtype = at::kFloat);
 
-  /// The rows of `positions` (any shape; int32 or int64 in (-2^31, 2^31)): (..., channels), on
+  /// The rows of `positions` (any shape; integers in (-2^31, 2^31)): (..., channels), on
   /// their device. Throws c10::TypeError for real positions and c10::IndexError for one outside.
   at::Tensor rows(const at::Tensor& positions) const;
 

@@ -24,7 +24,9 @@ LearningRateFactor cosine_factor(int64_t warmup, int64_t steps);
 /// PyTorch's LambdaLR, which LibTorch lacks: each group's learning rate is the one that it had when
 /// the schedule was made times factor(n). That of step 0 is set at once; step() belongs behind the
 /// optimiser's. Any optimiser, any groups. A checkpoint restores it when the schedule is made
-/// before load_checkpoint(), which puts back the count and the current rates.
+/// before load_checkpoint(), which puts back the count and the current rates. Throws
+/// c10::ValueError for a factor that is negative or no finite number, and leaves the rates as they
+/// are.
 class LambdaLR : public torch::optim::LRScheduler {
  public:
   LambdaLR(torch::optim::Optimizer& optimizer, LearningRateFactor factor);

@@ -40,8 +40,9 @@ struct PairBatch {
   /// Keys that are no padding; none where there is no padding, which is faster.
   AttentionMask src_mask() const;
   /// What the decoder reads, tgt without its last column, and what it shall say: without its first.
-  torch::Tensor tgt_input() const { return tgt.slice(1, 0, -1); }
-  torch::Tensor tgt_labels() const { return tgt.slice(1, 1); }
+  /// Throws c10::ValueError where no target has a second token.
+  torch::Tensor tgt_input() const;
+  torch::Tensor tgt_labels() const;
 };
 
 /// Batches of pairs of nearly equal lengths, for ever: in each epoch every pair comes once, pairs

@@ -47,7 +47,7 @@ class SparseAdamOptions : public OptimizerOptions<SparseAdamOptions> {
 ///     p -= lr sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + eps)
 ///
 /// The bits of Python's torch.optim.SparseAdam on the same machine. Gradients are sparse in their
-/// first dimension, coalesced or not. Errors: OptimizerOf; lr or eps of 0; a dense gradient.
+/// first dimension, coalesced or not. Errors: OptimizerOf; eps of 0; a dense gradient.
 class SparseAdam : public OptimizerOf<SparseAdamOptions, torch::optim::AdamParamState> {
  public:
   using OptimizerOf::OptimizerOf;

@@ -3,7 +3,8 @@
 namespace posenc {
 
 /// While it lives, the first Ctrl-C (SIGINT) or SIGTERM only asks to stop; a second one ends the
-/// process as ever. Its end puts back what was there. One at a time: c10::Error for a second.
+/// process as ever. A signal that was ignored stays so. The destructor restores the previous
+/// handlers. One at a time: c10::Error for a second.
 ///
 /// ```cpp
 /// posenc::StopSignal stop;

@@ -32,7 +32,7 @@ struct TrainerOptions {
 
   /// Of the whole run.
   TORCH_ARG(int64_t, steps);
-  /// Gradients are scaled down to this norm, over all parameters; 0: not at all.
+  /// Gradients, dense and sparse, are scaled down to this norm, over all parameters; 0: not at all.
   TORCH_ARG(double, clip_norm) = 0.0;
   /// Where the run is saved: when it stops, is done, and every `checkpoint_every` steps (0: not).
   /// Empty: nowhere.
@@ -50,7 +50,9 @@ struct TrainerOptions {
 ///
 /// A run that was stopped, or killed, and resumed is bit for bit the run that never was, on one
 /// machine with one number of threads: weights, optimiser, schedule, generators and the place in
-/// the data are saved together.
+/// the data are saved together. An exception, of the loss or an optimiser, leaves the loader at the
+/// batch of the step that was not done; dropout has drawn for it, so that the same bits need the
+/// checkpoint.
 class Trainer {
  public:
   /// The loss of a batch, a scalar that backward() takes.
@@ -86,9 +88,11 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  torch::Tensor learn_from(const PairBatch& batch);
   void one_step();
   double mean_loss() const;
   void report();
+  void start_report();
   void save() const;
 
   TrainingRun run_;

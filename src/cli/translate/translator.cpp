@@ -54,8 +54,7 @@ std::vector<std::vector<Hypothesis>> Translator::search(
   for (const std::size_t source : batch) ids.push_back(torch::tensor(sources[source]));
   const auto padded =
       functional::pad_sequences(ids, functional::PadSequencesOptions().pad_id(marian_.pad));
-  return generate(frozen_, padded.ids, AttentionMask::masked_keys(padded.mask.logical_not()),
-                  marian_.generation);
+  return generate(frozen_, padded.ids, AttentionMask::key_padding(padded.mask), marian_.generation);
 }
 
 std::vector<std::vector<Translation>> Translator::translate(

@@ -84,12 +84,12 @@ Options stack_options(const Params& params, const Weights& weights, Twin& twin) 
 // torch.nn's rule: true may not attend, real numbers are added.
 AttentionMask mask_of(const Call& call, const std::string& name) {
   const auto mask = given(call, name);
-  return mask.defined() ? AttentionMask::from_torch_nn(mask) : AttentionMask();
+  return mask.defined() ? AttentionMask::attn_mask_torch_nn(mask) : AttentionMask();
 }
 
-AttentionMask masked_keys(const Call& call, const std::string& name) {
+AttentionMask padding_of(const Call& call, const std::string& name) {
   const auto mask = given(call, name);
-  return mask.defined() ? AttentionMask::masked_keys(mask) : AttentionMask();
+  return mask.defined() ? AttentionMask::key_padding_torch_nn(mask) : AttentionMask();
 }
 
 void encoder(const Params& params, const Weights& weights, Twin& twin) {
@@ -97,7 +97,7 @@ void encoder(const Params& params, const Weights& weights, Twin& twin) {
   twin.module = stack.ptr();
   twin.forward = [stack](const Call& call) mutable {
     return stack->forward(call.at("src"),
-                          mask_of(call, "src_mask") & masked_keys(call, "src_key_padding_mask"));
+                          mask_of(call, "src_mask") & padding_of(call, "src_key_padding_mask"));
   };
 }
 
@@ -107,8 +107,8 @@ void decoder(const Params& params, const Weights& weights, Twin& twin) {
   twin.forward = [stack](const Call& call) mutable {
     return stack->forward(
         call.at("tgt"), call.at("memory"),
-        mask_of(call, "tgt_mask") & masked_keys(call, "tgt_key_padding_mask"),
-        mask_of(call, "memory_mask") & masked_keys(call, "memory_key_padding_mask"));
+        mask_of(call, "tgt_mask") & padding_of(call, "tgt_key_padding_mask"),
+        mask_of(call, "memory_mask") & padding_of(call, "memory_key_padding_mask"));
   };
 }
 
@@ -161,11 +161,11 @@ void transformer(const Params& params, const Weights& weights, Twin& twin) {
   Transformer model(options);
   twin.module = model.ptr();
   twin.forward = [model](const Call& call) mutable {
-    const auto padding = masked_keys(call, "src_key_padding_mask");
+    const auto padding = padding_of(call, "src_key_padding_mask");
     const bool own_memory_mask = given(call, "memory_mask").defined();
     const auto memory = mask_of(call, own_memory_mask ? "memory_mask" : "src_mask") & padding;
     return model->forward(call.at("src"), call.at("tgt"), mask_of(call, "src_mask") & padding,
-                          mask_of(call, "tgt_mask") & masked_keys(call, "tgt_key_padding_mask"),
+                          mask_of(call, "tgt_mask") & padding_of(call, "tgt_key_padding_mask"),
                           memory);
   };
 }

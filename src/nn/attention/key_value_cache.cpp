@@ -17,9 +17,21 @@ KeyValueCache::KeyValueCache(const functional::Heads& like, int64_t capacity) {
 }
 
 functional::Heads KeyValueCache::append(const functional::Heads& heads) {
+  const auto check = [](const char* name, const at::Tensor& own, const at::Tensor& more) {
+    TORCH_CHECK_VALUE(own.defined() && more.dim() == 4 && more.size(0) == own.size(0) &&
+                          more.size(1) == own.size(1) && more.size(3) == own.size(3),
+                      "[KeyValueCache] ", name, " must be (B, H, t, Dh) as in the cache, ",
+                      own.defined() ? c10::str(own.sizes()) : "which has no room yet", ". Got ",
+                      more.sizes());
+  };
+  check("keys", keys_, heads.key);
+  check("values", values_, heads.value);
   const int64_t end = length_ + heads.key.size(2);
   TORCH_CHECK_VALUE(end <= capacity(), "[KeyValueCache] the capacity is ", capacity(),
                     " tokens. Got token ", end);
+  TORCH_CHECK_VALUE(heads.value.size(2) == heads.key.size(2),
+                    "[KeyValueCache] keys and values must have one length. Got ", heads.key.sizes(),
+                    " and ", heads.value.sizes());
   keys_.slice(2, length_, end).copy_(heads.key);
   values_.slice(2, length_, end).copy_(heads.value);
   length_ = end;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/modules/linear.h>
 
@@ -17,6 +18,17 @@ void check_layer(const char* module, const TransformerLayerOptions& options);
 MultiheadAttention make_attention(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear(int64_t from, int64_t to, const TransformerLayerOptions& options);
 LayerNorm make_norm(const TransformerLayerOptions& options);
+
+/// Layer i of a stack, whose list of layers anybody may change. c10::ValueError naming `module` for
+/// one of another class.
+template <typename Layer>
+Layer& layer_of(const char* module, const torch::nn::ModuleList& layers, std::size_t i) {
+  const auto layer = layers->ptr(i);
+  auto* const own = layer->as<Layer>();
+  TORCH_CHECK_VALUE(own != nullptr, "[", module, "] each layer must be a ", module,
+                    "Layer. Got for layer ", i, " a ", layer->name());
+  return *own;
+}
 
 /// functional::dropout() as the module says it; it is not run in place.
 torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x);

@@ -17,8 +17,10 @@ void DecoderCache::select(const torch::Tensor& rows) {
     layer.memory.value = layer.memory.value.index_select(0, rows);
   }
   if (!leaves || memory_mask.is_none()) return;
-  const auto bias = memory_mask.resolve({keys.size(0), keys.size(1), 1, keys.size(2)}, keys).bias;
-  if (bias.size(0) > 1) memory_mask = AttentionMask::additive(bias.index_select(0, rows));
+  const auto bias =
+      memory_mask.resolve({keys.size(0), keys.size(1), capacity(), keys.size(2)}, keys).bias;
+  if (bias.defined() && bias.size(0) > 1)
+    memory_mask = AttentionMask::additive(bias.index_select(0, rows));
 }
 
 TransformerDecoderImpl::TransformerDecoderImpl(TransformerDecoderOptions options_)
@@ -36,7 +38,7 @@ void TransformerDecoderImpl::reset() {
 }
 
 void TransformerDecoderImpl::reset_parameters() {
-  for (const auto& layer : *layers) layer->as<TransformerDecoderLayerImpl>()->reset_parameters();
+  for (size_t i = 0; i < layers->size(); ++i) layer(i).reset_parameters();
   if (norm) norm->reset_parameters();
 }
 
@@ -47,6 +49,10 @@ void TransformerDecoderImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
+TransformerDecoderLayerImpl& TransformerDecoderImpl::layer(size_t i) const {
+  return layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", layers, i);
+}
+
 torch::Tensor TransformerDecoderImpl::forward(const torch::Tensor& x, const torch::Tensor& memory,
                                               const AttentionMask& mask,
                                               const AttentionMask& memory_mask) {
@@ -54,9 +60,7 @@ torch::Tensor TransformerDecoderImpl::forward(const torch::Tensor& x, const torc
   const auto own = mask.resolved(attention_shape(name, x, x, options.layer()), x);
   const auto cross = memory_mask.resolved(attention_shape(name, x, memory, options.layer()), x);
   torch::Tensor out = x;
-  for (const auto& layer : *layers) {
-    out = layer->as<TransformerDecoderLayerImpl>()->forward(out, memory, own, cross);
-  }
+  for (size_t i = 0; i < layers->size(); ++i) out = layer(i).forward(out, memory, own, cross);
   return norm ? norm->forward(out) : out;
 }
 
@@ -66,19 +70,26 @@ DecoderCache TransformerDecoderImpl::start(const torch::Tensor& memory, int64_t 
                     "[TransformerDecoder] memory must be (B, S, ", options.layer().d_model(),
                     "). Got ", memory.sizes());
   DecoderCache cache;
+  for (size_t i = 0; i < layers->size(); ++i)
+    cache.layers.push_back(layer(i).start(memory, capacity));
   cache.memory_mask = memory_mask.resolved(
-      {memory.size(0), options.layer().num_heads(), 1, memory.size(1)}, memory);
-  for (const auto& layer : *layers) {
-    cache.layers.push_back(layer->as<TransformerDecoderLayerImpl>()->start(memory, capacity));
-  }
+      {memory.size(0), options.layer().num_heads(), capacity, memory.size(1)}, memory);
   return cache;
 }
 
 torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache) {
-  for (size_t i = 0; i < cache.layers.size(); ++i) {
-    auto& layer = layers->at<TransformerDecoderLayerImpl>(i);
-    x = layer.step(x, cache.layers[i], cache.memory_mask);
-  }
+  TORCH_CHECK_VALUE(x.dim() == 3 && x.size(2) == options.layer().d_model(),
+                    "[TransformerDecoder] a sequence must be (B, t, ", options.layer().d_model(),
+                    "). Got ", x.sizes());
+  TORCH_CHECK_VALUE(cache.layers.size() == layers->size(),
+                    "[TransformerDecoder] the cache must be "
+                    "start()'s, of ",
+                    layers->size(), " layers. Got ", cache.layers.size());
+  const int64_t length = cache.length();
+  TORCH_CHECK_VALUE(x.size(1) <= cache.capacity() - length, "[TransformerDecoder] the capacity is ",
+                    cache.capacity(), " tokens. Got token ", length + x.size(1));
+  const auto mask = cache.memory_mask.queries(length, x.size(1));
+  for (size_t i = 0; i < cache.layers.size(); ++i) x = layer(i).step(x, cache.layers[i], mask);
   return norm ? norm->forward(x) : x;
 }
 

@@ -22,7 +22,7 @@ void TransformerEncoderImpl::reset() {
 }
 
 void TransformerEncoderImpl::reset_parameters() {
-  for (const auto& layer : *layers) layer->as<TransformerEncoderLayerImpl>()->reset_parameters();
+  for (size_t i = 0; i < layers->size(); ++i) layer(i).reset_parameters();
   if (norm) norm->reset_parameters();
 }
 
@@ -33,12 +33,14 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
+TransformerEncoderLayerImpl& TransformerEncoderImpl::layer(size_t i) const {
+  return layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", layers, i);
+}
+
 torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const AttentionMask& mask) {
   const auto ready = mask.resolved(attention_shape("TransformerEncoder", x, x, options.layer()), x);
   torch::Tensor out = x;
-  for (const auto& layer : *layers) {
-    out = layer->as<TransformerEncoderLayerImpl>()->forward(out, ready);
-  }
+  for (size_t i = 0; i < layers->size(); ++i) out = layer(i).forward(out, ready);
   return norm ? norm->forward(out) : out;
 }
 

@@ -22,10 +22,12 @@ struct TransformerDecoderOptions {
 /// What a decoder keeps between tokens.
 struct DecoderCache {
   std::vector<DecoderLayerCache> layers;
-  AttentionMask memory_mask;  ///< resolved, for one query
+  AttentionMask memory_mask;  ///< resolved, for as many queries as the cache has room for
 
   /// Tokens seen.
   int64_t length() const { return layers.front().self.length(); }
+  /// Tokens it has room for.
+  int64_t capacity() const { return layers.front().self.capacity(); }
   /// Batch row b becomes what row `rows`[b] was. With fewer rows than now the others leave, with
   /// their memories; with as many, both rows must have the same memory: beams of one source.
   void select(const torch::Tensor& rows);
@@ -48,7 +50,8 @@ class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& memory,
                         const AttentionMask& mask = {}, const AttentionMask& memory_mask = {});
 
-  /// A cache for `capacity` tokens over `memory` (B, S, D); the mask must not depend on the query.
+  /// A cache for `capacity` tokens over `memory` (B, S, D). The mask is that of forward() for
+  /// `capacity` queries.
   DecoderCache start(const torch::Tensor& memory, int64_t capacity,
                      const AttentionMask& memory_mask = {});
   /// forward(), causal, for the tokens x (B, t, D) behind those in the cache. Always (B, t, D).
@@ -61,6 +64,9 @@ class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},
                                   {3, torch::nn::AnyValue(AttentionMask())})
+
+ private:
+  TransformerDecoderLayerImpl& layer(size_t i) const;
 };
 
 TORCH_MODULE(TransformerDecoder);

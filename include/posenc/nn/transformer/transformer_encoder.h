@@ -39,6 +39,9 @@ class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})
+
+ private:
+  TransformerEncoderLayerImpl& layer(size_t i) const;
 };
 
 TORCH_MODULE(TransformerEncoder);
