@@ -6,6 +6,7 @@
 #include <torch/nn/module.h>
 #include <torch/nn/modules/linear.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -207,6 +208,18 @@ TEST(Save, TorchSaveWithZip64) {
   const auto loaded = load_tensors(dir / "x.pt");
   EXPECT_EQ(loaded.size(), 66000u);
   EXPECT_EQ(loaded["65999"].item<int>(), 65999);
+}
+
+TEST(SaveTensors, ANameThatIsNotUtf8IsRefusedInEveryFormat) {
+  const TempDir dir;
+  StateDict tensors;
+  tensors.insert("a\xff", at::ones({2}));
+  for (const char* name : {"x.pt", "x.safetensors"}) {
+    const auto error = error_of([&] { save_tensors(dir / name, tensors); });
+    EXPECT_EQ(error.code(), WeightsErrorCode::Unsupported);
+    EXPECT_CONTAINS(error.what(), "in UTF-8");
+    EXPECT_FALSE(std::filesystem::exists(dir / name));
+  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
+#include <cstring>
 #include <sstream>
 #include <unordered_map>
 #include <utility>
@@ -65,7 +66,7 @@ Fit::Fit(const torch::nn::Module& module, const TensorSource& source, const Load
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     if (matches_[i].source != kNone) check_pair(i, options.cast());
   }
-  check_ties(options.prefix());
+  check_ties(options.prefix(), options.cast());
   for (const auto& target : targets_) {
     const bool found = matches_[target.first].source != kNone;
     (found ? report_.loaded : mismatch_.missing).push_back(target.name);
@@ -176,8 +177,18 @@ void Fit::check_shape(std::size_t target, bool may_read) {
   if (!same) fault(WeightsErrorCode::ShapeMismatch, name, text);
 }
 
+// Whether two entries of one size give the module the same bytes.
+bool Fit::same_values(std::size_t a, std::size_t b, at::ScalarType type) const {
+  if (source_.entries()[a].dtype == source_.entries()[b].dtype) return source_.equal(a, b);
+  const auto value = [&](std::size_t index) {
+    return source_.tensor(index).cpu().to(type).resolve_conj().resolve_neg().contiguous();
+  };
+  const at::Tensor x = value(a), y = value(b);
+  return x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+}
+
 // Names of one tensor share the first one's source, whichever of them the file has.
-void Fit::check_ties(const std::string& prefix) {
+void Fit::check_ties(const std::string& prefix, bool cast) {
   const auto& entries = source_.entries();
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     const std::size_t first = targets_[i].first;
@@ -190,9 +201,13 @@ void Fit::check_ties(const std::string& prefix) {
     }
     const auto& a = entries[kept.source];
     const auto& b = entries[source];
-    const bool comparable =
-        a.fault.empty() && b.fault.empty() && a.dtype == b.dtype && a.sizes == b.sizes;
-    if (comparable && !source_.equal(kept.source, source)) {
+    const auto castable = [&](const auto& entry) {
+      return entry.dtype == targets_[i].tensor.scalar_type() ||
+             (cast && can_cast(entry.dtype, targets_[i].tensor.scalar_type()));
+    };
+    const bool comparable = a.fault.empty() && b.fault.empty() && a.sizes == b.sizes &&
+                            (a.dtype == b.dtype || (castable(a) && castable(b)));
+    if (comparable && !same_values(kept.source, source, targets_[i].tensor.scalar_type())) {
       fault(WeightsErrorCode::TieConflict, a.name,
             "and " + in_quotes(b.name) + " are one tensor in the module, but differ",
             "say which wins by leaving the other out: LoadOptions().key_map({{\"" +

@@ -39,7 +39,8 @@ class Fit {
   bool check_memory(const Target& target);
   bool check_dtype(const Target& target, at::ScalarType type, bool cast);
   void check_shape(std::size_t target, bool may_read);
-  void check_ties(const std::string& prefix);
+  void check_ties(const std::string& prefix, bool cast);
+  bool same_values(std::size_t a, std::size_t b, at::ScalarType type) const;
   void fault(WeightsErrorCode code, const std::string& name, const std::string& text,
              const std::string& remedy = "");
 

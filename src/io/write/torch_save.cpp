@@ -10,6 +10,7 @@
 
 #include "io/atomic_file.h"
 #include "io/load/targets.h"
+#include "io/read/utf8.h"
 #include "io/write/pickle_writer.h"
 #include "io/write/plain.h"
 #include "io/write/zip_writer.h"
@@ -71,6 +72,10 @@ Layout lay_out(const StateDict& dict) {
   Layout layout;
   std::vector<at::Tensor> tensors;
   for (const auto& item : dict) {
+    if (!is_utf8(item.key())) {
+      throw WeightsError(WeightsErrorCode::Unsupported, "must have a name in UTF-8")
+          .in_tensor(item.key());
+    }
     PickledTensor pickled;
     pickled.name = item.key();
     pickled.dtype = writable_dtype(item.key(), item.value());

@@ -173,5 +173,28 @@ TEST(LoadFile, TiedNamesMustAgreeInTheFile) {
   EXPECT_EQ(all_bits(module), before);
 }
 
+TEST(LoadFile, TiedNamesMustAgreeAsTheModuleWouldHaveThem) {
+  const TempDir dir;
+  torch::nn::Module module;
+  const auto weight = module.register_parameter("a", at::zeros({30, 10}));
+  module.register_parameter("b", weight);
+  StateDict tensors;
+  tensors.insert("a", at::randn({30, 10}).to(at::kHalf));
+  tensors.insert("b", tensors["a"].to(at::kDouble));
+  const auto options = LoadOptions().cast(true);
+  for (const char* name : {"x.safetensors", "x.pt"}) {
+    save_tensors(dir / name, tensors);
+    load_weights(module, dir / name, options);
+    EXPECT_TRUE(at::equal(weight, tensors["a"].to(at::kFloat)));
+  }
+  const auto before = all_bits(module);
+  tensors["b"][29][9] += 1;
+  save_tensors(dir / "x", tensors);
+  const auto error = error_of([&] { load_weights(module, dir / "x", options); });
+  EXPECT_EQ(error.code(), Code::TieConflict);
+  EXPECT_EQ(error_of([&] { load_state_dict(module, tensors, options); }).code(), Code::TieConflict);
+  EXPECT_EQ(all_bits(module), before);
+}
+
 }  // namespace
 }  // namespace posenc::testing
