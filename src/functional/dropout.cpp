@@ -59,7 +59,8 @@ autograd::variable_list DropBackward::apply(autograd::variable_list&& grads) {
   TORCH_CHECK(mask.defined(), autograd::ERR_BACKWARD_TWICE);
   const at::TensorOptions options(dtype);
   if (at::GradMode::is_enabled() || !dispatches_plainly() || !is_plain(grads[0]) ||
-      grads[0].scalar_type() != dtype) {  // differentiable once more
+      grads[0].scalar_type() != dtype ||
+      grads[0].sizes() != at::IntArrayRef(sizes)) {  // differentiable once more, or ATen's error
     return {grads[0] * noise_of(mask, kept.factor, at::empty_strided(sizes, strides, options))};
   }
   at::Tensor grad = grads[0];

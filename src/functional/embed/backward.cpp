@@ -26,6 +26,11 @@ namespace {
 namespace kernel = kernels::embed;
 namespace autograd = torch::autograd;
 
+bool is_readable(const at::Tensor& ids) {
+  return torch_internals::is_plain(ids) && ids.is_contiguous() &&
+         (ids.scalar_type() == at::kLong || ids.scalar_type() == at::kInt);
+}
+
 // A node, and not an autograd::Function: it costs a third, and it knows where its gradient goes.
 struct EmbedBackward : autograd::Node {
   autograd::variable_list apply(autograd::variable_list&& grads) override;
@@ -36,7 +41,8 @@ struct EmbedBackward : autograd::Node {
     mask.reset();
   }
 
-  at::Tensor composed(const at::Tensor& grad, const at::Tensor& tokens) const;
+  at::Tensor saved_ids(const at::Tensor& grad) const;
+  at::Tensor composed(const at::Tensor& grad, const at::Tensor& saved) const;
   kernel::SumRows request(const at::Tensor& grad, const kernel::Order& order) const;
   void sum(const kernel::SumRows& request, const kernel::Order& order, bool scratch) const;
   at::Tensor dense(const at::Tensor& grad, const kernel::Order& order) const;
@@ -48,18 +54,28 @@ struct EmbedBackward : autograd::Node {
   kernel::Type type = kernel::Type::Float32;
   kernel::Kept kept;
   double scale = 1.0;
-  int64_t rows = 0, dim = 0, padding = -1;
+  int64_t tokens = 0, rows = 0, dim = 0, padding = -1;
   at::ScalarType dtype = at::kFloat;
   bool is_sparse = false;
 };
 
+// The ids, as many as there were, with a gradient for each: set_data() exchanges a tensor's memory,
+// sizes and type without a new version, and a node may be called without the engine.
+at::Tensor EmbedBackward::saved_ids(const at::Tensor& grad) const {
+  const at::Tensor saved = ids.unpack();
+  TORCH_CHECK(saved.numel() == tokens && grad.numel() == tokens * dim,
+              "[embed] backward needs the forward's ", tokens, " ids and a gradient of ", dim,
+              " channels for each. Got ids ", saved.sizes(), " and a gradient ", grad.sizes());
+  return saved;
+}
+
 // What autograd does with embed_composed(), differentiable once more.
-at::Tensor EmbedBackward::composed(const at::Tensor& grad, const at::Tensor& tokens) const {
+at::Tensor EmbedBackward::composed(const at::Tensor& grad, const at::Tensor& saved) const {
   const bool once = rounds_once(type);
   at::Tensor g = once ? grad.to(at::kFloat) : grad;
   if (mask.defined()) g = g * noise_of(mask, kept.factor, g.contiguous());
   if (scale != 1.0) g = g * scale;
-  return at::embedding_backward(once ? g.to(dtype) : g, tokens, rows, padding,
+  return at::embedding_backward(once ? g.to(dtype) : g, saved, rows, padding,
                                 /*scale_grad_by_freq=*/false, is_sparse);
 }
 
@@ -80,8 +96,8 @@ kernel::SumRows EmbedBackward::request(const at::Tensor& grad, const kernel::Ord
 void EmbedBackward::sum(const kernel::SumRows& request, const kernel::Order& order,
                         bool scratch) const {
   const auto sum_rows = kernel::kernels().sum.sum_rows[static_cast<int>(type)];
-  const auto tokens = static_cast<int64_t>(order.order.size());
-  const int64_t parts = worth_threads(tokens * dim) ? at::get_num_threads() : 1;
+  const auto summed = static_cast<int64_t>(order.order.size());
+  const int64_t parts = worth_threads(summed * dim) ? at::get_num_threads() : 1;
   const auto part = [&](int64_t begin, int64_t end) {
     kernel::SumRows own = request;
     std::vector<char> row(scratch ? static_cast<size_t>(dim * kernel::element_size(type)) : 0);
@@ -139,14 +155,15 @@ autograd::variable_list EmbedBackward::apply(autograd::variable_list&& grads) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!grads[0].defined() || !task_should_compute_output(0)) return {at::Tensor()};
   const torch_internals::Profiled profiled("posenc::embed_backward", grads[0]);
-  const at::Tensor tokens = ids.unpack();
+  const at::Tensor saved = saved_ids(grads[0]);
   TORCH_CHECK(kept.bits == nullptr || mask.defined(), autograd::ERR_BACKWARD_TWICE);
   if (at::GradMode::is_enabled() || !torch_internals::dispatches_plainly() ||
-      !torch_internals::is_plain(grads[0]) || grads[0].scalar_type() != dtype)
-    return {composed(grads[0], tokens)};
+      !torch_internals::is_plain(grads[0]) || grads[0].scalar_type() != dtype ||
+      !is_readable(saved))
+    return {composed(grads[0], saved)};
   const at::Tensor grad = grads[0].contiguous();
   const kernel::Order order = kernel::order_by_id(
-      {tokens.const_data_ptr(), tokens.scalar_type() == at::kLong}, tokens.numel(), rows, padding);
+      {saved.const_data_ptr(), saved.scalar_type() == at::kLong}, tokens, rows, padding);
   if (accumulate(grad, order)) return {at::Tensor()};
   return {is_sparse ? sparse(grad, order) : dense(grad, order)};
 }
@@ -162,6 +179,7 @@ void record(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weig
   node->type = plan.type;
   node->kept = plan.gather.kept;
   node->scale = plan.gather.scale;
+  node->tokens = ids.numel();
   node->rows = weight.size(0);
   node->dim = plan.gather.dim;
   node->padding = plan.padding;
