@@ -5,6 +5,7 @@
 #include <c10/util/Exception.h>
 
 #include <optional>
+#include <unordered_set>
 
 namespace posenc::train {
 namespace {
@@ -30,8 +31,10 @@ void clip_norm(const std::vector<at::Tensor>& parameters, double max_norm) {
         gradient.layout(), " for a parameter of ", parameter.sizes());
   }
   std::vector<at::Tensor> values, norms;
+  std::unordered_set<const at::TensorImpl*> seen;  // Module::parameters() names a tied one twice
   for (const at::Tensor& parameter : parameters) {
-    if (!parameter.grad().defined()) continue;
+    if (!parameter.grad().defined() || !seen.insert(parameter.unsafeGetTensorImpl()).second)
+      continue;
     values.push_back(stored_values(parameter));
     norms.push_back(values.back().norm().to(values.front().device()));
   }

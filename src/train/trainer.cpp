@@ -109,6 +109,8 @@ void Trainer::save() const {
 
 torch::Tensor Trainer::learn_from(const PairBatch& batch) {
   run_.optimizer->zero_grad();
+  // Those of others than the optimiser too: they count in the norm, and no checkpoint has them.
+  run_.module.zero_grad();
   const torch::Tensor loss = loss_(batch);
   loss.backward();
   if (options_.clip_norm() > 0.0) train::clip_norm(parameters_, options_.clip_norm());

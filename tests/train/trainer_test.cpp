@@ -290,6 +290,36 @@ TEST(Trainer, ClippingCountsTiedMatricesOnce) {
   EXPECT_EQ(static_cast<int64_t>(squares), all - tied + once);
 }
 
+// A layer that is registered twice is listed twice by parameters().
+TEST(Trainer, ClippingCountsASharedLayerOnce) {
+  torch::nn::Linear layer(2, 2);
+  torch::nn::Sequential model(layer, layer);
+  FusedSGD optimizer(model->parameters(), 1.0);
+  PairLoader loader(copies());
+  const auto before = layer->weight.detach().clone();
+  Trainer trainer(
+      {*model, &optimizer}, loader, [&](const PairBatch&) { return 50 * layer->weight.sum(); },
+      TrainerOptions(1).clip_norm(0.5));
+  trainer.train();
+  EXPECT_NEAR((layer->weight.detach() - before).norm().item<double>(), 0.5, 1e-4);
+}
+
+// A gradient that no optimiser clears would grow, count in the norm, and be lost by a resume.
+TEST(Trainer, ClipsByTheGradientsOfThisStepAlone) {
+  torch::nn::Linear model(2, 2);
+  FusedSGD optimizer(std::vector<torch::Tensor>{model->bias}, 1.0);
+  PairLoader loader(copies());
+  Trainer trainer(
+      {*model, &optimizer}, loader,
+      [&](const PairBatch&) { return model->weight.sum() + model->bias.sum(); },
+      TrainerOptions(3).clip_norm(1.0));
+  for (int64_t step = 1; step <= 3; ++step) {
+    const auto before = model->bias.detach().clone();
+    trainer.train(step);
+    EXPECT_NEAR((before - model->bias.detach())[0].item<double>(), 1 / std::sqrt(6.0), 1e-5);
+  }
+}
+
 TEST(Trainer, DescribesItsProgress) {
   TrainingProgress progress;
   progress.step = 1200, progress.steps = 3600;
