@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "inference/models.h"
+#include "models/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
 #include "support/search_reference.h"
@@ -217,14 +218,51 @@ TEST(GenerateEdges, NumbersThatAreNoSettings) {
 }
 
 TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
-  Dice dice(9);
-  auto model = any_model(dice, 9);
-  const auto src = any_ids(dice, 3, 4, false);
+  auto model = testing::tiny_model();  // none of whose tokens is certain
+  const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
   const auto base = GenerateOptions(kBegin, kEnd).max_length(5);
   const auto best = generate(*model, src, {}, base);
-  const auto cold =
-      generate(*model, src, {}, GenerateOptions(base).sample(true).temperature(1e-40));
-  for (size_t b = 0; b < 3; ++b) EXPECT_EQ(cold[b][0].tokens, best[b][0].tokens);
+  const auto cold = GenerateOptions(base).sample(true).temperature(1e-40);
+  const auto drawn = generate(*model, src, {}, cold);
+  for (size_t b = 0; b < 2; ++b) EXPECT_EQ(drawn[b][0].tokens, best[b][0].tokens);
+}
+
+// One beam of several has come to what is no number: it may have been the best.
+TEST(GenerateEdges, OneBeamThatIsNoNumber) {
+  auto model = testing::tiny_model();
+  const auto src = torch::tensor({{3, 4, 5}});
+  const auto options = GenerateOptions(kBegin, kEnd).stop({}).max_length(4).beams(3);
+  const auto first = generate(*model, src, {}, GenerateOptions(options).max_length(1))[0][0];
+  const torch::NoGradGuard no_grad;
+  ASSERT_NE(first.tokens[0], kBegin);
+  model->tgt_embedding->token_embedding->weight[first.tokens[0]].fill_(std::nan(""));
+  for (const int64_t beams : {1, 3}) {
+    const auto search = GenerateOptions(options).beams(beams);
+    EXPECT_ERROR(generate(*model, src, {}, search), c10::ValueError, "token 2 of source 0");
+    EXPECT_ERROR(generate(freeze(model), src, {}, search), c10::ValueError, "token 2 of source 0");
+  }
+}
+
+// A mask with a query axis holds for the memory as in forward(): query i is the target's token i.
+TEST(GenerateEdges, MasksWithAQueryAxis) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    Dice dice(seed);
+    auto model = any_model(dice, seed);
+    const int64_t length = 6;
+    const auto src = any_ids(dice, 3, length, true);
+    const auto bias = torch::randn({3, 1, length, length}) * 4;
+    for (const auto& mask :
+         {AttentionMask::causal(), AttentionMask::causal(2) & AttentionMask::padding(src, kPad),
+          AttentionMask::additive(bias)})
+      for (const int64_t beams : {1, 3}) {
+        const auto options =
+            GenerateOptions(kBegin, kEnd).max_length(length).beams(beams).n_best(beams);
+        SearchReference reference(model, src, mask, options, Op::Scores);
+        const auto found = generate(freeze(model), src, mask, options);
+        for (int64_t b = 0; b < 3; ++b) EXPECT_TRUE(reference.may_find(b, found[b])) << b;
+      }
+  }
 }
 
 // With a length penalty of 0 a score does not change with the length, and the two agree; both go on
