@@ -1,9 +1,11 @@
 // Frozen models and searches at the edges: nothing in an axis, one of it, masks of every shape, and
 // numbers that are none.
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 
 #include "inference/models.h"
 #include "models/tiny.h"
@@ -162,6 +164,103 @@ TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
   bias.copy_(before);
   const auto frozen = freeze(model);
   for (const auto& options : searches) EXPECT_EQ(generate(frozen, src, {}, options).size(), 3u);
+}
+
+// Query i of the attention to the memory is the target's token i, as in decode(): in a search, of
+// which sources leave, and in steps of several tokens.
+TEST(GenerateEdges, AMaskMayDependOnTheTargetsToken) {
+  const torch::NoGradGuard no_grad;
+  constexpr int64_t kLength = 6;
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    auto model = any_model(dice, seed);
+    const auto frozen = freeze(model);
+    const auto src = any_ids(dice, 3, kLength, true);
+    const auto padding = AttentionMask::padding(src, kPad);
+    const auto begin = torch::full({3, 1}, kBegin, torch::kLong);
+    const auto base = GenerateOptions(kBegin, kEnd).max_length(kLength);
+    for (const auto& mask :
+         {AttentionMask::causal(), AttentionMask::causal(2), AttentionMask::causal() & padding,
+          AttentionMask::allowed_pairs(torch::rand({kLength, kLength}) < 0.6),
+          AttentionMask::additive(
+              torch::randn({3, model->options.num_heads(), kLength, kLength}))}) {
+      const auto memory = model->encode(src, mask);
+      for (const int64_t beams : {1, 3}) {
+        const auto options = GenerateOptions(base).stop({}).beams(beams);
+        for (const auto& found :
+             {generate(frozen, src, mask, options), generate(*model, src, mask, options)}) {
+          std::vector<torch::Tensor> tokens, sums;
+          for (const auto& one : found) {
+            tokens.push_back(torch::tensor(one[0].tokens));
+            sums.push_back(torch::tensor(one[0].score * kLength, torch::kFloat));
+          }
+          const auto written = torch::stack(tokens);
+          const auto tgt = torch::cat({begin, written.narrow(1, 0, kLength - 1)}, 1);
+          const auto logits = model->decode(tgt, memory, AttentionMask::causal(), mask);
+          const auto right = logits.log_softmax(2).gather(2, written.unsqueeze(2)).sum({1, 2});
+          EXPECT_TRUE(within(Op::Scores, torch::stack(sums), right));
+        }
+      }
+      const auto tgt = any_ids(dice, 3, kLength, false);
+      const auto logits = model->decode(tgt, memory, AttentionMask::causal(), mask);
+      auto cache = model->start(memory, kLength, mask);
+      for (int64_t i = 0; i < kLength; i += 2)
+        EXPECT_TRUE(within(Op::Layers, model->step(tgt.narrow(1, i, 2), cache),
+                           logits.select(1, i + 1)));
+    }
+    for (const auto& mask : {AttentionMask::causal(), AttentionMask::causal() & padding}) {
+      const auto options = GenerateOptions(base).stop({kEnd, 5, 7, 11}).beams(2).n_best(2);
+      SearchReference reference(model, src, mask, options, Op::Scores);
+      const auto plain = generate(*model, src, mask, options);
+      EXPECT_TRUE(found_the_same(generate(frozen, src, mask, options), plain, reference));
+      for (int64_t b = 0; b < 3; ++b) EXPECT_TRUE(reference.may_find(b, plain[b]));
+    }
+  }
+}
+
+Transformer untied_model(unsigned seed) {
+  torch::manual_seed(testing::seed(seed));
+  Transformer model(TransformerOptions(20, 20).d_model(16).num_heads(2).d_ff(16).max_len(16));
+  model->eval();
+  return model;
+}
+
+// A token whose vector is not a number makes all logits after it none.
+TEST(GenerateEdges, ABeamOfNumbersThatAreNone) {
+  const torch::NoGradGuard no_grad;
+  auto model = untied_model(20);
+  const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
+  const auto options = GenerateOptions(kBegin, kEnd).stop({}).max_length(4).beams(3);
+  const auto first = generate(*model, src, {}, GenerateOptions(options).max_length(1).n_best(3));
+  model->tgt_embedding->token_embedding->weight[first[1][2].tokens[0]].fill_(std::nan(""));
+  EXPECT_ERROR(generate(*model, src, {}, options), c10::ValueError, "logits that are numbers");
+  EXPECT_ERROR(generate(freeze(model), src, {}, options), c10::ValueError,
+               "logits that are numbers");
+}
+
+// A sample that has ended goes on while others of its source do: what it writes is nobody's.
+TEST(GenerateEdges, WhatFollowsTheEndOfASampleDisturbsNobody) {
+  const torch::NoGradGuard no_grad;
+  auto model = untied_model(21);
+  model->final_layer->bias[kEnd] += 2.0;
+  const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
+  const auto draw = [&](auto&& from) {
+    return generate(from, src, {},
+                    GenerateOptions(kBegin, kEnd).max_length(12).sample(true).n_best(6).generator(
+                        at::detail::createCPUGenerator(testing::seed(21))));
+  };
+  const auto expected = draw(*model);
+  model->tgt_embedding->token_embedding->weight[kEnd].fill_(std::nan(""));
+  const auto plain = draw(*model), frozen = draw(freeze(model));
+  std::set<size_t> lengths;
+  for (size_t b = 0; b < 2; ++b)
+    for (size_t i = 0; i < 6; ++i) {
+      EXPECT_EQ(plain[b][i].tokens, expected[b][i].tokens);
+      EXPECT_EQ(frozen[b][i].tokens, expected[b][i].tokens);
+      lengths.insert(expected[b][i].tokens.size());
+    }
+  EXPECT_GT(lengths.size(), 2u);
 }
 
 // A beam that has ended leaves nothing to go on with: what has been found is returned.

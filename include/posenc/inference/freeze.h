@@ -13,8 +13,7 @@ namespace posenc {
 /// Who multiplies by a weight.
 enum class Multiplier {
   /// freeze() times both of the others for a slice of each weight, for one, a few and many rows.
-  /// The
-  /// clock decides, so another freeze of the same model may give other bits.
+  /// The clock decides, so another freeze of the same model may give other bits.
   Measured,
   Own,   ///< posenc's kernels: the same bits with any number of threads, in each freeze and run
   ATen,  ///< at::linear

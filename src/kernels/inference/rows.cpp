@@ -136,7 +136,7 @@ LogSum log_sum_exp(const float* x, int64_t n) {
   float lanes[kWide], largest = -__builtin_inff();
   write(lanes, most, kWide);
   for (const float one : lanes) largest = one > largest ? one : largest;
-  if (largest == -__builtin_inff()) return {0.0f, largest};
+  if (largest == -__builtin_inff()) largest = 0.0f;  // all of them are -inf, or NaN
   Wide sum = {};
   by_sixteen(n, [&](int64_t i, int64_t count) {
     const Wide w = read_logits(x + i, count);

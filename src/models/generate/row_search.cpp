@@ -21,9 +21,10 @@ struct Choice {
   torch::Tensor ids, log_probabilities;  // one for each row, on the CPU
 };
 
-// `check` takes the best log probability of each row.
+// `check` takes the best log probability of each row. `ended`: rows that go on because others of
+// their source do; what they write is nobody's, and whether it makes sense does not matter.
 template <typename Check>
-Choice next_tokens(Search& search, int64_t length, Check check) {
+Choice next_tokens(Search& search, int64_t length, const std::vector<int64_t>& ended, Check check) {
   const auto [logits, sum] = search.step(length);
   if (!search.options.sample()) {
     const auto best = functional::top_scores(logits, sum, torch::zeros_like(sum.rest), /*group=*/1,
@@ -34,6 +35,7 @@ Choice next_tokens(Search& search, int64_t length, Check check) {
   }
   const auto log_probabilities = (logits - sum.largest.unsqueeze(1)) - sum.rest.unsqueeze(1);
   check(log_probabilities.amax(1).cpu());
+  for (const int64_t row : ended) log_probabilities.select(0, row).zero_();
   const auto ids = draw(log_probabilities, search.options).unsqueeze(1);
   return {ids.cpu(), log_probabilities.gather(1, ids).cpu()};
 }
@@ -52,7 +54,10 @@ Hypotheses row_search(Search& search) {
         if (!rows[live[i]].done)
           search.check_choice(best.const_data_ptr<float>()[i], length, live[i] / width);
     };
-    const auto [ids, gained] = next_tokens(search, length, check);
+    std::vector<int64_t> ended;
+    for (size_t i = 0; i < live.size(); ++i)
+      if (rows[live[i]].done) ended.push_back(static_cast<int64_t>(i));
+    const auto [ids, gained] = next_tokens(search, length, ended, check);
     for (size_t i = 0; i < live.size(); ++i) {
       Row& row = rows[live[i]];
       if (row.done) continue;  // what it goes on to write is nobody's

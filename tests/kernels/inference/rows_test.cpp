@@ -7,6 +7,7 @@
 #include <ATen/ops/silu.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernels/inference/sets.h"
@@ -111,6 +112,17 @@ TEST(InferenceRows, LogSumExp) {
                            return any ? sum : torch::where(sum == kNever, 0.0F, sum);
                          });
     }
+  }
+}
+
+TEST(InferenceRows, LogSumExpOfNaN) {
+  for (const int64_t n : {1, 15, 16, 17, 40}) {
+    auto all = torch::full({n}, std::numeric_limits<float>::quiet_NaN()), one = torch::randn({n});
+    one[n - 1] = all[0];
+    on_each_set([&](const Kernels& use) {
+      for (const auto& x : {all, one})
+        EXPECT_TRUE(std::isnan(use.rows.log_sum_exp(x.const_data_ptr<float>(), n).rest));
+    });
   }
 }
 
