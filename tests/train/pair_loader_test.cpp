@@ -182,12 +182,14 @@ TEST(PairLoader, SaysWhatIsWrong) {
 
 // Labels of one-token targets are none, and the mean over none is NaN.
 TEST(PairBatch, SaysThatATargetOfOneTokenHasNoLabels) {
-  PairLoader loader({{{5, 6}, {1}}, {{7, 8}, {1}}}, PairLoaderOptions().max_rows(2));
+  const std::vector<TokenPair> pairs = {{{5, 6}, {1}}, {{7, 8}, {1}}};
+  PairLoader loader(pairs, PairLoaderOptions().max_rows(2));
   const auto batch = loader.next();
   const char* why = "[PairBatch] some target must have two tokens, its begin and what follows";
   EXPECT_ERROR(batch.tgt_input(), c10::ValueError, why);
   EXPECT_ERROR(batch.tgt_labels(), c10::ValueError, why);
-  PairLoader longer({{{5, 6}, {1}}, {{7, 8}, {1, 2}}}, PairLoaderOptions().max_rows(2));
+  const std::vector<TokenPair> unequal = {{{5, 6}, {1}}, {{7, 8}, {1, 2}}};
+  PairLoader longer(unequal, PairLoaderOptions().max_rows(2));
   EXPECT_EQ(longer.next().tgt_labels().size(1), 1) << "one beside a longer one is padding";
 }
 

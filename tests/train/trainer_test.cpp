@@ -3,6 +3,7 @@
 #include "posenc/train/trainer.h"
 
 #include <gtest/gtest.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/utils/clip_grad.h>
@@ -242,7 +243,8 @@ TEST(Trainer, ClipsSparseGradientsAsTheDenseOnesThatTheyStandFor) {
             .detach()
             .clone();
     FusedSGD optimizer(both->parameters(), 1.0);
-    PairLoader loader({{{1, 1, 3}, {1, 2}}, {{3, 5, 5}, {1, 2}}});
+    const std::vector<TokenPair> pairs = {{{1, 1, 3}, {1, 2}}, {{3, 5, 5}, {1, 2}}};
+    PairLoader loader(pairs);
     Trainer trainer(
         {*both, &optimizer}, loader,
         [&](const PairBatch& batch) {
