@@ -119,7 +119,7 @@ class HeaderHandler : public JsonHandler {
       case State::Numbers: refuse_field("non-negative integers", got);
       case State::Value:
         if (tensor_.name == "__metadata__" && got == "null") {  // as Rust writes what it lacks
-          has_metadata_ = true;
+          if (std::exchange(has_metadata_, true)) refuse_twice("name '__metadata__'");
           state_ = State::Header;
           return;
         }

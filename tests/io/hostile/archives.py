@@ -348,12 +348,16 @@ def weight(sizes=(4,), strides=(1,), offset=0, dtype=7, record="weight_0", **mor
 def pt2_cases():
     config = lambda **changes: {"config": {"w": weight(**changes)}}
     yield "pt2_without_weights", pt2(None), "Unsupported"
+    for name, field in {"text": {"path_name": "x"}, "bool": {"is_param": True}, "number": {"tensor_meta": {"dtype": 3}},
+                        "shape": {"tensor_meta": {"sizes": [{"as_int": 3}]}}}.items():
+        yield "pt2_config_of_a_list_" + name, pt2({"config": [field]}), "Corrupt"
+        yield "pt2_weight_of_a_list_" + name, pt2({"config": {"w": [field]}}), "Corrupt"
     yield "pt2_version_unknown", pt2(config(), b"7"), "Unsupported"
     yield "pt2_format_unknown", Zip().add("r/archive_format", b"pt9").bytes(), "Unsupported"
     yield "pt2_json_cut_off", pt2(json.dumps(config()).encode()[:-3]), "Corrupt"
     yield "pt2_json_not_utf8", pt2(b'{"config": {"\xff": {}}}'), "Corrupt"
     yield "pt2_json_with_nul", pt2(b'{"config": {}}\0{'), "Corrupt"
-    yield "pt2_json_nested_100000", pt2(b'{"config": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "LimitExceeded"
+    yield "pt2_json_nested_100000", pt2(b'{"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "LimitExceeded"
     yield "pt2_json_is_a_list", pt2(b"[]"), "Corrupt"
     yield "pt2_json_without_config", pt2(b"{}"), "Corrupt"
     yield "pt2_weight_twice", pt2(b'{"config": {"w": ' + json.dumps(weight()).encode() + b', "w": {}}}'), "Corrupt"

@@ -95,6 +95,8 @@ def of_names():
         "{" + entry + r',"\u0061":{"dtype":"U8","shape":[0],"data_offsets":[8,8]}}', EIGHT), "DuplicateKey"
     yield "field_twice", crafted(tensor('"F32"', "[2]", "[0,8]", ',"shape":[2]'), EIGHT), "DuplicateKey"
     yield "metadata_twice_null", crafted('{"__metadata__":null,"__metadata__":{}}'), "DuplicateKey"
+    yield "metadata_null_twice", crafted('{"__metadata__":null,"__metadata__":null}'), "DuplicateKey"
+    yield "metadata_twice_null_last", crafted('{"__metadata__":{},"__metadata__":null}'), "DuplicateKey"
     yield "metadata_twice", crafted('{"__metadata__":{},"__metadata__":{}}'), "DuplicateKey"
     yield "metadata_key_twice", crafted('{"__metadata__":{"k":"1","k":"2"}}'), "DuplicateKey"
     for name, value in {"number": '{"k":1}', "object": '{"k":{}}', "list": '{"k":[]}', "array": '["k"]',

@@ -48,5 +48,20 @@ TEST(TorchSave, RefusesRecordsThatCannotBeThem) {
                   "Unsupported: tensor 'w' has its data in the compressed record 'data/0'");
 }
 
+// The fields of a weight below anything but a weight belong to none.
+TEST(ExportedProgram, RefusesAListInPlaceOfItsWeights) {
+  for (const std::string field :
+       {R"({"path_name":"x"})", R"({"is_param":true})", R"({"tensor_meta":{"dtype":3}})",
+        R"({"tensor_meta":{"storage_offset":{"as_int":0}}})"}) {
+    for (const std::string& config : {"[" + field + "]", R"({"w":[)" + field + "]}"}) {
+      const std::string bytes =
+          make_zip({{"r/archive_format", "pt2"},
+                    {"r/archive_version", "0"},
+                    {"r/data/weights/model_weights_config.json", R"({"config":)" + config + "}"}});
+      EXPECT_CONTAINS(refusal([&] { read(bytes); }), "Corrupt: has a damaged list of weights");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace posenc::testing

@@ -41,6 +41,7 @@ class ConfigHandler : public nlohmann::json_sax<json> {
     return true;
   }
   bool start_array(std::size_t) override {
+    if (is_weight() || (levels_.size() == 1 && at(0, "config"))) return other();
     open(false);
     return true;
   }
@@ -132,9 +133,11 @@ class ConfigHandler : public nlohmann::json_sax<json> {
     return true;
   }
 
-  // A value where the format may have one that does not matter, but not in place of a weight.
+  // A value where the format may have one that does not matter, but not in place of the config or
+  // of a weight: below these, the fields are those of the last weight.
   bool other() const {
     if (levels_.empty() || is_weight()) throw damaged("a weight must be an object");
+    if (levels_.size() == 1 && at(0, "config")) throw damaged("its config must be an object");
     if (in_shape()) {
       throw WeightsError(WeightsErrorCode::Unsupported, "has a shape that is not a number")
           .in_tensor(weights_.back().name);
@@ -146,7 +149,7 @@ class ConfigHandler : public nlohmann::json_sax<json> {
     return level < levels_.size() && levels_[level].is_object && levels_[level].key == key;
   }
   // The value that comes is a weight, a field of it, a field of its tensor_meta, a whole number.
-  bool is_weight() const { return levels_.size() == 2 && at(0, "config") && levels_[1].is_object; }
+  bool is_weight() const { return levels_.size() == 2 && at(0, "config"); }
   bool is_field(std::string_view name) const {
     return levels_.size() == 3 && at(0, "config") && at(2, name);
   }
