@@ -24,8 +24,8 @@ torch::Tensor gradient(Embed function, const torch::Tensor& other, double p) {
   const auto ids = torch::tensor({{1, 4, 1}, {0, 6, 1}});
   const auto weight = torch::arange(kRows * kDim, torch::kFloat).view({kRows, kDim});
   weight.requires_grad_();
-  const auto out = function(ids, weight, torch::ones({3, kDim}),
-                            EmbedFuncOptions().dropout(p).training(true));
+  const auto out =
+      function(ids, weight, torch::ones({3, kDim}), EmbedFuncOptions().dropout(p).training(true));
   ids.set_data(other);
   try {
     out.pow(2).sum().backward();

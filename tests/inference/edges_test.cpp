@@ -107,26 +107,6 @@ TEST(FreezeEdges, AVocabularyOfFewerSequencesThanBeams) {
   }
 }
 
-TEST(FreezeEdges, EncodesWithEveryMask) {
-  const torch::NoGradGuard no_grad;
-  Dice dice(4);
-  auto model = any_model(dice, 4);
-  const int64_t heads = model->options.num_heads(), batch = 3, length = 5;
-  const auto frozen = freeze(model);
-  const auto src = any_ids(dice, batch, length, true);
-  const auto mask_of = [&](at::IntArrayRef sizes) {
-    return AttentionMask::attn_mask_torch_nn(torch::rand(sizes) < 0.4);
-  };
-  const auto padding = AttentionMask::padding(src, kPad);
-  for (const auto& mask : {mask_of({length, length}), mask_of({batch, length, length}),
-                           mask_of({batch, heads, length, length}), mask_of({1, 1, length, length}),
-                           mask_of({batch, 1, length, length}) & padding,
-                           AttentionMask::causal() & padding, AttentionMask::causal(2),
-                           AttentionMask::additive(torch::randn({batch, heads, length, length}))}) {
-    EXPECT_TRUE(within(Op::Layers, frozen.encode(src, mask), model->encode(src, mask)));
-  }
-}
-
 // What a decoder gives for numbers that are none, or for no token at all, is an error, not a list
 // without a hypothesis; and what nobody sees disturbs nobody.
 TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
@@ -166,59 +146,6 @@ TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
   for (const auto& options : searches) EXPECT_EQ(generate(frozen, src, {}, options).size(), 3u);
 }
 
-// Query i of the attention to the memory is the target's token i, as in decode(): in a search, of
-// which sources leave, and in steps of several tokens.
-TEST(GenerateEdges, AMaskMayDependOnTheTargetsToken) {
-  const torch::NoGradGuard no_grad;
-  constexpr int64_t kLength = 6;
-  for (unsigned seed = 0; seed < 3; ++seed) {
-    SCOPED_TRACE(seed);
-    Dice dice(seed);
-    auto model = any_model(dice, seed);
-    const auto frozen = freeze(model);
-    const auto src = any_ids(dice, 3, kLength, true);
-    const auto padding = AttentionMask::padding(src, kPad);
-    const auto begin = torch::full({3, 1}, kBegin, torch::kLong);
-    const auto base = GenerateOptions(kBegin, kEnd).max_length(kLength);
-    for (const auto& mask :
-         {AttentionMask::causal(), AttentionMask::causal(2), AttentionMask::causal() & padding,
-          AttentionMask::allowed_pairs(torch::rand({kLength, kLength}) < 0.6),
-          AttentionMask::additive(
-              torch::randn({3, model->options.num_heads(), kLength, kLength}))}) {
-      const auto memory = model->encode(src, mask);
-      for (const int64_t beams : {1, 3}) {
-        const auto options = GenerateOptions(base).stop({}).beams(beams);
-        for (const auto& found :
-             {generate(frozen, src, mask, options), generate(*model, src, mask, options)}) {
-          std::vector<torch::Tensor> tokens, sums;
-          for (const auto& one : found) {
-            tokens.push_back(torch::tensor(one[0].tokens));
-            sums.push_back(torch::tensor(one[0].score * kLength, torch::kFloat));
-          }
-          const auto written = torch::stack(tokens);
-          const auto tgt = torch::cat({begin, written.narrow(1, 0, kLength - 1)}, 1);
-          const auto logits = model->decode(tgt, memory, AttentionMask::causal(), mask);
-          const auto right = logits.log_softmax(2).gather(2, written.unsqueeze(2)).sum({1, 2});
-          EXPECT_TRUE(within(Op::Scores, torch::stack(sums), right));
-        }
-      }
-      const auto tgt = any_ids(dice, 3, kLength, false);
-      const auto logits = model->decode(tgt, memory, AttentionMask::causal(), mask);
-      auto cache = model->start(memory, kLength, mask);
-      for (int64_t i = 0; i < kLength; i += 2)
-        EXPECT_TRUE(within(Op::Layers, model->step(tgt.narrow(1, i, 2), cache),
-                           logits.select(1, i + 1)));
-    }
-    for (const auto& mask : {AttentionMask::causal(), AttentionMask::causal() & padding}) {
-      const auto options = GenerateOptions(base).stop({kEnd, 5, 7, 11}).beams(2).n_best(2);
-      SearchReference reference(model, src, mask, options, Op::Scores);
-      const auto plain = generate(*model, src, mask, options);
-      EXPECT_TRUE(found_the_same(generate(frozen, src, mask, options), plain, reference));
-      for (int64_t b = 0; b < 3; ++b) EXPECT_TRUE(reference.may_find(b, plain[b]));
-    }
-  }
-}
-
 Transformer untied_model(unsigned seed) {
   torch::manual_seed(testing::seed(seed));
   Transformer model(TransformerOptions(20, 20).d_model(16).num_heads(2).d_ff(16).max_len(16));
@@ -247,8 +174,11 @@ TEST(GenerateEdges, WhatFollowsTheEndOfASampleDisturbsNobody) {
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
   const auto draw = [&](auto&& from) {
     return generate(from, src, {},
-                    GenerateOptions(kBegin, kEnd).max_length(12).sample(true).n_best(6).generator(
-                        at::detail::createCPUGenerator(testing::seed(21))));
+                    GenerateOptions(kBegin, kEnd)
+                        .max_length(12)
+                        .sample(true)
+                        .n_best(6)
+                        .generator(at::detail::createCPUGenerator(testing::seed(21))));
   };
   const auto expected = draw(*model);
   model->tgt_embedding->token_embedding->weight[kEnd].fill_(std::nan(""));
@@ -339,28 +269,6 @@ TEST(GenerateEdges, OneBeamThatIsNoNumber) {
     const auto search = GenerateOptions(options).beams(beams);
     EXPECT_ERROR(generate(*model, src, {}, search), c10::ValueError, "token 2 of source 0");
     EXPECT_ERROR(generate(freeze(model), src, {}, search), c10::ValueError, "token 2 of source 0");
-  }
-}
-
-// A mask with a query axis holds for the memory as in forward(): query i is the target's token i.
-TEST(GenerateEdges, MasksWithAQueryAxis) {
-  const torch::NoGradGuard no_grad;
-  for (unsigned seed = 0; seed < 4; ++seed) {
-    Dice dice(seed);
-    auto model = any_model(dice, seed);
-    const int64_t length = 6;
-    const auto src = any_ids(dice, 3, length, true);
-    const auto bias = torch::randn({3, 1, length, length}) * 4;
-    for (const auto& mask :
-         {AttentionMask::causal(), AttentionMask::causal(2) & AttentionMask::padding(src, kPad),
-          AttentionMask::additive(bias)})
-      for (const int64_t beams : {1, 3}) {
-        const auto options =
-            GenerateOptions(kBegin, kEnd).max_length(length).beams(beams).n_best(beams);
-        SearchReference reference(model, src, mask, options, Op::Scores);
-        const auto found = generate(freeze(model), src, mask, options);
-        for (int64_t b = 0; b < 3; ++b) EXPECT_TRUE(reference.may_find(b, found[b])) << b;
-      }
   }
 }
 
