@@ -63,7 +63,7 @@ TEST(EmbedSaved, ANodeThatIsCalledByHandChecksItsGradient) {
     EXPECT_ERROR(node({torch::ones({2, kDim})}), c10::Error, "[embed] backward needs the");
     EXPECT_EQ(node({torch::ones({2, 3, kDim})})[0].sizes(), weight.sizes());
   }
-  const auto dropped = dropout(weight, 0.5, true);
+  const auto dropped = functional::dropout(weight, 0.5, true);
   auto& node = *dropped.grad_fn();
   const torch::NoGradGuard no_grad;
   EXPECT_ERROR(node({torch::ones({4000, kDim})}), c10::Error, "must match the size");

@@ -8,6 +8,7 @@
 #include "io/python.h"
 #include "models/tiny.h"
 #include "posenc/io/load.h"
+#include "posenc/io/safetensors.h"
 #include "posenc/io/state_dict.h"
 #include "posenc/nn/position_embedding.h"
 #include "posenc/sinusoid/table.h"

@@ -175,7 +175,7 @@ TEST(PositionalEncodingErrors, ATableThatDependsOnItsLengthHasNoOtherForm) {
     PositionalEncoding table(Options(6, 4).sinusoid(sinusoid));
     for (const auto& options : {Options(6, 4).sinusoid(sinusoid).grow(true),
                                 Options(6, 4).sinusoid(sinusoid).storage(Storage::None)}) {
-      EXPECT_ERROR(PositionalEncoding(options), c10::ValueError,
+      EXPECT_ERROR(PositionalEncoding{options}, c10::ValueError,
                    "[PositionalEncoding] a table must have a fixed length");
     }
   }
