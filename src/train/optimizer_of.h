@@ -45,8 +45,8 @@ void numbers(const std::string& name, Value& value, Visit&& visit) {
   visit(name, value);
 }
 
-/// The options of a group. LibTorch's add_param_group(), which is not virtual and so can still be
-/// called through a base reference, lets those of any optimiser in.
+/// The options of a group: its set_options() takes those of any optimiser, and so does, up to 2.12,
+/// LibTorch's add_param_group(), which can be called through a base reference.
 template <typename Options, typename Base>
 Options& own_options(Base& options, std::size_t group) {
   auto* const own = dynamic_cast<Options*>(&options);

@@ -83,13 +83,13 @@ TEST(OptimizerOptions, OfAnotherOptimizerAreRefused) {
                "[FusedAdam] the options of a group must be FusedAdamOptions");
 }
 
-// LibTorch's add_param_group() is not virtual and asks nobody.
-TEST(OptimizerOptions, OfAnotherOptimizerAreRefusedThroughTheBaseToo) {
+// A group's set_options() takes those of any optimiser.
+TEST(OptimizerOptions, OfAnotherOptimizerAreRefused) {
   const auto p = torch::ones({2}).set_requires_grad(true);
   const auto q = torch::ones({2}).set_requires_grad(true);
   FusedSGD sgd({p}, 0.5);
-  static_cast<torch::optim::Optimizer&>(sgd).add_param_group(
-      torch::optim::OptimizerParamGroup({q}, std::make_unique<torch::optim::AdamOptions>(0.25)));
+  sgd.add_param_group(Group({q}));
+  sgd.param_groups()[1].set_options(std::make_unique<torch::optim::AdamOptions>(0.25));
   p.mutable_grad() = torch::ones({2}), q.mutable_grad() = torch::ones({2});
   const char* why = "[FusedSGD] group 1 must have FusedSGDOptions. Got those of another optimiser";
   EXPECT_ERROR(sgd.step(), c10::TypeError, why);
@@ -184,7 +184,8 @@ TEST(Optimizers, RefuseOptionsOutOfRange) {
   EXPECT_ERROR(FusedSGD(p, FusedSGDOptions().lr(NAN)), c10::ValueError, "[FusedSGD] lr");
   EXPECT_ERROR(FusedSGD(p, FusedSGDOptions().momentum(-1)), c10::ValueError, "momentum");
   EXPECT_ERROR(FusedSGD(p, FusedSGDOptions().nesterov(true)), c10::ValueError, "nesterov needs");
-  EXPECT_ERROR(SparseAdam(p, 0.0), c10::ValueError, "[SparseAdam] lr must be positive. Got 0");
+  EXPECT_ERROR(SparseAdam(p, -0.1), c10::ValueError,
+               "[SparseAdam] lr must be at least 0. Got -0.1");
   EXPECT_ERROR(SparseAdam(p, SparseAdamOptions().eps(0)), c10::ValueError, "eps");
   EXPECT_ERROR(SparseAdam(p, SparseAdamOptions().betas({-0.1, 0.9})), c10::ValueError, "betas");
 }
