@@ -84,7 +84,7 @@ TEST(OptimizerOptions, OfAnotherOptimizerAreRefused) {
 }
 
 // A group's set_options() takes those of any optimiser.
-TEST(OptimizerOptions, OfAnotherOptimizerAreRefused) {
+TEST(OptimizerOptions, OfAnotherOptimizerDoNotStep) {
   const auto p = torch::ones({2}).set_requires_grad(true);
   const auto q = torch::ones({2}).set_requires_grad(true);
   FusedSGD sgd({p}, 0.5);
