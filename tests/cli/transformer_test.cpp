@@ -178,7 +178,7 @@ TEST_F(TransformerFiles, RefusesWhatDoesNotFit) {
   refuse({{"tgt_mask", torch::zeros({length, length}, torch::kByte)}}, "real numbers");
   refuse({{"tgt_mask", torch::zeros({length, length + 1}, torch::kBool)}}, "must broadcast");
   refuse({{"src_key_padding_mask", torch::zeros({batch, length})}}, "takes a bool tensor");
-  refuse({{"src_key_padding_mask", torch::zeros({length}, torch::kBool)}}, "take (B, S)");
+  refuse({{"src_key_padding_mask", torch::zeros({length}, torch::kBool)}}, "takes (B, S)");
   refuse({{"position_ids", tgt}}, "this module takes no `position_ids`");
   const auto with = [&](const std::string& param, const std::string& text) {
     auto params = params_of("three_way", param.substr(0, param.find('=')));
@@ -191,7 +191,7 @@ TEST_F(TransformerFiles, RefusesWhatDoesNotFit) {
   with("activation=tanh", "must be relu, gelu or swish");
   with("tie=both", "none, encoder_decoder, decoder_output or three_way. Got both");
   with("layer_norm_eps=small", "must be a number. Got small");
-  with("heads=2", "did you mean num_heads?");
+  with("num_head=2", "did you mean num_heads?");
 }
 
 }  // namespace

@@ -10,7 +10,22 @@ namespace {
 
 volatile sig_atomic_t others = 0;
 
-TEST(StopSignal, TakesOneSignalAndPutsTheHandlersBack) {
+// The tests may themselves be a shell's background job, whose SIGINT is ignored.
+struct StopSignals : ::testing::Test {
+  void SetUp() override {
+    struct sigaction standard = {};
+    standard.sa_handler = SIG_DFL;
+    sigaction(SIGINT, &standard, &before_[0]);
+    sigaction(SIGTERM, &standard, &before_[1]);
+  }
+  void TearDown() override {
+    sigaction(SIGINT, &before_[0], nullptr);
+    sigaction(SIGTERM, &before_[1], nullptr);
+  }
+  struct sigaction before_[2];
+};
+
+TEST_F(StopSignals, TakesOneSignalAndPutsTheHandlersBack) {
   struct sigaction own = {}, before = {}, after = {};
   own.sa_handler = [](int) { others = 1; };
   sigaction(SIGINT, &own, &before);
@@ -31,7 +46,7 @@ TEST(StopSignal, TakesOneSignalAndPutsTheHandlersBack) {
 }
 
 // A shell starts a background job with SIGINT ignored, nohup with SIGHUP: the Ctrl-C is another's.
-TEST(StopSignal, LeavesAnIgnoredSignalIgnored) {
+TEST_F(StopSignals, LeavesAnIgnoredSignalIgnored) {
   struct sigaction ignore = {}, before = {}, now = {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGINT, &ignore, &before);
@@ -47,7 +62,7 @@ TEST(StopSignal, LeavesAnIgnoredSignalIgnored) {
   EXPECT_EQ(now.sa_handler, SIG_IGN);
 }
 
-TEST(StopSignal, ASecondCtrlCEndsTheProcess) {
+TEST_F(StopSignals, ASecondCtrlCEndsTheProcess) {
   EXPECT_EXIT(
       {
         StopSignal stop;
@@ -57,7 +72,7 @@ TEST(StopSignal, ASecondCtrlCEndsTheProcess) {
       ::testing::KilledBySignal(SIGINT), "");
 }
 
-TEST(StopSignal, OneAtATime) {
+TEST_F(StopSignals, OneAtATime) {
   StopSignal stop;
   EXPECT_ERROR(StopSignal(), c10::Error, "[StopSignal] there must be one at a time");
   raise(SIGINT);

@@ -59,14 +59,15 @@ void MarianTokenizer::read_settings(const std::string& folder) {
       refuse("{}: must add the token {} under one id. Got two", folder, io::in_quotes(token.text));
     }
   }
-  const auto needed = [&](const std::string& token) {
+  const auto needed = [&](const std::string& token, bool may_be_added) {
     const auto added = ids.find(token);
-    const auto id = added == ids.end() ? source_.id(token) : std::optional(added->second);
-    if (!id) refuse("{}: must have the token {}", in(folder, "vocab.json"), shown(token));
-    return *id;
+    const auto own = source_.id(token);
+    const bool is_there = own || (may_be_added && added != ids.end());
+    if (!is_there) refuse("{}: must have the token {}", in(folder, "vocab.json"), shown(token));
+    return added == ids.end() ? *own : added->second;
   };
-  end_ = needed(settings.end);
-  unknown_ = needed(settings.unknown);
+  end_ = needed(settings.end, /*may_be_added=*/true);
+  unknown_ = needed(settings.unknown, /*may_be_added=*/false);  // as transformers wants it
   // What has no id yet gets the next one.
   int64_t next = static_cast<int64_t>(source_.size());
   for (const auto& [token, id] : ids) next += source_.id(token) ? 0 : 1;
