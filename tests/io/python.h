@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,8 +14,8 @@ namespace posenc::testing {
 /// AssertionFailure with the errors that it printed.
 inline ::testing::AssertionResult run_python(const TempDir& dir, const std::string& script) {
   write_bytes(dir / "script.py", script);
-  const std::string command = "cd '" + dir.path().string() + "' && '" + POSENC_PYTHON +
-                              "' -W ignore script.py > python.log 2>&1";
+  const std::string command = fmt::format("cd '{}' && '{}' -W ignore script.py > python.log 2>&1",
+                                          dir.path().string(), POSENC_PYTHON);
   if (std::system(command.c_str()) == 0) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure() << read_bytes(dir / "python.log");
 }
@@ -22,7 +23,7 @@ inline ::testing::AssertionResult run_python(const TempDir& dir, const std::stri
 /// Whether that Python can import all of `modules` ("torch, safetensors").
 inline bool python_has(const std::string& modules) {
   const std::string command =
-      std::string("'") + POSENC_PYTHON + "' -c 'import " + modules + "' > /dev/null 2>&1";
+      fmt::format("'{}' -c 'import {}' > /dev/null 2>&1", POSENC_PYTHON, modules);
   return std::system(command.c_str()) == 0;
 }
 
