@@ -3,6 +3,7 @@
 #include <ATen/ops/_unsafe_view.h>
 
 #include "functional/embed/fused.h"
+#include "functional/embed/memory.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/functional/embed.h"
 #include "torch_internals/shortcut.h"

@@ -1,5 +1,6 @@
 #include "posenc/nn/positional_encoding.h"
 
+#include <ATen/ops/_unsafe_view.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
 
@@ -21,6 +22,11 @@ namespace {
 constexpr int64_t kMaxRows = int64_t{1} << 31;  // beyond, a float32 recipe has no digit left
 
 bool is_whole(double value) { return value == std::trunc(value); }
+
+// (rows, D) to (1, rows, D), and no view, of which a forward would have to ask autograd more.
+torch::Tensor as_batch(const torch::Tensor& table) {
+  return at::_unsafe_view(table, {1, table.size(0), table.size(1)});
+}
 
 // Whether position p has the same row in a table of any length.
 bool has_rows_of_its_own(const SinusoidOptions& o) {
@@ -71,7 +77,7 @@ void PositionalEncodingImpl::reset() {
       "where its rows depend on the length. Got a sinusoid of that kind");
   switch (options.storage()) {
     case Storage::Table:
-      pe = register_buffer("pe", module_table(options.sinusoid(), options.max_len()).unsqueeze(0));
+      pe = register_buffer("pe", as_batch(module_table(options.sinusoid(), options.max_len())));
       break;
     case Storage::Factored:
       TORCH_CHECK_VALUE(is_whole(options.sinusoid().start()) &&

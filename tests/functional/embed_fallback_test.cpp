@@ -97,5 +97,19 @@ TEST_F(EmbedFallback, ForwardMode) {
   torch::autograd::ForwardADLevel::release_idx(level);
 }
 
+// Nobody has set the view's own, and only who asks for it has it.
+TEST_F(EmbedFallback, ForwardModeOfAViewWhoseBaseGotAGradient) {
+  const auto level = torch::autograd::ForwardADLevel::get_next_idx();
+  const auto dual = at::_make_dual(weight, torch::ones_like(weight), static_cast<int64_t>(level));
+  const auto base = torch::zeros_like(weight), view = base.slice(0), rows = base.detach();
+  EXPECT_TRUE(embed_fused(ids, view, table, {}).defined());
+  base.copy_(dual);
+  EXPECT_FALSE(embed_fused(ids, view, table, {}).defined());
+  EXPECT_TRUE(embed(ids, view, table)._fw_grad(level).defined());
+  EXPECT_TRUE(embed_fused(ids, rows, table, {}).defined());
+  torch::autograd::ForwardADLevel::release_idx(level);
+  EXPECT_TRUE(embed_fused(ids, view, table, {}).defined());
+}
+
 }  // namespace
 }  // namespace posenc::functional

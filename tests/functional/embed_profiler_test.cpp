@@ -1,4 +1,4 @@
-// What profilers see of the passes that go around ATen: operations by name, and memory.
+// What profilers see of the passes that go around ATen: operations by name.
 
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
@@ -7,11 +7,9 @@
 
 #include <algorithm>
 #include <mutex>
-#include <set>
 #include <string>
 
 #include "functional/embed/fused.h"
-#include "functional/embed/zeros.h"
 #include "posenc/functional/dropout.h"
 #include "posenc/functional/embed.h"
 #include "support/compare.h"
@@ -74,33 +72,6 @@ TEST(Profiler, SeesThePassesByName) {
   EXPECT_EQ(forward.node, find(found, "EmbedBackward")->node);  // how a trace draws its arrows
   EXPECT_EQ(find(found, "posenc::dropout")->node, find(found, "DropoutBackward")->node);
   EXPECT_EQ(find(found, "posenc::embed_out")->node, -1);
-}
-
-struct Memory : c10::MemoryReportingInfoBase {
-  void reportMemoryUsage(void* at, int64_t size, size_t, size_t, c10::Device) override {
-    if (size > 0) seen.insert(at);
-    if (size < 0) seen.erase(at);
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  std::set<void*> seen;
-};
-
-// Pages that come from calloc, past the allocator of LibTorch.
-TEST(Profiler, SeesTheMemoryOfLargeGradientsWhichCanBeResized) {
-  const auto memory = std::make_shared<Memory>();
-  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, memory);
-  auto zeros = cheap_zeros(4100, 2500, torch::kFloat);  // 41 MB
-  const void* const place = zeros.const_data_ptr();
-  EXPECT_EQ(memory->seen.count(const_cast<void*>(place)), 1u);
-  EXPECT_TRUE(zeros.is_contiguous());
-  EXPECT_EQ(zeros._version(), 0);
-  EXPECT_EQ(zeros.count_nonzero().item<int64_t>(), 0);
-  zeros.fill_(3);
-  zeros.resize_({4200, 2500});
-  EXPECT_EQ(memory->seen.count(const_cast<void*>(place)), 0u);
-  EXPECT_TRUE(zeros.slice(0, 0, 4100).eq(3).all().item<bool>());
-  zeros = torch::Tensor();
-  EXPECT_TRUE(memory->seen.empty());
 }
 
 }  // namespace

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "functional/embed/dropout_bits.h"
-#include "functional/embed/zeros.h"
+#include "functional/embed/memory.h"
 #include "kernels/embed/order.h"
 #include "torch_internals/grad_access.h"
 #include "torch_internals/profiled.h"

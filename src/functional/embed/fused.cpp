@@ -1,15 +1,14 @@
 #include "functional/embed/fused.h"
 
-#include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
 
 #include <algorithm>
 
 #include "functional/embed/backward.h"
 #include "functional/embed/dropout_bits.h"
+#include "functional/embed/memory.h"
 #include "functional/embed/plan.h"
 #include "kernels/caches.h"
-#include "kernels/huge_pages.h"
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
 
@@ -88,13 +87,6 @@ bool run_with_dropout(EmbedPlan& plan, double p, at::ScalarType dtype, at::Tenso
 }
 
 }  // namespace
-
-at::Tensor fresh_output(at::IntArrayRef sizes, at::ScalarType dtype) {
-  at::Tensor out(at::detail::empty_cpu(sizes, dtype));
-  if (const size_t bytes = out.nbytes(); kernels::worth_huge_pages(bytes))
-    kernels::advise_huge_pages(out.data_ptr(), bytes);
-  return out;
-}
 
 at::Tensor embed_fused(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                        const EmbedFuncOptions& options, const at::Tensor& out) {

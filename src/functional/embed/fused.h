@@ -15,7 +15,4 @@ namespace posenc::functional {
 at::Tensor embed_fused(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                        const EmbedFuncOptions& options, const at::Tensor& out = {});
 
-/// Memory for a result (no sizes are checked), with the advice on huge pages where it pays.
-at::Tensor fresh_output(at::IntArrayRef sizes, at::ScalarType dtype);
-
 }  // namespace posenc::functional
