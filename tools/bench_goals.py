@@ -104,6 +104,29 @@ def goals() -> list[tuple]:
     return rows
 
 
+# Where a forward's time goes, a row a table: title, tokens, parts, others, what it means. A part is a share of the whole,
+# `profile/TOKENS/forward`, timed by itself; what the parts leave has the last name. Others are compared with the whole.
+PROFILES = [
+    ("Where the time of one token goes", 1,
+     [("the result: a tensor, its storage and 2 KB, made and freed", "result"),
+      ("the checks of tensors, ids and options", "checks"),
+      ("the row itself: read, scaled, added, written", "kernel"),
+      ("asking LibTorch whether a profiler listens", "profiler"),
+      ("calls, options, the modes of the thread, what the parts cost more when they take turns", None)],
+     [("the result alone, from LibTorch's allocator", "libtorch_result"),
+      ("the forward in `InferenceMode`", "inference_mode"),
+      ("the forward when it is recorded for a backward", "recorded"),
+      ("LibTorch composition", "composed")],
+     "Nearly half is the memory of the result, which any call that returns a new tensor pays; `embed_out` does not. So how many times\n"
+     "faster one token is depends on what malloc costs on a machine beside the dispatches of a composition."),
+    ("Where the time of 32,768 tokens goes", 32768,
+     [("the first touch of the result's pages, 64 MB that the system clears", "touched"),
+      ("reading the rows and writing the result", None)],
+     [("into a ready tensor (`embed_out`)", "out"), ("LibTorch composition", "composed")],
+     "The system clears the pages, by huge ones where it has them, before the first byte is written: no order of the work avoids it. A\n"
+     "result that is written again does: `embed_out`, `reuse_output`, or [malloc's settings](allocator.md)."),
+]  # fmt: skip
+
 # What each competitor is called where people read it; the key is a part of its name.
 COMPETITORS = {
     "composed": "LibTorch composition",

@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path
 
-from bench_goals import SECTIONS, competitor, goals
+from bench_goals import PROFILES, SECTIONS, competitor, goals
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAGE, README = ROOT / "docs" / "performance", ROOT / "docs" / "performance.md", ROOT / "README.md"
@@ -34,6 +34,9 @@ were compared before anything was timed.
 More columns: `make bench`, or `make bench BENCH=decode`, on your machine, each followed by
 `tools/performance_doc.py --write --results build/bench/results.json`.
 """
+
+PROFILED = """`make bench BENCH=profile`, medians of the thread's processor time: each part by itself in a loop, and its
+share of the forward; in italics what is no part of it, and how many times the forward that is."""
 
 # The rows of README's table: title, our cases and those that they are compared with.
 README_ROWS = [
@@ -68,6 +71,8 @@ def keep(run: dict) -> None:
             "rounds": max(known["rounds"], run["rounds"]) if rows else run["rounds"],
             "load": max(known["load"], run["load"]) if rows else run["load"],
         }
+        if not sections:  # a profile alone, in processor time: what is said of the rest holds
+            run |= {key: known[key] for key in ("load", "rounds", "date")}
     path.write_text(json.dumps(run, indent=1) + "\n")
 
 
@@ -129,6 +134,23 @@ def plain_table(table: dict) -> str:
     return text
 
 
+def profile_table(profile: tuple, measured: list[dict]) -> str:
+    """Nothing where no processor has it."""
+    title, tokens, parts, others, note = profile
+    shown = [run for run in measured if f"profile/{tokens}/forward" in run.get("cases", {})]
+    if not shown:
+        return ""
+    names = ["forward", *(name for _, name in [*parts, *others] if name)]
+    taken = [{name: run["cases"][f"profile/{tokens}/{name}"]["median"] for name in names} for run in shown]
+    rows = [("the forward", [human(one["forward"]) for one in taken])]
+    for text, name in parts:
+        alone = [one[name] if name else one["forward"] - sum(one[other] for _, other in parts if other) for one in taken]
+        rows.append((text, [f"{human(part)}, {part / one['forward']:.0%}" for part, one in zip(alone, taken)]))
+    rows += [(f"*{text}*", [f"{human(one[name])} ({times(one[name] / one['forward'])})" for one in taken]) for text, name in others]
+    text = f"\n## {title}\n\n{PROFILED}\n\n| | {' | '.join(run['processor'] for run in shown)} |\n|{'---|' * (1 + len(shown))}\n"
+    return text + "".join(f"| {name} | {' | '.join(cells)} |\n" for name, cells in rows) + f"\n{note}\n"
+
+
 def page(known: list[dict]) -> str:
     measured = [run for run in known if "ratios" in run]
     machines = "| processor | cores | load | date | versions | how |\n|---|---|---|---|---|---|\n" + "".join(map(machine, measured))
@@ -137,6 +159,7 @@ def page(known: list[dict]) -> str:
         rows = [row for row in goals() if row[0] == section]
         if any(ratio_of(run, *row[2:4]) for row in rows for run in measured):
             text += section_table(title, rows, measured)
+    text += "".join(profile_table(profile, measured) for profile in PROFILES)
     return text + "".join(plain_table(table) for run in known for table in run.get("tables", []))
 
 

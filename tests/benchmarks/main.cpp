@@ -20,7 +20,10 @@ class Answer : public benchmark::BenchmarkReporter {
       return;
     }
     const double iterations = static_cast<double>(run.iterations);
-    text = std::to_string(run.real_accumulated_time / iterations * 1e6) + "e-6 " +
+    // As the benchmark's own report has it: the thread's time unless another is asked for.
+    const bool by_thread = run.run_name.time_type.empty();
+    const double seconds = by_thread ? run.cpu_accumulated_time : run.real_accumulated_time;
+    text = std::to_string(seconds / iterations * 1e6) + "e-6 " +
            (run.report_label.empty() ? "-" : run.report_label);
   }
   std::string text = "error: there is no such benchmark";

@@ -79,6 +79,19 @@ class Performance(unittest.TestCase):
             self.assertEqual(known["load"], 2.0)  # said for the worse, since a section of the earlier run is left
 
 
+    def test_a_profile_says_what_its_parts_leave_and_nothing_of_the_comparisons(self):
+        seconds = {"forward": 0.02, "touched": 0.008, "out": 0.011, "composed": 0.1}
+        cases = {f"profile/32768/{name}": {"median": value} for name, value in seconds.items()}
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(performance_doc, "RESULTS", Path(name)):
+            performance_doc.keep(self.RUN)
+            self.assertNotIn("Where the time", performance_doc.page(performance_doc.runs()))
+            performance_doc.keep(self.RUN | {"cases": cases, "ratios": [], "load": 7.0, "date": "2026-02-02"})
+            page = performance_doc.page(performance_doc.runs())
+            self.assertIn("| Acme 9000 | 4 | 0.1 before the run | 2026-01-01 |", page)
+            self.assertIn("| reading the rows and writing the result | 12 ms, 60% |", page)
+            self.assertIn("| *LibTorch composition* | 100 ms (5.0x) |", page)
+
+
 class ErrorPlot(unittest.TestCase):
     def test_a_place_is_shown_by_its_near_neighbours_alone(self):
         places, positions, starts = error_plot.sampled()
