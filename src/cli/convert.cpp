@@ -25,6 +25,7 @@ void convert_file(const ConvertOptions& options) {
   const auto weights = io::in_context("read_manifest", options.input,
                                       [&] { return io::OpenWeights(options.input); });
   const Manifest& manifest = weights.manifest;
+  io::in_context("convert", options.input, [&] { io::check_convertible(manifest); });
   Progress progress("converting");
   const uint64_t bytes = io::in_context("convert", options.output, [&] {
     return io::write_as_safetensors(weights, options.output, [&](uint64_t done, uint64_t total) {

@@ -2,10 +2,12 @@
 
 #include <torch/optim/schedulers/lr_scheduler.h>
 
+#include <limits>
 #include <optional>
 
 #include "io/checkpoint/generators.h"
 #include "io/checkpoint/optimizer_state.h"
+#include "io/load/colliding.h"
 #include "io/load/file_source.h"
 #include "io/load/fit.h"
 #include "io/read/context.h"
@@ -32,10 +34,6 @@ void add_tensors(StateDict& all, const std::string& prefix, const StateDict& ten
   for (const auto& item : tensors) all.insert(prefix + item.key(), item.value());
 }
 
-void add_values(io::Values& all, const std::string& prefix, const io::Values& values) {
-  for (const auto& [key, value] : values) all[prefix + key] = value;
-}
-
 // Those whose key begins with `prefix`, without it.
 io::Values values_below(const io::Values& all, const std::string& prefix) {
   io::Values found;
@@ -45,11 +43,23 @@ io::Values values_below(const io::Values& all, const std::string& prefix) {
   return found;
 }
 
-StateDict tensors_below(const io::FileSource& source, const std::string& prefix) {
+bool has_any(const io::Values& all, const std::string& prefix) {
+  const auto first = all.lower_bound(prefix);
+  return first != all.end() && first->first.starts_with(prefix);
+}
+
+// The tensors whose names begin with `prefix`, under these names.
+StateDict tensors_of(const io::FileSource& source, const std::string& prefix) {
+  const auto& entries = source.entries();
+  io::refuse_colliding(entries.size(),
+                       [&](std::size_t i) -> const std::string& { return entries[i].name; });
   StateDict found;
-  for (std::size_t i = 0; i < source.entries().size(); ++i) {
-    const auto& name = source.entries()[i].name;
-    if (name.starts_with(prefix)) found.insert(name.substr(prefix.size()), source.tensor(i));
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].name.starts_with(prefix)) continue;
+    if (!entries[i].is_tensor) {
+      throw WeightsError(Code::Unsupported, entries[i].fault).in_tensor(entries[i].name);
+    }
+    found.insert(entries[i].name, source.tensor(i));
   }
   return found;
 }
@@ -83,8 +93,7 @@ TrainingNumbers numbers_of(const io::Values& values) {
 
 TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
   const auto& values = values_of(source.manifest());
-  const auto optimizer_values = values_below(values, "optimizer.");
-  check_part("optimizer", !optimizer_values.empty(), run.optimizer != nullptr);
+  check_part("optimizer", has_any(values, "optimizer."), run.optimizer != nullptr);
   check_part("scheduler", values.count(kStep) != 0, run.scheduler != nullptr);
 
   // All of this may fail, and changes nothing.
@@ -94,18 +103,21 @@ TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
   std::optional<io::OptimizerRestore> optimizer;
   if (run.optimizer != nullptr) {
     optimizer.emplace(*run.optimizer,
-                      io::OptimizerRecord{tensors_below(source, "optimizer."), optimizer_values});
+                      io::OptimizerRecord{tensors_of(source, "optimizer."), values});
   }
-  int64_t step = 0;
-  if (run.scheduler != nullptr) io::read_value(values, kStep, step);
+  unsigned step = 0;
+  if (run.scheduler != nullptr) {
+    constexpr auto kMost = std::numeric_limits<decltype(step)>::max();
+    step = static_cast<unsigned>(io::read_count(values, kStep, kMost));
+  }
   const TrainingNumbers numbers = numbers_of(values);
-  const StateDict generators = tensors_below(source, "generator.");
+  const StateDict generators = tensors_of(source, "generator.");
 
   // Of this only the first may fail.
   io::set_generator_states(generators);
   fit.write();
   if (optimizer) optimizer->apply();
-  if (run.scheduler != nullptr) StepCount::of(*run.scheduler) = static_cast<unsigned>(step);
+  if (run.scheduler != nullptr) StepCount::of(*run.scheduler) = step;
   return numbers;
 }
 
@@ -117,11 +129,11 @@ void save_checkpoint(const std::string& path, const TrainingRun& run,
     StateDict tensors;
     io::Values values = {{kMark, kVersion}};
     add_tensors(tensors, "model.", state_dict(run.module));
-    add_tensors(tensors, "generator.", io::generator_states());
+    add_tensors(tensors, "", io::generator_states());
     if (run.optimizer != nullptr) {
       const auto record = io::record_of(*run.optimizer);
-      add_tensors(tensors, "optimizer.", record.tensors);
-      add_values(values, "optimizer.", record.values);
+      add_tensors(tensors, "", record.tensors);
+      values.insert(record.values.begin(), record.values.end());
     }
     if (run.scheduler != nullptr) {
       values[kStep] = io::to_text(static_cast<int64_t>(StepCount::of(*run.scheduler)));

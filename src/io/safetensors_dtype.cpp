@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "io/read/quote.h"
-#include "posenc/io/error.h"
 
 namespace posenc::io {
 namespace {
@@ -34,17 +33,21 @@ constexpr std::array<std::pair<std::string_view, Dtype>, 19> kDtypes = {{
 
 }  // namespace
 
-Dtype dtype_of_safetensors(std::string_view name) {
+std::optional<Dtype> dtype_of_safetensors(std::string_view name) {
   for (const auto& [known, dtype] : kDtypes) {
     if (known == name) return dtype;
   }
+  return std::nullopt;
+}
+
+WeightsError unknown_safetensors_dtype(std::string_view name) {
   if (name == "F4" || name.starts_with("F6_")) {
-    throw WeightsError(WeightsErrorCode::Unsupported,
-                       "has dtype " + in_quotes(name) +
-                           ", less than a byte an element, which LibTorch cannot hold",
-                       "save it as F8_E4M3, F16 or F32");
+    return {WeightsErrorCode::Unsupported,
+            "has dtype " + in_quotes(name) +
+                ", less than a byte an element, which LibTorch cannot hold",
+            "save it as F8_E4M3, F16 or F32"};
   }
-  throw WeightsError(WeightsErrorCode::Unsupported, "has the unknown dtype " + in_quotes(name));
+  return {WeightsErrorCode::Unsupported, "has the unknown dtype " + in_quotes(name)};
 }
 
 std::string_view safetensors_dtype(Dtype dtype) {

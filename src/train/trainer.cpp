@@ -33,12 +33,21 @@ TrainingNumbers below(const TrainingNumbers& all, const std::string& prefix) {
   return found;
 }
 
-double number_of(const TrainingNumbers& all, const char* name) {
+double number_of(const TrainingNumbers& all, const std::string& path, const char* name) {
   const auto found = all.find(name);
-  TORCH_CHECK_VALUE(found != all.end(),
-                    "[Trainer] a checkpoint must be a Trainer's, with the number ", name,
-                    ". Got none");
+  TORCH_CHECK_VALUE(found != all.end(), "[Trainer] ", path,
+                    ": a checkpoint must be a Trainer's, with the number ", name, ". Got none");
+  TORCH_CHECK_VALUE(found->second >= 0.0 && std::isfinite(found->second), "[Trainer] ", path,
+                    ": the number ", name, " must be finite and at least 0. Got ", found->second);
   return found->second;
+}
+
+int64_t step_of(const TrainingNumbers& all, const std::string& path) {
+  constexpr double kMost = 9007199254740992.0;  // 2^53: a double counts no further
+  const double step = number_of(all, path, kStep);
+  TORCH_CHECK_VALUE(step <= kMost && step == std::floor(step), "[Trainer] ", path, ": the number ",
+                    kStep, " must be a count of steps. Got ", step);
+  return static_cast<int64_t>(step);
 }
 
 // 1:02:03, 2:31, 0:09
@@ -78,12 +87,13 @@ Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
 
 Trainer::SavedRun Trainer::saved_run(const std::string& path) {
   const auto saved = checkpoint_numbers(path);
-  return {static_cast<int64_t>(number_of(saved, kStep)), below(saved, kOwn)};
+  return {step_of(saved, path), below(saved, kOwn)};
 }
 
 void Trainer::resume(const std::string& path) {
   const auto saved = checkpoint_numbers(path);
-  const double step = number_of(saved, kStep), seconds = number_of(saved, kSeconds);
+  const int64_t step = step_of(saved, path);
+  const double seconds = number_of(saved, path, kSeconds);
   const auto place = loader_.state();
   loader_.restore(below(saved, kLoader));
   try {
@@ -92,7 +102,7 @@ void Trainer::resume(const std::string& path) {
     loader_.restore(place);
     throw;
   }
-  step_ = static_cast<int64_t>(step);
+  step_ = step;
   seconds_ = seconds;
   numbers = below(saved, kOwn);
   start_report();  // what was open belonged to another run

@@ -70,6 +70,21 @@ TEST_F(Convert, SaysWhatItLeavesOut) {
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "10 tensors", result.out);
 }
 
+TEST_F(Convert, AFileWithoutTensorsIsRefused) {
+  const auto old = text_file("out", "precious");
+  const auto script = [&](const std::string& value) {
+    const auto result =
+        run_program({POSENC_PYTHON, "-c",
+                     "import sys, torch; torch.save(" + value + ", sys.argv[1])", file("x")});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return posenc({"convert", file("x"), old});
+  };
+  expect_refused(script("{'model': torch.nn.Linear(2, 2)}"), "convert",
+                 "'model', a whole module of class torch.nn.modules.linear.Linear");
+  expect_refused(script("{'epoch': 3}"), "convert", "holds no tensors");
+  EXPECT_EQ(content(old), "precious");
+}
+
 TEST_F(Convert, ARefusalLeavesTheOldFile) {
   const auto old = text_file("out", "precious");
   expect_refused(posenc({"convert", text_file("x", "GGUF...."), old}), "convert", "GGUF");

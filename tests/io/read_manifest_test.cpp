@@ -82,10 +82,6 @@ TEST_F(ReadManifest, Index) {
 TEST_F(ReadManifest, SaysWhatIsWrongWhereAndWhatToDo) {
   const auto tensor = [](const std::string& fields) { return crafted("{\"a\":{" + fields + "}}"); };
   const std::string x = ": [read_manifest] " + (dir_ / "x") + ": ";
-  EXPECT_EQ(refused(tensor(R"("dtype":"F4","shape":[0],"data_offsets":[0,0])")),
-            "Unsupported" + x +
-                "tensor 'a' has dtype 'F4', less than a byte an element, which LibTorch cannot "
-                "hold; save it as F8_E4M3, F16 or F32");
   EXPECT_EQ(refused(tensor(R"("dtype":"F32","shape":[-2],"data_offsets":[0,0])")),
             "Corrupt" + x + "tensor 'a' must have non-negative integers as shape. Got -2");
   EXPECT_EQ(
@@ -112,6 +108,24 @@ TEST_F(ReadManifest, SaysWhatIsWrongWhereAndWhatToDo) {
   write_bytes(dir_ / "shard", "");
   EXPECT_EQ(refused(R"({"weight_map":{"a":"shard"}})"),
             "Truncated: [read_manifest] " + (dir_ / "shard") + ": is empty");
+}
+
+// The others are read; its bytes count as the format has it.
+TEST_F(ReadManifest, ListsATensorOfAnUnknownDtypeWithItsReason) {
+  const std::string header = R"({"a":{"dtype":"F4","shape":[6],"data_offsets":[2,5]},)"
+                             R"("b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
+                             R"("c":{"dtype":"F128","shape":[],"data_offsets":[5,6]}})";
+  const auto manifest = read(crafted(header, "bbaaac"));
+  ASSERT_EQ(manifest.tensors.size(), 1u);
+  EXPECT_EQ(manifest.tensors[0].name, "b");
+  ASSERT_EQ(manifest.opaque.size(), 2u);
+  EXPECT_EQ(manifest.opaque[0].name, "a");
+  EXPECT_EQ(manifest.opaque[0].kind, EntryKind::Unreadable);
+  EXPECT_EQ(manifest.opaque[0].text,
+            "a tensor that has dtype 'F4', less than a byte an element, which LibTorch cannot hold "
+            "(save it as F8_E4M3, F16 or F32)");
+  EXPECT_EQ(manifest.opaque[1].text, "a tensor that has the unknown dtype 'F128'");
+  EXPECT_CONTAINS(refused(crafted(header, "bbaaa")), "Truncated: ");
 }
 
 TEST_F(ReadManifest, RefusesWhatIsNoRegularFile) {

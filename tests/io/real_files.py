@@ -6,7 +6,6 @@
 They are what tests read, change at random and seed the fuzzers with.
 """
 
-import hashlib
 import json
 import sys
 import warnings
@@ -14,6 +13,7 @@ from collections import OrderedDict
 from pathlib import Path
 
 import torch
+from flat import flat, seen
 from safetensors.torch import save_file
 
 warnings.filterwarnings("ignore")
@@ -29,24 +29,6 @@ COMPLEX = [torch.complex64, torch.complex128, torch.complex32]
 
 def name_of(dtype):
     return str(dtype).removeprefix("torch.")
-
-
-def view(name, tensor):
-    """What Python sees in a tensor."""
-    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
-    return {"name": name, "dtype": name_of(tensor.dtype), "shape": list(tensor.shape),
-            "sha256": hashlib.sha256(data).hexdigest()}
-
-
-def flat(value, prefix=""):
-    """The tensors of nested containers; names are joined by a dot."""
-    if isinstance(value, torch.Tensor):
-        yield view(prefix, value)
-        return
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
-    for key, item in items:
-        yield from flat(item, f"{prefix}.{key}" if prefix else str(key))
 
 
 def every_dtype(others=()):
@@ -98,7 +80,7 @@ class Writer:
         return str(self.folder / name)
 
     def expect(self, name, tensors):
-        self.expected[name] = list(flat(tensors))
+        self.expected[name] = [seen(*one) for one in flat(tensors)]
 
     def safetensors(self, name, tensors, **metadata):
         save_file({key: value.contiguous() for key, value in tensors.items()}, self.path(name), metadata or None)

@@ -11,11 +11,14 @@
 
 #include <filesystem>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "io/support.h"
 #include "models/tiny.h"
 #include "posenc/functional/token_cross_entropy.h"
+#include "posenc/io/safetensors.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
@@ -212,6 +215,35 @@ TEST(Trainer, OtherDataIsRefusedBeforeAnythingChanges) {
   save_checkpoint(dir / "foreign", {*other.model});
   EXPECT_ERROR(bare.resume(dir / "foreign"), c10::ValueError, "must be a Trainer's");
   EXPECT_EQ(error_of([&] { bare.resume(dir / "absent"); }).code(), WeightsErrorCode::NotFound);
+}
+
+TEST(Trainer, NumbersThatNoRunHasAreRefused) {
+  const TempDir dir;
+  Training run(TrainerOptions(kSteps).checkpoint(dir / "c").checkpoint_every(3));
+  run.trainer.train(3);
+  const auto file = load_safetensors(dir / "c");
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"step", "nan"},
+                                                        {"step", "inf"},
+                                                        {"step", "-1"},
+                                                        {"step", "1.5"},
+                                                        {"step", "1e300"},
+                                                        {"seconds", "nan"},
+                                                        {"seconds", "-1"}}) {
+    auto metadata = file.metadata;
+    metadata["number." + name] = value;
+    save_safetensors(dir / "bad", file.tensors, metadata);
+    Training other;
+    other.trainer.train(1);
+    const auto before = all_bits(*other.model);
+    EXPECT_ERROR(other.trainer.resume(dir / "bad"), c10::ValueError,
+                 "[Trainer] " + (dir / "bad") + ": the number " + name + " must be ");
+    EXPECT_EQ(other.trainer.step(), 1);
+    EXPECT_TRUE(all_bits(*other.model) == before);
+    if (name == "step") {
+      EXPECT_ERROR(Trainer::saved_run(dir / "bad"), c10::ValueError, "the number step must be ");
+    }
+  }
 }
 
 TEST(Trainer, ALostRunEndsWithItsLastCheckpoint) {

@@ -71,7 +71,8 @@ LoadReport load_state_dict(torch::nn::Module& module, const StateDict& tensors,
                            const LoadOptions& options = {});
 
 /// Every tensor in `path` (any format), on the CPU, in the file's order and with its nested names
-/// joined by dots. Tensors that share memory in the file share it here; strides are kept.
+/// joined by dots. Tensors that share memory in the file share it here; strides are kept. Throws
+/// WeightsError, also for a tensor that cannot be read; sparse ones and objects are left out.
 StateDict load_tensors(const std::string& path);
 
 }  // namespace posenc

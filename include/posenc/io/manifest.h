@@ -55,10 +55,18 @@ struct ManifestTensor {
   bool requires_grad = false;
 };
 
+enum class EntryKind : uint8_t {
+  Other,       ///< a value; a sparse or quantised tensor, an object of another class
+  Module,      ///< a whole torch.nn.Module, whose weights only its Python code can load
+  Unreadable,  ///< a tensor that cannot be read: of a dtype that is not known, of a name that
+               ///< several have
+};
+
 /// Something that is not a dense tensor: what it is, and for a plain value what it says.
 struct ManifestEntry {
   std::string name;
   std::string text;
+  EntryKind kind = EntryKind::Other;
 };
 
 struct Manifest {
@@ -67,7 +75,7 @@ struct Manifest {
   std::vector<std::string> files;  ///< paths; one but for sharded checkpoints
   std::vector<ManifestStorage> storages;
   std::vector<ManifestTensor> tensors;  ///< in the file's order, each name once
-  std::vector<ManifestEntry> opaque;    ///< sparse and quantised tensors, objects of other classes
+  std::vector<ManifestEntry> opaque;    ///< all that is neither such a tensor nor a value
   std::vector<ManifestEntry> values;    ///< numbers, texts, flags, None, and plain lists of these
   uint64_t more_values = 0;  ///< not in `values`: those below a list's first hundred items, and
                              ///< what is more than a few times the file's size

@@ -26,7 +26,8 @@ struct SaveOptions {
 
 /// Writes state_dict(module): contiguous copies in safetensors, views of common memory in a
 /// torch.save file. The file is written beside `path`, synced and renamed: whatever happens, a full
-/// disk or a kill included, `path` is the old file or the whole new one. Throws WeightsError.
+/// disk or a kill included, `path` is the old file or the whole new one. Links are followed; what
+/// may not be written to is not replaced (docs/weights.md). Throws WeightsError.
 void save_weights(const torch::nn::Module& module, const std::string& path,
                   const SaveOptions& options = {});
 

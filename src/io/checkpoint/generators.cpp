@@ -15,11 +15,12 @@ namespace {
 
 std::vector<std::pair<std::string, at::Generator>> default_generators() {
   std::vector<std::pair<std::string, at::Generator>> all = {
-      {"cpu", at::detail::getDefaultCPUGenerator()}};
+      {"generator.cpu", at::detail::getDefaultCPUGenerator()}};
   const std::size_t count = torch::cuda::is_available() ? torch::cuda::device_count() : 0;
   for (std::size_t i = 0; i < count; ++i) {
     const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(i));
-    all.emplace_back("cuda." + std::to_string(i), at::globalContext().defaultGenerator(device));
+    all.emplace_back("generator.cuda." + std::to_string(i),
+                     at::globalContext().defaultGenerator(device));
   }
   return all;
 }
@@ -54,7 +55,7 @@ void set_generator_states(const StateDict& states) {
       for (auto& [changed, before] : old) set_state(changed, before);
       throw WeightsError(WeightsErrorCode::Corrupt,
                          "must be the state of a generator of this version of LibTorch")
-          .in_tensor("generator." + name);
+          .in_tensor(name);
     }
   }
 }

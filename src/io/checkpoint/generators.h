@@ -6,7 +6,8 @@
 
 namespace posenc::io {
 
-/// The states of the default generators: `cpu`, and `cuda.<index>` for each device.
+/// The states of the default generators: `generator.cpu`, and `generator.cuda.<index>` for each
+/// device.
 StateDict generator_states();
 
 /// Sets those that `states` has and this machine too. Throws WeightsError for a state that is none,

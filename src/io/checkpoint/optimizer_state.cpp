@@ -1,16 +1,13 @@
 #include "io/checkpoint/optimizer_state.h"
 
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/sgd.h>
-
-#include <type_traits>
+#include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
+#include "io/checkpoint/optimizer_kinds.h"
+#include "io/dtype.h"
 #include "io/read/quote.h"
-#include "posenc/core/optimizer_notes.h"
-#include "posenc/io/error.h"
 
 namespace posenc::io {
 namespace {
@@ -19,107 +16,26 @@ using torch::optim::Optimizer;
 using torch::optim::OptimizerParamState;
 using Code = WeightsErrorCode;
 
-// The tensors and counts of a state, by name.
-template <typename State, typename Visit>
-void adam_fields(State& state, Visit&& visit) {
-  visit("step", state.step());
-  visit("exp_avg", state.exp_avg());
-  visit("exp_avg_sq", state.exp_avg_sq());
-  visit("max_exp_avg_sq", state.max_exp_avg_sq());
+// Whether the rule is one of LibTorch's and ours, whose states are known. An optimiser of another
+// rule may have OptimizerNotes, and keep in its states what it likes.
+bool is_known_rule(const std::string& rule) {
+  return rule == "Adam" || rule == "AdamW" || rule == "SparseAdam" || rule == "SGD";
 }
 
-struct AdamState {
-  using State = torch::optim::AdamParamState;
-  static void fields(auto& state, auto&& visit) { adam_fields(state, visit); }
-};
-struct AdamWState {  // the same fields in a type of its own
-  using State = torch::optim::AdamWParamState;
-  static void fields(auto& state, auto&& visit) { adam_fields(state, visit); }
-};
-struct SgdState {
-  using State = torch::optim::SGDParamState;
-  static void fields(auto& state, auto&& visit) {
-    visit("momentum_buffer", state.momentum_buffer());
-  }
-};
-
-// The options of LibTorch's optimisers, by name.
-void adam_options(auto& options, auto&& visit) {
-  visit("lr", options.lr());
-  visit("beta1", std::get<0>(options.betas()));
-  visit("beta2", std::get<1>(options.betas()));
-  visit("eps", options.eps());
-  visit("weight_decay", options.weight_decay());
-  visit("amsgrad", options.amsgrad());
-}
-struct Adam : AdamState {
-  using Options = torch::optim::AdamOptions;
-  static constexpr const char* kRule = "Adam";
-  static void options(auto& options, auto&& visit) { adam_options(options, visit); }
-};
-struct AdamW : AdamWState {
-  using Options = torch::optim::AdamWOptions;
-  static constexpr const char* kRule = "AdamW";
-  static void options(auto& options, auto&& visit) { adam_options(options, visit); }
-};
-struct Sgd : SgdState {
-  using Options = torch::optim::SGDOptions;
-  static constexpr const char* kRule = "SGD";
-  static void options(auto& options, auto&& visit) {
-    visit("lr", options.lr());
-    visit("momentum", options.momentum());
-    visit("dampening", options.dampening());
-    visit("weight_decay", options.weight_decay());
-    visit("nesterov", options.nesterov());
-  }
-};
-
-// LibTorch's optimisers tell nothing of themselves: this does it for them.
-template <typename Kind>
-class NotesOf : public OptimizerNotes {
- public:
-  explicit NotesOf(Optimizer& optimizer) : optimizer_(optimizer) {}
-
-  std::string rule() const override { return Kind::kRule; }
-  NamedOptions named_options(std::size_t group) const override {
-    NamedOptions named;
-    Kind::options(options(group),
-                  [&](const char* name, auto& value) { named[name] = static_cast<double>(value); });
-    return named;
-  }
-  void set_named_options(std::size_t group, const NamedOptions& named) override {
-    Kind::options(options(group), [&](const char* name, auto& value) {
-      const auto found = named.find(name);
-      if (found != named.end()) value = static_cast<std::decay_t<decltype(value)>>(found->second);
-    });
-  }
-
- private:
-  auto& options(std::size_t group) const {
-    return static_cast<typename Kind::Options&>(optimizer_.param_groups().at(group).options());
-  }
-  Optimizer& optimizer_;
-};
-
-// Calls `work` with the optimiser's notes and the traits of its state.
-template <typename Work>
-auto with_notes(Optimizer& optimizer, Work&& work) {
-  if (auto* notes = dynamic_cast<OptimizerNotes*>(&optimizer)) {
-    return notes->rule() == Sgd::kRule ? work(*notes, SgdState()) : work(*notes, AdamState());
-  }
-  const auto with = [&](auto kind) {
-    NotesOf<decltype(kind)> notes(optimizer);
-    return work(notes, kind);
-  };
-  if (dynamic_cast<torch::optim::Adam*>(&optimizer)) return with(Adam());
-  if (dynamic_cast<torch::optim::AdamW*>(&optimizer)) return with(AdamW());
-  if (dynamic_cast<torch::optim::SGD*>(&optimizer)) return with(Sgd());
-  throw WeightsError(Code::Unsupported,
-                     "cannot hold this optimiser: LibTorch's Adam, AdamW and SGD and posenc's "
-                     "optimisers can be saved");
+// The tensors without which a state of the rule is none.
+std::set<std::string> due_tensors(const std::string& rule, const NamedOptions& options) {
+  if (!is_known_rule(rule) || rule == "SGD") return {};
+  std::set<std::string> due = {"exp_avg", "exp_avg_sq"};
+  const auto amsgrad = options.find("amsgrad");
+  if (amsgrad != options.end() && amsgrad->second != 0.0) due.insert("max_exp_avg_sq");
+  return due;
 }
 
-std::string group_key(std::size_t group) { return "group." + std::to_string(group) + "."; }
+std::string group_key(std::size_t group) {
+  return "optimizer.group." + std::to_string(group) + ".";
+}
+
+std::string parameter_key(std::size_t index) { return "optimizer." + std::to_string(index) + "."; }
 
 // The only option that LibTorch's optimisers lack: they go down.
 constexpr const char* kMaximize = "maximize";
@@ -134,6 +50,10 @@ NamedOptions options_in(const Values& values, std::size_t group, const NamedOpti
     } else {
       read_value(values, prefix + name, value);
     }
+    if (!std::isfinite(value)) {
+      throw WeightsError(Code::Corrupt, "must have a finite number as the metadata " +
+                                            in_quotes(prefix + name) + ". Got " + to_text(value));
+    }
   }
   double maximize = 0.0;
   if (values.count(prefix + kMaximize) != 0) read_value(values, prefix + kMaximize, maximize);
@@ -144,55 +64,84 @@ NamedOptions options_in(const Values& values, std::size_t group, const NamedOpti
   return found;
 }
 
+// What a state's fields are to be: of this parameter, under a rule, under this name.
+struct StateOf {
+  const at::Tensor& parameter;
+  const std::string& rule;
+  std::string prefix;  // of the names of its fields
+
+  void check(const char* name, const at::Tensor& tensor) const {
+    const auto refused = [&](Code code, const std::string& what, const std::string& wanted,
+                             const std::string& got) {
+      return WeightsError(code,
+                          "must have the " + what + " of its parameter, " + wanted + ". Got " + got)
+          .in_tensor(prefix + name);
+    };
+    if (tensor.sizes() != parameter.sizes()) {
+      throw refused(Code::ShapeMismatch, "shape", c10::str(parameter.sizes()),
+                    c10::str(tensor.sizes()));
+    }
+    if (is_known_rule(rule) && tensor.scalar_type() != parameter.scalar_type()) {
+      throw refused(Code::DtypeMismatch, "dtype", type_name(parameter.scalar_type()),
+                    type_name(tensor.scalar_type()));
+    }
+  }
+};
+
 class FieldWriter {
  public:
-  FieldWriter(OptimizerRecord& record, std::string prefix)
-      : record_(record), prefix_(std::move(prefix)) {}
+  FieldWriter(OptimizerRecord& record, StateOf owner) : record_(record), owner_(std::move(owner)) {}
 
   void operator()(const char* name, const at::Tensor& tensor) {
-    if (tensor.defined()) record_.tensors.insert(prefix_ + name, tensor);
+    if (!tensor.defined()) return;
+    owner_.check(name, tensor);
+    record_.tensors.insert(owner_.prefix + name, tensor);
   }
-  template <typename Value>
-  void operator()(const char* name, const Value& value) {
-    record_.values[prefix_ + name] = to_text(value);
+  void operator()(const char* name, int64_t count) {
+    record_.values[owner_.prefix + name] = to_text(count);
   }
 
  private:
   OptimizerRecord& record_;
-  std::string prefix_;
+  StateOf owner_;
 };
 
 class FieldReader {
  public:
-  FieldReader(const OptimizerRecord& record, std::string prefix, const at::Tensor& parameter)
-      : record_(record), prefix_(std::move(prefix)), parameter_(parameter) {}
+  FieldReader(const OptimizerRecord& record, StateOf owner, const std::set<std::string>& due)
+      : record_(record), owner_(std::move(owner)), due_(due) {}
 
   void operator()(const char* name, at::Tensor& tensor) {
-    const at::Tensor* found = record_.tensors.find(prefix_ + name);
-    if (found == nullptr) return;
-    if (found->sizes() != parameter_.sizes()) {
-      throw WeightsError(Code::ShapeMismatch, "must have the shape of its parameter " +
-                                                  c10::str(parameter_.sizes()) + ". Got " +
-                                                  c10::str(found->sizes()))
-          .in_tensor("optimizer." + prefix_ + name);
+    const at::Tensor* found = record_.tensors.find(owner_.prefix + name);
+    if (found != nullptr) {
+      owner_.check(name, *found);
+      tensor = found->to(owner_.parameter.device());
+    } else if (due_.count(name) != 0) {
+      throw WeightsError(Code::MissingKeys, "is missing, and the state of " + owner_.rule +
+                                                " has it for a parameter "
+                                                "that has been stepped")
+          .in_tensor(owner_.prefix + name);
     }
-    tensor = found->to(parameter_.device());
   }
-  template <typename Value>
-  void operator()(const char* name, Value& value) {
-    read_value(record_.values, prefix_ + name, value);
+  void operator()(const char* name, int64_t& count) {
+    count = read_count(record_.values, owner_.prefix + name);
   }
 
  private:
   const OptimizerRecord& record_;
-  std::string prefix_;
-  at::Tensor parameter_;
+  StateOf owner_;
+  const std::set<std::string>& due_;
 };
+
+// A state without its first tensor is of a step that failed, or of SGD without momentum: none.
+template <typename Kind>
+bool is_begun(const std::string& rule, const typename Kind::State& state) {
+  return !is_known_rule(rule) || Kind::first(state).defined();
+}
 
 void check_count(const std::string& what, int64_t wanted, const Values& values,
                  const std::string& key) {
-  int64_t count = 0;
-  read_value(values, key, count);
+  const int64_t count = read_count(values, key);
   if (count == wanted) return;
   throw WeightsError(Code::ShapeMismatch, "must have " + std::to_string(wanted) + " " + what +
                                               ", as the optimiser has. Got " +
@@ -205,9 +154,10 @@ OptimizerRecord record_of(Optimizer& optimizer) {
   OptimizerRecord record;
   with_notes(optimizer, [&](OptimizerNotes& notes, auto kind) {
     using Kind = decltype(kind);
-    record.values["kind"] = notes.rule();
+    record.values["optimizer.kind"] = notes.rule();
     const auto& groups = optimizer.param_groups();
-    record.values["groups"] = to_text(static_cast<int64_t>(groups.size()));
+    record.values["optimizer.groups"] = to_text(static_cast<int64_t>(groups.size()));
+    const std::string rule = notes.rule();
     std::size_t index = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
       for (const auto& [name, value] : notes.named_options(i)) {
@@ -216,12 +166,14 @@ OptimizerRecord record_of(Optimizer& optimizer) {
       record.values[group_key(i) + "parameters"] =
           to_text(static_cast<int64_t>(groups[i].params().size()));
       for (const auto& parameter : groups[i].params()) {
-        const std::string prefix = std::to_string(index++) + ".";
+        const std::string prefix = parameter_key(index++);
         const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
-        record.values[prefix + "has_state"] = to_text(found != optimizer.state().end());
-        if (found == optimizer.state().end()) continue;
-        const auto& state = static_cast<const typename Kind::State&>(*found->second);
-        Kind::fields(state, FieldWriter(record, prefix));
+        const auto* state = found == optimizer.state().end()
+                                ? nullptr
+                                : static_cast<const typename Kind::State*>(found->second.get());
+        const bool has_state = state != nullptr && is_begun<Kind>(rule, *state);
+        record.values[prefix + "has_state"] = to_text(has_state);
+        if (has_state) Kind::fields(*state, FieldWriter(record, {parameter, rule, prefix}));
       }
     }
   });
@@ -238,14 +190,16 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
     : state_(std::make_unique<State>(State{optimizer, {}, {}})) {
   with_notes(optimizer, [&](OptimizerNotes& notes, auto kind) {
     using Kind = decltype(kind);
-    const auto found = record.values.find("kind");
-    if (found == record.values.end() || found->second != notes.rule()) {
+    const std::string rule = notes.rule();
+    const auto found = record.values.find("optimizer.kind");
+    if (found == record.values.end() || found->second != rule) {
       throw WeightsError(Code::Unsupported,
-                         "must hold the state of the optimiser " + notes.rule() + ". Got " +
+                         "must hold the state of the optimiser " + rule + ". Got " +
                              (found == record.values.end() ? "none" : in_quotes(found->second)));
     }
     auto& groups = optimizer.param_groups();
-    check_count("parameter groups", static_cast<int64_t>(groups.size()), record.values, "groups");
+    check_count("parameter groups", static_cast<int64_t>(groups.size()), record.values,
+                "optimizer.groups");
     std::size_t index = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
       check_count("parameters in group " + std::to_string(i),
@@ -256,16 +210,20 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
       try {  // values that the optimiser does not take show when they are set
         notes.set_named_options(i, state_->options.back());
       } catch (const c10::Error& error) {
-        throw WeightsError(Code::Corrupt, error.what_without_backtrace());
+        throw WeightsError(Code::Corrupt,
+                           "must have options for group " + std::to_string(i) +
+                               " that the optimiser takes: " + error.what_without_backtrace());
       }
       notes.set_named_options(i, present);
+      const auto due = due_tensors(rule, state_->options.back());
       for (const auto& parameter : groups[i].params()) {
-        const std::string prefix = std::to_string(index++) + ".";
+        const std::string prefix = parameter_key(index++);
         bool has_state = false;
         read_value(record.values, prefix + "has_state", has_state);
         if (!has_state) continue;
         auto state = std::make_unique<typename Kind::State>();
-        Kind::fields(*state, FieldReader(record, prefix, parameter));
+        Kind::fields(*state, FieldReader(record, {parameter, rule, prefix}, due));
+        if (!is_begun<Kind>(rule, *state)) continue;
         state_->states.emplace_back(parameter.unsafeGetTensorImpl(), std::move(state));
       }
     }

@@ -10,10 +10,11 @@
 
 namespace posenc::io {
 
-/// The state of an optimiser as it is saved; parameters are counted through all groups.
+/// The state of an optimiser as it is saved, under the names that it has in the file; parameters
+/// are counted through all groups. Other names than `optimizer.*` do not matter.
 struct OptimizerRecord {
-  StateDict tensors;  ///< `<parameter>.exp_avg` ...
-  Values values;      ///< `kind` (the rule), `group.<group>.lr`, `<parameter>.step` ...
+  StateDict tensors;  ///< `optimizer.<parameter>.exp_avg` ...
+  Values values;      ///< `optimizer.kind` (the rule), `optimizer.group.<group>.lr` ...
 };
 
 /// Throws WeightsError for an optimiser that neither has OptimizerNotes nor is LibTorch's Adam,

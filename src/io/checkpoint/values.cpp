@@ -45,14 +45,17 @@ void read_value(const Values& values, const std::string& key, double& value) {
   parse(values, key, value);
 }
 
-void read_value(const Values& values, const std::string& key, int64_t& value) {
-  parse(values, key, value);
+void read_value(const Values& values, const std::string& key, bool& value) {
+  value = read_count(values, key, 1) != 0;
 }
 
-void read_value(const Values& values, const std::string& key, bool& value) {
-  int64_t number = 0;
-  parse(values, key, number);
-  value = number != 0;
+int64_t read_count(const Values& values, const std::string& key, int64_t most) {
+  int64_t count = 0;
+  parse(values, key, count);
+  if (count >= 0 && count <= most) return count;
+  throw WeightsError(WeightsErrorCode::Corrupt,
+                     "must have a number from 0 to " + std::to_string(most) + " as the metadata " +
+                         in_quotes(key) + ". Got " + in_quotes(text_of(values, key)));
 }
 
 }  // namespace posenc::io

@@ -8,11 +8,16 @@ namespace posenc::io {
 
 FileSource::FileSource(const std::string& path) : weights_(path) {
   for (const auto& tensor : manifest().tensors) {
-    entries_.push_back({tensor.name, scalar_type(tensor.dtype), tensor.sizes, "", true});
+    entries_.push_back({tensor.name, scalar_type(tensor.dtype), tensor.sizes});
   }
   // Objects are no weights, and only in the way where the module wants their name.
-  for (const auto& [name, text] : manifest().opaque) {
-    entries_.push_back({name, at::kFloat, {}, "must be a dense tensor. Got " + text, false});
+  for (const auto& [name, text, kind] : manifest().opaque) {
+    entries_.push_back({name,
+                        at::kFloat,
+                        {},
+                        "must be a dense tensor. Got " + text,
+                        false,
+                        kind == EntryKind::Module});
   }
 }
 

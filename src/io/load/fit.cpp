@@ -71,6 +71,7 @@ Fit::Fit(const torch::nn::Module& module, const TensorSource& source, const Load
     const bool found = matches_[target.first].source != kNone;
     (found ? report_.loaded : mismatch_.missing).push_back(target.name);
   }
+  if (!mismatch_.missing.empty() && !mismatch_.may_miss) name_whole_modules();
   if (mismatch_.is_error()) throw mismatch_.error(source.subject());
   for (const auto& match : matches_) {
     if (match.source != kNone) source.check_values(match.source);
@@ -90,7 +91,7 @@ void Fit::match_names(const LoadOptions& options) {
   const auto& entries = source_.entries();
   bool any = false;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const auto& [name, dtype, sizes, problem, is_tensor] = entries[i];
+    const auto& [name, dtype, sizes, problem, is_tensor, is_module] = entries[i];
     if (!name.starts_with(options.prefix())) continue;
     any = true;
     const auto mapped = mapped_name(name, options);
@@ -113,6 +114,15 @@ void Fit::match_names(const LoadOptions& options) {
     mismatch_.faults.push_back({WeightsErrorCode::MissingKeys,
                                 "no name begins with " + in_quotes(options.prefix()),
                                 "a prefix is given with its dot"});
+  }
+}
+
+// `torch.save({"model": model})`: what is missing may be inside.
+void Fit::name_whole_modules() {
+  for (const auto& entry : source_.entries()) {
+    if (!entry.is_module) continue;
+    fault(WeightsErrorCode::WholeModule, entry.name, entry.fault,
+          "save model.state_dict() in place of the model");
   }
 }
 

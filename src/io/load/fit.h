@@ -35,6 +35,7 @@ class Fit {
   };
 
   void match_names(const LoadOptions& options);
+  void name_whole_modules();
   void check_pair(std::size_t target, bool cast);
   bool check_memory(const Target& target);
   bool check_dtype(const Target& target, at::ScalarType type, bool cast);

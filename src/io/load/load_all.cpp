@@ -6,14 +6,20 @@
 
 #include <unordered_map>
 
+#include "io/load/colliding.h"
 #include "io/load/file_view.h"
+#include "io/read/unreadable.h"
 
 namespace posenc::io {
 
 StateDict all_tensors(const OpenWeights& weights) {
+  const auto& tensors = weights.manifest.tensors;
+  refuse_unreadable(weights.manifest);
+  refuse_colliding(tensors.size(),
+                   [&](std::size_t i) -> const std::string& { return tensors[i].name; });
   StateDict result;
   std::unordered_map<std::size_t, at::Tensor> storages;  // as bytes
-  for (const auto& tensor : weights.manifest.tensors) {
+  for (const auto& tensor : tensors) {
     try {
       const FileView view = view_of(weights, tensor);
       check_bools(view);

@@ -14,9 +14,10 @@ class TensorSource {
   struct Entry {
     std::string name;
     at::ScalarType dtype = at::kFloat;
-    std::vector<int64_t> sizes;
-    std::string fault;      ///< why it cannot be loaded: `must ... Got ...`; "" for most
-    bool is_tensor = true;  ///< an object of another kind is no unexpected tensor
+    std::vector<int64_t> sizes = {};
+    std::string fault = "";  ///< why it cannot be loaded: `must ... Got ...`; "" for most
+    bool is_tensor = true;   ///< an object of another kind is no unexpected tensor
+    bool is_module = false;  ///< a whole module, in which weights may be that are missing
   };
 
   virtual ~TensorSource() = default;

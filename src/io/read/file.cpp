@@ -69,17 +69,30 @@ void InputFile::examine() {
   }
   if (status.st_size == 0) throw WeightsError(WeightsErrorCode::Truncated, "is empty");
   stamp_ = stamp_of(status);
-  on_disk_ = static_cast<uint64_t>(status.st_blocks) * 512;
 }
 
-// A file of a few KB on disk can be one of many GB: memory for its holes is not to be had.
-void InputFile::check_holes(std::size_t count) const {
+// A file of a few KB on disk can be one of many GB: memory for its holes is not to be had. Asked
+// where the data lie, a file system that keeps no holes says everywhere; its counts of blocks may
+// be zero, or late.
+void InputFile::check_holes(uint64_t offset, std::size_t count) const {
   constexpr uint64_t kFree = uint64_t{128} << 20;
-  constexpr uint64_t kFactor = 64;  // of file systems that compress
-  if (count <= kFree || on_disk_ == 0 || (count - kFree) / kFactor <= on_disk_) return;
+  constexpr uint64_t kFactor = 64;  // of zeros that were left out when the file was copied
+  if (count <= kFree || descriptor_ < 0) return;
+  const uint64_t due = (count - kFree) / kFactor, end = offset + std::min(count, size() - offset);
+  uint64_t data = 0;
+  for (uint64_t at = offset; data < due;) {
+    const off_t begin = ::lseek(descriptor_, static_cast<off_t>(at), SEEK_DATA);
+    if (begin < 0 && errno != ENXIO) return;  // it cannot be told
+    if (begin < 0 || static_cast<uint64_t>(begin) >= end) break;
+    const off_t hole = ::lseek(descriptor_, begin, SEEK_HOLE);
+    if (hole <= begin) return;
+    at = std::min(static_cast<uint64_t>(hole), end);
+    data += at - static_cast<uint64_t>(begin);
+  }
+  if (data >= due) return;
   throw WeightsError(WeightsErrorCode::LimitExceeded,
                      "must not ask for " + std::to_string(count) + " bytes at once, as it has " +
-                         std::to_string(on_disk_) + " on disk and holes else")
+                         std::to_string(data) + " of them on disk and holes else")
       .in_file(path_);
 }
 
@@ -96,6 +109,9 @@ InputFile::~InputFile() {
 
 void InputFile::read(uint64_t offset, void* into, std::size_t count) const {
   if (count == 0) return;
+  if (whole_file_ != nullptr && offset <= size() && count <= size() - offset) {
+    return whole_file_->read(begin_ + offset, into, count);
+  }
   auto* out = static_cast<char*>(into);
   if (descriptor_ < 0 && offset <= size() && count <= size() - offset) {
     std::memcpy(out, bytes_.data() + offset, count);
@@ -122,7 +138,8 @@ void InputFile::read(uint64_t offset, void* into, std::size_t count) const {
 }
 
 std::string InputFile::read(uint64_t offset, std::size_t count) const {
-  check_holes(count);
+  whole_file_ != nullptr ? whole_file_->check_holes(begin_ + offset, count)
+                         : check_holes(offset, count);
   std::string bytes(count, '\0');
   read(offset, bytes.data(), count);
   return bytes;

@@ -32,6 +32,10 @@ class InputFile {
   explicit InputFile(const std::string& path);
   /// The bytes have to outlive the object; its path is empty.
   static InputFile of_bytes(std::string_view bytes) { return InputFile(bytes, nullptr); }
+  /// Bytes of `whole`, which have to lie inside of it and which it has to outlive, as a file.
+  static InputFile part_of(const InputFile& whole, uint64_t offset, uint64_t size) {
+    return InputFile(whole, offset, size);
+  }
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -47,16 +51,22 @@ class InputFile {
 
  private:
   InputFile(std::string_view bytes, std::nullptr_t) : bytes_(bytes) { stamp_.size = bytes.size(); }
+  InputFile(const InputFile& whole, uint64_t offset, uint64_t size)
+      : path_(whole.path_), whole_file_(&whole), begin_(offset) {
+    stamp_ = whole.stamp_;
+    stamp_.size = size;
+  }
   void examine();
   void read_whole();
-  void check_holes(std::size_t count) const;
+  void check_holes(uint64_t offset, std::size_t count) const;
 
   std::string path_;
   std::string whole_;  // of a small file
   std::string_view bytes_;
-  int descriptor_ = -1;  // of a file; bytes in memory have none
+  int descriptor_ = -1;                    // of a file; bytes in memory have none
+  const InputFile* whole_file_ = nullptr;  // of a part, which begins there at `begin_`
+  uint64_t begin_ = 0;
   FileStamp stamp_;
-  uint64_t on_disk_ = 0;  // bytes without holes, where the file system tells
 };
 
 }  // namespace posenc::io

@@ -15,6 +15,9 @@ using namespace std::string_view_literals;
 
 constexpr const char* kReadable =
     "save the weights as safetensors, or with torch.save(model.state_dict(), ...)";
+constexpr const char* kGather =
+    "gather it in Python: torch.distributed.checkpoint.format_utils.dcp_to_torch_save(folder, "
+    "file)";
 constexpr const char* kUnpack = "unpack it first";
 
 struct Foreign {
@@ -25,7 +28,7 @@ struct Foreign {
 };
 
 // Longer signatures first where one begins another.
-constexpr std::array<Foreign, 21> kForeign = {{
+constexpr std::array<Foreign, 22> kForeign = {{
     {4, "PTMF"sv, "a TorchScript flatbuffer",
      "load it in Python and save it again with torch.jit.save"},
     {4, "ET12"sv, "an ExecuTorch program", kReadable},
@@ -42,6 +45,8 @@ constexpr std::array<Foreign, 21> kForeign = {{
     {0, "\x04\x22\x4d\x18"sv, "an LZ4 archive", kUnpack},
     {0, "7z\xbc\xaf\x27\x1c"sv, "a 7z archive", kUnpack},
     {0, "Rar!\x1a\x07"sv, "a RAR archive", kUnpack},
+    {13, "torch.distributed.checkpoint"sv, "the list of shards of PyTorch's distributed checkpoint",
+     kGather},
     {0, "\x80\2"sv, "a Python pickle that is not of torch.save", kReadable},
     {0, "\x80\3"sv, "a Python pickle that is not of torch.save", kReadable},
     {0, "\x80\4"sv, "a Python pickle that is not of torch.save", kReadable},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "io/read/keyed_hash.h"
 #include "io/read/safetensors_json.h"
 #include "posenc/io/error.h"
 
@@ -125,10 +126,17 @@ Manifest read_safetensors(const InputFile& file) {
   }
   Manifest manifest = parse_safetensors_json(file.read(kLengthBytes, length));
   const uint64_t data_offset = kLengthBytes + length;
+  // Tensors of a dtype that is not known count for their ranges alone.
+  NameViews unreadable;
+  for (const auto& entry : manifest.opaque) unreadable.insert(entry.name);
+  const auto is_unreadable = [&](const ManifestTensor& tensor) {
+    return !unreadable.empty() && unreadable.count(tensor.name) != 0;
+  };
   for (auto& tensor : manifest.tensors) {
-    lay_out(tensor, manifest.storages[tensor.storage].bytes);
+    if (!is_unreadable(tensor)) lay_out(tensor, manifest.storages[tensor.storage].bytes);
   }
   check_ranges(manifest, file.size() - data_offset);
+  std::erase_if(manifest.tensors, is_unreadable);
   for (auto& storage : manifest.storages) storage.offset += data_offset;
   manifest.format = WeightsFormat::Safetensors;
   manifest.files = {file.path()};

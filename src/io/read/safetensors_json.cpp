@@ -11,6 +11,7 @@
 #include "io/read/keyed_hash.h"
 #include "io/read/quote.h"
 #include "io/read/tensor_list.h"
+#include "io/read/unreadable.h"
 #include "io/safetensors_dtype.h"
 #include "posenc/io/error.h"
 
@@ -84,10 +85,12 @@ class HeaderHandler : public JsonHandler {
     if (state_ == State::Metadata) {
       manifest_.metadata.emplace(std::move(metadata_key_), std::move(text));
     } else if (state_ == State::Tensor && field_ == kDtype) {
-      try {
-        tensor_.dtype = dtype_of_safetensors(text);
-      } catch (const WeightsError& error) {
-        throw error.in_tensor(tensor_.name);
+      const auto dtype = dtype_of_safetensors(text);
+      if (dtype) {
+        tensor_.dtype = *dtype;
+      } else {
+        manifest_.opaque.push_back(
+            {tensor_.name, unreadable(unknown_safetensors_dtype(text)), EntryKind::Unreadable});
       }
     } else {
       other("a string");

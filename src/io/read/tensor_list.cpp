@@ -34,7 +34,7 @@ std::size_t TensorList::add_storage(const ManifestStorage& storage) {
   return manifest_.storages.size() - 1;
 }
 
-void TensorList::add(ManifestTensor tensor) {
+bool TensorList::add(ManifestTensor tensor) {
   budget_.spend(2 * (sizeof tensor + tensor.name.size()) + 16 * tensor.sizes.size());
   if (!is_utf8(tensor.name)) {
     throw WeightsError(WeightsErrorCode::Corrupt, "must have a name in UTF-8")
@@ -45,11 +45,9 @@ void TensorList::add(ManifestTensor tensor) {
   } catch (const WeightsError& error) {
     throw error.in_tensor(tensor.name);
   }
-  if (!names_.insert(tensor.name).second) {
-    throw WeightsError(WeightsErrorCode::DuplicateKey, "stands in the file twice")
-        .in_tensor(tensor.name);
-  }
+  if (!names_.insert(tensor.name).second) return false;
   manifest_.tensors.push_back(std::move(tensor));
+  return true;
 }
 
 void TensorList::check(const ManifestTensor& tensor) {

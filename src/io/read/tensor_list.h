@@ -23,8 +23,8 @@ class TensorList {
   /// The number of a new storage. Its bytes decide; where they lie may be filled in later.
   std::size_t add_storage(const ManifestStorage& storage);
 
-  /// The tensor's storage has been added before.
-  void add(ManifestTensor tensor);
+  /// The tensor's storage has been added before. False where its name is taken: it is left out.
+  [[nodiscard]] bool add(ManifestTensor tensor);
 
  private:
   // A tensor expanded over a small storage may have any number of elements. More than this in all

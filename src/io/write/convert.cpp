@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "io/atomic_file.h"
+#include "io/read/quote.h"
+#include "io/read/unreadable.h"
 #include "io/write/safetensors_layout.h"
 #include "posenc/io/error.h"
 
@@ -20,6 +22,19 @@ SafetensorsLayout lay_out(const Manifest& manifest) {
 }
 
 }  // namespace
+
+void check_convertible(const Manifest& manifest) {
+  refuse_unreadable(manifest);
+  if (!manifest.tensors.empty()) return;
+  for (const auto& entry : manifest.opaque) {
+    if (entry.kind != EntryKind::Module) continue;
+    throw WeightsError(WeightsErrorCode::WholeModule,
+                       "holds no tensors but " + in_quotes(entry.name) + ", " + entry.text +
+                           ", which only its Python code can load",
+                       "save model.state_dict() in place of the model");
+  }
+  throw WeightsError(WeightsErrorCode::Unsupported, "holds no tensors to be converted");
+}
 
 uint64_t write_as_safetensors(const OpenWeights& weights, const std::string& path,
                               const std::function<void(uint64_t bytes, uint64_t of)>& progress) {

@@ -116,7 +116,10 @@ def of_dtypes():
     for name in ["F128", "f32", "", "F32 ", "torch.float32", "F4", "F6_E2M3", "F6_E3M2", "C128", "I4"]:
         shown = name.strip().lower().replace(".", "_") + ("_blank" if " " in name else "")
         yield "dtype_is_" + (shown or "empty") + ("_lower" if name == "f32" else ""), crafted(
-            tensor(json.dumps(name), "[2]", "[0,8]"), EIGHT), "Unsupported"
+            tensor(json.dumps(name), "[2]", "[0,8]"), EIGHT), "ok"
+    yield "dtype_unknown_with_a_hole", crafted(tensor('"F4"', "[8]", "[4,8]"), EIGHT), "Corrupt"
+    yield "dtype_unknown_flood", crafted("{" + ",".join(
+        f'"{i:x}":{{"dtype":"F4","shape":[0],"data_offsets":[0,0]}}' for i in range(400_000)) + "}"), "ok"
 
 
 def of_shapes():

@@ -80,6 +80,20 @@ TEST(InputFile, HolesAreNotReadIntoMemory) {
   EXPECT_EQ(file.read(5, 6), std::string("56789\0", 6));
 }
 
+// What counts is where the data lie: a count of blocks may be of another part, or none at all.
+TEST(InputFile, HolesAreThoseOfWhatIsAskedFor) {
+  const TempDir dir;
+  constexpr std::size_t kMegabyte = 1 << 20;
+  write_bytes(dir / "x", "0123456789");
+  std::filesystem::resize_file(dir / "x", std::uintmax_t{5} << 30);
+  std::ofstream(dir / "x", std::ios::binary | std::ios::app) << std::string(70 * kMegabyte, 'x');
+  const io::InputFile file(dir / "x");
+  EXPECT_CONTAINS(refusal([&] { file.read(0, std::size_t{4} << 30); }), "on disk and holes else");
+  const auto part = file.read((std::uint64_t{5} << 30) - 100 * kMegabyte, 170 * kMegabyte);
+  EXPECT_EQ(part[100 * kMegabyte - 1], '\0');
+  EXPECT_EQ(part[100 * kMegabyte], 'x');
+}
+
 TEST(WeightsError, SaysWhatIsKnown) {
   const WeightsError error(WeightsErrorCode::Corrupt, "is odd", "make it even");
   EXPECT_STREQ(error.what(), "is odd; make it even");

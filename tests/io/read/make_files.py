@@ -5,6 +5,7 @@ line `opaque name` for each object that is no dense tensor; sorted.
 
 import argparse
 import collections
+import io
 import pathlib
 import pickle
 import sys
@@ -12,6 +13,8 @@ import types
 import zipfile
 
 import torch
+import torch.distributed.checkpoint
+from flat import flat, raw
 
 DTYPES = [
     torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64,
@@ -25,34 +28,20 @@ class Marked(torch.Tensor):
     """A subclass, whose bytes may mean anything."""
 
 
-def bits(tensor):
-    plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    return bytes(plain.flatten().view(torch.uint8).tolist()).hex() or "-"
-
-
-def flat(value, name=""):
-    """(name, tensor) for each dense tensor below `value`, (name, None) for what is marked as opaque."""
+def is_opaque(value):
     if isinstance(value, torch.Tensor):
-        dense = value.layout == torch.strided and not value.is_quantized and not isinstance(value, Marked)
-        yield name, value if dense else None
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from flat(item, f"{name}.{key}" if name else str(key))
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from flat(item, f"{name}.{index}" if name else str(index))
-    elif isinstance(value, argparse.Namespace):
-        yield name, None
+        return value.layout != torch.strided or value.is_quantized or isinstance(value, Marked)
+    return isinstance(value, argparse.Namespace)
 
 
 def expect(file, value):
     lines = []
-    for name, tensor in flat(value):
+    for name, tensor in flat(value, is_opaque=is_opaque):
         if tensor is None:
             lines.append(f"opaque {name}")
         else:
             sizes = ",".join(map(str, tensor.shape)) or "-"
-            lines.append(f"{name} {str(tensor.dtype)[6:]} {sizes} {bits(tensor)}")
+            lines.append(f"{name} {str(tensor.dtype)[6:]} {sizes} {raw(tensor).hex() or '-'}")
     pathlib.Path(file + ".expected").write_text("".join(line + "\n" for line in sorted(lines)))
 
 
@@ -193,16 +182,26 @@ def export_files():
         program = torch.export.export(module.eval(), (torch.ones(1, size, dtype=dtype),))
         torch.export.save(program, name)
         expect(name, dict(torch.export.load(name).state_dict))
+    # As torch.export wrote before it had a record for each weight, and still reads.
+    state = io.BytesIO()
+    torch.save(torch.export.load("export.pt2").state_dict, state)
+    repack("export.pt2", "export_inner.pt2", "export_inner/", lambda name, data: None if "data/weights/" in name else data,
+           more={"data/weights/model.pt": state.getvalue()})
+    expect("export_inner.pt2", dict(torch.export.load("export_inner.pt2").state_dict))
+    repack("export.pt2", "compiled.pt2", "compiled/", lambda name, data: None if "data/weights/" in name else data,
+           more={"data/aotinductor/model/model.so": b"\x7fELF"})
 
 
-def repack(source, target, root, change=lambda name, data: data, method=zipfile.ZIP_STORED):
-    """The same records below another root, with other bytes or left out, as Python's zipfile writes them."""
+def repack(source, target, root, change=lambda name, data: data, method=zipfile.ZIP_STORED, more={}):
+    """The same records below another root, with other bytes or left out, as Python's zipfile writes them; and more."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", method) as new:
         for name in old.namelist():
             record = name.split("/", 1)[1]
             data = change(record, old.read(name))
             if data is not None:
                 new.writestr(root + record, data)
+        for name, data in more.items():
+            new.writestr(root + name, data)
 
 
 class Python2Dict:
@@ -213,6 +212,17 @@ class Python2Dict:
 
     def __reduce__(self):
         return collections.OrderedDict, ([list(item) for item in self.items.items()],)
+
+
+def partly_readable_files():
+    """Of which one entry or more are no tensors that could be read, and the others are."""
+    packed = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    torch.save({"w": packed, "b": torch.ones(2)}, "float4.pt")
+    torch.save({"a.b": torch.ones(1), "c": torch.ones(2), "a": {"b": torch.ones(3)}}, "clash.pt")
+    torch.save({}, "empty.pt")
+    whole = torch.nn.Sequential(torch.nn.Linear(2, 3))
+    torch.save({"model": whole, "epoch": 3}, "module.pt")
+    torch.save({"model": whole, "epoch": 3}, "legacy_module.pt", _use_new_zipfile_serialization=False)
 
 
 def torch_files():
@@ -257,7 +267,7 @@ def refused_files():
     torch.save(net(), "legacy_whole.pt", _use_new_zipfile_serialization=False)
     repack("state_dict.pt", "deflated.pt", "state_dict/", method=zipfile.ZIP_DEFLATED)
     repack("state_dict.pt", "big_endian.pt", "archive/", lambda name, data: b"big" if name == "byteorder" else data)
-    torch.save({"w": torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)}, "float4.pt")
+    torch.distributed.checkpoint.save({"w": torch.randn(3), "b": torch.randn(2)}, checkpoint_id="shards", no_dist=True)
     legacy = pathlib.Path("legacy2.pt").read_bytes()
     pathlib.Path("legacy_big_endian.pt").write_bytes(legacy.replace(b"little_endianq\2\x88", b"little_endianq\2\x89"))
 
@@ -265,4 +275,5 @@ def refused_files():
 torch_files()
 script_files()
 export_files()
+partly_readable_files()
 refused_files()

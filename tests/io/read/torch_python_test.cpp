@@ -7,7 +7,9 @@
 #include "io/files.h"
 #include "io/python.h"
 #include "io/read/manifest_text.h"
+#include "io/read/single_file.h"
 #include "io/read/torch/torch_files.h"
+#include "io/write/convert.h"
 
 // Files that this machine's PyTorch has just written, tensor by tensor and byte by byte as it reads
 // them itself.
@@ -23,7 +25,8 @@ class TorchFiles : public ::testing::Test {
   static void SetUpTestSuite() {
     dir_ = new TempDir;
     made_ = new ::testing::AssertionResult(
-        run_python(*dir_, read_bytes(POSENC_SOURCE_DIR "/tests/io/read/make_files.py")));
+        run_python(*dir_, "import sys; sys.path.insert(0, '" POSENC_TESTS_DIR "/io')\n" +
+                              read_bytes(POSENC_TESTS_DIR "/io/read/make_files.py")));
   }
   static void TearDownTestSuite() {
     delete made_;
@@ -65,6 +68,7 @@ TEST_F(TorchFiles, TellTheirFormat) {
   EXPECT_EQ(manifest("script.pt").format, WeightsFormat::TorchScript);
   EXPECT_EQ(manifest("mobile.ptl").format, WeightsFormat::TorchScript);
   EXPECT_EQ(manifest("export.pt2").format, WeightsFormat::Pt2);
+  EXPECT_EQ(manifest("export_inner.pt2").format, WeightsFormat::Pt2);
   EXPECT_EQ(manifest("script.pt").class_name, "Net");
   EXPECT_EQ(manifest("with.dots.in.name").files,
             std::vector<std::string>{*dir_ / "with.dots.in.name"});
@@ -157,8 +161,63 @@ TEST_F(TorchFiles, AreRefusedByName) {
   EXPECT_CONTAINS(refused("deflated.pt"), "Unsupported: is a compressed archive");
   EXPECT_CONTAINS(refused("big_endian.pt"), "Unsupported: was saved on a big-endian machine");
   EXPECT_CONTAINS(refused("legacy_big_endian.pt"), "Unsupported: was saved on a big-endian");
-  EXPECT_CONTAINS(refused("float4.pt"), "Unsupported: tensor 'w' has a dtype that cannot be read");
-  EXPECT_CONTAINS(refused("float4.pt"), "'torch.float4_e2m1fn_x2'");
+  EXPECT_CONTAINS(refused("compiled.pt2"), "Unsupported: is a program compiled by AOTInductor");
+  EXPECT_CONTAINS(refused("shards/__0_0.distcp"),
+                  "Unsupported: is several zip archives one after the other, as a shard (.distcp)");
+  EXPECT_CONTAINS(refusal([] { io::read_single_file(io::InputFile(*dir_ / "shards/.metadata")); }),
+                  "Unsupported: is the list of shards of PyTorch's distributed checkpoint");
+}
+
+// The opaque entry of that name; the others of the file are read.
+ManifestEntry opaque_in(const Manifest& manifest, const std::string& name) {
+  for (const auto& entry : manifest.opaque) {
+    if (entry.name == name) return entry;
+  }
+  ADD_FAILURE() << "no opaque " << name;
+  return {};
+}
+
+TEST_F(TorchFiles, OneUnreadableTensorKeepsNobodyFromTheOthers) {
+  const Manifest packed = manifest("float4.pt");
+  ASSERT_EQ(packed.tensors.size(), 1u);
+  EXPECT_EQ(packed.tensors[0].name, "b");
+  EXPECT_EQ(opaque_in(packed, "w").kind, EntryKind::Unreadable);
+  EXPECT_EQ(opaque_in(packed, "w").text,
+            "a tensor that has a dtype that cannot be read: 'torch.float4_e2m1fn_x2' (convert it "
+            "to another one in Python)");
+
+  const Manifest clash = manifest("clash.pt");
+  ASSERT_EQ(clash.tensors.size(), 1u) << "neither of the two that are called a.b";
+  EXPECT_EQ(clash.tensors[0].name, "c");
+  ASSERT_EQ(clash.opaque.size(), 1u);
+  EXPECT_EQ(opaque_in(clash, "a.b").kind, EntryKind::Unreadable);
+  EXPECT_EQ(opaque_in(clash, "a.b").text, "one of several tensors of this name, joined by dots");
+}
+
+// What `posenc convert` could not put in the file's place.
+TEST_F(TorchFiles, AreConvertedWithAllTheirTensorsOrNotAtAll) {
+  const auto refused_to_convert = [](const std::string& file) {
+    return refusal([&] { io::check_convertible(manifest(file)); });
+  };
+  EXPECT_CONTAINS(refused_to_convert("float4.pt"),
+                  "Unsupported: tensor 'w' cannot be read: it is a tensor that has a dtype");
+  EXPECT_CONTAINS(refused_to_convert("clash.pt"), "Unsupported: tensor 'a.b' cannot be read");
+  EXPECT_CONTAINS(refused_to_convert("module.pt"),
+                  "WholeModule: holds no tensors but 'model', a whole module of class");
+  EXPECT_CONTAINS(refused_to_convert("module.pt"), "save model.state_dict() in place of the model");
+  EXPECT_CONTAINS(refused_to_convert("empty.pt"), "Unsupported: holds no tensors");
+  io::check_convertible(manifest("protocol2.pt"));  // sparse ones and objects are left out
+}
+
+TEST_F(TorchFiles, NameAWholeModuleAmongOtherThings) {
+  for (const char* file : {"module.pt", "legacy_module.pt"}) {
+    const Manifest read = manifest(file);
+    EXPECT_TRUE(read.tensors.empty());
+    EXPECT_EQ(opaque_in(read, "model").kind, EntryKind::Module);
+    EXPECT_EQ(opaque_in(read, "model").text,
+              "a whole module of class torch.nn.modules.container.Sequential");
+    EXPECT_EQ(opaque_in(manifest("protocol2.pt"), "namespace").kind, EntryKind::Other);
+  }
 }
 
 }  // namespace

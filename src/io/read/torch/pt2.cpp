@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -43,32 +45,65 @@ constexpr std::array<std::pair<int64_t, Dtype>, 21> kDtypes = {{
     {35, Dtype::UInt64},
 }};
 
-Dtype dtype_of(int64_t number) {
+std::optional<Dtype> dtype_of(int64_t number) {
   for (const auto& [known, dtype] : kDtypes) {
     if (known == number) return dtype;
   }
-  throw WeightsError(
-      WeightsErrorCode::Unsupported,
-      "has a dtype that cannot be read: number " + std::to_string(number) + " of torch.export",
-      "convert it to another one in Python");
+  return std::nullopt;
 }
 
-std::string find_config(const Archive& archive) {
-  std::string found;
+std::string unknown_dtype(int64_t number) {
+  return "a tensor that has a dtype that cannot be read: number " + std::to_string(number) +
+         " of torch.export (convert it to another one in Python)";
+}
+
+// The one record of a name that begins and ends so, or null.
+const ZipRecord* find_only(const Archive& archive, std::string_view begin, std::string_view end) {
+  const ZipRecord* found = nullptr;
   for (const ZipRecord& record : archive.index().records()) {
     const std::string_view name = archive.below_root(record);
-    if (!name.starts_with(kFolder) || !name.ends_with(kConfig)) continue;
-    if (!found.empty()) {
+    if (!name.starts_with(begin) || !name.ends_with(end)) continue;
+    if (found != nullptr) {
       throw WeightsError(WeightsErrorCode::Unsupported, "holds several exported programs",
                          kSaveStateDict);
     }
-    found = name;
-  }
-  if (found.empty()) {
-    throw WeightsError(WeightsErrorCode::Unsupported, "is an exported program without its weights",
-                       kSaveStateDict);
+    found = &record;
   }
   return found;
+}
+
+bool has_any(const Archive& archive, std::string_view begin) {
+  const auto& records = archive.index().records();
+  return std::any_of(records.begin(), records.end(), [&](const ZipRecord& record) {
+    return archive.below_root(record).starts_with(begin);
+  });
+}
+
+WeightsError without_weights(const Archive& archive) {
+  if (has_any(archive, "data/aotinductor/")) {
+    return {WeightsErrorCode::Unsupported,
+            "is a program compiled by AOTInductor, whose weights are part of its machine code",
+            kSaveStateDict};
+  }
+  return {WeightsErrorCode::Unsupported, "is an exported program without its weights",
+          kSaveStateDict};
+}
+
+// Earlier versions of torch.export wrote the state dict as an archive inside the archive.
+Manifest read_inner(const Archive& archive, const ZipRecord& record) {
+  if (!record.stored()) {
+    throw WeightsError(WeightsErrorCode::Unsupported,
+                       "has its weights in the compressed record " + in_quotes(record.name),
+                       "save it again with PyTorch, which stores the records as they are");
+  }
+  const InputFile part = InputFile::part_of(archive.file(), record.offset, record.bytes);
+  const Archive inner(part);
+  if (inner.format() != WeightsFormat::TorchSave) throw without_weights(archive);
+  Manifest manifest = read_torch_save(inner);
+  for (auto& storage : manifest.storages) storage.offset += record.offset;
+  manifest.format = WeightsFormat::Pt2;
+  manifest.files = {archive.file().path()};
+  return manifest;
 }
 
 ManifestTensor tensor_of(Pt2Weight& weight) {
@@ -77,7 +112,7 @@ ManifestTensor tensor_of(Pt2Weight& weight) {
   }
   ManifestTensor tensor;
   tensor.name = weight.name;
-  tensor.dtype = dtype_of(*weight.dtype);
+  tensor.dtype = *dtype_of(*weight.dtype);
   tensor.sizes = std::move(weight.sizes);
   tensor.strides = std::move(weight.strides);
   tensor.offset = *weight.offset;
@@ -95,17 +130,28 @@ Manifest read_pt2(const Archive& archive) {
                        "is an exported program of the unknown version " + in_quotes(version),
                        kSaveStateDict);
   }
+  const ZipRecord* const config = find_only(archive, kFolder, kConfig);
+  if (config == nullptr) {
+    const ZipRecord* const inner = find_only(archive, kFolder, ".pt");
+    if (inner == nullptr) throw without_weights(archive);
+    return read_inner(archive, *inner);
+  }
   Manifest manifest;
   manifest.format = WeightsFormat::Pt2;
   manifest.files = {archive.file().path()};
   Budget budget(archive.file().size());
   TensorList list(manifest, budget, archive.file().size());
   NameMap<std::size_t> storages;
-  for (Pt2Weight& weight : parse_pt2_config(archive.read(find_config(archive)), budget)) {
+  for (Pt2Weight& weight : parse_pt2_config(archive.index().read(*config), budget)) {
     try {
       if (weight.pickled || weight.layout.value_or(kStrided) != kStrided) {
         manifest.opaque.push_back(
             {weight.name, weight.pickled ? "a tensor of another class" : "a sparse tensor"});
+        continue;
+      }
+      if (weight.dtype && !dtype_of(*weight.dtype)) {
+        manifest.opaque.push_back(
+            {weight.name, unknown_dtype(*weight.dtype), EntryKind::Unreadable});
         continue;
       }
       ManifestTensor tensor = tensor_of(weight);
@@ -118,7 +164,9 @@ Manifest read_pt2(const Archive& archive) {
             list.add_storage(storage_record(archive, name, record ? record->bytes : 1));
       }
       tensor.storage = storage->second;
-      list.add(std::move(tensor));
+      if (!list.add(std::move(tensor))) {
+        throw WeightsError(WeightsErrorCode::DuplicateKey, "stands in the file twice");
+      }
     } catch (const WeightsError& error) {
       throw error.in_tensor(weight.name);
     }

@@ -238,6 +238,22 @@ void TorchTensors::read_flags(PickleId metadata, ManifestTensor& tensor) const {
   if (tensor.conj && !complex) throw contradiction("is conjugate, but not complex");
 }
 
+bool TorchTensors::is_module(PickleId id) const {
+  if (!pickle_.is(id, PickleKind::Call) || !pickle_.is(pickle_.state(id), PickleKind::Dict)) {
+    return false;
+  }
+  bool parameters = false, modules = false;
+  for (auto at = pickle_.items(pickle_.state(id)); at != kNoObject;
+       at = pickle_.next(pickle_.next(at))) {
+    const PickleId key = pickle_.item(at);
+    if (!pickle_.is(key, PickleKind::Text)) continue;
+    const std::string_view name = pickle_.text(key);
+    parameters = parameters || name == "_parameters";
+    modules = modules || name == "_modules";
+  }
+  return parameters && modules;
+}
+
 std::string TorchTensors::describe(PickleId id) {
   for (int i = 0; i < kMostWrappers && called(id) == Global::RebuildParameter; ++i) {
     const TupleItems items(pickle_, pickle_.arguments(id));

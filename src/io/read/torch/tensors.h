@@ -42,6 +42,9 @@ class TorchTensors {
   /// What an object is that is neither a tensor nor a plain value: "a sparse tensor", a class name.
   std::string describe(PickleId id);
 
+  /// Whether it is a torch.nn.Module, by the attributes that every one has.
+  bool is_module(PickleId id) const;
+
  private:
   struct Storage {
     std::size_t number;

@@ -3,12 +3,14 @@
 #include <utility>
 
 #include "io/read/torch/text.h"
+#include "io/read/unreadable.h"
 
 namespace posenc::io {
 namespace {
 
 constexpr std::size_t kDeepest = 200;
 constexpr uint64_t kVisit = 100;      // units of work
+constexpr uint64_t kThrown = 2000;    // of an exception
 constexpr uint64_t kMostItems = 100;  // of a list, whose values are listed
 
 // Every module has these two, and they say nothing of its weights.
@@ -24,6 +26,7 @@ void ObjectWalk::run(PickleId root, const FindScriptClass& find_class) {
   while (!frames_.empty()) {
     if (!step()) frames_.pop_back();
   }
+  leave_out_clashing();
 }
 
 // Goes on to the next item of the innermost container; false at its end.
@@ -74,7 +77,9 @@ void ObjectWalk::visit(PickleId id, Place place, const ScriptClass* script,
   try {
     tensor = objects_.read(id);
   } catch (const WeightsError& error) {
-    throw error.in_tensor(name_);
+    if (error.code() != WeightsErrorCode::Unsupported) throw error.in_tensor(name_);
+    budget_.work(kThrown);
+    return add_opaque(unreadable(error), EntryKind::Unreadable);
   }
   if (tensor) {
     add_tensor(std::move(*tensor), place, script, std::string(last_name));
@@ -86,7 +91,13 @@ void ObjectWalk::visit(PickleId id, Place place, const ScriptClass* script,
     }
     return;
   }
-  if (!enter(id, place, listed)) add_opaque(objects_.describe(id));
+  if (enter(id, place, listed)) return;
+  const std::string what = objects_.describe(id);
+  if (objects_.is_module(id)) {
+    add_opaque("a whole module of class " + what, EntryKind::Module);
+  } else {
+    add_opaque(what);
+  }
 }
 
 // Whether `id` is something to go into.
@@ -158,7 +169,18 @@ void ObjectWalk::add_tensor(ManifestTensor tensor, Place place, const ScriptClas
     return;
   }
   tensor.name = name_;
-  list_.add(std::move(tensor));
+  if (!list_.add(std::move(tensor))) clashing_.insert(name_);
+}
+
+// `{"a.b": x, "a": {"b": y}}`: nobody could say which is meant.
+void ObjectWalk::leave_out_clashing() {
+  if (clashing_.empty()) return;
+  std::erase_if(manifest_.tensors,
+                [&](const ManifestTensor& tensor) { return clashing_.count(tensor.name) != 0; });
+  for (const auto& name : clashing_) {
+    name_ = name;
+    add_opaque("one of several tensors of this name, joined by dots", EntryKind::Unreadable);
+  }
 }
 
 // Twice what an entry is: its list grows by doubling.
@@ -166,9 +188,9 @@ uint64_t ObjectWalk::entry_bytes(const std::string& text) const {
   return 2 * (sizeof(ManifestEntry) + name_.size() + text.size());
 }
 
-void ObjectWalk::add_opaque(std::string text) {
+void ObjectWalk::add_opaque(std::string text, EntryKind kind) {
   budget_.spend(entry_bytes(text));
-  manifest_.opaque.push_back({name_, std::move(text)});
+  manifest_.opaque.push_back({name_, std::move(text), kind});
 }
 
 void ObjectWalk::add_value(std::string text, bool listed) {

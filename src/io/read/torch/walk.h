@@ -24,8 +24,9 @@ struct ScriptClass {
 using FindScriptClass = std::function<const ScriptClass*(const std::string& name)>;
 
 /// Lists the objects below `root` in a manifest: dense tensors, plain values, and opaque all that
-/// is neither; names are joined by ".". With `find_class` the objects of TorchScript classes are
-/// gone through as modules. Throws WeightsError.
+/// is neither; names are joined by ".". A tensor that cannot be read, or whose joined name is that
+/// of another too, is opaque: it keeps nobody from the others. With `find_class` the objects of
+/// TorchScript classes are gone through as modules. Throws WeightsError.
 class ObjectWalk {
  public:
   ObjectWalk(TorchTensors& objects, TensorList& list, Manifest& manifest, Budget& budget)
@@ -60,7 +61,8 @@ class ObjectWalk {
   void add_tensor(ManifestTensor tensor, Place place, const ScriptClass* script,
                   const std::string& last_name);
   uint64_t entry_bytes(const std::string& text) const;
-  void add_opaque(std::string text);
+  void add_opaque(std::string text, EntryKind kind = EntryKind::Other);
+  void leave_out_clashing();
   void add_value(std::string text, bool listed);
 
   TorchTensors& objects_;
@@ -70,6 +72,7 @@ class ObjectWalk {
   const FindScriptClass* find_class_ = nullptr;
   std::string name_;
   std::vector<Frame> frames_;
+  NameSet clashing_;  // names that several tensors have
 };
 
 }  // namespace posenc::io

@@ -22,12 +22,26 @@ bool agrees(uint64_t old, uint64_t all_ones, uint64_t value) {
   return old == all_ones || old == value;
 }
 
+// Places in an archive count from its beginning. In a shard of a distributed checkpoint, which is
+// one archive after the other, that of the last is somewhere else.
+void refuse_several(const InputFile& file, uint64_t told, uint64_t found) {
+  if (told >= found || file.read(found - told, 4) != "PK\3\4") return;
+  throw WeightsError(WeightsErrorCode::Unsupported,
+                     "is several zip archives one after the other, as a shard (.distcp) of "
+                     "PyTorch's distributed checkpoint is",
+                     "gather it in Python: torch.distributed.checkpoint.format_utils."
+                     "dcp_to_torch_save(folder, file)");
+}
+
 ZipDirectory read_end64(const InputFile& file, uint64_t locator_at, const ZipDirectory& old,
                         uint64_t& limit) {
   const std::string locator = file.read(locator_at, kLocator64);
   const auto record_at = little_endian<uint64_t>(locator, 8);
   if (locator_at < kEnd64 || record_at > locator_at - kEnd64) {
     throw damaged_zip("its zip64 record lies outside");
+  }
+  if (file.read(locator_at - kEnd64, 4) == "PK\6\6") {
+    refuse_several(file, record_at, locator_at - kEnd64);
   }
   const std::string record = file.read(record_at, kEnd64);
   if (record.compare(0, 4, "PK\6\6") != 0 ||
@@ -80,6 +94,9 @@ ZipDirectory find_zip_directory(const InputFile& file) {
   uint64_t limit = base + at;  // the directory ends where the end records begin
   if (limit >= kLocator64 && file.read(limit - kLocator64, 4) == "PK\6\7") {
     directory = read_end64(file, limit - kLocator64, directory, limit);
+  }
+  if (directory.bytes <= limit) {
+    refuse_several(file, directory.offset, limit - directory.bytes);
   }
   if (directory.bytes > limit || directory.offset != limit - directory.bytes ||
       directory.count > directory.bytes / kEntry) {

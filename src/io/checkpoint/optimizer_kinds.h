@@ -1,0 +1,144 @@
+#pragma once
+
+#include <c10/util/Exception.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <cstddef>
+#include <string>
+#include <tuple>
+#include <type_traits>
+
+#include "posenc/core/optimizer_notes.h"
+#include "posenc/io/error.h"
+
+// What is to be known of an optimiser to save it: its rule and options, which LibTorch's own do not
+// tell, and the fields of its state.
+namespace posenc::io {
+
+// The tensors and counts of a state, by name.
+template <typename State, typename Visit>
+void adam_fields(State& state, Visit&& visit) {
+  visit("step", state.step());
+  visit("exp_avg", state.exp_avg());
+  visit("exp_avg_sq", state.exp_avg_sq());
+  visit("max_exp_avg_sq", state.max_exp_avg_sq());
+}
+
+// `first`: what a step makes before it changes anything.
+struct AdamState {
+  using State = torch::optim::AdamParamState;
+  static const at::Tensor& first(const State& state) { return state.exp_avg(); }
+  static void fields(auto& state, auto&& visit) { adam_fields(state, visit); }
+};
+struct AdamWState {  // the same fields in a type of its own
+  using State = torch::optim::AdamWParamState;
+  static const at::Tensor& first(const State& state) { return state.exp_avg(); }
+  static void fields(auto& state, auto&& visit) { adam_fields(state, visit); }
+};
+struct SgdState {
+  using State = torch::optim::SGDParamState;
+  static const at::Tensor& first(const State& state) { return state.momentum_buffer(); }
+  static void fields(auto& state, auto&& visit) {
+    visit("momentum_buffer", state.momentum_buffer());
+  }
+};
+
+// The options of LibTorch's optimisers, by name.
+void adam_options(auto& options, auto&& visit) {
+  visit("lr", options.lr());
+  visit("beta1", std::get<0>(options.betas()));
+  visit("beta2", std::get<1>(options.betas()));
+  visit("eps", options.eps());
+  visit("weight_decay", options.weight_decay());
+  visit("amsgrad", options.amsgrad());
+}
+struct Adam : AdamState {
+  using Options = torch::optim::AdamOptions;
+  static constexpr const char* kRule = "Adam";
+  static void options(auto& options, auto&& visit) { adam_options(options, visit); }
+};
+struct AdamW : AdamWState {
+  using Options = torch::optim::AdamWOptions;
+  static constexpr const char* kRule = "AdamW";
+  static void options(auto& options, auto&& visit) { adam_options(options, visit); }
+};
+struct Sgd : SgdState {
+  using Options = torch::optim::SGDOptions;
+  static constexpr const char* kRule = "SGD";
+  static void options(auto& options, auto&& visit) {
+    visit("lr", options.lr());
+    visit("momentum", options.momentum());
+    visit("dampening", options.dampening());
+    visit("weight_decay", options.weight_decay());
+    visit("nesterov", options.nesterov());
+  }
+};
+
+// Throws c10::ValueError for a value that the constructors of LibTorch's optimisers refuse.
+template <typename Value>
+void check_option(const char* rule, const std::string& name, double value) {
+  if constexpr (std::is_same_v<Value, bool>) {
+    TORCH_CHECK_VALUE(value == 0.0 || value == 1.0, "[", rule, "] ", name, " must be 0 or 1. Got ",
+                      value);
+  } else if (name == "beta1" || name == "beta2") {
+    TORCH_CHECK_VALUE(value >= 0.0 && value < 1.0, "[", rule, "] ", name,
+                      " must lie in [0, 1). Got ", value);
+  } else {
+    TORCH_CHECK_VALUE(value >= 0.0 || name == "dampening", "[", rule, "] ", name,
+                      " must be at least 0. Got ", value);
+  }
+}
+
+// LibTorch's optimisers tell nothing of themselves: this does it for them.
+template <typename Kind>
+class NotesOf : public OptimizerNotes {
+ public:
+  explicit NotesOf(torch::optim::Optimizer& optimizer) : optimizer_(optimizer) {}
+
+  std::string rule() const override { return Kind::kRule; }
+  NamedOptions named_options(std::size_t group) const override {
+    NamedOptions named;
+    Kind::options(options(group),
+                  [&](const char* name, auto& value) { named[name] = static_cast<double>(value); });
+    return named;
+  }
+  void set_named_options(std::size_t group, const NamedOptions& named) override {
+    auto changed = options(group);
+    Kind::options(changed, [&](const char* name, auto& value) {
+      const auto found = named.find(name);
+      if (found == named.end()) return;
+      using Value = std::decay_t<decltype(value)>;
+      check_option<Value>(Kind::kRule, name, found->second);
+      value = static_cast<Value>(found->second);
+    });
+    options(group) = changed;
+  }
+
+ private:
+  typename Kind::Options& options(std::size_t group) const {
+    return static_cast<typename Kind::Options&>(optimizer_.param_groups().at(group).options());
+  }
+  torch::optim::Optimizer& optimizer_;
+};
+
+// Calls `work` with the optimiser's notes and the traits of its state.
+template <typename Work>
+auto with_notes(torch::optim::Optimizer& optimizer, Work&& work) {
+  if (auto* notes = dynamic_cast<OptimizerNotes*>(&optimizer)) {
+    return notes->rule() == Sgd::kRule ? work(*notes, SgdState()) : work(*notes, AdamState());
+  }
+  const auto with = [&](auto kind) {
+    NotesOf<decltype(kind)> notes(optimizer);
+    return work(notes, kind);
+  };
+  if (dynamic_cast<torch::optim::Adam*>(&optimizer)) return with(Adam());
+  if (dynamic_cast<torch::optim::AdamW*>(&optimizer)) return with(AdamW());
+  if (dynamic_cast<torch::optim::SGD*>(&optimizer)) return with(Sgd());
+  throw WeightsError(WeightsErrorCode::Unsupported,
+                     "cannot hold this optimiser: LibTorch's Adam, AdamW and SGD and posenc's "
+                     "optimisers can be saved");
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,125 @@
+// Files of which an entry cannot be loaded: the others can, and the error names that one.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/python.h"
+#include "io/support.h"
+#include "posenc/io/checkpoint.h"
+#include "posenc/io/load.h"
+#include "posenc/io/manifest.h"
+#include "posenc/io/safetensors.h"
+
+namespace posenc::testing {
+namespace {
+
+using Code = WeightsErrorCode;
+
+struct Holder : torch::nn::Module {
+  explicit Holder(const std::vector<std::string>& names) {
+    for (const auto& name : names) register_buffer(name, at::zeros({2}));
+  }
+};
+
+class PartlyReadable : public ::testing::Test {
+ protected:
+  std::string code_of(const std::string& file, torch::nn::Module& module) {
+    return refusal([&] { load_weights(module, dir_ / file); });
+  }
+  const TempDir dir_;
+};
+
+// float4 in safetensors and in a file of torch.save.
+TEST_F(PartlyReadable, OnlyTheUnreadableTensorItselfIsRefused) {
+  write_bytes(dir_ / "x.safetensors",
+              crafted(R"({"w":{"dtype":"F4","shape":[4],"data_offsets":[8,10]},)"
+                      R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+                      std::string(10, '\0')));
+  ASSERT_TRUE(run_python(dir_,
+                         "import torch\n"
+                         "w = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)\n"
+                         "torch.save({'w': w, 'b': torch.zeros(2)}, 'x.pt')\n"));
+  for (const char* file : {"x.safetensors", "x.pt"}) {
+    Holder others({"b"}), all({"b", "w"});
+    all.named_buffers()["b"].fill_(1);
+    EXPECT_EQ(load_weights(others, dir_ / file).loaded, std::vector<std::string>{"b"});
+    const auto text = code_of(file, all);
+    EXPECT_CONTAINS(text, "Unsupported: [load_weights] " + (dir_ / file) + ": ");
+    EXPECT_CONTAINS(text, "'w' must be a dense tensor. Got a tensor that has");
+    EXPECT_TRUE(all.named_buffers()["b"].eq(1).all().item<bool>());
+    // Who asks for every tensor is not given fewer.
+    EXPECT_CONTAINS(refusal([&] { load_tensors(dir_ / file); }),
+                    "Unsupported: [load_tensors] " + (dir_ / file) +
+                        ": tensor 'w' cannot be read: it is a tensor that has");
+  }
+  EXPECT_CONTAINS(refusal([&] { load_safetensors(dir_ / "x.safetensors"); }), "tensor 'w'");
+}
+
+TEST_F(PartlyReadable, TwoTensorsOfOneNameAreNeitherTheOneNorTheOther) {
+  ASSERT_TRUE(run_python(dir_,
+                         "import torch\n"
+                         "a, b = torch.ones(2), torch.zeros(2)\n"
+                         "torch.save({'a.b': a, 'a': {'b': b}, 'c': b}, 'x.pt')\n"));
+  Holder module({"c"});
+  load_weights(module, dir_ / "x.pt");
+  struct Inner : torch::nn::Module {
+    Inner() { register_module("a", std::make_shared<Holder>(std::vector<std::string>{"b"})); }
+  } inner;
+  EXPECT_CONTAINS(
+      refusal([&] { load_weights(inner, dir_ / "x.pt", LoadOptions().allow_unexpected(true)); }),
+      "'a.b' must be a dense tensor. Got one of several tensors of this name");
+}
+
+TEST_F(PartlyReadable, AWholeModuleIsNamedWhereItsWeightsAreMissing) {
+  ASSERT_TRUE(run_python(dir_,
+                         "import torch\n"
+                         "torch.save({'model': torch.nn.Linear(3, 2), 'epoch': 3}, 'x.pt')\n"));
+  torch::nn::Linear linear(3, 2);
+  for (const char* prefix : {"", "model."}) {
+    const auto error =
+        error_of([&] { load_weights(*linear, dir_ / "x.pt", LoadOptions().prefix(prefix)); });
+    EXPECT_EQ(error.code(), Code::WholeModule);
+    EXPECT_CONTAINS(error.what(), "missing (2): 'weight'");
+    EXPECT_CONTAINS(error.what(),
+                    "'model' must be a dense tensor. Got a whole module of class "
+                    "torch.nn.modules.linear.Linear");
+    EXPECT_CONTAINS(error.what(), "save model.state_dict() in place of the model");
+  }
+  load_weights(*linear, dir_ / "x.pt", LoadOptions().allow_missing(true));
+}
+
+// Names that are all one to std::hash, which a StateDict has: loading 40,000 took seconds.
+TEST_F(PartlyReadable, NamesThatCollideAreRefused) {
+  ASSERT_TRUE(
+      run_python(dir_,
+                 "import json, struct, sys\n"
+                 "sys.path.insert(0, '" POSENC_TESTS_DIR "/io/hostile')\n"
+                 "import colliding\n"
+                 "names = colliding.names()\n"
+                 "one = {'dtype': 'U8', 'shape': [0], 'data_offsets': [0, 0]}\n"
+                 "def write(path, names, **metadata):\n"
+                 "    header = json.dumps({'__metadata__': metadata, **{n: one for n in names}})\n"
+                 "    open(path, 'wb').write(struct.pack('<Q', len(header)) + header.encode())\n"
+                 "write('x', names)\n"
+                 "write('checkpoint', names, **{'posenc.checkpoint': '1'})\n"
+                 "write('plain', [f'layers.{i}.weight' for i in range(40_000)])\n"));
+  const auto first = read_manifest(dir_ / "x").tensors;
+  if (std::hash<std::string>()(first[0].name) != std::hash<std::string>()(first[1].name)) {
+    GTEST_SKIP() << "another std::hash than that of libstdc++";
+  }
+  EXPECT_CONTAINS(refusal([&] { load_tensors(dir_ / "x"); }),
+                  "LimitExceeded: [load_tensors] " + (dir_ / "x") + ": has names that were chosen");
+  Holder module({});
+  const auto error = error_of([&] { load_checkpoint(dir_ / "checkpoint", {module}); });
+  EXPECT_EQ(error.code(), Code::LimitExceeded);
+  EXPECT_EQ(load_tensors(dir_ / "plain").size(), 40'000u);
+}
+
+}  // namespace
+}  // namespace posenc::testing
