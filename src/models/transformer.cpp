@@ -187,9 +187,11 @@ DecoderCache TransformerImpl::start(const torch::Tensor& memory, int64_t capacit
 torch::Tensor TransformerImpl::step(const torch::Tensor& tgt, DecoderCache& cache) {
   TORCH_CHECK_VALUE(tgt.dim() == 2 && tgt.size(1) > 0,
                     "[Transformer] tgt must be ids (B, t), t > 0. Got ", tgt.sizes());
-  const auto hidden =
-      decoder->step(tgt_embedding->forward(tgt, /*offset=*/cache.length()), cache);  // (B, t, D)
-  return final_layer->forward(hidden.select(1, -1));
+  return all_or_nothing(cache, [&] {
+    const auto hidden =
+        decoder->step(tgt_embedding->forward(tgt, /*offset=*/cache.length()), cache);  // (B, t, D)
+    return final_layer->forward(hidden.select(1, -1));
+  });
 }
 
 }  // namespace posenc

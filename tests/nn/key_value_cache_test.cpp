@@ -46,6 +46,33 @@ TEST(KeyValueCache, SelectsRowsOfTheBatch) {
   }
 }
 
+// Of one prefix, two ways to go on.
+TEST(KeyValueCache, ACopyGoesOnApart) {
+  const auto first = some(2), left = some(1), right = some(1);
+  KeyValueCache cache(first, 5);
+  cache.append(first);
+  KeyValueCache copy = cache, empty;
+  const auto of_cache = cache.append(left);
+  const auto of_copy = copy.append(right);
+  EXPECT_TRUE(bit_equal(of_cache.key, torch::cat({first.key, left.key}, 2)));
+  EXPECT_TRUE(bit_equal(of_copy.value, torch::cat({first.value, right.value}, 2)));
+  EXPECT_EQ(copy.capacity(), 5);
+  copy = empty;
+  EXPECT_EQ(copy.capacity(), 0);
+}
+
+TEST(KeyValueCache, ForgetsWhatItIsTold) {
+  const auto first = some(3), second = some(1);
+  KeyValueCache cache(first, 5);
+  cache.append(first);
+  cache.truncate(2);
+  EXPECT_EQ(cache.length(), 2);
+  const auto all = cache.append(second);
+  EXPECT_TRUE(bit_equal(all.key, torch::cat({first.key.narrow(2, 0, 2), second.key}, 2)));
+  EXPECT_ERROR(cache.truncate(4), c10::ValueError, "the length must lie in [0, 3]. Got 4");
+  EXPECT_ERROR(cache.truncate(-1), c10::ValueError, "Got -1");
+}
+
 TEST(KeyValueCacheErrors, RejectsATokenPastTheCapacity) {
   KeyValueCache cache(some(1), 2);
   cache.append(some(2));

@@ -1,6 +1,7 @@
 #include "posenc/nn/attention/key_value_cache.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
 #include <c10/util/Exception.h>
 
 #include "posenc/core/check.h"
@@ -14,6 +15,17 @@ KeyValueCache::KeyValueCache(const functional::Heads& like, int64_t capacity) {
   };
   keys_ = room(like.key);
   values_ = room(like.value);
+}
+
+KeyValueCache::KeyValueCache(const KeyValueCache& other) : length_(other.length_) {
+  if (!other.keys_.defined()) return;
+  const auto copy = [&](const at::Tensor& from) {
+    const at::Tensor to = at::empty(from.sizes(), from.options());
+    to.slice(2, 0, length_).copy_(from.slice(2, 0, length_));
+    return to;
+  };
+  keys_ = copy(other.keys_);
+  values_ = copy(other.values_);
 }
 
 functional::Heads KeyValueCache::append(const functional::Heads& heads) {
@@ -38,12 +50,33 @@ functional::Heads KeyValueCache::append(const functional::Heads& heads) {
   return {heads.query, keys_.slice(2, 0, end), values_.slice(2, 0, end)};
 }
 
+functional::Heads KeyValueCache::room_for(int64_t rows) const {
+  const auto room = [&](const at::Tensor& all) {
+    return at::empty({rows, all.size(1), length_, all.size(3)}, all.options());
+  };
+  return {{}, room(keys_), room(values_)};
+}
+
 void KeyValueCache::select(const at::Tensor& rows) {
-  for (at::Tensor* tensor : {&keys_, &values_}) {
-    const at::Tensor selected = tensor->slice(2, 0, length_).index_select(0, rows);
-    *tensor = tensor->narrow(0, 0, rows.size(0));
-    tensor->slice(2, 0, length_).copy_(selected);
-  }
+  auto room = room_for(rows.size(0));
+  select(rows, room);
+}
+
+void KeyValueCache::select(const at::Tensor& rows, functional::Heads& room) {
+  at::index_select_out(room.key, keys_.slice(2, 0, length_), 0, rows);
+  at::index_select_out(room.value, values_.slice(2, 0, length_), 0, rows);
+  const auto keep = [&](at::Tensor& all, const at::Tensor& chosen) {
+    all = all.narrow(0, 0, rows.size(0));
+    all.slice(2, 0, length_).copy_(chosen);
+  };
+  keep(keys_, room.key);
+  keep(values_, room.value);
+}
+
+void KeyValueCache::truncate(int64_t length) {
+  TORCH_CHECK_VALUE(length >= 0 && length <= length_, "[KeyValueCache] the length must lie in [0, ",
+                    length_, "]. Got ", length);
+  length_ = length;
 }
 
 }  // namespace posenc

@@ -43,6 +43,18 @@ torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear
 AttentionShape attention_shape(const char* module, const torch::Tensor& x,
                                const torch::Tensor& keys, const TransformerLayerOptions& options);
 
+/// step(), which adds to a cache; an exception leaves the cache as it was.
+template <typename Cache, typename Step>
+torch::Tensor all_or_nothing(Cache& cache, const Step& step) {
+  const int64_t length = cache.length();
+  try {
+    return step();
+  } catch (...) {
+    cache.truncate(length);
+    throw;
+  }
+}
+
 /// `d_model=8, num_heads=2, ...`: what is not the default, the widths aside.
 void print(std::ostream& stream, const TransformerLayerOptions& options);
 

@@ -8,19 +8,31 @@
 namespace posenc {
 
 void DecoderCache::select(const torch::Tensor& rows) {
+  if (layers.empty()) return;
   const torch::Tensor keys = layers.front().memory.key;  // (B, H, S, Dh)
   const bool leaves = rows.size(0) != keys.size(0);
-  for (auto& layer : layers) {
-    layer.self.select(rows);
-    if (!leaves) continue;
-    layer.memory.key = layer.memory.key.index_select(0, rows);
-    layer.memory.value = layer.memory.value.index_select(0, rows);
+  // All that takes memory comes first: then nothing is left to fail between two layers.
+  auto room = layers.front().self.room_for(rows.size(0));
+  std::vector<functional::Heads> memories;
+  AttentionMask mask = memory_mask;
+  if (leaves) {
+    for (const auto& layer : layers)
+      memories.push_back(
+          {{}, layer.memory.key.index_select(0, rows), layer.memory.value.index_select(0, rows)});
+    const auto bias =
+        mask.resolve({keys.size(0), keys.size(1), capacity(), keys.size(2)}, keys).bias;
+    if (bias.defined() && bias.size(0) > 1)
+      mask = AttentionMask::additive(bias.index_select(0, rows));
   }
-  if (!leaves || memory_mask.is_none()) return;
-  const auto bias =
-      memory_mask.resolve({keys.size(0), keys.size(1), capacity(), keys.size(2)}, keys).bias;
-  if (bias.defined() && bias.size(0) > 1)
-    memory_mask = AttentionMask::additive(bias.index_select(0, rows));
+  for (size_t i = 0; i < layers.size(); ++i) {
+    layers[i].self.select(rows, room);
+    if (leaves) layers[i].memory = memories[i];
+  }
+  memory_mask = std::move(mask);
+}
+
+void DecoderCache::truncate(int64_t length) {
+  for (auto& layer : layers) layer.self.truncate(length);
 }
 
 TransformerDecoderImpl::TransformerDecoderImpl(TransformerDecoderOptions options_)
@@ -89,8 +101,10 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache)
   TORCH_CHECK_VALUE(x.size(1) <= cache.capacity() - length, "[TransformerDecoder] the capacity is ",
                     cache.capacity(), " tokens. Got token ", length + x.size(1));
   const auto mask = cache.memory_mask.queries(length, x.size(1));
-  for (size_t i = 0; i < cache.layers.size(); ++i) x = layer(i).step(x, cache.layers[i], mask);
-  return norm ? norm->forward(x) : x;
+  return all_or_nothing(cache, [&] {
+    for (size_t i = 0; i < cache.layers.size(); ++i) x = layer(i).step(x, cache.layers[i], mask);
+    return norm ? norm->forward(x) : x;
+  });
 }
 
 }  // namespace posenc

@@ -73,17 +73,15 @@ DecoderLayerCache TransformerDecoderLayerImpl::start(const torch::Tensor& memory
 
 torch::Tensor TransformerDecoderLayerImpl::step(const torch::Tensor& x, DecoderLayerCache& cache,
                                                 const AttentionMask& memory_mask) {
-  return blocks(
-      x,
-      [&](const torch::Tensor& y) {
-        const auto mask = AttentionMask::causal(cache.self.length());
-        return self_attn->attend_heads(cache.self.append(self_attn->split_heads(y, y, y)), mask);
-      },
-      [&](const torch::Tensor& y) {
-        const auto query = multihead_attn->split_heads(y, {}, {}).query;
-        return multihead_attn->attend_heads({query, cache.memory.key, cache.memory.value},
-                                            memory_mask);
-      });
+  const Block self = [&](const torch::Tensor& y) {
+    const auto mask = AttentionMask::causal(cache.self.length());
+    return self_attn->attend_heads(cache.self.append(self_attn->split_heads(y, y, y)), mask);
+  };
+  const Block cross = [&](const torch::Tensor& y) {
+    const auto query = multihead_attn->split_heads(y, {}, {}).query;
+    return multihead_attn->attend_heads({query, cache.memory.key, cache.memory.value}, memory_mask);
+  };
+  return all_or_nothing(cache.self, [&] { return blocks(x, self, cross); });
 }
 
 }  // namespace posenc

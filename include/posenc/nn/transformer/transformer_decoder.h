@@ -19,18 +19,21 @@ struct TransformerDecoderOptions {
   TORCH_ARG(bool, norm) = false;
 };
 
-/// What a decoder keeps between tokens.
+/// What a decoder keeps between tokens. A copy goes on apart; a call that throws, of the decoder's
+/// step() or of its own, leaves it as it was.
 struct DecoderCache {
   std::vector<DecoderLayerCache> layers;
   AttentionMask memory_mask;  ///< resolved, for as many queries as the cache has room for
 
   /// Tokens seen.
-  int64_t length() const { return layers.front().self.length(); }
+  int64_t length() const { return layers.empty() ? 0 : layers.front().self.length(); }
   /// Tokens it has room for.
-  int64_t capacity() const { return layers.front().self.capacity(); }
+  int64_t capacity() const { return layers.empty() ? 0 : layers.front().self.capacity(); }
   /// Batch row b becomes what row `rows`[b] was. With fewer rows than now the others leave, with
   /// their memories; with as many, both rows must have the same memory: beams of one source.
   void select(const torch::Tensor& rows);
+  /// Forgets all tokens but the first `length`, in each layer.
+  void truncate(int64_t length);
 };
 
 /// num_layers decoder layers, one behind the other, and perhaps a last norm.
