@@ -17,7 +17,11 @@ at::Tensor Embedding::operator()(const at::Tensor& ids, int64_t offset) const {
                                functional::PositionalEncodingFuncOptions().offset(offset)));
 }
 
-at::Tensor Embedding::at_positions(const at::Tensor& ids, const at::Tensor& positions) const {
+at::Tensor Embedding::at_positions(const at::Tensor& ids, const at::Tensor& positions,
+                                   int64_t length) const {
+  // Padding counts as in the module, though it is not looked up.
+  TORCH_CHECK_VALUE(length <= table.size(-2), "[FrozenTransformer] sequence length ", length,
+                    " exceeds max_len ", table.size(-2), ". Got it with its padding");
   return functional::embed(
       ids, weight, table,
       functional::EmbedFuncOptions().scale(scale).position(

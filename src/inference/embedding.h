@@ -12,8 +12,8 @@ struct Embedding {
 
   /// ids: (B, L)  ->  (B, L, D); the first column stands at position `offset`.
   at::Tensor operator()(const at::Tensor& ids, int64_t offset = 0) const;
-  /// ids (rows) at positions of their own  ->  (rows, D).
-  at::Tensor at_positions(const at::Tensor& ids, const at::Tensor& positions) const;
+  /// ids (rows) at positions of their own, of sequences of `length`  ->  (rows, D).
+  at::Tensor at_positions(const at::Tensor& ids, const at::Tensor& positions, int64_t length) const;
 
   at::Tensor weight, table;
   Scale scale = Scale::None;

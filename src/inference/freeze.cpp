@@ -44,7 +44,7 @@ Memory encode(const FrozenTransformer::Impl& model, const at::Tensor& src,
   at::Tensor rows;
   if (packing.packed) {
     const at::Tensor places = at::tensor(packing.places);
-    rows = model.src_embedding.at_positions(packing.pack(src), places.remainder(length));
+    rows = model.src_embedding.at_positions(packing.pack(src), places.remainder(length), length);
   } else {
     rows = model.src_embedding(src).flatten(0, 1);
   }
@@ -96,10 +96,10 @@ torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::T
   const int64_t batch = tgt.size(0), length = tgt.size(1), heads = impl_->decoder.heads;
   const torch::Tensor x = impl_->tgt_embedding(tgt).flatten(0, 1);
   const torch::Tensor out = inference::run(
-      impl_->decoder, x, memory.contiguous().flatten(0, 1), Packing(batch, length),
+      impl_->decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
       Packing(batch, memory.size(1)), tgt_mask.resolve({batch, heads, length, length}, x),
       memory_mask.resolve({batch, heads, length, memory.size(1)}, x));
-  const torch::Tensor logits = at::empty({batch, length, impl_->final_layer.out()});
+  const torch::Tensor logits = at::empty({batch, length, impl_->final_layer.out()}, at::kFloat);
   impl_->final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
                          inference::rows_case(batch * length));
   return logits;

@@ -113,7 +113,7 @@ DecoderStack freeze_stack(TransformerDecoderImpl& decoder, Multipliers& multipli
 
 at::Tensor attend(const AttentionInput& input) {
   const int64_t batch = input.queries.batch, width = input.query.size(1) / input.heads;
-  const at::Tensor out = at::empty({input.queries.rows, input.query.size(1)});
+  const at::Tensor out = at::empty({input.queries.rows, input.query.size(1)}, at::kFloat);
   kernel::SequenceAttention request = {};
   request.query = input.query.const_data_ptr<float>();
   request.query_stride = input.query.stride(0);
@@ -152,7 +152,7 @@ at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing&
                const ScoreMask& mask) {
   const int64_t width = stack.width, count = rows.size(0);
   const at::Tensor x = rows.contiguous(), input = stack.norm_first ? at::empty_like(x) : x;
-  const at::Tensor projected = at::empty({count, odd_stride(3 * width)});
+  const at::Tensor projected = at::empty({count, odd_stride(3 * width)}, at::kFloat);
   const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), count);
   const auto project = [&](const Stream& part, int64_t begin, const EncoderLayer& layer) {
     const int64_t stride = projected.size(1);
@@ -189,8 +189,9 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
                const ScoreMask& memory_mask) {
   const int64_t width = stack.width, count = rows.size(0);
   const at::Tensor x = rows.contiguous(), input = stack.norm_first ? at::empty_like(x) : x;
-  const at::Tensor projected = at::empty({count, 3 * width}), query = at::empty({count, width});
-  const at::Tensor remembered = at::empty({memory.size(0), 2 * width});
+  const at::Tensor projected = at::empty({count, 3 * width}, at::kFloat);
+  const at::Tensor query = at::empty({count, width}, at::kFloat);
+  const at::Tensor remembered = at::empty({memory.size(0), 2 * width}, at::kFloat);
   const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), count);
   const Rows of_memory = rows_case(memory.size(0));
   const auto each_row = [&](const auto& f) {

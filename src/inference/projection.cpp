@@ -53,7 +53,8 @@ OwnFor measure(const at::Tensor& weight) {
   const Projection own(slice, {}, kAlwaysOwn), aten(slice, {}, {});
   OwnFor result = {};
   for (const int64_t rows : {int64_t{1}, kernel::kFewRows, kernel::kPanelRows}) {
-    const at::Tensor x = at::ones({rows, weight.size(1)}), y = at::empty({rows, columns});
+    const at::Tensor x = at::ones({rows, weight.size(1)}, at::kFloat);
+    const at::Tensor y = at::empty({rows, columns}, at::kFloat);
     const Rows of = rows_case(rows);
     const auto with = [&](const Projection& projection) {
       return [&] { projection.run(x.const_data_ptr<float>(), rows, y.data_ptr<float>(), of); };
@@ -86,8 +87,9 @@ void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, 
                      Rows of) const {
   if (rows == 0) return;
   if (!own_.rows[static_cast<int>(of)]) {
-    const at::Tensor from = at::from_blob(const_cast<float*>(x), {rows, in()}, {x_stride, 1});
-    at::Tensor result = at::from_blob(to, {rows, out()}, {to_stride, 1});
+    const at::Tensor from =
+        at::from_blob(const_cast<float*>(x), {rows, in()}, {x_stride, 1}, at::kFloat);
+    at::Tensor result = at::from_blob(to, {rows, out()}, {to_stride, 1}, at::kFloat);
     std::optional<at::Tensor> bias;
     if (bias_.defined()) bias = bias_;
     at::linear_out(result, from, weight_, bias);

@@ -20,9 +20,9 @@ struct OwnFor {
   bool rows[kRowsCases];
 };
 
-/// The stride of rows that kernels hand to each other: not a power of two, or all rows would have
-/// the same few places in a cache.
-constexpr int64_t odd_stride(int64_t width) { return width + 16; }
+/// The stride of rows that kernels hand to each other: an odd number of cache lines of 16 floats.
+/// Of a power of two all rows would have the same few places in a cache.
+constexpr int64_t odd_stride(int64_t width) { return 16 * ((width + 15) / 16 | 1); }
 
 /// Decides it: each shape is timed once.
 class Multipliers {

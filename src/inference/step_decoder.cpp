@@ -18,9 +18,11 @@ namespace kernel = kernels::inference;
 
 constexpr int64_t kGrainOfAttention = 1 << 15;
 constexpr int64_t kFirstSteps = 8;  // that the first block has room for
+// Of a block that has room for more than one step: what is asked for ahead of its use is bounded.
+constexpr int64_t kMostFloats = int64_t{16} << 20;
 
-// An odd number of lines, as is the number of places that a step takes: a row's tokens then spread
-// over all sets of a processor's cache, whatever the number of rows.
+// Odd, as is the number of places that a step takes: a row's tokens then spread over all sets of a
+// processor's cache, whatever the number of rows.
 int64_t token_stride(const DecoderStack& stack) {
   return odd_stride(2 * stack.width * static_cast<int64_t>(stack.layers.size()));
 }
@@ -52,7 +54,7 @@ StepDecoder::StepDecoder(const FrozenTransformer::Impl& model, const Memory& mem
       is_causal_(mask.is_causal) {
   const DecoderStack& stack = model.decoder;
   for (int64_t row = 0; row < rows_; ++row) source_.push_back(row / rows_per_source);
-  const auto room = [&](int64_t width) { return at::empty({rows_, width}); };
+  const auto room = [&](int64_t width) { return at::empty({rows_, width}, at::kFloat); };
   input_ = room(stack.width);
   projected_ = room(3 * stack.width);
   attended_ = room(stack.width);
@@ -67,7 +69,7 @@ StepDecoder::StepDecoder(const FrozenTransformer::Impl& model, const Memory& mem
 void StepDecoder::remember(const Memory& memory) {
   const int64_t rows = memory.packing.rows, width = model_.decoder.width;
   const Rows of = rows_case(rows);
-  memory_ = at::empty({rows, token_stride_});
+  memory_ = at::empty({rows, token_stride_}, at::kFloat);
   float* to = memory_.data_ptr<float>();
   for (int64_t row = 0; row < rows; ++row) memory_tokens_.push_back(to + row * token_stride_);
   for (const DecoderLayer& layer : model_.decoder.layers) {
@@ -91,13 +93,14 @@ void StepDecoder::select(const torch::Tensor& rows) {
   source_ = std::move(source);
 }
 
-// Room for this step's tokens, one a row. A block has room for as much as there is already, and for
-// no more than may be written.
+// Room for this step's tokens, one a row. A block has room for as much as there is already, within
+// bounds, and for no more than may be written.
 float* StepDecoder::take_places() {
   const int64_t places = places_a_step(rows_);
   if (free_places_ < places) {
-    const int64_t steps = std::min(std::max(kFirstSteps, length_), capacity_ - length_);
-    blocks_.push_back(at::empty({steps * places, token_stride_}));
+    const int64_t most = std::max<int64_t>(1, kMostFloats / (places * token_stride_));
+    const int64_t steps = std::min({std::max(kFirstSteps, length_), most, capacity_ - length_});
+    blocks_.push_back(at::empty({steps * places, token_stride_}, at::kFloat));
     free_ = blocks_.back().data_ptr<float>();
     free_places_ = steps * places;
   }

@@ -104,8 +104,9 @@ Hypotheses beam_search(Search& search) {
     const int64_t vocab = logits.size(1);
     // Each beam may end in every stop token, and as many beams are to be left.
     const int64_t wanted = width * (1 + static_cast<int64_t>(options.stop().size()));
-    const auto top = functional::top_scores(logits, sum, torch::tensor(before).to(logits.device()),
-                                            width, std::min(wanted, width * vocab));
+    const auto so_far = torch::tensor(before, torch::kFloat).to(logits.device());
+    const auto top =
+        functional::top_scores(logits, sum, so_far, width, std::min(wanted, width * vocab));
     const auto best = top.scores.cpu().contiguous();
     const auto index = top.places.cpu().contiguous();
 

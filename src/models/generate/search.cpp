@@ -10,6 +10,9 @@ namespace posenc {
 namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
+// Of a length ^ length_penalty, or one by it: far enough from the ends of float32 that no log
+// probability divided by it gets there.
+constexpr double kMostPenalty = 1e30;
 
 void check_token(const char* name, int64_t token, int64_t vocab) {
   TORCH_CHECK_VALUE(token >= 0 && token < vocab, "[generate] ", name, " must lie in [0, ", vocab,
@@ -40,6 +43,11 @@ void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max
                     options.temperature());
   TORCH_CHECK_VALUE(std::isfinite(options.length_penalty()),
                     "[generate] length_penalty must be finite. Got ", options.length_penalty());
+  const auto longest = static_cast<double>(options.max_length());
+  TORCH_CHECK_VALUE(std::pow(longest, std::abs(options.length_penalty())) <= kMostPenalty,
+                    "[generate] max_length ^ length_penalty must lie between ", 1 / kMostPenalty,
+                    " and ", kMostPenalty, ", or scores are no numbers. Got ", options.max_length(),
+                    " ^ ", options.length_penalty());
   TORCH_CHECK_VALUE(options.top_k() >= 0, "[generate] top_k must not be negative. Got ",
                     options.top_k());
   TORCH_CHECK_VALUE(options.top_p() > 0.0 && options.top_p() <= 1.0,
