@@ -1,7 +1,6 @@
 // After a call that throws, the next one is right: an exception of the caller's, an id that is
 // none, memory that is refused, here and in a thread of its own.
 
-#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,8 +9,10 @@
 #include <thread>
 
 #include "inference/models.h"
+#include "models/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
+#include "support/test_allocator.h"
 #include "support/threads.h"
 
 namespace {
@@ -19,23 +20,6 @@ namespace {
 std::atomic<int64_t> allocations_left{-1};  // before one is refused; negative: none is
 
 bool is_refused() { return allocations_left >= 0 && allocations_left.fetch_sub(1) == 0; }
-
-// LibTorch's allocator, which refuses when asked to.
-class Allocator : public c10::Allocator {
- public:
-  explicit Allocator(c10::Allocator* own) : own_(own) {}
-  c10::DataPtr allocate(size_t bytes) override {
-    if (is_refused()) throw std::bad_alloc();
-    return own_->allocate(bytes);
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return own_->raw_deleter(); }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override {
-    own_->copy_data(to, from, bytes);
-  }
-
- private:
-  c10::Allocator* own_;
-};
 
 }  // namespace
 
@@ -50,16 +34,8 @@ void* operator new[](std::size_t bytes, std::align_val_t alignment) {
 void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
-namespace posenc {
+namespace posenc::testing {
 namespace {
-
-using testing::any_ids;
-using testing::any_model;
-using testing::bit_equal;
-using testing::Dice;
-using testing::kPad;
-
-constexpr int64_t kBegin = 1, kEnd = 2;
 
 // Everything that a frozen model does, as one tensor.
 torch::Tensor all_of(Transformer model, const FrozenTransformer& frozen, const torch::Tensor& src,
@@ -105,11 +81,11 @@ TEST_F(AfterErrors, OfACallback) {
 }
 
 TEST_F(AfterErrors, OfAnIdThatIsNone) {
-  const auto expected = all_of(model, frozen, large, 3);
   const auto wrong = large.clone();
   wrong[3][0] = 1000;
   for (const int threads : {1, 3}) {
-    const testing::Threads set(threads);
+    const Threads set(threads);  // on which the plain model's bits depend
+    const auto expected = all_of(model, frozen, large, 3);
     EXPECT_THROW(frozen.encode(wrong), c10::IndexError);
     EXPECT_THROW(generate(frozen, wrong, {}, GenerateOptions(kBegin, kEnd).max_length(3)),
                  c10::IndexError);
@@ -120,10 +96,9 @@ TEST_F(AfterErrors, OfAnIdThatIsNone) {
 // Refuses the first allocation, then the second, and so on, of a large call; a small one follows on
 // the same thread, whose scratch memory the failure has left behind, and the large one again.
 TEST_F(AfterErrors, OfMemoryThatIsRefused) {
-  Allocator allocator(c10::GetCPUAllocator());
-  c10::SetCPUAllocator(&allocator, /*priority=*/1);
+  const TestAllocator allocator(is_refused);
   for (const int threads : {1, 2}) {
-    const testing::Threads set(threads);
+    const Threads set(threads);
     const auto few = all_of(model, frozen, small, 2), many = all_of(model, frozen, large, 3);
     int64_t refused = 0;
     // Each attempt has a thread of its own, and so new scratch memory. Not every allocation is
@@ -145,13 +120,11 @@ TEST_F(AfterErrors, OfMemoryThatIsRefused) {
     }
     EXPECT_GT(refused, 20);
   }
-  c10::SetCPUAllocator(c10::GetDefaultCPUAllocator(), /*priority=*/1);
 }
 
 TEST_F(AfterErrors, OfAFreezeThatIsRefusedMemory) {
-  Allocator allocator(c10::GetCPUAllocator());
   const auto expected = all_of(model, frozen, small, 2);
-  c10::SetCPUAllocator(&allocator, /*priority=*/1);
+  const TestAllocator allocator(is_refused);
   for (const auto multiplier : {Multiplier::Own, Multiplier::Measured})
     for (int64_t attempt = 0; attempt < 3; ++attempt) {
       allocations_left = attempt;
@@ -162,8 +135,81 @@ TEST_F(AfterErrors, OfAFreezeThatIsRefusedMemory) {
       allocations_left = -1;
       EXPECT_TRUE(bit_equal(all_of(model, freeze(model), small, 2), expected));
     }
-  c10::SetCPUAllocator(c10::GetDefaultCPUAllocator(), /*priority=*/1);
+}
+
+// A decoder's cache of two tokens, and what it gives for the third one.
+class AfterErrorsOfACache : public ::testing::Test {
+ protected:
+  torch::Tensor third(DecoderCache of) { return model->step(tgt.narrow(1, 2, 1), of); }
+
+  // Refuses each allocation of `change` in turn; after each failure the cache is what it was.
+  void refuse_each(const std::function<void(DecoderCache&)>& change) {
+    const auto before = third(cache);
+    const TestAllocator allocator(is_refused);
+    int64_t refused = 0;
+    for (bool done = false; !done;) {
+      allocations_left = refused;
+      try {
+        change(cache);
+        done = true;
+      } catch (const std::bad_alloc&) {
+        ++refused;
+      }
+      allocations_left = -1;
+      if (done) break;
+      EXPECT_EQ(cache.length(), 2);
+      EXPECT_TRUE(bit_equal(third(cache), before)) << refused;
+    }
+    EXPECT_GT(refused, 3);
+  }
+
+  const torch::NoGradGuard no_grad;
+  Transformer model = tiny_model();
+  torch::Tensor src = torch::tensor({{3, 4, 5, 6}, {7, 8, 0, 0}, {9, 0, 0, 0}});
+  torch::Tensor tgt = torch::tensor({{1, 3, 4}, {1, 5, 6}, {1, 7, 8}});
+  AttentionMask mask = AttentionMask::padding(src, kPad);
+  DecoderCache cache = [this] {
+    auto made = model->start(model->encode(src, mask), 5, mask);
+    model->step(tgt.narrow(1, 0, 2), made);
+    return made;
+  }();
+};
+
+TEST_F(AfterErrorsOfACache, OfAStep) {
+  const auto expected = third(cache);
+  torch::Tensor logits;
+  refuse_each([&](DecoderCache& of) { logits = model->step(tgt.narrow(1, 2, 1), of); });
+  EXPECT_TRUE(bit_equal(logits, expected));
+  EXPECT_EQ(cache.length(), 3);
+}
+
+TEST_F(AfterErrorsOfACache, OfASelection) {
+  for (const auto& rows : {torch::tensor({2, 0}), torch::tensor({1})}) {
+    const auto whole = cache;
+    const auto expected = third(cache).index_select(0, rows);
+    refuse_each([&](DecoderCache& of) { of.select(rows); });
+    EXPECT_TRUE(within(Op::Layers, model->step(tgt.index_select(0, rows).narrow(1, 2, 1), cache),
+                       expected));
+    cache = whole;
+  }
+  EXPECT_THROW(cache.select(torch::tensor({0, 1, 3})), c10::IndexError);
+  EXPECT_THROW(cache.select(torch::tensor({0, 3})), c10::IndexError);
+  EXPECT_EQ(third(cache).size(0), 3);
+}
+
+// The first layer has seen the token, the second one is none.
+TEST_F(AfterErrorsOfACache, OfALayer) {
+  const auto expected = third(cache);
+  const auto layers = model->decoder->layers;
+  model->decoder->layers = torch::nn::ModuleList(layers->ptr(0), torch::nn::Linear(8, 8).ptr());
+  EXPECT_ERROR(third(cache), c10::ValueError, "each layer must be a TransformerDecoderLayer");
+  EXPECT_ERROR(model->step(tgt.narrow(1, 2, 1), cache), c10::ValueError, "Got for layer 1");
+  model->decoder->layers = layers;
+  EXPECT_EQ(cache.length(), 2);
+  EXPECT_TRUE(bit_equal(third(cache), expected));
+  DecoderCache none;
+  EXPECT_ERROR(model->step(tgt, none), c10::ValueError, "the cache must be start()'s, of 2 layers");
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::testing

@@ -11,23 +11,11 @@
 #include "models/tiny.h"
 #include "posenc/inference/freeze.h"
 #include "support/compare.h"
+#include "support/default_dtype.h"
 #include "support/search_reference.h"
 
-namespace posenc {
+namespace posenc::testing {
 namespace {
-
-using testing::any_ids;
-using testing::any_model;
-using testing::bit_equal;
-using testing::Dice;
-using testing::found_the_same;
-using testing::kPad;
-using testing::Op;
-using testing::SearchReference;
-using testing::within;
-
-constexpr int64_t kBegin = 1, kEnd = 2;
-const Multiplier kMultipliers[] = {Multiplier::Own, Multiplier::ATen, Multiplier::Measured};
 
 TEST(FreezeEdges, AnAxisMayBeEmpty) {
   const torch::NoGradGuard no_grad;
@@ -41,10 +29,13 @@ TEST(FreezeEdges, AnAxisMayBeEmpty) {
       SCOPED_TRACE(::testing::Message() << batch << " " << targets << " " << keys);
       const auto tgt = any_ids(dice, batch, targets, false);
       const auto memory = torch::randn({batch, keys, width});
-      EXPECT_TRUE(within(Op::Layers, frozen.decode(tgt, memory, AttentionMask::causal()),
-                         model->decode(tgt, memory, AttentionMask::causal())));
+      const auto causal = AttentionMask::causal();
+      EXPECT_TRUE(computes(frozen.decode(tgt, memory, causal), model, [&](auto& from, auto dtype) {
+        return from.decode(tgt, memory.to(dtype), causal);
+      }));
       const auto src = any_ids(dice, batch, keys, false);
-      EXPECT_TRUE(within(Op::Layers, frozen.encode(src), model->encode(src)));
+      EXPECT_TRUE(
+          computes(frozen.encode(src), model, [&](auto& from, auto) { return from.encode(src); }));
     }
   }
 }
@@ -66,13 +57,80 @@ TEST(FreezeEdges, SourcesMayBeEmpty) {
   }
 }
 
+// In a program whose new tensors are float64 or bfloat16, a float32 model stays one.
+TEST(FreezeEdges, WithAnyDefaultType) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned seed = 0; seed < 3; ++seed) {
+    Dice dice(seed);
+    auto model = any_model(dice, seed);
+    const auto src = any_ids(dice, 3, 9, true), tgt = any_ids(dice, 3, 5, false);
+    const auto mask = AttentionMask::padding(src, kPad);
+    const auto options = GenerateOptions(kBegin, kEnd).max_length(6);
+    const auto run = [&] {
+      const auto frozen = freeze(model, FreezeOptions().multiplier(kMultipliers[seed]));
+      const auto memory = frozen.encode(src, mask);
+      std::vector<torch::Tensor> parts = {memory.flatten(),
+                                          frozen.decode(tgt, memory, {}, mask).flatten()};
+      for (const int64_t beams : {1, 3}) {
+        const auto search = GenerateOptions(options).beams(beams);
+        for (const auto& found :
+             {generate(frozen, src, mask, search), generate(*model, src, mask, search)})
+          parts.push_back(torch::full({1}, found[2][0].score, torch::kFloat));
+      }
+      return torch::cat(parts);
+    };
+    const auto expected = run();
+    for (const auto dtype : {torch::kDouble, torch::kBFloat16}) {
+      const DefaultDtype other(dtype);
+      EXPECT_TRUE(within(Op::Layers, run(), expected)) << dtype;
+    }
+  }
+}
+
+// Padding counts for the length, as it does in the module.
+TEST(FreezeEdges, SourcesPastTheTable) {
+  auto model = tiny_model();
+  const auto frozen = freeze(model);
+  auto src = torch::full({2, 17}, kPad, torch::kLong);
+  src.narrow(1, 0, 3).fill_(5);
+  for (const auto& mask : {AttentionMask(), AttentionMask::padding(src, kPad)}) {
+    EXPECT_ERROR(model->encode(src, mask), c10::ValueError, "length 17 exceeds max_len 16");
+    EXPECT_ERROR(frozen.encode(src, mask), c10::ValueError, "length 17 exceeds max_len 16");
+    EXPECT_ERROR(generate(frozen, src, mask, GenerateOptions(kBegin, kEnd).max_length(3)),
+                 c10::ValueError, "length 17 exceeds max_len 16");
+  }
+}
+
+TEST(FreezeEdges, EncodersOfOddWidths) {
+  const torch::NoGradGuard no_grad;
+  torch::manual_seed(seed(31));
+  for (const int64_t width : {1, 3, 7, 15, 17, 21, 35})
+    for (const int64_t heads : {int64_t{1}, width}) {
+      TransformerEncoder encoder(
+          TransformerEncoderOptions(TransformerLayerOptions(width, heads).d_ff(width + 2), 2));
+      encoder->eval();
+      TransformerEncoder wide(std::dynamic_pointer_cast<TransformerEncoderImpl>(encoder->clone()));
+      wide->to(torch::kDouble);
+      const auto frozen = freeze(encoder);
+      for (const int64_t batch : {1, 13}) {
+        const auto x = torch::randn({batch, 5, width});
+        EXPECT_TRUE(within(Op::Layers, frozen.forward(x), encoder->forward(x),
+                           wide->forward(x.to(torch::kDouble))))
+            << "width " << width << " heads " << heads;
+      }
+      const auto x = torch::randn({2, 5, width});
+      const auto none = AttentionMask::key_padding(torch::zeros({2, 5}, torch::kBool));
+      EXPECT_TRUE(bit_equal(frozen.forward(x, none), torch::zeros_like(x)));
+    }
+}
+
 // Shapes in which no vector is whole, or one is and a bit.
 TEST(FreezeEdges, WidthsAndVocabulariesOfAnySize) {
   const torch::NoGradGuard no_grad;
   for (const int64_t width : {2, 6, 14, 16, 18, 34})
     for (const int64_t vocab : {3, 4, 15, 16, 17, 33}) {
       SCOPED_TRACE(::testing::Message() << "width " << width << " vocabulary " << vocab);
-      torch::manual_seed(testing::seed(static_cast<uint64_t>(width * 100 + vocab)));
+      torch::manual_seed(seed(static_cast<uint64_t>(width * 100 + vocab)));
       Transformer model(TransformerOptions(vocab, vocab)
                             .d_model(width)
                             .num_heads(1)
@@ -95,7 +153,7 @@ TEST(FreezeEdges, WidthsAndVocabulariesOfAnySize) {
 
 TEST(FreezeEdges, AVocabularyOfFewerSequencesThanBeams) {
   for (const int64_t vocab : {1, 2, 3}) {
-    torch::manual_seed(testing::seed(3));
+    torch::manual_seed(seed(3));
     Transformer model(TransformerOptions(5, vocab).d_model(4).num_heads(1).d_ff(4).max_len(4));
     model->eval();
     const auto options = GenerateOptions(0, vocab - 1).max_length(1).beams(5).n_best(5);
@@ -178,7 +236,7 @@ TEST(GenerateEdges, WhatFollowsTheEndOfASampleDisturbsNobody) {
                         .max_length(12)
                         .sample(true)
                         .n_best(6)
-                        .generator(at::detail::createCPUGenerator(testing::seed(21))));
+                        .generator(at::detail::createCPUGenerator(seed(21))));
   };
   const auto expected = draw(*model);
   model->tgt_embedding->token_embedding->weight[kEnd].fill_(std::nan(""));
@@ -246,8 +304,31 @@ TEST(GenerateEdges, NumbersThatAreNoSettings) {
   }
 }
 
+// By far too much weight on the length: in float32 all scores would be 0, or infinite.
+TEST(GenerateEdges, ALengthPenaltyThatLeavesNoScores) {
+  auto model = tiny_model();
+  const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
+  const auto base = GenerateOptions(kBegin, kEnd).max_length(8).beams(3).n_best(3);
+  for (const double penalty : {100.0, 33.5, -33.5, -100.0, 1e300, -1e300})
+    for (const bool is_frozen : {false, true}) {
+      const auto options = GenerateOptions(base).length_penalty(penalty);
+      EXPECT_ERROR(is_frozen ? generate(freeze(model), src, {}, options)
+                             : generate(*model, src, {}, options),
+                   c10::ValueError, "max_length ^ length_penalty must lie between 1e-30 and 1e+30");
+    }
+  for (const double penalty : {33.0, -33.0}) {
+    const auto options = GenerateOptions(base).length_penalty(penalty);
+    SearchReference reference(model, src, {}, options, Op::Scores);
+    const auto found = generate(*model, src, {}, options);
+    EXPECT_TRUE(found_the_same(generate(freeze(model), src, {}, options), found, reference));
+    for (const auto& all : found)
+      for (const auto& one : all) EXPECT_TRUE(std::isfinite(one.score) && one.score < 0.0);
+  }
+  generate(*model, src, {}, GenerateOptions(base).max_length(1).length_penalty(1e9));
+}
+
 TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
-  auto model = testing::tiny_model();  // none of whose tokens is certain
+  auto model = tiny_model();  // none of whose tokens is certain
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
   const auto base = GenerateOptions(kBegin, kEnd).max_length(5);
   const auto best = generate(*model, src, {}, base);
@@ -258,7 +339,7 @@ TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
 
 // One beam of several has come to what is no number: it may have been the best.
 TEST(GenerateEdges, OneBeamThatIsNoNumber) {
-  auto model = testing::tiny_model();
+  auto model = tiny_model();
   const auto src = torch::tensor({{3, 4, 5}});
   const auto options = GenerateOptions(kBegin, kEnd).stop({}).max_length(4).beams(3);
   const auto first = generate(*model, src, {}, GenerateOptions(options).max_length(1))[0][0];
@@ -276,18 +357,19 @@ TEST(GenerateEdges, OneBeamThatIsNoNumber) {
 // where WhenFull stops.
 TEST(GenerateEdges, NeverWithoutALengthPenaltyIsWhenUnlikely) {
   int longer = 0, shorter = 0;
-  for (unsigned seed = 0; seed < 20; ++seed) {
-    Dice dice(seed);
-    auto model = any_model(dice, seed);
-    const auto src = any_ids(dice, 2, 4, false);
+  const auto src = torch::tensor({{3, 4, 5, 6}, {7, 8, 5, 9}});
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    torch::manual_seed(testing::seed(seed));
+    Transformer model(tiny());
+    model->eval();
     int64_t steps[3] = {};
-    testing::Found found[3];
+    Found found[3];
     for (const auto early :
          {EarlyStopping::WhenFull, EarlyStopping::WhenUnlikely, EarlyStopping::Never}) {
       const auto i = static_cast<size_t>(early);
       found[i] = generate(*model, src, {},
                           GenerateOptions(kBegin, kEnd)
-                              .stop({kEnd, 4, 5, 6, 7, 8, 9, 10})
+                              .stop({kEnd, 4, 6})
                               .max_length(12)
                               .beams(2)
                               .n_best(2)
@@ -309,4 +391,4 @@ TEST(GenerateEdges, NeverWithoutALengthPenaltyIsWhenUnlikely) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::testing

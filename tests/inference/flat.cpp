@@ -12,12 +12,8 @@
 #include "inference/models.h"
 #include "posenc/inference/freeze.h"
 
-namespace posenc {
+namespace posenc::testing {
 namespace {
-
-using testing::any_ids;
-using testing::Dice;
-using testing::kPad;
 
 constexpr int64_t kMega = 1 << 20;
 constexpr int64_t kMostSources = 32, kMostBeams = 4, kMostTokens = 64;
@@ -122,7 +118,7 @@ int run(double minutes) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::testing
 
 int main(int count, char** arguments) {
   return posenc::run(count > 1 ? std::atof(arguments[1]) : 0.1);

@@ -15,18 +15,8 @@
 #include "support/seed.h"
 #include "support/threads.h"
 
-namespace posenc {
+namespace posenc::testing {
 namespace {
-
-using testing::any_ids;
-using testing::any_model;
-using testing::bit_equal;
-using testing::Dice;
-using testing::kPad;
-using testing::Op;
-using testing::within;
-
-const Multiplier kMultipliers[] = {Multiplier::Own, Multiplier::ATen, Multiplier::Measured};
 
 // Rows that the padding mask leaves in.
 torch::Tensor kept(const torch::Tensor& x, const torch::Tensor& ids) {
@@ -49,9 +39,11 @@ TEST(Freeze, TransformersComputeWhatTheModulesCompute) {
     std::ostringstream what;
     what << "seed " << seed << " batch " << batch << " length " << length << " " << frozen;
     SCOPED_TRACE(what.str());
-    EXPECT_TRUE(within(Op::Layers, kept(frozen.encode(src, mask), rows), kept(memory, rows)));
-    EXPECT_TRUE(within(Op::Layers, frozen.decode(tgt, memory, causal, mask),
-                       model->decode(tgt, memory, causal, mask)));
+    EXPECT_TRUE(computes(kept(frozen.encode(src, mask), rows), model,
+                         [&](auto& from, auto) { return kept(from.encode(src, mask), rows); }));
+    EXPECT_TRUE(computes(
+        frozen.decode(tgt, memory, causal, mask), model,
+        [&](auto& from, auto dtype) { return from.decode(tgt, memory.to(dtype), causal, mask); }));
   }
 }
 
@@ -65,20 +57,21 @@ TEST(Freeze, ManyRowsAreSplitBetweenThreads) {
     const auto mask = AttentionMask::padding(src, kPad);
     torch::Tensor first, logits;
     for (const int threads : {1, 2, 3, 4}) {
-      const testing::Threads set(threads);
+      const Threads set(threads);
       const auto memory = frozen.encode(src, mask);
       const auto out = frozen.decode(src, memory, AttentionMask::causal(), mask);
       if (!first.defined()) first = memory, logits = out;
       EXPECT_TRUE(bit_equal(memory, first)) << threads;
       EXPECT_TRUE(bit_equal(out, logits)) << threads;
     }
-    EXPECT_TRUE(within(Op::Layers, kept(first, src), kept(model->encode(src, mask), src)));
+    EXPECT_TRUE(computes(kept(first, src), model,
+                         [&](auto& from, auto) { return kept(from.encode(src, mask), src); }));
   }
 }
 
 TEST(Freeze, EncodersTakeEveryMask) {
   const torch::NoGradGuard no_grad;
-  torch::manual_seed(testing::seed(3));
+  torch::manual_seed(seed(3));
   for (const bool batch_first : {true, false}) {
     TransformerEncoder encoder(TransformerEncoderOptions(
         TransformerLayerOptions(24, 3).d_ff(40).batch_first(batch_first), 2));
@@ -148,6 +141,13 @@ TEST(Freeze, RefusesToBeStale) {
   });
   stale("freeze it again", [](TransformerImpl& model) { model.to(torch::kDouble); });
   stale("freeze it again", [](TransformerImpl& model) { model.reset_parameters(); });
+  stale("other values in tgt_embedding.position_encoding.pe",
+        [](TransformerImpl& model) { model.tgt_embedding->position_encoding->pe.mul_(2.0); });
+  TransformerEncoder encoder(TransformerEncoderOptions({8, 2}, 1));
+  const auto frozen = freeze(encoder);
+  frozen.forward(torch::zeros({1, 2, 8}));
+  encoder->reset_parameters();
+  EXPECT_ERROR(frozen.forward(torch::zeros({1, 2, 8})), c10::Error, "freeze it again");
 }
 
 // As freeze.h says: each optimiser that moves versions, and modules that were replaced.
@@ -249,10 +249,15 @@ TEST(FreezeErrors, NamesWhatIsWrong) {
   EXPECT_ERROR(whole.decode(torch::zeros({2, 1}, torch::kLong),
                             torch::zeros({1, 1, model->options.d_model()})),
                c10::ValueError, "one batch");
+  const auto ids = any_ids(dice, 2, 3, false);
+  for (const auto& sizes : {std::pair<int64_t, int64_t>{2, 4}, {3, 3}, {1, 3}})
+    EXPECT_ERROR(whole.encode(ids, AttentionMask::key_padding(
+                                       torch::zeros({sizes.first, sizes.second}, torch::kBool))),
+                 c10::ValueError, "a mask over keys must be (B, S) = [2, 3]");
   encoder->to(torch::kDouble);
   EXPECT_ERROR(freeze(encoder), c10::TypeError, "the model must be float32");
   EXPECT_ERROR(freeze(Transformer(nullptr)), c10::ValueError, "Got an empty holder");
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::testing

@@ -12,21 +12,12 @@
 #include "support/compare.h"
 #include "support/search_reference.h"
 #include "support/seed.h"
+#include "support/test_allocator.h"
 #include "support/threads.h"
 
-namespace posenc {
+namespace posenc::testing {
 namespace {
 
-using testing::any_ids;
-using testing::any_model;
-using testing::Dice;
-using testing::Found;
-using testing::found_the_same;
-using testing::kPad;
-using testing::Op;
-using testing::SearchReference;
-
-constexpr int64_t kBegin = 1, kEnd = 2;
 // What the same kernels have computed twice.
 void expect_bit_equal(const Found& got, const Found& expected) {
   ASSERT_EQ(got.size(), expected.size());
@@ -92,36 +83,40 @@ TEST(FrozenGenerate, ManyRows) {
   EXPECT_GT(lengths.size(), 4u) << "sources that all leave at once would prove little";
 }
 
-// Words in pairs whose logits differ by less than is rounded away: the plain and the frozen model
-// choose between them each in its own way.
+// Words in pairs, of which the plain model prefers one and the frozen model the other, by less than
+// the stated rounding: every token is another one, and so is what follows it.
 TEST(FrozenGenerate, TiesMayFallEitherWay) {
   Dice dice(9);
-  int different = 0;
-  for (unsigned seed = 0; seed < 8; ++seed) {
+  int64_t different = 0, sources = 0;
+  for (unsigned seed = 0; seed < 9; ++seed) {
     SCOPED_TRACE(seed);
     auto model = any_model(dice, seed);
-    {
-      const torch::NoGradGuard no_grad;
-      const auto& out = model->final_layer;
-      auto weight =
-          out->weight.defined() ? out->weight : model->tgt_embedding->token_embedding->weight;
-      const int64_t half = weight.size(0) / 2;
-      weight.narrow(0, half, half).copy_(weight.narrow(0, 0, half));
-      weight.add_(torch::randn_like(weight) * weight.abs(), 1e-7);
-      out->bias.narrow(0, half, half).copy_(out->bias.narrow(0, 0, half));
-    }
-    const auto frozen = freeze(model);
+    const torch::NoGradGuard no_grad;
+    const auto& out = model->final_layer;
+    const auto weight =
+        out->weight.defined() ? out->weight : model->tgt_embedding->token_embedding->weight;
+    const int64_t half = weight.size(0) / 2;
+    const auto twins = [&](const torch::Tensor& x) { return x.narrow(0, half, half); };
+    twins(weight).copy_(weight.narrow(0, 0, half));
+    twins(out->bias).copy_(out->bias.narrow(0, 0, half));
     const auto src = any_ids(dice, 4, 8, true);
     const auto mask = AttentionMask::padding(src, kPad);
     const int64_t beams = 1 + seed % 3;
-    const auto options = GenerateOptions(kBegin, kEnd).max_length(6).beams(beams).n_best(beams);
-    SearchReference reference(model, src, mask, options, Op::Scores);
-    const auto got = generate(frozen, src, mask, options);
+    const auto options =
+        GenerateOptions(kBegin, kEnd).stop({}).max_length(3).beams(beams).n_best(beams);
+    SearchReference reference(
+        Transformer(std::dynamic_pointer_cast<TransformerImpl>(model->clone())), src, mask, options,
+        Op::Scores);
+    const double gap = allowance(Op::Scores, torch::kFloat, 0.0) / 5;
+    twins(out->bias).add_(gap);
+    const auto got = generate(freeze(model), src, mask, options);
+    twins(out->bias).sub_(2 * gap);
     const auto expected = generate(*model, src, mask, options);
     EXPECT_TRUE(found_the_same(got, expected, reference));
-    for (size_t b = 0; b < got.size(); ++b) different += got[b][0].tokens != expected[b][0].tokens;
+    for (size_t b = 0; b < got.size(); ++b, ++sources)
+      different += got[b][0].tokens != expected[b][0].tokens;
   }
-  RecordProperty("different", different);
+  EXPECT_GT(different, sources / 2) << "where they agree nothing is tried";
 }
 
 TEST(FrozenGenerate, IsTheSameFromFreezeToFreeze) {
@@ -156,8 +151,8 @@ TEST(FrozenGenerate, DrawsWhatTheModelDraws) {
     for (size_t b = 0; b < got.size(); ++b)
       for (size_t i = 0; i < got[b].size(); ++i) {
         EXPECT_EQ(got[b][i].tokens, expected[b][i].tokens) << b << " " << i;
-        EXPECT_TRUE(testing::within(Op::Scores, torch::tensor(got[b][i].score, torch::kFloat),
-                                    torch::tensor(expected[b][i].score, torch::kFloat)));
+        EXPECT_TRUE(within(Op::Scores, torch::tensor(got[b][i].score, torch::kFloat),
+                           torch::tensor(expected[b][i].score, torch::kFloat)));
       }
   }
 }
@@ -165,8 +160,9 @@ TEST(FrozenGenerate, DrawsWhatTheModelDraws) {
 TEST(FrozenGenerate, TakesMasksOfEveryKind) {
   Dice dice(3);
   auto model = any_model(dice, 3);
+  while (common_heads(model->options) == 1) model = any_model(dice, 3);
   const auto frozen = freeze(model);
-  const int64_t heads = model->options.num_heads();
+  const int64_t heads = common_heads(model->options);
   const auto src = any_ids(dice, 4, 6, false);
   const auto bias = torch::randn({4, heads, 1, 6});
   bias.masked_fill_(torch::rand({4, 1, 1, 6}) < 0.3, -1e4);
@@ -190,7 +186,7 @@ TEST(FrozenGenerate, IsTheSameWithAnyNumberOfThreads) {
   const auto options = GenerateOptions(kBegin, kEnd).max_length(12).beams(3).n_best(3);
   Found first;
   for (const int threads : {1, 2, 3, 4}) {
-    const testing::Threads set(threads);
+    const Threads set(threads);
     const auto got = generate(frozen, src, AttentionMask::padding(src, kPad), options);
     if (first.empty()) first = got;
     expect_bit_equal(got, first);
@@ -215,6 +211,28 @@ TEST(FrozenGenerate, ServesEightThreads) {
   for (int64_t i = 0; i < 8; ++i) threads.emplace_back([&, i] { got[i] = run(i, sources[i]); });
   for (auto& thread : threads) thread.join();
   for (size_t i = 0; i < 8; ++i) expect_bit_equal(got[i], expected[i]);
+}
+
+// Room is taken for what is written, not for what may be: of many rows not even for a few steps.
+TEST(FrozenGenerate, TakesNoMemoryAheadOfItsUse) {
+  torch::manual_seed(seed(11));
+  Transformer model(TransformerOptions(20, 20)
+                        .d_model(64)
+                        .num_heads(1)
+                        .num_encoder_layers(1)
+                        .num_decoder_layers(4)
+                        .d_ff(8)
+                        .max_len(64));
+  model->eval();
+  const auto frozen = freeze(model);
+  constexpr int64_t kRows = 20000;
+  const auto src = torch::full({kRows, 1}, 3, torch::kLong);
+  const auto options = GenerateOptions(kBegin, kEnd).max_length(64);
+  const TestAllocator counting;
+  generate(frozen, src, {}, GenerateOptions(options).progress([](const auto&) { return false; }));
+  // Keys and values of four layers: 512 floats, and a line.
+  EXPECT_GE(counting.most(), size_t{kRows * 512 * 4}) << "of the one step";
+  EXPECT_LT(counting.most(), size_t{2 * kRows * 528 * 4});
 }
 
 TEST(FrozenGenerate, StopsWhenTold) {
@@ -247,4 +265,4 @@ TEST(FrozenGenerateErrors, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::testing

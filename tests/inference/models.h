@@ -1,11 +1,18 @@
 #pragma once
 
+#include <algorithm>
+#include <memory>
 #include <random>
 
 #include "posenc/inference/freeze.h"
+#include "support/compare.h"
 #include "support/seed.h"
 
 namespace posenc::testing {
+
+constexpr int64_t kPad = 0, kBegin = 1, kEnd = 2;  // any_ids() has none of them as a word
+inline constexpr Multiplier kMultipliers[] = {Multiplier::Own, Multiplier::ATen,
+                                              Multiplier::Measured};
 
 /// Draws whole numbers from low .. high.
 class Dice {
@@ -25,20 +32,25 @@ inline Transformer any_model(Dice& dice, unsigned seed) {
   static const Tying kTyings[] = {Tying::None, Tying::EncoderDecoder, Tying::DecoderOutput,
                                   Tying::ThreeWay};
   static const Activation kActivations[] = {Activation::ReLU, Activation::GELU, Activation::Swish};
+  const Tying tying = kTyings[dice(0, 3)];
+  const bool one = tying == Tying::EncoderDecoder || tying == Tying::ThreeWay;
   const int64_t heads = dice(1, 4), vocab = dice(20, 60);
-  TransformerOptions options(vocab, vocab);
+  TransformerOptions options(vocab, one ? vocab : dice(20, 60));
   options.num_heads(heads)
       .d_model(heads * 2 * dice(1, 20))  // the sinusoid wants an even number
       .num_encoder_layers(dice(1, 3))
       .num_decoder_layers(dice(1, 3))
       .d_ff(dice(1, 90))
       .max_len(64)
-      .tie(kTyings[dice(0, 3)])
+      .tie(tying)
       .activation(kActivations[dice(0, 2)])
       .norm_first(dice.coin())
       .layer_norm_eps(dice.coin() ? 1e-5 : 1e-3)
       .bias(dice.coin());
   if (dice.coin()) options.final_norm(dice.coin());
+  if (dice.coin()) options.decoder_num_heads(dice.coin() ? 1 : 2 * heads);
+  if (dice.coin()) options.decoder_d_ff(dice(1, 90));
+  if (dice(0, 3) == 0) options.scale(Scale::None);
   torch::manual_seed(testing::seed(seed));
   Transformer model(options);
   for (auto& parameter : model->parameters()) {  // norms and biases begin as ones and zeros
@@ -49,8 +61,6 @@ inline Transformer any_model(Dice& dice, unsigned seed) {
   return model;
 }
 
-constexpr int64_t kPad = 0;
-
 /// Ids (batch, length) of words 3 and above; with padding the rows have any length, one the full
 /// one.
 inline torch::Tensor any_ids(Dice& dice, int64_t batch, int64_t length, bool padded) {
@@ -60,6 +70,26 @@ inline torch::Tensor any_ids(Dice& dice, int64_t batch, int64_t length, bool pad
     ids[b].narrow(0, kept, length - kept).fill_(kPad);
   }
   return ids;
+}
+
+/// The heads of a mask that serves both stacks: 1, for all of them, where they have different ones.
+inline int64_t common_heads(const TransformerOptions& options) {
+  const int64_t heads = options.num_heads();
+  return options.decoder_num_heads().value_or(heads) == heads ? heads : 1;
+}
+
+/// Whether `got` is what compute(model) gives, as Op::Layers has it of a model that is as exact as
+/// this one: a norm of a few numbers that are nearly equal magnifies what was rounded before it, so
+/// that a model may itself be far from its clone in float64. compute: (model, dtype) -> Tensor.
+template <typename Compute>
+::testing::AssertionResult computes(const torch::Tensor& got, const Transformer& model,
+                                    const Compute& compute) {
+  const torch::NoGradGuard no_grad;
+  Transformer wide(std::dynamic_pointer_cast<TransformerImpl>(model->clone()));
+  wide->to(torch::kDouble);
+  wide->eval();
+  const auto own = compute(*Transformer(model), torch::kFloat);
+  return within(Op::Layers, got, own, compute(*wide, torch::kDouble));
 }
 
 }  // namespace posenc::testing

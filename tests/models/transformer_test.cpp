@@ -4,6 +4,7 @@
 #include <torch/nn/modules/container/any.h>
 #include <torch/nn/modules/container/sequential.h>
 
+#include <cmath>
 #include <sstream>
 
 #include "models/tiny.h"
@@ -186,6 +187,16 @@ TEST(Transformer, ResetsToTheDistributionItBeganWith) {
   const auto before = model->forward(src, src);
   model->reset_parameters();
   EXPECT_FALSE(bit_equal(model->forward(src, src), before));
+  const auto largest = [&](const char* name) {
+    return model->named_parameters()[name].abs().max().item<double>();
+  };
+  for (const char* name : {"encoder.layers.1.linear1.weight", "decoder.layers.0.linear2.weight"}) {
+    const double bound = std::sqrt(6.0 / (8 + 12));  // Xavier, uniform
+    EXPECT_LE(largest(name), bound) << name;
+    EXPECT_GE(largest(name), 0.8 * bound) << name;
+  }
+  EXPECT_LE(largest("final_layer.bias"), 1 / std::sqrt(8.0));
+  EXPECT_GE(largest("final_layer.bias"), 0.4 / std::sqrt(8.0));
 }
 
 TEST(TransformerErrors, NamesWhatIsWrong) {

@@ -31,6 +31,11 @@ enum class Op {
 /// |a - b| within the tolerance of `op` for their dtype; on failure names the worst element.
 ::testing::AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b);
 
+/// The same of a result `b` that is itself inexact: a may be farther from it, by a multiple (in
+/// compare.cpp, too) of how far b is from `exact`, the same result in float64.
+::testing::AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b,
+                                  const torch::Tensor& exact);
+
 /// How far two numbers of this size may be apart by the table.
 double allowance(Op op, torch::Dtype dtype, double size);
 

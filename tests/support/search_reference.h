@@ -39,12 +39,18 @@ class SearchReference {
   /// not at all.
   std::vector<Hypothesis> find(int64_t source, unsigned seed = 0);
 
-  /// Whether a search may find this for a source.
+  /// Whether what was found for a source are sequences that a search may end with, each of them
+  /// once, with the scores of their tokens within the rounding, best first. There may be better
+  /// ones.
+  ::testing::AssertionResult is_legal(int64_t source, const std::vector<Hypothesis>& found);
+
+  /// Whether a search may find this for a source: it is legal, and nothing better was to be found.
   ::testing::AssertionResult may_find(int64_t source, const std::vector<Hypothesis>& found);
 
   /// The log probability before the length penalty that a hypothesis reports.
   double reported(const Hypothesis& one) const;
   Op rounding() const { return rounding_; }
+  bool is_greedy() const { return options_.beams() == 1; }
 
  private:
   using Tokens = std::vector<int64_t>;
@@ -55,12 +61,15 @@ class SearchReference {
     double sum, moved;  // log probability, and the same with its nudge
   };
 
-  const std::vector<double>& next(int64_t source, const Tokens& prefix);
+  AttentionMask mask_of(int64_t source, int64_t queries) const;
+  /// Lets next_ have these targets of a source, and all their prefixes.
+  void learn(int64_t source, const std::vector<Tokens>& targets);
   std::vector<double> next_of(const torch::Tensor& logits, int64_t length) const;
   std::vector<Beam> candidates(int64_t source, const std::vector<Beam>& live, const Nudge& nudge);
   bool is_done(const std::vector<Beam>& live, const std::vector<Beam>& finished,
                int64_t length) const;
   std::vector<Hypothesis> search(int64_t source, const Nudge& nudge);
+  double move_of(int64_t source, const Hypothesis& one);
   double half_rounding(double sum) const;
   double penalty(int64_t length) const;
   bool stops(int64_t token) const;
@@ -70,11 +79,13 @@ class SearchReference {
   AttentionMask mask_;
   GenerateOptions options_;
   Op rounding_;
-  std::map<std::pair<int64_t, Tokens>, std::vector<double>> next_;
+  std::map<std::pair<int64_t, Tokens>, std::vector<double>> next_;  // what follows a prefix
 };
 
 /// Whether two searches have found the same, ties apart: `got` against `expected`, and where their
-/// tokens differ each of them against the reference.
+/// tokens differ each of them against the reference. Where they do not, both may be wrong in the
+/// same way: what they have found has to be legal, and of greedy searches and the last source it
+/// has to be what the reference finds.
 ::testing::AssertionResult found_the_same(const Found& got, const Found& expected,
                                           SearchReference& reference);
 

@@ -7,20 +7,8 @@
 #include "inference/models.h"
 #include "models/tiny.h"
 
-namespace posenc {
+namespace posenc::testing {
 namespace {
-
-using testing::any_ids;
-using testing::any_model;
-using testing::Dice;
-using testing::Found;
-using testing::found_the_same;
-using testing::kPad;
-using testing::Op;
-using testing::SearchReference;
-using testing::tiny;
-
-constexpr int64_t kBegin = 1, kEnd = 2;
 
 torch::Tensor one_source() { return torch::tensor({{3, 4, 5, 6}}); }
 
@@ -149,4 +137,4 @@ TEST(SearchReference, ScoresThatAreNotKnownAreNotCompared) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::testing

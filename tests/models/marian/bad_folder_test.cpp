@@ -218,6 +218,34 @@ TEST_F(BadMarianFolder, WithoutALogitsBiasItIsZero) {
   EXPECT_TRUE(bit_equal(bias, torch::zeros({98})));
 }
 
+// What MarianConfig and GenerationConfig say of what is not there.
+TEST_F(BadMarianFolder, SettingsThatAreNotNamed) {
+  for (const char* key : {"scale_embedding", "share_encoder_decoder_embeddings",
+                          "tie_word_embeddings", "dropout", "is_encoder_decoder"})
+    set("config.json", key, nullptr);
+  for (const char* key : {"num_beams", "max_length", "renormalize_logits", "early_stopping",
+                          "length_penalty", "forced_eos_token_id", "bad_words_ids"})
+    set("generation_config.json", key, nullptr);
+  const auto marian = load_marian(path());
+  EXPECT_EQ(marian.model->options.scale().factor(48), 1.0);
+  EXPECT_EQ(marian.model->options.tie(), Tying::ThreeWay);
+  const auto& search = marian.generation;
+  EXPECT_EQ(search.beams(), 1);
+  EXPECT_EQ(search.max_length(), 20);
+  EXPECT_EQ(search.early_stopping(), EarlyStopping::WhenUnlikely);
+  EXPECT_EQ(search.length_penalty(), 1.0);
+  EXPECT_FALSE(search.renormalize());
+  EXPECT_TRUE(search.banned().empty());
+  EXPECT_EQ(search.forced_end(), std::nullopt);
+}
+
+// As transformers: a bad word that ends a sequence may be written, a suppressed one may not.
+TEST_F(BadMarianFolder, TokensThatAreNotWritten) {
+  set("generation_config.json", "bad_words_ids", json::array({{7}, {0}, {9}}));
+  set("generation_config.json", "suppress_tokens", json::array({0, 5}));
+  EXPECT_EQ(load_marian(path()).generation.banned(), (std::vector<int64_t>{7, 9, 0, 5}));
+}
+
 TEST_F(BadMarianFolder, PositionsInTheFileAreTheModels) {
   const auto other = torch::randn({48, 48});
   change_weights([&](StateDict& tensors) {

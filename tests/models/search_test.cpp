@@ -1,0 +1,153 @@
+// The searches over a decoder whose logits the test writes: ties, ends, rows that leave.
+
+#include "models/generate/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "support/seed.h"
+
+namespace posenc {
+namespace {
+
+constexpr int64_t kBegin = 0, kEnd = 3;
+constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+using Tokens = std::vector<int64_t>;
+
+// What a target says decides what follows it; the decoder checks that its rows are told rightly.
+class Script : public Decoder {
+ public:
+  using Logits = std::function<std::vector<float>(int64_t source, const Tokens& before)>;
+
+  Script(int64_t sources, const GenerateOptions& options, Logits logits)
+      : logits_(std::move(logits)) {
+    for (int64_t source = 0; source < sources; ++source)
+      for (int64_t row = 0; row < rows_per_source(options); ++row) rows_.push_back({source, {}});
+  }
+
+  torch::Tensor step(const torch::Tensor& tokens) override {
+    EXPECT_EQ(tokens.sizes(), (torch::IntArrayRef{static_cast<int64_t>(rows_.size()), 1}));
+    std::vector<torch::Tensor> all;
+    for (size_t row = 0; row < rows_.size(); ++row) {
+      rows_[row].tokens.push_back(tokens[static_cast<int64_t>(row)].item<int64_t>());
+      const auto& written = rows_[row].tokens;
+      EXPECT_EQ(written.front(), kBegin);
+      all.push_back(torch::tensor(
+          logits_(rows_[row].source, Tokens(written.begin() + 1, written.end())), torch::kFloat));
+    }
+    steps_.push_back(static_cast<int64_t>(rows_.size()));
+    return torch::stack(all);
+  }
+  void select(const torch::Tensor& rows) override {
+    std::vector<Row> chosen;
+    for (int64_t i = 0; i < rows.size(0); ++i) chosen.push_back(rows_.at(rows[i].item<int64_t>()));
+    rows_ = std::move(chosen);
+  }
+
+  /// The rows of each step so far.
+  const std::vector<int64_t>& steps() const { return steps_; }
+
+ private:
+  struct Row {
+    int64_t source;
+    Tokens tokens;
+  };
+  Logits logits_;
+  std::vector<Row> rows_;
+  std::vector<int64_t> steps_;
+};
+
+std::vector<Tokens> tokens_of(const std::vector<Hypothesis>& all) {
+  std::vector<Tokens> tokens;
+  for (const auto& one : all) tokens.push_back(one.tokens);
+  return tokens;
+}
+
+GenerateOptions up_to(int64_t max_length, int64_t beams) {
+  return GenerateOptions(kBegin, kEnd).max_length(max_length).beams(beams).n_best(beams);
+}
+
+std::vector<float> all_alike(int64_t, const Tokens&) { return {0.0F, 0.0F, 0.0F, 0.0F}; }
+
+// Of what is equally good the first one, by beam and token: on the way and at the end.
+TEST(Search, TakesTheFirstOfEquals) {
+  for (const int64_t beams : {1, 2, 3}) {
+    const auto options = up_to(2, beams);
+    Script script(2, options, all_alike);
+    const auto found = search(script, options, 2, torch::kCPU);
+    const std::vector<Tokens> first = {{0, 0}, {0, 1}, {0, 2}};
+    for (const auto& one : found)
+      EXPECT_EQ(tokens_of(one), std::vector<Tokens>(first.begin(), first.begin() + beams));
+    EXPECT_NEAR(found[1][0].score, -std::log(4.0), 1e-6);
+  }
+}
+
+// An end among the best counts; one behind them does not, though it was looked at.
+TEST(Search, AnEndBehindTheBeamsIsNone) {
+  const auto options = up_to(2, 2).length_penalty(0.0);
+  const auto run = [&](std::vector<float> first) {
+    Script script(1, options, [&](int64_t, const Tokens& before) {
+      return before.empty() ? first : std::vector<float>{0.0F, -9.0F, -9.0F, -9.0F};
+    });
+    return tokens_of(search(script, options, 1, torch::kCPU)[0]);
+  };
+  EXPECT_EQ(run({3.0F, 1.0F, 0.0F, 2.0F}), (std::vector<Tokens>{{0, 0}, {3}}));
+  EXPECT_EQ(run({3.0F, 2.0F, 0.0F, 1.0F}), (std::vector<Tokens>{{0, 0}, {1, 0}}));
+}
+
+// Beams change places, and the sources leave one after the other.
+TEST(Search, RowsFollowTheirBeams) {
+  const auto options = up_to(4, 2).stop({kEnd}).early_stopping(EarlyStopping::WhenFull);
+  Script script(3, options, [](int64_t source, const Tokens& before) {
+    if (static_cast<int64_t>(before.size()) > source) return std::vector<float>{0, 1, kNever, 9};
+    if (before.empty()) return std::vector<float>{2.0F, 1.9F, 0.0F, kNever};
+    // The second beam has the better way on.
+    return before.back() == 1 ? std::vector<float>{0.0F, 4.0F, 3.9F, kNever}
+                              : std::vector<float>{0.1F, 0.0F, 0.0F, kNever};
+  });
+  const auto found = search(script, options, 3, torch::kCPU);
+  EXPECT_EQ(tokens_of(found[0]), (std::vector<Tokens>{{0, 3}, {1, 3}}));
+  EXPECT_EQ(tokens_of(found[1]), (std::vector<Tokens>{{1, 1, 3}, {1, 2, 3}}));
+  EXPECT_EQ(tokens_of(found[2]), (std::vector<Tokens>{{1, 1, 1, 3}, {1, 1, 2, 3}}));
+  EXPECT_EQ(script.steps(), (std::vector<int64_t>{6, 6, 4, 2}));
+}
+
+TEST(Search, SamplesEndOnceAndComeBestFirst) {
+  torch::manual_seed(testing::seed(1));
+  const auto options = GenerateOptions(kBegin, kEnd).max_length(6).sample(true).n_best(40);
+  Script script(2, options, [](int64_t source, const Tokens&) {
+    return std::vector<float>{1.0F, static_cast<float>(source), 0.0F, 0.5F};
+  });
+  for (const auto& all : search(script, options, 2, torch::kCPU)) {
+    ASSERT_EQ(all.size(), 40u);
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_GE(all[i == 0 ? 0 : i - 1].score, all[i].score);
+      const auto& tokens = all[i].tokens;
+      const auto end = std::find(tokens.begin(), tokens.end(), kEnd);
+      EXPECT_TRUE(end == tokens.end() ? tokens.size() == 6u : end + 1 == tokens.end());
+    }
+    EXPECT_GT(all.front().score, all.back().score);
+  }
+}
+
+// The forced end has probability 1, whatever is banned or renormalised.
+TEST(Search, AForcedEndCostsNothing) {
+  for (const bool renormalize : {false, true})
+    for (const int64_t beams : {1, 2}) {
+      const auto options = up_to(2, beams).length_penalty(0.0).forced_end(kEnd).banned({kEnd, 1});
+      const auto changed = GenerateOptions(options).renormalize(renormalize);
+      Script script(1, changed, all_alike);
+      const auto found = search(script, changed, 1, torch::kCPU)[0];
+      EXPECT_EQ(found[0].tokens, (Tokens{0, kEnd}));
+      EXPECT_NEAR(found[0].score, -std::log(renormalize ? 2.0 : 4.0), 1e-6);
+      EXPECT_EQ(found.back().tokens, (Tokens{beams == 1 ? 0 : 2, kEnd}));
+    }
+}
+
+}  // namespace
+}  // namespace posenc
