@@ -341,10 +341,10 @@ TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
 TEST(GenerateEdges, OneBeamThatIsNoNumber) {
   auto model = tiny_model();
   const auto src = torch::tensor({{3, 4, 5}});
-  const auto options = GenerateOptions(kBegin, kEnd).stop({}).max_length(4).beams(3);
+  const auto options =
+      GenerateOptions(kBegin, kEnd).stop({}).banned({kBegin}).max_length(4).beams(3);
   const auto first = generate(*model, src, {}, GenerateOptions(options).max_length(1))[0][0];
   const torch::NoGradGuard no_grad;
-  ASSERT_NE(first.tokens[0], kBegin);
   model->tgt_embedding->token_embedding->weight[first.tokens[0]].fill_(std::nan(""));
   for (const int64_t beams : {1, 3}) {
     const auto search = GenerateOptions(options).beams(beams);
