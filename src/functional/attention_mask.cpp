@@ -57,11 +57,16 @@ void check_real(const char* maker, const at::Tensor& bias) {
                    type_name(bias));
 }
 
-// `mask` as (B|1, H|1, L|1, S|1).
-at::Tensor as_scores(const at::Tensor& mask, const AttentionShape& shape) {
+// `mask` as (B|1, H|1, L|1, S|1). Three axes that begin with B * H are torch.nn's; with `of_heads`
+// they have to.
+at::Tensor as_scores(const at::Tensor& mask, bool of_heads, const AttentionShape& shape) {
   const int64_t wanted[] = {shape.batch, shape.heads, shape.queries, shape.keys};
+  const int64_t blocks = shape.batch * shape.heads;
+  TORCH_CHECK_VALUE(!of_heads || mask.size(0) == 1 || mask.size(0) == blocks,
+                    "[AttentionMask] torch.nn's attn_mask of three axes must be (B * H, L, S) = [",
+                    blocks, ", ", shape.queries, ", ", shape.keys, "]. Got ", mask.sizes());
   at::Tensor result = mask;
-  if (mask.dim() == 3 && mask.size(0) == shape.batch * shape.heads && shape.heads > 1) {
+  if (mask.dim() == 3 && mask.size(0) == blocks && shape.heads > 1) {
     result = mask.unflatten(0, {shape.batch, shape.heads});  // (B * H, L, S) -> (B, H, L, S)
   } else if (mask.dim() == 3) {
     result = mask.unsqueeze(1);  // (B, L, S) -> (B, 1, L, S)
@@ -98,17 +103,12 @@ at::Tensor causal_keep(int64_t offset, const AttentionShape& shape, const at::Te
   return at::arange(shape.keys, indices) <= last;
 }
 
-std::vector<at::Tensor> rows_of(const std::vector<at::Tensor>& masks, int64_t first,
-                                int64_t count) {
-  std::vector<at::Tensor> rows;
-  for (const at::Tensor& mask : masks) {
-    const int64_t present = mask.size(-2);
-    TORCH_CHECK_VALUE(present == 1 || (first >= 0 && count >= 0 && first <= present - count),
-                      "[AttentionMask] queries must lie in [0, ", present, "). Got ", first, " to ",
-                      first + count - 1);
-    rows.push_back(present == 1 ? mask : mask.narrow(-2, first, count));
-  }
-  return rows;
+at::Tensor rows_of(const at::Tensor& mask, int64_t first, int64_t count) {
+  const int64_t present = mask.size(-2);
+  TORCH_CHECK_VALUE(present == 1 || (first >= 0 && count >= 0 && first <= present - count),
+                    "[AttentionMask] queries must lie in [0, ", present, "). Got ", first, " to ",
+                    first + count - 1);
+  return present == 1 ? mask : mask.narrow(-2, first, count);
 }
 
 }  // namespace
@@ -143,7 +143,7 @@ AttentionMask AttentionMask::allowed(const at::Tensor& may_attend) {
   check_bool("allowed()", may_attend);
   check_pairs("allowed()", may_attend, /*pairs=*/false);
   AttentionMask mask;
-  mask.allowed_.push_back(may_attend);
+  mask.allowed_.push_back({may_attend});
   return mask;
 }
 
@@ -151,7 +151,7 @@ AttentionMask AttentionMask::allowed_pairs(const at::Tensor& may_attend) {
   check_bool("allowed_pairs()", may_attend);
   check_pairs("allowed_pairs()", may_attend, /*pairs=*/true);
   AttentionMask mask;
-  mask.allowed_.push_back(may_attend);
+  mask.allowed_.push_back({may_attend});
   return mask;
 }
 
@@ -171,7 +171,7 @@ AttentionMask AttentionMask::additive(const at::Tensor& bias) {
   check_real("additive()", bias);
   check_pairs("additive()", bias, /*pairs=*/false);
   AttentionMask mask;
-  mask.biases_.push_back(bias);
+  mask.biases_.push_back({bias});
   return mask;
 }
 
@@ -179,20 +179,28 @@ AttentionMask AttentionMask::additive_pairs(const at::Tensor& bias) {
   check_real("additive_pairs()", bias);
   check_pairs("additive_pairs()", bias, /*pairs=*/true);
   AttentionMask mask;
-  mask.biases_.push_back(bias);
+  mask.biases_.push_back({bias});
   return mask;
 }
 
 AttentionMask AttentionMask::attn_mask_torch_nn(const at::Tensor& mask) {
-  const bool pairs = mask.defined() && mask.dim() == 2;
-  if (mask.defined() && mask.scalar_type() == at::kBool)
-    return pairs ? blocked_pairs(mask) : blocked(mask);
-  return pairs ? additive_pairs(mask) : additive(mask);
+  const bool is_bool = mask.defined() && mask.scalar_type() == at::kBool;
+  if (!is_bool) check_real("attn_mask_torch_nn()", mask);
+  TORCH_CHECK_VALUE(mask.dim() == 2 || mask.dim() == 3,
+                    "[AttentionMask] attn_mask_torch_nn() takes (L, S) or (B * H, L, S); "
+                    "(B, H, L, S) comes by blocked() or additive(). Got ",
+                    mask.sizes());
+  if (mask.dim() == 2) return is_bool ? blocked_pairs(mask) : additive_pairs(mask);
+  AttentionMask made = is_bool ? blocked(mask) : additive(mask);
+  for (auto* parts : {&made.allowed_, &made.biases_}) {
+    for (Pairs& part : *parts) part.of_heads = true;
+  }
+  return made;
 }
 
 AttentionMask AttentionMask::operator&(const AttentionMask& other) const {
   AttentionMask both = *this;
-  const auto join = [](std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from) {
+  const auto join = [](auto& to, const auto& from) {
     to.insert(to.end(), from.begin(), from.end());
   };
   join(both.keys_, other.keys_);
@@ -214,8 +222,9 @@ at::Tensor AttentionMask::keys() const {
 
 AttentionMask AttentionMask::queries(int64_t first, int64_t count) const {
   AttentionMask mask = *this;
-  mask.allowed_ = rows_of(allowed_, first, count);
-  mask.biases_ = rows_of(biases_, first, count);
+  for (auto* parts : {&mask.allowed_, &mask.biases_}) {
+    for (Pairs& part : *parts) part.mask = rows_of(part.mask, first, count);
+  }
   if (causal_) mask.causal_ = *causal_ + first;
   return mask;
 }
@@ -227,18 +236,19 @@ ScoreMask AttentionMask::resolve(const AttentionShape& shape, const at::Tensor& 
     if (*causal_ == 0) return {{}, true};
   }
   at::Tensor bias;
-  for (const at::Tensor& one : biases_) {
-    check_device(one, like);
-    const at::Tensor scores = as_scores(one, shape).to(like.scalar_type());
+  for (const Pairs& one : biases_) {
+    check_device(one.mask, like);
+    const at::Tensor scores = as_scores(one.mask, one.of_heads, shape).to(like.scalar_type());
     bias = bias.defined() ? bias + scores : scores;
   }
   at::Tensor allowed;
   const auto allow = [&](const at::Tensor& scores) {
     allowed = allowed.defined() ? allowed.logical_and(scores) : scores;
   };
-  if (!all_causal) allow(as_scores(causal_keep(*causal_, shape, like), shape));
+  if (!all_causal) allow(as_scores(causal_keep(*causal_, shape, like), false, shape));
   for (const at::Tensor& one : keys_) check_device(one, like), allow(keys_as_scores(one, shape));
-  for (const at::Tensor& one : allowed_) check_device(one, like), allow(as_scores(one, shape));
+  for (const Pairs& one : allowed_)
+    check_device(one.mask, like), allow(as_scores(one.mask, one.of_heads, shape));
   if (!allowed.defined()) return {bias};
   if (!bias.defined()) bias = at::zeros({1, 1, 1, 1}, like.options().requires_grad(false));
   return {bias.masked_fill(allowed.logical_not(), kForbidden)};

@@ -85,6 +85,33 @@ TEST(AttentionMask, ComparesIdsAsInt64) {
                         expected((ids == 255).view({2, 1, 1, 5}))));
 }
 
+// B = H = L = S: torch.nn's own three axes are (B * H, L, S), and a mask of each head or of each
+// sequence has the same sizes.
+TEST(AttentionMask, OfTorchNnBeginsWithBatchesTimesHeads) {
+  const AttentionShape square = {4, 4, 4, 4};
+  const auto like = torch::zeros({1});
+  const auto right = bits({16, 4, 4});
+  const auto found = AttentionMask::attn_mask_torch_nn(right).resolve(square, like).bias;
+  EXPECT_TRUE(bit_equal(found == 0, right.logical_not().view({4, 4, 4, 4})));
+  const auto real = torch::randn({16, 4, 4});
+  EXPECT_TRUE(bit_equal(AttentionMask::attn_mask_torch_nn(real).resolve(square, like).bias,
+                        real.view({4, 4, 4, 4})));
+  const char* blocks = "must be (B * H, L, S) = [16, 4, 4]. Got [4, 4, 4]";
+  for (const auto& mask : {AttentionMask::attn_mask_torch_nn(bits({4, 4, 4})),
+                           AttentionMask::attn_mask_torch_nn(torch::randn({4, 4, 4})),
+                           AttentionMask() & AttentionMask::attn_mask_torch_nn(bits({4, 4, 4}))}) {
+    EXPECT_ERROR(mask.resolve(square, like), c10::ValueError, blocks);
+    EXPECT_ERROR(mask.queries(0, 4).resolve(square, like), c10::ValueError, blocks);
+    EXPECT_TRUE(mask.resolve({4, 1, 4, 4}, like).bias.defined()) << "with one head they are one";
+  }
+  for (const auto& shape : std::vector<std::vector<int64_t>>{{}, {4}, {4, 4, 4, 4}}) {
+    EXPECT_ERROR(AttentionMask::attn_mask_torch_nn(bits(shape)), c10::ValueError,
+                 "takes (L, S) or (B * H, L, S); (B, H, L, S) comes by blocked() or additive()");
+    EXPECT_ERROR(AttentionMask::attn_mask_torch_nn(torch::randn(shape)), c10::ValueError,
+                 "takes (L, S) or (B * H, L, S)");
+  }
+}
+
 // B = L = S: the sizes say nothing of which axis is which.
 TEST(AttentionMask, DoesNotTakeBatchesForQueries) {
   const AttentionShape square = {4, 1, 4, 4};
@@ -156,8 +183,9 @@ TEST(AttentionMask, SaysWhichKeysArePadding) {
   const auto as_keys = first.view({2, 1, 1, 5});
   for (const auto& other :
        {AttentionMask(), AttentionMask::allowed(as_keys), AttentionMask::blocked(as_keys),
-        AttentionMask::attn_mask_torch_nn(as_keys), both & AttentionMask::allowed(as_keys),
-        both & AttentionMask::causal(), both & AttentionMask::additive(torch::zeros({2, 4, 5})),
+        AttentionMask::attn_mask_torch_nn(first.unsqueeze(1)),
+        both & AttentionMask::allowed(as_keys), both & AttentionMask::causal(),
+        both & AttentionMask::additive(torch::zeros({2, 4, 5})),
         both & AttentionMask::key_padding(bits({2, 4}))}) {
     EXPECT_FALSE(other.keys().defined());
   }
@@ -186,6 +214,8 @@ TEST(AttentionMask, IsResolvedOnce) {
   EXPECT_EQ(bias.scalar_type(), torch::kBFloat16);
   EXPECT_TRUE(bias.is_same(once.resolve(kShape, like).bias)) << "nothing is computed again";
   EXPECT_TRUE(bit_equal(bias, mask.resolve(kShape, like).bias));
+  const auto real = AttentionMask::additive_pairs(torch::randn({4, 5}));
+  EXPECT_EQ(real.resolve(kShape, like).bias.scalar_type(), torch::kBFloat16);
   EXPECT_TRUE(AttentionMask::causal().resolved(kShape, like).resolve(kShape, like).is_causal);
   EXPECT_TRUE(AttentionMask().resolved(kShape, like).is_none());
 }

@@ -18,7 +18,8 @@ TEST(FrozenMasks, EncodeEveryForm) {
   const auto frozen = freeze(model);
   const auto src = any_ids(dice, batch, length, true);
   const auto mask_of = [&](at::IntArrayRef sizes) {
-    return AttentionMask::attn_mask_torch_nn(torch::rand(sizes) < 0.4);
+    const auto bits = torch::rand(sizes) < 0.4;
+    return sizes.size() == 2 ? AttentionMask::blocked_pairs(bits) : AttentionMask::blocked(bits);
   };
   const auto padding = AttentionMask::padding(src, kPad);
   for (const auto& mask : {mask_of({length, length}), mask_of({batch, length, length}),

@@ -26,7 +26,9 @@ struct ScoreMask {
 /// ```
 /// Masks over keys are (B, S), exactly. Masks over queries and keys are (B, L, S), torch.nn's
 /// (B * H, L, S) or (B, H, L, S), and (L, S) by the makers that end in `_pairs`; any of their axes
-/// may be 1. A query that may attend to nothing gives zeros, forward and backward.
+/// may be 1. Three axes never begin with the heads alone, as they do where (H, L, S) broadcasts:
+/// such a mask needs its batch axis, unsqueeze(0). A query that may attend to nothing gives zeros,
+/// forward and backward.
 /// Errors: c10::TypeError for another dtype and c10::ValueError for another rank when the mask is
 /// made; c10::ValueError, when it is used, for sizes that do not fit the scores and for another
 /// device.
@@ -55,11 +57,12 @@ class AttentionMask {
   /// bool (L, S), true = may NOT attend, for every sequence and head.
   static AttentionMask blocked_pairs(const at::Tensor& may_not_attend);
   /// Real (B, L, S) or (B, H, L, S), added to the scores; -inf = may not attend. May need a
-  /// gradient. A bias of each head, (H, L, S), needs its batch axis: unsqueeze(0).
+  /// gradient.
   static AttentionMask additive(const at::Tensor& bias);
   /// Real (L, S), added to the scores of every sequence and head.
   static AttentionMask additive_pairs(const at::Tensor& bias);
-  /// torch.nn's `attn_mask`: (L, S) or (B * H, L, S), bool as blocked(), real as additive().
+  /// torch.nn's `attn_mask`: (L, S) or (B * H, L, S), and nothing else, as there; bool as
+  /// blocked(), real as additive().
   static AttentionMask attn_mask_torch_nn(const at::Tensor& mask);
 
   /// What both allow; biases add up.
@@ -84,10 +87,16 @@ class AttentionMask {
   AttentionMask resolved(const AttentionShape& shape, const at::Tensor& like) const;
 
  private:
-  std::vector<at::Tensor> keys_;     // bool (B, S), true = a real token
-  std::vector<at::Tensor> allowed_;  // bool (..., L, S), true = may attend
-  std::vector<at::Tensor> biases_;   // real (..., L, S)
-  std::optional<int64_t> causal_;    // the offset
+  /// Over queries and keys, (..., L, S).
+  struct Pairs {
+    at::Tensor mask;
+    bool of_heads = false;  // three axes are (B * H, L, S), never (B, L, S)
+  };
+
+  std::vector<at::Tensor> keys_;   // bool (B, S), true = a real token
+  std::vector<Pairs> allowed_;     // bool, true = may attend
+  std::vector<Pairs> biases_;      // real
+  std::optional<int64_t> causal_;  // the offset
 };
 
 }  // namespace posenc
