@@ -85,6 +85,7 @@ TEST(EmbedErrors, RefuseAnOutThatDoesNotFit) {
   EXPECT_ERROR(into(torch::empty({2, 5, 6}, torch::kHalf)), c10::TypeError, "Float. Got Half");
   EXPECT_ERROR(into(torch::empty({2, 5, 6}, torch::kMeta)), c10::ValueError,
                "device cpu. Got meta");
+  EXPECT_ERROR(into(torch::zeros({2, 5, 6}).to_sparse()), c10::TypeError, "out must be strided");
   EXPECT_ERROR(into(torch::empty({2, 1, 6}).expand({2, 5, 6})), c10::ValueError,
                "each element in a place of its own");
   EXPECT_ERROR(into(torch::empty({2, 5, 6}).requires_grad_()), c10::ValueError, "NoGradGuard");
@@ -102,6 +103,8 @@ TEST(EmbedErrors, RefuseAnOutThatDoesNotFit) {
   const auto trained = weight.clone().requires_grad_();
   const auto out = torch::empty({2, 5, 6});
   EXPECT_ERROR(functional::embed_out(out, ids, trained, table), c10::ValueError, "NoGradGuard");
+  EXPECT_ERROR(functional::embed_out(out, ids, weight, table.clone().requires_grad_()),
+               c10::ValueError, "NoGradGuard");
   const torch::NoGradGuard guard;
   EXPECT_NO_THROW(functional::embed_out(out, ids, trained, table));
 }

@@ -194,7 +194,10 @@ TEST(MultiheadAttentionErrors, NamesWhatIsWrong) {
   EXPECT_ERROR(run(x, torch::randn({2, 4, 11}), x), c10::ValueError, "key must be (B, L, 12)");
   EXPECT_ERROR(run(x, x, torch::randn({12})), c10::ValueError, "value must be (B, L, 12)");
   EXPECT_ERROR(run(x, x, torch::randn({2, 5, 12})), c10::ValueError, "one length");
-  EXPECT_ERROR(run(torch::randn({3, 4, 12}), x, x), c10::ValueError, "one batch");
+  EXPECT_ERROR(run(torch::randn({3, 4, 12}), x, x), c10::ValueError,
+               "query and key must have one batch");
+  EXPECT_ERROR(run(x, x, torch::randn({1, 4, 12})), c10::ValueError,
+               "key and value must have one batch and one length");
   const auto heads = torch::randn({2, 3, 4, 4}), one = heads.narrow(0, 0, 1);
   for (const functional::Heads& wrong : {functional::Heads{one, heads, heads},
                                          {heads, one, one},

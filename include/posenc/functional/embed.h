@@ -33,9 +33,10 @@ at::Tensor embed(const at::Tensor& ids, const at::Tensor& weight, const at::Tens
                  const EmbedFuncOptions& options = {});
 
 /// The same into `out` (..., D), which is returned: no memory is allocated for it, and none of its
-/// pages is touched for the first time. Throws as embed() does, c10::ValueError for an out of
-/// another shape or that shares memory with weight or table, c10::TypeError for another dtype, and
-/// c10::ValueError for another device, or where a gradient would be asked for.
+/// pages is touched for the first time. Throws as embed() does; c10::TypeError for an out of
+/// another dtype or layout; c10::ValueError for one of another shape, on another device, that
+/// shares memory with weight, table, ids or position_ids, whose own elements overlap, that is an
+/// inference tensor outside InferenceMode, or where a gradient would be asked for.
 const at::Tensor& embed_out(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weight,
                             const at::Tensor& table, const EmbedFuncOptions& options = {});
 
