@@ -16,21 +16,32 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "presets.md"
 
 HEAD = """# Presets
 
-{count} names, {recipes} recipes. `posenc::preset(name, dim, params)` gives the options that reproduce a system's own
-table, `posenc table --preset NAME --dim D --length L --param key=value --out FILE` writes it. Names in one row have the
-same bits at every dimension. `make zoo` compares every one with the real package, as int32, on your machine; a system
-that lives only in a repository is compared with a re-derivation of its steps.
+{count} names, {recipes} recipes. `posenc::preset(name, dim, params)` returns the options that reproduce a system's own
+table; `posenc table --preset NAME --dim D --length L --param key=value --out FILE` writes the table. `make zoo` compares
+every one with the real package, as int32, on your machine; a system that exists only as a repository is compared with a
+re-derivation of its steps.
 
-The bits are those of the system under the same LibTorch on the same machine, with one thread; at any number of threads
-they are the same here. Between machines the last bits of float32 tables differ, with every PyTorch.
+The bits are those of the system under the same LibTorch on the same machine, with one thread; here they are the same at any
+number of threads. Between machines the last bits of float32 tables differ, with PyTorch too.
 
-- D: channels of a row. L: the nominal length; relative tables have 2 L - 1 rows, a grid has height * width (* depth),
-  and one more where a class token stands first.
-- A parameter without a value has to be given; of the others the value shown is the default. Flags are 0 or 1.
-- Grids are row-major, channels last. Real positions are start + step * k.
+D is the number of channels of a row, L the nominal length. Relative tables have 2 L - 1 rows; a grid has height * width
+(* depth) rows, row-major, and one more where a class token comes first. Real positions are start + step * k.
 
-| preset | system | how the system keeps it | parameters |
+## By name
+
+Look up the model or the library; names with the same recipe have the same bits at every dimension.
+
+| preset | system | how the system keeps the table | recipe |
 |---|---|---|---|
+"""
+
+RECIPES = """
+## By recipe
+
+A parameter without a value is required; for the others the value shown is the default. Flags are 0 or 1.
+
+| recipe | presets | parameters |
+|---|---|---|
 """
 
 
@@ -51,12 +62,12 @@ def params_of(entry: dict) -> str:
 
 def page(entries: list[dict]) -> str:
     groups = [list(group) for _, group in itertools.groupby(entries, key=lambda entry: entry["recipe"])]
-    text = HEAD.format(count=len(entries), recipes=len(groups))
-    for group in groups:
-        names = "<br>".join(f"`{entry['name']}`" for entry in group)
-        sources = "<br>".join(cell(entry["source"]) for entry in group)
-        storage = "<br>".join(cell(entry["storage"]) for entry in group)
-        text += f"| {names} | {sources} | {storage} | {params_of(group[0])} |\n"
+    rows = [f"| `{entry['name']}` | {cell(entry['source'])} | {cell(entry['storage'])} | {number} |\n"
+            for number, group in enumerate(groups, 1) for entry in group]  # fmt: skip
+    text = HEAD.format(count=len(entries), recipes=len(groups)) + "".join(sorted(rows)) + RECIPES
+    for number, group in enumerate(groups, 1):
+        names = ", ".join(f"`{entry['name']}`" for entry in group)
+        text += f"| {number} | {names} | {params_of(group[0])} |\n"
     return text
 
 

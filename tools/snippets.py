@@ -25,6 +25,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 CONTEXT = ROOT / "tests" / "docs" / "context"
 UMBRELLA = "#include <posenc/posenc.h>"
+MAIN = "int main() {"
 # The declarations that tests/docs/given.h serves: type, names, and the function that gives the value.
 INPUTS = [
     ("torch::Tensor", "ids|src|tgt|mask", "tensor"),
@@ -45,7 +46,11 @@ class Example(NamedTuple):
 
 def example(source: str, line: int, lines: "list[str]", default: "tuple[str, ...]" = ()) -> Example:
     includes = tuple(text for text in lines if text.startswith("#include")) or default
-    return Example(source, line, includes, ["" if text.startswith("#include") else text for text in lines])
+    body = ["" if text.startswith("#include") else text for text in lines]
+    if MAIN in body:  # a whole program: what is in its main() (tests/package/quick_start_test.py builds it as it is)
+        body[body.index(MAIN)] = ""
+        body[len(body) - 1 - body[::-1].index("}")] = ""
+    return Example(source, line, includes, body)
 
 
 def examples_of(name: str, text: str) -> "list[Example]":
