@@ -17,6 +17,12 @@ install(FILES
   "${PROJECT_BINARY_DIR}/posencConfigVersion.cmake"
   cmake/posenc_torch.cmake
   DESTINATION "${package_dir}")
+# For builds without CMake. LibTorch is the one that posenc was built with; all of it is loaded, so that a GPU is seen.
+if(POSENC_OPENMP_LIBRARY STREQUAL "gomp") # LLVM's has no name that every linker finds
+  file(RELATIVE_PATH posenc_pc_up "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /prefix)
+  configure_file(cmake/posenc.pc.in posenc.pc @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/posenc.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endif()
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/posenc")
 
 # What is installed needs this LibTorch wherever it stands, and .venv inside the source folder is easily deleted with it.

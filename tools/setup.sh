@@ -62,6 +62,7 @@ if wants build || wants demo || wants test || wants bench; then
   for package in nlohmann-json3-dev zlib1g-dev libcli11-dev libfmt-dev libsentencepiece-dev libssl-dev; do need_package "$package"; done
 fi
 if wants demo || wants pronounce || wants test; then need_command gnuplot gnuplot-nox; fi
+if wants test; then need_command pkg-config pkg-config; fi
 if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
 if wants clang; then for package in clang-14 libomp-14-dev; do need_package "$package"; done; fi

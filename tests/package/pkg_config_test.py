@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""A program on an installed posenc without CMake: what pkg-config says is enough.
+
+tests/package/pkg_config_test.py PREFIX COMPILER FLAGS
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+MAIN = Path(__file__).resolve().parent / "consumer" / "main.cpp"
+prefix: Path
+compiler: str
+flags: "list[str]"
+
+
+class PkgConfig(unittest.TestCase):
+    def test_its_flags_build_a_program_that_runs(self):
+        folders = [str(path.parent) for path in prefix.rglob("posenc.pc")]
+        self.assertEqual(len(folders), 1)
+        said = subprocess.run(["pkg-config", "--cflags", "--libs", "posenc"], capture_output=True, text=True, check=True,
+                              env={**os.environ, "PKG_CONFIG_PATH": folders[0]}).stdout  # fmt: skip
+        self.assertNotIn("$", said, "every variable has a value")
+        with tempfile.TemporaryDirectory() as name:
+            program = str(Path(name) / "app")
+            subprocess.run([compiler, "-std=c++17", *flags, str(MAIN), *shlex.split(said), "-o", program], check=True)
+            printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+        self.assertIn("0.8415", printed)  # the row of position 1 starts with sin(1)
+
+
+if __name__ == "__main__":
+    prefix, compiler, flags = Path(sys.argv[1]).resolve(), sys.argv[2], shlex.split(sys.argv[3])
+    unittest.main(argv=sys.argv[:1])
