@@ -43,13 +43,18 @@ void run_fused(const std::vector<DenseEntry>& entries,
     call.gradients.push_back(laid_out_as(dense, entry.gradient));
     call.states.resize(entry.states.size());
     for (std::size_t i = 0; i < entry.states.size(); ++i) {
-      at::Tensor& state = *entry.states[i];
-      state = state.defined() ? laid_out_as(dense, state) : at::zeros_like(dense);
-      torch_internals::note_write(state);
-      call.states[i].push_back(state);
+      const at::Tensor& state = *entry.states[i];
+      if (state.defined()) torch_internals::note_write(state);
+      call.states[i].push_back(state.defined() ? laid_out_as(dense, state) : at::zeros_like(dense));
     }
   }
-  for (auto& [key, call] : calls) kernel(call);
+  for (auto& [key, call] : calls) {
+    kernel(call);
+    for (std::size_t i = 0; i < call.states.size(); ++i) {
+      for (std::size_t j = 0; j < call.entries.size(); ++j)
+        *entries[call.entries[j]].states[i] = call.states[i][j];
+    }
+  }
   for (const auto& [parameter, dense] : copied) parameter.copy_(dense);
 }
 

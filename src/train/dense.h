@@ -17,12 +17,15 @@ struct DenseLists {
 };
 
 /// A parameter for a fused kernel with its gradient and states (undefined ones are made, as zeros).
+/// All of them may be written: OptimizerOf has asked.
 struct DenseEntry {
   at::Tensor parameter, gradient;
   std::vector<at::Tensor*> states;
 };
 
-/// Calls `kernel` once for each device and dtype among the entries.
+/// Calls `kernel` once for each device and dtype among the entries. What has to be allocated for
+/// that is allocated first, and a state is replaced after its kernel only: a call that runs out of
+/// memory before has changed no number.
 void run_fused(const std::vector<DenseEntry>& entries,
                const std::function<void(DenseLists&)>& kernel);
 

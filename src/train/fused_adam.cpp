@@ -29,7 +29,6 @@ template <typename Options>
 void FusedAdamOf<Options>::step_group(const Options& options, std::vector<Entry>& entries) {
   std::vector<train::DenseEntry> dense;
   for (const Entry& entry : entries) {
-    entry.state->step(entry.state->step() + 1);
     dense.push_back({entry.parameter, entry.gradient, {}});
     dense.back().states = {&entry.state->exp_avg(), &entry.state->exp_avg_sq()};
     if (options.amsgrad()) dense.back().states.push_back(&entry.state->max_exp_avg_sq());
@@ -40,7 +39,7 @@ void FusedAdamOf<Options>::step_group(const Options& options, std::vector<Entry>
     std::map<int64_t, at::Tensor> counts;
     std::vector<at::Tensor> steps;
     for (const std::size_t entry : lists.entries) {
-      const int64_t step = entries[entry].state->step();
+      const int64_t step = entries[entry].state->step() + 1;
       auto& count = counts[step];
       if (!count.defined()) {
         count = at::full({}, static_cast<double>(step),
@@ -60,6 +59,10 @@ void FusedAdamOf<Options>::step_group(const Options& options, std::vector<Entry>
       step([](auto&&... arguments) { at::_fused_adamw_(arguments...); });
     } else {
       step([](auto&&... arguments) { at::_fused_adam_(arguments...); });
+    }
+    for (const std::size_t entry : lists.entries) {
+      auto& state = *entries[entry].state;
+      state.step(state.step() + 1);  // a call that threw before has not been a step
     }
   };
   train::run_fused(dense, kernel);

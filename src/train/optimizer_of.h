@@ -187,6 +187,8 @@ std::vector<typename OptimizerOf<Options, State>::Entry> OptimizerOf<Options, St
     entries.back().state = static_cast<State*>(found->second.get());
     for (const at::Tensor* tensor : train::tensors_of(*entries.back().state)) {
       if (!tensor->defined()) continue;
+      const char* const of_state = torch_internals::no_writing_to(*tensor);
+      TORCH_CHECK_VALUE(of_state == nullptr, where(), "its state ", of_state);
       TORCH_CHECK_VALUE(tensor->sizes() == p.sizes(), where(),
                         "its state must have its shape. Got ", tensor->sizes());
       TORCH_CHECK_TYPE(tensor->scalar_type() == p.scalar_type() && tensor->device() == p.device(),

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
+#include <ATen/ThreadLocalState.h>
 
 #include <algorithm>
 #include <cmath>
@@ -45,8 +46,9 @@ struct SparseAdamStep {
     if (!parameter.is_cpu()) return rows(0, n);
     constexpr int64_t kBlock = 1 << 14;  // elements
     const int64_t block = std::max<int64_t>(1, kBlock * n / values.numel());
+    const at::ThreadLocalState here;  // no gradients, and InferenceMode, are a thread's own
     at::parallel_for(0, (n + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
-      const at::NoGradGuard no_grad;  // it is a thread's own
+      const at::ThreadLocalStateGuard as_here(here);
       for (int64_t i = begin; i < end; ++i) rows(i * block, std::min(n, (i + 1) * block));
     });
   }
@@ -72,12 +74,13 @@ void SparseAdam::step_group(const SparseAdamOptions& options, std::vector<Entry>
   const auto [beta1, beta2] = options.betas();
   for (const Entry& entry : entries) {
     auto& state = *entry.state;
-    state.step(state.step() + 1);
+    // What may run out of memory comes before the count: a call that threw has not been a step.
     for (at::Tensor* moment : {&state.exp_avg(), &state.exp_avg_sq()}) {
       if (!moment->defined()) *moment = at::zeros_like(entry.parameter);
     }
     const auto gradient = entry.gradient.coalesce();  // the rule is not linear: rows are unique
     const auto values = options.maximize() ? gradient._values().neg() : gradient._values();
+    state.step(state.step() + 1);
     if (values.numel() == 0) continue;
     const auto t = static_cast<double>(state.step());
     const double correction1 = 1.0 - std::pow(beta1, t);

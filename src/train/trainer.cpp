@@ -103,6 +103,7 @@ void Trainer::resume(const std::string& path) {
     throw;
   }
   step_ = step;
+  open_ = false;
   seconds_ = seconds;
   numbers = below(saved, kOwn);
   start_report();  // what was open belonged to another run
@@ -145,7 +146,7 @@ void Trainer::one_step() {
   loss_sum_ = loss_sum_.defined() ? loss_sum_ + value : value;
   ++losses_;
   tokens_ += batch.tokens;
-  if (run_.scheduler != nullptr) run_.scheduler->step();
+  open_ = true;
 }
 
 double Trainer::mean_loss() const {
@@ -183,9 +184,11 @@ bool Trainer::train(int64_t until) {
   if (!began_) began_ = Clock::now(), first_step_ = step_;
   run_.module.train();
   bool stopped = false;
-  while (step_ < end && !stopped) {
+  while ((open_ || step_ < end) && !stopped) {
     const auto start = Clock::now();
-    one_step();
+    if (!open_) one_step();
+    if (run_.scheduler != nullptr) run_.scheduler->step();
+    open_ = false;
     const std::chrono::duration<double> took = Clock::now() - start;
     spent_ += took.count(), seconds_ += took.count();
     stopped = options_.stop() && options_.stop()();

@@ -288,6 +288,29 @@ TEST(Optimizers, RefuseAParameterWhoseElementsShareAPlace) {
   EXPECT_ERROR(adam.step(), c10::ValueError, "each element in a place of its own");
 }
 
+// ATen's kernels read as many elements of each tensor as the first one has.
+TEST(Optimizers, RefuseGradientsOfAnotherShapeOrType) {
+  auto p = parameter({4, 3}), q = parameter({4, 3});
+  FusedAdam adam({p});
+  FusedSGD sgd({p});
+  SparseAdam sparse({q});
+  const auto before = p.detach().clone();
+  for (const auto& wrong : {at::ones({3, 4}), at::ones({4, 2}), at::ones({1, 3}), at::ones({12})}) {
+    p.mutable_grad() = wrong;
+    EXPECT_ERROR(adam.step(), c10::ValueError, "[4, 3]: the gradient must have its shape. Got [");
+    EXPECT_ERROR(sgd.step(), c10::ValueError, "the gradient must have its shape");
+  }
+  q.mutable_grad() = row_gradient(parameter({5, 3}));
+  EXPECT_ERROR(sparse.step(), c10::ValueError, "the gradient must have its shape. Got [5, 3]");
+  for (const auto dtype : {at::kDouble, at::kHalf}) {
+    p.mutable_grad() = at::ones({4, 3}, dtype);
+    EXPECT_ERROR(adam.step(), c10::TypeError, "the gradient must have its type and device, CPU");
+    EXPECT_ERROR(sgd.step(), c10::TypeError, "the gradient must have its type and device");
+  }
+  EXPECT_TRUE(bit_equal(p.detach(), before));
+  EXPECT_TRUE(adam.state().empty() && sgd.state().empty() && sparse.state().empty());
+}
+
 TEST(Optimizers, RefuseStateOfAnotherShapeOrType) {
   auto p = with_gradient(parameter({4, 3}));
   FusedAdam adam({p});

@@ -2,9 +2,9 @@
 
 namespace posenc {
 
-/// While it lives, the first Ctrl-C (SIGINT) or SIGTERM only asks to stop; a second one ends the
-/// process as ever. A signal that was ignored stays so. The destructor restores the previous
-/// handlers. One at a time: c10::Error for a second.
+/// While it lives, the first Ctrl-C (SIGINT) and the first SIGTERM only ask to stop; a second
+/// signal of the same kind ends the process as ever. A signal that was ignored stays so. The
+/// destructor restores the previous handlers. Only one may live at a time: c10::Error for another.
 ///
 /// ```cpp
 /// posenc::StopSignal stop;
@@ -18,7 +18,7 @@ class StopSignal {
   StopSignal& operator=(const StopSignal&) = delete;
 
   bool requested() const { return number() != 0; }
-  /// Of the signal that came; 0 for none.
+  /// Of the signal that came last; 0 for none.
   int number() const;
 };
 

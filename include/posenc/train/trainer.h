@@ -52,7 +52,8 @@ struct TrainerOptions {
 /// machine with one number of threads: weights, optimiser, schedule, generators and the place in
 /// the data are saved together. An exception, of the loss or an optimiser, leaves the loader at the
 /// batch of the step that was not done; dropout has drawn for it, so that the same bits need the
-/// checkpoint.
+/// checkpoint. After one of the scheduler the step is done, and the next train() begins by asking
+/// the scheduler again.
 class Trainer {
  public:
   /// The loss of a batch, a scalar that backward() takes.
@@ -101,6 +102,7 @@ class Trainer {
   TrainerOptions options_;
   std::vector<torch::Tensor> parameters_;
   int64_t step_ = 0;
+  bool open_ = false;  // the optimiser has done step_, the scheduler has not
   double seconds_ = 0.0;
 
   // Since the last report.
