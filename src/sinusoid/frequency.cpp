@@ -28,6 +28,16 @@ bool one_entry_per_channel(Index index) {
   return index == Index::Paired || index == Index::PairNumber || index == Index::Doubled;
 }
 
+// One frequency a pair, whatever the index.
+bool in_bands(Frequency frequency) {
+  return frequency == Frequency::PowersOfTwo || frequency == Frequency::Linear;
+}
+
+// The channels that the formula counts: the recipe knows nothing of a wider row.
+int64_t counted(const SinusoidOptions& o, int64_t channels) {
+  return o.odd_dim() == OddDim::Widen ? o.dim() : channels;
+}
+
 at::Tensor index_vector(const SinusoidOptions& o, int64_t channels) {
   const int64_t half = channels / 2;
   const at::TensorOptions whole(at::kLong);
@@ -105,9 +115,17 @@ double divisor_of(const SinusoidOptions& o, int64_t channels) {
   return o.divisor_at_least_one() ? std::max(m, 1.0) : m;
 }
 
+FrequencyCounts frequency_counts(const SinusoidOptions& o, int64_t channels) {
+  channels = counted(o, channels);
+  const bool each = one_entry_per_channel(o.index());
+  if (in_bands(o.frequency())) return {channels / 2, each ? 0 : channels / 2};
+  if (each) return {(channels + 1) / 2, channels / 2, /*shared=*/false};
+  const int64_t count = o.index() == Index::Even ? (channels + 1) / 2 : channels / 2;
+  return {count, count};
+}
+
 Frequencies frequencies(const SinusoidOptions& o, int64_t channels, int64_t positions) {
-  if (o.odd_dim() == OddDim::Widen)
-    channels = o.dim();  // the recipe knows nothing of the wider row
+  channels = counted(o, channels);
   const int64_t bands = channels / 2;
   const at::TensorOptions type(type_of(o));
   at::Tensor f;

@@ -11,6 +11,14 @@ namespace posenc {
 /// m: what the index is divided by for an axis of `channels` channels.
 double divisor_of(const SinusoidOptions& options, int64_t channels);
 
+/// How many frequencies frequencies() has for the sines and for the cosines of such an axis. Where
+/// one list serves both, the cosines may leave its last entry out.
+struct FrequencyCounts {
+  int64_t sines = 0, cosines = 0;
+  bool shared = true;
+};
+FrequencyCounts frequency_counts(const SinusoidOptions& options, int64_t channels);
+
 /// The frequencies of the sines and of the cosines of an axis of `channels` channels, in the
 /// recipe's type: (n) each or, with PowerShape::Grid, (positions, n). One tensor where they agree;
 /// the cosines may then take fewer of its entries.

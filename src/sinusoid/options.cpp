@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <tuple>
@@ -45,7 +46,38 @@ void check_frequencies(const SinusoidOptions& o) {
                       "recipe then divides by ",
                       width > 0 ? divisor_of(o, width) : 0.0,
                       ": the dimension must be larger. Got dim ", o.dim());
+    const int64_t sines = (width + 1) / 2, cosines = width / 2;
+    const FrequencyCounts found = frequency_counts(o, width);
+    TORCH_CHECK_VALUE(
+        found.sines == sines &&
+            (found.shared ? found.cosines >= cosines : found.cosines == cosines),
+        "[sinusoid] the index must give an axis as many frequencies as it has sines and cosines, ",
+        sines, " and ", cosines, ". Got ", found.sines, " and ", found.cosines, " for dim ",
+        o.dim());
   }
+}
+
+void check_columns(const SinusoidOptions& o) {
+  const auto widths = o.axis_widths();
+  for (const int64_t width : widths) {
+    TORCH_CHECK_VALUE(
+        width % 2 == 0 || (o.odd_dim() == OddDim::ExtraSin && !o.cos_first()),
+        "[sinusoid] an odd number of channels an axis needs OddDim::ExtraSin with the "
+        "sines first. Got ",
+        width, " of dim ", o.dim());
+    TORCH_CHECK_VALUE(o.axis_depth() == AxisDepth::Outer || widths.size() == 1 ||
+                          (width % 2 == 0 && width == widths[0]),
+                      "[sinusoid] axis_depth Middle and Inner need axes of one even width. Got ",
+                      at::IntArrayRef(widths));
+  }
+  const int64_t taken = sum(widths) + (o.raw_first() ? o.axes() : 0);
+  TORCH_CHECK_VALUE(
+      o.odd_dim() != OddDim::Truncate || taken >= o.dim(),
+      "[sinusoid] OddDim::Truncate keeps the first dim of all channels, of which there"
+      " must be as many. Got ",
+      taken, " for dim ", o.dim());
+  TORCH_CHECK_VALUE(!o.raw_first() || o.grid().empty(),
+                    "[sinusoid] raw_first is for positions and coordinates. Got a grid");
 }
 
 void check_grid(const SinusoidOptions& o) {
@@ -90,7 +122,9 @@ std::vector<int64_t> SinusoidOptions::axis_widths() const {
   const int64_t count = axes();
   if (axis_channels_ == AxisChannels::QuarterRest) return {dim_ / 4, 3 * dim_ / 8, 3 * dim_ / 8};
   int64_t width = (dim_ - (raw_first_ ? count : 0)) / count;
-  if (axis_channels_ == AxisChannels::CeilEven) width = (dim_ + 2 * count - 1) / (2 * count) * 2;
+  const bool even = axis_channels_ == AxisChannels::Equal && odd_dim_ == OddDim::Truncate;
+  if (axis_channels_ == AxisChannels::CeilEven || even)
+    width = (dim_ + 2 * count - 1) / (2 * count) * 2;
   if (axis_channels_ == AxisChannels::FloorEven) width = dim_ / (2 * count) * 2;
   if (odd_dim_ == OddDim::Widen) width += width % 2;
   if (odd_dim_ != OddDim::ExtraSin) width -= width % 2;
@@ -98,8 +132,9 @@ std::vector<int64_t> SinusoidOptions::axis_widths() const {
 }
 
 int64_t SinusoidOptions::channels() const {
-  if (odd_dim_ == OddDim::ZeroColumn || odd_dim_ == OddDim::Truncate) return dim_;
-  return sum(axis_widths()) + (raw_first_ ? axes() : 0);
+  if (odd_dim_ == OddDim::Truncate) return dim_;
+  const int64_t taken = sum(axis_widths()) + (raw_first_ ? axes() : 0);
+  return odd_dim_ == OddDim::ZeroColumn ? std::max(taken, dim_) : taken;
 }
 
 int64_t SinusoidOptions::row_count(int64_t length) const {
@@ -127,10 +162,8 @@ void check(const SinusoidOptions& o) {
                           : c10::str("a multiple of ", multiple),
                       ". Got ", dim);
   }
-  TORCH_CHECK_VALUE(o.odd_dim() != OddDim::ExtraSin || !o.cos_first() || dim % 2 == 0,
-                    "[sinusoid] OddDim::ExtraSin needs the sines first. Got cos_first and dim ",
-                    dim);
   check_grid(o);
+  check_columns(o);
   check_frequencies(o);
 }
 

@@ -134,11 +134,22 @@ TEST(ExactErrors, NameWhatIsNotDefined) {
   EXPECT_ERROR(sinusoid_table(exact(preset("tape", 16)), 4), c10::ValueError,
                "depend on the table's length");
   EXPECT_ERROR(sinusoid_table(exact(preset("nemo_nmt", 16)), 4), c10::ValueError, "rescaled");
+  const auto refused = [](const SinusoidOptions& options, const char* what) {
+    EXPECT_ERROR(sinusoid_table(exact(options), 4), c10::ValueError, what);
+  };
+  refused(SinusoidOptions(16).frequency(Frequency::Linear), "linearly spaced frequencies");
+  refused(SinusoidOptions(16).shift(0.3), "a shift that is no multiple of 1/2");
+  refused(SinusoidOptions(16).coordinates({{false, 0.3}}), "coordinates times no power of two");
+  refused(SinusoidOptions(16).grid({4}).axis_values(AxisValues::Scaled), "normalised coordinates");
   EXPECT_ERROR(sinusoid_table(exact(SinusoidOptions(16)), 4, torch::TensorOptions(torch::kInt)),
                c10::TypeError, "a table must be float32, float64, bfloat16 or float16. Got Int");
   EXPECT_ERROR(FactoredTable(SinusoidOptions(16), 0), c10::ValueError, "range must lie in");
   EXPECT_ERROR(FactoredTable(preset("detr_2d", 16, {{"height", 2}, {"width", 2}})), c10::ValueError,
                "must have one axis");
+  for (const Index index : {Index::Doubled, Index::PairedHalf}) {
+    EXPECT_ERROR(FactoredTable(SinusoidOptions(16).index(index)), c10::ValueError,
+                 "one frequency for each sine and its cosine");
+  }
   const FactoredTable factored(SinusoidOptions(16), 64);
   EXPECT_ERROR(factored.rows(torch::tensor({int64_t{1} << 31})), c10::IndexError,
                "must lie in (-2^31, 2^31). Got 2147483648 at flat index 0");

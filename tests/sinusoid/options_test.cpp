@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
 #include "support/compare.h"
 
 namespace posenc {
@@ -86,7 +87,63 @@ TEST(SinusoidOptions, RejectsWhatNoTableCanHave) {
   EXPECT_ERROR(check(SinusoidOptions(8).grid({2, 2}).channel_axes({1, 1})), c10::ValueError,
                "each axis of the grid once");
   EXPECT_ERROR(check(SinusoidOptions(6).grid({2, 2})), c10::ValueError, "a multiple of 4");
+  EXPECT_ERROR(check(SinusoidOptions(8).grid({2, 2}).channel_axes({0})), c10::ValueError,
+               "each axis of the grid once. Got 1 of 2");
+  EXPECT_ERROR(check(SinusoidOptions(8).grid({2, 2}).channel_axes({0, 2})), c10::ValueError,
+               "each axis of the grid once. Got 2");
+  EXPECT_ERROR(check(SinusoidOptions(8).grid({2, 2}).coordinates({Coordinate{}})), c10::ValueError,
+               "exclude each other");
+  EXPECT_ERROR(check(SinusoidOptions(16).grid({2, 2}).axis_channels(AxisChannels::QuarterRest)),
+               c10::ValueError, "QuarterRest is for three axes. Got 2");
   EXPECT_NO_THROW(check(SinusoidOptions(7).odd_dim(OddDim::ZeroColumn)));
+}
+
+// Columns that overlap, that nothing fills, or that have no frequency: such a table held whatever
+// its memory held before.
+TEST(SinusoidOptions, RejectsColumnsThatNothingFills) {
+  const auto odd = [](Index index) {
+    return SinusoidOptions(7).odd_dim(OddDim::ExtraSin).index(index);
+  };
+  EXPECT_NO_THROW(check(odd(Index::Even)));
+  EXPECT_NO_THROW(check(odd(Index::Doubled)));
+  EXPECT_ERROR(check(odd(Index::Half)), c10::ValueError,
+               "as many frequencies as it has sines and cosines, 4 and 3. Got 3 and 3 for dim 7");
+  EXPECT_ERROR(check(odd(Index::Even).frequency(Frequency::Linear)), c10::ValueError,
+               "Got 3 and 3");
+  EXPECT_ERROR(check(SinusoidOptions(7).odd_dim(OddDim::Widen).index(Index::Paired)),
+               c10::ValueError, "4 and 4. Got 4 and 3");
+  EXPECT_ERROR(check(SinusoidOptions(8).frequency(Frequency::PowersOfTwo).index(Index::Paired)),
+               c10::ValueError, "as many frequencies");
+  EXPECT_ERROR(check(odd(Index::Even).cos_first(true)), c10::ValueError, "with the sines first");
+  const auto grid = SinusoidOptions(16).grid({2, 2, 2}).axis_channels(AxisChannels::QuarterRest);
+  EXPECT_NO_THROW(check(grid));
+  for (const auto depth : {AxisDepth::Middle, AxisDepth::Inner}) {
+    EXPECT_ERROR(check(SinusoidOptions(grid).axis_depth(depth)), c10::ValueError,
+                 "need axes of one even width. Got [4, 6, 6]");
+    EXPECT_ERROR(check(SinusoidOptions(6).grid({2, 2}).odd_dim(OddDim::ExtraSin).axis_depth(depth)),
+                 c10::ValueError, "need axes of one even width. Got [3, 3]");
+  }
+  EXPECT_ERROR(check(SinusoidOptions(18).grid({2, 2}).raw_first(true)), c10::ValueError,
+               "raw_first is for positions and coordinates. Got a grid");
+  EXPECT_ERROR(check(SinusoidOptions(9)
+                         .grid({2, 2})
+                         .axis_channels(AxisChannels::FloorEven)
+                         .odd_dim(OddDim::Truncate)),
+               c10::ValueError, "of which there must be as many. Got 8 for dim 9");
+}
+
+// The table is as wide as channels() says, which modules rely on.
+TEST(SinusoidOptions, CountTheColumnsOfTheTable) {
+  for (const int64_t dim : {4, 7, 9, 10}) {
+    for (const auto rule : {OddDim::ZeroColumn, OddDim::Truncate}) {
+      for (const auto share : {AxisChannels::Equal, AxisChannels::CeilEven}) {
+        const auto options = SinusoidOptions(dim).grid({2, 3}).odd_dim(rule).axis_channels(share);
+        EXPECT_EQ(sinusoid_table(options, 6).size(1), options.channels()) << dim;
+      }
+    }
+  }
+  const auto wide = SinusoidOptions(8), cut = SinusoidOptions(7).odd_dim(OddDim::Truncate);
+  EXPECT_TRUE(testing::bit_equal(sinusoid_table(cut, 5), sinusoid_table(wide, 5).slice(1, 0, 7)));
 }
 
 TEST(Preset, NamesTheNearestWhenUnknown) {

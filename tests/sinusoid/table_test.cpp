@@ -1,5 +1,6 @@
 #include "posenc/sinusoid/table.h"
 
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -8,6 +9,7 @@
 #include "support/compare.h"
 #include "support/devices.h"
 #include "support/presets.h"
+#include "support/threads.h"
 
 namespace posenc {
 namespace {
@@ -37,6 +39,18 @@ TEST(SinusoidTable, RowsAreThoseOfTheirPositions) {
     const auto rows = sinusoid(options, positions);
     EXPECT_EQ(rows.sizes(), (std::vector<int64_t>{2, 3, 36}));
     EXPECT_TRUE(bit_equal(rows, table.index({positions})));
+  }
+}
+
+// A thread of the pool is not in InferenceMode because its caller is.
+TEST(SinusoidTable, IsTheSameInInferenceMode) {
+  const testing::Threads threads(2);
+  for (const std::string& name : testing::plain_presets()) {
+    SCOPED_TRACE(name);
+    const auto options = preset(name, 64);
+    const auto expected = sinusoid_table(options, 3000);
+    const c10::InferenceMode guard;
+    EXPECT_TRUE(bit_equal(sinusoid_table(options, 3000), expected));
   }
 }
 

@@ -62,7 +62,7 @@ struct SinusoidOptions {
   TORCH_ARG(Layout, layout) = Layout::Interleaved;
   TORCH_ARG(bool, cos_first) = false;
   TORCH_ARG(OddDim, odd_dim) = OddDim::Error;
-  /// The coordinates themselves, unscaled, before the sines.
+  /// The coordinates themselves, unscaled, before the sines; not of a grid.
   TORCH_ARG(bool, raw_first) = false;
 
   // rows
