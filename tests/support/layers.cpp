@@ -7,7 +7,6 @@ namespace posenc::testing {
 ParityOptions layer_parity() {
   ParityOptions options;
   options.forward = options.gradient = Op::Layers;
-  options.bits = false;
   return options;
 }
 

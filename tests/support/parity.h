@@ -20,14 +20,14 @@ struct ParityOptions {
   std::string table;
   /// A key of the fixture that the module knows under another name: {"weight", "embedding.weight"}.
   std::map<std::string, std::string> renamed;
-  /// Live fixtures are compared bit for bit too.
-  bool bits = true;
 };
 
 /// Holds `module`, freshly constructed, against a fixture: its own table against Python's (bit for
 /// bit where this machine's Python made it, within the stated bound where another did), then, with
 /// the fixture's parameters loaded strictly, `call`'s output and every gradient of
-/// (output * cotangent).sum().
+/// (output * cotangent).sum(): those of live fixtures bit for bit where `forward` is Op::Forward.
+/// Matrix products are within their rounding only: their order of summation is that of the library
+/// for this processor, this number of threads and these places in memory.
 void expect_parity(const Fixture& fixture, torch::nn::Module& module,
                    const std::function<torch::Tensor(const Inputs&)>& call,
                    const ParityOptions& options = {});
