@@ -130,7 +130,7 @@ TEST(AfterErrors, OfMemoryThatIsRefused) {
         for (int64_t step = 0; step < 2; ++step) tried.step(true, false);
         expect_equal(tried.values(), twin.values());
       }
-      EXPECT_GT(refused, 0);
+      if (earlier == 0) EXPECT_GT(refused, 0) << "a later step may need no memory";
     }
   });
 }

@@ -105,6 +105,7 @@ TEST(PairLoader, TheSeedDecidesAndEpochsDiffer) {
   };
   EXPECT_EQ(two_epochs(1), two_epochs(1));
   EXPECT_NE(two_epochs(1), two_epochs(2));
+  EXPECT_NE(two_epochs(1), two_epochs(1 + (int64_t{1} << 32))) << "all of its bits";
   EXPECT_NE(two_epochs(1).first, two_epochs(1).second);
   EXPECT_EQ(two_epochs(1, false).first, two_epochs(2, false).second);
   auto order = two_epochs(1).first, sorted = order;
@@ -156,8 +157,12 @@ TEST(PairLoader, RefusesAStateOfOthers) {
     EXPECT_ERROR(copy.restore(state), c10::ValueError, "must be of the same pairs");
     EXPECT_EQ(copy.taken(), 0);
   }
-  for (const auto& [name, value, message] :
-       {std::tuple("taken", 1e9, "taken must lie in"), {"epoch", -1.0, "epoch must be a count"}}) {
+  PairLoader counted(pairs_of(60), options);
+  const auto batches = static_cast<double>(epoch_of(counted).size());
+  for (const auto& [name, value, message] : {std::tuple("taken", 1e9, "taken must lie in"),
+                                             {"taken", batches, "taken must lie in"},
+                                             {"taken", -1.0, "taken must lie in"},
+                                             {"epoch", -1.0, "epoch must be a count"}}) {
     auto wrong = state;
     wrong[name] = value;
     EXPECT_ERROR(loader.restore(wrong), c10::ValueError, message);
