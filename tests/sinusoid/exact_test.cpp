@@ -153,6 +153,8 @@ TEST(ExactErrors, NameWhatIsNotDefined) {
   const FactoredTable factored(SinusoidOptions(16), 64);
   EXPECT_ERROR(factored.rows(torch::tensor({int64_t{1} << 31})), c10::IndexError,
                "must lie in (-2^31, 2^31). Got 2147483648 at flat index 0");
+  EXPECT_ERROR(factored.rows(torch::tensor({int64_t{5}, -(int64_t{1} << 31)})), c10::IndexError,
+               "Got -2147483648 at flat index 1");
   EXPECT_ERROR(factored.rows(torch::tensor({0.5})), c10::TypeError, "must be integers");
   EXPECT_ERROR(factored.rows(2147483600, 100), c10::ValueError, "positions must lie in");
 }
