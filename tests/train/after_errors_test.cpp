@@ -130,7 +130,7 @@ TEST(AfterErrors, OfMemoryThatIsRefused) {
         for (int64_t step = 0; step < 2; ++step) tried.step(true, false);
         expect_equal(tried.values(), twin.values());
       }
-      if (earlier == 0) EXPECT_GT(refused, 0) << "a later step may need no memory";
+      EXPECT_TRUE(refused > 0 || earlier > 0) << "a later step may need no memory";
     }
   });
 }

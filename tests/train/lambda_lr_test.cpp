@@ -51,7 +51,7 @@ TEST(CosineFactor, EndsAtZero) {
   EXPECT_DOUBLE_EQ(factor(55), 0.5);
   EXPECT_GT(factor(99), 0.0);
   EXPECT_EQ(factor(100), 0.0);
-  EXPECT_EQ(factor(1000), 0.0);
+  for (const int64_t past : {101, 150, 1000}) EXPECT_EQ(factor(past), 0.0) << past;
   EXPECT_DOUBLE_EQ(cosine_factor(0, 4)(2), 0.5);
 }
 
@@ -66,6 +66,8 @@ TEST(LambdaLR, RefusesANegativeFactor) {
                "[LambdaLR] the factor must be finite and not negative. Got -0.5 for step 3");
   EXPECT_EQ(optimizer.named_options(0).at("lr"), 0.0);
   EXPECT_ERROR(LambdaLR(optimizer, [](int64_t) { return std::nan(""); }), c10::ValueError,
+               "must be finite");
+  EXPECT_ERROR(LambdaLR(optimizer, [](int64_t) { return INFINITY; }), c10::ValueError,
                "must be finite");
 }
 

@@ -164,6 +164,28 @@ TEST(FusedAdam, MeetsElementsWhereverTheyLie) {
   }
 }
 
+// One call of a kernel serves many parameters: each has its own count of steps, and those of
+// another type have a call of their own.
+TEST(FusedAdam, CountsTheStepsOfEachParameterOfAnyType) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
+    const auto early = parameter({5, 3}),
+               late = at::randn({4, 2}).to(dtype).set_requires_grad(true);
+    const auto alone = copy_of(late), alone_early = copy_of(early);
+    FusedAdam both({early, late}, 0.1), first({alone_early}, 0.1), second({alone}, 0.1);
+    for (int step = 0; step < 5; ++step) {
+      early.mutable_grad() = at::ones({5, 3}) * (step + 1);
+      alone_early.mutable_grad() = early.grad().clone();
+      if (step >= 3) {
+        late.mutable_grad() = at::ones({4, 2}, dtype) * (step + 2);
+        alone.mutable_grad() = late.grad().clone();
+      }
+      both.step(), first.step(), second.step();
+    }
+    EXPECT_TRUE(bit_equal(early.detach(), alone_early.detach())) << dtype;
+    EXPECT_TRUE(bit_equal(late.detach(), alone.detach())) << dtype;
+  }
+}
+
 TEST(FusedAdam, TakesEmptyParametersAndStepsOfNone) {
   const auto empty = with_gradient(parameter({0, 4}));
   FusedAdam adam({empty, parameter({3})});

@@ -245,6 +245,7 @@ TEST(Trainer, OtherDataIsRefusedBeforeAnythingChanges) {
                TrainerOptions(kSteps));  // the file has a scheduler
   EXPECT_EQ(error_of([&] { bare.resume(dir / "c"); }).code(), WeightsErrorCode::UnexpectedKeys);
   EXPECT_EQ(other.loader.taken(), 0);
+  EXPECT_EQ(other.loader.epoch(), 0);
   save_checkpoint(dir / "foreign", {*other.model});
   EXPECT_ERROR(bare.resume(dir / "foreign"), c10::ValueError, "must be a Trainer's");
   EXPECT_EQ(error_of([&] { bare.resume(dir / "absent"); }).code(), WeightsErrorCode::NotFound);
