@@ -11,10 +11,18 @@ AttentionMask part_of(const Json& part, const StateDict& in) {
   const std::string kind = part.at("kind");
   if (kind == "causal") return AttentionMask::causal(part.value("offset", 0));
   const auto& tensor = in[part.at("in").get<std::string>()];
-  if (kind == "attn_mask") return AttentionMask::attn_mask_torch_nn(tensor);
-  if (kind == "key_padding_mask") return AttentionMask::key_padding_torch_nn(tensor);
   if (kind == "padding") return AttentionMask::padding(tensor, part.at("pad"));
-  TORCH_CHECK_VALUE(false, "no mask is called ", kind);
+  static const std::map<std::string, AttentionMask (*)(const at::Tensor&)> kMakers = {
+      {"attn_mask", AttentionMask::attn_mask_torch_nn},
+      {"key_padding_mask", AttentionMask::key_padding_torch_nn},
+      {"key_padding", AttentionMask::key_padding},
+      {"allowed", AttentionMask::allowed},
+      {"allowed_pairs", AttentionMask::allowed_pairs},
+      {"blocked", AttentionMask::blocked},
+      {"blocked_pairs", AttentionMask::blocked_pairs},
+      {"additive", AttentionMask::additive},
+      {"additive_pairs", AttentionMask::additive_pairs}};
+  return kMakers.at(kind)(tensor);
 }
 
 StateDict under(const StateDict& tensors, const std::string& prefix) {

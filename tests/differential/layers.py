@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from harness import DTYPES, Case, Draw, Failure, Programs, run
+from masks import Shape, combined, hidden_keys, hides, random_mask
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "notebooks_ref"))
 from reference import transformer as reference  # noqa: E402
@@ -46,8 +47,19 @@ class Sizes:
         x = self.draw.normal(self.batch, length, width or self.width)
         return x if self.options["batch_first"] else x.transpose(0, 1).contiguous()
 
+    def shape(self, queries: int, keys: int) -> Shape:
+        return Shape(self.batch, self.heads, queries, keys)
+
     def mask(self, queries: int, keys: int, name: str) -> tuple[list, dict]:
         """The parts that torch_nn() and the driver put together, and their tensors; no query is left without a key."""
+        draw = self.draw
+        if draw.coin():
+            return random_mask(draw, self.shape(queries, keys), name, draw.choice([0, draw.randrange(keys)]))
+        parts, tensors = self.torch_nn_mask(queries, keys, name)
+        return [{**part, "torch_nn": True} for part in parts], tensors
+
+    def torch_nn_mask(self, queries: int, keys: int, name: str) -> tuple[list, dict]:
+        """Parts that are arguments of torch.nn, each of its own: it puts them together itself."""
         draw, kind = self.draw, self.draw.choice(["none", "matrix", "bias", "padding", "heads", "both", "causal"])
         padding = draw.bits(0.4, self.batch, keys)
         padding[:, draw.randrange(keys)] = False
@@ -135,18 +147,20 @@ def attention(draw: Draw, dtype: str) -> Case:
               "value": sizes.sequence(sizes.keys, vdim), **tensors}  # fmt: skip
 
     def call(module, x):
-        mask, padding = torch_nn(parts, x, sizes.queries, sizes.keys)
+        mask, padding = torch_nn(parts, x, sizes.shape(sizes.queries, sizes.keys))
         return module(x["query"], x["key"], x["value"], padding, need_weights=False, attn_mask=mask)[0]
 
     return made("attention", sizes, module, inputs, {"mask": parts}, call)
 
 
-def torch_nn(parts: list, x: dict, queries: int, keys: int):
+def torch_nn(parts: list, x: dict, shape: Shape):
     """(attn_mask, key_padding_mask) that the parts mean; a bias needs a padding of its own kind."""
     mask = padding = None
+    if not all(part.get("torch_nn") for part in parts):
+        return combined(parts, x, shape), None
     for part in parts:
         if part["kind"] == "causal":
-            mask = torch.ones(queries, keys, dtype=torch.bool).triu(1)
+            mask = torch.ones(shape.queries, shape.keys, dtype=torch.bool).triu(1)
         elif part["kind"] == "attn_mask":
             mask = x[part["in"]]
         else:
@@ -172,20 +186,17 @@ def encoder(draw: Draw, dtype: str, stack: bool, frozen: bool = False) -> Case:
     parts, tensors = sizes.mask(length, length, "mask")
 
     def call(module, x):
-        mask, padding = torch_nn(parts, x, length, length)
+        mask, padding = torch_nn(parts, x, sizes.shape(length, length))
         first = "mask" if stack else "src_mask"
         out = module(x["x"], **{first: mask}, src_key_padding_mask=padding)
-        if frozen and padding is not None and mask is None:  # it does not compute what is padding
-            out = out.masked_fill(hidden(padding, o["batch_first"]), 0.0)
+        if frozen and hides(parts):  # it does not compute what is padding
+            left_out = hidden_keys(parts, x, sizes.shape(length, length))
+            out = out.masked_fill((left_out if o["batch_first"] else left_out.t()).unsqueeze(-1), 0.0)
         return out
 
     op = "frozen_encoder" if frozen else "encoder" if stack else "encoder_layer"
     inputs = {"x": sizes.sequence(length), **tensors}
     return made(op, sizes, module, inputs, {"mask": parts}, call, "frozen" if frozen else "sums")
-
-
-def hidden(padding: torch.Tensor, batch_first: bool) -> torch.Tensor:
-    return (padding if batch_first else padding.t()).unsqueeze(-1)
 
 
 def decoder(draw: Draw, dtype: str, stack: bool) -> Case:
@@ -199,8 +210,8 @@ def decoder(draw: Draw, dtype: str, stack: bool) -> Case:
     cross, more = sizes.mask(sizes.queries, sizes.keys, "memory_mask")
 
     def call(module, x):
-        mask, padding = torch_nn(own, x, sizes.queries, sizes.queries)
-        memory_mask, memory_padding = torch_nn(cross, x, sizes.queries, sizes.keys)
+        mask, padding = torch_nn(own, x, sizes.shape(sizes.queries, sizes.queries))
+        memory_mask, memory_padding = torch_nn(cross, x, sizes.shape(sizes.queries, sizes.keys))
         return module(x["x"], x["memory"], mask, memory_mask, tgt_key_padding_mask=padding,
                       memory_key_padding_mask=memory_padding)  # fmt: skip
 
@@ -223,19 +234,27 @@ def transformer(draw: Draw, dtype: str, frozen: bool = False) -> Case:
         o["src_vocab"], o["tgt_vocab"], o["width"], o["heads"], o["layers"], o["decoder_layers"], o["d_ff"], 16,
         o["dropout"], tying, ACTIVATIONS[o["activation"]], o["eps"], o["norm_first"], o["bias"], o["norm"],
     )  # fmt: skip
-    padding = draw.bits(0.4, sizes.batch, sizes.keys)
-    padding[:, draw.randrange(sizes.keys)] = False
-    padded, causal = draw.coin(), draw.coin(0.7)
     inputs = {"src": draw.integers(o["src_vocab"], sizes.batch, sizes.keys),
               "tgt": draw.integers(o["tgt_vocab"], sizes.batch, sizes.queries)}  # fmt: skip
-    masks: dict = {"src_mask": [{"kind": "key_padding_mask", "in": "padding"}] if padded else [],
-                   "tgt_mask": [{"kind": "causal"}] if causal else []}  # fmt: skip
-    if padded:
-        inputs["padding"] = padding
+    of_source, of_target, crossed = (sizes.shape(sizes.keys, sizes.keys), sizes.shape(sizes.queries, sizes.queries),
+                                     sizes.shape(sizes.queries, sizes.keys))  # fmt: skip
+    open_key = draw.choice([0, draw.randrange(sizes.keys)])
+    src, tensors = random_mask(draw, of_source, "src_mask", open_key)
+    tgt, more = random_mask(draw, of_target, "tgt_mask", draw.choice([0, draw.randrange(sizes.queries)]))
+    if draw.coin():  # what decoders have
+        tgt, more = [{"kind": "causal"}], {}
+    inputs |= {**tensors, **more}
+    masks: dict = {"src_mask": src, "tgt_mask": tgt}
+    memory = src  # unless it has its own
+    if not (hides(src) or not src) or draw.coin():
+        own, tensors = random_mask(draw, crossed, "memory_mask", open_key, draw.randint(1, 3))
+        # The frozen model has no memory of what is padding: nobody may look there.
+        memory = masks["memory_mask"] = own + (src if frozen and hides(src) else [])
+        inputs |= tensors
 
     def call(model, x):
-        mask = reference.causal(sizes.queries) if causal else None
-        return model(x["src"], x["tgt"], None, mask, x.get("padding"))
+        return model(x["src"], x["tgt"], combined(src, x, of_source), combined(tgt, x, of_target), None,
+                     combined(memory, x, crossed))  # fmt: skip
 
     op = "frozen_transformer" if frozen else "transformer"
     return made(op, sizes, model, inputs, masks, call, "frozen" if frozen else "sums")

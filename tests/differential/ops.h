@@ -21,6 +21,7 @@ using Json = nlohmann::json;
 using Op = std::function<StateDict(const Json& options, const StateDict& tensors)>;
 using Ops = std::map<std::string, Op>;
 
+Ops clipping_ops();
 Ops embedding_ops();
 Ops file_ops();
 Ops function_ops();
@@ -28,6 +29,7 @@ Ops layer_ops();
 Ops marian_ops();
 Ops model_ops();
 Ops optimizer_ops();
+Ops sinusoid_ops();
 
 /// The module with the case's parameters `param.*`, in the case's dtype and mode; then `out`, and
 /// of (out * cotangent).sum() every gradient: `grad.param.*` of the module, `grad.in.*` of the

@@ -1,4 +1,6 @@
-"""Optimisers with random options, groups, types, strides and sparse gradients against torch.optim: every step."""
+"""Optimisers with random options, groups, types, strides and sparse gradients against torch.optim: every step; clipping."""
+
+import math
 
 import torch
 
@@ -83,5 +85,40 @@ def one(draw: Draw) -> Case:
     return Case(made, tensors, expected, "momentum" if momentum else "bits")
 
 
+def clip(draw: Draw) -> Case:
+    """One step of a Trainer with clip_norm, against clip_grad_norm_ of the dense gradients."""
+    dtype = DTYPES[draw.choice(["float32", "float32", "float64", "bfloat16", "float16"])]
+    size, max_norm, lr = draw.choice([1e-4, 1.0, 30.0]), draw.choice([0.5, 1.0, 7.0]), draw.choice([0.0, 0.1, 1.0])
+    tensors, parameters = {}, []
+    for k in range(draw.randint(1, 5)):
+        p = draw.normal(draw.randint(1, 9), draw.choice([1, 3, 16])).to(dtype).requires_grad_()
+        tensors[f"start.{k}"] = p.detach().clone()
+        parameters.append(p)
+        kind = draw.choice(["dense", "dense", "sparse", "none"])
+        if kind == "dense":
+            p.grad = (draw.normal(*p.shape) * size).to(dtype)
+            if draw.coin(0.05):
+                p.grad[0, 0] = draw.choice([math.inf, math.nan, 0.0])
+            tensors[f"grad.{k}"] = p.grad.clone()
+        elif kind == "sparse" and dtype in (torch.float32, torch.float64):  # Python adds no others
+            rows = draw.integers(p.size(0), draw.choice([0, 1, 5, 30]))
+            values = (draw.normal(len(rows), p.size(1)) * size).to(dtype)
+            tensors[f"rows.{k}"], tensors[f"values.{k}"] = rows, values
+            p.grad = torch.sparse_coo_tensor(rows.unsqueeze(0), values, p.shape).to_dense()
+
+    def of(wide: torch.dtype) -> dict:
+        own = [p.detach().clone().to(wide).requires_grad_() for p in parameters]
+        for p, given in zip(own, parameters):
+            p.grad = None if given.grad is None else given.grad.clone().to(wide)
+        torch.nn.utils.clip_grad_norm_(own, max_norm)
+        torch.optim.SGD(own, lr).step()
+        return {f"after.{k}": p.detach() for k, p in enumerate(own)} | {
+            f"grad.{k}": p.grad for k, p in enumerate(own) if p.grad is not None
+        }
+
+    options = {"op": "clip", "max_norm": max_norm, "lr": lr, "twice": draw.coin(0.3)}
+    return Case(options, tensors, of(dtype), "sums", of(torch.float64))
+
+
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
-    return run(programs, [one(draw) for _ in range(CASES)])
+    return run(programs, [clip(draw) if draw.coin(0.3) else one(draw) for _ in range(CASES)])
