@@ -139,9 +139,10 @@ int64_t SinusoidOptions::channels() const {
 
 int64_t SinusoidOptions::row_count(int64_t length) const {
   int64_t count = length;
-  if (rows_ == Rows::DownFromLength) count = length + 1;
-  if (rows_ == Rows::Relative || rows_ == Rows::RelativeDistance) count = 2 * length - 1;
-  if (rows_ == Rows::RelativeEven) count = 2 * length;
+  const Rows rows = grid_.empty() ? rows_ : Rows::Up;  // a grid has a row a cell
+  if (rows == Rows::DownFromLength) count = length + 1;
+  if (rows == Rows::Relative || rows == Rows::RelativeDistance) count = 2 * length - 1;
+  if (rows == Rows::RelativeEven) count = 2 * length;
   const bool extra = odd_dim_ == OddDim::ExtraRow && dim_ % 2 == 1;
   return count + (extra ? 1 : 0) + (cls_row_ ? 1 : 0);
 }

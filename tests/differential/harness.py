@@ -13,8 +13,10 @@ from torch import Tensor
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
-# How a result may differ from Python's: |a - b| <= units * eps(dtype) * max|b| + factor * max|b - truth|, where the
-# truth is what Python gives in float64; None: not one bit.
+# How a result may differ from Python's: |a - b| <= units * eps(dtype) * max|b| + factor * max|b - truth| + FLOOR *
+# eps(dtype) * the largest result of the case, where the truth is what Python gives in float64; None: not one bit. The
+# floor is for gradients that are 0 but for rounding, as those of the scores of a single key.
+FLOOR = 16
 RULES = {
     "bits": (None, None, "the same IEEE operations in the same order"),
     "sums": (64, 8, "sums in another order; badly conditioned where Python's own error says so"),
@@ -70,7 +72,7 @@ class Programs:
         return results
 
 
-def differ(got: Tensor, expected: Tensor, rule: str, truth: Tensor | None = None) -> str:
+def differ(got: Tensor, expected: Tensor, rule: str, truth: Tensor | None = None, largest: float = 0.0) -> str:
     """Empty where `got` is what the rule asks for."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return f"{got.dtype} {tuple(got.shape)} for {expected.dtype} {tuple(expected.shape)}"
@@ -87,7 +89,7 @@ def differ(got: Tensor, expected: Tensor, rule: str, truth: Tensor | None = None
     if not torch.equal(a.isfinite(), b.isfinite()):
         return "other elements are finite"
     a, b = a.nan_to_num(), b.nan_to_num()
-    bound = units * torch.finfo(got.dtype).eps * b.abs().max()
+    bound = torch.finfo(got.dtype).eps * (units * b.abs().max() + FLOOR * largest)
     if truth is not None:
         bound = bound + factor * (b - truth.double().nan_to_num()).abs().max()
     worst = (a - b).abs().max()
@@ -105,8 +107,12 @@ def judge(cases: list[Case], results: list[dict[str, Tensor] | str]) -> list[Fai
         elif case.refused:
             found.append("was not refused")
         else:
+            sizes = [float(value.double().nan_to_num(0, 0, 0).abs().max()) for value in case.expected.values()
+                     if value.numel()]  # fmt: skip
+            largest = max(sizes, default=0.0) if case.rule in ("sums", "frozen") else 0.0
             for key, value in case.expected.items():
-                why = differ(got[key], value, case.rule, case.truth.get(key)) if key in got else "is missing"
+                truth = case.truth.get(key)
+                why = differ(got[key], value, case.rule, truth, largest) if key in got else "is missing"
                 if why:
                     found.append(f"{key}: {why}")
         if found:

@@ -132,6 +132,16 @@ TEST(SinusoidOptions, RejectsColumnsThatNothingFills) {
                c10::ValueError, "of which there must be as many. Got 8 for dim 9");
 }
 
+// Rows are those of positions: a grid has one a cell, whatever they are.
+TEST(SinusoidOptions, AGridHasARowACell) {
+  const auto plain = SinusoidOptions(8).grid({2, 3});
+  for (const auto rows : {Rows::Down, Rows::DownFromLength, Rows::Relative, Rows::RelativeEven}) {
+    const auto other = SinusoidOptions(plain).rows(rows);
+    EXPECT_EQ(other.row_count(6), 6);
+    EXPECT_TRUE(testing::bit_equal(sinusoid_table(other, 6), sinusoid_table(plain, 6)));
+  }
+}
+
 // The table is as wide as channels() says, which modules rely on.
 TEST(SinusoidOptions, CountTheColumnsOfTheTable) {
   for (const int64_t dim : {4, 7, 9, 10}) {

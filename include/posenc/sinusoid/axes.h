@@ -89,7 +89,7 @@ enum class OddDim {
   ExtraRow,    ///< D - 1 channels and one more row, of zeros: a padding of the wrong axis
 };
 
-/// The positions of a table of nominal length L. `start` and `step` apply to Up.
+/// The positions of a table of nominal length L, without a grid. `start` and `step` apply to Up.
 enum class Rows {
   Up,                ///< start + step * (0 ... L-1)
   Down,              ///< L-1 ... 0
