@@ -86,11 +86,21 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const kernel::Positions& 
   write(exact_frequencies(o, width, true), layout_of({}, cos, out.size(1)), where, out);
 }
 
+// The frequency as it enters the angle falls with the channel: all that the kernels compute, but for
+// PowersOfTwo, which rises.
+bool falls(const SinusoidOptions& o) {
+  const bool is_power =
+      o.frequency() == Frequency::Power || o.frequency() == Frequency::PowerOfProduct;
+  return is_power == (o.phase() == Phase::Quotient);
+}
+
 }  // namespace
 
 void check_exact(const SinusoidOptions& o) {
   require(o.frequency() != Frequency::ExpFloored, "floored exponents");
   require(o.frequency() != Frequency::Linear, "linearly spaced frequencies");
+  require(o.frequency() == Frequency::PowersOfTwo ? o.phase() == Phase::Product : falls(o),
+          "this phase with this frequency");
   require(!o.angle_by_length(), "angles that depend on the table's length");
   require(o.post() == Post::None, "a table that is rescaled afterwards");
   require(o.axis_values() == AxisValues::Plain || o.axis_values() == AxisValues::OneBased,
@@ -121,13 +131,17 @@ kernel::FrequencySpec exact_frequencies(const SinusoidOptions& o, int64_t channe
   switch (o.index()) {
     case Index::Even:
     case Index::Paired: spec.step = 4; break;
-    case Index::PairNumber: spec.step = o.frequency() == Frequency::PowerOfProduct ? 4 : 2; break;
+    case Index::PairNumber:
     case Index::Half: spec.step = 2; break;
     case Index::Doubled:
       spec.first = cosine ? 4 : 0;
       spec.step = 8;
       break;
     case Index::PairedHalf: spec.step = 4; break;
+  }
+  if (o.frequency() == Frequency::PowerOfProduct) {  // b ** (i * (2 / m))
+    spec.first *= 2;
+    spec.step *= 2;
   }
   return spec;
 }

@@ -54,8 +54,6 @@ def options(draw: Draw) -> dict:
         if o["raw_first"]:
             o["dim"] += axes(o)
     o["zero_row"] = draw.choice([None, None, 0, 2, 1000, -1])
-    if o["precision"] == "exact" and o["frequency"] == "power_of_product":
-        o["index"] = "pair_number"  # Exact knows this product with no other index
     return o
 
 

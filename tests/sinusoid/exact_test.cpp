@@ -53,6 +53,37 @@ TEST(Exact, IsNearEveryReferenceTable) {
   EXPECT_GE(compared, 85);
 }
 
+// Every index with every frequency whose formula is exact: presets have only some of the pairs.
+TEST(Exact, IsNearTheReferenceForEveryIndexAndFrequency) {
+  int64_t compared = 0;
+  for (const Index index : {Index::Even, Index::Half, Index::Paired, Index::PairNumber,
+                            Index::Doubled, Index::PairedHalf}) {
+    for (const Frequency frequency :
+         {Frequency::Exp, Frequency::ExpOfFloatLog, Frequency::ExpDividedLast, Frequency::Power,
+          Frequency::PowerReciprocal, Frequency::PowerNegative, Frequency::PowerOfProduct,
+          Frequency::PowerInverseBase}) {
+      const bool rises = frequency == Frequency::Power || frequency == Frequency::PowerOfProduct;
+      const auto options = SinusoidOptions(48)
+                               .index(index)
+                               .frequency(frequency)
+                               .phase(rises ? Phase::Quotient : Phase::Product)
+                               .arithmetic(Arithmetic::Float64);
+      torch::Tensor table, reference;
+      try {
+        reference = sinusoid_table(options, 60);
+        table = sinusoid_table(exact(options), 60);
+      } catch (const c10::ValueError&) {
+        continue;  // an index that these frequencies do not have
+      }
+      SCOPED_TRACE(::testing::Message() << "index " << static_cast<int>(index) << ", frequency "
+                                        << static_cast<int>(frequency));
+      EXPECT_LE((table - reference).abs().max().item<double>(), 60 * 3.0 / (1 << 24) + 1.2e-7);
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 40);
+}
+
 TEST(Exact, RoundsOnceIntoEachType) {
   const auto options = exact(SinusoidOptions(34));
   const auto wide = sinusoid_table(options, 500, torch::TensorOptions(torch::kDouble));
@@ -138,6 +169,8 @@ TEST(ExactErrors, NameWhatIsNotDefined) {
     EXPECT_ERROR(sinusoid_table(exact(options), 4), c10::ValueError, what);
   };
   refused(SinusoidOptions(16).frequency(Frequency::Linear), "linearly spaced frequencies");
+  refused(SinusoidOptions(16).frequency(Frequency::Power), "this phase with this frequency");
+  refused(SinusoidOptions(16).phase(Phase::Quotient), "this phase with this frequency");
   refused(SinusoidOptions(16).shift(0.3), "a shift that is no multiple of 1/2");
   refused(SinusoidOptions(16).coordinates({{false, 0.3}}), "coordinates times no power of two");
   refused(SinusoidOptions(16).grid({4}).axis_values(AxisValues::Scaled), "normalised coordinates");
