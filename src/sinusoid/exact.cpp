@@ -86,8 +86,8 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const kernel::Positions& 
   write(exact_frequencies(o, width, true), layout_of({}, cos, out.size(1)), where, out);
 }
 
-// The frequency as it enters the angle falls with the channel: all that the kernels compute, but for
-// PowersOfTwo, which rises.
+// The frequency as it enters the angle falls with the channel: all that the kernels compute, but
+// for PowersOfTwo, which rises.
 bool falls(const SinusoidOptions& o) {
   const bool is_power =
       o.frequency() == Frequency::Power || o.frequency() == Frequency::PowerOfProduct;
