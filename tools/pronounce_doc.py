@@ -77,7 +77,10 @@ def script(runs: list[dict], out: Path) -> str:
         f"$d index {i} using 1:2 with linespoints lw 2 pt 7 ps 0.6 title '{one['minutes']} minutes: {one['parameters']:,} parameters'"
         for i, one in enumerate(runs)
     )
-    goals = ", ".join(f"{percent} with lines dt 2 lw 1 lc rgb '#888888' title '{percent:.0f} %'" for percent in TARGETS.values())
+    goals = ", ".join(
+        f"{percent} with lines dt {2 + i} lw 1.5 lc rgb '#666666' title '{percent:.0f} %, the goal of {minutes} minutes'"
+        for i, (minutes, percent) in enumerate(TARGETS.items())
+    )
     return f"""
 set terminal pngcairo size 900,480 font 'DejaVu Sans,11'
 set output '{out}'

@@ -81,6 +81,10 @@ CLI::Validator assignment() {
           "key=value"};
 }
 
+CLI::Validator input_path() {
+  return validator("", "the name of a file", [](const std::string& text) { return !text.empty(); });
+}
+
 CLI::Validator output_path() {
   return {[](const std::string& text) {
             if (text == "-") {

@@ -34,6 +34,9 @@ CLI::Validator choice(const std::vector<std::string>& words);
 /// key=value.
 CLI::Validator assignment();
 
+/// The name of a file or folder to be read: a variable of a script that is empty names none.
+CLI::Validator input_path();
+
 /// The name of a file or folder to be written. Not `-`: a result becomes visible by renaming a
 /// complete file, which standard output cannot be.
 CLI::Validator output_path();

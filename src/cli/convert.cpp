@@ -49,7 +49,7 @@ void add_convert(CLI::App& app) {
   auto* sub = app.add_subcommand("convert",
                                  "Write the tensors of a file as safetensors: dtypes are kept, "
                                  "tied tensors are written under each of their names.");
-  sub->add_option("IN", options->input, kReadableFiles)->required();
+  sub->add_option("IN", options->input, kReadableFiles)->required()->check(input_path());
   sub->add_option("OUT", options->output, "any extension; replaced only by a complete file")
       ->required()
       ->check(output_path());

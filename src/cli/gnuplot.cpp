@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <string_view>
+#include <vector>
 
 #include "cli/error.h"
 
@@ -32,17 +34,29 @@ std::string content(std::FILE* file) {
   return text;
 }
 
-// Runs `gnuplot -` between three files; its exit status.
+// The environment without the terminal that a user may have chosen for other pictures: gnuplot does
+// not begin where it lacks that one.
+std::vector<char*> environment() {
+  std::vector<char*> result;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!std::string_view(*entry).starts_with("GNUTERM=")) result.push_back(*entry);
+  }
+  result.push_back(nullptr);
+  return result;
+}
+
+// Runs gnuplot between three files; its exit status.
 int spawn_and_wait(std::FILE* in, std::FILE* out, std::FILE* err) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, fileno(in), 0);
   posix_spawn_file_actions_adddup2(&actions, fileno(out), 1);
   posix_spawn_file_actions_adddup2(&actions, fileno(err), 2);
-  char name[] = "gnuplot", dash[] = "-";
-  char* arguments[] = {name, dash, nullptr};
+  char name[] = "gnuplot", own[] = "-d", dash[] = "-";  // -d: without the user's ~/.gnuplot
+  char* arguments[] = {name, own, dash, nullptr};
   pid_t child = 0;
-  const int failure = posix_spawnp(&child, name, &actions, nullptr, arguments, environ);
+  const int failure =
+      posix_spawnp(&child, name, &actions, nullptr, arguments, environment().data());
   posix_spawn_file_actions_destroy(&actions);
   if (failure == ENOENT) refuse("gnuplot is not installed (Debian: apt-get install gnuplot-nox)");
   if (failure != 0) refuse("gnuplot does not start: {}", std::strerror(failure));
@@ -51,6 +65,12 @@ int spawn_and_wait(std::FILE* in, std::FILE* out, std::FILE* err) {
     if (errno != EINTR) refuse("gnuplot was lost: {}", std::strerror(errno));
   }
   return status;
+}
+
+// A picture has an end of its own: gnuplot does not say when the disk is full.
+bool is_whole(std::string_view picture) {
+  return picture.ends_with("IEND\xae\x42\x60\x82") || picture.ends_with("</svg>\n") ||
+         picture.ends_with("</svg>\n\n");
 }
 
 }  // namespace
@@ -67,6 +87,8 @@ std::string gnuplot(const std::string& script) {
   if (status != 0 || !complaint.empty()) refuse("gnuplot fails: {}", complaint);
   std::string picture = content(out.get());
   if (picture.empty()) refuse("gnuplot wrote nothing");
+  if (!is_whole(picture))
+    refuse("gnuplot's picture could not be written whole to a temporary file");
   return picture;
 }
 

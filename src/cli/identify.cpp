@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/weights.h"
@@ -83,7 +84,7 @@ void add_identify(CLI::App& app) {
   auto options = std::make_shared<IdentifyOptions>();
   auto* sub = app.add_subcommand(
       "identify", "Which recipe, with which parameters, made each sinusoidal tensor.");
-  sub->add_option("FILE", options->file, kReadableFiles)->required();
+  sub->add_option("FILE", options->file, kReadableFiles)->required()->check(input_path());
   sub->add_flag("--json", options->json,
                 "every tensor: an array of {tensor, sinusoid, presets, nearest, max_abs, max_ulp, "
                 "params}");

@@ -3,21 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <tuple>
 #include <vector>
 
+#include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/digests.h"
 #include "cli/error.h"
 #include "cli/progress.h"
-#include "cli/sha256.h"
 #include "cli/text_table.h"
 #include "io/open_weights.h"
 #include "io/read/context.h"
 #include "io/read/quote.h"
-#include "io/tensor_bytes.h"
 #include "posenc/io/manifest.h"
 
 namespace posenc::cli {
@@ -30,38 +28,13 @@ struct InspectOptions {
   bool json = false;
 };
 
-// The digests of all tensors; tied ones are read once.
-std::vector<std::string> digests(const io::OpenWeights& weights) {
-  const auto bytes_of = [](const ManifestTensor& tensor) {
-    return std::tie(tensor.storage, tensor.offset, tensor.dtype, tensor.sizes, tensor.strides,
-                    tensor.conj, tensor.negative);
-  };
-  using Bytes = decltype(bytes_of(std::declval<const ManifestTensor&>()));
-  Progress progress("hashing");
-  const uint64_t total = weights.total_bytes();
-  uint64_t done = 0;
-  std::map<Bytes, std::string> known;
-  std::vector<std::string> result;
-  for (const auto& tensor : weights.manifest.tensors) {
-    const auto [found, is_new] = known.try_emplace(bytes_of(tensor));
-    if (is_new) {
-      Sha256 hash;
-      weights.stream(tensor, [&](const char* data, std::size_t count) {
-        hash.update(data, count);
-        progress.show(done += count, total);
-      });
-      found->second = hash.hex();
-    } else {
-      done += io::contiguous_bytes(tensor);
-    }
-    result.push_back(found->second);
-  }
-  return result;
-}
-
 void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
   const Manifest& manifest = weights.manifest;
-  const auto hashes = digests(weights);
+  std::vector<std::string> hashes;
+  {
+    Progress progress("hashing");
+    hashes = digests(weights, [&](uint64_t done, uint64_t of) { progress.show(done, of); });
+  }
   auto tensors = Json::array();
   for (std::size_t i = 0; i < hashes.size(); ++i) {
     const auto& tensor = manifest.tensors[i];
@@ -117,7 +90,7 @@ void add_inspect(CLI::App& app) {
                          "What a file of weights holds: names (the first 120 bytes of each; "
                          "--json has them whole), dtypes, shapes, values. Nothing in the "
                          "file is run.");
-  sub->add_option("FILE", options->file, kReadableFiles)->required();
+  sub->add_option("FILE", options->file, kReadableFiles)->required()->check(input_path());
   sub->add_flag("--json", options->json,
                 "{file, format, tensors: [{name, dtype, shape, sha256}]}; the hash is of the "
                 "contiguous little-endian bytes");

@@ -11,6 +11,7 @@
 #include "cli/gnuplot.h"
 #include "cli/params.h"
 #include "cli/plot_scripts.h"
+#include "cli/progress.h"
 #include "cli/table_cases.h"
 #include "io/atomic_file.h"
 #include "posenc/sinusoid/preset.h"
@@ -26,6 +27,8 @@ struct PlotOptions {
 };
 
 constexpr int64_t kLength = 100;
+
+constexpr int64_t kMostPixels = 32'767;  // in a row of the images that gnuplot draws
 
 constexpr int64_t kMostCells = int64_t{1}
                                << 22;  // beyond, a picture shows nothing and takes minutes
@@ -50,6 +53,21 @@ std::string crisp(std::string picture) {
   return picture;
 }
 
+// Names and contents of the files. All are drawn before any is written: a failure leaves no half
+// set.
+std::vector<std::pair<std::string, std::string>> pictures_of(const std::vector<Figure>& figures) {
+  std::vector<std::pair<std::string, std::string>> pictures;
+  Progress progress("drawing");
+  for (const auto& figure : figures) {
+    for (const std::string format : {"png", "svg"}) {
+      const std::string name = figure.name + "." + format;
+      progress.show(name);
+      pictures.emplace_back(name, crisp(gnuplot(script_for(figure, format))));
+    }
+  }
+  return pictures;
+}
+
 void plot(const PlotOptions& options) {
   const SinusoidOptions recipe =
       preset(options.preset, options.dim, Params(options.params).for_preset());
@@ -62,13 +80,7 @@ void plot(const PlotOptions& options) {
     refuse("--dim {} and --length {} are too many cells for a picture; at most {}", options.dim,
            length, kMostCells);
   }
-  // All are drawn before any is written: a failure leaves no half set.
-  std::vector<std::pair<std::string, std::string>> pictures;
-  for (const auto& figure : figures(options.preset, recipe, length)) {
-    for (const std::string format : {"png", "svg"}) {
-      pictures.emplace_back(figure.name + "." + format, crisp(gnuplot(script_for(figure, format))));
-    }
-  }
+  const auto pictures = pictures_of(figures(options.preset, recipe, length));
   std::error_code error;
   const std::filesystem::path folder(options.folder);
   std::filesystem::create_directories(folder, error);
@@ -89,7 +101,7 @@ void add_plot(CLI::App& app) {
   sub->add_option("--preset", options->preset, "whose table")->capture_default_str();
   sub->add_option("--dim", options->dim, "D, channels of a row")
       ->capture_default_str()
-      ->check(whole(1, kMostChannels));
+      ->check(whole(1, kMostPixels));
   sub->add_option("--length", options->length,
                   fmt::format("positions; {} where it is not given, a grid's cells", kLength))
       ->check(whole(2, kMostRows));

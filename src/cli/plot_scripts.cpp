@@ -19,6 +19,8 @@ constexpr const char* kViridis =
     "5 '#28ae80', 6 '#5ec962', 7 '#addc30', 8 '#fde725')\n";
 constexpr const char* kSine = "#31688e";
 constexpr const char* kCosine = "#d1662a";
+constexpr int64_t kFew = 10;         // cells of an axis
+constexpr int64_t kMostSlices = 40;  // of a grid, that lines are drawn between
 
 // `$name << EOD ... EOD`, a matrix row a line.
 std::string data_block(const std::string& name, const at::Tensor& matrix) {
@@ -33,12 +35,18 @@ std::string data_block(const std::string& name, const at::Tensor& matrix) {
   return text + "EOD\n";
 }
 
+// Indices of a few cells: gnuplot would have a tic at each half, too.
+std::string whole_tics(char axis, int64_t count) {
+  return count <= kFew ? fmt::format("set {}tics {}\n", axis, count > kFew / 2 ? 2 : 1) : "";
+}
+
 // Axes from -0.5: a cell's middle is its index. Position 0 is on top, as in a matrix.
 std::string image_axes(int64_t columns, int64_t rows) {
   return fmt::format(
-      "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\nset tics out nomirror\nset border lw 0.8\n"
-      "unset key\n",
-      columns - 1, rows - 1);
+             "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\nset tics out nomirror\n"
+             "set border lw 0.8\nunset key\n",
+             columns - 1, rows - 1) +
+         whole_tics('x', columns) + whole_tics('y', rows);
 }
 
 // A row is the sinusoid at its own number: curves can run through the table's points.
@@ -97,6 +105,7 @@ Figure waveforms(const std::string& preset, const SinusoidOptions& recipe,
       "set border 3 lw 0.8\nset grid ytics lc rgb '#d0d0d0' lt 1 lw 0.6\nunset key\n",
       length - 1,
       colour_range(recipe).empty() ? "" : "set yrange [-1.15:1.15]\nset ytics -1,1,1\n");
+  script += whole_tics('x', length);
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     const int64_t k = dimensions[i];
     const std::string function = function_of(recipe, k);
@@ -116,8 +125,28 @@ Figure waveforms(const std::string& preset, const SinusoidOptions& recipe,
   return {"waveforms", 1000, static_cast<int>(height), script + "unset multiplot\n"};
 }
 
+// Colours that mean the same in several maps, those of `cells`.
+std::string shared_colour_range(const SinusoidOptions& recipe, const at::Tensor& cells) {
+  const std::string unit = colour_range(recipe);
+  return unit.empty() ? fmt::format("set cbrange [{}:{}]\n", cells.min().item<double>(),
+                                    cells.max().item<double>())
+                      : unit;
+}
+
+// White lines between the slices of a grid of more than two axes.
+std::string slice_lines(int64_t rows, int64_t rows_of_slice, int64_t columns) {
+  std::string lines;
+  if (rows / rows_of_slice > kMostSlices) return lines;
+  for (int64_t row = rows_of_slice; row < rows; row += rows_of_slice) {
+    lines +=
+        fmt::format("set arrow from -0.5,{0}.5 to {1}.5,{0}.5 nohead front lw 2 lc rgb '#ffffff'\n",
+                    row - 1, columns - 1);
+  }
+  return lines;
+}
+
 // A small map of the grid for each of some channels of each axis. Of a grid of more than two axes
-// the slices are one below the other.
+// the slices are one below the other. Cells are square unless a map would be too flat or too high.
 Figure grid_maps(const std::string& preset, const SinusoidOptions& recipe,
                  const at::Tensor& table) {
   const auto& grid = recipe.grid();
@@ -125,9 +154,18 @@ Figure grid_maps(const std::string& preset, const SinusoidOptions& recipe,
   const auto cells = table.slice(0, recipe.cls_row() ? 1 : 0);
   const int64_t rows = cells.size(0) / columns;
   const auto channels = shown_grid_channels(grid, cells);
-  const auto panel_rows = static_cast<int64_t>(grid.size());
-  const double height = 70 + 330 * static_cast<double>(panel_rows);  // pixels
-  std::string script = kViridis + image_axes(columns, rows) + colour_range(recipe);
+  // In pixels: the margins, the space between maps, and a map.
+  constexpr double width = 1000, left = 50, right = 90, top = 80, bottom = 40, across = 60,
+                   down = 75, map_width = (width - left - right - 2 * across) / 3;
+  const double map_height =
+      std::clamp(map_width * static_cast<double>(rows) / static_cast<double>(columns), 80.0, 360.0);
+  const auto panel_rows = static_cast<double>(grid.size());
+  const double height = top + panel_rows * map_height + (panel_rows - 1) * down + bottom;
+  std::string script = kViridis + image_axes(columns, rows) + shared_colour_range(recipe, cells) +
+                       slice_lines(rows, grid[grid.size() - 2], columns);
+  // One colour box, drawn with the first map.
+  script += fmt::format("set colorbox user origin screen {},{} size screen {},{}\n", 1 - 65 / width,
+                        bottom / height, 15 / width, 1 - (top + bottom) / height);
   std::string plots;
   for (std::size_t axis = 0; axis < channels.size(); ++axis) {
     for (int64_t i = 0; i < 3; ++i) {
@@ -140,16 +178,18 @@ Figure grid_maps(const std::string& preset, const SinusoidOptions& recipe,
       script += data_block(name, cells.select(1, channel).reshape({rows, columns}));
       plots += fmt::format(
           "set title 'Dimension {}, along axis {}' offset 0,-0.6\n"
-          "plot ${} matrix with image\n",
+          "plot ${} matrix with image\nunset colorbox\n",
           channel, axis, name);
     }
   }
   script += fmt::format(
-      "set multiplot layout {},3 title 'Over the grid of {} cells: {}, D = {}' offset 0,-0.2 "
-      "margins 0.05,0.9,{},{} spacing 0.09,{}\nset size ratio -1\n",
-      panel_rows, fmt::join(grid, " x "), preset, table.size(1), 40 / height, 1 - 80 / height,
-      70 / height);
-  return {"waveforms", 1000, static_cast<int>(height), script + plots + "unset multiplot\n"};
+      "set multiplot layout {},3 title 'Over the grid of {} cells{}: {}, D = {}' offset 0,-0.2 "
+      "margins {},{},{},{} spacing {},{}\n",
+      grid.size(), fmt::join(grid, " x "), grid.size() > 2 ? ", slice below slice" : "", preset,
+      table.size(1), left / width, 1 - right / width, bottom / height, 1 - top / height,
+      across / width, down / height);
+  return {"waveforms", static_cast<int>(width), static_cast<int>(height),
+          script + plots + "unset multiplot\n"};
 }
 
 Figure similarity(const std::string& preset, const SinusoidOptions& recipe,

@@ -52,6 +52,7 @@ void add_pronounce(CLI::App& app) {
       "Transformer that `posenc train-pronounce` has trained.");
   sub->add_option("words", options->words, "words, letters a-z")->required();
   sub->add_option("--model", options->model, "what posenc train-pronounce has saved")
+      ->check(input_path())
       ->capture_default_str();
   sub->add_option("--beams", options->beams, "width of the search; 1 is greedy")
       ->capture_default_str()

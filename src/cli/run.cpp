@@ -52,7 +52,7 @@ void run(const RunOptions& options) {
 void add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   auto* sub = app.add_subcommand("run", "Run the C++ twin of a module, in eval mode.");
-  sub->add_option("FILE", options->file, kReadableFiles)->required();
+  sub->add_option("FILE", options->file, kReadableFiles)->required()->check(input_path());
   sub->add_option("--module", options->module, "the class, C++ or the notebook's (default: found)");
   sub->add_option("--prefix", options->prefix, "the part under this key prefix, dot included");
   sub->add_option("--param", options->params,
@@ -66,7 +66,8 @@ void add_run(CLI::App& app) {
          " optional `position_ids`, `offset`, `image`. A Transformer: `src`, `tgt`;"
          " optional `src_mask`, `tgt_mask`, `src_key_padding_mask`, ...: bool, true may NOT"
          " attend, or real numbers that are added")
-      ->required();
+      ->required()
+      ->check(input_path());
   sub->add_option("--out", options->output, "safetensors with tensor `output`, any extension")
       ->required()
       ->check(output_path());

@@ -64,7 +64,8 @@ void add_table(CLI::App& app) {
                                   "and may be left out")
                      ->check(whole(1, kMostRows));
   auto* positions = rows->add_option("--positions", options->positions,
-                                     "safetensors: tensor `positions` (rows), integer or real");
+                                     "safetensors: tensor `positions` (rows), integer or real")
+                        ->check(input_path());
   auto* params = sub->add_option("--param", options->params, "a parameter of the preset, key=value")
                      ->check(assignment())
                      ->allow_extra_args(false);
@@ -77,6 +78,7 @@ void add_table(CLI::App& app) {
                   "many tables at once: a JSON array of {\"name\", \"preset\", \"dim\", "
                   "\"length\", \"params\": {}, \"precision\"}; the tensors have the cases' names, "
                   "and the metadata hold, under its name, why a case was refused")
+      ->check(input_path())
       ->excludes(name, dim, length, positions, params, precision);
   sub->add_option("--out", options->output, "safetensors with tensor `table`, any extension")
       ->required()

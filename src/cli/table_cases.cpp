@@ -1,5 +1,6 @@
 #include "cli/table_cases.h"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -9,6 +10,7 @@
 
 #include "cli/arguments.h"
 #include "cli/error.h"
+#include "io/read/json_tree.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
@@ -26,7 +28,9 @@ int64_t extent_of(const Json& value, const std::string& key, int64_t most) {
 
 PresetValue value_of(const Json& value, const std::string& key) {
   if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
-  if (value.is_number_integer()) return value.get<int64_t>();
+  const bool fits =  // by hand: nlohmann compares uint64_t with int64_t as int64_t
+      !value.is_number_unsigned() || value.get<uint64_t>() <= INT64_MAX;
+  if (value.is_number_integer() && fits) return value.get<int64_t>();
   if (value.is_number()) return value.get<double>();
   if (value.is_string()) return value.get<std::string>();
   refuse("params: {} must be a number or a text. Got {}", key, value.dump());
@@ -66,7 +70,7 @@ Json read_cases(const std::string& path) {
   if (std::filesystem::is_directory(path, unknown)) refuse("{}: must be a file of cases", path);
   std::ifstream stream(path, std::ios::binary);
   if (!stream) refuse("{}: cannot be read", path);
-  const Json list = Json::parse(stream, nullptr, false);
+  const Json list = io::json_tree<Json>(stream);
   if (!list.is_array()) refuse("{}: must hold a JSON array of cases", path);
   std::set<std::string> names;
   for (const auto& entry : list) {

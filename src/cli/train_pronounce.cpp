@@ -46,7 +46,8 @@ void add_train_pronounce(CLI::App& app, int& status) {
       "on from it, as if nothing had been, also after a kill.");
   sub->add_option("--dictionary", options->dictionary,
                   "in the format of the CMU Pronouncing Dictionary: `word P1 P2 ...` a line")
-      ->required();
+      ->required()
+      ->check(input_path());
   sub->add_option("--out", options->out,
                   "folder of model.safetensors, checkpoint.safetensors, curve.jsonl, curve.png; "
                   "made where it is missing")

@@ -145,8 +145,12 @@ void add_translate(CLI::App& app) {
       "config.json, "
       "safetensors or pytorch_model.bin, source.spm, target.spm and vocab.json, as they are. Lines "
       "in, lines out, in the same order; an empty line stays one.");
-  sub->add_option("FILE", options->file, "lines of UTF-8; standard input unless given");
-  sub->add_option("--model", options->folder, "the model's folder")->required();
+  sub->add_option("FILE", options->file,
+                  "lines of UTF-8; standard input unless given, or where it is -")
+      ->check(input_path());
+  sub->add_option("--model", options->folder, "the model's folder")
+      ->required()
+      ->check(input_path());
   sub->add_option("--beams", options->search.beams,
                   "width of the search; 1 is greedy; the model's own unless given")
       ->check(whole(1, kMostBeams));

@@ -33,7 +33,11 @@ std::string unknown_argument(const CLI::App& app, const std::vector<std::string>
   const auto found = std::find_if(rest.begin(), rest.end(), is_option);
   if (found == rest.end()) return "unexpected argument " + rest.front();
   const std::string name = found->substr(0, found->find('='));
-  return "there is no option " + name + did_you_mean(name, option_names(app));
+  const auto known = option_names(app);
+  if (std::find(known.begin(), known.end(), name) != known.end()) {
+    return fmt::format("{} must stand after {}, and before any --", name, app.get_name());
+  }
+  return "there is no option " + name + did_you_mean(name, known);
 }
 
 // "--dim: 1 required INT missing" and its like, of which only the option's name is for people.
@@ -62,6 +66,9 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
 
   const std::string text = error.what(), kind = error.get_name();
   if (kind == "ArgumentMismatch") return count_message(text);
+  if (kind == "ConversionError") {  // of a flag: the values of options are checked before
+    return text.substr(text.find("--"), text.find(" = ") - text.find("--")) + " takes no value";
+  }
   if (kind == "ExcludesError") {
     const auto at = text.find(" excludes ");
     std::string one = text.substr(0, at), other = text.substr(at + 10);

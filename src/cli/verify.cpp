@@ -192,7 +192,9 @@ void add_verify(CLI::App& app, int& status) {
   auto* sub = app.add_subcommand("verify",
                                  "Load TorchScript weights into the C++ twin, run both, compare.\n"
                                  "This runs the file's own code: for trusted files only.");
-  sub->add_option("MODEL", options->files, "TorchScript files (torch.jit.save)")->required();
+  sub->add_option("MODEL", options->files, "TorchScript files (torch.jit.save)")
+      ->required()
+      ->check(input_path());
   sub->add_option("--module", options->module, "the class, C++ or the notebook's (default: found)");
   sub->add_option("--prefix", options->prefix, "the part under this key prefix, dot included");
   sub->add_option(

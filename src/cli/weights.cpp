@@ -39,8 +39,11 @@ Weights read_weights(const std::string& path, const std::string& prefix) {
     refuse("{} has no name that begins with {}; it holds {}", path, prefix, shortened(names));
   }
   const auto& first = manifest.tensors.front().name;
-  if (std::none_of(manifest.tensors.begin(), manifest.tensors.end(),
-                   [&](const auto& tensor) { return tensor.name[prefix.size()] != '.'; })) {
+  const auto begins_with_dot = [&](const auto& tensor) {
+    return tensor.name[prefix.size()] == '.';
+  };
+  if (!prefix.empty() &&
+      std::all_of(manifest.tensors.begin(), manifest.tensors.end(), begins_with_dot)) {
     refuse("--prefix {0}: a prefix is given with its dot, as in --prefix {0}.; {1} holds {2}",
            prefix, path, shown(first));
   }

@@ -112,7 +112,8 @@ TEST_F(Pipe, EachLineIsAnsweredBeforeTheNext) {
 TEST_F(Pipe, WhatIsThereIsTakenTogetherAndLongLinesToo) {
   std::string lines;
   for (int i = 0; i < 300; ++i) lines += i % 7 == 0 ? "\r\n" : "two hundred and five\n";
-  lines += std::string(200'000, ' ') + "nine\nten";  // longer than a pipe holds
+  lines.append(200'000, ' ');  // longer than a pipe holds
+  lines += "nine\nten";
   const auto path = text_file("all", lines);
   std::string shell = "cat " + path + " |";
   for (const auto& word : command()) shell += " " + word;

@@ -1,7 +1,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "cli/plot_channels.h"
 #include "cli/program.h"
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
 
 namespace posenc::testing {
 namespace {
@@ -18,6 +21,14 @@ class Plot : public InFolder {
     return text.str();
   }
 };
+
+// How often a picture shows this number, at a tic or at a colour box.
+std::size_t shown(const std::string& svg, const std::string& number) {
+  std::size_t count = 0;
+  const std::string text = ">" + number + "<";
+  for (auto at = svg.find(text); at != std::string::npos; at = svg.find(text, at + 1)) ++count;
+  return count;
+}
 
 TEST_F(Plot, WritesSixPictures) {
   const auto result = posenc({"plot", "--out", file("a/b"), "--dim", "16", "--length", "24"});
@@ -45,6 +56,37 @@ TEST_F(Plot, WritesSixPictures) {
 TEST_F(Plot, TheSmallestTableHasPicturesToo) {
   const auto result = posenc({"plot", "--out", file("p"), "--dim", "2", "--length", "2"});
   EXPECT_EQ(result.status, 0) << result.err;
+  for (const std::string name : {"heat_map.svg", "waveforms.svg", "similarity.svg"}) {
+    EXPECT_EQ(shown(content("p/" + name), "1.5"), 0u) << name << " has half a position";
+    EXPECT_GE(shown(content("p/" + name), "1"), 1u) << name;
+  }
+}
+
+// What a user has set for pictures of another kind changes nothing.
+TEST_F(Plot, ThePictureIsNotTheUsers) {
+  text_file(".gnuplot", "set title 'MINE'\nset key\nprint 'hello'\n");
+  const std::string rest = " plot --dim 4 --length 5 --out ";
+  ASSERT_EQ(run_program({"/bin/sh", "-c", POSENC_CLI + rest + file("a")}).status, 0);
+  for (const auto& set : {"HOME=" + folder_.path().string(), std::string("GNUTERM=none")}) {
+    const auto result = run_program({"/bin/sh", "-c", set + " " + POSENC_CLI + rest + file("b")});
+    EXPECT_EQ(result.status, 0) << set << result.err;
+    for (const auto& name : kPictures)
+      EXPECT_EQ(content("a/" + name), content("b/" + name)) << name;
+  }
+}
+
+TEST_F(Plot, AFullDiskIsNoticed) {
+  const auto result = run_program({"/bin/sh", "-c",
+                                   "ulimit -f 8; trap '' XFSZ; exec " + std::string(POSENC_CLI) +
+                                       " plot --dim 8 --length 8 --out " + file("p")});
+  expect_refused(result, "plot", "picture could not be written whole");
+  EXPECT_TRUE(names().empty());
+}
+
+TEST_F(Plot, TheWidestTableHasPicturesToo) {
+  const auto result = posenc({"plot", "--out", file("p"), "--dim", "32766", "--length", "2"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(posenc({"plot", "--out", file("p"), "--dim", "32768", "--length", "2"}).status, 2);
 }
 
 TEST_F(Plot, DrawsEveryKindOfRecipe) {
@@ -78,14 +120,18 @@ std::vector<std::string> titles_of(const std::string& svg) {
 }
 
 TEST_F(Plot, HalvesShowSineAndCosineOfOnePair) {
-  ASSERT_EQ(posenc({"plot", "--out", file("p"), "--preset", "whisper", "--dim", "384", "--length",
-                    "1500"})
-                .status,
-            0);
+  const auto whisper = preset("whisper", 384);
+  const auto channels = cli::shown_channels(whisper, sinusoid_table(whisper, 1500));
   // Pairs 0 to 36 swing more than 40 times and would be blocks of colour.
-  EXPECT_EQ(titles_of(content("p/waveforms.svg")),
-            (std::vector<std::string>{"37 (sin)", "229 (cos)", "66 (sin)", "258 (cos)", "95 (sin)",
-                                      "287 (cos)"}));
+  EXPECT_EQ(channels, (std::vector<int64_t>{37, 229, 66, 258, 95, 287}));
+  ASSERT_EQ(
+      posenc({"plot", "--out", file("p"), "--preset", "whisper", "--dim", "8", "--length", "40"})
+          .status,
+      0);
+  const auto titles = titles_of(content("p/waveforms.svg"));
+  ASSERT_GE(titles.size(), 2u);
+  EXPECT_EQ(titles[0], "0 (sin)");
+  EXPECT_EQ(titles[1], "4 (cos)");
 }
 
 TEST_F(Plot, AGridHasAMapForAChannel) {
@@ -107,6 +153,20 @@ TEST_F(Plot, AGridHasAMapForAChannel) {
     images += picture.substr(at, 100).find("pixelated") != std::string::npos ? 1 : 0;
   }
   EXPECT_GE(images, 6u) << "maps, sharp ones";
+}
+
+// The maps are near each other: a colour box at each would be written over the next one's tics.
+TEST_F(Plot, TheMapsOfAGridShareTheirColours) {
+  ASSERT_EQ(posenc({"plot", "--out", file("p"), "--preset", "diffusers_3d_sincos", "--dim", "48",
+                    "--param", "height=6", "--param", "width=9", "--param", "depth=4"})
+                .status,
+            0);
+  const auto picture = content("p/waveforms.svg");
+  EXPECT_EQ(titles_of(picture).size(), 9u);
+  EXPECT_EQ(shown(picture, "-0.5"), 1u) << "one colour box";
+  EXPECT_EQ(shown(picture, "4"), 9u) << "columns have tics that can be read, each second one";
+  EXPECT_EQ(shown(picture, "3"), 0u);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "4 x 6 x 9 cells, slice below slice", picture);
 }
 
 TEST_F(Plot, RefusesAndWritesNothing) {

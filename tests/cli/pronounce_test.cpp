@@ -4,7 +4,9 @@
 #include <set>
 
 #include "cli/error.h"
+#include "cli/gnuplot.h"
 #include "cli/program.h"
+#include "cli/pronounce/curve.h"
 #include "cli/pronounce/lexicon.h"
 #include "cli/pronounce/score.h"
 
@@ -54,6 +56,12 @@ TEST_F(LexiconFile, RefusesWhatIsNone) {
                       refusal_of([&] { read_lexicon(text_file("none", "3d TH R\n;;; x\n")); }));
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "bad:2: a word must have phonemes. Got none",
                       refusal_of([&] { read_lexicon(text_file("bad", "a AH0\nb # B IY1\n")); }));
+}
+
+// A training of one step has one, and a model that says all words right has errors of 0 %.
+TEST(CurveScript, DrawsASinglePoint) {
+  const auto picture = cli::gnuplot(cli::curve_script({{1, 0.01, 1.0, 0.0, 0.0, 1.0}}));
+  EXPECT_EQ(picture.substr(1, 3), "PNG");
 }
 
 cli::Lexicon of(std::vector<LexiconEntry> entries) { return {std::move(entries), 0}; }

@@ -112,6 +112,15 @@ TEST_F(Run, APrefixWithoutItsDotIsRecognised) {
                  "model.embed.;");
 }
 
+TEST_F(Run, NamesMayBeginWithADot) {
+  const auto weights = safetensors("w", dict({{".pe", pe}}));
+  const auto seen = posenc({"identify", weights});
+  EXPECT_EQ(seen.status, 0) << seen.err;
+  const auto x = torch::randn({2, 4, 6});
+  EXPECT_TRUE(
+      bit_equal(output(weights, dict({{"input", x}}), {"--prefix", "."}), x + pe.slice(1, 0, 4)));
+}
+
 TEST_F(Run, NamesFromAFileCannotCommandATerminal) {
   const std::string name = "\033[2J\007" + std::string(1000, 'n');
   const auto weights = safetensors("w", dict({{name, pe}}));

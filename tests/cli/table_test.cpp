@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cli/program.h"
+#include "io/files.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
@@ -111,6 +112,30 @@ TEST_F(Table, MakesManyAtOnce) {
                                            {"more", "lenght"}}) {
     ASSERT_TRUE(made.metadata.count(name)) << name;
     EXPECT_PRED_FORMAT2(::testing::IsSubstring, text, made.metadata.at(name));
+  }
+}
+
+// A number beyond int64 is no other number, and what is nested without end no end of the program.
+TEST_F(Table, CasesAreReadAsTheyStand) {
+  const auto cases = text_file("c", R"([
+    {"name": "far", "preset": "diffusers_timesteps", "dim": 8, "length": 2,
+     "params": {"start": 18446744073709551615}},
+    {"name": "high", "preset": "mae_2d", "dim": 8, "params": {"height": 18446744073709551615}},
+    {"name": "wide", "preset": "xlm", "dim": 18446744073709551615, "length": 2}])");
+  const auto result = posenc({"table", "--cases", cases, "--out", file("out")});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto made = load_safetensors(file("out"));
+  const auto far = preset("diffusers_timesteps", 8, {{"start", 18446744073709551615.0}});
+  EXPECT_TRUE(bit_equal(made.tensors["far"], sinusoid_table(far, 2)));
+  for (const std::string name : {"high", "wide"}) {
+    ASSERT_TRUE(made.metadata.count(name)) << name;
+    EXPECT_CONTAINS(made.metadata.at(name), "must be a whole number");
+    EXPECT_CONTAINS(made.metadata.at(name), "Got 1");
+  }
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  for (const auto& text : {deep, R"([{"name": "a", "preset": "xlm", "dim": )" + deep + "}]"}) {
+    expect_refused(posenc({"table", "--cases", text_file("c", text), "--out", file("no")}), "table",
+                   "must hold a JSON array of cases");
   }
 }
 

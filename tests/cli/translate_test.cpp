@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "cli/program.h"
+#include "cli/translate/marian_tokenizer.h"
 #include "io/files.h"
 #include "models/marian/live.h"
 #include "posenc/models/marian.h"
@@ -54,20 +55,38 @@ class Translate : public InFolder {
   }
 };
 
-// Whether a search may find another translation than `expected` because of a tie, of the score that
-// the command has reported.
+// Whether a search may find `got` in place of `expected` because of a tie: another search that
+// moves its scores within the rounding finds tokens that are this text and have the score that the
+// command has reported, and may find `expected` as well.
 bool is_tie(const std::string& model, const std::vector<int64_t>& source,
-            const std::vector<int64_t>& expected, double score) {
+            const std::vector<int64_t>& expected, const std::string& got, double score) {
   const auto marian = load_marian(marian_path(model));
+  const cli::MarianTokenizer tokenizer(marian_path(model));
   SearchReference reference(marian.model, torch::tensor(source).unsqueeze(0), {}, marian.generation,
                             Op::Scores);
   bool found = false;
-  for (unsigned seed = 1; seed <= 64 && !found; ++seed) {
+  for (unsigned seed = 0; seed <= 64 && !found; ++seed) {
     const auto other = reference.find(0, seed).at(0);
-    found = other.tokens != expected && within(Op::Scores, torch::tensor(static_cast<float>(score)),
-                                               torch::tensor(static_cast<float>(other.score)));
+    found = tokenizer.decode(other.tokens) == got &&
+            within(Op::Scores, torch::tensor(static_cast<float>(score)),
+                   torch::tensor(static_cast<float>(other.score)));
   }
   return found && reference.may_find(0, {{expected, std::nan("")}});
+}
+
+// What forgives a tie forgives neither another text nor another score.
+TEST_F(Translate, ATieHasItsOwnTextAndScore) {
+  const auto record = json::parse(read_bytes(marian_path("shared.json")));
+  const auto source = record.at("sources")[0], target = record.at("targets")[0];
+  const auto line = record.at("lines")[0].get<std::string>() + "\n";
+  const auto best = translate(marian_path("shared"), line, {"--n-best", "1"}).out;
+  const auto score = std::stod(best.substr(best.find('\t') + 1));
+  auto text = best.substr(best.rfind('\t') + 1);
+  text.pop_back();
+  EXPECT_TRUE(is_tie("shared", source, target, text, score));
+  EXPECT_FALSE(is_tie("shared", source, target, text + " null", score));
+  EXPECT_FALSE(is_tie("shared", source, target, "", score));
+  EXPECT_FALSE(is_tie("shared", source, target, text, -9.0));
 }
 
 class TranslateModels : public Translate, public ::testing::WithParamInterface<const char*> {};
@@ -84,11 +103,10 @@ TEST_P(TranslateModels, WritesWhatTransformersWrites) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (got[i] == expected[i]) continue;
     const auto scored = translate(marian_path(GetParam()), lines[i] + "\n", {"--n-best", "1"}).out;
-    EXPECT_TRUE(is_tie(GetParam(), record.at("sources")[i], record.at("targets")[i],
+    EXPECT_TRUE(is_tie(GetParam(), record.at("sources")[i], record.at("targets")[i], got[i],
                        std::stod(scored.substr(scored.find('\t') + 1))))
         << lines[i] << ": " << got[i] << ", not " << expected[i];
   }
-  EXPECT_FALSE(is_tie(GetParam(), record.at("sources")[0], record.at("targets")[0], -9.0));
   EXPECT_EQ(got[4], "") << "of an empty line";
   auto sorted = got;
   std::sort(sorted.begin(), sorted.end());
@@ -179,7 +197,34 @@ TEST_F(Translate, ALineThatIsTooLong) {
   EXPECT_EQ(lines_of(cut.out).size(), 2u);
   EXPECT_CONTAINS(cut.err, "lines.txt: line 2 is cut from ");
   EXPECT_CONTAINS(cut.err, " tokens to 48\n");
+  EXPECT_EQ(translate(marian_path("shared"), std::string(1'000'000, ' ')).out, "\n");
   expect_refused_text(std::string(1'000'001, 'x'), "line 1 must have at most 1000000 bytes");
+}
+
+// What is cut off is the text's last tokens and not the end token.
+TEST_F(Translate, ALineIsCutBeforeItsEnd) {
+  const cli::MarianTokenizer tokenizer(marian_path("shared"));
+  std::string line = "seven";
+  while (tokenizer.encode(line + " seven").size() <= 48) line += " seven";
+  ASSERT_EQ(tokenizer.encode(line).size(), 48u) << "a word is a token";
+  const auto cut = translate(marian_path("shared"), line + " seven seven\n", {"--truncate"});
+  EXPECT_EQ(cut.out, translate(marian_path("shared"), line + "\n").out);
+}
+
+// More lines than are translated together, blank ones among them.
+TEST_F(Translate, LinesStayInTheirOrderHoweverManyThereAre) {
+  std::string text;
+  for (int i = 1; i <= 9000; ++i) text += i % 1024 == 0 || i == 4097 ? "seven\n" : "\n";
+  const auto result = translate(marian_path("shared"), text, {"--n-best", "1"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  const auto lines = lines_of(result.out);
+  ASSERT_EQ(lines.size(), 9000u);
+  for (std::size_t i = 1; i <= 9000; ++i) {
+    const bool is_blank = i % 1024 != 0 && i != 4097;
+    const auto& line = lines[i - 1];
+    ASSERT_EQ(line.substr(0, line.find('\t')), std::to_string(i));
+    ASSERT_EQ(line.substr(line.rfind('\t') + 1), is_blank ? "" : "sieben") << i;
+  }
 }
 
 TEST_F(Translate, TextThatIsNotUtf8) {
@@ -247,6 +292,32 @@ TEST_F(Translate, PiecesThatAreNone) {
   const auto result = translate(model, "six\n");
   EXPECT_EQ(result.status, 1);
   EXPECT_CONTAINS(result.err, "source.spm: must be a SentencePiece model");
+}
+
+TEST_F(Translate, PiecesThatAreNoFile) {
+  for (const std::string name : {"source.spm", "target.spm"}) {
+    const auto model = copy("shared");
+    std::filesystem::remove(model + "/" + name);
+    std::filesystem::create_directory(model + "/" + name);
+    expect_refused(translate(model, "six\n"), "translate", name + ": must be a regular file");
+    std::filesystem::remove(model + "/" + name);
+    write_bytes(model + "/" + name, "");
+    expect_refused(translate(model, "six\n"), "translate", name + ": is empty");
+    std::filesystem::remove_all(model);
+  }
+}
+
+// Nested deeper than a stack is.
+TEST_F(Translate, SettingsWithoutAnEnd) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  for (const auto& [name, key] :
+       {std::pair("tokenizer_config.json", "eos_token"), {"config.json", "model_type"}}) {
+    const auto model = copy("shared");
+    write_bytes(model + "/" + name, std::string("{\"") + key + "\": " + deep + "}");
+    expect_refused(translate(model, "six\n"), "translate",
+                   std::string(name) + ": must be a JSON object");
+    std::filesystem::remove_all(model);
+  }
 }
 
 TEST_F(Translate, WrongUse) {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "cli/program.h"
+#include "io/files.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/version.h"
 
@@ -96,6 +97,16 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
       {{"train-pronounce", "--minutes", "-1"}, "--minutes must be a number from 0.1 to 1440. Got"},
       {{"train-pronounce", "--steps", "0"}, "--steps must be a whole number from 1 to 1000000000."},
       {{"train-pronounce", "--held-out", "0"}, "--held-out must be a whole number of at least 1."},
+      {{"presets", "--json=maybe"}, "posenc presets: --json takes no value\n"},
+      {{"--json", "presets"},
+       "posenc presets: --json must stand after presets, and before any --\n"},
+      {{"presets", "--", "--json"}, "--json must stand after presets, and before any --\n"},
+      {{"convert", "", out}, "IN must be the name of a file. Got an empty text\n"},
+      {{"inspect", ""}, "FILE must be the name of a file. Got an empty text\n"},
+      {{"verify", "a.pt", ""}, "MODEL must be the name of a file. Got an empty text\n"},
+      {{"table", "--cases", "", "--out", out}, "--cases must be the name of a file. Got an empty"},
+      {{"table", "--positions", ""}, "--positions must be the name of a file. Got an empty text\n"},
+      {{"translate", "--model", "m", ""}, "FILE must be the name of a file. Got an empty text\n"},
       {{"train-pronounce", "--seed", "x"}, "--seed must be a whole number of at most 64 bits. Got"},
   };
   for (const auto& [command, message] : cases) {
@@ -106,6 +117,18 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
     EXPECT_PRED_FORMAT2(::testing::IsSubstring, "\nTry: posenc", result.err);
   }
   EXPECT_TRUE(names().empty());
+}
+
+// A script whose variable is empty writes `--out=`: not the next argument is the value then.
+TEST_F(Usage, AnOptionWithAnEmptyValueTakesNoOther) {
+  const auto input = safetensors("in", dict({{"a", torch::zeros({1})}}));
+  EXPECT_CONTAINS(posenc({"table", "--preset", "xlm", "--dim=", "--length=3"}).err,
+                  "--dim must be a whole number from 1 to 1048576. Got an empty text\n");
+  const auto result = posenc({"run", "--input=", input, "--out", file("out")});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_CONTAINS(result.err, "--input must be the name of a file. Got an empty text\n");
+  EXPECT_EQ(names(), std::vector<std::string>{"in"});
+  EXPECT_EQ(posenc({"inspect", "--", "--json="}).status, 1) << "the name of a file";
 }
 
 TEST_F(Usage, TheVersionIsTheHeaders) {

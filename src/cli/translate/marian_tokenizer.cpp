@@ -7,19 +7,27 @@
 #include "cli/error.h"
 #include "cli/translate/spaces.h"
 #include "cli/translate/tokenizer_settings.h"
+#include "io/read/file.h"
 #include "io/read/quote.h"
 
 namespace posenc::cli {
 namespace {
 
-const std::string kSpaceMark = "\u2581";  // SentencePiece's space
+constexpr uint64_t kLongestPieces = 256'000'000;  // bytes
+const std::string kSpaceMark = "\u2581";          // SentencePiece's space
 
 std::string in(const std::string& folder, const char* name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
+// Read here: SentencePiece's own Load() would read a device for ever, and throw what names no file.
 void load_pieces(sentencepiece::SentencePieceProcessor& pieces, const std::string& path) {
-  if (const auto status = pieces.Load(path); !status.ok()) {
+  const io::InputFile file(path);
+  if (file.size() > kLongestPieces) {
+    refuse("{}: must have at most {} bytes. Got {}", path, kLongestPieces, file.size());
+  }
+  const auto status = pieces.LoadFromSerializedProto(file.read(0, file.size()));
+  if (!status.ok()) {
     refuse("{}: must be a SentencePiece model. {}", path, status.ToString());
   }
 }

@@ -6,6 +6,7 @@
 
 #include "cli/error.h"
 #include "io/read/file.h"
+#include "io/read/json_tree.h"
 #include "io/read/utf8.h"
 
 namespace posenc::cli {
@@ -32,7 +33,7 @@ class Object {
     if (file.size() > kLongestSettings) {
       cli::refuse("{}: must have at most {} bytes. Got {}", path_, kLongestSettings, file.size());
     }
-    values_ = Json::parse(file.read(0, file.size()), nullptr, /*allow_exceptions=*/false);
+    values_ = io::json_tree<Json>(file.read(0, file.size()));
     if (!values_.is_object()) cli::refuse("{}: must be a JSON object", path_);
   }
 

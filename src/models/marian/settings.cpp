@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io/read/file.h"
+#include "io/read/json_tree.h"
 #include "io/read/utf8.h"
 
 namespace posenc {
@@ -23,7 +24,7 @@ Settings::Settings(std::string path) : path_(std::move(path)) {
   const io::InputFile file(path_);
   TORCH_CHECK_VALUE(file.size() <= kLongestSettings, "[load_marian] ", path_,
                     ": must have at most ", kLongestSettings, " bytes. Got ", file.size());
-  object_ = nlohmann::json::parse(file.read(0, file.size()), nullptr, /*allow_exceptions=*/false);
+  object_ = io::json_tree<nlohmann::json>(file.read(0, file.size()));
   TORCH_CHECK_VALUE(object_.is_object(), "[load_marian] ", path_, ": must be a JSON object. Got ",
                     object_.is_discarded() ? "what is no JSON" : object_.type_name());
 }

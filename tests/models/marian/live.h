@@ -6,7 +6,7 @@ namespace posenc::testing {
 
 /// What make_models.py has written under this name.
 inline std::string marian_path(const std::string& name) {
-  return std::string(POSENC_LIVE_DIR) + "/marian/" + name;
+  return POSENC_LIVE_DIR "/marian/" + name;
 }
 
 }  // namespace posenc::testing
