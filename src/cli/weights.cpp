@@ -57,7 +57,7 @@ Weights read_weights(const std::string& path, const std::string& prefix) {
       part.values.emplace(name.substr(prefix.size()), text.substr(start(text)));
     }
   };
-  for (const auto& [name, text] : manifest.values) own(name, text);
+  for (const ManifestEntry& value : manifest.values) own(value.name, value.text);
   for (const auto& [name, text] : manifest.metadata) own(name, text);  // may be names themselves
   for (auto& tensor : manifest.tensors) {
     tensor.name = tensor.name.substr(prefix.size());
