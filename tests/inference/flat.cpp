@@ -121,5 +121,5 @@ int run(double minutes) {
 }  // namespace posenc::testing
 
 int main(int count, char** arguments) {
-  return posenc::run(count > 1 ? std::atof(arguments[1]) : 0.1);
+  return posenc::testing::run(count > 1 ? std::atof(arguments[1]) : 0.1);
 }
