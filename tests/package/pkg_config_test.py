@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A program on an installed posenc without CMake: what pkg-config says is enough.
 
-tests/package/pkg_config_test.py PREFIX COMPILER FLAGS
+tests/package/pkg_config_test.py PREFIX COMPILER    CXXFLAGS in the environment
 """
 
 import os
@@ -15,7 +15,6 @@ from pathlib import Path
 MAIN = Path(__file__).resolve().parent / "consumer" / "main.cpp"
 prefix: Path
 compiler: str
-flags: "list[str]"
 
 
 class PkgConfig(unittest.TestCase):
@@ -25,6 +24,7 @@ class PkgConfig(unittest.TestCase):
         said = subprocess.run(["pkg-config", "--cflags", "--libs", "posenc"], capture_output=True, text=True, check=True,
                               env={**os.environ, "PKG_CONFIG_PATH": folders[0]}).stdout  # fmt: skip
         self.assertNotIn("$", said, "every variable has a value")
+        flags = shlex.split(os.environ.get("CXXFLAGS", ""))
         with tempfile.TemporaryDirectory() as name:
             program = str(Path(name) / "app")
             subprocess.run([compiler, "-std=c++17", *flags, str(MAIN), *shlex.split(said), "-o", program], check=True)
@@ -33,5 +33,5 @@ class PkgConfig(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    prefix, compiler, flags = Path(sys.argv[1]).resolve(), sys.argv[2], shlex.split(sys.argv[3])
+    prefix, compiler = Path(sys.argv[1]).resolve(), sys.argv[2]
     unittest.main(argv=sys.argv[:1])
