@@ -38,8 +38,11 @@ def options(draw: Draw) -> dict:
           "cos_first": draw.coin(0.3), "raw_first": draw.coin(0.15), "start": draw.choice([0.0, 0.0, 1.0, -3.0, 0.25]),
           "step": draw.choice([1.0, 1.0, -1.0, 3.0, 0.1]), "cls_row": draw.coin(0.15), "grid": [], "channel_axes": [],
           "base_size": draw.choice([1.0, 16.0]), "interpolation_scale": draw.choice([1.0, 2.0]), "coordinates": []}  # fmt: skip
+    usual = "quotient" if o["frequency"] in RISING else "product"
     if draw.coin(0.8):
-        o["phase"] = "quotient" if o["frequency"] in RISING else "product"
+        o["phase"] = usual
+    if o["phase"] != usual:
+        o["base"] = 2.5  # angles of a million turns are rounding alone
     places = draw.choice(["row", "row", "row", "grid", "points"])
     if places == "grid":
         o["grid"] = [draw.randint(1, 4) for _ in range(draw.randint(1, 3))]
@@ -106,8 +109,6 @@ def refused(o: dict, length: int) -> str:
         multiple = 16 if o["axis_channels"] == "quarter_rest" else 2 * axes(o)
         if sum(all_widths) + raw != dim if raw else dim % multiple:
             return "dim must be"
-    if o["odd_dim"] == "extra_sin" and o["cos_first"] and dim % 2:
-        return "OddDim::ExtraSin with the sines first"
     if o["grid"] and raw:
         return "raw_first"
     if o["odd_dim"] == "truncate" and sum(all_widths) + raw < dim:
@@ -127,9 +128,11 @@ def refused(o: dict, length: int) -> str:
         return "axis_depth"
     if o["precision"] == "exact":
         whole_shift = 2 * o["shift"] == math.trunc(2 * o["shift"])
+        falls = o["phase"] == ("quotient" if o["frequency"] in ("power", "power_of_product") else "product")
         powers = all(math.frexp(abs(factor))[0] == 0.5 for _, factor in o["coordinates"])
         if (o["frequency"] in ("exp_floored", "linear") or o["angle_by_length"] or o["post"] != "none"
-                or o["axis_values"] not in ("plain", "one_based") or not whole_shift or not powers):  # fmt: skip
+                or o["axis_values"] not in ("plain", "one_based") or not whole_shift or not powers
+                or not falls):  # fmt: skip
             return "Precision::Exact is not defined"
     return ""
 
