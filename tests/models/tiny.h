@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "posenc/models/transformer.h"
 #include "support/seed.h"
 
@@ -19,9 +21,9 @@ inline TransformerOptions tiny(Tying tying = Tying::None) {
       .tie(tying);
 }
 
-/// A tiny model in eval mode whose targets differ from source to source.
-inline Transformer tiny_model(TransformerOptions options = tiny()) {
-  torch::manual_seed(seed(11));
+/// A tiny model in eval mode; another one for each `trial`.
+inline Transformer tiny_model(TransformerOptions options = tiny(), uint64_t trial = 0) {
+  torch::manual_seed(seed(11) + trial);
   Transformer model(options);
   model->eval();
   return model;
