@@ -1,5 +1,143 @@
-// posenc: the command line.
+// posenc: the command line. Exit status 0 fine, 1 the check failed or the input was refused,
+// 2 wrong use, 128 + the signal's number where a signal has stopped a training.
 
-#include "cli/command_line.h"
+#include <fcntl.h>
+#include <torch/version.h>
+#include <unistd.h>
 
-int main(int argc, char** argv) { return posenc::cli::command_line(argc, argv); }
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/error.h"
+#include "cli/usage.h"
+#include "posenc/version.h"
+
+namespace {
+
+using posenc::cli::fit_for_terminal;
+using posenc::cli::message_of;
+
+// "posenc run", or "posenc" before a subcommand is known.
+std::string name_of(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? "posenc" : "posenc " + chosen.front()->get_name();
+}
+
+// What is to go into a report of a fault: LibTorch decides bits, too.
+std::string version_text() {
+  return std::string("posenc ") + posenc::version() + ", built with LibTorch " + TORCH_VERSION;
+}
+
+// The two questions that people ask as if they were subcommands.
+void add_version_and_help(CLI::App& app) {
+  app.set_version_flag("--version,-V", version_text());
+  app.add_subcommand("version",
+                     "The version of posenc, and of the LibTorch that it was built with.")
+      ->callback([] { fmt::print("{}\n", version_text()); })
+      ->footer("Example:\n  posenc version");
+  auto* help = app.add_subcommand("help", "The help of posenc, or of a subcommand.");
+  auto subject = std::make_shared<std::string>();
+  help->add_option("SUBCOMMAND", *subject, "whose help; posenc's own unless given");
+  help->footer("Example:\n  posenc help table");
+  help->callback([&app, subject] {
+    if (subject->empty()) {  // app.help() would be that of `help`
+      const auto mode = CLI::AppFormatMode::Normal;
+      fmt::print("{}", app.get_formatter()->make_help(&app, app.get_name(), mode));
+      return;
+    }
+    const auto is_meant = [&](const CLI::App* sub) { return sub->get_name() == *subject; };
+    const auto found = app.get_subcommands(is_meant);
+    if (found.empty()) {
+      throw CLI::ParseError(posenc::cli::unknown_subcommand(app, *subject), 2);
+    }
+    fmt::print("{}", found.front()->help(app.get_name()));
+  });
+}
+
+// A program may be started without standard input, output or error. The next file that it opens,
+// the one it writes to for instance, would take the place, and get what is meant for a terminal: a
+// descriptor that fails stands there instead.
+void hold_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+    const int way = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;  // the other one
+    if (::open("/dev/null", way) != descriptor) std::_Exit(1);
+  }
+}
+
+// The arguments, last one first as CLI11 wants them. `--name=`, as a script writes it whose
+// variable is empty, is `--name ''`: CLI11 would take the next argument for its value.
+std::vector<std::string> arguments_of(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  bool may_be_option = true;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    may_be_option = may_be_option && argument != "--";
+    const bool is_empty = argument.size() > 3 && argument.starts_with("--") &&
+                          argument.find('=') == argument.size() - 1;
+    if (may_be_option && is_empty) {
+      arguments.push_back(argument.substr(0, argument.size() - 1));
+      arguments.emplace_back();
+    } else {
+      arguments.push_back(argument);
+    }
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
+int run(CLI::App& app, int argc, char** argv, int& status) {
+  try {
+    app.parse(arguments_of(argc, argv));
+  } catch (const CLI::Success& success) {  // --help
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    const auto name = name_of(app);
+    const auto text = fit_for_terminal(posenc::cli::usage_message(app, error));
+    posenc::cli::complain("{}: {}\nTry: {} --help\n", name, text, name);
+    return 2;
+  } catch (const std::exception& error) {
+    posenc::cli::complain("{}: {}\n", name_of(app), fit_for_terminal(message_of(error)));
+    return 1;
+  }
+  return status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hold_standard_descriptors();
+  CLI::App app("Positional encodings and token embeddings in C++, held against PyTorch.", "posenc");
+  app.require_subcommand(1);
+  app.footer(
+      "Exit status: 0 fine, 1 the check failed or the input was refused, 2 wrong use,\n"
+      "130 a training was stopped by Ctrl-C.\n"
+      "Example:\n  posenc verify model.pt");
+  add_version_and_help(app);
+  int status = 0;
+  posenc::cli::add_verify(app, status);
+  posenc::cli::add_run(app);
+  posenc::cli::add_table(app);
+  posenc::cli::add_presets(app);
+  posenc::cli::add_identify(app);
+  posenc::cli::add_plot(app);
+  posenc::cli::add_inspect(app);
+  posenc::cli::add_convert(app);
+  posenc::cli::add_pronounce(app);
+  posenc::cli::add_translate(app);
+  posenc::cli::add_train_pronounce(app, status);
+
+  const int result = run(app, argc, argv, status);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    posenc::cli::complain("{}: the output could not be written\n", name_of(app));
+    return 1;
+  }
+  return result;
+}

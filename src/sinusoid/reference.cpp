@@ -50,9 +50,9 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const at::Tensor& positio
     return t.dim() == 2 ? t.slice(0, begin, end) : t;
   };
   const Columns sines = columns(o, axis, false), cosines = columns(o, axis, true);
-  const at::ThreadLocalState here;  // no gradients, and InferenceMode, are a thread's own
+  const at::ThreadLocalState state;  // no gradients, and InferenceMode, are a thread's own
   at::parallel_for(0, ceil_div(p.size(0), block), 1, [&](int64_t first, int64_t last) {
-    const at::ThreadLocalStateGuard as_here(here);
+    const at::ThreadLocalStateGuard as_here(state);
     for (int64_t i = first; i < last; ++i) {
       const int64_t begin = i * block, end = std::min(begin + block, p.size(0));
       const at::Tensor rows = out.slice(0, begin, end), here = p.slice(0, begin, end);
