@@ -11,6 +11,7 @@
 
 #include "io/files.h"
 #include "io/read/file.h"
+#include "io/read/make_zip.h"
 #include "posenc/io/manifest.h"
 
 namespace posenc::testing {
@@ -52,6 +53,9 @@ TEST_F(ReadManifest, Safetensors) {
   EXPECT_EQ(storage.offset, size - 12);
   EXPECT_EQ(storage.bytes, 12u);
   EXPECT_EQ(manifest.storages.at(a.storage).offset, size - 13);
+  const auto ones = read(crafted(R"({"a":{"dtype":"U8","shape":[1,2,1,3],"data_offsets":[0,6]}})",
+                                 std::string(6, '\1')));
+  EXPECT_EQ(ones.tensors.at(0).strides, (Sizes{6, 3, 3, 1}));  // those of a contiguous tensor
 }
 
 TEST_F(ReadManifest, Index) {
@@ -92,6 +96,17 @@ TEST_F(ReadManifest, SaysWhatIsWrongWhereAndWhatToDo) {
                 "has 0 bytes of data, and its header describes 8; copy or download it again");
   EXPECT_EQ(refused(tensor(R"("dtype":"F32","shape":[0],"data_offsets":[4,4])")),
             "Corrupt" + x + "tensor 'a' must have data that begin at byte 0. Got 4 (a hole)");
+  EXPECT_CONTAINS(refused(tensor(R"("dtype":"U8","shape":[0],"data_offsets":[8,4])")),
+                  "must have data_offsets that do not decrease. Got [8, 4]");
+  EXPECT_CONTAINS(refused(crafted(R"({"a":{"shape":[1],"data_offsets":[0,1]}})", "x")),
+                  "tensor 'a' must have a field dtype");
+  EXPECT_CONTAINS(
+      refused(crafted(R"({"a":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,1]}})",
+                      "x")),
+      "tensor 'a' must have non-negative integers as shape. Got 18446744073709551615");
+  EXPECT_CONTAINS(refused(crafted("{ }").replace(0, 1, "\4")),
+                  "has 3 bytes behind the length of its header, which is 4; copy or download");
+  EXPECT_CONTAINS(refused(crafted(std::string("{}\0 x", 5))), "Got an error at byte 3 of it");
   EXPECT_EQ(refused(crafted("{} x")), "Corrupt" + x +
                                           "must have JSON in UTF-8 as its header. Got an error at "
                                           "byte 4 of it");
@@ -105,6 +120,13 @@ TEST_F(ReadManifest, SaysWhatIsWrongWhereAndWhatToDo) {
                                         "is a GGUF file; save the weights as safetensors, or with "
                                         "torch.save(model.state_dict(), ...)");
   EXPECT_CONTAINS(refused("once upon a time"), x + "is of no known format");
+  write_bytes(dir_ / "torch", make_zip({{"r/data.pkl", "\x80\2}."}}));
+  write_bytes(dir_ / "empty", crafted("{}"));
+  EXPECT_CONTAINS(refused(R"({"weight_map":{"a":"empty","b":"torch"}})"),
+                  "which lacks it; save or download");
+  write_bytes(dir_ / "one", crafted(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})"));
+  EXPECT_CONTAINS(refused(R"({"weight_map":{"a":"one","b":"torch"}})"),
+                  "Shard" + x + "has shards of different formats, safetensors and torch.save");
   write_bytes(dir_ / "shard", "");
   EXPECT_EQ(refused(R"({"weight_map":{"a":"shard"}})"),
             "Truncated: [read_manifest] " + (dir_ / "shard") + ": is empty");
@@ -126,6 +148,10 @@ TEST_F(ReadManifest, ListsATensorOfAnUnknownDtypeWithItsReason) {
             "(save it as F8_E4M3, F16 or F32)");
   EXPECT_EQ(manifest.opaque[1].text, "a tensor that has the unknown dtype 'F128'");
   EXPECT_CONTAINS(refused(crafted(header, "bbaaa")), "Truncated: ");
+  write_bytes(dir_ / "shard", crafted(header, "bbaaac"));
+  const auto sharded = read(R"({"weight_map":{"a":"shard","b":"shard","c":"shard"}})");
+  EXPECT_EQ(sharded.tensors.size(), 1u);
+  EXPECT_EQ(sharded.opaque.size(), 2u);
 }
 
 TEST_F(ReadManifest, RefusesWhatIsNoRegularFile) {

@@ -88,6 +88,7 @@ TEST(TensorBytes, LargeViewsAreCut) {
   const auto bytes = noise(std::size_t{24} << 20);
   expect_gathered(bytes, view(Dtype::Float32, {2000, 3000}, {1, 2000}));
   expect_gathered(bytes, view(Dtype::Float32, {3, 1000, 2000}, {1, 3, 3000}));
+  expect_gathered(bytes, view(Dtype::Float32, {2, 1000, 3000}, {1, 2, 2000}));  // by the second
   expect_gathered(bytes, view(Dtype::UInt8, {5, 3000000}, {0, 7}, 11));
   expect_gathered(bytes, view(Dtype::Float64, {1500000}, {2}));
   expect_gathered(bytes, view(Dtype::Float32, {40}, {150000}));

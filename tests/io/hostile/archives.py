@@ -275,6 +275,12 @@ def tensor_cases():
         view=tuple_of(text("v"), integer(3), integer(2))))), "OutOfBounds"
     yield "storage_part_negative", state(w=tensor((1,), store=storage(
         view=tuple_of(text("v"), integer(-1), integer(2))))), "OutOfBounds"
+    yield "storage_part_negative_with_an_offset", state(w=tensor((1,), offset=1, store=storage(
+        view=tuple_of(text("v"), integer(-1), integer(2))))), "OutOfBounds"
+    yield "storage_of_two_dtypes", state(w=tensor(
+        function="_rebuild_tensor_v3", flags=glob("torch", "float16"))), "Corrupt"
+    yield "storage_by_another_word", state(w=tensor(store=tuple_of(
+        text("module"), glob("torch", "FloatStorage"), text("0"), text("cpu"), integer(4)) + b"Q")), "Corrupt"
     yield "tensor_outside_part_of_storage", state(w=tensor((3,), store=storage(
         view=tuple_of(text("v"), integer(1), integer(2))))), "OutOfBounds"
     yield "tensor_shape_outside", state(w=tensor((5,))), "OutOfBounds"
@@ -379,6 +385,11 @@ def pt2_cases():
     yield "pt2_size_negative", pt2(config(sizes=(-1,))), "Corrupt"
     yield "pt2_dtype_unknown", pt2(config(dtype=99)), "ok"
     yield "pt2_of_300_dimensions", pt2(config(sizes=(1,) * 300, strides=(1,) * 300)), "Corrupt"
+    yield "pt2_size_is_text", pt2(json.dumps(config()).replace('"as_int": 4', '"as_expr": "s0"').encode()), "Unsupported"
+    yield "pt2_layout_is_sparse", pt2(config(sizes=(17,), layout=1)), "ok"
+    yield "pt2_two_programs", pt2(config(), **{"r/data/weights/other_weights_config.json": b"{}"}), "Unsupported"
+    yield "pt2_compressed_state_dict", Zip().add("r/archive_format", b"pt2").add("r/archive_version", b"0").add(
+        "r/data/weights/model.pt", bytes(64), method=8).bytes(), "Unsupported"
     yield "pt2_record_missing", pt2(config(record="weight_9")), "Corrupt"
     yield "pt2_record_path_traversal", pt2(config(record="../../../../etc/passwd")), "Corrupt"
     yield "pt2_names_collide", pt2(b'{"x":{' + b",".join(

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -47,6 +48,24 @@ TEST(InputFile, ReadsWhereItIsAsked) {
   }
   EXPECT_EQ(file.path(), dir / "x");
   EXPECT_EQ(memory.path(), "");
+  const auto part = io::InputFile::part_of(file, 2, 3);
+  EXPECT_EQ(part.read(1, 2), "34");
+  EXPECT_CONTAINS(refusal([&] { part.read(1, 3); }), "Truncated: ");
+}
+
+// Each of them tells alone that a file is another than it was.
+TEST(InputFile, IsKnownByItsInodeAndTheNanosecond) {
+  const TempDir dir;
+  const auto written = [&](const std::string& path, long nanosecond) {
+    write_bytes(path, "x");
+    const timespec times[] = {{1'000'000, nanosecond}, {1'000'000, nanosecond}};
+    EXPECT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+    return io::stamp_of(path);
+  };
+  const auto stamp = written(dir / "x", 1);
+  EXPECT_EQ(stamp, written(dir / "x", 1));
+  EXPECT_NE(stamp, written(dir / "x", 2));
+  EXPECT_NE(stamp, written(dir / "y", 1));
 }
 
 TEST(InputFile, NoticesThatTheFileShrank) {

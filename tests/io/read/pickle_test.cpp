@@ -148,7 +148,9 @@ TEST(Pickle, RefusesByRule) {
                           "0."),
                   "Corrupt: holds a damaged pickle: an object is missing at");
   EXPECT_CONTAINS(refused("\x80\2Nt."), "a mark is missing at its byte 3");
+  EXPECT_CONTAINS(refused("\x80\2N(\x85."), "an object is missing at its byte 4");
   EXPECT_CONTAINS(refused("\x80\2h\1."), "a memo entry that does not exist at its byte 2");
+  EXPECT_CONTAINS(refused("\x80\2Nq\3h\1."), "a memo entry that does not exist at its byte 5");
   EXPECT_CONTAINS(refused("\x80\2NNa."), "items for an object that cannot have them at its byte 4");
   EXPECT_CONTAINS(refused("\x80\2](Na."), "items for no object at its byte 5");
   EXPECT_CONTAINS(refused("\x80\2}(Nu."), "a key without a value at its byte 5");

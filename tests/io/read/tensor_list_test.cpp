@@ -16,12 +16,13 @@ constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
 using Sizes = std::vector<int64_t>;
 
 // Adds one float32 tensor over a storage of 64 bytes.
-void add(const Sizes& sizes, const Sizes& strides, int64_t offset = 0, const char* name = "w") {
+void add(const Sizes& sizes, const Sizes& strides, int64_t offset = 0, const char* name = "w",
+         uint64_t bytes = 64) {
   Manifest manifest;
   io::Budget budget(64);
   io::TensorList list(manifest, budget, 64);
   ManifestTensor tensor;
-  tensor.storage = list.add_storage({0, 0, 64});
+  tensor.storage = list.add_storage({0, 0, bytes});
   tensor.name = name;
   tensor.sizes = sizes;
   tensor.strides = strides;
@@ -49,6 +50,7 @@ TEST(TensorList, RefusesWhatDoesNot) {
       "OutOfBounds: tensor 'w' reaches outside its storage of 64 bytes. Got offset";
   EXPECT_CONTAINS(refused({17}, {1}), outside);
   EXPECT_CONTAINS(refused({}, {}, 16), outside);
+  EXPECT_CONTAINS(refusal([] { add({16}, {1}, 0, "w", 63); }), "outside its storage of 63 bytes");
   EXPECT_CONTAINS(refused({2}, {16}), outside);
   EXPECT_CONTAINS(refused({2}, {16}), "offset 0, sizes [2], strides [16]");
   EXPECT_CONTAINS(refused({16}, {1}, 1), outside);
@@ -56,6 +58,7 @@ TEST(TensorList, RefusesWhatDoesNot) {
   EXPECT_CONTAINS(refused({1}, {1}, -1), beyond);
   EXPECT_CONTAINS(refused({int64_t{1} << 32, int64_t{1} << 32}, {0, 0}), beyond);
   EXPECT_CONTAINS(refused({int64_t{1} << 32, int64_t{1} << 32, 0}, {0, 0, 0}), beyond);
+  EXPECT_CONTAINS(refused({0, int64_t{1} << 32, int64_t{1} << 32}, {0, 0, 0}), beyond);
   EXPECT_CONTAINS(refused({int64_t{1} << 62}, {0}), beyond);
   EXPECT_CONTAINS(refused({3}, {kLargest}), beyond);
   EXPECT_CONTAINS(refused({2, 2}, {kLargest, kLargest}), beyond);
@@ -66,6 +69,20 @@ TEST(TensorList, RefusesWhatDoesNot) {
   EXPECT_CONTAINS(refused({2, 2}, {1}), "Corrupt: tensor 'w' must have at most 64 dimensions");
   EXPECT_CONTAINS(refused(Sizes(65, 1), Sizes(65, 1)), "Got sizes 65, strides 65");
   EXPECT_CONTAINS(refused({int64_t{1} << 40}, {0}), "LimitExceeded: tensor 'w' is expanded");
+
+  Manifest manifest;
+  io::Budget budget(64);
+  io::TensorList list(manifest, budget, 64);
+  ManifestTensor tensor;
+  tensor.storage = list.add_storage({0, 0, 64});
+  tensor.sizes = {int64_t{1} << 25};  // half of what all together may have
+  tensor.strides = {0};
+  for (const char* name : {"a", "b"}) {
+    tensor.name = name;
+    EXPECT_TRUE(list.add(tensor));
+  }
+  tensor.name = "c";
+  EXPECT_CONTAINS(refusal([&] { list.add(tensor); }), "LimitExceeded: tensor 'c' is expanded, or");
 }
 
 TEST(TensorList, HasEachNameOnce) {

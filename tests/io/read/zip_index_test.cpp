@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "io/files.h"
@@ -86,10 +88,32 @@ TEST(ZipIndex, ReadsZip64) {
 
   parts.before_end[24] = 3;  // entries here
   EXPECT_CONTAINS(refused(parts.join()), "Corrupt: is a damaged zip archive: its two end records");
+  parts.before_end[24] = 2;
   parts.before_end[4] = 45;
   EXPECT_CONTAINS(refused(parts.join()), "its zip64 record is missing");
-  parts.entries[1].replace(46 + 3, 2, little(2, 2));
-  EXPECT_CONTAINS(refused(parts.join()), "its zip64 record is missing");
+  for (const std::size_t behind : {10, 6}) {  // the directory's size and place
+    std::string other = bytes;
+    ++other[other.size() - behind];
+    EXPECT_CONTAINS(refused(other), "its two end records");
+  }
+  const auto refused_field = [&](std::size_t at, uint64_t value) {
+    std::string other = bytes;
+    return refused(other.replace(locals + parts.entries[0].size() + 49 + at, 2, little(value, 2)));
+  };
+  EXPECT_CONTAINS(refused_field(0, 2), "record 'r/b' lacks its zip64 field");
+  EXPECT_CONTAINS(refused_field(2, 25), "record 'r/b' lacks its zip64 field");
+  EXPECT_CONTAINS(refused_field(2, 23), "record 'r/b' has a zip64 field that is too short");
+}
+
+TEST(ZipIndex, PassesOverComments) {
+  ZipParts parts = kTwo;
+  parts.entries[0].replace(32, 2, little(4, 2));
+  parts.entries[0] += "note";
+  const std::string bytes = parts.join();
+  const auto file = InputFile::of_bytes(bytes);
+  const ZipIndex index(file);
+  EXPECT_EQ(index.read(*index.find("r/b")), "beta");
+  EXPECT_CONTAINS(refused_entry(32, "\xff\xff"), "its directory is cut off");
 }
 
 TEST(ZipIndex, RefusesADamagedEnd) {
@@ -109,6 +133,21 @@ TEST(ZipIndex, RefusesADamagedEnd) {
   parts = kTwo;
   parts.entries[1].pop_back();
   EXPECT_CONTAINS(refused(parts.join()), "its directory is cut off");
+  std::string split = whole;
+  split[whole.size() - 14] = 1;  // entries in this part
+  EXPECT_CONTAINS(refused(split), "it is one part of a split archive");
+}
+
+TEST(ZipIndex, RefusesAHugeDirectory) {
+  constexpr uint64_t kHuge = (uint64_t{1} << 28) + 1;
+  const TempDir dir;
+  write_bytes(dir / "x", "PK\3\4");
+  std::filesystem::resize_file(dir / "x", kHuge);
+  std::ofstream(dir / "x", std::ios::binary | std::ios::app)
+      << "PK\5\6" + little(0, 4) + little(1, 2) + little(1, 2) + little(kHuge, 4) + little(0, 6);
+  const InputFile file(dir / "x");
+  EXPECT_CONTAINS(refusal([&] { ZipIndex index(file); }),
+                  "LimitExceeded: has a zip directory of more than 256 MiB");
 }
 
 TEST(ZipIndex, RefusesADamagedEntry) {
@@ -135,6 +174,7 @@ TEST(ZipIndex, RefusesALocalHeaderThatDiffers) {
   EXPECT_CONTAINS(refused_local(6, "\1"), differs);
   EXPECT_CONTAINS(refused_local(8, "\x8"), differs);
   EXPECT_CONTAINS(refused_local(18, "\4"), differs);
+  EXPECT_CONTAINS(refused_local(18, std::string(8, '\0')), differs);  // and no record behind it
   EXPECT_CONTAINS(refused_local(22, "\6"), differs);
   EXPECT_CONTAINS(refused_local(26, "\2"), differs);
   EXPECT_CONTAINS(refused_local(30, "x"), differs);
@@ -155,6 +195,21 @@ TEST(ZipIndex, ReadsOnlyWhatIsStoredAndWhole) {
   EXPECT_CONTAINS(refusal([&] { io::inflate(index, *index.find("r/b"), 3); }),
                   "LimitExceeded: has a record 'r/b' that is too large to unpack");
   EXPECT_EQ(io::inflate(index, *index.find("r/b"), 4), "beta");
+
+  for (const char size : {5, 6}) {  // of what these bytes unpack to, and one more
+    parts = zip_parts({{"r/a", "\1\5\0\xfa\xff"s + "alpha"}});
+    parts.locals[0][8] = parts.entries[0][10] = '\x8';
+    parts.locals[0][22] = parts.entries[0][24] = size;
+    bytes = parts.join();
+    const auto deflated = InputFile::of_bytes(bytes);
+    const ZipIndex records(deflated);
+    const auto unpack = [&] { return io::inflate(records, *records.find("r/a"), 100); };
+    if (size == 5) {
+      EXPECT_EQ(unpack(), "alpha");
+    } else {
+      EXPECT_CONTAINS(refusal(unpack), "record 'r/a' does not unpack to its size");
+    }
+  }
 
   parts = kTwo;
   parts.entries[0].replace(16, 4, little(0xdead, 4));
