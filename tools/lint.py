@@ -21,18 +21,34 @@ CLANG_FORMAT_VERSION = "18.1.8"  # the same as in tools/setup.sh
 
 # Who may include whom (docs/architecture.md). `io` stands beside `sinusoid`.
 LAYERS = {
-    "torch_internals": {"torch_internals"},
+    "platform": {"platform"},
+    "torch_internals": {"torch_internals", "platform"},
     "core": {"core", "torch_internals"},
-    "kernels": {"kernels"},
-    "sinusoid": {"sinusoid", "kernels", "core"},
+    "kernels": {"kernels", "platform"},
+    "sinusoid": {"sinusoid", "kernels", "platform", "core"},
     "io": {"io", "core", "torch_internals"},
-    "functional": {"functional", "sinusoid", "kernels", "core", "torch_internals"},
+    "identify": {"identify", "io", "sinusoid", "core"},
+    "functional": {"functional", "sinusoid", "kernels", "platform", "core", "torch_internals"},
     "nn": {"nn", "functional", "sinusoid", "core", "torch_internals"},
     "models": {"models", "nn", "functional", "sinusoid", "io", "core"},
-    "inference": {"inference", "models", "nn", "functional", "sinusoid", "kernels", "core", "torch_internals"},
+    "inference": {"inference", "models", "nn", "functional", "sinusoid", "kernels", "platform", "core", "torch_internals"},
     "train": {"train", "models", "nn", "functional", "sinusoid", "io", "core", "torch_internals"},
-    "cli": {"cli", "train", "inference", "models", "nn", "functional", "sinusoid", "io", "core"},
+    "cli": {"cli", "identify", "train", "inference", "models", "nn", "functional", "sinusoid", "io", "core"},
 }
+
+# The same one level down: a format knows what every format needs, and no other format.
+ROOMS = {
+    "io/base": {"io/base"},
+    "io/safetensors": {"io/safetensors", "io/base"},
+    "io/torch": {"io/torch", "io/base"},
+    "io/manifest": {"io/manifest", "io/safetensors", "io/torch", "io/base"},
+    "io/load": {"io/load", "io/manifest", "io/base"},
+    "io/checkpoint": {"io/checkpoint", "io/load", "io/manifest", "io/safetensors", "io/base"},
+}
+
+# What src/kernels/isa/ may include: an inline function of a C++ header, compiled for AVX-512, could be the copy that the
+# linker keeps for everybody.
+ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|inference|sincos|sincos_types)\.h$|(string|math|stdint|stddef)\.h$|\w+intrin\.h$")
 
 # First match counts.
 BUDGETS = [
@@ -127,6 +143,12 @@ def layer_of(name):
     return match.group(1) if match else None
 
 
+def room_of(name):
+    """The room of a private file, `io/base`, or None where its floor has no rooms."""
+    match = re.match(r"src/(\w+/\w+)/", name)
+    return match.group(1) if match and match.group(1) in ROOMS else None
+
+
 def resolve(tree, including, kind, target):
     """The file of this tree that an #include names, or None."""
     beside = os.path.normpath(os.path.join(os.path.dirname(including), target))
@@ -155,14 +177,21 @@ def check_layers(tree):
             if layer and other and other not in LAYERS[layer]:
                 tree.say(name, number, "layer",
                          f"`{layer}` includes only {', '.join(sorted(LAYERS[layer]))}; {target} is `{other}`")
+            room, other = room_of(name), found and room_of(found)
+            if room and other and other not in ROOMS[room]:
+                tree.say(name, number, "layer",
+                         f"`{room}` includes only {', '.join(sorted(ROOMS[room]))}; {target} is `{other}`")
             if layer and found == "include/posenc/posenc.h" and layer != "cli":
                 tree.say(name, number, "layer", "the umbrella posenc.h is for users; include what is used")
             if public and found and not found.startswith("include/"):
                 tree.say(name, number, "layer", f"a public header includes public headers only; {target} is private")
             if public and target in ("torch/torch.h", "torch/all.h"):
                 tree.say(name, number, "layer", f"a public header includes the parts it needs, never <{target}>")
-            if layer == "kernels" and re.match(r"(torch|ATen|c10)/", target):
-                tree.say(name, number, "layer", f"a kernel includes no torch header; {target} is one")
+            if layer in ("kernels", "platform") and re.match(r"(torch|ATen|c10)/", target):
+                tree.say(name, number, "layer", f"`{layer}` includes no torch header; {target} is one")
+            if name.startswith("src/kernels/isa/") and not ISA_MAY.match(found or target):
+                tree.say(name, number, "layer", "what is compiled once per instruction set includes C headers, its own "
+                         f"folder and the requests of kernels/*.h; {target} is compiled once or is C++'s")
     check_circles(tree, graph)
 
 
@@ -197,8 +226,8 @@ def check_lists(tree):
                 tree.say(name, 1, "list", f"{what} is listed in {cmake}")
 
     listed("src/CMakeLists.txt", "include/posenc", tree.matching(r"include/posenc/.*\.h$"), "a public header")
-    listed("src/CMakeLists.txt", "src", tree.matching(r"src/(?!cli/|kernels/).*\.cpp$"), "a source")
-    listed("src/cli/CMakeLists.txt", "src/cli", tree.matching(r"src/cli/.*\.cpp$"), "a source")
+    for room in sorted({name.split("/")[1] for name in tree.matching(r"src/\w+/.*\.cpp$")}):
+        listed(f"src/{room}/CMakeLists.txt", f"src/{room}", tree.matching(rf"src/{room}/.*\.cpp$"), "a source")
     listed("tests/CMakeLists.txt", "tests", tree.matching(r"tests/.*_test\.cpp$"), "a test")
 
     umbrella = "include/posenc/posenc.h"

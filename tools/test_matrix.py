@@ -19,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-GROUPS = ["core", "sinusoid", "functional", "kernels", "nn", "inference", "models", "train", "parity"]
+GROUPS = ["core", "sinusoid", "identify", "functional", "kernels", "nn", "inference", "models", "train", "parity"]
 SEEDED = [group for group in GROUPS if group not in ("core", "parity")]  # what the others draw is fixed
 LEFT_OUT = "io, io_read, cli, docs, tools: they compare bytes and texts, no sums"
 LEVELS = ["default", "avx2", "avx512"]  # of ATen

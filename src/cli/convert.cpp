@@ -1,6 +1,6 @@
 // posenc convert: any readable file of weights to safetensors.
 
-#include "io/write/convert.h"
+#include "io/convert.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/progress.h"
-#include "io/read/context.h"
-#include "io/read/quote.h"
+#include "io/base/context.h"
+#include "io/base/quote.h"
 #include "posenc/io/manifest.h"
 
 namespace posenc::cli {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cli/sha256.h"
-#include "io/tensor_bytes.h"
+#include "io/base/tensor_bytes.h"
 
 namespace posenc::cli {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <new>
 
-#include "io/read/quote.h"
-#include "io/read/utf8.h"
+#include "io/base/quote.h"
+#include "io/base/utf8.h"
 #include "posenc/core/nearest.h"
 
 namespace posenc::cli {

@@ -13,9 +13,9 @@
 #include "cli/error.h"
 #include "cli/progress.h"
 #include "cli/text_table.h"
-#include "io/open_weights.h"
-#include "io/read/context.h"
-#include "io/read/quote.h"
+#include "io/base/context.h"
+#include "io/base/quote.h"
+#include "io/manifest/open_weights.h"
 #include "posenc/io/manifest.h"
 
 namespace posenc::cli {

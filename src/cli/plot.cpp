@@ -13,7 +13,7 @@
 #include "cli/plot_scripts.h"
 #include "cli/progress.h"
 #include "cli/table_cases.h"
-#include "io/atomic_file.h"
+#include "io/base/atomic_file.h"
 #include "posenc/sinusoid/preset.h"
 
 namespace posenc::cli {

@@ -7,8 +7,8 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
-#include "cli/twins/kinds.h"
-#include "cli/twins/twin.h"
+#include "cli/modules/kinds.h"
+#include "cli/modules/module_spec.h"
 #include "posenc/io/safetensors.h"
 
 namespace posenc::cli {

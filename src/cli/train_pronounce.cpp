@@ -24,8 +24,8 @@ struct TrainPronounceOptions {
   std::optional<int64_t> steps, rows, d_model, layers;
 };
 
-Course course_of(const TrainPronounceOptions& options) {
-  Course course = course_for(options.minutes, options.steps);
+TrainingConfig course_of(const TrainPronounceOptions& options) {
+  TrainingConfig course = course_for(options.minutes, options.steps);
   course.held_out = options.held_out;
   course.seed = options.seed;
   course.rows = options.rows.value_or(course.rows);
@@ -73,7 +73,7 @@ void add_train_pronounce(CLI::App& app, int& status) {
   sub->add_flag("--fresh", options->fresh, "begins anew whatever is in the folder");
   sub->footer("Example:\n  posenc train-pronounce --dictionary cmudict.dict --minutes 5");
   sub->callback([options, &status] {
-    status = take_course(course_of(*options), options->dictionary, options->out, options->fresh);
+    status = run_training(course_of(*options), options->dictionary, options->out, options->fresh);
   });
 }
 

@@ -14,7 +14,7 @@
 #include "cli/progress.h"
 #include "cli/translate/line_reader.h"
 #include "cli/translate/translator.h"
-#include "io/read/quote.h"
+#include "io/base/quote.h"
 
 namespace posenc::cli {
 namespace {

@@ -10,10 +10,10 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
+#include "cli/modules/comparison.h"
+#include "cli/modules/module_spec.h"
+#include "cli/modules/script.h"
 #include "cli/text_table.h"
-#include "cli/twins/comparison.h"
-#include "cli/twins/script.h"
-#include "cli/twins/twin.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
 

@@ -8,9 +8,10 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
-#include "functional/embed/dropout_bits.h"
-#include "functional/embed/plan.h"
-#include "kernels/embed/kernels.h"
+#include "functional/dispatch.h"
+#include "functional/dropout/generator.h"
+#include "kernels/dispatch.h"
+#include "kernels/embed.h"
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
 
@@ -45,7 +46,7 @@ kernel::Drop request(const at::Tensor& x, const kernel::Kept& kept, const at::Te
 }
 
 void run(kernel::Type type, const kernel::Drop& drop, int64_t elements) {
-  const auto kernel = kernel::kernels().drop.drop[static_cast<int>(type)];
+  const auto kernel = kernels::chosen().dropout.drop[static_cast<int>(type)];
   if (!worth_threads(elements)) return kernel(drop, 0, elements);
   at::parallel_for(0, (elements + kChunk - 1) / kChunk, 1, [&](int64_t begin, int64_t end) {
     kernel(drop, begin * kChunk, std::min(end * kChunk, elements));
@@ -71,22 +72,23 @@ autograd::variable_list DropBackward::apply(autograd::variable_list&& grads) {
   return {out};
 }
 
-// The result, or an undefined tensor where at::dropout has to run; nothing is drawn then.
-at::Tensor drop(const at::Tensor& x, double p) {
-  kernel::Type type;
-  if (!(p > 0.0 && p < 1.0) || !x.defined() || !dispatches_plainly() || !is_plain(x) ||
-      !find_type(x.scalar_type(), /*exact=*/false, type) || x.numel() == 0 ||
-      !x.is_non_overlapping_and_dense() || !has_dropout_bits(x.scalar_type(), x.is_contiguous()))
-    return {};
+// Whether drop() gives what at::dropout would, bit for bit. Nothing is drawn.
+bool is_fusable(const at::Tensor& x, double p, kernel::Type& type) {
+  return p > 0.0 && p < 1.0 && x.defined() && dispatches_plainly() && is_plain(x) &&
+         find_type(x.scalar_type(), /*exact=*/false, type) && x.numel() != 0 &&
+         x.is_non_overlapping_and_dense() &&
+         can_draw_dropout_bits(x.scalar_type(), x.is_contiguous());
+}
+
+at::Tensor drop(const at::Tensor& x, double p, kernel::Type type) {
   const torch_internals::Profiled profiled("posenc::dropout", x);
   const int64_t elements = x.numel();
-  const at::Tensor mask = at::empty({kernel::mask_bytes(elements)}, at::kByte);
+  const at::Tensor mask = at::empty({mask_bytes(elements)}, at::kByte);
   DropoutBits bits(1.0 - p, x.scalar_type(), mask.data_ptr<uint8_t>());
-  if (!bits.usable()) return {};
   const at::Tensor out = at::empty_strided(x.sizes(), x.strides(), x.options());
   const kernel::Kept kept{mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, x.scalar_type())};
   const auto work = request(x, kept, out);
-  const auto kernel = kernel::kernels().drop.drop[static_cast<int>(type)];
+  const auto kernel = kernels::chosen().dropout.drop[static_cast<int>(type)];
   if (worth_threads(elements)) {
     draw_while_used(bits, elements, kChunk,
                     [&](int64_t begin, int64_t end) { kernel(work, begin, end); });
@@ -110,8 +112,8 @@ at::Tensor drop(const at::Tensor& x, double p) {
 }  // namespace
 
 at::Tensor dropout(const at::Tensor& x, double p, bool training) {
-  const at::Tensor out = training ? drop(x, p) : at::Tensor();
-  return out.defined() ? out : at::dropout(x, p, training);
+  kernel::Type type;
+  return training && is_fusable(x, p, type) ? drop(x, p, type) : at::dropout(x, p, training);
 }
 
 }  // namespace posenc::functional

@@ -3,8 +3,8 @@
 #include <ATen/core/grad_mode.h>
 
 #include "functional/embed/composed.h"
+#include "functional/embed/fusable.h"
 #include "functional/embed/fused.h"
-#include "functional/embed/plan.h"
 #include "posenc/core/check.h"
 #include "torch_internals/shortcut.h"
 
@@ -53,17 +53,23 @@ void check_arguments(const at::Tensor& table, const EmbedFuncOptions& options) {
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                  const EmbedFuncOptions& options) {
   check_arguments(table, options);
-  const at::Tensor fused = embed_fused(ids, weight, table, options);
-  return fused.defined() ? fused : embed_composed(ids, weight, table, options);
+  EmbedPlan plan;
+  if (is_fusable(ids, weight, table, options, plan))
+    return embed_fused(plan, ids, weight, table, options);
+  return embed_composed(ids, weight, table, options);
 }
 
 const at::Tensor& embed_out(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weight,
                             const at::Tensor& table, const EmbedFuncOptions& options) {
   check_arguments(table, options);
   check_output(out, ids, weight, table, options.position().position_ids());
-  const bool direct = torch_internals::is_plain(out) && out.is_contiguous();
-  const at::Tensor result = direct ? embed_fused(ids, weight, table, options, out) : at::Tensor();
-  if (!result.defined()) out.copy_(embed(ids, weight, table, options));
+  EmbedPlan plan;
+  if (torch_internals::is_plain(out) && out.is_contiguous() &&
+      is_fusable(ids, weight, table, options, plan)) {
+    embed_fused(plan, ids, weight, table, options, out);
+  } else {
+    out.copy_(embed_composed(ids, weight, table, options));
+  }
   return out;
 }
 

@@ -49,23 +49,22 @@ at::Tensor consecutive(const at::Tensor& x, const at::Tensor& rows,
 // The rows at explicit positions: (L, D) or laid out as x is.
 at::Tensor explicit_rows(const at::Tensor& x, const at::Tensor& rows,
                          const PositionalEncodingFuncOptions& options) {
-  check_position_ids(x, options);
+  check_position_ids(x.sizes().slice(0, x.dim() - 1), options);
   return position_embedding(options.position_ids(), rows);
 }
 
 }  // namespace
 
-void check_position_ids(const at::Tensor& x, const PositionalEncodingFuncOptions& options) {
+void check_position_ids(at::IntArrayRef sizes, const PositionalEncodingFuncOptions& options) {
   const at::Tensor& ids = options.position_ids();
   TORCH_CHECK_VALUE(options.offset() == 0,
                     "[PositionalEncoding] position_ids are absolute: offset must be 0 beside them."
                     " Got ",
                     options.offset());
-  const auto leading = x.sizes().slice(0, x.dim() - 1);
-  const int64_t length = length_of(x, options.batch_first());
-  TORCH_CHECK_VALUE((ids.dim() == 1 && ids.size(0) == length) || ids.sizes() == leading,
+  const int64_t length = sizes[sizes.size() == 2 && options.batch_first() ? 1 : 0];
+  TORCH_CHECK_VALUE((ids.dim() == 1 && ids.size(0) == length) || ids.sizes() == sizes,
                     "[PositionalEncoding] position_ids must be (L) = [", length,
-                    "] or, as x is laid out, ", leading, ". Got ", ids.sizes());
+                    "] or, as x is laid out, ", sizes, ". Got ", ids.sizes());
 }
 
 at::Tensor positional_encoding(const at::Tensor& x, const at::Tensor& table,

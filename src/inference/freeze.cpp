@@ -49,7 +49,7 @@ Memory encode(const FrozenTransformer::Impl& model, const at::Tensor& src,
     rows = model.src_embedding(src).flatten(0, 1);
   }
   const ScoreMask mask =
-      packing.rest_of(src_mask, {batch, model.encoder.heads, length, length}, rows);
+      packing.residual_mask(src_mask, {batch, model.encoder.heads, length, length}, rows);
   return {run(model.encoder, rows, packing, mask), packing};
 }
 
@@ -66,7 +66,8 @@ torch::Tensor FrozenEncoder::forward(const torch::Tensor& x, const AttentionMask
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
-  const ScoreMask rest = packing.rest_of(mask, {batch, layer.num_heads(), length, length}, rows);
+  const ScoreMask rest =
+      packing.residual_mask(mask, {batch, layer.num_heads(), length, length}, rows);
   const torch::Tensor out = packing.unpack(inference::run(impl_->stack, rows, packing, rest));
   return layer.batch_first() ? out : out.transpose(0, 1);
 }
@@ -112,7 +113,7 @@ FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& optio
   const torch::NoGradGuard no_grad;
   auto& module = module_of(model);
   auto impl = std::make_shared<FrozenEncoder::Impl>(
-      FrozenEncoder::Impl{module.options, inference::Watch(model.ptr()), {}});
+      FrozenEncoder::Impl{module.options, inference::StaleCheck(model.ptr()), {}});
   inference::Multipliers multipliers(options.multiplier());
   impl->stack = inference::freeze_stack(module, multipliers);
   return FrozenEncoder(std::move(impl));
@@ -122,8 +123,8 @@ FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options)
   const torch::NoGradGuard no_grad;
   auto& module = module_of(model);
   inference::Multipliers multipliers(options.multiplier());
-  auto impl = std::make_shared<FrozenTransformer::Impl>(
-      FrozenTransformer::Impl{module.options, inference::Watch(model.ptr()), {}, {}, {}, {}, {}});
+  auto impl = std::make_shared<FrozenTransformer::Impl>(FrozenTransformer::Impl{
+      module.options, inference::StaleCheck(model.ptr()), {}, {}, {}, {}, {}});
   impl->src_embedding = inference::Embedding(module.src_embedding);
   impl->tgt_embedding = inference::Embedding(module.tgt_embedding);
   impl->encoder = inference::freeze_stack(*module.encoder, multipliers);

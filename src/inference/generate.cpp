@@ -20,7 +20,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   const AttentionShape shape = {sources, model.impl().decoder.heads, options.max_length(),
                                 src.size(1)};
   inference::StepDecoder decoder(model.impl(), memory,
-                                 memory.packing.rest_of(src_mask, shape, memory.rows),
+                                 memory.packing.residual_mask(src_mask, shape, memory.rows),
                                  rows_per_source(options), options.max_length());
   return search(decoder, options, sources, torch::kCPU);
 }

@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "inference/scratch.h"
-#include "kernels/inference/kernels.h"
+#include "kernels/dispatch.h"
+#include "kernels/inference.h"
 #include "nn/transformer/layer_parts.h"
+#include "platform/scratch.h"
 
 namespace posenc::inference {
 namespace {
@@ -137,14 +138,14 @@ at::Tensor attend(const AttentionInput& input) {
   }
   request.out = out.data_ptr<float>();
   request.out_stride = out.size(1);
-  const auto& kernels = kernel::kernels().sequences;
+  const auto attend = kernels::chosen().attention_sequence.attend;
   const int64_t floats = kernel::sequence_floats(width, input.keys.length);
   const int64_t products = out.numel() * input.keys.length;
   const int64_t grain = kGrainOfSequences * batch * input.heads / std::max<int64_t>(1, products);
-  at::parallel_for(0, batch * input.heads, std::max<int64_t>(1, grain),
-                   [&](int64_t begin, int64_t end) {
-                     kernels.attend(request, begin, end, scratch(Scratch::Scores, floats));
-                   });
+  at::parallel_for(
+      0, batch * input.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+        attend(request, begin, end, platform::scratch(platform::Scratch::Scores, floats));
+      });
   return out;
 }
 

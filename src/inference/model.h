@@ -2,19 +2,19 @@
 
 #include "inference/embedding.h"
 #include "inference/layers.h"
-#include "inference/watch.h"
+#include "inference/stale_check.h"
 
 namespace posenc {
 
 struct FrozenEncoder::Impl {
   TransformerEncoderOptions options;
-  inference::Watch watch;
+  inference::StaleCheck watch;
   inference::EncoderStack stack;
 };
 
 struct FrozenTransformer::Impl {
   TransformerOptions options;
-  inference::Watch watch;
+  inference::StaleCheck watch;
   inference::Embedding src_embedding, tgt_embedding;
   inference::EncoderStack encoder;
   inference::DecoderStack decoder;

@@ -28,13 +28,13 @@ Packing Packing::of(const AttentionMask& mask, int64_t batch, int64_t length) {
   const bool fits =
       keys.defined() && keys.is_cpu() && keys.size(0) == batch && keys.size(1) == length;
   Packing packing = fits && !keys.all().item<bool>() ? Packing(keys) : Packing(batch, length);
-  packing.says_all = fits || mask.is_none();
+  packing.covers_mask = fits || mask.is_none();
   return packing;
 }
 
-ScoreMask Packing::rest_of(const AttentionMask& mask, const AttentionShape& shape,
-                           const at::Tensor& like) const {
-  return says_all || batch == 0 ? ScoreMask() : mask.resolve(shape, like);
+ScoreMask Packing::residual_mask(const AttentionMask& mask, const AttentionShape& shape,
+                                 const at::Tensor& like) const {
+  return covers_mask || batch == 0 ? ScoreMask() : mask.resolve(shape, like);
 }
 
 at::Tensor Packing::pack(const at::Tensor& x) const {

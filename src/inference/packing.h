@@ -19,8 +19,8 @@ struct Packing {
   static Packing of(const AttentionMask& mask, int64_t batch, int64_t length);
 
   /// What the mask that it was made of says beside that, for scores of this shape.
-  ScoreMask rest_of(const AttentionMask& mask, const AttentionShape& shape,
-                    const at::Tensor& like) const;
+  ScoreMask residual_mask(const AttentionMask& mask, const AttentionShape& shape,
+                          const at::Tensor& like) const;
 
   /// (B, L, ...) to (rows, ...).
   at::Tensor pack(const at::Tensor& x) const;
@@ -30,7 +30,7 @@ struct Packing {
   int64_t batch, length;
   int64_t rows;
   bool packed;                          ///< rows are left out
-  bool says_all = false;                ///< the mask that it was made of says nothing else
+  bool covers_mask = false;             ///< the mask that it was made of says nothing else
   std::vector<int64_t> first, lengths;  ///< of each sequence
   std::vector<int64_t> places;          ///< b * L + l of each row, if packed
 };

@@ -11,8 +11,9 @@
 #include <functional>
 #include <limits>
 
-#include "inference/scratch.h"
-#include "kernels/inference/kernels.h"
+#include "kernels/dispatch.h"
+#include "kernels/inference.h"
+#include "platform/scratch.h"
 
 namespace posenc::inference {
 namespace {
@@ -95,9 +96,9 @@ void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, 
     at::linear_out(result, from, weight_, bias);
     return;
   }
-  const auto& kernels = kernel::kernels();
+  const kernels::Kernels& set = kernels::chosen();
   const bool many = of == Rows::Many;
-  const auto& linear = many ? kernels.many : kernels.few;
+  const kernel::LinearKernels& linear = many ? set.linear_many : set.linear_few;
   const kernel::Linear request = {x,
                                   x_stride,
                                   rows,
@@ -108,7 +109,8 @@ void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, 
                                   to,
                                   to_stride};
   const auto columns = [&](int64_t begin, int64_t end) {  // in lines
-    float* const panel = many ? scratch(Scratch::Panel, kernel::scratch_floats(in())) : nullptr;
+    float* const panel =
+        many ? platform::scratch(platform::Scratch::Panel, kernel::scratch_floats(in())) : nullptr;
     linear.run(request, begin * kColumns, std::min(end * kColumns, out()), panel);
   };
   const int64_t lines = (out() + kColumns - 1) / kColumns;

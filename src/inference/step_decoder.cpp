@@ -8,8 +8,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "inference/scratch.h"
-#include "kernels/inference/kernels.h"
+#include "kernels/dispatch.h"
+#include "kernels/inference.h"
+#include "platform/scratch.h"
 
 namespace posenc::inference {
 namespace {
@@ -63,10 +64,10 @@ StepDecoder::StepDecoder(const FrozenTransformer::Impl& model, const Memory& mem
   if (mask.bias.defined())
     bias_ = mask.bias.expand(
         {memory.packing.batch, stack.heads, mask.bias.size(2), memory.packing.length});
-  remember(memory);
+  project_memory(memory);
 }
 
-void StepDecoder::remember(const Memory& memory) {
+void StepDecoder::project_memory(const Memory& memory) {
   const int64_t rows = memory.packing.rows, width = model_.decoder.width;
   const Rows of = rows_case(rows);
   memory_ = at::empty({rows, token_stride_}, at::kFloat);
@@ -111,7 +112,7 @@ float* StepDecoder::take_places() {
 }
 
 // What each row sees in this step, its new token at the end.
-void StepDecoder::see(const float* first_place) {
+void StepDecoder::collect_visible(const float* first_place) {
   own_seen_ = {};
   memory_seen_ = {};
   for (int64_t row = 0; row < rows_; ++row) {
@@ -132,8 +133,8 @@ at::Tensor StepDecoder::memory_bias() const {
   return bias_.select(2, query).index_select(0, at::tensor(source_));
 }
 
-void StepDecoder::attend(size_t layer, const Seen& seen, const float* query, int64_t stride,
-                         const at::Tensor& bias) const {
+void StepDecoder::attend(size_t layer, const VisibleTokens& seen, const float* query,
+                         int64_t stride, const at::Tensor& bias) const {
   const DecoderStack& stack = model_.decoder;
   kernel::Attention request;
   request.query = query;
@@ -155,11 +156,11 @@ void StepDecoder::attend(size_t layer, const Seen& seen, const float* query, int
   request.out_stride = stack.width;
   const int64_t most = *std::max_element(seen.counts.begin(), seen.counts.end());
   const int64_t grain = kGrainOfAttention / std::max<int64_t>(1, 2 * most * request.width);
-  const auto& kernels = kernel::kernels().attention;
-  at::parallel_for(0, rows_ * request.heads, std::max<int64_t>(1, grain),
-                   [&](int64_t begin, int64_t end) {
-                     kernels.attend(request, begin, end, scratch(Scratch::Scores, most + 16));
-                   });
+  const auto attend = kernels::chosen().attention_step.attend;
+  at::parallel_for(
+      0, rows_ * request.heads, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+        attend(request, begin, end, platform::scratch(platform::Scratch::Scores, most + 16));
+      });
 }
 
 torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
@@ -174,7 +175,7 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   const float* const attended = attended_.const_data_ptr<float>();
   const at::Tensor bias = memory_bias();
   float* place = take_places();
-  see(place);
+  collect_visible(place);
   normalise(stream, stack.entry);
   for (size_t i = 0; i < stack.layers.size(); ++i) {
     const DecoderLayer& layer = stack.layers[i];

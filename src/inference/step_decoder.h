@@ -3,12 +3,12 @@
 #include <vector>
 
 #include "inference/model.h"
-#include "models/generate/search.h"
+#include "models/generate/step_model.h"
 
 namespace posenc::inference {
 
 /// The tokens that each row sees: pointers to their keys and values, layer by layer.
-struct Seen {
+struct VisibleTokens {
   std::vector<const float* const*> tokens;
   std::vector<int64_t> counts;
 };
@@ -16,7 +16,7 @@ struct Seen {
 /// A frozen model that writes targets token by token. Rows of one source share its keys and values;
 /// a row's own tokens are a list of pointers, so that beams change places by their lists. The
 /// memory of tokens grows with what is written, in blocks that stay where they are.
-class StepDecoder : public Decoder {
+class StepDecoder : public StepModel {
  public:
   /// `rows_per_source` targets of at most `capacity` tokens for each source of the memory; `mask`:
   /// for the memory's keys, what its packing does not say.
@@ -27,11 +27,11 @@ class StepDecoder : public Decoder {
   void select(const torch::Tensor& rows) override;
 
  private:
-  void remember(const Memory& memory);
+  void project_memory(const Memory& memory);
   float* take_places();
-  void see(const float* first_place);
+  void collect_visible(const float* first_place);
   at::Tensor memory_bias() const;
-  void attend(size_t layer, const Seen& seen, const float* query, int64_t stride,
+  void attend(size_t layer, const VisibleTokens& seen, const float* query, int64_t stride,
               const at::Tensor& bias) const;
 
   const FrozenTransformer::Impl& model_;
@@ -47,7 +47,7 @@ class StepDecoder : public Decoder {
   std::vector<int64_t> first_, lengths_;  // of each source's tokens in the memory
   at::Tensor bias_;                       // (B, H, capacity|1, S), for the memory; or undefined
   bool is_causal_;                        // token i sees the memory's tokens 0 .. i
-  Seen own_seen_, memory_seen_;           // of this step
+  VisibleTokens own_seen_, memory_seen_;  // of this step
   at::Tensor input_, projected_, attended_, query_, logits_;  // (rows, .)
 };
 

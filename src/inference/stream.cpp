@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "inference/scratch.h"
-#include "kernels/inference/kernels.h"
+#include "kernels/dispatch.h"
+#include "kernels/inference.h"
+#include "platform/scratch.h"
 
 namespace posenc::inference {
 namespace {
@@ -18,13 +19,13 @@ constexpr int64_t kRowsStep = 16;
 constexpr int64_t kFewestRows = 32;  // that a thread should have, before the columns are split
 constexpr int64_t kGrainFloats = 1 << 14;  // of rows that are worth another thread
 
-kernel::Curve curve_of(Activation activation) {
+kernel::Activation kernel_activation(Activation activation) {
   switch (activation) {
-    case Activation::ReLU: return kernel::Curve::ReLU;
-    case Activation::GELU: return kernel::Curve::GELU;
-    case Activation::Swish: return kernel::Curve::Swish;
+    case Activation::ReLU: return kernel::Activation::ReLU;
+    case Activation::GELU: return kernel::Activation::GELU;
+    case Activation::Swish: return kernel::Activation::Swish;
   }
-  return kernel::Curve::ReLU;
+  return kernel::Activation::ReLU;
 }
 
 void split(int64_t rows, int64_t width, const std::function<void(int64_t, int64_t)>& f) {
@@ -59,9 +60,9 @@ void add(const Stream& stream, const float* y, const Norm& norm) {
     request.weight = norm.weight.const_data_ptr<float>();
     if (norm.bias.defined()) request.bias = norm.bias.const_data_ptr<float>();
   }
-  const auto& rows = kernel::kernels().rows;
+  const auto add_norm = kernels::chosen().add_norm.add_norm;
   split(stream.rows, stream.width,
-        [&](int64_t begin, int64_t end) { rows.add_norm(request, begin, end); });
+        [&](int64_t begin, int64_t end) { add_norm(request, begin, end); });
 }
 
 void normalise(const Stream& stream, const Norm& norm) {
@@ -70,17 +71,17 @@ void normalise(const Stream& stream, const Norm& norm) {
 
 void add_projected(const Stream& stream, const Projection& projection, const float* y,
                    int64_t stride, const Norm& after) {
-  float* const branch = scratch(Scratch::Branch, stream.rows * stream.width);
+  float* const branch = platform::scratch(platform::Scratch::Branch, stream.rows * stream.width);
   projection.run(y, stride, stream.rows, branch, stream.width, stream.of);
   add(stream, branch, after);
 }
 
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& after) {
   const int64_t width = layer.wide.out(), stride = odd_stride(width);
-  float* const hidden = scratch(Scratch::Hidden, stream.rows * stride);
+  float* const hidden = platform::scratch(platform::Scratch::Hidden, stream.rows * stride);
   layer.wide.run(stream.input, stream.width, stream.rows, hidden, stride, stream.of);
   const auto activate =
-      kernel::kernels().rows.activate[static_cast<int>(curve_of(layer.activation))];
+      kernels::chosen().activation.activate[static_cast<int>(kernel_activation(layer.activation))];
   split(stream.rows, width, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) activate(hidden + row * stride, width);
   });

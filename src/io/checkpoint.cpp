@@ -5,13 +5,13 @@
 #include <limits>
 #include <optional>
 
+#include "io/base/context.h"
 #include "io/checkpoint/generators.h"
 #include "io/checkpoint/optimizer_state.h"
 #include "io/load/colliding.h"
 #include "io/load/file_source.h"
-#include "io/load/fit.h"
-#include "io/read/context.h"
-#include "io/write/safetensors_file.h"
+#include "io/load/load_plan.h"
+#include "io/safetensors/writer.h"
 #include "posenc/io/manifest.h"
 
 namespace posenc {
@@ -98,8 +98,8 @@ TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
 
   // All of this may fail, and changes nothing.
   const auto options = LoadOptions().prefix("model.");
-  io::Fit fit(run.module, source, options);
-  fit.stage();
+  io::LoadPlan plan(run.module, source, options);
+  plan.stage();
   std::optional<io::OptimizerRestore> optimizer;
   if (run.optimizer != nullptr) {
     optimizer.emplace(*run.optimizer,
@@ -115,7 +115,7 @@ TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
 
   // Of this only the first may fail.
   io::set_generator_states(generators);
-  fit.write();
+  plan.apply();
   if (optimizer) optimizer->apply();
   if (run.scheduler != nullptr) StepCount::of(*run.scheduler) = step;
   return numbers;

@@ -1,20 +1,20 @@
 #include "posenc/io/load.h"
 
+#include "io/base/context.h"
 #include "io/load/file_source.h"
-#include "io/load/fit.h"
 #include "io/load/load_all.h"
+#include "io/load/load_plan.h"
 #include "io/load/memory_source.h"
-#include "io/read/context.h"
 
 namespace posenc {
 namespace {
 
 LoadReport load(torch::nn::Module& module, const io::TensorSource& source,
                 const LoadOptions& options) {
-  io::Fit fit(module, source, options);
-  if (options.staged()) fit.stage();
-  fit.write();
-  return fit.report();
+  io::LoadPlan plan(module, source, options);
+  if (options.staged()) plan.stage();
+  plan.apply();
+  return plan.report();
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include "posenc/io/safetensors.h"
 
+#include "io/base/context.h"
 #include "io/load/load_all.h"
-#include "io/read/context.h"
-#include "io/write/safetensors_file.h"
+#include "io/safetensors/writer.h"
 #include "posenc/io/error.h"
 
 namespace posenc {

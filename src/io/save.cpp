@@ -4,9 +4,9 @@
 
 #include <string_view>
 
-#include "io/read/context.h"
-#include "io/write/safetensors_file.h"
-#include "io/write/torch_save.h"
+#include "io/base/context.h"
+#include "io/safetensors/writer.h"
+#include "io/torch/save_writer.h"
 
 namespace posenc {
 namespace {

@@ -1,6 +1,6 @@
 #include "posenc/io/state_dict.h"
 
-#include "io/load/targets.h"
+#include "io/base/targets.h"
 
 namespace posenc {
 

@@ -1,31 +1,20 @@
 #include "kernels/isa.h"
 
-#include <cpuid.h>
-
 #include <cstdlib>
 #include <cstring>
+
+#include "platform/cpu_features.h"
 
 namespace posenc::kernels {
 namespace {
 
 const char* const kNames[kIsaCount] = {"sse2", "avx2", "avx512"};
 
-// Asked of the processor itself: __builtin_cpu_supports of clang before 15 does not know the name.
-// Whether the system keeps the wide registers is what "avx2" answers.
-bool has_f16c() {
-  unsigned a, b, c, d;
-  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
-}
-
 bool runs(Isa isa) {
   switch (isa) {
     case Isa::Sse2: return true;
-    case Isa::Avx2:
-      return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-    case Isa::Avx512:
-      return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("fma") &&
-             __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
-             __builtin_cpu_supports("avx512vl");
+    case Isa::Avx2: return platform::runs_avx2();
+    case Isa::Avx512: return platform::runs_avx512();
   }
   return false;
 }

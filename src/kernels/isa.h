@@ -15,18 +15,4 @@ bool find_isa(const char* name, Isa* found);
 // unavailable name is ignored). Read once.
 Isa chosen_isa();
 
-// One kernel table for each set, in the order of Isa. All give the same bits, but for inference/ on
-// SSE2, which has no fused multiply-add and rounds twice (inference/lanes.h).
-template <typename Kernels>
-struct KernelTable {
-  const Kernels* of[kIsaCount];
-
-  const Kernels& chosen() const { return *of[static_cast<int>(chosen_isa())]; }
-  // For tests: null where this processor does not run the set.
-  const Kernels* find(const char* name) const {
-    Isa isa;
-    return find_isa(name, &isa) ? of[static_cast<int>(isa)] : nullptr;
-  }
-};
-
 }  // namespace posenc::kernels

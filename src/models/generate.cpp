@@ -1,6 +1,6 @@
 #include "posenc/models/generate.h"
 
-#include "models/generate/search.h"
+#include "models/generate/step_model.h"
 #include "posenc/core/check.h"
 
 namespace posenc {
@@ -16,7 +16,7 @@ AttentionMask repeated(const AttentionMask& mask, const AttentionShape& shape,
 }
 
 // The modules as they are.
-class ModelDecoder : public Decoder {
+class ModelDecoder : public StepModel {
  public:
   ModelDecoder(TransformerImpl& model, DecoderCache cache)
       : model_(model), cache_(std::move(cache)) {}

@@ -9,9 +9,9 @@
 #include <cmath>
 #include <filesystem>
 
+#include "io/base/context.h"
 #include "io/load/file_source.h"
-#include "io/load/fit.h"
-#include "io/read/context.h"
+#include "io/load/load_plan.h"
 #include "models/marian/config.h"
 #include "models/marian/names.h"
 #include "posenc/core/skip_init.h"
@@ -157,7 +157,7 @@ Transformer empty_model(const TransformerOptions& options) {
 void fill_from(const io::TensorSource& source, TransformerImpl& model) {
   auto options = LoadOptions().cast(true);
   if (model.options.tie() != Tying::ThreeWay) options.key_map({{kShared, ""}});
-  io::Fit(*as_marian(model, source), source, options).write();
+  io::LoadPlan(*as_marian(model, source), source, options).write();
 }
 
 }  // namespace

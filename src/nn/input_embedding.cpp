@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "nn/embed_parts.h"
+#include "nn/embed_forward.h"
 #include "nn/print.h"
 
 namespace posenc {
@@ -32,15 +32,14 @@ void InputEmbeddingImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor InputEmbeddingImpl::forward(const torch::Tensor& ids, int64_t offset,
                                           const torch::Tensor& position_ids) {
-  const EmbedParts parts = {"InputEmbedding",
-                            *token_embedding->embedding,
-                            token_embedding->options.scale(),
-                            token_embedding->options.padding_idx(),
-                            *pos_encoding,
-                            *pos_encoding->dropout,
-                            options.reuse_output() ? &last_output_ : nullptr};
-  if (auto out = embed_parts(parts, ids, offset, position_ids); out.defined()) return out;
-  return pos_encoding->forward(token_embedding->forward(ids), offset, position_ids);
+  const EmbedModule module = {"InputEmbedding",
+                              *token_embedding->embedding,
+                              token_embedding->options.scale(),
+                              token_embedding->options.padding_idx(),
+                              *pos_encoding,
+                              *pos_encoding->dropout,
+                              options.reuse_output() ? &last_output_ : nullptr};
+  return embed_forward(module, ids, offset, position_ids);
 }
 
 }  // namespace posenc

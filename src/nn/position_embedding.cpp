@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "nn/computed_table.h"
-#include "nn/embed_parts.h"
+#include "nn/token_table.h"
 #include "posenc/core/check.h"
 #include "posenc/functional/positional_encoding.h"
 #include "posenc/sinusoid/preset.h"

@@ -55,6 +55,24 @@ torch::Tensor checked(const torch::Tensor& position_ids) {
   return here;
 }
 
+// Of rows without a table, for x or ids whose sizes without the channels are `sizes`.
+void check_positions(const PositionalEncodingOptions& options, torch::IntArrayRef sizes,
+                     int64_t length, int64_t offset, const torch::Tensor& position_ids) {
+  TORCH_CHECK_VALUE(sizes.size() == 1 || sizes.size() == 2,
+                    "[PositionalEncoding] x must be (B, L, D) or (L, D). Got rows for ", sizes);
+  if (position_ids.defined()) {
+    functional::check_position_ids(sizes, functional::PositionalEncodingFuncOptions()
+                                              .offset(offset)
+                                              .position_ids(position_ids)
+                                              .batch_first(options.batch_first()));
+    return;
+  }
+  TORCH_CHECK_VALUE(offset >= 0, "[PositionalEncoding] offset must not be negative. Got ", offset);
+  TORCH_CHECK_VALUE(offset <= kMaxRows - length,
+                    "[PositionalEncoding] positions must be below 2^31. Got ", offset, " + ",
+                    length);
+}
+
 }  // namespace
 
 PositionalEncodingImpl::PositionalEncodingImpl(PositionalEncodingOptions options_)
@@ -151,15 +169,9 @@ std::shared_lock<std::shared_mutex> PositionalEncodingImpl::hold(int64_t rows) {
 torch::Tensor PositionalEncodingImpl::computed_rows(torch::IntArrayRef sizes, int64_t length,
                                                     int64_t offset,
                                                     const torch::Tensor& position_ids) const {
+  check_positions(options, sizes, length, offset, position_ids);
   const auto& table = wide_factored_ ? wide_factored_ : factored_;
   const torch::TensorOptions type(sums_in_float() ? torch::kFloat : dtype_);
-  if (position_ids.defined()) {
-    const bool fits = position_ids.sizes() == sizes ||
-                      (position_ids.dim() == 1 && position_ids.size(0) == length);
-    if (offset != 0 || !fits) return {};
-  } else if (offset < 0 || offset > kMaxRows - length) {
-    return {};
-  }
   return rows_from(table, length, offset, position_ids, type);
 }
 
@@ -213,22 +225,10 @@ torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t of
 
 torch::Tensor PositionalEncodingImpl::forward_without_table(const torch::Tensor& x, int64_t offset,
                                                             const torch::Tensor& position_ids) {
-  int64_t length = 0;
-  if (position_ids.defined()) {
-    functional::check_position_ids(x, functional::PositionalEncodingFuncOptions()
-                                          .offset(offset)
-                                          .position_ids(position_ids)
-                                          .batch_first(options.batch_first()));
-  } else {
-    TORCH_CHECK_VALUE(x.dim() == 2 || x.dim() == 3,
-                      "[PositionalEncoding] x must be (B, L, D) or (L, D). Got ", x.sizes());
-    length = x.size(x.dim() == 3 && options.batch_first() ? 1 : 0);
-    TORCH_CHECK_VALUE(offset >= 0, "[PositionalEncoding] offset must not be negative. Got ",
-                      offset);
-    TORCH_CHECK_VALUE(offset <= kMaxRows - length,
-                      "[PositionalEncoding] positions must be below 2^31. Got ", offset, " + ",
-                      length);
-  }
+  TORCH_CHECK_VALUE(x.dim() == 2 || x.dim() == 3,
+                    "[PositionalEncoding] x must be (B, L, D) or (L, D). Got ", x.sizes());
+  const int64_t length = x.size(x.dim() == 3 && options.batch_first() ? 1 : 0);
+  check_positions(options, x.sizes().slice(0, x.dim() - 1), length, offset, position_ids);
   const auto rows = rows_from(factored_, length, offset, position_ids, dtype_);
   return dropout->forward(
       functional::add_position_rows(x, rows.to(x.device()), options.batch_first()));

@@ -2,10 +2,10 @@
 
 #include <ostream>
 
-#include "nn/embed_parts.h"
+#include "nn/embed_forward.h"
 #include "nn/print.h"
+#include "nn/token_table.h"
 #include "posenc/core/check.h"
-#include "posenc/functional/token_embedding.h"
 
 namespace posenc {
 
@@ -63,18 +63,14 @@ void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, int64_t offset,
                                                      const torch::Tensor& position_ids) {
-  const EmbedParts parts = {"TokenAndPositionEmbedding",
-                            *token_embedding,
-                            options.scale(),
-                            options.padding_idx(),
-                            *position_encoding,
-                            *dropout,
-                            options.reuse_output() ? &last_output_ : nullptr};
-  if (auto out = embed_parts(parts, ids, offset, position_ids); out.defined()) return out;
-  const auto tokens =
-      functional::token_embedding(ids, token_embedding->weight, options.scale(),
-                                  options.padding_idx(), token_embedding->options.sparse());
-  return dropout->forward(position_encoding->forward(tokens, offset, position_ids));
+  const EmbedModule module = {"TokenAndPositionEmbedding",
+                              *token_embedding,
+                              options.scale(),
+                              options.padding_idx(),
+                              *position_encoding,
+                              *dropout,
+                              options.reuse_output() ? &last_output_ : nullptr};
+  return embed_forward(module, ids, offset, position_ids);
 }
 
 }  // namespace posenc

@@ -2,8 +2,8 @@
 
 #include <ostream>
 
-#include "nn/embed_parts.h"
 #include "nn/print.h"
+#include "nn/token_table.h"
 #include "posenc/core/check.h"
 #include "posenc/functional/token_embedding.h"
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <numeric>
 
-#include "kernels/huge_pages.h"
+#include "platform/huge_pages.h"
 namespace posenc {
 
 at::Tensor Columns::of(const at::Tensor& rows) const {
@@ -41,8 +41,8 @@ at::Tensor empty_rows(const SinusoidOptions& o, int64_t rows, at::ScalarType dty
       std::accumulate(widths.begin(), widths.end(), o.raw_first() ? o.axes() : int64_t{0});
   const int64_t padded = o.odd_dim() == OddDim::ZeroColumn ? std::max(width, o.dim()) : width;
   at::Tensor out = at::empty({rows, padded}, at::TensorOptions(dtype));
-  if (kernels::worth_huge_pages(out.nbytes()))
-    kernels::advise_huge_pages(out.data_ptr(), out.nbytes());
+  if (platform::worth_huge_pages(out.nbytes()))
+    platform::advise_huge_pages(out.data_ptr(), out.nbytes());
   if (padded > width) out.slice(1, width).zero_();
   return out;
 }

@@ -10,14 +10,14 @@
 #include <cstdint>
 #include <numbers>
 
-#include "kernels/exact/table.h"
 #include "sinusoid/columns.h"
+#include "sinusoid/exact/table_writer.h"
 #include "sinusoid/frequency.h"
 
 namespace posenc {
 namespace {
 
-namespace kernel = kernels::exact;
+namespace kernel = exact;
 
 constexpr int64_t kGrain = 128;  // rows
 

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "kernels/exact/types.h"
+#include "kernels/sincos_types.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc {
@@ -28,13 +28,13 @@ at::Tensor exact_rows(const SinusoidOptions& options, const RowSequence& rows,
 at::Tensor exact_grid(const SinusoidOptions& options, at::ScalarType dtype);
 
 /// The frequencies of an axis of `channels` channels as the kernels want them.
-kernels::exact::FrequencySpec exact_frequencies(const SinusoidOptions& options, int64_t channels,
-                                                bool cosine);
+exact::FrequencySpec exact_frequencies(const SinusoidOptions& options, int64_t channels,
+                                       bool cosine);
 
 /// The kernels' name for a dtype. Throws c10::TypeError for one that is not floating point.
-kernels::exact::Format exact_format(at::ScalarType dtype);
+exact::Format exact_format(at::ScalarType dtype);
 
 /// Where an axis's entries stand in rows (N, width).
-kernels::exact::RowLayout exact_layout(const SinusoidOptions& options, int64_t axis, int64_t width);
+exact::RowLayout exact_layout(const SinusoidOptions& options, int64_t axis, int64_t width);
 
 }  // namespace posenc

@@ -4,14 +4,14 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
-#include "kernels/exact/table.h"
 #include "sinusoid/columns.h"
 #include "sinusoid/exact.h"
+#include "sinusoid/exact/table_writer.h"
 
 namespace posenc {
 namespace {
 
-namespace kernel = kernels::exact;
+namespace kernel = exact;
 
 constexpr int64_t kBound = int64_t{1} << 31;
 constexpr int64_t kRowsGrain = 256;

@@ -76,7 +76,7 @@ at::Tensor power(const SinusoidOptions& o, const at::Tensor& i, double m, int64_
     exponent = exponent.expand({positions, exponent.size(0)}).contiguous();
   }
   at::Tensor result;
-  as_one_thread([&] {
+  run_single_threaded([&] {
     if (o.frequency() == Frequency::PowerInverseBase) {
       result = at::pow(at::scalar_tensor(1 / o.base(), exponent.options()), exponent);
     } else {
@@ -88,7 +88,7 @@ at::Tensor power(const SinusoidOptions& o, const at::Tensor& i, double m, int64_
 
 }  // namespace
 
-void settle_vector_math() {
+void warm_up_vector_math() {
   static std::once_flag once;
   std::call_once(once, [] {
     at::NoGradGuard no_grad;
@@ -99,7 +99,7 @@ void settle_vector_math() {
   });
 }
 
-void as_one_thread(const std::function<void()>& work) {
+void run_single_threaded(const std::function<void()>& work) {
   // Inside a parallel region ATen does not split its work: one of the region's threads does it all.
   at::parallel_for(0, std::max(2, at::get_num_threads()), 1, [&](int64_t begin, int64_t) {
     at::NoGradGuard no_grad;  // thread-local

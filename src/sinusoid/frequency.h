@@ -30,10 +30,10 @@ Frequencies frequencies(const SinusoidOptions& options, int64_t channels, int64_
 /// Has MKL's exp, log, sin and cos called once by one thread, before any parallel use. MKL chooses
 /// a function's kernel on its first call, and where two threads make that call together one of them
 /// can get a kernel of a few bits for its whole part (github.com/pytorch/pytorch/issues/188792).
-void settle_vector_math();
+void warm_up_vector_math();
 
 /// Runs `work` so that ATen's operations inside use one thread, whatever the number of threads is:
 /// where the split of a tensor between threads decides last bits, these are one thread's.
-void as_one_thread(const std::function<void()>& work);
+void run_single_threaded(const std::function<void()>& work);
 
 }  // namespace posenc

@@ -41,7 +41,7 @@ at::Tensor angle_of(const SinusoidOptions& o, const at::Tensor& position, const 
 // sin and cos of one axis's positions (N) into their columns of out (N, width).
 void fill_axis(const SinusoidOptions& o, int64_t axis, const at::Tensor& positions, int64_t length,
                at::Tensor& out) {
-  settle_vector_math();
+  warm_up_vector_math();
   const Frequencies f = frequencies(o, o.axis_widths()[axis], positions.size(0));
   const bool shared = f.sin.is_same(f.cos);
   const at::Tensor p = positions.to(f.sin.scalar_type()).unsqueeze(1);
@@ -120,7 +120,7 @@ void finish(const SinusoidOptions& o, at::Tensor& table) {
       table.mul_(at::ones({1}, table.options()) * std::pow(dim, -0.5));
       return;
     case Post::Standardize:
-      as_one_thread([&] {  // the reductions' order decides last bits
+      run_single_threaded([&] {  // the reductions' order decides last bits
         table.sub_(table.mean());
         table.div_(table.std() * 10);
       });

@@ -14,9 +14,10 @@
 #include <type_traits>
 
 #include "benchmarks/embed_inputs.h"
-#include "functional/embed/memory.h"
-#include "functional/embed/plan.h"
+#include "functional/embed/fusable.h"
+#include "kernels/dispatch.h"
 #include "posenc/functional/embed.h"
+#include "torch_internals/fresh_memory.h"
 #include "torch_internals/profiled.h"
 
 namespace {
@@ -25,7 +26,7 @@ using posenc::benchmarks::embed_ids;
 using posenc::benchmarks::embed_models;
 using posenc::functional::EmbedFuncOptions;
 using posenc::functional::EmbedPlan;
-using posenc::functional::fresh_output;
+using posenc::torch_internals::fresh_output;
 namespace kernel = posenc::kernels::embed;
 
 constexpr int64_t kDim = 512, kPage = 4096;
@@ -48,16 +49,17 @@ struct Profiled {
   }
   bool plan() {
     EmbedPlan made;
-    return make_plan(ids, models.ours->token_embedding->weight, models.pe, options, made);
+    return is_fusable(ids, models.ours->token_embedding->weight, models.pe, options, made);
   }
   void kernel_alone() {
     if (!ready.defined()) {
       ready = result().zero_();
-      make_plan(ids, models.ours->token_embedding->weight, models.pe, options, planned);
+      is_fusable(ids, models.ours->token_embedding->weight, models.pe, options, planned);
       planned.gather.out = ready.data_ptr();
       planned.gather.stream = false;
     }
-    kernel::kernels().gather.gather[static_cast<int>(planned.type)](planned.gather, 0, ids.numel());
+    posenc::kernels::chosen().gather.gather[static_cast<int>(planned.type)](planned.gather, 0,
+                                                                            ids.numel());
   }
   at::Tensor out() {
     if (!ready.defined()) ready = result().zero_();

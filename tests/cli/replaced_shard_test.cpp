@@ -6,8 +6,8 @@
 #include "cli/digests.h"
 #include "cli/program.h"
 #include "cli/sha256.h"
+#include "io/convert.h"
 #include "io/files.h"
-#include "io/write/convert.h"
 
 namespace posenc::testing {
 namespace {

@@ -11,7 +11,7 @@
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/utils.h>
 
-#include "functional/embed/dropout_bits.h"
+#include "functional/dropout/generator.h"
 #include "support/compare.h"
 #include "support/seed.h"
 #include "support/threads.h"

@@ -10,7 +10,7 @@
 #include <torch/utils.h>
 
 #include "functional/embed/composed.h"
-#include "functional/embed/fused.h"
+#include "functional/embed/fusable.h"
 #include "posenc/functional/embed.h"
 #include "support/compare.h"
 
@@ -21,7 +21,12 @@ using posenc::testing::bit_equal;
 
 class EmbedFallback : public ::testing::Test {
  protected:
-  bool is_fused() const { return embed_fused(ids, weight, table, {}).defined(); }
+  static bool is_fused(const torch::Tensor& ids, const torch::Tensor& weight,
+                       const torch::Tensor& table) {
+    EmbedPlan plan;
+    return is_fusable(ids, weight, table, {}, plan);
+  }
+  bool is_fused() const { return is_fused(ids, weight, table); }
 
   torch::Tensor ids = torch::randint(0, 9, {2, 3}, torch::kLong);
   torch::Tensor weight = torch::randn({9, 4}), table = torch::randn({5, 4});
@@ -31,16 +36,16 @@ class EmbedFallback : public ::testing::Test {
 TEST_F(EmbedFallback, OfTensorsThatTheKernelsDoNotRead) {
   EXPECT_TRUE(is_fused());
   const auto columns = torch::randn({4, 9}).t();
-  EXPECT_FALSE(embed_fused(ids, columns, table, {}).defined());
+  EXPECT_FALSE(is_fused(ids, columns, table));
   EXPECT_TRUE(bit_equal(embed(ids, columns, table), embed(ids, columns.contiguous(), table)));
-  EXPECT_FALSE(embed_fused(ids.slice(1, 0, 0), weight, table, {}).defined());
+  EXPECT_FALSE(is_fused(ids.slice(1, 0, 0), weight, table));
   EXPECT_EQ(embed(ids.slice(1, 0, 0), weight, table).sizes(), (std::vector<int64_t>{2, 0, 4}));
-  EXPECT_FALSE(embed_fused(ids, weight, table.to(torch::kDouble), {}).defined());
+  EXPECT_FALSE(is_fused(ids, weight, table.to(torch::kDouble)));
   EXPECT_EQ(embed(ids, weight, table.to(torch::kDouble)).scalar_type(), torch::kDouble);
   const auto trained = table.clone().requires_grad_();
-  EXPECT_FALSE(embed_fused(ids, weight, trained, {}).defined());
+  EXPECT_FALSE(is_fused(ids, weight, trained));
   EXPECT_TRUE(embed(ids, weight, trained).requires_grad());
-  EXPECT_FALSE(embed_fused(ids, weight._neg_view(), table, {}).defined());
+  EXPECT_FALSE(is_fused(ids, weight._neg_view(), table));
   EXPECT_TRUE(bit_equal(embed(ids, weight._neg_view(), table), embed(ids, -weight, table)));
 }
 
@@ -73,7 +78,7 @@ TEST_F(EmbedFallback, Transforms) {
   const auto level = functorch::initAndPushDynamicLayer(
       functorch::TransformType::Vmap, c10::SymInt(2), functorch::RandomnessType::Error);
   const auto row = functorch::addBatchDim(ids, 0, level);
-  const bool fused = embed_fused(row, weight, table, {}).defined();
+  const bool fused = is_fused(row, weight, table);
   const auto out = embed(row, weight, table);
   const auto* batched = functorch::maybeGetBatchedImpl(out);
   const auto value = batched != nullptr ? batched->value() : torch::Tensor();
@@ -87,7 +92,7 @@ TEST_F(EmbedFallback, ForwardMode) {
   const auto tangent = torch::ones_like(weight);
   const auto level = torch::autograd::ForwardADLevel::get_next_idx();
   const auto dual = at::_make_dual(weight, tangent, static_cast<int64_t>(level));
-  EXPECT_FALSE(embed_fused(ids, dual, table, {}).defined());
+  EXPECT_FALSE(is_fused(ids, dual, table));
   const auto out = embed(ids, dual, table);
   const auto moved = out._fw_grad(level);
   ASSERT_TRUE(moved.defined());
@@ -102,13 +107,13 @@ TEST_F(EmbedFallback, ForwardModeOfAViewWhoseBaseGotAGradient) {
   const auto level = torch::autograd::ForwardADLevel::get_next_idx();
   const auto dual = at::_make_dual(weight, torch::ones_like(weight), static_cast<int64_t>(level));
   const auto base = torch::zeros_like(weight), view = base.slice(0), rows = base.detach();
-  EXPECT_TRUE(embed_fused(ids, view, table, {}).defined());
+  EXPECT_TRUE(is_fused(ids, view, table));
   base.copy_(dual);
-  EXPECT_FALSE(embed_fused(ids, view, table, {}).defined());
+  EXPECT_FALSE(is_fused(ids, view, table));
   EXPECT_TRUE(embed(ids, view, table)._fw_grad(level).defined());
-  EXPECT_TRUE(embed_fused(ids, rows, table, {}).defined());
+  EXPECT_TRUE(is_fused(ids, rows, table));
   torch::autograd::ForwardADLevel::release_idx(level);
-  EXPECT_TRUE(embed_fused(ids, view, table, {}).defined());
+  EXPECT_TRUE(is_fused(ids, view, table));
 }
 
 }  // namespace

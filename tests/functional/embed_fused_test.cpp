@@ -102,9 +102,10 @@ Step step(const Case& c, Forward forward, bool odd, const torch::Tensor& existin
 
 torch::Tensor must_be_fused(const torch::Tensor& ids, const torch::Tensor& weight,
                             const torch::Tensor& table, const EmbedFuncOptions& how) {
-  const auto out = embed_fused(ids, weight, table, how);
-  EXPECT_TRUE(out.defined()) << "the composition would have run";
-  return out.defined() ? out : embed_composed(ids, weight, table, how);
+  EmbedPlan plan;
+  EXPECT_TRUE(is_fusable(ids, weight, table, how, plan)) << "the composition would have run";
+  return table.defined() ? embed(ids, weight, table, how)
+                         : token_embedding(ids, weight, how.scale(), how.padding_idx());
 }
 
 void expect_twins(const Case& c, bool odd, const torch::Tensor& existing) {

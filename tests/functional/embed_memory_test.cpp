@@ -7,9 +7,9 @@
 #include <memory>
 #include <set>
 
-#include "functional/embed/memory.h"
 #include "posenc/functional/embed.h"
 #include "support/compare.h"
+#include "torch_internals/fresh_memory.h"
 
 namespace posenc::functional {
 namespace {
@@ -45,23 +45,27 @@ void expect_good_memory(Make make, int64_t more) {
 }
 
 TEST(EmbedMemory, OfLargeGradientsIsSeenAndCanBeResized) {
-  expect_good_memory([] { return cheap_zeros(4100, 2500, torch::kFloat); }, 4200);  // 41 MB
-  EXPECT_EQ(cheap_zeros(4100, 2500, torch::kFloat).count_nonzero().item<int64_t>(), 0);
+  expect_good_memory([] { return torch_internals::cheap_zeros(4100, 2500, torch::kFloat); },
+                     4200);  // 41 MB
+  EXPECT_EQ(torch_internals::cheap_zeros(4100, 2500, torch::kFloat).count_nonzero().item<int64_t>(),
+            0);
 }
 
 TEST(EmbedMemory, OfSmallOutputsIsSeenAndCanBeResized) {
   for (const int64_t rows : {1, 3, 100, 10000}) {
     for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kHalf})
-      expect_good_memory([&] { return fresh_output({rows, 7}, dtype); }, 2 * rows);
+      expect_good_memory([&] { return torch_internals::fresh_output({rows, 7}, dtype); }, 2 * rows);
   }
 }
 
 TEST(EmbedMemory, OfImpossibleOutputsIsRefused) {
-  EXPECT_EQ(fresh_output({3, 0}, torch::kFloat).sizes(), (std::vector<int64_t>{3, 0}));
-  EXPECT_THROW(fresh_output({int64_t{1} << 33, int64_t{1} << 31}, torch::kFloat), c10::Error);
-  EXPECT_THROW(fresh_output({int64_t{1} << 62, 1}, torch::kDouble), c10::Error);
-  EXPECT_THROW(fresh_output({-1, 4}, torch::kFloat), c10::Error);
-  EXPECT_THROW(fresh_output({-1, -4}, torch::kFloat), c10::Error);
+  EXPECT_EQ(torch_internals::fresh_output({3, 0}, torch::kFloat).sizes(),
+            (std::vector<int64_t>{3, 0}));
+  EXPECT_THROW(torch_internals::fresh_output({int64_t{1} << 33, int64_t{1} << 31}, torch::kFloat),
+               c10::Error);
+  EXPECT_THROW(torch_internals::fresh_output({int64_t{1} << 62, 1}, torch::kDouble), c10::Error);
+  EXPECT_THROW(torch_internals::fresh_output({-1, 4}, torch::kFloat), c10::Error);
+  EXPECT_THROW(torch_internals::fresh_output({-1, -4}, torch::kFloat), c10::Error);
 }
 
 struct Counting : c10::Allocator {

@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "io/read/file.h"
-#include "io/tensor_bytes.h"
+#include "io/base/file.h"
+#include "io/base/tensor_bytes.h"
 #include "posenc/io/error.h"
 #include "posenc/io/manifest.h"
 

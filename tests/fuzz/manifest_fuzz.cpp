@@ -1,6 +1,6 @@
 // Any file: detection, then the reader that it belongs to.
 #include "fuzz/check.h"
-#include "io/read/single_file.h"
+#include "io/manifest/single_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   const auto file = posenc::io::InputFile::of_bytes({reinterpret_cast<const char*>(data), size});

@@ -3,9 +3,9 @@
 #include <string_view>
 
 #include "fuzz/check.h"
-#include "io/read/pickle/parser.h"
-#include "io/read/torch/storages.h"
-#include "io/read/torch/walk.h"
+#include "io/torch/pickle/parser.h"
+#include "io/torch/state_dict_walker.h"
+#include "io/torch/storages.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc;
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
     script.parameters = {{"weight"}};
     script.buffers = {{"scale"}};
     const bool modules = size % 2 == 0;
-    ObjectWalk(objects, list, manifest, budget)
+    StateDictWalker(objects, list, manifest, budget)
         .run(root, modules ? [&](const std::string&) { return &script; } : FindScriptClass());
     testing::check_manifest(manifest, kStorages);
   } catch (const WeightsError&) {

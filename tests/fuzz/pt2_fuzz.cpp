@@ -3,8 +3,8 @@
 #include <string>
 
 #include "fuzz/check.h"
-#include "io/read/make_zip.h"
-#include "io/read/torch/torch_files.h"
+#include "io/torch/make_zip.h"
+#include "io/torch/readers.h"
 
 // The input is the JSON of the weights: an archive is made around it.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "fuzz/check.h"
-#include "io/read/safetensors.h"
+#include "io/safetensors/reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   constexpr std::size_t kDataBytes = 24;  // as many as safetensors.dict has at the most

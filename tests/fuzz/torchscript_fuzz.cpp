@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "fuzz/check.h"
-#include "io/read/make_zip.h"
-#include "io/read/torch/torch_files.h"
+#include "io/torch/make_zip.h"
+#include "io/torch/readers.h"
 
 // The input is a pickle and, behind "#code", the code of its classes: an archive is made around
 // them, whose structure torch_archive_fuzz and zip_index_fuzz look after.

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "io/read/zip/index.h"
-#include "io/read/zip/inflate.h"
+#include "io/torch/zip/index.h"
+#include "io/torch/zip/inflate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc::io;

@@ -11,8 +11,8 @@
 
 #include "fuzz/check.h"
 #include "io/files.h"
-#include "io/read/index.h"
-#include "io/read/single_file.h"
+#include "io/manifest/shards.h"
+#include "io/manifest/single_file.h"
 #include "support/seed.h"
 
 namespace posenc::testing {

@@ -1,6 +1,6 @@
 // The searches over a decoder whose logits the test writes: ties, ends, rows that leave.
 
-#include "models/generate/search.h"
+#include "models/generate/step_model.h"
 
 #include <gtest/gtest.h>
 

@@ -24,7 +24,8 @@ GOOD = {
     "include/posenc/core/check.h": "#pragma once\n",
     "include/posenc/nn/gate.h": '#pragma once\n#include "posenc/core/check.h"\nclass Gate;\nTORCH_MODULE(Gate);\n',
     "src/nn/gate.cpp": '#include "posenc/nn/gate.h"\n',
-    "src/CMakeLists.txt": "set(a core/check.h nn/gate.h posenc.h nn/gate.cpp)\n",
+    "src/CMakeLists.txt": "set(a core/check.h nn/gate.h posenc.h)\n",
+    "src/nn/CMakeLists.txt": "target_sources(posenc PRIVATE gate.cpp)\n",
     "tests/parity/gate_test.cpp": "// Gate: weight\n",
     "tests/CMakeLists.txt": "posenc_test(parity parity/gate_test.cpp)\n",
     "tests/fixtures/gate/a.safetensors": "x",
@@ -88,7 +89,17 @@ class Lint(unittest.TestCase):
         self.rejects({"include/posenc/nn/gate.h": "#include <torch/torch.h>\nclass Gate;\n"}, "never <torch/torch.h>")
 
     def test_torch_in_a_kernel(self):
-        self.rejects({"src/kernels/x.cpp": "#include <ATen/ATen.h>\n"}, "a kernel includes no torch header")
+        self.rejects({"src/kernels/x.cpp": "#include <ATen/ATen.h>\n"}, "`kernels` includes no torch header")
+
+    def test_what_is_compiled_once_per_instruction_set(self):
+        for include in ("<vector>", '"kernels/dispatch.h"', '"platform/caches.h"'):
+            self.rejects({"src/kernels/dispatch.h": "#pragma once\n", "src/platform/caches.h": "#pragma once\n",
+                          "src/kernels/isa/x.cpp": f"#include {include}\n"}, "what is compiled once per instruction set")
+
+    def test_rooms_of_io(self):
+        self.rejects({"src/io/torch/zip/end.h": "#pragma once\n",
+                      "src/io/base/x.h": '#pragma once\n#include "io/torch/zip/end.h"\n'},
+                     "`io/base` includes only io/base")
 
     def test_unlisted_files(self):
         self.rejects({"src/nn/new.cpp": "\n"}, "src/nn/new.cpp:1: list: a source is listed")

@@ -6,7 +6,7 @@
 
 namespace posenc {
 
-/// The tensor that a module returned last, to be written again once nobody else holds it: its pages
+/// The tensor that a module returned last, reused once nobody else holds it: its pages
 /// are there already, and the first touch of new ones costs more than all the work on them. A copy
 /// of the module starts without one. May be used by several threads at a time.
 class LastOutput {

@@ -9,8 +9,8 @@ namespace posenc {
 /// Options of one parameter group by name; a flag is 0 or 1.
 using NamedOptions = std::map<std::string, double>;
 
-/// What an optimiser tells those who save and load training runs, so that they need not know its
-/// class. Any torch::optim::Optimizer may inherit it beside Optimizer. The state of a parameter is
+/// Optional interface through which an optimiser exposes its options and its state to checkpoints.
+/// Any torch::optim::Optimizer may inherit it beside Optimizer. The state of a parameter is
 /// LibTorch's own AdamParamState or SGDParamState.
 class OptimizerNotes {
  public:

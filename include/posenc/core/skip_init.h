@@ -2,9 +2,9 @@
 
 namespace posenc {
 
-/// While one lives, posenc's modules that this thread makes leave their weights as the memory is
-/// found: for a checkpoint that is going to be loaded, random numbers are time and pages for
-/// nothing. PyTorch's torch.nn.utils.skip_init, for a scope.
+/// RAII guard: modules of posenc that are constructed on this thread while it is alive leave their
+/// weights uninitialized. Use it when a checkpoint will overwrite them anyway. Source:
+/// torch.nn.utils.skip_init.
 class SkipInit {
  public:
   SkipInit() noexcept { ++depth(); }

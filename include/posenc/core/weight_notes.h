@@ -9,7 +9,7 @@
 
 namespace posenc {
 
-/// A tensor of a module that is computed and not learned: a table whose rows stand for positions.
+/// A tensor of a module that is computed and not learned: a table with one row a position.
 struct ComputedTable {
   std::string name;      ///< below the module, such as `pe` or `embedding.weight`
   int64_t row_axis = 0;  ///< the axis whose length may be another in a file
@@ -26,8 +26,9 @@ struct TiedName {
   std::string name;   ///< the registered one, such as `embedding.weight`
 };
 
-/// What a module may tell those who load and save its weights, about its own tensors and those of
-/// its children. Any torch::nn::Module may inherit it beside Module; all of it is optional.
+/// Optional interface through which a module describes its tensors, and those of its children, to
+/// the loader and the saver. Any torch::nn::Module may inherit it beside Module; all of it is
+/// optional.
 class WeightNotes {
  public:
   virtual ~WeightNotes() = default;

@@ -27,7 +27,7 @@ struct EmbedFuncOptions {
 /// ->  (..., D). On the CPU it is one pass over memory, with the bits of the four operations, their
 /// dropout mask and generator state, at any number of threads; so is its backward. (A NaN is a NaN;
 /// which one is no promise.) Elsewhere the four operations run.
-/// The functional twin of InputEmbedding and TokenAndPositionEmbedding. Errors: those of
+/// The functional counterpart of InputEmbedding and TokenAndPositionEmbedding. Errors: those of
 /// token_embedding() and positional_encoding(), and c10::ValueError for dropout outside [0, 1).
 at::Tensor embed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                  const EmbedFuncOptions& options = {});

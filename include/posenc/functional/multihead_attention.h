@@ -9,7 +9,7 @@
 namespace posenc::functional {
 
 /// PyTorch's names. Either in_proj_weight (3E, E), which holds the projections of queries, keys and
-/// values one below the other, or the three of their own. Biases may be undefined.
+/// values stacked by rows, or one matrix for each of the three. Biases may be undefined.
 struct MultiheadAttentionWeights {
   at::Tensor in_proj_weight;
   at::Tensor q_proj_weight, k_proj_weight, v_proj_weight;  ///< (E, E), (E, kdim), (E, vdim)
@@ -38,9 +38,10 @@ struct Heads {
 /// Multi-head attention: heads of softmax(q k^T / sqrt(Dh) + mask) v, joined and projected.
 ///
 /// query: (B, L, E), key: (B, S, kdim), value: (B, S, vdim)  ->  (B, L, E).
-/// The twin of MultiheadAttention: split_heads(), then attend_heads(). Throws c10::ValueError for
-/// other ranks, widths and lengths and for an E that the heads do not divide; errors of the mask:
-/// AttentionMask. Source: "Attention Is All You Need", 3.2.2; torch.nn.MultiheadAttention.
+/// The functional counterpart of MultiheadAttention: split_heads(), then attend_heads(). Throws
+/// c10::ValueError for other ranks, widths and lengths and for an E that the heads do not divide;
+/// errors of the mask: AttentionMask. Source: "Attention Is All You Need", 3.2.2;
+/// torch.nn.MultiheadAttention.
 at::Tensor multihead_attention(const at::Tensor& query, const at::Tensor& key,
                                const at::Tensor& value, const MultiheadAttentionWeights& weights,
                                const MultiheadAttentionFuncOptions& options);

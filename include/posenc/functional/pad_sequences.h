@@ -10,13 +10,13 @@ namespace posenc::functional {
 
 /// Sequences of unequal length as one rectangle.
 struct PaddedBatch {
-  at::Tensor ids;      ///< (B, L), the sequences' type; pad_id behind each end
-  at::Tensor mask;     ///< (B, L), bool: true where a token stands, false on padding
+  at::Tensor ids;      ///< (B, L), the sequences' type; pad_id after each end
+  at::Tensor mask;     ///< (B, L), bool: true for a token, false for padding
   at::Tensor lengths;  ///< (B), int64, in tokens
 };
 
 struct PadSequencesOptions {
-  /// The id that fills up. A vocabulary that starts at 1, as in the second notebook, needs an
+  /// The id of the padding. A vocabulary that starts at 1, as in the second notebook, needs an
   /// embedding table of TOKEN_CNT + 1 rows.
   TORCH_ARG(int64_t, pad_id) = 0;
   /// L; 0 takes the longest sequence.
@@ -30,7 +30,7 @@ struct PadSequencesOptions {
 PaddedBatch pad_sequences(const std::vector<at::Tensor>& sequences,
                           const PadSequencesOptions& options = {});
 
-/// The mask alone: lengths (B), in tokens  ->  (B, max_len) bool, true where a token stands.
+/// The mask alone: lengths (B), in tokens  ->  (B, max_len) bool, true for a token.
 /// max_len 0 takes the largest length, for which the lengths are read back from their device.
 at::Tensor length_mask(const at::Tensor& lengths, int64_t max_len = 0);
 

@@ -25,8 +25,9 @@ struct PositionalEncodingFuncOptions {
 at::Tensor positional_encoding(const at::Tensor& x, const at::Tensor& table,
                                const PositionalEncodingFuncOptions& options = {});
 
-/// Throws c10::ValueError unless options.position_ids() fit x (B, L, D), (L, B, D) or (L, D).
-void check_position_ids(const at::Tensor& x, const PositionalEncodingFuncOptions& options);
+/// Throws c10::ValueError unless options.position_ids() fit an x (B, L, D), (L, B, D) or (L, D)
+/// whose sizes without D are `sizes`.
+void check_position_ids(at::IntArrayRef sizes, const PositionalEncodingFuncOptions& options);
 
 /// x plus `rows`, one row a position: (L, D), or laid out as x is, (B, L, D) or (L, B, D).
 /// Throws c10::ValueError for another shape, c10::TypeError for an x that is not real-valued.

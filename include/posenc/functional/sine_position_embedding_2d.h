@@ -35,7 +35,7 @@ struct SinePositionEmbedding2dFuncOptions {
 ///     channel j of y's D/2: sin (j even) or cos (j odd) of y / T ** (2 (j // 2) / (D / 2))
 ///     channels: those of y, then those of x
 ///
-/// mask: (B, H, W) bool, TRUE WHERE PADDING STANDS as in DETR's NestedTensor (transformers'
+/// mask: (B, H, W) bool, TRUE WHERE THERE IS PADDING as in DETR's NestedTensor (transformers'
 /// pixel_mask says the opposite)  ->  (B, D, H, W) float32. Or an image (B, C, H, W) without
 /// padding, real, of which only shape, dtype and device count  ->  (B, D, H, W) in its dtype,
 /// rounded once. Throws c10::ValueError for another rank, an empty H or W, d_model that is no

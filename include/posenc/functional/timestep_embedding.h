@@ -19,7 +19,7 @@ struct TimestepWeights {
 at::Tensor timestep_embedding(const at::Tensor& t, const at::Tensor& table,
                               const TimestepWeights& weights);
 
-/// A timestep's embedding laid on an image: image + encoding, broadcast over the pixels.
+/// A timestep's embedding added to an image: image + encoding, broadcast over the pixels.
 ///
 /// image: (C, H, W) or (N, C, H, W); encoding: (N, C, 1, 1)  ->  (N, C, H, W).
 /// Throws c10::ValueError where channels or batch do not fit; nothing is broadcast over channels.

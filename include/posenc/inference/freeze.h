@@ -10,7 +10,7 @@
 
 namespace posenc {
 
-/// Who multiplies by a weight.
+/// Matrix-multiply backend of a frozen model.
 enum class Multiplier {
   /// freeze() times both of the others for a slice of each weight, for one, a few and many rows.
   /// The clock decides, so another freeze of the same model may give other bits.
@@ -26,7 +26,7 @@ struct FreezeOptions {
 /// What a frozen model keeps alive, in bytes.
 struct FrozenBytes {
   int64_t shared;  ///< weights that the source's tensors hold as well, as long as they live
-  int64_t own;     ///< weights that nobody else holds (any more)
+  int64_t own;     ///< weights that nothing else holds (any longer)
 };
 
 /// A TransformerEncoder for inference: forward() in eval mode, without gradients, in float32 on the

@@ -35,7 +35,7 @@ using TrainingNumbers = std::map<std::string, double>;
 void save_checkpoint(const std::string& path, const TrainingRun& run,
                      const TrainingNumbers& numbers = {});
 
-/// Puts a run of the same modules and optimiser back to where it was and returns its numbers.
+/// Restores a run of the same modules and optimiser and returns its numbers.
 /// All or nothing: everything is read and checked before anything changes. A part that only one of
 /// file and run has is an error; generators of devices that are not here are left out.
 /// Throws WeightsError. The weights alone: load_weights() with prefix `model.`.

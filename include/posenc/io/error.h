@@ -30,7 +30,7 @@ enum class WeightsErrorCode {
 /// `MissingKeys` and so on.
 const char* name(WeightsErrorCode code);
 
-/// The one error of everything that reads or writes weights. what() is
+/// The error that everything which reads or writes weights throws. what() is
 /// `[function] file: tensor 'name' rule; remedy`, as far as each is known. Where a load finds
 /// several things wrong, what() lists them all, and code() is the first kind in the order above.
 class WeightsError : public std::runtime_error {

@@ -19,7 +19,7 @@ namespace posenc {
 /// tensor out.
 using KeyMap = std::vector<std::pair<std::string, std::string>>;
 
-/// How a load may depart from "everything, exactly".
+/// Relaxations of the default strict load.
 struct LoadOptions {
   /// Selects the names that begin with it and strips it, dot included (`model.encoder.`); names
   /// without it belong to other modules and are left alone.
@@ -35,7 +35,7 @@ struct LoadOptions {
   TORCH_ARG(bool, staged) = false;
 };
 
-/// A table that the module can compute (WeightNotes), held against its recipe.
+/// A table that the module can compute (WeightNotes), compared with its recipe.
 struct TableReport {
   std::string name;         ///< the module's
   int64_t rows = 0;         ///< of the module, which keeps its size

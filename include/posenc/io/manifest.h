@@ -82,9 +82,9 @@ struct Manifest {
   std::map<std::string, std::string> metadata;  ///< of safetensors
 };
 
-/// Reads the manifest of `path`, whose format is told by its content and never by its name. Throws
-/// WeightsError for anything that is not a whole, consistent file of a format in WeightsFormat. The
-/// cost is bounded: at most ten times the file's size and 64 MB of memory.
+/// Reads the manifest of `path`, whose format is recognised by its content, never by its name.
+/// Throws WeightsError for anything that is not a whole, consistent file of a format in
+/// WeightsFormat. The cost is bounded: at most ten times the file's size and 64 MB of memory.
 Manifest read_manifest(const std::string& path);
 
 }  // namespace posenc

@@ -10,7 +10,7 @@
 
 namespace posenc {
 
-/// Where generate() is.
+/// Progress of generate().
 struct GenerateProgress {
   int64_t step;        ///< tokens that each sequence has so far
   int64_t max_length;  ///< the most it will have
@@ -18,8 +18,8 @@ struct GenerateProgress {
   int64_t sources;
 };
 
-/// When a beam search has found enough for a source. None of them ends it before as many sequences
-/// are finished as there are beams; each is one value of transformers' `early_stopping`.
+/// When beam search stops for a source. None of them stops it before as many sequences are finished
+/// as there are beams; each is one value of transformers' `early_stopping`.
 enum class EarlyStopping {
   WhenFull,      ///< then at once: `True`
   WhenUnlikely,  ///< once the best live beam, scored as long as it is now, beats none: `False`
@@ -33,7 +33,8 @@ struct GenerateOptions {
   TORCH_ARG(int64_t, begin);
   /// Each of these ends a sequence and is its last token.
   TORCH_ARG(std::vector<int64_t>, stop);
-  /// Tokens that are never written; their probability is lost, not shared out, unless renormalize.
+  /// Tokens that are never written; their probability is not redistributed, unless renormalize is
+  /// set.
   TORCH_ARG(std::vector<int64_t>, banned) = {};
   /// The probabilities of the tokens that may be written add up to 1.
   TORCH_ARG(bool, renormalize) = false;
@@ -42,7 +43,7 @@ struct GenerateOptions {
   TORCH_ARG(std::optional<int64_t>, forced_end) = std::nullopt;
   /// Most tokens of a sequence, the stop token included.
   TORCH_ARG(int64_t, max_length) = 128;
-  /// Sequences that are returned for a source: the best of the beams, or so many samples.
+  /// Sequences that are returned for a source: the best of the beams, or that many samples.
   TORCH_ARG(int64_t, n_best) = 1;
 
   /// Width of the beam search; 1 is greedy.
@@ -59,10 +60,10 @@ struct GenerateOptions {
   TORCH_ARG(int64_t, top_k) = 0;
   /// Draw among the fewest tokens whose probabilities reach p; 1: all.
   TORCH_ARG(double, top_p) = 1.0;
-  /// Who draws; torch's default generator unless set.
+  /// Source of the random numbers; torch's default generator unless set.
   TORCH_ARG(std::optional<at::Generator>, generator) = std::nullopt;
 
-  /// Called after each token; false ends the search with what there is.
+  /// Called after each token; return false to end the search with what has been found.
   TORCH_ARG(std::function<bool(const GenerateProgress&)>, progress) = nullptr;
 };
 

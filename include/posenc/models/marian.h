@@ -12,7 +12,7 @@ namespace posenc {
 struct MarianModel {
   Transformer model{nullptr};
   GenerateOptions generation;  ///< of generation_config.json, or of config.json
-  int64_t pad;                 ///< the id that fills up sources; their lengths make the mask
+  int64_t pad;                 ///< the id that pads sources; their lengths give the mask
 };
 
 /// Loads a folder as Hugging Face's MarianMTModel saves it, as it is: config.json,

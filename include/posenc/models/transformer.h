@@ -38,7 +38,7 @@ struct TransformerOptions {
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
   TORCH_ARG(Activation, activation) = Activation::ReLU;
   TORCH_ARG(bool, norm_first) = false;
-  /// A last norm behind each stack; unless set, there is one with norm_first.
+  /// A final norm after each stack; unless set, there is one with norm_first.
   TORCH_ARG(std::optional<bool>, final_norm) = std::nullopt;
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
   /// Of the layers' linear maps and norms; final_layer always has one.
@@ -85,8 +85,8 @@ class TransformerImpl : public Cloneable<TransformerImpl>, public WeightNotes {
   /// A cache for `capacity` target tokens over `memory`; generate() is its user.
   DecoderCache start(const torch::Tensor& memory, int64_t capacity,
                      const AttentionMask& memory_mask = {});
-  /// The logits (B, tgt_vocab) that follow the last of the tokens tgt (B, t), which stand behind
-  /// those in the cache. decode() with a causal mask, a few tokens at a time.
+  /// The logits (B, tgt_vocab) that follow the last of the tokens tgt (B, t), which follow those in
+  /// the cache. decode() with a causal mask, a few tokens at a time.
   torch::Tensor step(const torch::Tensor& tgt, DecoderCache& cache);
 
   TransformerOptions options;

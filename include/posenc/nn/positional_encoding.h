@@ -92,7 +92,7 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public 
   const torch::Tensor& rows_to_add();
 
   /// Without Storage::Table: the rows for ids of `sizes`, (length, D) or (..., D) for positions
-  /// laid out as they are; undefined for offsets and position ids that forward() would refuse.
+  /// laid out as they are. Throws as forward() does.
   torch::Tensor computed_rows(torch::IntArrayRef sizes, int64_t length, int64_t offset,
                               const torch::Tensor& position_ids) const;
 

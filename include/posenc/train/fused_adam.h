@@ -19,12 +19,12 @@ class AdamOptionsOf : public OptimizerOptions<Derived> {
   POSENC_OPTIMIZER_ARG(double, eps) = 1e-8;
   POSENC_OPTIMIZER_ARG(double, weight_decay) = 0.0;
   POSENC_OPTIMIZER_ARG(bool, amsgrad) = false;
-  /// Goes up the gradient.
+  /// Maximize the objective instead of minimizing it.
   POSENC_OPTIMIZER_ARG(bool, maximize) = false;
 
  public:
   void check() const;
-  /// Why a gradient cannot be taken; nullptr where it can.
+  /// Why a gradient is refused; nullptr where it is accepted.
   const char* refusal(const torch::Tensor& gradient) const;
   /// Calls visit(name, pointer to member) for every option.
   template <typename Visit>

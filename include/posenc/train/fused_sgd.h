@@ -24,12 +24,12 @@ class FusedSGDOptions : public OptimizerOptions<FusedSGDOptions> {
   POSENC_OPTIMIZER_ARG(double, weight_decay) = 0.0;
   /// Needs a momentum and no dampening.
   POSENC_OPTIMIZER_ARG(bool, nesterov) = false;
-  /// Goes up the gradient.
+  /// Maximize the objective instead of minimizing it.
   POSENC_OPTIMIZER_ARG(bool, maximize) = false;
 
  public:
   void check() const;
-  /// Why a gradient cannot be taken; nullptr where it can.
+  /// Why a gradient is refused; nullptr where it is accepted.
   const char* refusal(const torch::Tensor& gradient) const;
   /// Calls visit(name, pointer to member) for every option.
   template <typename Visit>

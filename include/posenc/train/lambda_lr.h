@@ -17,16 +17,15 @@ using LearningRateFactor = std::function<double(int64_t step)>;
 LearningRateFactor warmup_factor(int64_t d_model, int64_t warmup);
 
 /// For a run whose length is known: rises to 1 over `warmup` steps, min(s / warmup, 1), and falls
-/// to 0 behind the last of `steps` along half a cosine. Errors: c10::ValueError unless
-/// 0 <= warmup < steps.
+/// to 0 after the last of `steps` along half a cosine. Errors: c10::ValueError unless 0 <= warmup <
+/// steps.
 LearningRateFactor cosine_factor(int64_t warmup, int64_t steps);
 
 /// PyTorch's LambdaLR, which LibTorch lacks: each group's learning rate is the one that it had when
-/// the schedule was made times factor(n). That of step 0 is set at once; step() belongs behind the
+/// the schedule was made times factor(n). That of step 0 is set at once; call step() after the
 /// optimiser's. Any optimiser, any groups. A checkpoint restores it when the schedule is made
 /// before load_checkpoint(), which puts back the count and the current rates. Throws
-/// c10::ValueError for a factor that is negative or no finite number, and leaves the rates as they
-/// are.
+/// c10::ValueError for a factor that is negative or not finite, and leaves the rates unchanged.
 class LambdaLR : public torch::optim::LRScheduler {
  public:
   LambdaLR(torch::optim::Optimizer& optimizer, LearningRateFactor factor);

@@ -17,11 +17,12 @@ struct TokenPair {
 };
 
 struct PairLoaderOptions {
-  /// The id behind the end of shorter sequences.
+  /// The id that pads shorter sequences.
   TORCH_ARG(int64_t, pad_id) = 0;
-  /// Most pairs of a batch.
+  /// Maximum number of pairs in a batch.
   TORCH_ARG(int64_t, max_rows) = 64;
-  /// Most tokens of a batch, padding included: pairs * (longest source + longest target). 0: any.
+  /// Maximum number of tokens in a batch, padding included: pairs * (longest source + longest
+  /// target). 0: any.
   TORCH_ARG(int64_t, max_tokens) = 0;
   /// Decides the order of every epoch.
   TORCH_ARG(int64_t, seed) = 0;
@@ -39,15 +40,15 @@ struct PairBatch {
 
   /// Keys that are no padding; none where there is no padding, which is faster.
   AttentionMask src_mask() const;
-  /// What the decoder reads, tgt without its last column, and what it shall say: without its first.
-  /// Throws c10::ValueError where no target has a second token.
+  /// What the decoder reads, tgt without its last column, and what it should predict: without its
+  /// first. Throws c10::ValueError where no target has a second token.
   torch::Tensor tgt_input() const;
   torch::Tensor tgt_labels() const;
 };
 
-/// Batches of pairs of nearly equal lengths, for ever: in each epoch every pair comes once, pairs
-/// of one length meet others than before, and the batches come in a new order. The same seed gives
-/// the same batches on every machine.
+/// An endless stream of length-bucketed batches. In each epoch every pair occurs once, pairs of one
+/// length are grouped anew, and the batches come in a new order. The same seed gives the same
+/// batches on every machine.
 ///
 /// Errors: c10::ValueError for no pairs, an empty sequence, a pair that alone exceeds max_tokens.
 class PairLoader {
@@ -62,8 +63,8 @@ class PairLoader {
 
   /// The place in the data, for a checkpoint.
   TrainingNumbers state() const;
-  /// Goes to that place. Throws c10::ValueError, and stays where it is, for a state of other pairs,
-  /// options or seed.
+  /// Moves to that place. Throws c10::ValueError, and stays where it is, for a state of other
+  /// pairs, options or seed.
   void restore(const TrainingNumbers& state);
 
  private:

@@ -23,12 +23,12 @@ class SparseAdamOptions : public OptimizerOptions<SparseAdamOptions> {
   POSENC_OPTIMIZER_ARG(double, lr) = 1e-3;
   POSENC_OPTIMIZER_ARG(Betas, betas) = Betas(0.9, 0.999);
   POSENC_OPTIMIZER_ARG(double, eps) = 1e-8;
-  /// Goes up the gradient.
+  /// Maximize the objective instead of minimizing it.
   POSENC_OPTIMIZER_ARG(bool, maximize) = false;
 
  public:
   void check() const;
-  /// Why a gradient cannot be taken; nullptr where it can.
+  /// Why a gradient is refused; nullptr where it is accepted.
   const char* refusal(const torch::Tensor& gradient) const;
   /// Calls visit(name, pointer to member) for every option.
   template <typename Visit>

@@ -15,7 +15,7 @@
 
 namespace posenc {
 
-/// Where a training is. Loss and speed are of the steps since the last report.
+/// Progress of a training run. Loss and speed are those of the steps since the last report.
 struct TrainingProgress {
   int64_t step = 0, steps = 0;
   int64_t epoch = 0;  ///< complete ones
@@ -48,12 +48,12 @@ struct TrainerOptions {
 /// The training loop: batch, loss, gradient, clipping, optimiser, scheduler; in train mode. A
 /// program that uses it: docs/pronounce.md, "Your own task".
 ///
-/// A run that was stopped, or killed, and resumed is bit for bit the run that never was, on one
-/// machine with one number of threads: weights, optimiser, schedule, generators and the place in
-/// the data are saved together. An exception, of the loss or an optimiser, leaves the loader at the
-/// batch of the step that was not done; dropout has drawn for it, so that the same bits need the
-/// checkpoint. After one of the scheduler the step is done, and the next train() begins by asking
-/// the scheduler again.
+/// A run that was stopped, or killed, and resumed is bit-identical to a run that was never
+/// interrupted, on one machine with one number of threads: weights, optimiser, schedule, generators
+/// and the place in the data are saved together. An exception, of the loss or an optimiser, leaves
+/// the loader at the batch of the step that was not done; dropout has drawn for it, so that the
+/// same bits need the checkpoint. After one of the scheduler the step is done, and the next train()
+/// begins by asking the scheduler again.
 class Trainer {
  public:
   /// The loss of a batch, a scalar that backward() takes.
@@ -63,7 +63,7 @@ class Trainer {
   /// of range and a run without an optimiser.
   Trainer(const TrainingRun& run, PairLoader& loader, Loss loss, const TrainerOptions& options);
 
-  /// Goes on from a checkpoint of this run. Throws WeightsError or, for other data,
+  /// Continues from a checkpoint of this run. Throws WeightsError or, for other data,
   /// c10::ValueError.
   void resume(const std::string& path);
 
@@ -75,7 +75,7 @@ class Trainer {
   static SavedRun saved_run(const std::string& path);
 
   /// Trains to step `until`, or to the end; false when it was asked to stop. Throws c10::ValueError
-  /// when a report or a checkpoint finds a loss that is no finite number; nothing is saved then.
+  /// when a report or a checkpoint finds a loss that is not finite; nothing is saved then.
   bool train(int64_t until = -1);
 
   /// Steps that are done, in this process and before it.

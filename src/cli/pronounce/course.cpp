@@ -16,7 +16,7 @@
 #include "cli/pronounce/curve.h"
 #include "cli/pronounce/score.h"
 #include "cli/training_display.h"
-#include "io/atomic_file.h"
+#include "io/base/atomic_file.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/lambda_lr.h"
 #include "posenc/train/stop_signal.h"
@@ -47,7 +47,7 @@ std::vector<std::string> phonemes_of(const std::vector<LexiconEntry>& entries) {
 }
 
 // What makes two runs the same, as the checkpoint keeps it; the loader compares the words.
-TrainingNumbers settings_of(const Course& course) {
+TrainingNumbers settings_of(const TrainingConfig& course) {
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const auto& model = course.model;
   TrainingNumbers settings;
@@ -124,8 +124,8 @@ void draw(const std::vector<CurvePoint>& points, const std::string& path) {
 
 }  // namespace
 
-Course course_for(double minutes, std::optional<int64_t> steps) {
-  Course course;
+TrainingConfig course_for(double minutes, std::optional<int64_t> steps) {
+  TrainingConfig course;
   const bool is_long = minutes >= kLong;
   const double pace = is_long ? kLongStepsAMinute : kStepsAMinute;
   course.steps = steps.value_or(std::max<int64_t>(1, std::llround(minutes * pace)));
@@ -136,8 +136,8 @@ Course course_for(double minutes, std::optional<int64_t> steps) {
   return course;
 }
 
-int take_course(const Course& course, const std::string& dictionary, const std::string& folder,
-                bool fresh) {
+int run_training(const TrainingConfig& course, const std::string& dictionary,
+                 const std::string& folder, bool fresh) {
   const Files files(folder);
   const auto settings = settings_of(course);
   const auto lexicon = read_lexicon(dictionary);

@@ -9,7 +9,7 @@
 namespace posenc::cli {
 
 /// How a Pronouncer is trained: decided before it begins, so that a run can be repeated.
-struct Course {
+struct TrainingConfig {
   int64_t steps = 0, warmup = 0;
   int64_t rows = 256;  ///< words of a step
   double learning_rate = 0.0, clip_norm = 1.0, label_smoothing = 0.1;
@@ -18,12 +18,12 @@ struct Course {
 };
 
 /// For so many minutes on two cores; `steps` instead of what these would have.
-Course course_for(double minutes, std::optional<int64_t> steps = std::nullopt);
+TrainingConfig course_for(double minutes, std::optional<int64_t> steps = std::nullopt);
 
 /// Trains on `dictionary`, or goes on where `folder` has the checkpoint of this course; `fresh`
 /// begins anew. Writes model, checkpoint and curve into `folder`, progress to stderr, the result to
 /// stdout. The exit status: 0, or 128 and the signal that asked it to stop.
-int take_course(const Course& course, const std::string& dictionary, const std::string& folder,
-                bool fresh);
+int run_training(const TrainingConfig& course, const std::string& dictionary,
+                 const std::string& folder, bool fresh);
 
 }  // namespace posenc::cli

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli/error.h"
-#include "io/atomic_file.h"
+#include "io/base/atomic_file.h"
 
 namespace posenc::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "cli/error.h"
-#include "io/read/utf8.h"
+#include "io/base/utf8.h"
 
 namespace posenc::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include "cli/error.h"
 #include "cli/translate/spaces.h"
 #include "cli/translate/tokenizer_settings.h"
-#include "io/read/file.h"
-#include "io/read/quote.h"
+#include "io/base/file.h"
+#include "io/base/quote.h"
 
 namespace posenc::cli {
 namespace {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/error.h"
-#include "io/read/file.h"
-#include "io/read/json_tree.h"
-#include "io/read/utf8.h"
+#include "io/base/file.h"
+#include "io/base/json_tree.h"
+#include "io/base/utf8.h"
 
 namespace posenc::cli {
 namespace {

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "cli/error.h"
-#include "io/read/file.h"
-#include "io/read/json.h"
-#include "io/read/quote.h"
+#include "io/base/file.h"
+#include "io/base/json.h"
+#include "io/base/quote.h"
 
 namespace posenc::cli {
 namespace {

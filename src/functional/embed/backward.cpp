@@ -13,9 +13,11 @@
 #include <cstring>
 #include <vector>
 
-#include "functional/embed/dropout_bits.h"
-#include "functional/embed/memory.h"
-#include "kernels/embed/order.h"
+#include "functional/dispatch.h"
+#include "functional/dropout/generator.h"
+#include "kernels/dispatch.h"
+#include "kernels/group_by_id.h"
+#include "torch_internals/fresh_memory.h"
 #include "torch_internals/grad_access.h"
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
@@ -95,7 +97,7 @@ kernel::SumRows EmbedBackward::request(const at::Tensor& grad, const kernel::Ord
 // A row has one owner, so the number of threads changes no bit.
 void EmbedBackward::sum(const kernel::SumRows& request, const kernel::Order& order,
                         bool scratch) const {
-  const auto sum_rows = kernel::kernels().sum.sum_rows[static_cast<int>(type)];
+  const auto sum_rows = kernels::chosen().sum_rows.sum_rows[static_cast<int>(type)];
   const auto summed = static_cast<int64_t>(order.order.size());
   const int64_t parts = worth_threads(summed * dim) ? at::get_num_threads() : 1;
   const auto part = [&](int64_t begin, int64_t end) {
@@ -108,7 +110,7 @@ void EmbedBackward::sum(const kernel::SumRows& request, const kernel::Order& ord
 }
 
 at::Tensor EmbedBackward::dense(const at::Tensor& grad, const kernel::Order& order) const {
-  at::Tensor out = cheap_zeros(rows, dim, dtype);
+  at::Tensor out = torch_internals::cheap_zeros(rows, dim, dtype);
   kernel::SumRows s = request(grad, order);
   s.out = out.data_ptr();
   sum(s, order, /*scratch=*/false);
@@ -162,7 +164,7 @@ autograd::variable_list EmbedBackward::apply(autograd::variable_list&& grads) {
       !is_readable(saved))
     return {composed(grads[0], saved)};
   const at::Tensor grad = grads[0].contiguous();
-  const kernel::Order order = kernel::order_by_id(
+  const kernel::Order order = kernel::group_by_id(
       {saved.const_data_ptr(), saved.scalar_type() == at::kLong}, tokens, rows, padding);
   if (accumulate(grad, order)) return {at::Tensor()};
   return {is_sparse ? sparse(grad, order) : dense(grad, order)};

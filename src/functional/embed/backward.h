@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "functional/embed/plan.h"
+#include "functional/embed/fusable.h"
 
 namespace posenc::functional {
 

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 
+#include "functional/dispatch.h"
+#include "functional/dropout/generator.h"
 #include "functional/embed/backward.h"
-#include "functional/embed/dropout_bits.h"
-#include "functional/embed/memory.h"
-#include "functional/embed/plan.h"
-#include "kernels/caches.h"
+#include "kernels/dispatch.h"
+#include "platform/caches.h"
+#include "torch_internals/fresh_memory.h"
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
 
@@ -28,7 +29,7 @@ using Run = void (*)(const kernel::Gather&, int64_t, int64_t);
 bool pays_position_blocks(const kernel::Gather& g, int64_t table_row_bytes) {
   const kernel::Positions& p = g.positions;
   return g.stream && p.table != nullptr && p.ids.data == nullptr && p.divide == 1 &&
-         p.count < g.tokens && p.count * table_row_bytes > kernels::caches().level2;
+         p.count < g.tokens && p.count * table_row_bytes > platform::caches().level2;
 }
 
 void run(Run gather, const kernel::Gather& g, bool by_position) {
@@ -53,62 +54,54 @@ void run(Run gather, const kernel::Gather& g, bool by_position) {
 at::Tensor output_for(const at::Tensor& ids, int64_t dim, at::ScalarType dtype) {
   at::DimVector sizes(ids.sizes());
   sizes.push_back(dim);
-  return fresh_output(sizes, dtype);
+  return torch_internals::fresh_output(sizes, dtype);
 }
 
 void run_without_dropout(const EmbedPlan& plan) {
   const kernel::Gather& g = plan.gather;
-  run(kernel::kernels().gather.gather[static_cast<int>(plan.type)], g,
+  run(kernels::chosen().gather.gather[static_cast<int>(plan.type)], g,
       pays_position_blocks(g, g.dim * kernel::table_element_size(plan.type)));
 }
 
-// False where ATen's bits cannot be had, before anything is drawn.
-bool run_with_dropout(EmbedPlan& plan, double p, at::ScalarType dtype, at::Tensor& mask) {
+void run_with_dropout(EmbedPlan& plan, double p, at::ScalarType dtype, at::Tensor& mask) {
   const bool exact = rounds_once(plan.type);
   const at::ScalarType drawn_as = exact ? at::kFloat : dtype;
-  if (!has_dropout_bits(drawn_as)) return false;
   kernel::Gather& g = plan.gather;
-  mask = fresh_output({kernel::mask_bytes(g.tokens * g.dim)}, at::kByte);
+  mask = torch_internals::fresh_output({mask_bytes(g.tokens * g.dim)}, at::kByte);
   g.kept = {mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, drawn_as)};
   {
     DropoutBits bits(1.0 - p, drawn_as, mask.data_ptr<uint8_t>());
-    if (!bits.usable()) return false;
     if (worth_threads(g.tokens * g.dim)) {
-      const auto gather = kernel::kernels().gather.gather[static_cast<int>(plan.type)];
+      const auto gather = kernels::chosen().gather.gather[static_cast<int>(plan.type)];
       const int64_t chunk = 64 * std::max<int64_t>(1, kGrainElements / (64 * g.dim));  // tokens
       draw_while_used(bits, g.tokens * g.dim, chunk * g.dim,
                       [&](int64_t begin, int64_t end) { gather(g, begin / g.dim, end / g.dim); });
-      return true;
+      return;
     }
     bits.draw(g.tokens * g.dim);
   }
   run_without_dropout(plan);
-  return true;
 }
 
 }  // namespace
 
-at::Tensor embed_fused(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
-                       const EmbedFuncOptions& options, const at::Tensor& out) {
-  EmbedPlan plan;
-  if (!torch_internals::dispatches_plainly() || !make_plan(ids, weight, table, options, plan))
-    return {};
+at::Tensor embed_fused(EmbedPlan& plan, const at::Tensor& ids, const at::Tensor& weight,
+                       const at::Tensor& table, const EmbedFuncOptions& options,
+                       const at::Tensor& out) {
   kernel::Gather& g = plan.gather;
-  const bool recorded = torch_internals::is_recorded(weight);
-  if (recorded && g.tokens > INT32_MAX) return {};
   const torch_internals::Profiled profiled(out.defined() ? "posenc::embed_out" : "posenc::embed",
                                            ids, weight, table);
   if (out.defined()) torch_internals::note_write(out);
   at::Tensor result = out.defined() ? out : output_for(ids, g.dim, weight.scalar_type());
   g.out = result.data_ptr();
-  g.stream = g.tokens * g.dim * kernel::element_size(plan.type) >= kernels::caches().stream_bytes;
+  g.stream = g.tokens * g.dim * kernel::element_size(plan.type) >= platform::caches().stream_bytes;
   at::Tensor mask;
-  if (!options.training() || options.dropout() == 0.0) {
+  if (plan.drops) {
+    run_with_dropout(plan, options.dropout(), weight.scalar_type(), mask);
+  } else {
     run_without_dropout(plan);
-  } else if (!run_with_dropout(plan, options.dropout(), weight.scalar_type(), mask)) {
-    return {};
   }
-  if (recorded) {
+  if (plan.is_recorded) {
     record(result, plan.ids_copy.defined() ? plan.ids_copy : ids, weight, plan, mask,
            options.sparse());
   }

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "io/base/dtype.h"
+#include "io/base/quote.h"
 #include "io/checkpoint/optimizer_kinds.h"
-#include "io/dtype.h"
-#include "io/read/quote.h"
 
 namespace posenc::io {
 namespace {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <system_error>
 
-#include "io/read/quote.h"
+#include "io/base/quote.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {

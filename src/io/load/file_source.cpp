@@ -2,7 +2,7 @@
 
 #include <ATen/ops/empty.h>
 
-#include "io/dtype.h"
+#include "io/base/dtype.h"
 
 namespace posenc::io {
 

@@ -10,7 +10,7 @@
 #include <functional>
 #include <numeric>
 
-#include "io/dtype.h"
+#include "io/base/dtype.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc::io {

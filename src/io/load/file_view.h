@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "io/open_weights.h"
+#include "io/manifest/open_weights.h"
 
 namespace posenc::io {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "io/read/quote.h"
+#include "io/base/quote.h"
 
 namespace posenc::io {
 namespace {

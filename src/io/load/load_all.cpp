@@ -6,9 +6,9 @@
 
 #include <unordered_map>
 
+#include "io/base/unreadable.h"
 #include "io/load/colliding.h"
 #include "io/load/file_view.h"
-#include "io/read/unreadable.h"
 
 namespace posenc::io {
 

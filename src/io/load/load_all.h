@@ -1,6 +1,6 @@
 #pragma once
 
-#include "io/open_weights.h"
+#include "io/manifest/open_weights.h"
 #include "posenc/io/state_dict.h"
 
 namespace posenc::io {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "io/load/targets.h"
+#include "io/base/targets.h"
 
 namespace posenc::io {
 

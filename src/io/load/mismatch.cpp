@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "io/read/quote.h"
+#include "io/base/quote.h"
 #include "posenc/core/nearest.h"
 
 namespace posenc::io {
@@ -75,7 +75,7 @@ std::string remedies(const std::vector<Fault>& faults, const std::string& first)
 WeightsError Mismatch::error(const std::string& subject) const {
   std::vector<WeightsErrorCode> codes;
   std::string text = subject + "does not fit the module, which is left as it was:", remedy;
-  if (!missing.empty() && !may_miss) {
+  if (!missing.empty() && !allow_missing) {
     codes.push_back(WeightsErrorCode::MissingKeys);
     text += listing("missing", missing, unexpected);
     const std::string prefix = prefix_of(missing, unexpected);
@@ -84,7 +84,7 @@ WeightsError Mismatch::error(const std::string& subject) const {
                ": pass LoadOptions().prefix(\"" + prefix + "\")";
     }
   }
-  if (!unexpected.empty() && !may_exceed) {
+  if (!unexpected.empty() && !allow_unexpected) {
     codes.push_back(WeightsErrorCode::UnexpectedKeys);
     text += listing("unexpected", unexpected, missing);
   }

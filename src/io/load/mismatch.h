@@ -17,11 +17,11 @@ struct Fault {
 /// Everything that is wrong between a module and a source of tensors.
 struct Mismatch {
   std::vector<std::string> missing, unexpected;  ///< names, whether they are an error or not
-  bool may_miss = false, may_exceed = false;     ///< they are none
+  bool allow_missing = false, allow_unexpected = false;  ///< they are none
   std::vector<Fault> faults;
 
   bool is_error() const {
-    return (!missing.empty() && !may_miss) || (!unexpected.empty() && !may_exceed) ||
+    return (!missing.empty() && !allow_missing) || (!unexpected.empty() && !allow_unexpected) ||
            !faults.empty();
   }
   /// One error that lists it all, with the nearest names; its code is the first kind's.

@@ -3,7 +3,7 @@
 #include <limits>
 #include <numeric>
 
-#include "models/generate/search.h"
+#include "models/generate/step_model.h"
 
 namespace posenc {
 namespace {
@@ -106,7 +106,7 @@ Hypotheses beam_search(Search& search) {
     const int64_t wanted = width * (1 + static_cast<int64_t>(options.stop().size()));
     const auto so_far = torch::tensor(before, torch::kFloat).to(logits.device());
     const auto top =
-        functional::top_scores(logits, sum, so_far, width, std::min(wanted, width * vocab));
+        functional::beam_topk(logits, sum, so_far, width, std::min(wanted, width * vocab));
     const auto best = top.scores.cpu().contiguous();
     const auto index = top.places.cpu().contiguous();
 

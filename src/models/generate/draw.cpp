@@ -1,6 +1,6 @@
 #include <limits>
 
-#include "models/generate/search.h"
+#include "models/generate/step_model.h"
 
 namespace posenc {
 

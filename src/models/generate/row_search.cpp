@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "models/generate/search.h"
+#include "models/generate/step_model.h"
 
 namespace posenc {
 namespace {
@@ -27,8 +27,8 @@ template <typename Check>
 Choice next_tokens(Search& search, int64_t length, const std::vector<int64_t>& ended, Check check) {
   const auto [logits, sum] = search.step(length);
   if (!search.options.sample()) {
-    const auto best = functional::top_scores(logits, sum, torch::zeros_like(sum.rest), /*group=*/1,
-                                             /*count=*/1);
+    const auto best = functional::beam_topk(logits, sum, torch::zeros_like(sum.rest), /*group=*/1,
+                                            /*count=*/1);
     const Choice choice = {best.places.cpu(), best.scores.cpu()};
     check(choice.log_probabilities);
     return choice;

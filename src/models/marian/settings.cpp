@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "io/read/file.h"
-#include "io/read/json_tree.h"
-#include "io/read/utf8.h"
+#include "io/base/file.h"
+#include "io/base/json_tree.h"
+#include "io/base/utf8.h"
 
 namespace posenc {
 namespace {

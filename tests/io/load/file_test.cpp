@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "io/load/file_source.h"
-#include "io/load/fit.h"
+#include "io/load/load_plan.h"
 #include "io/support.h"
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
@@ -111,7 +111,7 @@ TEST(LoadFile, AFileThatShrinksNamesWhatWasWritten) {
   save_tensors(dir / "x", tensors);
   Buffers module(tensors);
   const io::FileSource source(dir / "x");
-  const io::Fit fit(module, source, {});
+  const io::LoadPlan fit(module, source, {});
   truncate((dir / "x").c_str(), static_cast<off_t>(std::filesystem::file_size(dir / "x") - 250000));
   const auto error = error_of([&] { fit.write(); });
   EXPECT_EQ(error.code(), Code::Truncated);
@@ -128,7 +128,7 @@ TEST(LoadFile, StagedAFileThatShrinksLeavesTheModule) {
   Buffers module(tensors);
   const auto before = all_bits(module);
   const io::FileSource source(dir / "x");
-  io::Fit fit(module, source, {});
+  io::LoadPlan fit(module, source, {});
   truncate((dir / "x").c_str(), 150000);
   EXPECT_EQ(error_of([&] { fit.stage(); }).code(), Code::Truncated);
   EXPECT_EQ(all_bits(module), before);

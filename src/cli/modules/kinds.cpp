@@ -1,0 +1,255 @@
+// The twins: every class of a notebook, its keys, and the C++ module that does the same. Adding one
+// is adding a row.
+
+#include "cli/modules/kinds.h"
+
+#include "cli/error.h"
+#include "cli/modules/stack_kinds.h"
+#include "posenc/nn/input_embedding.h"
+#include "posenc/nn/position_embedding.h"
+#include "posenc/nn/timestep_embedding.h"
+#include "posenc/nn/token_and_position_embedding.h"
+#include "posenc/nn/token_embedding.h"
+
+namespace posenc::cli {
+namespace {
+
+using TableStorage = PositionEmbeddingOptions::Storage;
+
+// Modules whose forward takes the input alone.
+template <typename Holder>
+void plain(Holder module, Twin& twin) {
+  twin.module = module.ptr();
+  twin.forward = [module](const Call& call) mutable { return module->forward(call.at("input")); };
+}
+
+// Rows of the twin's table: the file's, unless another number is asked for.
+int64_t rows_of(const Params& params, const Twin& twin) {
+  return params.integer("max_len").value_or(twin.sizes.at("max_len"));
+}
+
+void token_embedding(const Params& params, Twin& twin, const Scale& scale) {
+  plain(TokenEmbedding(TokenEmbeddingOptions(twin.sizes["vocab_size"], twin.sizes["d_model"])
+                           .scale(params.scale("scale", scale))
+                           .padding_idx(params.integer("padding_idx"))),
+        twin);
+}
+
+void plain_tokens(const Params& params, const Weights&, Twin& twin) {
+  token_embedding(params, twin, Scale::None);
+}
+
+void scaled_tokens(const Params& params, const Weights&, Twin& twin) {
+  token_embedding(params, twin, Scale::SqrtDim);
+}
+
+PositionalEncodingOptions position_options(const Params& params, Twin& twin) {
+  return PositionalEncodingOptions(twin.sizes["d_model"], rows_of(params, twin))
+      .batch_first(params.flag("batch_first", true))
+      .grow(params.flag("grow", false));
+}
+
+int64_t offset_of(const Call& call) {
+  const auto offset = given(call, "offset");
+  if (!offset.defined()) return 0;
+  const bool whole = offset.scalar_type() == at::kLong || offset.scalar_type() == at::kInt;
+  if (!whole || offset.numel() != 1 || offset.dim() > 1) {
+    refuse("`offset` must be one int64 or int32, () or (1). Got {} {}", dtype_of(offset),
+           shape_of(offset));
+  }
+  return offset.item<int64_t>();
+}
+
+// Modules whose forward takes an offset and explicit positions.
+template <typename Holder>
+void positioned(Holder module, Twin& twin) {
+  twin.module = module.ptr();
+  twin.forward = [module](const Call& call) mutable {
+    return module->forward(call.at("input"), offset_of(call), given(call, "position_ids"));
+  };
+}
+
+void positional_encoding(const Params& params, const Weights&, Twin& twin) {
+  positioned(PositionalEncoding(position_options(params, twin)), twin);
+}
+
+void input_embedding(const Params& params, const Weights&, Twin& twin) {
+  const int64_t vocab_size = twin.sizes["vocab_size"], d_model = twin.sizes["d_model"];
+  const auto tokens = TokenEmbeddingOptions(vocab_size, d_model)
+                          .scale(params.scale("scale", Scale::None))
+                          .padding_idx(params.integer("padding_idx"));
+  positioned(InputEmbedding(InputEmbeddingOptions(vocab_size, d_model)
+                                .token(tokens)
+                                .position(position_options(params, twin))),
+             twin);
+}
+
+void token_and_position_embedding(const Params& params, const Weights&, Twin& twin) {
+  positioned(TokenAndPositionEmbedding(
+                 TokenAndPositionEmbeddingOptions(twin.sizes["vocab_size"], twin.sizes["d_model"])
+                     .scale(params.scale("scale", Scale::SqrtDim))
+                     .padding_idx(params.integer("padding_idx"))
+                     .position(position_options(params, twin))),
+             twin);
+}
+
+void position_embedding(const Params& params, Twin& twin, TableStorage storage) {
+  plain(
+      PositionEmbedding(
+          PositionEmbeddingOptions(rows_of(params, twin), twin.sizes["d_model"]).storage(storage)),
+      twin);
+}
+
+void frozen_positions(const Params& params, const Weights&, Twin& twin) {
+  position_embedding(params, twin, TableStorage::Embedding);
+}
+
+void buffered_positions(const Params& params, const Weights&, Twin& twin) {
+  position_embedding(params, twin, TableStorage::Buffer);
+}
+
+void timestep_embedding(const Params& params, const Weights&, Twin& twin) {
+  TimestepEmbedding module(
+      TimestepEmbeddingOptions(rows_of(params, twin), twin.sizes["d_model"], twin.sizes["channels"])
+          .hidden(twin.sizes["hidden"]));
+  twin.module = module.ptr();
+  twin.forward = [module](const Call& call) mutable {
+    const auto image = given(call, "image");
+    return image.defined() ? module->add_to(image, call.at("input"))
+                           : module->forward(call.at("input"));
+  };
+}
+
+std::vector<Kind> all_kinds() {
+  const std::vector<std::string> tokens = {"scale", "padding_idx"};
+  const std::vector<std::string> positions = {"max_len", "batch_first", "grow"};
+  const std::vector<std::string> both = {"scale", "padding_idx", "max_len", "batch_first", "grow"};
+  const std::vector<std::string> place = {"position_ids", "offset"};
+  std::vector<Kind> table = {
+      {"TokenEmbedding",
+       {"TokenEmbedding"},
+       "notebook 00",
+       {{"embedding.weight", {"vocab_size", "d_model"}, ""}},
+       true,
+       Input::Ids,
+       {"input"},
+       "",
+       tokens,
+       {},
+       {},
+       plain_tokens},
+      {"TokenEmbedding",
+       {"TransformerEmbedding"},
+       "notebook 03, scaled by sqrt(d_model)",
+       {{"embedding.weight", {"vocab_size", "d_model"}, ""}},
+       true,
+       Input::Ids,
+       {"input"},
+       "",
+       tokens,
+       {},
+       {},
+       scaled_tokens},
+      {"TokenEmbedding",
+       {"Embedding", "TokenEmbedding"},
+       "notebook 01, a bare nn.Embedding",
+       {{"weight", {"vocab_size", "d_model"}, "embedding.weight"}},
+       false,
+       Input::Ids,
+       {"input"},
+       "",
+       tokens,
+       {},
+       {},
+       plain_tokens},
+      {"PositionalEncoding",
+       {"PositionalEncoding"},
+       "notebooks 00 and 03",
+       {{"pe", {"1", "max_len", "d_model"}, ""}},
+       true,
+       Input::Embeddings,
+       {"input"},
+       "pe",
+       positions,
+       place,
+       {},
+       positional_encoding},
+      {"PositionEmbedding",
+       {"PositionEmbedding", "PositionalEncoding"},
+       "notebook 02, a frozen weight",
+       {{"embedding.weight", {"max_len", "d_model"}, ""}},
+       true,
+       Input::Positions,
+       {"input"},
+       "embedding.weight",
+       {"max_len"},
+       {},
+       {},
+       frozen_positions},
+      {"PositionEmbedding",
+       {"MyPositionEncoding", "PositionEmbedding"},
+       "notebook 04, a buffer",
+       {{"pos_enc", {"max_len", "d_model"}, ""}},
+       true,
+       Input::Positions,
+       {"input"},
+       "pos_enc",
+       {"max_len"},
+       {},
+       {},
+       buffered_positions},
+      {"InputEmbedding",
+       {"InputEmbedding"},
+       "notebook 00",
+       {{"token_embedding.embedding.weight", {"vocab_size", "d_model"}, ""},
+        {"pos_encoding.pe", {"1", "max_len", "d_model"}, ""}},
+       true,
+       Input::Ids,
+       {"input"},
+       "pos_encoding.pe",
+       both,
+       place,
+       {},
+       input_embedding},
+      {"TokenAndPositionEmbedding",
+       {"TokenAndPositionEmbedding"},
+       "notebook 03",
+       {{"token_embedding.weight", {"vocab_size", "d_model"}, ""},
+        {"position_encoding.pe", {"1", "max_len", "d_model"}, ""}},
+       true,
+       Input::Ids,
+       {"input"},
+       "position_encoding.pe",
+       both,
+       place,
+       {},
+       token_and_position_embedding},
+      {"TimestepEmbedding",
+       {"TimestepEmbedding"},
+       "notebook 02",
+       {{"pe.embedding.weight", {"max_len", "d_model"}, ""},
+        {"pe_linear.0.weight", {"hidden", "d_model"}, ""},
+        {"pe_linear.0.bias", {"hidden"}, ""},
+        {"pe_linear.2.weight", {"channels", "hidden"}, ""},
+        {"pe_linear.2.bias", {"channels"}, ""}},
+       true,
+       Input::Timesteps,
+       {"input"},
+       "pe.embedding.weight",
+       {"max_len"},
+       {"image"},
+       {},
+       timestep_embedding},
+  };
+  for (auto& kind : stack_kinds()) table.push_back(std::move(kind));
+  return table;
+}
+
+}  // namespace
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> table = all_kinds();
+  return table;
+}
+
+}  // namespace posenc::cli

@@ -1,0 +1,175 @@
+#include "cli/modules/probes.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/types.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace posenc::cli {
+namespace {
+
+constexpr uint64_t kSeed = 20170612;             // the day of "Attention Is All You Need"
+constexpr int64_t kLongest = 256;                // tokens that attention is tried with
+constexpr int64_t kElements = int64_t{1} << 24;  // of an output, for the inputs that may be large
+
+using Inputs = std::vector<std::pair<std::string, at::Tensor>>;  // of modules that take one tensor
+
+at::Generator generator() { return at::make_generator<at::CPUGeneratorImpl>(kSeed); }
+
+int64_t size(const Twin& twin, const std::string& name, int64_t otherwise) {
+  const auto at = twin.sizes.find(name);
+  return at == twin.sizes.end() ? otherwise : at->second;
+}
+
+at::Tensor random_ids(int64_t bound, at::IntArrayRef shape, at::Generator& source) {
+  return torch::randint(bound, shape, source, torch::kLong);
+}
+
+// Ids below `bound` in sequences of at most `longest`.
+Inputs index_probes(int64_t bound, int64_t longest, int64_t d_model) {
+  auto source = generator();
+  const int64_t all = std::min(bound, std::max<int64_t>(1, kElements / d_model));
+  const auto ends = torch::tensor({int64_t{0}, bound - 1});
+  Inputs result = {
+      {"length 1", random_ids(bound, {1, 1}, source)},
+      {"first and last id", longest > 1 ? ends.view({1, 2}) : ends.view({2, 1})},
+      {"repeated ids", torch::full({2, std::min<int64_t>(9, longest)}, bound / 2, torch::kLong)},
+      {"batch of 1", random_ids(bound, {1, std::min<int64_t>(17, longest)}, source)},
+      {"batch of 5", random_ids(bound, {5, std::min<int64_t>(33, longest)}, source)},
+  };
+  if (longest < std::numeric_limits<int64_t>::max()) {
+    result.push_back({"max_len", random_ids(bound, {1, longest}, source)});
+    result.push_back({"max_len, batch of 3", random_ids(bound, {3, longest}, source)});
+  } else {
+    result.push_back({all == bound ? "every id" : "many ids", torch::arange(all).view({1, all})});
+  }
+  return result;
+}
+
+Inputs embedding_probes(const Twin& twin) {
+  auto source = generator();
+  const auto type = twin.table().scalar_type();
+  const int64_t longest = twin.sizes.at("max_len"), d_model = twin.sizes.at("d_model");
+  const auto random = [&](int64_t batch, int64_t length) {
+    return torch::randn({batch, length, d_model}, source, torch::kDouble).to(type);
+  };
+  const auto special = torch::tensor({0.0, -0.0, 1e-42, -1e30, 6e4, 1.0 / 3.0,
+                                      std::numeric_limits<double>::infinity()})
+                           .to(type);
+  const int64_t some = std::min<int64_t>(7, longest);
+  return {
+      {"length 1", random(1, 1)},
+      {"batch of 1", random(1, std::min<int64_t>(17, longest))},
+      {"batch of 5", random(5, std::min<int64_t>(33, longest))},
+      {"zeros", torch::zeros({2, some, d_model}, type)},
+      {"special values",
+       special.index({torch::arange(some * d_model).remainder(7)}).view({1, some, d_model})},
+      {"max_len", random(1, longest)},
+      {"max_len, batch of 3", random(3, longest)},
+  };
+}
+
+Inputs timestep_probes(int64_t steps) {
+  auto source = generator();
+  return {
+      {"one timestep", random_ids(steps, {1}, source)},
+      {"first and last", torch::tensor({int64_t{0}, steps - 1})},
+      {"repeated", torch::full({4}, steps / 2, torch::kLong)},
+      {"column (16, 1)", random_ids(steps, {16, 1}, source)},
+      {"every timestep", torch::arange(std::min<int64_t>(steps, 4096))},
+  };
+}
+
+Inputs single_inputs(const Twin& twin) {
+  constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+  const int64_t d_model = twin.sizes.at("d_model");
+  switch (twin.input) {
+    case Input::Ids:
+      return index_probes(twin.sizes.at("vocab_size"), size(twin, "max_len", kNoLimit), d_model);
+    case Input::Positions: return index_probes(twin.sizes.at("max_len"), kNoLimit, d_model);
+    case Input::Embeddings: return embedding_probes(twin);
+    case Input::Timesteps: return timestep_probes(twin.sizes.at("max_len"));
+    case Input::Sentences:
+    case Input::Sequences: break;
+  }
+  return {};
+}
+
+// `batch` sequences of `source` and `target` tokens: ids, or vectors as the twin lays them out.
+Call sequences(const Twin& twin, int64_t batch, int64_t source, int64_t target,
+               at::Generator& from) {
+  Call call;
+  for (const auto& name : twin.inputs) {
+    const int64_t length = name == "tgt" ? target : source;
+    if (twin.input == Input::Sentences) {
+      call[name] = random_ids(twin.sizes.at(name + "_vocab"), {batch, length}, from);
+      continue;
+    }
+    const auto type = twin.module->parameters().front().scalar_type();
+    const auto x = torch::randn({batch, length, twin.sizes.at("d_model")}, from, torch::kDouble);
+    call[name] = (twin.batch_first ? x : x.transpose(0, 1).contiguous()).to(type);
+  }
+  return call;
+}
+
+// True may not attend. The first key always may be attended to: of a query that has none Python's
+// fast path makes NaN.
+at::Tensor random_mask(const std::string& name, int64_t batch, int64_t source, int64_t target,
+                       at::Generator& from) {
+  const bool of_target = name.starts_with("tgt");
+  const int64_t keys = of_target ? target : source;
+  const int64_t rows = name.ends_with("key_padding_mask") ? batch
+                       : name.starts_with("src")          ? source
+                                                          : target;
+  if (name == "tgt_mask") return torch::ones({target, target}, torch::kBool).triu(1);
+  auto mask = torch::rand({rows, keys}, from) < 0.4;
+  mask.select(1, 0).fill_(false);
+  return mask;
+}
+
+std::vector<Probe> sequence_probes(const Twin& twin, const std::set<std::string>& masks) {
+  auto from = generator();
+  const int64_t longest = size(twin, "max_len", 64);
+  const auto at_most = [&](int64_t length) { return std::min(length, longest); };
+  std::vector<Probe> result = {
+      {"length 1", sequences(twin, 1, 1, 1, from)},
+      {"batch of 1", sequences(twin, 1, at_most(17), at_most(11), from)},
+      {"batch of 5", sequences(twin, 5, at_most(9), at_most(13), from)},
+      {longest <= kLongest ? "max_len" : "long", sequences(twin, 2, at_most(kLongest), 3, from)},
+  };
+  if (masks.empty()) return result;
+  const int64_t batch = 3, length = at_most(9);  // one mask of the source serves both attentions
+  result.push_back({"masks", sequences(twin, batch, length, length, from)});
+  for (const auto& name : masks) {
+    result.back().call[name] = random_mask(name, batch, length, length, from);
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<Probe> probes(const Twin& twin, const std::set<std::string>& masks) {
+  if (twin.input == Input::Sentences || twin.input == Input::Sequences) {
+    return sequence_probes(twin, masks);
+  }
+  std::vector<Probe> result;
+  for (auto& [name, input] : single_inputs(twin)) result.push_back({name, {{"input", input}}});
+  return result;
+}
+
+std::vector<Probe> image_probes(const Twin& twin, const Probe& probe) {
+  auto source = generator();
+  const auto type = twin.table().scalar_type();
+  const int64_t channels = twin.sizes.at("channels"), count = probe.call.at("input").size(0);
+  std::vector<Probe> result = {{probe.name + ", on one image", probe.call},
+                               {probe.name + ", on an image each", probe.call}};
+  const auto random = [&](at::IntArrayRef shape) {
+    return torch::randn(shape, source, torch::kDouble).to(type);
+  };
+  result[0].call["image"] = random({channels, 28, 28});
+  result[1].call["image"] = random({count, channels, 5, 7});
+  return result;
+}
+
+}  // namespace posenc::cli

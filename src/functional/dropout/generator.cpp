@@ -1,0 +1,160 @@
+#include "functional/dropout/generator.h"
+#include "kernels/dispatch.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace posenc::functional {
+namespace {
+
+namespace kernel = kernels::embed;
+
+at::CPUGeneratorImpl& cpu(const at::Generator& generator) {
+  return *static_cast<at::CPUGeneratorImpl*>(generator.unsafeGetGeneratorImpl());
+}
+
+bool same_state(const at::CPUGeneratorImpl& a, const at::CPUGeneratorImpl& b) {
+  auto& x = const_cast<at::CPUGeneratorImpl&>(a);  // engine() is not const, and changes nothing
+  auto& y = const_cast<at::CPUGeneratorImpl&>(b);
+  const auto p = x.engine().data(), q = y.engine().data();
+  return p.left_ == q.left_ && p.next_ == q.next_ && p.state_ == q.state_;
+}
+
+}  // namespace
+
+DropoutBits::DropoutBits(at::CPUGeneratorImpl& generator, Source source, double keep, bool wide,
+                         uint8_t* to)
+    : generator_(generator), lock_(generator.mutex_), writer_{to} {
+  const auto& use = kernels::chosen().random;
+  if (source == Source::Mcg31) {
+    const uint64_t seed = wide ? generator.random64() : generator.random();
+    mcg31_.emplace(static_cast<uint32_t>(seed), keep, use);
+    return;
+  }
+  engine_.emplace(generator.engine());
+  data_ = engine_->data();
+  state_.words = data_.state_.data();
+  TORCH_CHECK(state_.set_counts(data_.left_, data_.next_),
+              "[dropout] the default generator's counters must agree. Got left ", data_.left_,
+              " and next ", data_.next_, ", set while dropout was at work");
+  mt19937_.emplace(&state_, keep, use);
+}
+
+DropoutBits::DropoutBits(double keep, at::ScalarType dtype, uint8_t* to)
+    : DropoutBits(cpu(at::detail::getDefaultCPUGenerator()), found(dtype).source, keep,
+                  dtype == at::kDouble, to) {}
+
+DropoutBits::~DropoutBits() {
+  if (!mt19937_) return;
+  data_.next_ = static_cast<uint32_t>(state_.next);
+  data_.left_ = state_.left();
+  engine_->set_data(data_);
+  generator_.set_engine(*engine_);
+}
+
+void DropoutBits::draw(int64_t elements) {
+  mt19937_ ? mt19937_->write(elements, writer_) : mcg31_->write(elements, writer_);
+  writer_.finish();
+}
+
+// Whether it gives the bits, in the order of memory, and the final state of ATen for a sample like
+// `like`, from an odd place of the generator.
+bool DropoutBits::draws(Source source, at::ScalarType dtype, const at::Tensor& like) {
+  constexpr double kKeep = 0.7;
+  const at::Generator theirs = at::detail::createCPUGenerator(20170612);
+  cpu(theirs).random();
+  const auto ours = cpu(theirs).clone();
+  const at::Tensor drawn = at::empty_like(like).bernoulli_(kKeep, theirs);
+  const at::Tensor sample = drawn.to(at::kFloat);  // in the same layout
+  const float* wanted = sample.const_data_ptr<float>();
+  std::vector<uint8_t> bits(static_cast<size_t>(mask_bytes(sample.numel())));
+  DropoutBits(*ours, source, kKeep, dtype == at::kDouble, bits.data()).draw(sample.numel());
+  bool equal = same_state(*ours, cpu(theirs));
+  for (int64_t i = 0; i < sample.numel(); ++i)
+    equal = equal && ((bits[i >> 3] >> (i & 7) & 1) != 0) == (wanted[i] != 0.0f);
+  return equal;
+}
+
+// The samples cross several blocks of the generator.
+DropoutBits::Found DropoutBits::find(at::ScalarType dtype) {
+  at::NoGradGuard no_grad;
+  const at::Tensor plain = at::empty({43, 71}, at::TensorOptions(dtype));
+  for (const Source source : {Source::Mt19937, Source::Mcg31})
+    if (draws(source, dtype, plain)) return {source, draws(source, dtype, plain.t())};
+  return {};
+}
+
+const DropoutBits::Found& DropoutBits::found(at::ScalarType dtype) {
+  static const Found of_double = find(at::kDouble), of_float = find(at::kFloat),
+                     of_bfloat16 = find(at::kBFloat16), of_half = find(at::kHalf), none;
+  switch (dtype) {
+    case at::kDouble: return of_double;
+    case at::kFloat: return of_float;
+    case at::kBFloat16: return of_bfloat16;
+    case at::kHalf: return of_half;
+    default: return none;
+  }
+}
+
+bool has_dropout_bits(at::ScalarType dtype, bool contiguous) {
+  const DropoutBits::Found& found = DropoutBits::found(dtype);
+  return found.source != DropoutBits::Source::None && (contiguous || found.any_layout);
+}
+
+bool can_draw_dropout_bits(at::ScalarType dtype, bool contiguous) {
+  if (!has_dropout_bits(dtype, contiguous)) return false;
+  if (DropoutBits::found(dtype).source != DropoutBits::Source::Mt19937) return true;
+  at::CPUGeneratorImpl& generator = cpu(at::detail::getDefaultCPUGenerator());
+  const std::lock_guard<std::mutex> lock(generator.mutex_);
+  const at::mt19937 engine = generator.engine();
+  const auto data = engine.data();
+  return Mt19937().set_counts(data.left_, data.next_);
+}
+
+// A chunk is used only once the next one is drawn: a kernel may look at the first bits of that one.
+// Who draws joins the others when it is done.
+void draw_while_used(DropoutBits& bits, int64_t elements, int64_t chunk,
+                     const std::function<void(int64_t, int64_t)>& use) {
+  const int64_t chunks = (elements + chunk - 1) / chunk;
+  std::atomic<int64_t> drawn{0}, taken{0};
+  const auto consume = [&] {
+    for (int64_t c = taken++; c < chunks; c = taken++) {
+      while (drawn.load(std::memory_order_acquire) < std::min(c + 2, chunks))
+        std::this_thread::yield();
+      use(c * chunk, std::min((c + 1) * chunk, elements));
+    }
+  };
+  at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t c = 0; begin == 0 && c < chunks; ++c) {
+      bits.draw(std::min(chunk, elements - c * chunk));
+      drawn.store(c + 1, std::memory_order_release);
+    }
+    for (int64_t thread = begin; thread < end; ++thread) consume();
+  });
+}
+
+double kept_factor(double keep, at::ScalarType dtype) {
+  if (dtype == at::kDouble) return 1.0 / keep;
+  const float factor = 1.0f / static_cast<float>(keep);
+  if (dtype == at::kFloat) return factor;
+  return dtype == at::kHalf ? static_cast<float>(at::Half(factor))
+                            : static_cast<float>(at::BFloat16(factor));
+}
+
+at::Tensor noise_of(const at::Tensor& mask, double factor, const at::Tensor& like) {
+  at::Tensor noise = at::empty({like.numel()}, at::TensorOptions(at::kDouble));
+  double* to = noise.data_ptr<double>();
+  const uint8_t* bits = mask.const_data_ptr<uint8_t>();
+  for (int64_t i = 0; i < noise.numel(); ++i)
+    to[i] = (bits[i >> 3] >> (i & 7) & 1) != 0 ? factor : 0.0;
+  return noise.to(like.scalar_type()).as_strided(like.sizes(), like.strides());
+}
+
+}  // namespace posenc::functional

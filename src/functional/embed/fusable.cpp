@@ -1,0 +1,127 @@
+#include "functional/embed/fusable.h"
+
+#include <limits>
+
+#include "functional/dispatch.h"
+#include "functional/dropout/generator.h"
+#include "kernels/dispatch.h"
+#include "torch_internals/shortcut.h"
+
+namespace posenc::functional {
+namespace {
+
+namespace kernel = kernels::embed;
+using torch_internals::is_plain;
+using torch_internals::is_recorded;
+
+// Contiguous integers of a kind that the kernels read; in `copy`, where one had to be made.
+bool read_integers(const at::Tensor& from, at::Tensor& copy, kernel::Integers& to) {
+  if (!is_plain(from) || !at::isIntegralType(from.scalar_type(), /*includeBool=*/false))
+    return false;
+  const bool known = from.scalar_type() == at::kLong || from.scalar_type() == at::kInt;
+  if (!known || !from.is_contiguous()) copy = (known ? from : from.to(at::kLong)).contiguous();
+  const at::Tensor& read = copy.defined() ? copy : from;
+  to.data = read.const_data_ptr();
+  to.wide = read.scalar_type() == at::kLong;
+  return true;
+}
+
+// (rows, D) or (1, rows, D) whose rows are whole: their elements lie side by side, and no other row
+// overlaps them. Reads sizes and strides as arrays: size(axis) checks its axis at each call.
+struct Rows {
+  int64_t count, width, stride;
+  bool whole;
+  explicit Rows(const at::Tensor& t) {
+    const at::IntArrayRef sizes = t.sizes(), strides = t.strides();
+    const size_t n = sizes.size();
+    const bool matrix = n == 2 || (n == 3 && sizes[0] == 1);
+    count = matrix ? sizes[n - 2] : 0;
+    width = matrix ? sizes[n - 1] : 0;
+    stride = matrix ? strides[n - 2] : 0;
+    whole = matrix && (strides[n - 1] == 1 || width == 1) && stride >= width;
+  }
+};
+
+// A model has one width, and pow() takes a while beside a single token.
+double factor_of(const Scale& scale, int64_t dim) {
+  if (!scale.is_sqrt_dim()) return scale.factor(dim);
+  static thread_local int64_t last = 0;
+  static thread_local double factor = 0.0;
+  if (last != dim) {
+    factor = scale.factor(dim);
+    last = dim;
+  }
+  return factor;
+}
+
+bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
+                    const PositionalEncodingFuncOptions& how, EmbedPlan& plan) {
+  kernel::Gather& g = plan.gather;
+  const at::IntArrayRef sizes = ids.sizes();
+  if (!is_plain(table) || is_recorded(table) || sizes.empty() || sizes.size() > 2) return false;
+  const Rows rows(table);
+  if (!rows.whole || rows.width != g.dim) return false;
+  const bool sequence_first = sizes.size() == 2 && !how.batch_first();
+  const int64_t length = sizes[sizes.size() == 1 || sequence_first ? 0 : 1];
+  kernel::Positions& p = g.positions;
+  p.table = table.const_data_ptr();
+  p.stride = rows.stride;
+  p.offset = how.offset();
+  p.divide = sequence_first ? sizes[1] : 1;
+  p.count = length;
+  if (!how.position_ids().defined())
+    return p.offset >= 0 && length <= rows.count && p.offset <= rows.count - length;
+  const at::Tensor& where = how.position_ids();
+  if (p.offset != 0 || !where.defined() || !read_integers(where, plan.position_ids_copy, p.ids))
+    return false;
+  if (where.dim() == 1 && where.size(0) == length) {
+    // one for each place of a sequence
+  } else if (where.sizes() == sizes) {
+    p.divide = 1;
+    p.count = g.tokens;
+  } else {
+    return false;
+  }
+  return kernels::chosen().gather.first_outside(p.ids, where.numel(), rows.count) < 0;
+}
+
+bool plan_tokens(const at::Tensor& ids, const at::Tensor& weight, const EmbedFuncOptions& options,
+                 EmbedPlan& plan) {
+  const bool exact = options.precision() == Precision::Exact;
+  kernel::Gather& g = plan.gather;
+  if (!weight.defined() || !is_plain(weight) || weight.dim() != 2 ||
+      !find_type(weight.scalar_type(), exact, plan.type) || !ids.defined() ||
+      !read_integers(ids, plan.ids_copy, g.ids))
+    return false;
+  const Rows rows(weight);
+  g.tokens = ids.numel();
+  if (!rows.whole || g.tokens == 0 || rows.count == 0 || rows.width == 0) return false;
+  g.weight = weight.const_data_ptr();
+  g.weight_stride = rows.stride;
+  g.dim = rows.width;
+  if (!options.scale().is_none()) g.scale = factor_of(options.scale(), g.dim);
+  if (const auto& padding = options.padding_idx()) {
+    if (*padding < -rows.count || *padding >= rows.count) return false;
+    plan.padding = *padding < 0 ? *padding + rows.count : *padding;
+  }
+  return kernels::chosen().gather.first_outside(g.ids, g.tokens, rows.count) < 0;
+}
+
+}  // namespace
+
+bool is_fusable(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
+                const EmbedFuncOptions& options, EmbedPlan& plan) {
+  if (!torch_internals::dispatches_plainly() || !plan_tokens(ids, weight, options, plan))
+    return false;
+  const at::ScalarType dtype = weight.scalar_type();
+  if (table.defined() && (table.scalar_type() != (rounds_once(plan.type) ? at::kFloat : dtype) ||
+                          !plan_positions(ids, table, options.position(), plan)))
+    return false;
+  plan.is_recorded = is_recorded(weight);
+  // The backward groups tokens by int32 numbers.
+  if (plan.is_recorded && plan.gather.tokens > std::numeric_limits<int32_t>::max()) return false;
+  plan.drops = options.training() && options.dropout() != 0.0;
+  return !plan.drops || can_draw_dropout_bits(rounds_once(plan.type) ? at::kFloat : dtype);
+}
+
+}  // namespace posenc::functional

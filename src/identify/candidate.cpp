@@ -1,0 +1,125 @@
+#include "identify/candidate.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/where.h>
+
+#include <cmath>
+
+#include "posenc/sinusoid/table.h"
+#include "sinusoid/columns.h"
+
+namespace posenc::identification {
+namespace {
+
+constexpr int64_t kChunk = 8192;  // rows that are compared at a time
+
+at::Tensor bits_of(const at::Tensor& x) {
+  const at::ScalarType type = x.element_size() == 8   ? at::kLong
+                              : x.element_size() == 4 ? at::kInt
+                                                      : at::kShort;
+  return x.contiguous().view(type);
+}
+
+// The values' places in the order of all values of their type.
+at::Tensor ordinals(const at::Tensor& x) {
+  const at::Tensor bits = bits_of(x).to(at::kLong);
+  const int64_t lowest = x.element_size() == 8   ? std::numeric_limits<int64_t>::min()
+                         : x.element_size() == 4 ? std::numeric_limits<int32_t>::min()
+                                                 : std::numeric_limits<int16_t>::min();
+  return at::where(bits < 0, lowest - bits, bits);
+}
+
+// The same numbers as sinusoid_table()'s for these rows, without the others.
+at::Tensor positions_of(const SinusoidOptions& o, int64_t length, const at::Tensor& row) {
+  switch (o.rows()) {
+    case Rows::Down: return length - 1 - row;
+    case Rows::DownFromLength:
+    case Rows::RelativeEven: return length - row;
+    case Rows::Relative: return length - 1 - row;
+    case Rows::RelativeDistance: return (length - 1 - row).abs();
+    case Rows::Up: break;
+  }
+  if (o.start() == std::trunc(o.start()) && o.step() == std::trunc(o.step())) {
+    return row * static_cast<int64_t>(o.step()) + static_cast<int64_t>(o.start());
+  }
+  return row.to(at::kFloat) * o.step() + o.start();
+}
+
+}  // namespace
+
+double Distance::correlation() const {
+  return left > 0 && right > 0 ? dot / std::sqrt(left * right) : 0.0;
+}
+
+void Distance::join(const Distance& other) {
+  equal = equal && other.equal;
+  max_abs = std::max(max_abs, other.max_abs);
+  max_ulp = std::max(max_ulp, other.max_ulp);
+  dot += other.dot, left += other.left, right += other.right;
+}
+
+Distance distance(const at::Tensor& a, const at::Tensor& b) {
+  Distance result;
+  const at::Tensor x = ordinals(a), y = ordinals(b);
+  result.max_ulp = (x - y).abs().max().item<int64_t>();
+  const at::Tensor u = a.to(at::kDouble), v = b.to(at::kDouble);
+  result.max_abs = (u - v).abs().max().item<double>();
+  result.equal = result.max_ulp == 0 && at::equal(u.signbit(), v.signbit());
+  result.dot = (u * v).sum().item<double>();
+  result.left = u.square().sum().item<double>();
+  result.right = v.square().sum().item<double>();
+  return result;
+}
+
+bool needs_whole_table(const SinusoidOptions& o) {
+  return !o.grid().empty() || o.angle_by_length() || o.post() == Post::Standardize ||
+         (o.odd_dim() == OddDim::ExtraRow && o.dim() % 2 == 1);
+}
+
+at::Tensor rows_of(const Candidate& c, const at::Tensor& index, at::ScalarType dtype) {
+  const at::TensorOptions type(dtype);
+  if (needs_whole_table(c.options)) {
+    return sinusoid_table(c.options, c.length, type).index_select(0, index);
+  }
+  const int64_t before = c.options.cls_row() ? 1 : 0;
+  const at::Tensor positions = positions_of(c.options, c.length, index - before);
+  const at::Tensor rows = sinusoid(c.options, positions, type);
+  return before ? rows.masked_fill(index.eq(0).unsqueeze(1), 0.0) : rows;
+}
+
+Distance full_distance(const Candidate& c, const Reading& reading, bool only_equality) {
+  const at::ScalarType type = reading.rows.scalar_type();
+  const int64_t count = reading.rows.size(0);
+  const bool whole = needs_whole_table(c.options) || c.options.power_shape() == PowerShape::Grid;
+  const at::Tensor table =
+      whole ? sinusoid_table(c.options, c.length, at::TensorOptions(type)) : at::Tensor();
+  Distance result;
+  result.equal = true;
+  for (int64_t begin = 0; begin < count; begin += kChunk) {
+    const int64_t end = std::min(begin + kChunk, count);
+    const at::Tensor rows =
+        whole ? table.slice(0, begin, end)
+              : rows_of(c, at::arange(begin, end, at::TensorOptions(at::kLong)), type);
+    const at::Tensor there = reading.rows.slice(0, begin, end);
+    if (only_equality) {
+      result.equal = at::equal(bits_of(rows), bits_of(there));
+      if (!result.equal) break;
+    } else {
+      result.join(distance(rows, there));
+    }
+  }
+  return result;
+}
+
+int64_t length_of(const SinusoidOptions& o, int64_t rows) {
+  if (!o.grid().empty()) return o.row_count(cells(o)) == rows ? cells(o) : 0;
+  for (const int64_t length : {rows, rows - 1, rows / 2, (rows + 1) / 2}) {
+    if (length > 0 && o.row_count(length) == rows) return length;
+  }
+  return 0;
+}
+
+}  // namespace posenc::identification

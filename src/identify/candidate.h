@@ -1,0 +1,61 @@
+#pragma once
+
+// A recipe with parameters that may have made a table, and how far it is from it.
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "identify/reading.h"
+#include "posenc/sinusoid/preset.h"
+
+namespace posenc::identification {
+
+/// A preset with parameters, and what is changed in its options beside them.
+struct Candidate {
+  const Preset* preset = nullptr;
+  PresetParams params;
+  /// Changes as C++ and as words: {".start(2)", "start", "2"}.
+  struct Edit {
+    std::string code, name, value;
+  };
+  std::vector<Edit> edits;
+  SinusoidOptions options{2};
+  int64_t length = 0;  ///< nominal
+};
+
+struct Distance {
+  bool equal = false;  ///< every bit
+  double max_abs = 0.0;
+  int64_t max_ulp = 0;
+  double dot = 0, left = 0, right = 0;  ///< sums of products, for the correlation
+  double correlation() const;
+  void join(const Distance& other);
+};
+
+/// Between two tensors of one shape and floating-point dtype.
+Distance distance(const at::Tensor& a, const at::Tensor& b);
+
+/// The rows `index` of the candidate's table.
+at::Tensor rows_of(const Candidate& candidate, const at::Tensor& index, at::ScalarType dtype);
+
+/// Over all rows of the reading. `only_equality`: up to the first difference, of which nothing but
+/// its existence is told.
+Distance full_distance(const Candidate& candidate, const Reading& reading, bool only_equality);
+
+/// The nominal length of a table of `rows` rows, or 0 where there is none.
+int64_t length_of(const SinusoidOptions& options, int64_t rows);
+
+/// A row depends on more than its position.
+bool needs_whole_table(const SinusoidOptions& options);
+
+/// Calls `visit` with every candidate whose shape fits, the preset's own parameters first.
+/// `edited`: with changes that are not the preset's own as well: the other layout, rows of zeros,
+/// another base.
+void for_each_candidate(const Preset& preset, const Reading& reading, bool edited,
+                        const std::function<void(const Candidate&)>& visit);
+
+}  // namespace posenc::identification

@@ -1,0 +1,60 @@
+#pragma once
+
+// The parameters that one preset may have been given, guessed from the table.
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "identify/candidate.h"
+#include "identify/estimate.h"
+
+namespace posenc::identification {
+
+class Guesser {
+ public:
+  using Visit = std::function<void(const Candidate&)>;
+
+  Guesser(const Preset& preset, const Reading& reading, bool edited, const Visit& visit);
+  void all();
+
+ private:
+  // guess.cpp: what both kinds share
+  bool is_zero(int64_t row) const;
+  bool fits(const SinusoidOptions& o) const;
+  std::optional<Candidate> made(int64_t dim, const PresetParams& params) const;
+  void offer(Candidate c) const;
+  void emit(Candidate c) const;
+
+  // guess_line.cpp: one axis, or points
+  void line(int64_t dim, PresetParams params);
+  void layouts(const Candidate& c) const;
+  void moved(const Candidate& own) const;
+  Candidate remade(Candidate c) const;
+
+  // guess_grid.cpp
+  std::vector<PresetParams> boxes() const;
+  std::vector<std::vector<int64_t>> grids() const;
+  void grid(int64_t dim, const PresetParams& box) const;
+  std::pair<int64_t, int64_t> longest(const SinusoidOptions& o) const;
+  std::optional<Rates> grid_rates(const SinusoidOptions& o) const;
+
+  const Preset& preset_;
+  const Reading& reading_;
+  const bool edited_;
+  const Visit& visit_;
+  at::Tensor sample_;             // (N, C) rows that are not zero, float64
+  std::vector<int64_t> numbers_;  // their numbers
+  int64_t first_ = 0;             // the first row that is not zero
+};
+
+/// The preset has that parameter.
+bool takes(const Preset& preset, const char* name);
+/// The name of its base among its parameters, or null.
+const char* base_name(const Preset& preset);
+
+/// Consecutive rows that rates are read from.
+inline constexpr int64_t kRateRows = 64;
+
+}  // namespace posenc::identification

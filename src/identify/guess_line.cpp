@@ -1,0 +1,133 @@
+// One axis, or points: positions and base from the angles, and other layouts.
+
+#include "identify/guess.h"
+
+#include <ATen/TensorOperators.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "sinusoid/presets/reader.h"
+
+namespace posenc::identification {
+namespace {
+
+std::string number(double value) { return fmt::format("{}", value); }
+
+void set(Candidate& c, const char* name, double value) {
+  c.params.erase(name);
+  c.params.emplace(name, value);
+}
+
+}  // namespace
+
+// One axis: the preset's own positions, then those that the angles tell; then with another base.
+void Guesser::line(int64_t dim, PresetParams params) {
+  if (takes(preset_, "multires")) params.emplace("multires", (dim - 3) / 6);
+  if (takes(preset_, "num_bands")) params.emplace("num_bands", (dim - 1) / 2);
+  if (params.count("multires") && (dim < 9 || (dim - 3) % 6 != 0)) return;
+  if (params.count("num_bands") && (dim < 5 || dim % 2 == 0)) return;
+  if (takes(preset_, "padding_idx") && !reading_.zeros.empty()) {
+    params.emplace("padding_idx", reading_.zeros.front());
+  }
+  const auto plain = made(dim, params);
+  if (!plain) return;
+  layouts(*plain);
+  const auto found = pairs(plain->options, 0, reading_.rows.size(1));
+  const at::Tensor rows = reading_.rows.slice(0, first_, first_ + kRateRows).to(at::kDouble);
+  if (takes(preset_, "max_resolution")) {
+    const auto at_row = decode(plain->options, sample_, numbers_);
+    const auto last = at_row ? fit_linear(found, at_row->step, rows) : std::nullopt;
+    if (!last) return;
+    params.emplace("max_resolution", rounder(2 * *last));
+    if (const auto c = made(dim, params)) layouts(*c);
+    return;
+  }
+  const char* name = base_name(preset_);
+  if (!name && !edited_) return;
+  const auto rates = fit_rates(found, plain->options.base(), rows.contiguous());
+  if (!rates || std::abs(rates->base / plain->options.base() - 1) < 0.002) return;
+  const double base = rounder(rates->base);
+  if (name) {
+    params.emplace(name, base);
+    if (const auto c = made(dim, params)) layouts(*c);
+  } else {
+    Candidate c = *plain;
+    c.options.base(base);
+    c.edits.push_back({fmt::format(".base({})", base), "base", number(base)});
+    layouts(c);
+  }
+}
+
+void Guesser::layouts(const Candidate& c) const {
+  moved(c);
+  if (!edited_ || c.options.raw_first() || !c.options.coordinates().empty()) return;
+  const bool even = reading_.rows.size(1) % 2 == 0;  // else there is one sine more
+  for (int kind = 1; kind < (even ? 4 : 2); ++kind) {
+    Candidate other = c;
+    if (kind & 1) {
+      const bool halves = c.options.layout() == Layout::Halves;
+      other.options.layout(halves ? Layout::Interleaved : Layout::Halves);
+      other.edits.push_back(
+          {halves ? ".layout(posenc::Layout::Interleaved)" : ".layout(posenc::Layout::Halves)",
+           "layout", halves ? "interleaved" : "halves"});
+    }
+    if (kind & 2) {
+      const bool first = !c.options.cos_first();
+      other.options.cos_first(first);
+      other.edits.push_back({fmt::format(".cos_first({})", first), "cos_first", first ? "1" : "0"});
+    }
+    moved(other);
+  }
+}
+
+// At the preset's own positions, and at those that the angles tell.
+void Guesser::moved(const Candidate& own) const {
+  const SinusoidOptions& o = own.options;
+  if (!fits(o)) return;
+  offer(own);
+  if (o.angle_by_length() || o.post() == Post::Standardize) return;
+  auto line = decode(o, sample_, numbers_);
+  if (!line || (line->start == o.start() && line->step == o.step() && o.rows() == Rows::Up)) return;
+  Candidate c = own;
+  // A row in front that is the preset's own does not count as a position.
+  if (takes(preset_, "start")) {
+    if (takes(preset_, "scale") && line->step != 1.0) {
+      Candidate scaled = own;
+      set(scaled, "scale", line->step), set(scaled, "start", line->start / line->step);
+      offer(remade(scaled));
+    }
+    set(c, "start", line->start), set(c, "step", line->step);
+    return offer(remade(c));
+  }
+  const char* name = takes(preset_, "start_index")      ? "start_index"
+                     : takes(preset_, "legacy_pad_idx") ? "legacy_pad_idx"
+                                                        : nullptr;
+  const bool whole = line->start == std::trunc(line->start);
+  if (name && whole && line->step == 1.0 && line->start >= -1) {
+    set(c, name, line->start);
+    return offer(remade(c));
+  }
+  const bool plain = line->step == 1.0 && whole && o.rows() == Rows::Up && line->start > o.start();
+  if (!plain && !edited_) return;
+  c.options.rows(Rows::Up).start(line->start).step(line->step);
+  if (o.rows() != Rows::Up) c.edits.push_back({".rows(posenc::Rows::Up)", "rows", "up"});
+  c.edits.push_back({fmt::format(".start({})", line->start), "start", number(line->start)});
+  if (line->step != 1.0) {
+    c.edits.push_back({fmt::format(".step({})", line->step), "step", number(line->step)});
+  }
+  if (o.zero_row()) {  // the row itself, whatever position it would have had
+    c.options.zero_row(*o.zero_row());
+  }
+  offer(c);
+}
+
+// With its parameters read anew and its edits of layout and base kept.
+Candidate Guesser::remade(Candidate c) const {
+  const SinusoidOptions before = c.options;
+  c.options = preset_.make(before.dim(), PresetReader(preset_, c.params));
+  c.options.layout(before.layout()).cos_first(before.cos_first()).base(before.base());
+  return c;
+}
+
+}  // namespace posenc::identification

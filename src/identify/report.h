@@ -1,0 +1,12 @@
+#pragma once
+
+// What a search found, in words.
+
+#include "identify/search.h"
+#include "posenc/sinusoid/identify.h"
+
+namespace posenc::identification {
+
+Identification report(const Finding& finding);
+
+}  // namespace posenc::identification

@@ -1,0 +1,117 @@
+#include "identify/search.h"
+
+#include <ATen/TensorOperators.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace posenc::identification {
+namespace {
+
+constexpr double kGridPower = 1e-3;  // what pow() over a part of the grid may change
+constexpr double kNear = 0.9;        // correlation below which a candidate is out of the question
+
+double squares(const Distance& d) { return d.left + d.right - 2 * d.dot; }
+
+// Presets of one recipe and one list of parameters stand together in presets().
+std::vector<std::vector<const Preset*>> groups() {
+  std::vector<std::vector<const Preset*>> result;
+  for (const Preset& preset : presets()) {
+    const bool joins = !result.empty() && result.back().front()->recipe == preset.recipe &&
+                       result.back().front()->params.size() == preset.params.size();
+    if (!joins) result.emplace_back();
+    result.back().push_back(&preset);
+  }
+  return result;
+}
+
+size_t cost(const Match& match) {
+  return 100 * match.candidate.edits.size() + match.candidate.params.size();
+}
+
+at::Tensor centred(const at::Tensor& rows) {
+  const at::Tensor x = rows.to(at::kDouble);
+  return x - x.mean(0, true);
+}
+
+class Search {
+ public:
+  explicit Search(const Reading& reading)
+      : index_(sample_rows(reading.rows.size(0))),
+        sample_(reading.rows.index_select(0, index_).contiguous()) {
+    finding_.reading = reading;
+  }
+
+  std::optional<Finding> run() {
+    static const auto all = groups();
+    for (const bool edited : {false, true}) {
+      for (const auto& group : all) {
+        const std::string& recipe = group.front()->recipe;
+        if (!finding_.reading.paired && recipe != "unpaired" && recipe != "standardized") continue;
+        seen_.clear();
+        for_each_candidate(*group.front(), finding_.reading, edited,
+                           [&](const Candidate& c) { consider(c, group); });
+      }
+      if (finding_.exact()) break;
+    }
+    if (finding_.exact()) {
+      std::stable_sort(finding_.equal.begin(), finding_.equal.end(),
+                       [](const Match& a, const Match& b) { return cost(a) < cost(b); });
+    } else if (!finding_.nearest) {
+      return std::nullopt;
+    } else {
+      measure();
+    }
+    return std::move(finding_);
+  }
+
+ private:
+  void consider(const Candidate& c, const std::vector<const Preset*>& group) {
+    if (std::find(seen_.begin(), seen_.end(), c.options) != seen_.end()) return;
+    seen_.push_back(c.options);
+    const Distance near = distance(rows_of(c, index_, sample_.scalar_type()), sample_);
+    const bool grid = c.options.power_shape() == PowerShape::Grid && near.max_abs < kGridPower;
+    if (near.equal || grid) {
+      const bool again = std::any_of(finding_.equal.begin(), finding_.equal.end(),
+                                     [&](const Match& m) { return m.group == group; });
+      if (again) return;
+      const Distance full = full_distance(c, finding_.reading, true);
+      if (full.equal) {
+        finding_.equal.push_back({c, full, group});
+        return;
+      }
+    }
+    if (!(near.correlation() >= kNear)) return;
+    if (!finding_.nearest || squares(near) < squares(finding_.nearest->distance)) {
+      finding_.nearest = Match{c, near, group};
+    }
+  }
+
+  // The nearest over all rows, and what tells rounding from training.
+  void measure() {
+    Match& match = *finding_.nearest;
+    const at::Tensor rows = rows_of(match.candidate, index_, sample_.scalar_type());
+    const at::Tensor a = centred(rows), b = centred(sample_);
+    const double left = a.square().sum().item<double>(), right = b.square().sum().item<double>();
+    const double product = (a * b).sum().item<double>();
+    finding_.centred = left > 0 && right > 0 ? product / std::sqrt(left * right) : 0;
+    const at::Tensor apart = (rows.to(at::kDouble) - sample_.to(at::kDouble)).abs();
+    finding_.first = apart.slice(0, 0, 4).max().item<double>();
+    match.distance = full_distance(match.candidate, finding_.reading, false);
+  }
+
+  at::Tensor index_, sample_;
+  Finding finding_;
+  std::vector<SinusoidOptions> seen_;
+};
+
+}  // namespace
+
+bool Finding::better_than(const Finding& other) const {
+  if (exact() != other.exact()) return exact();
+  return best().distance.max_abs < other.best().distance.max_abs;
+}
+
+std::optional<Finding> search(const Reading& reading) { return Search(reading).run(); }
+
+}  // namespace posenc::identification

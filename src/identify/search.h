@@ -1,0 +1,33 @@
+#pragma once
+
+// All presets against one reading of a tensor.
+
+#include <optional>
+#include <vector>
+
+#include "identify/candidate.h"
+
+namespace posenc::identification {
+
+struct Match {
+  Candidate candidate;
+  Distance distance;                 ///< over all rows
+  std::vector<const Preset*> group;  ///< the presets that share the recipe and its parameters
+};
+
+struct Finding {
+  Reading reading;
+  std::vector<Match> equal;  ///< bit for bit, those with the fewest edits and parameters first
+  std::optional<Match> nearest;
+  double centred = 0;  ///< correlation with `nearest` where each column's mean is taken off
+  double first = 0;    ///< largest distance to it in the first rows
+
+  bool exact() const { return !equal.empty(); }
+  const Match& best() const { return exact() ? equal.front() : *nearest; }
+  bool better_than(const Finding& other) const;
+};
+
+/// The presets whose bits the table has, or the nearest; none where all are far away.
+std::optional<Finding> search(const Reading& reading);
+
+}  // namespace posenc::identification

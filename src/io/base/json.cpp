@@ -1,0 +1,116 @@
+#include "io/base/json.h"
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include "io/base/quote.h"
+#include "posenc/io/error.h"
+
+namespace posenc::io {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLongest = 100'000'000;  // a safetensors header's limit, in every reader
+constexpr int kDeepest = 32;
+
+class Events : public nlohmann::json_sax<json> {
+ public:
+  Events(const std::string& what, JsonHandler& handler) : what_(what), handler_(handler) {}
+
+  bool start_object(std::size_t) override { return open(&JsonHandler::start_object); }
+  bool start_array(std::size_t) override { return open(&JsonHandler::start_array); }
+  bool end_object() override { return close(&JsonHandler::end_object); }
+  bool end_array() override { return close(&JsonHandler::end_array); }
+
+  bool key(string_t& name) override {
+    if (!skipping_ && !handler_.key(name)) {
+      skipping_ = true;
+      skipped_at_ = depth_;
+    }
+    return true;
+  }
+
+  bool string(string_t& text) override {
+    return scalar([&] { handler_.string(text); });
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    return scalar([&] { handler_.number(value); });
+  }
+  bool number_integer(number_integer_t value) override {
+    return scalar([&] { handler_.other(std::to_string(value)); });
+  }
+  bool number_float(number_float_t, const string_t& text) override {
+    return scalar([&] { handler_.other(in_quotes(text)); });
+  }
+  bool boolean(bool value) override {
+    return scalar([&] { handler_.other(value ? "true" : "false"); });
+  }
+  bool null() override {
+    return scalar([&] { handler_.other("null"); });
+  }
+  bool binary(binary_t&) override { return false; }  // JSON has none
+
+  bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
+    fail(position);
+  }
+
+  [[noreturn]] void fail(std::size_t position) const {
+    throw WeightsError(WeightsErrorCode::Corrupt, "must have JSON in UTF-8 as " + what_ +
+                                                      ". Got an error at byte " +
+                                                      std::to_string(position) + " of it");
+  }
+
+ private:
+  template <typename Tell>
+  bool scalar(Tell&& tell) {
+    if (!skipping_) tell();
+    end_of_value();
+    return true;
+  }
+
+  bool open(void (JsonHandler::*event)()) {
+    if (++depth_ > kDeepest) {
+      throw WeightsError(WeightsErrorCode::LimitExceeded,
+                         "must nest " + what_ + " no deeper than " + std::to_string(kDeepest));
+    }
+    if (!skipping_) (handler_.*event)();
+    return true;
+  }
+
+  bool close(void (JsonHandler::*event)()) {
+    --depth_;
+    if (!skipping_) (handler_.*event)();
+    end_of_value();
+    return true;
+  }
+
+  // Skipping ends with the value of the key that was not wanted.
+  void end_of_value() {
+    if (depth_ == skipped_at_) skipping_ = false;
+  }
+
+  const std::string& what_;
+  JsonHandler& handler_;
+  int depth_ = 0;
+  int skipped_at_ = -1;
+  bool skipping_ = false;
+};
+
+}  // namespace
+
+void parse_json(std::string_view text, const std::string& what, JsonHandler& handler) {
+  if (text.size() > kLongest) {
+    throw WeightsError(WeightsErrorCode::LimitExceeded,
+                       "must have at most " + std::to_string(kLongest) + " bytes as " + what +
+                           ". Got " + std::to_string(text.size()));
+  }
+  Events events(what, handler);
+  // nlohmann's parser would pass over a byte order mark, and take a NUL for the end of the text.
+  const std::size_t nul = text.find('\0');
+  if (text.substr(0, 3) == "\xef\xbb\xbf") events.fail(1);
+  if (nul != std::string_view::npos) events.fail(nul + 1);
+  json::sax_parse(text.begin(), text.end(), &events);
+}
+
+}  // namespace posenc::io

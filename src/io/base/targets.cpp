@@ -1,0 +1,87 @@
+#include "io/base/targets.h"
+
+#include <torch/nn/module.h>
+
+#include <unordered_map>
+
+namespace posenc::io {
+namespace {
+
+void add_notes(const WeightNotes& notes, const std::string& prefix, ModuleState& state) {
+  for (auto& table : notes.computed_tables()) {
+    state.tables.push_back(table);
+    state.tables.back().name = prefix + table.name;
+  }
+  for (const auto& name : notes.non_persistent_names()) state.non_persistent.insert(prefix + name);
+  for (const auto& [alias, name] : notes.tied_names()) {
+    const at::Tensor* tensor = state.tensors.find(prefix + name);
+    if (tensor != nullptr && !state.tensors.contains(prefix + alias)) {
+      state.tensors.insert(prefix + alias, at::Tensor(*tensor));
+    }
+  }
+}
+
+// Not Module::named_parameters(true): that one lists all parameters before all buffers.
+void collect(const torch::nn::Module& module, const std::string& prefix, ModuleState& state) {
+  for (const auto& item : module.named_parameters(/*recurse=*/false)) {
+    state.tensors.insert(prefix + item.key(), item.value());
+  }
+  for (const auto& item : module.named_buffers(/*recurse=*/false)) {
+    state.tensors.insert(prefix + item.key(), item.value());
+  }
+  for (const auto& child : module.named_children()) {
+    collect(*child.value(), prefix + child.key() + ".", state);
+  }
+  // Last, since a name may be one of a child's.
+  if (const auto* notes = dynamic_cast<const WeightNotes*>(&module)) {
+    add_notes(*notes, prefix, state);
+  }
+}
+
+}  // namespace
+
+ModuleState module_state(const torch::nn::Module& module) {
+  ModuleState state;
+  collect(module, "", state);
+  for (const auto& name : state.non_persistent) {
+    if (state.tensors.contains(name)) state.tensors.erase(name);
+  }
+  return state;
+}
+
+bool same_memory(const at::Tensor& a, const at::Tensor& b) {
+  return a.is_same(b) ||
+         (a.numel() > 0 && a.is_alias_of(b) && a.const_data_ptr() == b.const_data_ptr() &&
+          a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
+          a.strides() == b.strides() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg());
+}
+
+bool is_plain(const at::Tensor& tensor) {
+  return tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_nested() &&
+         !tensor.is_meta();
+}
+
+std::vector<Target> targets_of(const StateDict& tensors) {
+  std::vector<Target> targets;
+  targets.reserve(tensors.size());
+  std::unordered_map<const void*, std::vector<std::size_t>> by_address;
+  for (const auto& item : tensors) {
+    const at::Tensor& tensor = item.value();
+    const std::size_t index = targets.size();
+    std::size_t first = index;
+    const void* address = tensor.has_storage() && tensor.numel() > 0
+                              ? tensor.const_data_ptr()
+                              : static_cast<const void*>(tensor.unsafeGetTensorImpl());
+    for (const std::size_t other : by_address[address]) {
+      if (same_memory(targets[other].tensor, tensor)) {
+        first = other;
+        break;
+      }
+    }
+    if (first == index) by_address[address].push_back(index);
+    targets.push_back({item.key(), tensor, first});
+  }
+  return targets;
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,60 @@
+#include "io/convert.h"
+
+#include <vector>
+
+#include "io/base/atomic_file.h"
+#include "io/base/quote.h"
+#include "io/base/unreadable.h"
+#include "io/safetensors/layout.h"
+#include "posenc/io/error.h"
+
+namespace posenc::io {
+namespace {
+
+SafetensorsLayout lay_out(const Manifest& manifest) {
+  std::vector<SafetensorsEntry> entries;
+  for (const auto& tensor : manifest.tensors) {
+    entries.push_back({tensor.name, tensor.dtype, tensor.sizes});
+  }
+  auto metadata = manifest.metadata;
+  metadata.emplace("format", "pt");  // without which Hugging Face's loaders refuse a file
+  return lay_out_safetensors(entries, metadata);
+}
+
+}  // namespace
+
+void check_convertible(const Manifest& manifest) {
+  refuse_unreadable(manifest);
+  if (!manifest.tensors.empty()) return;
+  for (const auto& entry : manifest.opaque) {
+    if (entry.kind != EntryKind::Module) continue;
+    throw WeightsError(WeightsErrorCode::WholeModule,
+                       "holds no tensors but " + in_quotes(entry.name) + ", " + entry.text +
+                           ", which only its Python code can load",
+                       "save model.state_dict() in place of the model");
+  }
+  throw WeightsError(WeightsErrorCode::Unsupported, "holds no tensors to be converted");
+}
+
+uint64_t write_as_safetensors(const OpenWeights& weights, const std::string& path,
+                              const std::function<void(uint64_t bytes, uint64_t of)>& progress) {
+  const uint64_t total = weights.total_bytes();
+  const auto layout = lay_out(weights.manifest);
+  try {
+    AtomicFile out(path);
+    out.write(layout.header.data(), layout.header.size());
+    uint64_t written = 0;
+    for (const std::size_t i : layout.order) {
+      weights.stream(weights.manifest.tensors[i], [&](const char* data, std::size_t count) {
+        out.write(data, count);
+        progress(written += count, total);
+      });
+    }
+    out.commit();
+  } catch (const WeightsError& error) {
+    throw error.in_file(path);
+  }
+  return total;
+}
+
+}  // namespace posenc::io

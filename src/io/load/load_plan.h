@@ -1,0 +1,57 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "io/base/targets.h"
+#include "io/load/mismatch.h"
+#include "io/load/source.h"
+#include "posenc/io/load.h"
+
+namespace posenc::io {
+
+/// A load that has been checked: which tensor of the module gets which of the source. Making one
+/// changes nothing and throws the one WeightsError for everything that does not fit; apply() then
+/// can fail only where reading does. The source has to outlive it.
+class LoadPlan {
+ public:
+  LoadPlan(const torch::nn::Module& module, const TensorSource& source, const LoadOptions& options);
+
+  /// Reads all that is still to be read into memory of its own.
+  void stage();
+  /// Writes the module. Its errors name the tensors that have already been written.
+  void apply() const;
+
+  const LoadReport& report() const { return report_; }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  struct Match {
+    std::size_t source = kNone;
+    at::Tensor value;  // what was read already: a table, or everything when staged
+  };
+
+  void match_names(const LoadOptions& options);
+  void name_whole_modules();
+  void check_pair(std::size_t target, bool cast);
+  bool check_memory(const Target& target);
+  bool check_dtype(const Target& target, at::ScalarType type, bool cast);
+  void check_shape(std::size_t target, bool may_read);
+  void check_ties(const std::string& prefix, bool cast);
+  bool same_values(std::size_t a, std::size_t b, at::ScalarType type) const;
+  void fault(WeightsErrorCode code, const std::string& name, const std::string& text,
+             const std::string& remedy = "");
+
+  const TensorSource& source_;
+  std::vector<Target> targets_;
+  std::vector<Match> matches_;  // of the targets
+  std::map<std::string, ComputedTable> tables_;
+  std::set<std::string> non_persistent_;
+  Mismatch mismatch_;
+  LoadReport report_;
+};
+
+}  // namespace posenc::io

@@ -1,0 +1,97 @@
+#include "io/manifest/open_weights.h"
+
+#include <utility>
+
+#include "io/base/tensor_bytes.h"
+#include "io/manifest/shards.h"
+#include "io/manifest/single_file.h"
+
+namespace posenc::io {
+namespace {
+
+constexpr int kAttempts = 5;
+constexpr std::size_t kMostOpen = 256;  // a program has a thousand descriptors, for all it does
+
+WeightsError changed(const std::string& what) {
+  return {WeightsErrorCode::Io, what, "load it when whoever writes it has finished"};
+}
+
+}  // namespace
+
+OpenWeights::OpenWeights(const std::string& path) {
+  try {
+    auto file = std::make_shared<InputFile>(path);
+    if (!looks_like_shard_index(*file)) {
+      manifest = read_single_file(*file);
+      stamps_.push_back(file->stamp());
+      keep(0, std::move(file));
+      return;
+    }
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      if (read_shards(path)) return;
+    }
+    throw changed("changes while it is read");
+  } catch (const WeightsError& error) {
+    throw error.in_file(path);
+  }
+}
+
+// False where the index or a shard has been replaced or written to before the last was read: the
+// shards may then be of two checkpoints.
+bool OpenWeights::read_shards(const std::string& index) {
+  stamps_.clear();
+  files_.clear();
+  open_.clear();
+  const InputFile index_file(index);
+  manifest = read_index(index_file, [&](const std::string& path) {
+    auto file = std::make_shared<InputFile>(path);
+    try {
+      Manifest shard = read_single_file(*file);
+      stamps_.push_back(file->stamp());
+      keep(stamps_.size() - 1, std::move(file));
+      return shard;
+    } catch (const WeightsError& error) {
+      throw error.in_file(path);
+    }
+  });
+  if (stamp_of(index) != index_file.stamp()) return false;
+  for (std::size_t i = 0; i < stamps_.size(); ++i) {
+    if (stamp_of(manifest.files[i]) != stamps_[i]) return false;
+  }
+  return true;
+}
+
+OpenWeights::File OpenWeights::file(std::size_t number) const {
+  if (files_[number]) return files_[number];
+  const std::string& path = manifest.files[number];
+  auto file = std::make_shared<InputFile>(path);
+  if (file->stamp() != stamps_[number]) {
+    throw changed("has been replaced or written to since its tensors were listed").in_file(path);
+  }
+  keep(number, file);
+  return file;
+}
+
+void OpenWeights::keep(std::size_t number, File file) const {
+  if (open_.size() == kMostOpen) {
+    files_[open_.front()].reset();
+    open_.pop_front();
+  }
+  open_.push_back(number);
+  files_.resize(stamps_.size());
+  files_[number] = std::move(file);
+}
+
+uint64_t OpenWeights::total_bytes() const {
+  uint64_t total = 0;
+  for (const auto& tensor : manifest.tensors) total += contiguous_bytes(tensor);
+  return total;
+}
+
+void OpenWeights::stream(
+    const ManifestTensor& tensor,
+    const std::function<void(const char* data, std::size_t count)>& take) const {
+  stream_tensor(*file_of(tensor), manifest.storages[tensor.storage], tensor, take);
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/base/file.h"
+#include "posenc/io/manifest.h"
+
+namespace posenc::io {
+
+/// A manifest and the files that it was read from. They belong together: bytes of a file that has
+/// been replaced since would be read at another one's offsets. So a file stays open, and one of
+/// many shards, which is closed and opened again, has to be the one that it was.
+class OpenWeights {
+ public:
+  /// Throws WeightsError.
+  explicit OpenWeights(const std::string& path);
+
+  Manifest manifest;
+
+  /// The file that holds the tensor's storage. Throws WeightsError where it has been replaced or
+  /// written to. Not for several threads at once, unlike reading from the file.
+  std::shared_ptr<const InputFile> file_of(const ManifestTensor& tensor) const {
+    return file(manifest.storages[tensor.storage].file);
+  }
+  const std::string& path_of(const ManifestTensor& tensor) const {
+    return manifest.files[manifest.storages[tensor.storage].file];
+  }
+  /// Where the tensor's storage begins in its file.
+  uint64_t start_of(const ManifestTensor& tensor) const {
+    return manifest.storages[tensor.storage].offset;
+  }
+
+  /// Bytes of all tensors when each is contiguous.
+  uint64_t total_bytes() const;
+
+  /// See stream_tensor().
+  void stream(const ManifestTensor& tensor,
+              const std::function<void(const char* data, std::size_t count)>& take) const;
+
+ private:
+  using File = std::shared_ptr<const InputFile>;
+
+  bool read_shards(const std::string& index);
+  File file(std::size_t number) const;
+  void keep(std::size_t number, File file) const;
+
+  std::vector<FileStamp> stamps_;  // by number, as the files were when the manifest was read
+  mutable std::vector<File> files_;
+  mutable std::deque<std::size_t> open_;  // numbers of the files that are open, oldest first
+};
+
+}  // namespace posenc::io

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/base/file.h"
+#include "posenc/io/manifest.h"
+
+// The index of a sharded checkpoint, as Hugging Face writes it:
+//   {"metadata": {...}, "weight_map": {"tensor": "shard file", ...}}
+namespace posenc::io {
+
+/// The shards of an index and the tensors that it maps to each, in the order of the text.
+struct ShardIndex {
+  struct Shard {
+    std::string file;  ///< a bare name: it lies beside the index
+    std::vector<std::string> tensors;
+  };
+  std::vector<Shard> shards;
+};
+
+/// Whether the file begins like JSON.
+bool looks_like_json(const InputFile& file);
+
+/// Throws WeightsError for a name that leads out of the folder, a tensor twice and too many shards.
+ShardIndex parse_index(std::string_view json);
+
+/// The manifests of all shards as one, each read by `read_shard`. Each tensor has to be in the
+/// shard that the index maps it to, and each tensor of a shard has to be mapped: a reader of the
+/// index alone would lose it, and it may stand in another shard under the same name.
+Manifest read_index(const InputFile& file,
+                    const std::function<Manifest(const std::string& path)>& read_shard);
+
+}  // namespace posenc::io

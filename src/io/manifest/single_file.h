@@ -1,0 +1,15 @@
+#pragma once
+
+#include "io/base/file.h"
+#include "posenc/io/manifest.h"
+
+namespace posenc::io {
+
+/// The manifest of one file of weights, whatever its format; an index of shards is refused, since
+/// it is not one file. Throws WeightsError.
+Manifest read_single_file(const InputFile& file);
+
+/// Whether the file is an index of shards, by its content.
+bool looks_like_shard_index(const InputFile& file);
+
+}  // namespace posenc::io

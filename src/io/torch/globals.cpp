@@ -1,0 +1,140 @@
+#include "io/torch/globals.h"
+
+#include <array>
+#include <unordered_map>
+
+namespace posenc::io {
+namespace {
+
+using Meanings = std::unordered_map<std::string_view, GlobalMeaning>;
+
+struct Named {
+  std::string_view name;
+  Global global;
+};
+constexpr std::array<Named, 48> kNamed = {{
+    {"collections.OrderedDict", Global::Dict},
+    {"collections.defaultdict", Global::Dict},
+    {"collections.Counter", Global::Dict},
+    {"builtins.dict", Global::Dict},
+    {"__builtin__.dict", Global::Dict},
+    {"builtins.list", Global::Sequence},
+    {"__builtin__.list", Global::Sequence},
+    {"builtins.tuple", Global::Sequence},
+    {"__builtin__.tuple", Global::Sequence},
+    {"torch.Size", Global::Sequence},
+    {"builtins.set", Global::Set},
+    {"__builtin__.set", Global::Set},
+    {"builtins.frozenset", Global::Set},
+    {"__builtin__.frozenset", Global::Set},
+    {"torch._utils._rebuild_tensor", Global::RebuildTensor},
+    {"torch._utils._rebuild_tensor_v2", Global::RebuildTensorV2},
+    {"torch._utils._rebuild_tensor_v3", Global::RebuildTensorV3},
+    {"torch._utils._rebuild_parameter", Global::RebuildParameter},
+    {"torch._utils._rebuild_parameter_with_state", Global::RebuildParameter},
+    {"torch._tensor._rebuild_from_type", Global::RebuildFromType},
+    {"torch._tensor._rebuild_from_type_v2", Global::RebuildFromType},
+    {"torch.tensor._rebuild_from_type", Global::RebuildFromType},
+    {"torch.Tensor", Global::PlainTensor},
+    {"torch._tensor.Tensor", Global::PlainTensor},
+    {"torch.nn.parameter.Parameter", Global::Parameter},
+    {"torch.nn.Parameter", Global::Parameter},
+    {"torch.nn.parameter.Buffer", Global::Buffer},
+    {"torch.nn.Buffer", Global::Buffer},
+    {"torch._utils._rebuild_sparse_tensor", Global::Sparse},
+    {"torch._utils._rebuild_sparse_csr_tensor", Global::Sparse},
+    {"torch._utils._rebuild_qtensor", Global::Quantised},
+    {"torch._utils._rebuild_nested_tensor", Global::Nested},
+    {"torch._utils._rebuild_meta_tensor_no_storage", Global::Meta},
+    {"torch.device", Global::Device},
+    {"_codecs.encode", Global::Encode},
+    {"torch.jit._pickle.restore_type_tag", Global::Transparent},
+    {"torch.jit._pickle.build_intlist", Global::Transparent},
+    {"torch.jit._pickle.build_doublelist", Global::Transparent},
+    {"torch.jit._pickle.build_boollist", Global::Transparent},
+    {"torch.jit._pickle.build_tensorlist", Global::Transparent},
+    {"torch.qint8", Global::Quantised},
+    {"torch.quint8", Global::Quantised},
+    {"torch.qint32", Global::Quantised},
+    {"torch.quint4x2", Global::Quantised},
+    {"torch.quint2x4", Global::Quantised},
+    {"torch.float4_e2m1fn_x2", Global::SmallDtype},
+    {"torch.bits1x8", Global::SmallDtype},
+    {"torch.bits2x4", Global::SmallDtype},
+}};
+
+struct StorageClass {
+  std::string_view name;
+  Dtype dtype;  // or one of its size
+  Global global = Global::Storage;
+};
+constexpr std::array<StorageClass, 27> kStorages = {{
+    {"DoubleStorage", Dtype::Float64},
+    {"FloatStorage", Dtype::Float32},
+    {"HalfStorage", Dtype::Float16},
+    {"BFloat16Storage", Dtype::BFloat16},
+    {"LongStorage", Dtype::Int64},
+    {"IntStorage", Dtype::Int32},
+    {"ShortStorage", Dtype::Int16},
+    {"CharStorage", Dtype::Int8},
+    {"ByteStorage", Dtype::UInt8},
+    {"BoolStorage", Dtype::Bool},
+    {"ComplexDoubleStorage", Dtype::Complex128},
+    {"ComplexFloatStorage", Dtype::Complex64},
+    // The newest have such names in TorchScript alone.
+    {"UInt16Storage", Dtype::UInt16},
+    {"UInt32Storage", Dtype::UInt32},
+    {"UInt64Storage", Dtype::UInt64},
+    {"ComplexHalfStorage", Dtype::Complex32},
+    {"Float8_e4m3fnStorage", Dtype::Float8_e4m3fn},
+    {"Float8_e5m2Storage", Dtype::Float8_e5m2},
+    {"Float8_e4m3fnuzStorage", Dtype::Float8_e4m3fnuz},
+    {"Float8_e5m2fnuzStorage", Dtype::Float8_e5m2fnuz},
+    {"Float8_e8m0fnuStorage", Dtype::Float8_e8m0fnu},
+    {"UntypedStorage", Dtype::UInt8},  // its numbers are bytes
+    {"QInt8Storage", Dtype::Int8, Global::Quantised},
+    {"QUInt8Storage", Dtype::UInt8, Global::Quantised},
+    {"QInt32Storage", Dtype::Int32, Global::Quantised},
+    {"QUInt4x2Storage", Dtype::UInt8, Global::Quantised},
+    {"QUInt2x4Storage", Dtype::UInt8, Global::Quantised},
+}};
+
+// torch.float32 and so on.
+std::optional<Dtype> dtype_of(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(Dtype::Float8_e8m0fnu); ++i) {
+    if (name == dtype_name(static_cast<Dtype>(i))) return static_cast<Dtype>(i);
+  }
+  return std::nullopt;
+}
+
+// uint1 to uint7 and int1 to int7.
+bool is_small_integer(std::string_view name) {
+  if (name.starts_with('u')) name.remove_prefix(1);
+  return name.size() == 4 && name.starts_with("int") && name[3] >= '1' && name[3] <= '7';
+}
+
+}  // namespace
+
+GlobalMeaning meaning_of(std::string_view qualified_name) {
+  static const Meanings meanings = [] {
+    Meanings out;
+    for (const auto& [name, global] : kNamed) out.emplace(name, GlobalMeaning{global, {}});
+    return out;
+  }();
+  const auto found = meanings.find(qualified_name);
+  if (found != meanings.end()) return found->second;
+  if (!qualified_name.starts_with("torch.")) return {};
+  std::string_view name = qualified_name.substr(6);
+  if (const auto dtype = dtype_of(name)) return {Global::DtypeName, dtype};
+  if (is_small_integer(name)) return {Global::SmallDtype, {}};
+  // Old files name the device's own class, new ones the module that it is defined in.
+  for (const std::string_view folder : {"cuda.", "storage."}) {
+    if (name.starts_with(folder)) name.remove_prefix(folder.size());
+  }
+  for (const auto& storage : kStorages) {
+    if (storage.name == name) return {storage.global, storage.dtype};
+  }
+  return {};
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "io/base/keyed_hash.h"
+#include "io/torch/state_dict_walker.h"
+#include "io/torch/zip/archive.h"
+
+namespace posenc::io {
+
+/// What the classes of a TorchScript archive register. Their code is searched for these lists and
+/// not compiled; where it is missing or looks otherwise, a class is not known.
+class ScriptCode {
+ public:
+  explicit ScriptCode(const Archive& archive) : archive_(archive) {}
+
+  /// The class of a qualified name (`__torch__.torch.nn.modules.linear.Linear`), or null.
+  const ScriptClass* find(const std::string& qualified_name);
+
+ private:
+  using Classes = NameMap<ScriptClass>;
+  const Classes& file(const std::string& module);
+
+  const Archive& archive_;
+  uint64_t left_ = uint64_t{32} << 20;  // bytes of code that may be unpacked
+  NameMap<Classes> files_;
+};
+
+/// The classes that a file of code defines, by name.
+NameMap<ScriptClass> script_classes(std::string_view code);
+
+}  // namespace posenc::io

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/base/budget.h"
+#include "io/base/keyed_hash.h"
+#include "io/torch/tensors.h"
+#include "posenc/io/manifest.h"
+
+namespace posenc::io {
+
+/// What a class of TorchScript registers; old files do not list the buffers.
+struct ScriptClass {
+  bool is_module = false;
+  std::optional<NameSet> parameters;
+  std::optional<NameSet> buffers;
+};
+
+/// The class of that qualified name, or null where its code could not be read.
+using FindScriptClass = std::function<const ScriptClass*(const std::string& name)>;
+
+/// Lists the objects below `root` in a manifest: dense tensors, plain values, and opaque all that
+/// is neither; names are joined by ".". A tensor that cannot be read, or whose joined name is that
+/// of another too, is opaque: it keeps nobody from the others. With `find_class` the objects of
+/// TorchScript classes are gone through as modules. Throws WeightsError.
+class StateDictWalker {
+ public:
+  StateDictWalker(TorchTensors& objects, TensorList& list, Manifest& manifest, Budget& budget)
+      : objects_(objects), list_(list), manifest_(manifest), budget_(budget) {}
+
+  void run(PickleId root, const FindScriptClass& find_class = nullptr);
+
+ private:
+  // Where a tensor stands decides whether it is one of the file's.
+  enum class Place { Plain, ModuleAttribute, InsideAttribute };
+
+  // A container that is being gone through. A call of a dict class has its items in two places: its
+  // first argument, and what was set afterwards.
+  struct Frame {
+    enum class Form { Mapping, Pairs, Sequence };
+    uint32_t at;
+    Form form;
+    PickleId later;  // the object with further items, or kNoObject
+    std::size_t name_size;
+    Place place;
+    const ScriptClass* script;
+    bool listed;  // the values in it, one by one
+    uint64_t index = 0;
+  };
+
+  void visit(PickleId id, Place place, const ScriptClass* script, std::string_view last_name,
+             bool listed);
+  bool enter(PickleId id, Place place, bool listed);
+  void push(PickleId source, PickleId later, Frame::Form form, Place place,
+            const ScriptClass* script, bool listed);
+  bool step();
+  void add_tensor(ManifestTensor tensor, Place place, const ScriptClass* script,
+                  const std::string& last_name);
+  uint64_t entry_bytes(const std::string& text) const;
+  void add_opaque(std::string text, EntryKind kind = EntryKind::Other);
+  void leave_out_clashing();
+  void add_value(std::string text, bool listed);
+
+  TorchTensors& objects_;
+  TensorList& list_;
+  Manifest& manifest_;
+  Budget& budget_;
+  const FindScriptClass* find_class_ = nullptr;
+  std::string name_;
+  std::vector<Frame> frames_;
+  NameSet clashing_;  // names that several tensors have
+};
+
+}  // namespace posenc::io

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <array>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "io/base/keyed_hash.h"
+#include "io/base/tensor_list.h"
+#include "io/torch/globals.h"
+#include "io/torch/pickle/pickle.h"
+#include "posenc/io/manifest.h"
+
+namespace posenc::io {
+
+/// Where the storage of that key lies; at least `bytes` of it have to be in the file.
+using LocateStorage = std::function<ManifestStorage(std::string_view key, uint64_t bytes)>;
+
+/// Understands the objects of a pickle as PyTorch's: which call rebuilds a tensor, over which
+/// storage. Throws WeightsError for what contradicts itself.
+class TorchTensors {
+ public:
+  TorchTensors(const Pickle& pickle, TensorList& list, LocateStorage locate);
+
+  const Pickle& pickle() const noexcept { return pickle_; }
+
+  /// What the global `id` stands for.
+  GlobalMeaning meaning(PickleId id);
+
+  /// What the global stands for that the call `id` calls; Unknown for anything else.
+  Global called(PickleId id);
+
+  /// `id`, or what it stands for behind the tags of torch.jit.
+  PickleId resolve(PickleId id);
+
+  /// The dense tensor that `id` rebuilds, without a name; nothing where it is something else.
+  std::optional<ManifestTensor> read(PickleId id);
+
+  /// What an object is that is neither a tensor nor a plain value: "a sparse tensor", a class name.
+  std::string describe(PickleId id);
+
+  /// Whether it is a torch.nn.Module, by the attributes that every one has.
+  bool is_module(PickleId id) const;
+
+ private:
+  struct Storage {
+    std::size_t number;
+    uint64_t bytes;
+  };
+  struct View {
+    std::size_t storage;
+    Dtype dtype;
+    bool untyped;  // its elements are bytes
+    int64_t offset = 0;
+    std::optional<int64_t> elements;  // of a part of the storage, in old files
+  };
+
+  ManifestTensor rebuild(Global function, PickleId arguments);
+  View read_storage(PickleId persistent);
+  std::size_t storage_number(std::string_view key, uint64_t bytes);
+  std::vector<int64_t> read_sizes(PickleId id);
+  int64_t read_integer(PickleId id, const char* what) const;
+  void read_flags(PickleId metadata, ManifestTensor& tensor) const;
+
+  const Pickle& pickle_;
+  TensorList& list_;
+  LocateStorage locate_;
+  std::unordered_map<PickleId, GlobalMeaning> meanings_;
+  NameViewMap<Storage> storages_;
+};
+
+/// The items of a short tuple.
+class TupleItems {
+ public:
+  static constexpr std::size_t kMost = 16;
+
+  /// Nothing where `id` is no tuple, or a longer one.
+  TupleItems(const Pickle& pickle, PickleId id);
+
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  PickleId operator[](std::size_t at) const { return items_[at]; }
+
+ private:
+  std::array<PickleId, kMost> items_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace posenc::io

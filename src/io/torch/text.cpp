@@ -1,0 +1,116 @@
+#include "io/torch/text.h"
+
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "io/base/utf8.h"
+
+namespace posenc::io {
+namespace {
+
+constexpr std::size_t kLongest = 1000;  // bytes of a text
+constexpr std::size_t kMostItems = 100;
+
+// As Python's repr: the shortest digits that read back as the same number.
+std::string real_text(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char buffer[400];
+  const double size = std::fabs(value);
+  const bool fixed = size == 0 || (size >= 1e-4 && size < 1e16);
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value,
+                                 fixed ? std::chars_format::fixed : std::chars_format::scientific);
+  std::string out(buffer, end.ptr);
+  if (fixed && out.find('.') == std::string::npos) out += ".0";
+  return out;
+}
+
+std::string integer_text(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  if (bytes.size() > 64) return "an integer of " + std::to_string(bytes.size()) + " bytes";
+  std::string out = "0x";
+  for (std::size_t i = bytes.size(); i-- > 0;) {
+    out += kDigits[static_cast<unsigned char>(bytes[i]) >> 4];
+    out += kDigits[bytes[i] & 0xf];
+  }
+  return out;
+}
+
+std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
+  const Pickle& pickle = objects.pickle();
+  switch (pickle.kind(id)) {
+    case PickleKind::None: return "None";
+    case PickleKind::Bool: return pickle.integer(id) != 0 ? "True" : "False";
+    case PickleKind::Int: return std::to_string(pickle.integer(id));
+    case PickleKind::BigInt: return integer_text(pickle.text(id));
+    case PickleKind::Float: return real_text(pickle.real(id));
+    case PickleKind::Text: return shortened(pickle.text(id), kLongest);
+    case PickleKind::Bytes: return std::to_string(pickle.text_size(id)) + " bytes";
+    case PickleKind::Global:
+      if (objects.meaning(id).global != Global::DtypeName) return std::nullopt;
+      return pickle.global(id);
+    case PickleKind::Call: {
+      const Global function = objects.called(id);
+      const TupleItems items(pickle, pickle.arguments(id));
+      if (items.empty() || !pickle.is(items[0], PickleKind::Text)) return std::nullopt;
+      if (function == Global::Encode) {
+        return std::to_string(pickle.text_size(items[0])) + " bytes";
+      }
+      if (function != Global::Device) return std::nullopt;
+      const bool numbered = items.size() == 2 && pickle.is(items[1], PickleKind::Int);
+      return shortened(pickle.text(items[0]), kLongest) +
+             (numbered ? ":" + std::to_string(pickle.integer(items[1])) : "");
+    }
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> plain_text(TorchTensors& objects, PickleId id) {
+  const Pickle& pickle = objects.pickle();
+  id = objects.resolve(id);
+  const Global function = objects.called(id);
+  if (function == Global::Sequence || function == Global::Set) {
+    const TupleItems items(pickle, pickle.arguments(id));  // torch.Size((2, 3))
+    if (!items.empty() && pickle.items(id) == kNoObject) id = items[0];
+  }
+  const char* brackets = nullptr;
+  switch (pickle.kind(id)) {
+    case PickleKind::Tuple: brackets = "()"; break;
+    case PickleKind::List: brackets = "[]"; break;
+    case PickleKind::Set: brackets = "{}"; break;
+    case PickleKind::Dict: return pickle.count(id) == 0 ? std::optional("{}") : std::nullopt;
+    default: return scalar_text(objects, id);
+  }
+  if (function == Global::Set) brackets = "{}";  // of what is a list in protocol 2
+  std::string out(1, brackets[0]);
+  std::size_t shown = 0;
+  for (auto at = pickle.items(id); at != kNoObject; at = pickle.next(at)) {
+    const PickleId item = pickle.item(at);
+    if (++shown > kMostItems) {
+      // The rest is not shown, but has to be as plain.
+      if (pickle.kind(item) > PickleKind::Bytes && !scalar_text(objects, item)) return std::nullopt;
+      continue;
+    }
+    const auto text = scalar_text(objects, item);
+    if (!text) return std::nullopt;
+    if (shown > 1) out += ", ";
+    const bool quoted = pickle.is(item, PickleKind::Text);
+    if (quoted) out += '\'';
+    out += *text;
+    if (quoted) out += '\'';
+  }
+  if (shown > kMostItems) out += ", ... " + std::to_string(shown) + " items";
+  if (shown == 1 && brackets[0] == '(') out += ",";
+  return out + brackets[1];
+}
+
+std::string key_text(TorchTensors& objects, PickleId id) {
+  const Pickle& pickle = objects.pickle();
+  if (pickle.is(id, PickleKind::Text)) return std::string(pickle.text(id));
+  return plain_text(objects, id).value_or("<" + objects.describe(id) + ">");
+}
+
+}  // namespace posenc::io

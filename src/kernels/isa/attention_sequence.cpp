@@ -1,0 +1,120 @@
+// All queries of a sequence over its keys. Some queries of a head make a panel (panels.h); so do
+// their scores, key by key, and what is done to a score is done to those of all queries at once: no
+// sum goes across a register, and nothing is turned until the result. Compiled once per instruction
+// set.
+//
+// The slow twin is at::scaled_dot_product_attention; each sum is one chain, in the order of the
+// keys.
+#include "kernels/inference.h"
+#include "kernels/isa/exponential.h"
+#include "kernels/isa/panels.h"
+#include "kernels/isa/tables.h"
+
+namespace posenc::kernels::inference::POSENC_ISA {
+namespace {
+
+// The queries first .. first + rows - 1 of one sequence and head.
+struct Block {
+  const float *query, *keys, *values, *bias;
+  int64_t first, rows, count;  // count: of keys that any of them sees
+  float* out;
+};
+
+// The scores of key j, as they come from the product, made final.
+template <int kVectors>
+POSENC_INLINE void finish(const SequenceAttention& p, const Block& block, int64_t j,
+                          float* scores) {
+  for (int v = 0; v < kVectors; ++v) {
+    float* const at = scores + v * kFloats;
+    store(at, load<Floats>(at) * all(p.scale));
+  }
+  if (block.bias != nullptr) {
+    const float* const bias = block.bias + j * p.bias_strides[3];
+    for (int64_t i = 0; i < block.rows; ++i) scores[i] += bias[i * p.bias_strides[2]];
+  }
+  if (p.is_causal) {
+    for (int64_t i = 0; i < block.rows && block.first + i < j; ++i) scores[i] = -__builtin_inff();
+  }
+}
+
+// Scores (count, width) become exp(score - the query's largest); factors: 1 / their sum, or 0 for a
+// query that sees nothing.
+template <int kVectors>
+POSENC_INLINE void soften(const SequenceAttention& p, const Block& block, float* scores,
+                          Floats (&factors)[kVectors]) {
+  constexpr int kWidth = kVectors * kFloats;
+  const Floats nothing = all(-__builtin_inff());
+  Floats most[kVectors];
+  for (Floats& one : most) one = nothing;
+  for (int64_t j = 0; j < block.count; ++j) {
+    finish<kVectors>(p, block, j, scores + j * kWidth);
+    for (int v = 0; v < kVectors; ++v)
+      most[v] = larger(most[v], load<Floats>(scores + j * kWidth + v * kFloats));
+  }
+  Floats sums[kVectors] = {};
+  for (Floats& one : most) one = one == nothing ? Floats{} : one;
+  for (int64_t j = 0; j < block.count; ++j) {
+    for (int v = 0; v < kVectors; ++v) {
+      float* const at = scores + j * kWidth + v * kFloats;
+      const Floats weight = exponential(load<Floats>(at) - most[v]);
+      store(at, weight);
+      sums[v] += weight;
+    }
+  }
+  for (int v = 0; v < kVectors; ++v)
+    factors[v] = sums[v] == Floats{} ? Floats{} : all(1.0f) / sums[v];
+}
+
+template <int kVectors>
+void attend(const SequenceAttention& p, const Block& block, float* scratch) {
+  constexpr int kWidth = kVectors * kFloats;
+  float* const panel = scratch;
+  float* const scores = scratch + p.width * kWidth;
+  pack(block.query, p.query_stride, block.rows, p.width, kWidth, panel);
+  product<kVectors>(panel, ByRows{block.keys, p.key_stride}, p.width, block.count, scores);
+  Floats factors[kVectors];
+  soften<kVectors>(p, block, scores, factors);
+  alignas(64) float sums[kGroup * kWidth];
+  for (int64_t n = 0; n < p.width; n += kGroup) {
+    const int64_t columns = p.width - n < kGroup ? p.width - n : kGroup;
+    product<kVectors>(scores, ByColumns{block.values + n, p.key_stride}, block.count, columns,
+                      sums);
+    for (int64_t c = 0; c < columns; ++c)
+      for (int v = 0; v < kVectors; ++v) {
+        float* const at = sums + c * kWidth + v * kFloats;
+        store(at, load<Floats>(at) * factors[v]);
+      }
+    unpack(sums, kWidth, block.rows, columns, nullptr, block.out + n, p.out_stride);
+  }
+}
+
+void attend_sequences(const SequenceAttention& p, int64_t begin, int64_t end, float* scratch) {
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t head = i / p.sequences, sequence = i % p.sequences, column = head * p.width;
+    const int64_t queries = p.query_lengths[sequence], keys = p.key_lengths[sequence];
+    const int64_t first_row = p.query_first[sequence];
+    const int64_t first_key = p.key_first[sequence] * p.key_stride + column;
+    for (int64_t first = 0; first < queries; first += kPanel) {
+      const int64_t rows = queries - first < kPanel ? queries - first : kPanel;
+      const int64_t seen = p.is_causal && first + rows < keys ? first + rows : keys;
+      Block block = {p.query + (first_row + first) * p.query_stride + column,
+                     p.keys + first_key,
+                     p.values + first_key,
+                     nullptr,
+                     first,
+                     rows,
+                     seen,
+                     p.out + (first_row + first) * p.out_stride + column};
+      if (p.bias != nullptr)
+        block.bias = p.bias + sequence * p.bias_strides[0] + head * p.bias_strides[1] +
+                     first * p.bias_strides[2];
+      with_vectors(rows, [&]<int kVectors> { attend<kVectors>(p, block, scratch); });
+    }
+  }
+}
+
+}  // namespace
+
+const SequenceAttentionKernels sequence_kernels = {attend_sequences};
+
+}  // namespace posenc::kernels::inference::POSENC_ISA

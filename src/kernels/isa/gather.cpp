@@ -1,0 +1,152 @@
+// The forward pass: rows of the weight times a factor, plus rows of positions, times dropout's
+// factor. Compiled once per instruction set, with -ffp-contract=off.
+//
+// The slow twin is what at::embedding, mul, add and dropout do one after another
+// (functional/embed/composed.cpp): the same operations with the same roundings, hence the same
+// bits. What this adds is one pass over memory in place of three or four. Rows of a large weight
+// come from memory in random order, which no hardware foresees: while row t is computed, the same
+// line of row t + 2 is prefetched. (A whole row ahead at once would push out what is needed.)
+#include "kernels/isa/embed_kinds.h"
+#include "kernels/isa/tables.h"
+
+namespace posenc::kernels::embed::POSENC_ISA {
+namespace {
+
+// One token's row. The arrays start at the row's first element.
+template <typename K>
+struct Row {
+  using T = typename K::Stored;
+  using P = typename K::Table::Stored;
+  using V = typename K::Vector;
+
+  const T* word = nullptr;
+  const P* position = nullptr;
+  T* out = nullptr;
+  const uint8_t* bits = nullptr;
+  int64_t first_bit = 0;
+  V scale, factor;
+
+  template <bool kPosition, bool kDropout>
+  POSENC_INLINE V value(int64_t j, uint64_t kept) const {
+    V x = K::rounded(K::Element::read(word + j) * scale);
+    if constexpr (kPosition) x = K::rounded(x + K::Table::read(position + j));
+    if constexpr (kDropout) x = K::rounded(x * spread(kept, factor));
+    return K::result(x);
+  }
+
+  // The elements j .. j + kLine - 1.
+  template <bool kPosition, bool kDropout, bool kStream>
+  POSENC_INLINE void line(int64_t j) const {
+    const uint64_t kept = kDropout ? bits_from(bits, first_bit + j) : 0;
+    alignas(kLineBytes) T staged[K::kLine];
+    T* const to = kStream ? staged : out + j;
+#pragma GCC unroll 4
+    for (int i = 0; i < K::kLine; i += K::kLanes)
+      K::Element::write(to + i, value<kPosition, kDropout>(j + i, kept >> i));
+    if (kStream) stream_line(out + j, staged);
+  }
+
+  // The last n elements, by way of a line padded with zeros.
+  template <bool kPosition, bool kDropout>
+  __attribute__((noinline)) void tail(int64_t j, int64_t n) const {
+    T words[K::kLine] = {}, results[K::kLine];
+    P positions[K::kLine] = {};
+    memcpy(words, word + j, sizeof(T) * static_cast<size_t>(n));
+    if (kPosition) memcpy(positions, position + j, sizeof(P) * static_cast<size_t>(n));
+    Row padded = *this;
+    padded.word = words;
+    padded.position = positions;
+    padded.out = results;
+    padded.first_bit += j;
+    padded.template line<kPosition, kDropout, false>(0);
+    memcpy(out + j, results, sizeof(T) * static_cast<size_t>(n));
+  }
+};
+
+// The slots of tokens in order, t / divide % count, without dividing for each.
+struct Slots {
+  int64_t slot, within, divide, count;
+  Slots(const Positions& p, int64_t token)
+      : slot(token / p.divide % p.count),
+        within(token % p.divide),
+        divide(p.divide),
+        count(p.count) {}
+  void next() {
+    if (++within < divide) return;
+    within = 0;
+    if (++slot == count) slot = 0;
+  }
+};
+
+template <typename K, bool kPosition, bool kDropout, bool kStream>
+void rows(const Gather& g, int64_t begin, int64_t end) {
+  using T = typename K::Stored;
+  using P = typename K::Table::Stored;
+  const T* const weight = static_cast<const T*>(g.weight);
+  const P* const table = static_cast<const P*>(g.positions.table);
+  const int64_t whole = g.dim / K::kLine * K::kLine;
+  const int64_t rest = g.dim - whole;
+  Slots slots(g.positions, begin);
+  Row<K> row;
+  row.scale = K::all(g.scale);
+  row.factor = K::all(g.kept.factor);
+  row.bits = g.kept.bits;
+  for (int64_t t = begin; t < end; ++t, slots.next()) {
+    row.word = weight + g.ids[t] * g.weight_stride;
+    row.out = static_cast<T*>(g.out) + t * g.dim;
+    row.first_bit = t * g.dim;
+    if (kPosition) {
+      const int64_t position = g.positions.ids.data != nullptr ? g.positions.ids[slots.slot]
+                                                               : g.positions.offset + slots.slot;
+      row.position = table + position * g.positions.stride;
+    }
+    const T* const ahead = weight + g.ids[t + 2 < g.tokens ? t + 2 : t] * g.weight_stride;
+    for (int64_t j = 0; j < whole; j += K::kLine) {
+      __builtin_prefetch(ahead + j);
+      row.template line<kPosition, kDropout, kStream>(j);
+    }
+    if (rest > 0) row.template tail<kPosition, kDropout>(whole, rest);
+  }
+  if (kStream) _mm_sfence();
+}
+
+template <typename K, bool kPosition, bool kDropout>
+void rows_to(const Gather& g, int64_t begin, int64_t end) {
+  // A row that starts within a line cannot be streamed in lines.
+  const bool lines = reinterpret_cast<uintptr_t>(g.out) % kLineBytes == 0 && g.dim % K::kLine == 0;
+  g.stream&& lines ? rows<K, kPosition, kDropout, true>(g, begin, end)
+                   : rows<K, kPosition, kDropout, false>(g, begin, end);
+}
+
+template <typename K>
+void gather(const Gather& g, int64_t begin, int64_t end) {
+  const bool position = g.positions.table != nullptr, dropout = g.kept.bits != nullptr;
+  const auto run = position ? (dropout ? rows_to<K, true, true> : rows_to<K, true, false>)
+                            : (dropout ? rows_to<K, false, true> : rows_to<K, false, false>);
+  run(g, begin, end);
+}
+
+template <typename Integer>
+int64_t first_outside_of(const Integer* ids, int64_t n, int64_t bound) {
+  constexpr int64_t kBlock = 256;
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    const int64_t end = begin + kBlock < n ? begin + kBlock : n;
+    uint64_t outside = 0;  // a negative number is a large unsigned one
+    for (int64_t i = begin; i < end; ++i)
+      outside |= static_cast<uint64_t>(int64_t{ids[i]}) >= static_cast<uint64_t>(bound);
+    for (int64_t i = begin; outside != 0 && i < end; ++i) {
+      if (static_cast<uint64_t>(int64_t{ids[i]}) >= static_cast<uint64_t>(bound)) return i;
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+const GatherKernels gather_kernels = {
+    POSENC_FOR_EACH_TYPE(gather), [](const Integers& ids, int64_t n, int64_t bound) {
+      return ids.wide ? first_outside_of(static_cast<const int64_t*>(ids.data), n, bound)
+                      : first_outside_of(static_cast<const int32_t*>(ids.data), n, bound);
+    }};
+
+}  // namespace posenc::kernels::embed::POSENC_ISA

@@ -1,0 +1,102 @@
+// x W^T + b for at most kFewRows rows: every element of the weight is read once, in order, and a
+// few rows ahead it is asked for, into the second cache. What bounds it is memory, up to about four
+// rows; what follows is worth a tile of sixteen accumulators. Compiled once per instruction set.
+//
+// The slow twin is at::linear; a dot product is sixteen partial sums, folded at the end (lanes.h).
+#include "kernels/inference.h"
+#include "kernels/isa/float_lanes.h"
+#include "kernels/isa/tables.h"
+
+namespace posenc::kernels::inference::POSENC_ISA {
+namespace {
+
+constexpr int64_t kAhead = 4096;  // floats: 16 KB
+constexpr int kColumns = 4;       // of the output, at a time: rows of the weight
+// Rows of x, and sums, at a time: what the registers hold beside the operands.
+#if defined(__AVX512F__)
+constexpr int kMostRows = 8, kSums = 16;
+#elif defined(__AVX2__)
+constexpr int kMostRows = 2, kSums = 4;
+#else
+constexpr int kMostRows = 1, kSums = 2;
+#endif
+
+// The elements k .. k + 15 of some rows and columns; where `rest` is positive, only so many.
+template <int kRows, int kCols>
+POSENC_INLINE void step(const Linear& p, const float* x, const float* weight, int64_t rest,
+                        Wide (&sums)[kRows][kCols]) {
+  const auto read = [rest](const float* from) __attribute__((always_inline)) {
+    return rest > 0 ? load_wide(from, rest) : load_wide(from);
+  };
+  Wide xs[kRows];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) xs[r] = read(x + r * p.x_stride);
+#pragma GCC unroll 4
+  for (int c = 0; c < kCols; ++c) {
+    const float* const w = weight + c * p.inner;
+    __builtin_prefetch(w + kAhead, 0, 2);
+    const Wide ws = read(w);
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) sums[r][c] = fma(xs[r], ws, sums[r][c]);
+  }
+}
+
+// out[r * kColumns + c] = x[r] . weight[c], in partial sums.
+template <int kRows, int kCols>
+POSENC_INLINE void dots(const Linear& p, const float* x, const float* weight, Wide* out) {
+  Wide sums[kRows][kCols] = {};
+  const int64_t whole = p.inner / kWide * kWide;
+  for (int64_t k = 0; k < whole; k += kWide) step(p, x + k, weight + k, 0, sums);
+  if (whole < p.inner) step(p, x + whole, weight + whole, p.inner - whole, sums);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (int c = 0; c < kCols; ++c) out[r * kColumns + c] = sums[r][c];
+}
+
+// The columns n .. n + 3 of kRows rows at a time, while there are so many; returns the next row.
+template <int kRows>
+POSENC_INLINE int64_t tiles(const Linear& p, int64_t row, int64_t n) {
+  constexpr int kCols = kSums / kRows < kColumns ? kSums / kRows : kColumns;
+  for (; row + kRows <= p.rows; row += kRows) {
+    const float* const x = p.x + row * p.x_stride;
+    Wide sums[kRows * kColumns];
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; c += kCols)
+      dots<kRows, kCols>(p, x, p.weight + (n + c) * p.inner, sums + c);
+    const Floats4 bias = p.bias != nullptr ? load<Floats4>(p.bias + n) : Floats4{};
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      const Wide* const s = sums + r * kColumns;
+      store(p.out + (row + r) * p.out_stride + n, totals(s[0], s[1], s[2], s[3]) + bias);
+    }
+  }
+  return row;
+}
+
+// The last columns, fewer than a tile has.
+void column(const Linear& p, int64_t n) {
+  for (int64_t row = 0; row < p.rows; ++row) {
+    Wide sum[1];
+    dots<1, 1>(p, p.x + row * p.x_stride, p.weight + n * p.inner, sum);
+    p.out[row * p.out_stride + n] = total(sum[0]) + (p.bias != nullptr ? p.bias[n] : 0.0f);
+  }
+}
+
+void linear_few(const Linear& p, int64_t begin, int64_t end, float*) {
+  int64_t n = begin;
+  for (; n + kColumns <= end; n += kColumns) {
+    int64_t row = 0;
+    if constexpr (kMostRows >= 8) row = tiles<8>(p, row, n);
+    if constexpr (kMostRows >= 4) row = tiles<4>(p, row, n);
+    if constexpr (kMostRows >= 2) row = tiles<2>(p, row, n);
+    tiles<1>(p, row, n);
+  }
+  for (; n < end; ++n) column(p, n);
+}
+
+}  // namespace
+
+const LinearKernels few_kernels = {linear_few};
+
+}  // namespace posenc::kernels::inference::POSENC_ISA

@@ -1,0 +1,141 @@
+// Rows in panels: some rows of a matrix, whose columns lie side by side, so that a number can be
+// multiplied with a whole column at once. Included by the kernel sources, inside the instruction
+// set's own namespace.
+#pragma once
+#include "kernels/inference.h"
+#include "kernels/isa/float_lanes.h"
+
+namespace posenc::kernels::inference::POSENC_ISA {
+namespace {
+
+// Columns of a product and registers of rows at a time: what the registers hold beside the
+// operands.
+#if defined(__AVX512F__)
+constexpr int kColumns = 8;
+#else
+constexpr int kColumns = 4;
+#endif
+constexpr int kMostVectors = 3;
+constexpr int kPanel = kMostVectors * kFloats;  // rows, at most
+constexpr int kGroup = 16;  // columns that are written at a time: a line of each row
+static_assert(kPanelRows % kPanel == 0 && kGroup % kColumns == 0);
+
+// How many registers a panel's rows take.
+POSENC_INLINE int64_t vectors_for(int64_t rows) {
+  return rows > 2 * kFloats ? 3 : rows > kFloats ? 2 : 1;
+}
+// f with that number as a constant: f.template operator()<kVectors>().
+template <typename F>
+POSENC_INLINE void with_vectors(int64_t rows, F f) {
+  switch (vectors_for(rows)) {
+    case 1: return f.template operator()<1>();
+    case 2: return f.template operator()<2>();
+    default: return f.template operator()<3>();
+  }
+}
+
+// panel[k * width + i] = x[i][k], zeros where there is no such row. width: a multiple of 4. A line
+// of each row at a time, so that the lines that are written stay in the first cache.
+POSENC_INLINE void pack(const float* x, int64_t stride, int64_t rows, int64_t inner, int64_t width,
+                        float* panel) {
+  const auto row_of = [&](int64_t i) { return x + i * stride; };
+  int64_t k = 0;
+  for (; k + kWide <= inner; k += kWide) {
+    for (int64_t i = 0; i < width; i += 4) {
+      for (int64_t at = k; at < k + kWide; at += 4) {
+        Floats4 r[4];
+        for (int j = 0; j < 4; ++j)
+          r[j] = i + j < rows ? load<Floats4>(row_of(i + j) + at) : Floats4{};
+        _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
+        for (int j = 0; j < 4; ++j) store(panel + (at + j) * width + i, r[j]);
+      }
+    }
+  }
+  for (; k < inner; ++k) {
+    for (int64_t i = 0; i < width; ++i) panel[k * width + i] = i < rows ? row_of(i)[k] : 0.0f;
+  }
+}
+
+// The other way: columns (columns, width), with a bias for each or null, to rows of `out`.
+POSENC_INLINE void unpack(const float* columns_of, int64_t width, int64_t rows, int64_t columns,
+                          const float* bias, float* out, int64_t stride) {
+  for (int64_t i = 0; i < rows; i += 4) {
+    float* const to = out + i * stride;
+    int64_t c = 0;
+    for (; c + 4 <= columns; c += 4) {
+      Floats4 r[4];
+      for (int j = 0; j < 4; ++j) r[j] = load<Floats4>(columns_of + (c + j) * width + i);
+      _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
+      const Floats4 all_of = bias != nullptr ? load<Floats4>(bias + c) : Floats4{};
+      for (int j = 0; j < 4 && i + j < rows; ++j) store(to + j * stride + c, r[j] + all_of);
+    }
+    for (; c < columns; ++c) {
+      const float one = bias != nullptr ? bias[c] : 0.0f;
+      for (int j = 0; j < 4 && i + j < rows; ++j)
+        to[j * stride + c] = columns_of[c * width + i + j] + one;
+    }
+  }
+}
+
+// A matrix whose elements (column, k) the panel's columns are multiplied with, in one of two ways.
+struct ByRows {  // a row of memory is a column of the product; it is asked for a few rows ahead
+  static constexpr int64_t kAhead = 4096;  // floats, as in linear_few.cpp
+  const float* from;
+  int64_t stride;
+  POSENC_INLINE ByRows skip(int64_t columns) const { return {from + columns * stride, stride}; }
+  POSENC_INLINE float at(int64_t c, int64_t k) const { return from[c * stride + k]; }
+  POSENC_INLINE void prefetch(int64_t c, int64_t k) const {
+    __builtin_prefetch(from + c * stride + k + kAhead, 0, 2);
+  }
+};
+struct ByColumns {  // a row of memory holds element k of all columns
+  const float* from;
+  int64_t stride;
+  POSENC_INLINE ByColumns skip(int64_t columns) const { return {from + columns, stride}; }
+  POSENC_INLINE float at(int64_t c, int64_t k) const { return from[k * stride + c]; }
+  POSENC_INLINE void prefetch(int64_t, int64_t) const {}
+};
+
+// sums[c * width + i] = sum over k of panel row i [k] * matrix(c, k): one chain k = 0, 1, ...
+template <int kVectors, int kCols, typename Matrix>
+POSENC_INLINE void tile(const float* panel, const Matrix& matrix, int64_t inner, float* out) {
+  constexpr int kWidth = kVectors * kFloats;
+  Floats sums[kCols][kVectors] = {};
+  const auto step = [&](int64_t k) __attribute__((always_inline)) {
+    Floats x[kVectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) x[v] = load<Floats>(panel + k * kWidth + v * kFloats);
+#pragma GCC unroll 8
+    for (int c = 0; c < kCols; ++c) {
+      const Floats w = all(matrix.at(c, k));
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[c][v] = fma(w, x[v], sums[c][v]);
+    }
+  };
+  const int64_t whole = inner / kWide * kWide;
+  for (int64_t line = 0; line < whole; line += kWide) {
+#pragma GCC unroll 8
+    for (int c = 0; c < kCols; ++c) matrix.prefetch(c, line);
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < kWide; ++k) step(line + k);
+  }
+  for (int64_t k = whole; k < inner; ++k) step(k);
+#pragma GCC unroll 8
+  for (int c = 0; c < kCols; ++c)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) store(out + c * kWidth + v * kFloats, sums[c][v]);
+}
+
+// The same for the columns 0 .. columns - 1.
+template <int kVectors, typename Matrix>
+POSENC_INLINE void product(const float* panel, const Matrix& matrix, int64_t inner, int64_t columns,
+                           float* out) {
+  constexpr int kWidth = kVectors * kFloats;
+  int64_t c = 0;
+  for (; c + kColumns <= columns; c += kColumns)
+    tile<kVectors, kColumns>(panel, matrix.skip(c), inner, out + c * kWidth);
+  for (; c < columns; ++c) tile<kVectors, 1>(panel, matrix.skip(c), inner, out + c * kWidth);
+}
+
+}  // namespace
+}  // namespace posenc::kernels::inference::POSENC_ISA

@@ -1,0 +1,143 @@
+// Placing decided entries in a row, for every layout. Included by the kernel sources, inside the
+// instruction set's own namespace: nothing here is shared between sets.
+#pragma once
+#include <emmintrin.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/sincos.h"
+
+// Without this gcc leaves calls in a loop over frequencies and does not vectorise it.
+#define POSENC_INLINE inline __attribute__((always_inline))
+
+namespace posenc::kernels::sincos::POSENC_ISA {
+namespace {
+
+constexpr int kBlock = 64;  // frequencies handled at a time: their staged entries stay in L1
+
+// Whole cache lines past the caches: what is larger than they are need not be read in before it is
+// overwritten.
+POSENC_INLINE void stream_block(void* to, const void* from, size_t bytes) {
+  char* out = static_cast<char*>(to);
+  const char* in = static_cast<const char*>(from);
+  for (size_t j = 0; j < bytes; j += 16)
+    _mm_stream_si128(reinterpret_cast<__m128i*>(out + j),
+                     _mm_load_si128(reinterpret_cast<const __m128i*>(in + j)));
+}
+
+template <typename T>
+void place_strided(const RowsRequest& r, T* to, int64_t stride, const T* from, int64_t n) {
+  if (n <= 0) return;
+  if (stride == 1 && n == kBlock && r.stream && (reinterpret_cast<uintptr_t>(to) & 15) == 0) {
+    stream_block(to, from, sizeof(T) * kBlock);
+  } else if (stride == 1 && n == kBlock) {  // a constant size: no call
+    memcpy(to, from, sizeof(T) * kBlock);
+  } else if (stride == 1) {
+    memcpy(to, from, sizeof(T) * static_cast<size_t>(n));
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i * stride] = from[i];
+  }
+}
+
+// A block of interleaved entries; a constant trip count lets the compiler use whole vectors.
+template <typename T>
+POSENC_INLINE void place_block(T* __restrict to, const T* __restrict even,
+                               const T* __restrict odd) {
+  for (int i = 0; i < kBlock; ++i) {
+    to[2 * i] = even[i];
+    to[2 * i + 1] = odd[i];
+  }
+}
+
+template <typename T>
+void place_pairs(const RowsRequest& r, T* to, const T* even, const T* odd, int64_t n) {
+  if (n != kBlock) {
+    for (int64_t i = 0; i < n; ++i) {
+      to[2 * i] = even[i];
+      to[2 * i + 1] = odd[i];
+    }
+  } else if (r.stream && (reinterpret_cast<uintptr_t>(to) & 15) == 0) {
+    alignas(64) T staged[2 * kBlock];
+    place_block(staged, even, odd);
+    stream_block(to, staged, sizeof staged);
+  } else {
+    place_block(to, even, odd);
+  }
+}
+
+inline int64_t clipped(int64_t count, int64_t from, int64_t n) {
+  const int64_t left = count - from;
+  return left < 0 ? 0 : left < n ? left : n;
+}
+
+// Entries from..from+n-1 of both functions go to their columns of row i.
+template <typename T>
+POSENC_INLINE void place(const RowsRequest& r, int64_t i, int64_t from, int64_t n, const T* sine,
+                         const T* cosine) {
+  const RowLayout& at = *r.layout;
+  T* const row = static_cast<T*>(r.out) + i * at.row_stride;
+  const int64_t sines = clipped(at.sin_count, from, n);
+  const int64_t cosines = clipped(at.cos_count, from, n);
+  T* const sin_to = row + at.sin_offset + from * at.sin_stride;
+  T* const cos_to = row + at.cos_offset + from * at.cos_stride;
+  int64_t done = 0;
+  if (at.sin_stride == 2 && at.cos_stride == 2) {
+    done = sines < cosines ? sines : cosines;
+    if (cos_to == sin_to + 1)
+      place_pairs(r, sin_to, sine, cosine, done);
+    else if (sin_to == cos_to + 1)
+      place_pairs(r, cos_to, cosine, sine, done);
+    else
+      done = 0;
+  }
+  place_strided(r, sin_to + done * at.sin_stride, at.sin_stride, sine + done, sines - done);
+  place_strided(r, cos_to + done * at.cos_stride, at.cos_stride, cosine + done, cosines - done);
+}
+
+template <typename T>
+void zero_column(const RowsRequest& r) {
+  for (int64_t i = 0; r.layout->zero_column >= 0 && i < r.count; ++i)
+    static_cast<T*>(r.out)[i * r.layout->row_stride + r.layout->zero_column] = T(0);
+}
+
+// Where a whole block's pairs (sine, cosine) go, if all of them are wanted and stand side by side;
+// else null.
+template <typename T>
+POSENC_INLINE T* pairs_at(const RowsRequest& r, int64_t row, int64_t from) {
+  const RowLayout& at = *r.layout;
+  if (at.sin_stride != 2 || at.cos_stride != 2 || at.cos_offset != at.sin_offset + 1)
+    return nullptr;
+  if (from + kBlock > at.sin_count || from + kBlock > at.cos_count) return nullptr;
+  return static_cast<T*>(r.out) + row * at.row_stride + at.sin_offset + 2 * from;
+}
+
+// Row by row, blocks of frequencies: whole ones, then the tail by the lanes that the rows are
+// padded to. `count` is how many of a block any column wants.
+using BlockWriter = void (*)(const RowsRequest& r, int64_t row, int64_t from, int64_t count);
+POSENC_INLINE void for_blocks(const RowsRequest& r, BlockWriter whole, BlockWriter lanes) {
+  const int64_t entries =
+      r.layout->sin_count > r.layout->cos_count ? r.layout->sin_count : r.layout->cos_count;
+  for (int64_t row = 0; row < r.count; ++row) {
+    int64_t from = 0;
+    for (; from + kBlock <= r.padded; from += kBlock)
+      whole(r, row, from, clipped(entries, from, kBlock));
+    for (; from < r.padded; from += kLanes) lanes(r, row, from, clipped(entries, from, kLanes));
+  }
+}
+
+// Nearest whole number for |x| < 2^51, ties to even: adding 1.5 * 2^52 leaves no room for a
+// fraction. No libm, no rounding instruction: the same on every set.
+POSENC_INLINE double nearest(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
+
+// a*b + c; fused where the instruction set can (the flag -ffp-contract=off keeps the compiler from
+// fusing anything else).
+POSENC_INLINE double multiply_add(double a, double b, double c) {
+#ifdef __FMA__
+  return __builtin_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+}  // namespace
+}  // namespace posenc::kernels::sincos::POSENC_ISA

@@ -1,0 +1,30 @@
+// What each source of this folder defines in the namespace of its instruction set, for
+// dispatch.cpp.
+#pragma once
+#include "kernels/embed.h"
+#include "kernels/inference.h"
+#include "kernels/sincos.h"
+
+#define POSENC_DECLARE(isa)                               \
+  namespace posenc::kernels::embed::isa {                 \
+  extern const GatherKernels gather_kernels;              \
+  extern const SumKernels sum_kernels;                    \
+  extern const DropKernels drop_kernels;                  \
+  extern const RandomKernels random_kernels;              \
+  }                                                       \
+  namespace posenc::kernels::inference::isa {             \
+  extern const LinearKernels few_kernels;                 \
+  extern const LinearKernels many_kernels;                \
+  extern const AttentionKernels attention_kernels;        \
+  extern const SequenceAttentionKernels sequence_kernels; \
+  extern const AddNormKernels add_norm_kernels;           \
+  extern const ActivationKernels activation_kernels;      \
+  extern const TopkKernels topk_kernels;                  \
+  }                                                       \
+  namespace posenc::kernels::sincos::isa {                \
+  extern const SincosKernels sincos_kernels;              \
+  }
+POSENC_DECLARE(sse2)
+POSENC_DECLARE(avx2)
+POSENC_DECLARE(avx512)
+#undef POSENC_DECLARE

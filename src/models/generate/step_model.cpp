@@ -1,0 +1,110 @@
+#include "models/generate/step_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "posenc/core/check.h"
+
+namespace posenc {
+namespace {
+
+constexpr double kNever = -std::numeric_limits<double>::infinity();
+// Of a length ^ length_penalty, or one by it: far enough from the ends of float32 that no log
+// probability divided by it gets there.
+constexpr double kMostPenalty = 1e30;
+
+void check_token(const char* name, int64_t token, int64_t vocab) {
+  TORCH_CHECK_VALUE(token >= 0 && token < vocab, "[generate] ", name, " must lie in [0, ", vocab,
+                    "). Got ", token);
+}
+
+}  // namespace
+
+void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max_len) {
+  const char* name = "generate";
+  check_positive(name, "beams", options.beams());
+  check_positive(name, "n_best", options.n_best());
+  check_positive(name, "max_length", options.max_length());
+  TORCH_CHECK_VALUE(options.max_length() <= max_len,
+                    "[generate] max_length must be at most the model's max_len ", max_len, ". Got ",
+                    options.max_length());
+  check_token("begin", options.begin(), vocab);
+  for (const int64_t token : options.banned()) check_token("each banned token", token, vocab);
+  if (options.forced_end()) check_token("forced_end", *options.forced_end(), vocab);
+  TORCH_CHECK_VALUE(!options.sample() || options.beams() == 1,
+                    "[generate] samples are drawn without beams. Got beams ", options.beams());
+  TORCH_CHECK_VALUE(options.sample() || options.n_best() <= options.beams(),
+                    "[generate] n_best must be at most beams ", options.beams(), ". Got ",
+                    options.n_best());
+  const auto temperature = static_cast<float>(options.temperature());
+  TORCH_CHECK_VALUE(temperature > 0.0F && std::isfinite(temperature),
+                    "[generate] temperature must be above 0 and finite, in float32. Got ",
+                    options.temperature());
+  TORCH_CHECK_VALUE(std::isfinite(options.length_penalty()),
+                    "[generate] length_penalty must be finite. Got ", options.length_penalty());
+  const auto longest = static_cast<double>(options.max_length());
+  TORCH_CHECK_VALUE(std::pow(longest, std::abs(options.length_penalty())) <= kMostPenalty,
+                    "[generate] max_length ^ length_penalty must lie between ", 1 / kMostPenalty,
+                    " and ", kMostPenalty, ", or scores are no numbers. Got ", options.max_length(),
+                    " ^ ", options.length_penalty());
+  TORCH_CHECK_VALUE(options.top_k() >= 0, "[generate] top_k must not be negative. Got ",
+                    options.top_k());
+  TORCH_CHECK_VALUE(options.top_p() > 0.0 && options.top_p() <= 1.0,
+                    "[generate] top_p must lie in (0, 1]. Got ", options.top_p());
+}
+
+NextToken Search::step(int64_t length) {
+  const auto logits = decoder.step(tokens).to(torch::kFloat);
+  const auto sum = functional::log_sum_exp(logits);
+  for (const int64_t token : options.banned()) logits.select(1, token).fill_(kNever);
+  if (options.forced_end() && length == options.max_length()) {
+    logits.fill_(kNever).select(1, *options.forced_end()).zero_();
+    sum.largest.zero_();
+    sum.rest.zero_();
+  }
+  return {logits, options.renormalize() ? functional::log_sum_exp(logits) : sum};
+}
+
+void Search::continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next) {
+  bool as_they_are = static_cast<int64_t>(rows.size()) == tokens.size(0);
+  for (size_t i = 0; i < rows.size(); ++i) as_they_are &= rows[i] == static_cast<int64_t>(i);
+  if (!as_they_are) decoder.select(torch::tensor(rows));
+  tokens = torch::tensor(next).to(tokens.device()).unsqueeze(1);
+}
+
+bool Search::stops(int64_t token) const {
+  return std::find(options.stop().begin(), options.stop().end(), token) != options.stop().end();
+}
+
+void Search::check_choice(float score, int64_t length, int64_t source) {
+  TORCH_CHECK_VALUE(score > kNever,  // false for NaN too
+                    "[generate] there must be a token to write: logits that are numbers, not all "
+                    "of them banned. Got none for token ",
+                    length, " of source ", source);
+}
+
+double Search::score(double log_probability, int64_t length) const {
+  // In float32, as transformers: which of two nearly equal sequences is the better one hangs on it.
+  return static_cast<float>(log_probability) /
+         static_cast<float>(std::pow(static_cast<double>(length), options.length_penalty()));
+}
+
+bool Search::go_on(int64_t step, int64_t finished) const {
+  return !options.progress() || options.progress()({step, options.max_length(), finished, sources});
+}
+
+int64_t rows_per_source(const GenerateOptions& options) {
+  return options.sample() ? options.n_best() : options.beams();
+}
+
+Hypotheses search(StepModel& decoder, const GenerateOptions& options, int64_t sources,
+                  torch::Device device) {
+  const int64_t rows = rows_per_source(options);
+  Search search{decoder, options, sources, rows,
+                torch::full({sources * rows, 1}, options.begin(),
+                            torch::TensorOptions(torch::kLong).device(device))};
+  return options.beams() > 1 ? beam_search(search) : row_search(search);
+}
+
+}  // namespace posenc

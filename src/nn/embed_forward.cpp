@@ -1,0 +1,98 @@
+#include "nn/embed_forward.h"
+
+#include <ATen/ops/_unsafe_view.h>
+
+#include "nn/token_table.h"
+#include "posenc/functional/embed.h"
+#include "torch_internals/shortcut.h"
+
+namespace posenc {
+namespace {
+
+using functional::EmbedFuncOptions;
+using functional::PositionalEncodingFuncOptions;
+
+// Of ids (B, L), (L, B) or (L); 0 for others, which embed() refuses.
+int64_t length_of(const torch::Tensor& ids, bool batch_first) {
+  if (!ids.defined() || ids.dim() < 1 || ids.dim() > 2) return 0;
+  return ids.size(ids.dim() == 2 && batch_first ? 1 : 0);
+}
+
+torch::Tensor embed(const EmbedModule& module, const torch::Tensor& ids, const torch::Tensor& rows,
+                    const EmbedFuncOptions& how) {
+  const torch::Tensor& weight = module.tokens.weight;
+  if (module.reuse == nullptr || torch_internals::is_recorded(weight) || !ids.defined())
+    return functional::embed(ids, weight, rows, how);
+  at::DimVector sizes(ids.sizes());
+  sizes.push_back(weight.size(1));
+  const torch::Tensor last = module.reuse->take(sizes, weight.scalar_type());
+  const torch::Tensor out = last.defined() ? functional::embed_out(last, ids, weight, rows, how)
+                                           : functional::embed(ids, weight, rows, how);
+  module.reuse->keep(out);
+  return out;
+}
+
+// With the rows of a table.
+torch::Tensor embed_with_table(const EmbedModule& module, const torch::Tensor& ids, int64_t offset,
+                               const torch::Tensor& position_ids, EmbedFuncOptions& how) {
+  how.position().offset(offset).position_ids(position_ids);
+  const bool grows = module.position.options.grow() && !position_ids.defined() && offset >= 0;
+  const int64_t length = length_of(ids, how.position().batch_first());
+  const auto held = module.position.hold(grows ? offset + length : 0);
+  return embed(module, ids, module.position.rows_to_add(), how);
+}
+
+// With a table that may grow to the largest of the given positions. Reading them first would stop a
+// device, so the table grows once a look-up has failed; where it was a token that failed, it must
+// not.
+torch::Tensor embed_with_growth(const EmbedModule& module, const torch::Tensor& ids,
+                                const torch::Tensor& position_ids, EmbedFuncOptions& how) {
+  try {
+    return embed_with_table(module, ids, 0, position_ids, how);
+  } catch (const c10::IndexError&) {
+    const int64_t last = position_ids.max().item<int64_t>();
+    if (last < module.position.table(1).size(1)) throw;  // a negative position, or a token
+    functional::token_embedding(ids, module.tokens.weight);
+    module.position.table(last + 1);
+  }
+  return embed_with_table(module, ids, 0, position_ids, how);
+}
+
+// With rows that are computed for these positions: (L, D), or (..., D) as the ids lie.
+torch::Tensor embed_with_computed_rows(const EmbedModule& module, const torch::Tensor& ids,
+                                       int64_t offset, const torch::Tensor& position_ids,
+                                       EmbedFuncOptions& how) {
+  const int64_t length = length_of(ids, how.position().batch_first());
+  const torch::Tensor rows =
+      module.position.computed_rows(ids.sizes(), length, offset, position_ids)
+          .to(module.tokens.weight.device());
+  if (rows.dim() == 2) return embed(module, ids, rows, how);
+  how.position(PositionalEncodingFuncOptions());
+  const torch::Tensor flat = embed(module, ids.reshape({-1}), rows.flatten(0, 1), how);
+  // No view: one that is made without gradients could not be written in place outside.
+  return at::_unsafe_view(flat, {ids.size(0), ids.size(1), flat.size(1)});
+}
+
+}  // namespace
+
+torch::Tensor embed_forward(const EmbedModule& module, const torch::Tensor& ids, int64_t offset,
+                            const torch::Tensor& position_ids) {
+  check_token_options(module.name, module.tokens.options);
+  if (!ids.defined()) return functional::token_embedding(ids, module.tokens.weight);  // says so
+  const PositionalEncodingOptions& position = module.position.options;
+  auto how = EmbedFuncOptions()
+                 .scale(module.scale)
+                 .padding_idx(module.padding_idx)
+                 .dropout(module.dropout.options.p())
+                 .training(module.dropout.is_training())
+                 .precision(position.sinusoid().precision())
+                 .sparse(module.tokens.options.sparse());
+  how.position().batch_first(position.batch_first());
+  if (position.storage() != Storage::Table)
+    return embed_with_computed_rows(module, ids, offset, position_ids, how);
+  if (position.grow() && position_ids.defined() && offset == 0)
+    return embed_with_growth(module, ids, position_ids, how);
+  return embed_with_table(module, ids, offset, position_ids, how);
+}
+
+}  // namespace posenc

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/embedding.h>
+
+#include <optional>
+
+#include "posenc/core/last_output.h"
+#include "posenc/core/scale.h"
+#include "posenc/nn/positional_encoding.h"
+
+namespace posenc {
+
+/// A module that embeds tokens and adds positions, as functional::embed() sees it.
+struct EmbedModule {
+  const char* name;
+  torch::nn::EmbeddingImpl& tokens;
+  const Scale& scale;
+  const std::optional<int64_t>& padding_idx;
+  PositionalEncodingImpl& position;
+  torch::nn::DropoutImpl& dropout;
+  LastOutput* reuse;  ///< or null
+};
+
+/// Its forward: functional::embed() of the ids with the rows of their positions, which are held
+/// while they are read, grown where that is allowed, or computed.
+torch::Tensor embed_forward(const EmbedModule& module, const torch::Tensor& ids, int64_t offset,
+                            const torch::Tensor& position_ids);
+
+}  // namespace posenc

@@ -1,0 +1,130 @@
+// One query a row against at::scaled_dot_product_attention over keys and values that are gathered
+// first, in float64.
+
+#include <ATen/ops/scaled_dot_product_attention.h>
+
+#include <cmath>
+
+#include "kernels/isa/sets.h"
+#include "support/seed.h"
+
+namespace posenc::kernels::inference {
+namespace {
+
+using testing::Op;
+
+struct Case {
+  int64_t rows, heads, width, capacity;
+  torch::Tensor query, keys, values, bias;
+  std::vector<std::vector<int32_t>> tokens;  // of each row
+
+  Case(int64_t rows_, int64_t heads_, int64_t width_, int64_t most, bool biased)
+      : rows(rows_), heads(heads_), width(width_), capacity(most + 5) {
+    query = torch::randn({rows, heads * width + 2});
+    const auto both = torch::randn({2, capacity, heads * width + 3});
+    keys = both[0];
+    values = both[1];
+    if (biased) bias = torch::randn({rows, heads, most});
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t count = row == 0 ? most : torch::randint(0, most + 1, {1}).item<int64_t>();
+      const auto places = torch::randperm(capacity).narrow(0, 0, count).to(torch::kInt);
+      tokens.emplace_back(places.const_data_ptr<int32_t>(),
+                          places.const_data_ptr<int32_t>() + count);
+    }
+  }
+
+  // (heads, count, width) of a cache's rows at these places.
+  torch::Tensor at(const torch::Tensor& cache, const torch::Tensor& places) const {
+    const auto rows = cache.narrow(1, 0, heads * width).index_select(0, places);
+    return rows.view({-1, heads, width}).transpose(0, 1).to(torch::kDouble);
+  }
+
+  torch::Tensor expected() const {
+    const auto out = torch::zeros({rows, heads, width}, torch::kDouble);
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto count = static_cast<int64_t>(tokens[row].size());
+      if (count == 0) continue;
+      const auto places = torch::tensor(tokens[row]).to(torch::kLong);
+      std::optional<torch::Tensor> added;
+      if (bias.defined()) {
+        added = bias[row].narrow(1, 0, count).to(torch::kDouble).unsqueeze(1);
+      }
+      out[row] =
+          at::scaled_dot_product_attention(
+              query[row].narrow(0, 0, heads * width).view({heads, 1, width}).to(torch::kDouble),
+              at(keys, places), at(values, places), added)
+              .squeeze(1);
+    }
+    return out.view({rows, heads * width});
+  }
+
+  torch::Tensor run(const Kernels& use, int64_t split) const {
+    const auto out = torch::full({rows, heads * width}, 7.0F);
+    // A token is a key; its value is as far from it as the two tensors are.
+    std::vector<std::vector<const float*>> seen;
+    std::vector<const float* const*> places;
+    std::vector<int64_t> counts;
+    for (const auto& one : tokens) {
+      seen.emplace_back();
+      for (const int32_t place : one)
+        seen.back().push_back(keys.const_data_ptr<float>() + place * keys.size(1));
+      counts.push_back(one.size());
+    }
+    for (const auto& one : seen) places.push_back(one.data());
+    Attention request = {};
+    request.query = query.const_data_ptr<float>();
+    request.query_stride = query.size(1);
+    request.heads = heads;
+    request.width = width;
+    request.value = values.const_data_ptr<float>() - keys.const_data_ptr<float>();
+    request.tokens = places.data();
+    request.counts = counts.data();
+    request.scale = 1.0F / std::sqrt(static_cast<float>(width));
+    if (bias.defined()) {
+      request.bias = bias.const_data_ptr<float>();
+      request.bias_row_stride = bias.stride(0);
+      request.bias_head_stride = bias.stride(1);
+    }
+    request.out = out.data_ptr<float>();
+    request.out_stride = heads * width;
+    std::vector<float> scratch(static_cast<size_t>(capacity + 16));
+    for (int64_t i = 0; i < rows * heads; i += split)
+      use.attention_step.attend(request, i, std::min(i + split, rows * heads), scratch.data());
+    return out;
+  }
+};
+
+void check(const Case& one) {
+  expect_on_each_set(Op::Sums, one.expected(), [&](const Kernels& use) {
+    const auto whole = one.run(use, one.rows * one.heads);
+    EXPECT_TRUE(testing::bit_equal(one.run(use, 1), whole));
+    return whole;
+  });
+}
+
+TEST(InferenceAttention, SeesWhatItIsTold) {
+  torch::manual_seed(testing::seed(1));
+  for (const int64_t width : {1, 5, 16, 24, 64, 80, 128})
+    for (const int64_t most : {1, 3, 4, 17, 70})
+      for (const bool biased : {false, true}) check(Case(4, 1 + most % 3, width, most, biased));
+}
+
+TEST(InferenceAttention, ForbiddenAndUnseenTokens) {
+  Case one(3, 2, 8, 6, true);
+  constexpr float kForbidden = -std::numeric_limits<float>::infinity();
+  one.bias.select(2, 1).fill_(kForbidden);
+  check(one);
+  one.bias.fill_(kForbidden);  // nothing is left to see
+  on_each_set([&](const Kernels& use) {
+    EXPECT_TRUE(testing::bit_equal(one.run(use, 1), torch::zeros({3, 16})));
+  });
+}
+
+TEST(InferenceAttention, LargeScoresDoNotOverflow) {
+  Case one(2, 1, 16, 9, false);
+  one.query.mul_(1e4);
+  check(one);
+}
+
+}  // namespace
+}  // namespace posenc::kernels::inference

@@ -1,0 +1,100 @@
+// The two products with a weight against at::linear in float64: any shape, strides and split.
+
+#include <ATen/ops/linear.h>
+
+#include "kernels/isa/sets.h"
+#include "support/seed.h"
+
+namespace posenc::kernels::inference {
+namespace {
+
+using testing::Op;
+
+struct Case {
+  torch::Tensor x, weight, bias;
+
+  Case(int64_t rows, int64_t inner, int64_t outer, bool has_bias)
+      : x(torch::randn({rows, inner + 3})), weight(torch::randn({outer, inner})) {
+    if (has_bias) bias = torch::randn({outer});
+  }
+  int64_t rows() const { return x.size(0); }
+  int64_t inner() const { return weight.size(1); }
+  int64_t outer() const { return weight.size(0); }
+
+  torch::Tensor expected() const {
+    std::optional<torch::Tensor> b;
+    if (bias.defined()) b = bias.to(torch::kDouble);
+    return at::linear(x.narrow(1, 0, inner()).to(torch::kDouble), weight.to(torch::kDouble), b);
+  }
+  // In parts of `split` columns; what lies beside the result must stay as it is.
+  torch::Tensor run(const LinearKernels& kernels, int64_t split) const {
+    const auto out = torch::full({rows(), outer() + 2}, 7.0F);
+    std::vector<float> scratch(static_cast<size_t>(scratch_floats(inner())));
+    const Linear request = {x.const_data_ptr<float>(),
+                            inner() + 3,
+                            rows(),
+                            weight.const_data_ptr<float>(),
+                            bias.defined() ? bias.const_data_ptr<float>() : nullptr,
+                            inner(),
+                            outer(),
+                            out.data_ptr<float>(),
+                            outer() + 2};
+    for (int64_t n = 0; n < outer(); n += split)
+      kernels.run(request, n, std::min(n + split, outer()), scratch.data());
+    EXPECT_TRUE((out.narrow(1, outer(), 2) == 7.0F).all().item<bool>());
+    return out.narrow(1, 0, outer()).contiguous();
+  }
+};
+
+void check(const Case& one, const LinearKernels& (*of)(const Kernels&)) {
+  SCOPED_TRACE(testing::message_of(
+      [&] { TORCH_CHECK(false, one.rows(), " rows, ", one.inner(), " to ", one.outer()); }));
+  expect_on_each_set(Op::Sums, one.expected(), [&](const Kernels& use) {
+    const auto whole = one.run(of(use), one.outer());
+    EXPECT_TRUE(testing::bit_equal(one.run(of(use), 16), whole)) << "splitting changes nothing";
+    return whole;
+  });
+}
+
+constexpr int64_t kInner[] = {1, 2, 15, 16, 17, 50, 512};
+constexpr int64_t kOuter[] = {1, 3, 4, 7, 16, 21, 40};
+
+TEST(InferenceLinear, AFewRows) {
+  torch::manual_seed(testing::seed(1));
+  for (int64_t rows = 1; rows <= kFewRows; ++rows)
+    for (const int64_t inner : kInner)
+      for (const int64_t outer : kOuter)
+        check(Case(rows, inner, outer, rows % 2 == 0),
+              [](const Kernels& use) -> const LinearKernels& { return use.linear_few; });
+}
+
+TEST(InferenceLinear, ManyRows) {
+  torch::manual_seed(testing::seed(2));
+  const auto many = [](const Kernels& use) -> const LinearKernels& { return use.linear_many; };
+  for (const int64_t rows : {1, 9, 16, 17, 32, 33, 47, 48, 49, 97, 150})
+    for (const int64_t inner : kInner)
+      for (const int64_t outer : kOuter) check(Case(rows, inner, outer, rows % 2 == 0), many);
+  check(Case(packed_rows(2048) + 5, 2048, 20, true), many);  // more rows than are packed at once
+  check(Case(packed_rows(512) + 60, 512, 20, true), many);
+}
+
+// A row's result is its own: what stands beside it, and how many there are, does not matter.
+TEST(InferenceLinear, RowsAreIndependent) {
+  torch::manual_seed(testing::seed(3));
+  const Case all(100, 70, 30, true);
+  Case part = all;
+  part.x = all.x.narrow(0, 37, 20).contiguous();
+  on_each_set([&](const Kernels& use) {
+    EXPECT_TRUE(testing::bit_equal(part.run(use.linear_many, 30),
+                                   all.run(use.linear_many, 30).narrow(0, 37, 20).contiguous()));
+    part.x = all.x.narrow(0, 37, 3).contiguous();
+    Case eight = all;
+    eight.x = all.x.narrow(0, 36, 8).contiguous();
+    EXPECT_TRUE(testing::bit_equal(part.run(use.linear_few, 30),
+                                   eight.run(use.linear_few, 30).narrow(0, 1, 3).contiguous()));
+    part.x = all.x.narrow(0, 37, 20).contiguous();
+  });
+}
+
+}  // namespace
+}  // namespace posenc::kernels::inference

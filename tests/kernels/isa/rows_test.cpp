@@ -1,0 +1,154 @@
+// Residual and norm, activations and the best of a row against their ATen twins in float64.
+
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/logsumexp.h>
+#include <ATen/ops/relu.h>
+#include <ATen/ops/silu.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/isa/sets.h"
+#include "support/seed.h"
+
+namespace posenc::kernels::inference {
+namespace {
+
+using testing::bit_equal;
+using testing::Op;
+
+constexpr int64_t kRows = 5;
+
+TEST(InferenceRows, AddAndNormalise) {
+  torch::manual_seed(testing::seed(1));
+  for (const int64_t width : {1, 2, 15, 16, 17, 64, 100, 512}) {
+    for (const bool added : {false, true}) {
+      for (const bool biased : {false, true}) {
+        for (const bool in_place : {false, true}) {
+          const auto x = torch::randn({kRows, width}) * 3 + 1, y = torch::randn({kRows, width});
+          const auto weight = torch::randn({width}), bias = torch::randn({width});
+          const auto sum = added ? x.to(torch::kDouble) + y : x.to(torch::kDouble);
+          std::optional<torch::Tensor> b;
+          if (biased) b = bias.to(torch::kDouble);
+          const auto expected = at::layer_norm(sum, {width}, weight.to(torch::kDouble), b, 1e-3);
+          expect_on_each_set(Op::Sums, expected, [&](const Kernels& use) {
+            const auto from = x.clone();
+            const auto out = in_place ? from : torch::empty_like(x);
+            const auto kept = in_place ? torch::Tensor() : torch::empty_like(x);
+            AddNorm request = {};
+            request.x = from.const_data_ptr<float>();
+            request.y = added ? y.const_data_ptr<float>() : nullptr;
+            request.width = width;
+            request.sum = kept.defined() ? kept.data_ptr<float>() : nullptr;
+            request.out = out.data_ptr<float>();
+            request.weight = weight.const_data_ptr<float>();
+            request.bias = biased ? bias.const_data_ptr<float>() : nullptr;
+            request.eps = 1e-3F;
+            use.add_norm.add_norm(request, 0, 2);
+            use.add_norm.add_norm(request, 2, kRows);
+            EXPECT_TRUE(!kept.defined() || bit_equal(kept, added ? x + y : x));
+            return out;
+          });
+        }
+      }
+    }
+  }
+}
+
+TEST(InferenceRows, AddAlone) {
+  const auto x = torch::randn({kRows, 33}), y = torch::randn({kRows, 33});
+  expect_on_each_set(Op::Forward, x + y, [&](const Kernels& use) {
+    const auto sum = x.clone();
+    AddNorm request = {};
+    request.x = request.sum = sum.data_ptr<float>();
+    request.y = y.const_data_ptr<float>();
+    request.width = 33;
+    use.add_norm.add_norm(request, 0, kRows);
+    return sum;
+  });
+}
+
+TEST(InferenceRows, Activations) {
+  const auto x = torch::cat({torch::linspace(-100, 100, 4001), torch::linspace(-6, 6, 2003),
+                             torch::tensor({0.0F, -0.0F, 1e-30F, -1e-30F, 3e38F, -3e38F})});
+  const auto wide = x.to(torch::kDouble);
+  const torch::Tensor expected[] = {at::relu(wide), at::gelu(wide), at::silu(wide)};
+  for (const Curve curve : {Curve::ReLU, Curve::GELU, Curve::Swish}) {
+    const int i = static_cast<int>(curve);
+    for (const int64_t n : {int64_t{6004}, x.size(0)}) {  // with and without the huge ones
+      expect_on_each_set(Op::Sums, expected[i].narrow(0, 0, n), [&](const Kernels& use) {
+        const auto y = x.narrow(0, 0, n).clone();
+        use.activation.activate[i](y.data_ptr<float>(), n);
+        return y;
+      });
+    }
+  }
+}
+
+TEST(InferenceRows, NaNStaysNaN) {
+  on_each_set([&](const Kernels& use) {
+    for (const auto activate : use.activation.activate) {
+      auto x = torch::full({20}, std::numeric_limits<float>::quiet_NaN());
+      activate(x.data_ptr<float>(), 20);
+      EXPECT_TRUE(x.isnan().all().item<bool>());
+    }
+  });
+}
+
+TEST(InferenceRows, LogSumExp) {
+  torch::manual_seed(testing::seed(2));
+  constexpr float kNever = -std::numeric_limits<float>::infinity();
+  for (const int64_t n : {1, 2, 15, 16, 17, 31, 1000}) {
+    auto x = torch::randn({n}) * 30;
+    if (n > 3) x[1] = kNever;
+    for (const bool any : {true, false}) {
+      if (!any) x.fill_(kNever);
+      expect_on_each_set(Op::Sums, any ? x.to(torch::kDouble).logsumexp(0) : torch::zeros({}),
+                         [&](const Kernels& use) {
+                           const auto of_x = use.topk.log_sum_exp(x.const_data_ptr<float>(), n);
+                           const auto sum = torch::tensor(of_x.largest + of_x.rest);
+                           return any ? sum : torch::where(sum == kNever, 0.0F, sum);
+                         });
+    }
+  }
+}
+
+TEST(InferenceRows, LogSumExpOfNaN) {
+  for (const int64_t n : {1, 15, 16, 17, 40}) {
+    auto all = torch::full({n}, std::numeric_limits<float>::quiet_NaN()), one = torch::randn({n});
+    one[n - 1] = all[0];
+    on_each_set([&](const Kernels& use) {
+      for (const auto& x : {all, one})
+        EXPECT_TRUE(std::isnan(use.topk.log_sum_exp(x.const_data_ptr<float>(), n).rest));
+    });
+  }
+}
+
+TEST(InferenceRows, Ranks) {
+  torch::manual_seed(testing::seed(3));
+  for (const int64_t n : {1, 2, 15, 16, 17, 100, 1000}) {
+    for (const int64_t count : {1, 2, 7}) {
+      const auto x = torch::randint(0, 40, {2, n}).to(torch::kFloat);  // with equals
+      const float base[] = {0.5F, -3.0F};
+      std::vector<std::pair<float, int64_t>> all;
+      for (int64_t i = 0; i < 2 * n; ++i)
+        all.emplace_back(-(x.view(-1)[i].item<float>() - 2.0F + base[i / n]), i);
+      std::sort(all.begin(), all.end());
+      on_each_set([&](const Kernels& use) {
+        std::vector<Ranked> best(count, {-std::numeric_limits<float>::infinity(), 0});
+        for (int64_t row = 0; row < 2; ++row)
+          use.topk.topk_insert(x[row].const_data_ptr<float>(), n, 2.0F, base[row], row * n,
+                               best.data(), count);
+        for (int64_t i = 0; i < std::min(count, 2 * n); ++i) {
+          EXPECT_EQ(best[i].score, -all[i].first);
+          EXPECT_EQ(best[i].place, all[i].second);
+        }
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace posenc::kernels::inference
