@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The demo: the notebooks' modules, saved by Python as TorchScript, against their C++ twins; a page of
+# The demo: the notebooks' modules, saved by Python as TorchScript, against their C++ counterparts; a page of
 # text through TokenAndPositionEmbedding and back; the pictures; a Transformer that learns to pronounce
 # English in a minute. `make demo` sets up and builds first.
 set -euo pipefail

@@ -1,4 +1,4 @@
-// posenc run: one forward of the C++ twin, tensors from and to safetensors.
+// posenc run: one forward of the C++ counterpart, tensors from and to safetensors.
 
 #include <ATen/core/grad_mode.h>
 
@@ -20,10 +20,10 @@ struct RunOptions {
 };
 
 // The arguments of forward; one that only other modules take is refused, what is none is left.
-Call call_of(const std::string& path, const Twin& twin) {
-  const StateDict tensors = read_tensors(path, twin.inputs);
+Call call_of(const std::string& path, const ModuleSpec& spec) {
+  const StateDict tensors = read_tensors(path, spec.inputs);
   Call call;
-  for (const auto& names : {twin.inputs, twin.optional}) {
+  for (const auto& names : {spec.inputs, spec.optional}) {
     for (const auto& name : names) {
       if (tensors.contains(name)) call[name] = tensors[name];
     }
@@ -32,7 +32,7 @@ Call call_of(const std::string& path, const Twin& twin) {
     for (const auto& name : kind.optional) {
       if (!tensors.contains(name) || call.count(name)) continue;
       refuse("{}: this module takes no `{}`{}", path, name,
-             twin.optional.empty() ? "" : "; it takes " + listed(twin.optional));
+             spec.optional.empty() ? "" : "; it takes " + listed(spec.optional));
     }
   }
   return call;
@@ -40,10 +40,10 @@ Call call_of(const std::string& path, const Twin& twin) {
 
 void run(const RunOptions& options) {
   const at::NoGradGuard no_grad;
-  const Twin twin =
-      make_twin(read_weights(options.file, options.prefix), options.module, Params(options.params));
+  const ModuleSpec spec = make_module_spec(read_weights(options.file, options.prefix),
+                                           options.module, Params(options.params));
   StateDict result;
-  result.insert("output", twin.forward(call_of(options.input, twin)));
+  result.insert("output", spec.forward(call_of(options.input, spec)));
   save_safetensors(options.output, result);
 }
 
@@ -51,7 +51,7 @@ void run(const RunOptions& options) {
 
 void add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
-  auto* sub = app.add_subcommand("run", "Run the C++ twin of a module, in eval mode.");
+  auto* sub = app.add_subcommand("run", "Run the C++ counterpart of a module, in eval mode.");
   sub->add_option("FILE", options->file, kReadableFiles)->required()->check(input_path());
   sub->add_option("--module", options->module, "the class, C++ or the notebook's (default: found)");
   sub->add_option("--prefix", options->prefix, "the part under this key prefix, dot included");

@@ -1,4 +1,4 @@
-// posenc verify: TorchScript modules against their C++ twins, on the same inputs.
+// posenc verify: TorchScript modules against their C++ counterparts, on the same inputs.
 
 #include <ATen/core/grad_mode.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ struct VerifyOptions {
 };
 
 struct Report {
-  std::string script_class, twin, keys, key_count, table;
+  std::string script_class, spec, keys, key_count, table;
   std::vector<Outcome> outcomes;
 
   bool good() const {
@@ -78,12 +78,13 @@ std::string presets_of(const at::Tensor& table) {
   return listed(equal) + rest;
 }
 
-std::string keys_text(const Twin& twin) {
+std::string keys_text(const ModuleSpec& spec) {
   std::vector<std::string> loaded, ignored;
-  for (const auto& name : twin.loaded) loaded.push_back(shown(name));
-  for (const auto& name : twin.ignored) ignored.push_back(shown(name));
+  for (const auto& name : spec.loaded) loaded.push_back(shown(name));
+  for (const auto& name : spec.ignored) ignored.push_back(shown(name));
   std::string text = listed(loaded, kShownKeys);
-  if (!ignored.empty()) text += "; buffers that the twin lacks: " + listed(ignored, kShownKeys);
+  if (!ignored.empty())
+    text += "; buffers that the counterpart lacks: " + listed(ignored, kShownKeys);
   return text;
 }
 
@@ -98,16 +99,16 @@ Report verify(const std::string& path, const VerifyOptions& options) {
   if (weights.class_name.empty()) {
     refuse("the prefix {} names no part of the script", options.prefix);
   }
-  Twin twin = make_twin(weights, options.module, Params(options.params));
+  ModuleSpec spec = make_module_spec(weights, options.module, Params(options.params));
 
   std::ostringstream printed;
-  twin.module->pretty_print(printed);
+  spec.module->pretty_print(printed);
   Report report{shown(weights.class_name),
                 printed.str(),
-                keys_text(twin),
-                fmt::format("{}/{}", twin.loaded.size(), weights.tensors.size()),
-                twin.table_key.empty() ? "" : presets_of(twin.table()),
-                outcomes_of(path, script, twin)};
+                keys_text(spec),
+                fmt::format("{}/{}", spec.loaded.size(), weights.tensors.size()),
+                spec.table_key.empty() ? "" : presets_of(spec.table()),
+                outcomes_of(path, script, spec)};
   return report;
 }
 
@@ -122,7 +123,7 @@ std::vector<std::string> cells(const Outcome& outcome) {
 
 void print(const std::string& path, const Report& report) {
   fmt::print("{}\n", path);
-  fmt::print("  class  {}\n  twin   {}\n  keys   {}: {}\n", report.script_class, report.twin,
+  fmt::print("  class  {}\n  counterpart   {}\n  keys   {}: {}\n", report.script_class, report.spec,
              report.key_count, report.keys);
   if (!report.table.empty()) fmt::print("  table  equals {}\n", report.table);
   std::vector<std::vector<std::string>> rows = {{"input", "shape", "max abs", "max ulp", "equal"}};
@@ -153,8 +154,8 @@ std::vector<std::string> row(const std::string& path, const Report& report) {
     good += outcome.good ? 1 : 0;
   }
   const auto name = std::filesystem::path(path).stem().string();
-  const auto twin = report.twin.substr(0, report.twin.find('('));
-  std::vector<std::string> result = {name, twin.substr(twin.rfind(':') + 1), report.key_count,
+  const auto spec = report.spec.substr(0, report.spec.find('('));
+  std::vector<std::string> result = {name, spec.substr(spec.rfind(':') + 1), report.key_count,
                                      report.table.empty() ? "-" : report.table,
                                      fmt::format("{}/{}", good, report.outcomes.size())};
   for (auto& cell : cells(whole)) result.push_back(std::move(cell));
@@ -163,7 +164,7 @@ std::vector<std::string> row(const std::string& path, const Report& report) {
 
 bool verify_several(const VerifyOptions& options) {
   std::vector<std::vector<std::string>> rows = {
-      {"file", "C++ twin", "keys", "table equals", "inputs", "max abs", "max ulp", "equal"}};
+      {"file", "C++ counterpart", "keys", "table equals", "inputs", "max abs", "max ulp", "equal"}};
   const bool terminal = isatty(STDERR_FILENO);
   std::size_t good = 0;
   for (std::size_t i = 0; i < options.files.size(); ++i) {
@@ -189,9 +190,10 @@ bool verify_several(const VerifyOptions& options) {
 
 void add_verify(CLI::App& app, int& status) {
   auto options = std::make_shared<VerifyOptions>();
-  auto* sub = app.add_subcommand("verify",
-                                 "Load TorchScript weights into the C++ twin, run both, compare.\n"
-                                 "This runs the file's own code: for trusted files only.");
+  auto* sub =
+      app.add_subcommand("verify",
+                         "Load TorchScript weights into the C++ counterpart, run both, compare.\n"
+                         "This runs the file's own code: for trusted files only.");
   sub->add_option("MODEL", options->files, "TorchScript files (torch.jit.save)")
       ->required()
       ->check(input_path());

@@ -17,8 +17,9 @@ struct Weights {
   std::string class_name;  ///< of the script that was saved; "" for its parts and other formats
   StateDict tensors;       ///< those under the prefix, without it
   std::map<std::string, std::string>
-      values;                      ///< a script's numbers and texts, safetensors' metadata
-  std::set<std::string> optional;  ///< which of them a twin may lack: maybe non-persistent buffers
+      values;  ///< a script's numbers and texts, safetensors' metadata
+  std::set<std::string>
+      optional;  ///< which of them a counterpart may lack: maybe non-persistent buffers
 };
 
 /// Reads the part of a file of any format that is under `prefix`; runs no code of it.

@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "posenc/sinusoid/table.h"
-#include "sinusoid/columns.h"
+#include "sinusoid/rows.h"
 
 namespace posenc::identification {
 namespace {
@@ -30,22 +30,6 @@ at::Tensor ordinals(const at::Tensor& x) {
                          : x.element_size() == 4 ? std::numeric_limits<int32_t>::min()
                                                  : std::numeric_limits<int16_t>::min();
   return at::where(bits < 0, lowest - bits, bits);
-}
-
-// The same numbers as sinusoid_table()'s for these rows, without the others.
-at::Tensor positions_of(const SinusoidOptions& o, int64_t length, const at::Tensor& row) {
-  switch (o.rows()) {
-    case Rows::Down: return length - 1 - row;
-    case Rows::DownFromLength:
-    case Rows::RelativeEven: return length - row;
-    case Rows::Relative: return length - 1 - row;
-    case Rows::RelativeDistance: return (length - 1 - row).abs();
-    case Rows::Up: break;
-  }
-  if (o.start() == std::trunc(o.start()) && o.step() == std::trunc(o.step())) {
-    return row * static_cast<int64_t>(o.step()) + static_cast<int64_t>(o.start());
-  }
-  return row.to(at::kFloat) * o.step() + o.start();
 }
 
 }  // namespace
@@ -85,14 +69,14 @@ at::Tensor rows_of(const Candidate& c, const at::Tensor& index, at::ScalarType d
     return sinusoid_table(c.options, c.length, type).index_select(0, index);
   }
   const int64_t before = c.options.cls_row() ? 1 : 0;
-  const at::Tensor positions = positions_of(c.options, c.length, index - before);
+  const at::Tensor positions = row_positions(c.options, c.length, index - before);
   const at::Tensor rows = sinusoid(c.options, positions, type);
   return before ? rows.masked_fill(index.eq(0).unsqueeze(1), 0.0) : rows;
 }
 
-Distance full_distance(const Candidate& c, const Reading& reading, bool only_equality) {
-  const at::ScalarType type = reading.rows.scalar_type();
-  const int64_t count = reading.rows.size(0);
+Distance full_distance(const Candidate& c, const TableView& view, bool only_equality) {
+  const at::ScalarType type = view.rows.scalar_type();
+  const int64_t count = view.rows.size(0);
   const bool whole = needs_whole_table(c.options) || c.options.power_shape() == PowerShape::Grid;
   const at::Tensor table =
       whole ? sinusoid_table(c.options, c.length, at::TensorOptions(type)) : at::Tensor();
@@ -103,7 +87,7 @@ Distance full_distance(const Candidate& c, const Reading& reading, bool only_equ
     const at::Tensor rows =
         whole ? table.slice(0, begin, end)
               : rows_of(c, at::arange(begin, end, at::TensorOptions(at::kLong)), type);
-    const at::Tensor there = reading.rows.slice(0, begin, end);
+    const at::Tensor there = view.rows.slice(0, begin, end);
     if (only_equality) {
       result.equal = at::equal(bits_of(rows), bits_of(there));
       if (!result.equal) break;
@@ -112,14 +96,6 @@ Distance full_distance(const Candidate& c, const Reading& reading, bool only_equ
     }
   }
   return result;
-}
-
-int64_t length_of(const SinusoidOptions& o, int64_t rows) {
-  if (!o.grid().empty()) return o.row_count(cells(o)) == rows ? cells(o) : 0;
-  for (const int64_t length : {rows, rows - 1, rows / 2, (rows + 1) / 2}) {
-    if (length > 0 && o.row_count(length) == rows) return length;
-  }
-  return 0;
 }
 
 }  // namespace posenc::identification

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "identify/reading.h"
+#include "identify/table_view.h"
 #include "posenc/sinusoid/preset.h"
 
 namespace posenc::identification {
@@ -42,12 +42,9 @@ Distance distance(const at::Tensor& a, const at::Tensor& b);
 /// The rows `index` of the candidate's table.
 at::Tensor rows_of(const Candidate& candidate, const at::Tensor& index, at::ScalarType dtype);
 
-/// Over all rows of the reading. `only_equality`: up to the first difference, of which nothing but
+/// Over all rows of the view. `only_equality`: up to the first difference, of which nothing but
 /// its existence is told.
-Distance full_distance(const Candidate& candidate, const Reading& reading, bool only_equality);
-
-/// The nominal length of a table of `rows` rows, or 0 where there is none.
-int64_t length_of(const SinusoidOptions& options, int64_t rows);
+Distance full_distance(const Candidate& candidate, const TableView& view, bool only_equality);
 
 /// A row depends on more than its position.
 bool needs_whole_table(const SinusoidOptions& options);
@@ -55,7 +52,7 @@ bool needs_whole_table(const SinusoidOptions& options);
 /// Calls `visit` with every candidate whose shape fits, the preset's own parameters first.
 /// `edited`: with changes that are not the preset's own as well: the other layout, rows of zeros,
 /// another base.
-void for_each_candidate(const Preset& preset, const Reading& reading, bool edited,
+void for_each_candidate(const Preset& preset, const TableView& view, bool edited,
                         const std::function<void(const Candidate&)>& visit);
 
 }  // namespace posenc::identification

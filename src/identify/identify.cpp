@@ -53,15 +53,15 @@ Identification identify(const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(tensor.defined(), "[identify] tensor must be defined. Got an undefined one");
   const at::NoGradGuard no_grad;
   if (!is_known(tensor)) return rejected("not a sinusoid: no dense floating-point tensor");
-  if (tensor.is_meta() || readable(tensor.sizes()) == 0) {
+  if (tensor.is_meta() || count_table_views(tensor.sizes()) == 0) {
     return rejected("too small to tell: a table has at least 3 rows and 4 channels");
   }
   if (!may_be_sinusoid(tensor)) return rejected("not a sinusoid");
 
-  const at::Tensor narrow = narrowed(tensor.detach().to(at::kCPU));
-  std::optional<Finding> best;
-  for (const Reading& reading : readings(narrow)) {
-    const auto table = examined(reading);
+  const at::Tensor narrow = to_narrowest_dtype(tensor.detach().to(at::kCPU));
+  std::optional<SearchResult> best;
+  for (const TableView& view : table_views(narrow)) {
+    const auto table = without_learned_rows(view);
     if (!table) continue;
     auto found = search(*table);
     if (found && (!best || found->better_than(*best))) best = std::move(found);

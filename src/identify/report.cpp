@@ -55,10 +55,10 @@ std::map<std::string, std::string> words(const Candidate& c) {
 // What other roundings of frequency, angle and sine change at the last position: measured between
 // CPUs and libraries, 3 p 2^-24 + 1.2e-7 was never passed, TensorFlow's 4 p 2^-24 + 1.2e-7; and one
 // step of the type.
-double rounding_bound(const Candidate& c, const Reading& reading) {
-  const double rows = static_cast<double>(reading.rows.size(0));
+double rounding_bound(const Candidate& c, const TableView& view) {
+  const double rows = static_cast<double>(view.rows.size(0));
   const double last = std::abs(c.options.start()) + rows * std::abs(c.options.step());
-  const auto type = reading.rows.scalar_type();
+  const auto type = view.rows.scalar_type();
   const double step = type == at::kBFloat16 ? 0x1p-8 : type == at::kHalf ? 0x1p-11 : 0.0;
   return 4 * std::min(last, kFarthest) * 0x1p-24 *
              std::max(1.0, std::abs(c.options.angle_scale())) +
@@ -67,8 +67,8 @@ double rounding_bound(const Candidate& c, const Reading& reading) {
 
 }  // namespace
 
-Identification report(const Finding& finding) {
-  const Match& best = finding.best();
+Identification report(const SearchResult& found) {
+  const Match& best = found.best();
   const Candidate& c = best.candidate;
   Identification result;
   result.nearest = c.preset->name;
@@ -77,12 +77,12 @@ Identification report(const Finding& finding) {
   result.params = words(c);
   result.options = code(c);
   result.length = c.length;
-  result.shape = finding.reading.shape;
-  result.leading_rows = finding.reading.leading;
+  result.shape = found.view.shape;
+  result.leading_rows = found.view.leading;
 
-  if (finding.exact()) {
+  if (found.exact()) {
     result.sinusoid = true;
-    for (const Match& match : finding.equal) {
+    for (const Match& match : found.equal) {
       if (changes_recipe(match.candidate)) continue;
       for (const Preset* preset : match.group) result.presets.push_back(preset->name);
     }
@@ -92,8 +92,8 @@ Identification report(const Finding& finding) {
                          : fmt::format("the bits of {} with its layout swapped", c.preset->name);
     return result;
   }
-  const double bound = rounding_bound(c, finding.reading);
-  const at::Tensor& rows = finding.reading.rows;
+  const double bound = rounding_bound(c, found.view);
+  const at::Tensor& rows = found.view.rows;
   const bool telling = rows.size(0) >= kTelling && rows.size(1) >= kTelling;
   if (!telling || !std::isfinite(result.max_abs)) {
     result = Identification();
@@ -105,13 +105,13 @@ Identification report(const Finding& finding) {
         "{:.2g} apart",
         c.preset->name, changes_recipe(c) ? " with its layout or base changed" : "",
         result.max_abs);
-  } else if (finding.centred >= kRate && finding.first <= 4 * bound && result.max_abs < 0.05) {
+  } else if (found.centred >= kRate && found.first <= 4 * bound && result.max_abs < 0.05) {
     result.sinusoid = true;
     result.verdict = fmt::format("a sinusoid by no known operations; {} is {:.2g} apart",
                                  c.preset->name, result.max_abs);
-  } else if (finding.centred >= kLearned && std::abs(c.options.step()) == 1.0) {
+  } else if (found.centred >= kLearned && std::abs(c.options.step()) == 1.0) {
     result.verdict =
-        fmt::format("learned, began as {}: correlation {:.4f}", c.preset->name, finding.centred);
+        fmt::format("learned, began as {}: correlation {:.4f}", c.preset->name, found.centred);
   } else {
     result = Identification();
     result.verdict = "not a sinusoid";

@@ -7,6 +7,6 @@
 
 namespace posenc::identification {
 
-Identification report(const Finding& finding);
+Identification report(const SearchResult& found);
 
 }  // namespace posenc::identification

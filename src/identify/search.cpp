@@ -36,33 +36,33 @@ at::Tensor centred(const at::Tensor& rows) {
 
 class Search {
  public:
-  explicit Search(const Reading& reading)
-      : index_(sample_rows(reading.rows.size(0))),
-        sample_(reading.rows.index_select(0, index_).contiguous()) {
-    finding_.reading = reading;
+  explicit Search(const TableView& view)
+      : index_(sample_rows(view.rows.size(0))),
+        sample_(view.rows.index_select(0, index_).contiguous()) {
+    result_.view = view;
   }
 
-  std::optional<Finding> run() {
+  std::optional<SearchResult> run() {
     static const auto all = groups();
     for (const bool edited : {false, true}) {
       for (const auto& group : all) {
         const std::string& recipe = group.front()->recipe;
-        if (!finding_.reading.paired && recipe != "unpaired" && recipe != "standardized") continue;
+        if (!result_.view.paired && recipe != "unpaired" && recipe != "standardized") continue;
         seen_.clear();
-        for_each_candidate(*group.front(), finding_.reading, edited,
+        for_each_candidate(*group.front(), result_.view, edited,
                            [&](const Candidate& c) { consider(c, group); });
       }
-      if (finding_.exact()) break;
+      if (result_.exact()) break;
     }
-    if (finding_.exact()) {
-      std::stable_sort(finding_.equal.begin(), finding_.equal.end(),
+    if (result_.exact()) {
+      std::stable_sort(result_.equal.begin(), result_.equal.end(),
                        [](const Match& a, const Match& b) { return cost(a) < cost(b); });
-    } else if (!finding_.nearest) {
+    } else if (!result_.nearest) {
       return std::nullopt;
     } else {
       measure();
     }
-    return std::move(finding_);
+    return std::move(result_);
   }
 
  private:
@@ -72,46 +72,46 @@ class Search {
     const Distance near = distance(rows_of(c, index_, sample_.scalar_type()), sample_);
     const bool grid = c.options.power_shape() == PowerShape::Grid && near.max_abs < kGridPower;
     if (near.equal || grid) {
-      const bool again = std::any_of(finding_.equal.begin(), finding_.equal.end(),
+      const bool again = std::any_of(result_.equal.begin(), result_.equal.end(),
                                      [&](const Match& m) { return m.group == group; });
       if (again) return;
-      const Distance full = full_distance(c, finding_.reading, true);
+      const Distance full = full_distance(c, result_.view, true);
       if (full.equal) {
-        finding_.equal.push_back({c, full, group});
+        result_.equal.push_back({c, full, group});
         return;
       }
     }
     if (!(near.correlation() >= kNear)) return;
-    if (!finding_.nearest || squares(near) < squares(finding_.nearest->distance)) {
-      finding_.nearest = Match{c, near, group};
+    if (!result_.nearest || squares(near) < squares(result_.nearest->distance)) {
+      result_.nearest = Match{c, near, group};
     }
   }
 
   // The nearest over all rows, and what tells rounding from training.
   void measure() {
-    Match& match = *finding_.nearest;
+    Match& match = *result_.nearest;
     const at::Tensor rows = rows_of(match.candidate, index_, sample_.scalar_type());
     const at::Tensor a = centred(rows), b = centred(sample_);
     const double left = a.square().sum().item<double>(), right = b.square().sum().item<double>();
     const double product = (a * b).sum().item<double>();
-    finding_.centred = left > 0 && right > 0 ? product / std::sqrt(left * right) : 0;
+    result_.centred = left > 0 && right > 0 ? product / std::sqrt(left * right) : 0;
     const at::Tensor apart = (rows.to(at::kDouble) - sample_.to(at::kDouble)).abs();
-    finding_.first = apart.slice(0, 0, 4).max().item<double>();
-    match.distance = full_distance(match.candidate, finding_.reading, false);
+    result_.first = apart.slice(0, 0, 4).max().item<double>();
+    match.distance = full_distance(match.candidate, result_.view, false);
   }
 
   at::Tensor index_, sample_;
-  Finding finding_;
+  SearchResult result_;
   std::vector<SinusoidOptions> seen_;
 };
 
 }  // namespace
 
-bool Finding::better_than(const Finding& other) const {
+bool SearchResult::better_than(const SearchResult& other) const {
   if (exact() != other.exact()) return exact();
   return best().distance.max_abs < other.best().distance.max_abs;
 }
 
-std::optional<Finding> search(const Reading& reading) { return Search(reading).run(); }
+std::optional<SearchResult> search(const TableView& view) { return Search(view).run(); }
 
 }  // namespace posenc::identification

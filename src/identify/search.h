@@ -1,6 +1,6 @@
 #pragma once
 
-// All presets against one reading of a tensor.
+// All presets against one view of a tensor.
 
 #include <optional>
 #include <vector>
@@ -15,8 +15,8 @@ struct Match {
   std::vector<const Preset*> group;  ///< the presets that share the recipe and its parameters
 };
 
-struct Finding {
-  Reading reading;
+struct SearchResult {
+  TableView view;
   std::vector<Match> equal;  ///< bit for bit, those with the fewest edits and parameters first
   std::optional<Match> nearest;
   double centred = 0;  ///< correlation with `nearest` where each column's mean is taken off
@@ -24,10 +24,10 @@ struct Finding {
 
   bool exact() const { return !equal.empty(); }
   const Match& best() const { return exact() ? equal.front() : *nearest; }
-  bool better_than(const Finding& other) const;
+  bool better_than(const SearchResult& other) const;
 };
 
 /// The presets whose bits the table has, or the nearest; none where all are far away.
-std::optional<Finding> search(const Reading& reading);
+std::optional<SearchResult> search(const TableView& view);
 
 }  // namespace posenc::identification

@@ -157,7 +157,7 @@ Transformer empty_model(const TransformerOptions& options) {
 void fill_from(const io::TensorSource& source, TransformerImpl& model) {
   auto options = LoadOptions().cast(true);
   if (model.options.tie() != Tying::ThreeWay) options.key_map({{kShared, ""}});
-  io::LoadPlan(*as_marian(model, source), source, options).write();
+  io::LoadPlan(*as_marian(model, source), source, options).apply();
 }
 
 }  // namespace

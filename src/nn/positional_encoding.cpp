@@ -15,6 +15,7 @@
 #include "posenc/functional/positional_encoding.h"
 #include "posenc/sinusoid/positions.h"
 #include "posenc/sinusoid/table.h"
+#include "sinusoid/rows.h"
 
 namespace posenc {
 namespace {
@@ -32,14 +33,6 @@ torch::Tensor as_batch(const torch::Tensor& table) {
 bool has_rows_of_its_own(const SinusoidOptions& o) {
   return o.rows() == Rows::Up && o.grid().empty() && !o.cls_row() && !o.angle_by_length() &&
          o.post() != Post::Standardize && o.row_count(1) == 1;
-}
-
-// The value that the sinusoid has at the rows `index`, int64, of a table.
-torch::Tensor value_at(const SinusoidOptions& o, const torch::Tensor& index) {
-  if (o.start() == 0.0 && o.step() == 1.0) return index;
-  if (!is_whole(o.start()) || !is_whole(o.step()))
-    return index.to(torch::kFloat) * o.step() + o.start();
-  return index * static_cast<int64_t>(o.step()) + static_cast<int64_t>(o.start());
 }
 
 // Explicit positions on the CPU, int64, refused where a look-up in a table would refuse them.
@@ -182,8 +175,8 @@ torch::Tensor PositionalEncodingImpl::rows_from(const std::optional<FactoredTabl
   const SinusoidOptions& o = options.sinusoid();
   if (table && !position_ids.defined() && o.start() == 0.0 && o.step() == 1.0)
     return table->rows(offset, length);
-  const torch::Tensor values = value_at(
-      o, position_ids.defined() ? checked(position_ids) : positions_from_offset(length, offset));
+  const torch::Tensor values = row_positions(
+      o, 0, position_ids.defined() ? checked(position_ids) : positions_from_offset(length, offset));
   return table ? table->rows(values)
                : module_rows(o, values, c10::typeMetaToScalarType(type.dtype()));
 }

@@ -4,6 +4,7 @@
 
 #include "kernels/sincos_types.h"
 #include "posenc/sinusoid/options.h"
+#include "sinusoid/rows.h"
 
 namespace posenc {
 
@@ -12,19 +13,16 @@ namespace posenc {
 /// angles divided by the length) or whose table is rescaled afterwards.
 void check_exact(const SinusoidOptions& options);
 
-/// The exact twin of reference_rows(): positions (N), int64 or float64, below 2^31 in magnitude
+/// The exact counterpart of reference_rows(): positions (N), int64 or float64, below 2^31 in
+/// magnitude
 /// -> (N, options.channels()) of `dtype`, each entry rounded once from the formula's real value.
 at::Tensor exact_rows(const SinusoidOptions& options, const at::Tensor& positions,
                       at::ScalarType dtype);
 
-/// Positions start, start + step, ... of `count` rows.
-struct RowSequence {
-  int64_t start = 0, step = 1, count = 0;
-};
 at::Tensor exact_rows(const SinusoidOptions& options, const RowSequence& rows,
                       at::ScalarType dtype);
 
-/// The exact twin of reference_grid().
+/// The exact counterpart of reference_grid().
 at::Tensor exact_grid(const SinusoidOptions& options, at::ScalarType dtype);
 
 /// The frequencies of an axis of `channels` channels as the kernels want them.

@@ -15,6 +15,7 @@
 #include "sinusoid/columns.h"
 #include "sinusoid/exact.h"
 #include "sinusoid/reference.h"
+#include "sinusoid/rows.h"
 
 namespace posenc {
 namespace {
@@ -25,31 +26,6 @@ at::TensorOptions complete(const at::TensorOptions& options) {
   return at::TensorOptions(options.has_dtype() ? c10::typeMetaToScalarType(options.dtype())
                                                : at::kFloat)
       .device(options.device());
-}
-
-// The positions of a table's rows where they are whole numbers in sequence; else none.
-std::optional<RowSequence> sequence(const SinusoidOptions& o, int64_t length) {
-  switch (o.rows()) {
-    case Rows::Down: return RowSequence{length - 1, -1, length};
-    case Rows::DownFromLength: return RowSequence{length, -1, length + 1};
-    case Rows::Relative: return RowSequence{length - 1, -1, 2 * length - 1};
-    case Rows::RelativeEven: return RowSequence{length, -1, 2 * length};
-    case Rows::RelativeDistance: return std::nullopt;
-    case Rows::Up: break;
-  }
-  if (o.start() != std::trunc(o.start()) || o.step() != std::trunc(o.step())) return std::nullopt;
-  return RowSequence{static_cast<int64_t>(o.start()), static_cast<int64_t>(o.step()), length};
-}
-
-// The positions of a table's rows, in the type in which the recipe starts with them.
-at::Tensor row_positions(const SinusoidOptions& o, int64_t length) {
-  if (const auto rows = sequence(o, length)) {
-    return at::arange(rows->count, at::TensorOptions(at::kLong)) * rows->step + rows->start;
-  }
-  if (o.rows() == Rows::RelativeDistance) {
-    return at::arange(length - 1, -length, -1, at::TensorOptions(at::kLong)).abs();
-  }
-  return at::arange(length, at::TensorOptions(at::kFloat)) * o.step() + o.start();
 }
 
 at::Tensor in_arithmetic(const SinusoidOptions& o, const at::Tensor& positions) {
@@ -67,7 +43,7 @@ at::Tensor plain_rows(const SinusoidOptions& o, int64_t length, at::ScalarType d
   const bool exact = o.precision() == Precision::Exact;
   if (!o.grid().empty()) return exact ? exact_grid(o, dtype) : reference_grid(o);
   if (!exact) return reference_rows(o, in_arithmetic(o, row_positions(o, length)), length);
-  if (const auto rows = sequence(o, length)) return exact_rows(o, *rows, dtype);
+  if (const auto rows = row_sequence(o, length)) return exact_rows(o, *rows, dtype);
   return exact_rows(o, exact_positions(row_positions(o, length)), dtype);
 }
 
@@ -77,15 +53,6 @@ at::Tensor rounded(const SinusoidOptions& o, const at::Tensor& rows, const at::T
   const bool keep = o.precision() == Precision::Exact ||
                     (o.post() == Post::None && complete(to).dtype() == at::kDouble);
   return keep ? rows : rows.to(at::kFloat);
-}
-
-// The nominal length of a table of so many rows, or 0 where there is none.
-int64_t length_of(const SinusoidOptions& o, int64_t rows) {
-  if (!o.grid().empty()) return o.row_count(cells(o)) == rows ? cells(o) : 0;
-  for (const int64_t length : {rows, rows - 1, rows / 2, (rows + 1) / 2}) {
-    if (length > 0 && o.row_count(length) == rows) return length;
-  }
-  return 0;
 }
 
 }  // namespace
@@ -146,7 +113,7 @@ at::Tensor convert_table(const SinusoidOptions& options, const at::Tensor& table
   if (dtype == table.scalar_type() || !at::isFloatingType(dtype) || table.numel() == 0) {
     return table.to(dtype);
   }
-  const int64_t length = length_of(options, table.size(-2));
+  const int64_t length = nominal_length(options, table.size(-2));
   if (length == 0 || options.channels() != table.size(-1)) return table.to(dtype);
   const auto exact = options.precision() == Precision::Exact;
   const auto rows = sinusoid_table(options, length, exact ? table.options() : at::TensorOptions());

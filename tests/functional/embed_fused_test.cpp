@@ -108,7 +108,7 @@ torch::Tensor must_be_fused(const torch::Tensor& ids, const torch::Tensor& weigh
                          : token_embedding(ids, weight, how.scale(), how.padding_idx());
 }
 
-void expect_twins(const Case& c, bool odd, const torch::Tensor& existing) {
+void expect_same_bits(const Case& c, bool odd, const torch::Tensor& existing) {
   const Step ours = step(c, must_be_fused, odd, existing);
   const Threads one(1);  // PyTorch's own bits are those of one thread
   const Step theirs = step(c, embed_composed, odd, existing);
@@ -131,7 +131,7 @@ TEST_P(EmbedFused, EqualsTheComposition) {
     const Case c = random_case(dice, GetParam(), dim, dice.below(5), 1 + dice.below(30));
     const auto existing = dice.coin() ? torch::randn_like(c.weight).contiguous() : torch::Tensor();
     SCOPED_TRACE(c10::str("case ", i, " ids ", c.ids.sizes(), " dim ", dim));
-    expect_twins(c, dice.coin(), existing);
+    expect_same_bits(c, dice.coin(), existing);
   }
 }
 
@@ -143,7 +143,8 @@ TEST_P(EmbedFused, IsTheSameForAnyNumberOfThreads) {
       const Case c = random_case(dice, GetParam(), 200, 4, 150 + 11 * i);
       const Threads some(threads);
       SCOPED_TRACE(c10::str(threads, " threads, case ", i));
-      expect_twins(c, i == 1, i == 2 ? torch::ones_like(c.weight).contiguous() : torch::Tensor());
+      expect_same_bits(c, i == 1,
+                       i == 2 ? torch::ones_like(c.weight).contiguous() : torch::Tensor());
     }
   }
 }
@@ -171,7 +172,7 @@ TEST(EmbedFusedLarge, EqualsTheComposition) {
     c.how.scale(Scale::SqrtDim).dropout(p).training(true).position().offset(60);
     for (const int threads : {1, 2}) {
       const Threads some(threads);
-      expect_twins(c, true, {});
+      expect_same_bits(c, true, {});
     }
   }
 }

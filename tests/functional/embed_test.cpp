@@ -20,7 +20,7 @@ class Embed : public OnEachDevice {};
 POSENC_ON_EACH_DEVICE(Embed);
 
 // The modules compose their submodules; the function composes functions. They are one.
-TEST_P(Embed, IsTheTwinOfTokenAndPositionEmbedding) {
+TEST_P(Embed, IsTheCounterpartOfTokenAndPositionEmbedding) {
   TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(50, 20, 30).dropout(0.25));
   module->to(device());
   const auto ids = torch::randint(0, 50, {3, 9}, torch::kLong).to(device());
@@ -40,7 +40,7 @@ TEST_P(Embed, IsTheTwinOfTokenAndPositionEmbedding) {
   }
 }
 
-TEST_P(Embed, IsTheTwinOfInputEmbedding) {
+TEST_P(Embed, IsTheCounterpartOfInputEmbedding) {
   InputEmbedding module(50, 20, 30);
   module->to(device());
   const auto ids = torch::randint(0, 50, {3, 9}, torch::kLong).to(device());

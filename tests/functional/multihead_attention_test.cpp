@@ -33,8 +33,8 @@ MultiheadAttentionWeights random_weights(int64_t width, torch::Device device = t
   return weights;
 }
 
-// The slow twin: one product a projection, scores and softmax written out; a row that may attend
-// nowhere is zeros.
+// The reference path: one product a projection, scores and softmax written out; a row that may
+// attend nowhere is zeros.
 torch::Tensor plain(const torch::Tensor& query, const torch::Tensor& key,
                     const torch::Tensor& value, const MultiheadAttentionWeights& weights,
                     int64_t num_heads, const AttentionMask& mask) {
@@ -148,7 +148,7 @@ TEST(MultiheadAttentionFunction, GivesALearnedBiasItsGradient) {
                               gradient(plain(x, x, x, weights, 3, mask))));
 }
 
-TEST(MultiheadAttentionFunction, IsTheTwinOfTheModule) {
+TEST(MultiheadAttentionFunction, IsTheCounterpartOfTheModule) {
   MultiheadAttention module(MultiheadAttentionOptions(12, 3).dropout(0.25));
   const auto x = torch::randn({2, 4, 12}), y = torch::randn({2, 5, 12});
   MultiheadAttentionWeights weights;

@@ -91,16 +91,17 @@ TEST(FrozenGenerate, TiesMayFallEitherWay) {
   for (unsigned seed = 0; seed < 9; ++seed) {
     SCOPED_TRACE(seed);
     auto model = any_model(dice, seed);
-    // A norm over a few numbers magnifies rounding past the gap that is put between the twins.
+    // A norm over a few numbers magnifies rounding past the gap that is put between the
+    // counterparts.
     while (model->options.d_model() < 8) model = any_model(dice, seed);
     const torch::NoGradGuard no_grad;
     const auto& out = model->final_layer;
     const auto weight =
         out->weight.defined() ? out->weight : model->tgt_embedding->token_embedding->weight;
     const int64_t half = weight.size(0) / 2;
-    const auto twins = [&](const torch::Tensor& x) { return x.narrow(0, half, half); };
-    twins(weight).copy_(weight.narrow(0, 0, half));
-    twins(out->bias).copy_(out->bias.narrow(0, 0, half));
+    const auto counterparts = [&](const torch::Tensor& x) { return x.narrow(0, half, half); };
+    counterparts(weight).copy_(weight.narrow(0, 0, half));
+    counterparts(out->bias).copy_(out->bias.narrow(0, 0, half));
     const auto src = any_ids(dice, 4, 8, true);
     const auto mask = AttentionMask::padding(src, kPad);
     const int64_t beams = 1 + seed % 3;
@@ -110,9 +111,9 @@ TEST(FrozenGenerate, TiesMayFallEitherWay) {
         Transformer(std::dynamic_pointer_cast<TransformerImpl>(model->clone())), src, mask, options,
         Op::Scores);
     const double gap = allowance(Op::Scores, torch::kFloat, 0.0) / 5;
-    twins(out->bias).add_(gap);
+    counterparts(out->bias).add_(gap);
     const auto got = generate(freeze(model), src, mask, options);
-    twins(out->bias).sub_(2 * gap);
+    counterparts(out->bias).sub_(2 * gap);
     const auto expected = generate(*model, src, mask, options);
     EXPECT_TRUE(found_the_same(got, expected, reference));
     for (size_t b = 0; b < got.size(); ++b, ++sources)

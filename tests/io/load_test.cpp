@@ -25,7 +25,7 @@ namespace {
 using Names = std::vector<std::string>;
 using Code = WeightsErrorCode;
 
-// The twin of Python's Encoder below; `output.weight` is tied to the embedding's.
+// The counterpart of Python's Encoder below; `output.weight` is tied to the embedding's.
 struct Encoder : torch::nn::Module, WeightNotes {
   // The sizes are those of a file with the tensors `pe`, `mlp.0.weight` and `embedding.weight`.
   explicit Encoder(const StateDict& like)

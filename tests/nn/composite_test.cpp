@@ -40,14 +40,15 @@ TEST_P(Composite, IncrementalEqualsFullAndABatchItsRows) {
 TEST_P(Composite, SequenceFirstIsTheTranspose) {
   const auto position = PositionalEncodingOptions(20, 16).batch_first(false);
   TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(40, 20).position(position));
-  TokenAndPositionEmbedding twin(40, 20, 16);
-  for (auto m : {module, twin}) {
+  TokenAndPositionEmbedding counterpart(40, 20, 16);
+  for (auto m : {module, counterpart}) {
     m->to(device());
     m->eval();
   }
-  twin->token_embedding->weight.set_data(module->token_embedding->weight);
+  counterpart->token_embedding->weight.set_data(module->token_embedding->weight);
   const auto ids = torch::randint(0, 40, {3, 7}, torch::kLong).to(device());
-  EXPECT_TRUE(bit_equal(module->forward(ids.t()).transpose(0, 1).contiguous(), twin->forward(ids)));
+  EXPECT_TRUE(
+      bit_equal(module->forward(ids.t()).transpose(0, 1).contiguous(), counterpart->forward(ids)));
 }
 
 // One pass or part by part: the same, for every storage, layout and kind of position.

@@ -108,16 +108,16 @@ TEST_P(Encoding, OtherStoragesGiveTheSameRowsAndHaveNoEnd) {
   const auto exact = SinusoidOptions(6).precision(Precision::Exact);
   for (const auto storage : {Storage::Factored, Storage::None}) {
     PositionalEncoding module(Options(6, 16).sinusoid(exact).storage(storage));
-    PositionalEncoding twin(Options(6, 64).sinusoid(exact));
-    for (auto m : {module, twin}) m->to(device());
+    PositionalEncoding counterpart(Options(6, 64).sinusoid(exact));
+    for (auto m : {module, counterpart}) m->to(device());
     EXPECT_TRUE(module->buffers().empty());
     const auto x = torch::randn({2, 9, 6}).to(device());
-    EXPECT_TRUE(bit_equal(module->forward(x), twin->forward(x)));
-    EXPECT_TRUE(bit_equal(module->forward(x, 40), twin->forward(x, 40)));
-    EXPECT_TRUE(bit_equal(module->forward(x[0], 3), twin->forward(x[0], 3)));
+    EXPECT_TRUE(bit_equal(module->forward(x), counterpart->forward(x)));
+    EXPECT_TRUE(bit_equal(module->forward(x, 40), counterpart->forward(x, 40)));
+    EXPECT_TRUE(bit_equal(module->forward(x[0], 3), counterpart->forward(x[0], 3)));
     const auto ids = torch::randint(0, 64, {2, 9}, torch::kLong).to(device());
-    EXPECT_TRUE(bit_equal(module->forward(x, 0, ids), twin->forward(x, 0, ids)));
-    EXPECT_TRUE(bit_equal(module->forward(x, 0, ids[0]), twin->forward(x, 0, ids[0])));
+    EXPECT_TRUE(bit_equal(module->forward(x, 0, ids), counterpart->forward(x, 0, ids)));
+    EXPECT_TRUE(bit_equal(module->forward(x, 0, ids[0]), counterpart->forward(x, 0, ids[0])));
     const auto far = torch::tensor({int64_t{2147483647}}).to(device());
     EXPECT_TRUE(bit_equal(module->forward(torch::zeros({1, 6}, device()), 0, far).cpu(),
                           sinusoid(exact, far.cpu())));
@@ -125,11 +125,11 @@ TEST_P(Encoding, OtherStoragesGiveTheSameRowsAndHaveNoEnd) {
     EXPECT_ERROR(module->forward(x, -1), c10::ValueError, "offset must not be negative");
     EXPECT_ERROR(module->forward(x, 0, ids.t()), c10::ValueError, "position_ids must be");
     module->to(torch::kBFloat16);
-    twin->to(torch::kBFloat16);
+    counterpart->to(torch::kBFloat16);
     const auto half = x.to(torch::kBFloat16);
-    EXPECT_TRUE(bit_equal(module->forward(half), twin->forward(half)));
+    EXPECT_TRUE(bit_equal(module->forward(half), counterpart->forward(half)));
     auto copy = std::dynamic_pointer_cast<PositionalEncodingImpl>(module->clone());
-    EXPECT_TRUE(bit_equal(copy->forward(half), twin->forward(half)));
+    EXPECT_TRUE(bit_equal(copy->forward(half), counterpart->forward(half)));
   }
 }
 

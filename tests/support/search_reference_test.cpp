@@ -91,15 +91,15 @@ TEST(SearchReference, RefusesWhatNoSearchFinds) {
   }
 }
 
-// A model whose best first token has a twin: its logit is greater by `gap`, and it means something
-// else to the decoder, so that what follows is another sequence.
-Transformer with_twin(unsigned seed, double gap) {
+// A model whose best first token has a counterpart: its logit is greater by `gap`, and it means
+// something else to the decoder, so that what follows is another sequence.
+Transformer with_near_tie(unsigned seed, double gap) {
   auto model = model_of(seed);
   const torch::NoGradGuard no_grad;
   const auto first = search(model, GenerateOptions(kBegin, kEnd).max_length(1).stop({}))[0][0];
-  const int64_t token = first.tokens[0], twin = token == 8 ? 7 : 8;
-  model->final_layer->weight[twin] = model->final_layer->weight[token];
-  model->final_layer->bias[twin] = model->final_layer->bias[token] + gap;
+  const int64_t token = first.tokens[0], counterpart = token == 8 ? 7 : 8;
+  model->final_layer->weight[counterpart] = model->final_layer->weight[token];
+  model->final_layer->bias[counterpart] = model->final_layer->bias[token] + gap;
   return model;
 }
 
@@ -110,14 +110,14 @@ TEST(SearchReference, TakesEitherSideOfATie) {
       SCOPED_TRACE(seed * 10 + static_cast<unsigned>(beams));
       const auto options =
           GenerateOptions(kBegin, kEnd).max_length(6).beams(beams).n_best(beams).stop({});
-      const Found below = search(with_twin(seed, -2e-5), options);
-      const Found above = search(with_twin(seed, 2e-5), options);
-      auto reference = reference_of(with_twin(seed, 0.0), options);
+      const Found below = search(with_near_tie(seed, -2e-5), options);
+      const Found above = search(with_near_tie(seed, 2e-5), options);
+      auto reference = reference_of(with_near_tie(seed, 0.0), options);
       EXPECT_TRUE(found_the_same(below, above, reference));
       EXPECT_TRUE(found_the_same(above, below, reference));
       midway += std::abs(below[0][0].score - above[0][0].score) > 1e-2;
       // And what is no tie any more is none.
-      auto distinct = reference_of(with_twin(seed, 1e-2), options);
+      auto distinct = reference_of(with_near_tie(seed, 1e-2), options);
       if (below[0][0].tokens == above[0][0].tokens) continue;
       EXPECT_FALSE(distinct.may_find(0, below[0]));
     }

@@ -76,13 +76,13 @@ TEST(AfterErrors, OfStateThatMayNotBeWrittenHere) {
   for_each_rule([]<typename Optimizer>(const auto& options, Kind kind) {
     SCOPED_TRACE(std::string(options.kOptimizer) + " " + std::to_string(static_cast<int>(kind)));
     using Options = std::decay_t<decltype(options)>;
-    Two<Optimizer, Options> tried(options, kind), twin(options, kind);
+    Two<Optimizer, Options> tried(options, kind), counterpart(options, kind);
     const auto begin = [](auto& one) {
       one.step(true, false);
       const c10::InferenceMode guard;
       one.step(false, true);  // the state that it makes is InferenceMode's
     };
-    begin(tried), begin(twin);
+    begin(tried), begin(counterpart);
     const auto before = tried.values();
     const auto versions = std::vector{tried.p[0]._version(), tried.p[1]._version()};
     for (int attempt = 0; attempt < 3; ++attempt) {
@@ -92,8 +92,8 @@ TEST(AfterErrors, OfStateThatMayNotBeWrittenHere) {
     expect_equal(tried.values(), before);
     EXPECT_EQ((std::vector{tried.p[0]._version(), tried.p[1]._version()}), versions);
     const c10::InferenceMode guard;
-    for (auto* one : {&tried, &twin}) one->step(), one->step();
-    expect_equal(tried.values(), twin.values());
+    for (auto* one : {&tried, &counterpart}) one->step(), one->step();
+    expect_equal(tried.values(), counterpart.values());
   });
 }
 
@@ -106,8 +106,8 @@ TEST(AfterErrors, OfMemoryThatIsRefused) {
     if (kind == Kind::Sparse) return;  // rows that were moved before stay moved
     using Options = std::decay_t<decltype(options)>;
     for (const int64_t earlier : {0, 2}) {
-      Two<Optimizer, Options> twin(options, kind);
-      for (int64_t step = 0; step < earlier + 2; ++step) twin.step(true, false);
+      Two<Optimizer, Options> counterpart(options, kind);
+      for (int64_t step = 0; step < earlier + 2; ++step) counterpart.step(true, false);
       int64_t refused = 0;
       for (int64_t attempt = 0, done = 0; done == 0; ++attempt) {
         Two<Optimizer, Options> tried(options, kind);
@@ -128,7 +128,7 @@ TEST(AfterErrors, OfMemoryThatIsRefused) {
         if (done == 1) break;
         expect_equal(tried.values(), before);
         for (int64_t step = 0; step < 2; ++step) tried.step(true, false);
-        expect_equal(tried.values(), twin.values());
+        expect_equal(tried.values(), counterpart.values());
       }
       EXPECT_TRUE(refused > 0 || earlier > 0) << "a later step may need no memory";
     }

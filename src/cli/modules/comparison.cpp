@@ -11,8 +11,8 @@
 namespace posenc::cli {
 namespace {
 
-// How far a twin may lie from its script, by what its forward takes: in units of the last place of
-// the output's largest number.
+// How far a counterpart may lie from its script, by what its forward takes: in units of the last
+// place of the output's largest number.
 struct Tolerance {
   Input input;
   double last_places;
@@ -51,18 +51,18 @@ bool is_near(const at::Tensor& theirs, const Difference& difference, double last
 
 // `theirs` calls the script.
 template <typename Theirs>
-Outcome compare(Twin& twin, const Probe& probe, const Theirs& theirs) {
+Outcome compare(ModuleSpec& spec, const Probe& probe, const Theirs& theirs) {
   Outcome outcome;
   outcome.name = probe.name;
-  for (const auto& name : twin.inputs) {
+  for (const auto& name : spec.inputs) {
     outcome.shape += (outcome.shape.empty() ? "" : " ") + shape_of(probe.call.at(name));
   }
   try {
     const at::Tensor expected = theirs(probe.call);
-    outcome.difference = difference(expected, twin.forward(probe.call));
-    outcome.good = is_near(expected, outcome.difference, tolerance_of(twin.input));
+    outcome.difference = difference(expected, spec.forward(probe.call));
+    outcome.good = is_near(expected, outcome.difference, tolerance_of(spec.input));
     if (!outcome.difference.why.empty()) {
-      outcome.failure = "the script's and the twin's output: " + outcome.difference.why;
+      outcome.failure = "the script's and the counterpart's output: " + outcome.difference.why;
     }
   } catch (const std::exception& error) {
     outcome.failure = message_of(error);
@@ -70,50 +70,51 @@ Outcome compare(Twin& twin, const Probe& probe, const Theirs& theirs) {
   return outcome;
 }
 
-// The twin's name of each argument of the script: those that it needs, in order, the others by the
-// script's own names.
+// The counterpart's name of each argument of the script: those that it needs, in order, the others
+// by the script's own names.
 struct Arguments {
   std::vector<std::string> needed;
   std::map<std::string, std::string> named;
 };
 
-Arguments arguments_of(const std::string& path, const Script& script, const Twin& twin) {
+Arguments arguments_of(const std::string& path, const Script& script, const ModuleSpec& spec) {
   Arguments result;
   const auto all = script.arguments("forward");
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& [name, required] = all[i];
-    const bool is_input = i < twin.inputs.size();
-    const auto alias = twin.aliases.find(name);
-    const auto& own = is_input                      ? twin.inputs[i]
-                      : alias == twin.aliases.end() ? name
+    const bool is_input = i < spec.inputs.size();
+    const auto alias = spec.aliases.find(name);
+    const auto& own = is_input                      ? spec.inputs[i]
+                      : alias == spec.aliases.end() ? name
                                                     : alias->second;
-    const bool known = is_input || std::find(twin.optional.begin(), twin.optional.end(), own) !=
-                                       twin.optional.end();
+    const bool known = is_input || std::find(spec.optional.begin(), spec.optional.end(), own) !=
+                                       spec.optional.end();
     if (known && required) result.needed.push_back(own);
     if (known && !required) result.named[name] = own;
     if (known || !required) continue;
-    refuse("{}: its {} needs what the twin does not take: {}", path, script.signature("forward"),
-           name);
+    refuse("{}: its {} needs what the counterpart does not take: {}", path,
+           script.signature("forward"), name);
   }
-  if (result.needed.size() < twin.inputs.size()) {
-    refuse("{}: its {} must take {}", path, script.signature("forward"), listed(twin.inputs));
+  if (result.needed.size() < spec.inputs.size()) {
+    refuse("{}: its {} must take {}", path, script.signature("forward"), listed(spec.inputs));
   }
   return result;
 }
 
-std::vector<Outcome> plain_outcomes(const std::string& path, const Script& script, Twin& twin) {
-  const Arguments arguments = arguments_of(path, script, twin);
-  const auto besides = arguments.needed.begin() + static_cast<std::ptrdiff_t>(twin.inputs.size());
+std::vector<Outcome> plain_outcomes(const std::string& path, const Script& script,
+                                    ModuleSpec& spec) {
+  const Arguments arguments = arguments_of(path, script, spec);
+  const auto besides = arguments.needed.begin() + static_cast<std::ptrdiff_t>(spec.inputs.size());
   std::set<std::string> masks;
   for (const auto& [theirs, ours] : arguments.named) {
     if (ours.ends_with("mask")) masks.insert(ours);
   }
   masks.insert(besides, arguments.needed.end());
   std::vector<Outcome> result;
-  for (const auto& probe : probes(twin, masks)) {
+  for (const auto& probe : probes(spec, masks)) {
     const auto lacks = [&](const std::string& name) { return probe.call.count(name) == 0; };
     if (std::any_of(besides, arguments.needed.end(), lacks)) continue;
-    result.push_back(compare(twin, probe, [&](const Call& call) {
+    result.push_back(compare(spec, probe, [&](const Call& call) {
       std::vector<at::Tensor> values;
       std::map<std::string, at::Tensor> by_name;
       for (const auto& name : arguments.needed) values.push_back(call.at(name));
@@ -140,12 +141,13 @@ at::Tensor call_with_image(const Script& script, const std::string& method, cons
   }
 }
 
-std::vector<Outcome> image_outcomes(const Script& script, Twin& twin, const std::string& method) {
+std::vector<Outcome> image_outcomes(const Script& script, ModuleSpec& spec,
+                                    const std::string& method) {
   std::vector<Outcome> result;
-  for (const auto& timesteps : probes(twin, {})) {
-    for (const auto& probe : image_probes(twin, timesteps)) {
+  for (const auto& timesteps : probes(spec, {})) {
+    for (const auto& probe : image_probes(spec, timesteps)) {
       result.push_back(compare(
-          twin, probe, [&](const Call& call) { return call_with_image(script, method, call); }));
+          spec, probe, [&](const Call& call) { return call_with_image(script, method, call); }));
     }
   }
   return result;
@@ -153,15 +155,15 @@ std::vector<Outcome> image_outcomes(const Script& script, Twin& twin, const std:
 
 }  // namespace
 
-std::vector<Outcome> outcomes_of(const std::string& path, const Script& script, Twin& twin) {
-  if (twin.input != Input::Timesteps) return plain_outcomes(path, script, twin);
+std::vector<Outcome> outcomes_of(const std::string& path, const Script& script, ModuleSpec& spec) {
+  if (spec.input != Input::Timesteps) return plain_outcomes(path, script, spec);
   const auto arguments = script.arguments("forward");
   const auto needed = std::count_if(arguments.begin(), arguments.end(),
                                     [](const auto& argument) { return argument.required; });
-  if (needed == 2) return image_outcomes(script, twin, "forward");
-  auto result = plain_outcomes(path, script, twin);
+  if (needed == 2) return image_outcomes(script, spec, "forward");
+  auto result = plain_outcomes(path, script, spec);
   if (script.has_method("add_to")) {
-    for (auto& outcome : image_outcomes(script, twin, "add_to")) {
+    for (auto& outcome : image_outcomes(script, spec, "add_to")) {
       result.push_back(std::move(outcome));
     }
   }

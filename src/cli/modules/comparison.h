@@ -9,7 +9,7 @@
 
 namespace posenc::cli {
 
-/// What came of one call of script and twin.
+/// What came of one call of script and counterpart.
 struct Outcome {
   std::string name, shape;  ///< of the inputs
   Difference difference;
@@ -18,7 +18,7 @@ struct Outcome {
 };
 
 /// Calls both with every probe that the arguments of the script, in the file `path`, allow. Refuses
-/// one whose forward needs what the twin does not take.
-std::vector<Outcome> outcomes_of(const std::string& path, const Script& script, Twin& twin);
+/// one whose forward needs what the counterpart does not take.
+std::vector<Outcome> outcomes_of(const std::string& path, const Script& script, ModuleSpec& spec);
 
 }  // namespace posenc::cli

@@ -1,5 +1,5 @@
-// The twins: every class of a notebook, its keys, and the C++ module that does the same. Adding one
-// is adding a row.
+// Registry mapping Python classes and their state_dict keys to the C++ modules that implement them.
+// To add a module, add a row.
 
 #include "cli/modules/kinds.h"
 
@@ -18,33 +18,33 @@ using TableStorage = PositionEmbeddingOptions::Storage;
 
 // Modules whose forward takes the input alone.
 template <typename Holder>
-void plain(Holder module, Twin& twin) {
-  twin.module = module.ptr();
-  twin.forward = [module](const Call& call) mutable { return module->forward(call.at("input")); };
+void plain(Holder module, ModuleSpec& spec) {
+  spec.module = module.ptr();
+  spec.forward = [module](const Call& call) mutable { return module->forward(call.at("input")); };
 }
 
-// Rows of the twin's table: the file's, unless another number is asked for.
-int64_t rows_of(const Params& params, const Twin& twin) {
-  return params.integer("max_len").value_or(twin.sizes.at("max_len"));
+// Rows of the counterpart's table: the file's, unless another number is asked for.
+int64_t rows_of(const Params& params, const ModuleSpec& spec) {
+  return params.integer("max_len").value_or(spec.sizes.at("max_len"));
 }
 
-void token_embedding(const Params& params, Twin& twin, const Scale& scale) {
-  plain(TokenEmbedding(TokenEmbeddingOptions(twin.sizes["vocab_size"], twin.sizes["d_model"])
+void token_embedding(const Params& params, ModuleSpec& spec, const Scale& scale) {
+  plain(TokenEmbedding(TokenEmbeddingOptions(spec.sizes["vocab_size"], spec.sizes["d_model"])
                            .scale(params.scale("scale", scale))
                            .padding_idx(params.integer("padding_idx"))),
-        twin);
+        spec);
 }
 
-void plain_tokens(const Params& params, const Weights&, Twin& twin) {
-  token_embedding(params, twin, Scale::None);
+void plain_tokens(const Params& params, const Weights&, ModuleSpec& spec) {
+  token_embedding(params, spec, Scale::None);
 }
 
-void scaled_tokens(const Params& params, const Weights&, Twin& twin) {
-  token_embedding(params, twin, Scale::SqrtDim);
+void scaled_tokens(const Params& params, const Weights&, ModuleSpec& spec) {
+  token_embedding(params, spec, Scale::SqrtDim);
 }
 
-PositionalEncodingOptions position_options(const Params& params, Twin& twin) {
-  return PositionalEncodingOptions(twin.sizes["d_model"], rows_of(params, twin))
+PositionalEncodingOptions position_options(const Params& params, ModuleSpec& spec) {
+  return PositionalEncodingOptions(spec.sizes["d_model"], rows_of(params, spec))
       .batch_first(params.flag("batch_first", true))
       .grow(params.flag("grow", false));
 }
@@ -62,58 +62,58 @@ int64_t offset_of(const Call& call) {
 
 // Modules whose forward takes an offset and explicit positions.
 template <typename Holder>
-void positioned(Holder module, Twin& twin) {
-  twin.module = module.ptr();
-  twin.forward = [module](const Call& call) mutable {
+void positioned(Holder module, ModuleSpec& spec) {
+  spec.module = module.ptr();
+  spec.forward = [module](const Call& call) mutable {
     return module->forward(call.at("input"), offset_of(call), given(call, "position_ids"));
   };
 }
 
-void positional_encoding(const Params& params, const Weights&, Twin& twin) {
-  positioned(PositionalEncoding(position_options(params, twin)), twin);
+void positional_encoding(const Params& params, const Weights&, ModuleSpec& spec) {
+  positioned(PositionalEncoding(position_options(params, spec)), spec);
 }
 
-void input_embedding(const Params& params, const Weights&, Twin& twin) {
-  const int64_t vocab_size = twin.sizes["vocab_size"], d_model = twin.sizes["d_model"];
+void input_embedding(const Params& params, const Weights&, ModuleSpec& spec) {
+  const int64_t vocab_size = spec.sizes["vocab_size"], d_model = spec.sizes["d_model"];
   const auto tokens = TokenEmbeddingOptions(vocab_size, d_model)
                           .scale(params.scale("scale", Scale::None))
                           .padding_idx(params.integer("padding_idx"));
   positioned(InputEmbedding(InputEmbeddingOptions(vocab_size, d_model)
                                 .token(tokens)
-                                .position(position_options(params, twin))),
-             twin);
+                                .position(position_options(params, spec))),
+             spec);
 }
 
-void token_and_position_embedding(const Params& params, const Weights&, Twin& twin) {
+void token_and_position_embedding(const Params& params, const Weights&, ModuleSpec& spec) {
   positioned(TokenAndPositionEmbedding(
-                 TokenAndPositionEmbeddingOptions(twin.sizes["vocab_size"], twin.sizes["d_model"])
+                 TokenAndPositionEmbeddingOptions(spec.sizes["vocab_size"], spec.sizes["d_model"])
                      .scale(params.scale("scale", Scale::SqrtDim))
                      .padding_idx(params.integer("padding_idx"))
-                     .position(position_options(params, twin))),
-             twin);
+                     .position(position_options(params, spec))),
+             spec);
 }
 
-void position_embedding(const Params& params, Twin& twin, TableStorage storage) {
+void position_embedding(const Params& params, ModuleSpec& spec, TableStorage storage) {
   plain(
       PositionEmbedding(
-          PositionEmbeddingOptions(rows_of(params, twin), twin.sizes["d_model"]).storage(storage)),
-      twin);
+          PositionEmbeddingOptions(rows_of(params, spec), spec.sizes["d_model"]).storage(storage)),
+      spec);
 }
 
-void frozen_positions(const Params& params, const Weights&, Twin& twin) {
-  position_embedding(params, twin, TableStorage::Embedding);
+void frozen_positions(const Params& params, const Weights&, ModuleSpec& spec) {
+  position_embedding(params, spec, TableStorage::Embedding);
 }
 
-void buffered_positions(const Params& params, const Weights&, Twin& twin) {
-  position_embedding(params, twin, TableStorage::Buffer);
+void buffered_positions(const Params& params, const Weights&, ModuleSpec& spec) {
+  position_embedding(params, spec, TableStorage::Buffer);
 }
 
-void timestep_embedding(const Params& params, const Weights&, Twin& twin) {
+void timestep_embedding(const Params& params, const Weights&, ModuleSpec& spec) {
   TimestepEmbedding module(
-      TimestepEmbeddingOptions(rows_of(params, twin), twin.sizes["d_model"], twin.sizes["channels"])
-          .hidden(twin.sizes["hidden"]));
-  twin.module = module.ptr();
-  twin.forward = [module](const Call& call) mutable {
+      TimestepEmbeddingOptions(rows_of(params, spec), spec.sizes["d_model"], spec.sizes["channels"])
+          .hidden(spec.sizes["hidden"]));
+  spec.module = module.ptr();
+  spec.forward = [module](const Call& call) mutable {
     const auto image = given(call, "image");
     return image.defined() ? module->add_to(image, call.at("input"))
                            : module->forward(call.at("input"));

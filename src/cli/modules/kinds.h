@@ -14,7 +14,7 @@ struct Key {
   std::string own;  ///< the C++ module's key where it is another
 };
 
-/// A row of the table of twins: which files it is for, and how the C++ module is made.
+/// A row of the table of counterparts: which files it is for, and how the C++ module is made.
 struct Kind {
   std::string module;              ///< C++ class
   std::vector<std::string> names;  ///< classes in files, and what --module takes
@@ -28,10 +28,10 @@ struct Kind {
   std::vector<std::string> optional;
   std::map<std::string, std::string> aliases;  ///< a script's name of an argument: the one here
   /// Fills in `module` and `forward` from `sizes`.
-  void (*build)(const Params& params, const Weights& weights, Twin& twin);
+  void (*build)(const Params& params, const Weights& weights, ModuleSpec& spec);
 };
 
-/// All twins. A name and the keys together are unique.
+/// All counterparts. A name and the keys together are unique.
 const std::vector<Kind>& kinds();
 
 }  // namespace posenc::cli

@@ -128,10 +128,10 @@ std::map<std::string, int64_t> sizes_of(const Kind& kind, const Weights& weights
   return sizes;
 }
 
-// The file's tensors under the twin's keys, without a script's buffers that the twin lacks: they
-// may be non-persistent ones, of which TorchScript does not tell.
-StateDict under_own_keys(const Kind& kind, const Weights& weights, Twin& twin) {
-  const StateDict own = state_dict(*twin.module);
+// The file's tensors under the counterpart's keys, without a script's buffers that the counterpart
+// lacks: they may be non-persistent ones, of which TorchScript does not tell.
+StateDict under_own_keys(const Kind& kind, const Weights& weights, ModuleSpec& spec) {
+  const StateDict own = state_dict(*spec.module);
   StateDict tensors;
   for (const auto& item : weights.tensors) {
     std::string name = item.key();
@@ -139,16 +139,17 @@ StateDict under_own_keys(const Kind& kind, const Weights& weights, Twin& twin) {
       if (key.name == name && !key.own.empty()) name = key.own;
     }
     if (weights.optional.count(item.key()) && !own.contains(name)) {
-      twin.ignored.push_back(item.key());
+      spec.ignored.push_back(item.key());
       continue;
     }
     tensors.insert(name, item.value());
-    twin.loaded.push_back(item.key());
+    spec.loaded.push_back(item.key());
   }
   return tensors;
 }
 
-// Gives each tensor of the twin the file's floating-point type; its values are replaced anyway.
+// Gives each tensor of the counterpart the file's floating-point type; its values are replaced
+// anyway.
 void adopt_types(torch::nn::Module& module, const StateDict& tensors) {
   const StateDict present = state_dict(module);
   for (const auto& item : present) {
@@ -167,28 +168,28 @@ at::Tensor given(const Call& call, const std::string& name) {
   return at == call.end() ? at::Tensor() : at->second;
 }
 
-at::Tensor Twin::table() const {
+at::Tensor ModuleSpec::table() const {
   if (table_key.empty()) return {};
   const auto table = state_dict(*module)[table_key].detach();
   return table.view({-1, table.size(-1)});
 }
 
-Twin make_twin(const Weights& weights, const std::string& name, const Params& params) {
+ModuleSpec make_module_spec(const Weights& weights, const std::string& name, const Params& params) {
   const Kind& kind = find_kind(weights, name);
   params.allow(kind.names.front(), kind.params);
-  Twin twin;
-  twin.input = kind.input;
-  twin.inputs = kind.inputs;
-  twin.sizes = sizes_of(kind, weights);
-  twin.optional = kind.optional;
-  twin.aliases = kind.aliases;
-  twin.table_key = kind.table_key;
-  kind.build(params, weights, twin);
-  const StateDict tensors = under_own_keys(kind, weights, twin);
-  adopt_types(*twin.module, tensors);
-  load_state_dict(*twin.module, tensors);
-  twin.module->eval();
-  return twin;
+  ModuleSpec spec;
+  spec.input = kind.input;
+  spec.inputs = kind.inputs;
+  spec.sizes = sizes_of(kind, weights);
+  spec.optional = kind.optional;
+  spec.aliases = kind.aliases;
+  spec.table_key = kind.table_key;
+  kind.build(params, weights, spec);
+  const StateDict tensors = under_own_keys(kind, weights, spec);
+  adopt_types(*spec.module, tensors);
+  load_state_dict(*spec.module, tensors);
+  spec.module->eval();
+  return spec;
 }
 
 std::string module_names() {

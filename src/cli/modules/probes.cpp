@@ -17,9 +17,9 @@ using Inputs = std::vector<std::pair<std::string, at::Tensor>>;  // of modules t
 
 at::Generator generator() { return at::make_generator<at::CPUGeneratorImpl>(kSeed); }
 
-int64_t size(const Twin& twin, const std::string& name, int64_t otherwise) {
-  const auto at = twin.sizes.find(name);
-  return at == twin.sizes.end() ? otherwise : at->second;
+int64_t size(const ModuleSpec& spec, const std::string& name, int64_t otherwise) {
+  const auto at = spec.sizes.find(name);
+  return at == spec.sizes.end() ? otherwise : at->second;
 }
 
 at::Tensor random_ids(int64_t bound, at::IntArrayRef shape, at::Generator& source) {
@@ -47,10 +47,10 @@ Inputs index_probes(int64_t bound, int64_t longest, int64_t d_model) {
   return result;
 }
 
-Inputs embedding_probes(const Twin& twin) {
+Inputs embedding_probes(const ModuleSpec& spec) {
   auto source = generator();
-  const auto type = twin.table().scalar_type();
-  const int64_t longest = twin.sizes.at("max_len"), d_model = twin.sizes.at("d_model");
+  const auto type = spec.table().scalar_type();
+  const int64_t longest = spec.sizes.at("max_len"), d_model = spec.sizes.at("d_model");
   const auto random = [&](int64_t batch, int64_t length) {
     return torch::randn({batch, length, d_model}, source, torch::kDouble).to(type);
   };
@@ -81,34 +81,35 @@ Inputs timestep_probes(int64_t steps) {
   };
 }
 
-Inputs single_inputs(const Twin& twin) {
+Inputs single_inputs(const ModuleSpec& spec) {
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-  const int64_t d_model = twin.sizes.at("d_model");
-  switch (twin.input) {
+  const int64_t d_model = spec.sizes.at("d_model");
+  switch (spec.input) {
     case Input::Ids:
-      return index_probes(twin.sizes.at("vocab_size"), size(twin, "max_len", kNoLimit), d_model);
-    case Input::Positions: return index_probes(twin.sizes.at("max_len"), kNoLimit, d_model);
-    case Input::Embeddings: return embedding_probes(twin);
-    case Input::Timesteps: return timestep_probes(twin.sizes.at("max_len"));
+      return index_probes(spec.sizes.at("vocab_size"), size(spec, "max_len", kNoLimit), d_model);
+    case Input::Positions: return index_probes(spec.sizes.at("max_len"), kNoLimit, d_model);
+    case Input::Embeddings: return embedding_probes(spec);
+    case Input::Timesteps: return timestep_probes(spec.sizes.at("max_len"));
     case Input::Sentences:
     case Input::Sequences: break;
   }
   return {};
 }
 
-// `batch` sequences of `source` and `target` tokens: ids, or vectors as the twin lays them out.
-Call sequences(const Twin& twin, int64_t batch, int64_t source, int64_t target,
+// `batch` sequences of `source` and `target` tokens: ids, or vectors as the counterpart lays them
+// out.
+Call sequences(const ModuleSpec& spec, int64_t batch, int64_t source, int64_t target,
                at::Generator& from) {
   Call call;
-  for (const auto& name : twin.inputs) {
+  for (const auto& name : spec.inputs) {
     const int64_t length = name == "tgt" ? target : source;
-    if (twin.input == Input::Sentences) {
-      call[name] = random_ids(twin.sizes.at(name + "_vocab"), {batch, length}, from);
+    if (spec.input == Input::Sentences) {
+      call[name] = random_ids(spec.sizes.at(name + "_vocab"), {batch, length}, from);
       continue;
     }
-    const auto type = twin.module->parameters().front().scalar_type();
-    const auto x = torch::randn({batch, length, twin.sizes.at("d_model")}, from, torch::kDouble);
-    call[name] = (twin.batch_first ? x : x.transpose(0, 1).contiguous()).to(type);
+    const auto type = spec.module->parameters().front().scalar_type();
+    const auto x = torch::randn({batch, length, spec.sizes.at("d_model")}, from, torch::kDouble);
+    call[name] = (spec.batch_first ? x : x.transpose(0, 1).contiguous()).to(type);
   }
   return call;
 }
@@ -128,19 +129,19 @@ at::Tensor random_mask(const std::string& name, int64_t batch, int64_t source, i
   return mask;
 }
 
-std::vector<Probe> sequence_probes(const Twin& twin, const std::set<std::string>& masks) {
+std::vector<Probe> sequence_probes(const ModuleSpec& spec, const std::set<std::string>& masks) {
   auto from = generator();
-  const int64_t longest = size(twin, "max_len", 64);
+  const int64_t longest = size(spec, "max_len", 64);
   const auto at_most = [&](int64_t length) { return std::min(length, longest); };
   std::vector<Probe> result = {
-      {"length 1", sequences(twin, 1, 1, 1, from)},
-      {"batch of 1", sequences(twin, 1, at_most(17), at_most(11), from)},
-      {"batch of 5", sequences(twin, 5, at_most(9), at_most(13), from)},
-      {longest <= kLongest ? "max_len" : "long", sequences(twin, 2, at_most(kLongest), 3, from)},
+      {"length 1", sequences(spec, 1, 1, 1, from)},
+      {"batch of 1", sequences(spec, 1, at_most(17), at_most(11), from)},
+      {"batch of 5", sequences(spec, 5, at_most(9), at_most(13), from)},
+      {longest <= kLongest ? "max_len" : "long", sequences(spec, 2, at_most(kLongest), 3, from)},
   };
   if (masks.empty()) return result;
   const int64_t batch = 3, length = at_most(9);  // one mask of the source serves both attentions
-  result.push_back({"masks", sequences(twin, batch, length, length, from)});
+  result.push_back({"masks", sequences(spec, batch, length, length, from)});
   for (const auto& name : masks) {
     result.back().call[name] = random_mask(name, batch, length, length, from);
   }
@@ -149,19 +150,19 @@ std::vector<Probe> sequence_probes(const Twin& twin, const std::set<std::string>
 
 }  // namespace
 
-std::vector<Probe> probes(const Twin& twin, const std::set<std::string>& masks) {
-  if (twin.input == Input::Sentences || twin.input == Input::Sequences) {
-    return sequence_probes(twin, masks);
+std::vector<Probe> probes(const ModuleSpec& spec, const std::set<std::string>& masks) {
+  if (spec.input == Input::Sentences || spec.input == Input::Sequences) {
+    return sequence_probes(spec, masks);
   }
   std::vector<Probe> result;
-  for (auto& [name, input] : single_inputs(twin)) result.push_back({name, {{"input", input}}});
+  for (auto& [name, input] : single_inputs(spec)) result.push_back({name, {{"input", input}}});
   return result;
 }
 
-std::vector<Probe> image_probes(const Twin& twin, const Probe& probe) {
+std::vector<Probe> image_probes(const ModuleSpec& spec, const Probe& probe) {
   auto source = generator();
-  const auto type = twin.table().scalar_type();
-  const int64_t channels = twin.sizes.at("channels"), count = probe.call.at("input").size(0);
+  const auto type = spec.table().scalar_type();
+  const int64_t channels = spec.sizes.at("channels"), count = probe.call.at("input").size(0);
   std::vector<Probe> result = {{probe.name + ", on one image", probe.call},
                                {probe.name + ", on an image each", probe.call}};
   const auto random = [&](at::IntArrayRef shape) {

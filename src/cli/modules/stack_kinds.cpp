@@ -1,5 +1,6 @@
-// The twins that are built of attention layers: torch.nn's stacks and notebook 03's Transformer.
-// Shapes tell how many layers there are, how wide, and what is tied; a script tells its heads.
+// The counterparts that are built of attention layers: torch.nn's stacks and notebook 03's
+// Transformer. Shapes tell how many layers there are, how wide, and what is tied; a script tells
+// its heads.
 
 #include "cli/modules/stack_kinds.h"
 
@@ -64,20 +65,20 @@ bool has_norm(const Weights& weights, const std::string& stack) {
   return weights.tensors.contains(stack + "norm.weight");
 }
 
-TransformerLayerOptions layer_of(const Params& params, const Weights& weights, Twin& twin) {
-  twin.batch_first = params.flag("batch_first", true);
-  return TransformerLayerOptions(twin.sizes["d_model"], heads_of(params, weights))
-      .d_ff(twin.sizes["d_ff"])
+TransformerLayerOptions layer_of(const Params& params, const Weights& weights, ModuleSpec& spec) {
+  spec.batch_first = params.flag("batch_first", true);
+  return TransformerLayerOptions(spec.sizes["d_model"], heads_of(params, weights))
+      .d_ff(spec.sizes["d_ff"])
       .activation(activation_of_file(params, weights))
       .norm_first(params.flag("norm_first", false))
       .layer_norm_eps(params.real("layer_norm_eps").value_or(1e-5))
       .bias(has_bias(weights, ""))
-      .batch_first(twin.batch_first);
+      .batch_first(spec.batch_first);
 }
 
 template <typename Options>
-Options stack_options(const Params& params, const Weights& weights, Twin& twin) {
-  return Options(layer_of(params, weights, twin), count_layers(weights, ""))
+Options stack_options(const Params& params, const Weights& weights, ModuleSpec& spec) {
+  return Options(layer_of(params, weights, spec), count_layers(weights, ""))
       .norm(has_norm(weights, ""));
 }
 
@@ -92,19 +93,19 @@ AttentionMask padding_of(const Call& call, const std::string& name) {
   return mask.defined() ? AttentionMask::key_padding_torch_nn(mask) : AttentionMask();
 }
 
-void encoder(const Params& params, const Weights& weights, Twin& twin) {
-  TransformerEncoder stack(stack_options<TransformerEncoderOptions>(params, weights, twin));
-  twin.module = stack.ptr();
-  twin.forward = [stack](const Call& call) mutable {
+void encoder(const Params& params, const Weights& weights, ModuleSpec& spec) {
+  TransformerEncoder stack(stack_options<TransformerEncoderOptions>(params, weights, spec));
+  spec.module = stack.ptr();
+  spec.forward = [stack](const Call& call) mutable {
     return stack->forward(call.at("src"),
                           mask_of(call, "src_mask") & padding_of(call, "src_key_padding_mask"));
   };
 }
 
-void decoder(const Params& params, const Weights& weights, Twin& twin) {
-  TransformerDecoder stack(stack_options<TransformerDecoderOptions>(params, weights, twin));
-  twin.module = stack.ptr();
-  twin.forward = [stack](const Call& call) mutable {
+void decoder(const Params& params, const Weights& weights, ModuleSpec& spec) {
+  TransformerDecoder stack(stack_options<TransformerDecoderOptions>(params, weights, spec));
+  spec.module = stack.ptr();
+  spec.forward = [stack](const Call& call) mutable {
     return stack->forward(
         call.at("tgt"), call.at("memory"),
         mask_of(call, "tgt_mask") & padding_of(call, "tgt_key_padding_mask"),
@@ -142,16 +143,16 @@ Tying tying_of_file(const Params& params, const Weights& weights) {
   return output ? Tying::DecoderOutput : Tying::None;
 }
 
-void transformer(const Params& params, const Weights& weights, Twin& twin) {
+void transformer(const Params& params, const Weights& weights, ModuleSpec& spec) {
   const bool own_source = weights.tensors.contains(kSrc);
-  twin.sizes["src_vocab"] = own_source ? weights.tensors[kSrc].size(0) : twin.sizes.at("tgt_vocab");
-  const auto options = TransformerOptions(twin.sizes["src_vocab"], twin.sizes["tgt_vocab"])
-                           .d_model(twin.sizes["d_model"])
+  spec.sizes["src_vocab"] = own_source ? weights.tensors[kSrc].size(0) : spec.sizes.at("tgt_vocab");
+  const auto options = TransformerOptions(spec.sizes["src_vocab"], spec.sizes["tgt_vocab"])
+                           .d_model(spec.sizes["d_model"])
                            .num_heads(heads_of(params, weights))
                            .num_encoder_layers(count_layers(weights, "encoder."))
                            .num_decoder_layers(count_layers(weights, "decoder."))
-                           .d_ff(twin.sizes["d_ff"])
-                           .max_len(params.integer("max_len").value_or(twin.sizes["max_len"]))
+                           .d_ff(spec.sizes["d_ff"])
+                           .max_len(params.integer("max_len").value_or(spec.sizes["max_len"]))
                            .tie(tying_of_file(params, weights))
                            .activation(activation_of_file(params, weights))
                            .norm_first(params.flag("norm_first", false))
@@ -159,8 +160,8 @@ void transformer(const Params& params, const Weights& weights, Twin& twin) {
                            .layer_norm_eps(params.real("layer_norm_eps").value_or(1e-5))
                            .bias(has_bias(weights, "encoder."));
   Transformer model(options);
-  twin.module = model.ptr();
-  twin.forward = [model](const Call& call) mutable {
+  spec.module = model.ptr();
+  spec.forward = [model](const Call& call) mutable {
     const auto padding = padding_of(call, "src_key_padding_mask");
     const bool own_memory_mask = given(call, "memory_mask").defined();
     const auto memory = mask_of(call, own_memory_mask ? "memory_mask" : "src_mask") & padding;

@@ -4,19 +4,15 @@
 #include <array>
 #include <string>
 
+#include "io/base/dtype_facts.h"
+
 namespace posenc::io {
 namespace {
 
-// In the order of Dtype.
-constexpr std::array<at::ScalarType, 21> kTypes = {
-    at::kByte,           at::kChar,         at::kShort,           at::kInt,
-    at::kLong,           at::kUInt16,       at::kUInt32,          at::kUInt64,
-    at::kHalf,           at::kBFloat16,     at::kFloat,           at::kDouble,
-    at::kComplexHalf,    at::kComplexFloat, at::kComplexDouble,   at::kBool,
-    at::kFloat8_e4m3fn,  at::kFloat8_e5m2,  at::kFloat8_e4m3fnuz, at::kFloat8_e5m2fnuz,
-    at::kFloat8_e8m0fnu,
-};
-static_assert(kTypes.size() == static_cast<std::size_t>(Dtype::Float8_e8m0fnu) + 1);
+#define POSENC_TYPE(dtype, name, bytes, safetensors, storage, is_saved, number, scalar_type) \
+  at::ScalarType::scalar_type,
+constexpr std::array kTypes = {POSENC_DTYPES(POSENC_TYPE)};
+#undef POSENC_TYPE
 
 bool is_unsigned(at::ScalarType type) {
   return type == at::kByte || type == at::kUInt16 || type == at::kUInt32 || type == at::kUInt64;

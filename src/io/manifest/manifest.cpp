@@ -1,35 +1,15 @@
 #include "posenc/io/manifest.h"
 
-#include <array>
 #include <utility>
 
 #include "io/base/context.h"
+#include "io/base/dtype_facts.h"
 #include "io/manifest/open_weights.h"
 
 namespace posenc {
-namespace {
+const char* dtype_name(Dtype dtype) { return io::facts_of(dtype).name; }
 
-struct DtypeFacts {
-  const char* name;
-  int64_t bytes;
-};
-
-// In the order of Dtype.
-constexpr std::array<DtypeFacts, 21> kDtypes = {{
-    {"uint8", 1},          {"int8", 1},        {"int16", 2},           {"int32", 4},
-    {"int64", 8},          {"uint16", 2},      {"uint32", 4},          {"uint64", 8},
-    {"float16", 2},        {"bfloat16", 2},    {"float32", 4},         {"float64", 8},
-    {"complex32", 4},      {"complex64", 8},   {"complex128", 16},     {"bool", 1},
-    {"float8_e4m3fn", 1},  {"float8_e5m2", 1}, {"float8_e4m3fnuz", 1}, {"float8_e5m2fnuz", 1},
-    {"float8_e8m0fnu", 1},
-}};
-static_assert(kDtypes.size() == static_cast<std::size_t>(Dtype::Float8_e8m0fnu) + 1);
-
-}  // namespace
-
-const char* dtype_name(Dtype dtype) { return kDtypes.at(static_cast<std::size_t>(dtype)).name; }
-
-int64_t item_size(Dtype dtype) { return kDtypes.at(static_cast<std::size_t>(dtype)).bytes; }
+int64_t item_size(Dtype dtype) { return io::facts_of(dtype).bytes; }
 
 const char* format_name(WeightsFormat format) {
   switch (format) {

@@ -3,6 +3,8 @@
 #include <array>
 #include <unordered_map>
 
+#include "io/base/dtype_facts.h"
+
 namespace posenc::io {
 namespace {
 
@@ -66,46 +68,17 @@ constexpr std::array<Named, 48> kNamed = {{
 struct StorageClass {
   std::string_view name;
   Dtype dtype;  // or one of its size
-  Global global = Global::Storage;
+  Global global;
 };
-constexpr std::array<StorageClass, 27> kStorages = {{
-    {"DoubleStorage", Dtype::Float64},
-    {"FloatStorage", Dtype::Float32},
-    {"HalfStorage", Dtype::Float16},
-    {"BFloat16Storage", Dtype::BFloat16},
-    {"LongStorage", Dtype::Int64},
-    {"IntStorage", Dtype::Int32},
-    {"ShortStorage", Dtype::Int16},
-    {"CharStorage", Dtype::Int8},
-    {"ByteStorage", Dtype::UInt8},
-    {"BoolStorage", Dtype::Bool},
-    {"ComplexDoubleStorage", Dtype::Complex128},
-    {"ComplexFloatStorage", Dtype::Complex64},
-    // The newest have such names in TorchScript alone.
-    {"UInt16Storage", Dtype::UInt16},
-    {"UInt32Storage", Dtype::UInt32},
-    {"UInt64Storage", Dtype::UInt64},
-    {"ComplexHalfStorage", Dtype::Complex32},
-    {"Float8_e4m3fnStorage", Dtype::Float8_e4m3fn},
-    {"Float8_e5m2Storage", Dtype::Float8_e5m2},
-    {"Float8_e4m3fnuzStorage", Dtype::Float8_e4m3fnuz},
-    {"Float8_e5m2fnuzStorage", Dtype::Float8_e5m2fnuz},
-    {"Float8_e8m0fnuStorage", Dtype::Float8_e8m0fnu},
-    {"UntypedStorage", Dtype::UInt8},  // its numbers are bytes
+// Beside those of dtypes.
+constexpr std::array<StorageClass, 6> kStorages = {{
+    {"UntypedStorage", Dtype::UInt8, Global::Storage},  // its numbers are bytes
     {"QInt8Storage", Dtype::Int8, Global::Quantised},
     {"QUInt8Storage", Dtype::UInt8, Global::Quantised},
     {"QInt32Storage", Dtype::Int32, Global::Quantised},
     {"QUInt4x2Storage", Dtype::UInt8, Global::Quantised},
     {"QUInt2x4Storage", Dtype::UInt8, Global::Quantised},
 }};
-
-// torch.float32 and so on.
-std::optional<Dtype> dtype_of(std::string_view name) {
-  for (int i = 0; i <= static_cast<int>(Dtype::Float8_e8m0fnu); ++i) {
-    if (name == dtype_name(static_cast<Dtype>(i))) return static_cast<Dtype>(i);
-  }
-  return std::nullopt;
-}
 
 // uint1 to uint7 and int1 to int7.
 bool is_small_integer(std::string_view name) {
@@ -125,12 +98,15 @@ GlobalMeaning meaning_of(std::string_view qualified_name) {
   if (found != meanings.end()) return found->second;
   if (!qualified_name.starts_with("torch.")) return {};
   std::string_view name = qualified_name.substr(6);
-  if (const auto dtype = dtype_of(name)) return {Global::DtypeName, dtype};
+  if (const auto dtype = find_dtype([&](const auto& facts) { return facts.name == name; }))
+    return {Global::DtypeName, dtype};
   if (is_small_integer(name)) return {Global::SmallDtype, {}};
   // Old files name the device's own class, new ones the module that it is defined in.
   for (const std::string_view folder : {"cuda.", "storage."}) {
     if (name.starts_with(folder)) name.remove_prefix(folder.size());
   }
+  if (const auto dtype = find_dtype([&](const auto& facts) { return facts.storage_class == name; }))
+    return {Global::Storage, dtype};
   for (const auto& storage : kStorages) {
     if (storage.name == name) return {storage.global, storage.dtype};
   }

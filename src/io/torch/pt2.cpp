@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io/base/budget.h"
+#include "io/base/dtype_facts.h"
 #include "io/base/keyed_hash.h"
 #include "io/base/quote.h"
 #include "io/base/tensor_list.h"
@@ -21,35 +22,8 @@ constexpr std::string_view kConfig = "_weights_config.json";
 constexpr int64_t kStrided = 7;
 
 // The numbers of torch.export's schema, version 0 of the archive.
-constexpr std::array<std::pair<int64_t, Dtype>, 21> kDtypes = {{
-    {1, Dtype::UInt8},
-    {2, Dtype::Int8},
-    {3, Dtype::Int16},
-    {4, Dtype::Int32},
-    {5, Dtype::Int64},
-    {6, Dtype::Float16},
-    {7, Dtype::Float32},
-    {8, Dtype::Float64},
-    {9, Dtype::Complex32},
-    {10, Dtype::Complex64},
-    {11, Dtype::Complex128},
-    {12, Dtype::Bool},
-    {13, Dtype::BFloat16},
-    {28, Dtype::UInt16},
-    {29, Dtype::Float8_e4m3fn},
-    {30, Dtype::Float8_e5m2},
-    {31, Dtype::Float8_e4m3fnuz},
-    {32, Dtype::Float8_e5m2fnuz},
-    {33, Dtype::Float8_e8m0fnu},
-    {34, Dtype::UInt32},
-    {35, Dtype::UInt64},
-}};
-
 std::optional<Dtype> dtype_of(int64_t number) {
-  for (const auto& [known, dtype] : kDtypes) {
-    if (known == number) return dtype;
-  }
-  return std::nullopt;
+  return find_dtype([&](const DtypeFacts& facts) { return facts.export_number == number; });
 }
 
 std::string unknown_dtype(int64_t number) {

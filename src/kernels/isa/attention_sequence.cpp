@@ -3,8 +3,8 @@
 // sum goes across a register, and nothing is turned until the result. Compiled once per instruction
 // set.
 //
-// The slow twin is at::scaled_dot_product_attention; each sum is one chain, in the order of the
-// keys.
+// The reference path is at::scaled_dot_product_attention; each sum is one chain, in the order of
+// the keys.
 #include "kernels/inference.h"
 #include "kernels/isa/exponential.h"
 #include "kernels/isa/panels.h"

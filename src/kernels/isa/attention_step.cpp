@@ -1,7 +1,7 @@
 // One query a row over the keys and values of a cache: no mask is made, since a row says which
 // tokens it sees. Beams change places by changing those lists. Compiled once per instruction set.
 //
-// The slow twin is at::scaled_dot_product_attention over gathered keys and values.
+// The reference path is at::scaled_dot_product_attention over gathered keys and values.
 #include "kernels/inference.h"
 #include "kernels/isa/exponential.h"
 #include "kernels/isa/float_lanes.h"

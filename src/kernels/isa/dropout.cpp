@@ -1,9 +1,9 @@
 // Dropout by itself: each element times the factor where its bit is set, else times 0. Compiled
 // once per instruction set, with -ffp-contract=off.
 //
-// The slow twin is at::dropout, which draws numbers one by one into a tensor, divides that by 1 - p
-// and multiplies by it: the same bits from three passes over memory and a serial generator. What
-// this adds is the one pass over what is multiplied, with a bit an element beside it.
+// The reference path is at::dropout, which draws numbers one by one into a tensor, divides that by
+// 1 - p and multiplies by it: the same bits from three passes over memory and a serial generator.
+// What this adds is the one pass over what is multiplied, with a bit an element beside it.
 #include "kernels/isa/embed_kinds.h"
 #include "kernels/isa/tables.h"
 

@@ -1,7 +1,7 @@
 // The forward pass: rows of the weight times a factor, plus rows of positions, times dropout's
 // factor. Compiled once per instruction set, with -ffp-contract=off.
 //
-// The slow twin is what at::embedding, mul, add and dropout do one after another
+// The reference path is what at::embedding, mul, add and dropout do one after another
 // (functional/embed/composed.cpp): the same operations with the same roundings, hence the same
 // bits. What this adds is one pass over memory in place of three or four. Rows of a large weight
 // come from memory in random order, which no hardware foresees: while row t is computed, the same

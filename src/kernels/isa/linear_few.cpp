@@ -2,7 +2,8 @@
 // few rows ahead it is asked for, into the second cache. What bounds it is memory, up to about four
 // rows; what follows is worth a tile of sixteen accumulators. Compiled once per instruction set.
 //
-// The slow twin is at::linear; a dot product is sixteen partial sums, folded at the end (lanes.h).
+// The reference path is at::linear; a dot product is sixteen partial sums, folded at the end
+// (lanes.h).
 #include "kernels/inference.h"
 #include "kernels/isa/float_lanes.h"
 #include "kernels/isa/tables.h"

@@ -3,7 +3,7 @@
 // So the small matrix is packed, not the large one, and a few rows of the weight are in the first
 // cache while all panels pass. Compiled once per instruction set.
 //
-// The slow twin is at::linear; an element of the result is one sum over k = 0, 1, ..., fused.
+// The reference path is at::linear; an element of the result is one sum over k = 0, 1, ..., fused.
 #include "kernels/isa/panels.h"
 #include "kernels/isa/tables.h"
 

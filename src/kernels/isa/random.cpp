@@ -3,7 +3,8 @@
 // ATen keeps an element where its uniform number is below 1 - p. Where MKL serves an Intel
 // processor the numbers are MCG31m1's, else each is made of two words of the generator's mt19937,
 // one element at a time. Both are integer arithmetic: done for many elements at a time it gives the
-// same bits. The slow twins stand in the test (ATen's generator, and the recurrences word by word).
+// same bits. The reference paths are in the test (ATen's generator, and the recurrences word by
+// word).
 #include "kernels/embed.h"
 #include "kernels/isa/embed_lanes.h"
 #include "kernels/isa/tables.h"

@@ -1,7 +1,7 @@
 // The backward pass: the gradient of each row of the weight that some token used. Compiled once per
 // instruction set, with -ffp-contract=off.
 //
-// The slow twin is what autograd does with the composition: grad * noise, times scale, then
+// The reference path is what autograd does with the composition: grad * noise, times scale, then
 // at::embedding_dense_backward, which walks the tokens in order and adds each to its row of zeros.
 // Here the tokens come sorted by id, stably: each row is owned by one thread, and gets the same
 // sums in the same order, whatever the number of threads. No atomics, no V x D pass.

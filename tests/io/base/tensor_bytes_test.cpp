@@ -34,7 +34,7 @@ std::string noise(std::size_t count) {
   return bytes;
 }
 
-// The slow twin: one index after the other.
+// The reference path: one index after the other.
 std::string one_by_one(const std::string& bytes, const ManifestTensor& tensor) {
   const auto item = static_cast<std::size_t>(item_size(tensor.dtype));
   std::string out;

@@ -1,4 +1,4 @@
-// Residual and norm, activations and the best of a row against their ATen twins in float64.
+// Residual and norm, activations and the best of a row against their ATen counterparts in float64.
 
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>

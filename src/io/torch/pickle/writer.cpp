@@ -2,26 +2,15 @@
 
 #include <map>
 
+#include "io/base/dtype_facts.h"
+
 namespace posenc::io {
 namespace {
 
-// Nothing for the types that came after typed storages: those name their dtype.
+// Null for the types that came after typed storages: those name their dtype.
 const char* storage_class(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::Float64: return "DoubleStorage";
-    case Dtype::Float32: return "FloatStorage";
-    case Dtype::Float16: return "HalfStorage";
-    case Dtype::BFloat16: return "BFloat16Storage";
-    case Dtype::Int64: return "LongStorage";
-    case Dtype::Int32: return "IntStorage";
-    case Dtype::Int16: return "ShortStorage";
-    case Dtype::Int8: return "CharStorage";
-    case Dtype::UInt8: return "ByteStorage";
-    case Dtype::Bool: return "BoolStorage";
-    case Dtype::Complex64: return "ComplexFloatStorage";
-    case Dtype::Complex128: return "ComplexDoubleStorage";
-    default: return nullptr;
-  }
+  const DtypeFacts& facts = facts_of(dtype);
+  return facts.is_saved_by_class ? facts.storage_class : nullptr;
 }
 
 class Pickler {

@@ -1,17 +1,18 @@
 // Grids and boxes: extents from the shape or from the periods of columns.
 
-#include "identify/guess.h"
+#include "identify/candidates.h"
 
 #include <ATen/TensorOperators.h>
 
 #include <cmath>
 
 #include "sinusoid/columns.h"
+#include "sinusoid/rows.h"
 
 namespace posenc::identification {
 
 // The assignments of extents to depth, height and width.
-std::vector<PresetParams> Guesser::boxes() const {
+std::vector<PresetParams> CandidateGenerator::boxes() const {
   const bool deep = takes(preset_, "depth"), square = !takes(preset_, "width");
   std::vector<PresetParams> all;
   for (const auto& e : grids()) {
@@ -32,26 +33,26 @@ std::vector<PresetParams> Guesser::boxes() const {
   return all;
 }
 
-std::vector<std::vector<int64_t>> Guesser::grids() const {
-  if (!reading_.extents.empty()) return {reading_.extents};
-  const int64_t count = reading_.rows.size(0) - first_;
+std::vector<std::vector<int64_t>> CandidateGenerator::grids() const {
+  if (!view_.extents.empty()) return {view_.extents};
+  const int64_t count = view_.rows.size(0) - first_;
   return {{1, count}, {count, 1}};
 }
 
-void Guesser::grid(int64_t dim, const PresetParams& box) const {
-  const auto plain = made(dim, box);
-  if (!plain || length_of(plain->options, reading_.rows.size(0)) == 0) {
+void CandidateGenerator::grid(int64_t dim, const PresetParams& box) const {
+  const auto plain = make(dim, box);
+  if (!plain || nominal_length(plain->options, view_.rows.size(0)) == 0) {
     if (!plain || !edited_) return;
   }
   if (!fits(plain->options)) return;
-  offer(*plain);
+  try_candidate(*plain);
   const auto rates = grid_rates(plain->options);
   if (!rates) return;
   if (const char* name = base_name(preset_)) {
     if (std::abs(rates->base / plain->options.base() - 1) < 0.02) return;
     PresetParams params = box;
     params.emplace(name, rounder(rates->base));
-    if (const auto c = made(dim, params)) offer(*c);
+    if (const auto c = make(dim, params)) try_candidate(*c);
   }
   if (!takes(preset_, "base_size")) return;
   const double extent = static_cast<double>(longest(plain->options).second);
@@ -61,12 +62,12 @@ void Guesser::grid(int64_t dim, const PresetParams& box) const {
     PresetParams params = box;
     params.emplace("base_size", std::round(size));
     params.emplace("interpolation_scale", interpolation);
-    if (const auto c = made(dim, params)) offer(*c);
+    if (const auto c = make(dim, params)) try_candidate(*c);
   }
 }
 
 // The block of channels and the extent of the grid's longest axis.
-std::pair<int64_t, int64_t> Guesser::longest(const SinusoidOptions& o) const {
+std::pair<int64_t, int64_t> CandidateGenerator::longest(const SinusoidOptions& o) const {
   std::pair<int64_t, int64_t> best{0, 0};
   for (int64_t block = 0; block < o.axes(); ++block) {
     const int64_t extent = o.grid()[grid_axis(o, block)];
@@ -75,12 +76,12 @@ std::pair<int64_t, int64_t> Guesser::longest(const SinusoidOptions& o) const {
   return best;
 }
 
-std::optional<Rates> Guesser::grid_rates(const SinusoidOptions& o) const {
+std::optional<Rates> CandidateGenerator::grid_rates(const SinusoidOptions& o) const {
   const auto [block, extent] = longest(o);
   int64_t stride = 1;
   for (int64_t axis = grid_axis(o, block) + 1; axis < o.axes(); ++axis) stride *= o.grid()[axis];
-  if (extent < 2 || first_ + (extent - 1) * stride >= reading_.rows.size(0)) return std::nullopt;
-  const at::Tensor rows = reading_.rows.slice(0, first_, first_ + (extent - 1) * stride + 1, stride)
+  if (extent < 2 || first_ + (extent - 1) * stride >= view_.rows.size(0)) return std::nullopt;
+  const at::Tensor rows = view_.rows.slice(0, first_, first_ + (extent - 1) * stride + 1, stride)
                               .slice(0, 0, kRateRows)
                               .to(at::kDouble)
                               .contiguous();

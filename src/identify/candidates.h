@@ -12,28 +12,28 @@
 
 namespace posenc::identification {
 
-class Guesser {
+class CandidateGenerator {
  public:
   using Visit = std::function<void(const Candidate&)>;
 
-  Guesser(const Preset& preset, const Reading& reading, bool edited, const Visit& visit);
+  CandidateGenerator(const Preset& preset, const TableView& view, bool edited, const Visit& visit);
   void all();
 
  private:
-  // guess.cpp: what both kinds share
+  // candidates.cpp: what both kinds share
   bool is_zero(int64_t row) const;
   bool fits(const SinusoidOptions& o) const;
-  std::optional<Candidate> made(int64_t dim, const PresetParams& params) const;
-  void offer(Candidate c) const;
-  void emit(Candidate c) const;
+  std::optional<Candidate> make(int64_t dim, const PresetParams& params) const;
+  void try_candidate(Candidate c) const;
+  void visit(Candidate c) const;
 
-  // guess_line.cpp: one axis, or points
+  // candidates_line.cpp: one axis, or points
   void line(int64_t dim, PresetParams params);
   void layouts(const Candidate& c) const;
-  void moved(const Candidate& own) const;
-  Candidate remade(Candidate c) const;
+  void try_moved_starts(const Candidate& own) const;
+  Candidate with_refit_parameters(Candidate c) const;
 
-  // guess_grid.cpp
+  // candidates_grid.cpp
   std::vector<PresetParams> boxes() const;
   std::vector<std::vector<int64_t>> grids() const;
   void grid(int64_t dim, const PresetParams& box) const;
@@ -41,7 +41,7 @@ class Guesser {
   std::optional<Rates> grid_rates(const SinusoidOptions& o) const;
 
   const Preset& preset_;
-  const Reading& reading_;
+  const TableView& view_;
   const bool edited_;
   const Visit& visit_;
   at::Tensor sample_;             // (N, C) rows that are not zero, float64

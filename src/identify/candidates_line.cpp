@@ -1,6 +1,6 @@
 // One axis, or points: positions and base from the angles, and other layouts.
 
-#include "identify/guess.h"
+#include "identify/candidates.h"
 
 #include <ATen/TensorOperators.h>
 #include <fmt/format.h>
@@ -22,25 +22,25 @@ void set(Candidate& c, const char* name, double value) {
 }  // namespace
 
 // One axis: the preset's own positions, then those that the angles tell; then with another base.
-void Guesser::line(int64_t dim, PresetParams params) {
+void CandidateGenerator::line(int64_t dim, PresetParams params) {
   if (takes(preset_, "multires")) params.emplace("multires", (dim - 3) / 6);
   if (takes(preset_, "num_bands")) params.emplace("num_bands", (dim - 1) / 2);
   if (params.count("multires") && (dim < 9 || (dim - 3) % 6 != 0)) return;
   if (params.count("num_bands") && (dim < 5 || dim % 2 == 0)) return;
-  if (takes(preset_, "padding_idx") && !reading_.zeros.empty()) {
-    params.emplace("padding_idx", reading_.zeros.front());
+  if (takes(preset_, "padding_idx") && !view_.zeros.empty()) {
+    params.emplace("padding_idx", view_.zeros.front());
   }
-  const auto plain = made(dim, params);
+  const auto plain = make(dim, params);
   if (!plain) return;
   layouts(*plain);
-  const auto found = pairs(plain->options, 0, reading_.rows.size(1));
-  const at::Tensor rows = reading_.rows.slice(0, first_, first_ + kRateRows).to(at::kDouble);
+  const auto found = pairs(plain->options, 0, view_.rows.size(1));
+  const at::Tensor rows = view_.rows.slice(0, first_, first_ + kRateRows).to(at::kDouble);
   if (takes(preset_, "max_resolution")) {
     const auto at_row = decode(plain->options, sample_, numbers_);
     const auto last = at_row ? fit_linear(found, at_row->step, rows) : std::nullopt;
     if (!last) return;
     params.emplace("max_resolution", rounder(2 * *last));
-    if (const auto c = made(dim, params)) layouts(*c);
+    if (const auto c = make(dim, params)) layouts(*c);
     return;
   }
   const char* name = base_name(preset_);
@@ -50,7 +50,7 @@ void Guesser::line(int64_t dim, PresetParams params) {
   const double base = rounder(rates->base);
   if (name) {
     params.emplace(name, base);
-    if (const auto c = made(dim, params)) layouts(*c);
+    if (const auto c = make(dim, params)) layouts(*c);
   } else {
     Candidate c = *plain;
     c.options.base(base);
@@ -59,10 +59,10 @@ void Guesser::line(int64_t dim, PresetParams params) {
   }
 }
 
-void Guesser::layouts(const Candidate& c) const {
-  moved(c);
+void CandidateGenerator::layouts(const Candidate& c) const {
+  try_moved_starts(c);
   if (!edited_ || c.options.raw_first() || !c.options.coordinates().empty()) return;
-  const bool even = reading_.rows.size(1) % 2 == 0;  // else there is one sine more
+  const bool even = view_.rows.size(1) % 2 == 0;  // else there is one sine more
   for (int kind = 1; kind < (even ? 4 : 2); ++kind) {
     Candidate other = c;
     if (kind & 1) {
@@ -77,15 +77,15 @@ void Guesser::layouts(const Candidate& c) const {
       other.options.cos_first(first);
       other.edits.push_back({fmt::format(".cos_first({})", first), "cos_first", first ? "1" : "0"});
     }
-    moved(other);
+    try_moved_starts(other);
   }
 }
 
 // At the preset's own positions, and at those that the angles tell.
-void Guesser::moved(const Candidate& own) const {
+void CandidateGenerator::try_moved_starts(const Candidate& own) const {
   const SinusoidOptions& o = own.options;
   if (!fits(o)) return;
-  offer(own);
+  try_candidate(own);
   if (o.angle_by_length() || o.post() == Post::Standardize) return;
   auto line = decode(o, sample_, numbers_);
   if (!line || (line->start == o.start() && line->step == o.step() && o.rows() == Rows::Up)) return;
@@ -95,10 +95,10 @@ void Guesser::moved(const Candidate& own) const {
     if (takes(preset_, "scale") && line->step != 1.0) {
       Candidate scaled = own;
       set(scaled, "scale", line->step), set(scaled, "start", line->start / line->step);
-      offer(remade(scaled));
+      try_candidate(with_refit_parameters(scaled));
     }
     set(c, "start", line->start), set(c, "step", line->step);
-    return offer(remade(c));
+    return try_candidate(with_refit_parameters(c));
   }
   const char* name = takes(preset_, "start_index")      ? "start_index"
                      : takes(preset_, "legacy_pad_idx") ? "legacy_pad_idx"
@@ -106,7 +106,7 @@ void Guesser::moved(const Candidate& own) const {
   const bool whole = line->start == std::trunc(line->start);
   if (name && whole && line->step == 1.0 && line->start >= -1) {
     set(c, name, line->start);
-    return offer(remade(c));
+    return try_candidate(with_refit_parameters(c));
   }
   const bool plain = line->step == 1.0 && whole && o.rows() == Rows::Up && line->start > o.start();
   if (!plain && !edited_) return;
@@ -119,11 +119,11 @@ void Guesser::moved(const Candidate& own) const {
   if (o.zero_row()) {  // the row itself, whatever position it would have had
     c.options.zero_row(*o.zero_row());
   }
-  offer(c);
+  try_candidate(c);
 }
 
 // With its parameters read anew and its edits of layout and base kept.
-Candidate Guesser::remade(Candidate c) const {
+Candidate CandidateGenerator::with_refit_parameters(Candidate c) const {
   const SinusoidOptions before = c.options;
   c.options = preset_.make(before.dim(), PresetReader(preset_, c.params));
   c.options.layout(before.layout()).cos_first(before.cos_first()).base(before.base());

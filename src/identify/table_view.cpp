@@ -1,4 +1,4 @@
-#include "identify/reading.h"
+#include "identify/table_view.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
@@ -100,7 +100,7 @@ at::Tensor sample_rows(int64_t count) {
   return at::tensor(std::vector<int64_t>(rows.begin(), rows.end()));
 }
 
-int64_t readable(at::IntArrayRef sizes) {
+int64_t count_table_views(at::IntArrayRef sizes) {
   std::vector<int64_t> axes;
   for (const int64_t size : sizes) {
     if (size == 0) return 0;
@@ -140,7 +140,7 @@ bool may_be_sinusoid(const at::Tensor& tensor) {
          (std::abs(mean) < 0.03 && std::abs(std::sqrt(square) - 0.1) < 0.03 && most < 0.5);
 }
 
-at::Tensor narrowed(const at::Tensor& tensor) {
+at::Tensor to_narrowest_dtype(const at::Tensor& tensor) {
   const at::Tensor last = tensor.select(0, -1).contiguous();  // tells most
   for (const auto type : {at::kBFloat16, at::kHalf, at::kFloat}) {
     if (c10::elementSize(type) >= c10::elementSize(tensor.scalar_type())) break;
@@ -153,10 +153,10 @@ at::Tensor narrowed(const at::Tensor& tensor) {
              : tensor;
 }
 
-std::vector<Reading> readings(const at::Tensor& tensor) {
+std::vector<TableView> table_views(const at::Tensor& tensor) {
   at::Tensor t = tensor.squeeze();
   const auto sizes = tensor.sizes();
-  std::vector<Reading> result;
+  std::vector<TableView> result;
   const auto add = [&](const at::Tensor& rows, std::vector<int64_t> extents,
                        const std::vector<std::string>& letters) {
     if (rows.size(0) < kFewestRows || rows.size(1) < kFewestChannels) return;
@@ -179,11 +179,11 @@ std::vector<Reading> readings(const at::Tensor& tensor) {
   return result;
 }
 
-std::optional<Reading> examined(const Reading& reading) {
-  Reading result = reading;
-  const int64_t count = reading.rows.size(0), channels = reading.rows.size(1);
+std::optional<TableView> without_learned_rows(const TableView& view) {
+  TableView result = view;
+  const int64_t count = view.rows.size(0), channels = view.rows.size(1);
   const at::Tensor index = sample_rows(count);
-  const at::Tensor x = reading.rows.index_select(0, index).to(at::kDouble);
+  const at::Tensor x = view.rows.index_select(0, index).to(at::kDouble);
   const at::Tensor filled = x.abs().amax(1) > 0;
   if (filled.sum().item<int64_t>() < kFewestRows) return std::nullopt;
 
@@ -198,7 +198,7 @@ std::optional<Reading> examined(const Reading& reading) {
       if (kept.size(0) < 2 || !norms_fit(kept.slice(1, raw), channels)) continue;
       result.leading = leading;
       result.paired = has_pairs(kept.slice(1, raw));
-      result.rows = reading.rows.slice(0, leading).contiguous();
+      result.rows = view.rows.slice(0, leading).contiguous();
       const at::Tensor zero = result.rows.eq(0).all(1).nonzero().reshape({-1});
       for (const double row : to_vector(zero)) result.zeros.push_back(static_cast<int64_t>(row));
       if (result.zeros.size() > 2) return std::nullopt;
@@ -209,8 +209,8 @@ std::optional<Reading> examined(const Reading& reading) {
       return result;
     }
   }
-  if (channels % 2 == 0 && standardized(reading.rows)) {
-    result.rows = reading.rows.contiguous();
+  if (channels % 2 == 0 && standardized(view.rows)) {
+    result.rows = view.rows.contiguous();
     return result;
   }
   return std::nullopt;

@@ -1,6 +1,6 @@
 // What all presets share: switches, dimensions, rows of zeros.
 
-#include "identify/guess.h"
+#include "identify/candidates.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/tensor.h>
@@ -12,6 +12,7 @@
 
 #include "sinusoid/columns.h"
 #include "sinusoid/presets/reader.h"
+#include "sinusoid/rows.h"
 
 namespace posenc::identification {
 namespace {
@@ -53,23 +54,24 @@ const char* base_name(const Preset& preset) {
   return nullptr;
 }
 
-Guesser::Guesser(const Preset& preset, const Reading& reading, bool edited, const Visit& visit)
-    : preset_(preset), reading_(reading), edited_(edited), visit_(visit) {
-  const at::Tensor index = sample_rows(reading.rows.size(0));
+CandidateGenerator::CandidateGenerator(const Preset& preset, const TableView& view, bool edited,
+                                       const Visit& visit)
+    : preset_(preset), view_(view), edited_(edited), visit_(visit) {
+  const at::Tensor index = sample_rows(view.rows.size(0));
   std::vector<int64_t> kept;
   const auto* row = index.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < index.numel(); ++i) {
     if (!is_zero(row[i])) numbers_.push_back(row[i]), kept.push_back(i);
   }
-  sample_ = reading.rows.index_select(0, index)
+  sample_ = view.rows.index_select(0, index)
                 .index_select(0, at::tensor(kept))
                 .to(at::kDouble)
                 .contiguous();
   first_ = is_zero(0) ? 1 : 0;
 }
 
-void Guesser::all() {
-  const int64_t channels = reading_.rows.size(1);
+void CandidateGenerator::all() {
+  const int64_t channels = view_.rows.size(1);
   for (const int64_t dim : {channels, channels - 1, channels + 1}) {
     for (const PresetParams& params : switches(preset_)) {
       if (takes(preset_, "height")) {
@@ -84,12 +86,12 @@ void Guesser::all() {
   }
 }
 
-bool Guesser::is_zero(int64_t row) const {
-  return std::find(reading_.zeros.begin(), reading_.zeros.end(), row) != reading_.zeros.end();
+bool CandidateGenerator::is_zero(int64_t row) const {
+  return std::find(view_.zeros.begin(), view_.zeros.end(), row) != view_.zeros.end();
 }
 
 // The columns of each pair hold a sine and a cosine: their squares add up to the amplitude's.
-bool Guesser::fits(const SinusoidOptions& o) const {
+bool CandidateGenerator::fits(const SinusoidOptions& o) const {
   if (o.index() == Index::Doubled || o.post() == Post::Standardize) return true;
   const double square = o.post() == Post::None ? 1.0 : 1.0 / static_cast<double>(o.dim());
   const auto value = sample_.accessor<const double, 2>();
@@ -110,8 +112,8 @@ bool Guesser::fits(const SinusoidOptions& o) const {
 }
 
 // With dims that the preset refuses left out.
-std::optional<Candidate> Guesser::made(int64_t dim, const PresetParams& params) const {
-  const int64_t channels = reading_.rows.size(1);
+std::optional<Candidate> CandidateGenerator::make(int64_t dim, const PresetParams& params) const {
+  const int64_t channels = view_.rows.size(1);
   if (preset_.name == "nerf" && (dim < 9 || (dim - 3) % 6 != 0)) return std::nullopt;
   if (preset_.name == "perceiver_fourier" && dim % 2 == 0) return std::nullopt;
   Candidate c{&preset_, params, {}, preset_.make(dim, PresetReader(preset_, params)), 0};
@@ -127,35 +129,35 @@ std::optional<Candidate> Guesser::made(int64_t dim, const PresetParams& params) 
   return c;
 }
 
-void Guesser::offer(Candidate c) const {
-  if (edited_ && !reading_.zeros.empty() && !c.options.zero_row() && !c.options.cls_row()) {
-    const int64_t row = reading_.zeros.front();
+void CandidateGenerator::try_candidate(Candidate c) const {
+  if (edited_ && !view_.zeros.empty() && !c.options.zero_row() && !c.options.cls_row()) {
+    const int64_t row = view_.zeros.front();
     if (row == 0) {
       Candidate token = c;
       token.options.cls_row(true);
       token.edits.push_back({".cls_row(true)", "cls_row", "1"});
-      emit(std::move(token));
+      visit(std::move(token));
     }
     if (c.options.grid().empty()) {
       c.options.zero_row(row);
       c.edits.push_back({fmt::format(".zero_row({})", row), "zero_row", std::to_string(row)});
     }
-  } else if (edited_ && reading_.zeros.empty() && (c.options.zero_row() || c.options.cls_row())) {
+  } else if (edited_ && view_.zeros.empty() && (c.options.zero_row() || c.options.cls_row())) {
     if (c.options.zero_row()) c.edits.push_back({".zero_row(std::nullopt)", "zero_row", "none"});
     if (c.options.cls_row()) c.edits.push_back({".cls_row(false)", "cls_row", "0"});
     c.options.zero_row(std::nullopt).cls_row(false);
   }
-  emit(std::move(c));
+  visit(std::move(c));
 }
 
-void Guesser::emit(Candidate c) const {
-  c.length = length_of(c.options, reading_.rows.size(0));
+void CandidateGenerator::visit(Candidate c) const {
+  c.length = nominal_length(c.options, view_.rows.size(0));
   if (c.length > 0) visit_(c);
 }
 
-void for_each_candidate(const Preset& preset, const Reading& reading, bool edited,
+void for_each_candidate(const Preset& preset, const TableView& view, bool edited,
                         const std::function<void(const Candidate&)>& visit) {
-  Guesser(preset, reading, edited, visit).all();
+  CandidateGenerator(preset, view, edited, visit).all();
 }
 
 }  // namespace posenc::identification

@@ -1,0 +1,49 @@
+#include "sinusoid/rows.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+
+#include <cmath>
+
+#include "sinusoid/columns.h"
+
+namespace posenc {
+
+std::optional<RowSequence> row_sequence(const SinusoidOptions& o, int64_t length) {
+  switch (o.rows()) {
+    case Rows::Down: return RowSequence{length - 1, -1, length};
+    case Rows::DownFromLength: return RowSequence{length, -1, length + 1};
+    case Rows::Relative: return RowSequence{length - 1, -1, 2 * length - 1};
+    case Rows::RelativeEven: return RowSequence{length, -1, 2 * length};
+    case Rows::RelativeDistance: return std::nullopt;
+    case Rows::Up: break;
+  }
+  if (o.start() != std::trunc(o.start()) || o.step() != std::trunc(o.step())) return std::nullopt;
+  return RowSequence{static_cast<int64_t>(o.start()), static_cast<int64_t>(o.step()), length};
+}
+
+at::Tensor row_positions(const SinusoidOptions& o, int64_t length, const at::Tensor& index) {
+  if (o.rows() == Rows::RelativeDistance) return (length - 1 - index).abs();
+  if (const auto rows = row_sequence(o, length)) {
+    return rows->start == 0 && rows->step == 1 ? index : index * rows->step + rows->start;
+  }
+  return index.to(at::kFloat) * o.step() + o.start();
+}
+
+at::Tensor row_positions(const SinusoidOptions& o, int64_t length) {
+  const auto rows = row_sequence(o, length);
+  const int64_t count = rows                                 ? rows->count
+                        : o.rows() == Rows::RelativeDistance ? 2 * length - 1
+                                                             : length;
+  return row_positions(o, length, at::arange(count, at::TensorOptions(at::kLong)));
+}
+
+int64_t nominal_length(const SinusoidOptions& o, int64_t rows) {
+  if (!o.grid().empty()) return o.row_count(cells(o)) == rows ? cells(o) : 0;
+  for (const int64_t length : {rows, rows - 1, rows / 2, (rows + 1) / 2}) {
+    if (length > 0 && o.row_count(length) == rows) return length;
+  }
+  return 0;
+}
+
+}  // namespace posenc
