@@ -17,7 +17,7 @@
 namespace posenc {
 namespace {
 
-namespace kernel = exact;
+namespace kernel = exact;  // with the requests of kernels::sincos
 
 constexpr int64_t kGrain = 128;  // rows
 

@@ -26,13 +26,14 @@ at::Tensor exact_rows(const SinusoidOptions& options, const RowSequence& rows,
 at::Tensor exact_grid(const SinusoidOptions& options, at::ScalarType dtype);
 
 /// The frequencies of an axis of `channels` channels as the kernels want them.
-exact::FrequencySpec exact_frequencies(const SinusoidOptions& options, int64_t channels,
-                                       bool cosine);
+kernels::sincos::FrequencySpec exact_frequencies(const SinusoidOptions& options, int64_t channels,
+                                                 bool cosine);
 
 /// The kernels' name for a dtype. Throws c10::TypeError for one that is not floating point.
-exact::Format exact_format(at::ScalarType dtype);
+kernels::sincos::Format exact_format(at::ScalarType dtype);
 
 /// Where an axis's entries stand in rows (N, width).
-exact::RowLayout exact_layout(const SinusoidOptions& options, int64_t axis, int64_t width);
+kernels::sincos::RowLayout exact_layout(const SinusoidOptions& options, int64_t axis,
+                                        int64_t width);
 
 }  // namespace posenc
