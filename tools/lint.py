@@ -26,14 +26,14 @@ LAYERS = {
     "core": {"core", "torch_internals"},
     "kernels": {"kernels", "platform"},
     "sinusoid": {"sinusoid", "kernels", "platform", "core"},
-    "io": {"io", "core", "torch_internals"},
+    "io": {"io", "platform", "core", "torch_internals"},
     "identify": {"identify", "io", "sinusoid", "core"},
     "functional": {"functional", "sinusoid", "kernels", "platform", "core", "torch_internals"},
     "nn": {"nn", "functional", "sinusoid", "core", "torch_internals"},
     "models": {"models", "nn", "functional", "sinusoid", "io", "core"},
     "inference": {"inference", "models", "nn", "functional", "sinusoid", "kernels", "platform", "core", "torch_internals"},
-    "train": {"train", "models", "nn", "functional", "sinusoid", "io", "core", "torch_internals"},
-    "cli": {"cli", "identify", "train", "inference", "models", "nn", "functional", "sinusoid", "io", "core"},
+    "train": {"train", "platform", "models", "nn", "functional", "sinusoid", "io", "core", "torch_internals"},
+    "cli": {"cli", "platform", "identify", "train", "inference", "models", "nn", "functional", "sinusoid", "io", "core"},
 }
 
 # The same one level down: a format knows what every format needs, and no other format.

@@ -1,18 +1,14 @@
 #include "cli/gnuplot.h"
 
-#include <spawn.h>
-#include <sys/wait.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string_view>
-#include <vector>
+#include <system_error>
 
 #include "cli/error.h"
-
-extern char** environ;
+#include "platform/process.h"
 
 namespace posenc::cli {
 namespace {
@@ -34,37 +30,17 @@ std::string content(std::FILE* file) {
   return text;
 }
 
-// The environment without the terminal that a user may have chosen for other pictures: gnuplot does
-// not begin where it lacks that one.
-std::vector<char*> environment() {
-  std::vector<char*> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!std::string_view(*entry).starts_with("GNUTERM=")) result.push_back(*entry);
+// Runs gnuplot between three files; its wait status. Without the user's ~/.gnuplot (-d), and
+// without the terminal that a user may have chosen for other pictures: gnuplot does not begin where
+// it lacks that one.
+int run_gnuplot(std::FILE* in, std::FILE* out, std::FILE* err) {
+  try {
+    return platform::run_program({"gnuplot", "-d", "-"}, in, out, err, "GNUTERM");
+  } catch (const std::system_error& error) {
+    if (error.code() == std::errc::no_such_file_or_directory)
+      refuse("gnuplot is not installed (Debian: apt-get install gnuplot-nox)");
+    refuse("gnuplot does not start: {}", error.code().message());
   }
-  result.push_back(nullptr);
-  return result;
-}
-
-// Runs gnuplot between three files; its exit status.
-int spawn_and_wait(std::FILE* in, std::FILE* out, std::FILE* err) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, fileno(in), 0);
-  posix_spawn_file_actions_adddup2(&actions, fileno(out), 1);
-  posix_spawn_file_actions_adddup2(&actions, fileno(err), 2);
-  char name[] = "gnuplot", own[] = "-d", dash[] = "-";  // -d: without the user's ~/.gnuplot
-  char* arguments[] = {name, own, dash, nullptr};
-  pid_t child = 0;
-  const int failure =
-      posix_spawnp(&child, name, &actions, nullptr, arguments, environment().data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (failure == ENOENT) refuse("gnuplot is not installed (Debian: apt-get install gnuplot-nox)");
-  if (failure != 0) refuse("gnuplot does not start: {}", std::strerror(failure));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) refuse("gnuplot was lost: {}", std::strerror(errno));
-  }
-  return status;
 }
 
 // A picture has an end of its own: gnuplot does not say when the disk is full.
@@ -82,7 +58,7 @@ std::string gnuplot(const std::string& script) {
     refuse("the plot's data could not be handed over: {}", std::strerror(errno));
   }
   std::rewind(in.get());
-  const int status = spawn_and_wait(in.get(), out.get(), err.get());
+  const int status = run_gnuplot(in.get(), out.get(), err.get());
   const std::string complaint = content(err.get());
   if (status != 0 || !complaint.empty()) refuse("gnuplot fails: {}", complaint);
   std::string picture = content(out.get());

@@ -1,13 +1,10 @@
 // posenc: the command line. Exit status 0 fine, 1 the check failed or the input was refused,
 // 2 wrong use, 128 + the signal's number where a signal has stopped a training.
 
-#include <fcntl.h>
 #include <torch/version.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -17,6 +14,7 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/usage.h"
+#include "platform/streams.h"
 #include "posenc/version.h"
 
 namespace {
@@ -61,17 +59,6 @@ void add_version_and_help(CLI::App& app) {
   });
 }
 
-// A program may be started without standard input, output or error. The next file that it opens,
-// the one it writes to for instance, would take the place, and get what is meant for a terminal: a
-// descriptor that fails stands there instead.
-void hold_standard_descriptors() {
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-    const int way = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;  // the other one
-    if (::open("/dev/null", way) != descriptor) std::_Exit(1);
-  }
-}
-
 // The arguments, last one first as CLI11 wants them. `--name=`, as a script writes it whose
 // variable is empty, is `--name ''`: CLI11 would take the next argument for its value.
 std::vector<std::string> arguments_of(int argc, char** argv) {
@@ -113,7 +100,7 @@ int run(CLI::App& app, int argc, char** argv, int& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  hold_standard_descriptors();
+  posenc::platform::hold_standard_descriptors();
   CLI::App app("Positional encodings and token embeddings in C++, held against PyTorch.", "posenc");
   app.require_subcommand(1);
   app.footer(

@@ -1,8 +1,7 @@
 #include "cli/progress.h"
+#include "platform/streams.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <utility>
 
@@ -19,7 +18,7 @@ constexpr auto kBetween = std::chrono::milliseconds(200);
 Progress::Progress(std::string what)
     : what_(std::move(what)),
       next_(Clock::now() + kFirst),
-      terminal_(::isatty(STDERR_FILENO) == 1) {}
+      terminal_(platform::stderr_is_terminal()) {}
 
 Progress::~Progress() {
   if (shown_) std::fputs(kEraseLine, stderr);

@@ -1,16 +1,15 @@
 #include "cli/training_display.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
 #include <cstdio>
 
 #include "cli/error.h"
 #include "cli/progress.h"
+#include "platform/streams.h"
 
 namespace posenc::cli {
 
-TrainingDisplay::TrainingDisplay() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+TrainingDisplay::TrainingDisplay() : terminal_(platform::stderr_is_terminal()) {}
 
 TrainingDisplay::~TrainingDisplay() { clear(); }
 

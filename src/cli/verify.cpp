@@ -1,8 +1,6 @@
 // posenc verify: TorchScript modules against their C++ counterparts, on the same inputs.
 
 #include <ATen/core/grad_mode.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <memory>
 #include <sstream>
@@ -14,6 +12,7 @@
 #include "cli/modules/module_spec.h"
 #include "cli/modules/script.h"
 #include "cli/text_table.h"
+#include "platform/streams.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
 
@@ -165,7 +164,7 @@ std::vector<std::string> row(const std::string& path, const Report& report) {
 bool verify_several(const VerifyOptions& options) {
   std::vector<std::vector<std::string>> rows = {
       {"file", "C++ counterpart", "keys", "table equals", "inputs", "max abs", "max ulp", "equal"}};
-  const bool terminal = isatty(STDERR_FILENO);
+  const bool terminal = platform::stderr_is_terminal();
   std::size_t good = 0;
   for (std::size_t i = 0; i < options.files.size(); ++i) {
     const auto& path = options.files[i];

@@ -1,19 +1,16 @@
 #include "posenc/train/stop_signal.h"
 
 #include <c10/util/Exception.h>
-#include <signal.h>
 
-#include <array>
-#include <cstddef>
+#include <csignal>
+
+#include "platform/signals.h"
 
 namespace posenc {
 namespace {
 
-constexpr std::array<int, 2> kStopSignals = {SIGINT, SIGTERM};
-
-volatile sig_atomic_t came = 0;  // all that a handler may touch
+volatile std::sig_atomic_t came = 0;  // all that a handler may touch
 bool installed = false;
-std::array<struct sigaction, kStopSignals.size()> before;
 
 void remember(int number) { came = number; }
 
@@ -23,21 +20,11 @@ StopSignal::StopSignal() {
   TORCH_CHECK(!installed, "[StopSignal] there must be one at a time. Got a second");
   installed = true;
   came = 0;
-  struct sigaction action = {};
-  action.sa_handler = remember;
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
-  sigemptyset(&action.sa_mask);
-  for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
-    sigaction(kStopSignals[i], nullptr, &before[i]);
-    // Who started the process wants it deaf to this one: a Ctrl-C meant for the job in front.
-    if (before[i].sa_handler != SIG_IGN) sigaction(kStopSignals[i], &action, nullptr);
-  }
+  platform::catch_stop_signals(remember);
 }
 
 StopSignal::~StopSignal() {
-  for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
-    sigaction(kStopSignals[i], &before[i], nullptr);
-  }
+  platform::restore_stop_signals();
   installed = false;
 }
 

@@ -137,7 +137,7 @@ TEST_F(Pipe, InputThatIsClosedOrAFolderIsRefused) {
   for (const auto& word : command()) shell += word + " ";
   for (const std::string from : {"<&-", "</"}) {
     expect_refused(run_program({"/bin/sh", "-c", shell + from}), "translate",
-                   "standard input: cannot be read after line 0: ");
+                   "standard input: after line 0: cannot be read: ");
   }
 }
 

@@ -1,11 +1,5 @@
 #include "cli/translate/line_reader.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "cli/error.h"
@@ -21,28 +15,23 @@ bool is_standard_input(const std::string& path) { return path.empty() || path ==
 
 }  // namespace
 
-LineReader::LineReader(const std::string& path)
-    : name_(is_standard_input(path) ? "standard input" : path), descriptor_(STDIN_FILENO) {
+LineReader::LineReader(const std::string& path) try
+    : name_(is_standard_input(path) ? "standard input" : path),
+      input_(is_standard_input(path) ? "" : path) {
   if (is_standard_input(path)) return;
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) refuse("{}: must be a file of text", path);
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor_ < 0) refuse("{}: cannot be opened: {}", path, std::strerror(errno));
   const auto size = std::filesystem::file_size(path, unknown);
   if (!unknown) size_ = size;
+} catch (const platform::FileError& error) {
+  refuse("{}: {}", path, error.what());
 }
 
-LineReader::~LineReader() {
-  if (descriptor_ != STDIN_FILENO) ::close(descriptor_);
-}
-
-// Whether there is something to read, the end or an error included.
 bool LineReader::wait(bool for_ever) const {
-  pollfd poll_for{descriptor_, POLLIN, 0};
-  for (;;) {
-    const int ready = ::poll(&poll_for, 1, for_ever ? -1 : 0);
-    if (ready >= 0) return ready > 0;
-    if (errno != EINTR) refuse("{}: cannot be waited for: {}", name_, std::strerror(errno));
+  try {
+    return input_.is_ready(for_ever);
+  } catch (const platform::FileError& error) {
+    refuse("{}: {}", name_, error.what());
   }
 }
 
@@ -52,14 +41,13 @@ void LineReader::fill() {
   begin_ = 0;
   const std::size_t held = buffer_.size();
   buffer_.resize(held + kChunk);
-  const ssize_t count = ::read(descriptor_, buffer_.data() + held, kChunk);
-  const int reason = errno;
-  buffer_.resize(held + static_cast<std::size_t>(count > 0 ? count : 0));
-  // EAGAIN: another process that has the same pipe was faster, or does not want it to block.
-  if (count < 0 && reason != EINTR && reason != EAGAIN) {
-    refuse("{}: cannot be read after line {}: {}", name_, number_, std::strerror(reason));
+  try {
+    const auto count = input_.read(buffer_.data() + held, kChunk);
+    buffer_.resize(held + count.value_or(0));
+    at_end_ = count && *count == 0;
+  } catch (const platform::FileError& error) {
+    refuse("{}: after line {}: {}", name_, number_, error.what());
   }
-  at_end_ = count == 0;
 }
 
 // Whether the buffer has all of the next line, or so much that it is too long, or its end.

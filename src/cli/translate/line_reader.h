@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "platform/streams.h"
+
 namespace posenc::cli {
 
 /// The lines of a file, or of standard input: UTF-8, of at most a million bytes each. Refuses
@@ -12,9 +14,6 @@ class LineReader {
  public:
   /// "" or "-": standard input.
   explicit LineReader(const std::string& path);
-  ~LineReader();
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
 
   /// The next line, without its end, `\n` or `\r\n`; false after the last one. Waits for it.
   bool next(std::string& line);
@@ -33,7 +32,7 @@ class LineReader {
   void fill();
 
   std::string name_;
-  int descriptor_;
+  platform::InputStream input_;
   int64_t number_ = 0;
   uint64_t bytes_ = 0, size_ = 0;
   std::string buffer_;

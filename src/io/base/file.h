@@ -5,24 +5,12 @@
 #include <string>
 #include <string_view>
 
+#include "platform/file.h"
 #include "posenc/io/error.h"
 
-// Files without LibTorch: this folder is bounded, small, and can be fuzzed alone.
 namespace posenc::io {
 
-/// "what: the system's reason" for the current errno; code Io, or NotFound.
-WeightsError system_error(const std::string& what);
-
-/// Which file stands under a name, and in which state: one that was written to since differs.
-struct FileStamp {
-  uint64_t device = 0, inode = 0, size = 0;
-  int64_t seconds = 0, nanoseconds = 0;  ///< of its last change
-
-  bool operator==(const FileStamp&) const = default;
-};
-
-/// Of the file of that name; nothing but zeros where there is none.
-FileStamp stamp_of(const std::string& path);
+using platform::FileStamp;
 
 /// A regular file, opened for reading. Opening anything else (a directory, a FIFO, a device) fails
 /// at once instead of blocking. A small one is read whole, in one call. Bytes in memory can stand
@@ -36,7 +24,6 @@ class InputFile {
   static InputFile part_of(const InputFile& whole, uint64_t offset, uint64_t size) {
     return InputFile(whole, offset, size);
   }
-  ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
@@ -56,14 +43,13 @@ class InputFile {
     stamp_ = whole.stamp_;
     stamp_.size = size;
   }
-  void examine();
-  void read_whole();
+  void open();
   void check_holes(uint64_t offset, std::size_t count) const;
 
   std::string path_;
   std::string whole_;  // of a small file
   std::string_view bytes_;
-  int descriptor_ = -1;                    // of a file; bytes in memory have none
+  platform::Descriptor file_;              // bytes in memory have none
   const InputFile* whole_file_ = nullptr;  // of a part, which begins there at `begin_`
   uint64_t begin_ = 0;
   FileStamp stamp_;

@@ -54,9 +54,9 @@ bool OpenWeights::read_shards(const std::string& index) {
       throw error.in_file(path);
     }
   });
-  if (stamp_of(index) != index_file.stamp()) return false;
+  if (platform::stamp_of(index) != index_file.stamp()) return false;
   for (std::size_t i = 0; i < stamps_.size(); ++i) {
-    if (stamp_of(manifest.files[i]) != stamps_[i]) return false;
+    if (platform::stamp_of(manifest.files[i]) != stamps_[i]) return false;
   }
   return true;
 }

@@ -100,8 +100,8 @@ TEST(AtomicFile, WithoutACommitNothingIsLeft) {
 
 TEST(AtomicFile, TheNextWriterRemovesWhatAKilledOneLeft) {
   const TempDir dir;
-  const auto left = dir / (io::temporary_prefix() + "1-0.tmp");
-  const auto in_use = dir / (io::temporary_prefix() + "2-0.tmp");
+  const auto left = dir / (platform::temporary_prefix() + "1-0.tmp");
+  const auto in_use = dir / (platform::temporary_prefix() + "2-0.tmp");
   write_bytes(left, "left");
   write_bytes(in_use, "in use");
   write_bytes(dir / ".posenc-notes", "not ours");
@@ -129,7 +129,7 @@ TEST(AtomicFile, AnotherHostsFileIsLeftForADay) {
   EXPECT_TRUE(std::filesystem::exists(fresh));
   EXPECT_TRUE(std::filesystem::exists(older_version));
   EXPECT_FALSE(std::filesystem::exists(old));
-  EXPECT_GT(io::temporary_prefix().size(), std::string(".posenc--").size());
+  EXPECT_GT(platform::temporary_prefix().size(), std::string(".posenc--").size());
 }
 
 TEST(AtomicFile, TwoWritersInOneFolder) {

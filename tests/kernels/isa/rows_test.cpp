@@ -75,8 +75,8 @@ TEST(InferenceRows, Activations) {
                              torch::tensor({0.0F, -0.0F, 1e-30F, -1e-30F, 3e38F, -3e38F})});
   const auto wide = x.to(torch::kDouble);
   const torch::Tensor expected[] = {at::relu(wide), at::gelu(wide), at::silu(wide)};
-  for (const Curve curve : {Curve::ReLU, Curve::GELU, Curve::Swish}) {
-    const int i = static_cast<int>(curve);
+  for (const Activation activation : {Activation::ReLU, Activation::GELU, Activation::Swish}) {
+    const int i = static_cast<int>(activation);
     for (const int64_t n : {int64_t{6004}, x.size(0)}) {  // with and without the huge ones
       expect_on_each_set(Op::Sums, expected[i].narrow(0, 0, n), [&](const Kernels& use) {
         const auto y = x.narrow(0, 0, n).clone();
