@@ -35,7 +35,9 @@ TEST(Presets, HaveNamesOfTheirOwnAndASource) {
     EXPECT_FALSE(entry.storage.empty());
     for (const PresetParam& param : entry.params) EXPECT_FALSE(param.meaning.empty()) << param.name;
     // those with one recipe stand together
-    if (entry.recipe != last) EXPECT_TRUE(recipes.insert(entry.recipe).second) << entry.recipe;
+    if (entry.recipe != last) {
+      EXPECT_TRUE(recipes.insert(entry.recipe).second) << entry.recipe;
+    }
     last = entry.recipe;
   }
   EXPECT_GE(seen.size(), 103u);
@@ -85,7 +87,9 @@ TEST(EveryPreset, SharesOptionsWithItsRecipe) {
     for (const int64_t dim : {36, 48}) {
       const auto mine = case_of(entry, dim), theirs = case_of(*first, dim);
       ASSERT_EQ(mine.has_value(), theirs.has_value());
-      if (mine) EXPECT_EQ(mine->options, theirs->options);
+      if (mine) {
+        EXPECT_EQ(mine->options, theirs->options);
+      }
     }
   });
 }

@@ -79,7 +79,7 @@ void same_everywhere(const char* what, const FrequencySpec& spec, const Position
     if (p.reals == nullptr) {
       for (int bits : {0, 3, 7}) {
         Bytes out(want.size(), 0xAB);
-        const FactoredRows factored(f, 3000, format, bits, *use);
+        const FactoredRows factored(f, 3000, format, bits, use);
         factored.write(p, 0, rows, Destination{out.data(), layout, false});
         expect(out == want, what);
       }

@@ -9,8 +9,8 @@
 #include "kernels/sincos_types.h"
 
 namespace posenc::testing::reference {
-using posenc::exact::Format;
-using posenc::exact::FrequencySpec;
+using posenc::kernels::sincos::Format;
+using posenc::kernels::sincos::FrequencySpec;
 
 class Real {
  public:
