@@ -7,27 +7,12 @@
 #include <limits>
 
 #include "cli/weights.h"
+#include "core/ordinals.h"
 
 namespace posenc::cli {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
-at::ScalarType integer_of(const at::Tensor& tensor) {
-  switch (tensor.element_size()) {
-    case 1: return at::kChar;
-    case 2: return at::kShort;
-    case 4: return at::kInt;
-    default: return at::kLong;
-  }
-}
-
-// Whole numbers in the order of the floating-point ones, neighbours one apart; both zeros are 0.
-at::Tensor ordinal(const at::Tensor& bits) {
-  const int64_t lowest = std::numeric_limits<int64_t>::min() >> (64 - 8 * bits.element_size());
-  const auto whole = bits.to(at::kLong);
-  return torch::where(whole < 0, lowest - whole, whole);
-}
 
 // |i - j|, exact while it is small; float64's own ordinals may overflow an int64 difference.
 double farthest(const at::Tensor& i, const at::Tensor& j) {
@@ -45,8 +30,8 @@ Difference difference(const at::Tensor& a, const at::Tensor& b) {
     return {false, kNaN, kNaN,
             fmt::format("{} {} and {} {}", dtype_of(a), shape_of(a), dtype_of(b), shape_of(b))};
   }
-  const auto bits_a = a.contiguous().view(integer_of(a));
-  const auto bits_b = b.contiguous().view(integer_of(b));
+  const auto bits_a = bits_of(a);
+  const auto bits_b = bits_of(b);
   if (at::equal(bits_a, bits_b)) return {};
   Difference result{false, 0.0, 0.0, ""};
   // Equal bits first, or two infinities would differ by NaN.
@@ -55,8 +40,8 @@ Difference difference(const at::Tensor& a, const at::Tensor& b) {
   const auto y = b.flatten().masked_select(apart).to(at::kDouble);
   result.max_abs = (x - y).abs().max().item<double>();  // max() hands NaN on
   if (a.is_floating_point()) {
-    const auto i = ordinal(bits_a.flatten().masked_select(apart));
-    const auto j = ordinal(bits_b.flatten().masked_select(apart));
+    const auto i = ordinals(bits_a.flatten().masked_select(apart));
+    const auto j = ordinals(bits_b.flatten().masked_select(apart));
     result.max_ulp = std::isnan(result.max_abs) ? kNaN : farthest(i, j);
   }
   return result;

@@ -4,10 +4,10 @@
 #include <ATen/ops/abs.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/where.h>
 
 #include <cmath>
 
+#include "core/ordinals.h"
 #include "posenc/sinusoid/table.h"
 #include "sinusoid/rows.h"
 
@@ -15,22 +15,6 @@ namespace posenc::identification {
 namespace {
 
 constexpr int64_t kChunk = 8192;  // rows that are compared at a time
-
-at::Tensor bits_of(const at::Tensor& x) {
-  const at::ScalarType type = x.element_size() == 8   ? at::kLong
-                              : x.element_size() == 4 ? at::kInt
-                                                      : at::kShort;
-  return x.contiguous().view(type);
-}
-
-// The values' places in the order of all values of their type.
-at::Tensor ordinals(const at::Tensor& x) {
-  const at::Tensor bits = bits_of(x).to(at::kLong);
-  const int64_t lowest = x.element_size() == 8   ? std::numeric_limits<int64_t>::min()
-                         : x.element_size() == 4 ? std::numeric_limits<int32_t>::min()
-                                                 : std::numeric_limits<int16_t>::min();
-  return at::where(bits < 0, lowest - bits, bits);
-}
 
 }  // namespace
 
@@ -47,7 +31,7 @@ void Distance::join(const Distance& other) {
 
 Distance distance(const at::Tensor& a, const at::Tensor& b) {
   Distance result;
-  const at::Tensor x = ordinals(a), y = ordinals(b);
+  const at::Tensor x = ordinals(bits_of(a)), y = ordinals(bits_of(b));
   result.max_ulp = (x - y).abs().max().item<int64_t>();
   const at::Tensor u = a.to(at::kDouble), v = b.to(at::kDouble);
   result.max_abs = (u - v).abs().max().item<double>();
