@@ -98,7 +98,7 @@ if tuple(int(part) for part in torch.__version__.split(".")[:2]) < least:
 print(os.path.dirname(os.path.dirname(torch.__file__)))
 PY
 }
-pip_knows_a_source() { # has the user told pip where packages come from?
+pip_knows_a_source() { # has the user configured where packages come from?
   "$python" -m pip config list 2>/dev/null | grep -qE "[.:](index-url|extra-index-url|find-links|no-index)=['\"][^'\"]"
 }
 cpu_index_answers() { # in seconds, or it counts as silent

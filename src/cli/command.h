@@ -8,7 +8,7 @@ namespace posenc::cli {
 
 /// The help of an argument that takes any file of weights.
 constexpr const char* kReadableFiles =
-    "weights: TorchScript, torch.save, safetensors or its index, .pt2; told by content";
+    "weights: TorchScript, torch.save, safetensors or its index, .pt2; recognised by content";
 
 /// Each adds its subcommand to `app`. A callback sets `status` where the check failed, and throws
 /// where the input is refused.

@@ -22,7 +22,7 @@ template <typename... Args>
   throw Refused(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Writes to stderr. Where that is closed or full nobody can be told; fmt::print would throw.
+/// Writes to stderr. Where that is closed or full nothing can be reported; fmt::print would throw.
 template <typename... Args>
 void complain(fmt::format_string<Args...> format, Args&&... args) {
   std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), stderr);

@@ -19,7 +19,7 @@ std::string shortened(const std::vector<std::string>& texts) {
   return texts.empty() ? "nothing" : listed(texts, kMostDescribed);
 }
 
-// A script's buffers are saved whether they are persistent or not, and nothing tells which are.
+// A script's buffers are saved whether they are persistent or not, and nothing says which are.
 bool may_be_scratch(const Manifest& manifest, const ManifestTensor& tensor) {
   return manifest.format == WeightsFormat::TorchScript && tensor.role == TensorRole::Buffer;
 }

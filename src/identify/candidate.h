@@ -43,7 +43,7 @@ Distance distance(const at::Tensor& a, const at::Tensor& b);
 at::Tensor rows_of(const Candidate& candidate, const at::Tensor& index, at::ScalarType dtype);
 
 /// Over all rows of the view. `only_equality`: up to the first difference, of which nothing but
-/// its existence is told.
+/// its existence is reported.
 Distance full_distance(const Candidate& candidate, const TableView& view, bool only_equality);
 
 /// A row depends on more than its position.

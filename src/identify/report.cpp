@@ -11,8 +11,9 @@ namespace {
 
 constexpr int64_t kTelling = 6;    // rows and channels below which only equal bits count
 constexpr double kLearned = 0.98;  // correlation of a table that began as this sinusoid
-constexpr double kFarthest = 1e5;  // position beyond which rounding is no longer told from noise
-constexpr double kRate = 0.999;    // correlation of one whose rates are slightly others
+constexpr double kFarthest =
+    1e5;  // position beyond which rounding cannot be distinguished from noise
+constexpr double kRate = 0.999;  // correlation of one whose rates are slightly others
 
 // These edits make it another recipe; the others only choose rows.
 bool changes_recipe(const Candidate& c) {

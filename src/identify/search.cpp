@@ -87,7 +87,7 @@ class Search {
     }
   }
 
-  // The nearest over all rows, and what tells rounding from training.
+  // The nearest over all rows, and what distinguishes rounding from training.
   void measure() {
     Match& match = *result_.nearest;
     const at::Tensor rows = rows_of(match.candidate, index_, sample_.scalar_type());

@@ -39,7 +39,7 @@ FeedForward feed_forward_of(const torch::nn::Linear& wide, const torch::nn::Line
   return {linear(wide, multipliers), linear(narrow, multipliers), activation};
 }
 
-// The norms of all blocks, in order, and of the stack: each block gets the one behind it.
+// The norms of all blocks, in order, and of the stack: each block gets the one after it.
 class Norms {
  public:
   Norms(bool norm_first, const LayerNorm& last) : norm_first_(norm_first), last_(last) {}

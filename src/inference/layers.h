@@ -30,7 +30,7 @@ struct Stack {
   bool norm_first;
   int64_t heads, width;  ///< width: D
   Norm entry;            ///< pre-norm: of the first block
-  Norm last;             ///< post-norm: behind all layers
+  Norm last;             ///< post-norm: after all layers
   std::vector<Layer> layers;
 
   /// The residual stream in `x` (rows, D); `input` is memory of the same size, and is used if the

@@ -41,7 +41,7 @@ struct Stream {
 
 /// input = norm(x), nothing where there is no norm.
 void normalise(const Stream& stream, const Norm& norm);
-/// x += y, and input = norm(x); in a stack that normalises behind its blocks x = norm(x + y).
+/// x += y, and input = norm(x); in a stack that normalises after its blocks x = norm(x + y).
 void add(const Stream& stream, const float* y, const Norm& norm);
 /// The two linear maps and their residual.
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& after);

@@ -19,7 +19,7 @@ namespace {
 
 using Code = WeightsErrorCode;
 
-constexpr const char* kMark = "posenc.checkpoint";  // the metadata that tells such a file
+constexpr const char* kMark = "posenc.checkpoint";  // the metadata that marks such a file
 constexpr const char* kVersion = "1";
 constexpr const char* kStep = "scheduler.step";
 

@@ -27,9 +27,9 @@ struct Linear {
   float* out;  // (rows, outer)
   int64_t out_stride;
 };
-constexpr int64_t kFewRows = 8;     // linear_few takes at most so many
-constexpr int64_t kPanelRows = 48;  // linear_many's rows come in so many at a time
-// linear_many goes through the weight once for so many rows: what a second cache holds of them.
+constexpr int64_t kFewRows = 8;     // linear_few takes at most this many
+constexpr int64_t kPanelRows = 48;  // linear_many's rows come this many at a time
+// linear_many goes through the weight once for this many rows: what a second cache holds of them.
 constexpr int64_t packed_rows(int64_t inner) {
   const int64_t panels = (int64_t{160} << 10) / (kPanelRows * inner);
   return kPanelRows * (panels > 1 ? panels : 1);

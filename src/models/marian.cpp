@@ -51,7 +51,7 @@ WeightsError missing_tensor(const std::string& name) {
   return WeightsError(WeightsErrorCode::MissingKeys, "is not in the file").in_tensor(name);
 }
 
-// The sizes that the configuration tells and a tensor shows, before any memory is taken for a
+// The sizes that the configuration states and a tensor shows, before any memory is taken for a
 // model of these sizes.
 void check_sizes(const TransformerOptions& options, const io::TensorSource& source,
                  const std::string& folder) {
@@ -63,7 +63,7 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
     int64_t value;
     std::vector<std::string> tensors;  // of which the file has at least one
     std::size_t axis;
-  } told[] = {
+  } stated[] = {
       {"vocab_size", options.src_vocab(), {"model.encoder.embed_tokens.weight", kShared}, 0},
       {"d_model", options.d_model(), {"model.encoder.embed_tokens.weight", kShared}, 1},
       {"decoder_vocab_size",
@@ -73,7 +73,7 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
       {"encoder_ffn_dim", options.d_ff(), {layer("encoder", 0)}, 0},
       {"decoder_ffn_dim", *options.decoder_d_ff(), {layer("decoder", 0)}, 0},
   };
-  for (const auto& [setting, value, tensors, axis] : told) {
+  for (const auto& [setting, value, tensors, axis] : stated) {
     const auto has = [&](const auto& name) { return entry_of(source, name) != nullptr; };
     const auto found = std::find_if(tensors.begin(), tensors.end(), has);
     if (found == tensors.end()) throw missing_tensor(tensors.front());

@@ -48,7 +48,7 @@ std::string temporary_name(const std::string& folder) {
 std::string name_of(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
 
 // Who writes a temporary file holds a lock on it, which the system releases when the process ends,
-// however it ends: a file that can be locked is nobody's.
+// however it ends: a file that can be locked has no writer.
 bool lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0; }
 
 // Another host's locks may not be seen here: its file is taken for one that is being written until
@@ -75,7 +75,7 @@ void remove_stale(const std::string& folder) {
 }
 
 // The file that a save to `path` is to replace: a link's target, though it may not exist yet.
-std::string behind_links(std::filesystem::path path) {
+std::string resolve_links(std::filesystem::path path) {
   constexpr int kMost = 40;  // as the kernel follows
   std::error_code is_no_link;
   for (int i = 0; i < kMost; ++i) {
@@ -160,7 +160,7 @@ AtomicFile::AtomicFile(const std::string& path) {
   const bool replaces = ::stat(path.c_str(), &old) == 0;
   // A circle of links, one that may not be followed, a folder that may not be searched.
   if (!replaces && errno != ENOENT) throw system_error("cannot be written");
-  target_ = behind_links(path);
+  target_ = resolve_links(path);
   if (replaces) check_replaceable(target_, old);
   const std::filesystem::path target = target_;
   folder_ = target.parent_path().string();

@@ -7,7 +7,7 @@
 namespace posenc::platform {
 namespace {
 
-// As Linux tells it of the first processor, `32768K`. (sysconf multiplies the last cache of some
+// As Linux reports it for the first processor, `32768K`. (sysconf multiplies the last cache of some
 // AMD processors by the number of its instances.)
 int64_t cache_size(int index, int64_t otherwise) {
   std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");

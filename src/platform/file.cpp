@@ -68,7 +68,7 @@ FileStamp stamp_of(const Descriptor& file) {
 }
 
 Descriptor open_to_read(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO without a writer would wait for ever.
+  // O_NONBLOCK: opening a FIFO without a writer would wait forever.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!file) throw system_error("cannot be opened");
   return file;

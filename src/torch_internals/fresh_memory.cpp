@@ -30,8 +30,8 @@ void release(void* memory) {
 // be used.
 bool may_allocate() { return c10::GetCPUAllocator() == c10::GetDefaultCPUAllocator(); }
 
-// `memory`, of kAlignment bytes more than `bytes`, or null. c10 is told of it as of its own, for
-// memory profilers; a tensor in it can be resized.
+// `memory`, of kAlignment bytes more than `bytes`, or null. It is reported to c10 like memory of
+// its own, for memory profilers; a tensor in it can be resized.
 c10::Storage storage_of(void* memory, size_t bytes) {
   if (memory == nullptr) return {};
   char* const first = aligned(static_cast<char*>(memory));

@@ -13,7 +13,7 @@
 //    touch, and values that become addresses (ids) are compared with their range in the same call.
 //    What an earlier call has checked may have been resized or refilled: a backward checks again.
 // 3. Writing to a tensor that somebody else can see. Before its first byte: no_writing_to() names
-//    what ATen would refuse, note_write() refuses it and tells autograd. Memory that the kernel
+//    what ATen would refuse, note_write() refuses it and notifies autograd. Memory that the kernel
 //    reads while it writes lies elsewhere: share_memory().
 // 4. Recording. is_recorded() says whether autograd would. The result then gets a node, what
 //    backward reads of the caller's is a SavedVariable, which notices changes, and backward may be

@@ -39,7 +39,7 @@ LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, LearningRateFactor factor
   step();
 }
 
-// The count is the number of rates that were set: the one behind it is asked for.
+// The count is the number of rates that were set: the next one is asked for.
 std::vector<double> LambdaLR::get_lrs() {
   std::vector<double> lrs;
   for (const double base : base_lrs_) {

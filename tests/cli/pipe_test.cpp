@@ -1,4 +1,4 @@
-// posenc translate behind a pipe, as a person or a server uses it: each line is answered as it
+// posenc translate in a pipe, as a person or a server uses it: each line is answered as it
 // comes.
 #include <fcntl.h>
 #include <poll.h>

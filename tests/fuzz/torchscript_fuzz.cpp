@@ -8,7 +8,7 @@
 #include "io/torch/make_zip.h"
 #include "io/torch/readers.h"
 
-// The input is a pickle and, behind "#code", the code of its classes: an archive is made around
+// The input is a pickle and, after "#code", the code of its classes: an archive is made around
 // them, whose structure torch_archive_fuzz and zip_index_fuzz look after.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc;

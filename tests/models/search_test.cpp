@@ -87,7 +87,7 @@ TEST(Search, TakesTheFirstOfEquals) {
   }
 }
 
-// An end among the best counts; one behind them does not, though it was looked at.
+// An end among the best counts; one after them does not, though it was looked at.
 TEST(Search, AnEndBehindTheBeamsIsNone) {
   const auto options = up_to(2, 2).length_penalty(0.0);
   const auto run = [&](std::vector<float> first) {

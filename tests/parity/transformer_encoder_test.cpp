@@ -1,4 +1,4 @@
-// TransformerEncoderLayer and TransformerEncoder against torch.nn's: LayerNorm before or behind,
+// TransformerEncoderLayer and TransformerEncoder against torch.nn's: LayerNorm before or after,
 // activations, masks, dropout with a seed, keys, what the constructor draws.
 
 #include "posenc/nn/transformer/transformer_encoder.h"

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kDim = 128;
 constexpr int64_t kLength = 64;  // words of a sequence
-constexpr int64_t kPad = 0;      // the id behind the last word
+constexpr int64_t kPad = 0;      // the id after the last word
 
 struct Vocabulary {
   std::vector<std::string> words = {"<pad>"};

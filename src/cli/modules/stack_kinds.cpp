@@ -1,6 +1,6 @@
 // The counterparts that are built of attention layers: torch.nn's stacks and notebook 03's
-// Transformer. Shapes tell how many layers there are, how wide, and what is tied; a script tells
-// its heads.
+// Transformer. Shapes show how many layers there are, how wide, and what is tied; a script also
+// holds its heads.
 
 #include "cli/modules/stack_kinds.h"
 
@@ -18,7 +18,7 @@ const std::string kTgt = "tgt_embedding.token_embedding.weight";
 const std::string kOut = "final_layer.weight";
 
 // What a script says of itself under every name that ends in `.suffix`.
-std::optional<std::string> told(const Weights& weights, const std::string& suffix) {
+std::optional<std::string> value_of(const Weights& weights, const std::string& suffix) {
   std::optional<std::string> found;
   for (const auto& [name, text] : weights.values) {
     if (!name.ends_with("." + suffix)) continue;
@@ -33,16 +33,17 @@ std::optional<std::string> told(const Weights& weights, const std::string& suffi
 
 int64_t heads_of(const Params& params, const Weights& weights) {
   if (const auto given = params.integer("num_heads")) return *given;
-  const auto heads = whole_number(told(weights, "num_heads").value_or(""));
+  const auto heads = whole_number(value_of(weights, "num_heads").value_or(""));
   if (!heads) {
-    refuse("{}: no shape tells how many heads there are; pass --param num_heads=N", weights.path);
+    refuse("{}: no shape shows how many heads there are; pass --param num_heads=N", weights.path);
   }
   return *heads;
 }
 
 Activation activation_of_file(const Params& params, const Weights& weights) {
   if (const auto given = params.text("activation")) return activation_of(*given);
-  const auto mark = told(weights, "activation_relu_or_gelu");  // torch.nn's: 1, 2, or 0 for others
+  const auto mark =
+      value_of(weights, "activation_relu_or_gelu");  // torch.nn's: 1, 2, or 0 for others
   if (mark == "0") {
     refuse("{}: its activation is neither relu nor gelu; pass --param activation=swish",
            weights.path);
@@ -114,11 +115,11 @@ void decoder(const Params& params, const Weights& weights, ModuleSpec& spec) {
 }
 
 // Source and output differ, and the target's embedding is one of them: safetensors' save_model
-// tells which, else the vocabularies may.
+// says which, else the vocabularies may.
 Tying tying_of_the_target(const Weights& weights) {
-  const auto told = weights.values.find(kTgt);
-  if (told != weights.values.end() && told->second == kOut) return Tying::DecoderOutput;
-  if (told != weights.values.end() && told->second == kSrc) return Tying::EncoderDecoder;
+  const auto shared = weights.values.find(kTgt);
+  if (shared != weights.values.end() && shared->second == kOut) return Tying::DecoderOutput;
+  if (shared != weights.values.end() && shared->second == kSrc) return Tying::EncoderDecoder;
   if (weights.tensors[kSrc].size(0) != weights.tensors[kOut].size(0)) return Tying::DecoderOutput;
   refuse(
       "{}: {} is missing, and may be that of the source or the output; pass "

@@ -20,7 +20,7 @@ std::string in(const std::string& folder, const char* name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
-// Read here: SentencePiece's own Load() would read a device for ever, and throw what names no file.
+// Read here: SentencePiece's own Load() would read a device forever, and throw what names no file.
 void load_pieces(sentencepiece::SentencePieceProcessor& pieces, const std::string& path) {
   const io::InputFile file(path);
   if (file.size() > kLongestPieces) {

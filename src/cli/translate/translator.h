@@ -38,7 +38,7 @@ class Translator {
   int64_t source_vocabulary() const { return marian_.model->options.src_vocab(); }
 
   /// The n best translations of each source of ids, in their order. Sources of like length are
-  /// translated together; `progress` is told how many are done.
+  /// translated together; `progress` is called with the number done.
   std::vector<std::vector<Translation>> translate(
       const std::vector<std::vector<int64_t>>& sources,
       const std::function<void(std::size_t done)>& progress);

@@ -20,8 +20,8 @@ class Budget {
   void spend(uint64_t bytes) { take(bytes_, bytes); }
   void work(uint64_t units) { take(work_, units); }
 
-  /// Whether a plain value of so many bytes may still be listed. Honest files have millions, which
-  /// nobody reads one by one: they have a share of their own, and its end is no error.
+  /// Whether a plain value of this many bytes may still be listed. Honest files have millions,
+  /// which nobody reads one by one: they have a share of their own, and its end is no error.
   bool list_value(uint64_t bytes) {
     if (bytes > values_) return false;
     values_ -= bytes;

@@ -13,7 +13,7 @@ class JsonHandler {
   virtual ~JsonHandler() = default;
 
   virtual void start_object() = 0;
-  /// Whether the value of this key is wanted; if not, nothing of it is told. May take the text.
+  /// Whether the value of this key is wanted; if not, nothing of it is reported. May take the text.
   virtual bool key(std::string& name) = 0;
   virtual void end_object() = 0;
   virtual void start_array() = 0;

@@ -12,7 +12,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 constexpr std::size_t kListed = 1000;  // names of one kind in a message
-constexpr std::size_t kHinted = 20;    // of which so many with a guess at what was meant
+constexpr std::size_t kHinted = 20;    // of which this many with a guess at what was meant
 
 // What has to be stripped from the unexpected names so that every missing one is there.
 std::string prefix_of(const Names& missing, const Names& unexpected) {
@@ -80,7 +80,7 @@ WeightsError Mismatch::error(const std::string& subject) const {
     text += listing("missing", missing, unexpected);
     const std::string prefix = prefix_of(missing, unexpected);
     if (!prefix.empty()) {
-      remedy = "every missing name is there behind " + in_quotes(prefix) +
+      remedy = "every missing name is there after " + in_quotes(prefix) +
                ": pass LoadOptions().prefix(\"" + prefix + "\")";
     }
   }

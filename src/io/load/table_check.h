@@ -14,7 +14,7 @@ bool same_but_rows(const ComputedTable& table, at::IntArrayRef module, at::IntAr
 /// A computed table of the module, held against the file's.
 struct TableCheck {
   TableReport report;
-  /// What the module shall hold: the file's rows, and the recipe's behind them where the file has
+  /// What the module shall hold: the file's rows, and the recipe's after them where the file has
   /// fewer. Undefined where the module cannot compute the table.
   at::Tensor value;
 };

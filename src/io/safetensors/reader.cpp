@@ -98,7 +98,7 @@ bool looks_like_safetensors(const InputFile& file) {
   if (file.size() < kLengthBytes + kShortestHeader) return false;
   const uint64_t length = length_at_front(file);
   if (length < kShortestHeader || length > kLongestHeader) return false;
-  // Spaces may stand in front; a brace behind more of them than this is the parser's affair.
+  // Spaces may stand in front; a brace after more of them than this is the parser's affair.
   const std::size_t shown = std::min<uint64_t>({length, file.size() - kLengthBytes, 64});
   const std::string text = file.read(kLengthBytes, shown);
   const auto first = text.find_first_not_of(" \t\r\n");
@@ -120,7 +120,7 @@ Manifest read_safetensors(const InputFile& file) {
   if (length > file.size() - kLengthBytes) {
     throw WeightsError(Code::Truncated,
                        "has " + std::to_string(file.size() - kLengthBytes) +
-                           " bytes behind the length of its header, which is " +
+                           " bytes after the length of its header, which is " +
                            std::to_string(length),
                        "copy or download it again");
   }

@@ -119,7 +119,7 @@ struct Head {
   std::size_t end = 0;
 };
 
-Manifest read_behind(const InputFile& file, const Head& head) {
+Manifest read_after(const InputFile& file, const Head& head) {
   Manifest manifest;
   manifest.format = WeightsFormat::TorchSaveLegacy;
   manifest.files = {file.path()};
@@ -161,7 +161,7 @@ Manifest read_torch_legacy(const InputFile& file) {
       if (error.code() != WeightsErrorCode::Truncated || size >= file.size()) throw;
       continue;
     }
-    return read_behind(file, *head);
+    return read_after(file, *head);
   }
 }
 

@@ -33,7 +33,7 @@ class TorchTensors {
   /// What the global stands for that the call `id` calls; Unknown for anything else.
   Global called(PickleId id);
 
-  /// `id`, or what it stands for behind the tags of torch.jit.
+  /// `id`, or what it stands for after the tags of torch.jit.
   PickleId resolve(PickleId id);
 
   /// The dense tensor that `id` rebuilds, without a name; nothing where it is something else.

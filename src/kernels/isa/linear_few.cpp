@@ -22,7 +22,7 @@ constexpr int kMostRows = 2, kSums = 4;
 constexpr int kMostRows = 1, kSums = 2;
 #endif
 
-// The elements k .. k + 15 of some rows and columns; where `rest` is positive, only so many.
+// The elements k .. k + 15 of some rows and columns; where `rest` is positive, only that many.
 template <int kRows, int kCols>
 POSENC_INLINE void step(const Linear& p, const float* x, const float* weight, int64_t rest,
                         Wide (&sums)[kRows][kCols]) {
@@ -55,7 +55,7 @@ POSENC_INLINE void dots(const Linear& p, const float* x, const float* weight, Wi
     for (int c = 0; c < kCols; ++c) out[r * kColumns + c] = sums[r][c];
 }
 
-// The columns n .. n + 3 of kRows rows at a time, while there are so many; returns the next row.
+// The columns n .. n + 3 of kRows rows at a time, while there are that many; returns the next row.
 template <int kRows>
 POSENC_INLINE int64_t tiles(const Linear& p, int64_t row, int64_t n) {
   constexpr int kCols = kSums / kRows < kColumns ? kSums / kRows : kColumns;

@@ -33,8 +33,8 @@ void finish(Beams& beams, Hypothesis hypothesis) {
   if (finished.size() > most) finished.pop_back();
 }
 
-// Replaces the live beams by the best candidates, sorted; `origin` tells of which beam each is. At
-// max_length all end.
+// Replaces the live beams by the best candidates, sorted; `origin` holds the beam that each
+// extends. At max_length all end.
 void advance(const Search& search, const std::vector<Candidate>& candidates, int64_t length,
              Beams& beams, std::vector<int64_t>& origin) {
   const size_t width = beams.tokens.size();

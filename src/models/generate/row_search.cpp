@@ -22,7 +22,7 @@ struct Choice {
 };
 
 // `check` takes the best log probability of each row. `ended`: rows that go on because others of
-// their source do; what they write is nobody's, and whether it makes sense does not matter.
+// their source do; what they write is discarded.
 template <typename Check>
 Choice next_tokens(Search& search, int64_t length, const std::vector<int64_t>& ended, Check check) {
   const auto [logits, sum] = search.step(length);
@@ -60,7 +60,7 @@ Hypotheses row_search(Search& search) {
     const auto [ids, gained] = next_tokens(search, length, ended, check);
     for (size_t i = 0; i < live.size(); ++i) {
       Row& row = rows[live[i]];
-      if (row.done) continue;  // what it goes on to write is nobody's
+      if (row.done) continue;  // what it goes on to write is discarded
       const int64_t token = ids.const_data_ptr<int64_t>()[i];
       row.log_probability += gained.const_data_ptr<float>()[i];
       row.hypothesis.tokens.push_back(token);

@@ -13,7 +13,7 @@ using Hypotheses = std::vector<std::vector<Hypothesis>>;  // one list a source
 class StepModel {
  public:
   virtual ~StepModel() = default;
-  /// Logits (R, V), which may be overwritten, of what follows the tokens (R, 1), which stand behind
+  /// Logits (R, V), which may be overwritten, of what follows the tokens (R, 1), which come after
   /// those of the steps before.
   virtual torch::Tensor step(const torch::Tensor& tokens) = 0;
   /// Row r becomes what row `rows`[r] was, a row of the same source; rows: (R) int64, on the CPU.

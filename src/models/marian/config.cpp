@@ -30,7 +30,7 @@ Activation activation_in(const Settings& config) {
 }
 
 // MarianModel: with share_encoder_decoder_embeddings all three matrices are one, without it the
-// target's two; tie_word_embeddings false keeps all apart, `model.shared` then being nobody's.
+// target's two; tie_word_embeddings false keeps all apart, `model.shared` then being unused.
 Tying tying_in(const Settings& config) {
   if (!config.flag("tie_word_embeddings", true)) return Tying::None;
   return config.flag("share_encoder_decoder_embeddings", true) ? Tying::ThreeWay

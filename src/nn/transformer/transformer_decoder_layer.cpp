@@ -44,9 +44,9 @@ torch::Tensor TransformerDecoderLayerImpl::blocks(torch::Tensor x, const Block& 
   const Block wide = [&](const torch::Tensor& y) {
     return feed_forward(y, *linear1, *dropout, *linear2, options.activation());
   };
-  const auto block = [&](LayerNorm& norm, torch::nn::Dropout& behind, const Block& inner) {
-    x = options.norm_first() ? x + drop(*behind, inner(norm->forward(x)))
-                             : norm->forward(x + drop(*behind, inner(x)));
+  const auto block = [&](LayerNorm& norm, torch::nn::Dropout& dropout, const Block& inner) {
+    x = options.norm_first() ? x + drop(*dropout, inner(norm->forward(x)))
+                             : norm->forward(x + drop(*dropout, inner(x)));
   };
   block(norm1, dropout1, self);
   block(norm2, dropout2, cross);

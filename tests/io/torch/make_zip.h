@@ -19,7 +19,7 @@ struct ZipParts {
   std::vector<std::string> entries;  ///< of the directory
   uint64_t count = 0;                ///< that the end record gives
   std::string before_end;            ///< between directory and end record
-  std::string behind;
+  std::string after;
 
   std::string join() const {
     std::string out, directory;
@@ -27,7 +27,7 @@ struct ZipParts {
     for (const auto& entry : entries) directory += entry;
     return out + directory + before_end + "PK\5\6" + little(0, 4) + little(count, 2) +
            little(count, 2) + little(directory.size(), 4) + little(out.size(), 4) + little(0, 2) +
-           behind;
+           after;
   }
 };
 

@@ -65,7 +65,7 @@ TEST(ZipIndex, ReadsManyAndLarge) {
   for (const auto& [name, data] : records) EXPECT_EQ(index.read(*index.find(name)), data);
 }
 
-// Fields of 64 bits, and a local header that leaves its sizes to a record behind the data.
+// Fields of 64 bits, and a local header that leaves its sizes to a record after the data.
 TEST(ZipIndex, ReadsZip64) {
   ZipParts parts = kTwo;
   parts.entries[1].replace(20, 8, std::string(8, '\xff'));
@@ -121,12 +121,12 @@ TEST(ZipIndex, RefusesADamagedEnd) {
   EXPECT_CONTAINS(refused(whole.substr(0, whole.size() - 1)), "Truncated: is cut off");
   EXPECT_CONTAINS(refused("PK\3\4"), "Truncated: is cut off");
   EXPECT_CONTAINS(refused(""), "Truncated: is cut off");
-  EXPECT_CONTAINS(refused(whole + "x"), "Corrupt: is a damaged zip archive: it has bytes behind");
+  EXPECT_CONTAINS(refused(whole + "x"), "Corrupt: is a damaged zip archive: it has bytes after");
   ZipParts parts = kTwo;
   parts.count = 3;
   EXPECT_CONTAINS(refused(parts.join()), "its directory lies outside the file");
   parts.count = 1;
-  EXPECT_CONTAINS(refused(parts.join()), "its directory has bytes behind its last entry");
+  EXPECT_CONTAINS(refused(parts.join()), "its directory has bytes after its last entry");
   parts = kTwo;
   parts.before_end = "gap";
   EXPECT_CONTAINS(refused(parts.join()), "its directory lies outside the file");

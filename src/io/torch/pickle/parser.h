@@ -7,7 +7,7 @@
 namespace posenc::io {
 
 /// Reads one pickle of protocol 2 to 5 from the bytes of `into`, at `at` or the front, and moves
-/// `at` behind it. Returns its root. Throws WeightsError.
+/// `at` after it. Returns its root. Throws WeightsError.
 PickleId parse_pickle(Pickle& into, std::size_t* at = nullptr);
 
 }  // namespace posenc::io

@@ -26,7 +26,7 @@ class Archive {
   /// The record of that name below the root, or null.
   const ZipRecord* find(const std::string& name) const;
 
-  /// The bytes of a record that has to be there, and may have at most so many.
+  /// The bytes of a record that has to be there, and may have at most this many.
   std::string read(const std::string& name, uint64_t most = kLargestPickle) const;
 
   /// The name of a record below the root; empty where it lies elsewhere.

@@ -24,8 +24,8 @@ bool agrees(uint64_t old, uint64_t all_ones, uint64_t value) {
 
 // Places in an archive count from its beginning. In a shard of a distributed checkpoint, which is
 // one archive after the other, that of the last is somewhere else.
-void refuse_several(const InputFile& file, uint64_t told, uint64_t found) {
-  if (told >= found || file.read(found - told, 4) != "PK\3\4") return;
+void refuse_several(const InputFile& file, uint64_t stated, uint64_t found) {
+  if (stated >= found || file.read(found - stated, 4) != "PK\3\4") return;
   throw WeightsError(WeightsErrorCode::Unsupported,
                      "is several zip archives one after the other, as a shard (.distcp) of "
                      "PyTorch's distributed checkpoint is",
@@ -82,7 +82,7 @@ ZipDirectory find_zip_directory(const InputFile& file) {
                        "is cut off: a zip archive ends with its directory, which is missing");
   }
   if (little_endian<uint16_t>(tail, at + 20) != tail.size() - at - kEnd) {
-    throw damaged_zip("it has bytes behind its end");
+    throw damaged_zip("it has bytes after its end");
   }
   ZipDirectory directory{little_endian<uint16_t>(tail, at + 10),
                          little_endian<uint32_t>(tail, at + 12),

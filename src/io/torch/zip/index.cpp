@@ -67,7 +67,7 @@ class HeaderReader {
   HeaderReader(const InputFile& file, const std::vector<ZipRecord*>& records, uint64_t end)
       : file_(file), records_(records), end_(end) {}
 
-  /// Where the record behind number `i` begins.
+  /// Where the record after number `i` begins.
   uint64_t next(std::size_t i) const {
     return i + 1 < records_.size() ? records_[i + 1]->offset : end_;
   }
@@ -153,7 +153,7 @@ void ZipIndex::read_directory() {
     records_.push_back(record);
     at += kEntry + name_size + extra_size + comment_size;
   }
-  if (at != bytes.size()) throw damaged_zip("its directory has bytes behind its last entry");
+  if (at != bytes.size()) throw damaged_zip("its directory has bytes after its last entry");
 
   read_local_headers(directory.offset);
   places_.reserve(records_.size());

@@ -24,7 +24,7 @@ struct ZipRecord {
 
 /// The records of a zip archive, read from its central directory in one go and held against the
 /// local headers: what another reader would find in another place is refused. Archives that are
-/// encrypted, split, or have bytes behind their end are refused too. Throws WeightsError.
+/// encrypted, split, or have bytes after their end are refused too. Throws WeightsError.
 class ZipIndex {
  public:
   explicit ZipIndex(const InputFile& file);
