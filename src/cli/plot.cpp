@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/table_cases.h"
 #include "io/base/atomic_file.h"
+#include "posenc/io/error.h"
 #include "posenc/sinusoid/preset.h"
 
 namespace posenc::cli {

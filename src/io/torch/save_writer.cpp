@@ -14,6 +14,7 @@
 #include "io/base/utf8.h"
 #include "io/torch/pickle/writer.h"
 #include "io/torch/zip/writer.h"
+#include "posenc/io/error.h"
 
 namespace posenc::io {
 namespace {
