@@ -1,4 +1,4 @@
-// Precision::Exact and FactoredTable as tensors; the kernels' own tests are in tests/kernels/exact.
+// Precision::Exact and FactoredTable as tensors; the kernels' own tests are in exact/.
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

@@ -26,7 +26,7 @@ class TorchFiles : public ::testing::Test {
     dir_ = new TempDir;
     made_ = new ::testing::AssertionResult(
         run_python(*dir_, "import sys; sys.path.insert(0, '" POSENC_TESTS_DIR "/io')\n" +
-                              read_bytes(POSENC_TESTS_DIR "/io/read/make_files.py")));
+                              read_bytes(POSENC_TESTS_DIR "/io/torch/make_files.py")));
   }
   static void TearDownTestSuite() {
     delete made_;
