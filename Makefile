@@ -18,12 +18,12 @@ build: ## the library and the command line, in build/release
 
 demo: ## the notebooks' modules in C++ against Python, with pictures; a model that learns to pronounce
 	@tools/setup.sh build demo pronounce
-	@tools/build.sh release posenc-cli
+	@tools/build.sh release posenc-cli posenc-pronounce
 	@tools/demo.sh
 
 pronounce: ## teach a Transformer to pronounce English in MINUTES (default 5); FRESH=1 begins anew
 	@tools/setup.sh build pronounce
-	@tools/build.sh release posenc-cli
+	@tools/build.sh release posenc-pronounce
 	@tools/pronounce.sh "$(or $(MINUTES),5)" $(if $(FRESH),--fresh)
 
 test: ## lint, then build and run every test

@@ -35,11 +35,16 @@ function(posenc_define_build_settings)
     fmt::fmt-header-only nlohmann_json::nlohmann_json ${POSENC_OPENMP_LIBRARY})
 endfunction()
 
-# posenc_own_target(target): compile a target of this project with the shared settings.
+# posenc_own_target(target): compile a target of this project with the shared settings, and with the private headers.
 function(posenc_own_target target)
+  posenc_shared_settings(${target})
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+endfunction()
+
+# posenc_shared_settings(target): the same for a target that uses public headers only.
+function(posenc_shared_settings target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:posenc_build_settings>)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)
-  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
   if(POSENC_PCH)
     if(target STREQUAL "posenc")
       target_precompile_headers(posenc PRIVATE "${PROJECT_SOURCE_DIR}/src/pch.h")

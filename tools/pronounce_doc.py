@@ -36,7 +36,7 @@ def run(minutes: int) -> dict:
 
 
 def result(minutes: int, said: str, curve: str, seconds: float, load: float, megabytes: float) -> dict:
-    """`said`: the standard output of posenc train-pronounce."""
+    """`said`: the standard output of posenc-pronounce train."""
     wide = re.search(r"by (\d+) beams ([\d.]+) %", said)
     sizes = re.search(r"([\d,]+) parameters, ([\d,]+) steps.* (\d+) threads", said)
     return {

@@ -45,22 +45,12 @@ std::optional<double> real_number(const std::string& text) {
 
 CLI::Validator whole(int64_t least, int64_t most) {
   const bool open = most == std::numeric_limits<int64_t>::max();
-  const std::string range = !open ? fmt::format("from {} to {}", least, most)
-                            : least == std::numeric_limits<int64_t>::min()
-                                ? "of at most 64 bits"
-                                : fmt::format("of at least {}", least);
+  const std::string range =
+      open ? fmt::format("of at least {}", least) : fmt::format("from {} to {}", least, most);
   return validator("", "a whole number " + range, [=](const std::string& text) {
     const auto value = whole_number(text);
     return value && *value >= least && *value <= most;
   });
-}
-
-CLI::Validator real(double least, double most) {
-  return validator("", fmt::format("a number from {} to {}", least, most),
-                   [=](const std::string& text) {
-                     const auto value = real_number(text);
-                     return value && *value >= least && *value <= most;
-                   });
 }
 
 CLI::Validator choice(const std::vector<std::string>& words) {

@@ -25,9 +25,6 @@ std::optional<double> real_number(const std::string& text);
 /// A whole number in [least, most].
 CLI::Validator whole(int64_t least, int64_t most = std::numeric_limits<int64_t>::max());
 
-/// A finite number in [least, most].
-CLI::Validator real(double least, double most);
-
 /// One of the words.
 CLI::Validator choice(const std::vector<std::string>& words);
 

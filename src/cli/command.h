@@ -20,8 +20,6 @@ void add_identify(CLI::App& app);
 void add_plot(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_convert(CLI::App& app);
-void add_pronounce(CLI::App& app);
 void add_translate(CLI::App& app);
-void add_train_pronounce(CLI::App& app, int& status);
 
 }  // namespace posenc::cli

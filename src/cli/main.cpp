@@ -1,5 +1,5 @@
 // posenc: the command line. Exit status 0 fine, 1 the check failed or the input was refused,
-// 2 wrong use, 128 + the signal's number where a signal has stopped a training.
+// 2 wrong use.
 
 #include <torch/version.h>
 
@@ -104,8 +104,7 @@ int main(int argc, char** argv) {
   CLI::App app("Positional encodings and token embeddings in C++, held against PyTorch.", "posenc");
   app.require_subcommand(1);
   app.footer(
-      "Exit status: 0 fine, 1 the check failed or the input was refused, 2 wrong use,\n"
-      "130 a training was stopped by Ctrl-C.\n"
+      "Exit status: 0 fine, 1 the check failed or the input was refused, 2 wrong use.\n"
       "Example:\n  posenc verify model.pt");
   add_version_and_help(app);
   int status = 0;
@@ -117,9 +116,7 @@ int main(int argc, char** argv) {
   posenc::cli::add_plot(app);
   posenc::cli::add_inspect(app);
   posenc::cli::add_convert(app);
-  posenc::cli::add_pronounce(app);
   posenc::cli::add_translate(app);
-  posenc::cli::add_train_pronounce(app, status);
 
   const int result = run(app, argc, argv, status);
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {

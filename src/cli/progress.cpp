@@ -10,6 +10,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// On a terminal: what is written next takes the place of the line.
+constexpr const char* kEraseLine = "\r\033[K";
+
 constexpr auto kFirst = std::chrono::seconds(1);
 constexpr auto kBetween = std::chrono::milliseconds(200);
 

@@ -6,9 +6,6 @@
 
 namespace posenc::cli {
 
-/// On a terminal: what is written next takes the place of the line.
-constexpr const char* kEraseLine = "\r\033[K";
-
 /// A line on stderr that says how far a long work is; silent where that is no terminal and for what
 /// is done in a second.
 class Progress {

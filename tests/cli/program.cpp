@@ -96,9 +96,13 @@ StateDict dict(const std::vector<std::pair<std::string, at::Tensor>>& entries) {
 }
 
 void expect_refused(const Result& result, const std::string& subcommand, const std::string& text) {
+  expect_refused_by("posenc " + subcommand, result, text);
+}
+
+void expect_refused_by(const std::string& program, const Result& result, const std::string& text) {
   EXPECT_EQ(result.status, 1) << result.err;
   EXPECT_EQ(result.out, "");
-  EXPECT_EQ(result.err.rfind("posenc " + subcommand + ": ", 0), 0u) << result.err;
+  EXPECT_EQ(result.err.rfind(program + ": ", 0), 0u) << result.err;
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, text, result.err);
   for (const char* trace : {"Exception raised from", "frame #", ".cpp", "c10::"}) {
     EXPECT_PRED_FORMAT2(::testing::IsNotSubstring, trace, result.err);

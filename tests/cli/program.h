@@ -40,6 +40,8 @@ StateDict dict(const std::vector<std::pair<std::string, at::Tensor>>& entries);
 /// A refusal: status 1, one message on stderr that begins with `posenc <subcommand>: `, contains
 /// `text` and shows no trace of C++, and nothing on stdout.
 void expect_refused(const Result& result, const std::string& subcommand, const std::string& text);
+/// The same of any program, whose messages begin with `program`.
+void expect_refused_by(const std::string& program, const Result& result, const std::string& text);
 
 /// The TorchScript files of the notebooks' classes: made live by Python, and the committed ones.
 std::vector<std::string> script_files();

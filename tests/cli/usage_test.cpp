@@ -17,9 +17,8 @@ class Usage : public InFolder {};
 class BadFile : public InFolder {};
 
 TEST_F(Usage, HelpShowsAnExample) {
-  for (const std::string sub :
-       {"verify", "run", "table", "presets", "identify", "plot", "inspect", "convert", "pronounce",
-        "train-pronounce", "translate", "version", "help"}) {
+  for (const std::string sub : {"verify", "run", "table", "presets", "identify", "plot", "inspect",
+                                "convert", "translate", "version", "help"}) {
     const auto result = posenc({sub, "--help"});
     EXPECT_EQ(result.status, 0) << sub;
     EXPECT_EQ(result.err, "") << sub;
@@ -92,11 +91,6 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
       {{"translate", "--threads", "-1"}, "--threads must be a whole number of at least 1. Got -1"},
       {{"translate", "--batch", "0"}, "--batch must be a whole number of at least 1. Got 0\n"},
       {{"translate", "--max-length", "1.5"}, "--max-length must be a whole number of at least 1."},
-      {{"pronounce", "--beams", "0", "a"}, "--beams must be a whole number from 1 to 10000. Got 0"},
-      {{"train-pronounce", "--minutes", "nan"}, "--minutes must be a number from 0.1 to 1440. Got"},
-      {{"train-pronounce", "--minutes", "-1"}, "--minutes must be a number from 0.1 to 1440. Got"},
-      {{"train-pronounce", "--steps", "0"}, "--steps must be a whole number from 1 to 1000000000."},
-      {{"train-pronounce", "--held-out", "0"}, "--held-out must be a whole number of at least 1."},
       {{"presets", "--json=maybe"}, "posenc presets: --json takes no value\n"},
       {{"--json", "presets"},
        "posenc presets: --json must stand after presets, and before any --\n"},
@@ -107,7 +101,6 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
       {{"table", "--cases", "", "--out", out}, "--cases must be the name of a file. Got an empty"},
       {{"table", "--positions", ""}, "--positions must be the name of a file. Got an empty text\n"},
       {{"translate", "--model", "m", ""}, "FILE must be the name of a file. Got an empty text\n"},
-      {{"train-pronounce", "--seed", "x"}, "--seed must be a whole number of at most 64 bits. Got"},
   };
   for (const auto& [command, message] : cases) {
     const auto result = posenc(command);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The commands, files and names that the documents mention are there; `posenc` lines are run.
 
-    tests/docs/commands_test.py --posenc build/release/posenc --live build/release/live
+    tests/docs/commands_test.py --posenc build/release/posenc --pronounce build/release/posenc-pronounce --live build/release/live
 """
 
 import argparse
@@ -18,9 +18,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-NOT_RUN = {"pronounce", "train-pronounce"}  # they need minutes of training
 FOREIGN = {"cuda.h"}  # source files that are not of this tree
-FOLDERS = r"(?:include|src|tests|docs|tools|cmake|notebooks_ref)"
+FOLDERS = r"(?:include|src|examples|tests|docs|tools|cmake|notebooks_ref)"
 options: argparse.Namespace
 
 
@@ -123,6 +122,8 @@ class Commands(unittest.TestCase):
                         self.check_cmake(arguments)
                     elif Path(program).name == "posenc":
                         self.check_options(help_of(options.posenc, arguments[0]), arguments)
+                    elif Path(program).name == "posenc-pronounce":  # not run: it needs minutes of training
+                        self.check_options(help_of(options.pronounce, arguments[0]), arguments)
                     else:
                         self.assertIn(program, ["echo", "export", "cmake", "build/app", "g++"], "a command that this test knows")
 
@@ -139,7 +140,7 @@ class Commands(unittest.TestCase):
             ran = 0
             for where, line in shell_lines():
                 used = [command for command in commands(line) if Path(command[0]).name == "posenc"]
-                if not used or used[0][1] in NOT_RUN:
+                if not used:
                     continue
                 with self.subTest(where, line=line):
                     result = subprocess.run(["bash", "-c", f'PATH="$PWD/bin:$PATH"; {line}'], cwd=folder, capture_output=True,
@@ -159,6 +160,8 @@ class Names(unittest.TestCase):
                     self.assertRegex(text(ROOT / "Makefile"), re.compile(rf"^{arguments[0]}:", re.M))
                 elif first == "posenc" and re.fullmatch(r"[a-z-]+", arguments[0]):
                     help_of(options.posenc, arguments[0])
+                elif first == "posenc-pronounce" and re.fullmatch(r"[a-z-]+", arguments[0]):
+                    help_of(options.pronounce, arguments[0])
                 elif re.fullmatch(r"tools/\w+\.py", first):
                     known = help_of(sys.executable, str(ROOT / first))
                     for word in re.findall(r"--[\w-]+", words):
@@ -205,6 +208,7 @@ class Names(unittest.TestCase):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--posenc", required=True, help="the command line's binary")
+    parser.add_argument("--pronounce", required=True, help="the binary of examples/pronounce")
     parser.add_argument("--live", required=True, help="the folder of what Python wrote for the tests")
     options, rest = parser.parse_known_args()
     unittest.main(argv=[sys.argv[0], *rest])

@@ -101,6 +101,21 @@ class Lint(unittest.TestCase):
                       "src/io/base/x.h": '#pragma once\n#include "io/torch/zip/end.h"\n'},
                      "`io/base` includes only io/base")
 
+    def test_an_example_is_a_users_program(self):
+        def example(include):
+            return {"src/nn/x.h": "#pragma once\n", "examples/CMakeLists.txt": "add_subdirectory(door)\n",
+                    "examples/door/CMakeLists.txt": "add_executable(door main.cpp)\n", "examples/door/hinge.h": "#pragma once\n",
+                    "examples/other/handle.h": "#pragma once\n", "examples/door/main.cpp": f"#include {include}\n"}  # fmt: skip
+
+        for include in ("<posenc/nn/gate.h>", "<torch/torch.h>", "<vector>", '"hinge.h"'):
+            self.assertEqual(self.lint(example(include))[0], 0, include)
+        for include in ('"posenc/nn/gate.h"', '"nn/x.h"', '"../../src/nn/x.h"', '"../other/handle.h"', '"gone.h"'):
+            self.rejects(example(include), "examples/door/main.cpp:1: layer: an example includes")
+        self.rejects(example("<nn/x.h>"), "nn/x.h is private")
+        self.rejects(example("<posenc/nn/gone.h>"), "there is no posenc/nn/gone.h")
+        self.rejects({**example("<vector>"), "examples/door/new.cpp": "\n"},
+                     "a source is listed in examples/door/CMakeLists.txt")  # fmt: skip
+
     def test_unlisted_files(self):
         self.rejects({"src/nn/new.cpp": "\n"}, "src/nn/new.cpp:1: list: a source is listed")
         self.rejects({"include/posenc/core/new.h": "\n"}, "a public header is listed in src/CMakeLists.txt")
@@ -123,8 +138,8 @@ class Lint(unittest.TestCase):
             "include/posenc/nn/door.h": "#pragma once\nclass Door;  // Hinge\n",
             "src/nn/door.cpp": '#include "posenc/nn/door.h"\n',
             "src/sinusoid/presets/preset_table.cpp": '// {"hinge", "acme/door@1, door.py"}\n',
-            "src/CMakeLists.txt": GOOD["src/CMakeLists.txt"][:-2] +
-                                  " nn/door.h nn/door.cpp sinusoid/presets/preset_table.cpp)\n",
+            "src/CMakeLists.txt": GOOD["src/CMakeLists.txt"][:-2] + " nn/door.h)\n",
+            "src/nn/CMakeLists.txt": "target_sources(posenc PRIVATE gate.cpp door.cpp)\n",
             "tests/nn/door_test.cpp": '// Door: "hinge"\n',
             "tests/CMakeLists.txt": GOOD["tests/CMakeLists.txt"] + "posenc_test(nn nn/door_test.cpp)\n",
             "tools/modules.json": json.dumps([MODULE, SYSTEM], indent=2) + "\n",

@@ -1,30 +1,33 @@
-// What pronouncing is measured by: the dictionary, the words held out, the score.
+// The parts of examples/pronounce: the dictionary, the held-out words, the score, the files.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
+#include <stdexcept>
 
-#include "cli/error.h"
-#include "cli/gnuplot.h"
 #include "cli/program.h"
-#include "cli/pronounce/curve.h"
-#include "cli/pronounce/lexicon.h"
-#include "cli/pronounce/score.h"
+#include "files.h"
+#include "gnuplot.h"
+#include "io/files.h"
+#include "learning_curve.h"
+#include "lexicon.h"
+#include "score.h"
 
 namespace posenc::testing {
 namespace {
 
-using cli::hold_out;
-using cli::LexiconEntry;
-using cli::Phonemes;
-using cli::read_lexicon;
+using pronounce::hold_out;
+using pronounce::LexiconEntry;
+using pronounce::Phonemes;
+using pronounce::read_lexicon;
 
 class LexiconFile : public InFolder {};
 
 std::string refusal_of(const std::function<void()>& work) {
   try {
     work();
-  } catch (const cli::Refused& refused) {
-    return refused.what();
+  } catch (const std::runtime_error& error) {
+    return error.what();
   }
   return "nothing was refused";
 }
@@ -59,12 +62,12 @@ TEST_F(LexiconFile, RefusesWhatIsNone) {
 }
 
 // A training of one step has one, and a model that says all words right has errors of 0 %.
-TEST(CurveScript, DrawsASinglePoint) {
-  const auto picture = cli::gnuplot(cli::curve_script({{1, 0.01, 1.0, 0.0, 0.0, 1.0}}));
+TEST(PlotScript, DrawsASinglePoint) {
+  const auto picture = pronounce::gnuplot(pronounce::plot_script({{1, 0.01, 1.0, 0.0, 0.0, 1.0}}));
   EXPECT_EQ(picture.substr(1, 3), "PNG");
 }
 
-cli::Lexicon of(std::vector<LexiconEntry> entries) { return {std::move(entries), 0}; }
+pronounce::Lexicon of(std::vector<LexiconEntry> entries) { return {std::move(entries), 0}; }
 
 TEST(HoldOut, KeepsWordsApartAndDependsOnTheSeedAlone) {
   std::vector<LexiconEntry> entries;
@@ -90,16 +93,47 @@ TEST(HoldOut, KeepsWordsApartAndDependsOnTheSeedAlone) {
   }
 }
 
+class WriteFile : public InFolder {};
+
+TEST_F(WriteFile, ReplacesAFileOrLeavesItAsItWas) {
+  const auto path = text_file("f", "the old content, which is longer");
+  pronounce::write_file(path, "new");
+  EXPECT_EQ(read_bytes(path), "new");
+  const auto absent = file("absent/f");
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "absent/f: No such file",
+                      refusal_of([&] { pronounce::write_file(absent, "new"); }));
+  const auto folder = folder_.path().string();  // it can be written beside, but not replaced
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, folder + ": ",
+                      refusal_of([&] { pronounce::write_file(folder, "new"); }));
+  EXPECT_FALSE(std::filesystem::exists(folder + ".tmp"));
+  EXPECT_EQ(names(), std::vector<std::string>{"f"});
+}
+
+class CurveFile : public InFolder {};
+
+TEST_F(CurveFile, DropsThePointsOfStepsThatWereNotSaved) {
+  const auto path = file("curve.jsonl");
+  pronounce::LearningCurve written(path, 0);
+  for (const int64_t step : {10, 20, 30}) written.add({step, 0.5, 1.5, 0.25, 0.375, 0.75});
+  pronounce::LearningCurve read(path, 20);
+  EXPECT_TRUE(read.has(20));
+  EXPECT_FALSE(read.has(30));
+  ASSERT_EQ(read.points().size(), 2u);
+  EXPECT_EQ(read.points()[1].first_error_rate, 0.375);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "must be a learning curve",
+                      refusal_of([&] { pronounce::LearningCurve(text_file("none", "{}\n"), 20); }));
+}
+
 Phonemes phonemes(const std::string& letters) {
   Phonemes result;
   for (const char c : letters) result.emplace_back(1, c);
   return result;
 }
 
-cli::Score scored(const std::string& said, const std::vector<std::string>& ways) {
+pronounce::Score scored(const std::string& said, const std::vector<std::string>& ways) {
   LexiconEntry entry{"word", {}};
   for (const auto& way : ways) entry.pronunciations.push_back(phonemes(way));
-  return cli::score({phonemes(said)}, {entry});
+  return pronounce::score({phonemes(said)}, {entry});
 }
 
 TEST(Score, CountsTheFewestEdits) {
@@ -124,8 +158,8 @@ TEST(Score, TakesTheNearestWayAndTellsOfTheFirst) {
   EXPECT_EQ(one.first_errors, 4);
   EXPECT_EQ(one.first_phonemes, 3);
 
-  const auto two = cli::score({phonemes("AB"), phonemes("C")},
-                              {{"x", {phonemes("AB")}}, {"y", {phonemes("CD")}}});
+  const auto two = pronounce::score({phonemes("AB"), phonemes("C")},
+                                    {{"x", {phonemes("AB")}}, {"y", {phonemes("CD")}}});
   EXPECT_EQ(two.words, 2);
   EXPECT_DOUBLE_EQ(two.error_rate(), 0.25) << "over all phonemes, not a mean of words";
   EXPECT_DOUBLE_EQ(two.share_right(), 0.5);

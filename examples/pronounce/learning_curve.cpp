@@ -1,4 +1,4 @@
-#include "cli/pronounce/curve.h"
+#include "learning_curve.h"
 
 #include <fmt/format.h>
 
@@ -7,15 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/error.h"
-#include "io/base/atomic_file.h"
+#include "files.h"
+#include "messages.h"
 
-namespace posenc::cli {
+namespace pronounce {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Every field by its name in the file. `Point` may be const.
+// Visits every field with its name in the file; `Point` may be const.
 template <typename Point, typename Visit>
 void curve_fields(Point& point, Visit&& visit) {
   visit("step", point.step);
@@ -28,7 +28,7 @@ void curve_fields(Point& point, Visit&& visit) {
 
 }  // namespace
 
-Curve::Curve(std::string path, int64_t step) : path_(std::move(path)) {
+LearningCurve::LearningCurve(std::string path, int64_t step) : path_(std::move(path)) {
   std::ifstream file(path_);
   for (std::string line; std::getline(file, line);) {
     CurvePoint point;
@@ -36,13 +36,13 @@ Curve::Curve(std::string path, int64_t step) : path_(std::move(path)) {
       const auto json = Json::parse(line);
       curve_fields(point, [&](const char* name, auto& value) { json.at(name).get_to(value); });
     } catch (const nlohmann::json::exception&) {
-      refuse("{}: must be a curve, a line of JSON a point. Got '{}'", path_, line);
+      fail("{}: must be a learning curve, a line of JSON for each point. Got '{}'", path_, line);
     }
     if (point.step <= step) points_.push_back(point);
   }
 }
 
-void Curve::add(const CurvePoint& point) {
+void LearningCurve::add(const CurvePoint& point) {
   points_.push_back(point);
   std::string text;
   for (const auto& one : points_) {
@@ -50,19 +50,17 @@ void Curve::add(const CurvePoint& point) {
     curve_fields(one, [&](const char* name, const auto& value) { json[name] = value; });
     text += json.dump() + "\n";
   }
-  io::AtomicFile file(path_);
-  file.write(text.data(), text.size());
-  file.commit();
+  write_file(path_, text);
 }
 
-bool Curve::has(int64_t step) const {
+bool LearningCurve::has(int64_t step) const {
   return std::any_of(points_.begin(), points_.end(),
                      [&](const CurvePoint& point) { return point.step == step; });
 }
 
-std::string curve_script(const std::vector<CurvePoint>& points) {
+std::string plot_script(const std::vector<CurvePoint>& points) {
   std::string data;
-  double minutes = 0.001, errors = 1.0;  // gnuplot warns of a range that is a point
+  double minutes = 0.001, errors = 1.0;  // gnuplot warns of an empty range
   for (const auto& point : points) {
     minutes = std::max(minutes, point.seconds / 60.0);
     errors = std::max(errors, 105.0 * std::max(point.phoneme_error_rate, 1.0 - point.words_right));
@@ -81,4 +79,4 @@ std::string curve_script(const std::vector<CurvePoint>& points) {
       data, minutes, errors);
 }
 
-}  // namespace posenc::cli
+}  // namespace pronounce

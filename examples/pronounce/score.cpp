@@ -1,9 +1,9 @@
-#include "cli/pronounce/score.h"
+#include "score.h"
 
 #include <algorithm>
 #include <numeric>
 
-namespace posenc::cli {
+namespace pronounce {
 namespace {
 
 int64_t levenshtein(const Phonemes& a, const Phonemes& b) {
@@ -31,11 +31,11 @@ double Score::error_rate() const { return share(errors, phonemes); }
 double Score::first_error_rate() const { return share(first_errors, first_phonemes); }
 double Score::share_right() const { return share(right, words); }
 
-Score score(const std::vector<Phonemes>& said, const std::vector<LexiconEntry>& entries) {
+Score score(const std::vector<Phonemes>& predicted, const std::vector<LexiconEntry>& entries) {
   Score total;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& ways = entries[i].pronunciations;
-    const auto distance = [&](const Phonemes& way) { return levenshtein(said[i], way); };
+    const auto distance = [&](const Phonemes& way) { return levenshtein(predicted[i], way); };
     const Phonemes* nearest = &ways.front();
     for (const auto& way : ways) {
       if (distance(way) < distance(*nearest)) nearest = &way;
@@ -50,4 +50,4 @@ Score score(const std::vector<Phonemes>& said, const std::vector<LexiconEntry>& 
   return total;
 }
 
-}  // namespace posenc::cli
+}  // namespace pronounce

@@ -1,4 +1,4 @@
-// A tiny training through the real executable: stopped, killed, resumed, shown and refused.
+// posenc-pronounce on a tiny task: trained, stopped, killed, resumed, and refused.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -43,7 +43,19 @@ std::string dictionary_text() {
   return text;
 }
 
-class TrainPronounce : public InFolder {
+// Runs posenc-pronounce; `path` replaces PATH where it is not empty.
+Result run(const std::vector<std::string>& arguments, const std::string& path = "") {
+  std::vector<std::string> command = {POSENC_PRONOUNCE};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return run_program(command, path);
+}
+
+// A refusal of the subcommand `name`.
+void expect_error(const Result& result, const std::string& name, const std::string& text) {
+  expect_refused_by("posenc-pronounce " + name, result, text);
+}
+
+class Train : public InFolder {
  protected:
   // A tiny training into the folder `out`; `more` replaces and adds options.
   std::vector<std::string> command(const std::string& out,
@@ -56,7 +68,7 @@ class TrainPronounce : public InFolder {
                                                   {"--layers", "1"},
                                                   {"--held-out", "20"}};
     for (const auto& [name, value] : more) options[name] = value;
-    std::vector<std::string> all = {"train-pronounce"};
+    std::vector<std::string> all = {"train"};
     for (const auto& [name, value] : options) {
       all.push_back(name);
       if (!value.empty()) all.push_back(value);
@@ -80,7 +92,7 @@ class TrainPronounce : public InFolder {
   // + the signal's number where that killed it.
   int interrupt(const std::string& out, int signal) {
     auto words = command(out);
-    words.insert(words.begin(), POSENC_CLI);
+    words.insert(words.begin(), POSENC_PRONOUNCE);
     std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
@@ -90,7 +102,8 @@ class TrainPronounce : public InFolder {
     posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
     pid_t child = 0;
-    EXPECT_EQ(posix_spawn(&child, POSENC_CLI, &actions, nullptr, arguments.data(), environ), 0);
+    EXPECT_EQ(posix_spawn(&child, POSENC_PRONOUNCE, &actions, nullptr, arguments.data(), environ),
+              0);
     posix_spawn_file_actions_destroy(&actions);
     while (!fs::exists(file(out + "/checkpoint.safetensors")) &&
            waitpid(child, nullptr, WNOHANG) == 0) {
@@ -106,8 +119,8 @@ class TrainPronounce : public InFolder {
   const std::string dictionary_ = text_file("dictionary", dictionary_text());
 };
 
-TEST_F(TrainPronounce, LearnsToSpeak) {
-  const auto trained = posenc(command("out"));
+TEST_F(Train, LearnsToSpeak) {
+  const auto trained = run(command("out"));
   ASSERT_EQ(trained.status, 0) << trained.err;
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "20 held-out words: phoneme error rate ",
                       trained.out);
@@ -120,41 +133,41 @@ TEST_F(TrainPronounce, LearnsToSpeak) {
   EXPECT_EQ(bytes("out/curve.png").substr(1, 3), "PNG");
 
   const auto model = file("out/model.safetensors");
-  const auto said = posenc({"pronounce", "--model", model, "BAT", "lipo"});
+  const auto said = run({"say", "--model", model, "BAT", "lipo"});
   EXPECT_EQ(said.status, 0) << said.err;
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "BAT   ", said.out);
   EXPECT_EQ(std::count(said.out.begin(), said.out.end(), '\n'), 2);
-  EXPECT_EQ(posenc({"pronounce", "--model", model, "--beams", "3", "bat"}).status, 0);
-  const auto best = posenc({"pronounce", "--model", model, "--n-best", "3", "bat"});
+  EXPECT_EQ(run({"say", "--model", model, "--beams", "3", "bat"}).status, 0);
+  const auto best = run({"say", "--model", model, "--n-best", "3", "bat"});
   EXPECT_EQ(best.status, 0) << best.err;
   EXPECT_EQ(std::count(best.out.begin(), best.out.end(), '\n'), 3);
   EXPECT_EQ(std::count(best.out.begin(), best.out.end(), '%'), 3);
 
-  const auto again = posenc(command("out"));  // nothing is left to do
+  const auto again = run(command("out"));  // nothing is left to do
   EXPECT_EQ(again.status, 0);
   EXPECT_EQ(again.out.substr(0, again.out.find('\n')),
             trained.out.substr(0, trained.out.find('\n')));
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "going on behind step 240", again.err);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "resuming after step 240", again.err);
   EXPECT_EQ(curve("out"), points);
 }
 
-TEST_F(TrainPronounce, StoppedOrKilledItGoesOnAsIfNothingHadBeen) {
-  ASSERT_EQ(posenc(command("whole")).status, 0);
+TEST_F(Train, StoppedOrKilledItGoesOnAsIfNothingHadBeen) {
+  ASSERT_EQ(run(command("whole")).status, 0);
   EXPECT_EQ(interrupt("stopped", SIGINT), 128 + SIGINT);
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "stopped behind step ", bytes("interrupted"));
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "stopped after step ", bytes("interrupted"));
   EXPECT_EQ(interrupt("killed", SIGKILL), 128 + SIGKILL);
   for (const std::string name : {"stopped", "killed"}) {
     SCOPED_TRACE(name);
-    const auto resumed = posenc(command(name));
+    const auto resumed = run(command(name));
     ASSERT_EQ(resumed.status, 0) << resumed.err;
-    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "going on behind step ", resumed.err);
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "resuming after step ", resumed.err);
     EXPECT_EQ(bytes(name + "/model.safetensors"), bytes("whole/model.safetensors"));
     EXPECT_EQ(curve(name), curve("whole"));
   }
 }
 
-TEST_F(TrainPronounce, ShowsALineAReportInAPipe) {
-  const auto result = posenc(command("out", {{"--steps", "40"}}));
+TEST_F(Train, ShowsALineAReportInAPipe) {
+  const auto result = run(command("out", {{"--steps", "40"}}));
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_EQ(result.err.find('\r'), std::string::npos);
   int64_t lines = 0;
@@ -165,13 +178,13 @@ TEST_F(TrainPronounce, ShowsALineAReportInAPipe) {
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, " tokens/s  0:00 left\n", result.err);
 }
 
-TEST_F(TrainPronounce, WritesOverOneLineOnATerminal) {
+TEST_F(Train, WritesOverOneLineOnATerminal) {
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
   ASSERT_GE(terminal, 0);
   ASSERT_EQ(grantpt(terminal), 0);
   ASSERT_EQ(unlockpt(terminal), 0);
   auto words = command("out", {{"--steps", "40"}});
-  std::string line = std::string("exec '") + POSENC_CLI + "'";
+  std::string line = std::string("exec '") + POSENC_PRONOUNCE + "'";
   for (const auto& word : words) line += " '" + word + "'";
   const std::string path = ptsname(terminal);
   const int held =
@@ -191,79 +204,108 @@ TEST_F(TrainPronounce, WritesOverOneLineOnATerminal) {
   EXPECT_EQ(shown.substr(shown.size() - 4), "\r\033[K") << "and is gone at the end";
 }
 
-TEST_F(TrainPronounce, AnotherRunIsNotWrittenOver) {
-  ASSERT_EQ(posenc(command("out")).status, 0);
+TEST_F(Train, AnotherRunIsNotWrittenOver) {
+  ASSERT_EQ(run(command("out")).status, 0);
   const auto before = bytes("out/checkpoint.safetensors");
-  expect_refused(posenc(command("out", {{"--seed", "2"}})), "train-pronounce",
-                 "holds another run, at step 240 of 240: finish it with its own options");
-  expect_refused(posenc(command("out", {{"--steps", "9"}})), "train-pronounce",
-                 "or begin anew with --fresh");
+  expect_error(run(command("out", {{"--seed", "2"}})), "train",
+               "holds another run, at step 240 of 240: finish it with its own options");
+  expect_error(run(command("out", {{"--steps", "9"}})), "train", "or start over with --fresh");
   EXPECT_EQ(bytes("out/checkpoint.safetensors"), before);
-  EXPECT_EQ(posenc(command("out", {{"--steps", "9"}, {"--fresh", ""}})).status, 0);
+  EXPECT_EQ(run(command("out", {{"--steps", "9"}, {"--fresh", ""}})).status, 0);
   EXPECT_EQ(curve("out").size(), 9u);
-  const auto longer =
-      posenc(command("out", {{"--steps", "12"}}));  // takes the place of a shorter one
+  const auto longer = run(command("out", {{"--steps", "12"}}));  // takes the place of a shorter one
   EXPECT_EQ(longer.status, 0) << longer.err;
-  EXPECT_EQ(longer.err.find("going on"), std::string::npos);
+  EXPECT_EQ(longer.err.find("resuming"), std::string::npos);
 }
 
-TEST_F(TrainPronounce, RefusesWhatItCannotUse) {
-  expect_refused(posenc({"train-pronounce", "--dictionary", file("absent")}), "train-pronounce",
-                 "absent: No such file");
-  expect_refused(posenc({"train-pronounce", "--dictionary", text_file("empty", "")}),
-                 "train-pronounce", "must have words of a-z");
-  expect_refused(posenc(command("out", {{"--held-out", "280"}})), "train-pronounce",
-                 "--held-out must lie in [1, 280)");
-  expect_refused(posenc(command("out", {{"--d-model", "18"}})), "train-pronounce",
-                 "num_heads must divide d_model 18");
-  expect_refused(posenc(command("dictionary")), "train-pronounce", "dictionary: ");
+TEST_F(Train, RefusesWhatItCannotUse) {
+  expect_error(run({"train", "--dictionary", file("absent")}), "train", "absent: No such file");
+  expect_error(run({"train", "--dictionary", text_file("empty", "")}), "train",
+               "must have words of a-z");
+  expect_error(run(command("out", {{"--held-out", "280"}})), "train",
+               "--held-out must lie in [1, 280)");
+  expect_error(run(command("out", {{"--d-model", "18"}})), "train",
+               "num_heads must divide d_model 18");
+  expect_error(run(command("dictionary")), "train", "dictionary: ");
   for (const auto& [name, value] :
        {std::pair("--minutes", "0"), {"--steps", "0"}, {"--rows", "-1"}, {"--step", "3"}}) {
-    EXPECT_EQ(posenc(command("out", {{name, value}})).status, 2) << name;
+    EXPECT_EQ(run(command("out", {{name, value}})).status, 2) << name;
   }
-  EXPECT_EQ(posenc({"train-pronounce"}).status, 2);
+  EXPECT_EQ(run({"train"}).status, 2);
   EXPECT_FALSE(fs::exists(file("out/checkpoint.safetensors")));
 }
 
-TEST_F(TrainPronounce, WithoutGnuplotThereIsNoPicture) {
-  const auto result = posenc(command("out", {{"--steps", "2"}}), "/nowhere");
+TEST_F(Train, WithoutGnuplotThereIsNoPicture) {
+  const auto result = run(command("out", {{"--steps", "2"}}), "/nowhere");
   EXPECT_EQ(result.status, 0);
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "no picture of the curve: gnuplot is not installed",
                       result.err);
   EXPECT_TRUE(fs::exists(file("out/model.safetensors")));
 }
 
-class Pronounce : public TrainPronounce {};
+class Say : public Train {};
 
-TEST_F(Pronounce, SaysWhatIsWrong) {
-  ASSERT_EQ(posenc(command("out", {{"--steps", "2"}})).status, 0);
+TEST_F(Say, SaysWhatIsWrong) {
+  ASSERT_EQ(run(command("out", {{"--steps", "2"}})).status, 0);
   const auto model = file("out/model.safetensors");
-  expect_refused(posenc({"pronounce", "--model", file("absent"), "a"}), "pronounce",
-                 "there is no model; posenc train-pronounce trains one");
-  expect_refused(posenc({"pronounce", "--model", file("out/checkpoint.safetensors"), "a"}),
-                 "pronounce", "must be a model that `posenc train-pronounce` saved");
-  expect_refused(posenc({"pronounce", "--model", dictionary_, "a"}), "pronounce", "dictionary: ");
-  expect_refused(posenc({"pronounce", "--model", model, "bat", ""}), "pronounce",
-                 "a word must have letters. Got an empty one");
+  expect_error(run({"say", "--model", file("absent"), "a"}), "say",
+               "there is no model; posenc-pronounce train trains one");
+  expect_error(run({"say", "--model", file("out/checkpoint.safetensors"), "a"}), "say",
+               "must be a model that `posenc-pronounce train` saved");
+  expect_error(run({"say", "--model", dictionary_, "a"}), "say", "dictionary: ");
+  expect_error(run({"say", "--model", model, "bat", ""}), "say",
+               "a word must have letters. Got an empty one");
   for (const std::string word : {"na\xc3\xafve", "bat2", "b at"}) {
-    expect_refused(posenc({"pronounce", "--model", model, "bat", word}), "pronounce",
-                   "a word must be spelt with the letters a-z, which the model has learnt. Got '" +
-                       word + "'");
+    expect_error(run({"say", "--model", model, "bat", word}), "say",
+                 "a word must be spelt with the letters a-z, which the model has learnt. Got '" +
+                     word + "'");
   }
-  expect_refused(posenc({"pronounce", "--model", model, std::string(65, 'a')}), "pronounce",
-                 "at most 64 letters. Got 65");
-  EXPECT_EQ(posenc({"pronounce", "--model", model}).status, 2);
-  EXPECT_EQ(posenc({"pronounce", "--model", model, "--beams", "0", "bat"}).status, 2);
+  expect_error(run({"say", "--model", model, std::string(65, 'a')}), "say",
+               "at most 64 letters. Got 65");
+  EXPECT_EQ(run({"say", "--model", model}).status, 2);
+  EXPECT_EQ(run({"say", "--model", model, "--beams", "0", "bat"}).status, 2);
 
   auto damaged = load_safetensors(model);
   damaged.metadata["pronounce.layers"] = "many";
   save_safetensors(file("damaged"), damaged.tensors, damaged.metadata);
-  expect_refused(posenc({"pronounce", "--model", file("damaged"), "bat"}), "pronounce",
-                 "pronounce.layers must be a size. Got 'many'");
+  expect_error(run({"say", "--model", file("damaged"), "bat"}), "say",
+               "pronounce.layers must be a size. Got 'many'");
   damaged.metadata["pronounce.layers"] = "2";
   save_safetensors(file("damaged"), damaged.tensors, damaged.metadata);
-  expect_refused(posenc({"pronounce", "--model", file("damaged"), "bat"}), "pronounce",
-                 "encoder.layers.1");
+  expect_error(run({"say", "--model", file("damaged"), "bat"}), "say", "encoder.layers.1");
+}
+
+TEST(Usage, HelpShowsAnExample) {
+  for (const std::string name : {"train", "say"}) {
+    const auto result = run({name, "--help"});
+    EXPECT_EQ(result.status, 0) << name;
+    EXPECT_EQ(result.err, "") << name;
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "Example:\n  posenc-pronounce " + name, result.out);
+  }
+  EXPECT_EQ(run({"--help"}).status, 0);
+}
+
+TEST(Usage, MessagesSayWhatIsMeant) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{}, "posenc-pronounce: A subcommand is required"},
+      {{"train"}, "posenc-pronounce train: --dictionary is required"},
+      {{"train", "--minutes", "nan"}, "--minutes: must be a number from 0.1 to 1440. Got nan"},
+      {{"train", "--minutes", "-1"}, "--minutes: must be a number from 0.1 to 1440. Got -1"},
+      {{"train", "--minutes", ""}, "must be a number from 0.1 to 1440. Got an empty text"},
+      {{"train", "--steps", "0"}, "--steps: must be a whole number from 1 to 1000000000. Got 0"},
+      {{"train", "--held-out", "0"}, "--held-out: must be a whole number from 1 to "},
+      {{"train", "--seed", "x"}, "--seed: must be a whole number from -9223372036854775808 to "},
+      {{"say", "--beams", "0", "a"}, "--beams: must be a whole number from 1 to 10000. Got 0"},
+      {{"say", "--n-best", "1e3", "a"},
+       "--n-best: must be a whole number from 1 to 10000. Got 1e3"},
+  };
+  for (const auto& [command, message] : cases) {
+    const auto result = run(command);
+    EXPECT_EQ(result.status, 2) << message << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, message, result.err);
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "\nTry: posenc-pronounce", result.err);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cli/pronounce/lexicon.h"
+#include "lexicon.h"
 
 #include <algorithm>
 #include <cctype>
@@ -6,12 +6,13 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <random>
 #include <sstream>
+#include <utility>
 
-#include "cli/error.h"
-#include "train/shuffler.h"
+#include "messages.h"
 
-namespace posenc::cli {
+namespace pronounce {
 namespace {
 
 std::string lower(std::string text) {
@@ -21,11 +22,21 @@ std::string lower(std::string text) {
 
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
+// By hand: the standard fixes the engine's numbers, but not what std::shuffle makes of them.
+void shuffle(std::vector<LexiconEntry>& entries, int64_t seed) {
+  std::seed_seq seeds{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), 0u, 0u};
+  std::mt19937 engine(seeds);
+  for (std::size_t i = entries.size(); i > 1; --i) {
+    const auto other = static_cast<std::size_t>((static_cast<uint64_t>(engine()) * i) >> 32);
+    std::swap(entries[i - 1], entries[other]);
+  }
+}
+
 }  // namespace
 
 Lexicon read_lexicon(const std::string& path) {
   std::ifstream file(path);
-  if (!file) refuse("{}: {}", path, std::strerror(errno));
+  if (!file) fail("{}: {}", path, std::strerror(errno));
   std::map<std::string, std::vector<Phonemes>> words;
   Lexicon lexicon;
   std::string line;
@@ -42,7 +53,7 @@ Lexicon read_lexicon(const std::string& path) {
       }
       phonemes.push_back(phoneme);
     }
-    if (phonemes.empty()) refuse("{}:{}: a word must have phonemes. Got none", path, number);
+    if (phonemes.empty()) fail("{}:{}: a word must have phonemes. Got none", path, number);
     if (!std::all_of(word.begin(), word.end(), is_letter) || word.empty()) {
       ++lexicon.left_out;
       continue;
@@ -50,8 +61,8 @@ Lexicon read_lexicon(const std::string& path) {
     auto& known = words[word];  // without stress, two ways may be one
     if (std::find(known.begin(), known.end(), phonemes) == known.end()) known.push_back(phonemes);
   }
-  if (file.bad()) refuse("{}: {}", path, std::strerror(errno));
-  if (words.empty()) refuse("{}: a dictionary must have words of a-z. Got none", path);
+  if (file.bad()) fail("{}: {}", path, std::strerror(errno));
+  if (words.empty()) fail("{}: a dictionary must have words of a-z. Got none", path);
   for (auto& [word, ways] : words) lexicon.entries.push_back({word, std::move(ways)});
   return lexicon;
 }
@@ -59,14 +70,14 @@ Lexicon read_lexicon(const std::string& path) {
 Split hold_out(const Lexicon& lexicon, int64_t held_out, int64_t seed) {
   const auto count = static_cast<int64_t>(lexicon.entries.size());
   if (held_out < 1 || held_out >= count) {
-    refuse("--held-out must lie in [1, {}), the number of words. Got {}", count, held_out);
+    fail("--held-out must lie in [1, {}), the number of words. Got {}", count, held_out);
   }
   auto shuffled = lexicon.entries;
-  train::Shuffler{seed}(shuffled);
+  shuffle(shuffled, seed);
   Split split;
   split.held_out.assign(shuffled.begin(), shuffled.begin() + held_out);
   split.train.assign(shuffled.begin() + held_out, shuffled.end());
   return split;
 }
 
-}  // namespace posenc::cli
+}  // namespace pronounce

@@ -1,0 +1,256 @@
+#include "training.h"
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <posenc/train/fused_adam.h>
+#include <posenc/train/lambda_lr.h>
+#include <posenc/train/pair_loader.h>
+#include <posenc/train/stop_signal.h>
+#include <posenc/train/trainer.h>
+#include <torch/utils.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <filesystem>
+#include <set>
+#include <system_error>
+#include <vector>
+
+#include "files.h"
+#include "gnuplot.h"
+#include "learning_curve.h"
+#include "messages.h"
+#include "score.h"
+#include "training_display.h"
+
+namespace pronounce {
+namespace {
+
+namespace fs = std::filesystem;
+using posenc::TrainingNumbers;
+
+// From here on the wider model learns more in the same time.
+constexpr double kLong = 15.0;  // minutes
+// On two cores that are busy with other work too; idle ones need little more than half the time.
+constexpr double kStepsPerMinute = 450, kLongStepsPerMinute = 380;
+constexpr int64_t kWarmup = 200;  // steps, or a tenth of all
+constexpr int64_t kPoints = 12;   // of the learning curve
+constexpr int64_t kReports = 20;  // and as many checkpoints
+constexpr int64_t kBeams = 4;     // of the final measurement's wider search
+
+// Names in the checkpoint: the seconds spent on measuring, and the prefix of the configuration.
+constexpr const char* kMeasuring = "measuring";
+constexpr const char* kSettings = "course.";
+
+// The files of a run.
+struct RunFiles {
+  explicit RunFiles(const std::string& folder_)
+      : folder(folder_),
+        checkpoint((folder / "checkpoint.safetensors").string()),
+        model((folder / "model.safetensors").string()),
+        curve((folder / "curve.jsonl").string()),
+        picture((folder / "curve.png").string()) {}
+
+  fs::path folder;
+  std::string checkpoint, model, curve, picture;
+};
+
+// 45600 as `45,600`.
+std::string with_commas(int64_t number) {
+  std::string text = std::to_string(number);
+  for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
+    text.insert(static_cast<std::size_t>(at), 1, ',');
+  }
+  return text;
+}
+
+std::vector<std::string> phonemes_of(const std::vector<LexiconEntry>& entries) {
+  std::set<std::string> found;
+  for (const auto& entry : entries) {
+    for (const auto& phonemes : entry.pronunciations)
+      found.insert(phonemes.begin(), phonemes.end());
+  }
+  return {found.begin(), found.end()};
+}
+
+// Each pronunciation is an example of its own.
+std::vector<posenc::TokenPair> pairs_of(const Pronouncer& pronouncer,
+                                        const std::vector<LexiconEntry>& entries) {
+  std::vector<posenc::TokenPair> pairs;
+  for (const auto& entry : entries) {
+    for (const auto& phonemes : entry.pronunciations) {
+      pairs.push_back(pronouncer.pair_of(entry.word, phonemes));
+    }
+  }
+  return pairs;
+}
+
+// What the checkpoint stores to tell runs apart. The words need no entry: PairLoader refuses to
+// continue with other ones.
+TrainingNumbers settings_of(const TrainingConfig& config) {
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  const auto& model = config.model;
+  TrainingNumbers settings;
+  for (const auto& [name, value] : TrainingNumbers{{"steps", number(config.steps)},
+                                                   {"warmup", number(config.warmup)},
+                                                   {"rows", number(config.rows)},
+                                                   {"learning_rate", config.learning_rate},
+                                                   {"clip_norm", config.clip_norm},
+                                                   {"label_smoothing", config.label_smoothing},
+                                                   {"held_out", number(config.held_out)},
+                                                   {"seed", number(config.seed)},
+                                                   {"d_model", number(model.d_model)},
+                                                   {"num_heads", number(model.num_heads)},
+                                                   {"layers", number(model.layers)},
+                                                   {"d_ff", number(model.d_ff)}}) {
+    settings[kSettings + name] = value;
+  }
+  return settings;
+}
+
+// Whether the folder holds a run to resume. Throws for an unfinished or longer run of another
+// configuration; a finished, shorter one may be replaced.
+bool can_resume(const RunFiles& files, const TrainingNumbers& settings) {
+  if (!fs::exists(files.checkpoint)) return false;
+  const auto saved = posenc::Trainer::saved_run(files.checkpoint);
+  TrainingNumbers theirs;
+  for (const auto& [name, value] : saved.numbers) {
+    if (name.rfind(kSettings, 0) == 0) theirs[name] = value;
+  }
+  if (theirs == settings) return true;
+  const std::string key = std::string(kSettings) + "steps";
+  const double steps = theirs.count(key) ? theirs.at(key) : 0.0;
+  if (static_cast<double>(saved.step) >= steps && steps < settings.at(key)) return false;
+  fail(
+      "{} holds another run, at step {} of {}: finish it with its own options, name another "
+      "--out, or start over with --fresh",
+      files.folder.string(), saved.step, steps);
+}
+
+// Scores the best pronunciation that a search with this many beams finds for each word.
+Score measure(Pronouncer& pronouncer, const std::vector<LexiconEntry>& entries, int64_t beams) {
+  std::vector<std::string> words;
+  for (const auto& entry : entries) words.push_back(entry.word);
+  std::vector<Phonemes> predicted;
+  for (const auto& best : pronouncer.pronounce(words, beams)) {
+    predicted.push_back(best.front().phonemes);
+  }
+  return score(predicted, entries);
+}
+
+void draw(const std::vector<CurvePoint>& points, const std::string& path) {
+  try {
+    write_file(path, gnuplot(plot_script(points)));
+  } catch (const std::exception& error) {
+    note("no picture of the curve: {}\n", error.what());
+  }
+}
+
+}  // namespace
+
+TrainingConfig training_config(double minutes, std::optional<int64_t> steps) {
+  TrainingConfig config;
+  const bool is_long = minutes >= kLong;
+  const double pace = is_long ? kLongStepsPerMinute : kStepsPerMinute;
+  config.steps = steps.value_or(std::max<int64_t>(1, std::llround(minutes * pace)));
+  config.warmup = std::min(kWarmup, config.steps / 10);
+  config.learning_rate = is_long ? 2.5e-3 : 3e-3;
+  config.model.d_model = is_long ? 128 : 96;
+  config.model.d_ff = 4 * config.model.d_model;
+  return config;
+}
+
+int run_training(const TrainingConfig& config, const std::string& dictionary,
+                 const std::string& folder, bool fresh) {
+  const RunFiles files(folder);
+  const auto settings = settings_of(config);
+  const auto split = hold_out(read_lexicon(dictionary), config.held_out, config.seed);
+  const bool resumes = !fresh && can_resume(files, settings);
+  std::error_code error;
+  fs::create_directories(files.folder, error);
+  if (error) fail("{}: {}", folder, error.message());
+
+  auto model_options = config.model;
+  model_options.phonemes = phonemes_of(split.train);
+  torch::manual_seed(static_cast<uint64_t>(config.seed));
+  Pronouncer pronouncer(model_options);
+  int64_t parameters = 0;
+  for (const auto& parameter : pronouncer.model->parameters()) parameters += parameter.numel();
+  note("{} words to learn, {} held out; {} parameters, {} steps, {} threads\n",
+       with_commas(static_cast<int64_t>(split.train.size())), with_commas(config.held_out),
+       with_commas(parameters), with_commas(config.steps), at::get_num_threads());
+
+  posenc::PairLoader loader(pairs_of(pronouncer, split.train),
+                            posenc::PairLoaderOptions().max_rows(config.rows).seed(config.seed));
+  posenc::FusedAdam optimizer(
+      pronouncer.model->parameters(),
+      posenc::FusedAdamOptions(config.learning_rate).betas({0.9, 0.98}).eps(1e-9));
+  posenc::LambdaLR schedule(optimizer, posenc::cosine_factor(config.warmup, config.steps));
+  TrainingDisplay display;
+  posenc::StopSignal stop;
+  double loss = 0.0;
+  const int64_t report_every = std::max<int64_t>(1, config.steps / kReports);
+  posenc::Trainer trainer(
+      {*pronouncer.model, &optimizer, &schedule}, loader,
+      [&](const posenc::PairBatch& batch) {
+        return pronouncer.loss(batch, config.label_smoothing);
+      },
+      posenc::TrainerOptions(config.steps)
+          .clip_norm(config.clip_norm)
+          .checkpoint(files.checkpoint)
+          .checkpoint_every(report_every)
+          .report([&](const posenc::TrainingProgress& progress) {
+            loss = progress.loss;
+            display.show(progress);
+          })
+          .report_every(display.on_terminal() ? 10 : report_every)
+          .stop([&] { return stop.requested(); }));
+  if (resumes) {
+    trainer.resume(files.checkpoint);
+    note("resuming after step {}\n", trainer.step());
+  } else {
+    trainer.numbers = settings;
+    fs::remove(files.checkpoint, error);
+    fs::remove(files.curve, error);
+  }
+
+  LearningCurve curve(files.curve, trainer.step());
+  const auto add_point = [&] {
+    const auto start = std::chrono::steady_clock::now();
+    const Score result = measure(pronouncer, split.held_out, 1);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    trainer.numbers[kMeasuring] += took.count();
+    curve.add({trainer.step(), trainer.seconds() + trainer.numbers[kMeasuring], loss,
+               result.error_rate(), result.first_error_rate(), result.share_right()});
+  };
+  const int64_t every = (config.steps + kPoints - 1) / kPoints;
+  while (true) {
+    const bool done = trainer.step() == config.steps;
+    const bool due = done || (trainer.step() > 0 && trainer.step() % every == 0);
+    if (due && !curve.has(trainer.step())) add_point();
+    if (done) break;
+    if (!trainer.train((trainer.step() / every + 1) * every)) {
+      display.clear();
+      note("stopped after step {}; the same command resumes from {}\n", trainer.step(),
+           files.checkpoint);
+      return 128 + stop.number();
+    }
+  }
+  display.clear();
+  pronouncer.save(files.model);
+  draw(curve.points(), files.picture);
+  const Score wide = measure(pronouncer, split.held_out, kBeams);
+  const CurvePoint& last = curve.points().back();
+  fmt::print(
+      "{} held-out words: phoneme error rate {:.2f} % ({:.2f} % to the first pronunciation alone), "
+      "{:.1f} % of the words right; by {} beams {:.2f} %\n"
+      "{} parameters, {} steps, {:.0f} s, {} threads; {}, {}\n",
+      with_commas(config.held_out), 100.0 * last.phoneme_error_rate, 100.0 * last.first_error_rate,
+      100.0 * last.words_right, kBeams, 100.0 * wide.error_rate(), with_commas(parameters),
+      with_commas(config.steps), last.seconds, at::get_num_threads(), files.model, files.curve);
+  return 0;
+}
+
+}  // namespace pronounce
