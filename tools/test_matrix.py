@@ -21,7 +21,7 @@ from pathlib import Path
 
 GROUPS = ["core", "sinusoid", "identify", "functional", "kernels", "nn", "inference", "models", "train", "parity"]
 SEEDED = [group for group in GROUPS if group not in ("core", "parity")]  # what the others draw is fixed
-LEFT_OUT = "io, io_read, cli, docs, tools: they compare bytes and texts, no sums"
+LEFT_OUT = "io, io_read, cli, examples, docs, tools: they compare bytes and texts, no sums"
 LEVELS = ["default", "avx2", "avx512"]  # of ATen
 SETS = {  # of posenc: what src/kernels/isa.cpp asks the processor for
     "sse2": ["sse2"],
