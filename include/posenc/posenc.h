@@ -1,8 +1,8 @@
 #pragma once
 
-/// All of posenc. It is no substitute for <torch/torch.h>: of LibTorch it brings tensors and what
-/// posenc's own classes need. Losses (<torch/nn/functional/loss.h>), further layers and LibTorch's
-/// optimisers (<torch/optim/adam.h>) are yours to include.
+// All of posenc. This header does not replace <torch/torch.h>: from LibTorch it includes only
+// tensors and what posenc's own classes need. Include losses (<torch/nn/functional/loss.h>), other
+// layers and LibTorch's optimisers (<torch/optim/adam.h>) yourself.
 
 #include "posenc/core/scale.h"
 #include "posenc/core/skip_init.h"
@@ -67,3 +67,10 @@
 #include "posenc/train/stop_signal.h"
 #include "posenc/train/trainer.h"
 #include "posenc/version.h"
+
+/// Token embeddings, positional encodings and Transformers: modules, their options, loading and
+/// saving of weights, training and inference.
+namespace posenc {}
+
+/// The stateless counterparts of the modules: functions of tensors.
+namespace posenc::functional {}

@@ -1,16 +1,21 @@
 #pragma once
 
-// The one place that holds the version: CMake reads it from here. The macros are those of the
-// headers that a program was compiled with, version() is that of the library that it is linked
-// with.
+/// @file
+/// The version. The macros give that of the headers that a program was compiled with, version()
+/// that of the library that it is linked to. CMake reads the version from this file.
+
+/// Major version.
 #define POSENC_VERSION_MAJOR 0
+/// Minor version; before 1.0 the one that changes when the API does.
 #define POSENC_VERSION_MINOR 1
+/// Patch version.
 #define POSENC_VERSION_PATCH 0
+/// The version as a string, `major.minor.patch`.
 #define POSENC_VERSION "0.1.0"
 
 namespace posenc {
 
-/// "0.1.0"
+/// The version of the linked library, such as `0.1.0`.
 const char* version();
 
 }  // namespace posenc

@@ -4,10 +4,10 @@
 
 namespace posenc {
 
-/// Throws c10::ValueError `[module] dropout must lie in [0, 1). Got p` unless it does.
+/// Throws c10::ValueError `[module] dropout must lie in [0, 1). Got p` unless p is in [0, 1).
 void check_dropout(const char* module, double p);
 
-/// Throws c10::ValueError `[module] what must be positive. Got value` unless it is.
+/// Throws c10::ValueError `[module] what must be positive. Got value` unless value is positive.
 void check_positive(const char* module, const char* what, int64_t value);
 
 }  // namespace posenc

@@ -6,8 +6,9 @@
 #include <memory>
 #include <optional>
 
-/// FORWARD_HAS_DEFAULT_ARGS without what clang -Wpedantic says of it in C++17, as a user sees it
-/// who has these headers in his own tree: LibTorch's macro leaves out a variadic argument.
+// FORWARD_HAS_DEFAULT_ARGS without the warning that clang -Wpedantic gives in C++17, because
+// LibTorch's macro leaves out a variadic argument: programs that have these headers in their own
+// source tree would see it.
 #ifdef __clang__
 #define POSENC_FORWARD_HAS_DEFAULT_ARGS(...)                                      \
   _Pragma("clang diagnostic push")                                                \
@@ -19,15 +20,18 @@
 
 namespace posenc {
 
-/// Gives the parameters of `copy` the requires_grad flags of those of `original` (same names).
+/// Copies the requires_grad flag of each parameter of `original` to the parameter of the same name
+/// in `copy`.
 void copy_requires_grad(const torch::nn::Module& original, torch::nn::Module& copy);
 
-/// torch::nn::Cloneable whose clones keep frozen parameters frozen; LibTorch's own thaws them.
+/// Base class of all modules: torch::nn::Cloneable, except that frozen parameters stay frozen in a
+/// clone, where LibTorch sets requires_grad on all of them.
 template <typename Derived>
 class Cloneable : public torch::nn::Cloneable<Derived> {
  public:
   using torch::nn::Cloneable<Derived>::Cloneable;
 
+  /// Returns a deep copy, on `device` if one is given.
   std::shared_ptr<torch::nn::Module> clone(
       const std::optional<torch::Device>& device = std::nullopt) const override {
     auto copy = torch::nn::Cloneable<Derived>::clone(device);

@@ -4,13 +4,13 @@
 
 namespace posenc {
 
-/// A shared mutex that a copyable class may hold: a copy has a lock of its own, since what is
-/// guarded is copied too.
+/// A shared mutex that a copyable class can have as a member. Each copy gets a new, unlocked mutex,
+/// because the data that it guards are copied as well.
 class GrowthLock : public std::shared_mutex {
  public:
   GrowthLock() = default;
-  GrowthLock(const GrowthLock&) {}
-  GrowthLock& operator=(const GrowthLock&) { return *this; }
+  GrowthLock(const GrowthLock&) {}                            ///< unlocked
+  GrowthLock& operator=(const GrowthLock&) { return *this; }  ///< unchanged
 };
 
 }  // namespace posenc

@@ -6,18 +6,19 @@
 
 namespace posenc {
 
-/// The tensor that a module returned last, reused once nobody else holds it: its pages
-/// are there already, and the first touch of new ones costs more than all the work on them. A copy
-/// of the module starts without one. May be used by several threads at a time.
+/// Keeps the tensor that a module returned last, for reuse when no one else holds it any more. Its
+/// pages are already mapped, and touching new pages for the first time costs more than computing
+/// what is written to them. Copies start empty. Thread-safe.
 class LastOutput {
  public:
   LastOutput() = default;
-  LastOutput(const LastOutput&) {}
-  LastOutput& operator=(const LastOutput&) { return *this; }
+  LastOutput(const LastOutput&) {}                            ///< empty
+  LastOutput& operator=(const LastOutput&) { return *this; }  ///< unchanged
 
-  /// The kept tensor if it is contiguous, has these sizes and type, and neither it nor its memory
-  /// has another holder; else an undefined one. It is kept no longer.
+  /// Removes and returns the kept tensor if it is contiguous, has these sizes and this type, and
+  /// neither it nor its memory has another holder; otherwise returns an undefined tensor.
   at::Tensor take(at::IntArrayRef sizes, at::ScalarType dtype);
+  /// Keeps `output` in place of any earlier tensor.
   void keep(const at::Tensor& output);
 
  private:

@@ -8,8 +8,8 @@
 
 namespace posenc {
 
-/// The `most` names that are nearest to `wanted` by edit distance, nearest first: the "did you
-/// mean" of an error message. Names that are more than `farthest` edits away are left out.
+/// Returns up to `most` names with the smallest edit distance from `wanted`, nearest first, for the
+/// "did you mean" of an error message. Names more than `farthest` edits away are left out.
 std::vector<std::string> nearest(std::string_view wanted, const std::vector<std::string>& names,
                                  size_t most = 3, size_t farthest = SIZE_MAX);
 

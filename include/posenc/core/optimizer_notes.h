@@ -6,22 +6,23 @@
 
 namespace posenc {
 
-/// Options of one parameter group by name; a flag is 0 or 1.
+/// The options of one parameter group by name; a flag is 0 or 1.
 using NamedOptions = std::map<std::string, double>;
 
 /// Optional interface through which an optimiser exposes its options and its state to checkpoints.
-/// Any torch::optim::Optimizer may inherit it beside Optimizer. The state of a parameter is
-/// LibTorch's own AdamParamState or SGDParamState.
+/// A class derived from torch::optim::Optimizer may inherit it as well. The state of a parameter
+/// has to be LibTorch's AdamParamState or SGDParamState.
 class OptimizerNotes {
  public:
   virtual ~OptimizerNotes() = default;
 
-  /// The rule that is followed: `Adam`, `AdamW`, `SGD`, `SparseAdam`. Optimisers of one rule can go
-  /// on from each other's state.
+  /// The update rule: `Adam`, `AdamW`, `SGD` or `SparseAdam`. An optimiser can continue from the
+  /// state of any other optimiser with the same rule.
   virtual std::string rule() const = 0;
+  /// Returns the options of a parameter group.
   virtual NamedOptions named_options(std::size_t group) const = 0;
-  /// Options that are not named stay. All or nothing; throws c10::ValueError for a value or a name
-  /// that the optimiser does not take.
+  /// Sets options of a parameter group; those not named keep their values. Throws c10::ValueError
+  /// for a name or value that the optimiser does not accept, and then changes nothing.
   virtual void set_named_options(std::size_t group, const NamedOptions& options) = 0;
 };
 

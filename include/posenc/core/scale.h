@@ -5,23 +5,26 @@
 
 namespace posenc {
 
-/// The factor by which a token embedding is multiplied before anything is added to it.
+/// The factor that token embeddings are multiplied by before positions are added.
 ///
 ///     Scale::None      no multiplication at all
 ///     Scale::SqrtDim   sqrt(d_model), "Attention Is All You Need", section 3.4
 ///     Scale(0.5)       a value of your own
 class Scale {
  public:
-  static const Scale None;
-  static const Scale SqrtDim;
+  static const Scale None;     ///< no multiplication
+  static const Scale SqrtDim;  ///< sqrt(d_model)
 
+  /// A fixed factor.
   Scale(double value) : kind_(Kind::Value), value_(value) {}  // NOLINT: a number is a scale
 
+  /// Whether this is Scale::None.
   bool is_none() const noexcept { return kind_ == Kind::None; }
+  /// Whether this is Scale::SqrtDim.
   bool is_sqrt_dim() const noexcept { return kind_ == Kind::SqrtDim; }
 
-  /// The factor for width `dim`; 1 for `None`. SqrtDim is `dim ** 0.5` as Python computes it,
-  /// which is pow(), not sqrt(): the two may differ in the last bit of a double.
+  /// Returns the factor for embeddings of width `dim`; 1 for `None`. SqrtDim is computed by pow()
+  /// and not by sqrt(), as Python computes `dim ** 0.5`: the last bit of the two may differ.
   double factor(int64_t dim) const {
     return is_sqrt_dim() ? std::pow(static_cast<double>(dim), 0.5) : value_;
   }

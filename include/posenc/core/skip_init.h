@@ -2,9 +2,10 @@
 
 namespace posenc {
 
-/// RAII guard: modules of posenc that are constructed on this thread while it is alive leave their
-/// weights uninitialized. Use it when a checkpoint will overwrite them anyway. Source:
-/// torch.nn.utils.skip_init.
+/// RAII guard: posenc's modules constructed on this thread while it is alive leave their weights
+/// uninitialized. Use it when a checkpoint will overwrite them anyway.
+///
+/// Source: torch.nn.utils.skip_init.
 class SkipInit {
  public:
   SkipInit() noexcept { ++depth(); }
@@ -12,6 +13,7 @@ class SkipInit {
   SkipInit(const SkipInit&) = delete;
   SkipInit& operator=(const SkipInit&) = delete;
 
+  /// Whether a guard is alive on this thread.
   static bool is_active() noexcept { return depth() > 0; }
 
  private:

@@ -8,82 +8,86 @@
 
 namespace posenc {
 
-/// The sizes of one attention, whose scores are (B, H, L, S): L queries, S keys.
+/// The sizes of attention scores (B, H, L, S).
 struct AttentionShape {
-  int64_t batch, heads, queries, keys;
+  int64_t batch;    ///< B, sequences
+  int64_t heads;    ///< H
+  int64_t queries;  ///< L
+  int64_t keys;     ///< S
 };
 
-/// What scaled_dot_product_attention takes.
+/// A mask in the form that scaled_dot_product_attention takes.
 struct ScoreMask {
   at::Tensor bias;         ///< added to the scores, (B|1, H|1, L|1, S|1); undefined for none
-  bool is_causal = false;  ///< query i may attend to the keys 0 .. i; then bias is undefined
+  bool is_causal = false;  ///< query i may attend to keys 0 .. i; the bias is then undefined
 };
 
-/// Which keys a query may attend to. SDPA, torch.nn and Hugging Face disagree on what `true` means
-/// in a mask and on what its two axes are, so each way to make one says both:
+/// Which keys each query may attend to. SDPA, torch.nn and Hugging Face disagree on the meaning of
+/// `true` in a mask and on its axes, so masks are made by named functions that fix both, and
+/// combined with `&`:
 /// ```cpp
 /// auto mask = posenc::AttentionMask::causal() & posenc::AttentionMask::padding(ids, 0);
 /// ```
-/// Masks over keys are (B, S), exactly. Masks over queries and keys are (B, L, S), torch.nn's
-/// (B * H, L, S) or (B, H, L, S), and (L, S) by the makers that end in `_pairs`; any of their axes
-/// may be 1. Three axes never begin with the heads alone, as they do where (H, L, S) broadcasts:
-/// such a mask needs its batch axis, unsqueeze(0). A query that may attend to nothing gives zeros,
-/// forward and backward.
-/// Errors: c10::TypeError for another dtype and c10::ValueError for another rank when the mask is
-/// made; c10::ValueError, when it is used, for sizes that do not fit the scores and for another
-/// device.
+/// Masks over keys are (B, S), without broadcasting. Masks over queries and keys are (B, L, S),
+/// (B, H, L, S) or torch.nn's (B * H, L, S); the makers whose names end in `_pairs` take (L, S).
+/// Any axis of these may be 1. A mask (H, L, S) is not accepted: give it a batch axis by
+/// unsqueeze(0). A query that may not attend to any key gives zeros, forward and backward.
+///
+/// Errors: the makers throw c10::TypeError for a wrong dtype and c10::ValueError for a wrong rank;
+/// using the mask throws c10::ValueError for sizes that do not match the scores and for a mask on
+/// another device.
 class AttentionMask {
  public:
   /// Every query may attend to every key.
   AttentionMask() = default;
 
-  /// bool or integer (B, S), not 0 = a real token, 0 = padding: Hugging Face's `attention_mask`,
-  /// pad_sequences()' PaddedBatch::mask.
+  /// Padding from a bool or integer mask (B, S), where nonzero is a token and 0 is padding: Hugging
+  /// Face's `attention_mask` and PaddedBatch::mask of pad_sequences().
   static AttentionMask key_padding(const at::Tensor& is_token);
-  /// bool (B, S), true = padding: torch.nn's `key_padding_mask`.
+  /// Padding from a bool mask (B, S), where true is padding: torch.nn's `key_padding_mask`.
   static AttentionMask key_padding_torch_nn(const at::Tensor& is_padding);
-  /// Keys whose id, in (B, S), is `pad` may not be attended to.
+  /// Padding from token ids (B, S): keys whose id is `pad` are masked.
   static AttentionMask padding(const at::Tensor& ids, int64_t pad);
 
-  /// Query i may attend to the keys 0 .. i + offset; offset is the number of keys before query 0.
+  /// Query i may attend to keys 0 .. i + offset, where offset is the number of keys before query 0.
   static AttentionMask causal(int64_t offset = 0);
 
-  /// bool (B, L, S) or (B, H, L, S), true = may attend: SDPA's meaning.
+  /// A bool mask (B, L, S) or (B, H, L, S), where true means may attend, as in SDPA.
   static AttentionMask allowed(const at::Tensor& may_attend);
-  /// bool (L, S), true = may attend, for every sequence and head.
+  /// A bool mask (L, S) for all sequences and heads, where true means may attend.
   static AttentionMask allowed_pairs(const at::Tensor& may_attend);
-  /// bool (B, L, S) or (B, H, L, S), true = may NOT attend: torch.nn's meaning.
+  /// A bool mask (B, L, S) or (B, H, L, S), where true means may NOT attend, as in torch.nn.
   static AttentionMask blocked(const at::Tensor& may_not_attend);
-  /// bool (L, S), true = may NOT attend, for every sequence and head.
+  /// A bool mask (L, S) for all sequences and heads, where true means may NOT attend.
   static AttentionMask blocked_pairs(const at::Tensor& may_not_attend);
-  /// Real (B, L, S) or (B, H, L, S), added to the scores; -inf = may not attend. May need a
-  /// gradient.
+  /// A floating-point bias (B, L, S) or (B, H, L, S) that is added to the scores; -inf masks a key.
+  /// It may require a gradient.
   static AttentionMask additive(const at::Tensor& bias);
-  /// Real (L, S), added to the scores of every sequence and head.
+  /// A floating-point bias (L, S) that is added to the scores of all sequences and heads.
   static AttentionMask additive_pairs(const at::Tensor& bias);
-  /// torch.nn's `attn_mask`: (L, S) or (B * H, L, S), and nothing else, as there; bool as
-  /// blocked(), real as additive().
+  /// torch.nn's `attn_mask`, (L, S) or (B * H, L, S) only: bool as in blocked(), floating-point as
+  /// in additive().
   static AttentionMask attn_mask_torch_nn(const at::Tensor& mask);
 
-  /// What both allow; biases add up.
+  /// Both masks combined: a key must be allowed by both, and biases are added.
   AttentionMask operator&(const AttentionMask& other) const;
 
-  /// Every query may attend to every key, whatever the shape.
+  /// Whether every query may attend to every key, for any shape.
   bool is_none() const { return keys_.empty() && allowed_.empty() && biases_.empty() && !causal_; }
 
-  /// The keys that may be attended to, bool (B, S), where key_padding(), key_padding_torch_nn() and
-  /// padding() are all that the mask is made of; else undefined.
+  /// Returns the keys that may be attended to, bool (B, S), if the mask consists only of
+  /// key_padding(), key_padding_torch_nn() and padding(); otherwise an undefined tensor.
   at::Tensor keys() const;
 
-  /// The mask of the queries first, first + 1, ... alone, `count` of them: what a decoder needs
-  /// that runs a few queries at a time. c10::ValueError for queries that a tensor in it does not
-  /// have.
+  /// Returns the part of the mask for `count` queries from `first` on, for a decoder that processes
+  /// a few queries at a time. Throws c10::ValueError for queries outside the mask's tensors.
   AttentionMask queries(int64_t first, int64_t count) const;
 
-  /// All of it as one bias in `like`'s dtype and on its device.
+  /// Returns the whole mask as one bias with the dtype and device of `like`.
   ScoreMask resolve(const AttentionShape& shape, const at::Tensor& like) const;
 
-  /// The same mask, for which resolve() has nothing left to compute: a stack calls it once.
+  /// Returns an equivalent mask with resolve() already evaluated, for reuse by all layers of a
+  /// stack.
   AttentionMask resolved(const AttentionShape& shape, const at::Tensor& like) const;
 
  private:

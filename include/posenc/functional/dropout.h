@@ -4,12 +4,16 @@
 
 namespace posenc::functional {
 
-/// at::dropout at the cost of a vector generator: x / (1 - p) where a random bit says so, else 0.
+/// at::dropout with a vectorized random generator: zeroes each element with probability p and
+/// divides the others by 1 - p.
 ///
-/// x: any shape  ->  the same shape and layout; x itself unless `training` and p > 0. From one seed
-/// the bits of at::dropout, forward and backward, and its generator state afterwards, for any
-/// number of threads; the mask is kept as one bit an element. Where that is not proven (see
-/// embed()), at::dropout runs. Errors: those of at::dropout.
+/// x: any shape  ->  the same shape and layout; x itself unless `training` is set and p > 0.
+/// For the same seed, values, gradients and the generator's state afterwards are bit-identical to
+/// those of at::dropout, with any number of threads. The mask kept for backward has one bit per
+/// element. Inputs for which the vectorized generator is not known to be exact are passed to
+/// at::dropout.
+///
+/// Errors: those of at::dropout.
 at::Tensor dropout(const at::Tensor& x, double p, bool training);
 
 }  // namespace posenc::functional

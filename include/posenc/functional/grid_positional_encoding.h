@@ -4,11 +4,12 @@
 
 namespace posenc::functional {
 
-/// x + table, where both have a row for every cell of a grid: nothing is broadcast over rows.
+/// x + table, one row per cell of a grid in both; rows are never broadcast.
 ///
-/// x: (B, R, D) or (R, D), real; table: (R, D) or (1, R, D)  ->  as x.
-/// Throws c10::ValueError for another rank, width or number of rows, c10::TypeError where x is not
-/// real-valued.
+/// x: (B, R, D) or (R, D), floating-point; table: (R, D) or (1, R, D)  ->  as x.
+///
+/// Errors: c10::ValueError for a wrong rank, width or number of rows; c10::TypeError if x is not
+/// floating-point.
 at::Tensor grid_positional_encoding(const at::Tensor& x, const at::Tensor& table);
 
 }  // namespace posenc::functional

@@ -8,30 +8,32 @@
 
 namespace posenc::functional {
 
-/// Sequences of unequal length as one rectangle.
+/// Sequences of different lengths in one tensor.
 struct PaddedBatch {
-  at::Tensor ids;      ///< (B, L), the sequences' type; pad_id after each end
+  at::Tensor ids;      ///< (B, L), in the sequences' dtype, padded on the right with pad_id
   at::Tensor mask;     ///< (B, L), bool: true for a token, false for padding
   at::Tensor lengths;  ///< (B), int64, in tokens
 };
 
+/// Options of pad_sequences().
 struct PadSequencesOptions {
-  /// The id of the padding. A vocabulary that starts at 1, as in the second notebook, needs an
-  /// embedding table of TOKEN_CNT + 1 rows.
+  /// The padding id. If the vocabulary's ids start at 1, as in the second notebook, the embedding
+  /// table needs one row more than there are tokens.
   TORCH_ARG(int64_t, pad_id) = 0;
-  /// L; 0 takes the longest sequence.
+  /// The padded length L; 0: that of the longest sequence.
   TORCH_ARG(int64_t, max_len) = 0;
 };
 
-/// Pads 1-D integer sequences on the right to (B, L).
+/// Pads 1-D integer sequences on the right to a batch (B, L).
 ///
-/// Throws c10::ValueError for an empty list, a sequence of another rank, one longer than max_len, a
-/// negative max_len, or different devices; c10::TypeError for real-valued or mixed types.
+/// Errors: c10::ValueError for an empty list, a sequence of the wrong rank or longer than max_len,
+/// a negative max_len, and sequences on different devices; c10::TypeError for floating-point and
+/// mixed types.
 PaddedBatch pad_sequences(const std::vector<at::Tensor>& sequences,
                           const PadSequencesOptions& options = {});
 
-/// The mask alone: lengths (B), in tokens  ->  (B, max_len) bool, true for a token.
-/// max_len 0 takes the largest length, for which the lengths are read back from their device.
+/// The mask only: lengths (B), in tokens  ->  (B, max_len) bool, true for a token.
+/// With max_len 0 the largest length is used, which means reading `lengths` back from the device.
 at::Tensor length_mask(const at::Tensor& lengths, int64_t max_len = 0);
 
 }  // namespace posenc::functional

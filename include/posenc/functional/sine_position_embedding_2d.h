@@ -9,42 +9,47 @@
 
 namespace posenc::functional {
 
-/// Defaults: DETR as its models build it, normalize included.
+/// Options of sine_position_embedding_2d(). The defaults are those of DETR's models, including
+/// normalize.
 struct SinePositionEmbedding2dFuncOptions {
+  /// An embedding with `d_model` channels.
   SinePositionEmbedding2dFuncOptions(int64_t d_model) : d_model_(d_model) {}
 
-  /// Channels D, half for y and half for x; twice DETR's `num_pos_feats`.
+  /// Number of channels D, half for y and half for x; twice DETR's `num_pos_feats`.
   TORCH_ARG(int64_t, d_model);
+  /// The ratio T of the longest wavelength to the shortest.
   TORCH_ARG(double, temperature) = 10000.0;
-  /// Coordinates run up to `scale` whatever the image's size; false: 1, 2, ... in cells.
+  /// Scales coordinates to end at `scale` for any image size; false: 1, 2, ... in cells.
   TORCH_ARG(bool, normalize) = true;
-  /// The last coordinate, in radians; with normalize only, as are the two that follow.
+  /// The last coordinate, in radians. This option, offset and eps apply only with normalize.
   TORCH_ARG(double, scale) = 6.283185307179586;
-  /// Added to a coordinate before it is divided, in cells; -0.5 in Deformable DETR.
+  /// Added to a coordinate before the division, in cells; -0.5 in Deformable DETR.
   TORCH_ARG(double, offset) = 0.0;
   /// Added to the divisor.
   TORCH_ARG(double, eps) = 1e-6;
-  /// Power, or PowerOfProduct in DAB-DETR: other last bits.
+  /// Power, or PowerOfProduct as in DAB-DETR; the two differ in the last bits.
   TORCH_ARG(Frequency, frequency) = Frequency::Power;
 };
 
-/// The sinusoid of each cell's place in the part of the image that is not padding:
+/// The sinusoid of each cell's coordinates within the part of the image that is not padding:
 ///
 ///     y = cumsum(!mask, h), x = cumsum(!mask, w), both float32
 ///     y = (y + offset) / (y[:, -1:, :] + eps) * scale, x likewise
 ///     channel j of y's D/2: sin (j even) or cos (j odd) of y / T ** (2 (j // 2) / (D / 2))
 ///     channels: those of y, then those of x
 ///
-/// mask: (B, H, W) bool, TRUE WHERE THERE IS PADDING as in DETR's NestedTensor (transformers'
-/// pixel_mask says the opposite)  ->  (B, D, H, W) float32. Or an image (B, C, H, W) without
-/// padding, real, of which only shape, dtype and device count  ->  (B, D, H, W) in its dtype,
-/// rounded once. Throws c10::ValueError for another rank, an empty H or W, d_model that is no
-/// multiple of 4, and options out of range; c10::TypeError for a mask that is not bool or an image
-/// that is not real.
+/// mask: (B, H, W) bool, where TRUE IS PADDING as in DETR's NestedTensor (transformers' pixel_mask
+/// has the opposite meaning)  ->  (B, D, H, W) float32.
+/// Instead of a mask, a floating-point image (B, C, H, W) without padding, of which only shape,
+/// dtype and device are used  ->  (B, D, H, W) in its dtype, rounded once.
+///
+/// Errors: c10::ValueError for a wrong rank, an empty H or W, a d_model that is not a multiple of
+/// 4, and options out of range; c10::TypeError for a mask that is not bool and an image that is not
+/// floating-point.
 at::Tensor sine_position_embedding_2d(const at::Tensor& mask,
                                       const SinePositionEmbedding2dFuncOptions& options);
 
-/// Throws c10::ValueError for options that no embedding can have.
+/// Throws c10::ValueError for options out of range.
 void check(const SinePositionEmbedding2dFuncOptions& options);
 
 }  // namespace posenc::functional

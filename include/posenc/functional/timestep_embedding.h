@@ -4,7 +4,7 @@
 
 namespace posenc::functional {
 
-/// The two linear maps that TimestepEmbedding applies to a row of the table.
+/// The weights of the two linear layers that TimestepEmbedding applies to a row of the table.
 struct TimestepWeights {
   at::Tensor weight0;  ///< (H, D)
   at::Tensor bias0;    ///< (H)
@@ -12,17 +12,19 @@ struct TimestepWeights {
   at::Tensor bias2;    ///< (C)
 };
 
-/// Linear(ReLU(Linear(table[t]))) as one value a channel.
+/// Linear(ReLU(Linear(table[t]))), one value per channel.
 ///
 /// t: (N) or (N, 1), any integer type, in [0, rows); table: (rows, D)  ->  (N, C, 1, 1).
-/// Throws c10::ValueError for another rank of t, and as position_embedding() does.
+///
+/// Errors: c10::ValueError for a wrong rank of t; those of position_embedding().
 at::Tensor timestep_embedding(const at::Tensor& t, const at::Tensor& table,
                               const TimestepWeights& weights);
 
-/// A timestep's embedding added to an image: image + encoding, broadcast over the pixels.
+/// image + encoding, broadcast over the pixels but not over the channels.
 ///
 /// image: (C, H, W) or (N, C, H, W); encoding: (N, C, 1, 1)  ->  (N, C, H, W).
-/// Throws c10::ValueError where channels or batch do not fit; nothing is broadcast over channels.
+///
+/// Errors: c10::ValueError if the numbers of channels or the batch sizes differ.
 at::Tensor add_timestep(const at::Tensor& image, const at::Tensor& encoding);
 
 }  // namespace posenc::functional

@@ -12,45 +12,53 @@ namespace posenc {
 
 /// Matrix-multiply backend of a frozen model.
 enum class Multiplier {
-  /// freeze() times both of the others for a slice of each weight, for one, a few and many rows.
-  /// The clock decides, so another freeze of the same model may give other bits.
+  /// The faster of the other two for each weight. freeze() measures both on a slice of the weight
+  /// with one, a few and many rows, so freezing the same model again may give different bits.
   Measured,
-  Own,   ///< posenc's kernels: the same bits with any number of threads, in each freeze and run
+  Own,   ///< posenc's kernels: deterministic, and independent of the number of threads
   ATen,  ///< at::linear
 };
 
+/// Options of freeze().
 struct FreezeOptions {
+  /// The matrix-multiply backend.
   TORCH_ARG(Multiplier, multiplier) = Multiplier::Own;
 };
 
-/// What a frozen model keeps alive, in bytes.
+/// The size in bytes of the weights that a frozen model keeps alive.
 struct FrozenBytes {
-  int64_t shared;  ///< weights that the source's tensors hold as well, as long as they live
-  int64_t own;     ///< weights that nothing else holds (any longer)
+  int64_t shared;  ///< weights that the source's tensors also hold, while these exist
+  int64_t own;     ///< weights that only the frozen model holds
 };
 
-/// A TransformerEncoder for inference: forward() in eval mode, without gradients, in float32 on the
-/// CPU, within 1e-5 of its largest value. No weight is copied: its kernels read torch's layout.
+/// A TransformerEncoder for inference: forward() in eval mode without gradients, in float32 on the
+/// CPU, with a difference of at most 1e-5 of the largest output value. Weights are not copied, as
+/// the kernels read torch's layout.
 ///
-/// One object may serve several threads at a time; copies are the same object. It keeps the weights
-/// alive, not the modules. Once the source has changed while it lives, each call throws c10::Error
-/// that asks for another freeze(). Noticed are operations that write to a parameter or buffer in
-/// place (loading, an optimiser's step: each operation moves the tensor's version), to() and
-/// set_data(), and a replaced module or parameter whose tensor nobody else holds. Not noticed are
-/// writes that go around a tensor's version (by pointer, through `.data()`, as torch::optim::SGD
-/// steps), any write to a model that was made in InferenceMode, whose tensors have no version, and
-/// a replaced tensor that the program still holds.
+/// An object may be used by several threads at a time, and copies refer to the same object. It
+/// keeps the weights alive, but not the modules. If the source is modified while it exists, each
+/// call throws a c10::Error that asks for a new freeze(). This detects operations that write in
+/// place to a parameter or buffer, such as loading or an optimiser's step, since they increment the
+/// tensor's version; to() and set_data(); and the replacement of a module or parameter whose tensor
+/// no one else holds. It does not detect writes that bypass the tensor's version, by pointer or
+/// through
+/// `.data()` as in torch::optim::SGD; any writes to a model made in InferenceMode, whose tensors
+/// have no version; and the replacement of a tensor that the program still holds.
 class FrozenEncoder {
  public:
-  /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). Keys that `mask` leaves out by
-  /// key_padding() or padding(), and by nothing else, are not computed: their rows are zeros.
-  /// Errors: those of the module; c10::TypeError for another dtype than float32.
+  /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). If `mask` consists only of
+  /// key_padding() and padding(), the rows of masked keys are not computed and are zero.
+  ///
+  /// Errors: those of the module; c10::TypeError for dtypes other than float32.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {}) const;
 
+  /// The options of the source.
   const TransformerEncoderOptions& options() const;
+  /// The size of the weights.
   FrozenBytes bytes() const;
 
   struct Impl;
+  /// For freeze().
   explicit FrozenEncoder(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
  private:
@@ -60,38 +68,50 @@ class FrozenEncoder {
 /// A Transformer for inference; see FrozenEncoder.
 class FrozenTransformer {
  public:
-  /// The memory (B, S, D) of src (B, S); zeros where padding was left out.
+  /// Returns the memory (B, S, D) of src (B, S); rows of masked padding are zero.
   torch::Tensor encode(const torch::Tensor& src, const AttentionMask& src_mask = {}) const;
-  /// Logits (B, L, tgt_vocab) of all places of tgt (B, L).
+  /// Returns the logits (B, L, tgt_vocab) for all tokens of tgt (B, L).
   torch::Tensor decode(const torch::Tensor& tgt, const torch::Tensor& memory,
                        const AttentionMask& tgt_mask = {},
                        const AttentionMask& memory_mask = {}) const;
 
+  /// The options of the source.
   const TransformerOptions& options() const;
+  /// The size of the weights.
   FrozenBytes bytes() const;
 
   struct Impl;
+  /// For freeze().
   explicit FrozenTransformer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  /// For generate().
   const Impl& impl() const { return *impl_; }
 
  private:
   std::shared_ptr<const Impl> impl_;
 };
 
-/// Freezes a model, in either mode: the result computes what it computes in eval mode.
-/// Errors: c10::TypeError for parameters that are not float32, c10::ValueError for a device that is
-/// not the CPU and for an embedding without a table of positions.
+/// Freezes an encoder. The result computes the same as the model in eval mode; the model itself may
+/// be in either mode.
+///
+/// Errors: c10::TypeError for parameters that are not float32; c10::ValueError for a device other
+/// than the CPU.
 FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options = {});
+/// Freezes a Transformer, as freeze(const TransformerEncoder&, const FreezeOptions&) does.
+///
+/// Errors: likewise; c10::ValueError for an embedding without a table of positions.
 FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options = {});
 
-/// generate() of the plain model, with its results: encodes without padding, keeps keys and values
-/// once for all beams of a source, and reads each weight once a token.
+/// generate() for a frozen model, with the results of the unfrozen one. It encodes without padding,
+/// stores keys and values of the memory once for all beams of a source, and reads each weight once
+/// per token.
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                                               const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options);
 
+/// Prints the class and its main options on one line.
 std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model);
+/// Prints the class and its main options on one line.
 std::ostream& operator<<(std::ostream& stream, const FrozenTransformer& model);
 
 }  // namespace posenc

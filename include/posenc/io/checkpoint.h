@@ -17,31 +17,37 @@ class Optimizer;
 
 namespace posenc {
 
-/// What takes part in a training run, by reference; a run may do without the pointers.
+/// The objects of a training run, by reference. The optimiser and the scheduler are optional.
 struct TrainingRun {
-  torch::nn::Module& module;
-  torch::optim::Optimizer* optimizer =
-      nullptr;  ///< LibTorch's Adam, AdamW, SGD; any with OptimizerNotes
-  torch::optim::LRScheduler* scheduler = nullptr;  ///< its count of steps
+  torch::nn::Module& module;  ///< the model
+  /// LibTorch's Adam, AdamW or SGD, or an optimiser that implements OptimizerNotes.
+  torch::optim::Optimizer* optimizer = nullptr;
+  torch::optim::LRScheduler* scheduler = nullptr;  ///< of which the step count is saved
 };
 
-/// Numbers of your own: the epoch, the best loss. Kept to the last bit.
+/// Numbers of the application, such as the epoch and the best loss, stored exactly.
 using TrainingNumbers = std::map<std::string, double>;
 
-/// Writes all that a run needs to go on as if it had never stopped: the module's state dict, the
-/// optimiser's state and options, the scheduler's step, the default generators of the CPU and of
-/// CUDA devices, `numbers`. The file is safetensors (`model.*`, `optimizer.*`, `generator.*`, the
-/// rest in its metadata) and is written as by save_weights(). Throws WeightsError.
+/// Saves everything that a run needs to continue as if it had not been interrupted: the module's
+/// state dict, the optimiser's state and options, the scheduler's step, the default generators of
+/// the CPU and of CUDA devices, and `numbers`. The file is a safetensors file (`model.*`,
+/// `optimizer.*`, `generator.*`, and metadata) and is replaced atomically, as by save_weights().
+///
+/// Errors: WeightsError.
 void save_checkpoint(const std::string& path, const TrainingRun& run,
                      const TrainingNumbers& numbers = {});
 
-/// Restores a run of the same modules and optimiser and returns its numbers.
-/// All or nothing: everything is read and checked before anything changes. A part that only one of
-/// file and run has is an error; generators of devices that are not here are left out.
-/// Throws WeightsError. The weights alone: load_weights() with prefix `model.`.
+/// Restores a run with the same modules and optimiser and returns its numbers. Everything is read
+/// and checked before anything is changed. A part that exists only in the file or only in the run
+/// is an error; generators of devices that this machine does not have are ignored. To load only the
+/// weights, use load_weights() with the prefix `model.`.
+///
+/// Errors: WeightsError.
 TrainingNumbers load_checkpoint(const std::string& path, const TrainingRun& run);
 
-/// The numbers alone; nothing is loaded. Throws WeightsError.
+/// Returns the numbers in a checkpoint without loading anything else.
+///
+/// Errors: WeightsError.
 TrainingNumbers checkpoint_numbers(const std::string& path);
 
 }  // namespace posenc

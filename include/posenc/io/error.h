@@ -5,49 +5,58 @@
 
 namespace posenc {
 
-/// What is wrong, for programs; what() says it for people.
+/// The kind of a WeightsError.
 enum class WeightsErrorCode {
-  NotFound,
-  NotRegular,      ///< a directory, a FIFO, a device
-  Io,              ///< the system's reason is in what()
-  UnknownFormat,   ///< nothing that is known
-  Unsupported,     ///< known and refused: compressed, big-endian, flatbuffer, frozen, a dtype ...
-  WholeModule,     ///< a pickled Python object, whose class what() names
-  Truncated,       ///< the file ends early, or has become shorter while it was read
-  Corrupt,         ///< breaks a rule of its format
-  LimitExceeded,   ///< well formed, and beyond a bound of this reader
-  OutOfBounds,     ///< a tensor that reaches outside its storage, or a storage outside the file
-  DuplicateKey,    ///< one name twice
-  Shard,           ///< an index that does not fit its files
-  MissingKeys,     ///< in the module and not in the file
-  UnexpectedKeys,  ///< in the file and not in the module
-  ShapeMismatch,
-  DtypeMismatch,
-  TieConflict,  ///< names that are one tensor in the module and differ in the file
-  Module,       ///< the module cannot take weights: meta device, expanded or inference tensors
+  NotFound,        ///< there is no such file
+  NotRegular,      ///< a directory, a FIFO or a device
+  Io,              ///< an error of the operating system, which what() quotes
+  UnknownFormat,   ///< not a known format
+  Unsupported,     ///< known but not supported: compressed, big-endian, flatbuffer, a dtype ...
+  WholeModule,     ///< a pickled Python object; what() names its class
+  Truncated,       ///< the file ends early, or shrank while it was being read
+  Corrupt,         ///< violates its format
+  LimitExceeded,   ///< well formed, but beyond a limit of this reader
+  OutOfBounds,     ///< a tensor reaches outside its storage, or a storage outside the file
+  DuplicateKey,    ///< a name occurs twice
+  Shard,           ///< an index does not match its files
+  MissingKeys,     ///< names in the module that are not in the file
+  UnexpectedKeys,  ///< names in the file that are not in the module
+  ShapeMismatch,   ///< a tensor has another shape in the file
+  DtypeMismatch,   ///< a tensor has another dtype in the file
+  TieConflict,     ///< names that share a tensor in the module have different values in the file
+  Module,          ///< the module cannot be loaded into: meta device, expanded, inference tensors
 };
 
-/// `MissingKeys` and so on.
+/// Returns the enumerator's name, such as `MissingKeys`.
 const char* name(WeightsErrorCode code);
 
-/// The error that everything which reads or writes weights throws. what() is
-/// `[function] file: tensor 'name' rule; remedy`, as far as each is known. Where a load finds
-/// several things wrong, what() lists them all, and code() is the first kind in the order above.
+/// Thrown by all functions that read or write weights. what() has the form
+/// `[function] file: tensor 'name' rule; remedy`, as far as the parts are known. If a load finds
+/// several errors, what() lists all of them and code() is the kind that WeightsErrorCode lists
+/// first.
 class WeightsError : public std::runtime_error {
  public:
-  /// `reason` begins with a verb that has the file, or the tensor, as its subject.
+  /// `reason` begins with a verb whose subject is the file or the tensor.
   WeightsError(WeightsErrorCode code, std::string reason, std::string remedy = "");
 
-  /// The same error with what an inner function could not know; what is known already is kept.
+  /// Returns the error with the name of the tensor, unless it has one.
   WeightsError in_tensor(const std::string& name) const;
+  /// Returns the error with the path of the file, unless it has one.
   WeightsError in_file(const std::string& path) const;
+  /// Returns the error with the name of the function, unless it has one.
   WeightsError in_function(const std::string& function) const;
 
+  /// The kind of the error.
   WeightsErrorCode code() const noexcept { return code_; }
+  /// The public function that was called.
   const std::string& function() const noexcept { return function_; }
+  /// The path of the file; empty if unknown.
   const std::string& file() const noexcept { return file_; }
+  /// The name of the tensor; empty if unknown.
   const std::string& tensor() const noexcept { return tensor_; }
+  /// What is wrong.
   const std::string& reason() const noexcept { return reason_; }
+  /// What to do about it; may be empty.
   const std::string& remedy() const noexcept { return remedy_; }
 
  private:

@@ -12,67 +12,76 @@
 
 namespace posenc {
 
-/// Renames a file's names, after the prefix is stripped: {{"transformer.h.*.ln_1.*",
-/// "layers.*.norm1.*"}, {"lm_head.*", ""}}. The first pattern that a whole name matches decides. A
-/// `*` stands for any run of characters, the shortest that fits, and each `*` of the new name for
-/// the run at the same place. A name without `*` is an exact one; an empty new name leaves the
-/// tensor out.
+/// Renames the tensors of a file by pattern, after the prefix is stripped:
+/// ```cpp
+/// posenc::KeyMap map = {{"transformer.h.*.ln_1.*", "layers.*.norm1.*"}, {"lm_head.*", ""}};
+/// ```
+/// The first pattern that matches a whole name is used. A `*` matches any sequence of characters,
+/// as few as possible, and the n-th `*` of the new name is replaced by what the n-th `*` of the
+/// pattern matched. A pattern without `*` is an exact name. An empty new name drops the tensor.
 using KeyMap = std::vector<std::pair<std::string, std::string>>;
 
 /// Relaxations of the default strict load.
 struct LoadOptions {
-  /// Selects the names that begin with it and strips it, dot included (`model.encoder.`); names
-  /// without it belong to other modules and are left alone.
+  /// Selects the names that begin with this prefix, such as `model.encoder.`, and strips it. Other
+  /// names are taken to belong to other modules and are ignored.
   TORCH_ARG(std::string, prefix) = "";
+  /// Renames or drops tensors of the file.
   TORCH_ARG(KeyMap, key_map);
+  /// Accepts a file without some of the module's tensors.
   TORCH_ARG(bool, allow_missing) = false;
+  /// Accepts a file with tensors that the module does not have.
   TORCH_ARG(bool, allow_unexpected) = false;
   /// Converts to the module's dtype: among floating-point types, among complex types, and from an
-  /// integer type to one that holds all its values. Else another dtype is an error.
+  /// integer type to one that holds all of its values. Otherwise another dtype is an error.
   TORCH_ARG(bool, cast) = false;
-  /// Reads all tensors into memory of their own before the module changes, so that even a disk
-  /// that fails leaves it as it was. Costs as much memory as the weights.
+  /// Reads all tensors into separate memory before changing the module, so that it stays unchanged
+  /// even after a read error. Needs as much memory again as the weights.
   TORCH_ARG(bool, staged) = false;
 };
 
-/// A table that the module can compute (WeightNotes), compared with its recipe.
+/// The comparison of a table in the file with the one that the module can compute (WeightNotes).
 struct TableReport {
-  std::string name;         ///< the module's
-  int64_t rows = 0;         ///< of the module, which keeps its size
-  int64_t file_rows = 0;    ///< the file may have more or fewer: only the common ones count
-  double max_abs = 0.0;     ///< largest difference of the file's common rows from the recipe
-  bool as_computed = true;  ///< that is within what another machine may make of the recipe
+  std::string name;         ///< its name in the module
+  int64_t rows = 0;         ///< number of rows in the module, which does not change
+  int64_t file_rows = 0;    ///< number of rows in the file; only rows that both have are compared
+  double max_abs = 0.0;     ///< largest absolute difference from the computed rows
+  bool as_computed = true;  ///< whether the difference can be due to rounding on another machine
 };
 
-/// What a load found. Names are complete: the module's in `loaded`, `missing` and `cast`, the
-/// file's in `unexpected` and `ignored`. A tensor that the module has under several names needs
-/// only one of them in the file.
+/// The result of a load. Names are complete: those of the module in `loaded`, `missing` and `cast`,
+/// those of the file in `unexpected` and `ignored`. If the module has several names for a tensor,
+/// one of them in the file is enough.
 struct LoadReport {
-  std::vector<std::string> loaded;
-  std::vector<std::string> missing;     ///< in the module, not in the file
-  std::vector<std::string> unexpected;  ///< in the file, not in the module
-  std::vector<std::string> ignored;     ///< non-persistent in the module, or left out by the map
+  std::vector<std::string> loaded;      ///< loaded from the file
+  std::vector<std::string> missing;     ///< in the module, but not in the file
+  std::vector<std::string> unexpected;  ///< in the file, but not in the module
+  std::vector<std::string> ignored;     ///< non-persistent in the module, or dropped by the map
   std::vector<std::string> cast;        ///< converted to the module's dtype
-  std::vector<TableReport> tables;      ///< every computed table that the file has
+  std::vector<TableReport> tables;      ///< all computed tables in the file
 };
 
-/// Loads the weights in `path`, in any format that read_manifest() knows, into `module`.
+/// Loads the weights in `path` into `module`, in any format that read_manifest() supports.
 ///
-/// Names, shapes, dtypes and ties are checked before the first byte of the module changes; one
-/// WeightsError lists every missing, unexpected, misshapen, retyped and disagreeing tensor.
-/// Devices, requires_grad and the identity of the module's tensors are kept. A table that is longer
-/// or shorter in the file is taken where its common rows agree with the module's recipe. What can
-/// fail later is the disk, or a file that shrinks: the error then names what was written.
+/// Names, shapes, dtypes and ties are checked before the module is changed, and a single
+/// WeightsError lists all missing, unexpected and mismatched tensors. Devices, requires_grad and
+/// the identity of the module's tensors are preserved. A table that is longer or shorter in the
+/// file is accepted if the common rows agree with the module's recipe. After these checks a load
+/// can only fail if the file cannot be read or shrinks; the error then lists what has been written.
+///
+/// Errors: WeightsError.
 LoadReport load_weights(torch::nn::Module& module, const std::string& path,
                         const LoadOptions& options = {});
 
-/// The same from tensors in memory, of any device.
+/// load_weights() from tensors in memory, on any device.
 LoadReport load_state_dict(torch::nn::Module& module, const StateDict& tensors,
                            const LoadOptions& options = {});
 
-/// Every tensor in `path` (any format), on the CPU, in the file's order and with its nested names
-/// joined by dots. Tensors that share memory in the file share it here; strides are kept. Throws
-/// WeightsError, also for a tensor that cannot be read; sparse ones and objects are left out.
+/// Loads all tensors in `path`, in any format, to the CPU, in the file's order and with nested
+/// names joined by dots. Tensors that share memory in the file also share it here; strides are
+/// preserved. Sparse tensors and other objects are skipped.
+///
+/// Errors: WeightsError, also for a tensor that cannot be read.
 StateDict load_tensors(const std::string& path);
 
 }  // namespace posenc

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-// What a file of weights holds, read without LibTorch and without running anything in it: names,
-// dtypes, shapes and where the bytes lie. No tensor data is read.
+// The contents of a file of weights: names, dtypes, shapes and the place of the bytes, read without
+// LibTorch, without executing code in the file and without reading tensor data.
 namespace posenc {
 
-/// Element types, by torch's names; dtype_name(Dtype::Float8_e4m3fn) is `float8_e4m3fn`.
+/// Element types, with torch's names.
 // clang-format off: a list, in rows of kinds
 enum class Dtype : uint8_t {
   UInt8, Int8, Int16, Int32, Int64, UInt16, UInt32, UInt64,
@@ -18,73 +18,86 @@ enum class Dtype : uint8_t {
   Float8_e4m3fn, Float8_e5m2, Float8_e4m3fnuz, Float8_e5m2fnuz, Float8_e8m0fnu,
 };
 // clang-format on
+/// Returns torch's name of a type, such as `float8_e4m3fn`.
 const char* dtype_name(Dtype dtype);
-int64_t item_size(Dtype dtype);  ///< bytes an element
+/// Returns the size of an element in bytes.
+int64_t item_size(Dtype dtype);
 
+/// File formats of weights.
 enum class WeightsFormat {
-  Safetensors,
+  Safetensors,       ///< a .safetensors file
   SafetensorsIndex,  ///< model.safetensors.index.json and its shards
-  TorchSave,
-  TorchSaveLegacy,  ///< before PyTorch 1.6, and `_use_new_zipfile_serialization=False`
-  TorchScript,
-  Pt2,
+  TorchSave,         ///< torch.save
+  TorchSaveLegacy,   ///< before PyTorch 1.6, and `_use_new_zipfile_serialization=False`
+  TorchScript,       ///< torch.jit.save
+  Pt2,               ///< torch.export.save
 };
+/// Returns the name of a format for messages.
 const char* format_name(WeightsFormat format);
 
-/// A run of bytes in one of the manifest's files, little-endian elements. Inside the file: checked.
+/// A range of bytes in one of the manifest's files, with little-endian elements. It has been
+/// checked to lie inside the file.
 struct ManifestStorage {
-  std::size_t file = 0;
-  uint64_t offset = 0;
-  uint64_t bytes = 0;
+  std::size_t file = 0;  ///< index into Manifest::files
+  uint64_t offset = 0;   ///< from the start of the file
+  uint64_t bytes = 0;    ///< its length
 };
 
-enum class TensorRole : uint8_t { Unknown, Parameter, Buffer };
+/// What a tensor is in its module.
+enum class TensorRole : uint8_t {
+  Unknown,    ///< the format does not say
+  Parameter,  ///< a parameter
+  Buffer,     ///< a buffer
+};
 
-/// A dense strided view of a storage. Its extent lies inside the storage: checked.
+/// A dense strided view of a storage. It has been checked to lie inside the storage.
 struct ManifestTensor {
-  std::string name;  ///< nested names are joined by "."; list elements are named by their index,
-                     ///< and a file that is one tensor has no name for it
-  Dtype dtype = Dtype::Float32;
-  std::vector<int64_t> sizes;
-  std::vector<int64_t> strides;  ///< in elements; zero where expanded
-  int64_t offset = 0;            ///< in elements, from the start of the storage
-  std::size_t storage = 0;
-  bool conj = false;      ///< complex: the value is the conjugate of the bytes
-  bool negative = false;  ///< the value is the negative of the bytes
-  TensorRole role = TensorRole::Unknown;
-  bool requires_grad = false;
+  std::string name;  ///< nested names are joined by "."; list elements are named by their index; a
+                     ///< file that consists of one tensor has an empty name for it
+  Dtype dtype = Dtype::Float32;           ///< the element type
+  std::vector<int64_t> sizes;             ///< the shape
+  std::vector<int64_t> strides;           ///< in elements; zero for expanded axes
+  int64_t offset = 0;                     ///< in elements, from the start of the storage
+  std::size_t storage = 0;                ///< index into Manifest::storages
+  bool conj = false;                      ///< the bytes are to be conjugated (complex types)
+  bool negative = false;                  ///< the bytes are to be negated
+  TensorRole role = TensorRole::Unknown;  ///< parameter or buffer
+  bool requires_grad = false;             ///< as saved
 };
 
+/// The kind of a ManifestEntry.
 enum class EntryKind : uint8_t {
-  Other,       ///< a value; a sparse or quantised tensor, an object of another class
+  Other,       ///< a value, a sparse or quantised tensor, or an object of another class
   Module,      ///< a whole torch.nn.Module, whose weights only its Python code can load
-  Unreadable,  ///< a tensor that cannot be read: of a dtype that is not known, of a name that
-               ///< several have
+  Unreadable,  ///< a tensor with an unknown dtype, or with a name that occurs several times
 };
 
-/// Something that is not a dense tensor: what it is, and for a plain value what it says.
+/// An entry that is not a dense tensor.
 struct ManifestEntry {
-  std::string name;
-  std::string text;
-  EntryKind kind = EntryKind::Other;
+  std::string name;                   ///< as in ManifestTensor
+  std::string text;                   ///< a description, or the value of a plain value
+  EntryKind kind = EntryKind::Other;  ///< its kind
 };
 
+/// The contents of a file of weights, without the tensor data.
 struct Manifest {
-  WeightsFormat format = WeightsFormat::Safetensors;
-  std::string class_name;          ///< TorchScript: of the root, unqualified, without its mangling
-  std::vector<std::string> files;  ///< paths; one but for sharded checkpoints
-  std::vector<ManifestStorage> storages;
-  std::vector<ManifestTensor> tensors;  ///< in the file's order, each name once
-  std::vector<ManifestEntry> opaque;    ///< all that is neither such a tensor nor a value
-  std::vector<ManifestEntry> values;    ///< numbers, texts, flags, None, and plain lists of these
-  uint64_t more_values = 0;  ///< not in `values`: those below a list's first hundred items, and
-                             ///< what is more than a few times the file's size
+  WeightsFormat format = WeightsFormat::Safetensors;  ///< the format that was recognised
+  std::string class_name;                 ///< TorchScript: unqualified class name of the root
+  std::vector<std::string> files;         ///< paths; several only for sharded checkpoints
+  std::vector<ManifestStorage> storages;  ///< the ranges that tensors refer to
+  std::vector<ManifestTensor> tensors;    ///< in the file's order, with unique names
+  std::vector<ManifestEntry> opaque;      ///< everything that is neither a tensor nor a value
+  std::vector<ManifestEntry> values;      ///< numbers, strings, flags, None, and lists of these
+  uint64_t more_values = 0;  ///< number of values left out: those after the first hundred items of
+                             ///< a list, and those beyond a few times the file's size
   std::map<std::string, std::string> metadata;  ///< of safetensors
 };
 
-/// Reads the manifest of `path`, whose format is recognised by its content, never by its name.
-/// Throws WeightsError for anything that is not a whole, consistent file of a format in
-/// WeightsFormat. The cost is bounded: at most ten times the file's size and 64 MB of memory.
+/// Reads the manifest of `path`, recognising the format by the content and not by the name. Memory
+/// is bounded by ten times the file's size plus 64 MB.
+///
+/// Errors: WeightsError for anything that is not a complete and consistent file in one of the
+/// formats of WeightsFormat.
 Manifest read_manifest(const std::string& path);
 
 }  // namespace posenc

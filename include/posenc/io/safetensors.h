@@ -7,19 +7,22 @@
 
 namespace posenc {
 
-/// A safetensors file: its tensors in the order in which the header names them, and its metadata.
+/// The contents of a safetensors file.
 struct SafetensorsFile {
-  StateDict tensors;
-  std::map<std::string, std::string> metadata;
+  StateDict tensors;                            ///< in the order of the header
+  std::map<std::string, std::string> metadata;  ///< of the header
 };
 
-/// Reads `path` whole; the tensors own their memory, on the CPU. Throws WeightsError for anything
-/// that is not a complete, consistent safetensors file.
+/// Reads a whole safetensors file. The tensors own their memory, on the CPU.
+///
+/// Errors: WeightsError for anything that is not a complete and consistent safetensors file.
 SafetensorsFile load_safetensors(const std::string& path);
 
-/// Writes contiguous little-endian copies of `tensors` to a temporary file beside `path`, syncs it
-/// and renames it: `path` is either the old file or the whole new one. The header keeps the order
-/// of `tensors`. Throws WeightsError that names the file, and the tensor where it is at fault.
+/// Writes contiguous little-endian copies of `tensors` in their order. They are written to a
+/// temporary file in the same folder, which is synced and renamed, so that `path` is always either
+/// the old file or the complete new one.
+///
+/// Errors: WeightsError, naming the file and, if one is the cause, the tensor.
 void save_safetensors(const std::string& path, const StateDict& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 

@@ -10,28 +10,35 @@
 
 namespace posenc {
 
+/// File formats of save_weights().
 enum class SaveFormat {
-  ByExtension,  ///< TorchSave for `.pt` and `.pth`, else Safetensors
-  Safetensors,
-  TorchSave,  ///< what Python's torch.load(weights_only=True) reads; ties and views are kept
+  ByExtension,  ///< TorchSave for `.pt` and `.pth`, otherwise Safetensors
+  Safetensors,  ///< contiguous copies of the tensors
+  TorchSave,    ///< for Python's torch.load(weights_only=True); ties and views are preserved
 };
 
+/// Options of save_weights() and save_tensors().
 struct SaveOptions {
+  /// Metadata by key.
   using Metadata = std::map<std::string, std::string>;
 
+  /// The file format.
   TORCH_ARG(SaveFormat, format) = SaveFormat::ByExtension;
-  /// Of a safetensors file; `format` says for Hugging Face's loaders which library it is for.
+  /// Metadata of a safetensors file. `format` names the library for Hugging Face's loaders.
   TORCH_ARG(Metadata, metadata) = { {"format", "pt"} };
 };
 
-/// Writes state_dict(module): contiguous copies in safetensors, views of common memory in a
-/// torch.save file. The file is written beside `path`, synced and renamed: whatever happens, a full
-/// disk or a kill included, `path` is the old file or the whole new one. Links are followed; what
-/// may not be written to is not replaced (docs/weights.md). Throws WeightsError.
+/// Saves state_dict(module): contiguous copies in a safetensors file, views of shared memory in a
+/// torch.save file. It is written to a temporary file in the same folder, which is synced and
+/// renamed, so that `path` is always either the old file or the complete new one, even if the disk
+/// is full or the process is killed. Symbolic links are followed. A file without write permission
+/// is not replaced (docs/weights.md).
+///
+/// Errors: WeightsError.
 void save_weights(const torch::nn::Module& module, const std::string& path,
                   const SaveOptions& options = {});
 
-/// The same for any tensors, on any device.
+/// save_weights() for any tensors, on any device.
 void save_tensors(const std::string& path, const StateDict& tensors,
                   const SaveOptions& options = {});
 

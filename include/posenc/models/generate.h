@@ -12,78 +12,84 @@ namespace posenc {
 
 /// Progress of generate().
 struct GenerateProgress {
-  int64_t step;        ///< tokens that each sequence has so far
-  int64_t max_length;  ///< the most it will have
-  int64_t finished;    ///< sources that are done
-  int64_t sources;
+  int64_t step;        ///< number of tokens in each sequence so far
+  int64_t max_length;  ///< maximum number of tokens
+  int64_t finished;    ///< number of sources that are finished
+  int64_t sources;     ///< number of sources
 };
 
-/// When beam search stops for a source. None of them stops it before as many sequences are finished
-/// as there are beams; each is one value of transformers' `early_stopping`.
+/// When beam search stops for a source. In any case it first finishes as many sequences as there
+/// are beams. The values correspond to those of transformers' `early_stopping`.
 enum class EarlyStopping {
-  WhenFull,      ///< then at once: `True`
-  WhenUnlikely,  ///< once the best live beam, scored as long as it is now, beats none: `False`
-  Never,         ///< once no live beam can beat one of them by max_length: `"never"`
+  WhenFull,      ///< immediately after that: `True`
+  WhenUnlikely,  ///< when the best live beam, scored at its present length, beats none: `False`
+  Never,         ///< when no live beam can beat any of them by max_length: `"never"`
 };
 
+/// Options of generate().
 struct GenerateOptions {
-  /// The token that every target begins with, and the one that ends it.
+  /// The default options with the tokens that begin and end every target.
   GenerateOptions(int64_t begin, int64_t end) : begin_(begin), stop_({end}) {}
 
+  /// The token that begins every target.
   TORCH_ARG(int64_t, begin);
-  /// Each of these ends a sequence and is its last token.
+  /// Tokens that end a sequence; the one that ended it is kept as its last token.
   TORCH_ARG(std::vector<int64_t>, stop);
-  /// Tokens that are never written; their probability is not redistributed, unless renormalize is
+  /// Tokens that are never generated. Their probability is not redistributed, unless renormalize is
   /// set.
   TORCH_ARG(std::vector<int64_t>, banned) = {};
-  /// The probabilities of the tokens that may be written add up to 1.
+  /// Renormalizes the probabilities of the remaining tokens to a sum of 1.
   TORCH_ARG(bool, renormalize) = false;
-  /// The last token of a sequence that has reached max_length, whatever the model says; it counts
+  /// The last token of a sequence that reaches max_length, whatever the model predicts. It counts
   /// with probability 1.
   TORCH_ARG(std::optional<int64_t>, forced_end) = std::nullopt;
-  /// Most tokens of a sequence, the stop token included.
+  /// Maximum number of tokens in a sequence, including the stop token.
   TORCH_ARG(int64_t, max_length) = 128;
-  /// Sequences that are returned for a source: the best of the beams, or that many samples.
+  /// Number of sequences returned per source: the best of the beams, or independent samples.
   TORCH_ARG(int64_t, n_best) = 1;
 
-  /// Width of the beam search; 1 is greedy.
+  /// Number of beams; 1: greedy search.
   TORCH_ARG(int64_t, beams) = 1;
-  /// Sequences are compared by log probability / length ^ length_penalty; 0: by probability.
+  /// Exponent of the length in a sequence's score, log probability / length ^ length_penalty; 0:
+  /// sequences are compared by probability.
   TORCH_ARG(double, length_penalty) = 1.0;
+  /// When beam search stops.
   TORCH_ARG(EarlyStopping, early_stopping) = EarlyStopping::Never;
 
-  /// Draw each token from the model's distribution instead of taking the best.
+  /// Draws each token from the model's distribution instead of choosing the most probable one.
   TORCH_ARG(bool, sample) = false;
-  /// Logits are divided by it; above 0.
+  /// Divisor of the logits; above 0.
   TORCH_ARG(double, temperature) = 1.0;
-  /// Draw among the k most probable tokens only; 0: all.
+  /// Draws only from the k most probable tokens; 0: from all.
   TORCH_ARG(int64_t, top_k) = 0;
-  /// Draw among the fewest tokens whose probabilities reach p; 1: all.
+  /// Draws only from the smallest set of tokens whose probabilities sum to p; 1: from all.
   TORCH_ARG(double, top_p) = 1.0;
-  /// Source of the random numbers; torch's default generator unless set.
+  /// Random number generator; torch's default generator unless set.
   TORCH_ARG(std::optional<at::Generator>, generator) = std::nullopt;
 
-  /// Called after each token; return false to end the search with what has been found.
+  /// Called after each token. Return false to end the search with the sequences found so far.
   TORCH_ARG(std::function<bool(const GenerateProgress&)>, progress) = nullptr;
 };
 
-/// A target that the model wrote.
+/// A generated target.
 struct Hypothesis {
-  std::vector<int64_t> tokens;  ///< without `begin`, with the stop token that ended it, if any did
-  double score = 0.0;           ///< log probability by the model / length ^ length_penalty
+  std::vector<int64_t> tokens;  ///< without `begin`, with the stop token if there is one
+  double score = 0.0;           ///< log probability / length ^ length_penalty
 };
 
-/// Targets for each source: greedy, by beam search, or sampled.
+/// Generates targets for each source by greedy search, beam search or sampling.
 ///
-/// src: (B, S) ids; sources of several lengths are padded, and src_mask says where:
-/// AttentionMask::padding(src, pad)  ->  n_best hypotheses for each of the B, best first; fewer
-/// where a beam search can write no more, of a small vocabulary or under bans, and never none.
-/// The model is in eval mode. Encodes once, then each step projects one token a sequence.
-/// Greedy and beam search find what transformers' `generate` finds, token for token; its max_length
-/// counts the begin token too, so it is one more than this one.
-/// Errors: c10::ValueError for options that contradict each other, beams below 1, a max_length past
-/// the model's max_len, a model in training mode, and where a source has no token to write: logits
-/// that are not numbers, or all tokens banned.
+/// src: (B, S) ids, padded if their lengths differ, with AttentionMask::padding(src, pad) as
+/// src_mask  ->  n_best hypotheses for each of the B sources, best first. There may be fewer, but
+/// at least one, if a beam search runs out of candidates in a small vocabulary or under bans.
+///
+/// The model has to be in eval mode. The source is encoded once; each step then processes one token
+/// per sequence. Greedy and beam search produce the same tokens as transformers' `generate`, whose
+/// max_length also counts the begin token and is therefore larger by one.
+///
+/// Errors: c10::ValueError for contradictory options, beams below 1, a max_length beyond the
+/// model's max_len, a model in training mode, and a source without any candidate token, because its
+/// logits are NaN or all tokens are banned.
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options);

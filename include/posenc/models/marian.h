@@ -8,16 +8,16 @@
 
 namespace posenc {
 
-/// A Marian checkpoint: the model in eval mode, and how its targets are to be searched.
+/// A Marian checkpoint, ready for generate().
 struct MarianModel {
-  Transformer model{nullptr};
-  GenerateOptions generation;  ///< of generation_config.json, or of config.json
-  int64_t pad;                 ///< the id that pads sources; their lengths give the mask
+  Transformer model{nullptr};  ///< in eval mode
+  GenerateOptions generation;  ///< from generation_config.json, otherwise from config.json
+  int64_t pad;                 ///< the padding id of sources
 };
 
-/// Loads a folder as Hugging Face's MarianMTModel saves it, as it is: config.json,
-/// generation_config.json where there is one, and the weights in model.safetensors,
-/// pytorch_model.bin or the shards of either.
+/// Loads a folder saved by Hugging Face's MarianMTModel, without conversion: config.json,
+/// generation_config.json if there is one, and the weights in model.safetensors, pytorch_model.bin
+/// or the shards of either.
 ///
 /// ```cpp
 /// auto marian = posenc::load_marian("opus-mt-en-de");
@@ -28,11 +28,13 @@ struct MarianModel {
 /// auto found = posenc::generate(*marian.model, batch.ids, mask, marian.generation);
 /// ```
 ///
-/// The model is float32, whatever the file's type; its logits are those of transformers, sinusoid,
-/// embedding scale, activation and `final_logits_bias` (final_layer.bias) included. Everything is
-/// checked before anything is built: the architecture, each setting, each size against the
-/// weights, names and shapes. A setting of the search that generate() does not have is an error.
-/// Errors: c10::ValueError for what the JSON files say, WeightsError for files and weights.
+/// The model is float32 whatever the type in the file. Its logits are those of transformers,
+/// including sinusoid, embedding scale, activation and `final_logits_bias` (final_layer.bias).
+/// Architecture, settings, sizes, names and shapes are checked before the model is built. Search
+/// settings that generate() does not support are errors.
+///
+/// Errors: c10::ValueError for the contents of the JSON files; WeightsError for files and weights.
+///
 /// Source: transformers 5.23, models/marian/modeling_marian.py.
 MarianModel load_marian(const std::string& folder);
 

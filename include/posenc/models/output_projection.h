@@ -7,26 +7,33 @@
 
 namespace posenc {
 
-/// Hidden states to logits: x weight^T + bias, where the weight may be an embedding's.
+/// The output layer, from hidden states to logits: x weight^T + bias. Its weight may be tied to an
+/// embedding's.
 ///
-/// x: (..., D)  ->  (..., V). Keys: `weight` (V, D), unless tied, and `bias` (V); initialised as
-/// torch.nn.Linear. Source: `final_layer` of notebook 03's `Transformer`.
+/// x: (..., D)  ->  (..., V). Initialized like torch.nn.Linear.
+///
+/// Keys: `weight` (V, D), unless tied, and `bias` (V).
+///
+/// Source: `final_layer` of notebook 03's `Transformer`.
 class OutputProjectionImpl : public Cloneable<OutputProjectionImpl> {
  public:
+  /// A projection of width D = `d_model` to V = `vocab_size` logits.
   OutputProjectionImpl(int64_t d_model, int64_t vocab_size);
 
   void reset() override;
+  /// Draws new initial weights; a tied weight is left alone.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
+  /// Returns the logits.
   torch::Tensor forward(const torch::Tensor& x);
 
-  /// From now on the weight is that of `embedding`, which another module registers; the own one is
-  /// dropped. A clone reads the same embedding: whoever clones both ties them again.
+  /// Uses the weight of `embedding`, which another module registers, and drops this module's own. A
+  /// clone uses the same `embedding`: if both modules are cloned, call this again.
   void tie(const torch::nn::Embedding& embedding);
 
-  torch::Tensor weight;  ///< undefined when tied
-  torch::Tensor bias;
+  torch::Tensor weight;  ///< undefined if tied
+  torch::Tensor bias;    ///< (V)
 
  private:
   int64_t d_model_, vocab_size_;

@@ -4,19 +4,20 @@
 
 namespace posenc {
 
-/// Which of a Transformer's three vocabulary matrices are one: of the source's embedding, of the
-/// target's, and of the output layer (whose bias stays its own). Notebook 03, section 5.
+/// Which of a Transformer's three vocabulary matrices share one weight: the source embedding, the
+/// target embedding and the output layer, whose bias is always its own. Notebook 03, section 5.
 enum class Tying {
-  None,            ///< three matrices
-  EncoderDecoder,  ///< both embeddings are one; needs one vocabulary
-  DecoderOutput,   ///< the target's embedding is the output's weight
-  ThreeWay,        ///< all three are one; needs one vocabulary
+  None,            ///< three separate weights
+  EncoderDecoder,  ///< both embeddings share a weight; the vocabularies must be equal
+  DecoderOutput,   ///< the target embedding and the output layer share a weight
+  ThreeWay,        ///< all three share a weight; the vocabularies must be equal
 };
 
-/// The way called `none`, `encoder_decoder`, `decoder_output` or `three_way`; c10::ValueError for
-/// another name.
+/// Returns the value named `none`, `encoder_decoder`, `decoder_output` or `three_way`.
+///
+/// Errors: c10::ValueError for any other name.
 Tying tying_of(const std::string& name);
-/// The name of a way, as above.
+/// Returns the name that tying_of() takes.
 std::string name_of(Tying tying);
 
 }  // namespace posenc

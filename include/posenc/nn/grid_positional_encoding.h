@@ -13,6 +13,7 @@
 
 namespace posenc {
 
+/// Options of GridPositionalEncoding.
 struct GridPositionalEncodingOptions {
   /// How the table is registered.
   enum class Storage {
@@ -20,29 +21,37 @@ struct GridPositionalEncodingOptions {
     Buffer,     ///< a persistent buffer, as in diffusers' PatchEmbed
   };
 
-  /// `sinusoid` has a grid: preset("mae_2d", 768, {{"height", 14}, {"cls_token", 1}}).
+  /// Options for a `sinusoid` with a grid, such as
+  /// preset("mae_2d", 768, {{"height", 14}, {"cls_token", 1}}).
   GridPositionalEncodingOptions(SinusoidOptions sinusoid) : sinusoid_(std::move(sinusoid)) {}
 
-  /// Which sinusoid over which grid, and whether a row of zeros for a class token comes first.
+  /// The sinusoid with its grid, and with or without a row of zeros for a class token.
   TORCH_ARG(SinusoidOptions, sinusoid);
+  /// How the table is registered.
   TORCH_ARG(Storage, storage) = Storage::Parameter;
   /// The table's name in the state_dict; `position_embeddings` in Hugging Face's ViTMAE.
   TORCH_ARG(std::string, key) = "pos_embed";
 };
 
-/// Adds to each patch the sinusoid of its place in the image: x + pos_embed, R rows, one for each
-/// of the N cells of the grid, after one of zeros for the class token where the sinusoid has it.
+/// Adds a two-dimensional (or higher) sinusoid to the patches of an image: x + pos_embed. Its R
+/// rows are one for each of the N cells of the grid, after a row of zeros for the class token if
+/// the sinusoid has one.
 ///
 /// x: (B, R, D) or (R, D)  ->  as x.
-/// Key: `pos_embed` or .key(), (1, R, D), a parameter with requires_grad false or a buffer.
-/// Converted to another dtype it is rounded once, from the recipe. Throws c10::ValueError for a
-/// sinusoid without a grid and a key that is empty or has a dot; forward:
-/// functional::grid_positional_encoding().
+/// When converted to another dtype the table is recomputed from the recipe and rounded once.
+///
+/// Keys: `pos_embed`, or options.key(): (1, R, D), a parameter with requires_grad false or a
+/// buffer.
+///
+/// Errors: those of functional::grid_positional_encoding(); at construction, c10::ValueError for a
+/// sinusoid without a grid and for a key that is empty or contains a dot.
+///
 /// Source: `MaskedAutoencoderViT` (facebookresearch/mae), `ViTMAEEmbeddings` (transformers),
 /// `VisionTransformerMoCo` (facebookresearch/moco-v3), and every other grid preset.
 class GridPositionalEncodingImpl : public Cloneable<GridPositionalEncodingImpl>,
                                    public WeightNotes {
  public:
+  /// A module with the given options.
   explicit GridPositionalEncodingImpl(GridPositionalEncodingOptions options_);
 
   void reset() override;
@@ -52,14 +61,15 @@ class GridPositionalEncodingImpl : public Cloneable<GridPositionalEncodingImpl>,
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Dtype dtype, bool non_blocking = false) override;
 
+  /// Returns x plus the table.
   torch::Tensor forward(const torch::Tensor& x);
 
-  /// The patches alone, (B, N, D) or (N, D), without the class token's row: MAE adds positions
-  /// before it drops patches and puts the class token in front.
+  /// forward() for patches without the class token, (B, N, D) or (N, D): MAE adds positions before
+  /// it drops patches and prepends the class token.
   torch::Tensor add_to_patches(const torch::Tensor& x);
 
-  GridPositionalEncodingOptions options;
-  torch::Tensor pos_embed;  ///< (1, R, D), under the name options.key()
+  GridPositionalEncodingOptions options;  ///< the options given to the constructor
+  torch::Tensor pos_embed;                ///< (1, R, D), registered as options.key()
 };
 
 TORCH_MODULE(GridPositionalEncoding);

@@ -12,40 +12,51 @@
 
 namespace posenc {
 
+/// Options of InputEmbedding.
 struct InputEmbeddingOptions {
+  /// The default options for these sizes.
   InputEmbeddingOptions(int64_t vocab_size, int64_t d_model, int64_t max_len = 5000)
       : token_(vocab_size, d_model), position_(d_model, max_len) {}
 
+  /// Options of the token embedding.
   TORCH_ARG(TokenEmbeddingOptions, token);
+  /// Options of the positional encoding.
   TORCH_ARG(PositionalEncodingOptions, position);
-  /// As in TokenAndPositionEmbeddingOptions.
+  /// Reuses the memory of the last output; see TokenAndPositionEmbeddingOptions.
   TORCH_ARG(bool, reuse_output) = false;
 };
 
-/// Tokens plus positions, without scale and dropout unless `token` and `position` ask for them:
+/// Token embeddings plus positional encodings; by default without scale and dropout:
 /// dropout(token_embedding.embedding.weight[ids] * scale + pos_encoding.pe).
 ///
 /// ids: (B, L) or (L); (L, B) with batch_first(false)  ->  (..., d_model).
+///
 /// Keys: `token_embedding.embedding.weight`, `pos_encoding.pe`.
-/// Errors: those of its two parts, TokenEmbedding and PositionalEncoding.
+///
+/// Errors: those of TokenEmbedding and PositionalEncoding.
+///
 /// Source: notebook 00 `InputEmbedding`.
 class InputEmbeddingImpl : public Cloneable<InputEmbeddingImpl> {
  public:
+  /// A module with the default options.
   InputEmbeddingImpl(int64_t vocab_size, int64_t d_model, int64_t max_len = 5000)
       : InputEmbeddingImpl(InputEmbeddingOptions(vocab_size, d_model, max_len)) {}
+  /// A module with the given options.
   explicit InputEmbeddingImpl(InputEmbeddingOptions options_);
 
   void reset() override;
+  /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
-  /// `offset` and `position_ids` as in PositionalEncoding.
+  /// Returns the embedded ids. For `offset` and `position_ids` see
+  /// PositionalEncodingImpl::forward().
   torch::Tensor forward(const torch::Tensor& ids, int64_t offset = 0,
                         const torch::Tensor& position_ids = {});
 
-  InputEmbeddingOptions options;
-  TokenEmbedding token_embedding{nullptr};
-  PositionalEncoding pos_encoding{nullptr};
+  InputEmbeddingOptions options;             ///< the options given to the constructor
+  TokenEmbedding token_embedding{nullptr};   ///< the token embedding
+  PositionalEncoding pos_encoding{nullptr};  ///< the positional encoding
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},

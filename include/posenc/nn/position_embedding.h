@@ -12,37 +12,48 @@
 
 namespace posenc {
 
+/// Options of PositionEmbedding.
 struct PositionEmbeddingOptions {
-  /// Where the table lives, and hence its key.
+  /// How the table is registered, which also decides its key.
   enum class Storage {
     Embedding,  ///< a frozen parameter `embedding.weight`, as in notebook 02
     Buffer,     ///< a buffer `pos_enc`, as in notebook 04
   };
 
+  /// The default options for these sizes.
   PositionEmbeddingOptions(int64_t max_len, int64_t d_model)
       : max_len_(max_len), d_model_(d_model) {}
 
-  /// Rows of the table, in positions.
+  /// Number of positions in the table.
   TORCH_ARG(int64_t, max_len);
+  /// Width of the table.
   TORCH_ARG(int64_t, d_model);
+  /// How the table is registered.
   TORCH_ARG(Storage, storage) = Storage::Embedding;
-  /// Which sinusoid; by default that of the notebook whose storage it is (presets `notebook_002`
-  /// and `notebook_004`, other last bits).
+  /// The sinusoid. The default is that of the notebook with the same storage (presets
+  /// `notebook_002` and `notebook_004`, which differ in the last bits).
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
 };
 
-/// Looks sinusoidal encodings up by position: table[position_ids].
+/// Looks up sinusoidal encodings by position: table[position_ids].
 ///
 /// position_ids: any shape and integer type, in [0, max_len)  ->  (..., d_model).
-/// Key: `embedding.weight` (requires_grad false) or `pos_enc`, (max_len, d_model), in the default
-/// dtype: the notebook's bits where that is float32 or float64. A half type is rounded once from
-/// float32; notebook 02 would count its positions in it. Converted to another dtype the table is
-/// rounded once, from the recipe. Errors: functional::position_embedding().
+/// The table is created in the default dtype, with the notebook's bits if that is float32 or
+/// float64. A half-precision table is rounded once from float32, unlike in notebook 02, which would
+/// compute even its positions in half precision. When converted to another dtype the table is
+/// recomputed from the recipe and rounded once.
+///
+/// Keys: `embedding.weight` (requires_grad false) or `pos_enc`, (max_len, d_model).
+///
+/// Errors: those of functional::position_embedding().
+///
 /// Source: notebook 02 `PositionalEncoding`, notebook 04 `MyPositionEncoding`.
 class PositionEmbeddingImpl : public Cloneable<PositionEmbeddingImpl>, public WeightNotes {
  public:
+  /// A module with the default options.
   PositionEmbeddingImpl(int64_t max_len, int64_t d_model)
       : PositionEmbeddingImpl(PositionEmbeddingOptions(max_len, d_model)) {}
+  /// A module with the given options.
   explicit PositionEmbeddingImpl(PositionEmbeddingOptions options_);
 
   void reset() override;
@@ -52,14 +63,15 @@ class PositionEmbeddingImpl : public Cloneable<PositionEmbeddingImpl>, public We
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Dtype dtype, bool non_blocking = false) override;
 
+  /// Returns the rows of the table at `position_ids`.
   torch::Tensor forward(const torch::Tensor& position_ids);
 
-  /// The table, (max_len, d_model), wherever it is stored.
+  /// The table, (max_len, d_model), with either storage.
   torch::Tensor table() const;
-  /// The sinusoid in use.
+  /// The sinusoid, with the default resolved.
   SinusoidOptions sinusoid() const;
 
-  PositionEmbeddingOptions options;
+  PositionEmbeddingOptions options;         ///< the options given to the constructor
   torch::nn::Embedding embedding{nullptr};  ///< with Storage::Embedding
   torch::Tensor pos_enc;                    ///< with Storage::Buffer
 };

@@ -17,52 +17,62 @@
 
 namespace posenc {
 
-/// Where a module has its sinusoidal rows from.
+/// Where a module takes its sinusoidal rows from.
 enum class Storage {
-  Table,     ///< a buffer of max_len rows, in PyTorch's state_dict
-  Factored,  ///< two small tables, exact, for any position below 2^31; nothing in the state_dict
-  None,      ///< nothing: the recipe's rows are computed in each forward, up to position 2^31
+  Table,     ///< a buffer of max_len rows in PyTorch's state_dict
+  Factored,  ///< two small tables: exact, for positions below 2^31, not in the state_dict
+  None,      ///< computed from the recipe in each forward, up to position 2^31
 };
 
+/// Options of PositionalEncoding.
 struct PositionalEncodingOptions {
+  /// The default options for these sizes.
   PositionalEncodingOptions(int64_t d_model, int64_t max_len = 5000)
       : d_model_(d_model), max_len_(max_len), sinusoid_(d_model) {}
 
+  /// Width of x.
   TORCH_ARG(int64_t, d_model);
-  /// Rows of the table, in positions. With Storage::Factored, how many are served without making
-  /// more on demand.
+  /// Number of positions in the table. With Storage::Factored, positions from max_len on are
+  /// computed on demand.
   TORCH_ARG(int64_t, max_len);
+  /// Where rows are taken from.
   TORCH_ARG(Storage, storage) = Storage::Table;
-  /// Probability with which an element of the sum is zeroed in training, in [0, 1).
+  /// Probability of zeroing an element of the sum in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
-  /// x is (B, L, D); false: (L, B, D).
+  /// Whether x is (B, L, D); false: (L, B, D).
   TORCH_ARG(bool, batch_first) = true;
-  /// A position past the table makes it longer, device and dtype kept, instead of failing.
+  /// Extends the table, keeping device and dtype, instead of throwing for a position past its end.
   TORCH_ARG(bool, grow) = false;
-  /// Which sinusoid; its dim must be d_model.
+  /// The sinusoid; its dim must be d_model.
   TORCH_ARG(SinusoidOptions, sinusoid);
 };
 
-/// Adds a sinusoidal encoding of its position to each row: dropout(x + pe[0, offset : offset + L]).
+/// Adds sinusoidal encodings of their positions to rows: dropout(x + pe[0, offset : offset + L]).
 ///
 /// x: (B, L, D) or (L, D); (L, B, D) with batch_first(false)  ->  as x.
-/// Key: buffer `pe` (1, max_len, d_model), with Storage::Table, in the default dtype as a module's
-/// weights are. Converted to another dtype it is rounded once, from the recipe. Without a table the
-/// row of position p is the one that a table has there, start and step of the sinusoid included.
-/// Forward may run in several threads at a time, growth included.
+/// The table is created in the default dtype, like weights; when converted to another dtype it is
+/// recomputed from the recipe and rounded once. Without a table, the row of position p is the row
+/// that a table would have, including start and step of the sinusoid. forward() may be called from
+/// several threads at a time, even if the table grows.
 ///
-/// Storage::Table never waits for a GPU. The others compute their rows on the CPU and copy them to
-/// the device in each forward, explicit positions back before that.
-/// With Precision::Exact and a half type, other values in `pe` are noticed where autograd counts
-/// the write (copy_(), a load), not after memcpy() or pe.data().fill_().
-/// Errors: functional::positional_encoding(); c10::ValueError, when the module is made, for a
-/// sinusoid whose rows depend on the table's length unless the table's is fixed; without a table
-/// c10::TypeError and c10::IndexError for positions, as a look-up has them.
+/// Storage::Table never synchronizes with a GPU. The other two compute rows on the CPU and copy
+/// them to the device in each forward; explicit positions are first copied to the CPU.
+/// With Precision::Exact and half precision, modified values in `pe` are detected if autograd
+/// counts the write (copy_(), loading), but not after memcpy() or pe.data().fill_().
+///
+/// Keys: buffer `pe` (1, max_len, d_model), with Storage::Table only.
+///
+/// Errors: those of functional::positional_encoding(); at construction, c10::ValueError for a
+/// sinusoid whose rows depend on the table's length, unless that is fixed; without a table,
+/// c10::TypeError and c10::IndexError for positions as in a look-up.
+///
 /// Source: notebooks 00 and 03 `PositionalEncoding`.
 class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public WeightNotes {
  public:
+  /// A module with the default options.
   explicit PositionalEncodingImpl(int64_t d_model, int64_t max_len = 5000)
       : PositionalEncodingImpl(PositionalEncodingOptions(d_model, max_len)) {}
+  /// A module with the given options.
   explicit PositionalEncodingImpl(PositionalEncodingOptions options_);
 
   void reset() override;
@@ -72,33 +82,35 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public 
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Dtype dtype, bool non_blocking = false) override;
 
-  /// `offset`: the position of x's first row. `position_ids`: explicit positions instead, (L) or
-  /// laid out as x without its last axis. With grow(true) they make the table grow only on devices
-  /// that report a bad index (CPU): reading them back elsewhere would stop the device.
+  /// Returns x plus its encodings. `offset` is the position of x's first row; `position_ids` are
+  /// explicit positions instead, (L) or with the shape of x without its last axis. With grow(true)
+  /// they extend the table only on the CPU, since reading them back would synchronize a GPU.
   torch::Tensor forward(const torch::Tensor& x, int64_t offset = 0,
                         const torch::Tensor& position_ids = {});
 
-  /// The table that serves positions 0 .. rows-1, grown first where that is allowed and needed.
-  /// (1, >= rows, D); later growth does not touch the returned tensor. For Storage::Table.
+  /// Returns the table, (1, >= rows, D), extended first if it is shorter than `rows` and may grow.
+  /// Later growth does not affect the returned tensor. For Storage::Table.
   torch::Tensor table(int64_t rows);
 
-  /// Grows to `rows` where that is allowed and needed; while the result lives, `pe` stays as it is.
-  /// Without grow(true) nothing is locked.
+  /// Extends the table to `rows` if it is shorter and may grow. `pe` does not change while the
+  /// returned lock is held. Without grow(true) nothing is locked.
   std::shared_lock<std::shared_mutex> hold(int64_t rows);
 
-  /// What a sum that is rounded once adds: `pe`, or the float32 rows behind it where it is of a
-  /// half type, on the CPU, of Precision::Exact, and holds their roundings. Call it while hold()
-  /// lives.
+  /// The rows for a sum that is rounded once: the float32 rows that `pe` was rounded from, if it is
+  /// a half-precision table of Precision::Exact on the CPU and unmodified; otherwise `pe`. Call it
+  /// only while the lock of hold() is held.
   const torch::Tensor& rows_to_add();
 
-  /// Without Storage::Table: the rows for ids of `sizes`, (length, D) or (..., D) for positions
-  /// laid out as they are. Throws as forward() does.
+  /// Without Storage::Table: the rows for ids of shape `sizes`, (length, D), or (..., D) if
+  /// position_ids have the shape of the ids.
+  ///
+  /// Errors: those of forward().
   torch::Tensor computed_rows(torch::IntArrayRef sizes, int64_t length, int64_t offset,
                               const torch::Tensor& position_ids) const;
 
-  PositionalEncodingOptions options;
-  torch::Tensor pe;  ///< undefined without Storage::Table
-  torch::nn::Dropout dropout{nullptr};
+  PositionalEncodingOptions options;    ///< the options given to the constructor
+  torch::Tensor pe;                     ///< undefined without Storage::Table
+  torch::nn::Dropout dropout{nullptr};  ///< applied to the sum
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},
@@ -117,10 +129,10 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public 
   bool is_rounded_from(const torch::Tensor& wide) const;
 
   GrowthLock lock_;
-  torch::Dtype dtype_ = torch::kFloat;  // of the rows, where no table tells it
+  torch::Dtype dtype_ = torch::kFloat;  // of the rows, if there is no table
   std::optional<FactoredTable> factored_;
-  // For half types of Precision::Exact: the float32 rows, and the state of `pe` for which it is
-  // known whether it holds their roundings.
+  // For half types with Precision::Exact: the float32 rows, and the state of `pe` for which it is
+  // known whether `pe` holds them rounded.
   torch::Tensor wide_;
   std::optional<FactoredTable> wide_factored_;
   const void* known_data_ = nullptr;

@@ -8,33 +8,40 @@
 
 namespace posenc {
 
+/// Options of SinePositionEmbedding2d.
 using SinePositionEmbedding2dOptions = functional::SinePositionEmbedding2dFuncOptions;
 
-/// The two-dimensional sinusoid of DETR and its descendants, which counts the cells that are not
-/// padding; formula: functional::sine_position_embedding_2d().
+/// The two-dimensional sinusoid of DETR and related models, which counts the cells that are not
+/// padding. For the formula see functional::sine_position_embedding_2d().
 ///
-/// mask: (B, H, W) bool, TRUE WHERE PADDING STANDS  ->  (B, D, H, W) float32; or an image without
-/// padding (B, C, H, W)  ->  (B, D, H, W) in its dtype. On the input's device.
-/// No keys: nothing is stored. Without padding its bits are those of the presets `detr_2d` (with
-/// their `normalize`), `deformable_detr_2d` (offset -0.5) and `dab_detr_2d` (temperature 20,
-/// Frequency::PowerOfProduct). A row or column of padding alone has coordinate 0, or
-/// offset / eps * scale. An image's encoding is a view that its batch shares: copy before writing.
-/// Errors: functional::sine_position_embedding_2d(), options when the module is made.
+/// mask: (B, H, W) bool, where TRUE IS PADDING  ->  (B, D, H, W) float32; or an image without
+/// padding (B, C, H, W)  ->  (B, D, H, W) in its dtype. The result is on the input's device.
+/// The module has no parameters and no buffers. Without padding it is bit-identical to the presets
+/// `detr_2d` (with the same `normalize`), `deformable_detr_2d` (offset -0.5) and `dab_detr_2d`
+/// (temperature 20, Frequency::PowerOfProduct). A row or column that is all padding has coordinate
+/// 0, or offset / eps * scale. The encoding of an image is a view shared by the whole batch: copy
+/// it before writing to it.
+///
+/// Errors: those of functional::sine_position_embedding_2d(); options are checked at construction.
+///
 /// Source: `PositionEmbeddingSine` (facebookresearch/detr), `DetrSinePositionEmbedding`,
 /// `DeformableDetrSinePositionEmbedding`, `DabDetrSinePositionEmbedding` (transformers 5.23.0),
 /// `SinePositionalEncoding` (mmdet 3.3.0).
 class SinePositionEmbedding2dImpl : public Cloneable<SinePositionEmbedding2dImpl> {
  public:
+  /// A module with the default options.
   explicit SinePositionEmbedding2dImpl(int64_t d_model)
       : SinePositionEmbedding2dImpl(SinePositionEmbedding2dOptions(d_model)) {}
+  /// A module with the given options.
   explicit SinePositionEmbedding2dImpl(SinePositionEmbedding2dOptions options_);
 
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
 
+  /// Returns the encoding of the mask's, or the image's, cells.
   torch::Tensor forward(const torch::Tensor& mask);
 
-  SinePositionEmbedding2dOptions options;
+  SinePositionEmbedding2dOptions options;  ///< the options given to the constructor
 };
 
 TORCH_MODULE(SinePositionEmbedding2d);

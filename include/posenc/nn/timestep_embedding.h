@@ -7,44 +7,56 @@
 
 namespace posenc {
 
+/// Options of TimestepEmbedding.
 struct TimestepEmbeddingOptions {
+  /// The default options for these sizes.
   TimestepEmbeddingOptions(int64_t max_len, int64_t d_model, int64_t channels)
       : max_len_(max_len), d_model_(d_model), channels_(channels), hidden_(channels) {}
 
   /// Number of timesteps.
   TORCH_ARG(int64_t, max_len);
+  /// Width of the sinusoid.
   TORCH_ARG(int64_t, d_model);
-  /// Channels C of the image.
+  /// Number of channels C of the image.
   TORCH_ARG(int64_t, channels);
-  /// Width between the two linear maps; C in the notebook.
+  /// Width between the two linear layers; C, as in the notebook, unless set.
   TORCH_ARG(int64_t, hidden);
 };
 
-/// A diffusion timestep as one value a channel: Linear(ReLU(Linear(pe[t]))).
+/// Notebook 02's embedding of a diffusion timestep, one value per channel:
+/// Linear(ReLU(Linear(pe[t]))). For diffusers' class of the same name see SinusoidalTimesteps.
 ///
-/// t: (N) or (N, 1), any integer type, in [0, max_len)  ->  (N, C, 1, 1); add_to() lays it on an
-/// image, (C, H, W) or (N, C, H, W) -> (N, C, H, W).
+/// t: (N) or (N, 1), any integer type, in [0, max_len)  ->  (N, C, 1, 1). add_to() adds it to an
+/// image, (C, H, W) or (N, C, H, W)  ->  (N, C, H, W).
+///
 /// Keys: `pe.embedding.weight` (frozen), `pe_linear.0.weight`, `pe_linear.0.bias`,
-/// `pe_linear.2.weight`, `pe_linear.2.bias`. Errors: functional::timestep_embedding().
+/// `pe_linear.2.weight`, `pe_linear.2.bias`.
+///
+/// Errors: those of functional::timestep_embedding() and functional::add_timestep().
+///
 /// Source: notebook 02, `PositionalEncoding` and `pe_linear`.
 class TimestepEmbeddingImpl : public Cloneable<TimestepEmbeddingImpl> {
  public:
+  /// A module with the default options.
   TimestepEmbeddingImpl(int64_t max_len, int64_t d_model, int64_t channels)
       : TimestepEmbeddingImpl(TimestepEmbeddingOptions(max_len, d_model, channels)) {}
+  /// A module with the given options.
   explicit TimestepEmbeddingImpl(TimestepEmbeddingOptions options_);
 
   void reset() override;
+  /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
+  /// Returns the embedding of the timesteps `t`.
   torch::Tensor forward(const torch::Tensor& t);
 
-  /// image + forward(t), broadcast over the pixels.
+  /// Returns image + forward(t), broadcast over the pixels.
   torch::Tensor add_to(const torch::Tensor& image, const torch::Tensor& t);
 
-  TimestepEmbeddingOptions options;
-  PositionEmbedding pe{nullptr};
-  torch::nn::Sequential pe_linear{nullptr};
+  TimestepEmbeddingOptions options;          ///< the options given to the constructor
+  PositionEmbedding pe{nullptr};             ///< the sinusoid's table
+  torch::nn::Sequential pe_linear{nullptr};  ///< the two linear layers
 };
 
 TORCH_MODULE(TimestepEmbedding);

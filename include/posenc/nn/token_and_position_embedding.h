@@ -14,55 +14,68 @@
 
 namespace posenc {
 
+/// Options of TokenAndPositionEmbedding.
 struct TokenAndPositionEmbeddingOptions {
+  /// The default options for these sizes.
   TokenAndPositionEmbeddingOptions(int64_t vocab_size, int64_t d_model, int64_t max_len = 5000)
       : vocab_size_(vocab_size), d_model_(d_model), position_(d_model, max_len) {}
 
+  /// Number of tokens in the vocabulary.
   TORCH_ARG(int64_t, vocab_size);
+  /// Width of the embeddings.
   TORCH_ARG(int64_t, d_model);
+  /// Factor of the token vectors, before positions are added.
   TORCH_ARG(Scale, scale) = Scale::SqrtDim;
-  /// This row of the token table starts as zeros and gets no gradient.
+  /// A row of the token table that is initialized to zeros and gets no gradient.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
-  /// Probability with which an element of the sum is zeroed in training, in [0, 1).
+  /// Probability of zeroing an element of the sum in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.1;
-  /// max_len, batch_first, grow and sinusoid of the position encoding.
+  /// max_len, batch_first, grow and sinusoid of the positional encoding.
   TORCH_ARG(PositionalEncodingOptions, position);
-  /// The weight's gradient is sparse, as nn.Embedding's; rows come once each, in order.
+  /// Makes the gradient of the token table sparse, as in nn.Embedding, and coalesced.
   TORCH_ARG(bool, sparse) = false;
-  /// A forward that records no gradient writes into the memory of the last output when nobody holds
-  /// that one any more.
+  /// Lets a forward that records no gradient reuse the memory of the last output, once no one else
+  /// holds that output.
   TORCH_ARG(bool, reuse_output) = false;
 };
 
-/// Scale, position, dropout, in that order:
+/// Scaled token embeddings plus sinusoidal positions, with dropout:
 /// dropout(token_embedding.weight[ids] * sqrt(d_model) + position_encoding.pe).
 ///
 /// ids: (B, L) or (L); (L, B) with batch_first(false)  ->  (..., d_model).
+///
 /// Keys: `token_embedding.weight`, `position_encoding.pe`.
-/// Errors: functional::embed(). Source: notebook 03 `TokenAndPositionEmbedding`.
+///
+/// Errors: those of functional::embed().
+///
+/// Source: notebook 03 `TokenAndPositionEmbedding`.
 class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbeddingImpl> {
  public:
+  /// A module with the default options.
   TokenAndPositionEmbeddingImpl(int64_t vocab_size, int64_t d_model, int64_t max_len = 5000)
       : TokenAndPositionEmbeddingImpl(
             TokenAndPositionEmbeddingOptions(vocab_size, d_model, max_len)) {}
+  /// A module with the given options.
   explicit TokenAndPositionEmbeddingImpl(TokenAndPositionEmbeddingOptions options_);
 
   void reset() override;
+  /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
-  /// `offset` and `position_ids` as in PositionalEncoding.
+  /// Returns the embedded ids. For `offset` and `position_ids` see
+  /// PositionalEncodingImpl::forward().
   torch::Tensor forward(const torch::Tensor& ids, int64_t offset = 0,
                         const torch::Tensor& position_ids = {});
 
-  /// From now on the token vectors are those of `embedding`, which another module registers; the
-  /// own ones are dropped. A clone reads the same embedding: whoever clones both shares them again.
+  /// Uses the token table of `embedding`, which another module registers, and drops this module's
+  /// own. A clone uses the same `embedding`: if both modules are cloned, call this again.
   void share_tokens(const torch::nn::Embedding& embedding);
 
-  TokenAndPositionEmbeddingOptions options;
-  torch::nn::Embedding token_embedding{nullptr};
-  PositionalEncoding position_encoding{nullptr};
-  torch::nn::Dropout dropout{nullptr};
+  TokenAndPositionEmbeddingOptions options;       ///< the options given to the constructor
+  torch::nn::Embedding token_embedding{nullptr};  ///< the token table
+  PositionalEncoding position_encoding{nullptr};  ///< the positional encoding
+  torch::nn::Dropout dropout{nullptr};            ///< applied to the sum
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(int64_t{0})},

@@ -10,53 +10,69 @@
 
 namespace posenc {
 
+/// Options of TokenEmbedding.
 struct TokenEmbeddingOptions {
+  /// The default options for these sizes.
   TokenEmbeddingOptions(int64_t vocab_size, int64_t d_model)
       : vocab_size_(vocab_size), d_model_(d_model) {}
 
+  /// Number of tokens in the vocabulary.
   TORCH_ARG(int64_t, vocab_size);
+  /// Width of the embeddings.
   TORCH_ARG(int64_t, d_model);
+  /// Factor of the embeddings.
   TORCH_ARG(Scale, scale) = Scale::None;
-  /// This row starts as zeros and gets no gradient; negative counts from the end.
+  /// A row that is initialized to zeros and gets no gradient; a negative index counts from the end.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
-  /// The weight is not trained (requires_grad false).
+  /// Excludes the weight from training (requires_grad false).
   TORCH_ARG(bool, freeze) = false;
-  /// The weight's gradient is sparse, as nn.Embedding's; rows come once each, in order.
+  /// Makes the gradient of the weight sparse, as in nn.Embedding, and coalesced.
   TORCH_ARG(bool, sparse) = false;
 };
 
 /// A learned vector for each token: embedding.weight[ids] * scale.
 ///
 /// ids: any shape and integer type, in [0, vocab_size)  ->  (..., d_model).
-/// Key: `embedding.weight` (vocab_size, d_model), N(0, 1) from torch's generator as nn.Embedding.
-/// Scale::SqrtDim brings those weights to variance d_model. Errors: functional::token_embedding().
+/// Weights are initialized like nn.Embedding's, N(0, 1) from torch's generator; Scale::SqrtDim
+/// gives embeddings of variance d_model.
+///
+/// Keys: `embedding.weight` (vocab_size, d_model).
+///
+/// Errors: those of functional::token_embedding().
+///
 /// Source: notebook 00 `TokenEmbedding`, notebook 03 `TransformerEmbedding` (Scale::SqrtDim).
 class TokenEmbeddingImpl : public Cloneable<TokenEmbeddingImpl> {
  public:
+  /// A module with the default options.
   TokenEmbeddingImpl(int64_t vocab_size, int64_t d_model)
       : TokenEmbeddingImpl(TokenEmbeddingOptions(vocab_size, d_model)) {}
+  /// A module with the given options.
   explicit TokenEmbeddingImpl(TokenEmbeddingOptions options_);
-  /// `weight` becomes the parameter itself; see TokenEmbedding::from_pretrained().
+  /// A module with `weight` as its parameter; see TokenEmbedding::from_pretrained().
   TokenEmbeddingImpl(TokenEmbeddingOptions options_, const torch::Tensor& weight);
 
   void reset() override;
+  /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
+  /// Returns the vectors of `ids`.
   torch::Tensor forward(const torch::Tensor& ids);
 
-  TokenEmbeddingOptions options;
-  torch::nn::Embedding embedding{nullptr};
+  TokenEmbeddingOptions options;            ///< the options given to the constructor
+  torch::nn::Embedding embedding{nullptr};  ///< the table
 
  private:
   void build(const torch::Tensor& weight);
 };
 
+/// A shared handle to a TokenEmbeddingImpl: copies share the module, and `->` reaches its members.
 class TokenEmbedding : public torch::nn::ModuleHolder<TokenEmbeddingImpl> {
  public:
   using torch::nn::ModuleHolder<TokenEmbeddingImpl>::ModuleHolder;
 
-  /// Takes `weight` (vocab_size, d_model) itself, not a copy; frozen unless told otherwise.
+  /// Makes a module whose parameter is `weight` (vocab_size, d_model) itself, not a copy. It is
+  /// frozen by default.
   static TokenEmbedding from_pretrained(const torch::Tensor& weight, bool freeze = true,
                                         const Scale& scale = Scale::None,
                                         std::optional<int64_t> padding_idx = std::nullopt);

@@ -9,49 +9,52 @@
 
 namespace posenc {
 
-/// What identify() found out about a tensor.
+/// The result of identify().
 struct Identification {
-  /// The tensor is a sinusoid: `options` rebuilds it, to the bit or to the last bits that another
-  /// CPU or library rounds differently. A table that was trained is none, whatever it began as.
+  /// Whether the tensor is a sinusoid, so that `options` reproduces it: bit by bit, or up to the
+  /// last bits, which another CPU or library rounds differently. False for a table that was trained
+  /// from a sinusoid.
   bool sinusoid = false;
-  /// Every preset whose operations give the tensor's bits, aliases included, rounded to its dtype;
-  /// those that need the fewest parameters first. A later first position counts as a parameter,
-  /// also where the preset has none (`start` in `params`).
+  /// All presets, aliases included, that reproduce the tensor bit by bit in its dtype, those with
+  /// the fewest parameters first. A first position other than the preset's counts as a parameter
+  /// (`start` in `params`), even if the preset has none of that name.
   std::vector<std::string> presets;
-  /// The preset that comes nearest; the first of `presets` where there are any; "" for a tensor
-  /// that is near to none.
+  /// The closest preset: the first of `presets` if there are any. Empty if none is close.
   std::string nearest;
-  /// The largest distance to `options`: absolute, and in steps of the tensor's dtype. The latter
-  /// says little where a value crosses zero.
+  /// The largest absolute difference from `options`.
   double max_abs = 0.0;
+  /// The largest difference from `options` in units in the last place of the tensor's dtype. It
+  /// means little for values near zero.
   int64_t max_ulp = 0;
-  /// Parameters of `nearest`; besides the preset's own, whatever `options` changes in it.
+  /// The parameters of `nearest`, and the options that differ from that preset's.
   std::map<std::string, std::string> params;
-  /// One sentence: equal bits, bits of another CPU, layout swapped, learned, not a sinusoid.
+  /// One sentence: bit-identical, rounded by another CPU, swapped layout, learned, not a sinusoid.
   std::string verdict;
-  /// C++ that rebuilds it, as in `posenc::preset("detr_2d", 256, {{"height", 14}, ...})`.
+  /// C++ that reproduces the tensor: `posenc::preset("detr_2d", 256, {{"height", 14}, ...})`.
   std::string options;
-  int64_t length = 0;        ///< nominal length to give to sinusoid_table()
-  std::string shape;         ///< how the tensor's shape was read, such as `(1, D, H, W)`
-  int64_t leading_rows = 0;  ///< rows in front that do not belong to it, such as a learned token
+  int64_t length = 0;        ///< the nominal length to pass to sinusoid_table()
+  std::string shape;         ///< how the tensor's shape was interpreted, such as `(1, D, H, W)`
+  int64_t leading_rows = 0;  ///< rows before the table, such as a learned class token
 };
 
-/// Which recipe, with which parameters, made `tensor`.
+/// Finds the recipe and the parameters that produced `tensor`.
 ///
-/// Any floating-point dtype on any device; shapes (L, D), (D, L), grids (H, W, D) and (D, H, W),
-/// boxes with one axis more, with axes of size 1 anywhere and a batch of equal tables. Fewer than
-/// 3 rows or 4 channels are too small to tell. Everything that is no sinusoid is answered, not
-/// thrown: random, learned and rotary tensors, masks, other dtypes, NaN. Most of them are told by
-/// some thousand of their elements.
-/// Throws c10::ValueError for an undefined tensor.
+/// tensor: any floating-point dtype on any device; (L, D), (D, L), grids (H, W, D) and (D, H, W),
+/// volumes with one more axis, with axes of size 1 anywhere, and batches of equal tables. At least
+/// 3 rows and 4 channels are needed. Tensors that are not sinusoids give a result, not an error:
+/// random, learned and rotary ones, masks, other dtypes, NaN. Most of these are recognised from a
+/// few thousand elements.
+///
+/// Errors: c10::ValueError for an undefined tensor.
 Identification identify(const at::Tensor& tensor);
 
-/// The same for a tensor that a checkpoint holds as `name`, such as `h.0.attn.embed_positions`.
+/// identify() for a tensor with the name that it has in a checkpoint, such as
+/// `h.0.attn.embed_positions`.
 ///
-/// A rotary cache that keeps sines and cosines in one tensor (GPT-J, CodeGen) has the very numbers
-/// of an additive table. Its place tells: inside an attention module, or below a name with `rotary`
-/// or `rope`, where no additive table stands. Such a one is no sinusoid here; `nearest`, `options`
-/// and the verdict say whose numbers it has.
+/// A rotary cache with sines and cosines in one tensor (GPT-J, CodeGen) has the same values as an
+/// additive table. It is recognised by its name: inside an attention module, or below a name with
+/// `rotary` or `rope`, where additive tables do not occur. Such a tensor is reported as not a
+/// sinusoid; `nearest`, `options` and `verdict` say which table has its values.
 Identification identify(const at::Tensor& tensor, const std::string& name);
 
 }  // namespace posenc

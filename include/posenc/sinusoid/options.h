@@ -11,101 +11,120 @@
 
 namespace posenc {
 
-/// One axis of a point whose coordinates all follow from one number p:
-/// (complement ? 1 - p : p) * factor.
+/// One coordinate of a point, computed from the position p: (complement ? 1 - p : p) * factor.
 struct Coordinate {
-  bool complement = false;
-  double factor = 1.0;
+  bool complement = false;  ///< use 1 - p
+  double factor = 1.0;      ///< factor of the coordinate
+  /// Equal in both members.
   friend bool operator==(const Coordinate& a, const Coordinate& b) {
     return a.complement == b.complement && a.factor == b.factor;
   }
 };
 
-/// One sinusoidal positional encoding, operation by operation:
+/// A sinusoidal positional encoding, described down to its individual operations:
 ///
 ///     PE(p, pair i) = sin(p / base**(2 i / dim)), cos(p / base**(2 i / dim))
 ///
-/// The axes are independent; a preset (preset.h) is a named value of this struct. The default is
-/// the table of "Attention Is All You Need" as the Annotated Transformer and PyTorch's tutorials
-/// compute it.
+/// The options are independent of each other; a preset (preset.h) is a named set of them. The
+/// defaults give the table of "Attention Is All You Need" as computed by the Annotated Transformer
+/// and PyTorch's tutorials.
 struct SinusoidOptions {
+  /// The default encoding with `dim` channels.
   explicit SinusoidOptions(int64_t dim) : dim_(dim) {}
 
   /// Number of channels D of a row.
   TORCH_ARG(int64_t, dim);
 
   // frequencies
+  /// Operations that compute a frequency.
   TORCH_ARG(Frequency, frequency) = Frequency::Exp;
+  /// The index of each frequency.
   TORCH_ARG(Index, index) = Index::Even;
+  /// The divisor of the index.
   TORCH_ARG(Divisor, divisor) = Divisor::Channels;
-  /// Subtracted from the divisor: 1 makes the last wavelength 2 pi b itself.
+  /// Subtracted from the divisor; 1 makes the longest wavelength exactly 2 pi base.
   TORCH_ARG(double, shift) = 0.0;
-  /// A divisor below 1 counts as 1.
+  /// Replaces a divisor below 1 by 1.
   TORCH_ARG(bool, divisor_at_least_one) = false;
-  /// b, the ratio between the longest and the shortest wavelength; positive and finite.
+  /// The base b, the ratio of the longest wavelength to the shortest; positive and finite.
   TORCH_ARG(double, base) = 10000.0;
   /// The last frequency of Frequency::Linear, in radians per position.
   TORCH_ARG(double, max_frequency) = 1.0;
+  /// The tensor over which powers are evaluated.
   TORCH_ARG(PowerShape, power_shape) = PowerShape::Row;
+  /// The type of intermediate values.
   TORCH_ARG(Arithmetic, arithmetic) = Arithmetic::Float32;
-  /// Exact leaves the roundings above aside and evaluates the real-valued formula.
+  /// Exact ignores the roundings that the options above describe and evaluates the formula itself.
   TORCH_ARG(Precision, precision) = Precision::Reference;
 
   // angle
+  /// Product or quotient of position and frequency.
   TORCH_ARG(Phase, phase) = Phase::Product;
-  /// The finished angle times this Scalar.
+  /// Factor of the finished angle, a Scalar.
   TORCH_ARG(double, angle_scale) = 1.0;
-  /// The finished angle times Scalar(D / L), L the table's nominal length.
+  /// Multiplies the finished angle by Scalar(D / L), where L is the table's nominal length.
   TORCH_ARG(bool, angle_by_length) = false;
 
   // channels
+  /// The order of sines and cosines.
   TORCH_ARG(Layout, layout) = Layout::Interleaved;
+  /// Puts cosines where the layout has sines, and vice versa.
   TORCH_ARG(bool, cos_first) = false;
+  /// Handling of an odd dim.
   TORCH_ARG(OddDim, odd_dim) = OddDim::Error;
-  /// The coordinates themselves, unscaled, before the sines; not of a grid.
+  /// Puts the unscaled coordinates before the sines; not for grids.
   TORCH_ARG(bool, raw_first) = false;
 
   // rows
+  /// The position of each row.
   TORCH_ARG(Rows, rows) = Rows::Up;
-  /// The first position and the distance of the next; whole numbers stay exact below 2^53.
+  /// The first position. Integers below 2^53 are exact.
   TORCH_ARG(double, start) = 0.0;
+  /// The distance between positions.
   TORCH_ARG(double, step) = 1.0;
-  /// This row of the table is zero, as for a padding index.
+  /// The index of a row that is set to zero, such as the padding index.
   TORCH_ARG(std::optional<int64_t>, zero_row) = std::nullopt;
-  /// One row of zeros before all others, as for a class token.
+  /// Puts a row of zeros before all others, for a class token.
   TORCH_ARG(bool, cls_row) = false;
 
   // grids and points
-  /// Extents of a grid, outermost first, in cells; rows are row-major. Empty: no grid.
+  /// The extents of a grid in cells, outermost first; rows are row-major. Empty: no grid.
   TORCH_ARG(std::vector<int64_t>, grid);
-  /// For each block of channels, which of the grid's axes it encodes; empty: in the grid's order.
+  /// The axis of the grid that each block of channels encodes; empty: in the grid's order.
   TORCH_ARG(std::vector<int64_t>, channel_axes);
+  /// How the axes are interleaved in a row.
   TORCH_ARG(AxisDepth, axis_depth) = AxisDepth::Outer;
+  /// The value of each cell along an axis.
   TORCH_ARG(AxisValues, axis_values) = AxisValues::Plain;
+  /// The number of channels of each axis.
   TORCH_ARG(AxisChannels, axis_channels) = AxisChannels::Equal;
+  /// The extent of the base grid, for AxisValues::Scaled.
   TORCH_ARG(double, base_size) = 1.0;
+  /// Divisor of the values, for AxisValues::Scaled.
   TORCH_ARG(double, interpolation_scale) = 1.0;
-  /// Points instead of a grid: the coordinates that one position stands for.
+  /// Points instead of a grid: the coordinates computed from one position.
   TORCH_ARG(std::vector<Coordinate>, coordinates);
 
+  /// Post-processing of the finished table.
   TORCH_ARG(Post, post) = Post::None;
 
  public:
-  /// Number of axes: of the grid, of a point, or one.
+  /// Number of axes: those of the grid or of a point, otherwise one.
   int64_t axes() const;
-  /// Channels of a row of the table, which an odd dim may widen or narrow.
+  /// Number of channels of a row of the table; an odd dim may make it wider or narrower.
   int64_t channels() const;
-  /// Channels that each axis fills, in the order of the row.
+  /// Number of channels of each axis, in the order of the row.
   std::vector<int64_t> axis_widths() const;
-  /// Rows of a table of nominal length `length`.
+  /// Number of rows of a table of nominal length `length`.
   int64_t row_count(int64_t length) const;
 };
 
-/// Equal in every axis, hence the same bits.
+/// Whether all options are equal, which implies bit-identical tables.
 bool operator==(const SinusoidOptions& a, const SinusoidOptions& b);
+/// Whether any option differs.
 inline bool operator!=(const SinusoidOptions& a, const SinusoidOptions& b) { return !(a == b); }
 
-/// Throws c10::ValueError that names the axis, the rule and the value when no table can be made.
+/// Throws c10::ValueError, naming the option, the rule and the value, if no table can be computed.
 void check(const SinusoidOptions& options);
 
 }  // namespace posenc

@@ -10,49 +10,60 @@
 
 namespace posenc {
 
-/// The value of a preset's parameter: a number, or a word such as `bi`. Numbers are kept as their
-/// shortest text, which is what a command line brings too.
+/// The value of a preset's parameter: a number, or a word such as `bi`. Numbers are stored as their
+/// shortest decimal text, the form in which they also come from a command line.
 struct PresetValue {
-  PresetValue(int value);                                     // NOLINT: a value is a value
-  PresetValue(int64_t value);                                 // NOLINT
-  PresetValue(double value);                                  // NOLINT
+  /// An integer.
+  PresetValue(int value);  // NOLINT: a value is a value
+  /// An integer.
+  PresetValue(int64_t value);  // NOLINT
+  /// A number.
+  PresetValue(double value);  // NOLINT
+  /// A word, or a number as text.
   PresetValue(std::string value) : text(std::move(value)) {}  // NOLINT
-  PresetValue(const char* value) : text(value) {}             // NOLINT
-  std::string text;
+  /// A word, or a number as text.
+  PresetValue(const char* value) : text(value) {}  // NOLINT
+
+  std::string text;  ///< the value as text
 };
+/// The parameters of a preset by name.
 using PresetParams = std::map<std::string, PresetValue>;
 
 /// A parameter that a preset takes.
 struct PresetParam {
-  std::string name;
-  std::string fallback;  ///< its value where none is given; empty: it has to be given
-  std::string meaning;
+  std::string name;      ///< its name
+  std::string fallback;  ///< its default; empty if the parameter is required
+  std::string meaning;   ///< a description in a few words
 };
 
 class PresetReader;  // gives a preset's recipe its parameters, checked
 
-/// A sinusoid that some system computes, under a name.
+/// A named sinusoid, as a real system computes it.
 struct Preset {
-  std::string name;
+  std::string name;     ///< its name
   std::string source;   ///< the class and the system, with its version
-  std::string storage;  ///< how that system keeps the table: kind, key, shape, persistence
-  std::string recipe;   ///< presets with the same recipe have the same bits at every dimension
-  std::vector<PresetParam> params;
+  std::string storage;  ///< how the system stores the table: kind, key, shape, persistence
+  std::string recipe;   ///< presets with equal recipes have equal bits at every dim
+  std::vector<PresetParam> params;  ///< the parameters that it takes
+  /// Makes the options.
   SinusoidOptions (*make)(int64_t dim, const PresetReader& params);
-  /// The largest difference from the system's own table at position p, where bits cannot be equal
-  /// by nature (TensorFlow's kernels are not LibTorch's); empty: the bits are equal.
+  /// The largest difference from the system's table at position p if the bits cannot be equal,
+  /// since TensorFlow's kernels differ from LibTorch's; empty if they are equal.
   std::string bound;
 };
 
-/// All presets, in a fixed order, those with one recipe together.
+/// All presets in a fixed order, grouped by recipe.
 const std::vector<Preset>& presets();
 
-/// The preset of that name. Throws c10::ValueError with the nearest names when there is none.
+/// Returns the preset with the given name.
+///
+/// Errors: c10::ValueError, listing the nearest names, if there is no such preset.
 const Preset& find_preset(std::string_view name);
 
-/// The options that reproduce the named system's table bit for bit at width `dim`.
-/// Throws c10::ValueError for an unknown preset or parameter (with the nearest names), a missing or
-/// ill-typed one, and a dimension that the recipe cannot have.
+/// Returns the options that reproduce the system's table bit for bit at width `dim`.
+///
+/// Errors: c10::ValueError for an unknown preset or parameter, listing the nearest names, a missing
+/// or ill-typed parameter, and a dimension that the recipe does not support.
 SinusoidOptions preset(std::string_view name, int64_t dim, const PresetParams& params = {});
 
 }  // namespace posenc

@@ -8,25 +8,29 @@
 
 namespace posenc {
 
-/// The rows of positions 0 .. length-1: (length, dim).
+/// The table of nominal length `length`, by default the rows of positions 0 .. length - 1:
+/// (options.row_count(length), options.channels()).
 ///
-/// Computed on the CPU in the recipe's own order of operations, rounded to `tensor_options`' dtype
-/// (float32 by default) once, then moved to its device. The bits are those of the same PyTorch
-/// operations on this machine with one thread, at any number of threads.
-/// Throws c10::ValueError for length < 1 and for options that no table can have.
+/// It is computed on the CPU in the recipe's order of operations, rounded once to the dtype of
+/// `tensor_options` (float32 by default) and moved to its device. With any number of threads it is
+/// bit-identical to the same PyTorch operations run on this machine with one thread.
+///
+/// Errors: c10::ValueError for a length below 1 and for options without a table.
 at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
                           const at::TensorOptions& tensor_options = {});
 
-/// The rows of `positions` (any shape, integer or real, in positions): (..., dim).
+/// The rows of `positions`, any shape, integer or floating-point  ->  (..., channels).
 ///
-/// With PowerShape::Grid the flattened positions are the grid. Throws c10::ValueError for
-/// positions that are not finite and c10::TypeError for boolean or complex ones.
+/// With PowerShape::Grid the powers are evaluated over all of the flattened positions.
+///
+/// Errors: c10::ValueError for positions that are not finite and for options in which a row depends
+/// on the whole table; c10::TypeError for boolean and complex positions.
 at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
                     const at::TensorOptions& tensor_options = {});
 
-/// `table` (..., rows, dim) in another floating-point type without a rounding too many: where it
-/// holds exactly what the recipe gives in its present type, the recipe is evaluated anew for
-/// `dtype`; a table that differs (one that was trained, or made by another CPU) is cast.
+/// Converts `table` (..., rows, channels) to another floating-point type without rounding twice: if
+/// it is exactly the table that the recipe gives in its present type, it is recomputed in `dtype`;
+/// any other table, such as one that was trained or computed on another CPU, is cast.
 at::Tensor convert_table(const SinusoidOptions& options, const at::Tensor& table,
                          at::ScalarType dtype);
 

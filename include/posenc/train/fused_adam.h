@@ -9,22 +9,29 @@
 
 namespace posenc {
 
-/// The options of FusedAdam and FusedAdamW, by PyTorch's names.
+/// Options of FusedAdam and FusedAdamW, with PyTorch's names.
 template <typename Derived>
 class AdamOptionsOf : public OptimizerOptions<Derived> {
  public:
+  /// b1 and b2.
   using Betas = std::tuple<double, double>;
+  /// The learning rate.
   POSENC_OPTIMIZER_ARG(double, lr) = 1e-3;
+  /// The decay rates of the two moments.
   POSENC_OPTIMIZER_ARG(Betas, betas) = Betas(0.9, 0.999);
+  /// Added to the denominator.
   POSENC_OPTIMIZER_ARG(double, eps) = 1e-8;
+  /// The weight decay.
   POSENC_OPTIMIZER_ARG(double, weight_decay) = 0.0;
+  /// Uses the maximum of the second moments so far.
   POSENC_OPTIMIZER_ARG(bool, amsgrad) = false;
-  /// Maximize the objective instead of minimizing it.
+  /// Maximizes the objective instead of minimizing it.
   POSENC_OPTIMIZER_ARG(bool, maximize) = false;
 
  public:
+  /// Throws c10::ValueError for options out of range.
   void check() const;
-  /// Why a gradient is refused; nullptr where it is accepted.
+  /// Returns why `gradient` is not accepted, or nullptr if it is.
   const char* refusal(const torch::Tensor& gradient) const;
   /// Calls visit(name, pointer to member) for every option.
   template <typename Visit>
@@ -38,21 +45,25 @@ class AdamOptionsOf : public OptimizerOptions<Derived> {
   }
 };
 
+/// Options of FusedAdam.
 struct FusedAdamOptions : AdamOptionsOf<FusedAdamOptions> {
-  static constexpr const char* kOptimizer = "FusedAdam";
-  static constexpr const char* kRule = "Adam";
+  static constexpr const char* kOptimizer = "FusedAdam";  ///< for messages
+  static constexpr const char* kRule = "Adam";            ///< OptimizerNotes::rule()
   FusedAdamOptions() = default;
+  /// The default options with this learning rate.
   FusedAdamOptions(double lr) { this->lr(lr); }  // NOLINT: a learning rate is options
 };
 
-/// weight_decay is 0.01 unless set.
+/// Options of FusedAdamW. Here weight_decay is 0.01 unless set.
 struct FusedAdamWOptions : AdamOptionsOf<FusedAdamWOptions> {
-  static constexpr const char* kOptimizer = "FusedAdamW";
-  static constexpr const char* kRule = "AdamW";
+  static constexpr const char* kOptimizer = "FusedAdamW";  ///< for messages
+  static constexpr const char* kRule = "AdamW";            ///< OptimizerNotes::rule()
   FusedAdamWOptions() { weight_decay_ = 1e-2; }
+  /// The default options with this learning rate.
   FusedAdamWOptions(double lr) : FusedAdamWOptions() { this->lr(lr); }  // NOLINT: as above
 };
 
+/// The implementation of FusedAdam and FusedAdamW.
 template <typename Options>
 class FusedAdamOf : public OptimizerOf<Options, torch::optim::AdamParamState> {
  public:
@@ -63,23 +74,27 @@ class FusedAdamOf : public OptimizerOf<Options, torch::optim::AdamParamState> {
   void step_group(const Options& options, std::vector<Entry>& entries) override;
 };
 
-/// Adam in one pass over parameter, gradient and state, by ATen's fused kernels (CPU and CUDA):
+/// Adam in a single pass over parameter, gradient and state, by ATen's fused kernels (CPU and
+/// CUDA):
 ///
 ///     g = grad + weight_decay p;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
 ///     p = p - lr / (1 - b1^t) * m / (sqrt(v / (1 - b2^t)) + eps)
 ///
-/// The bits of Python's torch.optim.Adam(fused=True) on the same machine; float32, float64,
-/// bfloat16, float16. Strides are respected where Python's mixes elements up: a gradient that lies
-/// in memory in another order than its parameter is copied into that order first.
-/// Errors: OptimizerOf; a sparse gradient (SparseAdam takes those).
+/// Bit-identical to Python's torch.optim.Adam(fused=True) on the same machine, for float32,
+/// float64, bfloat16 and float16. A gradient whose memory layout differs from its parameter's is
+/// first copied to that layout; Python's optimiser mixes up the elements in this case.
+///
+/// Errors: those of OptimizerOf; sparse gradients, for which see SparseAdam.
+///
 /// Source: Kingma and Ba 2015; amsgrad: Reddi et al. 2018.
 class FusedAdam : public FusedAdamOf<FusedAdamOptions> {
  public:
   using FusedAdamOf<FusedAdamOptions>::FusedAdamOf;
 };
 
-/// Adam whose weight decay does not pass through the moments: p = p - lr weight_decay p first.
-/// The bits of Python's torch.optim.AdamW(fused=True). Otherwise as FusedAdam.
+/// Adam with decoupled weight decay, p = p - lr weight_decay p before the step. Bit-identical to
+/// Python's torch.optim.AdamW(fused=True); otherwise like FusedAdam.
+///
 /// Source: Loshchilov and Hutter 2019.
 class FusedAdamW : public FusedAdamOf<FusedAdamWOptions> {
  public:

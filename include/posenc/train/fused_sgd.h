@@ -8,28 +8,34 @@
 
 namespace posenc {
 
-/// By PyTorch's names.
+/// Options of FusedSGD, with PyTorch's names.
 class FusedSGDOptions : public OptimizerOptions<FusedSGDOptions> {
  public:
-  static constexpr const char* kOptimizer = "FusedSGD";
-  static constexpr const char* kRule = "SGD";
+  static constexpr const char* kOptimizer = "FusedSGD";  ///< for messages
+  static constexpr const char* kRule = "SGD";            ///< OptimizerNotes::rule()
   FusedSGDOptions() = default;
+  /// The default options with this learning rate.
   FusedSGDOptions(double lr) { this->lr(lr); }  // NOLINT: a learning rate is options
 
  private:
   using Derived = FusedSGDOptions;
+  /// The learning rate.
   POSENC_OPTIMIZER_ARG(double, lr) = 1e-3;
+  /// The momentum.
   POSENC_OPTIMIZER_ARG(double, momentum) = 0.0;
+  /// The dampening of the momentum.
   POSENC_OPTIMIZER_ARG(double, dampening) = 0.0;
+  /// The weight decay.
   POSENC_OPTIMIZER_ARG(double, weight_decay) = 0.0;
-  /// Needs a momentum and no dampening.
+  /// Uses Nesterov momentum, which requires a momentum and no dampening.
   POSENC_OPTIMIZER_ARG(bool, nesterov) = false;
-  /// Maximize the objective instead of minimizing it.
+  /// Maximizes the objective instead of minimizing it.
   POSENC_OPTIMIZER_ARG(bool, maximize) = false;
 
  public:
+  /// Throws c10::ValueError for options out of range.
   void check() const;
-  /// Why a gradient is refused; nullptr where it is accepted.
+  /// Returns why `gradient` is not accepted, or nullptr if it is.
   const char* refusal(const torch::Tensor& gradient) const;
   /// Calls visit(name, pointer to member) for every option.
   template <typename Visit>
@@ -43,15 +49,17 @@ class FusedSGDOptions : public OptimizerOptions<FusedSGDOptions> {
   }
 };
 
-/// Stochastic gradient descent in one pass, by ATen's fused kernels (CPU and CUDA):
+/// Stochastic gradient descent in a single pass, by ATen's fused kernels (CPU and CUDA):
 ///
 ///     g = grad + weight_decay p;  b = momentum b + (1 - dampening) g, at first b = g
 ///     p = p - lr b, or p - lr (g + momentum b) with nesterov
 ///
-/// The bits of Python's torch.optim.SGD(fused=True) on the same machine, strides as in FusedAdam.
-/// A sparse gradient costs its own rows only, p[i] -= lr g[i], with the bits of Python's SGD (whose
-/// fused form refuses it); with momentum all rows move, and the step costs as much as a dense one.
-/// Errors: OptimizerOf; weight_decay with a sparse gradient.
+/// Bit-identical to Python's torch.optim.SGD(fused=True) on the same machine; for strides see
+/// FusedAdam. A sparse gradient updates only its own rows, p[i] -= lr g[i], bit-identical to
+/// Python's SGD, whose fused version does not accept sparse gradients. With momentum all rows
+/// change, and the step costs as much as a dense one.
+///
+/// Errors: those of OptimizerOf; weight_decay with a sparse gradient.
 class FusedSGD : public OptimizerOf<FusedSGDOptions, torch::optim::SGDParamState> {
  public:
   using OptimizerOf::OptimizerOf;

@@ -10,8 +10,8 @@
 
 #include "posenc/core/optimizer_notes.h"
 
-/// An option as TORCH_ARG makes it that also remembers whether it was set; `Derived` names the
-/// class that the setter returns.
+// An option like that of TORCH_ARG that also records whether it was set. `Derived` is the class
+// that the setter returns.
 #define POSENC_OPTIMIZER_ARG(T, name)                      \
  public:                                                   \
   Derived& name(const T& value) {                          \
@@ -27,68 +27,81 @@
 
 namespace posenc {
 
-/// What the options of all optimisers share. A parameter group has the options that it was given
-/// and takes the others from the optimiser, as in Python: a group with weight_decay(0) has none,
-/// whatever the optimiser's is. (LibTorch compares with the constructor's defaults instead, and
-/// overrides that 0.)
+/// Base class of all optimisers' options. As in Python, a parameter group keeps the options that
+/// were set for it and takes the others from the optimiser: a group with weight_decay(0) has no
+/// weight decay, whatever the optimiser's. (LibTorch compares with the constructor's defaults
+/// instead and would override that 0.)
 template <typename Options>
 class OptimizerOptions : public torch::optim::OptimizerCloneableOptions<Options> {
  public:
+  /// The learning rate.
   double get_lr() const override { return self().lr(); }
+  /// Sets the learning rate.
   void set_lr(double lr) override { self().lr() = lr; }
+  /// Reads the options.
   void serialize(torch::serialize::InputArchive& archive) override;
+  /// Writes the options.
   void serialize(torch::serialize::OutputArchive& archive) const override;
 
-  /// Takes from `defaults` every option that was neither set nor changed here.
+  /// Takes all options that were neither set nor changed here from `defaults`.
   void inherit(const Options& defaults);
 
  protected:
-  std::set<std::string> given_;
+  std::set<std::string> given_;  ///< the names of the options that were set
 
  private:
   Options& self() { return static_cast<Options&>(*this); }
   const Options& self() const { return static_cast<const Options&>(*this); }
 };
 
-/// The part that posenc's optimisers share: a torch::optim::Optimizer, so that LRScheduler,
-/// zero_grad, torch::save and torch::load take it.
+/// Base class of posenc's optimisers. As it derives from torch::optim::Optimizer, it works with
+/// LRScheduler, zero_grad, torch::save and torch::load.
 ///
-/// - A parameter that is listed twice in a group is stepped once; in two groups it is an error.
-/// - step() checks every gradient before it changes anything.
-/// - load() is all or nothing, puts state on the parameter's device and in its dtype, and reads the
-///   archives of LibTorch's optimiser of the same rule.
+/// - A parameter that is listed twice in a group is updated once; in two groups it is an error.
+/// - step() checks all gradients before it changes anything.
+/// - load() changes nothing if it fails, restores state on the parameter's device and in its dtype,
+///   and reads archives of LibTorch's optimiser with the same rule.
 ///
-/// Errors: c10::ValueError for options out of range, c10::TypeError for gradients of a layout or
-/// dtype that the rule cannot take; both name the parameter by group and place.
+/// Errors: c10::ValueError for options out of range; c10::TypeError for gradients with a layout or
+/// dtype that is not supported. Both name the parameter by group and index.
 template <typename Options, typename State>
 class OptimizerOf : public torch::optim::Optimizer, public OptimizerNotes {
  public:
+  /// An optimiser of parameter groups; `defaults` are the options that a group does not set.
   explicit OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& groups,
                        const Options& defaults = {});
+  /// An optimiser of a single group.
   explicit OptimizerOf(std::vector<torch::Tensor> parameters, const Options& defaults = {})
       : OptimizerOf({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
 
-  /// As Optimizer's, with the checks; hides it because that one is not virtual.
+  /// Adds a group after checking it. Hides Optimizer's function, which is not virtual.
   void add_param_group(const torch::optim::OptimizerParamGroup& group);
-  /// Adds to the first group.
+  /// Adds parameters to the first group.
   void add_parameters(const std::vector<torch::Tensor>& parameters);
 
+  /// Updates all parameters that have a gradient; returns the loss if there is a `closure`.
   torch::Tensor step(LossClosure closure = nullptr) final;
+  /// Writes options and state.
   void save(torch::serialize::OutputArchive& archive) const final;
+  /// Reads options and state.
   void load(torch::serialize::InputArchive& archive) final;
 
+  /// The update rule.
   std::string rule() const final;
+  /// Returns the options of a parameter group.
   NamedOptions named_options(std::size_t group) const final;
+  /// Sets options of a parameter group; see OptimizerNotes.
   void set_named_options(std::size_t group, const NamedOptions& options) final;
 
  protected:
   /// A parameter that has a gradient, and its state.
   struct Entry {
-    torch::Tensor parameter, gradient;
-    State* state;
+    torch::Tensor parameter;  ///< the parameter
+    torch::Tensor gradient;   ///< its gradient
+    State* state;             ///< its state, which the optimiser owns
   };
 
-  /// One step of a group's parameters, all of them checked; nothing is recorded by autograd.
+  /// Updates the parameters of a group, which have been checked. Autograd records nothing here.
   virtual void step_group(const Options& options, std::vector<Entry>& entries) = 0;
 
  private:

@@ -11,60 +11,72 @@
 
 namespace posenc {
 
-/// A source and its target as token ids; a decoder's target has its begin and its end token.
+/// A source and its target as token ids. A decoder's target includes its begin and end tokens.
 struct TokenPair {
-  std::vector<int64_t> src, tgt;
+  std::vector<int64_t> src;  ///< the source
+  std::vector<int64_t> tgt;  ///< the target
 };
 
+/// Options of PairLoader.
 struct PairLoaderOptions {
-  /// The id that pads shorter sequences.
+  /// The padding id.
   TORCH_ARG(int64_t, pad_id) = 0;
   /// Maximum number of pairs in a batch.
   TORCH_ARG(int64_t, max_rows) = 64;
-  /// Maximum number of tokens in a batch, padding included: pairs * (longest source + longest
-  /// target). 0: any.
+  /// Maximum number of tokens in a batch, including padding: pairs * (longest source + longest
+  /// target). 0: no limit.
   TORCH_ARG(int64_t, max_tokens) = 0;
-  /// Decides the order of every epoch.
+  /// Determines the order of all epochs.
   TORCH_ARG(int64_t, seed) = 0;
-  /// false: from short to long, the same in every epoch.
+  /// Shuffles each epoch; false: from short to long, the same in every epoch.
   TORCH_ARG(bool, shuffle) = true;
 };
 
-/// Pairs as tensors, on the CPU.
+/// A batch of pairs, on the CPU.
 struct PairBatch {
   torch::Tensor src;           ///< (B, S), int64
   torch::Tensor tgt;           ///< (B, L), int64
-  bool src_is_padded = false;  ///< some source is shorter than S
-  int64_t pad_id = 0;
-  int64_t tokens = 0;  ///< of both, without padding
+  bool src_is_padded = false;  ///< whether a source is shorter than S
+  int64_t pad_id = 0;          ///< the padding id
+  int64_t tokens = 0;          ///< number of tokens in src and tgt, without padding
 
-  /// Keys that are no padding; none where there is no padding, which is faster.
+  /// The mask of padding in src; none if there is no padding, which is faster.
   AttentionMask src_mask() const;
-  /// What the decoder reads, tgt without its last column, and what it should predict: without its
-  /// first. Throws c10::ValueError where no target has a second token.
+  /// The decoder's input: tgt without its last column.
+  ///
+  /// Errors: c10::ValueError if no target has a second token.
   torch::Tensor tgt_input() const;
+  /// The tokens that the decoder should predict: tgt without its first column.
+  ///
+  /// Errors: those of tgt_input().
   torch::Tensor tgt_labels() const;
 };
 
-/// An endless stream of length-bucketed batches. In each epoch every pair occurs once, pairs of one
-/// length are grouped anew, and the batches come in a new order. The same seed gives the same
-/// batches on every machine.
+/// An endless stream of length-bucketed batches. Each epoch contains every pair once; pairs of
+/// equal length are grouped differently, and batches are in a different order, in each epoch. The
+/// same seed gives the same batches on every machine.
 ///
-/// Errors: c10::ValueError for no pairs, an empty sequence, a pair that alone exceeds max_tokens.
+/// Errors: c10::ValueError for no pairs, an empty sequence, and a pair that alone exceeds
+/// max_tokens.
 class PairLoader {
  public:
+  /// A loader of `pairs`, at the start of the first epoch.
   explicit PairLoader(std::vector<TokenPair> pairs, const PairLoaderOptions& options = {});
 
+  /// Returns the next batch.
   PairBatch next();
 
-  /// Epochs that are complete, and batches that were taken of the one after them.
+  /// Number of complete epochs.
   int64_t epoch() const { return epoch_; }
+  /// Number of batches taken from the current epoch.
   int64_t taken() const { return taken_; }
 
-  /// The place in the data, for a checkpoint.
+  /// The position in the data, for a checkpoint.
   TrainingNumbers state() const;
-  /// Moves to that place. Throws c10::ValueError, and stays where it is, for a state of other
-  /// pairs, options or seed.
+  /// Moves to a saved position.
+  ///
+  /// Errors: c10::ValueError for the state of a loader with other pairs, options or seed; the
+  /// position is then unchanged.
   void restore(const TrainingNumbers& state);
 
  private:

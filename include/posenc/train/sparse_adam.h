@@ -9,26 +9,32 @@
 
 namespace posenc {
 
-/// By PyTorch's names.
+/// Options of SparseAdam, with PyTorch's names.
 class SparseAdamOptions : public OptimizerOptions<SparseAdamOptions> {
  public:
-  static constexpr const char* kOptimizer = "SparseAdam";
-  static constexpr const char* kRule = "SparseAdam";
+  static constexpr const char* kOptimizer = "SparseAdam";  ///< for messages
+  static constexpr const char* kRule = "SparseAdam";       ///< OptimizerNotes::rule()
   SparseAdamOptions() = default;
+  /// The default options with this learning rate.
   SparseAdamOptions(double lr) { this->lr(lr); }  // NOLINT: a learning rate is options
+  /// b1 and b2.
   using Betas = std::tuple<double, double>;
 
  private:
   using Derived = SparseAdamOptions;
+  /// The learning rate.
   POSENC_OPTIMIZER_ARG(double, lr) = 1e-3;
+  /// The decay rates of the two moments.
   POSENC_OPTIMIZER_ARG(Betas, betas) = Betas(0.9, 0.999);
+  /// Added to the denominator.
   POSENC_OPTIMIZER_ARG(double, eps) = 1e-8;
-  /// Maximize the objective instead of minimizing it.
+  /// Maximizes the objective instead of minimizing it.
   POSENC_OPTIMIZER_ARG(bool, maximize) = false;
 
  public:
+  /// Throws c10::ValueError for options out of range.
   void check() const;
-  /// Why a gradient is refused; nullptr where it is accepted.
+  /// Returns why `gradient` is not accepted, or nullptr if it is.
   const char* refusal(const torch::Tensor& gradient) const;
   /// Calls visit(name, pointer to member) for every option.
   template <typename Visit>
@@ -40,14 +46,16 @@ class SparseAdamOptions : public OptimizerOptions<SparseAdamOptions> {
   }
 };
 
-/// Adam for embedding tables with sparse gradients: moments and weights of a row move only when the
-/// row is in the gradient; the count of steps is the parameter's. With g the row's gradient:
+/// Adam for embedding tables with sparse gradients. The moments and weights of a row change only if
+/// the row is in the gradient; steps t are counted per parameter. With g the row's gradient:
 ///
 ///     m += (1 - b1) (g - m);  v += (1 - b2) (g^2 - v)
 ///     p -= lr sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + eps)
 ///
-/// The bits of Python's torch.optim.SparseAdam on the same machine. Gradients are sparse in their
-/// first dimension, coalesced or not. Errors: OptimizerOf; eps of 0; a dense gradient.
+/// Bit-identical to Python's torch.optim.SparseAdam on the same machine. Gradients are sparse in
+/// their first dimension and need not be coalesced.
+///
+/// Errors: those of OptimizerOf; an eps of 0; dense gradients.
 class SparseAdam : public OptimizerOf<SparseAdamOptions, torch::optim::AdamParamState> {
  public:
   using OptimizerOf::OptimizerOf;

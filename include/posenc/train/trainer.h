@@ -17,74 +17,85 @@ namespace posenc {
 
 /// Progress of a training run. Loss and speed are those of the steps since the last report.
 struct TrainingProgress {
-  int64_t step = 0, steps = 0;
-  int64_t epoch = 0;  ///< complete ones
-  double loss = 0.0;  ///< mean
-  double tokens_per_second = 0.0;
-  double seconds_left = 0.0;  ///< at the speed of this process so far
+  int64_t step = 0;                ///< number of steps done
+  int64_t steps = 0;               ///< number of steps of the whole run
+  int64_t epoch = 0;               ///< number of complete epochs
+  double loss = 0.0;               ///< mean loss
+  double tokens_per_second = 0.0;  ///< speed, without padding
+  double seconds_left = 0.0;       ///< estimated from the average speed of this process
 };
 
-/// `step 1200/3600  loss 1.2345  45,600 tokens/s  2:31 left`.
+/// Formats progress as `step 1200/3600  loss 1.2345  45,600 tokens/s  2:31 left`.
 std::string describe(const TrainingProgress& progress);
 
+/// Options of Trainer.
 struct TrainerOptions {
+  /// The default options for a run of `steps` steps.
   explicit TrainerOptions(int64_t steps) : steps_(steps) {}
 
-  /// Of the whole run.
+  /// Number of steps of the whole run.
   TORCH_ARG(int64_t, steps);
-  /// Gradients, dense and sparse, are scaled down to this norm, over all parameters; 0: not at all.
+  /// Scales gradients, dense and sparse, down to this norm over all parameters; 0: no clipping.
   TORCH_ARG(double, clip_norm) = 0.0;
-  /// Where the run is saved: when it stops, is done, and every `checkpoint_every` steps (0: not).
-  /// Empty: nowhere.
+  /// The file that the run is saved to when it stops, when it ends and every `checkpoint_every`
+  /// steps. Empty: it is not saved.
   TORCH_ARG(std::string, checkpoint) = "";
+  /// Number of steps between checkpoints; 0: none between.
   TORCH_ARG(int64_t, checkpoint_every) = 0;
-  /// Called every `report_every` steps and after the last.
+  /// Called every `report_every` steps and after the last step.
   TORCH_ARG(std::function<void(const TrainingProgress&)>, report) = nullptr;
+  /// Number of steps between reports.
   TORCH_ARG(int64_t, report_every) = 50;
-  /// Asked after every step; true stops the run, with a checkpoint. See StopSignal.
+  /// Called after every step; returning true saves and stops the run. See StopSignal.
   TORCH_ARG(std::function<bool()>, stop) = nullptr;
 };
 
-/// The training loop: batch, loss, gradient, clipping, optimiser, scheduler; in train mode. A
-/// program that uses it: docs/pronounce.md, "Your own task".
+/// The training loop: batch, loss, backward, clipping, optimiser step and scheduler step, in train
+/// mode. docs/pronounce.md, "Your own task", has a complete program.
 ///
-/// A run that was stopped, or killed, and resumed is bit-identical to a run that was never
-/// interrupted, on one machine with one number of threads: weights, optimiser, schedule, generators
-/// and the place in the data are saved together. An exception, of the loss or an optimiser, leaves
-/// the loader at the batch of the step that was not done; dropout has drawn for it, so that the
-/// same bits need the checkpoint. After one of the scheduler the step is done, and the next train()
-/// begins by asking the scheduler again.
+/// A run that was stopped or killed and then resumed is bit-identical to a run that was never
+/// interrupted, on the same machine with the same number of threads: weights, optimiser, schedule,
+/// generators and the position in the data are saved together. If the loss or the optimiser throws,
+/// the step is not done and the loader stays at its batch; since dropout has already drawn for it,
+/// only resuming from the checkpoint is bit-identical. If the scheduler throws, the step is done,
+/// and the next train() first calls the scheduler again.
 class Trainer {
  public:
-  /// The loss of a batch, a scalar that backward() takes.
+  /// Computes the loss of a batch, a scalar on which backward() is called.
   using Loss = std::function<torch::Tensor(const PairBatch&)>;
 
-  /// Holds references to what `run` names and to the loader. Throws c10::ValueError for options out
-  /// of range and a run without an optimiser.
+  /// Keeps references to the loader and to the objects of `run`.
+  ///
+  /// Errors: c10::ValueError for options out of range and a run without an optimiser.
   Trainer(const TrainingRun& run, PairLoader& loader, Loss loss, const TrainerOptions& options);
 
-  /// Continues from a checkpoint of this run. Throws WeightsError or, for other data,
-  /// c10::ValueError.
+  /// Continues from a checkpoint of this run.
+  ///
+  /// Errors: WeightsError; c10::ValueError for a checkpoint of a run with other data.
   void resume(const std::string& path);
 
-  /// How far a run in a checkpoint is, and the numbers of its owner. Throws as resume().
+  /// The step count and the application's numbers of a run in a checkpoint.
   struct SavedRun {
-    int64_t step = 0;
-    TrainingNumbers numbers;
+    int64_t step = 0;         ///< number of steps done
+    TrainingNumbers numbers;  ///< Trainer::numbers
   };
+  /// Reads how far the run in a checkpoint is.
+  ///
+  /// Errors: those of resume().
   static SavedRun saved_run(const std::string& path);
 
-  /// Trains to step `until`, or to the end; false when it was asked to stop. Throws c10::ValueError
-  /// when a report or a checkpoint finds a loss that is not finite; nothing is saved then.
+  /// Trains up to step `until`, by default to the end. Returns false if it was stopped.
+  ///
+  /// Errors: c10::ValueError if the loss is found not to be finite at a report or checkpoint;
+  /// nothing is saved then.
   bool train(int64_t until = -1);
 
-  /// Steps that are done, in this process and before it.
+  /// Number of steps done, including those before a resume.
   int64_t step() const { return step_; }
-  /// Seconds that train() took, in this process and before it.
+  /// Time spent in train() in seconds, including that before a resume.
   double seconds() const { return seconds_; }
 
-  /// Numbers of your own, kept in the checkpoint.
-  TrainingNumbers numbers;
+  TrainingNumbers numbers;  ///< numbers of the application, saved in checkpoints
 
  private:
   using Clock = std::chrono::steady_clock;

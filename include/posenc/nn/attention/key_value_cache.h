@@ -6,39 +6,46 @@
 
 namespace posenc {
 
-/// The keys and values that a decoder has seen, (B, H, T, Dh) each, in memory for all T from the
-/// beginning: decoding token by token projects each token once. For inference: no gradients.
+/// The keys and values of the tokens that a decoder has processed, (B, H, T, Dh) each, so that each
+/// token is projected only once. Memory for all T tokens is allocated at construction. For
+/// inference only: gradients are not recorded.
 /// ```cpp
 /// posenc::KeyValueCache cache(heads, /*capacity=*/128);
 /// heads = cache.append(heads);  // the query, and all keys and values so far
 /// ```
-/// A copy has memory of its own. A call that throws leaves the cache as it was.
-/// Errors: c10::ValueError for a token past the capacity, naming it.
+/// Copies are deep. A call that throws leaves the cache unchanged.
+///
+/// Errors: c10::ValueError, naming the token, for one that exceeds the capacity.
 class KeyValueCache {
  public:
   KeyValueCache() = default;
-  /// Room for `capacity` tokens of the batch, heads and type that `like` has; nothing is stored.
+  /// An empty cache for `capacity` tokens with the batch size, heads, dtype and device of `like`.
   KeyValueCache(const functional::Heads& like, int64_t capacity);
-  KeyValueCache(const KeyValueCache& other);
-  KeyValueCache(KeyValueCache&& other) = default;
+  KeyValueCache(const KeyValueCache& other);       ///< a deep copy
+  KeyValueCache(KeyValueCache&& other) = default;  ///< takes the memory of `other`
+  /// A deep copy.
   KeyValueCache& operator=(const KeyValueCache& other) { return *this = KeyValueCache(other); }
-  KeyValueCache& operator=(KeyValueCache&& other) = default;
+  KeyValueCache& operator=(KeyValueCache&& other) = default;  ///< takes the memory of `other`
   ~KeyValueCache() = default;
 
-  /// Stores (B, H, t, Dh) behind what is there; the same query with all keys and values so far,
-  /// (B, H, length, Dh), views of the cache.
+  /// Appends the keys and values of t tokens, (B, H, t, Dh), and returns the same query with all
+  /// keys and values so far, (B, H, length, Dh), which are views of the cache.
   functional::Heads append(const functional::Heads& heads);
 
-  /// Batch row b becomes what row `rows`[b] was; rows: int64, as many as now or fewer. For beams.
+  /// Replaces each batch row b by row `rows`[b], as beam search does when it reorders beams.
+  /// `rows` is int64 and may have fewer entries than there are rows, but not more.
   void select(const at::Tensor& rows);
-  /// The same, by way of room_for() so many rows: caches of one shape can share it.
+  /// select() with the temporary memory of room_for(), which caches of equal shape can share.
   void select(const at::Tensor& rows, functional::Heads& room);
+  /// Allocates the temporary memory that select() needs for this many rows.
   functional::Heads room_for(int64_t rows) const;
 
-  /// Forgets all tokens but the first `length`.
+  /// Removes all tokens except the first `length`.
   void truncate(int64_t length);
 
+  /// Number of tokens in the cache.
   int64_t length() const { return length_; }
+  /// Number of tokens that fit into the cache.
   int64_t capacity() const { return keys_.defined() ? keys_.size(2) : 0; }
 
  private:

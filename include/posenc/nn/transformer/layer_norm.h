@@ -6,32 +6,45 @@
 
 namespace posenc {
 
+/// Options of LayerNorm.
 struct LayerNormOptions {
+  /// The default options for width `d_model`.
   explicit LayerNormOptions(int64_t d_model) : d_model_(d_model) {}
 
+  /// Width D of x.
   TORCH_ARG(int64_t, d_model);
+  /// Added to the variance.
   TORCH_ARG(double, eps) = 1e-5;
+  /// Whether there is a bias.
   TORCH_ARG(bool, bias) = true;
 };
 
-/// (x - mean) / sqrt(variance + eps) * weight + bias over the last axis; torch::nn::LayerNorm with
-/// PyTorch's switch for the bias.
+/// Layer normalization over the last axis: (x - mean) / sqrt(variance + eps) * weight + bias.
+/// Unlike torch::nn::LayerNorm, and like PyTorch's, it has an option for the bias.
 ///
-/// x: (..., D)  ->  (..., D). Keys: `weight` (ones), `bias` (zeros). Source: torch.nn.LayerNorm.
+/// x: (..., D)  ->  (..., D).
+///
+/// Keys: `weight`, initialized to ones; `bias`, initialized to zeros.
+///
+/// Source: torch.nn.LayerNorm.
 class LayerNormImpl : public Cloneable<LayerNormImpl> {
  public:
+  /// A module with the default options.
   explicit LayerNormImpl(int64_t d_model) : LayerNormImpl(LayerNormOptions(d_model)) {}
+  /// A module with the given options.
   explicit LayerNormImpl(LayerNormOptions options_);
 
   void reset() override;
+  /// Sets the weight to ones and the bias to zeros.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
+  /// Returns x normalized.
   torch::Tensor forward(const torch::Tensor& x);
 
-  LayerNormOptions options;
-  torch::Tensor weight;
-  torch::Tensor bias;  ///< undefined with bias(false)
+  LayerNormOptions options;  ///< the options given to the constructor
+  torch::Tensor weight;      ///< (D)
+  torch::Tensor bias;        ///< (D), undefined with bias(false)
 };
 
 TORCH_MODULE(LayerNorm);

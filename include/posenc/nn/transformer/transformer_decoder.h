@@ -9,60 +9,74 @@
 
 namespace posenc {
 
+/// Options of TransformerDecoder.
 struct TransformerDecoderOptions {
+  /// `num_layers` layers with the options `layer`.
   TransformerDecoderOptions(TransformerDecoderLayerOptions layer, int64_t num_layers)
       : layer_(layer), num_layers_(num_layers) {}
 
+  /// Options of each layer.
   TORCH_ARG(TransformerDecoderLayerOptions, layer);
+  /// Number of layers.
   TORCH_ARG(int64_t, num_layers);
-  /// A last norm, behind all layers; pre-norm stacks need it.
+  /// Adds a final norm after all layers, which pre-norm stacks need.
   TORCH_ARG(bool, norm) = false;
 };
 
-/// What a decoder keeps between tokens. A copy goes on apart; a call that throws, of the decoder's
-/// step() or of its own, leaves it as it was.
+/// The state that a decoder keeps between tokens. Copies are independent. It is unchanged after a
+/// call that throws, whether of a function of the cache or of the decoder's step().
 struct DecoderCache {
-  std::vector<DecoderLayerCache> layers;
-  AttentionMask memory_mask;  ///< resolved, for as many queries as the cache has room for
+  std::vector<DecoderLayerCache> layers;  ///< one cache per layer
+  AttentionMask memory_mask;              ///< resolved, for `capacity` queries
 
-  /// Tokens seen.
+  /// Number of tokens in the cache.
   int64_t length() const { return layers.empty() ? 0 : layers.front().self.length(); }
-  /// Tokens it has room for.
+  /// Number of tokens that fit into the cache.
   int64_t capacity() const { return layers.empty() ? 0 : layers.front().self.capacity(); }
-  /// Batch row b becomes what row `rows`[b] was. With fewer rows than now the others leave, with
-  /// their memories; with as many, both rows must have the same memory: beams of one source.
+  /// Replaces each batch row b by row `rows`[b]. With fewer rows than before, the memories of the
+  /// others are dropped as well; with as many, a row may only be replaced by one that has the same
+  /// memory, such as another beam of its source.
   void select(const torch::Tensor& rows);
-  /// Forgets all tokens but the first `length`, in each layer.
+  /// Removes all tokens except the first `length` from each layer.
   void truncate(int64_t length);
 };
 
-/// num_layers decoder layers, one behind the other, and perhaps a last norm.
+/// A stack of decoder layers with an optional final norm.
 ///
-/// x: (B, L, D), memory: (B, S, D)  ->  (B, L, D); lengths first with batch_first(false).
-/// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerDecoderLayer), `norm.*`. Each layer draws its
-/// own weights; torch.nn.TransformerDecoder copies those of one layer. Masks are resolved once.
-/// Errors: functional::multihead_attention(). Source: torch.nn.TransformerDecoder.
+/// x: (B, L, D), memory: (B, S, D)  ->  (B, L, D); with batch_first(false) the lengths come first.
+/// Each layer draws its own initial weights, whereas torch.nn.TransformerDecoder copies those of
+/// one layer. Masks are resolved once for all layers.
+///
+/// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerDecoderLayer), `norm.*`.
+///
+/// Errors: those of functional::multihead_attention().
+///
+/// Source: torch.nn.TransformerDecoder.
 class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
  public:
+  /// A module with the given options.
   explicit TransformerDecoderImpl(TransformerDecoderOptions options_);
 
   void reset() override;
+  /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
+  /// Returns the output of the last layer for target embeddings `x` and the encoder's `memory`.
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& memory,
                         const AttentionMask& mask = {}, const AttentionMask& memory_mask = {});
 
-  /// A cache for `capacity` tokens over `memory` (B, S, D). The mask is that of forward() for
-  /// `capacity` queries.
+  /// Makes a cache for `capacity` tokens that attend to `memory` (B, S, D). The mask is that of
+  /// forward() for `capacity` queries.
   DecoderCache start(const torch::Tensor& memory, int64_t capacity,
                      const AttentionMask& memory_mask = {});
-  /// forward(), causal, for the tokens x (B, t, D) behind those in the cache. Always (B, t, D).
+  /// A causal forward() for the tokens x (B, t, D) that follow those in the cache; always (B, t,
+  /// D).
   torch::Tensor step(torch::Tensor x, DecoderCache& cache);
 
-  TransformerDecoderOptions options;
-  torch::nn::ModuleList layers{nullptr};
-  LayerNorm norm{nullptr};  ///< with .norm(true)
+  TransformerDecoderOptions options;      ///< the options given to the constructor
+  torch::nn::ModuleList layers{nullptr};  ///< num_layers of TransformerDecoderLayer
+  LayerNorm norm{nullptr};                ///< with .norm(true)
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},

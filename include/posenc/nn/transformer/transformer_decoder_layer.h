@@ -15,47 +15,64 @@
 
 namespace posenc {
 
+/// Options of TransformerDecoderLayer.
 using TransformerDecoderLayerOptions = TransformerLayerOptions;
 
-/// What one decoder layer keeps between tokens: its own keys and values, and the memory's.
+/// The state that one decoder layer keeps between tokens.
 struct DecoderLayerCache {
-  KeyValueCache self;
-  functional::Heads memory;  ///< no query
+  KeyValueCache self;        ///< keys and values of the self-attention
+  functional::Heads memory;  ///< keys and values of the memory; no query
 };
 
-/// Self-attention A, attention to the encoder's memory C, the two linear maps F, each around a
-/// residual: x = norm1(x + A(x)); x = norm2(x + C(x, memory)); norm3(x + F(x)); with norm_first
-/// each norm stands before its block instead.
+/// A decoder layer: self-attention A, attention C to the encoder's memory and feed-forward network
+/// F, each with a residual connection: x = norm1(x + A(x)); x = norm2(x + C(x, memory));
+/// norm3(x + F(x)). With norm_first each norm is applied to the input of its block instead.
 ///
-/// x: (B, L, D), memory: (B, S, D)  ->  (B, L, D); lengths first with batch_first(false).
+/// x: (B, L, D), memory: (B, S, D)  ->  (B, L, D); with batch_first(false) the lengths come first.
+/// The same seed gives the same initial weights as in PyTorch.
+///
 /// Keys: `self_attn.*`, `multihead_attn.*` (MultiheadAttention), `linear1.*`, `linear2.*`,
-/// `norm1.*`, `norm2.*`, `norm3.*`. The same seed gives PyTorch's weights. Errors:
-/// functional::multihead_attention(). Source: torch.nn.TransformerDecoderLayer.
+/// `norm1.*`, `norm2.*`, `norm3.*`.
+///
+/// Errors: those of functional::multihead_attention().
+///
+/// Source: torch.nn.TransformerDecoderLayer.
 class TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl> {
  public:
+  /// A module with the default options.
   TransformerDecoderLayerImpl(int64_t d_model, int64_t num_heads)
       : TransformerDecoderLayerImpl(TransformerDecoderLayerOptions(d_model, num_heads)) {}
+  /// A module with the given options.
   explicit TransformerDecoderLayerImpl(TransformerDecoderLayerOptions options_);
 
   void reset() override;
+  /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
+  /// Returns the layer's output for `x` and the encoder's `memory`.
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& memory,
                         const AttentionMask& mask = {}, const AttentionMask& memory_mask = {});
 
-  /// A cache for `capacity` tokens over `memory` (B, S, D), whose keys and values it computes.
+  /// Makes a cache for `capacity` tokens, with the keys and values of `memory` (B, S, D).
   DecoderLayerCache start(const torch::Tensor& memory, int64_t capacity);
-  /// forward() for the tokens x (B, t, D) behind those in the cache, each of which sees all before
-  /// it. Always (B, t, D).
+  /// A causal forward() for the tokens x (B, t, D) that follow those in the cache; always (B, t,
+  /// D).
   torch::Tensor step(const torch::Tensor& x, DecoderLayerCache& cache,
                      const AttentionMask& memory_mask = {});
 
-  TransformerDecoderLayerOptions options;
-  MultiheadAttention self_attn{nullptr}, multihead_attn{nullptr};
-  torch::nn::Linear linear1{nullptr}, linear2{nullptr};
-  LayerNorm norm1{nullptr}, norm2{nullptr}, norm3{nullptr};
-  torch::nn::Dropout dropout{nullptr}, dropout1{nullptr}, dropout2{nullptr}, dropout3{nullptr};
+  TransformerDecoderLayerOptions options;  ///< the options given to the constructor
+  MultiheadAttention self_attn{nullptr},   ///< the self-attention
+      multihead_attn{nullptr};             ///< the attention to the memory
+  torch::nn::Linear linear1{nullptr},      ///< (D) to (d_ff)
+      linear2{nullptr};                    ///< (d_ff) to (D)
+  LayerNorm norm1{nullptr},                ///< of the self-attention
+      norm2{nullptr},                      ///< of the attention to the memory
+      norm3{nullptr};                      ///< of the feed-forward network
+  torch::nn::Dropout dropout{nullptr},     ///< after the activation
+      dropout1{nullptr},                   ///< after the self-attention
+      dropout2{nullptr},                   ///< after the attention to the memory
+      dropout3{nullptr};                   ///< after the feed-forward network
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(AttentionMask())},

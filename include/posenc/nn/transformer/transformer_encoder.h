@@ -7,35 +7,47 @@
 
 namespace posenc {
 
+/// Options of TransformerEncoder.
 struct TransformerEncoderOptions {
+  /// `num_layers` layers with the options `layer`.
   TransformerEncoderOptions(TransformerEncoderLayerOptions layer, int64_t num_layers)
       : layer_(layer), num_layers_(num_layers) {}
 
+  /// Options of each layer.
   TORCH_ARG(TransformerEncoderLayerOptions, layer);
+  /// Number of layers.
   TORCH_ARG(int64_t, num_layers);
-  /// A last norm, behind all layers; pre-norm stacks need it.
+  /// Adds a final norm after all layers, which pre-norm stacks need.
   TORCH_ARG(bool, norm) = false;
 };
 
-/// num_layers encoder layers, one behind the other, and perhaps a last norm.
+/// A stack of encoder layers with an optional final norm.
 ///
 /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with the layers' batch_first(false).
-/// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer), `norm.*`. Each layer draws its
-/// own weights; torch.nn.TransformerEncoder copies those of one layer. The mask is resolved once.
-/// Errors: functional::multihead_attention(). Source: torch.nn.TransformerEncoder.
+/// Each layer draws its own initial weights, whereas torch.nn.TransformerEncoder copies those of
+/// one layer. The mask is resolved once for all layers.
+///
+/// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer), `norm.*`.
+///
+/// Errors: those of functional::multihead_attention().
+///
+/// Source: torch.nn.TransformerEncoder.
 class TransformerEncoderImpl : public Cloneable<TransformerEncoderImpl> {
  public:
+  /// A module with the given options.
   explicit TransformerEncoderImpl(TransformerEncoderOptions options_);
 
   void reset() override;
+  /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
+  /// Returns the output of the last layer.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {});
 
-  TransformerEncoderOptions options;
-  torch::nn::ModuleList layers{nullptr};
-  LayerNorm norm{nullptr};  ///< with .norm(true)
+  TransformerEncoderOptions options;      ///< the options given to the constructor
+  torch::nn::ModuleList layers{nullptr};  ///< num_layers of TransformerEncoderLayer
+  LayerNorm norm{nullptr};                ///< with .norm(true)
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})

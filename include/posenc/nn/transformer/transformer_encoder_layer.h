@@ -12,32 +12,46 @@
 
 namespace posenc {
 
+/// Options of TransformerEncoderLayer.
 using TransformerEncoderLayerOptions = TransformerLayerOptions;
 
-/// Self-attention A, then the two linear maps F, each around a residual:
-/// x = norm1(x + A(x)); norm2(x + F(x)), or with norm_first x + A(norm1(x)), then x + F(norm2(x)).
+/// An encoder layer: self-attention A and feed-forward network F, each with a residual connection:
+/// x = norm1(x + A(x)); norm2(x + F(x)). With norm_first: x = x + A(norm1(x)); x + F(norm2(x)).
 ///
 /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false).
+/// The same seed gives the same initial weights as in PyTorch.
+///
 /// Keys: `self_attn.*` (MultiheadAttention), `linear1.*` (d_ff, D), `linear2.*`, `norm1.*`,
-/// `norm2.*`. The same seed gives PyTorch's weights. Errors: functional::multihead_attention().
+/// `norm2.*`.
+///
+/// Errors: those of functional::multihead_attention().
+///
 /// Source: torch.nn.TransformerEncoderLayer.
 class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl> {
  public:
+  /// A module with the default options.
   TransformerEncoderLayerImpl(int64_t d_model, int64_t num_heads)
       : TransformerEncoderLayerImpl(TransformerEncoderLayerOptions(d_model, num_heads)) {}
+  /// A module with the given options.
   explicit TransformerEncoderLayerImpl(TransformerEncoderLayerOptions options_);
 
   void reset() override;
+  /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
+  /// Returns the layer's output.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {});
 
-  TransformerEncoderLayerOptions options;
-  MultiheadAttention self_attn{nullptr};
-  torch::nn::Linear linear1{nullptr}, linear2{nullptr};
-  LayerNorm norm1{nullptr}, norm2{nullptr};
-  torch::nn::Dropout dropout{nullptr}, dropout1{nullptr}, dropout2{nullptr};
+  TransformerEncoderLayerOptions options;  ///< the options given to the constructor
+  MultiheadAttention self_attn{nullptr};   ///< the self-attention
+  torch::nn::Linear linear1{nullptr},      ///< (D) to (d_ff)
+      linear2{nullptr};                    ///< (d_ff) to (D)
+  LayerNorm norm1{nullptr},                ///< of the self-attention
+      norm2{nullptr};                      ///< of the feed-forward network
+  torch::nn::Dropout dropout{nullptr},     ///< after the activation
+      dropout1{nullptr},                   ///< after the self-attention
+      dropout2{nullptr};                   ///< after the feed-forward network
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(AttentionMask())})

@@ -7,35 +7,45 @@
 
 namespace posenc {
 
-/// What stands between the two linear maps of a layer; Swish is x * sigmoid(x), also named SiLU.
-enum class Activation { ReLU, GELU, Swish };
+/// The activation of a feed-forward network.
+enum class Activation {
+  ReLU,   ///< max(x, 0)
+  GELU,   ///< x times the normal distribution function of x
+  Swish,  ///< x * sigmoid(x), also called SiLU
+};
 
-/// The activation called `relu`, `gelu`, `swish` or `silu`; c10::ValueError for another name.
+/// Returns the activation named `relu`, `gelu`, `swish` or `silu`.
+///
+/// Errors: c10::ValueError for any other name.
 Activation activation_of(const std::string& name);
-/// `relu`, `gelu` or `swish`.
+/// Returns `relu`, `gelu` or `swish`.
 std::string name_of(Activation activation);
 
-/// Of a layer of the encoder or the decoder.
+/// Options of a layer of the encoder or the decoder.
 struct TransformerLayerOptions {
+  /// The default options for width `d_model` and `num_heads` heads.
   TransformerLayerOptions(int64_t d_model, int64_t num_heads)
       : d_model_(d_model), num_heads_(num_heads) {}
 
+  /// Width D of the layer.
   TORCH_ARG(int64_t, d_model);
-  /// Divides d_model.
+  /// Number of heads; must divide d_model.
   TORCH_ARG(int64_t, num_heads);
-  /// Width between linear1 and linear2; PyTorch's dim_feedforward.
+  /// Width of the feed-forward network; PyTorch's dim_feedforward.
   TORCH_ARG(int64_t, d_ff) = 2048;
-  /// Of every dropout in the layer, in [0, 1).
+  /// Probability of every dropout in the layer, in [0, 1).
   TORCH_ARG(double, dropout) = 0.1;
+  /// Activation of the feed-forward network.
   TORCH_ARG(Activation, activation) = Activation::ReLU;
-  /// Normalise what enters each block (pre-norm); false: what leaves it, as in the paper.
+  /// Normalizes the input of each block (pre-norm); false: its output, as in the paper.
   TORCH_ARG(bool, norm_first) = false;
+  /// Added to the variance in the norms.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
-  /// Of all linear maps and norms.
+  /// Whether linear layers and norms have a bias.
   TORCH_ARG(bool, bias) = true;
-  /// Sequences are (B, L, D); false: (L, B, D).
+  /// Whether sequences are (B, L, D); false: (L, B, D).
   TORCH_ARG(bool, batch_first) = true;
-  /// From one seed, Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
+  /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
 };
 
