@@ -1,6 +1,6 @@
 # Daily acts, quick when nothing changed. setup, demo, pronounce, test, zoo and install set up what they need
 # (tools/setup.sh); the others say what is missing.
-.PHONY: help setup build demo pronounce test check test-cpus test-seeds flat zoo differential lint format fixtures figures bench asan clang fuzz install clean
+.PHONY: help setup build demo pronounce test check test-cpus test-seeds flat zoo differential lint format docs fixtures figures bench asan clang fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 quick := core kernels functional inference
@@ -10,7 +10,7 @@ help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: ## everything that any target needs: Debian packages, .venv, LibTorch
-	@tools/setup.sh build demo pronounce test bench clang
+	@tools/setup.sh build demo pronounce test bench clang docs
 
 build: ## the library and the command line, in build/release
 	@tools/setup.sh --check build
@@ -58,6 +58,11 @@ lint: ## format as diff, layering, stems, file budgets (seconds)
 format: ## rewrite the C++ files as clang-format wants them
 	@tools/setup.sh --check lint
 	@$(python) tools/lint.py --fix
+
+docs: ## the API reference, in build/docs/html; warnings are errors (seconds)
+	@tools/setup.sh --check docs
+	@tools/reference.sh build/docs
+	@echo "the reference is in build/docs/html/index.html"
 
 fixtures: ## write tests/fixtures anew from the Python reference
 	@tools/setup.sh --check build test

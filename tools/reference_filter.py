@@ -3,15 +3,17 @@
 
     tools/reference_filter.py FILE
 
-Headers keep their lines, so that warnings name the right one:
-- TORCH_ARG(T, name) and POSENC_OPTIMIZER_ARG(T, name) become the member `T name`: one entry an option, with its default.
-- TORCH_MODULE(Name) becomes the class that it declares, with a comment that leads to NameImpl.
-- Overrides of torch::nn::Module (reset, pretty_print, to) go: they do what LibTorch's documentation says, and LibTorch is
-  not in the reference, so that Doxygen could not inherit its comments.
-- A line that begins with `Errors:`, `Keys:`, `Shape:` or `Source:` begins a section.
+Headers keep their line numbers, so that warnings name the right line:
+- TORCH_ARG(T, name) and POSENC_OPTIMIZER_ARG(T, name) become a member `T name`: one entry per option, with its default.
+  The page of such a class says how an option is set and read.
+- TORCH_MODULE(Name) becomes the class that it declares, with a comment that links to NameImpl.
+- Overrides of torch::nn::Module (reset, pretty_print, to) are left out. They do what LibTorch documents, and LibTorch is
+  not part of the reference, so Doxygen cannot inherit its comments.
+- A paragraph that begins with `Errors:`, `Keys:` or `Source:` becomes a section.
 
-Documents: links to the heading of a document become references, which Doxygen checks; a link to what is no page of the
-reference becomes its text. Headings get their anchors.
+Documents: a link to another document becomes a reference, which Doxygen checks, a link to a header becomes one to its
+class, and a link to a file that is not in the reference becomes plain text. Headings get the anchors that they have on
+GitHub, prefixed with the name of the document.
 """
 
 import re
@@ -19,27 +21,91 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 
 OPTION = re.compile(r"^(\s*)(?:TORCH_ARG|POSENC_OPTIMIZER_ARG)\((.*), (\w+)\)( = .*|;.*)$")
 MODULE = re.compile(r"^TORCH_MODULE\((\w+)\);$")
-HOLDER = (r"/** @copybrief \1Impl A shared handle to a \1Impl, as all modules of LibTorch have one: copies share the module, "
-          r"and `->` reaches its members. */ class \1 : public torch::nn::ModuleHolder<\1Impl> {};")
+HOLDER = r"/** @holder_of{\1Impl} */ class \1 : public torch::nn::ModuleHolder<\1Impl> {};"
+OPTIONS = re.compile(r"^((?:struct|class) \w+ .*\{)$")
+NOTE = r"/** An option `x` is set by `.x(value)`, which can be chained, and read by `.x()`. */ \1"
+DERIVED = re.compile(r"^ private:\n  using Derived = \w+;$", re.MULTILINE)  # the setters of the optimisers' options are public
 OVERRIDE = re.compile(r"^\s*(?:void (?:reset|pretty_print|to)\(.*\).* override|using torch::nn::Module::to);$")
-SECTION = re.compile(r"^(\s*///) (Errors|Keys?|Shapes?|Source): ")
+SECTION = re.compile(r"^(\s*///) (Errors|Keys|Source): ")
+
+LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
+CODE = re.compile(r"(^```.*?^```$|``.+?``|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 
 
 def header(text: str) -> str:
     lines = []
-    for line in text.splitlines():
-        line = OPTION.sub(r"\1public: \2 \3\4", line)
-        line = MODULE.sub(HOLDER, line)
-        line = SECTION.sub(r"\1 @section_of{\2} ", line)
-        lines.append("" if OVERRIDE.match(line) or "POSENC_FORWARD_HAS_DEFAULT_ARGS" in line else line)
+    for block in re.split(r"(?m)(?=^(?:struct|class|template) )", DERIVED.sub("\n", text)):
+        lines += header_lines(block)
     return "\n".join(lines) + "\n"
 
 
+def header_lines(block: str) -> "list[str]":
+    """The lines of one class, with what stands before the next."""
+    has_options = re.search(r"^\s*(?:TORCH_ARG|POSENC_OPTIMIZER_ARG)\(", block, re.MULTILINE)
+    lines = []
+    for line in block.splitlines():
+        line = OPTIONS.sub(NOTE, line) if has_options else line
+        line = OPTION.sub(r"\1\2 \3\4", line)
+        line = re.sub(r"\{nullptr\}(?=[;,])", "", line)
+        line = MODULE.sub(HOLDER, line)
+        line = SECTION.sub(r"\1 @section_of{\2} ", line)
+        lines.append("" if OVERRIDE.match(line) else line)
+    return lines
+
+
+def page_of(path: Path) -> str:
+    """The label of a document: `cli`, `design-0001-...`; README.md is the front page."""
+    name = path.relative_to(ROOT).with_suffix("").as_posix()
+    return "index" if name == "README" else name.removeprefix("docs/").lower().replace("/", "-")
+
+
+def anchor_of(heading: str) -> str:
+    """GitHub's anchor of a heading."""
+    words = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", heading).lower()
+    return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
+
+
+def class_of(target: Path, text: str) -> str:
+    """The link to a class that a header declares, or its name alone."""
+    name = text.strip("`")
+    declared = re.search(rf"^(?:TORCH_MODULE\({name}\)|(?:class|struct) {name}\b)", target.read_text(), re.MULTILINE)
+    return f'@ref posenc::{name} "{name}"' if declared else text
+
+
+def link(path: Path, text: str, target: str) -> str:
+    if re.match(r"\w+:", target):
+        return f"[{text}]({target})"
+    name, _, anchor = target.partition("#")
+    file = (path.parent / name).resolve() if name else path
+    if file.suffix == ".md" and file.is_file():
+        return f"[{text}](@ref {page_of(file)}{'-' if anchor else ''}{anchor})"
+    return class_of(file, text) if file.suffix == ".h" and file.is_file() else text
+
+
+def document(path: Path, text: str) -> str:
+    page = page_of(path)
+    text = LINK.sub(lambda found: link(path, *found.groups()), text)
+    parts = CODE.split(text)
+    for i in range(0, len(parts), 2):  # outside code
+        parts[i] = re.sub(r"@(?!ref )", r"\@", parts[i])
+
+    def heading(found: "re.Match[str]") -> str:
+        marks, title = found.groups()
+        label = page if marks == "#" else f"{page}-{anchor_of(title)}"
+        return found.group() if label == "index" else f"{marks} {title} {{#{label}}}"
+
+    def outside_fences(block: str) -> str:
+        return block if block.startswith("```") else HEADING.sub(heading, block)
+
+    fences = re.split(r"(^```.*?^```$)", "".join(parts), flags=re.MULTILINE | re.DOTALL)
+    return "".join(outside_fences(block) for block in fences)
+
+
 if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    text = path.read_text()
-    print(header(text) if path.suffix == ".h" else text, end="")
+    file = Path(sys.argv[1]).resolve()
+    read = file.read_text()
+    print(header(read) if file.suffix == ".h" else document(file, read), end="")

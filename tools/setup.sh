@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the named sets need and nothing else; quick when nothing changed.
-#   tools/setup.sh [--check] SET...     SET: lint | build | demo | pronounce | test | bench | clang
+#   tools/setup.sh [--check] SET...     SET: lint | docs | build | demo | pronounce | test | bench | clang
 # --check installs nothing: it says what is missing, and fails.
 # Writes build/setup.env: PYTHON (of .venv), TORCH_DIR (folder of TorchConfig.cmake).
 # LibTorch is the one that Torch_DIR or CMAKE_PREFIX_PATH names, else that of python3's torch, else of a torch that is
@@ -31,10 +31,10 @@ if [ "${1:-}" = --check ]; then
   check=1
   shift
 fi
-[ $# -gt 0 ] || fail "name at least one of: lint build demo pronounce test bench clang"
+[ $# -gt 0 ] || fail "name at least one of: lint docs build demo pronounce test bench clang"
 sets="$*"
 for name in $sets; do
-  case $name in lint | build | demo | pronounce | test | bench | clang) ;; *) fail "unknown set '$name'" ;; esac
+  case $name in lint | docs | build | demo | pronounce | test | bench | clang) ;; *) fail "unknown set '$name'" ;; esac
 done
 
 # --- nothing to do? The stamp holds a hash of every input; the results have to be there still. -------------------
@@ -59,7 +59,7 @@ packages=()
 need_command() { command -v "$1" >/dev/null || packages+=("$2"); }
 need_package() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed' || packages+=("$1"); }
 need_command python3 python3
-python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
+[ "$sets" = docs ] || python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 if wants build || wants demo || wants test || wants bench; then
   need_command g++ g++
   need_command cmake cmake
@@ -69,6 +69,7 @@ if wants build || wants demo || wants test || wants bench; then
 fi
 if wants demo || wants pronounce || wants test; then need_command gnuplot gnuplot-nox; fi
 if wants test; then need_command pkg-config pkg-config; fi
+if wants docs || wants test; then need_command doxygen doxygen; fi
 if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
 if wants clang; then for package in clang-14 libomp-14-dev; do need_package "$package"; done; fi
@@ -85,6 +86,8 @@ if [ ${#packages[@]} -gt 0 ]; then
   quietly "${as_root[@]}" apt-get update
   quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}"
 fi
+
+if [ "$sets" = docs ]; then exit 0; fi # needs no package of Python
 
 # --- Python: .venv, with torch of the python3 at hand where that has one -----------------------------------------
 python=.venv/bin/python

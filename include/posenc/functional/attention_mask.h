@@ -91,7 +91,7 @@ class AttentionMask {
   AttentionMask resolved(const AttentionShape& shape, const at::Tensor& like) const;
 
  private:
-  /// Over queries and keys, (..., L, S).
+  // Over queries and keys, (..., L, S).
   struct Pairs {
     at::Tensor mask;
     bool of_heads = false;  // three axes are (B * H, L, S), never (B, L, S)

@@ -8,6 +8,7 @@ namespace posenc::functional {
 /// divides the others by 1 - p.
 ///
 /// x: any shape  ->  the same shape and layout; x itself unless `training` is set and p > 0.
+///
 /// For the same seed, values, gradients and the generator's state afterwards are bit-identical to
 /// those of at::dropout, with any number of threads. The mask kept for backward has one bit per
 /// element. Inputs for which the vectorized generator is not known to be exact are passed to

@@ -30,6 +30,7 @@ struct EmbedFuncOptions {
 ///
 /// ids: (B, L), (L, B) or (L), any integer type; weight: (V, D); table: (rows, D) or (1, rows, D)
 /// ->  (..., D).
+///
 /// On the CPU, forward and backward are a single pass over memory each, bit-identical with any
 /// number of threads to the four separate operations, including the dropout mask and the generator
 /// state (except which NaN is produced). On other devices the four operations are run. The

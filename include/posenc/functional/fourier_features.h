@@ -35,6 +35,7 @@ struct FourierFeaturesFuncOptions {
 /// entry is a block of C channels and x is in radians at frequency 1.
 ///
 /// x: (..., C), floating-point  ->  (..., C + 2 C m), in x's dtype on its device; differentiable.
+///
 /// Half precision is computed in float32 and rounded once. NaN and infinity give NaN.
 ///
 /// Errors: c10::ValueError for a wrong width and options out of range; c10::TypeError if x is not

@@ -49,6 +49,7 @@ struct Heads {
 /// projected.
 ///
 /// query: (B, L, E), key: (B, S, kdim), value: (B, S, vdim)  ->  (B, L, E).
+///
 /// The functional counterpart of MultiheadAttention; equal to split_heads() followed by
 /// attend_heads().
 ///

@@ -33,6 +33,7 @@ PaddedBatch pad_sequences(const std::vector<at::Tensor>& sequences,
                           const PadSequencesOptions& options = {});
 
 /// The mask only: lengths (B), in tokens  ->  (B, max_len) bool, true for a token.
+///
 /// With max_len 0 the largest length is used, which means reading `lengths` back from the device.
 at::Tensor length_mask(const at::Tensor& lengths, int64_t max_len = 0);
 

@@ -40,6 +40,7 @@ struct SinePositionEmbedding2dFuncOptions {
 ///
 /// mask: (B, H, W) bool, where TRUE IS PADDING as in DETR's NestedTensor (transformers' pixel_mask
 /// has the opposite meaning)  ->  (B, D, H, W) float32.
+///
 /// Instead of a mask, a floating-point image (B, C, H, W) without padding, of which only shape,
 /// dtype and device are used  ->  (B, D, H, W) in its dtype, rounded once.
 ///

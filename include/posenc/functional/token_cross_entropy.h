@@ -20,6 +20,7 @@ struct TokenCrossEntropyFuncOptions {
 ///     1 / N sum_i [(1 - e) (-log p_i[y_i]) + e / V sum_v (-log p_i[v])],  p_i = softmax(logits_i)
 ///
 /// logits: (..., V), targets: (...), int64, such as (B, L, V) and (B, L)  ->  ().
+///
 /// The same value as torch.nn.CrossEntropyLoss, which takes logits (B, V, L); NaN, as there, if all
 /// targets are ignored.
 ///

@@ -12,6 +12,7 @@ namespace posenc::functional {
 /// weight[ids] * scale.
 ///
 /// ids: any shape and integer type, in [0, V); weight: (V, D)  ->  (..., D).
+///
 /// The row `padding_idx` gets no gradient. With `sparse` the gradient is sparse and coalesced.
 ///
 /// Errors: c10::TypeError for ids that are not integers; c10::ValueError for a weight that is not a

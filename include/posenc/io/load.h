@@ -16,15 +16,16 @@ namespace posenc {
 /// ```cpp
 /// posenc::KeyMap map = {{"transformer.h.*.ln_1.*", "layers.*.norm1.*"}, {"lm_head.*", ""}};
 /// ```
-/// The first pattern that matches a whole name is used. A `*` matches any sequence of characters,
-/// as few as possible, and the n-th `*` of the new name is replaced by what the n-th `*` of the
-/// pattern matched. A pattern without `*` is an exact name. An empty new name drops the tensor.
+/// The first pattern that matches a whole name is used. An asterisk matches any sequence of
+/// characters, as few as possible, and the n-th asterisk of the new name is replaced by what the
+/// n-th one of the pattern matched. A pattern without asterisks is an exact name. An empty new name
+/// drops the tensor.
 using KeyMap = std::vector<std::pair<std::string, std::string>>;
 
 /// Relaxations of the default strict load.
 struct LoadOptions {
-  /// Selects the names that begin with this prefix, such as `model.encoder.`, and strips it. Other
-  /// names are taken to belong to other modules and are ignored.
+  /// Selects the names that begin with this prefix, including its dot ("model.encoder."), and
+  /// strips it. Other names are taken to belong to other modules and are ignored.
   TORCH_ARG(std::string, prefix) = "";
   /// Renames or drops tensors of the file.
   TORCH_ARG(KeyMap, key_map);

@@ -64,6 +64,7 @@ struct TransformerOptions {
 /// final_layer(decoder(tgt_embedding(tgt), encoder(src_embedding(src)))).
 ///
 /// src: (B, S), tgt: (B, L), integers  ->  (B, L, tgt_vocab).
+///
 /// There are no masks by default; a decoder that predicts the next token needs
 /// AttentionMask::causal() as tgt_mask. Tied matrices are one parameter, registered under the first
 /// of their names; the other names are aliases in files. Embeddings are initialized from N(0, 1),

@@ -38,6 +38,7 @@ struct GridPositionalEncodingOptions {
 /// the sinusoid has one.
 ///
 /// x: (B, R, D) or (R, D)  ->  as x.
+///
 /// When converted to another dtype the table is recomputed from the recipe and rounded once.
 ///
 /// Keys: `pos_embed`, or options.key(): (1, R, D), a parameter with requires_grad false or a

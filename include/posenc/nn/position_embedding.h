@@ -38,6 +38,7 @@ struct PositionEmbeddingOptions {
 /// Looks up sinusoidal encodings by position: table[position_ids].
 ///
 /// position_ids: any shape and integer type, in [0, max_len)  ->  (..., d_model).
+///
 /// The table is created in the default dtype, with the notebook's bits if that is float32 or
 /// float64. A half-precision table is rounded once from float32, unlike in notebook 02, which would
 /// compute even its positions in half precision. When converted to another dtype the table is

@@ -50,6 +50,7 @@ struct PositionalEncodingOptions {
 /// Adds sinusoidal encodings of their positions to rows: dropout(x + pe[0, offset : offset + L]).
 ///
 /// x: (B, L, D) or (L, D); (L, B, D) with batch_first(false)  ->  as x.
+///
 /// The table is created in the default dtype, like weights; when converted to another dtype it is
 /// recomputed from the recipe and rounded once. Without a table, the row of position p is the row
 /// that a table would have, including start and step of the sinusoid. forward() may be called from

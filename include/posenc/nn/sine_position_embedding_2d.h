@@ -16,6 +16,7 @@ using SinePositionEmbedding2dOptions = functional::SinePositionEmbedding2dFuncOp
 ///
 /// mask: (B, H, W) bool, where TRUE IS PADDING  ->  (B, D, H, W) float32; or an image without
 /// padding (B, C, H, W)  ->  (B, D, H, W) in its dtype. The result is on the input's device.
+///
 /// The module has no parameters and no buffers. Without padding it is bit-identical to the presets
 /// `detr_2d` (with the same `normalize`), `deformable_detr_2d` (offset -0.5) and `dab_detr_2d`
 /// (temperature 20, Frequency::PowerOfProduct). A row or column that is all padding has coordinate

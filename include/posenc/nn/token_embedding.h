@@ -33,6 +33,7 @@ struct TokenEmbeddingOptions {
 /// A learned vector for each token: embedding.weight[ids] * scale.
 ///
 /// ids: any shape and integer type, in [0, vocab_size)  ->  (..., d_model).
+///
 /// Weights are initialized like nn.Embedding's, N(0, 1) from torch's generator; Scale::SqrtDim
 /// gives embeddings of variance d_model.
 ///

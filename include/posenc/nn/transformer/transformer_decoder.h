@@ -44,6 +44,7 @@ struct DecoderCache {
 /// A stack of decoder layers with an optional final norm.
 ///
 /// x: (B, L, D), memory: (B, S, D)  ->  (B, L, D); with batch_first(false) the lengths come first.
+///
 /// Each layer draws its own initial weights, whereas torch.nn.TransformerDecoder copies those of
 /// one layer. Masks are resolved once for all layers.
 ///

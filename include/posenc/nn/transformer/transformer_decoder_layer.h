@@ -29,6 +29,7 @@ struct DecoderLayerCache {
 /// norm3(x + F(x)). With norm_first each norm is applied to the input of its block instead.
 ///
 /// x: (B, L, D), memory: (B, S, D)  ->  (B, L, D); with batch_first(false) the lengths come first.
+///
 /// The same seed gives the same initial weights as in PyTorch.
 ///
 /// Keys: `self_attn.*`, `multihead_attn.*` (MultiheadAttention), `linear1.*`, `linear2.*`,

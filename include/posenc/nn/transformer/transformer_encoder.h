@@ -24,6 +24,7 @@ struct TransformerEncoderOptions {
 /// A stack of encoder layers with an optional final norm.
 ///
 /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with the layers' batch_first(false).
+///
 /// Each layer draws its own initial weights, whereas torch.nn.TransformerEncoder copies those of
 /// one layer. The mask is resolved once for all layers.
 ///

@@ -19,6 +19,7 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// x = norm1(x + A(x)); norm2(x + F(x)). With norm_first: x = x + A(norm1(x)); x + F(norm2(x)).
 ///
 /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false).
+///
 /// The same seed gives the same initial weights as in PyTorch.
 ///
 /// Keys: `self_attn.*` (MultiheadAttention), `linear1.*` (d_ff, D), `linear2.*`, `norm1.*`,
