@@ -6,6 +6,10 @@ install(TARGETS posenc EXPORT posencTargets FILE_SET HEADERS)
 install(EXPORT posencTargets NAMESPACE posenc:: DESTINATION "${package_dir}")
 if(TARGET posenc-cli)
   install(TARGETS posenc-cli)
+  set(share "${PROJECT_SOURCE_DIR}/src/cli/share") # written by tools/command_line_doc.py
+  install(FILES "${share}/posenc.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
+  install(FILES "${share}/posenc.bash" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions" RENAME posenc)
+  install(FILES "${share}/_posenc" DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
 endif()
 
 string(REGEX MATCH "^[0-9]+[.][0-9]+" posenc_torch_series "${Torch_VERSION}")
