@@ -42,14 +42,13 @@ Options:
                               which
                               of them
 [Option Group: rows]
-   
   [At most 1 of the following options are allowed]
   Options:
     --length INT Excludes: --cases
                                 nominal rows, 0 .. 9
 
 Example:
-  posenc table x"""  # noqa: W293
+  posenc table x"""
 
     def test_a_help_is_read_as_cli11_writes_it(self):
         command = command_line_doc.parsed("table", self.HELP.splitlines())
