@@ -115,6 +115,18 @@ TEST(InferenceRows, LogSumExp) {
   }
 }
 
+// Numbers that are nothing beside the largest are something where there are many.
+TEST(InferenceRows, LogSumExpOfManySmall) {
+  constexpr int64_t kMany = 100'000;
+  auto x = torch::full({kMany + 1}, -21.0F);
+  x[0] = 0.0F;
+  on_each_set([&](const Kernels& use) {
+    const auto sum = use.rows.log_sum_exp(x.const_data_ptr<float>(), kMany + 1);
+    // What is added to the largest itself is lost: one lane of several.
+    EXPECT_NEAR(sum.largest + sum.rest, std::log1p(kMany * std::exp(-21.0)), 3e-5);
+  });
+}
+
 TEST(InferenceRows, LogSumExpOfNaN) {
   for (const int64_t n : {1, 15, 16, 17, 40}) {
     auto all = torch::full({n}, std::numeric_limits<float>::quiet_NaN()), one = torch::randn({n});
