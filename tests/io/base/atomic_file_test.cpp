@@ -157,6 +157,17 @@ TEST(AtomicFile, ACommitReplaces) {
   EXPECT_EQ(dir.entries(), 1u);
 }
 
+TEST(AtomicFile, ACommitThatFailsLeavesNothing) {
+  const TempDir dir;
+  {
+    io::AtomicFile file(dir / "x");
+    file.write("new", 3);
+    std::filesystem::create_directory(dir / "x");  // by somebody else, meanwhile
+    EXPECT_CONTAINS(refusal([&] { file.commit(); }), "cannot be put in place: Is a directory");
+  }
+  EXPECT_EQ(dir.entries(), 1u);  // the folder
+}
+
 TEST(AtomicFile, WorksInTheCurrentFolderAndWithLongNames) {
   const TempDir dir;
   const auto before = std::filesystem::current_path();
