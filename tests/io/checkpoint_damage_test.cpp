@@ -169,6 +169,17 @@ TEST_P(Damaged, AFlagThatIsNone) {
   }
 }
 
+TEST_P(Damaged, AnotherVersion) {
+  EXPECT_CONTAINS(with_value("posenc.checkpoint", "2"),
+                  "must be a file of save_checkpoint(), version 1. Got version 2");
+}
+
+// Options are tried on the optimiser before the states are looked at.
+TEST_P(Damaged, AStateAfterOtherOptions) {
+  file_.metadata["optimizer.group.0.lr"] = "0.03125";
+  EXPECT_CONTAINS(with_value("optimizer.0.has_state", "2"), "'optimizer.0.has_state'. Got '2'");
+}
+
 TEST_P(Damaged, StepsOfTheScheduleOutOfRange) {
   for (const char* value : {"-1", "4294967296", "1e3", "nan"}) {
     const auto text = with_value("scheduler.step", value);
