@@ -34,9 +34,9 @@ at::Tensor centred(const at::Tensor& rows) {
   return x - x.mean(0, true);
 }
 
-class Search {
+class PresetSearch {
  public:
-  explicit Search(const TableView& view)
+  explicit PresetSearch(const TableView& view)
       : index_(sample_rows(view.rows.size(0))),
         sample_(view.rows.index_select(0, index_).contiguous()) {
     result_.view = view;
@@ -112,6 +112,6 @@ bool SearchResult::better_than(const SearchResult& other) const {
   return best().distance.max_abs < other.best().distance.max_abs;
 }
 
-std::optional<SearchResult> search(const TableView& view) { return Search(view).run(); }
+std::optional<SearchResult> search(const TableView& view) { return PresetSearch(view).run(); }
 
 }  // namespace posenc::identification
