@@ -18,6 +18,7 @@ GitHub, prefixed with the name of the document.
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,9 +32,13 @@ DERIVED = re.compile(r"^ private:\n  using Derived = \w+;$", re.MULTILINE)  # th
 OVERRIDE = re.compile(r"^\s*(?:void (?:reset|pretty_print|to)\(.*\).* override|using torch::nn::Module::to);$")
 SECTION = re.compile(r"^(\s*///) (Errors|Keys|Source): ")
 
-LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
-CODE = re.compile(r"(^```.*?^```$|``.+?``|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
-HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
+# What of a document changes; code comes first, because nothing in it does.
+TOKEN = re.compile(
+    r"(?P<code>^```.*?^```$|``.+?``|`[^`\n]+`)"
+    r"|(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)"
+    r"|(?P<at>@)"
+    r"|^(?P<marks>#+) (?P<title>[^\n]+)$",
+    re.MULTILINE | re.DOTALL)
 
 
 def header(text: str) -> str:
@@ -87,22 +92,21 @@ def link(path: Path, text: str, target: str) -> str:
 
 
 def document(path: Path, text: str) -> str:
-    page = page_of(path)
-    text = LINK.sub(lambda found: link(path, *found.groups()), text)
-    parts = CODE.split(text)
-    for i in range(0, len(parts), 2):  # outside code
-        parts[i] = re.sub(r"@(?!ref )", r"\@", parts[i])
+    page, labels = page_of(path), Counter()
 
-    def heading(found: "re.Match[str]") -> str:
-        marks, title = found.groups()
-        label = page if marks == "#" else f"{page}-{anchor_of(title)}"
-        return found.group() if label == "index" else f"{marks} {title} {{#{label}}}"
+    def replaced(found: "re.Match[str]") -> str:
+        if found["target"]:
+            return link(path, found["text"], found["target"])
+        if found["at"]:
+            return "\\@"  # no command of Doxygen's
+        if not found["title"]:
+            return found.group()
+        label = page if found["marks"] == "#" else f"{page}-{anchor_of(found['title'])}"
+        labels[label] += 1
+        label += f"-{labels[label] - 1}" if labels[label] > 1 else ""  # GitHub's way with equal headings
+        return found.group() if label == "index" else f"{found.group()} {{#{label}}}"
 
-    def outside_fences(block: str) -> str:
-        return block if block.startswith("```") else HEADING.sub(heading, block)
-
-    fences = re.split(r"(^```.*?^```$)", "".join(parts), flags=re.MULTILINE | re.DOTALL)
-    return "".join(outside_fences(block) for block in fences)
+    return TOKEN.sub(replaced, text)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import error_plot  # noqa: E402
 import performance_doc  # noqa: E402
+import reference_filter  # noqa: E402
+import reference_links  # noqa: E402
 import snippets  # noqa: E402
 
 
@@ -90,6 +92,46 @@ class Performance(unittest.TestCase):
             self.assertIn("| Acme 9000 | 4 | 0.1 before the run | 2026-01-01 |", page)
             self.assertIn("| reading the rows and writing the result | 12 ms, 60% |", page)
             self.assertIn("| *LibTorch composition* | 100 ms (5.0x) |", page)
+
+
+class Reference(unittest.TestCase):
+    def test_an_option_is_one_member_with_its_default(self):
+        shown = reference_filter.header("struct AOptions {\n  /// Why.\n  TORCH_ARG(std::map<int, int>, x) = {1, 2};\n};\n")
+        self.assertIn("  /// Why.\n  std::map<int, int> x = {1, 2};\n", shown)
+        self.assertIn("is set by `.x(value)`", shown.splitlines()[0])
+        self.assertNotIn("is set by", reference_filter.header("struct A {\n  int x = 0;\n};\n"))
+
+    def test_a_header_keeps_its_lines(self):
+        for path in sorted((ROOT / "include").rglob("*.h")):
+            text = path.read_text()
+            self.assertEqual(len(reference_filter.header(text).splitlines()), len(text.splitlines()), path)
+
+    def test_modules_overrides_and_sections(self):
+        shown = reference_filter.header("/// Errors: none.\n  void reset() override;\n  void reset_parameters();\nTORCH_MODULE(A);\n")
+        self.assertEqual(shown.splitlines()[:3], ["/// @section_of{Errors} none.", "", "  void reset_parameters();"])
+        self.assertIn("class A : public torch::nn::ModuleHolder<AImpl> {};", shown)
+
+    def test_documents_refer_to_each_other(self):
+        page = ROOT / "docs/cli.md"
+        for text, wanted in [
+            ("[a](weights.md)", "[a](@ref weights)"),
+            ("[a](../README.md#how-fast)", "[a](@ref index-how-fast)"),
+            ("[a](https://x.y/z.md)", "[a](https://x.y/z.md)"),
+            ("[`a`](../tools/lint.py)", "`a`"),
+            ("[`Scale`](../include/posenc/core/scale.h)", '@ref posenc::Scale "Scale"'),
+            ("mae@0a1b `b@c` `[&](x)`", "mae\\@0a1b `b@c` `[&](x)`"),
+            ("```\n# a [b](c)\n```", "```\n# a [b](c)\n```"),
+            ("# A\n## B, `c`\n## B, c", "# A {#cli}\n## B, `c` {#cli-b-c}\n## B, c {#cli-b-c-1}"),
+        ]:
+            self.assertEqual(reference_filter.document(page, text), wanted)
+
+    def test_a_link_that_leads_nowhere_is_found(self):
+        with tempfile.TemporaryDirectory() as name:
+            page = Path(name) / "index.html"
+            for target, status in [("index.html#a", 0), ("https://x.y", 0), ("#b", 1), ("other.html", 1), ("a.png", 1)]:
+                page.write_text(f'<p id="a"><a class="el" href="{target}">x</a>')
+                with mock.patch("sys.stderr"):
+                    self.assertEqual(reference_links.main(Path(name)), status, target)
 
 
 class ErrorPlot(unittest.TestCase):

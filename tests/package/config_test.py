@@ -135,6 +135,10 @@ class ConfigTest(unittest.TestCase):
     def test_no_flag_of_one_compilers_is_exported(self):
         self.assertNotIn("-fopenmp", (PACKAGE / "posencTargets.cmake").read_text())
 
+    def test_man_page_and_completions_are_where_they_are_looked_for(self):
+        for name in ("man/man1/posenc.1", "bash-completion/completions/posenc", "zsh/site-functions/_posenc"):
+            self.assertTrue((PREFIX / "share" / name).is_file(), name)
+
     def test_the_runpath_names_what_is_there(self):
         found = subprocess.run(["readelf", "-d", PREFIX / "bin/posenc"], capture_output=True, text=True, check=True).stdout
         folders = re.search(r"RUNPATH.*\[(.*)\]", found).group(1).split(":")
