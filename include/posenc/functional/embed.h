@@ -33,7 +33,7 @@ struct EmbedFuncOptions {
 ///
 /// On the CPU, forward and backward are a single pass over memory each, bit-identical with any
 /// number of threads to the four separate operations, including the dropout mask and the generator
-/// state (except which NaN is produced). On other devices the four operations are run. The
+/// state (except which NaN is produced). In all other cases the four operations are run. The
 /// functional counterpart of InputEmbedding and TokenAndPositionEmbedding.
 ///
 /// Errors: those of token_embedding() and positional_encoding(); c10::ValueError for a dropout
