@@ -41,9 +41,8 @@ struct FrozenBytes {
 /// place to a parameter or buffer, such as loading or an optimiser's step, since they increment the
 /// tensor's version; to() and set_data(); and the replacement of a module or parameter whose tensor
 /// no one else holds. It does not detect writes that bypass the tensor's version, by pointer or
-/// through
-/// `.data()` as in torch::optim::SGD; any writes to a model made in InferenceMode, whose tensors
-/// have no version; and the replacement of a tensor that the program still holds.
+/// through `.data()` as in torch::optim::SGD; any writes to a model made in InferenceMode, whose
+/// tensors have no version; and the replacement of a tensor that the program still holds.
 class FrozenEncoder {
  public:
   /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). If `mask` consists only of
@@ -98,7 +97,7 @@ class FrozenTransformer {
 FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options = {});
 /// Freezes a Transformer, as freeze(const TransformerEncoder&, const FreezeOptions&) does.
 ///
-/// Errors: likewise; c10::ValueError for an embedding without a table of positions.
+/// Errors: the same; c10::ValueError for an embedding without a table of positions.
 FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options = {});
 
 /// generate() for a frozen model, with the results of the unfrozen one. It encodes without padding,

@@ -41,8 +41,7 @@ struct GridPositionalEncodingOptions {
 ///
 /// When converted to another dtype the table is recomputed from the recipe and rounded once.
 ///
-/// Keys: `pos_embed`, or options.key(): (1, R, D), a parameter with requires_grad false or a
-/// buffer.
+/// Keys: `pos_embed`, or options.key(): (1, R, D), a buffer or a parameter that is not trained.
 ///
 /// Errors: those of functional::grid_positional_encoding(); at construction, c10::ValueError for a
 /// sinusoid without a grid and for a key that is empty or contains a dot.

@@ -71,8 +71,7 @@ class TransformerDecoderImpl : public Cloneable<TransformerDecoderImpl> {
   /// forward() for `capacity` queries.
   DecoderCache start(const torch::Tensor& memory, int64_t capacity,
                      const AttentionMask& memory_mask = {});
-  /// A causal forward() for the tokens x (B, t, D) that follow those in the cache; always (B, t,
-  /// D).
+  /// A causal forward() for the tokens x after those in the cache. Always (B, t, D)  ->  (B, t, D).
   torch::Tensor step(torch::Tensor x, DecoderCache& cache);
 
   TransformerDecoderOptions options;      ///< the options given to the constructor

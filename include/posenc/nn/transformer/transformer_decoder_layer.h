@@ -57,8 +57,7 @@ class TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl
 
   /// Makes a cache for `capacity` tokens, with the keys and values of `memory` (B, S, D).
   DecoderLayerCache start(const torch::Tensor& memory, int64_t capacity);
-  /// A causal forward() for the tokens x (B, t, D) that follow those in the cache; always (B, t,
-  /// D).
+  /// A causal forward() for the tokens x after those in the cache. Always (B, t, D)  ->  (B, t, D).
   torch::Tensor step(const torch::Tensor& x, DecoderLayerCache& cache,
                      const AttentionMask& memory_mask = {});
 
