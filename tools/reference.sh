@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! command -v doxygen >/dev/null; then
-  echo "reference: doxygen is not installed (make docs installs it)" >&2
+  echo "reference: doxygen is not installed (make setup installs it)" >&2
   exit 77
 fi
 POSENC_DOCS_OUT=${1:-build/docs}
