@@ -186,7 +186,9 @@ int run(int argc, char** argv) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     const std::string name = name_of(app);
-    note("{}: {}\nTry: {} --help\n", name, message_of(error), name);
+    const auto rest = app.remaining(true);  // CLI11 would only miss what it found instead
+    note("{}: {}\nTry: {} --help\n", name,
+         rest.empty() ? message_of(error) : "unexpected argument " + rest.front(), name);
     return 2;
   } catch (const std::exception& error) {
     note("{}: {}\n", name_of(app), message_of(error));

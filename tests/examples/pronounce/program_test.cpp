@@ -288,7 +288,10 @@ TEST(Usage, HelpShowsAnExample) {
 TEST(Usage, MessagesSayWhatIsMeant) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{}, "posenc-pronounce: A subcommand is required"},
+      {{"trian"}, "posenc-pronounce: unexpected argument trian\n"},
       {{"train"}, "posenc-pronounce train: --dictionary is required"},
+      {{"train", "--dictionay", "x"}, "posenc-pronounce train: unexpected argument --dictionay\n"},
+      {{"train", "--dictionary"}, "--dictionary"},
       {{"train", "--minutes", "nan"}, "--minutes: must be a number from 0.1 to 1440. Got nan"},
       {{"train", "--minutes", "-1"}, "--minutes: must be a number from 0.1 to 1440. Got -1"},
       {{"train", "--minutes", ""}, "must be a number from 0.1 to 1440. Got an empty text"},
