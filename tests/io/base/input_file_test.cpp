@@ -60,7 +60,7 @@ TEST(InputFile, IsKnownByItsInodeAndTheNanosecond) {
     write_bytes(path, "x");
     const timespec times[] = {{1'000'000, nanosecond}, {1'000'000, nanosecond}};
     EXPECT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
-    return io::stamp_of(path);
+    return platform::stamp_of(path);
   };
   const auto stamp = written(dir / "x", 1);
   EXPECT_EQ(stamp, written(dir / "x", 1));

@@ -40,7 +40,7 @@ void expect_equal(const torch::nn::Module& module, const StateDict& tensors) {
   }
 }
 
-// Larger than a block (8 MB), so that blocks have to fit together.
+// Larger than a block (8 MB), so that blocks have to plan together.
 TEST(LoadFile, ByBlocksWithACast) {
   const TempDir dir;
   StateDict tensors;
@@ -111,9 +111,9 @@ TEST(LoadFile, AFileThatShrinksNamesWhatWasWritten) {
   save_tensors(dir / "x", tensors);
   Buffers module(tensors);
   const io::FileSource source(dir / "x");
-  const io::LoadPlan fit(module, source, {});
+  const io::LoadPlan plan(module, source, {});
   truncate((dir / "x").c_str(), static_cast<off_t>(std::filesystem::file_size(dir / "x") - 250000));
-  const auto error = error_of([&] { fit.write(); });
+  const auto error = error_of([&] { plan.apply(); });
   EXPECT_EQ(error.code(), Code::Truncated);
   EXPECT_EQ(error.tensor(), "b");
   EXPECT_EQ(error.file(), dir / "x");
@@ -128,9 +128,9 @@ TEST(LoadFile, StagedAFileThatShrinksLeavesTheModule) {
   Buffers module(tensors);
   const auto before = all_bits(module);
   const io::FileSource source(dir / "x");
-  io::LoadPlan fit(module, source, {});
+  io::LoadPlan plan(module, source, {});
   truncate((dir / "x").c_str(), 150000);
-  EXPECT_EQ(error_of([&] { fit.stage(); }).code(), Code::Truncated);
+  EXPECT_EQ(error_of([&] { plan.stage(); }).code(), Code::Truncated);
   EXPECT_EQ(all_bits(module), before);
 
   save_tensors(dir / "x", tensors);
