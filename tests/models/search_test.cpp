@@ -20,7 +20,7 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 using Tokens = std::vector<int64_t>;
 
 // What a target says decides what follows it; the decoder checks that its rows are told rightly.
-class Script : public Decoder {
+class Script : public StepModel {
  public:
   using Logits = std::function<std::vector<float>(int64_t source, const Tokens& before)>;
 
