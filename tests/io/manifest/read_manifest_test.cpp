@@ -105,7 +105,7 @@ TEST_F(ReadManifest, SaysWhatIsWrongWhereAndWhatToDo) {
                       "x")),
       "tensor 'a' must have non-negative integers as shape. Got 18446744073709551615");
   EXPECT_CONTAINS(refused(crafted("{ }").replace(0, 1, "\4")),
-                  "has 3 bytes behind the length of its header, which is 4; copy or download");
+                  "has 3 bytes after the length of its header, which is 4; copy or download");
   EXPECT_CONTAINS(refused(crafted(std::string("{}\0 x", 5))), "Got an error at byte 3 of it");
   EXPECT_EQ(refused(crafted("{} x")), "Corrupt" + x +
                                           "must have JSON in UTF-8 as its header. Got an error at "
