@@ -39,7 +39,7 @@ int run_gnuplot(std::FILE* in, std::FILE* out, std::FILE* err) {
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::no_such_file_or_directory)
       refuse("gnuplot is not installed (Debian: apt-get install gnuplot-nox)");
-    refuse("gnuplot does not start: {}", error.code().message());
+    refuse("gnuplot does not start, or was lost: {}", error.code().message());
   }
 }
 

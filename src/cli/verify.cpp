@@ -122,7 +122,7 @@ std::vector<std::string> cells(const Outcome& outcome) {
 
 void print(const std::string& path, const Report& report) {
   fmt::print("{}\n", path);
-  fmt::print("  class  {}\n  counterpart   {}\n  keys   {}: {}\n", report.script_class, report.spec,
+  fmt::print("  class  {}\n  C++    {}\n  keys   {}: {}\n", report.script_class, report.spec,
              report.key_count, report.keys);
   if (!report.table.empty()) fmt::print("  table  equals {}\n", report.table);
   std::vector<std::vector<std::string>> rows = {{"input", "shape", "max abs", "max ulp", "equal"}};

@@ -68,7 +68,7 @@ const at::Tensor& embed_out(const at::Tensor& out, const at::Tensor& ids, const 
       is_fusable(ids, weight, table, options, plan)) {
     embed_fused(plan, ids, weight, table, options, out);
   } else {
-    out.copy_(embed_composed(ids, weight, table, options));
+    out.copy_(embed(ids, weight, table, options));
   }
   return out;
 }

@@ -1,6 +1,10 @@
 #include "nn/embed_forward.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/_unsafe_view.h>
+#include <ATen/ops/dropout.h>
+
+#include <algorithm>
 
 #include "nn/token_table.h"
 #include "posenc/functional/embed.h"
@@ -21,7 +25,12 @@ int64_t length_of(const torch::Tensor& ids, bool batch_first) {
 torch::Tensor embed(const EmbedModule& module, const torch::Tensor& ids, const torch::Tensor& rows,
                     const EmbedFuncOptions& how) {
   const torch::Tensor& weight = module.tokens.weight;
-  if (module.reuse == nullptr || torch_internals::is_recorded(weight) || !ids.defined())
+  // What embed_out() refuses, or cannot write in place, gets memory of its own.
+  const auto is_plain = torch_internals::is_plain;
+  const bool records =
+      at::GradMode::is_enabled() && (weight.requires_grad() || rows.requires_grad());
+  if (module.reuse == nullptr || records || !torch_internals::dispatches_plainly() ||
+      !is_plain(ids) || !is_plain(weight) || !is_plain(rows))
     return functional::embed(ids, weight, rows, how);
   at::DimVector sizes(ids.sizes());
   sizes.push_back(weight.size(1));
@@ -37,9 +46,13 @@ torch::Tensor embed_with_table(const EmbedModule& module, const torch::Tensor& i
                                const torch::Tensor& position_ids, EmbedFuncOptions& how) {
   how.position().offset(offset).position_ids(position_ids);
   const bool grows = module.position.options.grow() && !position_ids.defined() && offset >= 0;
+  constexpr int64_t kBeyond = int64_t{1} << 31;  // refused; a larger offset could overflow
   const int64_t length = length_of(ids, how.position().batch_first());
-  const auto held = module.position.hold(grows ? offset + length : 0);
-  return embed(module, ids, module.position.rows_to_add(), how);
+  const auto held = module.position.hold(grows ? std::min(offset, kBeyond) + length : 0);
+  const torch::Tensor& rows = module.position.rows_to_add();
+  // A half table that is not the rounded exact one is added as it is.
+  if (at::isReducedFloatingType(rows.scalar_type())) how.precision(Precision::Reference);
+  return embed(module, ids, rows, how);
 }
 
 // With a table that may grow to the largest of the given positions. Reading them first would stop a
@@ -50,6 +63,7 @@ torch::Tensor embed_with_growth(const EmbedModule& module, const torch::Tensor& 
   try {
     return embed_with_table(module, ids, 0, position_ids, how);
   } catch (const c10::IndexError&) {
+    if (position_ids.numel() == 0) throw;  // a token
     const int64_t last = position_ids.max().item<int64_t>();
     if (last < module.position.table(1).size(1)) throw;  // a negative position, or a token
     functional::token_embedding(ids, module.tokens.weight);
@@ -80,19 +94,22 @@ torch::Tensor embed_forward(const EmbedModule& module, const torch::Tensor& ids,
   check_token_options(module.name, module.tokens.options);
   if (!ids.defined()) return functional::token_embedding(ids, module.tokens.weight);  // says so
   const PositionalEncodingOptions& position = module.position.options;
+  const double p = module.dropout.options.p();
+  const bool drops_all = p == 1.0;  // torch::nn::Dropout allows it
   auto how = EmbedFuncOptions()
                  .scale(module.scale)
                  .padding_idx(module.padding_idx)
-                 .dropout(module.dropout.options.p())
+                 .dropout(drops_all ? 0.0 : p)
                  .training(module.dropout.is_training())
                  .precision(position.sinusoid().precision())
                  .sparse(module.tokens.options.sparse());
   how.position().batch_first(position.batch_first());
-  if (position.storage() != Storage::Table)
-    return embed_with_computed_rows(module, ids, offset, position_ids, how);
-  if (position.grow() && position_ids.defined() && offset == 0)
-    return embed_with_growth(module, ids, position_ids, how);
-  return embed_with_table(module, ids, offset, position_ids, how);
+  const torch::Tensor out = position.storage() != Storage::Table
+                                ? embed_with_computed_rows(module, ids, offset, position_ids, how)
+                            : position.grow() && position_ids.defined() && offset == 0
+                                ? embed_with_growth(module, ids, position_ids, how)
+                                : embed_with_table(module, ids, offset, position_ids, how);
+  return drops_all ? at::dropout(out, 1.0, module.dropout.is_training()) : out;
 }
 
 }  // namespace posenc

@@ -1,7 +1,10 @@
 // InputEmbedding, TokenAndPositionEmbedding, PositionEmbedding and TimestepEmbedding beyond what
 // module_laws_test.cpp asks of every module.
 
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <gtest/gtest.h>
+
+#include <limits>
 
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/position_embedding.h"
@@ -136,8 +139,51 @@ TEST(CompositeExact, HalfTypesAreSummedInFloat32) {
     EXPECT_TRUE(bit_equal(module->forward(ids), once));
     if (storage != posenc::Storage::Table) continue;
     module->pos_encoding->pe.mul_(1.5);  // as if a checkpoint had other values
-    EXPECT_FALSE(bit_equal(module->forward(ids), once));
+    const auto tokens = weight.index_select(0, ids.flatten()).view({3, 32, 64});
+    EXPECT_TRUE(bit_equal(module->forward(ids), tokens + module->pos_encoding->pe));
   }
+}
+
+TEST(CompositeReuse, TakesFreshMemoryWhereTheLastOutputMayNotBeWritten) {
+  TokenAndPositionEmbedding module(
+      TokenAndPositionEmbeddingOptions(40, 20, 16).dropout(0.0).reuse_output(true));
+  const auto ids = torch::randint(0, 40, {3, 16}, torch::kLong);
+  const auto leave_an_output = [&] {
+    const torch::NoGradGuard guard;
+    return module->forward(ids).clone();
+  };
+  const auto expected = leave_an_output();
+  {
+    const at::AutoDispatchBelowAutograd below;
+    EXPECT_TRUE(bit_equal(module->forward(ids), expected));
+  }
+  leave_an_output();
+  module->token_embedding->weight.requires_grad_(false);
+  module->position_encoding->pe.requires_grad_();
+  EXPECT_TRUE(module->forward(ids).requires_grad());
+}
+
+TEST(CompositeDropout, OfAllElements) {
+  TokenAndPositionEmbedding module(40, 20, 16);
+  module->dropout->options.p(1.0);
+  const auto ids = torch::randint(0, 40, {3, 16}, torch::kLong);
+  EXPECT_EQ(module->forward(ids).count_nonzero().item<int64_t>(), 0);
+  module->eval();
+  EXPECT_NE(module->forward(ids).count_nonzero().item<int64_t>(), 0);
+}
+
+TEST(CompositeGrowth, IsNotForABadToken) {
+  TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(40, 20).position(
+      PositionalEncodingOptions(20, 16).grow(true)));
+  const auto bad = torch::full({1, 4}, 99, torch::kLong);
+  const auto far = torch::full({4}, 100, torch::kLong);
+  EXPECT_THROW(module->forward(bad, 0, far), c10::IndexError);
+  EXPECT_THROW(module->forward(bad, 0, torch::empty({0}, torch::kLong)), c10::Error);
+  EXPECT_EQ(module->position_encoding->pe.size(1), 16);
+  EXPECT_EQ(module->forward(bad - 98, 0, far).size(1), 4);
+  EXPECT_EQ(module->position_encoding->pe.size(1), 101);
+  EXPECT_THROW(module->forward(bad - 98, (int64_t{1} << 31) - 2), c10::ValueError);
+  EXPECT_THROW(module->forward(bad - 98, std::numeric_limits<int64_t>::max()), c10::ValueError);
 }
 
 TEST_P(Composite, PositionEmbeddingHoldsItsNotebooksTable) {

@@ -62,8 +62,7 @@ void InputFile::read(uint64_t offset, void* into, std::size_t count) const {
   if (whole_file_ != nullptr && inside) return whole_file_->read(begin_ + offset, into, count);
   std::size_t got = 0;
   if (!file_) {
-    got = inside ? count : 0;
-    std::memcpy(into, bytes_.data() + (inside ? offset : 0), got);
+    if (inside) std::memcpy(into, bytes_.data() + offset, got = count);
   } else {
     try {
       got = platform::read_at(file_, offset, into, count);

@@ -3,7 +3,7 @@
 // rows; what follows is worth a tile of sixteen accumulators. Compiled once per instruction set.
 //
 // The reference path is at::linear; a dot product is sixteen partial sums, folded at the end
-// (lanes.h).
+// (float_lanes.h).
 #include "kernels/inference.h"
 #include "kernels/isa/float_lanes.h"
 #include "kernels/isa/tables.h"

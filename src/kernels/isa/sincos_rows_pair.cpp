@@ -97,7 +97,7 @@ void row_pair_of(const FrequencyView& f, double whole, double part, double* __re
   double* __restrict s_high = out + n;
   double* __restrict c_low = out + 2 * n;
   double* __restrict s_low = out + 3 * n;
-  // The part's two halves (27 and 26 bits) times a piece are exact too. ChunkedVector hold the
+  // The part's two halves (27 and 26 bits) times a piece are exact too. Pieces hold the
   // reduced fraction: `guard` is NaN where that is not w itself.
   const double cut = part * 134217729.0;
   const double ph = cut - (cut - part);
