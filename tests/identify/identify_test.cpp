@@ -257,8 +257,8 @@ at::Tensor impostor(int kind, int64_t rows, int64_t dim) {
       const at::Tensor a = at::rand({rows, dim / 2}) * 6.2831853;
       return at::cat({a.sin(), a.cos()}, 1);
     }
-    case 24: {  // frequencies that rise and fall; any two are those of some recipe
-      at::Tensor w = std::get<0>(at::rand({std::max<int64_t>(dim / 2, 3)}).sort()) * 3;
+    case 24: {  // frequencies that rise and fall; any few, modulo 2 pi, are those of some recipe
+      at::Tensor w = std::get<0>(at::rand({std::max<int64_t>(dim / 2, 8)}).sort()) * 3;
       const at::Tensor a = p * w.roll(2);
       return at::cat({a.sin(), a.cos()}, 1);
     }
