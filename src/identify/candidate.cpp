@@ -1,7 +1,6 @@
 #include "identify/candidate.h"
 
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/abs.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
 

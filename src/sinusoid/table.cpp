@@ -2,15 +2,10 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/isfinite.h>
-#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
-
-#include <cmath>
-#include <optional>
 
 #include "sinusoid/columns.h"
 #include "sinusoid/exact.h"
