@@ -143,10 +143,10 @@ std::vector<std::vector<Pronunciation>> Pronouncer::pronounce(const std::vector<
   model->eval();
   const auto found = posenc::generate(*model, src, posenc::AttentionMask::padding(src, kPad),
                                       posenc::GenerateOptions(kBegin, kEnd)
-                                          .max_length(kMaxLength)
+                                          .max_new_tokens(kMaxLength)
                                           .length_penalty(0.0)
-                                          .beams(beams)
-                                          .n_best(n_best));
+                                          .num_beams(beams)
+                                          .num_return_sequences(n_best));
   std::vector<std::vector<Pronunciation>> result;
   for (const auto& hypotheses : found) {
     result.emplace_back();

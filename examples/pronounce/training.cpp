@@ -29,7 +29,7 @@ namespace pronounce {
 namespace {
 
 namespace fs = std::filesystem;
-using posenc::TrainingNumbers;
+using posenc::CheckpointScalars;
 
 // From here on the wider model learns more in the same time.
 constexpr double kLong = 15.0;  // minutes
@@ -89,22 +89,22 @@ std::vector<posenc::TokenPair> pairs_of(const Pronouncer& pronouncer,
 
 // What the checkpoint stores to tell runs apart. The words need no entry: PairLoader refuses to
 // continue with other ones.
-TrainingNumbers settings_of(const TrainingConfig& config) {
+CheckpointScalars settings_of(const TrainingConfig& config) {
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const auto& model = config.model;
-  TrainingNumbers settings;
-  for (const auto& [name, value] : TrainingNumbers{{"steps", number(config.steps)},
-                                                   {"warmup", number(config.warmup)},
-                                                   {"rows", number(config.rows)},
-                                                   {"learning_rate", config.learning_rate},
-                                                   {"clip_norm", config.clip_norm},
-                                                   {"label_smoothing", config.label_smoothing},
-                                                   {"held_out", number(config.held_out)},
-                                                   {"seed", number(config.seed)},
-                                                   {"d_model", number(model.d_model)},
-                                                   {"num_heads", number(model.num_heads)},
-                                                   {"layers", number(model.layers)},
-                                                   {"d_ff", number(model.d_ff)}}) {
+  CheckpointScalars settings;
+  for (const auto& [name, value] : CheckpointScalars{{"steps", number(config.steps)},
+                                                     {"warmup", number(config.warmup)},
+                                                     {"rows", number(config.rows)},
+                                                     {"learning_rate", config.learning_rate},
+                                                     {"clip_norm", config.clip_norm},
+                                                     {"label_smoothing", config.label_smoothing},
+                                                     {"held_out", number(config.held_out)},
+                                                     {"seed", number(config.seed)},
+                                                     {"d_model", number(model.d_model)},
+                                                     {"num_heads", number(model.num_heads)},
+                                                     {"layers", number(model.layers)},
+                                                     {"d_ff", number(model.d_ff)}}) {
     settings[kSettings + name] = value;
   }
   return settings;
@@ -112,10 +112,10 @@ TrainingNumbers settings_of(const TrainingConfig& config) {
 
 // Whether the folder holds a run to resume. Throws for an unfinished or longer run of another
 // configuration; a finished, shorter one may be replaced.
-bool can_resume(const RunFiles& files, const TrainingNumbers& settings) {
+bool can_resume(const RunFiles& files, const CheckpointScalars& settings) {
   if (!fs::exists(files.checkpoint)) return false;
   const auto saved = posenc::Trainer::saved_run(files.checkpoint);
-  TrainingNumbers theirs;
+  CheckpointScalars theirs;
   for (const auto& [name, value] : saved.numbers) {
     if (name.rfind(kSettings, 0) == 0) theirs[name] = value;
   }
@@ -206,7 +206,7 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
             display.show(progress);
           })
           .report_every(display.on_terminal() ? 10 : report_every)
-          .stop([&] { return stop.requested(); }));
+          .eos_ids([&] { return stop.requested(); }));
   if (resumes) {
     trainer.resume(files.checkpoint);
     note("resuming after step {}\n", trainer.step());

@@ -16,7 +16,7 @@ TrainingDisplay::TrainingDisplay() : terminal_(::isatty(STDERR_FILENO) == 1) {}
 TrainingDisplay::~TrainingDisplay() { clear(); }
 
 void TrainingDisplay::show(const posenc::TrainingProgress& progress) {
-  note("{}{}{}", terminal_ ? kEraseLine : "", posenc::describe(progress), terminal_ ? "" : "\n");
+  note("{}{}{}", terminal_ ? kEraseLine : "", progress.to_string(), terminal_ ? "" : "\n");
   shown_ = true;
 }
 

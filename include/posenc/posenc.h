@@ -6,7 +6,7 @@
 
 #include "posenc/core/scale.h"
 #include "posenc/core/skip_init.h"
-#include "posenc/core/weight_notes.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/functional/attention_mask.h"
 #include "posenc/functional/dropout.h"
 #include "posenc/functional/embed.h"

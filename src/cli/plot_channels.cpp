@@ -29,13 +29,13 @@ std::vector<bool> visible(const at::Tensor& table) {
 bool has_pairs(const SinusoidOptions& recipe) { return recipe.axes() == 1 && !recipe.raw_first(); }
 
 std::vector<int64_t> pair_channels(const SinusoidOptions& recipe, int64_t pair) {
-  if (recipe.layout() == Layout::Interleaved) return {2 * pair, 2 * pair + 1};
+  if (recipe.layout() == sinusoid::Layout::Interleaved) return {2 * pair, 2 * pair + 1};
   return {pair, (recipe.axis_widths()[0] + 1) / 2 + pair};
 }
 
 const char* function_of(const SinusoidOptions& recipe, int64_t channel) {
   if (!has_pairs(recipe)) return "";
-  const bool second = recipe.layout() == Layout::Interleaved
+  const bool second = recipe.layout() == sinusoid::Layout::Interleaved
                           ? channel % 2 == 1
                           : channel >= (recipe.axis_widths()[0] + 1) / 2;
   return second != recipe.cos_first() ? " (cos)" : " (sin)";

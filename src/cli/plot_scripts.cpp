@@ -52,13 +52,14 @@ std::string image_axes(int64_t columns, int64_t rows) {
 // A row is the sinusoid at its own number: curves can run through the table's points.
 bool rows_are_positions(const SinusoidOptions& recipe) {
   return recipe.grid().empty() && !recipe.cls_row() && !recipe.zero_row() &&
-         recipe.rows() == Rows::Up && recipe.start() == 0.0 && recipe.step() == 1.0 &&
-         !recipe.angle_by_length() && recipe.post() != Post::Standardize;
+         recipe.position_range() == sinusoid::PositionRange::Up && recipe.start() == 0.0 &&
+         recipe.step() == 1.0 && !recipe.angle_by_length() &&
+         recipe.post() != sinusoid::Post::Standardize;
 }
 
 // The picture's colours: -1 to 1, or what the table has where it is scaled or holds coordinates.
 std::string colour_range(const SinusoidOptions& recipe) {
-  const bool unit = recipe.post() == Post::None && !recipe.raw_first();
+  const bool unit = recipe.post() == sinusoid::Post::None && !recipe.raw_first();
   return unit ? "set cbrange [-1:1]\nset cbtics -1,0.5,1\n" : "";
 }
 

@@ -17,17 +17,19 @@ constexpr int64_t kMaxMultires = 128;  // 2^127 is the last power of two that fl
 
 at::Tensor bands(const FourierFeaturesFuncOptions& o, at::ScalarType type) {
   const int64_t channels = 2 * o.multires();
-  const auto sinusoid =
-      SinusoidOptions(channels)
-          .frequency(o.log_sampling() ? Frequency::PowersOfTwo : Frequency::Linear)
-          .max_frequency(std::ldexp(1.0, static_cast<int>(o.multires()) - 1))
-          .arithmetic(type == at::kDouble ? Arithmetic::Float64 : Arithmetic::Float32);
+  const auto sinusoid = SinusoidOptions(channels)
+                            .frequency(o.log_sampling() ? sinusoid::Frequency::PowersOfTwo
+                                                        : sinusoid::Frequency::Linear)
+                            .max_frequency(std::ldexp(1.0, static_cast<int>(o.multires()) - 1))
+                            .arithmetic(type == at::kDouble ? sinusoid::Arithmetic::Float64
+                                                            : sinusoid::Arithmetic::Float32);
   return frequencies(sinusoid, channels, 1).sin;
 }
 
 }  // namespace
 
-void check(const FourierFeaturesFuncOptions& o) {
+void FourierFeaturesFuncOptions::validate() const {
+  const auto& o = *this;
   check_positive("FourierFeatures", "channels", o.channels());
   TORCH_CHECK_VALUE(o.multires() > 0 && o.multires() <= kMaxMultires,
                     "[FourierFeatures] multires must lie in [1, ", kMaxMultires, "]. Got ",
@@ -37,7 +39,7 @@ void check(const FourierFeaturesFuncOptions& o) {
 }
 
 at::Tensor fourier_features(const at::Tensor& x, const FourierFeaturesFuncOptions& options) {
-  check(options);
+  options.validate();
   TORCH_CHECK_TYPE(x.is_floating_point(), "[FourierFeatures] x must be real-valued. Got ",
                    x.scalar_type());
   TORCH_CHECK_VALUE(x.dim() > 0 && x.size(-1) == options.channels(),

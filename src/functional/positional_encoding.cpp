@@ -42,7 +42,7 @@ at::Tensor consecutive(const at::Tensor& x, const at::Tensor& rows,
                     begin == 0 ? c10::str("") : c10::str(" at offset ", begin), " exceeds max_len ",
                     rows.size(0),
                     "; pass .grow(true) to let the table grow, a larger .max_len(), or "
-                    ".storage(Storage::Factored), which has none");
+                    ".table_source(TableSource::Factored), which has none");
   return rows.slice(0, begin, begin + length);
 }
 

@@ -42,10 +42,10 @@ at::Tensor normalized(const at::Tensor& place, int64_t axis, const Options& o) {
 // once, since its last bits depend on the tensor's shape.
 Frequencies divisors(const Options& o) {
   const int64_t channels = o.d_model() / 2;
-  const bool product = o.frequency() == Frequency::PowerOfProduct;
+  const bool product = o.frequency() == sinusoid::Frequency::PowerOfProduct;
   return frequencies(SinusoidOptions(channels)
                          .frequency(o.frequency())
-                         .index(product ? Index::PairNumber : Index::Paired)
+                         .index(product ? sinusoid::Index::PairNumber : sinusoid::Index::Paired)
                          .base(o.temperature()),
                      channels, 1);
 }
@@ -78,7 +78,8 @@ void check_input(const at::Tensor& mask) {
 
 }  // namespace
 
-void check(const Options& o) {
+void Options::validate() const {
+  const Options& o = *this;
   TORCH_CHECK_VALUE(o.d_model() > 0 && o.d_model() % 4 == 0,
                     "[SinePositionEmbedding2d] d_model must be a positive multiple of 4: sine and "
                     "cosine of y and of x. Got ",
@@ -93,13 +94,14 @@ void check(const Options& o) {
                       "[SinePositionEmbedding2d] scale and offset must be finite. Got ", value);
   }
   TORCH_CHECK_VALUE(
-      o.frequency() == Frequency::Power || o.frequency() == Frequency::PowerOfProduct,
+      o.frequency() == sinusoid::Frequency::Power ||
+          o.frequency() == sinusoid::Frequency::PowerOfProduct,
       "[SinePositionEmbedding2d] frequency must be Power or PowerOfProduct. Got the value ",
       static_cast<int>(o.frequency()), " of the enum");
 }
 
 at::Tensor sine_position_embedding_2d(const at::Tensor& mask, const Options& options) {
-  check(options);
+  options.validate();
   check_input(mask);
   const Places place = places(mask);
   const Frequencies f = divisors(options);

@@ -16,11 +16,12 @@ namespace {
 
 // Nothing but sines and cosines of t f, so that ATen's own operations give the rows on any device.
 bool plain(const SinusoidOptions& o) {
-  const bool whole_rows = o.odd_dim() == OddDim::Error || o.odd_dim() == OddDim::ZeroColumn ||
-                          o.odd_dim() == OddDim::Narrow;
-  return o.precision() == Precision::Reference && o.power_shape() == PowerShape::Row &&
-         o.grid().empty() && o.coordinates().empty() && o.post() == Post::None && whole_rows &&
-         !o.angle_by_length() && !o.raw_first() && !o.zero_row();
+  const bool whole_rows = o.odd_dim() == sinusoid::OddDim::Error ||
+                          o.odd_dim() == sinusoid::OddDim::ZeroColumn ||
+                          o.odd_dim() == sinusoid::OddDim::Narrow;
+  return o.precision() == Precision::Reference && o.power_shape() == sinusoid::PowerShape::Row &&
+         o.grid().empty() && o.coordinates().empty() && o.post() == sinusoid::Post::None &&
+         whole_rows && !o.angle_by_length() && !o.raw_first() && !o.zero_row();
 }
 
 // sinusoid() as operations on t's device: the same in the same order, hence on the CPU the same
@@ -30,9 +31,9 @@ at::Tensor plain_rows(const at::Tensor& t, const SinusoidOptions& o) {
   const at::Tensor time = t.to(f.sin.scalar_type()).unsqueeze(1);
   const auto angle = [&](const at::Tensor& frequency) {  // (N, D / 2)
     const at::Tensor there = frequency.to(t.device(), frequency.scalar_type(), true);
-    at::Tensor a = o.phase() == Phase::Product ? time * there : time / there;
+    at::Tensor a = o.phase() == sinusoid::Phase::Product ? time * there : time / there;
     if (o.angle_scale() != 1.0) a = a * o.angle_scale();
-    return o.arithmetic() == Arithmetic::Float64Angle ? a.to(at::kFloat) : a;
+    return o.arithmetic() == sinusoid::Arithmetic::Float64Angle ? a.to(at::kFloat) : a;
   };
   const at::Tensor of_sines = angle(f.sin);
   const at::Tensor of_cosines = f.sin.is_same(f.cos) ? of_sines : angle(f.cos);
@@ -52,7 +53,7 @@ at::Tensor timestep_rows(const at::Tensor& t, const SinusoidOptions& options) {
   // Elsewhere the answer would have to be waited for.
   TORCH_CHECK_VALUE(!t.is_cpu() || at::isfinite(t).all().item<bool>(),
                     "[SinusoidalTimesteps] t must be finite. Got NaN or infinity");
-  check(options);
+  options.validate();
   return plain(options) ? plain_rows(t, options) : sinusoid(options, t).to(t.device());
 }
 

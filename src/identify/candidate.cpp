@@ -42,8 +42,8 @@ Distance distance(const at::Tensor& a, const at::Tensor& b) {
 }
 
 bool needs_whole_table(const SinusoidOptions& o) {
-  return !o.grid().empty() || o.angle_by_length() || o.post() == Post::Standardize ||
-         (o.odd_dim() == OddDim::ExtraRow && o.dim() % 2 == 1);
+  return !o.grid().empty() || o.angle_by_length() || o.post() == sinusoid::Post::Standardize ||
+         (o.odd_dim() == sinusoid::OddDim::ExtraRow && o.dim() % 2 == 1);
 }
 
 at::Tensor rows_of(const Candidate& c, const at::Tensor& index, at::ScalarType dtype) {
@@ -60,7 +60,8 @@ at::Tensor rows_of(const Candidate& c, const at::Tensor& index, at::ScalarType d
 Distance full_distance(const Candidate& c, const TableView& view, bool only_equality) {
   const at::ScalarType type = view.rows.scalar_type();
   const int64_t count = view.rows.size(0);
-  const bool whole = needs_whole_table(c.options) || c.options.power_shape() == PowerShape::Grid;
+  const bool whole =
+      needs_whole_table(c.options) || c.options.power_shape() == sinusoid::PowerShape::Grid;
   const at::Tensor table =
       whole ? sinusoid_table(c.options, c.length, at::TensorOptions(type)) : at::Tensor();
   Distance result;

@@ -92,8 +92,8 @@ bool CandidateGenerator::is_zero(int64_t row) const {
 
 // The columns of each pair hold a sine and a cosine: their squares add up to the amplitude's.
 bool CandidateGenerator::fits(const SinusoidOptions& o) const {
-  if (o.index() == Index::Doubled || o.post() == Post::Standardize) return true;
-  const double square = o.post() == Post::None ? 1.0 : 1.0 / static_cast<double>(o.dim());
+  if (o.index() == sinusoid::Index::Doubled || o.post() == sinusoid::Post::Standardize) return true;
+  const double square = o.post() == sinusoid::Post::None ? 1.0 : 1.0 / static_cast<double>(o.dim());
   const auto value = sample_.accessor<const double, 2>();
   int64_t count = 0, bad = 0;
   for (int64_t block = 0; block < o.axes(); ++block) {
@@ -117,12 +117,12 @@ std::optional<Candidate> CandidateGenerator::make(int64_t dim, const PresetParam
   if (preset_.name == "nerf" && (dim < 9 || (dim - 3) % 6 != 0)) return std::nullopt;
   if (preset_.name == "perceiver_fourier" && dim % 2 == 0) return std::nullopt;
   Candidate c{&preset_, params, {}, preset_.make(dim, PresetReader(preset_, params)), 0};
-  if (c.options.odd_dim() == OddDim::Error && dim % 2 == 1 && !c.options.raw_first()) {
+  if (c.options.odd_dim() == sinusoid::OddDim::Error && dim % 2 == 1 && !c.options.raw_first()) {
     return std::nullopt;
   }
   if (c.options.channels() != channels) return std::nullopt;
   try {
-    check(c.options);
+    c.options.validate();
   } catch (const c10::Error&) {
     return std::nullopt;
   }

@@ -66,11 +66,11 @@ void CandidateGenerator::layouts(const Candidate& c) const {
   for (int kind = 1; kind < (even ? 4 : 2); ++kind) {
     Candidate other = c;
     if (kind & 1) {
-      const bool halves = c.options.layout() == Layout::Halves;
-      other.options.layout(halves ? Layout::Interleaved : Layout::Halves);
-      other.edits.push_back(
-          {halves ? ".layout(posenc::Layout::Interleaved)" : ".layout(posenc::Layout::Halves)",
-           "layout", halves ? "interleaved" : "halves"});
+      const bool halves = c.options.layout() == sinusoid::Layout::Halves;
+      other.options.layout(halves ? sinusoid::Layout::Interleaved : sinusoid::Layout::Halves);
+      other.edits.push_back({halves ? ".layout(posenc::sinusoid::Layout::Interleaved)"
+                                    : ".layout(posenc::sinusoid::Layout::Halves)",
+                             "layout", halves ? "interleaved" : "halves"});
     }
     if (kind & 2) {
       const bool first = !c.options.cos_first();
@@ -86,9 +86,11 @@ void CandidateGenerator::try_moved_starts(const Candidate& own) const {
   const SinusoidOptions& o = own.options;
   if (!fits(o)) return;
   try_candidate(own);
-  if (o.angle_by_length() || o.post() == Post::Standardize) return;
+  if (o.angle_by_length() || o.post() == sinusoid::Post::Standardize) return;
   auto line = decode(o, sample_, numbers_);
-  if (!line || (line->start == o.start() && line->step == o.step() && o.rows() == Rows::Up)) return;
+  if (!line || (line->start == o.start() && line->step == o.step() &&
+                o.position_range() == sinusoid::PositionRange::Up))
+    return;
   Candidate c = own;
   // A row in front that is the preset's own does not count as a position.
   if (takes(preset_, "start")) {
@@ -108,10 +110,12 @@ void CandidateGenerator::try_moved_starts(const Candidate& own) const {
     set(c, name, line->start);
     return try_candidate(with_refit_parameters(c));
   }
-  const bool plain = line->step == 1.0 && whole && o.rows() == Rows::Up && line->start > o.start();
+  const bool plain = line->step == 1.0 && whole &&
+                     o.position_range() == sinusoid::PositionRange::Up && line->start > o.start();
   if (!plain && !edited_) return;
-  c.options.rows(Rows::Up).start(line->start).step(line->step);
-  if (o.rows() != Rows::Up) c.edits.push_back({".rows(posenc::Rows::Up)", "rows", "up"});
+  c.options.position_range(sinusoid::PositionRange::Up).start(line->start).step(line->step);
+  if (o.position_range() != sinusoid::PositionRange::Up)
+    c.edits.push_back({".position_range(posenc::sinusoid::PositionRange::Up)", "rows", "up"});
   c.edits.push_back({fmt::format(".start({})", line->start), "start", number(line->start)});
   if (line->step != 1.0) {
     c.edits.push_back({fmt::format(".step({})", line->step), "step", number(line->step)});

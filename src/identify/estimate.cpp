@@ -72,7 +72,7 @@ std::vector<Pair> pairs(const SinusoidOptions& o, int64_t block, int64_t channel
   const Columns sin = columns(o, block, false), cos = columns(o, block, true);
   std::vector<Pair> result;
   for (int64_t i = 0; i < std::min({sin.count, cos.count, f.size(0)}); ++i) {
-    const double rate = o.phase() == Phase::Quotient ? 1 / value[i] : value[i];
+    const double rate = o.phase() == sinusoid::Phase::Quotient ? 1 / value[i] : value[i];
     const Pair pair{rate * o.angle_scale(), sin.first + i * sin.step, cos.first + i * cos.step};
     if (pair.sin < channels && pair.cos < channels) result.push_back(pair);
   }

@@ -36,7 +36,7 @@ struct Rates {
 };
 std::optional<Rates> fit_rates(const std::vector<Pair>& pairs, double base, const at::Tensor& rows);
 
-/// The last frequency of Frequency::Linear, from rows at distance `step`.
+/// The last frequency of sinusoid::Frequency::Linear, from rows at distance `step`.
 std::optional<double> fit_linear(const std::vector<Pair>& pairs, double step,
                                  const at::Tensor& rows);
 

@@ -70,7 +70,8 @@ class PresetSearch {
     if (std::find(seen_.begin(), seen_.end(), c.options) != seen_.end()) return;
     seen_.push_back(c.options);
     const Distance near = distance(rows_of(c, index_, sample_.scalar_type()), sample_);
-    const bool grid = c.options.power_shape() == PowerShape::Grid && near.max_abs < kGridPower;
+    const bool grid =
+        c.options.power_shape() == sinusoid::PowerShape::Grid && near.max_abs < kGridPower;
     if (near.equal || grid) {
       const bool again = std::any_of(result_.equal.begin(), result_.equal.end(),
                                      [&](const Match& m) { return m.group == group; });

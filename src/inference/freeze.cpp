@@ -114,7 +114,7 @@ FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& optio
   auto& module = module_of(model);
   auto impl = std::make_shared<FrozenEncoder::Impl>(
       FrozenEncoder::Impl{module.options, inference::StaleCheck(model.ptr()), {}});
-  inference::Multipliers multipliers(options.multiplier());
+  inference::Multipliers multipliers(options.gemm());
   impl->stack = inference::freeze_stack(module, multipliers);
   return FrozenEncoder(std::move(impl));
 }
@@ -122,7 +122,7 @@ FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& optio
 FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options) {
   const torch::NoGradGuard no_grad;
   auto& module = module_of(model);
-  inference::Multipliers multipliers(options.multiplier());
+  inference::Multipliers multipliers(options.gemm());
   auto impl = std::make_shared<FrozenTransformer::Impl>(FrozenTransformer::Impl{
       module.options, inference::StaleCheck(model.ptr()), {}, {}, {}, {}, {}});
   impl->src_embedding = inference::Embedding(module.src_embedding);

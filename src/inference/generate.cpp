@@ -17,11 +17,11 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   if (sources == 0) return {};
   const auto memory = inference::encode(model.impl(), src, src_mask);
   // As forward() takes it: query i is the target's token i.
-  const AttentionShape shape = {sources, model.impl().decoder.heads, options.max_length(),
+  const AttentionShape shape = {sources, model.impl().decoder.heads, options.max_new_tokens(),
                                 src.size(1)};
   inference::StepDecoder decoder(model.impl(), memory,
                                  memory.packing.residual_mask(src_mask, shape, memory.rows),
-                                 rows_per_source(options), options.max_length());
+                                 rows_per_source(options), options.max_new_tokens());
   return search(decoder, options, sources, torch::kCPU);
 }
 

@@ -72,8 +72,8 @@ Rows rows_case(int64_t rows) {
 }
 
 OwnFor Multipliers::choose(const at::Tensor& weight) {
-  if (wish_ == Multiplier::Own) return kAlwaysOwn;
-  if (wish_ == Multiplier::ATen) return {};
+  if (wish_ == GemmBackend::Native) return kAlwaysOwn;
+  if (wish_ == GemmBackend::ATen) return {};
   const std::pair shape(weight.size(0), weight.size(1));
   const auto known = measured_.find(shape);
   return known != measured_.end() ? known->second : measured_[shape] = measure(weight);

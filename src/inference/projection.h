@@ -27,11 +27,11 @@ constexpr int64_t odd_stride(int64_t width) { return 16 * ((width + 15) / 16 | 1
 /// Decides it: each shape is timed once.
 class Multipliers {
  public:
-  explicit Multipliers(Multiplier wish) : wish_(wish) {}
+  explicit Multipliers(GemmBackend wish) : wish_(wish) {}
   OwnFor choose(const at::Tensor& weight);
 
  private:
-  Multiplier wish_;
+  GemmBackend wish_;
   std::map<std::pair<int64_t, int64_t>, OwnFor> measured_;  // by (out, in)
 };
 

@@ -84,14 +84,14 @@ const io::Values& values_of(const Manifest& manifest) {
   return values;
 }
 
-TrainingNumbers numbers_of(const io::Values& values) {
-  TrainingNumbers numbers;
+CheckpointScalars numbers_of(const io::Values& values) {
+  CheckpointScalars numbers;
   const auto own = values_below(values, "number.");
   for (const auto& [name, text] : own) io::read_value(own, name, numbers[name]);
   return numbers;
 }
 
-TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
+CheckpointScalars load(const io::FileSource& source, const TrainingRun& run) {
   const auto& values = values_of(source.manifest());
   check_part("optimizer", has_any(values, "optimizer."), run.optimizer != nullptr);
   check_part("scheduler", values.count(kStep) != 0, run.scheduler != nullptr);
@@ -110,7 +110,7 @@ TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
     constexpr auto kMost = std::numeric_limits<decltype(step)>::max();
     step = static_cast<unsigned>(io::read_count(values, kStep, kMost));
   }
-  const TrainingNumbers numbers = numbers_of(values);
+  const CheckpointScalars numbers = numbers_of(values);
   const StateDict generators = tensors_of(source, "generator.");
 
   // Of this only the first may fail.
@@ -124,7 +124,7 @@ TrainingNumbers load(const io::FileSource& source, const TrainingRun& run) {
 }  // namespace
 
 void save_checkpoint(const std::string& path, const TrainingRun& run,
-                     const TrainingNumbers& numbers) {
+                     const CheckpointScalars& numbers) {
   io::in_context("save_checkpoint", path, [&] {
     StateDict tensors;
     io::Values values = {{kMark, kVersion}};
@@ -143,11 +143,11 @@ void save_checkpoint(const std::string& path, const TrainingRun& run,
   });
 }
 
-TrainingNumbers load_checkpoint(const std::string& path, const TrainingRun& run) {
+CheckpointScalars load_checkpoint(const std::string& path, const TrainingRun& run) {
   return io::in_context("load_checkpoint", path, [&] { return load(io::FileSource(path), run); });
 }
 
-TrainingNumbers checkpoint_numbers(const std::string& path) {
+CheckpointScalars checkpoint_numbers(const std::string& path) {
   return io::in_context("checkpoint_numbers", path,
                         [&] { return numbers_of(values_of(read_manifest(path))); });
 }

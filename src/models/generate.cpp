@@ -47,9 +47,9 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
   const auto memory = model.encode(src, src_mask);  // (B, S, D)
   const int64_t heads = model.decoder->options.layer().num_heads();
   const auto mask =
-      repeated(src_mask, {sources, heads, options.max_length(), src.size(1)}, memory, rows);
-  ModelDecoder decoder(model,
-                       model.start(memory.repeat_interleave(rows, 0), options.max_length(), mask));
+      repeated(src_mask, {sources, heads, options.max_new_tokens(), src.size(1)}, memory, rows);
+  ModelDecoder decoder(
+      model, model.start(memory.repeat_interleave(rows, 0), options.max_new_tokens(), mask));
   return search(decoder, options, sources, memory.device());
 }
 

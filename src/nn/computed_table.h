@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "posenc/core/weight_notes.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc {

@@ -104,7 +104,7 @@ torch::Tensor embed_forward(const EmbedModule& module, const torch::Tensor& ids,
                  .precision(position.sinusoid().precision())
                  .sparse(module.tokens.options.sparse());
   how.position().batch_first(position.batch_first());
-  const torch::Tensor out = position.storage() != Storage::Table
+  const torch::Tensor out = position.table_source() != TableSource::Buffer
                                 ? embed_with_computed_rows(module, ids, offset, position_ids, how)
                             : position.grow() && position_ids.defined() && offset == 0
                                 ? embed_with_growth(module, ids, position_ids, how)

@@ -8,7 +8,7 @@ FourierFeaturesImpl::FourierFeaturesImpl(FourierFeaturesOptions options_) : opti
   FourierFeaturesImpl::reset();
 }
 
-void FourierFeaturesImpl::reset() { functional::check(options); }
+void FourierFeaturesImpl::reset() { options.validate(); }
 
 void FourierFeaturesImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::FourierFeatures(channels=" << options.channels()

@@ -9,7 +9,7 @@
 
 namespace posenc {
 
-using WeightStorage = GridPositionalEncodingOptions::Storage;
+using RegisterAs = GridPositionalEncodingOptions::RegisterAs;
 
 GridPositionalEncodingImpl::GridPositionalEncodingImpl(GridPositionalEncodingOptions options_)
     : options(std::move(options_)) {
@@ -26,7 +26,7 @@ void GridPositionalEncodingImpl::reset() {
                     options.key(), "`");
   const torch::Tensor rows =
       module_table(options.sinusoid(), cells(options.sinusoid())).unsqueeze(0);  // (1, R, D)
-  pos_embed = options.storage() == WeightStorage::Buffer
+  pos_embed = options.register_as() == RegisterAs::Buffer
                   ? register_buffer(options.key(), rows)
                   : register_parameter(options.key(), rows, /*requires_grad=*/false);
 }
@@ -36,9 +36,8 @@ void GridPositionalEncodingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::GridPositionalEncoding(grid=" << c10::IntArrayRef(sinusoid.grid())
          << ", d_model=" << sinusoid.channels();
   if (sinusoid.cls_row()) stream << ", cls_row=true";
-  stream << ", key=" << options.key()
-         << ", storage=" << (options.storage() == WeightStorage::Buffer ? "buffer" : "parameter")
-         << ")";
+  stream << ", key=" << options.key() << ", register_as="
+         << (options.register_as() == RegisterAs::Buffer ? "buffer" : "parameter") << ")";
 }
 
 std::vector<ComputedTable> GridPositionalEncodingImpl::computed_tables() const {

@@ -13,17 +13,17 @@
 
 namespace posenc {
 
-using TableStorage = PositionEmbeddingOptions::Storage;
+using RegisterAs = PositionEmbeddingOptions::RegisterAs;
 
 namespace {
 
 // The notebook's. That of notebook 02 computes in the default dtype; in a half type its positions
 // would run together, so float32 it is there, rounded once.
 SinusoidOptions own_sinusoid(const PositionEmbeddingOptions& options) {
-  if (options.storage() == TableStorage::Buffer) return preset("notebook_004", options.d_model());
+  if (options.register_as() == RegisterAs::Buffer) return preset("notebook_004", options.d_model());
   auto own = preset("notebook_002", options.d_model());
   const bool in_double = c10::get_default_dtype_as_scalartype() == torch::kDouble;
-  return in_double ? own.arithmetic(Arithmetic::Float64) : own;
+  return in_double ? own.arithmetic(sinusoid::Arithmetic::Float64) : own;
 }
 
 }  // namespace
@@ -43,11 +43,11 @@ void PositionEmbeddingImpl::reset() {
   TORCH_CHECK_VALUE(sinusoid().dim() == options.d_model(),
                     "[PositionEmbedding] the sinusoid's dim must be d_model ", options.d_model(),
                     ". Got ", sinusoid().dim());
-  const bool in_double = own && sinusoid().arithmetic() == Arithmetic::Float64;
+  const bool in_double = own && sinusoid().arithmetic() == sinusoid::Arithmetic::Float64;
   const torch::Tensor rows = in_double
                                  ? sinusoid_table(sinusoid(), options.max_len(), torch::kDouble)
                                  : module_table(sinusoid(), options.max_len());
-  if (options.storage() == TableStorage::Buffer) {
+  if (options.register_as() == RegisterAs::Buffer) {
     pos_enc = register_buffer("pos_enc", rows);
     return;
   }
@@ -60,18 +60,17 @@ void PositionEmbeddingImpl::reset() {
 }
 
 torch::Tensor PositionEmbeddingImpl::table() const {
-  return options.storage() == TableStorage::Buffer ? pos_enc : embedding->weight;
+  return options.register_as() == RegisterAs::Buffer ? pos_enc : embedding->weight;
 }
 
 void PositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::PositionEmbedding(max_len=" << options.max_len()
-         << ", d_model=" << options.d_model()
-         << ", storage=" << (options.storage() == TableStorage::Buffer ? "buffer" : "embedding")
-         << ")";
+         << ", d_model=" << options.d_model() << ", register_as="
+         << (options.register_as() == RegisterAs::Buffer ? "buffer" : "parameter") << ")";
 }
 
 std::vector<ComputedTable> PositionEmbeddingImpl::computed_tables() const {
-  const bool buffer = options.storage() == TableStorage::Buffer;
+  const bool buffer = options.register_as() == RegisterAs::Buffer;
   return {computed_table(buffer ? "pos_enc" : "embedding.weight", 0, table(), sinusoid(),
                          options.max_len())};
 }

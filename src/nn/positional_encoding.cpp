@@ -31,8 +31,8 @@ torch::Tensor as_batch(const torch::Tensor& table) {
 
 // Whether position p has the same row in a table of any length.
 bool has_rows_of_its_own(const SinusoidOptions& o) {
-  return o.rows() == Rows::Up && o.grid().empty() && !o.cls_row() && !o.angle_by_length() &&
-         o.post() != Post::Standardize && o.row_count(1) == 1;
+  return o.position_range() == sinusoid::PositionRange::Up && o.grid().empty() && !o.cls_row() &&
+         !o.angle_by_length() && o.post() != sinusoid::Post::Standardize && o.row_count(1) == 1;
 }
 
 // Explicit positions on the CPU, int64, refused where a look-up in a table would refuse them.
@@ -81,23 +81,24 @@ void PositionalEncodingImpl::reset() {
   TORCH_CHECK_VALUE(options.sinusoid().dim() == options.d_model(),
                     "[PositionalEncoding] the sinusoid's dim must be d_model ", options.d_model(),
                     ". Got ", options.sinusoid().dim());
-  TORCH_CHECK_VALUE(
-      (options.storage() == Storage::Table && !options.grow()) ||
-          has_rows_of_its_own(options.sinusoid()),
-      "[PositionalEncoding] a table must have a fixed length, Storage::Table without grow(true), "
-      "where its rows depend on the length. Got a sinusoid of that kind");
-  switch (options.storage()) {
-    case Storage::Table:
+  TORCH_CHECK_VALUE((options.table_source() == TableSource::Buffer && !options.grow()) ||
+                        has_rows_of_its_own(options.sinusoid()),
+                    "[PositionalEncoding] a table must have a fixed length, TableSource::Buffer "
+                    "without grow(true), "
+                    "where its rows depend on the length. Got a sinusoid of that kind");
+  switch (options.table_source()) {
+    case TableSource::Buffer:
       pe = register_buffer("pe", as_batch(module_table(options.sinusoid(), options.max_len())));
       break;
-    case Storage::Factored:
-      TORCH_CHECK_VALUE(is_whole(options.sinusoid().start()) &&
-                            is_whole(options.sinusoid().step()) && !options.sinusoid().zero_row(),
-                        "[PositionalEncoding] Storage::Factored needs whole numbers as start and "
-                        "step, and no zero_row. Got another sinusoid");
+    case TableSource::Factored:
+      TORCH_CHECK_VALUE(
+          is_whole(options.sinusoid().start()) && is_whole(options.sinusoid().step()) &&
+              !options.sinusoid().zero_row(),
+          "[PositionalEncoding] TableSource::Factored needs whole numbers as start and "
+          "step, and no zero_row. Got another sinusoid");
       convert(dtype_);
       break;
-    case Storage::None: check(options.sinusoid()); break;
+    case TableSource::OnTheFly: options.sinusoid().validate(); break;
   }
   dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
 }
@@ -116,7 +117,7 @@ std::vector<ComputedTable> PositionalEncodingImpl::computed_tables() const {
 void PositionalEncodingImpl::convert(torch::Dtype dtype) {
   if (pe.defined()) pe.set_data(convert_table(options.sinusoid(), pe, dtype));
   dtype_ = dtype;
-  if (options.storage() != Storage::Factored) return;
+  if (options.table_source() != TableSource::Factored) return;
   const int64_t range = std::min(options.max_len(), kMaxRows);
   factored_.emplace(options.sinusoid(), range, dtype);
   wide_factored_.reset();
@@ -193,7 +194,8 @@ void PositionalEncodingImpl::to(torch::Dtype dtype, bool non_blocking) {
 
 torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t offset,
                                               const torch::Tensor& position_ids) {
-  if (options.storage() != Storage::Table) return forward_without_table(x, offset, position_ids);
+  if (options.table_source() != TableSource::Buffer)
+    return forward_without_table(x, offset, position_ids);
   const auto how = functional::PositionalEncodingFuncOptions()
                        .offset(offset)
                        .position_ids(position_ids)
@@ -228,7 +230,8 @@ torch::Tensor PositionalEncodingImpl::forward_without_table(const torch::Tensor&
 }
 
 torch::Tensor PositionalEncodingImpl::table(int64_t rows) {
-  TORCH_CHECK_VALUE(pe.defined(), "[PositionalEncoding] there is a table with Storage::Table only");
+  TORCH_CHECK_VALUE(pe.defined(),
+                    "[PositionalEncoding] there is a table with TableSource::Buffer only");
   {
     std::shared_lock<std::shared_mutex> reading(lock_);
     // detach(): an own handle on the present rows, which growth in another thread leaves alone

@@ -14,8 +14,8 @@ void print(std::ostream& stream, const Scale& scale) {
 
 void print(std::ostream& stream, const PositionalEncodingOptions& options) {
   stream << "max_len=" << options.max_len();
-  if (options.storage() == Storage::Factored) stream << ", storage=factored";
-  if (options.storage() == Storage::None) stream << ", storage=none";
+  if (options.table_source() == TableSource::Factored) stream << ", table_source=factored";
+  if (options.table_source() == TableSource::OnTheFly) stream << ", table_source=on_the_fly";
   if (options.dropout() > 0.0) stream << ", dropout=" << options.dropout();
   if (!options.batch_first()) stream << ", batch_first=false";
   if (options.grow()) stream << ", grow=true";

@@ -9,7 +9,7 @@ SinePositionEmbedding2dImpl::SinePositionEmbedding2dImpl(SinePositionEmbedding2d
   SinePositionEmbedding2dImpl::reset();
 }
 
-void SinePositionEmbedding2dImpl::reset() { functional::check(options); }
+void SinePositionEmbedding2dImpl::reset() { options.validate(); }
 
 void SinePositionEmbedding2dImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::SinePositionEmbedding2d(d_model=" << options.d_model()

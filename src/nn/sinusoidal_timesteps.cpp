@@ -28,7 +28,7 @@ void SinusoidalTimestepsImpl::reset() {
     options.sinusoid(
         preset("diffusers_timesteps", dim, {{"flip_sin_to_cos", 1}, {"downscale_freq_shift", 0}}));
   }
-  check(*options.sinusoid());
+  options.sinusoid()->validate();
   TORCH_CHECK_VALUE(options.sinusoid()->channels() == dim,
                     "[SinusoidalTimesteps] the sinusoid must have d_model ", dim, " channels. Got ",
                     options.sinusoid()->channels());

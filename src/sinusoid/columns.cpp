@@ -19,16 +19,16 @@ Columns columns(const SinusoidOptions& o, int64_t axis, bool cosine) {
   const int64_t sines = (width + 1) / 2, count = cosine ? width / 2 : sines;
   int64_t before = o.raw_first() ? axes : 0;
   const int64_t second = cosine != o.cos_first() ? 1 : 0;
-  const bool halves = o.layout() == Layout::Halves;
+  const bool halves = o.layout() == sinusoid::Layout::Halves;
   switch (o.axis_depth()) {
-    case AxisDepth::Outer:
+    case sinusoid::AxisDepth::Outer:
       before += std::accumulate(widths.begin(), widths.begin() + axis, int64_t{0});
       return halves ? Columns{before + second * sines, 1, count}
                     : Columns{before + second, 2, count};
-    case AxisDepth::Middle:
+    case sinusoid::AxisDepth::Middle:
       return halves ? Columns{before + second * axes * sines + axis * sines, 1, count}
                     : Columns{before + 2 * axis + second, 2 * axes, count};
-    case AxisDepth::Inner:
+    case sinusoid::AxisDepth::Inner:
       return halves ? Columns{before + second * axes * sines + axis, axes, count}
                     : Columns{before + second * axes + axis, 2 * axes, count};
   }
@@ -39,7 +39,8 @@ at::Tensor empty_rows(const SinusoidOptions& o, int64_t rows, at::ScalarType dty
   const auto widths = o.axis_widths();
   const int64_t width =
       std::accumulate(widths.begin(), widths.end(), o.raw_first() ? o.axes() : int64_t{0});
-  const int64_t padded = o.odd_dim() == OddDim::ZeroColumn ? std::max(width, o.dim()) : width;
+  const int64_t padded =
+      o.odd_dim() == sinusoid::OddDim::ZeroColumn ? std::max(width, o.dim()) : width;
   at::Tensor out = at::empty({rows, padded}, at::TensorOptions(dtype));
   if (platform::worth_huge_pages(out.nbytes()))
     platform::advise_huge_pages(out.data_ptr(), out.nbytes());
@@ -48,7 +49,7 @@ at::Tensor empty_rows(const SinusoidOptions& o, int64_t rows, at::ScalarType dty
 }
 
 at::Tensor cropped(const SinusoidOptions& o, const at::Tensor& rows) {
-  const bool crop = o.odd_dim() == OddDim::Truncate && rows.size(1) > o.dim();
+  const bool crop = o.odd_dim() == sinusoid::OddDim::Truncate && rows.size(1) > o.dim();
   return crop ? rows.slice(1, 0, o.dim()).contiguous() : rows;
 }
 

@@ -18,7 +18,7 @@ Columns columns(const SinusoidOptions& options, int64_t axis, bool cosine);
 /// Uninitialised rows (N, channels before cropping); columns that stay zero are set.
 at::Tensor empty_rows(const SinusoidOptions& options, int64_t rows, at::ScalarType dtype);
 
-/// The channels that remain of such rows: OddDim::Truncate keeps the first dim.
+/// The channels that remain of such rows: sinusoid::OddDim::Truncate keeps the first dim.
 at::Tensor cropped(const SinusoidOptions& options, const at::Tensor& rows);
 
 /// Number of cells of the grid.

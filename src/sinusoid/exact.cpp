@@ -26,7 +26,9 @@ void require(bool defined, const char* what) {
                     ": use Precision::Reference. Got such a recipe");
 }
 
-bool sine_and_cosine_differ(const SinusoidOptions& o) { return o.index() == Index::Doubled; }
+bool sine_and_cosine_differ(const SinusoidOptions& o) {
+  return o.index() == sinusoid::Index::Doubled;
+}
 
 kernel::RowLayout layout_of(const Columns& sin, const Columns& cos, int64_t width) {
   kernel::RowLayout layout;
@@ -67,7 +69,7 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const kernel::Positions& 
                at::Tensor& out) {
   const int64_t width = o.axis_widths()[axis];
   Columns sin = columns(o, axis, false), cos = columns(o, axis, true);
-  if (o.index() == Index::PairedHalf) {  // each frequency fills two neighbouring columns
+  if (o.index() == sinusoid::Index::PairedHalf) {  // each frequency fills two neighbouring columns
     for (const int64_t copy : {0, 1}) {
       auto spec = exact_frequencies(o, width, false);
       const auto part = [&](const Columns& c) {
@@ -89,37 +91,39 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const kernel::Positions& 
 // The frequency as it enters the angle falls with the channel: all that the kernels compute, but
 // for PowersOfTwo, which rises.
 bool falls(const SinusoidOptions& o) {
-  const bool is_power =
-      o.frequency() == Frequency::Power || o.frequency() == Frequency::PowerOfProduct;
-  return is_power == (o.phase() == Phase::Quotient);
+  const bool is_power = o.frequency() == sinusoid::Frequency::Power ||
+                        o.frequency() == sinusoid::Frequency::PowerOfProduct;
+  return is_power == (o.phase() == sinusoid::Phase::Quotient);
 }
 
 }  // namespace
 
 void check_exact(const SinusoidOptions& o) {
-  require(o.frequency() != Frequency::ExpFloored, "floored exponents");
-  require(o.frequency() != Frequency::Linear, "linearly spaced frequencies");
-  require(o.frequency() == Frequency::PowersOfTwo ? o.phase() == Phase::Product : falls(o),
+  require(o.frequency() != sinusoid::Frequency::ExpFloored, "floored exponents");
+  require(o.frequency() != sinusoid::Frequency::Linear, "linearly spaced frequencies");
+  require(o.frequency() == sinusoid::Frequency::PowersOfTwo ? o.phase() == sinusoid::Phase::Product
+                                                            : falls(o),
           "this phase with this frequency");
   require(!o.angle_by_length(), "angles that depend on the table's length");
-  require(o.post() == Post::None, "a table that is rescaled afterwards");
-  require(o.axis_values() == AxisValues::Plain || o.axis_values() == AxisValues::OneBased,
+  require(o.post() == sinusoid::Post::None, "a table that is rescaled afterwards");
+  require(o.axis_values() == sinusoid::AxisValues::Plain ||
+              o.axis_values() == sinusoid::AxisValues::OneBased,
           "normalised coordinates");
   require(2 * o.shift() == std::trunc(2 * o.shift()), "a shift that is no multiple of 1/2");
-  for (const Coordinate& c : o.coordinates()) {
+  for (const sinusoid::Coordinate& c : o.coordinates()) {
     int exponent = 0;
     require(std::abs(std::frexp(c.factor, &exponent)) == 0.5, "coordinates times no power of two");
   }
 }
 
 kernel::FrequencySpec exact_frequencies(const SinusoidOptions& o, int64_t channels, bool cosine) {
-  if (o.odd_dim() == OddDim::Widen) channels = o.dim();
+  if (o.odd_dim() == sinusoid::OddDim::Widen) channels = o.dim();
   kernel::FrequencySpec spec;
   spec.base = o.base();
   spec.times_pi = o.angle_scale() == std::numbers::pi;
   spec.scale = spec.times_pi ? 1.0 : o.angle_scale();
   spec.count = (channels + 1) / 2;
-  if (o.frequency() == Frequency::PowersOfTwo) {
+  if (o.frequency() == sinusoid::Frequency::PowersOfTwo) {
     spec.base = 2.0;
     spec.step = -1;
     spec.denominator = 1;
@@ -129,17 +133,17 @@ kernel::FrequencySpec exact_frequencies(const SinusoidOptions& o, int64_t channe
   // a divisor of C / 2 or a shift of 1/2 stays whole.
   spec.denominator = std::llround(2 * divisor_of(o, channels));
   switch (o.index()) {
-    case Index::Even:
-    case Index::Paired: spec.step = 4; break;
-    case Index::PairNumber:
-    case Index::Half: spec.step = 2; break;
-    case Index::Doubled:
+    case sinusoid::Index::Even:
+    case sinusoid::Index::Paired: spec.step = 4; break;
+    case sinusoid::Index::PairNumber:
+    case sinusoid::Index::Half: spec.step = 2; break;
+    case sinusoid::Index::Doubled:
       spec.first = cosine ? 4 : 0;
       spec.step = 8;
       break;
-    case Index::PairedHalf: spec.step = 4; break;
+    case sinusoid::Index::PairedHalf: spec.step = 4; break;
   }
-  if (o.frequency() == Frequency::PowerOfProduct) {  // b ** (i * (2 / m))
+  if (o.frequency() == sinusoid::Frequency::PowerOfProduct) {  // b ** (i * (2 / m))
     spec.first *= 2;
     spec.step *= 2;
   }
@@ -170,7 +174,7 @@ at::Tensor exact_rows(const SinusoidOptions& o, const at::Tensor& positions, at:
   for (int64_t axis = 0; axis < o.axes(); ++axis) {
     at::Tensor value = positions;
     if (!o.coordinates().empty()) {
-      const Coordinate& c = o.coordinates()[axis];
+      const sinusoid::Coordinate& c = o.coordinates()[axis];
       value = value.to(at::kDouble);
       if (c.complement) value = value.neg().add_(1.0);
       value = value.mul(c.factor);
@@ -199,7 +203,7 @@ at::Tensor exact_rows(const SinusoidOptions& o, const RowSequence& rows, at::Sca
 at::Tensor exact_grid(const SinusoidOptions& o, at::ScalarType dtype) {
   check_exact(o);
   at::Tensor out = empty_rows(o, cells(o), dtype);
-  const int64_t origin = o.axis_values() == AxisValues::OneBased ? 1 : 0;
+  const int64_t origin = o.axis_values() == sinusoid::AxisValues::OneBased ? 1 : 0;
   for (int64_t block = 0; block < o.axes(); ++block) {
     const int64_t extent = o.grid()[grid_axis(o, block)];
     at::Tensor line = at::empty({extent, out.size(1)}, out.options());

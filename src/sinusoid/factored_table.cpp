@@ -43,10 +43,11 @@ struct FactoredTable::State {
 };
 
 FactoredTable::FactoredTable(const SinusoidOptions& options, int64_t range, at::ScalarType dtype) {
-  check(options);
+  options.validate();
   check_exact(options);
   TORCH_CHECK_VALUE(options.axes() == 1 && !options.raw_first() &&
-                        options.index() != Index::Doubled && options.index() != Index::PairedHalf,
+                        options.index() != sinusoid::Index::Doubled &&
+                        options.index() != sinusoid::Index::PairedHalf,
                     "[FactoredTable] the sinusoid must have one axis and one frequency for each "
                     "sine and its cosine. Got ",
                     options.axes(), " axes");

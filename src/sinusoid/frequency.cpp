@@ -21,21 +21,22 @@ namespace posenc {
 namespace {
 
 at::ScalarType type_of(const SinusoidOptions& o) {
-  return o.arithmetic() == Arithmetic::Float32 ? at::kFloat : at::kDouble;
+  return o.arithmetic() == sinusoid::Arithmetic::Float32 ? at::kFloat : at::kDouble;
 }
 
-bool one_entry_per_channel(Index index) {
-  return index == Index::Paired || index == Index::PairNumber || index == Index::Doubled;
+bool one_entry_per_channel(sinusoid::Index index) {
+  return index == sinusoid::Index::Paired || index == sinusoid::Index::PairNumber ||
+         index == sinusoid::Index::Doubled;
 }
 
 // One frequency a pair, whatever the index.
-bool in_bands(Frequency frequency) {
-  return frequency == Frequency::PowersOfTwo || frequency == Frequency::Linear;
+bool in_bands(sinusoid::Frequency frequency) {
+  return frequency == sinusoid::Frequency::PowersOfTwo || frequency == sinusoid::Frequency::Linear;
 }
 
 // The channels that the formula counts: the recipe knows nothing of a wider row.
 int64_t counted(const SinusoidOptions& o, int64_t channels) {
-  return o.odd_dim() == OddDim::Widen ? o.dim() : channels;
+  return o.odd_dim() == sinusoid::OddDim::Widen ? o.dim() : channels;
 }
 
 at::Tensor index_vector(const SinusoidOptions& o, int64_t channels) {
@@ -43,12 +44,12 @@ at::Tensor index_vector(const SinusoidOptions& o, int64_t channels) {
   const at::TensorOptions whole(at::kLong);
   const auto halved = [](const at::Tensor& t) { return t.div(2, "floor"); };
   switch (o.index()) {
-    case Index::Even: return at::arange(0, channels, 2, whole);
-    case Index::Half: return at::arange(half, whole);
-    case Index::Paired: return 2 * halved(at::arange(channels, whole));
-    case Index::PairNumber: return halved(at::arange(channels, whole));
-    case Index::Doubled: return 2 * at::arange(channels, whole);
-    case Index::PairedHalf: return 2 * halved(at::arange(half, whole));
+    case sinusoid::Index::Even: return at::arange(0, channels, 2, whole);
+    case sinusoid::Index::Half: return at::arange(half, whole);
+    case sinusoid::Index::Paired: return 2 * halved(at::arange(channels, whole));
+    case sinusoid::Index::PairNumber: return halved(at::arange(channels, whole));
+    case sinusoid::Index::Doubled: return 2 * at::arange(channels, whole);
+    case sinusoid::Index::PairedHalf: return 2 * halved(at::arange(half, whole));
   }
   return {};
 }
@@ -61,29 +62,30 @@ at::Tensor float_log(double base) {
 at::Tensor exponential(const SinusoidOptions& o, const at::Tensor& i, double m) {
   const double log = std::log(o.base());
   switch (o.frequency()) {
-    case Frequency::ExpOfFloatLog: return at::exp(i * -(float_log(o.base()).item<float>() / m));
-    case Frequency::ExpInFloat: return at::exp(i * -(float_log(o.base()) / m));
-    case Frequency::ExpDividedLast: return at::exp((i * -log) / m);
-    case Frequency::ExpFloored: return at::exp(i * std::floor((-log / (2 * m)) / 2));
+    case sinusoid::Frequency::ExpOfFloatLog:
+      return at::exp(i * -(float_log(o.base()).item<float>() / m));
+    case sinusoid::Frequency::ExpInFloat: return at::exp(i * -(float_log(o.base()) / m));
+    case sinusoid::Frequency::ExpDividedLast: return at::exp((i * -log) / m);
+    case sinusoid::Frequency::ExpFloored: return at::exp(i * std::floor((-log / (2 * m)) / 2));
     default: return at::exp(i * -(log / m));
   }
 }
 
 at::Tensor power(const SinusoidOptions& o, const at::Tensor& i, double m, int64_t positions) {
-  at::Tensor exponent = o.frequency() == Frequency::PowerOfProduct ? i * (2 / m) : i / m;
-  if (o.frequency() == Frequency::PowerNegative) exponent = -exponent;
-  if (o.power_shape() == PowerShape::Grid) {
+  at::Tensor exponent = o.frequency() == sinusoid::Frequency::PowerOfProduct ? i * (2 / m) : i / m;
+  if (o.frequency() == sinusoid::Frequency::PowerNegative) exponent = -exponent;
+  if (o.power_shape() == sinusoid::PowerShape::Grid) {
     exponent = exponent.expand({positions, exponent.size(0)}).contiguous();
   }
   at::Tensor result;
   run_single_threaded([&] {
-    if (o.frequency() == Frequency::PowerInverseBase) {
+    if (o.frequency() == sinusoid::Frequency::PowerInverseBase) {
       result = at::pow(at::scalar_tensor(1 / o.base(), exponent.options()), exponent);
     } else {
       result = at::pow(o.base(), exponent);
     }
   });
-  return o.frequency() == Frequency::PowerReciprocal ? result.reciprocal() : result;
+  return o.frequency() == sinusoid::Frequency::PowerReciprocal ? result.reciprocal() : result;
 }
 
 }  // namespace
@@ -109,8 +111,8 @@ void run_single_threaded(const std::function<void()>& work) {
 
 double divisor_of(const SinusoidOptions& o, int64_t channels) {
   double m = static_cast<double>(channels);
-  if (o.divisor() == Divisor::HalfChannels) m = static_cast<double>(channels) / 2.0;
-  if (o.divisor() == Divisor::Pairs) m = static_cast<double>(channels / 2);
+  if (o.divisor() == sinusoid::Divisor::HalfChannels) m = static_cast<double>(channels) / 2.0;
+  if (o.divisor() == sinusoid::Divisor::Pairs) m = static_cast<double>(channels / 2);
   m -= o.shift();
   return o.divisor_at_least_one() ? std::max(m, 1.0) : m;
 }
@@ -120,7 +122,7 @@ FrequencyCounts frequency_counts(const SinusoidOptions& o, int64_t channels) {
   const bool each = one_entry_per_channel(o.index());
   if (in_bands(o.frequency())) return {channels / 2, each ? 0 : channels / 2};
   if (each) return {(channels + 1) / 2, channels / 2, /*shared=*/false};
-  const int64_t count = o.index() == Index::Even ? (channels + 1) / 2 : channels / 2;
+  const int64_t count = o.index() == sinusoid::Index::Even ? (channels + 1) / 2 : channels / 2;
   return {count, count};
 }
 
@@ -129,14 +131,15 @@ Frequencies frequencies(const SinusoidOptions& o, int64_t channels, int64_t posi
   const int64_t bands = channels / 2;
   const at::TensorOptions type(type_of(o));
   at::Tensor f;
-  if (o.frequency() == Frequency::PowersOfTwo) {
+  if (o.frequency() == sinusoid::Frequency::PowersOfTwo) {
     f = at::pow(2.0, at::linspace(0, bands - 1, bands, type));
-  } else if (o.frequency() == Frequency::Linear) {
+  } else if (o.frequency() == sinusoid::Frequency::Linear) {
     f = at::linspace(1.0, o.max_frequency(), bands, type);
   } else {
     const at::Tensor i = index_vector(o, channels).to(type);
     const double m = divisor_of(o, channels);
-    f = o.frequency() <= Frequency::ExpFloored ? exponential(o, i, m) : power(o, i, m, positions);
+    f = o.frequency() <= sinusoid::Frequency::ExpFloored ? exponential(o, i, m)
+                                                         : power(o, i, m, positions);
   }
   if (one_entry_per_channel(o.index())) {
     return {f.slice(-1, 0, channels, 2), f.slice(-1, 1, channels, 2)};

@@ -20,8 +20,8 @@ struct FrequencyCounts {
 FrequencyCounts frequency_counts(const SinusoidOptions& options, int64_t channels);
 
 /// The frequencies of the sines and of the cosines of an axis of `channels` channels, in the
-/// recipe's type: (n) each or, with PowerShape::Grid, (positions, n). One tensor where they agree;
-/// the cosines may then take fewer of its entries.
+/// recipe's type: (n) each or, with sinusoid::PowerShape::Grid, (positions, n). One tensor where
+/// they agree; the cosines may then take fewer of its entries.
 struct Frequencies {
   at::Tensor sin, cos;
 };

@@ -13,15 +13,16 @@ namespace posenc {
 namespace {
 
 auto axes_of(const SinusoidOptions& o) {
-  return std::tuple_cat(std::make_tuple(o.dim(), o.frequency(), o.index(), o.divisor(), o.shift(),
-                                        o.divisor_at_least_one(), o.base(), o.max_frequency(),
-                                        o.power_shape(), o.arithmetic(), o.precision()),
-                        std::make_tuple(o.phase(), o.angle_scale(), o.angle_by_length(), o.layout(),
-                                        o.cos_first(), o.odd_dim(), o.raw_first(), o.rows(),
-                                        o.start(), o.step(), o.zero_row(), o.cls_row()),
-                        std::make_tuple(o.grid(), o.channel_axes(), o.axis_depth(), o.axis_values(),
-                                        o.axis_channels(), o.base_size(), o.interpolation_scale(),
-                                        o.coordinates(), o.post()));
+  return std::tuple_cat(
+      std::make_tuple(o.dim(), o.frequency(), o.index(), o.divisor(), o.shift(),
+                      o.divisor_at_least_one(), o.base(), o.max_frequency(), o.power_shape(),
+                      o.arithmetic(), o.precision()),
+      std::make_tuple(o.phase(), o.angle_scale(), o.angle_by_length(), o.layout(), o.cos_first(),
+                      o.odd_dim(), o.raw_first(), o.position_range(), o.start(), o.step(),
+                      o.zero_row(), o.cls_row()),
+      std::make_tuple(o.grid(), o.channel_axes(), o.axis_depth(), o.axis_values(),
+                      o.axis_channels(), o.base_size(), o.interpolation_scale(), o.coordinates(),
+                      o.post()));
 }
 
 int64_t sum(const std::vector<int64_t>& values) {
@@ -38,8 +39,8 @@ void check_frequencies(const SinusoidOptions& o) {
                       value);
   }
   for (const int64_t width : o.axis_widths()) {
-    const bool has_divisor =
-        o.frequency() != Frequency::PowersOfTwo && o.frequency() != Frequency::Linear;
+    const bool has_divisor = o.frequency() != sinusoid::Frequency::PowersOfTwo &&
+                             o.frequency() != sinusoid::Frequency::Linear;
     TORCH_CHECK_VALUE(width > 0 && (!has_divisor || divisor_of(o, width) > 0.0), "[sinusoid] dim ",
                       o.dim(), " leaves ", width,
                       " channels an axis, and the "
@@ -61,19 +62,19 @@ void check_columns(const SinusoidOptions& o) {
   const auto widths = o.axis_widths();
   for (const int64_t width : widths) {
     TORCH_CHECK_VALUE(
-        width % 2 == 0 || (o.odd_dim() == OddDim::ExtraSin && !o.cos_first()),
-        "[sinusoid] an odd number of channels an axis needs OddDim::ExtraSin with the "
+        width % 2 == 0 || (o.odd_dim() == sinusoid::OddDim::ExtraSin && !o.cos_first()),
+        "[sinusoid] an odd number of channels an axis needs sinusoid::OddDim::ExtraSin with the "
         "sines first. Got ",
         width, " of dim ", o.dim());
-    TORCH_CHECK_VALUE(o.axis_depth() == AxisDepth::Outer || widths.size() == 1 ||
+    TORCH_CHECK_VALUE(o.axis_depth() == sinusoid::AxisDepth::Outer || widths.size() == 1 ||
                           (width % 2 == 0 && width == widths[0]),
                       "[sinusoid] axis_depth Middle and Inner need axes of one even width. Got ",
                       at::IntArrayRef(widths));
   }
   const int64_t taken = sum(widths) + (o.raw_first() ? o.axes() : 0);
   TORCH_CHECK_VALUE(
-      o.odd_dim() != OddDim::Truncate || taken >= o.dim(),
-      "[sinusoid] OddDim::Truncate keeps the first dim of all channels, of which there"
+      o.odd_dim() != sinusoid::OddDim::Truncate || taken >= o.dim(),
+      "[sinusoid] sinusoid::OddDim::Truncate keeps the first dim of all channels, of which there"
       " must be as many. Got ",
       taken, " for dim ", o.dim());
   TORCH_CHECK_VALUE(!o.raw_first() || o.grid().empty(),
@@ -103,8 +104,9 @@ void check_grid(const SinusoidOptions& o) {
   TORCH_CHECK_VALUE(o.channel_axes().empty() || o.channel_axes().size() == o.grid().size(),
                     "[sinusoid] channel_axes must name each axis of the grid once. Got ",
                     o.channel_axes().size(), " of ", o.grid().size());
-  TORCH_CHECK_VALUE(o.axis_channels() != AxisChannels::QuarterRest || o.axes() == 3,
-                    "[sinusoid] AxisChannels::QuarterRest is for three axes. Got ", o.axes());
+  TORCH_CHECK_VALUE(o.axis_channels() != sinusoid::AxisChannels::QuarterRest || o.axes() == 3,
+                    "[sinusoid] sinusoid::AxisChannels::QuarterRest is for three axes. Got ",
+                    o.axes());
 }
 
 }  // namespace
@@ -120,41 +122,49 @@ int64_t SinusoidOptions::axes() const {
 
 std::vector<int64_t> SinusoidOptions::axis_widths() const {
   const int64_t count = axes();
-  if (axis_channels_ == AxisChannels::QuarterRest) return {dim_ / 4, 3 * dim_ / 8, 3 * dim_ / 8};
+  if (axis_channels_ == sinusoid::AxisChannels::QuarterRest)
+    return {dim_ / 4, 3 * dim_ / 8, 3 * dim_ / 8};
   int64_t width = (dim_ - (raw_first_ ? count : 0)) / count;
-  const bool even = axis_channels_ == AxisChannels::Equal && odd_dim_ == OddDim::Truncate;
-  if (axis_channels_ == AxisChannels::CeilEven || even)
+  const bool even =
+      axis_channels_ == sinusoid::AxisChannels::Equal && odd_dim_ == sinusoid::OddDim::Truncate;
+  if (axis_channels_ == sinusoid::AxisChannels::CeilEven || even)
     width = (dim_ + 2 * count - 1) / (2 * count) * 2;
-  if (axis_channels_ == AxisChannels::FloorEven) width = dim_ / (2 * count) * 2;
-  if (odd_dim_ == OddDim::Widen) width += width % 2;
-  if (odd_dim_ != OddDim::ExtraSin) width -= width % 2;
+  if (axis_channels_ == sinusoid::AxisChannels::FloorEven) width = dim_ / (2 * count) * 2;
+  if (odd_dim_ == sinusoid::OddDim::Widen) width += width % 2;
+  if (odd_dim_ != sinusoid::OddDim::ExtraSin) width -= width % 2;
   return std::vector<int64_t>(count, width);
 }
 
 int64_t SinusoidOptions::channels() const {
-  if (odd_dim_ == OddDim::Truncate) return dim_;
+  if (odd_dim_ == sinusoid::OddDim::Truncate) return dim_;
   const int64_t taken = sum(axis_widths()) + (raw_first_ ? axes() : 0);
-  return odd_dim_ == OddDim::ZeroColumn ? std::max(taken, dim_) : taken;
+  return odd_dim_ == sinusoid::OddDim::ZeroColumn ? std::max(taken, dim_) : taken;
 }
 
 int64_t SinusoidOptions::row_count(int64_t length) const {
   int64_t count = length;
-  const Rows rows = grid_.empty() ? rows_ : Rows::Up;  // a grid has a row a cell
-  if (rows == Rows::DownFromLength) count = length + 1;
-  if (rows == Rows::Relative || rows == Rows::RelativeDistance) count = 2 * length - 1;
-  if (rows == Rows::RelativeEven) count = 2 * length;
-  const bool extra = odd_dim_ == OddDim::ExtraRow && dim_ % 2 == 1;
+  const auto range =
+      grid_.empty() ? position_range_ : sinusoid::PositionRange::Up;  // a grid has a row a cell
+  if (range == sinusoid::PositionRange::DownFromLength) count = length + 1;
+  if (range == sinusoid::PositionRange::Relative ||
+      range == sinusoid::PositionRange::RelativeDistance)
+    count = 2 * length - 1;
+  if (range == sinusoid::PositionRange::RelativeEven) count = 2 * length;
+  const bool extra = odd_dim_ == sinusoid::OddDim::ExtraRow && dim_ % 2 == 1;
   return count + (extra ? 1 : 0) + (cls_row_ ? 1 : 0);
 }
 
-void check(const SinusoidOptions& o) {
+void SinusoidOptions::validate() const {
+  const SinusoidOptions& o = *this;
   const int64_t dim = o.dim();
   TORCH_CHECK_VALUE(dim > 0, "[sinusoid] dim must be positive. Got ", dim);
-  TORCH_CHECK_VALUE(dim > 1 || o.odd_dim() == OddDim::ExtraSin || o.odd_dim() == OddDim::Truncate,
+  TORCH_CHECK_VALUE(dim > 1 || o.odd_dim() == sinusoid::OddDim::ExtraSin ||
+                        o.odd_dim() == sinusoid::OddDim::Truncate,
                     "[sinusoid] dim must be at least 2. Got ", dim);
-  if (o.odd_dim() == OddDim::Error) {
+  if (o.odd_dim() == sinusoid::OddDim::Error) {
     const int64_t taken = sum(o.axis_widths()) + (o.raw_first() ? o.axes() : 0);
-    const int64_t multiple = o.axis_channels() == AxisChannels::QuarterRest ? 16 : 2 * o.axes();
+    const int64_t multiple =
+        o.axis_channels() == sinusoid::AxisChannels::QuarterRest ? 16 : 2 * o.axes();
     TORCH_CHECK_VALUE(o.raw_first() ? taken == dim : dim % multiple == 0, "[sinusoid] dim must be ",
                       multiple == 2 ? c10::str("even, or .odd_dim(...) must say what the last "
                                                "channel holds")

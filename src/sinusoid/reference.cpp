@@ -25,17 +25,17 @@ constexpr int64_t kBlock = 16384;  // elements of an angle's block: it stays in 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 at::ScalarType row_type(const SinusoidOptions& o) {
-  return o.arithmetic() == Arithmetic::Float64 ? at::kDouble : at::kFloat;
+  return o.arithmetic() == sinusoid::Arithmetic::Float64 ? at::kDouble : at::kFloat;
 }
 
 at::Tensor angle_of(const SinusoidOptions& o, const at::Tensor& position, const at::Tensor& f,
                     int64_t length) {
-  at::Tensor angle = o.phase() == Phase::Product ? position * f : position / f;
+  at::Tensor angle = o.phase() == sinusoid::Phase::Product ? position * f : position / f;
   if (o.angle_by_length()) {
     angle = angle * (static_cast<double>(o.dim()) / static_cast<double>(length));
   }
   if (o.angle_scale() != 1.0) angle = angle * o.angle_scale();
-  return o.arithmetic() == Arithmetic::Float64Angle ? angle.to(at::kFloat) : angle;
+  return o.arithmetic() == sinusoid::Arithmetic::Float64Angle ? angle.to(at::kFloat) : angle;
 }
 
 // sin and cos of one axis's positions (N) into their columns of out (N, width).
@@ -68,13 +68,13 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const at::Tensor& positio
 at::Tensor cell_values(const SinusoidOptions& o, int64_t extent) {
   const at::Tensor v = at::arange(extent, at::TensorOptions(at::kFloat));
   switch (o.axis_values()) {
-    case AxisValues::Plain: return v;
-    case AxisValues::Scaled:
+    case sinusoid::AxisValues::Plain: return v;
+    case sinusoid::AxisValues::Scaled:
       return v / (static_cast<double>(extent) / o.base_size()) / o.interpolation_scale();
-    case AxisValues::OneBased: return v + 1;
-    case AxisValues::Normalized:
+    case sinusoid::AxisValues::OneBased: return v + 1;
+    case sinusoid::AxisValues::Normalized:
       return (v + 1) / ((v + 1).slice(0, -1) + 1e-6) * (2 * std::numbers::pi);
-    case AxisValues::Centered:
+    case sinusoid::AxisValues::Centered:
       return (v + 1 - 0.5) / ((v + 1).slice(0, -1) + 1e-6) * (2 * std::numbers::pi);
   }
   return v;
@@ -90,7 +90,7 @@ at::Tensor reference_rows(const SinusoidOptions& o, const at::Tensor& positions,
     return cropped(o, out);
   }
   for (int64_t axis = 0; axis < o.axes(); ++axis) {
-    const Coordinate& c = o.coordinates()[axis];
+    const sinusoid::Coordinate& c = o.coordinates()[axis];
     const at::Tensor p = c.complement ? 1 - positions : positions;
     const at::Tensor value = c.factor == 1.0 ? p : p * c.factor;
     if (o.raw_first()) out.select(1, axis).copy_(value);
@@ -114,12 +114,12 @@ at::Tensor reference_grid(const SinusoidOptions& o) {
 void finish(const SinusoidOptions& o, at::Tensor& table) {
   const double dim = static_cast<double>(o.dim());
   switch (o.post()) {
-    case Post::None: return;
-    case Post::DivideBySqrtDim: table.div_(std::sqrt(dim)); return;
-    case Post::MultiplyByRsqrtDim:
+    case sinusoid::Post::None: return;
+    case sinusoid::Post::DivideBySqrtDim: table.div_(std::sqrt(dim)); return;
+    case sinusoid::Post::MultiplyByRsqrtDim:
       table.mul_(at::ones({1}, table.options()) * std::pow(dim, -0.5));
       return;
-    case Post::Standardize:
+    case sinusoid::Post::Standardize:
       run_single_threaded([&] {  // the reductions' order decides last bits
         table.sub_(table.mean());
         table.div_(table.std() * 10);

@@ -9,7 +9,7 @@ namespace posenc {
 /// The recipe itself, as ATen operations in the reference's order.
 ///
 /// `positions` (N), float32 or float64 -> (N, options.channels()) float32 or, with
-/// Arithmetic::Float64, float64. `length` is L of angle_by_length. No zero rows, no Post.
+/// sinusoid::Arithmetic::Float64, float64. `length` is L of angle_by_length. No zero rows, no Post.
 at::Tensor reference_rows(const SinusoidOptions& options, const at::Tensor& positions,
                           int64_t length);
 

@@ -24,7 +24,7 @@ at::TensorOptions complete(const at::TensorOptions& options) {
 }
 
 at::Tensor in_arithmetic(const SinusoidOptions& o, const at::Tensor& positions) {
-  return positions.to(o.arithmetic() == Arithmetic::Float32 ? at::kFloat : at::kDouble);
+  return positions.to(o.arithmetic() == sinusoid::Arithmetic::Float32 ? at::kFloat : at::kDouble);
 }
 
 // What the exact kernels take: whole numbers as int64, all else as float64.
@@ -46,7 +46,7 @@ at::Tensor plain_rows(const SinusoidOptions& o, int64_t length, at::ScalarType d
 // kept only where it is asked for.
 at::Tensor rounded(const SinusoidOptions& o, const at::Tensor& rows, const at::TensorOptions& to) {
   const bool keep = o.precision() == Precision::Exact ||
-                    (o.post() == Post::None && complete(to).dtype() == at::kDouble);
+                    (o.post() == sinusoid::Post::None && complete(to).dtype() == at::kDouble);
   return keep ? rows : rows.to(at::kFloat);
 }
 
@@ -54,7 +54,7 @@ at::Tensor rounded(const SinusoidOptions& o, const at::Tensor& rows, const at::T
 
 at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
                           const at::TensorOptions& tensor_options) {
-  check(options);
+  options.validate();
   TORCH_CHECK_VALUE(length > 0 && length <= kMaxLength,
                     "[sinusoid_table] length must lie in [1, 2^31]. Got ", length);
   at::NoGradGuard no_grad;
@@ -68,7 +68,7 @@ at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
     rows.select(0, *options.zero_row()).zero_();
   }
   if (options.cls_row()) rows = at::cat({at::zeros({1, rows.size(1)}, rows.options()), rows});
-  if (options.row_count(length) > rows.size(0)) {  // OddDim::ExtraRow
+  if (options.row_count(length) > rows.size(0)) {  // sinusoid::OddDim::ExtraRow
     rows = at::cat({rows, at::zeros({1, rows.size(1)}, rows.options())});
   }
   finish(options, rows);
@@ -77,13 +77,14 @@ at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
 
 at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
                     const at::TensorOptions& tensor_options) {
-  check(options);
+  options.validate();
   TORCH_CHECK_TYPE(positions.scalar_type() != at::kBool && !positions.is_complex(),
                    "[sinusoid] positions must be integers or reals. Got ", positions.scalar_type());
   TORCH_CHECK_VALUE(
-      options.grid().empty() && !options.angle_by_length() && options.post() != Post::Standardize,
+      options.grid().empty() && !options.angle_by_length() &&
+          options.post() != sinusoid::Post::Standardize,
       "[sinusoid] rows of single positions exist only where a row does not depend on "
-      "the table: no grid, no angle_by_length, no Post::Standardize. Got one of them");
+      "the table: no grid, no angle_by_length, no sinusoid::Post::Standardize. Got one of them");
   at::NoGradGuard no_grad;
   const at::Tensor flat = positions.to(at::kCPU).reshape({-1});
   TORCH_CHECK_VALUE(at::isfinite(flat).all().item<bool>(),

@@ -17,7 +17,7 @@ struct DenseLists {
 };
 
 /// A parameter for a fused kernel with its gradient and states (undefined ones are made, as zeros).
-/// All of them may be written: OptimizerOf has asked.
+/// All of them may be written: OptimizerBase has asked.
 struct DenseEntry {
   at::Tensor parameter, gradient;
   std::vector<at::Tensor*> states;

@@ -6,13 +6,13 @@
 #include <tuple>
 
 #include "train/dense.h"
-#include "train/optimizer_of.h"
+#include "train/optimizer_base.h"
 #include "train/option_checks.h"
 
 namespace posenc {
 
 template <typename Derived>
-void AdamOptionsOf<Derived>::check() const {
+void AdamOptionsBase<Derived>::check() const {
   train::check_not_negative(Derived::kOptimizer, "lr", lr_);
   train::check_betas(Derived::kOptimizer, betas_);
   train::check_not_negative(Derived::kOptimizer, "eps", eps_);
@@ -20,13 +20,13 @@ void AdamOptionsOf<Derived>::check() const {
 }
 
 template <typename Derived>
-const char* AdamOptionsOf<Derived>::refusal(const torch::Tensor& gradient) const {
+const char* AdamOptionsBase<Derived>::refusal(const torch::Tensor& gradient) const {
   if (gradient.layout() == at::kStrided) return nullptr;
   return "the gradient must be dense. Got a sparse one; SparseAdam and FusedSGD take those";
 }
 
 template <typename Options>
-void FusedAdamOf<Options>::step_group(const Options& options, std::vector<Entry>& entries) {
+void FusedAdamBase<Options>::step_group(const Options& options, std::vector<Entry>& entries) {
   std::vector<train::DenseEntry> dense;
   for (const Entry& entry : entries) {
     dense.push_back({entry.parameter, entry.gradient, {}});
@@ -68,13 +68,13 @@ void FusedAdamOf<Options>::step_group(const Options& options, std::vector<Entry>
   train::run_fused(dense, kernel);
 }
 
-template class AdamOptionsOf<FusedAdamOptions>;
-template class AdamOptionsOf<FusedAdamWOptions>;
+template class AdamOptionsBase<FusedAdamOptions>;
+template class AdamOptionsBase<FusedAdamWOptions>;
 template class OptimizerOptions<FusedAdamOptions>;
 template class OptimizerOptions<FusedAdamWOptions>;
-template class OptimizerOf<FusedAdamOptions, torch::optim::AdamParamState>;
-template class OptimizerOf<FusedAdamWOptions, torch::optim::AdamParamState>;
-template class FusedAdamOf<FusedAdamOptions>;
-template class FusedAdamOf<FusedAdamWOptions>;
+template class OptimizerBase<FusedAdamOptions, torch::optim::AdamParamState>;
+template class OptimizerBase<FusedAdamWOptions, torch::optim::AdamParamState>;
+template class FusedAdamBase<FusedAdamOptions>;
+template class FusedAdamBase<FusedAdamWOptions>;
 
 }  // namespace posenc

@@ -3,7 +3,7 @@
 #include <ATen/Functions.h>
 
 #include "train/dense.h"
-#include "train/optimizer_of.h"
+#include "train/optimizer_base.h"
 #include "train/option_checks.h"
 
 namespace posenc {
@@ -78,6 +78,6 @@ void FusedSGD::step_group(const FusedSGDOptions& options, std::vector<Entry>& en
 }
 
 template class OptimizerOptions<FusedSGDOptions>;
-template class OptimizerOf<FusedSGDOptions, torch::optim::SGDParamState>;
+template class OptimizerBase<FusedSGDOptions, torch::optim::SGDParamState>;
 
 }  // namespace posenc

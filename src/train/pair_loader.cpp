@@ -150,13 +150,13 @@ double PairLoader::fingerprint() const {
   return static_cast<double>(hash >> 11);
 }
 
-TrainingNumbers PairLoader::state() const {
+CheckpointScalars PairLoader::state() const {
   return {{kEpoch, static_cast<double>(epoch_)},
           {kTaken, static_cast<double>(taken_)},
           {kFingerprint, fingerprint_}};
 }
 
-void PairLoader::restore(const TrainingNumbers& state) {
+void PairLoader::restore(const CheckpointScalars& state) {
   const auto number = [&](const char* name) {
     const auto found = state.find(name);
     TORCH_CHECK_VALUE(found != state.end(), "[PairLoader] a state must have ", name, ". Got none");

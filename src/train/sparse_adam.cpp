@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "train/optimizer_of.h"
+#include "train/optimizer_base.h"
 #include "train/option_checks.h"
 
 namespace posenc {
@@ -99,6 +99,6 @@ void SparseAdam::step_group(const SparseAdamOptions& options, std::vector<Entry>
 }
 
 template class OptimizerOptions<SparseAdamOptions>;
-template class OptimizerOf<SparseAdamOptions, torch::optim::AdamParamState>;
+template class OptimizerBase<SparseAdamOptions, torch::optim::AdamParamState>;
 
 }  // namespace posenc

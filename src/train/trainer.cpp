@@ -21,19 +21,19 @@ constexpr const char* kSeconds = "seconds";
 constexpr const char* kLoader = "loader.";
 constexpr const char* kOwn = "own.";
 
-void add(TrainingNumbers& all, const std::string& prefix, const TrainingNumbers& some) {
+void add(CheckpointScalars& all, const std::string& prefix, const CheckpointScalars& some) {
   for (const auto& [name, value] : some) all[prefix + name] = value;
 }
 
-TrainingNumbers below(const TrainingNumbers& all, const std::string& prefix) {
-  TrainingNumbers found;
+CheckpointScalars below(const CheckpointScalars& all, const std::string& prefix) {
+  CheckpointScalars found;
   for (const auto& [name, value] : all) {
     if (name.rfind(prefix, 0) == 0) found[name.substr(prefix.size())] = value;
   }
   return found;
 }
 
-double number_of(const TrainingNumbers& all, const std::string& path, const char* name) {
+double number_of(const CheckpointScalars& all, const std::string& path, const char* name) {
   const auto found = all.find(name);
   TORCH_CHECK_VALUE(found != all.end(), "[Trainer] ", path,
                     ": a checkpoint must be a Trainer's, with the number ", name, ". Got none");
@@ -42,7 +42,7 @@ double number_of(const TrainingNumbers& all, const std::string& path, const char
   return found->second;
 }
 
-int64_t step_of(const TrainingNumbers& all, const std::string& path) {
+int64_t step_of(const CheckpointScalars& all, const std::string& path) {
   constexpr double kMost = 9007199254740992.0;  // 2^53: a double counts no further
   const double step = number_of(all, path, kStep);
   TORCH_CHECK_VALUE(step <= kMost && step == std::floor(step), "[Trainer] ", path, ": the number ",
@@ -60,7 +60,7 @@ std::string clock_text(double seconds) {
 
 }  // namespace
 
-std::string describe(const TrainingProgress& progress) {
+std::string TrainingProgress::to_string() const {
   return fmt::format("step {}/{}  loss {:.4f}  {} tokens/s  {} left", progress.step, progress.steps,
                      progress.loss, train::grouped(progress.tokens_per_second),
                      clock_text(progress.seconds_left));
@@ -112,7 +112,7 @@ void Trainer::resume(const std::string& path) {
 
 void Trainer::save() const {
   if (losses_ > 0) mean_loss();  // no checkpoint of a run that is lost
-  TrainingNumbers all = {{kStep, static_cast<double>(step_)}, {kSeconds, seconds_}};
+  CheckpointScalars all = {{kStep, static_cast<double>(step_)}, {kSeconds, seconds_}};
   add(all, kLoader, loader_.state());
   add(all, kOwn, numbers);
   save_checkpoint(options_.checkpoint(), run_, all);

@@ -76,8 +76,11 @@ torch::Tensor sources(const Case& one) {
 }
 
 std::string decode(const Case& one, const torch::Tensor& ids) {
-  const auto options =
-      GenerateOptions(kPad, kEnd).stop({}).banned({kEnd, kPad}).max_length(kSteps).beams(one.beams);
+  const auto options = GenerateOptions(kPad, kEnd)
+                           .eos_ids({})
+                           .suppress_tokens({kEnd, kPad})
+                           .max_new_tokens(kSteps)
+                           .num_beams(one.beams);
   int64_t sum = 0, place = 0;
   for (const auto& best : posenc::generate(model(), ids, {}, options)) {
     for (const int64_t token : best[0].tokens) sum += token * (2 * place++ + 1);

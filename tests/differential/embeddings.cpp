@@ -70,8 +70,8 @@ StateDict notebook(const Json& options, const StateDict& tensors) {
     });
   }
   using How = PositionEmbeddingOptions;
-  PositionEmbedding module(How(rows, dim).storage(
-      name == "MyPositionEncoding" ? How::Storage::Buffer : How::Storage::Embedding));
+  PositionEmbedding module(How(rows, dim).register_as(
+      name == "MyPositionEncoding" ? How::RegisterAs::Buffer : How::RegisterAs::Parameter));
   StateDict results;
   results.insert("out", module->forward(tensors["in.ids"]));
   return results;
@@ -79,10 +79,11 @@ StateDict notebook(const Json& options, const StateDict& tensors) {
 
 // PositionalEncoding with any preset whose rows are 0, 1, ...
 StateDict positional_encoding(const Json& options, const StateDict& tensors) {
-  static const Storage kAll[] = {Storage::Table, Storage::Factored, Storage::None};
+  static const TableSource kAll[] = {TableSource::Buffer, TableSource::Factored,
+                                     TableSource::OnTheFly};
   const auto how = PositionalEncodingOptions(options.at("dim"), options.at("max_len"))
                        .sinusoid(preset(options.at("preset").get<std::string>(), options.at("dim")))
-                       .storage(kAll[options.at("storage").get<size_t>()])
+                       .table_source(kAll[options.at("storage").get<size_t>()])
                        .dropout(options.at("dropout"))
                        .batch_first(options.at("batch_first"))
                        .grow(options.at("grow"));

@@ -11,12 +11,12 @@ namespace {
 StateDict translate(const Json& options, const StateDict& tensors) {
   const auto marian = load_marian(options.at("folder"));
   auto search = marian.generation;
-  search.beams(options.at("beams")).n_best(options.at("beams"));
-  search.max_length(options.at("max_length"));
+  search.num_beams(options.at("beams")).num_return_sequences(options.at("beams"));
+  search.max_new_tokens(options.at("max_length"));
   const auto mask = AttentionMask::key_padding(tensors["mask"]);
   auto model = marian.model;
   const auto found = options.at("frozen").get<bool>()
-                         ? generate(freeze(model, FreezeOptions().multiplier(Multiplier::Own)),
+                         ? generate(freeze(model, FreezeOptions().gemm(GemmBackend::Native)),
                                     tensors["src"], mask, search)
                          : generate(*model, tensors["src"], mask, search);
   StateDict results;

@@ -42,8 +42,8 @@ StateDict transformer(const Json& options, const StateDict& tensors) {
 }
 
 FreezeOptions freeze_options(const Json& options) {
-  static const Multiplier kAll[] = {Multiplier::Measured, Multiplier::Own, Multiplier::ATen};
-  return FreezeOptions().multiplier(kAll[options.at("multiplier").get<size_t>()]);
+  static const GemmBackend kAll[] = {GemmBackend::Autotune, GemmBackend::Native, GemmBackend::ATen};
+  return FreezeOptions().gemm(kAll[options.at("multiplier").get<size_t>()]);
 }
 
 StateDict frozen_transformer(const Json& options, const StateDict& tensors) {

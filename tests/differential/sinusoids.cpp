@@ -16,26 +16,29 @@ Enum number(const Json& options, const char* name) {
 
 SinusoidOptions sinusoid_of(const Json& o) {
   SinusoidOptions options(o.at("dim").get<int64_t>());
-  options.frequency(number<Frequency>(o, "frequency")).index(number<Index>(o, "index"));
-  options.divisor(number<Divisor>(o, "divisor")).shift(o.at("shift"));
+  options.frequency(number<sinusoid::Frequency>(o, "frequency"))
+      .index(number<sinusoid::Index>(o, "index"));
+  options.divisor(number<sinusoid::Divisor>(o, "divisor")).shift(o.at("shift"));
   options.divisor_at_least_one(o.at("divisor_at_least_one")).base(o.at("base"));
-  options.max_frequency(o.at("max_frequency")).phase(number<Phase>(o, "phase"));
-  options.power_shape(number<PowerShape>(o, "power_shape"));
-  options.arithmetic(number<Arithmetic>(o, "arithmetic"));
+  options.max_frequency(o.at("max_frequency")).phase(number<sinusoid::Phase>(o, "phase"));
+  options.power_shape(number<sinusoid::PowerShape>(o, "power_shape"));
+  options.arithmetic(number<sinusoid::Arithmetic>(o, "arithmetic"));
   options.precision(number<Precision>(o, "precision"));
   options.angle_scale(o.at("angle_scale")).angle_by_length(o.at("angle_by_length"));
-  options.layout(number<Layout>(o, "layout")).cos_first(o.at("cos_first"));
-  options.odd_dim(number<OddDim>(o, "odd_dim")).raw_first(o.at("raw_first"));
-  options.rows(number<Rows>(o, "rows")).start(o.at("start")).step(o.at("step"));
+  options.layout(number<sinusoid::Layout>(o, "layout")).cos_first(o.at("cos_first"));
+  options.odd_dim(number<sinusoid::OddDim>(o, "odd_dim")).raw_first(o.at("raw_first"));
+  options.position_range(number<sinusoid::PositionRange>(o, "rows"))
+      .start(o.at("start"))
+      .step(o.at("step"));
   if (!o.at("zero_row").is_null()) options.zero_row(o.at("zero_row").get<int64_t>());
   options.cls_row(o.at("cls_row")).grid(o.at("grid").get<std::vector<int64_t>>());
   options.channel_axes(o.at("channel_axes").get<std::vector<int64_t>>());
-  options.axis_depth(number<AxisDepth>(o, "axis_depth"));
-  options.axis_values(number<AxisValues>(o, "axis_values"));
-  options.axis_channels(number<AxisChannels>(o, "axis_channels"));
+  options.axis_depth(number<sinusoid::AxisDepth>(o, "axis_depth"));
+  options.axis_values(number<sinusoid::AxisValues>(o, "axis_values"));
+  options.axis_channels(number<sinusoid::AxisChannels>(o, "axis_channels"));
   options.base_size(o.at("base_size")).interpolation_scale(o.at("interpolation_scale"));
   for (const auto& one : o.at("coordinates")) options.coordinates().push_back({one[0], one[1]});
-  return options.post(number<Post>(o, "post"));
+  return options.post(number<sinusoid::Post>(o, "post"));
 }
 
 StateDict sinusoid(const Json& options, const StateDict& tensors) {

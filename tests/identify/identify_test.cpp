@@ -185,7 +185,7 @@ TEST(Identify, TellsNearMissesApart) {
   const auto own = preset("annotated_transformer", 512);
   const at::Tensor table = sinusoid_table(own, 300);
   const Identification swapped =
-      identify(sinusoid_table(preset("fairseq", 512).layout(Layout::Interleaved), 300));
+      identify(sinusoid_table(preset("fairseq", 512).layout(sinusoid::Layout::Interleaved), 300));
   EXPECT_TRUE(swapped.sinusoid) << described(swapped);
   EXPECT_TRUE(swapped.presets.empty());
   EXPECT_NE(swapped.verdict.find("layout swapped"), std::string::npos) << described(swapped);

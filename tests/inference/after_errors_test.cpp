@@ -45,7 +45,8 @@ torch::Tensor all_of(Transformer model, const FrozenTransformer& frozen, const t
   const auto memory = frozen.encode(src, mask);
   std::vector<torch::Tensor> parts = {
       memory.flatten(), frozen.decode(src, memory, AttentionMask::causal(), mask).flatten()};
-  const auto options = GenerateOptions(kBegin, kEnd).max_length(12).beams(beams).n_best(beams);
+  const auto options =
+      GenerateOptions(kBegin, kEnd).max_new_tokens(12).num_beams(beams).num_return_sequences(beams);
   for (const auto& found :
        {generate(frozen, src, mask, options), generate(*model, src, mask, options)})
     for (const auto& source : found)
@@ -67,9 +68,9 @@ TEST_F(AfterErrors, OfACallback) {
   for (const int64_t beams : {1, 3})
     for (const int64_t step : {1, 4}) {
       const auto options = GenerateOptions(kBegin, kEnd)
-                               .stop({})
-                               .max_length(9)
-                               .beams(beams)
+                               .eos_ids({})
+                               .max_new_tokens(9)
+                               .num_beams(beams)
                                .progress([&](const GenerateProgress& progress) -> bool {
                                  if (progress.step == step) throw std::runtime_error("enough");
                                  return true;
@@ -87,7 +88,7 @@ TEST_F(AfterErrors, OfAnIdThatIsNone) {
     const Threads set(threads);  // on which the plain model's bits depend
     const auto expected = all_of(model, frozen, large, 3);
     EXPECT_THROW(frozen.encode(wrong), c10::IndexError);
-    EXPECT_THROW(generate(frozen, wrong, {}, GenerateOptions(kBegin, kEnd).max_length(3)),
+    EXPECT_THROW(generate(frozen, wrong, {}, GenerateOptions(kBegin, kEnd).max_new_tokens(3)),
                  c10::IndexError);
     EXPECT_TRUE(bit_equal(all_of(model, frozen, large, 3), expected));
   }
@@ -125,11 +126,11 @@ TEST_F(AfterErrors, OfMemoryThatIsRefused) {
 TEST_F(AfterErrors, OfAFreezeThatIsRefusedMemory) {
   const auto expected = all_of(model, frozen, small, 2);
   const TestAllocator allocator(is_refused);
-  for (const auto multiplier : {Multiplier::Own, Multiplier::Measured})
+  for (const auto multiplier : {GemmBackend::Native, GemmBackend::Autotune})
     for (int64_t attempt = 0; attempt < 3; ++attempt) {
       allocations_left = attempt;
       try {
-        freeze(model, FreezeOptions().multiplier(multiplier));
+        freeze(model, FreezeOptions().gemm(multiplier));
       } catch (const std::bad_alloc&) {
       }
       allocations_left = -1;

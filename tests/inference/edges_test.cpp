@@ -22,7 +22,7 @@ TEST(FreezeEdges, AnAxisMayBeEmpty) {
   for (unsigned seed = 0; seed < 6; ++seed) {
     Dice dice(seed);
     auto model = any_model(dice, seed);
-    const auto frozen = freeze(model, FreezeOptions().multiplier(kMultipliers[seed % 3]));
+    const auto frozen = freeze(model, FreezeOptions().gemm(kMultipliers[seed % 3]));
     const int64_t width = model->options.d_model();
     for (const auto& [batch, targets, keys] :
          {std::array<int64_t, 3>{0, 3, 4}, {2, 0, 4}, {0, 0, 0}, {2, 3, 0}, {0, 3, 0}}) {
@@ -47,7 +47,10 @@ TEST(FreezeEdges, SourcesMayBeEmpty) {
   const auto padding = any_ids(dice, 3, 5, false);
   padding[1].fill_(kPad);  // a source of nothing
   for (const int64_t beams : {1, 3}) {
-    const auto options = GenerateOptions(kBegin, kEnd).max_length(7).beams(beams).n_best(beams);
+    const auto options = GenerateOptions(kBegin, kEnd)
+                             .max_new_tokens(7)
+                             .num_beams(beams)
+                             .num_return_sequences(beams);
     for (const auto& src : {torch::empty({2, 0}, torch::kLong), padding}) {
       const auto mask = AttentionMask::padding(src, kPad);
       SearchReference reference(model, src, mask, options, Op::Scores);
@@ -65,14 +68,14 @@ TEST(FreezeEdges, WithAnyDefaultType) {
     auto model = any_model(dice, seed);
     const auto src = any_ids(dice, 3, 9, true), tgt = any_ids(dice, 3, 5, false);
     const auto mask = AttentionMask::padding(src, kPad);
-    const auto options = GenerateOptions(kBegin, kEnd).max_length(6);
+    const auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(6);
     const auto run = [&] {
-      const auto frozen = freeze(model, FreezeOptions().multiplier(kMultipliers[seed]));
+      const auto frozen = freeze(model, FreezeOptions().gemm(kMultipliers[seed]));
       const auto memory = frozen.encode(src, mask);
       std::vector<torch::Tensor> parts = {memory.flatten(),
                                           frozen.decode(tgt, memory, {}, mask).flatten()};
       for (const int64_t beams : {1, 3}) {
-        const auto search = GenerateOptions(options).beams(beams);
+        const auto search = GenerateOptions(options).num_beams(beams);
         for (const auto& found :
              {generate(frozen, src, mask, search), generate(*model, src, mask, search)})
           parts.push_back(torch::full({1}, found[2][0].score, torch::kFloat));
@@ -96,7 +99,7 @@ TEST(FreezeEdges, SourcesPastTheTable) {
   for (const auto& mask : {AttentionMask(), AttentionMask::padding(src, kPad)}) {
     EXPECT_ERROR(model->encode(src, mask), c10::ValueError, "length 17 exceeds max_len 16");
     EXPECT_ERROR(frozen.encode(src, mask), c10::ValueError, "length 17 exceeds max_len 16");
-    EXPECT_ERROR(generate(frozen, src, mask, GenerateOptions(kBegin, kEnd).max_length(3)),
+    EXPECT_ERROR(generate(frozen, src, mask, GenerateOptions(kBegin, kEnd).max_new_tokens(3)),
                  c10::ValueError, "length 17 exceeds max_len 16");
   }
 }
@@ -142,7 +145,8 @@ TEST(FreezeEdges, WidthsAndVocabulariesOfAnySize) {
       const auto frozen = freeze(model);
       const auto src = torch::randint(0, vocab, {3, 4}, torch::kLong);
       for (const int64_t beams : {1, 4}) {
-        const auto options = GenerateOptions(1, 2).max_length(8).beams(beams).n_best(beams);
+        const auto options =
+            GenerateOptions(1, 2).max_new_tokens(8).num_beams(beams).num_return_sequences(beams);
         SearchReference reference(model, src, {}, options, Op::Scores);
         const auto plain = generate(*model, src, {}, options);
         EXPECT_TRUE(found_the_same(generate(frozen, src, {}, options), plain, reference));
@@ -156,7 +160,8 @@ TEST(FreezeEdges, AVocabularyOfFewerSequencesThanBeams) {
     torch::manual_seed(seed(3));
     Transformer model(TransformerOptions(5, vocab).d_model(4).num_heads(1).d_ff(4).max_len(4));
     model->eval();
-    const auto options = GenerateOptions(0, vocab - 1).max_length(1).beams(5).n_best(5);
+    const auto options =
+        GenerateOptions(0, vocab - 1).max_new_tokens(1).num_beams(5).num_return_sequences(5);
     const auto src = torch::tensor({{1, 2}, {3, 4}});
     const auto found = generate(freeze(model), src, {}, options);
     for (const auto& all : found) EXPECT_EQ(all.size(), static_cast<size_t>(vocab));
@@ -174,21 +179,22 @@ TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
   const auto src = any_ids(dice, 3, 4, false);
   std::vector<int64_t> all(vocab);
   for (int64_t i = 0; i < vocab; ++i) all[i] = i;
-  const auto base = GenerateOptions(kBegin, kEnd).max_length(5);
-  const std::vector<GenerateOptions> searches = {base, GenerateOptions(base).beams(3).n_best(3),
-                                                 GenerateOptions(base).sample(true).n_best(2)};
+  const auto base = GenerateOptions(kBegin, kEnd).max_new_tokens(5);
+  const std::vector<GenerateOptions> searches = {
+      base, GenerateOptions(base).num_beams(3).num_return_sequences(3),
+      GenerateOptions(base).do_sample(true).num_return_sequences(2)};
   const auto check = [&](auto&& from, const char* what) {
     for (const auto& options : searches) {
       EXPECT_ERROR(generate(from, src, {}, options), c10::ValueError, what);
     }
   };
   for (const auto& options : searches) {
-    auto none = GenerateOptions(options).banned(all);
+    auto none = GenerateOptions(options).suppress_tokens(all);
     EXPECT_ERROR(generate(*model, src, {}, none), c10::ValueError,
                  "Got none for token 1 of source");
     EXPECT_ERROR(generate(freeze(model), src, {}, none.renormalize(true)), c10::ValueError,
                  "there must be a token to write");
-    none.forced_end(kEnd).max_length(1);  // one may be written after all
+    none.forced_eos_id(kEnd).max_new_tokens(1);  // one may be written after all
     EXPECT_EQ(generate(freeze(model), src, {}, none)[2][0].tokens, std::vector<int64_t>{kEnd});
   }
   const torch::NoGradGuard no_grad;
@@ -216,8 +222,9 @@ TEST(GenerateEdges, ABeamOfNumbersThatAreNone) {
   const torch::NoGradGuard no_grad;
   auto model = untied_model(20);
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
-  const auto options = GenerateOptions(kBegin, kEnd).stop({}).max_length(4).beams(3);
-  const auto first = generate(*model, src, {}, GenerateOptions(options).max_length(1).n_best(3));
+  const auto options = GenerateOptions(kBegin, kEnd).eos_ids({}).max_new_tokens(4).num_beams(3);
+  const auto first =
+      generate(*model, src, {}, GenerateOptions(options).max_new_tokens(1).num_return_sequences(3));
   model->tgt_embedding->token_embedding->weight[first[1][2].tokens[0]].fill_(std::nan(""));
   EXPECT_ERROR(generate(*model, src, {}, options), c10::ValueError, "logits that are numbers");
   EXPECT_ERROR(generate(freeze(model), src, {}, options), c10::ValueError,
@@ -233,9 +240,9 @@ TEST(GenerateEdges, WhatFollowsTheEndOfASampleDisturbsNobody) {
   const auto draw = [&](auto&& from) {
     return generate(from, src, {},
                     GenerateOptions(kBegin, kEnd)
-                        .max_length(12)
-                        .sample(true)
-                        .n_best(6)
+                        .max_new_tokens(12)
+                        .do_sample(true)
+                        .num_return_sequences(6)
                         .generator(at::detail::createCPUGenerator(seed(21))));
   };
   const auto expected = draw(*model);
@@ -260,8 +267,11 @@ TEST(GenerateEdges, OneTokenThatMayBeWritten) {
     if (i != kEnd) others.push_back(i);
   const auto src = any_ids(dice, 2, 4, false);
   for (const int64_t beams : {1, 3}) {
-    const auto options =
-        GenerateOptions(kBegin, kEnd).max_length(5).beams(beams).n_best(beams).banned(others);
+    const auto options = GenerateOptions(kBegin, kEnd)
+                             .max_new_tokens(5)
+                             .num_beams(beams)
+                             .num_return_sequences(beams)
+                             .suppress_tokens(others);
     for (const auto& all : generate(freeze(model), src, {}, options)) {
       ASSERT_EQ(all.size(), 1u);
       EXPECT_EQ(all[0].tokens, std::vector<int64_t>{kEnd});
@@ -277,9 +287,9 @@ TEST(GenerateEdges, TheLastStepFinishesEverySource) {
     std::vector<int64_t> finished;
     generate(freeze(model), src, {},
              GenerateOptions(kBegin, kEnd)
-                 .stop({})
-                 .max_length(4)
-                 .beams(beams)
+                 .eos_ids({})
+                 .max_new_tokens(4)
+                 .num_beams(beams)
                  .progress([&](const GenerateProgress& progress) {
                    finished.push_back(progress.finished);
                    return true;
@@ -292,7 +302,7 @@ TEST(GenerateEdges, NumbersThatAreNoSettings) {
   Dice dice(8);
   auto model = any_model(dice, 8);
   const auto src = any_ids(dice, 1, 2, false);
-  const auto base = GenerateOptions(kBegin, kEnd).max_length(3);
+  const auto base = GenerateOptions(kBegin, kEnd).max_new_tokens(3);
   const double inf = std::numeric_limits<double>::infinity();
   for (const double number : {std::nan(""), inf, -inf}) {
     EXPECT_ERROR(generate(*model, src, {}, GenerateOptions(base).temperature(number)),
@@ -308,13 +318,15 @@ TEST(GenerateEdges, NumbersThatAreNoSettings) {
 TEST(GenerateEdges, ALengthPenaltyThatLeavesNoScores) {
   auto model = tiny_model();
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
-  const auto base = GenerateOptions(kBegin, kEnd).max_length(8).beams(3).n_best(3);
+  const auto base =
+      GenerateOptions(kBegin, kEnd).max_new_tokens(8).num_beams(3).num_return_sequences(3);
   for (const double penalty : {100.0, 33.5, -33.5, -100.0, 1e300, -1e300})
     for (const bool is_frozen : {false, true}) {
       const auto options = GenerateOptions(base).length_penalty(penalty);
       EXPECT_ERROR(is_frozen ? generate(freeze(model), src, {}, options)
                              : generate(*model, src, {}, options),
-                   c10::ValueError, "max_length ^ length_penalty must lie between 1e-30 and 1e+30");
+                   c10::ValueError,
+                   "max_new_tokens ^ length_penalty must lie between 1e-30 and 1e+30");
     }
   for (const double penalty : {33.0, -33.0}) {
     const auto options = GenerateOptions(base).length_penalty(penalty);
@@ -324,15 +336,15 @@ TEST(GenerateEdges, ALengthPenaltyThatLeavesNoScores) {
     for (const auto& all : found)
       for (const auto& one : all) EXPECT_TRUE(std::isfinite(one.score) && one.score < 0.0);
   }
-  generate(*model, src, {}, GenerateOptions(base).max_length(1).length_penalty(1e9));
+  generate(*model, src, {}, GenerateOptions(base).max_new_tokens(1).length_penalty(1e9));
 }
 
 TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
   auto model = tiny_model();  // none of whose tokens is certain
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
-  const auto base = GenerateOptions(kBegin, kEnd).max_length(5);
+  const auto base = GenerateOptions(kBegin, kEnd).max_new_tokens(5);
   const auto best = generate(*model, src, {}, base);
-  const auto cold = GenerateOptions(base).sample(true).temperature(1e-40);
+  const auto cold = GenerateOptions(base).do_sample(true).temperature(1e-40);
   const auto drawn = generate(*model, src, {}, cold);
   for (size_t b = 0; b < 2; ++b) EXPECT_EQ(drawn[b][0].tokens, best[b][0].tokens);
 }
@@ -341,13 +353,16 @@ TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
 TEST(GenerateEdges, OneBeamThatIsNoNumber) {
   auto model = tiny_model();
   const auto src = torch::tensor({{3, 4, 5}});
-  const auto options =
-      GenerateOptions(kBegin, kEnd).stop({}).banned({kBegin}).max_length(4).beams(3);
-  const auto first = generate(*model, src, {}, GenerateOptions(options).max_length(1))[0][0];
+  const auto options = GenerateOptions(kBegin, kEnd)
+                           .eos_ids({})
+                           .suppress_tokens({kBegin})
+                           .max_new_tokens(4)
+                           .num_beams(3);
+  const auto first = generate(*model, src, {}, GenerateOptions(options).max_new_tokens(1))[0][0];
   const torch::NoGradGuard no_grad;
   model->tgt_embedding->token_embedding->weight[first.tokens[0]].fill_(std::nan(""));
   for (const int64_t beams : {1, 3}) {
-    const auto search = GenerateOptions(options).beams(beams);
+    const auto search = GenerateOptions(options).num_beams(beams);
     EXPECT_ERROR(generate(*model, src, {}, search), c10::ValueError, "token 2 of source 0");
     EXPECT_ERROR(generate(freeze(model), src, {}, search), c10::ValueError, "token 2 of source 0");
   }
@@ -369,10 +384,10 @@ TEST(GenerateEdges, NeverWithoutALengthPenaltyIsWhenUnlikely) {
       const auto i = static_cast<size_t>(early);
       found[i] = generate(*model, src, {},
                           GenerateOptions(kBegin, kEnd)
-                              .stop({kEnd, 4, 6})
-                              .max_length(12)
-                              .beams(2)
-                              .n_best(2)
+                              .eos_ids({kEnd, 4, 6})
+                              .max_new_tokens(12)
+                              .num_beams(2)
+                              .num_return_sequences(2)
                               .length_penalty(0.0)
                               .early_stopping(early)
                               .progress([&](const GenerateProgress& progress) {

@@ -71,8 +71,8 @@ class Server {
     generate(
         frozen_, src, mask,
         GenerateOptions(1, 2)
-            .max_length(max_length)
-            .beams(beams)
+            .max_new_tokens(max_length)
+            .num_beams(beams)
             .progress([&](const GenerateProgress& progress) { return progress.step < steps; }));
   }
   void serve_any() {

@@ -28,7 +28,7 @@ TEST(Freeze, TransformersComputeWhatTheModulesCompute) {
   Dice dice(1);
   for (unsigned seed = 0; seed < 60; ++seed) {
     auto model = any_model(dice, seed);
-    const auto frozen = freeze(model, FreezeOptions().multiplier(kMultipliers[seed % 3]));
+    const auto frozen = freeze(model, FreezeOptions().gemm(kMultipliers[seed % 3]));
     const int64_t batch = dice(1, 9), length = dice(1, 30), targets = dice(1, 20);
     const auto src = any_ids(dice, batch, length, dice.coin());
     const auto tgt = any_ids(dice, batch, targets, false);
@@ -52,7 +52,7 @@ TEST(Freeze, ManyRowsAreSplitBetweenThreads) {
   Dice dice(2);
   for (unsigned seed = 0; seed < 6; ++seed) {
     auto model = any_model(dice, seed);
-    const auto frozen = freeze(model, FreezeOptions().multiplier(Multiplier::Own));
+    const auto frozen = freeze(model, FreezeOptions().gemm(GemmBackend::Native));
     const auto src = any_ids(dice, 5, 50, seed % 2 == 0);
     const auto mask = AttentionMask::padding(src, kPad);
     torch::Tensor first, logits;
@@ -132,7 +132,7 @@ TEST(Freeze, RefusesToBeStale) {
     EXPECT_ERROR(frozen.encode(ids), c10::Error, text);
     EXPECT_ERROR(frozen.decode(ids, torch::zeros({1, 4, model->options.d_model()})), c10::Error,
                  "freeze it again");
-    EXPECT_ERROR(generate(frozen, ids, {}, GenerateOptions(1, 2).max_length(4)), c10::Error,
+    EXPECT_ERROR(generate(frozen, ids, {}, GenerateOptions(1, 2).max_new_tokens(4)), c10::Error,
                  "freeze it again");
   };
   stale("other values in decoder.layers.0.linear1.weight", [](TransformerImpl& model) {
@@ -209,7 +209,7 @@ TEST(Freeze, ACloneIsAnotherModel) {
 TEST(Freeze, ServesEightThreads) {
   Dice dice(8);
   auto model = any_model(dice, 8);
-  const auto frozen = freeze(model, FreezeOptions().multiplier(Multiplier::Own));
+  const auto frozen = freeze(model, FreezeOptions().gemm(GemmBackend::Native));
   std::vector<torch::Tensor> sources, expected, got(8);
   for (int i = 0; i < 8; ++i) {
     sources.push_back(any_ids(dice, 1 + i, 3 + 5 * i, true));

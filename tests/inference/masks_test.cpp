@@ -63,7 +63,7 @@ TEST(FrozenMasks, MayDependOnTheTargetsToken) {
     const auto src = any_ids(dice, 3, kLength, true);
     const auto padding = AttentionMask::padding(src, kPad);
     const auto begin = torch::full({3, 1}, kBegin, torch::kLong);
-    const auto base = GenerateOptions(kBegin, kEnd).max_length(kLength);
+    const auto base = GenerateOptions(kBegin, kEnd).max_new_tokens(kLength);
     for (const auto& mask :
          {AttentionMask::causal(), AttentionMask::causal(2), AttentionMask::causal() & padding,
           AttentionMask::allowed_pairs(torch::rand({kLength, kLength}) < 0.6),
@@ -71,7 +71,7 @@ TEST(FrozenMasks, MayDependOnTheTargetsToken) {
               torch::randn({3, common_heads(model->options), kLength, kLength}))}) {
       const auto memory = model->encode(src, mask);
       for (const int64_t beams : {1, 3}) {
-        const auto options = GenerateOptions(base).stop({}).beams(beams);
+        const auto options = GenerateOptions(base).eos_ids({}).num_beams(beams);
         for (const auto& found :
              {generate(frozen, src, mask, options), generate(*model, src, mask, options)}) {
           std::vector<torch::Tensor> tokens, sums;
@@ -96,7 +96,8 @@ TEST(FrozenMasks, MayDependOnTheTargetsToken) {
             }));
     }
     for (const auto& mask : {AttentionMask::causal(), AttentionMask::causal() & padding}) {
-      const auto options = GenerateOptions(base).stop({kEnd, 5, 7, 11}).beams(2).n_best(2);
+      const auto options =
+          GenerateOptions(base).eos_ids({kEnd, 5, 7, 11}).num_beams(2).num_return_sequences(2);
       SearchReference reference(model, src, mask, options, Op::Scores);
       const auto plain = generate(*model, src, mask, options);
       EXPECT_TRUE(found_the_same(generate(frozen, src, mask, options), plain, reference));

@@ -11,8 +11,8 @@
 namespace posenc::testing {
 
 constexpr int64_t kPad = 0, kBegin = 1, kEnd = 2;  // any_ids() has none of them as a word
-inline constexpr Multiplier kMultipliers[] = {Multiplier::Own, Multiplier::ATen,
-                                              Multiplier::Measured};
+inline constexpr GemmBackend kMultipliers[] = {GemmBackend::Native, GemmBackend::ATen,
+                                               GemmBackend::Autotune};
 
 /// Draws whole numbers from low .. high.
 class Dice {

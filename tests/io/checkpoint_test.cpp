@@ -146,7 +146,7 @@ TEST_P(Resume, IsAsIfItHadNeverStopped) {
   Training resumed(GetParam());  // other weights, another state of the generator
   resumed.train(0, 1);           // and a state of the optimiser that has to go
   const auto numbers = load_checkpoint(dir / "c", resumed.parts());
-  EXPECT_EQ(numbers, (TrainingNumbers{{"epoch", 4}, {"loss", 0.1 + 0.2}}));
+  EXPECT_EQ(numbers, (CheckpointScalars{{"epoch", 4}, {"loss", 0.1 + 0.2}}));
   resumed.train(4, 11);
   EXPECT_EQ(all_bits(resumed.model), all_bits(whole.model));
   EXPECT_TRUE(at::equal(at::rand({3}), end));
@@ -256,10 +256,10 @@ TEST(Checkpoint, BeforeTheFirstStepAndWithoutParts) {
 TEST(Checkpoint, NumbersKeepTheirBits) {
   const TempDir dir;
   Model model;
-  const TrainingNumbers numbers = {{"a", 1e-310},
-                                   {"b", -0.0},
-                                   {"", 1.0 / 3},
-                                   {"größe", std::numeric_limits<double>::infinity()}};
+  const CheckpointScalars numbers = {{"a", 1e-310},
+                                     {"b", -0.0},
+                                     {"", 1.0 / 3},
+                                     {"größe", std::numeric_limits<double>::infinity()}};
   save_checkpoint(dir / "c", {model}, numbers);
   const auto loaded = load_checkpoint(dir / "c", {model});
   EXPECT_EQ(loaded, numbers);

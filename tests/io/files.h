@@ -47,7 +47,7 @@ WeightsError error_of(Work&& work) {
 template <typename Work>
 std::string refusal(Work&& work) {
   const WeightsError error = error_of(work);
-  return std::string(name(error.code())) + ": " + error.what();
+  return std::string(to_string(error.code())) + ": " + error.what();
 }
 
 #define EXPECT_CONTAINS(text, part)                          \

@@ -15,7 +15,7 @@
 
 #include "io/python.h"
 #include "io/support.h"
-#include "posenc/core/weight_notes.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/io/manifest.h"
 #include "support/compare.h"
 
@@ -26,7 +26,7 @@ using Names = std::vector<std::string>;
 using Code = WeightsErrorCode;
 
 // The counterpart of Python's Encoder below; `output.weight` is tied to the embedding's.
-struct Encoder : torch::nn::Module, WeightNotes {
+struct Encoder : torch::nn::Module, StateDictTraits {
   // The sizes are those of a file with the tensors `pe`, `mlp.0.weight` and `embedding.weight`.
   explicit Encoder(const StateDict& like)
       : Encoder(like["embedding.weight"].size(0), like["pe"].size(2), like["pe"].size(1),

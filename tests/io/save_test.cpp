@@ -12,7 +12,7 @@
 
 #include "io/python.h"
 #include "io/support.h"
-#include "posenc/core/weight_notes.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
 
@@ -100,7 +100,7 @@ TEST(Save, ViewsComeBackAndShareWhatTheyShared) {
 }
 
 TEST(Save, LeavesNonPersistentOnesOutAndWritesTies) {
-  struct Noted : torch::nn::Module, WeightNotes {
+  struct Noted : torch::nn::Module, StateDictTraits {
     Noted() {
       register_parameter("table", at::ones({2}));
       register_buffer("scratch", at::ones({2}));

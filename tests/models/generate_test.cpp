@@ -24,7 +24,7 @@ using testing::tiny_model;
 constexpr int64_t kBegin = 1, kEnd = 2;
 
 GenerateOptions up_to(int64_t max_length) {
-  return GenerateOptions(kBegin, kEnd).max_length(max_length);
+  return GenerateOptions(kBegin, kEnd).max_new_tokens(max_length);
 }
 
 torch::Tensor sources() {
@@ -93,8 +93,8 @@ TEST(Generate, ReadsACausalSourceMaskAsForwardDoes) {
   auto model = tiny_model();
   const auto causal = AttentionMask::causal();
   for (const int64_t beams : {1, 3}) {
-    const auto all =
-        generate(*model, sources(), padding() & causal, up_to(8).beams(beams).n_best(beams));
+    const auto all = generate(*model, sources(), padding() & causal,
+                              up_to(8).num_beams(beams).num_return_sequences(beams));
     for (int64_t b = 0; b < 4; ++b) {
       const auto src = sources().narrow(0, b, 1);
       for (const auto& found : all[b]) {
@@ -131,7 +131,7 @@ TEST(Generate, BeamsWideEnoughFindTheBestOfAll) {
       ranked.emplace_back(log_probability(*model, src, tokens) / std::pow(length, penalty), tokens);
     }
     std::sort(ranked.rbegin(), ranked.rend());
-    const auto options = up_to(3).beams(81).n_best(5).length_penalty(penalty);
+    const auto options = up_to(3).num_beams(81).num_return_sequences(5).length_penalty(penalty);
     std::vector<Hypothesis> expected;
     for (size_t i = 0; i < 5; ++i) expected.push_back({ranked[i].second, ranked[i].first});
     SearchReference reference(model, src, {}, options, Op::Scores);
@@ -143,7 +143,7 @@ TEST(Generate, BeamsOfABatchAreThoseOfEachSource) {
   auto model = tiny_model();
   for (const auto early :
        {EarlyStopping::WhenFull, EarlyStopping::WhenUnlikely, EarlyStopping::Never}) {
-    const auto options = up_to(7).beams(3).n_best(3).early_stopping(early);
+    const auto options = up_to(7).num_beams(3).num_return_sequences(3).early_stopping(early);
     const auto all = generate(*model, sources(), padding(), options);
     for (int64_t b = 0; b < 4; ++b) {
       const auto src = sources().narrow(0, b, 1);
@@ -172,7 +172,7 @@ TEST(Generate, EarlyStoppingMayMissABetterSequence) {
     for (const bool early : {false, true}) {
       const auto options =
           up_to(7)
-              .beams(2)
+              .num_beams(2)
               .length_penalty(2.0)
               .early_stopping(early ? EarlyStopping::WhenFull : EarlyStopping::Never)
               .progress([&](const GenerateProgress& progress) {
@@ -194,7 +194,7 @@ TEST(Generate, WhatMayBeWrittenIsRenormalised) {
   const auto src = sources().narrow(0, 0, 1);
   const auto probable = next(*model, src, {}).exp();
   const int64_t best = probable.argmax().item<int64_t>();
-  const auto options = up_to(1).beams(2).banned({best});
+  const auto options = up_to(1).num_beams(2).suppress_tokens({best});
   const auto left = probable.clone().index_fill(0, torch::tensor(best), 0.0);
   const double second = left.max().item<double>();
   const double lost = generate(*model, src, {}, options)[0][0].score;
@@ -206,10 +206,10 @@ TEST(Generate, WhatMayBeWrittenIsRenormalised) {
 
 TEST(Generate, StopsAtEveryStopTokenAndAtTheLength) {
   auto model = tiny_model();
-  const auto free = generate(*model, sources(), padding(), up_to(6).stop({}));
+  const auto free = generate(*model, sources(), padding(), up_to(6).eos_ids({}));
   for (const auto& one : free) EXPECT_EQ(one[0].tokens.size(), 6u);
   const int64_t third = free[0][0].tokens[2];
-  const auto stopped = generate(*model, sources(), padding(), up_to(6).stop({kEnd, third}));
+  const auto stopped = generate(*model, sources(), padding(), up_to(6).eos_ids({kEnd, third}));
   const auto& tokens = stopped[0][0].tokens;
   EXPECT_LE(tokens.size(), 3u);
   EXPECT_TRUE(tokens.back() == third || tokens.back() == kEnd);
@@ -218,11 +218,11 @@ TEST(Generate, StopsAtEveryStopTokenAndAtTheLength) {
 TEST(Generate, NeverWritesBannedTokens) {
   auto model = tiny_model();
   for (const int64_t beams : {1, 3}) {
-    const auto free = generate(*model, sources(), padding(), up_to(6).stop({}).beams(beams));
+    const auto free = generate(*model, sources(), padding(), up_to(6).eos_ids({}).num_beams(beams));
     const int64_t first = free[0][0].tokens[0], second = free[0][0].tokens[1];
-    const auto without =
-        generate(*model, sources(), padding(),
-                 up_to(6).stop({}).beams(beams).banned({first, second}).length_penalty(0.0));
+    const auto without = generate(
+        *model, sources(), padding(),
+        up_to(6).eos_ids({}).num_beams(beams).suppress_tokens({first, second}).length_penalty(0.0));
     for (int64_t b = 0; b < 4; ++b) {
       const auto& tokens = without[b][0].tokens;
       ASSERT_EQ(tokens.size(), 6u);
@@ -238,9 +238,10 @@ TEST(Generate, NeverWritesBannedTokens) {
 TEST(Generate, WritesTheForcedEndAtTheLength) {
   auto model = tiny_model();
   for (const int64_t beams : {1, 3}) {
-    const auto options = up_to(4).stop({kEnd}).beams(beams).length_penalty(0.0);
-    const auto ended = generate(*model, sources(), padding(),
-                                GenerateOptions(options).banned({kEnd}).forced_end(kEnd));
+    const auto options = up_to(4).eos_ids({kEnd}).num_beams(beams).length_penalty(0.0);
+    const auto ended =
+        generate(*model, sources(), padding(),
+                 GenerateOptions(options).suppress_tokens({kEnd}).forced_eos_id(kEnd));
     for (int64_t b = 0; b < 4; ++b) {
       auto tokens = ended[b][0].tokens;
       ASSERT_EQ(tokens.size(), 4u);
@@ -258,7 +259,7 @@ TEST(Generate, SamplesFollowTheModelsDistribution) {
   const auto expected = next(*model, src, {}).exp();
   const int64_t count = 4000;
   const auto samples = generate(*model, src, {},
-                                up_to(1).sample(true).n_best(count).generator(
+                                up_to(1).do_sample(true).num_return_sequences(count).generator(
                                     at::detail::createCPUGenerator(testing::seed(7))))[0];
   ASSERT_EQ(static_cast<int64_t>(samples.size()), count);
   auto seen = torch::zeros({9});
@@ -273,7 +274,7 @@ TEST(Generate, SamplingFilters) {
   const auto drawn = [&](GenerateOptions options) {
     torch::manual_seed(testing::seed(5));
     std::vector<bool> seen(9);
-    const auto all = generate(*model, src, {}, options.sample(true).n_best(500));
+    const auto all = generate(*model, src, {}, options.do_sample(true).num_return_sequences(500));
     for (const auto& one : all[0]) seen[one.tokens[0]] = true;
     int64_t rank = 0;  // tokens seen, all of them the most probable ones
     while (rank < 9 && seen[order[rank].item<int64_t>()]) ++rank;
@@ -293,9 +294,9 @@ TEST(Generate, TellsHowFarItIsAndStopsWhenTold) {
   for (const int64_t beams : {1, 2}) {
     std::vector<int64_t> steps;
     const auto options =
-        up_to(9).stop({}).beams(beams).progress([&](const GenerateProgress& progress) {
+        up_to(9).eos_ids({}).num_beams(beams).progress([&](const GenerateProgress& progress) {
           steps.push_back(progress.step);
-          EXPECT_EQ(progress.max_length, 9);
+          EXPECT_EQ(progress.max_new_tokens, 9);
           EXPECT_EQ(progress.sources, 4);
           return progress.step < 3;
         });
@@ -315,17 +316,18 @@ TEST(GenerateErrors, NamesWhatIsWrong) {
   const auto refuse = [&](const GenerateOptions& options, const char* text) {
     EXPECT_ERROR(generate(*model, sources(), padding(), options), c10::ValueError, text);
   };
-  refuse(up_to(3).beams(0), "beams must be positive. Got 0");
-  refuse(up_to(3).beams(2).n_best(3), "n_best must be at most beams 2. Got 3");
-  refuse(up_to(3).beams(2).sample(true), "samples are drawn without beams");
-  refuse(up_to(0), "max_length must be positive");
-  refuse(up_to(17), "max_length must be at most the model's max_len 16. Got 17");
+  refuse(up_to(3).num_beams(0), "num_beams must be positive. Got 0");
+  refuse(up_to(3).num_beams(2).num_return_sequences(3),
+         "num_return_sequences must be at most num_beams 2. Got 3");
+  refuse(up_to(3).num_beams(2).do_sample(true), "do_sample needs num_beams 1. Got 2");
+  refuse(up_to(0), "max_new_tokens must be positive");
+  refuse(up_to(17), "max_new_tokens must be at most the model's max_len 16. Got 17");
   refuse(up_to(3).temperature(0.0), "temperature must be above 0");
   refuse(up_to(3).top_k(-1), "top_k must not be negative");
   refuse(up_to(3).top_p(0.0), "top_p must lie in (0, 1]");
   refuse(up_to(3).begin(9), "begin must lie in [0, 9). Got 9");
-  refuse(up_to(3).banned({2, -1}), "each banned token must lie in [0, 9). Got -1");
-  refuse(up_to(3).forced_end(9), "forced_end must lie in [0, 9). Got 9");
+  refuse(up_to(3).suppress_tokens({2, -1}), "each of suppress_tokens must lie in [0, 9). Got -1");
+  refuse(up_to(3).forced_eos_id(9), "forced_eos_id must lie in [0, 9). Got 9");
   EXPECT_ERROR(generate(*model, sources()[0], {}, up_to(3)), c10::ValueError, "must be ids (B, S)");
   model->train();
   refuse(up_to(3), "the model must be in eval mode");

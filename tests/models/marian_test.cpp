@@ -54,14 +54,14 @@ GenerateOptions options_of(const nlohmann::json& search, const GenerateOptions& 
   const auto& end = search.at("forced_eos_token_id");
   const int64_t beams = search.at("num_beams");
   return GenerateOptions(base)
-      .max_length(search.at("max_length").get<int64_t>() - 1)
-      .beams(beams)
-      .n_best(beams)
+      .max_new_tokens(search.at("max_length").get<int64_t>() - 1)
+      .num_beams(beams)
+      .num_return_sequences(beams)
       .early_stopping(early_stopping_of(search.at("early_stopping")))
       .length_penalty(search.at("length_penalty"))
-      .forced_end(end.is_null() ? std::nullopt : std::optional<int64_t>(end.get<int64_t>()))
+      .forced_eos_id(end.is_null() ? std::nullopt : std::optional<int64_t>(end.get<int64_t>()))
       .renormalize(search.at("renormalize_logits"))
-      .banned(search.at("banned").get<std::vector<int64_t>>());
+      .suppress_tokens(search.at("banned").get<std::vector<int64_t>>());
 }
 
 // What transformers found; greedy searches have no scores.
@@ -108,10 +108,10 @@ TEST(MarianSettings, AreThoseOfTheFolder) {
   const auto shared = load_marian(marian_path("shared"));
   EXPECT_FALSE(shared.model->is_training());
   EXPECT_EQ(shared.model->options.tie(), Tying::ThreeWay);
-  EXPECT_EQ(shared.generation.beams(), 3);
-  EXPECT_EQ(shared.generation.max_length(), 29);
+  EXPECT_EQ(shared.generation.num_beams(), 3);
+  EXPECT_EQ(shared.generation.max_new_tokens(), 29);
   EXPECT_TRUE(shared.generation.renormalize());
-  EXPECT_EQ(shared.generation.banned(), std::vector<int64_t>{shared.pad});
+  EXPECT_EQ(shared.generation.suppress_tokens(), std::vector<int64_t>{shared.pad});
   EXPECT_EQ(shared.generation.begin(), shared.pad);
   EXPECT_EQ(shared.generation.early_stopping(), EarlyStopping::WhenUnlikely);
   const auto separate = load_marian(marian_path("separate"));
@@ -120,12 +120,12 @@ TEST(MarianSettings, AreThoseOfTheFolder) {
   EXPECT_EQ(separate.generation.length_penalty(), 0.6);
   const auto untied = load_marian(marian_path("untied"));
   EXPECT_EQ(untied.model->options.tie(), Tying::None);
-  EXPECT_EQ(untied.generation.max_length(), 25);
-  EXPECT_EQ(untied.generation.forced_end(), std::nullopt);
+  EXPECT_EQ(untied.generation.max_new_tokens(), 25);
+  EXPECT_EQ(untied.generation.forced_eos_id(), std::nullopt);
   const auto archive = load_marian(marian_path("archive"));  // its settings are in config.json
   EXPECT_EQ(archive.generation.early_stopping(), EarlyStopping::Never);
-  EXPECT_EQ(archive.generation.beams(), 2);
-  EXPECT_EQ(archive.generation.max_length(), 20) << "of a folder that names none";
+  EXPECT_EQ(archive.generation.num_beams(), 2);
+  EXPECT_EQ(archive.generation.max_new_tokens(), 20) << "of a folder that names none";
 }
 
 }  // namespace

@@ -69,7 +69,10 @@ std::vector<Tokens> tokens_of(const std::vector<Hypothesis>& all) {
 }
 
 GenerateOptions up_to(int64_t max_length, int64_t beams) {
-  return GenerateOptions(kBegin, kEnd).max_length(max_length).beams(beams).n_best(beams);
+  return GenerateOptions(kBegin, kEnd)
+      .max_new_tokens(max_length)
+      .num_beams(beams)
+      .num_return_sequences(beams);
 }
 
 std::vector<float> all_alike(int64_t, const Tokens&) { return {0.0F, 0.0F, 0.0F, 0.0F}; }
@@ -102,7 +105,7 @@ TEST(Search, AnEndBehindTheBeamsIsNone) {
 
 // Beams change places, and the sources leave one after the other.
 TEST(Search, RowsFollowTheirBeams) {
-  const auto options = up_to(4, 2).stop({kEnd}).early_stopping(EarlyStopping::WhenFull);
+  const auto options = up_to(4, 2).eos_ids({kEnd}).early_stopping(EarlyStopping::WhenFull);
   Script script(3, options, [](int64_t source, const Tokens& before) {
     if (static_cast<int64_t>(before.size()) > source) return std::vector<float>{0, 1, kNever, 9};
     if (before.empty()) return std::vector<float>{2.0F, 1.9F, 0.0F, kNever};
@@ -119,7 +122,8 @@ TEST(Search, RowsFollowTheirBeams) {
 
 TEST(Search, SamplesEndOnceAndComeBestFirst) {
   torch::manual_seed(testing::seed(1));
-  const auto options = GenerateOptions(kBegin, kEnd).max_length(6).sample(true).n_best(40);
+  const auto options =
+      GenerateOptions(kBegin, kEnd).max_new_tokens(6).do_sample(true).num_return_sequences(40);
   Script script(2, options, [](int64_t source, const Tokens&) {
     return std::vector<float>{1.0F, static_cast<float>(source), 0.0F, 0.5F};
   });
@@ -139,7 +143,8 @@ TEST(Search, SamplesEndOnceAndComeBestFirst) {
 TEST(Search, AForcedEndCostsNothing) {
   for (const bool renormalize : {false, true})
     for (const int64_t beams : {1, 2}) {
-      const auto options = up_to(2, beams).length_penalty(0.0).forced_end(kEnd).banned({kEnd, 1});
+      const auto options =
+          up_to(2, beams).length_penalty(0.0).forced_eos_id(kEnd).suppress_tokens({kEnd, 1});
       const auto changed = GenerateOptions(options).renormalize(renormalize);
       Script script(1, changed, all_alike);
       const auto found = search(script, changed, 1, torch::kCPU)[0];

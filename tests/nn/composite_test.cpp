@@ -21,7 +21,7 @@ namespace {
 
 using testing::bit_equal;
 using testing::OnEachDevice;
-using Storage = PositionEmbeddingOptions::Storage;
+using RegisterAs = PositionEmbeddingOptions::RegisterAs;
 
 class Composite : public OnEachDevice {};
 POSENC_ON_EACH_DEVICE(Composite);
@@ -54,16 +54,16 @@ TEST_P(Composite, SequenceFirstIsTheTranspose) {
       bit_equal(module->forward(ids.t()).transpose(0, 1).contiguous(), counterpart->forward(ids)));
 }
 
-// One pass or part by part: the same, for every storage, layout and kind of position.
+// One pass or part by part: the same, for every source of rows, layout and kind of position.
 TEST_P(Composite, EmbedsInOnePassAsItsPartsDo) {
-  using PositionStorage = posenc::Storage;
+  using PositionSource = posenc::TableSource;
   const auto exact = SinusoidOptions(20).precision(Precision::Exact);
-  for (const auto storage :
-       {PositionStorage::Table, PositionStorage::Factored, PositionStorage::None}) {
+  for (const auto source :
+       {PositionSource::Buffer, PositionSource::Factored, PositionSource::None}) {
     for (const bool batch_first : {true, false}) {
       for (const bool grow : {false, true}) {
         const auto position = PositionalEncodingOptions(20, 9)
-                                  .storage(storage)
+                                  .table_source(source)
                                   .batch_first(batch_first)
                                   .grow(grow)
                                   .sinusoid(exact);
@@ -87,7 +87,7 @@ TEST_P(Composite, EmbedsInOnePassAsItsPartsDo) {
         both(3, {});
         both(0, line);
         both(0, each);
-        if (grow || storage != PositionStorage::Table) both(30, {});
+        if (grow || source != PositionSource::Buffer) both(30, {});
       }
     }
   }
@@ -124,8 +124,8 @@ TEST(CompositeReuse, WritesTheLastOutputAgainOnlyWhenNobodyHoldsIt) {
 // Half types with Precision::Exact: one rounding, from float32 rows; a table from elsewhere is used
 // as it is.
 TEST(CompositeExact, HalfTypesAreSummedInFloat32) {
-  for (const auto storage : {posenc::Storage::Table, posenc::Storage::Factored}) {
-    const auto position = PositionalEncodingOptions(64, 32).storage(storage).sinusoid(
+  for (const auto source : {posenc::TableSource::Buffer, posenc::TableSource::Factored}) {
+    const auto position = PositionalEncodingOptions(64, 32).table_source(source).sinusoid(
         SinusoidOptions(64).precision(Precision::Exact));
     InputEmbedding module(InputEmbeddingOptions(40, 64).position(position));
     module->to(torch::kBFloat16);
@@ -137,7 +137,7 @@ TEST(CompositeExact, HalfTypesAreSummedInFloat32) {
         (weight.to(torch::kFloat).index_select(0, ids.flatten()).view({3, 32, 64}) + rows)
             .to(torch::kBFloat16);
     EXPECT_TRUE(bit_equal(module->forward(ids), once));
-    if (storage != posenc::Storage::Table) continue;
+    if (source != posenc::TableSource::Buffer) continue;
     module->pos_encoding->pe.mul_(1.5);  // as if a checkpoint had other values
     const auto tokens = weight.index_select(0, ids.flatten()).view({3, 32, 64});
     EXPECT_TRUE(bit_equal(module->forward(ids), tokens + module->pos_encoding->pe));
@@ -188,7 +188,7 @@ TEST(CompositeGrowth, IsNotForABadToken) {
 
 TEST_P(Composite, PositionEmbeddingHoldsItsNotebooksTable) {
   PositionEmbedding frozen(30, 18);
-  PositionEmbedding buffer(PositionEmbeddingOptions(30, 18).storage(Storage::Buffer));
+  PositionEmbedding buffer(PositionEmbeddingOptions(30, 18).register_as(RegisterAs::Buffer));
   EXPECT_TRUE(bit_equal(frozen->table().detach(), sinusoid_table(preset("notebook_002", 18), 30)));
   EXPECT_TRUE(bit_equal(buffer->table(), sinusoid_table(preset("notebook_004", 18), 30)));
   for (auto module : {frozen, buffer}) {

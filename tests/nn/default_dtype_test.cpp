@@ -48,8 +48,9 @@ TEST(DefaultDtypes, TablesHavePythonsBits) {
     EXPECT_TRUE(bit_equal(encoding->pe, table("input_embedding")));
     EXPECT_TRUE(bit_equal(encoding->pe, table("token_and_position_embedding")));
     const auto options = PositionEmbeddingOptions(kLength, kWidth);
-    using Storage = PositionEmbeddingOptions::Storage;
-    const PositionEmbedding buffer(PositionEmbeddingOptions(options).storage(Storage::Buffer));
+    using RegisterAs = PositionEmbeddingOptions::RegisterAs;
+    const PositionEmbedding buffer(
+        PositionEmbeddingOptions(options).register_as(RegisterAs::Buffer));
     EXPECT_TRUE(bit_equal(buffer->pos_enc, table("position_embedding")));
     const PositionEmbedding frozen(options);
     const auto weight = frozen->embedding->weight.detach();
@@ -85,15 +86,15 @@ TEST(DefaultDtypes, RowsWithoutATableAreThoseOfTheTable) {
     const DefaultDtype guard(dtype);
     const auto x = torch::zeros({1, 9, 8});
     const auto sinusoid = SinusoidOptions(8).precision(Precision::Exact);
-    const auto with = [&](posenc::Storage storage) {
+    const auto with = [&](posenc::TableSource source) {
       return PositionalEncoding(
-                 PositionalEncodingOptions(8, 16).storage(storage).sinusoid(sinusoid))
+                 PositionalEncodingOptions(8, 16).table_source(source).sinusoid(sinusoid))
           ->forward(x);
     };
-    const auto expected = with(posenc::Storage::Table);
+    const auto expected = with(posenc::TableSource::Buffer);
     EXPECT_EQ(expected.scalar_type(), dtype);
-    EXPECT_TRUE(bit_equal(with(posenc::Storage::Factored), expected));
-    EXPECT_TRUE(bit_equal(with(posenc::Storage::None), expected));
+    EXPECT_TRUE(bit_equal(with(posenc::TableSource::Factored), expected));
+    EXPECT_TRUE(bit_equal(with(posenc::TableSource::OnTheFly), expected));
   }
 }
 

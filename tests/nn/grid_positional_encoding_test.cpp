@@ -85,11 +85,11 @@ TEST(Grid, KnowsWhatSineAndCosineOfZeroAre) {
 }
 
 TEST_P(Grid, KeepsItsNameAndItsBitsThroughOtherTypes) {
-  for (const auto storage : {Options::Storage::Parameter, Options::Storage::Buffer}) {
+  for (const auto how : {Options::RegisterAs::Parameter, Options::RegisterAs::Buffer}) {
     const auto sinusoid = preset("vit_mae", 20, {{"height", 3}});
-    GridPositionalEncoding module(Options(sinusoid).key("position_embeddings").storage(storage));
+    GridPositionalEncoding module(Options(sinusoid).key("position_embeddings").register_as(how));
     EXPECT_EQ(state_dict(*module).keys(), std::vector<std::string>{"position_embeddings"});
-    EXPECT_EQ(module->parameters().size(), storage == Options::Storage::Parameter ? 1u : 0u);
+    EXPECT_EQ(module->parameters().size(), how == Options::RegisterAs::Parameter ? 1u : 0u);
     EXPECT_FALSE(module->pos_embed.requires_grad());
     module->to(device());
     const auto before = module->pos_embed.clone();

@@ -76,8 +76,8 @@ std::multimap<std::string, Module> modules() {
       {"PositionalEncoding", make<PositionalEncodingImpl>(6, 7)},
       {"InputEmbedding", make<InputEmbeddingImpl>(9, 6, 8)},
       {"PositionEmbedding", make<PositionEmbeddingImpl>(PositionEmbeddingOptions(9, 6))},
-      {"PositionEmbedding", make<PositionEmbeddingImpl>(PositionEmbeddingOptions(9, 6).storage(
-                                PositionEmbeddingOptions::Storage::Buffer))},
+      {"PositionEmbedding", make<PositionEmbeddingImpl>(PositionEmbeddingOptions(9, 6).register_as(
+                                PositionEmbeddingOptions::RegisterAs::Buffer))},
       {"TimestepEmbedding", make<TimestepEmbeddingImpl>(9, 6, 3)},
       {"TokenAndPositionEmbedding", make<TokenAndPositionEmbeddingImpl>(9, 6, 8)},
       {"GridPositionalEncoding", make<GridPositionalEncodingImpl>(grid)},

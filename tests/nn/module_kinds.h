@@ -20,7 +20,7 @@
 
 namespace posenc::testing {
 
-using Storage = PositionEmbeddingOptions::Storage;
+using RegisterAs = PositionEmbeddingOptions::RegisterAs;
 
 /// A module for the laws that hold for all of them.
 struct Kind {
@@ -109,13 +109,13 @@ inline const Kind kModules[] = {
        return self.forward(torch::ones(shape, self.pe.options()));
      }},
     {"PositionEmbedding", "embedding.weight", "embedding.weight",
-     "posenc::PositionEmbedding(max_len=9, d_model=6, storage=embedding)",
+     "posenc::PositionEmbedding(max_len=9, d_model=6, register_as=parameter)",
      [] { return std::make_shared<PositionEmbeddingImpl>(9, 6); }, forward<PositionEmbeddingImpl>},
     {"PositionEmbeddingBuffer", "pos_enc", "",
-     "posenc::PositionEmbedding(max_len=9, d_model=6, storage=buffer)",
+     "posenc::PositionEmbedding(max_len=9, d_model=6, register_as=buffer)",
      [] {
        return std::make_shared<PositionEmbeddingImpl>(
-           PositionEmbeddingOptions(9, 6).storage(Storage::Buffer));
+           PositionEmbeddingOptions(9, 6).register_as(RegisterAs::Buffer));
      },
      forward<PositionEmbeddingImpl>},
     {"InputEmbedding", "token_embedding.embedding.weight pos_encoding.pe", "",
@@ -135,19 +135,19 @@ inline const Kind kModules[] = {
      }},
     {"GridPositionalEncoding", "pos_embed", "pos_embed",
      "posenc::GridPositionalEncoding(grid=[2, 2], d_model=8, cls_row=true, key=pos_embed, "
-     "storage=parameter)",
+     "register_as=parameter)",
      [] {
        return std::make_shared<GridPositionalEncodingImpl>(
            preset("mae_2d", 8, {{"height", 2}, {"cls_token", 1}}));
      },
      on_patches},
     {"GridPositionalEncodingBuffer", "grid", "",
-     "posenc::GridPositionalEncoding(grid=[2, 3], d_model=8, key=grid, storage=buffer)",
+     "posenc::GridPositionalEncoding(grid=[2, 3], d_model=8, key=grid, register_as=buffer)",
      [] {
        return std::make_shared<GridPositionalEncodingImpl>(
            GridPositionalEncodingOptions(preset("monai_2d", 8, {{"height", 2}, {"width", 3}}))
                .key("grid")
-               .storage(GridPositionalEncodingOptions::Storage::Buffer));
+               .register_as(GridPositionalEncodingOptions::RegisterAs::Buffer));
      },
      on_patches},
     {"SinePositionEmbedding2d", "", "",

@@ -106,8 +106,8 @@ TEST_P(Encoding, AnyPresetMayBeItsSinusoid) {
 
 TEST_P(Encoding, OtherStoragesGiveTheSameRowsAndHaveNoEnd) {
   const auto exact = SinusoidOptions(6).precision(Precision::Exact);
-  for (const auto storage : {Storage::Factored, Storage::None}) {
-    PositionalEncoding module(Options(6, 16).sinusoid(exact).storage(storage));
+  for (const auto source : {TableSource::Factored, TableSource::OnTheFly}) {
+    PositionalEncoding module(Options(6, 16).sinusoid(exact).table_source(source));
     PositionalEncoding counterpart(Options(6, 64).sinusoid(exact));
     for (auto m : {module, counterpart}) m->to(device());
     EXPECT_TRUE(module->buffers().empty());
@@ -139,17 +139,17 @@ TEST_P(Encoding, WithoutATablePositionsMeanTheSame) {
   const auto x = torch::zeros({2, 5, 6}).to(device());
   const auto ids = torch::randint(0, 9, {2, 5}, torch::kLong).to(device());
   const auto exact = SinusoidOptions(6).precision(Precision::Exact);
-  const auto in_double = SinusoidOptions(6).arithmetic(Arithmetic::Float64);
+  const auto in_double = SinusoidOptions(6).arithmetic(sinusoid::Arithmetic::Float64);
   for (const auto& sinusoid :
        {SinusoidOptions(exact).start(1), SinusoidOptions(exact).start(-3).step(2),
         SinusoidOptions(6).start(1), SinusoidOptions(6).start(0.5).step(0.25), in_double,
         SinusoidOptions(6).start(2).zero_row(0)}) {
     const bool factored = sinusoid.precision() == Precision::Exact;
-    for (const auto storage : {Storage::Factored, Storage::None}) {
-      if (storage == Storage::Factored && !factored) continue;
+    for (const auto source : {TableSource::Factored, TableSource::OnTheFly}) {
+      if (source == TableSource::Factored && !factored) continue;
       for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kBFloat16}) {
         PositionalEncoding table(Options(6, 16).sinusoid(sinusoid)),
-            none(Options(6, 16).sinusoid(sinusoid).storage(storage));
+            none(Options(6, 16).sinusoid(sinusoid).table_source(source));
         for (auto m : {table, none}) m->to(device(), dtype);
         const auto y = x.to(dtype);
         EXPECT_TRUE(bit_equal(none->forward(y, 3), table->forward(y, 3)));
@@ -170,17 +170,19 @@ TEST_P(Encoding, WithoutATablePositionsMeanTheSame) {
 }
 
 TEST(PositionalEncodingErrors, ATableThatDependsOnItsLengthHasNoOtherForm) {
-  for (const auto rows : {Rows::Down, Rows::Relative, Rows::RelativeDistance}) {
+  for (const auto rows : {sinusoid::PositionRange::Down, sinusoid::PositionRange::Relative,
+                          sinusoid::PositionRange::RelativeDistance}) {
     const auto sinusoid = SinusoidOptions(6).rows(rows);
     PositionalEncoding table(Options(6, 4).sinusoid(sinusoid));
-    for (const auto& options : {Options(6, 4).sinusoid(sinusoid).grow(true),
-                                Options(6, 4).sinusoid(sinusoid).storage(Storage::None)}) {
+    for (const auto& options :
+         {Options(6, 4).sinusoid(sinusoid).grow(true),
+          Options(6, 4).sinusoid(sinusoid).table_source(TableSource::OnTheFly)}) {
       EXPECT_ERROR(PositionalEncoding{options}, c10::ValueError,
                    "[PositionalEncoding] a table must have a fixed length");
     }
   }
   const auto half = SinusoidOptions(6).precision(Precision::Exact).start(0.5);
-  EXPECT_ERROR(PositionalEncoding(Options(6, 4).sinusoid(half).storage(Storage::Factored)),
+  EXPECT_ERROR(PositionalEncoding(Options(6, 4).sinusoid(half).table_source(TableSource::Factored)),
                c10::ValueError, "needs whole numbers");
 }
 
@@ -188,9 +190,9 @@ TEST(PositionalEncodingErrors, ATableThatDependsOnItsLengthHasNoOtherForm) {
 TEST(TokenAndPositionRows, MayBeWrittenInPlaceAfterNoGrad) {
   const auto learned = torch::ones({6}).set_requires_grad(true);
   const auto exact = SinusoidOptions(6).precision(Precision::Exact);
-  for (const auto storage : {Storage::Table, Storage::Factored, Storage::None}) {
+  for (const auto source : {TableSource::Buffer, TableSource::Factored, TableSource::OnTheFly}) {
     TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(9, 6).position(
-        Options(6, 8).storage(storage).sinusoid(exact)));
+        Options(6, 8).table_source(source).sinusoid(exact)));
     torch::Tensor out;
     {
       const torch::NoGradGuard no_grad;
@@ -280,8 +282,8 @@ TEST(PositionalEncodingErrors, NameTheRuleAndTheValue) {
   EXPECT_ERROR(PositionalEncoding(Options(6).dropout(-0.5)), c10::ValueError, "Got -0.5");
   EXPECT_ERROR(PositionalEncoding(Options(6).sinusoid(SinusoidOptions(8))), c10::ValueError,
                "the sinusoid's dim must be d_model 6. Got 8");
-  EXPECT_NO_THROW(
-      PositionalEncoding(Options(7).sinusoid(SinusoidOptions(7).odd_dim(OddDim::ExtraSin))));
+  EXPECT_NO_THROW(PositionalEncoding(
+      Options(7).sinusoid(SinusoidOptions(7).odd_dim(sinusoid::OddDim::ExtraSin))));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ const System kSystems[] = {
     {"detr_2d", {{"normalize", 0}}, Options(4).normalize(false)},
     {"detr_2d", {{"normalize", 1}}, Options(4)},
     {"deformable_detr_2d", {}, Options(4).offset(-0.5)},
-    {"dab_detr_2d", {}, Options(4).temperature(20).frequency(Frequency::PowerOfProduct)},
+    {"dab_detr_2d", {}, Options(4).temperature(20).frequency(sinusoid::Frequency::PowerOfProduct)},
 };
 
 // The preset's rows of cells as an image: (H W, D) -> (D, H, W).
@@ -60,7 +60,7 @@ torch::Tensor plain_composition(const torch::Tensor& mask, const Options& o) {
   }
   auto dim_t = torch::arange(features, torch::kFloat);
   const auto pairs = dim_t.div(2, "floor");
-  dim_t = o.frequency() == Frequency::Power
+  dim_t = o.frequency() == sinusoid::Frequency::Power
               ? torch::pow(o.temperature(), 2 * pairs / features)
               : torch::pow(o.temperature(), pairs * (2.0 / static_cast<double>(features)));
   const auto interleaved = [&](const torch::Tensor& place) {
@@ -156,7 +156,7 @@ TEST(Sine2dErrors, NameTheRuleAndTheValue) {
                "temperature must be positive and finite. Got 0");
   EXPECT_ERROR(Module(Options(8).eps(-1)), c10::ValueError, "eps must be positive and finite");
   EXPECT_ERROR(Module(Options(8).scale(nan)), c10::ValueError, "scale and offset must be finite");
-  EXPECT_ERROR(Module(Options(8).frequency(Frequency::Exp)), c10::ValueError,
+  EXPECT_ERROR(Module(Options(8).frequency(sinusoid::Frequency::Exp)), c10::ValueError,
                "frequency must be Power or PowerOfProduct");
   Module module(8);
   EXPECT_ERROR(module->forward(torch::zeros({2, 3}, torch::kBool)), c10::ValueError,

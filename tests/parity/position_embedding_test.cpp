@@ -10,14 +10,14 @@ namespace {
 
 using testing::Fixture;
 using testing::fixtures;
-using Storage = PositionEmbeddingOptions::Storage;
+using RegisterAs = PositionEmbeddingOptions::RegisterAs;
 
 TEST(PositionEmbeddingParity, MatchesNotebook) {
   for (const Fixture& fixture : fixtures("position_embedding")) {
     const bool buffer = fixture.option<std::string>("storage", "") == "buffer";
     PositionEmbedding module(PositionEmbeddingOptions(fixture.option<int64_t>("max_len", 0),
                                                       fixture.option<int64_t>("d_model", 0))
-                                 .storage(buffer ? Storage::Buffer : Storage::Embedding));
+                                 .register_as(buffer ? RegisterAs::Buffer : RegisterAs::Parameter));
     testing::expect_parity(
         fixture, *module, [&](const auto& in) { return module->forward(in.at("position_ids")); },
         {testing::Op::Forward, testing::Op::Gradient, buffer ? "pos_enc" : "embedding.weight", {}});

@@ -142,7 +142,7 @@ TEST(PrintedValues, Notebook04Shapes) {
   const auto ids = torch::arange(0, 4).unsqueeze(0).expand({2, -1});
   EXPECT_TRUE(ids.equal(torch::tensor({{0, 1, 2, 3}, {0, 1, 2, 3}})));
   PositionEmbedding pe(
-      PositionEmbeddingOptions(10, 6).storage(PositionEmbeddingOptions::Storage::Buffer));
+      PositionEmbeddingOptions(10, 6).register_as(PositionEmbeddingOptions::RegisterAs::Buffer));
   EXPECT_EQ(pe->pos_enc.sizes(), (Shape{10, 6}));
   EXPECT_EQ(pe->forward(ids).sizes(), (Shape{2, 4, 6}));
 }

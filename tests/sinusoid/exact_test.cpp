@@ -56,18 +56,21 @@ TEST(Exact, IsNearEveryReferenceTable) {
 // Every index with every frequency whose formula is exact: presets have only some of the pairs.
 TEST(Exact, IsNearTheReferenceForEveryIndexAndFrequency) {
   int64_t compared = 0;
-  for (const Index index : {Index::Even, Index::Half, Index::Paired, Index::PairNumber,
-                            Index::Doubled, Index::PairedHalf}) {
-    for (const Frequency frequency :
-         {Frequency::Exp, Frequency::ExpOfFloatLog, Frequency::ExpDividedLast, Frequency::Power,
-          Frequency::PowerReciprocal, Frequency::PowerNegative, Frequency::PowerOfProduct,
-          Frequency::PowerInverseBase}) {
-      const bool rises = frequency == Frequency::Power || frequency == Frequency::PowerOfProduct;
+  for (const sinusoid::Index index :
+       {sinusoid::Index::Even, sinusoid::Index::Half, sinusoid::Index::Paired,
+        sinusoid::Index::PairNumber, sinusoid::Index::Doubled, sinusoid::Index::PairedHalf}) {
+    for (const sinusoid::Frequency frequency :
+         {sinusoid::Frequency::Exp, sinusoid::Frequency::ExpOfFloatLog,
+          sinusoid::Frequency::ExpDividedLast, sinusoid::Frequency::Power,
+          sinusoid::Frequency::PowerReciprocal, sinusoid::Frequency::PowerNegative,
+          sinusoid::Frequency::PowerOfProduct, sinusoid::Frequency::PowerInverseBase}) {
+      const bool rises = frequency == sinusoid::Frequency::Power ||
+                         frequency == sinusoid::Frequency::PowerOfProduct;
       const auto options = SinusoidOptions(48)
                                .index(index)
                                .frequency(frequency)
-                               .phase(rises ? Phase::Quotient : Phase::Product)
-                               .arithmetic(Arithmetic::Float64);
+                               .phase(rises ? sinusoid::Phase::Quotient : sinusoid::Phase::Product)
+                               .arithmetic(sinusoid::Arithmetic::Float64);
       torch::Tensor table, reference;
       try {
         reference = sinusoid_table(options, 60);
@@ -168,18 +171,21 @@ TEST(ExactErrors, NameWhatIsNotDefined) {
   const auto refused = [](const SinusoidOptions& options, const char* what) {
     EXPECT_ERROR(sinusoid_table(exact(options), 4), c10::ValueError, what);
   };
-  refused(SinusoidOptions(16).frequency(Frequency::Linear), "linearly spaced frequencies");
-  refused(SinusoidOptions(16).frequency(Frequency::Power), "this phase with this frequency");
-  refused(SinusoidOptions(16).phase(Phase::Quotient), "this phase with this frequency");
+  refused(SinusoidOptions(16).frequency(sinusoid::Frequency::Linear),
+          "linearly spaced frequencies");
+  refused(SinusoidOptions(16).frequency(sinusoid::Frequency::Power),
+          "this phase with this frequency");
+  refused(SinusoidOptions(16).phase(sinusoid::Phase::Quotient), "this phase with this frequency");
   refused(SinusoidOptions(16).shift(0.3), "a shift that is no multiple of 1/2");
   refused(SinusoidOptions(16).coordinates({{false, 0.3}}), "coordinates times no power of two");
-  refused(SinusoidOptions(16).grid({4}).axis_values(AxisValues::Scaled), "normalised coordinates");
+  refused(SinusoidOptions(16).grid({4}).axis_values(sinusoid::AxisValues::Scaled),
+          "normalised coordinates");
   EXPECT_ERROR(sinusoid_table(exact(SinusoidOptions(16)), 4, torch::TensorOptions(torch::kInt)),
                c10::TypeError, "a table must be float32, float64, bfloat16 or float16. Got Int");
   EXPECT_ERROR(FactoredTable(SinusoidOptions(16), 0), c10::ValueError, "range must lie in");
   EXPECT_ERROR(FactoredTable(preset("detr_2d", 16, {{"height", 2}, {"width", 2}})), c10::ValueError,
                "must have one axis");
-  for (const Index index : {Index::Doubled, Index::PairedHalf}) {
+  for (const sinusoid::Index index : {sinusoid::Index::Doubled, sinusoid::Index::PairedHalf}) {
     EXPECT_ERROR(FactoredTable(SinusoidOptions(16).index(index)), c10::ValueError,
                  "one frequency for each sine and its cosine");
   }

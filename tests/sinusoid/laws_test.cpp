@@ -20,8 +20,8 @@ constexpr double kPi = 3.14159265358979323846;
 std::vector<std::string> lawful_presets() {
   auto names = testing::plain_presets();
   std::erase_if(names, [](const std::string& name) {
-    const Index index = preset(name, 36).index();
-    return index == Index::Doubled || index == Index::PairedHalf;
+    const sinusoid::Index index = preset(name, 36).index();
+    return index == sinusoid::Index::Doubled || index == sinusoid::Index::PairedHalf;
   });
   return names;
 }
@@ -49,7 +49,7 @@ class Law : public ::testing::Test {
   torch::Tensor pick(const torch::Tensor& table, bool cosine) const {
     const auto o = options(36);
     const int64_t second = cosine != o.cos_first() ? 1 : 0, half = table.size(1) / 2;
-    const auto part = o.layout() == Layout::Interleaved
+    const auto part = o.layout() == sinusoid::Layout::Interleaved
                           ? table.slice(1, second, table.size(1), 2)
                           : table.slice(1, second * half, (second + 1) * half);
     return part.to(torch::kDouble);

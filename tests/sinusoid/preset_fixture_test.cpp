@@ -56,7 +56,7 @@ TEST_P(PresetFixture, IsThePackagesTable) {
     const at::Tensor ours = sinusoid_table(options, one["length"]);
     const at::Tensor theirs = file.tensors["table" + std::to_string(k)];
     ASSERT_EQ(ours.sizes(), theirs.sizes());
-    if (options.arithmetic() == Arithmetic::Float64) {
+    if (options.arithmetic() == sinusoid::Arithmetic::Float64) {
       EXPECT_TRUE(testing::bit_equal(ours, theirs));
     } else {
       EXPECT_TRUE(testing::within_foreign(farthest(options, theirs.size(0)), ours, theirs));

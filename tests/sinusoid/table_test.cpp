@@ -85,28 +85,28 @@ TEST(Sinusoid, TakesRealNegativeAndNoPositions) {
 
 TEST(SinusoidTable, HalvesHoldTheSameNumbers) {
   const auto interleaved = sinusoid_table(SinusoidOptions(18), 40);
-  const auto halves = sinusoid_table(SinusoidOptions(18).layout(Layout::Halves), 40);
+  const auto halves = sinusoid_table(SinusoidOptions(18).layout(sinusoid::Layout::Halves), 40);
   EXPECT_TRUE(bit_equal(halves.slice(1, 0, 9), interleaved.slice(1, 0, 18, 2)));
   EXPECT_TRUE(bit_equal(halves.slice(1, 9), interleaved.slice(1, 1, 18, 2)));
 }
 
 TEST(SinusoidTable, OddDimensionsFollowTheirRule) {
-  const auto extra = sinusoid_table(SinusoidOptions(7).odd_dim(OddDim::ExtraSin), 9);
+  const auto extra = sinusoid_table(SinusoidOptions(7).odd_dim(sinusoid::OddDim::ExtraSin), 9);
   EXPECT_TRUE(extra[0].equal(torch::tensor({0.f, 1.f, 0.f, 1.f, 0.f, 1.f, 0.f})));
   EXPECT_GT(extra[8][6].item<float>(), 0.0f);
-  const auto zero = sinusoid_table(SinusoidOptions(7).odd_dim(OddDim::ZeroColumn), 9);
+  const auto zero = sinusoid_table(SinusoidOptions(7).odd_dim(sinusoid::OddDim::ZeroColumn), 9);
   EXPECT_TRUE(zero.select(1, 6).eq(0).all().item<bool>());
   EXPECT_TRUE(bit_equal(zero.slice(1, 0, 6), sinusoid_table(SinusoidOptions(6), 9)));
-  const auto halves =
-      sinusoid_table(SinusoidOptions(7).odd_dim(OddDim::ExtraSin).layout(Layout::Halves), 9);
+  const auto halves = sinusoid_table(
+      SinusoidOptions(7).odd_dim(sinusoid::OddDim::ExtraSin).layout(sinusoid::Layout::Halves), 9);
   EXPECT_TRUE(bit_equal(halves.slice(1, 0, 4), extra.slice(1, 0, 7, 2)));
   EXPECT_TRUE(bit_equal(halves.slice(1, 4), extra.slice(1, 1, 7, 2)));
 }
 
 TEST(SinusoidTable, Float64ArithmeticIsNearerTheFormula) {
   const auto options = SinusoidOptions(96);
-  const auto exact = sinusoid_table(SinusoidOptions(96).arithmetic(Arithmetic::Float64), 5000,
-                                    torch::TensorOptions(torch::kDouble));
+  const auto exact = sinusoid_table(SinusoidOptions(96).arithmetic(sinusoid::Arithmetic::Float64),
+                                    5000, torch::TensorOptions(torch::kDouble));
   EXPECT_EQ(exact.scalar_type(), torch::kDouble);
   EXPECT_NEAR(exact[4999][2].item<double>(), std::sin(4999 * std::pow(10000.0, -2.0 / 96)), 1e-11);
   EXPECT_TRUE(testing::within(testing::Op::ForeignTable, sinusoid_table(options, 5000),

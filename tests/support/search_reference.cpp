@@ -13,7 +13,8 @@ using ::testing::AssertionResult;
 using ::testing::AssertionSuccess;
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
-constexpr unsigned kTrials = 64;
+// Where many scores are tied, few of the roundings lead to a given result.
+constexpr unsigned kTrials = 4096;
 
 // -1 or 1, by the seed and the tokens.
 double coin(unsigned seed, const std::vector<int64_t>& tokens) {
@@ -65,16 +66,16 @@ double SearchReference::reported(const Hypothesis& one) const {
 }
 
 bool SearchReference::stops(int64_t token) const {
-  const auto& stop = options_.stop();
+  const auto& stop = options_.eos_ids();
   return std::find(stop.begin(), stop.end(), token) != stop.end();
 }
 
 // Log probabilities (V) of the `length`-th token.
 std::vector<double> SearchReference::next_of(const torch::Tensor& logits, int64_t length) const {
   auto scores = options_.renormalize() ? logits.clone() : logits.log_softmax(0);
-  for (const int64_t token : options_.banned()) scores[token] = kNever;
-  if (options_.forced_end() && length == options_.max_length()) {
-    scores.fill_(kNever)[*options_.forced_end()] = 0.0;
+  for (const int64_t token : options_.suppress_tokens()) scores[token] = kNever;
+  if (options_.forced_eos_id() && length == options_.max_new_tokens()) {
+    scores.fill_(kNever)[*options_.forced_eos_id()] = 0.0;
   }
   if (options_.renormalize()) scores = scores.log_softmax(0);
   return {scores.const_data_ptr<double>(), scores.const_data_ptr<double>() + scores.numel()};
@@ -107,7 +108,7 @@ void SearchReference::learn(int64_t source, const std::vector<Tokens>& targets) 
   }
   if (rows.empty()) return;
   const auto count = static_cast<int64_t>(rows.size()), length = static_cast<int64_t>(longest) + 1;
-  const auto tgt = torch::full({count, length}, options_.begin(), torch::kLong);
+  const auto tgt = torch::full({count, length}, options_.bos_id(), torch::kLong);
   for (int64_t row = 0; row < count; ++row)
     for (size_t i = 0; i < rows[row].size(); ++i)
       tgt[row][static_cast<int64_t>(i) + 1] = rows[row][i];
@@ -129,7 +130,7 @@ double SearchReference::log_probability(int64_t source, const Tokens& tokens) {
   learn(source, {{tokens.begin(), tokens.end() - 1}});
   for (size_t i = 0; i < tokens.size(); ++i) {
     const bool last = i + 1 == tokens.size();
-    const bool ends = stops(tokens[i]) || static_cast<int64_t>(i + 1) == options_.max_length();
+    const bool ends = stops(tokens[i]) || static_cast<int64_t>(i + 1) == options_.max_new_tokens();
     if (ends != last) return kNever;
     sum += next_.at({source, {tokens.begin(), tokens.begin() + static_cast<long>(i)}})
                .at(static_cast<size_t>(tokens[i]));
@@ -163,26 +164,27 @@ std::vector<SearchReference::Beam> SearchReference::candidates(int64_t source,
 bool SearchReference::is_done(const std::vector<Beam>& live, const std::vector<Beam>& finished,
                               int64_t length) const {
   if (live.empty()) return true;
-  if (static_cast<int64_t>(finished.size()) < options_.beams()) return false;
-  if (options_.beams() == 1 || options_.early_stopping() == EarlyStopping::WhenFull) return true;
+  if (static_cast<int64_t>(finished.size()) < options_.num_beams()) return false;
+  if (options_.num_beams() == 1 || options_.early_stopping() == EarlyStopping::WhenFull)
+    return true;
   const bool to_the_end =
       options_.early_stopping() == EarlyStopping::Never && options_.length_penalty() > 0.0;
   const Beam& worst = finished.back();
-  return live.front().moved / penalty(to_the_end ? options_.max_length() : length) <=
+  return live.front().moved / penalty(to_the_end ? options_.max_new_tokens() : length) <=
          worst.moved / penalty(static_cast<int64_t>(worst.tokens.size()));
 }
 
 std::vector<Hypothesis> SearchReference::search(int64_t source, const Nudge& nudge) {
-  const auto width = static_cast<size_t>(options_.beams());
+  const auto width = static_cast<size_t>(options_.num_beams());
   const auto score = [&](const Beam& one) {
     return one.moved / penalty(static_cast<int64_t>(one.tokens.size()));
   };
   std::vector<Beam> live = {{{}, 0.0, 0.0}}, finished;
-  for (int64_t length = 1; length <= options_.max_length(); ++length) {
+  for (int64_t length = 1; length <= options_.max_new_tokens(); ++length) {
     const auto all = candidates(source, live, nudge);
     live.clear();
     for (size_t rank = 0; rank < all.size() && live.size() < width; ++rank) {
-      const bool ends = length == options_.max_length() || stops(all[rank].tokens.back());
+      const bool ends = length == options_.max_new_tokens() || stops(all[rank].tokens.back());
       if (!ends) live.push_back(all[rank]);
       if (ends && rank < width) finished.push_back(all[rank]);
     }
@@ -192,7 +194,7 @@ std::vector<Hypothesis> SearchReference::search(int64_t source, const Nudge& nud
     if (is_done(live, finished, length)) break;
   }
   std::vector<Hypothesis> found;
-  const auto most = static_cast<size_t>(options_.n_best());
+  const auto most = static_cast<size_t>(options_.num_return_sequences());
   for (size_t i = 0; i < std::min(finished.size(), most); ++i) {
     const auto length = static_cast<int64_t>(finished[i].tokens.size());
     found.push_back({finished[i].tokens, finished[i].sum / penalty(length)});
@@ -206,8 +208,9 @@ std::vector<Hypothesis> SearchReference::find(int64_t source, unsigned seed) {
 }
 
 AssertionResult SearchReference::is_legal(int64_t source, const std::vector<Hypothesis>& found) {
-  if (found.empty() || static_cast<int64_t>(found.size()) > options_.n_best())
-    return AssertionFailure() << found.size() << " hypotheses, not 1 to " << options_.n_best();
+  if (found.empty() || static_cast<int64_t>(found.size()) > options_.num_return_sequences())
+    return AssertionFailure() << found.size() << " hypotheses, not 1 to "
+                              << options_.num_return_sequences();
   const auto all = tokens_of(found);
   if (std::set(all.begin(), all.end()).size() < all.size())
     return AssertionFailure() << "one of the hypotheses is there twice:" << text(found);

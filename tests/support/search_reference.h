@@ -50,7 +50,7 @@ class SearchReference {
   /// The log probability before the length penalty that a hypothesis reports.
   double reported(const Hypothesis& one) const;
   Op rounding() const { return rounding_; }
-  bool is_greedy() const { return options_.beams() == 1; }
+  bool is_greedy() const { return options_.num_beams() == 1; }
 
  private:
   using Tokens = std::vector<int64_t>;

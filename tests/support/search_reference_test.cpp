@@ -13,7 +13,7 @@ namespace {
 torch::Tensor one_source() { return torch::tensor({{3, 4, 5, 6}}); }
 
 GenerateOptions three_beams() {
-  return GenerateOptions(kBegin, kEnd).max_length(6).beams(4).n_best(3);
+  return GenerateOptions(kBegin, kEnd).max_new_tokens(6).num_beams(4).num_return_sequences(3);
 }
 
 Transformer model_of(unsigned seed) {
@@ -38,22 +38,22 @@ TEST(SearchReference, FindsWhatEverySearchFinds) {
     auto model = any_model(dice, seed);
     const auto src = any_ids(dice, dice(1, 4), dice(1, 9), dice.coin());
     const auto mask = AttentionMask::padding(src, kPad);
-    auto options = GenerateOptions(kBegin, kEnd).max_length(dice(1, 9)).beams(dice(1, 5));
-    options.n_best(dice(1, options.beams())).renormalize(dice.coin());
+    auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(dice(1, 9)).num_beams(dice(1, 5));
+    options.num_return_sequences(dice(1, options.num_beams())).renormalize(dice.coin());
     options.early_stopping(static_cast<EarlyStopping>(dice(0, 2)));
     options.length_penalty(std::vector<double>{1.0, 0.0, -1.0, 2.0}[dice(0, 3)]);
     if (dice.coin()) {  // most tokens end a sequence: stops are crowded at the beam's edge
       std::vector<int64_t> most = {kEnd};
       for (int64_t i = 5; i < model->options.tgt_vocab(); ++i)
         if (i % 3 != 0) most.push_back(i);
-      options.stop(most);
+      options.eos_ids(most);
     }
-    if (dice.coin()) options.banned({kPad, 6});
-    if (dice.coin()) options.forced_end(kEnd);
+    if (dice.coin()) options.suppress_tokens({kPad, 6});
+    if (dice.coin()) options.forced_eos_id(kEnd);
     SearchReference reference(model, src, mask, options, Op::Scores);
     const auto found = generate(*model, src, mask, options);
     for (int64_t b = 0; b < src.size(0); ++b)
-      EXPECT_TRUE(reference.may_find(b, found[b])) << "beams " << options.beams();
+      EXPECT_TRUE(reference.may_find(b, found[b])) << "beams " << options.num_beams();
   }
 }
 
@@ -81,11 +81,11 @@ TEST(SearchReference, RefusesWhatNoSearchFinds) {
     refuse("one twice", [](List& all) { all[1] = all[0]; });
     refuse("an end that is missing", [](List& all) { all[0].tokens.pop_back(); });
     refuse("one less", [](List& all) { all.pop_back(); });
-    const auto four = search(model, GenerateOptions(options).n_best(4));
+    const auto four = search(model, GenerateOptions(options).num_return_sequences(4));
     refuse("the best is missing",
            [&](List& all) { all.assign(four[0].begin() + 1, four[0].end()); });
     refuse("a greedy one", [&](List& all) {
-      all[2] = search(model, GenerateOptions(options).beams(1).n_best(1))[0][0];
+      all[2] = search(model, GenerateOptions(options).num_beams(1).num_return_sequences(1))[0][0];
       all[2].score -= 1e-3;
     });
   }
@@ -96,7 +96,8 @@ TEST(SearchReference, RefusesWhatNoSearchFinds) {
 Transformer with_near_tie(unsigned seed, double gap) {
   auto model = model_of(seed);
   const torch::NoGradGuard no_grad;
-  const auto first = search(model, GenerateOptions(kBegin, kEnd).max_length(1).stop({}))[0][0];
+  const auto first =
+      search(model, GenerateOptions(kBegin, kEnd).max_new_tokens(1).eos_ids({}))[0][0];
   const int64_t token = first.tokens[0], counterpart = token == 8 ? 7 : 8;
   model->final_layer->weight[counterpart] = model->final_layer->weight[token];
   model->final_layer->bias[counterpart] = model->final_layer->bias[token] + gap;
@@ -108,8 +109,11 @@ TEST(SearchReference, TakesEitherSideOfATie) {
   for (unsigned seed = 0; seed < 8; ++seed)
     for (const int64_t beams : {1, 2, 3}) {
       SCOPED_TRACE(seed * 10 + static_cast<unsigned>(beams));
-      const auto options =
-          GenerateOptions(kBegin, kEnd).max_length(6).beams(beams).n_best(beams).stop({});
+      const auto options = GenerateOptions(kBegin, kEnd)
+                               .max_new_tokens(6)
+                               .num_beams(beams)
+                               .num_return_sequences(beams)
+                               .eos_ids({});
       const Found below = search(with_near_tie(seed, -2e-5), options);
       const Found above = search(with_near_tie(seed, 2e-5), options);
       auto reference = reference_of(with_near_tie(seed, 0.0), options);

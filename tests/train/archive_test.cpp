@@ -124,13 +124,13 @@ TEST_P(Resume, FromARateOfZero) {
   steps(*optimizer, all, sparse, 0, 1);
   EXPECT_TRUE(bit_equal(all[0].detach(), before));
   const auto rate = [](torch::optim::Optimizer& one) {
-    return dynamic_cast<OptimizerNotes&>(one).named_options(0).at("lr");
+    return dynamic_cast<CheckpointableOptimizer&>(one).named_options(0).at("lr");
   };
   const auto other = make(all, 0.7), third = make(all, 0.7);
   load(*other, saved(*optimizer));
   EXPECT_EQ(rate(*other), 0.0);
-  auto& named = dynamic_cast<OptimizerNotes&>(*third);
-  named.set_named_options(0, dynamic_cast<OptimizerNotes&>(*optimizer).named_options(0));
+  auto& named = dynamic_cast<CheckpointableOptimizer&>(*third);
+  named.set_named_options(0, dynamic_cast<CheckpointableOptimizer&>(*optimizer).named_options(0));
   EXPECT_EQ(rate(*third), 0.0);
 }
 

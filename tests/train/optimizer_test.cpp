@@ -98,7 +98,7 @@ TEST(OptimizerOptions, OfAnotherOptimizerDoNotStep) {
   EXPECT_TRUE(bit_equal(p.detach(), torch::ones({2}))) << "nothing has moved";
 }
 
-TEST(OptimizerNotes, NameEveryOption) {
+TEST(CheckpointableOptimizer, NameEveryOption) {
   FusedAdam adam({parameter({2})}, FusedAdamOptions(0.25).betas({0.5, 0.75}).amsgrad(true));
   EXPECT_EQ(adam.rule(), "Adam");
   EXPECT_EQ(adam.named_options(0), (NamedOptions{{"lr", 0.25},

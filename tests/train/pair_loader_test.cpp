@@ -51,7 +51,7 @@ TEST(PairLoader, EveryPairOnceAnEpoch) {
       EXPECT_EQ(std::set<int64_t>(seen.begin(), seen.end()).size(), 101u);
     }
     EXPECT_EQ(loader.epoch(), 3);
-    EXPECT_EQ(loader.taken(), 0);
+    EXPECT_EQ(loader.batch_in_epoch(), 0);
   }
 }
 
@@ -136,7 +136,7 @@ TEST(PairLoader, GoesOnFromAStateAsIfItHadNeverStopped) {
   PairLoader resumed(pairs_of(60), options);
   resumed.restore(state);
   EXPECT_EQ(resumed.epoch(), whole.epoch());
-  EXPECT_EQ(resumed.taken(), whole.taken());
+  EXPECT_EQ(resumed.batch_in_epoch(), whole.batch_in_epoch());
   for (int i = 0; i < 40; ++i) {
     const auto a = whole.next(), b = resumed.next();
     EXPECT_TRUE(torch::equal(a.src, b.src) && torch::equal(a.tgt, b.tgt));
@@ -155,7 +155,7 @@ TEST(PairLoader, RefusesAStateOfOthers) {
                       PairLoader(pairs_of(60), PairLoaderOptions().max_rows(5).seed(3))}) {
     auto copy = other;
     EXPECT_ERROR(copy.restore(state), c10::ValueError, "must be of the same pairs");
-    EXPECT_EQ(copy.taken(), 0);
+    EXPECT_EQ(copy.batch_in_epoch(), 0);
   }
   PairLoader counted(pairs_of(60), options);
   const auto batches = static_cast<double>(epoch_of(counted).size());
@@ -169,7 +169,7 @@ TEST(PairLoader, RefusesAStateOfOthers) {
     wrong.erase(name);
     EXPECT_ERROR(loader.restore(wrong), c10::ValueError, "a state must have");
   }
-  EXPECT_EQ(loader.taken(), 1);
+  EXPECT_EQ(loader.batch_in_epoch(), 1);
 }
 
 TEST(PairLoader, SaysWhatIsWrong) {

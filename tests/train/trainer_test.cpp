@@ -168,14 +168,14 @@ TEST(Trainer, StoppedAndResumedIsTheRunThatNeverWas) {
   EXPECT_FALSE(stopped.trainer.train());
   EXPECT_EQ(stopped.trainer.step(), 13);
   EXPECT_EQ(Trainer::saved_run(dir / "c").step, 13);
-  EXPECT_EQ(Trainer::saved_run(dir / "c").numbers, (TrainingNumbers{{"best", 0.25}}));
+  EXPECT_EQ(Trainer::saved_run(dir / "c").numbers, (CheckpointScalars{{"best", 0.25}}));
 
   Training resumed(TrainerOptions(kSteps).checkpoint(dir / "c"), /*seed=*/99);
   resumed.trainer.train(2);  // leaves traces that have to go, an open report too
   resumed.trainer.resume(dir / "c");
   EXPECT_EQ(resumed.trainer.step(), 13);
   EXPECT_GE(resumed.trainer.seconds(), stopped.trainer.seconds());
-  EXPECT_EQ(resumed.trainer.numbers, (TrainingNumbers{{"best", 0.25}}));
+  EXPECT_EQ(resumed.trainer.numbers, (CheckpointScalars{{"best", 0.25}}));
   EXPECT_TRUE(resumed.trainer.train());
   EXPECT_TRUE(all_bits(*resumed.model) == all_bits(*whole.model));
   EXPECT_EQ(Trainer::saved_run(dir / "c").step, kSteps) << "the end is saved too";
@@ -241,7 +241,7 @@ TEST(Trainer, OtherDataIsRefusedBeforeAnythingChanges) {
   Trainer bare({*other.model, &other.optimizer}, other.loader, other.loss(),
                TrainerOptions(kSteps));  // the file has a scheduler
   EXPECT_EQ(error_of([&] { bare.resume(dir / "c"); }).code(), WeightsErrorCode::UnexpectedKeys);
-  EXPECT_EQ(other.loader.taken(), 0);
+  EXPECT_EQ(other.loader.batch_in_epoch(), 0);
   EXPECT_EQ(other.loader.epoch(), 0);
   save_checkpoint(dir / "foreign", {*other.model});
   EXPECT_ERROR(bare.resume(dir / "foreign"), c10::ValueError, "must be a Trainer's");
@@ -297,11 +297,11 @@ TEST(Trainer, DescribesItsProgress) {
   TrainingProgress progress;
   progress.step = 1200, progress.steps = 3600;
   progress.loss = 1.23456, progress.tokens_per_second = 45600.4, progress.seconds_left = 151.2;
-  EXPECT_EQ(describe(progress), "step 1200/3600  loss 1.2346  45,600 tokens/s  2:31 left");
+  EXPECT_EQ(progress.to_string(), "step 1200/3600  loss 1.2346  45,600 tokens/s  2:31 left");
   progress.seconds_left = 3723, progress.tokens_per_second = 999.6;
-  EXPECT_EQ(describe(progress), "step 1200/3600  loss 1.2346  1,000 tokens/s  1:02:03 left");
+  EXPECT_EQ(progress.to_string(), "step 1200/3600  loss 1.2346  1,000 tokens/s  1:02:03 left");
   progress.seconds_left = 0, progress.tokens_per_second = 1234567;
-  EXPECT_EQ(describe(progress), "step 1200/3600  loss 1.2346  1,234,567 tokens/s  0:00 left");
+  EXPECT_EQ(progress.to_string(), "step 1200/3600  loss 1.2346  1,234,567 tokens/s  0:00 left");
 }
 
 TEST(Trainer, SaysWhatIsWrong) {

@@ -29,6 +29,8 @@ struct FourierFeaturesFuncOptions {
   int64_t out_channels() const {
     return (include_input_ ? channels_ : 0) + 2 * channels_ * multires_;
   }
+  /// Throws c10::ValueError for options out of range.
+  void validate() const;
 };
 
 /// NeRF's encoding of points: [x, sin(f0 x), cos(f0 x), sin(f1 x), cos(f1 x), ...], where each
@@ -41,8 +43,5 @@ struct FourierFeaturesFuncOptions {
 /// Errors: c10::ValueError for a wrong width and options out of range; c10::TypeError if x is not
 /// floating-point.
 at::Tensor fourier_features(const at::Tensor& x, const FourierFeaturesFuncOptions& options);
-
-/// Throws c10::ValueError for options out of range.
-void check(const FourierFeaturesFuncOptions& options);
 
 }  // namespace posenc::functional

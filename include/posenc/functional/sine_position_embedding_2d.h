@@ -28,7 +28,11 @@ struct SinePositionEmbedding2dFuncOptions {
   /// Added to the divisor.
   TORCH_ARG(double, eps) = 1e-6;
   /// Power, or PowerOfProduct as in DAB-DETR; the two differ in the last bits.
-  TORCH_ARG(Frequency, frequency) = Frequency::Power;
+  TORCH_ARG(sinusoid::Frequency, frequency) = sinusoid::Frequency::Power;
+
+ public:
+  /// Throws c10::ValueError for options out of range.
+  void validate() const;
 };
 
 /// The sinusoid of each cell's coordinates within the part of the image that is not padding:
@@ -49,8 +53,5 @@ struct SinePositionEmbedding2dFuncOptions {
 /// floating-point.
 at::Tensor sine_position_embedding_2d(const at::Tensor& mask,
                                       const SinePositionEmbedding2dFuncOptions& options);
-
-/// Throws c10::ValueError for options out of range.
-void check(const SinePositionEmbedding2dFuncOptions& options);
 
 }  // namespace posenc::functional

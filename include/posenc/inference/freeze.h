@@ -11,18 +11,18 @@
 namespace posenc {
 
 /// Matrix-multiply backend of a frozen model.
-enum class Multiplier {
+enum class GemmBackend {
   /// The faster of the other two for each weight. freeze() measures both on a slice of the weight
   /// with one, a few and many rows, so freezing the same model again may give different bits.
-  Measured,
-  Own,   ///< posenc's kernels: deterministic, and independent of the number of threads
-  ATen,  ///< at::linear
+  Autotune,
+  Native,  ///< posenc's kernels: deterministic, and independent of the number of threads
+  ATen,    ///< at::linear
 };
 
 /// Options of freeze().
 struct FreezeOptions {
   /// The matrix-multiply backend.
-  TORCH_ARG(Multiplier, multiplier) = Multiplier::Own;
+  TORCH_ARG(GemmBackend, gemm) = GemmBackend::Native;
 };
 
 /// The size in bytes of the weights that a frozen model keeps alive.

@@ -20,13 +20,13 @@ namespace posenc {
 /// The objects of a training run, by reference. The optimiser and the scheduler are optional.
 struct TrainingRun {
   torch::nn::Module& module;  ///< the model
-  /// LibTorch's Adam, AdamW or SGD, or an optimiser that implements OptimizerNotes.
+  /// LibTorch's Adam, AdamW or SGD, or an optimiser that implements CheckpointableOptimizer.
   torch::optim::Optimizer* optimizer = nullptr;
   torch::optim::LRScheduler* scheduler = nullptr;  ///< of which the step count is saved
 };
 
 /// Numbers of the application, such as the epoch and the best loss, stored exactly.
-using TrainingNumbers = std::map<std::string, double>;
+using CheckpointScalars = std::map<std::string, double>;
 
 /// Saves everything that a run needs to continue as if it had not been interrupted: the module's
 /// state dict, the optimiser's state and options, the scheduler's step, the default generators of
@@ -35,7 +35,7 @@ using TrainingNumbers = std::map<std::string, double>;
 ///
 /// Errors: WeightsError.
 void save_checkpoint(const std::string& path, const TrainingRun& run,
-                     const TrainingNumbers& numbers = {});
+                     const CheckpointScalars& numbers = {});
 
 /// Restores a run with the same modules and optimiser and returns its numbers. Everything is read
 /// and checked before anything is changed. A part that exists only in the file or only in the run
@@ -43,11 +43,11 @@ void save_checkpoint(const std::string& path, const TrainingRun& run,
 /// weights, use load_weights() with the prefix `model.`.
 ///
 /// Errors: WeightsError.
-TrainingNumbers load_checkpoint(const std::string& path, const TrainingRun& run);
+CheckpointScalars load_checkpoint(const std::string& path, const TrainingRun& run);
 
 /// Returns the numbers in a checkpoint without loading anything else.
 ///
 /// Errors: WeightsError.
-TrainingNumbers checkpoint_numbers(const std::string& path);
+CheckpointScalars checkpoint_numbers(const std::string& path);
 
 }  // namespace posenc

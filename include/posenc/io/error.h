@@ -28,7 +28,7 @@ enum class WeightsErrorCode {
 };
 
 /// Returns the enumerator's name, such as `MissingKeys`.
-const char* name(WeightsErrorCode code);
+const char* to_string(WeightsErrorCode code);
 
 /// Thrown by all functions that read or write weights. what() has the form
 /// `[function] file: tensor 'name' rule; remedy`, as far as the parts are known. If a load finds

@@ -41,7 +41,8 @@ struct LoadOptions {
   TORCH_ARG(bool, staged) = false;
 };
 
-/// The comparison of a table in the file with the one that the module can compute (WeightNotes).
+/// The comparison of a table in the file with the one that the module can compute
+/// (StateDictTraits).
 struct TableReport {
   std::string name;         ///< its name in the module
   int64_t rows = 0;         ///< number of rows in the module, which does not change

@@ -12,16 +12,16 @@ namespace posenc {
 
 /// Element types, with torch's names.
 // clang-format off: a list, in rows of kinds
-enum class Dtype : uint8_t {
+enum class ManifestDtype : uint8_t {
   UInt8, Int8, Int16, Int32, Int64, UInt16, UInt32, UInt64,
   Float16, BFloat16, Float32, Float64, Complex32, Complex64, Complex128, Bool,
   Float8_e4m3fn, Float8_e5m2, Float8_e4m3fnuz, Float8_e5m2fnuz, Float8_e8m0fnu,
 };
 // clang-format on
 /// Returns torch's name of a type, such as `float8_e4m3fn`.
-const char* dtype_name(Dtype dtype);
+const char* dtype_name(ManifestDtype dtype);
 /// Returns the size of an element in bytes.
-int64_t item_size(Dtype dtype);
+int64_t item_size(ManifestDtype dtype);
 
 /// File formats of weights.
 enum class WeightsFormat {
@@ -54,15 +54,15 @@ enum class TensorRole : uint8_t {
 struct ManifestTensor {
   std::string name;  ///< nested names are joined by "."; list elements are named by their index; a
                      ///< file that consists of one tensor has an empty name for it
-  Dtype dtype = Dtype::Float32;           ///< the element type
-  std::vector<int64_t> sizes;             ///< the shape
-  std::vector<int64_t> strides;           ///< in elements; zero for expanded axes
-  int64_t offset = 0;                     ///< in elements, from the start of the storage
-  std::size_t storage = 0;                ///< index into Manifest::storages
-  bool conj = false;                      ///< the bytes are to be conjugated (complex types)
-  bool negative = false;                  ///< the bytes are to be negated
-  TensorRole role = TensorRole::Unknown;  ///< parameter or buffer
-  bool requires_grad = false;             ///< as saved
+  ManifestDtype dtype = ManifestDtype::Float32;  ///< the element type
+  std::vector<int64_t> sizes;                    ///< the shape
+  std::vector<int64_t> strides;                  ///< in elements; zero for expanded axes
+  int64_t offset = 0;                            ///< in elements, from the start of the storage
+  std::size_t storage = 0;                       ///< index into Manifest::storages
+  bool conj = false;                             ///< the bytes are to be conjugated (complex types)
+  bool negative = false;                         ///< the bytes are to be negated
+  TensorRole role = TensorRole::Unknown;         ///< parameter or buffer
+  bool requires_grad = false;                    ///< as saved
 };
 
 /// The kind of a ManifestEntry.

@@ -15,8 +15,8 @@ namespace posenc {
 using StateDict = torch::OrderedDict<std::string, at::Tensor>;
 
 /// Returns the module's parameters and buffers with the keys of Python's state_dict(). A tensor
-/// that is registered twice appears under both names. Modules with WeightNotes include tied names
-/// and exclude non-persistent tensors. The tensors share the module's memory.
+/// that is registered twice appears under both names. Modules with StateDictTraits include tied
+/// names and exclude non-persistent tensors. The tensors share the module's memory.
 StateDict state_dict(const torch::nn::Module& module);
 
 }  // namespace posenc

@@ -12,10 +12,10 @@ namespace posenc {
 
 /// Progress of generate().
 struct GenerateProgress {
-  int64_t step;        ///< number of tokens in each sequence so far
-  int64_t max_length;  ///< maximum number of tokens
-  int64_t finished;    ///< number of sources that are finished
-  int64_t sources;     ///< number of sources
+  int64_t step;            ///< number of tokens in each sequence so far
+  int64_t max_new_tokens;  ///< maximum number of tokens
+  int64_t finished;        ///< number of sources that are finished
+  int64_t sources;         ///< number of sources
 };
 
 /// When beam search stops for a source. In any case it first finishes as many sequences as there
@@ -23,33 +23,33 @@ struct GenerateProgress {
 enum class EarlyStopping {
   WhenFull,      ///< immediately after that: `True`
   WhenUnlikely,  ///< when the best live beam, scored at its present length, beats none: `False`
-  Never,         ///< when no live beam can beat any of them by max_length: `"never"`
+  Never,         ///< when no live beam can beat any of them by max_new_tokens: `"never"`
 };
 
 /// Options of generate().
 struct GenerateOptions {
   /// The default options with the tokens that begin and end every target.
-  GenerateOptions(int64_t begin, int64_t end) : begin_(begin), stop_({end}) {}
+  GenerateOptions(int64_t bos_id, int64_t eos_id) : bos_id_(bos_id), eos_ids_({eos_id}) {}
 
   /// The token that begins every target.
-  TORCH_ARG(int64_t, begin);
+  TORCH_ARG(int64_t, bos_id);
   /// Tokens that end a sequence; the one that ended it is kept as its last token.
-  TORCH_ARG(std::vector<int64_t>, stop);
+  TORCH_ARG(std::vector<int64_t>, eos_ids);
   /// Tokens that are never generated. Their probability is not redistributed, unless renormalize is
   /// set.
-  TORCH_ARG(std::vector<int64_t>, banned) = {};
+  TORCH_ARG(std::vector<int64_t>, suppress_tokens) = {};
   /// Renormalizes the probabilities of the remaining tokens to a sum of 1.
   TORCH_ARG(bool, renormalize) = false;
-  /// The last token of a sequence that reaches max_length, whatever the model predicts. It counts
-  /// with probability 1.
-  TORCH_ARG(std::optional<int64_t>, forced_end) = std::nullopt;
-  /// Maximum number of tokens in a sequence, including the stop token.
-  TORCH_ARG(int64_t, max_length) = 128;
+  /// The last token of a sequence that reaches max_new_tokens, whatever the model predicts. It
+  /// counts with probability 1.
+  TORCH_ARG(std::optional<int64_t>, forced_eos_id) = std::nullopt;
+  /// Maximum number of tokens in a sequence, including the one that ends it.
+  TORCH_ARG(int64_t, max_new_tokens) = 128;
   /// Number of sequences returned per source: the best of the beams, or independent samples.
-  TORCH_ARG(int64_t, n_best) = 1;
+  TORCH_ARG(int64_t, num_return_sequences) = 1;
 
   /// Number of beams; 1: greedy search.
-  TORCH_ARG(int64_t, beams) = 1;
+  TORCH_ARG(int64_t, num_beams) = 1;
   /// Exponent of the length in a sequence's score, log probability / length ^ length_penalty; 0:
   /// sequences are compared by probability.
   TORCH_ARG(double, length_penalty) = 1.0;
@@ -57,7 +57,7 @@ struct GenerateOptions {
   TORCH_ARG(EarlyStopping, early_stopping) = EarlyStopping::Never;
 
   /// Draws each token from the model's distribution instead of choosing the most probable one.
-  TORCH_ARG(bool, sample) = false;
+  TORCH_ARG(bool, do_sample) = false;
   /// Divisor of the logits; above 0.
   TORCH_ARG(double, temperature) = 1.0;
   /// Draws only from the k most probable tokens; 0: from all.
@@ -73,23 +73,24 @@ struct GenerateOptions {
 
 /// A generated target.
 struct Hypothesis {
-  std::vector<int64_t> tokens;  ///< without `begin`, with the stop token if there is one
+  std::vector<int64_t> tokens;  ///< without bos_id, with the token of eos_ids that ended it, if any
   double score = 0.0;           ///< log probability / length ^ length_penalty
 };
 
 /// Generates targets for each source by greedy search, beam search or sampling.
 ///
 /// src: (B, S) ids, padded if their lengths differ, with AttentionMask::padding(src, pad) as
-/// src_mask  ->  n_best hypotheses for each of the B sources, best first. There may be fewer, but
-/// at least one, if a beam search runs out of candidates in a small vocabulary or under bans.
+/// src_mask  ->  num_return_sequences hypotheses for each of the B sources, best first. There may
+/// be fewer, but at least one, if a beam search runs out of candidates in a small vocabulary or
+/// with suppressed tokens.
 ///
 /// The model has to be in eval mode. The source is encoded once; each step then processes one token
-/// per sequence. Greedy and beam search produce the same tokens as transformers' `generate`, whose
-/// max_length also counts the begin token and is therefore larger by one.
+/// per sequence. Greedy and beam search produce the same tokens as transformers' `generate`, with
+/// the same max_new_tokens.
 ///
-/// Errors: c10::ValueError for contradictory options, beams below 1, a max_length beyond the
+/// Errors: c10::ValueError for contradictory options, num_beams below 1, max_new_tokens beyond the
 /// model's max_len, a model in training mode, and a source without any candidate token, because its
-/// logits are NaN or all tokens are banned.
+/// logits are NaN or all tokens are suppressed.
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options);

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "posenc/core/cloneable.h"
-#include "posenc/core/weight_notes.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/models/output_projection.h"
 #include "posenc/models/tying.h"
 #include "posenc/nn/token_and_position_embedding.h"
@@ -77,7 +77,7 @@ struct TransformerOptions {
 /// Errors: those of the parts; c10::ValueError for tied vocabularies of different sizes.
 ///
 /// Source: notebook 03 `Transformer`.
-class TransformerImpl : public Cloneable<TransformerImpl>, public WeightNotes {
+class TransformerImpl : public Cloneable<TransformerImpl>, public StateDictTraits {
  public:
   /// A model with the default options.
   TransformerImpl(int64_t src_vocab, int64_t tgt_vocab)

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
-#include "posenc/core/weight_notes.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc {
@@ -16,7 +16,7 @@ namespace posenc {
 /// Options of GridPositionalEncoding.
 struct GridPositionalEncodingOptions {
   /// How the table is registered.
-  enum class Storage {
+  enum class RegisterAs {
     Parameter,  ///< a frozen parameter, as in MAE and MoCo v3
     Buffer,     ///< a persistent buffer, as in diffusers' PatchEmbed
   };
@@ -28,7 +28,7 @@ struct GridPositionalEncodingOptions {
   /// The sinusoid with its grid, and with or without a row of zeros for a class token.
   TORCH_ARG(SinusoidOptions, sinusoid);
   /// How the table is registered.
-  TORCH_ARG(Storage, storage) = Storage::Parameter;
+  TORCH_ARG(RegisterAs, register_as) = RegisterAs::Parameter;
   /// The table's name in the state_dict; `position_embeddings` in Hugging Face's ViTMAE.
   TORCH_ARG(std::string, key) = "pos_embed";
 };
@@ -49,7 +49,7 @@ struct GridPositionalEncodingOptions {
 /// Source: `MaskedAutoencoderViT` (facebookresearch/mae), `ViTMAEEmbeddings` (transformers),
 /// `VisionTransformerMoCo` (facebookresearch/moco-v3), and every other grid preset.
 class GridPositionalEncodingImpl : public Cloneable<GridPositionalEncodingImpl>,
-                                   public WeightNotes {
+                                   public StateDictTraits {
  public:
   /// A module with the given options.
   explicit GridPositionalEncodingImpl(GridPositionalEncodingOptions options_);

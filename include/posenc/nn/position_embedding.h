@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
-#include "posenc/core/weight_notes.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc {
@@ -15,8 +15,8 @@ namespace posenc {
 /// Options of PositionEmbedding.
 struct PositionEmbeddingOptions {
   /// How the table is registered, which also decides its key.
-  enum class Storage {
-    Embedding,  ///< a frozen parameter `embedding.weight`, as in notebook 02
+  enum class RegisterAs {
+    Parameter,  ///< a frozen parameter `embedding.weight`, as in notebook 02
     Buffer,     ///< a buffer `pos_enc`, as in notebook 04
   };
 
@@ -29,8 +29,8 @@ struct PositionEmbeddingOptions {
   /// Width of the table.
   TORCH_ARG(int64_t, d_model);
   /// How the table is registered.
-  TORCH_ARG(Storage, storage) = Storage::Embedding;
-  /// The sinusoid. The default is that of the notebook with the same storage (presets
+  TORCH_ARG(RegisterAs, register_as) = RegisterAs::Parameter;
+  /// The sinusoid. The default is that of the notebook that registers it likewise (presets
   /// `notebook_002` and `notebook_004`, which differ in the last bits).
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
 };
@@ -49,7 +49,7 @@ struct PositionEmbeddingOptions {
 /// Errors: those of functional::position_embedding().
 ///
 /// Source: notebook 02 `PositionalEncoding`, notebook 04 `MyPositionEncoding`.
-class PositionEmbeddingImpl : public Cloneable<PositionEmbeddingImpl>, public WeightNotes {
+class PositionEmbeddingImpl : public Cloneable<PositionEmbeddingImpl>, public StateDictTraits {
  public:
   /// A module with the default options.
   PositionEmbeddingImpl(int64_t max_len, int64_t d_model)
@@ -67,14 +67,14 @@ class PositionEmbeddingImpl : public Cloneable<PositionEmbeddingImpl>, public We
   /// Returns the rows of the table at `position_ids`.
   torch::Tensor forward(const torch::Tensor& position_ids);
 
-  /// The table, (max_len, d_model), with either storage.
+  /// The table, (max_len, d_model), whichever way it is registered.
   torch::Tensor table() const;
   /// The sinusoid, with the default resolved.
   SinusoidOptions sinusoid() const;
 
   PositionEmbeddingOptions options;         ///< the options given to the constructor
-  torch::nn::Embedding embedding{nullptr};  ///< with Storage::Embedding
-  torch::Tensor pos_enc;                    ///< with Storage::Buffer
+  torch::nn::Embedding embedding{nullptr};  ///< with RegisterAs::Parameter
+  torch::Tensor pos_enc;                    ///< with RegisterAs::Buffer
 };
 
 TORCH_MODULE(PositionEmbedding);

@@ -11,17 +11,17 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/core/growth_lock.h"
-#include "posenc/core/weight_notes.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/sinusoid/factored_table.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc {
 
 /// Where a module takes its sinusoidal rows from.
-enum class Storage {
-  Table,     ///< a buffer of max_len rows in PyTorch's state_dict
+enum class TableSource {
+  Buffer,    ///< a buffer of max_len rows in PyTorch's state_dict
   Factored,  ///< two small tables: exact, for positions below 2^31, not in the state_dict
-  None,      ///< computed from the recipe in each forward, up to position 2^31
+  OnTheFly,  ///< computed from the recipe in each forward, up to position 2^31
 };
 
 /// Options of PositionalEncoding.
@@ -32,11 +32,11 @@ struct PositionalEncodingOptions {
 
   /// Width of x.
   TORCH_ARG(int64_t, d_model);
-  /// Number of positions in the table. With Storage::Factored, positions from max_len on are
+  /// Number of positions in the table. With TableSource::Factored, positions from max_len on are
   /// computed on demand.
   TORCH_ARG(int64_t, max_len);
   /// Where rows are taken from.
-  TORCH_ARG(Storage, storage) = Storage::Table;
+  TORCH_ARG(TableSource, table_source) = TableSource::Buffer;
   /// Probability of zeroing an element of the sum in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
   /// Whether x is (B, L, D); false: (L, B, D).
@@ -56,19 +56,19 @@ struct PositionalEncodingOptions {
 /// that a table would have, including start and step of the sinusoid. forward() may be called from
 /// several threads at a time, even if the table grows.
 ///
-/// Storage::Table never synchronizes with a GPU. The other two compute rows on the CPU and copy
-/// them to the device in each forward; explicit positions are first copied to the CPU.
-/// With Precision::Exact and half precision, modified values in `pe` are detected if autograd
-/// counts the write (copy_(), loading), but not after memcpy() or pe.data().fill_().
+/// TableSource::Buffer never synchronizes with a GPU. The other two compute rows on the CPU and
+/// copy them to the device in each forward; explicit positions are first copied to the CPU. With
+/// Precision::Exact and half precision, modified values in `pe` are detected if autograd counts the
+/// write (copy_(), loading), but not after memcpy() or pe.data().fill_().
 ///
-/// Keys: buffer `pe` (1, max_len, d_model), with Storage::Table only.
+/// Keys: buffer `pe` (1, max_len, d_model), with TableSource::Buffer only.
 ///
 /// Errors: those of functional::positional_encoding(); at construction, c10::ValueError for a
 /// sinusoid whose rows depend on the table's length, unless that is fixed; without a table,
 /// c10::TypeError and c10::IndexError for positions as in a look-up.
 ///
 /// Source: notebooks 00 and 03 `PositionalEncoding`.
-class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public WeightNotes {
+class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public StateDictTraits {
  public:
   /// A module with the default options.
   explicit PositionalEncodingImpl(int64_t d_model, int64_t max_len = 5000)
@@ -90,7 +90,7 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public 
                         const torch::Tensor& position_ids = {});
 
   /// Returns the table, (1, >= rows, D), extended first if it is shorter than `rows` and may grow.
-  /// Later growth does not affect the returned tensor. For Storage::Table.
+  /// Later growth does not affect the returned tensor. For TableSource::Buffer.
   torch::Tensor table(int64_t rows);
 
   /// Extends the table to `rows` if it is shorter and may grow. `pe` does not change while the
@@ -102,7 +102,7 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public 
   /// only while the lock of hold() is held.
   const torch::Tensor& rows_to_add();
 
-  /// Without Storage::Table: the rows for ids of shape `sizes`, (length, D), or (..., D) if
+  /// Without TableSource::Buffer: the rows for ids of shape `sizes`, (length, D), or (..., D) if
   /// position_ids have the shape of the ids.
   ///
   /// Errors: those of forward().
@@ -110,7 +110,7 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public 
                               const torch::Tensor& position_ids) const;
 
   PositionalEncodingOptions options;    ///< the options given to the constructor
-  torch::Tensor pe;                     ///< undefined without Storage::Table
+  torch::Tensor pe;                     ///< undefined without TableSource::Buffer
   torch::nn::Dropout dropout{nullptr};  ///< applied to the sum
 
  protected:

@@ -19,9 +19,9 @@ using SinePositionEmbedding2dOptions = functional::SinePositionEmbedding2dFuncOp
 ///
 /// The module has no parameters and no buffers. Without padding it is bit-identical to the presets
 /// `detr_2d` (with the same `normalize`), `deformable_detr_2d` (offset -0.5) and `dab_detr_2d`
-/// (temperature 20, Frequency::PowerOfProduct). A row or column that is all padding has coordinate
-/// 0, or offset / eps * scale. The encoding of an image is a view shared by the whole batch: copy
-/// it before writing to it.
+/// (temperature 20, sinusoid::Frequency::PowerOfProduct). A row or column that is all padding has
+/// coordinate 0, or offset / eps * scale. The encoding of an image is a view shared by the whole
+/// batch: copy it before writing to it.
 ///
 /// Errors: those of functional::sine_position_embedding_2d(); options are checked at construction.
 ///

@@ -11,16 +11,6 @@
 
 namespace posenc {
 
-/// One coordinate of a point, computed from the position p: (complement ? 1 - p : p) * factor.
-struct Coordinate {
-  bool complement = false;  ///< use 1 - p
-  double factor = 1.0;      ///< factor of the coordinate
-  /// Equal in both members.
-  friend bool operator==(const Coordinate& a, const Coordinate& b) {
-    return a.complement == b.complement && a.factor == b.factor;
-  }
-};
-
 /// A sinusoidal positional encoding, described down to its individual operations:
 ///
 ///     PE(p, pair i) = sin(p / base**(2 i / dim)), cos(p / base**(2 i / dim))
@@ -37,29 +27,29 @@ struct SinusoidOptions {
 
   // frequencies
   /// Operations that compute a frequency.
-  TORCH_ARG(Frequency, frequency) = Frequency::Exp;
+  TORCH_ARG(sinusoid::Frequency, frequency) = sinusoid::Frequency::Exp;
   /// The index of each frequency.
-  TORCH_ARG(Index, index) = Index::Even;
+  TORCH_ARG(sinusoid::Index, index) = sinusoid::Index::Even;
   /// The divisor of the index.
-  TORCH_ARG(Divisor, divisor) = Divisor::Channels;
+  TORCH_ARG(sinusoid::Divisor, divisor) = sinusoid::Divisor::Channels;
   /// Subtracted from the divisor; 1 makes the longest wavelength exactly 2 pi base.
   TORCH_ARG(double, shift) = 0.0;
   /// Replaces a divisor below 1 by 1.
   TORCH_ARG(bool, divisor_at_least_one) = false;
   /// The base b, the ratio of the longest wavelength to the shortest; positive and finite.
   TORCH_ARG(double, base) = 10000.0;
-  /// The last frequency of Frequency::Linear, in radians per position.
+  /// The last frequency of sinusoid::Frequency::Linear, in radians per position.
   TORCH_ARG(double, max_frequency) = 1.0;
   /// The tensor over which powers are evaluated.
-  TORCH_ARG(PowerShape, power_shape) = PowerShape::Row;
+  TORCH_ARG(sinusoid::PowerShape, power_shape) = sinusoid::PowerShape::Row;
   /// The type of intermediate values.
-  TORCH_ARG(Arithmetic, arithmetic) = Arithmetic::Float32;
+  TORCH_ARG(sinusoid::Arithmetic, arithmetic) = sinusoid::Arithmetic::Float32;
   /// Exact ignores the roundings that the options above describe and evaluates the formula itself.
   TORCH_ARG(Precision, precision) = Precision::Reference;
 
   // angle
   /// Product or quotient of position and frequency.
-  TORCH_ARG(Phase, phase) = Phase::Product;
+  TORCH_ARG(sinusoid::Phase, phase) = sinusoid::Phase::Product;
   /// Factor of the finished angle, a Scalar.
   TORCH_ARG(double, angle_scale) = 1.0;
   /// Multiplies the finished angle by Scalar(D / L), where L is the table's nominal length.
@@ -67,17 +57,17 @@ struct SinusoidOptions {
 
   // channels
   /// The order of sines and cosines.
-  TORCH_ARG(Layout, layout) = Layout::Interleaved;
+  TORCH_ARG(sinusoid::Layout, layout) = sinusoid::Layout::Interleaved;
   /// Puts cosines where the layout has sines, and vice versa.
   TORCH_ARG(bool, cos_first) = false;
   /// Handling of an odd dim.
-  TORCH_ARG(OddDim, odd_dim) = OddDim::Error;
+  TORCH_ARG(sinusoid::OddDim, odd_dim) = sinusoid::OddDim::Error;
   /// Puts the unscaled coordinates before the sines; not for grids.
   TORCH_ARG(bool, raw_first) = false;
 
   // rows
   /// The position of each row.
-  TORCH_ARG(Rows, rows) = Rows::Up;
+  TORCH_ARG(sinusoid::PositionRange, position_range) = sinusoid::PositionRange::Up;
   /// The first position. Integers below 2^53 are exact.
   TORCH_ARG(double, start) = 0.0;
   /// The distance between positions.
@@ -93,20 +83,20 @@ struct SinusoidOptions {
   /// The axis of the grid that each block of channels encodes; empty: in the grid's order.
   TORCH_ARG(std::vector<int64_t>, channel_axes);
   /// How the axes are interleaved in a row.
-  TORCH_ARG(AxisDepth, axis_depth) = AxisDepth::Outer;
+  TORCH_ARG(sinusoid::AxisDepth, axis_depth) = sinusoid::AxisDepth::Outer;
   /// The value of each cell along an axis.
-  TORCH_ARG(AxisValues, axis_values) = AxisValues::Plain;
+  TORCH_ARG(sinusoid::AxisValues, axis_values) = sinusoid::AxisValues::Plain;
   /// The number of channels of each axis.
-  TORCH_ARG(AxisChannels, axis_channels) = AxisChannels::Equal;
-  /// The extent of the base grid, for AxisValues::Scaled.
+  TORCH_ARG(sinusoid::AxisChannels, axis_channels) = sinusoid::AxisChannels::Equal;
+  /// The extent of the base grid, for sinusoid::AxisValues::Scaled.
   TORCH_ARG(double, base_size) = 1.0;
-  /// Divisor of the values, for AxisValues::Scaled.
+  /// Divisor of the values, for sinusoid::AxisValues::Scaled.
   TORCH_ARG(double, interpolation_scale) = 1.0;
   /// Points instead of a grid: the coordinates computed from one position.
-  TORCH_ARG(std::vector<Coordinate>, coordinates);
+  TORCH_ARG(std::vector<sinusoid::Coordinate>, coordinates);
 
   /// Post-processing of the finished table.
-  TORCH_ARG(Post, post) = Post::None;
+  TORCH_ARG(sinusoid::Post, post) = sinusoid::Post::None;
 
  public:
   /// Number of axes: those of the grid or of a point, otherwise one.
@@ -117,14 +107,14 @@ struct SinusoidOptions {
   std::vector<int64_t> axis_widths() const;
   /// Number of rows of a table of nominal length `length`.
   int64_t row_count(int64_t length) const;
+  /// Throws c10::ValueError, naming the option, the rule and the value, if no table can be
+  /// computed.
+  void validate() const;
 };
 
 /// Whether all options are equal, which implies bit-identical tables.
 bool operator==(const SinusoidOptions& a, const SinusoidOptions& b);
 /// Whether any option differs.
 inline bool operator!=(const SinusoidOptions& a, const SinusoidOptions& b) { return !(a == b); }
-
-/// Throws c10::ValueError, naming the option, the rule and the value, if no table can be computed.
-void check(const SinusoidOptions& options);
 
 }  // namespace posenc

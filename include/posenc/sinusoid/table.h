@@ -21,7 +21,7 @@ at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
 
 /// The rows of `positions`, any shape, integer or floating-point  ->  (..., channels).
 ///
-/// With PowerShape::Grid the powers are evaluated over all of the flattened positions.
+/// With sinusoid::PowerShape::Grid the powers are evaluated over all of the flattened positions.
 ///
 /// Errors: c10::ValueError for positions that are not finite and for options in which a row depends
 /// on the whole table; c10::TypeError for boolean and complex positions.

@@ -11,7 +11,7 @@ namespace posenc {
 
 /// Options of FusedAdam and FusedAdamW, with PyTorch's names.
 template <typename Derived>
-class AdamOptionsOf : public OptimizerOptions<Derived> {
+class AdamOptionsBase : public OptimizerOptions<Derived> {
  public:
   /// b1 and b2.
   using Betas = std::tuple<double, double>;
@@ -36,28 +36,28 @@ class AdamOptionsOf : public OptimizerOptions<Derived> {
   /// Calls visit(name, pointer to member) for every option.
   template <typename Visit>
   static void fields(Visit&& visit) {
-    visit("lr", &AdamOptionsOf::lr_);
-    visit("betas", &AdamOptionsOf::betas_);
-    visit("eps", &AdamOptionsOf::eps_);
-    visit("weight_decay", &AdamOptionsOf::weight_decay_);
-    visit("amsgrad", &AdamOptionsOf::amsgrad_);
-    visit("maximize", &AdamOptionsOf::maximize_);
+    visit("lr", &AdamOptionsBase::lr_);
+    visit("betas", &AdamOptionsBase::betas_);
+    visit("eps", &AdamOptionsBase::eps_);
+    visit("weight_decay", &AdamOptionsBase::weight_decay_);
+    visit("amsgrad", &AdamOptionsBase::amsgrad_);
+    visit("maximize", &AdamOptionsBase::maximize_);
   }
 };
 
 /// Options of FusedAdam.
-struct FusedAdamOptions : AdamOptionsOf<FusedAdamOptions> {
+struct FusedAdamOptions : AdamOptionsBase<FusedAdamOptions> {
   static constexpr const char* kOptimizer = "FusedAdam";  ///< for messages
-  static constexpr const char* kRule = "Adam";            ///< OptimizerNotes::rule()
+  static constexpr const char* kRule = "Adam";            ///< CheckpointableOptimizer::rule()
   FusedAdamOptions() = default;
   /// The default options with this learning rate.
   FusedAdamOptions(double lr) { this->lr(lr); }  // NOLINT: a learning rate is options
 };
 
 /// Options of FusedAdamW. Here weight_decay is 0.01 unless set.
-struct FusedAdamWOptions : AdamOptionsOf<FusedAdamWOptions> {
+struct FusedAdamWOptions : AdamOptionsBase<FusedAdamWOptions> {
   static constexpr const char* kOptimizer = "FusedAdamW";  ///< for messages
-  static constexpr const char* kRule = "AdamW";            ///< OptimizerNotes::rule()
+  static constexpr const char* kRule = "AdamW";            ///< CheckpointableOptimizer::rule()
   FusedAdamWOptions() { weight_decay_ = 1e-2; }
   /// The default options with this learning rate.
   FusedAdamWOptions(double lr) : FusedAdamWOptions() { this->lr(lr); }  // NOLINT: as above
@@ -65,12 +65,12 @@ struct FusedAdamWOptions : AdamOptionsOf<FusedAdamWOptions> {
 
 /// The implementation of FusedAdam and FusedAdamW.
 template <typename Options>
-class FusedAdamOf : public OptimizerOf<Options, torch::optim::AdamParamState> {
+class FusedAdamBase : public OptimizerBase<Options, torch::optim::AdamParamState> {
  public:
-  using OptimizerOf<Options, torch::optim::AdamParamState>::OptimizerOf;
+  using OptimizerBase<Options, torch::optim::AdamParamState>::OptimizerBase;
 
  private:
-  using Entry = typename OptimizerOf<Options, torch::optim::AdamParamState>::Entry;
+  using Entry = typename OptimizerBase<Options, torch::optim::AdamParamState>::Entry;
   void step_group(const Options& options, std::vector<Entry>& entries) override;
 };
 
@@ -84,21 +84,21 @@ class FusedAdamOf : public OptimizerOf<Options, torch::optim::AdamParamState> {
 /// float64, bfloat16 and float16. A gradient whose memory layout differs from its parameter's is
 /// first copied to that layout; Python's optimiser mixes up the elements in this case.
 ///
-/// Errors: those of OptimizerOf; sparse gradients, for which see SparseAdam.
+/// Errors: those of OptimizerBase; sparse gradients, for which see SparseAdam.
 ///
 /// Source: Kingma and Ba 2015; amsgrad: Reddi et al. 2018.
-class FusedAdam : public FusedAdamOf<FusedAdamOptions> {
+class FusedAdam : public FusedAdamBase<FusedAdamOptions> {
  public:
-  using FusedAdamOf<FusedAdamOptions>::FusedAdamOf;
+  using FusedAdamBase<FusedAdamOptions>::FusedAdamBase;
 };
 
 /// Adam with decoupled weight decay, p = p - lr weight_decay p before the step. Bit-identical to
 /// Python's torch.optim.AdamW(fused=True); otherwise like FusedAdam.
 ///
 /// Source: Loshchilov and Hutter 2019.
-class FusedAdamW : public FusedAdamOf<FusedAdamWOptions> {
+class FusedAdamW : public FusedAdamBase<FusedAdamWOptions> {
  public:
-  using FusedAdamOf<FusedAdamWOptions>::FusedAdamOf;
+  using FusedAdamBase<FusedAdamWOptions>::FusedAdamBase;
 };
 
 }  // namespace posenc

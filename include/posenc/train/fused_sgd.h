@@ -12,7 +12,7 @@ namespace posenc {
 class FusedSGDOptions : public OptimizerOptions<FusedSGDOptions> {
  public:
   static constexpr const char* kOptimizer = "FusedSGD";  ///< for messages
-  static constexpr const char* kRule = "SGD";            ///< OptimizerNotes::rule()
+  static constexpr const char* kRule = "SGD";            ///< CheckpointableOptimizer::rule()
   FusedSGDOptions() = default;
   /// The default options with this learning rate.
   FusedSGDOptions(double lr) { this->lr(lr); }  // NOLINT: a learning rate is options
@@ -59,10 +59,10 @@ class FusedSGDOptions : public OptimizerOptions<FusedSGDOptions> {
 /// Python's SGD, whose fused version does not accept sparse gradients. With momentum all rows
 /// change, and the step costs as much as a dense one.
 ///
-/// Errors: those of OptimizerOf; weight_decay with a sparse gradient.
-class FusedSGD : public OptimizerOf<FusedSGDOptions, torch::optim::SGDParamState> {
+/// Errors: those of OptimizerBase; weight_decay with a sparse gradient.
+class FusedSGD : public OptimizerBase<FusedSGDOptions, torch::optim::SGDParamState> {
  public:
-  using OptimizerOf::OptimizerOf;
+  using OptimizerBase::OptimizerBase;
 
  private:
   void step_group(const FusedSGDOptions& options, std::vector<Entry>& entries) override;

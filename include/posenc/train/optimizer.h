@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "posenc/core/optimizer_notes.h"
+#include "posenc/core/checkpointable_optimizer.h"
 
 // An option like that of TORCH_ARG that also records whether it was set. `Derived` is the class
 // that the setter returns.
@@ -65,14 +65,14 @@ class OptimizerOptions : public torch::optim::OptimizerCloneableOptions<Options>
 /// Errors: c10::ValueError for options out of range; c10::TypeError for gradients with a layout or
 /// dtype that is not supported. Both name the parameter by group and index.
 template <typename Options, typename State>
-class OptimizerOf : public torch::optim::Optimizer, public OptimizerNotes {
+class OptimizerBase : public torch::optim::Optimizer, public CheckpointableOptimizer {
  public:
   /// An optimiser of parameter groups; `defaults` are the options that a group does not set.
-  explicit OptimizerOf(const std::vector<torch::optim::OptimizerParamGroup>& groups,
-                       const Options& defaults = {});
+  explicit OptimizerBase(const std::vector<torch::optim::OptimizerParamGroup>& groups,
+                         const Options& defaults = {});
   /// An optimiser of a single group.
-  explicit OptimizerOf(std::vector<torch::Tensor> parameters, const Options& defaults = {})
-      : OptimizerOf({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
+  explicit OptimizerBase(std::vector<torch::Tensor> parameters, const Options& defaults = {})
+      : OptimizerBase({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
 
   /// Adds a group after checking it. Hides Optimizer's function, which is not virtual.
   void add_param_group(const torch::optim::OptimizerParamGroup& group);
@@ -90,7 +90,7 @@ class OptimizerOf : public torch::optim::Optimizer, public OptimizerNotes {
   std::string rule() const final;
   /// Returns the options of a parameter group.
   NamedOptions named_options(std::size_t group) const final;
-  /// Sets options of a parameter group; see OptimizerNotes.
+  /// Sets options of a parameter group; see CheckpointableOptimizer.
   void set_named_options(std::size_t group, const NamedOptions& options) final;
 
  protected:

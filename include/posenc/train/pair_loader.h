@@ -69,15 +69,15 @@ class PairLoader {
   /// Number of complete epochs.
   int64_t epoch() const { return epoch_; }
   /// Number of batches taken from the current epoch.
-  int64_t taken() const { return taken_; }
+  int64_t batch_in_epoch() const { return taken_; }
 
   /// The position in the data, for a checkpoint.
-  TrainingNumbers state() const;
+  CheckpointScalars state() const;
   /// Moves to a saved position.
   ///
   /// Errors: c10::ValueError for the state of a loader with other pairs, options or seed; the
   /// position is then unchanged.
-  void restore(const TrainingNumbers& state);
+  void restore(const CheckpointScalars& state);
 
  private:
   using Rows = std::vector<std::size_t>;  // places in pairs_

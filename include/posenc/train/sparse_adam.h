@@ -13,7 +13,7 @@ namespace posenc {
 class SparseAdamOptions : public OptimizerOptions<SparseAdamOptions> {
  public:
   static constexpr const char* kOptimizer = "SparseAdam";  ///< for messages
-  static constexpr const char* kRule = "SparseAdam";       ///< OptimizerNotes::rule()
+  static constexpr const char* kRule = "SparseAdam";       ///< CheckpointableOptimizer::rule()
   SparseAdamOptions() = default;
   /// The default options with this learning rate.
   SparseAdamOptions(double lr) { this->lr(lr); }  // NOLINT: a learning rate is options
@@ -55,10 +55,10 @@ class SparseAdamOptions : public OptimizerOptions<SparseAdamOptions> {
 /// Bit-identical to Python's torch.optim.SparseAdam on the same machine. Gradients are sparse in
 /// their first dimension and need not be coalesced.
 ///
-/// Errors: those of OptimizerOf; an eps of 0; dense gradients.
-class SparseAdam : public OptimizerOf<SparseAdamOptions, torch::optim::AdamParamState> {
+/// Errors: those of OptimizerBase; an eps of 0; dense gradients.
+class SparseAdam : public OptimizerBase<SparseAdamOptions, torch::optim::AdamParamState> {
  public:
-  using OptimizerOf::OptimizerOf;
+  using OptimizerBase::OptimizerBase;
 
  private:
   void step_group(const SparseAdamOptions& options, std::vector<Entry>& entries) override;

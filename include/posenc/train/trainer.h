@@ -23,10 +23,10 @@ struct TrainingProgress {
   double loss = 0.0;               ///< mean loss
   double tokens_per_second = 0.0;  ///< speed, without padding
   double seconds_left = 0.0;       ///< estimated from the average speed of this process
-};
 
-/// Formats progress as `step 1200/3600  loss 1.2345  45,600 tokens/s  2:31 left`.
-std::string describe(const TrainingProgress& progress);
+  /// Returns `step 1200/3600  loss 1.2345  45,600 tokens/s  2:31 left`.
+  std::string to_string() const;
+};
 
 /// Options of Trainer.
 struct TrainerOptions {
@@ -76,8 +76,8 @@ class Trainer {
 
   /// The step count and the application's numbers of a run in a checkpoint.
   struct SavedRun {
-    int64_t step = 0;         ///< number of steps done
-    TrainingNumbers numbers;  ///< Trainer::numbers
+    int64_t step = 0;           ///< number of steps done
+    CheckpointScalars numbers;  ///< Trainer::numbers
   };
   /// Reads how far the run in a checkpoint is.
   ///
@@ -95,7 +95,7 @@ class Trainer {
   /// Time spent in train() in seconds, including that before a resume.
   double seconds() const { return seconds_; }
 
-  TrainingNumbers numbers;  ///< numbers of the application, saved in checkpoints
+  CheckpointScalars numbers;  ///< numbers of the application, saved in checkpoints
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -14,7 +14,7 @@
 namespace posenc::cli {
 namespace {
 
-using TableStorage = PositionEmbeddingOptions::Storage;
+using RegisterAs = PositionEmbeddingOptions::RegisterAs;
 
 // Modules whose forward takes the input alone.
 template <typename Holder>
@@ -93,19 +93,18 @@ void token_and_position_embedding(const Params& params, const Weights&, ModuleSp
              spec);
 }
 
-void position_embedding(const Params& params, ModuleSpec& spec, TableStorage storage) {
-  plain(
-      PositionEmbedding(
-          PositionEmbeddingOptions(rows_of(params, spec), spec.sizes["d_model"]).storage(storage)),
-      spec);
+void position_embedding(const Params& params, ModuleSpec& spec, RegisterAs register_as) {
+  plain(PositionEmbedding(PositionEmbeddingOptions(rows_of(params, spec), spec.sizes["d_model"])
+                              .register_as(register_as)),
+        spec);
 }
 
 void frozen_positions(const Params& params, const Weights&, ModuleSpec& spec) {
-  position_embedding(params, spec, TableStorage::Embedding);
+  position_embedding(params, spec, RegisterAs::Parameter);
 }
 
 void buffered_positions(const Params& params, const Weights&, ModuleSpec& spec) {
-  position_embedding(params, spec, TableStorage::Buffer);
+  position_embedding(params, spec, RegisterAs::Buffer);
 }
 
 void timestep_embedding(const Params& params, const Weights&, ModuleSpec& spec) {

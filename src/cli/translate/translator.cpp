@@ -42,10 +42,11 @@ Translator::Translator(const std::string& folder, const TranslatorOptions& optio
            sizes.src_vocab(), tokenizer_.largest_source_id());
   }
   GenerateOptions& generation = marian_.generation;
-  if (options.beams > 0) generation.beams(options.beams);
-  if (options.max_length > 0) generation.max_length(options.max_length);
-  generation.beams(std::max(generation.beams(), options.n_best)).n_best(options.n_best);
-  batch_rows_ = std::max<int64_t>(1, kMostLogits / (generation.beams() * sizes.tgt_vocab()));
+  if (options.beams > 0) generation.num_beams(options.beams);
+  if (options.max_length > 0) generation.max_new_tokens(options.max_length);
+  generation.num_beams(std::max(generation.num_beams(), options.n_best))
+      .num_return_sequences(options.n_best);
+  batch_rows_ = std::max<int64_t>(1, kMostLogits / (generation.num_beams() * sizes.tgt_vocab()));
 }
 
 std::vector<std::vector<Hypothesis>> Translator::search(

@@ -20,12 +20,14 @@ bool is_unsigned(at::ScalarType type) {
 
 }  // namespace
 
-at::ScalarType scalar_type(Dtype dtype) { return kTypes.at(static_cast<std::size_t>(dtype)); }
+at::ScalarType scalar_type(ManifestDtype dtype) {
+  return kTypes.at(static_cast<std::size_t>(dtype));
+}
 
-std::optional<Dtype> dtype_of(at::ScalarType type) {
+std::optional<ManifestDtype> dtype_of(at::ScalarType type) {
   const auto* found = std::find(kTypes.begin(), kTypes.end(), type);
   if (found == kTypes.end()) return std::nullopt;
-  return static_cast<Dtype>(found - kTypes.begin());
+  return static_cast<ManifestDtype>(found - kTypes.begin());
 }
 
 std::string type_name(at::ScalarType type) {

@@ -8,10 +8,10 @@
 
 namespace posenc::io {
 
-at::ScalarType scalar_type(Dtype dtype);
+at::ScalarType scalar_type(ManifestDtype dtype);
 
 /// Nothing for quantised and sub-byte types, which no file of ours can hold.
-std::optional<Dtype> dtype_of(at::ScalarType type);
+std::optional<ManifestDtype> dtype_of(at::ScalarType type);
 
 /// `float32`, as torch names it.
 std::string type_name(at::ScalarType type);

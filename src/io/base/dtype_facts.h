@@ -7,10 +7,10 @@
 
 namespace posenc::io {
 
-// What files and LibTorch call each dtype, in the order of Dtype: Dtype's and torch's name, bytes
-// an element, safetensors' name ("": it has none), torch's storage class, whether torch.save writes
-// that class (for others it names the dtype; TorchScript reads them), torch.export's number, and
-// LibTorch's at::ScalarType.
+// What files and LibTorch call each dtype, in the order of ManifestDtype: ManifestDtype's and
+// torch's name, bytes an element, safetensors' name ("": it has none), torch's storage class,
+// whether torch.save writes that class (for others it names the dtype; TorchScript reads them),
+// torch.export's number, and LibTorch's at::ScalarType.
 // clang-format off
 #define POSENC_DTYPES(X) \
   X(UInt8, "uint8", 1, "U8", "ByteStorage", true, 1, Byte) \
@@ -37,7 +37,7 @@ namespace posenc::io {
 // clang-format on
 
 struct DtypeFacts {
-  Dtype dtype;
+  ManifestDtype dtype;
   const char* name;
   int64_t bytes;
   const char* safetensors;
@@ -47,18 +47,18 @@ struct DtypeFacts {
 };
 
 #define POSENC_FACTS(dtype, name, bytes, safetensors, storage, is_saved, number, scalar_type) \
-  DtypeFacts{Dtype::dtype, name, bytes, safetensors, storage, is_saved, number},
+  DtypeFacts{ManifestDtype::dtype, name, bytes, safetensors, storage, is_saved, number},
 inline constexpr std::array kDtypes = {POSENC_DTYPES(POSENC_FACTS)};
 #undef POSENC_FACTS
-static_assert(kDtypes.size() == static_cast<std::size_t>(Dtype::Float8_e8m0fnu) + 1);
+static_assert(kDtypes.size() == static_cast<std::size_t>(ManifestDtype::Float8_e8m0fnu) + 1);
 
-inline const DtypeFacts& facts_of(Dtype dtype) {
+inline const DtypeFacts& facts_of(ManifestDtype dtype) {
   return kDtypes.at(static_cast<std::size_t>(dtype));
 }
 
 /// The dtype whose facts match; nothing where none does.
 template <typename Matches>
-std::optional<Dtype> find_dtype(Matches matches) {
+std::optional<ManifestDtype> find_dtype(Matches matches) {
   for (const DtypeFacts& facts : kDtypes) {
     if (matches(facts)) return facts.dtype;
   }

@@ -25,7 +25,7 @@ const std::string& first_known(const std::string& known, const std::string& othe
 
 }  // namespace
 
-const char* name(WeightsErrorCode code) {
+const char* to_string(WeightsErrorCode code) {
   switch (code) {
     case WeightsErrorCode::NotFound: return "NotFound";
     case WeightsErrorCode::NotRegular: return "NotRegular";

@@ -6,7 +6,7 @@
 
 namespace posenc::io {
 
-Dtype writable_dtype(const std::string& name, const at::Tensor& tensor) {
+ManifestDtype writable_dtype(const std::string& name, const at::Tensor& tensor) {
   const auto refused = [&](const std::string& reason) {
     return WeightsError(WeightsErrorCode::Unsupported, reason).in_tensor(name);
   };

@@ -10,7 +10,7 @@ namespace posenc::io {
 
 /// The dtype under which `tensor` can be written. Throws WeightsError that names the tensor where
 /// it is undefined, not dense, without data or of a dtype that no format has.
-Dtype writable_dtype(const std::string& name, const at::Tensor& tensor);
+ManifestDtype writable_dtype(const std::string& name, const at::Tensor& tensor);
 
 /// The same values on the CPU, contiguous, conj and neg resolved: what is written.
 at::Tensor plain(const at::Tensor& tensor);

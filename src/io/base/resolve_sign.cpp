@@ -34,43 +34,43 @@ void negate_integers(void* bytes, std::size_t count) {
 }
 
 // The imaginary part is the second of each pair.
-void conjugate(Dtype dtype, void* bytes, std::size_t count) {
+void conjugate(ManifestDtype dtype, void* bytes, std::size_t count) {
   auto* imaginary = static_cast<char*>(bytes) + item_size(dtype) / 2;
   count -= static_cast<std::size_t>(item_size(dtype) / 2);
   switch (dtype) {
-    case Dtype::Complex32: return flip_sign_bits<uint16_t>(imaginary, count, 2);
-    case Dtype::Complex64: return flip_sign_bits<uint32_t>(imaginary, count, 2);
-    case Dtype::Complex128: return flip_sign_bits<uint64_t>(imaginary, count, 2);
+    case ManifestDtype::Complex32: return flip_sign_bits<uint16_t>(imaginary, count, 2);
+    case ManifestDtype::Complex64: return flip_sign_bits<uint32_t>(imaginary, count, 2);
+    case ManifestDtype::Complex128: return flip_sign_bits<uint64_t>(imaginary, count, 2);
     default: return;  // a real number is its own conjugate
   }
 }
 
-void negate(Dtype dtype, void* bytes, std::size_t count) {
+void negate(ManifestDtype dtype, void* bytes, std::size_t count) {
   switch (dtype) {
-    case Dtype::Float16:
-    case Dtype::BFloat16:
-    case Dtype::Complex32: return flip_sign_bits<uint16_t>(bytes, count);
-    case Dtype::Float32:
-    case Dtype::Complex64: return flip_sign_bits<uint32_t>(bytes, count);
-    case Dtype::Float64:
-    case Dtype::Complex128: return flip_sign_bits<uint64_t>(bytes, count);
-    case Dtype::Float8_e4m3fn:
-    case Dtype::Float8_e5m2: return flip_sign_bits<uint8_t>(bytes, count);
-    case Dtype::Float8_e4m3fnuz:
-    case Dtype::Float8_e5m2fnuz:  // a sign bit alone is their NaN, and zero has no sign
+    case ManifestDtype::Float16:
+    case ManifestDtype::BFloat16:
+    case ManifestDtype::Complex32: return flip_sign_bits<uint16_t>(bytes, count);
+    case ManifestDtype::Float32:
+    case ManifestDtype::Complex64: return flip_sign_bits<uint32_t>(bytes, count);
+    case ManifestDtype::Float64:
+    case ManifestDtype::Complex128: return flip_sign_bits<uint64_t>(bytes, count);
+    case ManifestDtype::Float8_e4m3fn:
+    case ManifestDtype::Float8_e5m2: return flip_sign_bits<uint8_t>(bytes, count);
+    case ManifestDtype::Float8_e4m3fnuz:
+    case ManifestDtype::Float8_e5m2fnuz:  // a sign bit alone is their NaN, and zero has no sign
       return for_each_word<uint8_t>(bytes, count, 1, [](uint8_t word) {
         return static_cast<uint8_t>((word & 0x7f) == 0 ? word : word ^ 0x80);
       });
-    case Dtype::UInt8:
-    case Dtype::Int8: return negate_integers<uint8_t>(bytes, count);
-    case Dtype::UInt16:
-    case Dtype::Int16: return negate_integers<uint16_t>(bytes, count);
-    case Dtype::UInt32:
-    case Dtype::Int32: return negate_integers<uint32_t>(bytes, count);
-    case Dtype::UInt64:
-    case Dtype::Int64: return negate_integers<uint64_t>(bytes, count);
-    case Dtype::Bool:
-    case Dtype::Float8_e8m0fnu: break;
+    case ManifestDtype::UInt8:
+    case ManifestDtype::Int8: return negate_integers<uint8_t>(bytes, count);
+    case ManifestDtype::UInt16:
+    case ManifestDtype::Int16: return negate_integers<uint16_t>(bytes, count);
+    case ManifestDtype::UInt32:
+    case ManifestDtype::Int32: return negate_integers<uint32_t>(bytes, count);
+    case ManifestDtype::UInt64:
+    case ManifestDtype::Int64: return negate_integers<uint64_t>(bytes, count);
+    case ManifestDtype::Bool:
+    case ManifestDtype::Float8_e8m0fnu: break;
   }
   throw WeightsError(
       WeightsErrorCode::Unsupported,

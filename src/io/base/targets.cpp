@@ -7,7 +7,7 @@
 namespace posenc::io {
 namespace {
 
-void add_notes(const WeightNotes& notes, const std::string& prefix, ModuleState& state) {
+void add_notes(const StateDictTraits& notes, const std::string& prefix, ModuleState& state) {
   for (auto& table : notes.computed_tables()) {
     state.tables.push_back(table);
     state.tables.back().name = prefix + table.name;
@@ -33,7 +33,7 @@ void collect(const torch::nn::Module& module, const std::string& prefix, ModuleS
     collect(*child.value(), prefix + child.key() + ".", state);
   }
   // Last, since a name may be one of a child's.
-  if (const auto* notes = dynamic_cast<const WeightNotes*>(&module)) {
+  if (const auto* notes = dynamic_cast<const StateDictTraits*>(&module)) {
     add_notes(*notes, prefix, state);
   }
 }

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "posenc/core/weight_notes.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/io/state_dict.h"
 
 namespace posenc::io {
 
-/// A module's state dict, and what its parts say of it (WeightNotes), under complete names.
+/// A module's state dict, and what its parts say of it (StateDictTraits), under complete names.
 struct ModuleState {
   StateDict tensors;
   std::vector<ComputedTable> tables;

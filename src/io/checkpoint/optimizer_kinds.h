@@ -10,7 +10,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "posenc/core/optimizer_notes.h"
+#include "posenc/core/checkpointable_optimizer.h"
 #include "posenc/io/error.h"
 
 // What is to be known of an optimiser to save it: its rule and options, which LibTorch's own do not
@@ -93,7 +93,7 @@ void check_option(const char* rule, const std::string& name, double value) {
 
 // LibTorch's optimisers tell nothing of themselves: this does it for them.
 template <typename Kind>
-class NotesOf : public OptimizerNotes {
+class NotesOf : public CheckpointableOptimizer {
  public:
   explicit NotesOf(torch::optim::Optimizer& optimizer) : optimizer_(optimizer) {}
 
@@ -126,7 +126,7 @@ class NotesOf : public OptimizerNotes {
 // Calls `work` with the optimiser's notes and the traits of its state.
 template <typename Work>
 auto with_notes(torch::optim::Optimizer& optimizer, Work&& work) {
-  if (auto* notes = dynamic_cast<OptimizerNotes*>(&optimizer)) {
+  if (auto* notes = dynamic_cast<CheckpointableOptimizer*>(&optimizer)) {
     return notes->rule() == Sgd::kRule ? work(*notes, SgdState()) : work(*notes, AdamState());
   }
   const auto with = [&](auto kind) {

@@ -17,7 +17,7 @@ using torch::optim::OptimizerParamState;
 using Code = WeightsErrorCode;
 
 // Whether the rule is one of LibTorch's and ours, whose states are known. An optimiser of another
-// rule may have OptimizerNotes, and keep in its states what it likes.
+// rule may have CheckpointableOptimizer, and keep in its states what it likes.
 bool is_known_rule(const std::string& rule) {
   return rule == "Adam" || rule == "AdamW" || rule == "SparseAdam" || rule == "SGD";
 }
@@ -152,7 +152,7 @@ void check_count(const std::string& what, int64_t wanted, const Values& values,
 
 OptimizerRecord record_of(Optimizer& optimizer) {
   OptimizerRecord record;
-  with_notes(optimizer, [&](OptimizerNotes& notes, auto kind) {
+  with_notes(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
     using Kind = decltype(kind);
     record.values["optimizer.kind"] = notes.rule();
     const auto& groups = optimizer.param_groups();
@@ -188,7 +188,7 @@ struct OptimizerRestore::State {
 
 OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& record)
     : state_(std::make_unique<State>(State{optimizer, {}, {}})) {
-  with_notes(optimizer, [&](OptimizerNotes& notes, auto kind) {
+  with_notes(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
     using Kind = decltype(kind);
     const std::string rule = notes.rule();
     const auto found = record.values.find("optimizer.kind");
@@ -234,7 +234,7 @@ OptimizerRestore::~OptimizerRestore() = default;
 OptimizerRestore::OptimizerRestore(OptimizerRestore&&) noexcept = default;
 
 void OptimizerRestore::apply() {
-  with_notes(state_->optimizer, [&](OptimizerNotes& notes, auto) {
+  with_notes(state_->optimizer, [&](CheckpointableOptimizer& notes, auto) {
     for (std::size_t i = 0; i < state_->options.size(); ++i) {
       notes.set_named_options(i, state_->options[i]);
     }

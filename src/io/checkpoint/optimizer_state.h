@@ -17,8 +17,8 @@ struct OptimizerRecord {
   Values values;      ///< `optimizer.kind` (the rule), `optimizer.group.<group>.lr` ...
 };
 
-/// Throws WeightsError for an optimiser that neither has OptimizerNotes nor is LibTorch's Adam,
-/// AdamW or SGD.
+/// Throws WeightsError for an optimiser that neither has CheckpointableOptimizer nor is LibTorch's
+/// Adam, AdamW or SGD.
 OptimizerRecord record_of(torch::optim::Optimizer& optimizer);
 
 /// A record that fits an optimiser. Making one checks everything; apply() cannot fail.

@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "io/load/source.h"
-#include "posenc/core/weight_notes.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/io/load.h"
 
 namespace posenc::io {

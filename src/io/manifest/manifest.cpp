@@ -7,9 +7,9 @@
 #include "io/manifest/open_weights.h"
 
 namespace posenc {
-const char* dtype_name(Dtype dtype) { return io::facts_of(dtype).name; }
+const char* dtype_name(ManifestDtype dtype) { return io::facts_of(dtype).name; }
 
-int64_t item_size(Dtype dtype) { return io::facts_of(dtype).bytes; }
+int64_t item_size(ManifestDtype dtype) { return io::facts_of(dtype).bytes; }
 
 const char* format_name(WeightsFormat format) {
   switch (format) {

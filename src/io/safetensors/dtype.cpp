@@ -7,7 +7,7 @@
 
 namespace posenc::io {
 
-std::optional<Dtype> dtype_of_safetensors(std::string_view name) {
+std::optional<ManifestDtype> dtype_of_safetensors(std::string_view name) {
   if (name.empty()) return std::nullopt;
   return find_dtype([&](const DtypeFacts& facts) { return facts.safetensors == name; });
 }
@@ -22,6 +22,6 @@ WeightsError unknown_safetensors_dtype(std::string_view name) {
   return {WeightsErrorCode::Unsupported, "has the unknown dtype " + in_quotes(name)};
 }
 
-std::string_view safetensors_dtype(Dtype dtype) { return facts_of(dtype).safetensors; }
+std::string_view safetensors_dtype(ManifestDtype dtype) { return facts_of(dtype).safetensors; }
 
 }  // namespace posenc::io

@@ -13,7 +13,7 @@ namespace posenc::io {
 /// What a safetensors header says of a tensor, but for its place.
 struct SafetensorsEntry {
   std::string name;
-  Dtype dtype = Dtype::Float32;
+  ManifestDtype dtype = ManifestDtype::Float32;
   std::vector<int64_t> sizes;
 };
 

@@ -17,7 +17,7 @@ void write_safetensors(const std::string& path, const StateDict& tensors,
   // All that can be refused is refused before a file exists.
   std::vector<SafetensorsEntry> entries;
   for (const auto& item : tensors) {
-    const Dtype dtype = writable_dtype(item.key(), item.value());
+    const ManifestDtype dtype = writable_dtype(item.key(), item.value());
     entries.push_back({item.key(), dtype, item.value().sizes().vec()});
   }
   const auto layout = lay_out_safetensors(entries, metadata);

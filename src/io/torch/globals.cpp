@@ -67,17 +67,17 @@ constexpr std::array<Named, 48> kNamed = {{
 
 struct StorageClass {
   std::string_view name;
-  Dtype dtype;  // or one of its size
+  ManifestDtype dtype;  // or one of its size
   Global global;
 };
 // Beside those of dtypes.
 constexpr std::array<StorageClass, 6> kStorages = {{
-    {"UntypedStorage", Dtype::UInt8, Global::Storage},  // its numbers are bytes
-    {"QInt8Storage", Dtype::Int8, Global::Quantised},
-    {"QUInt8Storage", Dtype::UInt8, Global::Quantised},
-    {"QInt32Storage", Dtype::Int32, Global::Quantised},
-    {"QUInt4x2Storage", Dtype::UInt8, Global::Quantised},
-    {"QUInt2x4Storage", Dtype::UInt8, Global::Quantised},
+    {"UntypedStorage", ManifestDtype::UInt8, Global::Storage},  // its numbers are bytes
+    {"QInt8Storage", ManifestDtype::Int8, Global::Quantised},
+    {"QUInt8Storage", ManifestDtype::UInt8, Global::Quantised},
+    {"QInt32Storage", ManifestDtype::Int32, Global::Quantised},
+    {"QUInt4x2Storage", ManifestDtype::UInt8, Global::Quantised},
+    {"QUInt2x4Storage", ManifestDtype::UInt8, Global::Quantised},
 }};
 
 // uint1 to uint7 and int1 to int7.

@@ -36,7 +36,7 @@ enum class Global : uint8_t {
 
 struct GlobalMeaning {
   Global global = Global::Unknown;
-  std::optional<Dtype> dtype;  ///< of DtypeName, and of the classes of storages
+  std::optional<ManifestDtype> dtype;  ///< of DtypeName, and of the classes of storages
 };
 
 /// The meaning of `module.name`.

@@ -21,7 +21,7 @@ constexpr std::string_view kConfig = "_weights_config.json";
 constexpr int64_t kStrided = 7;
 
 // The numbers of torch.export's schema, version 0 of the archive.
-std::optional<Dtype> dtype_of(int64_t number) {
+std::optional<ManifestDtype> dtype_of(int64_t number) {
   return find_dtype([&](const DtypeFacts& facts) { return facts.export_number == number; });
 }
 

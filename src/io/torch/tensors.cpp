@@ -233,8 +233,9 @@ void TorchTensors::read_flags(PickleId metadata, ManifestTensor& tensor) const {
     }
     (name == "conj" ? tensor.conj : tensor.negative) = pickle_.integer(value) != 0;
   }
-  const bool complex = tensor.dtype == Dtype::Complex32 || tensor.dtype == Dtype::Complex64 ||
-                       tensor.dtype == Dtype::Complex128;
+  const bool complex = tensor.dtype == ManifestDtype::Complex32 ||
+                       tensor.dtype == ManifestDtype::Complex64 ||
+                       tensor.dtype == ManifestDtype::Complex128;
   if (tensor.conj && !complex) throw contradiction("is conjugate, but not complex");
 }
 

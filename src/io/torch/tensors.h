@@ -52,7 +52,7 @@ class TorchTensors {
   };
   struct View {
     std::size_t storage;
-    Dtype dtype;
+    ManifestDtype dtype;
     bool untyped;  // its elements are bytes
     int64_t offset = 0;
     std::optional<int64_t> elements;  // of a part of the storage, in old files

@@ -34,7 +34,7 @@ void finish(Beams& beams, Hypothesis hypothesis) {
 }
 
 // Replaces the live beams by the best candidates, sorted; `origin` holds the beam that each
-// extends. At max_length all end.
+// extends. At max_new_tokens all end.
 void advance(const Search& search, const std::vector<Candidate>& candidates, int64_t length,
              Beams& beams, std::vector<int64_t>& origin) {
   const size_t width = beams.tokens.size();
@@ -43,7 +43,7 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
   next.tokens.resize(width);
   next.log_probabilities.assign(width, kDead);
   origin.assign(width, 0);
-  const bool last = length == search.options.max_length();
+  const bool last = length == search.options.max_new_tokens();
   size_t live = 0, rank = 0;
   for (const Candidate& candidate : candidates) {
     if (candidate.log_probability == kDead || live == width) break;
@@ -73,7 +73,7 @@ bool is_done(const Search& search, const Beams& beams, int64_t length) {
   if (options.early_stopping() == EarlyStopping::WhenFull) return true;
   const bool to_the_end =
       options.early_stopping() == EarlyStopping::Never && options.length_penalty() > 0;
-  return search.score(best, to_the_end ? options.max_length() : length) <=
+  return search.score(best, to_the_end ? options.max_new_tokens() : length) <=
          beams.finished.back().score;
 }
 
@@ -90,7 +90,7 @@ Hypotheses beam_search(Search& search) {
   }
   std::vector<int64_t> live(search.sources);  // the sources that the decoder still has
   std::iota(live.begin(), live.end(), 0);
-  for (int64_t length = 1; length <= options.max_length() && !live.empty(); ++length) {
+  for (int64_t length = 1; length <= options.max_new_tokens() && !live.empty(); ++length) {
     std::vector<float> before;
     for (const int64_t source : live) {
       const auto& own = sources[source].log_probabilities;
@@ -103,7 +103,7 @@ Hypotheses beam_search(Search& search) {
         search.check_choice(rest.const_data_ptr<float>()[row], length, live[row / width]);
     const int64_t vocab = logits.size(1);
     // Each beam may end in every stop token, and as many beams are to be left.
-    const int64_t wanted = width * (1 + static_cast<int64_t>(options.stop().size()));
+    const int64_t wanted = width * (1 + static_cast<int64_t>(options.eos_ids().size()));
     const auto so_far = torch::tensor(before, torch::kFloat).to(logits.device());
     const auto top =
         functional::beam_topk(logits, sum, so_far, width, std::min(wanted, width * vocab));
@@ -143,7 +143,7 @@ Hypotheses beam_search(Search& search) {
       const double score = search.score(beams.log_probabilities[beam], length);
       finish(beams, {std::move(beams.tokens[beam]), score});
     }
-    beams.finished.resize(std::min<size_t>(beams.finished.size(), options.n_best()));
+    beams.finished.resize(std::min<size_t>(beams.finished.size(), options.num_return_sequences()));
     result.push_back(std::move(beams.finished));
   }
   return result;

@@ -26,7 +26,7 @@ struct Choice {
 template <typename Check>
 Choice next_tokens(Search& search, int64_t length, const std::vector<int64_t>& ended, Check check) {
   const auto [logits, sum] = search.step(length);
-  if (!search.options.sample()) {
+  if (!search.options.do_sample()) {
     const auto best = functional::beam_topk(logits, sum, torch::zeros_like(sum.rest), /*group=*/1,
                                             /*count=*/1);
     const Choice choice = {best.places.cpu(), best.scores.cpu()};
@@ -48,7 +48,7 @@ Hypotheses row_search(Search& search) {
   std::vector<Row> rows(search.sources * width);
   std::vector<int64_t> live(rows.size());  // the rows that the decoder still has
   std::iota(live.begin(), live.end(), 0);
-  for (int64_t length = 1; length <= options.max_length(); ++length) {
+  for (int64_t length = 1; length <= options.max_new_tokens(); ++length) {
     const auto check = [&](const torch::Tensor& best) {
       for (size_t i = 0; i < live.size(); ++i)
         if (!rows[live[i]].done)
@@ -65,7 +65,7 @@ Hypotheses row_search(Search& search) {
       row.log_probability += gained.const_data_ptr<float>()[i];
       row.hypothesis.tokens.push_back(token);
       row.hypothesis.score = search.score(row.log_probability, length);
-      row.done = search.stops(token) || length == options.max_length();
+      row.done = search.stops(token) || length == options.max_new_tokens();
     }
     std::vector<int64_t> left, places, tokens;  // of the sources that have something to write
     for (size_t i = 0; i < live.size(); ++i) {

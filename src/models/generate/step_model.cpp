@@ -23,31 +23,32 @@ void check_token(const char* name, int64_t token, int64_t vocab) {
 
 void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max_len) {
   const char* name = "generate";
-  check_positive(name, "beams", options.beams());
-  check_positive(name, "n_best", options.n_best());
-  check_positive(name, "max_length", options.max_length());
-  TORCH_CHECK_VALUE(options.max_length() <= max_len,
-                    "[generate] max_length must be at most the model's max_len ", max_len, ". Got ",
-                    options.max_length());
-  check_token("begin", options.begin(), vocab);
-  for (const int64_t token : options.banned()) check_token("each banned token", token, vocab);
-  if (options.forced_end()) check_token("forced_end", *options.forced_end(), vocab);
-  TORCH_CHECK_VALUE(!options.sample() || options.beams() == 1,
-                    "[generate] samples are drawn without beams. Got beams ", options.beams());
-  TORCH_CHECK_VALUE(options.sample() || options.n_best() <= options.beams(),
-                    "[generate] n_best must be at most beams ", options.beams(), ". Got ",
-                    options.n_best());
+  check_positive(name, "num_beams", options.num_beams());
+  check_positive(name, "num_return_sequences", options.num_return_sequences());
+  check_positive(name, "max_new_tokens", options.max_new_tokens());
+  TORCH_CHECK_VALUE(options.max_new_tokens() <= max_len,
+                    "[generate] max_new_tokens must be at most the model's max_len ", max_len,
+                    ". Got ", options.max_new_tokens());
+  check_token("bos_id", options.bos_id(), vocab);
+  for (const int64_t token : options.suppress_tokens())
+    check_token("each of suppress_tokens", token, vocab);
+  if (options.forced_eos_id()) check_token("forced_eos_id", *options.forced_eos_id(), vocab);
+  TORCH_CHECK_VALUE(!options.do_sample() || options.num_beams() == 1,
+                    "[generate] do_sample needs num_beams 1. Got ", options.num_beams());
+  TORCH_CHECK_VALUE(options.do_sample() || options.num_return_sequences() <= options.num_beams(),
+                    "[generate] num_return_sequences must be at most num_beams ",
+                    options.num_beams(), ". Got ", options.num_return_sequences());
   const auto temperature = static_cast<float>(options.temperature());
   TORCH_CHECK_VALUE(temperature > 0.0F && std::isfinite(temperature),
                     "[generate] temperature must be above 0 and finite, in float32. Got ",
                     options.temperature());
   TORCH_CHECK_VALUE(std::isfinite(options.length_penalty()),
                     "[generate] length_penalty must be finite. Got ", options.length_penalty());
-  const auto longest = static_cast<double>(options.max_length());
+  const auto longest = static_cast<double>(options.max_new_tokens());
   TORCH_CHECK_VALUE(std::pow(longest, std::abs(options.length_penalty())) <= kMostPenalty,
-                    "[generate] max_length ^ length_penalty must lie between ", 1 / kMostPenalty,
-                    " and ", kMostPenalty, ", or scores are no numbers. Got ", options.max_length(),
-                    " ^ ", options.length_penalty());
+                    "[generate] max_new_tokens ^ length_penalty must lie between ",
+                    1 / kMostPenalty, " and ", kMostPenalty, ", or scores are no numbers. Got ",
+                    options.max_new_tokens(), " ^ ", options.length_penalty());
   TORCH_CHECK_VALUE(options.top_k() >= 0, "[generate] top_k must not be negative. Got ",
                     options.top_k());
   TORCH_CHECK_VALUE(options.top_p() > 0.0 && options.top_p() <= 1.0,
@@ -57,9 +58,9 @@ void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max
 NextToken Search::step(int64_t length) {
   const auto logits = decoder.step(tokens).to(torch::kFloat);
   const auto sum = functional::log_sum_exp(logits);
-  for (const int64_t token : options.banned()) logits.select(1, token).fill_(kNever);
-  if (options.forced_end() && length == options.max_length()) {
-    logits.fill_(kNever).select(1, *options.forced_end()).zero_();
+  for (const int64_t token : options.suppress_tokens()) logits.select(1, token).fill_(kNever);
+  if (options.forced_eos_id() && length == options.max_new_tokens()) {
+    logits.fill_(kNever).select(1, *options.forced_eos_id()).zero_();
     sum.largest.zero_();
     sum.rest.zero_();
   }
@@ -74,13 +75,14 @@ void Search::continue_with(const std::vector<int64_t>& rows, const std::vector<i
 }
 
 bool Search::stops(int64_t token) const {
-  return std::find(options.stop().begin(), options.stop().end(), token) != options.stop().end();
+  return std::find(options.eos_ids().begin(), options.eos_ids().end(), token) !=
+         options.eos_ids().end();
 }
 
 void Search::check_choice(float score, int64_t length, int64_t source) {
   TORCH_CHECK_VALUE(score > kNever,  // false for NaN too
                     "[generate] there must be a token to write: logits that are numbers, not all "
-                    "of them banned. Got none for token ",
+                    "of them suppressed. Got none for token ",
                     length, " of source ", source);
 }
 
@@ -91,20 +93,21 @@ double Search::score(double log_probability, int64_t length) const {
 }
 
 bool Search::go_on(int64_t step, int64_t finished) const {
-  return !options.progress() || options.progress()({step, options.max_length(), finished, sources});
+  return !options.progress() ||
+         options.progress()({step, options.max_new_tokens(), finished, sources});
 }
 
 int64_t rows_per_source(const GenerateOptions& options) {
-  return options.sample() ? options.n_best() : options.beams();
+  return options.do_sample() ? options.num_return_sequences() : options.num_beams();
 }
 
 Hypotheses search(StepModel& decoder, const GenerateOptions& options, int64_t sources,
                   torch::Device device) {
   const int64_t rows = rows_per_source(options);
   Search search{decoder, options, sources, rows,
-                torch::full({sources * rows, 1}, options.begin(),
+                torch::full({sources * rows, 1}, options.bos_id(),
                             torch::TensorOptions(torch::kLong).device(device))};
-  return options.beams() > 1 ? beam_search(search) : row_search(search);
+  return options.num_beams() > 1 ? beam_search(search) : row_search(search);
 }
 
 }  // namespace posenc

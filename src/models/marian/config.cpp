@@ -136,12 +136,12 @@ GenerateOptions generation_in(const Settings& settings, const Settings& config,
                banned.end());
   for (const int64_t id : settings.tokens("suppress_tokens", vocab)) banned.push_back(id);
   return GenerateOptions(begin.front(), 0)
-      .stop(stop)
-      .forced_end(end.empty() ? std::nullopt : std::optional<int64_t>(end.front()))
-      .banned(banned)
+      .eos_ids(stop)
+      .forced_eos_id(end.empty() ? std::nullopt : std::optional<int64_t>(end.front()))
+      .suppress_tokens(banned)
       .renormalize(settings.flag("renormalize_logits", false))
-      .max_length(max_length_in(settings, model.max_len()))
-      .beams(settings.whole("num_beams", 1, 1, kMostBeams))
+      .max_new_tokens(max_length_in(settings, model.max_len()))
+      .num_beams(settings.whole("num_beams", 1, 1, kMostBeams))
       .length_penalty(settings.real("length_penalty", 1.0))
       .early_stopping(early_stopping_in(settings));
 }

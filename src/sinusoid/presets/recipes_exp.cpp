@@ -7,17 +7,21 @@ namespace {
 
 // f = exp(i * -(ln b / (n - 1))), halves: the family of fairseq
 Options shift1(int64_t dim) {
-  return Options(dim).index(Index::Half).divisor(Divisor::Pairs).shift(1).layout(Layout::Halves);
+  return Options(dim)
+      .index(sinusoid::Index::Half)
+      .divisor(sinusoid::Divisor::Pairs)
+      .shift(1)
+      .layout(sinusoid::Layout::Halves);
 }
 
 // f = exp((i * -ln b) / (n - shift)), halves, at real positions: the family of diffusion timesteps
 Options timesteps(int64_t dim, const Reader& p) {
   return Options(dim)
-      .frequency(Frequency::ExpDividedLast)
-      .index(Index::Half)
-      .divisor(Divisor::Pairs)
-      .layout(Layout::Halves)
-      .odd_dim(OddDim::ZeroColumn)
+      .frequency(sinusoid::Frequency::ExpDividedLast)
+      .index(sinusoid::Index::Half)
+      .divisor(sinusoid::Divisor::Pairs)
+      .layout(sinusoid::Layout::Halves)
+      .odd_dim(sinusoid::OddDim::ZeroColumn)
       .base(p.positive("max_period"))
       .start(p.real("start"))
       .step(p.real("step"));
@@ -27,42 +31,50 @@ Options timesteps(int64_t dim, const Reader& p) {
 
 Options tutorial(int64_t dim, const Reader&) { return Options(dim); }
 
-Options nemo_nmt(int64_t dim, const Reader&) { return Options(dim).post(Post::DivideBySqrtDim); }
-
-Options float_increment(int64_t dim, const Reader&) {
-  return Options(dim).frequency(Frequency::ExpInFloat);
+Options nemo_nmt(int64_t dim, const Reader&) {
+  return Options(dim).post(sinusoid::Post::DivideBySqrtDim);
 }
 
-Options standardized(int64_t dim, const Reader&) { return Options(dim).post(Post::Standardize); }
+Options float_increment(int64_t dim, const Reader&) {
+  return Options(dim).frequency(sinusoid::Frequency::ExpInFloat);
+}
+
+Options standardized(int64_t dim, const Reader&) {
+  return Options(dim).post(sinusoid::Post::Standardize);
+}
 
 Options tape(int64_t dim, const Reader&) { return Options(dim).angle_by_length(true); }
 
-Options relative(int64_t dim, const Reader&) { return Options(dim).rows(Rows::Relative); }
+Options relative(int64_t dim, const Reader&) {
+  return Options(dim).position_range(sinusoid::PositionRange::Relative);
+}
 
 Options relative_float_log(int64_t dim, const Reader&) {
-  return Options(dim).rows(Rows::Relative).frequency(Frequency::ExpOfFloatLog);
+  return Options(dim)
+      .position_range(sinusoid::PositionRange::Relative)
+      .frequency(sinusoid::Frequency::ExpOfFloatLog);
 }
 
 Options relative_distance(int64_t dim, const Reader&) {
-  return Options(dim).rows(Rows::RelativeDistance);
+  return Options(dim).position_range(sinusoid::PositionRange::RelativeDistance);
 }
 
 Options fairseq(int64_t dim, const Reader& p) {
   const int64_t padding_idx = p.integer("padding_idx");
   if (padding_idx < -1) p.refuse("padding_idx", "a row, or -1 for none");
-  auto options = shift1(dim).odd_dim(OddDim::ZeroColumn);
+  auto options = shift1(dim).odd_dim(sinusoid::OddDim::ZeroColumn);
   if (padding_idx >= 0) options.zero_row(padding_idx);
   return options;
 }
 
 Options musicgen(int64_t dim, const Reader&) {
-  return shift1(dim).odd_dim(OddDim::ZeroColumn).cos_first(true);
+  return shift1(dim).odd_dim(sinusoid::OddDim::ZeroColumn).cos_first(true);
 }
 
 Options halves_shift1(int64_t dim, const Reader&) { return shift1(dim); }
 
 Options halves_shift1_zero(int64_t dim, const Reader&) {
-  return shift1(dim).odd_dim(OddDim::ZeroColumn);
+  return shift1(dim).odd_dim(sinusoid::OddDim::ZeroColumn);
 }
 
 Options whisper(int64_t dim, const Reader& p) {
@@ -70,31 +82,33 @@ Options whisper(int64_t dim, const Reader& p) {
 }
 
 Options timesfm(int64_t dim, const Reader& p) {
-  return whisper(dim, p).divisor_at_least_one(true).odd_dim(OddDim::ExtraRow);
+  return whisper(dim, p).divisor_at_least_one(true).odd_dim(sinusoid::OddDim::ExtraRow);
 }
 
 Options fairseq2(int64_t dim, const Reader& p) {
   const int64_t pad = p.integer("legacy_pad_idx");
   if (pad < -1) p.refuse("legacy_pad_idx", "an index, or -1 for none");
   return shift1(dim)
-      .frequency(Frequency::ExpDividedLast)
+      .frequency(sinusoid::Frequency::ExpDividedLast)
       .start(static_cast<double>(pad))
       .zero_row(0);
 }
 
 Options funasr(int64_t dim, const Reader&) {
-  return shift1(dim).frequency(Frequency::ExpInFloat).start(1);
+  return shift1(dim).frequency(sinusoid::Frequency::ExpInFloat).start(1);
 }
 
 Options flax(int64_t dim, const Reader&) {
-  return shift1(dim).arithmetic(Arithmetic::Float64).odd_dim(OddDim::ZeroColumn);
+  return shift1(dim)
+      .arithmetic(sinusoid::Arithmetic::Float64)
+      .odd_dim(sinusoid::OddDim::ZeroColumn);
 }
 
 Options tensor2tensor(int64_t dim, const Reader& p) {
   return shift1(dim)
-      .frequency(Frequency::ExpInFloat)
+      .frequency(sinusoid::Frequency::ExpInFloat)
       .divisor_at_least_one(true)
-      .odd_dim(OddDim::ZeroColumn)
+      .odd_dim(sinusoid::OddDim::ZeroColumn)
       .start(static_cast<double>(p.integer("start_index")));
 }
 
@@ -112,7 +126,7 @@ Options guided_diffusion(int64_t dim, const Reader& p) { return timesteps(dim, p
 Options ddpm(int64_t dim, const Reader& p) {
   return shift1(dim)
       .base(p.positive("theta"))
-      .odd_dim(OddDim::Narrow)
+      .odd_dim(sinusoid::OddDim::Narrow)
       .start(p.real("start"))
       .step(p.real("step"));
 }

@@ -14,33 +14,36 @@ Options of_height_width(Options options, const Reader& p) {
 // float64, 1 / b ** (i / (C / 2)), one block of [sin, cos] an axis, the WIDTH first: MAE's
 Options mae_axes(int64_t dim) {
   return Options(dim)
-      .frequency(Frequency::PowerReciprocal)
-      .index(Index::Half)
-      .divisor(Divisor::HalfChannels)
-      .arithmetic(Arithmetic::Float64)
-      .layout(Layout::Halves)
+      .frequency(sinusoid::Frequency::PowerReciprocal)
+      .index(sinusoid::Index::Half)
+      .divisor(sinusoid::Divisor::HalfChannels)
+      .arithmetic(sinusoid::Arithmetic::Float64)
+      .layout(sinusoid::Layout::Halves)
       .channel_axes({1, 0});
 }
 
 // v / b ** (2 (j / 2) / C), one interleaved block an axis: DETR's
 Options detr_axes(int64_t dim) {
-  return Options(dim).frequency(Frequency::Power).index(Index::Paired).phase(Phase::Quotient);
+  return Options(dim)
+      .frequency(sinusoid::Frequency::Power)
+      .index(sinusoid::Index::Paired)
+      .phase(sinusoid::Phase::Quotient);
 }
 
 // 1 / b ** (i / n) in float32, one block of [sin, cos] an axis
 Options reciprocal_axes(int64_t dim) {
   return Options(dim)
-      .frequency(Frequency::PowerReciprocal)
-      .index(Index::Half)
-      .divisor(Divisor::Pairs)
-      .layout(Layout::Halves);
+      .frequency(sinusoid::Frequency::PowerReciprocal)
+      .index(sinusoid::Index::Half)
+      .divisor(sinusoid::Divisor::Pairs)
+      .layout(sinusoid::Layout::Halves);
 }
 
 Options interleaved_axes(int64_t dim) {
   return Options(dim)
-      .frequency(Frequency::PowerReciprocal)
-      .axis_channels(AxisChannels::CeilEven)
-      .odd_dim(OddDim::Truncate);
+      .frequency(sinusoid::Frequency::PowerReciprocal)
+      .axis_channels(sinusoid::AxisChannels::CeilEven)
+      .odd_dim(sinusoid::OddDim::Truncate);
 }
 
 }  // namespace
@@ -57,26 +60,27 @@ Options vit_mae(int64_t dim, const Reader& p) {
 
 Options diffusers_2d(int64_t dim, const Reader& p) {
   return of_height_width(mae_axes(dim), p)
-      .axis_values(AxisValues::Scaled)
+      .axis_values(sinusoid::AxisValues::Scaled)
       .base_size(p.positive("base_size"))
       .interpolation_scale(p.positive("interpolation_scale"));
 }
 
 Options detr(int64_t dim, const Reader& p) {
   return of_height_width(detr_axes(dim), p)
-      .axis_values(p.flag("normalize") ? AxisValues::Normalized : AxisValues::OneBased);
+      .axis_values(p.flag("normalize") ? sinusoid::AxisValues::Normalized
+                                       : sinusoid::AxisValues::OneBased);
 }
 
 Options deformable_detr(int64_t dim, const Reader& p) {
-  return of_height_width(detr_axes(dim), p).axis_values(AxisValues::Centered);
+  return of_height_width(detr_axes(dim), p).axis_values(sinusoid::AxisValues::Centered);
 }
 
 Options dab_detr(int64_t dim, const Reader& p) {
   return of_height_width(detr_axes(dim), p)
-      .frequency(Frequency::PowerOfProduct)
-      .index(Index::PairNumber)
+      .frequency(sinusoid::Frequency::PowerOfProduct)
+      .index(sinusoid::Index::PairNumber)
       .base(p.positive("temperature"))
-      .axis_values(AxisValues::Normalized);
+      .axis_values(sinusoid::AxisValues::Normalized);
 }
 
 Options timm(int64_t dim, const Reader& p) {
@@ -85,13 +89,14 @@ Options timm(int64_t dim, const Reader& p) {
   return reciprocal_axes(dim)
       .base(p.positive("temperature"))
       .grid(reverse ? std::vector<int64_t>{width, height} : std::vector<int64_t>{height, width})
-      .axis_depth(p.flag("interleave_sin_cos") ? AxisDepth::Outer : AxisDepth::Middle);
+      .axis_depth(p.flag("interleave_sin_cos") ? sinusoid::AxisDepth::Outer
+                                               : sinusoid::AxisDepth::Middle);
 }
 
 Options rt_detr(int64_t dim, const Reader& p) {
   return of_height_width(reciprocal_axes(dim), p)
       .base(p.positive("temperature"))
-      .arithmetic(Arithmetic::Float64);
+      .arithmetic(sinusoid::Arithmetic::Float64);
 }
 
 Options rt_detr_v4(int64_t dim, const Reader& p) {
@@ -117,9 +122,10 @@ Options simple_vit_2d(int64_t dim, const Reader& p) {
 
 Options loftr(int64_t dim, const Reader& p) {
   return of_height_width(Options(dim), p)
-      .frequency(p.flag("temp_bug_fix") ? Frequency::Exp : Frequency::ExpFloored)
-      .axis_values(AxisValues::OneBased)
-      .axis_depth(AxisDepth::Middle)
+      .frequency(p.flag("temp_bug_fix") ? sinusoid::Frequency::Exp
+                                        : sinusoid::Frequency::ExpFloored)
+      .axis_values(sinusoid::AxisValues::OneBased)
+      .axis_depth(sinusoid::AxisDepth::Middle)
       .channel_axes({1, 0});
 }
 
@@ -135,7 +141,7 @@ Options diffusers_3d(int64_t dim, const Reader& p) {
   return mae_axes(dim)
       .grid({p.extent("depth"), p.extent("height"), p.extent("width")})
       .channel_axes({0, 2, 1})
-      .axis_channels(AxisChannels::QuarterRest);
+      .axis_channels(sinusoid::AxisChannels::QuarterRest);
 }
 
 Options simple_vit_3d(int64_t dim, const Reader& p) {
@@ -143,8 +149,8 @@ Options simple_vit_3d(int64_t dim, const Reader& p) {
       .shift(1)
       .grid({p.extent("depth"), p.extent("height"), p.extent("width")})
       .channel_axes({2, 1, 0})
-      .axis_channels(AxisChannels::FloorEven)
-      .odd_dim(OddDim::ZeroColumn);
+      .axis_channels(sinusoid::AxisChannels::FloorEven)
+      .odd_dim(sinusoid::OddDim::ZeroColumn);
 }
 
 Options conditional_detr(int64_t dim, const Reader& p) {
@@ -157,8 +163,8 @@ Options conditional_detr(int64_t dim, const Reader& p) {
 Options nerf(int64_t dim, const Reader& p) {
   if (dim != 3 + 6 * p.extent("multires")) p.refuse("multires", "(dim - 3) / 6");
   return Options(dim)
-      .frequency(Frequency::PowersOfTwo)
-      .axis_depth(AxisDepth::Inner)
+      .frequency(sinusoid::Frequency::PowersOfTwo)
+      .axis_depth(sinusoid::AxisDepth::Inner)
       .raw_first(true)
       .coordinates({{false, 1.0}, {false, 0.5}, {false, -1.0}})
       .start(p.real("start"))
@@ -168,10 +174,10 @@ Options nerf(int64_t dim, const Reader& p) {
 Options perceiver(int64_t dim, const Reader& p) {
   if (dim != 1 + 2 * p.extent("num_bands")) p.refuse("num_bands", "(dim - 1) / 2");
   return Options(dim)
-      .frequency(Frequency::Linear)
+      .frequency(sinusoid::Frequency::Linear)
       .max_frequency(p.positive("max_resolution") / 2)
       .angle_scale(std::numbers::pi)
-      .layout(Layout::Halves)
+      .layout(sinusoid::Layout::Halves)
       .raw_first(true)
       .start(p.real("start"))
       .step(p.real("step"));

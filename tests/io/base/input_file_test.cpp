@@ -121,7 +121,7 @@ TEST(WeightsError, SaysWhatIsKnown) {
   EXPECT_STREQ(full.in_file("other").in_tensor("c").what(), full.what());
   EXPECT_EQ(full.code(), WeightsErrorCode::Corrupt);
   EXPECT_EQ(full.tensor(), "a.b");
-  EXPECT_STREQ(name(WeightsErrorCode::TieConflict), "TieConflict");
+  EXPECT_STREQ(to_string(WeightsErrorCode::TieConflict), "TieConflict");
   EXPECT_CONTAINS(refusal([] {
                     io::in_context("inspect", "f.pt", [] { throw WeightsError({}, "is wrong"); });
                   }),

@@ -38,7 +38,7 @@ int main(int count, char** paths) {
     try {
       posenc::read_manifest(paths[i]);
     } catch (const posenc::WeightsError& error) {
-      code = name(error.code());
+      code = to_string(error.code());
       message = error.what();
     }
     std::printf("%s %ld %.3f %s\n", code.c_str(), peak_kilobytes(), cpu_seconds(), message.c_str());

@@ -1,4 +1,4 @@
-// LoadOptions one by one, and what a module tells by WeightNotes.
+// LoadOptions one by one, and what a module tells by StateDictTraits.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
@@ -9,7 +9,7 @@
 
 #include "io/load/key_map.h"
 #include "io/support.h"
-#include "posenc/core/weight_notes.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/io/load.h"
 #include "posenc/io/save.h"
 
@@ -132,7 +132,7 @@ TEST(Cast, NeverLosesAKindOrARange) {
 }
 
 // A module that tells of itself and of its child.
-struct Noted : torch::nn::Module, WeightNotes {
+struct Noted : torch::nn::Module, StateDictTraits {
   Noted() {
     table = register_parameter("table", at::ones({4, 2}));
     scratch = register_buffer("scratch", at::zeros({3}));

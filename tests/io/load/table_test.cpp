@@ -115,7 +115,7 @@ TEST(Table, EveryModuleTellsOfItsOwn) {
       load_state_dict(*embedding, state_dict(*PositionEmbedding(20, 6))).tables.at(0).as_computed);
   EXPECT_FALSE(embedding->embedding->weight.requires_grad());
   const auto buffered =
-      PositionEmbeddingOptions(8, 6).storage(PositionEmbeddingOptions::Storage::Buffer);
+      PositionEmbeddingOptions(8, 6).register_as(PositionEmbeddingOptions::RegisterAs::Buffer);
   PositionEmbedding buffer(buffered);
   const auto table =
       load_state_dict(*buffer, state_dict(*PositionEmbedding(buffered))).tables.at(0);

@@ -6,8 +6,9 @@
 namespace posenc::testing {
 namespace {
 
-bool is_complex(Dtype dtype) {
-  return dtype == Dtype::Complex32 || dtype == Dtype::Complex64 || dtype == Dtype::Complex128;
+bool is_complex(ManifestDtype dtype) {
+  return dtype == ManifestDtype::Complex32 || dtype == ManifestDtype::Complex64 ||
+         dtype == ManifestDtype::Complex128;
 }
 
 void flip_sign(std::string& bytes, std::size_t end) { bytes[end - 1] ^= '\x80'; }

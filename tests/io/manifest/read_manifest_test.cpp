@@ -43,10 +43,10 @@ TEST_F(ReadManifest, Safetensors) {
   ASSERT_EQ(manifest.tensors.size(), 2u);
   const auto& [b, a] = std::pair(manifest.tensors[0], manifest.tensors[1]);
   EXPECT_EQ(b.name, "b");
-  EXPECT_EQ(b.dtype, Dtype::Float16);
+  EXPECT_EQ(b.dtype, ManifestDtype::Float16);
   EXPECT_EQ(b.sizes, (Sizes{2, 3}));
   EXPECT_EQ(b.strides, (Sizes{3, 1}));
-  EXPECT_EQ(a.dtype, Dtype::Bool);
+  EXPECT_EQ(a.dtype, ManifestDtype::Bool);
   EXPECT_EQ(a.sizes, Sizes{});
   const auto& storage = manifest.storages.at(b.storage);
   const auto size = std::filesystem::file_size(dir_ / "x");

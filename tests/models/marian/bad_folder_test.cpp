@@ -230,20 +230,20 @@ TEST_F(BadMarianFolder, SettingsThatAreNotNamed) {
   EXPECT_EQ(marian.model->options.scale().factor(48), 1.0);
   EXPECT_EQ(marian.model->options.tie(), Tying::ThreeWay);
   const auto& search = marian.generation;
-  EXPECT_EQ(search.beams(), 1);
-  EXPECT_EQ(search.max_length(), 20);
+  EXPECT_EQ(search.num_beams(), 1);
+  EXPECT_EQ(search.max_new_tokens(), 20);
   EXPECT_EQ(search.early_stopping(), EarlyStopping::WhenUnlikely);
   EXPECT_EQ(search.length_penalty(), 1.0);
   EXPECT_FALSE(search.renormalize());
-  EXPECT_TRUE(search.banned().empty());
-  EXPECT_EQ(search.forced_end(), std::nullopt);
+  EXPECT_TRUE(search.suppress_tokens().empty());
+  EXPECT_EQ(search.forced_eos_id(), std::nullopt);
 }
 
 // As transformers: a bad word that ends a sequence may be written, a suppressed one may not.
 TEST_F(BadMarianFolder, TokensThatAreNotWritten) {
   set("generation_config.json", "bad_words_ids", json::array({{7}, {0}, {9}}));
   set("generation_config.json", "suppress_tokens", json::array({0, 5}));
-  EXPECT_EQ(load_marian(path()).generation.banned(), (std::vector<int64_t>{7, 9, 0, 5}));
+  EXPECT_EQ(load_marian(path()).generation.suppress_tokens(), (std::vector<int64_t>{7, 9, 0, 5}));
 }
 
 TEST_F(BadMarianFolder, PositionsInTheFileAreTheModels) {

@@ -8,7 +8,7 @@ namespace posenc::io {
 namespace {
 
 // Null for the types that came after typed storages: those name their dtype.
-const char* storage_class(Dtype dtype) {
+const char* storage_class(ManifestDtype dtype) {
   const DtypeFacts& facts = facts_of(dtype);
   return facts.is_saved_by_class ? facts.storage_class : nullptr;
 }

@@ -11,7 +11,7 @@ namespace posenc::io {
 /// A tensor as torch.save pickles it: a view of one of the archive's records.
 struct PickledTensor {
   std::string name;
-  Dtype dtype = Dtype::Float32;
+  ManifestDtype dtype = ManifestDtype::Float32;
   std::vector<int64_t> sizes, strides;  ///< in elements
   int64_t offset = 0;
   std::size_t record = 0;       ///< the bytes are in `data/<record>`

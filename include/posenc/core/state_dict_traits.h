@@ -29,9 +29,9 @@ struct TiedName {
 /// Optional interface through which a module describes its tensors, and those of its children, to
 /// the loader and the saver. A class derived from torch::nn::Module may inherit it as well and
 /// override the functions that apply.
-class WeightNotes {
+class StateDictTraits {
  public:
-  virtual ~WeightNotes() = default;
+  virtual ~StateDictTraits() = default;
 
   /// The tables that the module can compute.
   virtual std::vector<ComputedTable> computed_tables() const { return {}; }

@@ -12,9 +12,9 @@ using NamedOptions = std::map<std::string, double>;
 /// Optional interface through which an optimiser exposes its options and its state to checkpoints.
 /// A class derived from torch::optim::Optimizer may inherit it as well. The state of a parameter
 /// has to be LibTorch's AdamParamState or SGDParamState.
-class OptimizerNotes {
+class CheckpointableOptimizer {
  public:
-  virtual ~OptimizerNotes() = default;
+  virtual ~CheckpointableOptimizer() = default;
 
   /// The update rule: `Adam`, `AdamW`, `SGD` or `SparseAdam`. An optimiser can continue from the
   /// state of any other optimiser with the same rule.

@@ -1,6 +1,6 @@
 #pragma once
 
-// The members of OptimizerOptions and OptimizerOf, for the sources that instantiate them.
+// The members of OptimizerOptions and OptimizerBase, for the sources that instantiate them.
 
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
@@ -92,7 +92,7 @@ void OptimizerOptions<Options>::inherit(const Options& defaults) {
 }
 
 template <typename Options, typename State>
-OptimizerOf<Options, State>::OptimizerOf(
+OptimizerBase<Options, State>::OptimizerBase(
     const std::vector<torch::optim::OptimizerParamGroup>& groups, const Options& defaults)
     : Optimizer(std::vector<torch::optim::OptimizerParamGroup>(),
                 std::make_unique<Options>(defaults)) {
@@ -101,12 +101,12 @@ OptimizerOf<Options, State>::OptimizerOf(
 }
 
 template <typename Options, typename State>
-Options& OptimizerOf<Options, State>::options_of(std::size_t group) {
+Options& OptimizerBase<Options, State>::options_of(std::size_t group) {
   return train::own_options<Options>(param_groups_.at(group).options(), group);
 }
 
 template <typename Options, typename State>
-void OptimizerOf<Options, State>::check_new(const torch::Tensor& parameter) const {
+void OptimizerBase<Options, State>::check_new(const torch::Tensor& parameter) const {
   const char* name = Options::kOptimizer;
   TORCH_CHECK_VALUE(parameter.defined(), "[", name, "] a parameter must be defined");
   TORCH_CHECK_VALUE(parameter.is_leaf(), "[", name, "] a parameter must be a leaf. Got ",
@@ -124,7 +124,7 @@ void OptimizerOf<Options, State>::check_new(const torch::Tensor& parameter) cons
 }
 
 template <typename Options, typename State>
-std::vector<torch::Tensor> OptimizerOf<Options, State>::checked_once(
+std::vector<torch::Tensor> OptimizerBase<Options, State>::checked_once(
     const std::vector<torch::Tensor>& parameters) const {
   std::vector<torch::Tensor> once;
   for (const auto& parameter : parameters) {
@@ -136,7 +136,8 @@ std::vector<torch::Tensor> OptimizerOf<Options, State>::checked_once(
 }
 
 template <typename Options, typename State>
-void OptimizerOf<Options, State>::add_param_group(const torch::optim::OptimizerParamGroup& group) {
+void OptimizerBase<Options, State>::add_param_group(
+    const torch::optim::OptimizerParamGroup& group) {
   const auto& defaults = static_cast<const Options&>(*defaults_);
   auto options = std::make_unique<Options>(defaults);
   if (group.has_options()) {
@@ -151,7 +152,7 @@ void OptimizerOf<Options, State>::add_param_group(const torch::optim::OptimizerP
 }
 
 template <typename Options, typename State>
-void OptimizerOf<Options, State>::add_parameters(const std::vector<torch::Tensor>& parameters) {
+void OptimizerBase<Options, State>::add_parameters(const std::vector<torch::Tensor>& parameters) {
   TORCH_CHECK_VALUE(!param_groups_.empty(), "[", Options::kOptimizer, "] there is no group yet");
   auto& present = param_groups_.front().params();
   const auto added = checked_once(parameters);
@@ -161,8 +162,8 @@ void OptimizerOf<Options, State>::add_parameters(const std::vector<torch::Tensor
 // The parameters of a group that have a gradient, after every check that a kernel relies on: those
 // of ATen read memory without any.
 template <typename Options, typename State>
-std::vector<typename OptimizerOf<Options, State>::Entry> OptimizerOf<Options, State>::entries_of(
-    std::size_t group) {
+std::vector<typename OptimizerBase<Options, State>::Entry>
+OptimizerBase<Options, State>::entries_of(std::size_t group) {
   std::vector<Entry> entries;
   const auto& parameters = param_groups_[group].params();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -200,7 +201,7 @@ std::vector<typename OptimizerOf<Options, State>::Entry> OptimizerOf<Options, St
 }
 
 template <typename Options, typename State>
-torch::Tensor OptimizerOf<Options, State>::step(LossClosure closure) {
+torch::Tensor OptimizerBase<Options, State>::step(LossClosure closure) {
   torch::Tensor loss;
   if (closure) {
     const at::AutoGradMode with_grad(true);
@@ -224,12 +225,12 @@ torch::Tensor OptimizerOf<Options, State>::step(LossClosure closure) {
 }
 
 template <typename Options, typename State>
-void OptimizerOf<Options, State>::save(torch::serialize::OutputArchive& archive) const {
+void OptimizerBase<Options, State>::save(torch::serialize::OutputArchive& archive) const {
   torch::optim::serialize<State, Options>(archive, *this);
 }
 
 template <typename Options, typename State>
-void OptimizerOf<Options, State>::load(torch::serialize::InputArchive& archive) {
+void OptimizerBase<Options, State>::load(torch::serialize::InputArchive& archive) {
   const at::NoGradGuard no_grad;
   train::Loaded loaded(std::vector<torch::optim::OptimizerParamGroup>(), defaults_->clone());
   for (const auto& group : param_groups_) loaded.param_groups().push_back(group);
@@ -256,12 +257,12 @@ void OptimizerOf<Options, State>::load(torch::serialize::InputArchive& archive) 
 }
 
 template <typename Options, typename State>
-std::string OptimizerOf<Options, State>::rule() const {
+std::string OptimizerBase<Options, State>::rule() const {
   return Options::kRule;
 }
 
 template <typename Options, typename State>
-NamedOptions OptimizerOf<Options, State>::named_options(std::size_t group) const {
+NamedOptions OptimizerBase<Options, State>::named_options(std::size_t group) const {
   auto options = train::own_options<const Options>(param_groups_.at(group).options(), group);
   NamedOptions named;
   Options::fields([&](const char* name, auto member) {
@@ -273,7 +274,8 @@ NamedOptions OptimizerOf<Options, State>::named_options(std::size_t group) const
 }
 
 template <typename Options, typename State>
-void OptimizerOf<Options, State>::set_named_options(std::size_t group, const NamedOptions& named) {
+void OptimizerBase<Options, State>::set_named_options(std::size_t group,
+                                                      const NamedOptions& named) {
   Options options = options_of(group);
   std::size_t known = 0;
   Options::fields([&](const char* name, auto member) {
