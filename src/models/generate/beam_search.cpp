@@ -127,7 +127,7 @@ Hypotheses beam_search(Search& search) {
       left.push_back(live[i]);
       for (int64_t beam = 0; beam < width; ++beam) {
         rows.push_back(static_cast<int64_t>(i) * width + origin[beam]);
-        tokens.push_back(beams.tokens[beam].empty() ? options.begin() : beams.tokens[beam].back());
+        tokens.push_back(beams.tokens[beam].empty() ? options.bos_id() : beams.tokens[beam].back());
       }
     }
     live = std::move(left);
