@@ -17,6 +17,10 @@
 namespace posenc::testing {
 namespace {
 
+GenerateOptions up_to(int64_t max_new_tokens) {
+  return GenerateOptions(kBegin, kEnd).max_new_tokens(max_new_tokens);
+}
+
 TEST(FreezeEdges, AnAxisMayBeEmpty) {
   const torch::NoGradGuard no_grad;
   for (unsigned seed = 0; seed < 6; ++seed) {
@@ -47,10 +51,7 @@ TEST(FreezeEdges, SourcesMayBeEmpty) {
   const auto padding = any_ids(dice, 3, 5, false);
   padding[1].fill_(kPad);  // a source of nothing
   for (const int64_t beams : {1, 3}) {
-    const auto options = GenerateOptions(kBegin, kEnd)
-                             .max_new_tokens(7)
-                             .num_beams(beams)
-                             .num_return_sequences(beams);
+    const auto options = up_to(7).num_beams(beams).num_return_sequences(beams);
     for (const auto& src : {torch::empty({2, 0}, torch::kLong), padding}) {
       const auto mask = AttentionMask::padding(src, kPad);
       SearchReference reference(model, src, mask, options, Op::Scores);
@@ -68,7 +69,7 @@ TEST(FreezeEdges, WithAnyDefaultType) {
     auto model = any_model(dice, seed);
     const auto src = any_ids(dice, 3, 9, true), tgt = any_ids(dice, 3, 5, false);
     const auto mask = AttentionMask::padding(src, kPad);
-    const auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(6);
+    const auto options = up_to(6);
     const auto run = [&] {
       const auto frozen = freeze(model, FreezeOptions().gemm(kMultipliers[seed]));
       const auto memory = frozen.encode(src, mask);
@@ -99,8 +100,8 @@ TEST(FreezeEdges, SourcesPastTheTable) {
   for (const auto& mask : {AttentionMask(), AttentionMask::padding(src, kPad)}) {
     EXPECT_ERROR(model->encode(src, mask), c10::ValueError, "length 17 exceeds max_len 16");
     EXPECT_ERROR(frozen.encode(src, mask), c10::ValueError, "length 17 exceeds max_len 16");
-    EXPECT_ERROR(generate(frozen, src, mask, GenerateOptions(kBegin, kEnd).max_new_tokens(3)),
-                 c10::ValueError, "length 17 exceeds max_len 16");
+    EXPECT_ERROR(generate(frozen, src, mask, up_to(3)), c10::ValueError,
+                 "length 17 exceeds max_len 16");
   }
 }
 
@@ -179,7 +180,7 @@ TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
   const auto src = any_ids(dice, 3, 4, false);
   std::vector<int64_t> all(vocab);
   for (int64_t i = 0; i < vocab; ++i) all[i] = i;
-  const auto base = GenerateOptions(kBegin, kEnd).max_new_tokens(5);
+  const auto base = up_to(5);
   const std::vector<GenerateOptions> searches = {
       base, GenerateOptions(base).num_beams(3).num_return_sequences(3),
       GenerateOptions(base).do_sample(true).num_return_sequences(2)};
@@ -222,7 +223,7 @@ TEST(GenerateEdges, ABeamOfNumbersThatAreNone) {
   const torch::NoGradGuard no_grad;
   auto model = untied_model(20);
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
-  const auto options = GenerateOptions(kBegin, kEnd).eos_ids({}).max_new_tokens(4).num_beams(3);
+  const auto options = up_to(4).eos_ids({}).num_beams(3);
   const auto first =
       generate(*model, src, {}, GenerateOptions(options).max_new_tokens(1).num_return_sequences(3));
   model->tgt_embedding->token_embedding->weight[first[1][2].tokens[0]].fill_(std::nan(""));
@@ -239,11 +240,8 @@ TEST(GenerateEdges, WhatFollowsTheEndOfASampleDisturbsNobody) {
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
   const auto draw = [&](auto&& from) {
     return generate(from, src, {},
-                    GenerateOptions(kBegin, kEnd)
-                        .max_new_tokens(12)
-                        .do_sample(true)
-                        .num_return_sequences(6)
-                        .generator(at::detail::createCPUGenerator(seed(21))));
+                    up_to(12).do_sample(true).num_return_sequences(6).generator(
+                        at::detail::createCPUGenerator(seed(21))));
   };
   const auto expected = draw(*model);
   model->tgt_embedding->token_embedding->weight[kEnd].fill_(std::nan(""));
@@ -267,11 +265,8 @@ TEST(GenerateEdges, OneTokenThatMayBeWritten) {
     if (i != kEnd) others.push_back(i);
   const auto src = any_ids(dice, 2, 4, false);
   for (const int64_t beams : {1, 3}) {
-    const auto options = GenerateOptions(kBegin, kEnd)
-                             .max_new_tokens(5)
-                             .num_beams(beams)
-                             .num_return_sequences(beams)
-                             .suppress_tokens(others);
+    const auto options =
+        up_to(5).num_beams(beams).num_return_sequences(beams).suppress_tokens(others);
     for (const auto& all : generate(freeze(model), src, {}, options)) {
       ASSERT_EQ(all.size(), 1u);
       EXPECT_EQ(all[0].tokens, std::vector<int64_t>{kEnd});
@@ -286,14 +281,10 @@ TEST(GenerateEdges, TheLastStepFinishesEverySource) {
   for (const int64_t beams : {1, 3}) {
     std::vector<int64_t> finished;
     generate(freeze(model), src, {},
-             GenerateOptions(kBegin, kEnd)
-                 .eos_ids({})
-                 .max_new_tokens(4)
-                 .num_beams(beams)
-                 .progress([&](const GenerateProgress& progress) {
-                   finished.push_back(progress.finished);
-                   return true;
-                 }));
+             up_to(4).eos_ids({}).num_beams(beams).progress([&](const GenerateProgress& progress) {
+               finished.push_back(progress.finished);
+               return true;
+             }));
     EXPECT_EQ(finished, (std::vector<int64_t>{0, 0, 0, 3}));
   }
 }
@@ -302,7 +293,7 @@ TEST(GenerateEdges, NumbersThatAreNoSettings) {
   Dice dice(8);
   auto model = any_model(dice, 8);
   const auto src = any_ids(dice, 1, 2, false);
-  const auto base = GenerateOptions(kBegin, kEnd).max_new_tokens(3);
+  const auto base = up_to(3);
   const double inf = std::numeric_limits<double>::infinity();
   for (const double number : {std::nan(""), inf, -inf}) {
     EXPECT_ERROR(generate(*model, src, {}, GenerateOptions(base).temperature(number)),
@@ -318,8 +309,7 @@ TEST(GenerateEdges, NumbersThatAreNoSettings) {
 TEST(GenerateEdges, ALengthPenaltyThatLeavesNoScores) {
   auto model = tiny_model();
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
-  const auto base =
-      GenerateOptions(kBegin, kEnd).max_new_tokens(8).num_beams(3).num_return_sequences(3);
+  const auto base = up_to(8).num_beams(3).num_return_sequences(3);
   for (const double penalty : {100.0, 33.5, -33.5, -100.0, 1e300, -1e300})
     for (const bool is_frozen : {false, true}) {
       const auto options = GenerateOptions(base).length_penalty(penalty);
@@ -342,7 +332,7 @@ TEST(GenerateEdges, ALengthPenaltyThatLeavesNoScores) {
 TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
   auto model = tiny_model();  // none of whose tokens is certain
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
-  const auto base = GenerateOptions(kBegin, kEnd).max_new_tokens(5);
+  const auto base = up_to(5);
   const auto best = generate(*model, src, {}, base);
   const auto cold = GenerateOptions(base).do_sample(true).temperature(1e-40);
   const auto drawn = generate(*model, src, {}, cold);
@@ -353,11 +343,7 @@ TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
 TEST(GenerateEdges, OneBeamThatIsNoNumber) {
   auto model = tiny_model();
   const auto src = torch::tensor({{3, 4, 5}});
-  const auto options = GenerateOptions(kBegin, kEnd)
-                           .eos_ids({})
-                           .suppress_tokens({kBegin})
-                           .max_new_tokens(4)
-                           .num_beams(3);
+  const auto options = up_to(4).eos_ids({}).suppress_tokens({kBegin}).num_beams(3);
   const auto first = generate(*model, src, {}, GenerateOptions(options).max_new_tokens(1))[0][0];
   const torch::NoGradGuard no_grad;
   model->tgt_embedding->token_embedding->weight[first.tokens[0]].fill_(std::nan(""));
@@ -383,9 +369,8 @@ TEST(GenerateEdges, NeverWithoutALengthPenaltyIsWhenUnlikely) {
          {EarlyStopping::WhenFull, EarlyStopping::WhenUnlikely, EarlyStopping::Never}) {
       const auto i = static_cast<size_t>(early);
       found[i] = generate(*model, src, {},
-                          GenerateOptions(kBegin, kEnd)
+                          up_to(12)
                               .eos_ids({kEnd, 4, 6})
-                              .max_new_tokens(12)
                               .num_beams(2)
                               .num_return_sequences(2)
                               .length_penalty(0.0)
