@@ -120,7 +120,16 @@ def check_format(tree, fix=False):
         return subprocess.run([tool, "--style=file", name], cwd=tree.root, check=True,
                               capture_output=True).stdout.decode()
 
+    def to_format(batch):
+        """The files of a batch that clang-format would change. One process for many files saves most of the time."""
+        found = subprocess.run([tool, "--style=file", "--dry-run", *batch], cwd=tree.root, check=True,
+                               capture_output=True).stderr.decode()  # fmt: skip
+        changed = set(re.findall(r"^(.+?):\d+:\d+: warning: .*-Wclang-format-violations", found, re.MULTILINE))
+        return [name for name in batch if name in changed]
+
     with ThreadPoolExecutor(os.cpu_count()) as pool:
+        batches = [names[begin:begin + 100] for begin in range(0, len(names), 100)]
+        names = [name for batch in pool.map(to_format, batches) for name in batch]
         for name, after in zip(names, pool.map(formatted, names)):
             before = tree.text(name)
             if before == after:
