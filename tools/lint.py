@@ -46,6 +46,9 @@ ROOMS = {
     "io/checkpoint": {"io/checkpoint", "io/load", "io/manifest", "io/safetensors", "io/base"},
 }
 
+# Public headers of libraries beside posenc::posenc, and their folders: the umbrella leaves them out.
+LIBRARIES = {"include/posenc/identify.h": "identify"}
+
 # What src/kernels/isa/ may include: an inline function of a C++ header, compiled for AVX-512, could be the copy that the
 # linker keeps for everybody.
 ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|inference|sincos|sincos_types)\.h$|(string|math|stdint|stddef)\.h$|\w+intrin\.h$")
@@ -149,6 +152,8 @@ def check_format(tree, fix=False):
 
 def layer_of(name):
     """The layer of a path in include/posenc or src, or None for what stands outside (posenc.h, pch.h)."""
+    if name in LIBRARIES:
+        return LIBRARIES[name]
     match = re.match(r"(?:include/posenc|src)/(\w+)/", name)
     return match.group(1) if match else None
 
@@ -191,6 +196,8 @@ def check_layers(tree):
             if room and other and other not in ROOMS[room]:
                 tree.say(name, number, "layer",
                          f"`{room}` includes only {', '.join(sorted(ROOMS[room]))}; {target} is `{other}`")
+            if found in LIBRARIES and name.startswith("include/"):
+                tree.say(name, number, "layer", f"{target} is of a library of its own, which not every user links")
             if layer and found == "include/posenc/posenc.h" and layer != "cli":
                 tree.say(name, number, "layer", "the umbrella posenc.h is for users; include what is used")
             if public and found and not found.startswith("include/"):
@@ -253,7 +260,10 @@ def check_lists(tree):
             if os.path.relpath(name, base) not in entries:
                 tree.say(name, 1, "list", f"{what} is listed in {cmake}")
 
-    listed("src/CMakeLists.txt", "include/posenc", tree.matching(r"include/posenc/.*\.h$"), "a public header")
+    listed("src/CMakeLists.txt", "include/posenc",
+           [name for name in tree.matching(r"include/posenc/.*\.h$") if name not in LIBRARIES], "a public header")
+    for header, room in LIBRARIES.items():
+        listed(f"src/{room}/CMakeLists.txt", f"src/{room}", [name for name in tree.files if name == header], "a public header")
     for room in sorted({name.split("/")[1] for name in tree.matching(r"src/\w+/.*\.cpp$")}):
         listed(f"src/{room}/CMakeLists.txt", f"src/{room}", tree.matching(rf"src/{room}/.*\.cpp$"), "a source")
     for example in sorted({name.split("/")[1] for name in tree.matching(r"examples/\w+/.*\.cpp$")}):

@@ -53,7 +53,6 @@
 #include "posenc/nn/transformer/transformer_layer_options.h"
 #include "posenc/sinusoid/axes.h"
 #include "posenc/sinusoid/factored_table.h"
-#include "posenc/sinusoid/identify.h"
 #include "posenc/sinusoid/options.h"
 #include "posenc/sinusoid/positions.h"
 #include "posenc/sinusoid/preset.h"

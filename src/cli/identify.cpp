@@ -1,6 +1,6 @@
 // posenc identify: which tensors of a file are sinusoids, and what made them.
 
-#include "posenc/sinusoid/identify.h"
+#include "posenc/identify.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "posenc/sinusoid/identify.h"
+#include "posenc/identify.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>

@@ -3,7 +3,7 @@
 // What a search found, in words.
 
 #include "identify/search.h"
-#include "posenc/sinusoid/identify.h"
+#include "posenc/identify.h"
 
 namespace posenc::identification {
 

@@ -1,4 +1,4 @@
-#include "posenc/sinusoid/identify.h"
+#include "posenc/identify.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -19,9 +19,9 @@ compiler: str
 
 class PkgConfig(unittest.TestCase):
     def test_its_flags_build_a_program_that_runs(self):
-        folders = [str(path.parent) for path in prefix.rglob("posenc.pc")]
+        folders = [str(path.parent) for path in prefix.rglob("posenc_identify.pc")]
         self.assertEqual(len(folders), 1)
-        said = subprocess.run(["pkg-config", "--cflags", "--libs", "posenc"], capture_output=True, text=True, check=True,
+        said = subprocess.run(["pkg-config", "--cflags", "--libs", "posenc_identify"], capture_output=True, text=True, check=True,
                               env={**os.environ, "PKG_CONFIG_PATH": folders[0]}).stdout  # fmt: skip
         self.assertNotIn("$", said, "every variable has a value")
         flags = shlex.split(os.environ.get("CXXFLAGS", ""))

@@ -85,6 +85,16 @@ class Lint(unittest.TestCase):
     def test_the_umbrella_inside(self):
         self.rejects({"src/nn/gate.cpp": '#include "posenc/posenc.h"\n'}, "the umbrella posenc.h is for users")
 
+    def test_a_library_of_its_own(self):
+        identify = {"include/posenc/identify.h": "#pragma once\n", "src/identify/x.cpp": '#include "posenc/identify.h"\n',
+                    "src/identify/CMakeLists.txt": "add_library(posenc_identify x.cpp)\nf(../../include/posenc/identify.h)\n"}
+        self.assertEqual(self.lint(identify)[0], 0)
+        self.rejects({**identify, "src/identify/CMakeLists.txt": "add_library(posenc_identify x.cpp)\n"},
+                     "a public header is listed in src/identify/CMakeLists.txt")
+        self.rejects({**identify, "src/nn/gate.cpp": '#include "posenc/identify.h"\n'}, "posenc/identify.h is `identify`")
+        self.rejects({**identify, "include/posenc/posenc.h": GOOD["include/posenc/posenc.h"] + '#include "posenc/identify.h"\n'},
+                     "posenc/identify.h is of a library of its own")
+
     def test_torch_in_a_public_header(self):
         self.rejects({"include/posenc/nn/gate.h": "#include <torch/torch.h>\nclass Gate;\n"}, "never <torch/torch.h>")
 
