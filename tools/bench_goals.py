@@ -1,21 +1,21 @@
-"""What the benchmarks are held to: a row a comparison, (section, title, ours, theirs, at least),
-where `at least` is how many times ours is faster than theirs, or None where nothing is promised.
-Names are those of tests/benchmarks: Google Benchmark's, or peers.py's for Python."""
+"""The goals of the benchmarks, one row per comparison: (section, title, ours, theirs, at least),
+where `at least` is the minimum speedup of ours over theirs, or None if there is no goal.
+Names are those in tests/benchmarks: Google Benchmark's, or for Python those in peers.py."""
 
 SECTIONS = {
     "embed": "Embedding forward, eval, float32",
-    "out": "Into a ready tensor (`embed_out`)",
+    "out": "Into an existing tensor (`embed_out`)",
     "bf16": "Embedding forward, eval, bfloat16",
     "train": "Training forward, dropout 0.1",
     "backward": "Backward, dense gradient",
-    "step": "Training step: forward, dropout, backward, SGD on the rows, sparse",
+    "step": "Training step: forward, dropout, backward, sparse SGD",
     "threads": "Two threads against one",
     "adam": "Optimisers",
     "tables": "Tables",
     "load": "Loading weights",
     "transformer": "Transformer encoder, eval",
     "encode": "Encoder of a frozen Transformer (d 512, 8 heads, d_ff 2048, 6 layers)",
-    "decode": "64 tokens by a frozen Transformer (6 + 6 layers, V = 32,000), sources of 32 tokens",
+    "decode": "Decoding 64 tokens with a frozen Transformer (6 + 6 layers, V = 32,000), sources of 32 tokens",
     "train_step": "Training step of a Transformer: forward, label-smoothed loss, backward, clipping, Adam",
 }
 SIZE = "{:,} tokens"
@@ -49,7 +49,7 @@ def goals() -> list[tuple]:
     for tokens in (16, 128, 4096):
         against("train", "embed_train", tokens, SIZE.format(tokens), composed=8, eager=None, compile=None)
     against("backward", "embed_backward", 4096, "4,096 tokens", composed=3, eager=None, compile=None)
-    against("backward", "embed_backward_existing", 4096, "4,096 tokens, onto a gradient", composed=20, eager=None, compile=None)
+    against("backward", "embed_backward_existing", 4096, "4,096 tokens, added to an existing gradient", composed=20, eager=None, compile=None)
     for tokens in (128, 4096):
         against("step", "embed_step", tokens, SIZE.format(tokens), composed=5, eager=None)
     for kind, tokens in (("module", 4096), ("module", 32768), ("out", 4096), ("out", 32768)):
@@ -64,7 +64,7 @@ def goals() -> list[tuple]:
     for tokens in (128, 4096):
         add("adam", f"SparseAdam, {tokens:,} ids", f"sparse_adam/rows/{tokens}/512/1", f"sparse_adam/python/{tokens}/512/1")
         for theirs in ("libtorch", "python"):
-            add("adam", f"SGD by rows, {tokens:,} ids", f"sgd_rows/rows/{tokens}/512/1", f"sgd_rows/{theirs}/{tokens}/512/1")
+            add("adam", f"sparse SGD, {tokens:,} ids", f"sgd_rows/rows/{tokens}/512/1", f"sgd_rows/{theirs}/{tokens}/512/1")
     for kind, size, least in (("exact", "5000/512", 6), ("exact", "131072/1024", 10), ("reference", "5000/512", 1),
                               ("reference", "131072/1024", 1)):  # fmt: skip
         length, width = map(int, size.split("/"))
@@ -104,27 +104,27 @@ def goals() -> list[tuple]:
     return rows
 
 
-# Where a forward's time goes, a row a table: title, tokens, parts, others, what it means. A part is a share of the whole,
-# `profile/TOKENS/forward`, timed by itself; what the parts leave has the last name. Others are compared with the whole.
+# Where a forward's time goes, one row per table: title, tokens, parts, others, conclusion. Each part is timed by itself and shown as
+# a share of the whole, `profile/TOKENS/forward`; the last name is for the remainder. Others are compared with the whole.
 PROFILES = [
     ("Where the time of one token goes", 1,
-     [("the result: a tensor, its storage and 2 KB, made and freed", "result"),
-      ("the checks of tensors, ids and options", "checks"),
-      ("the row itself: read, scaled, added, written", "kernel"),
-      ("asking LibTorch whether a profiler listens", "profiler"),
-      ("calls, options, the modes of the thread, what the parts cost more when they take turns", None)],
-     [("the result alone, from LibTorch's allocator", "libtorch_result"),
+     [("allocating and freeing the result: a tensor, its storage and 2 KB", "result"),
+      ("checking tensors, ids and options", "checks"),
+      ("reading, scaling, adding and writing the row", "kernel"),
+      ("asking LibTorch whether a profiler is active", "profiler"),
+      ("calls, options, thread-local modes, and the extra cost of the parts when they alternate", None)],
+     [("allocating the result with LibTorch's allocator", "libtorch_result"),
       ("the forward in `InferenceMode`", "inference_mode"),
-      ("the forward when it is recorded for a backward", "recorded"),
+      ("the forward when autograd records it", "recorded"),
       ("LibTorch composition", "composed")],
-     "Nearly half is the memory of the result, which any call that returns a new tensor pays; `embed_out` does not. So how many times\n"
-     "faster one token is depends on what malloc costs on a machine beside the dispatches of a composition."),
+     "Nearly half of the time is spent on the memory of the result, a cost of any call that returns a new tensor; `embed_out` avoids it. The\n"
+     "speedup for one token therefore depends on the cost of malloc relative to LibTorch's dispatch on the machine."),
     ("Where the time of 32,768 tokens goes", 32768,
-     [("the first touch of the result's pages, 64 MB that the system clears", "touched"),
+     [("the first touch of the result's pages, 64 MB that the system zeroes", "touched"),
       ("reading the rows and writing the result", None)],
-     [("into a ready tensor (`embed_out`)", "out"), ("LibTorch composition", "composed")],
-     "The system clears the pages, by huge ones where it has them, before the first byte is written: no order of the work avoids it. A\n"
-     "result that is written again does: `embed_out`, `reuse_output`, or [malloc's settings](allocator.md)."),
+     [("into an existing tensor (`embed_out`)", "out"), ("LibTorch composition", "composed")],
+     "The system zeroes each page before its first byte is written, in huge pages where they are available, and no order of the work avoids\n"
+     "that. Reusing memory does: `embed_out`, `reuse_output`, or [malloc's settings](allocator.md)."),
 ]  # fmt: skip
 
 # What each competitor is called where people read it; the key is a part of its name.
@@ -132,7 +132,7 @@ COMPETITORS = {
     "composed": "LibTorch composition",
     "eager": "Python eager",
     "compile": "torch.compile",
-    "copy": "`copy_` into a ready buffer",
+    "copy": "`copy_` into an existing buffer",
     "libtorch": "LibTorch's optimiser",
     "python": "Python, default",
     "python_fused": "Python, fused",

@@ -23,33 +23,33 @@ BEGIN, END = "<!-- table: tools/performance_doc.py -->\n", "<!-- end of table --
 HEAD = """# Performance
 
 {machines}
-float32, V = 32,000, D = 512 and one thread unless said. "How many times" is the competitor's median over ours, then the same of the
-least times; a goal is what the project promises itself for the medians, and a median that misses it is marked. In a run of
-`tools/bench.py` ours and its competitors, each in a process of its own, took turns, and where results can be equal to the bit they
-were compared before anything was timed.
+Unless stated otherwise: float32, V = 32,000, D = 512, one thread. "Speedup" is the competitor's median time divided by posenc's, followed
+by the ratio of the minimum times. A goal is the project's own target for the ratio of the medians; a missed goal is marked. In a run of
+`tools/bench.py`, posenc and its competitors run in separate processes and take turns, and results that can be bit-identical are
+compared before anything is timed.
 
-**LibTorch composition** is what one writes without posenc: `dropout(embedding(ids) * scale + pe.slice(1, 0, length))`, with
-`torch::nn::Embedding`, `torch::nn::Dropout` and a table of positions made beforehand. Python eager is the same in Python.
+**LibTorch composition** is the code that one would write without posenc: `dropout(embedding(ids) * scale + pe.slice(1, 0, length))`, with
+`torch::nn::Embedding`, `torch::nn::Dropout` and a precomputed table of positions. **Python eager** is the same in Python.
 
-More columns: `make bench`, or `make bench BENCH=decode`, on your machine, each followed by
+To add a column for your machine, run `make bench` or `make bench BENCH=decode`, and after each
 `tools/performance_doc.py --write --results build/bench/results.json`.
 """
 
-PROFILED = """`make bench BENCH=profile`, medians of the thread's processor time: each part by itself in a loop, and its
-share of the forward; in italics what is no part of it, and how many times the forward that is."""
+PROFILED = """Medians of the thread's processor time, from `make bench BENCH=profile`. Each part is timed by itself in a loop and shown with
+its share of the forward. The rows in italics are not parts of the forward; they are shown with their ratio to it."""
 
 # The rows of README's table: title, our cases and those that they are compared with.
 README_ROWS = [
     ("one token, against LibTorch composition", ["embed/module/1/512/1"], "composed"),
-    ("4,096 and 32,768 tokens", ["embed/module/4096/512/1", "embed/module/32768/512/1"], "composed"),
-    ("training forward of 4,096 tokens, dropout", ["embed_train/module/4096/512/1"], "composed"),
-    ("Adam on a table of 32,000 x 512, against LibTorch's", ["adam/fused/32000/512/1"], "libtorch"),
+    ("4,096 and 32,768 tokens, against LibTorch composition", ["embed/module/4096/512/1", "embed/module/32768/512/1"], "composed"),
+    ("training forward of 4,096 tokens with dropout, against LibTorch composition", ["embed_train/module/4096/512/1"], "composed"),
+    ("Adam step of a 32,000 x 512 table, against LibTorch's Adam", ["adam/fused/32000/512/1"], "libtorch"),
     ("64 tokens, greedy, batch 1, 8 and 32, against CTranslate2 in float32",
      [f"decode/decode/posenc/{batch}/32/1" for batch in (1, 8, 32)], "ctranslate2"),
-    ("the same by four beams, batch 8", ["decode/decode_beams/posenc/8/32/1"], "ctranslate2"),
+    ("64 tokens, four beams, batch 8, against CTranslate2 in float32", ["decode/decode_beams/posenc/8/32/1"], "ctranslate2"),
     ("**slower:** loading 1 GiB of safetensors, against safetensors.torch", ["load/1GiB/safetensors"], "load_file"),
-    ("**slower:** SGD on 128 rows, against LibTorch's", ["sgd_rows/rows/128/512/1"], "libtorch"),
-    ("**slower:** step of 60 million parameters, two threads, against LibTorch's Adam", ["train_step/posenc/base/2"], "libtorch"),
+    ("**slower:** sparse SGD step of 128 rows, against LibTorch's SGD", ["sgd_rows/rows/128/512/1"], "libtorch"),
+    ("**slower:** training step of 60 million parameters, two threads, against the same with LibTorch's Adam", ["train_step/posenc/base/2"], "libtorch"),
 ]  # fmt: skip
 
 
@@ -92,7 +92,7 @@ def ratio_of(run: dict, ours: str, theirs: str) -> "dict | None":
 
 
 def machine(run: dict) -> str:
-    busy = "**other programs were running: times are too long, and ratios with two threads mean nothing**"
+    busy = "**other programs were running, so times are too long and ratios with two threads are meaningless**"
     how = run.get("source") or f"`tools/bench.py`, medians of at most {run['rounds']} rounds"
     load = "idle" if run["load"] is None else f"{run['load']} before the run" + (f": {busy}" if run["load"] > 0.5 else "")
     return f"| {run['processor']} | {run['cores']} | {load} | {run['date']} | torch {run['torch']} | {how} |\n"
@@ -114,7 +114,7 @@ def section_table(title: str, rows: list[tuple], measured: list[dict]) -> str:
     shown = [run for run in measured if any(ratio_of(run, *row[2:4]) for row in rows)]
     head = ["case", "against", "goal"]
     for run in shown:
-        columns = ["ours", "its time", "how many times"] if run.get("cases") else ["how many times"]
+        columns = ["posenc", "competitor", "speedup"] if run.get("cases") else ["speedup"]
         head += [f"{run['processor']}: {columns[0]}", *columns[1:]]
     text = f"\n## {title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}\n"
     for _, case, ours, theirs, goal in rows:
@@ -153,7 +153,7 @@ def profile_table(profile: tuple, measured: list[dict]) -> str:
 
 def page(known: list[dict]) -> str:
     measured = [run for run in known if "ratios" in run]
-    machines = "| processor | cores | load | date | versions | how |\n|---|---|---|---|---|---|\n" + "".join(map(machine, measured))
+    machines = "| processor | cores | load | date | versions | method |\n|---|---|---|---|---|---|\n" + "".join(map(machine, measured))
     text = HEAD.format(machines=machines)
     for section, title in SECTIONS.items():
         rows = [row for row in goals() if row[0] == section]
@@ -165,7 +165,7 @@ def page(known: list[dict]) -> str:
 
 def readme_table(known: list[dict]) -> str:
     measured = [run for run in known if "ratios" in run]
-    text = "| one thread, float32, D = 512 | times as fast |\n|---|---|\n"
+    text = "| one thread, float32, D = 512 | speedup |\n|---|---|\n"
     for title, cases, name in README_ROWS:
         ratios = [row[key] for run in measured for row in run["ratios"] for key in ("ratio", "again")
                   if row["ours"] in cases and name in row["theirs"].split("/") and key in row]  # fmt: skip
@@ -173,13 +173,15 @@ def readme_table(known: list[dict]) -> str:
         text += f"| {title} | {low if low == high else f'{low} to {high}'} |\n"
     tables = {table["title"].split(":")[0]: table["rows"] for run in known for table in run.get("tables", [])}
     whole, (ours, int8) = tables["A whole training step"], tables["Decoding"]
+    loaded = " and ".join(run["processor"] for run in measured if (run["load"] or 0) > 0.5)
+    busy = f"\nOther programs were running on the {loaded} machine." if loaded else ""
     gains = [round(100 * (before / after - 1)) + 0 for before, after in zip(whole[0][1:], whole[1][1:])]
     seconds = [", ".join(f"{value:.2f}" for value in row[1:4]) for row in (int8, ours)]
     return text + (
-        f"\nA range is over sizes and over the processors that were timed: {' and '.join(run['processor'] for run in measured)}.\n"
-        f"The embedding alone is worth {min(gains)} to {max(gains)} % of a training step; the layers, `FusedAdam` and `freeze()` are worth more.\n"
-        f"CTranslate2's int8 is faster still at decoding: {seconds[0]} s against {seconds[1]} s at batch 1, 8 and 32, four beams\n"
-        f"{int8[4]:.2f} against {ours[4]:.2f} s. posenc has no int8.\n"
+        f"\nRanges cover the sizes and the processors measured: {' and '.join(run['processor'] for run in measured)}.{busy}\n"
+        f"The embedding alone saves {min(gains)} to {max(gains)} % of a training step; the layers, `FusedAdam` and `freeze()` save more. At decoding,\n"
+        f"CTranslate2 with int8, which posenc does not have, is faster: {seconds[0]} s against {seconds[1]} s at batch 1, 8 and 32,\n"
+        f"and {int8[4]:.2f} s against {ours[4]:.2f} s with four beams. See [performance](docs/performance.md).\n"
     )
 
 
