@@ -1,4 +1,4 @@
-// One table: operation x instruction set.
+// The kernel table: every operation, compiled for every instruction set.
 #pragma once
 #include "kernels/embed.h"
 #include "kernels/inference.h"
@@ -6,8 +6,8 @@
 
 namespace posenc::kernels {
 
-// Every operation, compiled for one instruction set. All sets give the same bits, but for SSE2 in
-// what `inference` holds: it has no fused multiply-add, and rounds twice (isa/float_lanes.h).
+// The operations compiled for one instruction set. All sets give the same bits, except SSE2 in the
+// `inference` kernels: it has no fused multiply-add, and so rounds twice (isa/float_lanes.h).
 struct Kernels {
   const char* name;
   const embed::GatherKernels& gather;
@@ -24,7 +24,7 @@ struct Kernels {
   const sincos::SincosKernels& sincos;
 };
 
-const Kernels& chosen();                // the set that isa.h chooses
-const Kernels* find(const char* name);  // null where this processor does not run the set
+const Kernels& chosen();                // the set chosen by isa.h
+const Kernels* find(const char* name);  // null if this processor does not support the set
 
 }  // namespace posenc::kernels

@@ -30,11 +30,11 @@ Order group_by_id(const Integers& ids, int64_t n, int64_t bound, int64_t skip) {
   std::vector<Keyed> tokens, spare;
   tokens.reserve(static_cast<size_t>(n));
   for (int64_t t = 0; t < n; ++t) {
-    const int64_t id = ids[t];  // read once: it is checked, and becomes an address
+    const int64_t id = ids[t];  // read once: the value checked must be the value used as an address
     if (id != skip && id >= 0 && id < bound) tokens.push_back({id, static_cast<int32_t>(t)});
   }
   const auto by_id = [](const Keyed& a, const Keyed& b) { return a.id < b.id; };
-  if (tokens.size() < 256) {  // fewer than the counters
+  if (tokens.size() < 256) {  // too few to be worth clearing the counters
     std::stable_sort(tokens.begin(), tokens.end(), by_id);
   } else {
     spare.resize(tokens.size());

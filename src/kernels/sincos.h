@@ -1,5 +1,5 @@
-// The requests of the exact sinusoid's kernels (isa/sincos_rows.cpp, isa/sincos_rows_pair.cpp), and
-// the functions that take them. C headers only.
+// Requests of the exact sinusoid kernels (isa/sincos_rows.cpp, isa/sincos_rows_pair.cpp), and the
+// functions that take them. C headers only.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -9,35 +9,34 @@
 namespace posenc::kernels::sincos {
 
 // Writes `count` rows whose angles are first + second[i]. A row holds cos[padded] and sin[padded]
-// (float64), followed by the low parts of both where it is a row of pairs.
+// in float64, followed by the low parts of both in a row of pairs.
 struct RowsRequest {
   const double* first = nullptr;
   const double* second = nullptr;
   int64_t second_stride = 0;
   int64_t count = 1;
-  const double* sin_bound =
-      nullptr;  // per frequency: how far the product's sine may be from the truth
+  const double* sin_bound = nullptr;  // per frequency: error bound of the product's sine
   double cos_bound = 0;
   int64_t padded = 0;
   const RowLayout* layout = nullptr;
   Format format = Format::Float32;
   void* out = nullptr;  // the first row's first element
-  // Called for an entry whose bound does not decide its rounding; row i has the position `position
-  // + i * position_step`.
+  // Called for an entry whose rounding the error bound leaves open; row i has the position
+  // `position + i * position_step`.
   double (*ziv_fallback)(const void* context, int64_t k, bool cosine, double position,
                          Format format) = nullptr;
   const void* context = nullptr;
   double position = 0;
   double position_step = 0;
-  // The bounds are the standard ones and no row holds a NaN: the float formats may then test a
-  // block's entries at once.
+  // Set if the bounds are the standard ones and no row holds a NaN: the float formats may then test
+  // all entries of a block at once.
   bool quick = false;
-  // Non-temporal stores where a whole block can be stored so.
+  // Use non-temporal stores for every block that is aligned for them.
   bool stream = false;
 };
 
 struct SincosKernels {
-  // cos and sin of (whole + part) * w: whole is a whole number with |whole| <= 2^32, |part| <= 1/2.
+  // cos and sin of (whole + part) * w: whole is an integer with |whole| <= 2^32, |part| <= 1/2.
   void (*row)(const FrequencyView& f, double whole, double part, double* out);
   void (*row_pair)(const FrequencyView& f, double whole, double part, double* out);
   // bounds[k] = bound * min(1, reach[k] * span)

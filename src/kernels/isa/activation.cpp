@@ -8,7 +8,6 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-// x = f(x), in place.
 template <typename F>
 POSENC_INLINE void in_place(float* x, int64_t count, F f) {
   by_sixteen(count, [&](int64_t i, int64_t n) {
@@ -25,7 +24,7 @@ void swish(float* x, int64_t n) {
   in_place(x, n, [](Floats v) { return v / (all(1.0f) + exponential(-v)); });
 }
 
-// A rational function, within 1e-7 of erf up to |x| = 4, where it is 1 (the one of Eigen).
+// erf as a rational function (Eigen's), within 1e-7 up to |x| = 4, beyond which it is 1.
 POSENC_INLINE Floats error_function(Floats x) {
   x = larger(all(-4.0f), smaller(all(4.0f), x));
   const Floats x2 = x * x;

@@ -28,7 +28,7 @@ void norm_row(const AddNorm& p, const float* sum, float mean, float* out) {
   Wide squares = {};
   by_sixteen(p.width, [&](int64_t i, int64_t n) {
     float middle[kWide];
-    for (float& one : middle) one = mean;  // what is not there adds nothing
+    for (float& one : middle) one = mean;  // padding equal to the mean adds nothing to the variance
     memcpy(middle, sum + i, sizeof(float) * static_cast<size_t>(n));
     const Wide s = load_wide(middle);
     squares = each([&](int part) {

@@ -1,10 +1,9 @@
-// All queries of a sequence over its keys. Some queries of a head make a panel (panels.h); so do
-// their scores, key by key, and what is done to a score is done to those of all queries at once: no
-// sum goes across a register, and nothing is turned until the result. Compiled once per instruction
-// set.
+// Attention of all queries of a sequence over its keys. A block of a head's queries forms a panel
+// (panels.h), and so do their scores, key by key: each operation on scores is done for all queries
+// of the block at once, so that nothing is summed across a register, and nothing is transposed
+// before the result. Compiled once per instruction set.
 //
-// The reference path is at::scaled_dot_product_attention; each sum is one chain, in the order of
-// the keys.
+// The reference path is at::scaled_dot_product_attention; each sum is one chain, in key order.
 #include "kernels/inference.h"
 #include "kernels/isa/exponential.h"
 #include "kernels/isa/panels.h"
@@ -13,14 +12,14 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-// The queries first .. first + rows - 1 of one sequence and head.
+// Queries first .. first + rows - 1 of one sequence and head.
 struct Block {
   const float *query, *keys, *values, *bias;
-  int64_t first, rows, count;  // count: of keys that any of them sees
+  int64_t first, rows, count;  // count: of keys that any of the queries sees
   float* out;
 };
 
-// The scores of key j, as they come from the product, made final.
+// Turns the dot products with key j into final scores: scale, bias, causal mask.
 template <int kVectors>
 POSENC_INLINE void finish(const SequenceAttention& p, const Block& block, int64_t j,
                           float* scores) {
@@ -37,8 +36,8 @@ POSENC_INLINE void finish(const SequenceAttention& p, const Block& block, int64_
   }
 }
 
-// Scores (count, width) become exp(score - the query's largest); factors: 1 / their sum, or 0 for a
-// query that sees nothing.
+// Replaces scores (count, width) by exp(score - the query's largest); factors: 1 / their sum, or 0
+// for a query that sees no key.
 template <int kVectors>
 POSENC_INLINE void soften(const SequenceAttention& p, const Block& block, float* scores,
                           Floats (&factors)[kVectors]) {

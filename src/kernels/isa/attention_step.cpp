@@ -1,5 +1,6 @@
-// One query a row over the keys and values of a cache: no mask is made, since a row says which
-// tokens it sees. Beams change places by changing those lists. Compiled once per instruction set.
+// Attention of one query per row over cached keys and values. Each row lists the tokens that it
+// sees, so that no mask is needed and beams are reordered by changing the lists. Compiled once per
+// instruction set.
 //
 // The reference path is at::scaled_dot_product_attention over gathered keys and values.
 #include "kernels/inference.h"
@@ -10,15 +11,15 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-constexpr int kKeys = 4;   // at a time
-constexpr int kAhead = 8;  // keys that are asked for before their turn; values are while keys pass
-constexpr int kChunk = 4;  // sixteens of a head's width at a time: 64 floats
+constexpr int kKeys = 4;   // processed at a time
+constexpr int kAhead = 8;  // prefetch distance of keys; values are prefetched as keys pass
+constexpr int kChunk = 4;  // sixteens of a head's width processed at a time: 64 floats
 
 // One row and head.
 struct One {
   const float* query;
   const float* const* tokens;
-  int64_t keys, values, count, width;  // keys, values: where this head's are in a token
+  int64_t keys, values, count, width;  // keys, values: this head's offsets in a token
   const float* key(int64_t j) const { return tokens[j] + keys; }
   const float* value(int64_t j) const { return tokens[j] + values; }
 };
@@ -27,7 +28,7 @@ POSENC_INLINE void prefetch_row(const float* row, int64_t width) {
   for (int64_t i = 0; i < width; i += kWide) __builtin_prefetch(row + i);
 }
 
-// query . key of tokens j .. j + kKeys - 1, of which the last ones may be one.
+// query . key of four tokens; the last token is repeated where there are fewer.
 POSENC_INLINE Floats4 dots(const One& one, const float* const (&key)[kKeys]) {
   Wide sums[kKeys] = {};
   const int64_t whole = one.width / kWide * kWide, rest = one.width - whole;
@@ -43,7 +44,7 @@ POSENC_INLINE Floats4 dots(const One& one, const float* const (&key)[kKeys]) {
   return totals(sums[0], sums[1], sums[2], sums[3]);
 }
 
-// The scores, and the largest of them.
+// Writes the scores; returns the largest.
 float write_scores(const One& one, float scale, const float* bias, float* scores) {
   float most = -__builtin_inff();
   for (int64_t j = 0; j < one.count; j += kKeys) {
@@ -64,7 +65,7 @@ float write_scores(const One& one, float scale, const float* bias, float* scores
   return most;
 }
 
-// Scores become exp(score - most); their sum. There is room up to a multiple of kWide.
+// Replaces scores by exp(score - most); returns their sum. There is room up to a multiple of kWide.
 float exponentiate(float* scores, int64_t count, float most) {
   for (int64_t j = count; j % kWide != 0; ++j) scores[j] = -__builtin_inff();
   Wide sum = {};
@@ -78,7 +79,8 @@ float exponentiate(float* scores, int64_t count, float most) {
   return total(sum);
 }
 
-// out[0 .. 16 kSixteens) = factor * sum of weights[j] * value(j), from `at` on.
+// out[0 .. 16 kSixteens) = factor * sum over j of weights[j] * value(j), in the columns from `at`
+// on.
 template <int kSixteens>
 void mix(const One& one, const float* weights, float factor, int64_t at, float* out) {
   Wide sums[kSixteens] = {};
@@ -123,7 +125,7 @@ void attend(const Attention& a, int64_t begin, int64_t end, float* scratch) {
     float* const out = a.out + row * a.out_stride + column;
     const float most = write_scores(one, a.scale, bias, scratch);
     const float sum = exponentiate(scratch, one.count, most == -__builtin_inff() ? 0.0f : most);
-    mix_all(one, scratch, sum == 0.0f ? 0.0f : 1.0f / sum, out);  // 0: it sees nothing
+    mix_all(one, scratch, sum == 0.0f ? 0.0f : 1.0f / sum, out);  // 0: it sees no token
   }
 }
 

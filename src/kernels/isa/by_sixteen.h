@@ -1,12 +1,13 @@
-// Rows in steps of sixteen floats. Included by the kernel sources, inside the instruction set's own
-// namespace: nothing here is shared between sets.
+// Loops over a row in steps of sixteen floats. Included by the kernel sources, inside the
+// instruction set's own namespace: nothing here is shared between sets.
 #pragma once
 #include "kernels/isa/float_lanes.h"
 
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-// f(first, n) for each sixteen of `width`, the last of which may have fewer: n.
+// Calls f(first, n) for each sixteen of `width` elements; n is smaller only for an incomplete last
+// step.
 template <typename F>
 POSENC_INLINE void by_sixteen(int64_t width, F f) {
   int64_t i = 0;

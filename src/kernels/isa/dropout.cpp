@@ -1,9 +1,9 @@
-// Dropout by itself: each element times the factor where its bit is set, else times 0. Compiled
+// Dropout on its own: each element times the factor where its bit is set, else times 0. Compiled
 // once per instruction set, with -ffp-contract=off.
 //
 // The reference path is at::dropout, which draws numbers one by one into a tensor, divides that by
-// 1 - p and multiplies by it: the same bits from three passes over memory and a serial generator.
-// What this adds is the one pass over what is multiplied, with a bit an element beside it.
+// 1 - p and multiplies by it: three passes over memory and a serial generator. This gives the same
+// bits in one pass over the data and its mask of one bit per element.
 #include "kernels/isa/embed_kinds.h"
 #include "kernels/isa/tables.h"
 

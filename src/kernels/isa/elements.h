@@ -1,8 +1,8 @@
-// The element types: how a vector of them is read, rounded and written. Included by the kernel
+// The element types: how a vector of each is loaded, rounded and stored. Included by the kernel
 // sources, inside the instruction set's own namespace.
 //
 // bfloat16 is a float32 without its low 16 bits: rounding to nearest even is an integer addition.
-// float16 has the F16C instructions from AVX2 on; for SSE2 the same is spelled out.
+// float16 has the F16C instructions from AVX2 on; for SSE2 they are emulated.
 #pragma once
 #include "kernels/isa/embed_lanes.h"
 
@@ -16,7 +16,7 @@ POSENC_INLINE Words select(Ints condition, Words yes, Words no) {
 POSENC_INLINE Words bits_of(Floats x) { return reinterpret_cast<Words>(x); }
 POSENC_INLINE Floats floats_of(Words x) { return reinterpret_cast<Floats>(x); }
 
-// 16-bit integers to lanes of 32 bits, and the lanes' low (signed) 16 bits back.
+// Widens 16-bit integers to 32-bit lanes; narrow() stores the low 16 bits of each lane.
 POSENC_INLINE Words widen(const uint16_t* from) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Words>(_mm512_cvtepu16_epi32(load<__m256i>(from)));
@@ -34,13 +34,13 @@ POSENC_INLINE void narrow(uint16_t* to, Words x) {
   const __m256i v = reinterpret_cast<__m256i>(x);
   store(to, _mm_packus_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1)));
 #else
-  // packs saturates signed numbers: bring the 16 bits to the top and back, to extend their sign
+  // packs saturates as signed: sign-extend the low 16 bits first
   const __m128i v = _mm_srai_epi32(_mm_slli_epi32(reinterpret_cast<__m128i>(x), 16), 16);
   _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packs_epi32(v, v));
 #endif
 }
 
-// The multiplication and addition of one type, and where they round.
+// Multiplication and addition in one element type, and where they round.
 template <typename T, typename V>
 struct Plain {  // float32, float64
   using Stored = T;
@@ -63,9 +63,9 @@ struct BFloat16 {
   static constexpr int kLanes = kFloats;
   static POSENC_INLINE Floats all(float x) { return x + Floats{}; }
   static POSENC_INLINE Floats read(const uint16_t* from) { return floats_of(widen(from) << 16); }
-  // Takes rounded values: a shift.
+  // The values are already rounded, so a shift is enough.
   static POSENC_INLINE void write(uint16_t* to, Floats x) { narrow(to, bits_of(x) >> 16); }
-  // Of sums and products of bfloat16 values: their NaNs have no low bits, so that the addition
+  // For sums and products of bfloat16 values: their NaNs have no low bits set, so that the addition
   // cannot carry a NaN into another number.
   static POSENC_INLINE Floats round(Floats x) {
     const Words u = bits_of(x);
@@ -76,8 +76,8 @@ struct BFloat16 {
   }
 };
 
-// The same, two vectors at a time: even and odd elements apart, as they lie in 32-bit words.
-// Widening is then a shift for the one and a mask for the other, and so is packing.
+// The same, two vectors at a time, with even and odd elements apart, as they lie in 32-bit words:
+// widening is then a shift for the even and a mask for the odd ones, and so is packing.
 struct Pair {
   Floats even, odd;
 };
@@ -155,11 +155,11 @@ struct Float16 {
   static POSENC_INLINE Words encode(Floats x) {
     const Words m = bits_of(x) & 0x7fffffff, sign = bits_of(x) >> 16 & 0x8000;
     const Words normal = (m + 0xfff + (m >> 13 & 1) - (112u << 23)) >> 13;
-    // Below 2^-14: adding 1/2 puts the ulp of 2^-24 at the last place of the sum.
+    // Below 2^-14: adding 1/2 aligns the last place of the sum with the subnormal ulp, 2^-24.
     const Words small = bits_of(floats_of(m) + 0.5f) - (126u << 23);
     const Words finite = select(m < (113u << 23), small, normal);
     const Words large = select(m > 0x7f800000, Words{} + 0x7e00, Words{} + 0x7c00);
-    return select(m < 0x47800000, finite, large) | sign;  // 2^16 and more is infinity
+    return select(m < 0x47800000, finite, large) | sign;  // 2^16 and above is infinity
   }
   static POSENC_INLINE Floats read(const uint16_t* from) { return decode(widen(from)); }
   static POSENC_INLINE void write(uint16_t* to, Floats x) { narrow(to, encode(x)); }

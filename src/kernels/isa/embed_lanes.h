@@ -1,4 +1,4 @@
-// The vectors of the embedding's kernels, and lines of the cache. Included by the kernel sources,
+// Vector types and cache-line stores of the embedding kernels. Included by the kernel sources,
 // inside the instruction set's own namespace: nothing here is shared between sets.
 #pragma once
 #include "kernels/isa/vectors.h"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace posenc::kernels::POSENC_ISA;
 
-constexpr int kLineBytes = 64;  // a cache line: what is prefetched and streamed at a time
+constexpr int kLineBytes = 64;  // a cache line: the unit of prefetching and streaming
 
 typedef double Doubles __attribute__((vector_size(kBytes)));
 typedef uint32_t Words __attribute__((vector_size(kBytes)));
@@ -16,8 +16,8 @@ typedef int64_t Longs __attribute__((vector_size(kBytes)));
 
 constexpr int kDoubles = kBytes / 8;
 
-// A line past the caches: what is larger than they are need not be read in before it is
-// overwritten. `to` is aligned to a line's size.
+// Stores a line with non-temporal stores, which need not read it into the caches before it is
+// overwritten. `to` is aligned to a line.
 POSENC_INLINE void stream_line(void* to, const void* from) {
 #if defined(__AVX512F__)
   _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_load_si512(from));
@@ -28,7 +28,7 @@ POSENC_INLINE void stream_line(void* to, const void* from) {
 #endif
 }
 
-// Lane i is `factor` where bit i is set, else 0.
+// Lane i is `factor` if bit i is set, else 0.
 POSENC_INLINE Floats spread(uint64_t bits, Floats factor) {
   Ints lane;
   for (int i = 0; i < kFloats; ++i) lane[i] = 1 << i;

@@ -1,4 +1,4 @@
-// exp, lane by lane. Included by the kernel sources, inside the instruction set's own namespace.
+// exp, lane-wise. Included by the kernel sources, inside the instruction set's own namespace.
 #pragma once
 #include "kernels/isa/float_lanes.h"
 
@@ -14,11 +14,11 @@ POSENC_INLINE Floats polynomial(Floats x, const float (&c)[n]) {
   return y;
 }
 
-// exp(x) within 2 ulp for x <= 88, 0 below -87.3 (and for -inf), exp(88) above; NaN for NaN. x = n
-// log 2 + r with |r| <= log(2) / 2; exp(r) by its Taylor polynomial of degree 7, below 5e-9 from
-// it.
+// exp(x) within 2 ulp for x <= 88, 0 below -87.3 (and for -inf), exp(88) above 88; NaN for NaN. x =
+// n log 2 + r with |r| <= log(2) / 2; exp(r) is its Taylor polynomial of degree 7, whose error is
+// below 5e-9.
 POSENC_INLINE Floats exponential(Floats x) {
-  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it leaves a whole number
+  constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   constexpr float kLog2e = 1.44269504088896341f, kLog2High = 0.693359375f,
                   kLog2Low = -2.12194440e-4f;
   const Ints tiny = x < all(-87.3f);
@@ -28,7 +28,7 @@ POSENC_INLINE Floats exponential(Floats x) {
   const Floats r = fma(n, all(-kLog2Low), fma(n, all(-kLog2High), x));
   const Floats y =
       polynomial(r, {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f});
-  const Ints exponent = reinterpret_cast<Ints>(shifted) << 23;  // n, where a float has it
+  const Ints exponent = reinterpret_cast<Ints>(shifted) << 23;  // n, in a float's exponent field
   const Floats power = reinterpret_cast<Floats>(reinterpret_cast<Ints>(y) + exponent);
   return reinterpret_cast<Floats>(reinterpret_cast<Ints>(power) & ~tiny);
 }

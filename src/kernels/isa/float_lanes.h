@@ -1,6 +1,6 @@
-// What the inference kernels do with vectors. Every sum over an inner axis is made in sixteen
-// partial sums, whatever the width of a register, and folded in one order: AVX2 and AVX-512 give
-// the same bits. SSE2 has no fused multiply-add, and rounds twice where they round once.
+// Vector operations of the inference kernels. A sum along a vector is made in sixteen partial sums,
+// whatever the width of a register, and folded in a fixed order, so that AVX2 and AVX-512 give the
+// same bits. SSE2 has no fused multiply-add, and rounds twice where they round once.
 // Included by the kernel sources, inside the instruction set's own namespace: nothing here is
 // shared between sets.
 #pragma once
@@ -18,7 +18,7 @@ typedef float Floats8 __attribute__((vector_size(32)));
 
 POSENC_INLINE Floats all(float x) { return x - Floats{}; }
 
-// a * b + c. Contraction is off in these files: where a product is fused, it is asked for here.
+// a * b + c. Contraction is off in these files: products are fused only where this is called.
 POSENC_INLINE Floats fma(Floats a, Floats b, Floats c) {
 #if defined(__AVX512F__)
   return _mm512_fmadd_ps(a, b, c);
@@ -29,7 +29,7 @@ POSENC_INLINE Floats fma(Floats a, Floats b, Floats c) {
 #endif
 }
 
-// The larger, and the smaller, of two, lane by lane; b where either is NaN.
+// Lane-wise maximum and minimum; b where either is NaN.
 POSENC_INLINE Floats larger(Floats a, Floats b) { return a > b ? a : b; }
 POSENC_INLINE Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
 
@@ -44,7 +44,7 @@ POSENC_INLINE bool any_larger(Floats a, Floats b) {
 #endif
 }
 
-// Sixteen floats, in as many registers as that takes.
+// Sixteen floats, in as many registers as they need.
 constexpr int kWide = 16;
 constexpr int kParts = kWide / kFloats;
 struct Wide {
@@ -55,7 +55,7 @@ POSENC_INLINE Wide load_wide(const float* from) {
   for (int i = 0; i < kParts; ++i) w.part[i] = load<Floats>(from + i * kFloats);
   return w;
 }
-// The first n, then zeros.
+// The first n floats, then zeros.
 POSENC_INLINE Wide load_wide(const float* from, int64_t n) {
   float padded[kWide] = {};
   memcpy(padded, from, sizeof(float) * static_cast<size_t>(n));
@@ -86,7 +86,7 @@ POSENC_INLINE float total(const Wide& w) {
   const Floats4 x = fold(w);
   return (x[0] + x[2]) + (x[1] + x[3]);
 }
-// The totals of four.
+// The totals of four, one per lane.
 POSENC_INLINE Floats4 totals(const Wide& a, const Wide& b, const Wide& c, const Wide& d) {
   Floats4 x0 = fold(a), x1 = fold(b), x2 = fold(c), x3 = fold(d);
   _MM_TRANSPOSE4_PS(x0, x1, x2, x3);

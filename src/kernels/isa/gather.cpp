@@ -1,18 +1,18 @@
 // The forward pass: rows of the weight times a factor, plus rows of positions, times dropout's
 // factor. Compiled once per instruction set, with -ffp-contract=off.
 //
-// The reference path is what at::embedding, mul, add and dropout do one after another
+// The reference path is at::embedding, mul, add and dropout one after another
 // (functional/embed/composed.cpp): the same operations with the same roundings, hence the same
-// bits. What this adds is one pass over memory in place of three or four. Rows of a large weight
-// come from memory in random order, which no hardware foresees: while row t is computed, the same
-// line of row t + 2 is prefetched. (A whole row ahead at once would push out what is needed.)
+// bits, but three or four passes over memory where this makes one. Rows of a large weight are read
+// in random order, which the hardware cannot predict: while row t is computed, the same line of row
+// t + 2 is prefetched. (Prefetching a whole row at once would evict lines still needed.)
 #include "kernels/isa/embed_kinds.h"
 #include "kernels/isa/tables.h"
 
 namespace posenc::kernels::embed::POSENC_ISA {
 namespace {
 
-// One token's row. The arrays start at the row's first element.
+// One token's row. The pointers are to the row's first element.
 template <typename K>
 struct Row {
   using T = typename K::Stored;
@@ -34,7 +34,7 @@ struct Row {
     return K::result(x);
   }
 
-  // The elements j .. j + kLine - 1.
+  // Elements j .. j + kLine - 1.
   template <bool kPosition, bool kDropout, bool kStream>
   POSENC_INLINE void line(int64_t j) const {
     const uint64_t kept = kDropout ? bits_from(bits, first_bit + j) : 0;
@@ -46,7 +46,7 @@ struct Row {
     if (kStream) stream_line(out + j, staged);
   }
 
-  // The last n elements, by way of a line padded with zeros.
+  // The last n elements, through a line padded with zeros.
   template <bool kPosition, bool kDropout>
   __attribute__((noinline)) void tail(int64_t j, int64_t n) const {
     T words[K::kLine] = {}, results[K::kLine];
@@ -63,7 +63,7 @@ struct Row {
   }
 };
 
-// The slots of tokens in order, t / divide % count, without dividing for each.
+// The slots of consecutive tokens, t / divide % count, without a division for each.
 struct Slots {
   int64_t slot, within, divide, count;
   Slots(const Positions& p, int64_t token)
@@ -112,7 +112,7 @@ void rows(const Gather& g, int64_t begin, int64_t end) {
 
 template <typename K, bool kPosition, bool kDropout>
 void rows_to(const Gather& g, int64_t begin, int64_t end) {
-  // A row that starts within a line cannot be streamed in lines.
+  // A row that starts inside a cache line cannot be streamed in lines.
   const bool lines = reinterpret_cast<uintptr_t>(g.out) % kLineBytes == 0 && g.dim % K::kLine == 0;
   g.stream&& lines ? rows<K, kPosition, kDropout, true>(g, begin, end)
                    : rows<K, kPosition, kDropout, false>(g, begin, end);

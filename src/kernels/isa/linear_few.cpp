@@ -1,9 +1,9 @@
-// x W^T + b for at most kFewRows rows: every element of the weight is read once, in order, and a
-// few rows ahead it is asked for, into the second cache. What bounds it is memory, up to about four
-// rows; what follows is worth a tile of sixteen accumulators. Compiled once per instruction set.
+// x W^T + b for at most kFewRows rows: every element of the weight is read once, in order, and
+// prefetched into L2 a few rows ahead. Up to about four rows memory bandwidth is the limit; beyond
+// that, a tile of sixteen accumulators pays off. Compiled once per instruction set.
 //
-// The reference path is at::linear; a dot product is sixteen partial sums, folded at the end
-// (float_lanes.h).
+// The reference path is at::linear; a dot product is made in sixteen partial sums, folded at the
+// end (float_lanes.h).
 #include "kernels/inference.h"
 #include "kernels/isa/float_lanes.h"
 #include "kernels/isa/tables.h"
@@ -12,8 +12,8 @@ namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
 constexpr int64_t kAhead = 4096;  // floats: 16 KB
-constexpr int kColumns = 4;       // of the output, at a time: rows of the weight
-// Rows of x, and sums, at a time: what the registers hold beside the operands.
+constexpr int kColumns = 4;       // of the output at a time: rows of the weight
+// Rows of x and accumulators at a time: what the registers hold beside the operands.
 #if defined(__AVX512F__)
 constexpr int kMostRows = 8, kSums = 16;
 #elif defined(__AVX2__)
@@ -22,7 +22,7 @@ constexpr int kMostRows = 2, kSums = 4;
 constexpr int kMostRows = 1, kSums = 2;
 #endif
 
-// The elements k .. k + 15 of some rows and columns; where `rest` is positive, only that many.
+// Adds elements k .. k + 15 of some rows and columns; only `rest` of them, if it is positive.
 template <int kRows, int kCols>
 POSENC_INLINE void step(const Linear& p, const float* x, const float* weight, int64_t rest,
                         Wide (&sums)[kRows][kCols]) {
@@ -42,7 +42,7 @@ POSENC_INLINE void step(const Linear& p, const float* x, const float* weight, in
   }
 }
 
-// out[r * kColumns + c] = x[r] . weight[c], in partial sums.
+// out[r * kColumns + c] = x[r] . weight[c], as sixteen partial sums.
 template <int kRows, int kCols>
 POSENC_INLINE void dots(const Linear& p, const float* x, const float* weight, Wide* out) {
   Wide sums[kRows][kCols] = {};
@@ -55,7 +55,7 @@ POSENC_INLINE void dots(const Linear& p, const float* x, const float* weight, Wi
     for (int c = 0; c < kCols; ++c) out[r * kColumns + c] = sums[r][c];
 }
 
-// The columns n .. n + 3 of kRows rows at a time, while there are that many; returns the next row.
+// Columns n .. n + 3, kRows rows at a time, as long as there are that many; returns the next row.
 template <int kRows>
 POSENC_INLINE int64_t tiles(const Linear& p, int64_t row, int64_t n) {
   constexpr int kCols = kSums / kRows < kColumns ? kSums / kRows : kColumns;
@@ -75,7 +75,7 @@ POSENC_INLINE int64_t tiles(const Linear& p, int64_t row, int64_t n) {
   return row;
 }
 
-// The last columns, fewer than a tile has.
+// One of the last columns, of which there are too few for a tile.
 void column(const Linear& p, int64_t n) {
   for (int64_t row = 0; row < p.rows; ++row) {
     Wide sum[1];

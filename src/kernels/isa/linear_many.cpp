@@ -1,16 +1,16 @@
-// x W^T + b for many rows. The rows of x are turned into panels, whose columns lie side by side;
-// each element of the weight, where it lies, is then multiplied with a whole column of each panel.
-// So the small matrix is packed, not the large one, and a few rows of the weight are in the first
-// cache while all panels pass. Compiled once per instruction set.
+// x W^T + b for many rows. The rows of x are packed into panels, stored column by column; each
+// element of the weight, read in place, is then multiplied with a whole column of each panel. So
+// the small matrix is packed, not the large one, and a few rows of the weight stay in L1 while all
+// panels pass. Compiled once per instruction set.
 //
-// The reference path is at::linear; an element of the result is one sum over k = 0, 1, ..., fused.
+// The reference path is at::linear; each element of the result is one fused sum over k = 0, 1, ...
 #include "kernels/isa/panels.h"
 #include "kernels/isa/tables.h"
 
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-// The columns n .. of out, at most kGroup, for the rows of one panel.
+// At most kGroup columns of out, starting at n, for the rows of one panel.
 template <int kVectors>
 void panel_product(const Linear& p, int64_t row, int64_t rows, int64_t n, int64_t columns,
                    const float* panel) {
@@ -22,7 +22,7 @@ void panel_product(const Linear& p, int64_t row, int64_t rows, int64_t n, int64_
   unpack(sums, kWidth, rows, columns, p.bias != nullptr ? p.bias + n : nullptr, out, p.out_stride);
 }
 
-// f(row, rows, panel's memory) for the panels of the rows begin .. end - 1.
+// Calls f(row, rows, panel's memory) for the panels of rows begin .. end - 1.
 template <typename F>
 POSENC_INLINE void by_panel(const Linear& p, int64_t begin, int64_t end, float* scratch, F f) {
   for (int64_t row = begin; row < end; row += kPanel) {

@@ -1,6 +1,6 @@
-// Rows in panels: some rows of a matrix, whose columns lie side by side, so that a number can be
-// multiplied with a whole column at once. Included by the kernel sources, inside the instruction
-// set's own namespace.
+// Panels: blocks of rows of a matrix, stored column by column, so that a number can be multiplied
+// with a whole column at once. Included by the kernel sources, inside the instruction set's own
+// namespace.
 #pragma once
 #include "kernels/inference.h"
 #include "kernels/isa/float_lanes.h"
@@ -8,7 +8,7 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-// Columns of a product and registers of rows at a time: what the registers hold beside the
+// Tile size, in columns of the product and registers of rows: what the registers hold beside the
 // operands.
 #if defined(__AVX512F__)
 constexpr int kColumns = 8;
@@ -16,15 +16,15 @@ constexpr int kColumns = 8;
 constexpr int kColumns = 4;
 #endif
 constexpr int kMostVectors = 3;
-constexpr int kPanel = kMostVectors * kFloats;  // rows, at most
-constexpr int kGroup = 16;  // columns that are written at a time: a line of each row
+constexpr int kPanel = kMostVectors * kFloats;  // the most rows of a panel
+constexpr int kGroup = 16;  // columns written at a time: a cache line of each row
 static_assert(kPanelRows % kPanel == 0 && kGroup % kColumns == 0);
 
-// How many registers a panel's rows take.
+// The number of registers that a panel's rows take.
 POSENC_INLINE int64_t vectors_for(int64_t rows) {
   return rows > 2 * kFloats ? 3 : rows > kFloats ? 2 : 1;
 }
-// f with that number as a constant: f.template operator()<kVectors>().
+// Calls f with that number as a constant: f.template operator()<kVectors>().
 template <typename F>
 POSENC_INLINE void with_vectors(int64_t rows, F f) {
   switch (vectors_for(rows)) {
@@ -34,8 +34,8 @@ POSENC_INLINE void with_vectors(int64_t rows, F f) {
   }
 }
 
-// panel[k * width + i] = x[i][k], zeros where there is no such row. width: a multiple of 4. A line
-// of each row at a time, so that the lines that are written stay in the first cache.
+// panel[k * width + i] = x[i][k], or zero if there is no such row. width: a multiple of 4. Works on
+// one cache line of each row at a time, so that the lines being written stay in L1.
 POSENC_INLINE void pack(const float* x, int64_t stride, int64_t rows, int64_t inner, int64_t width,
                         float* panel) {
   const auto row_of = [&](int64_t i) { return x + i * stride; };
@@ -56,7 +56,7 @@ POSENC_INLINE void pack(const float* x, int64_t stride, int64_t rows, int64_t in
   }
 }
 
-// The other way: columns (columns, width), with a bias for each or null, to rows of `out`.
+// The inverse: (columns, width) to rows of `out`, adding a bias per column unless it is null.
 POSENC_INLINE void unpack(const float* columns_of, int64_t width, int64_t rows, int64_t columns,
                           const float* bias, float* out, int64_t stride) {
   for (int64_t i = 0; i < rows; i += 4) {
@@ -77,8 +77,8 @@ POSENC_INLINE void unpack(const float* columns_of, int64_t width, int64_t rows, 
   }
 }
 
-// A matrix whose elements (column, k) the panel's columns are multiplied with, in one of two ways.
-struct ByRows {  // a row of memory is a column of the product; it is asked for a few rows ahead
+// The matrix whose elements (column, k) multiply the panel's columns, in one of two layouts.
+struct ByRows {  // a column of the product is a row in memory, prefetched a few rows ahead
   static constexpr int64_t kAhead = 4096;  // floats, as in linear_few.cpp
   const float* from;
   int64_t stride;
@@ -88,7 +88,7 @@ struct ByRows {  // a row of memory is a column of the product; it is asked for 
     __builtin_prefetch(from + c * stride + k + kAhead, 0, 2);
   }
 };
-struct ByColumns {  // a row of memory holds element k of all columns
+struct ByColumns {  // a row in memory holds element k of all columns
   const float* from;
   int64_t stride;
   POSENC_INLINE ByColumns skip(int64_t columns) const { return {from + columns, stride}; }
@@ -96,7 +96,7 @@ struct ByColumns {  // a row of memory holds element k of all columns
   POSENC_INLINE void prefetch(int64_t, int64_t) const {}
 };
 
-// sums[c * width + i] = sum over k of panel row i [k] * matrix(c, k): one chain k = 0, 1, ...
+// sums[c * width + i] = sum over k of panel row i [k] * matrix(c, k), in the order k = 0, 1, ...
 template <int kVectors, int kCols, typename Matrix>
 POSENC_INLINE void tile(const float* panel, const Matrix& matrix, int64_t inner, float* out) {
   constexpr int kWidth = kVectors * kFloats;
@@ -126,7 +126,7 @@ POSENC_INLINE void tile(const float* panel, const Matrix& matrix, int64_t inner,
     for (int v = 0; v < kVectors; ++v) store(out + c * kWidth + v * kFloats, sums[c][v]);
 }
 
-// The same for the columns 0 .. columns - 1.
+// The same for columns 0 .. columns - 1.
 template <int kVectors, typename Matrix>
 POSENC_INLINE void product(const float* panel, const Matrix& matrix, int64_t inner, int64_t columns,
                            float* out) {

@@ -1,10 +1,10 @@
 // The random bits of at::dropout on the CPU, many at a time. Compiled once per instruction set.
 //
-// ATen keeps an element where its uniform number is below 1 - p. Where MKL serves an Intel
-// processor the numbers are MCG31m1's, else each is made of two words of the generator's mt19937,
-// one element at a time. Both are integer arithmetic: done for many elements at a time it gives the
-// same bits. The reference paths are in the test (ATen's generator, and the recurrences word by
-// word).
+// ATen keeps an element if its uniform number is below 1 - p. Where MKL is used on an Intel
+// processor, the numbers are those of MCG31m1; elsewhere each is made of two words of the
+// generator's mt19937, one element at a time. Both are integer arithmetic, so computing many
+// elements at a time gives the same bits. The reference paths are in the test (ATen's generator,
+// and the recurrences word by word).
 #include "kernels/embed.h"
 #include "kernels/isa/embed_lanes.h"
 #include "kernels/isa/tables.h"
@@ -20,8 +20,8 @@ POSENC_INLINE uint32_t twisted(uint32_t far, uint32_t here, uint32_t next) {
 }
 
 void twist(uint32_t* state) {
-  // In place: a vector of words is read before it is written, and the nearest word that an earlier
-  // step has written is 227 places back.
+  // In place: a vector of words is read before it is written, and the nearest word written by an
+  // earlier step is 227 places back.
   POSENC_INDEPENDENT
   for (int i = 0; i < kWords - kMiddle; ++i)
     state[i] = twisted(state[i + kMiddle], state[i], state[i + 1]);
@@ -50,7 +50,7 @@ POSENC_INLINE uint64_t signs(Longs x) {
 }
 
 POSENC_INLINE uint64_t keep(Words words, int64_t limit) {
-  // ATen's 64-bit number has the first word of a pair on top; in memory it lies below.
+  // The first word of a pair is the high half of ATen's 64-bit number, but the low half in memory.
   typedef uint64_t Pairs __attribute__((vector_size(kBytes)));
   const Pairs pair = reinterpret_cast<Pairs>(tempered(words));
   const Pairs number = (pair << 32 | pair >> 32) & ((uint64_t{1} << 53) - 1);
@@ -71,7 +71,7 @@ uint64_t keep_mt19937(const uint32_t* words, int n, uint64_t limit) {
   return bits;
 }
 
-// x <- x a^8 mod 2^31 - 1, in each of eight lanes that stand one step apart.
+// x <- x a^8 mod 2^31 - 1, in each of eight lanes that are one step apart.
 uint64_t keep_mcg31(uint64_t* x, uint64_t limit) {
   constexpr uint64_t kModulus = 0x7fffffff;
   constexpr uint64_t kStride = [] {

@@ -1,4 +1,4 @@
-// Placing decided entries in a row, for every layout. Included by the kernel sources, inside the
+// Stores finished entries in a row, for every layout. Included by the kernel sources, inside the
 // instruction set's own namespace: nothing here is shared between sets.
 #pragma once
 #include <emmintrin.h>
@@ -7,16 +7,16 @@
 
 #include "kernels/sincos.h"
 
-// Without this gcc leaves calls in a loop over frequencies and does not vectorise it.
+// Without always_inline, gcc leaves calls in loops over frequencies and does not vectorise them.
 #define POSENC_INLINE inline __attribute__((always_inline))
 
 namespace posenc::kernels::sincos::POSENC_ISA {
 namespace {
 
-constexpr int kBlock = 64;  // frequencies handled at a time: their staged entries stay in L1
+constexpr int kBlock = 64;  // frequencies processed at a time: their staged entries stay in L1
 
-// Whole cache lines past the caches: what is larger than they are need not be read in before it is
-// overwritten.
+// Stores whole cache lines with non-temporal stores, which need not read them into the caches
+// before they are overwritten.
 POSENC_INLINE void stream_block(void* to, const void* from, size_t bytes) {
   char* out = static_cast<char*>(to);
   const char* in = static_cast<const char*>(from);
@@ -30,7 +30,7 @@ void place_strided(const RowsRequest& r, T* to, int64_t stride, const T* from, i
   if (n <= 0) return;
   if (stride == 1 && n == kBlock && r.stream && (reinterpret_cast<uintptr_t>(to) & 15) == 0) {
     stream_block(to, from, sizeof(T) * kBlock);
-  } else if (stride == 1 && n == kBlock) {  // a constant size: no call
+  } else if (stride == 1 && n == kBlock) {  // a constant size: the compiler inlines the copy
     memcpy(to, from, sizeof(T) * kBlock);
   } else if (stride == 1) {
     memcpy(to, from, sizeof(T) * static_cast<size_t>(n));
@@ -39,7 +39,7 @@ void place_strided(const RowsRequest& r, T* to, int64_t stride, const T* from, i
   }
 }
 
-// A block of interleaved entries; a constant trip count lets the compiler use whole vectors.
+// Interleaves a block of entries; a constant trip count lets the compiler use whole vectors.
 template <typename T>
 POSENC_INLINE void place_block(T* __restrict to, const T* __restrict even,
                                const T* __restrict odd) {
@@ -70,7 +70,7 @@ inline int64_t clipped(int64_t count, int64_t from, int64_t n) {
   return left < 0 ? 0 : left < n ? left : n;
 }
 
-// Entries from..from+n-1 of both functions go to their columns of row i.
+// Stores entries from..from+n-1 of both functions in their columns of row i.
 template <typename T>
 POSENC_INLINE void place(const RowsRequest& r, int64_t i, int64_t from, int64_t n, const T* sine,
                          const T* cosine) {
@@ -100,7 +100,7 @@ void zero_column(const RowsRequest& r) {
     static_cast<T*>(r.out)[i * r.layout->row_stride + r.layout->zero_column] = T(0);
 }
 
-// Where a whole block's pairs (sine, cosine) go, if all of them are wanted and stand side by side;
+// The destination of a whole block's pairs (sine, cosine), if all of them are wanted and adjacent;
 // else null.
 template <typename T>
 POSENC_INLINE T* pairs_at(const RowsRequest& r, int64_t row, int64_t from) {
@@ -111,8 +111,8 @@ POSENC_INLINE T* pairs_at(const RowsRequest& r, int64_t row, int64_t from) {
   return static_cast<T*>(r.out) + row * at.row_stride + at.sin_offset + 2 * from;
 }
 
-// Row by row, blocks of frequencies: whole ones, then the tail by the lanes that the rows are
-// padded to. `count` is how many of a block any column wants.
+// Goes through the rows in blocks of frequencies: whole blocks, then the tail in the lanes that
+// rows are padded to. `count`: how many frequencies of a block any column needs.
 using BlockWriter = void (*)(const RowsRequest& r, int64_t row, int64_t from, int64_t count);
 POSENC_INLINE void for_blocks(const RowsRequest& r, BlockWriter whole, BlockWriter lanes) {
   const int64_t entries =
@@ -125,12 +125,12 @@ POSENC_INLINE void for_blocks(const RowsRequest& r, BlockWriter whole, BlockWrit
   }
 }
 
-// Nearest whole number for |x| < 2^51, ties to even: adding 1.5 * 2^52 leaves no room for a
-// fraction. No libm, no rounding instruction: the same on every set.
+// Nearest integer for |x| < 2^51, ties to even: adding 1.5 * 2^52 leaves no room for a fraction.
+// Neither libm nor a rounding instruction, so that every set gives the same result.
 POSENC_INLINE double nearest(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 
-// a*b + c; fused where the instruction set can (the flag -ffp-contract=off keeps the compiler from
-// fusing anything else).
+// a*b + c, fused if the instruction set can (-ffp-contract=off keeps the compiler from fusing
+// anything else).
 POSENC_INLINE double multiply_add(double a, double b, double c) {
 #ifdef __FMA__
   return __builtin_fma(a, b, c);

@@ -1,16 +1,17 @@
-// The float64 rows, and float32, bfloat16 and float16 entries from products of two rows. Compiled
-// once per instruction set, with -ffp-contract=off.
+// Float64 rows, and float32, bfloat16 and float16 entries as products of two rows. Compiled once
+// per instruction set, with -ffp-contract=off.
 //
 // Error of a row, with u = 2^-53. The fraction of whole*piece is exact for the first two pieces (20
 // + 33 bits), `rest` adds at most 3u*2^-10 turns (its own rounding and that of its product), the
-// sum u/8: below u in radians. The polynomials (Taylor to x^17, x^16 on 1/8 turn: remainder below
-// 2^-58) add less than 4u: 5u per component, and for angles below 1/8 turn the sine's error is
-// below 5u times the angle. A product of two rows: 2*5*sqrt(2)u carried + 2u rounded < 17u < 2^-48
-// = 32u, and for small angles 24u times the sum of both: kBound64 * min(1, sum). A real position's
-// part adds 2u relative by an error-free product. Where the set has fused multiply-add it is used,
-// by name: it only lowers these errors. The rows' last bits then differ between sets; the entries'
-// cannot, being correctly rounded.
-// posenc-budget: the AVX-512 form of the writer stands beside the plain one that defines it
+// sum u/8: together below u in radians. The polynomials (Taylor to x^17, x^16 on 1/8 turn:
+// remainder below 2^-58) add less than 4u. That makes 5u per component; for angles below 1/8 turn
+// the sine's error is below 5u times the angle. A product of two rows carries over 2*5*sqrt(2)u and
+// adds 2u of rounding: < 17u < 2^-48 = 32u; for small angles 24u times the sum of both: kBound64 *
+// min(1, sum). The fractional part of a real position adds 2u, relative, through an error-free
+// product.
+// Fused multiply-add is used explicitly if the set has it: it only lowers these errors. The last
+// bits of the rows then differ between sets; the entries do not, since they are correctly rounded.
+// posenc-budget: the AVX-512 writer is kept beside the portable one that defines it
 #ifdef __AVX512F__
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12's own header
@@ -26,8 +27,8 @@
 namespace posenc::kernels::sincos::POSENC_ISA {
 namespace {
 
-// sin and cos of 2 pi x for |x| <= 1/2 turn: reduced to 1/8 turn by exact steps, then swapped and
-// signed back without branches.
+// sin and cos of 2 pi x for |x| <= 1/2: reduced to 1/8 turn by exact steps, then swapped and
+// negated without branches.
 POSENC_INLINE void sin_cos(double base, double small, double* sine, double* cosine) {
   const double quarter = nearest(4 * base);
   const double x = (base - 0.25 * quarter) + small;
@@ -64,8 +65,8 @@ void row(const FrequencyView& f, double whole, double part, double* __restrict o
     }
     return;
   }
-  // part * turns as an error-free product (Dekker, without fused instructions); the whole turns of
-  // its high half drop out exactly.
+  // part * turns as an error-free product (Dekker's, without fused instructions); the whole turns
+  // of its high half cancel exactly.
   const double* __restrict high = f.turns_high;
   const double* __restrict low = f.turns_low;
   const double part_cut = part * 134217729.0;
@@ -82,7 +83,7 @@ void row(const FrequencyView& f, double whole, double part, double* __restrict o
     const double b = whole * second[k];
     double base = (a - nearest(a)) + (b - nearest(b));
     base -= nearest(base);
-    // Two sums with their errors: what the base cannot hold joins the small part.
+    // A sum with its exact error: what the base cannot hold is added to the small part.
     const double turns = product - nearest(product);
     double sum = base + turns;
     const double back = sum - base;
@@ -104,8 +105,8 @@ struct Entries {
   alignas(64) float sine[kBlock], cosine[kBlock];
 };
 
-// Products of a block, decided where the roundings of value - bound and value + bound agree;
-// returns whether all do. (A NaN agrees with nothing.)
+// Products of a block. An entry is decided if value - bound and value + bound round to the same
+// float; returns whether all are. (A NaN is never decided.)
 template <int n>
 POSENC_INLINE bool multiply(const double* __restrict c1, const double* __restrict s1,
                             const double* __restrict c2, const double* __restrict s2,
@@ -126,10 +127,10 @@ POSENC_INLINE bool multiply(const double* __restrict c1, const double* __restric
 }
 
 #ifdef __AVX512F__
-// The same with one conversion an entry, which the conversion-bound AVX-512 needs; its test may
-// only err towards doubt. A float64 rounds to float32 by its low 29 bits; with |x| > 2^-12 the
+// The same with one conversion per entry, as conversions limit the AVX-512 version; its test may
+// err only towards doubt. A float64 rounds to float32 by its low 29 bits; with |x| > 2^-12 the
 // bound of 2^-48 is at most 2^16 units of its last place, so x is decided unless these bits are
-// within 2^16 of 2^28. Interleaved: pairs (sine, cosine) go to `first`; else sines there and
+// within 2^16 of 2^28. Interleaved: pairs (sine, cosine) go to `first`; else sines go to `first`,
 // cosines to `second`.
 template <bool interleaved>
 POSENC_INLINE bool multiply_once(const double* c1, const double* s1, const double* c2,
@@ -139,7 +140,7 @@ POSENC_INLINE bool multiply_once(const double* c1, const double* s1, const doubl
       _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i centre = _mm512_set1_epi32((1 << 28) + (1 << 16)),
                 field = _mm512_set1_epi32((1 << 29) - 1);
-  // Brings the floats above 2^-12 to bit 30; not 2^-12 itself, to which smaller values round.
+  // Carries floats above 2^-12 into bit 30; not 2^-12 itself, to which smaller values round.
   const __m512i lift = _mm512_set1_epi32((13 << 23) - 1);
   __m512i nearest_tie = field, sizes = _mm512_set1_epi32(-1);
   for (int i = 0; i < kBlock; i += 8) {
@@ -167,7 +168,7 @@ POSENC_INLINE bool multiply_once(const double* c1, const double* s1, const doubl
 }
 #endif
 
-// The same again for a block with a doubt: the Ziv fallback decides what the roundings do not.
+// The same for a block with undecided entries, which are left to the Ziv fallback.
 template <int n>
 __attribute__((noinline)) void multiply_carefully(const RowsRequest& r, const double* __restrict c1,
                                                   const double* __restrict c2, int64_t from,
@@ -264,7 +265,7 @@ void stream_end() { _mm_sfence(); }
 
 }  // namespace
 
-// sincos_rows_pair.cpp, same namespace
+// Defined in sincos_rows_pair.cpp.
 void row_pair(const FrequencyView& f, double whole, double part, double* out);
 void write_pair(const RowsRequest& request);
 

@@ -1,11 +1,11 @@
-// Rows as double-doubles ("pairs") and float64 entries from products of two. Compiled once per
+// Rows of double-doubles ("pairs"), and float64 entries as products of two rows. Compiled once per
 // instruction set, with -ffp-contract=off.
 //
-// Error, with v = 2^-106. Turns: five pieces times a whole position below 2^33 are exact, their sum
-// keeps every lost bit, the sixth is below 2^-69 turns: 4v. A pair product or sum below is wrong by
-// at most 8v, relative; Horner's last steps dominate: 40v per component of a row, 2*40*sqrt(2)v +
-// 30v for the product of two: below 2^8 v = 2^-98. kBoundPair = 2^-96, times min(1, angle) for the
-// sine as in sincos_rows.cpp. So the rounding of about one entry in 2^42 is left to the Ziv
+// Error, with v = 2^-106. Turns: five pieces times an integer position below 2^33 are exact, their
+// sum keeps every lost bit, the sixth is below 2^-69 turns: 4v. Each pair product or sum has a
+// relative error of at most 8v; Horner's last steps dominate: 40v per component of a row,
+// 2*40*sqrt(2)v + 30v for the product of two: below 2^8 v = 2^-98. kBoundPair = 2^-96, times min(1,
+// angle) for the sine as in sincos_rows.cpp. So about one entry in 2^42 is left to the Ziv
 // fallback.
 #include "kernels/isa/round_store.h"
 #include "kernels/isa/sincos_coefficients.h"
@@ -22,12 +22,12 @@ POSENC_INLINE Pair two_sum(double a, double b) {
   const double back = s - a;
   return {s, (a - (s - back)) + (b - back)};
 }
-POSENC_INLINE Pair quick_two_sum(double a, double b) {  // |a| >= |b|
+POSENC_INLINE Pair quick_two_sum(double a, double b) {  // requires |a| >= |b|
   const double s = a + b;
   return {s, b - (s - a)};
 }
 POSENC_INLINE Pair two_product(double a,
-                               double b) {  // Dekker; the halves of 26 bits multiply exactly
+                               double b) {  // Dekker; products of the 26-bit halves are exact
 #ifdef __FMA__
   const double product = a * b;
   return {product, __builtin_fma(a, b, -product)};
@@ -51,14 +51,13 @@ POSENC_INLINE Pair operator*(Pair a, Pair b) {
 }
 POSENC_INLINE Pair operator-(Pair a) { return {-a.high, -a.low}; }
 
-// Adds x to (high, low): the high part's loss is kept in the low one.
+// Adds x to `sum`; the rounding error of the high part goes to the low part.
 POSENC_INLINE void gather(Pair& sum, double x) {
   const Pair s = two_sum(sum.high, x);
   sum = {s.high, sum.low + s.low};
 }
 
-// The terms whose size is below 2^-53 of the sum need no low part: 8 of the sine's and 9 of the
-// cosine's have one.
+// Terms below 2^-53 of the sum need no low part: 8 of the sine's and 9 of the cosine's have one.
 POSENC_INLINE void sin_cos(Pair x, double quarter, Pair* sine, Pair* cosine) {
   const Pair z = x * x;
   double s_tail = kSin[13];
@@ -97,8 +96,8 @@ void row_pair_of(const FrequencyView& f, double whole, double part, double* __re
   double* __restrict s_high = out + n;
   double* __restrict c_low = out + 2 * n;
   double* __restrict s_low = out + 3 * n;
-  // The part's two halves (27 and 26 bits) times a piece are exact too. Pieces hold the
-  // reduced fraction: `guard` is NaN where that is not w itself.
+  // The products of the part's two halves (27 and 26 bits) and a piece are exact too. Pieces hold
+  // the reduced fraction: `guard` is NaN where that is not w/(2 pi) itself.
   const double cut = part * 134217729.0;
   const double ph = cut - (cut - part);
   const double pl = part - ph;
@@ -119,7 +118,7 @@ void row_pair_of(const FrequencyView& f, double whole, double part, double* __re
     }
     gather(sum, whole * p3[k]);
     gather(sum, whole * p4[k]);
-    // The sum may be past half a turn: the quarter is taken modulo 4, in -2..2.
+    // The sum may exceed half a turn: the quarter is taken modulo 4, in -2..2.
     const double quarter = nearest(4 * sum.high);
     const double reduced = sum.high - 0.25 * quarter;
     Pair sine, cosine;

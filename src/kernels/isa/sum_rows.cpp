@@ -1,17 +1,17 @@
 // The backward pass: the gradient of each row of the weight that some token used. Compiled once per
 // instruction set, with -ffp-contract=off.
 //
-// The reference path is what autograd does with the composition: grad * noise, times scale, then
-// at::embedding_dense_backward, which walks the tokens in order and adds each to its row of zeros.
-// Here the tokens come sorted by id, stably: each row is owned by one thread, and gets the same
-// sums in the same order, whatever the number of threads. No atomics, no V x D pass.
+// The reference path is autograd of the composition: grad * noise, times scale, then
+// at::embedding_dense_backward, which goes through the tokens in order and adds each to its row,
+// from zero. Here the tokens come stably sorted by id: each row is owned by one thread, and gets
+// the same sums in the same order, whatever the number of threads. No atomics, no V x D pass.
 #include "kernels/isa/embed_kinds.h"
 #include "kernels/isa/tables.h"
 
 namespace posenc::kernels::embed::POSENC_ISA {
 namespace {
 
-// to[j ...] += grad[j ...] * factor or 0 * scale; the first of a row's terms is added to 0.
+// to[j ...] += grad[j ...] * (factor or 0) * scale; the first term of a row is added to 0.
 template <typename K, bool kDropout>
 struct Term {
   using T = typename K::Stored;
@@ -19,8 +19,8 @@ struct Term {
 
   T* to = nullptr;
   const T* grad = nullptr;
-  const T* next_grad = nullptr;  // of the next token: a row that no hardware foresees
-  const T* next_out = nullptr;   // of the next row, likewise
+  const T* next_grad = nullptr;  // next token's gradient: the hardware cannot predict it
+  const T* next_out = nullptr;   // next output row, likewise
   const uint8_t* bits = nullptr;
   int64_t first_bit = 0;
   V scale, factor;
@@ -32,7 +32,8 @@ struct Term {
     for (int i = 0; i < K::kLine; i += K::kLanes) {
       V x = K::Element::read(grad + j + i);
       if constexpr (kDropout) x = K::rounded(x * spread(kept >> i, factor));
-      x = K::Element::round_any(x * scale);  // the Exact types round here, where their cast does
+      // The Exact types round here, as the reference path's cast does.
+      x = K::Element::round_any(x * scale);
       const V sum = kFirst ? K::all(0.0) : K::Element::read(to + j + i);
       K::Element::write(to + j + i, K::Element::round(sum + x));
     }
@@ -71,7 +72,7 @@ void rows(const SumRows& s, int64_t begin, int64_t end) {
   term.scale = K::all(s.scale);
   term.factor = K::all(s.kept.factor);
   term.bits = s.kept.bits;
-  Term<K, false> sum;  // of the scratch row: times 1
+  Term<K, false> sum;  // adds the scratch row, times 1
   sum.scale = K::all(1.0);
   const auto out_of = [&](int64_t row) {
     return static_cast<T*>(s.out) + (s.row != nullptr ? s.row[row] : row) * s.out_stride;

@@ -1,4 +1,4 @@
-// What each source of this folder defines in the namespace of its instruction set, for
+// What the sources in this folder define in the namespace of each instruction set, for
 // dispatch.cpp.
 #pragma once
 #include "kernels/embed.h"

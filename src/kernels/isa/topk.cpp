@@ -1,5 +1,4 @@
-// A row of logits: the logarithm of its sum of exponentials, and its best entries. Compiled once
-// per instruction set.
+// Log-sum-exp of a row of logits, and its top entries. Compiled once per instruction set.
 //
 // The reference paths are at::logsumexp and at::topk.
 #include <math.h>
@@ -11,7 +10,7 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-// The logits i .. i + n - 1, then -inf.
+// Logits i .. i + n - 1, padded with -inf.
 POSENC_INLINE Wide read_logits(const float* from, int64_t n) {
   float padded[kWide];
   for (float& one : padded) one = -__builtin_inff();
@@ -28,7 +27,7 @@ LogSum log_sum_exp(const float* x, int64_t n) {
   float lanes[kWide], largest = -__builtin_inff();
   write(lanes, most, kWide);
   for (const float one : lanes) largest = one > largest ? one : largest;
-  if (largest == -__builtin_inff()) largest = 0.0f;  // all of them are -inf, or NaN
+  if (largest == -__builtin_inff()) largest = 0.0f;  // all logits are -inf or NaN
   Wide sum = {};
   by_sixteen(n, [&](int64_t i, int64_t count) {
     const Wide w = read_logits(x + i, count);
@@ -37,7 +36,7 @@ LogSum log_sum_exp(const float* x, int64_t n) {
   return {largest, logf(total(sum))};
 }
 
-// After those that are as good.
+// Inserts it after entries of equal score.
 void insert(Ranked one, Ranked* best, int64_t count) {
   int64_t i = count - 1;
   for (; i > 0 && one.score > best[i - 1].score; --i) best[i] = best[i - 1];

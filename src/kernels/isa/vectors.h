@@ -1,6 +1,6 @@
-// Vectors of the instruction set's own width, as gcc's vector types: +, * and & act lane by lane.
-// Included by the kernel sources: what is here stands in each set's own namespace, which theirs
-// name by `using namespace`; nothing is shared between sets.
+// Vectors as wide as the instruction set's registers, as gcc's vector types: +, * and & are
+// lane-wise. Included by the kernel sources, in a namespace of each instruction set, which the
+// kernels' own namespaces import by `using namespace`; nothing is shared between sets.
 #pragma once
 #if defined(__AVX512F__) && !defined(__clang__)  // gcc 12's own header
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -11,7 +11,8 @@
 #include <string.h>
 
 #define POSENC_INLINE inline __attribute__((always_inline))
-// Before a loop: what an iteration writes, none that shares a vector with it reads.
+// Before a loop: asserts that iterations in one vector neither read nor write what another one
+// writes.
 #ifdef __clang__
 #define POSENC_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
