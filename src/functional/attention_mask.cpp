@@ -17,7 +17,7 @@ std::string type_name(const at::Tensor& mask) {
   return mask.defined() ? c10::toString(mask.scalar_type()) : "an undefined tensor";
 }
 
-// A mask over keys, (B, S).
+// Checks a mask over keys, (B, S).
 void check_keys(const char* maker, const at::Tensor& mask, bool integers) {
   const bool integral =
       mask.defined() && at::isIntegralType(mask.scalar_type(), /*includeBool=*/false);
@@ -29,8 +29,8 @@ void check_keys(const char* maker, const at::Tensor& mask, bool integers) {
                     mask.sizes());
 }
 
-// A mask over queries and keys. Two axes are (L, S) only where the caller has said so: a mask over
-// keys, (B, S), has two as well, and where B = L nothing else would tell them apart.
+// Checks a mask over queries and keys. A mask with two axes is read as (L, S) only if the caller
+// says so: a key mask (B, S) also has two, and nothing else would distinguish them when B == L.
 void check_pairs(const char* maker, const at::Tensor& mask, bool pairs) {
   if (pairs) {
     TORCH_CHECK_VALUE(mask.dim() == 2, "[AttentionMask] ", maker, " takes (L, S). Got ",
@@ -57,8 +57,8 @@ void check_real(const char* maker, const at::Tensor& bias) {
                    type_name(bias));
 }
 
-// `mask` as (B|1, H|1, L|1, S|1). Three axes that begin with B * H are torch.nn's; with `of_heads`
-// they have to.
+// Returns `mask` as (B|1, H|1, L|1, S|1). A mask with three axes whose first is B * H follows the
+// torch.nn convention; with `of_heads`, any other first axis (except 1) is an error.
 at::Tensor as_scores(const at::Tensor& mask, bool of_heads, const AttentionShape& shape) {
   const int64_t wanted[] = {shape.batch, shape.heads, shape.queries, shape.keys};
   const int64_t blocks = shape.batch * shape.heads;
@@ -83,7 +83,8 @@ at::Tensor as_scores(const at::Tensor& mask, bool of_heads, const AttentionShape
   return result;
 }
 
-// A mask over keys as (B, 1, 1, S). A missing axis is no broadcast here but a mistake.
+// Returns a mask over keys as (B, 1, 1, S). It must be complete: a missing axis is an error, not a
+// broadcast.
 at::Tensor keys_as_scores(const at::Tensor& keys, const AttentionShape& shape) {
   TORCH_CHECK_VALUE(keys.size(0) == shape.batch && keys.size(1) == shape.keys,
                     "[AttentionMask] a mask over keys must be (B, S) = [", shape.batch, ", ",
@@ -130,7 +131,7 @@ AttentionMask AttentionMask::padding(const at::Tensor& ids, int64_t pad) {
                    "[AttentionMask] padding() takes ids, integers. Got ", type_name(ids));
   TORCH_CHECK_VALUE(ids.dim() == 2, "[AttentionMask] padding() takes ids (B, S). Got ",
                     ids.sizes());
-  return key_padding(ids.to(at::kLong) != pad);  // int64: `pad` need not fit a narrower type
+  return key_padding(ids.to(at::kLong) != pad);  // int64: `pad` may not fit a narrower type
 }
 
 AttentionMask AttentionMask::causal(int64_t offset) {
@@ -230,7 +231,7 @@ AttentionMask AttentionMask::queries(int64_t first, int64_t count) const {
 }
 
 ScoreMask AttentionMask::resolve(const AttentionShape& shape, const at::Tensor& like) const {
-  const bool all_causal = !causal_ || *causal_ >= shape.keys - 1;  // even query 0 sees every key
+  const bool all_causal = !causal_ || *causal_ >= shape.keys - 1;  // even query 0 sees all keys
   if (keys_.empty() && allowed_.empty() && biases_.empty()) {
     if (all_causal) return {};
     if (*causal_ == 0) return {{}, true};

@@ -6,18 +6,18 @@
 
 #include "kernels/embed.h"
 
-// What every fused operation asks first. Whether its tensors are plain ones, and whether autograd
-// records: torch_internals/shortcut.h.
+// Checks shared by all fused operations. See torch_internals/shortcut.h for whether a tensor is
+// plain and whether autograd records.
 namespace posenc::functional {
 
-/// Whether this many elements are faster with this thread's other threads, if it has any.
+/// Whether an operation on this many elements is faster with several threads, if there are any.
 bool worth_threads(int64_t elements);
 
-/// The kernels' type for `dtype`, whose sums are rounded once if `exact`; false where there is
-/// none.
+/// Finds the kernels' type for `dtype`; with `exact`, sums of half types are rounded only once.
+/// Returns false if the kernels do not support `dtype`.
 bool find_type(at::ScalarType dtype, bool exact, kernels::embed::Type& type);
 
-/// Whether half types are summed in float32: Precision::Exact.
+/// Whether a half type is summed in float32 (Precision::Exact).
 constexpr bool rounds_once(kernels::embed::Type type) {
   return type == kernels::embed::Type::BFloat16Exact || type == kernels::embed::Type::Float16Exact;
 }

@@ -25,7 +25,7 @@ using torch_internals::is_plain;
 
 constexpr int64_t kChunk = 32768;  // elements, a multiple of 64
 
-// Elements in the order of memory, whatever the axes' order.
+// Processes elements in memory order, whatever the order of the axes.
 struct DropBackward : autograd::Node {
   autograd::variable_list apply(autograd::variable_list&& grads) override;
   std::string name() const override { return "DropoutBackward"; }
@@ -61,7 +61,7 @@ autograd::variable_list DropBackward::apply(autograd::variable_list&& grads) {
   const at::TensorOptions options(dtype);
   if (at::GradMode::is_enabled() || !dispatches_plainly() || !is_plain(grads[0]) ||
       grads[0].scalar_type() != dtype ||
-      grads[0].sizes() != at::IntArrayRef(sizes)) {  // differentiable once more, or ATen's error
+      grads[0].sizes() != at::IntArrayRef(sizes)) {  // double backward, or ATen's error
     return {grads[0] * noise_of(mask, kept.factor, at::empty_strided(sizes, strides, options))};
   }
   at::Tensor grad = grads[0];
@@ -72,7 +72,7 @@ autograd::variable_list DropBackward::apply(autograd::variable_list&& grads) {
   return {out};
 }
 
-// Whether drop() gives what at::dropout would, bit for bit. Nothing is drawn.
+// Whether drop() gives the same bits as at::dropout. Draws nothing.
 bool is_fusable(const at::Tensor& x, double p, kernel::Type& type) {
   return p > 0.0 && p < 1.0 && x.defined() && dispatches_plainly() && is_plain(x) &&
          find_type(x.scalar_type(), /*exact=*/false, type) && x.numel() != 0 &&

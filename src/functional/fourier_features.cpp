@@ -13,7 +13,7 @@
 namespace posenc::functional {
 namespace {
 
-constexpr int64_t kMaxMultires = 128;  // 2^127 is the last power of two that float32 holds
+constexpr int64_t kMaxMultires = 128;  // 2^127 is the largest power of two in float32
 
 at::Tensor bands(const FourierFeaturesFuncOptions& o, at::ScalarType type) {
   const int64_t channels = 2 * o.multires();

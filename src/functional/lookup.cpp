@@ -8,7 +8,7 @@
 namespace posenc::functional {
 namespace {
 
-// Throws for the first index outside [0, rows), naming its value and its place.
+// Throws for the first index outside [0, rows), with its value and its place.
 void refuse_first_outside(const LookupNames& names, const at::Tensor& index, int64_t rows) {
   const at::Tensor flat = index.detach().to(at::kCPU, at::kLong).reshape({-1});
   const int64_t* values = flat.const_data_ptr<int64_t>();
@@ -42,7 +42,7 @@ at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::T
                          /*scale_grad_by_freq=*/false, sparse);
   } catch (const c10::IndexError&) {
     refuse_first_outside(names, index, table.size(0));
-    throw;  // not a matter of range
+    throw;  // not a range error
   }
 }
 

@@ -17,7 +17,7 @@ int64_t width_of(const MultiheadAttentionWeights& weights) {
   return (packed(weights) ? weights.in_proj_weight : weights.q_proj_weight).size(-1);
 }
 
-// The output rows part * E .. (part + count) * E of the projection: query 0, key 1, value 2.
+// Projects with rows part * E .. (part + count) * E of the weight: 0 is query, 1 key, 2 value.
 at::Tensor project(const at::Tensor& x, const MultiheadAttentionWeights& weights, int64_t part,
                    int64_t count = 1) {
   const int64_t width = width_of(weights);
@@ -30,7 +30,7 @@ at::Tensor project(const at::Tensor& x, const MultiheadAttentionWeights& weights
   return at::linear(x, packed(weights) ? rows(weights.in_proj_weight) : own[part], bias);
 }
 
-// (B, L, count * E) -> count x (B, H, L, Dh), views.
+// (B, L, count * E) -> count x (B, H, L, Dh), as views.
 at::Tensor heads_of(const at::Tensor& x, int64_t num_heads, int64_t count = 1) {
   return x.unflatten(-1, {count, num_heads, x.size(-1) / (count * num_heads)})
       .permute({2, 0, 3, 1, 4});
@@ -85,7 +85,7 @@ at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& wei
                         const MultiheadAttentionFuncOptions& options) {
   check_dropout("MultiheadAttention", options.dropout());
   const at::Tensor& query = heads.query;
-  for (const at::Tensor* one : {&heads.key, &heads.value}) {  // one row of many would broadcast
+  for (const at::Tensor* one : {&heads.key, &heads.value}) {  // size 1 would silently broadcast
     TORCH_CHECK_VALUE(query.dim() == 4 && one->dim() == 4 && one->size(0) == query.size(0) &&
                           one->size(1) == query.size(1) && one->size(2) == heads.key.size(2),
                       "[MultiheadAttention] query, keys and values must be (B, H, L, Dh), "

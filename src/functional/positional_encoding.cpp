@@ -31,7 +31,7 @@ void check_input(const at::Tensor& x, int64_t d_model) {
                     " in its last axis. Got ", x.sizes());
 }
 
-// Positions offset .. offset + L - 1: (L, D).
+// Rows for positions offset .. offset + L - 1: (L, D).
 at::Tensor consecutive(const at::Tensor& x, const at::Tensor& rows,
                        const PositionalEncodingFuncOptions& options) {
   const int64_t length = length_of(x, options.batch_first());
@@ -46,7 +46,7 @@ at::Tensor consecutive(const at::Tensor& x, const at::Tensor& rows,
   return rows.slice(0, begin, begin + length);
 }
 
-// The rows at explicit positions: (L, D) or laid out as x is.
+// Rows for explicit positions: (L, D), or with the layout of x.
 at::Tensor explicit_rows(const at::Tensor& x, const at::Tensor& rows,
                          const PositionalEncodingFuncOptions& options) {
   check_position_ids(x.sizes().slice(0, x.dim() - 1), options);

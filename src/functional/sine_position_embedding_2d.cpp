@@ -16,7 +16,7 @@ namespace {
 
 using Options = SinePositionEmbedding2dFuncOptions;
 
-// One-based places along h and w: (B, H, W) each, or what broadcasts to it.
+// One-based coordinates along h and w: (B, H, W) each, or broadcastable to it.
 struct Places {
   at::Tensor y, x;
 };
@@ -38,8 +38,8 @@ at::Tensor normalized(const at::Tensor& place, int64_t axis, const Options& o) {
   return shifted / (place.slice(axis, -1) + o.eps()) * o.scale();
 }
 
-// T ** (2 (j // 2) / C) for the C channels of one axis; the power is taken over all of them at
-// once, since its last bits depend on the tensor's shape.
+// T ** (2 (j // 2) / C) for the C channels of one axis. All channels are computed in one call,
+// because the last bits of pow() depend on the tensor's shape.
 Frequencies divisors(const Options& o) {
   const int64_t channels = o.d_model() / 2;
   const bool product = o.frequency() == sinusoid::Frequency::PowerOfProduct;
@@ -50,7 +50,7 @@ Frequencies divisors(const Options& o) {
                      channels, 1);
 }
 
-// One axis into its channels of out (B, H, W, C), interleaved.
+// Writes the channels of one axis to out (B, H, W, C), sines and cosines interleaved.
 void fill(const at::Tensor& place, const Frequencies& f, const at::Tensor& out) {
   const auto angle = [&](const at::Tensor& divisor) {  // (B, H, W, C / 2)
     return place.unsqueeze(-1) / divisor.to(place.device(), place.scalar_type(), true);
@@ -107,8 +107,8 @@ at::Tensor sine_position_embedding_2d(const at::Tensor& mask, const Options& opt
   const Frequencies f = divisors(options);
   const bool image = mask.dim() == 4;
   const int64_t half = options.d_model() / 2;
-  // As in DETR the channels lie innermost in memory, whatever the shape says. Cells of an image
-  // without padding are the same in the whole batch.
+  // As in DETR, the channels are innermost in memory, whatever the shape. Without padding, the
+  // result is the same for every image of the batch.
   const at::Tensor out =
       at::empty({image ? 1 : mask.size(0), mask.size(-2), mask.size(-1), options.d_model()},
                 at::TensorOptions(at::kFloat).device(mask.device()));  // (B, H, W, D)

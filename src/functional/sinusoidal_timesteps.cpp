@@ -14,7 +14,7 @@
 namespace posenc::functional {
 namespace {
 
-// Nothing but sines and cosines of t f, so that ATen's own operations give the rows on any device.
+// Whether the rows are just sines and cosines of t f, which ATen computes on any device.
 bool plain(const SinusoidOptions& o) {
   const bool whole_rows = o.odd_dim() == sinusoid::OddDim::Error ||
                           o.odd_dim() == sinusoid::OddDim::ZeroColumn ||
@@ -24,8 +24,8 @@ bool plain(const SinusoidOptions& o) {
          whole_rows && !o.angle_by_length() && !o.raw_first() && !o.zero_row();
 }
 
-// sinusoid() as operations on t's device: the same in the same order, hence on the CPU the same
-// bits.
+// sinusoid() as operations on t's device. They are the same in the same order, so the bits on the
+// CPU are the same.
 at::Tensor plain_rows(const at::Tensor& t, const SinusoidOptions& o) {
   const Frequencies f = frequencies(o, o.axis_widths()[0], t.size(0));
   const at::Tensor time = t.to(f.sin.scalar_type()).unsqueeze(1);
@@ -50,7 +50,7 @@ at::Tensor timestep_rows(const at::Tensor& t, const SinusoidOptions& options) {
   TORCH_CHECK_VALUE(t.dim() == 1, "[SinusoidalTimesteps] t must be (N). Got ", t.sizes());
   TORCH_CHECK_TYPE(t.scalar_type() != at::kBool && !t.is_complex(),
                    "[SinusoidalTimesteps] t must be integer or real. Got ", t.scalar_type());
-  // Elsewhere the answer would have to be waited for.
+  // On other devices, reading the answer would synchronize.
   TORCH_CHECK_VALUE(!t.is_cpu() || at::isfinite(t).all().item<bool>(),
                     "[SinusoidalTimesteps] t must be finite. Got NaN or infinity");
   options.validate();

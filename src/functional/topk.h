@@ -4,21 +4,22 @@
 
 namespace posenc::functional {
 
-/// log of the sum of exp over the last axis of (R, V): largest + rest, (R) each. They are kept
-/// apart because logits - largest - rest loses nothing of a log probability close to 0.
+/// log(sum(exp(logits))) over the last axis of (R, V), as largest + rest, (R) each. They are kept
+/// separate because logits - largest - rest keeps full precision for log probabilities close to 0.
 struct LogSumExp {
   at::Tensor largest, rest;
 };
 LogSumExp log_sum_exp(const at::Tensor& logits);
 
-/// The best scores of some rows, (B, count), the best first, and where they stand among those of
-/// their rows: row * V + column. Of equal scores the first one.
+/// The best scores of each group of rows, (B, count), in descending order, and their places within
+/// the group: row * V + column. Equal scores are ordered by place.
 struct TopScores {
   at::Tensor scores, places;
 };
 
-/// The `count` largest before + (logits - log sum) of each `group` rows. logits: (B * group, V),
-/// before: (B * group), both float32. One pass over memory on the CPU; elsewhere ATen's.
+/// The `count` largest values of before + (logits - log sum) in each group of `group` rows. logits:
+/// (B * group, V), before: (B * group), both float32. One pass over memory on the CPU; other
+/// devices use ATen.
 TopScores beam_topk(const at::Tensor& logits, const LogSumExp& sum, const at::Tensor& before,
                     int64_t group, int64_t count);
 

@@ -21,7 +21,7 @@ at::CPUGeneratorImpl& cpu(const at::Generator& generator) {
 }
 
 bool same_state(const at::CPUGeneratorImpl& a, const at::CPUGeneratorImpl& b) {
-  auto& x = const_cast<at::CPUGeneratorImpl&>(a);  // engine() is not const, and changes nothing
+  auto& x = const_cast<at::CPUGeneratorImpl&>(a);  // engine() is not const, but changes nothing
   auto& y = const_cast<at::CPUGeneratorImpl&>(b);
   const auto p = x.engine().data(), q = y.engine().data();
   return p.left_ == q.left_ && p.next_ == q.next_ && p.state_ == q.state_;
@@ -64,8 +64,8 @@ void DropoutBits::draw(int64_t elements) {
   writer_.finish();
 }
 
-// Whether it gives the bits, in the order of memory, and the final state of ATen for a sample like
-// `like`, from an odd place of the generator.
+// Whether the masks drawn here have ATen's bits in memory order, and leave ATen's final state, for
+// a sample shaped like `like`. Starts at an odd position of the generator.
 bool DropoutBits::draws(Source source, at::ScalarType dtype, const at::Tensor& like) {
   constexpr double kKeep = 0.7;
   const at::Generator theirs = at::detail::createCPUGenerator(20170612);
@@ -82,7 +82,7 @@ bool DropoutBits::draws(Source source, at::ScalarType dtype, const at::Tensor& l
   return equal;
 }
 
-// The samples cross several blocks of the generator.
+// The samples are large enough to span several blocks of the generator.
 DropoutBits::Found DropoutBits::find(at::ScalarType dtype) {
   at::NoGradGuard no_grad;
   const at::Tensor plain = at::empty({43, 71}, at::TensorOptions(dtype));
@@ -118,8 +118,8 @@ bool can_draw_dropout_bits(at::ScalarType dtype, bool contiguous) {
   return Mt19937().set_counts(data.left_, data.next_);
 }
 
-// A chunk is used only once the next one is drawn: a kernel may look at the first bits of that one.
-// Who draws joins the others when it is done.
+// A chunk is consumed only after the next one has been drawn, because a kernel may read that
+// chunk's first bits. The drawing thread helps to consume once it has drawn everything.
 void draw_while_used(DropoutBits& bits, int64_t elements, int64_t chunk,
                      const std::function<void(int64_t, int64_t)>& use) {
   const int64_t chunks = (elements + chunk - 1) / chunk;

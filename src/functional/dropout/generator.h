@@ -13,28 +13,28 @@
 
 namespace posenc::functional {
 
-/// Whether DropoutBits are at::dropout's own for tensors of `dtype`, contiguous ones or in any
-/// dense layout. That depends on the processor and on how LibTorch was built (one generator is
-/// asked in the order of memory, another in that of the axes), so it is tried out once, on a
-/// generator of its own.
+/// Whether DropoutBits reproduces at::dropout for tensors of `dtype`: contiguous ones, or all dense
+/// layouts. That depends on the processor and on how LibTorch was built (one generator draws in
+/// memory order, another in the order of the axes), so it is tested once, on a private generator.
 bool has_dropout_bits(at::ScalarType dtype, bool contiguous = true);
 
-/// The same, where the default generator's counters also agree with each other: they need not, in a
-/// state that was set by hand.
+/// The same, and also requires the default generator's counters to be consistent, which they may
+/// not be after its state was set by hand.
 bool can_draw_dropout_bits(at::ScalarType dtype, bool contiguous = true);
 
-/// The bits that at::dropout(x, 1 - keep, true) draws from the default generator for an x of
-/// `dtype`, one an element in the order of memory; the generator ends as at::dropout leaves it. It
-/// is locked, as ATen locks it, while this lives.
+/// The bits that at::dropout(x, 1 - keep, true) would draw from the default generator for an x of
+/// `dtype`, one per element in memory order. Leaves the generator in the state in which at::dropout
+/// leaves it, and like ATen holds the generator's lock, for the lifetime of this object.
 class DropoutBits {
  public:
-  /// `to`: room for mask_bytes(all elements). Only where can_draw_dropout_bits(dtype).
+  /// `to` must have room for mask_bytes(total number of elements). Requires
+  /// can_draw_dropout_bits(dtype).
   DropoutBits(double keep, at::ScalarType dtype, uint8_t* to);
   ~DropoutBits();
   DropoutBits(const DropoutBits&) = delete;
   DropoutBits& operator=(const DropoutBits&) = delete;
 
-  /// The next `elements`; all but the last call take a multiple of 64.
+  /// Draws the next `elements` bits. Every call but the last must draw a multiple of 64.
   void draw(int64_t elements);
 
  private:
@@ -60,17 +60,17 @@ class DropoutBits {
   std::optional<Mcg31Mask> mcg31_;
 };
 
-/// Draws the bits of `elements` by one thread, a chunk (a multiple of 64) at a time, while all of
-/// them call `use(begin, end)` for what is drawn: the generator is serial, its use is not.
+/// One thread draws the bits of `elements`, a chunk (a multiple of 64) at a time, while the others
+/// call `use(begin, end)` on what has been drawn: the generator is serial, its consumers are not.
 void draw_while_used(DropoutBits& bits, int64_t elements, int64_t chunk,
                      const std::function<void(int64_t, int64_t)>& use);
 
-/// What a kept element is multiplied by: 1 / keep in the arithmetic of `dtype`, as at::dropout's
-/// noise.div_(keep) has it.
+/// The factor of a kept element: 1 / keep in the arithmetic of `dtype`, as in at::dropout's
+/// noise.div_(keep).
 double kept_factor(double keep, at::ScalarType dtype);
 
-/// at::dropout's noise, the factor where an element is kept, else 0: a new tensor like `like`,
-/// whose elements lie in memory without gaps and in the mask's order.
+/// The noise tensor of at::dropout: the factor where an element is kept and 0 elsewhere, in a new
+/// tensor like `like`, which must be dense and in the mask's order.
 at::Tensor noise_of(const at::Tensor& mask, double factor, const at::Tensor& like);
 
 }  // namespace posenc::functional

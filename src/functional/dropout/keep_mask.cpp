@@ -20,8 +20,7 @@ uint32_t tempered(uint32_t y) {
 }  // namespace
 
 bool Mt19937::set_counts(int left, uint32_t next_word) {
-  next =
-      left == 1 ? kStateWords : static_cast<int>(next_word);  // 1: as after seeding, or at the end
+  next = left == 1 ? kStateWords : static_cast<int>(next_word);  // 1: just seeded, or used up
   return left >= 1 && left <= kStateWords &&
          (left == 1 || int64_t{left} + next_word == kStateWords + 1);
 }
@@ -40,13 +39,13 @@ void BitWriter::append(uint64_t bits, int n) {
 
 void BitWriter::finish() { std::memcpy(to, &pending, sizeof pending); }
 
-// x 2^-53 < keep for a whole x is x < ceil(keep 2^53): both sides are exact.
+// For an integer x, x 2^-53 < keep is equivalent to x < ceil(keep 2^53): both sides are exact.
 Mt19937Mask::Mt19937Mask(Mt19937* state, double keep, const kernels::embed::RandomKernels& use)
     : state_(*state), limit_(static_cast<uint64_t>(std::ceil(keep * 0x1p53))), use_(use) {}
 
 void Mt19937Mask::write(int64_t elements, BitWriter& to) {
   while (elements > 0) {
-    if (state_.next == kStateWords - 1) {  // a pair of the last word and the next block's first
+    if (state_.next == kStateWords - 1) {  // a pair that spans two blocks
       uint32_t pair[2] = {state_.words[state_.next], 0};
       use_.twist(state_.words);
       pair[1] = state_.words[0];
@@ -77,8 +76,8 @@ Mcg31Mask::Mcg31Mask(uint32_t seed, double keep, const kernels::embed::RandomKer
     lane = x;
     x = x * kMcgFactor % kMcgModulus;
   }
-  // x / (2^31 - 1) < keep for a whole x: the quotient in float64 is below keep where x is below the
-  // first whole number for which it is not.
+  // x / (2^31 - 1) < keep for an integer x: the float64 quotient is below keep exactly if x is
+  // below the first integer whose quotient is not.
   const auto below = [&](uint64_t y) {
     return static_cast<double>(y) / static_cast<double>(kMcgModulus) < keep;
   };

@@ -33,7 +33,8 @@ bool is_readable(const at::Tensor& ids) {
          (ids.scalar_type() == at::kLong || ids.scalar_type() == at::kInt);
 }
 
-// A node, and not an autograd::Function: it costs a third, and it knows where its gradient goes.
+// A Node rather than an autograd::Function: it costs a third as much, and can find out where its
+// gradient goes.
 struct EmbedBackward : autograd::Node {
   autograd::variable_list apply(autograd::variable_list&& grads) override;
   std::string name() const override { return "EmbedBackward"; }
@@ -61,8 +62,9 @@ struct EmbedBackward : autograd::Node {
   bool is_sparse = false;
 };
 
-// The ids, as many as there were, with a gradient for each: set_data() exchanges a tensor's memory,
-// sizes and type without a new version, and a node may be called without the engine.
+// Returns the saved ids, checking that their number and the gradient's size still match the
+// forward: set_data() can replace a tensor's memory, sizes and dtype without a new version, and a
+// node can be called without the engine.
 at::Tensor EmbedBackward::saved_ids(const at::Tensor& grad) const {
   const at::Tensor saved = ids.unpack();
   TORCH_CHECK(saved.numel() == tokens && grad.numel() == tokens * dim,
@@ -71,7 +73,7 @@ at::Tensor EmbedBackward::saved_ids(const at::Tensor& grad) const {
   return saved;
 }
 
-// What autograd does with embed_composed(), differentiable once more.
+// The gradient that autograd computes for embed_composed(); can itself be differentiated.
 at::Tensor EmbedBackward::composed(const at::Tensor& grad, const at::Tensor& saved) const {
   const bool once = rounds_once(type);
   at::Tensor g = once ? grad.to(at::kFloat) : grad;
@@ -94,7 +96,7 @@ kernel::SumRows EmbedBackward::request(const at::Tensor& grad, const kernel::Ord
   return s;
 }
 
-// A row has one owner, so the number of threads changes no bit.
+// Each row is summed by one thread, so the result does not depend on the number of threads.
 void EmbedBackward::sum(const kernel::SumRows& request, const kernel::Order& order,
                         bool scratch) const {
   const auto sum_rows = kernels::chosen().sum_rows.sum_rows[static_cast<int>(type)];
@@ -133,16 +135,16 @@ at::Tensor EmbedBackward::sparse(const at::Tensor& grad, const kernel::Order& or
                                        /*is_coalesced=*/true);
 }
 
-// Adds to the weight's .grad in place of AccumulateGrad, which would need a V x D tensor of mostly
-// zeros to add. A row is summed first and then added, as there; only a -0.0 in a row that no token
-// used stays one.
+// Adds to the weight's .grad directly. AccumulateGrad would need a V x D tensor, mostly zeros, to
+// add. As there, each row is summed first and then added; the only difference is that a -0.0 in a
+// row that no token uses stays -0.0.
 bool EmbedBackward::accumulate(const at::Tensor& grad, const kernel::Order& order) {
   const int64_t sizes[] = {rows, dim};
   const torch_internals::GradAccess access(*this, sizes, dtype);
   if (!access) return false;
   at::Tensor& existing = access.grad();
   if (!existing.defined()) {
-    if (is_sparse) existing = sparse(grad, order);  // there it would no longer count as coalesced
+    if (is_sparse) existing = sparse(grad, order);  // AccumulateGrad would drop is_coalesced
     return is_sparse;
   }
   if (is_sparse || !access.may_add_in_place(grad)) return false;

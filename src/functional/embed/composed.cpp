@@ -8,7 +8,7 @@
 namespace posenc::functional {
 namespace {
 
-// The row that gets no gradient, counted from 0; -1: none.
+// The row that gets no gradient, as a non-negative index; -1 if there is none.
 int64_t padding_row(const at::Tensor& weight, const std::optional<int64_t>& padding_idx) {
   TORCH_CHECK_VALUE(weight.dim() == 2,
                     "[TokenEmbedding] weight must be (vocab_size, d_model). Got ", weight.sizes());
@@ -20,7 +20,7 @@ int64_t padding_row(const at::Tensor& weight, const std::optional<int64_t>& padd
   return *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
 }
 
-// Half types with Precision::Exact: float32 from the weight's row to the sum, rounded at the end.
+// Half types with Precision::Exact are computed in float32 and rounded once, at the end.
 bool is_exact_half(const at::Tensor& weight, const EmbedFuncOptions& options) {
   return options.precision() == Precision::Exact && at::isReducedFloatingType(weight.scalar_type());
 }

@@ -6,9 +6,9 @@
 
 namespace posenc::functional {
 
-/// The definition of embed(), as ATen operations: look-up, scale, position, dropout, one after
-/// another. It also runs wherever is_fusable() says no: CUDA, tracing, subclasses, transforms.
-/// An undefined table: no positions are added. Checks everything that embed() documents.
+/// Defines embed() as ATen operations, one after another: look-up, scale, position, dropout. Used
+/// wherever is_fusable() returns false: CUDA, tracing, subclasses, transforms. With an undefined
+/// table, no positions are added. Checks everything that embed() documents.
 at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                           const EmbedFuncOptions& options);
 

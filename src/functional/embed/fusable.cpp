@@ -14,7 +14,7 @@ namespace kernel = kernels::embed;
 using torch_internals::is_plain;
 using torch_internals::is_recorded;
 
-// Contiguous integers of a kind that the kernels read; in `copy`, where one had to be made.
+// Describes integers in a form that the kernels read, converting into `copy` if necessary.
 bool read_integers(const at::Tensor& from, at::Tensor& copy, kernel::Integers& to) {
   if (!is_plain(from) || !at::isIntegralType(from.scalar_type(), /*includeBool=*/false))
     return false;
@@ -26,8 +26,8 @@ bool read_integers(const at::Tensor& from, at::Tensor& copy, kernel::Integers& t
   return true;
 }
 
-// (rows, D) or (1, rows, D) whose rows are whole: their elements lie side by side, and no other row
-// overlaps them. Reads sizes and strides as arrays: size(axis) checks its axis at each call.
+// A table (rows, D) or (1, rows, D). Its rows are `whole` if each is contiguous and none overlap.
+// Reads sizes and strides as arrays because size(axis) checks its argument on every call.
 struct Rows {
   int64_t count, width, stride;
   bool whole;
@@ -42,7 +42,7 @@ struct Rows {
   }
 };
 
-// A model has one width, and pow() takes a while beside a single token.
+// Caches the last factor: a model has one width, and pow() is slow compared with a single token.
 double factor_of(const Scale& scale, int64_t dim) {
   if (!scale.is_sqrt_dim()) return scale.factor(dim);
   static thread_local int64_t last = 0;
@@ -75,7 +75,7 @@ bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
   if (p.offset != 0 || !where.defined() || !read_integers(where, plan.position_ids_copy, p.ids))
     return false;
   if (where.dim() == 1 && where.size(0) == length) {
-    // one for each place of a sequence
+    // one position for each place in a sequence
   } else if (where.sizes() == sizes) {
     p.divide = 1;
     p.count = g.tokens;
@@ -118,7 +118,7 @@ bool is_fusable(const at::Tensor& ids, const at::Tensor& weight, const at::Tenso
                           !plan_positions(ids, table, options.position(), plan)))
     return false;
   plan.is_recorded = is_recorded(weight);
-  // The backward groups tokens by int32 numbers.
+  // The backward groups tokens by int32 index.
   if (plan.is_recorded && plan.gather.tokens > std::numeric_limits<int32_t>::max()) return false;
   plan.drops = options.training() && options.dropout() != 0.0;
   return !plan.drops || can_draw_dropout_bits(rounds_once(plan.type) ? at::kFloat : dtype);

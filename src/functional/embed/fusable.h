@@ -7,22 +7,22 @@
 
 namespace posenc::functional {
 
-/// What embed_fused() hands to the kernels.
+/// The arguments that embed_fused() passes to the kernels.
 struct EmbedPlan {
   kernels::embed::Type type;
   kernels::embed::Gather gather;           // all but its output and its mask
-  at::Tensor ids_copy, position_ids_copy;  // contiguous int32 or int64, where theirs are not
+  at::Tensor ids_copy, position_ids_copy;  // contiguous int32 or int64, if the originals are not
   int64_t padding = -1;
   bool is_recorded = false;  // by autograd
-  bool drops = false;        // dropout, while training
+  bool drops = false;        // dropout while training
 };
 
-/// Whether embed_fused() can compute what embed() documents: in one pass on the CPU, with the bits
-/// of embed_composed(). If so, fills `plan`; if not, embed_composed() does it, or says what is
-/// wrong. Nothing is drawn or written. An undefined `table`: no positions are added.
-/// Reads every id and position once, to check its range: the kernels rely on it.
+/// Whether embed_fused() can compute embed() for these arguments: in one pass on the CPU, with the
+/// same bits as embed_composed(). If so, fills `plan`. If not, embed_composed() computes the result
+/// or reports what is wrong. Draws and writes nothing. With an undefined `table`, no positions are
+/// added. Range-checks every id and position, which the kernels rely on.
 ///
-/// This is where a CUDA kernel will be asked for: by device, first of all.
+/// A CUDA kernel would be selected here, by device, before anything else.
 bool is_fusable(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                 const EmbedFuncOptions& options, EmbedPlan& plan);
 

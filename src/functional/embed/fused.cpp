@@ -19,13 +19,14 @@ namespace {
 namespace kernel = kernels::embed;
 
 constexpr int64_t kGrainElements = 32768;
-// So many positions of all sequences of a batch come before the next ones: their rows of the table
-// then stay in the cache while the output streams past it.
+// Positions per block. A block is processed for all sequences of a batch before the next block, so
+// that its rows of the table stay in the cache while the output streams past.
 constexpr int64_t kPositionBlock = 64;
 
 using Run = void (*)(const kernel::Gather&, int64_t, int64_t);
 
-// Several long sequences with one table that no cache holds beside the output.
+// Whether to go through the output by blocks of positions: with several long sequences, and a table
+// that does not fit in the cache.
 bool pays_position_blocks(const kernel::Gather& g, int64_t table_row_bytes) {
   const kernel::Positions& p = g.positions;
   return g.stream && p.table != nullptr && p.ids.data == nullptr && p.divide == 1 &&
@@ -50,7 +51,7 @@ void run(Run gather, const kernel::Gather& g, bool by_position) {
   }
 }
 
-// Sizes of a result, (..., D).
+// Allocates the result, (..., D).
 at::Tensor output_for(const at::Tensor& ids, int64_t dim, at::ScalarType dtype) {
   at::DimVector sizes(ids.sizes());
   sizes.push_back(dim);
@@ -73,7 +74,7 @@ void run_with_dropout(EmbedPlan& plan, double p, at::ScalarType dtype, at::Tenso
     DropoutBits bits(1.0 - p, drawn_as, mask.data_ptr<uint8_t>());
     if (worth_threads(g.tokens * g.dim)) {
       const auto gather = kernels::chosen().gather.gather[static_cast<int>(plan.type)];
-      const int64_t chunk = 64 * std::max<int64_t>(1, kGrainElements / (64 * g.dim));  // tokens
+      const int64_t chunk = 64 * std::max<int64_t>(1, kGrainElements / (64 * g.dim));  // in tokens
       draw_while_used(bits, g.tokens * g.dim, chunk * g.dim,
                       [&](int64_t begin, int64_t end) { gather(g, begin / g.dim, end / g.dim); });
       return;
