@@ -10,9 +10,10 @@
 namespace posenc {
 namespace {
 
-// Machines and libraries round a frequency to one of two neighbouring floats. The angle of a row is
-// off by that times its position, and each of sine and cosine by no more than the angle: 1.2e-3 at
-// position 5000, where another formula (n-1, positions from one) is off by 0.1 and more.
+// Tolerance for a table in a checkpoint. Machines and libraries round a frequency to one of two
+// neighbouring floats; the angle of a row is then off by that difference times its position, and
+// sine and cosine by no more than the angle. That is 1.2e-3 at position 5000, where another formula
+// (n-1, positions from one) is off by 0.1 and more.
 double tolerance_of(const SinusoidOptions& sinusoid, int64_t length) {
   const double last =
       std::abs(sinusoid.start()) + std::abs(sinusoid.step()) * static_cast<double>(length);

@@ -7,20 +7,20 @@
 
 namespace posenc {
 
-/// The table of `sinusoid` as a module holds it in `options`' dtype and on its device: the systems
-/// round to float32 before anything else, a table of Precision::Exact is rounded once.
+/// The table of `sinusoid` as a module holds it, with the dtype and device of `options`. Reference
+/// recipes round to float32 before anything else; a Precision::Exact table is rounded once.
 at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length,
                         const at::TensorOptions& options);
 
-/// The same in the default dtype, which a new module's tensors have, tables as well as weights.
+/// The same in the default dtype, like the other tensors of a new module.
 at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length);
 
-/// The rows of `positions`, rounded as those of module_table(): (..., dim), on the CPU.
+/// The rows of `positions`, (..., dim) on the CPU, rounded as in module_table().
 at::Tensor module_rows(const SinusoidOptions& sinusoid, const at::Tensor& positions,
                        at::ScalarType dtype);
 
-/// The note that `tensor`, the module's `name`, holds the table of `sinusoid` with the nominal
-/// `length`, or has grown beyond it; (..., rows, dim) with the rows on `row_axis`.
+/// Describes `tensor`, the module's `name`, as the table of `sinusoid` with nominal length
+/// `length`, from which it may have grown; (..., rows, dim) with the rows on `row_axis`.
 ComputedTable computed_table(const std::string& name, int64_t row_axis, const at::Tensor& tensor,
                              const SinusoidOptions& sinusoid, int64_t length);
 

@@ -16,7 +16,7 @@ namespace {
 using functional::EmbedFuncOptions;
 using functional::PositionalEncodingFuncOptions;
 
-// Of ids (B, L), (L, B) or (L); 0 for others, which embed() refuses.
+// Sequence length of ids (B, L), (L, B) or (L); 0 for other shapes, which embed() rejects.
 int64_t length_of(const torch::Tensor& ids, bool batch_first) {
   if (!ids.defined() || ids.dim() < 1 || ids.dim() > 2) return 0;
   return ids.size(ids.dim() == 2 && batch_first ? 1 : 0);
@@ -25,7 +25,7 @@ int64_t length_of(const torch::Tensor& ids, bool batch_first) {
 torch::Tensor embed(const EmbedModule& module, const torch::Tensor& ids, const torch::Tensor& rows,
                     const EmbedFuncOptions& how) {
   const torch::Tensor& weight = module.tokens.weight;
-  // What embed_out() refuses, or cannot write in place, gets memory of its own.
+  // Allocate a new output where embed_out() would throw or could not write in place.
   const auto is_plain = torch_internals::is_plain;
   const bool records =
       at::GradMode::is_enabled() && (weight.requires_grad() || rows.requires_grad());
@@ -41,29 +41,29 @@ torch::Tensor embed(const EmbedModule& module, const torch::Tensor& ids, const t
   return out;
 }
 
-// With the rows of a table.
+// Adds rows of the position table.
 torch::Tensor embed_with_table(const EmbedModule& module, const torch::Tensor& ids, int64_t offset,
                                const torch::Tensor& position_ids, EmbedFuncOptions& how) {
   how.position().offset(offset).position_ids(position_ids);
   const bool grows = module.position.options.grow() && !position_ids.defined() && offset >= 0;
-  constexpr int64_t kBeyond = int64_t{1} << 31;  // refused; a larger offset could overflow
+  constexpr int64_t kBeyond = int64_t{1} << 31;  // rejected later; a larger offset could overflow
   const int64_t length = length_of(ids, how.position().batch_first());
   const auto held = module.position.hold(grows ? std::min(offset, kBeyond) + length : 0);
   const torch::Tensor& rows = module.position.rows_to_add();
-  // A half table that is not the rounded exact one is added as it is.
+  // A half-precision table that is not the rounded exact one is added as it is.
   if (at::isReducedFloatingType(rows.scalar_type())) how.precision(Precision::Reference);
   return embed(module, ids, rows, how);
 }
 
-// With a table that may grow to the largest of the given positions. Reading them first would stop a
-// device, so the table grows once a look-up has failed; where it was a token that failed, it must
-// not.
+// For a table that may grow to the largest of the given positions. Reading the positions up front
+// would synchronize the device, so the table only grows after a look-up has failed, and not if the
+// look-up failed because of a token.
 torch::Tensor embed_with_growth(const EmbedModule& module, const torch::Tensor& ids,
                                 const torch::Tensor& position_ids, EmbedFuncOptions& how) {
   try {
     return embed_with_table(module, ids, 0, position_ids, how);
   } catch (const c10::IndexError&) {
-    if (position_ids.numel() == 0) throw;  // a token
+    if (position_ids.numel() == 0) throw;  // the error is about a token
     const int64_t last = position_ids.max().item<int64_t>();
     if (last < module.position.table(1).size(1)) throw;  // a negative position, or a token
     functional::token_embedding(ids, module.tokens.weight);
@@ -72,7 +72,7 @@ torch::Tensor embed_with_growth(const EmbedModule& module, const torch::Tensor& 
   return embed_with_table(module, ids, 0, position_ids, how);
 }
 
-// With rows that are computed for these positions: (L, D), or (..., D) as the ids lie.
+// Computes the rows for these positions: (L, D), or (..., D) in the layout of the ids.
 torch::Tensor embed_with_computed_rows(const EmbedModule& module, const torch::Tensor& ids,
                                        int64_t offset, const torch::Tensor& position_ids,
                                        EmbedFuncOptions& how) {
@@ -83,7 +83,7 @@ torch::Tensor embed_with_computed_rows(const EmbedModule& module, const torch::T
   if (rows.dim() == 2) return embed(module, ids, rows, how);
   how.position(PositionalEncodingFuncOptions());
   const torch::Tensor flat = embed(module, ids.reshape({-1}), rows.flatten(0, 1), how);
-  // No view: one that is made without gradients could not be written in place outside.
+  // Not a view: a view made in no-grad mode cannot be modified in place outside it.
   return at::_unsafe_view(flat, {ids.size(0), ids.size(1), flat.size(1)});
 }
 
@@ -92,7 +92,7 @@ torch::Tensor embed_with_computed_rows(const EmbedModule& module, const torch::T
 torch::Tensor embed_forward(const EmbedModule& module, const torch::Tensor& ids, int64_t offset,
                             const torch::Tensor& position_ids) {
   check_token_options(module.name, module.tokens.options);
-  if (!ids.defined()) return functional::token_embedding(ids, module.tokens.weight);  // says so
+  if (!ids.defined()) return functional::token_embedding(ids, module.tokens.weight);  // throws
   const PositionalEncodingOptions& position = module.position.options;
   const double p = module.dropout.options.p();
   const bool drops_all = p == 1.0;  // torch::nn::Dropout allows it

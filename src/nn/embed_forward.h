@@ -11,7 +11,7 @@
 
 namespace posenc {
 
-/// A module that embeds tokens and adds positions, as functional::embed() sees it.
+/// A module that embeds tokens and adds positions, as functional::embed() needs it.
 struct EmbedModule {
   const char* name;
   torch::nn::EmbeddingImpl& tokens;
@@ -22,8 +22,9 @@ struct EmbedModule {
   LastOutput* reuse;  ///< or null
 };
 
-/// Its forward: functional::embed() of the ids with the rows of their positions, which are held
-/// while they are read, grown where that is allowed, or computed.
+/// The module's forward: functional::embed() of the ids with the rows of their positions. The rows
+/// are computed, or come from the table, which is locked while it is read and grows if its options
+/// say so.
 torch::Tensor embed_forward(const EmbedModule& module, const torch::Tensor& ids, int64_t offset,
                             const torch::Tensor& position_ids);
 

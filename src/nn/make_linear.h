@@ -4,7 +4,7 @@
 
 namespace posenc {
 
-/// A torch::nn::Linear, which within a SkipInit draws no weights.
+/// Makes a torch::nn::Linear, with uninitialized weights inside a SkipInit.
 torch::nn::Linear make_linear(const torch::nn::LinearOptions& options);
 
 }  // namespace posenc

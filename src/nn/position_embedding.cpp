@@ -17,8 +17,8 @@ using RegisterAs = PositionEmbeddingOptions::RegisterAs;
 
 namespace {
 
-// The notebook's. That of notebook 02 computes in the default dtype; in a half type its positions
-// would run together, so float32 it is there, rounded once.
+// The notebook's sinusoid. Notebook 02 computes in the default dtype; with a half type its
+// positions would collide, so then they are computed in float32 and rounded once.
 SinusoidOptions own_sinusoid(const PositionEmbeddingOptions& options) {
   if (options.register_as() == RegisterAs::Buffer) return preset("notebook_004", options.d_model());
   auto own = preset("notebook_002", options.d_model());
@@ -51,7 +51,7 @@ void PositionEmbeddingImpl::reset() {
     pos_enc = register_buffer("pos_enc", rows);
     return;
   }
-  // As in the notebook the Embedding draws its N(0, 1) weights before they are replaced, so that
+  // As in the notebook, the Embedding draws its N(0, 1) weights before they are replaced, so that
   // modules initialised after it draw the same numbers as in Python.
   embedding = register_module("embedding", make_embedding(torch::nn::EmbeddingOptions(
                                                options.max_len(), options.d_model())));

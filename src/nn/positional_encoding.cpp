@@ -20,22 +20,22 @@
 namespace posenc {
 namespace {
 
-constexpr int64_t kMaxRows = int64_t{1} << 31;  // beyond, a float32 recipe has no digit left
+constexpr int64_t kMaxRows = int64_t{1} << 31;  // beyond, float32 positions are too coarse
 
 bool is_whole(double value) { return value == std::trunc(value); }
 
-// (rows, D) to (1, rows, D), and no view, of which a forward would have to ask autograd more.
+// (rows, D) to (1, rows, D). Not a view, because autograd checks more for views in each forward.
 torch::Tensor as_batch(const torch::Tensor& table) {
   return at::_unsafe_view(table, {1, table.size(0), table.size(1)});
 }
 
-// Whether position p has the same row in a table of any length.
+// Whether the row of a position does not depend on the length of the table.
 bool has_rows_of_its_own(const SinusoidOptions& o) {
   return o.position_range() == sinusoid::PositionRange::Up && o.grid().empty() && !o.cls_row() &&
          !o.angle_by_length() && o.post() != sinusoid::Post::Standardize && o.row_count(1) == 1;
 }
 
-// Explicit positions on the CPU, int64, refused where a look-up in a table would refuse them.
+// Returns explicit positions as int64 on the CPU; throws where a table look-up would.
 torch::Tensor checked(const torch::Tensor& position_ids) {
   TORCH_CHECK_TYPE(at::isIntegralType(position_ids.scalar_type(), /*includeBool=*/false),
                    "[PositionalEncoding] positions must be integers. Got ",
@@ -48,7 +48,7 @@ torch::Tensor checked(const torch::Tensor& position_ids) {
   return here;
 }
 
-// Of rows without a table, for x or ids whose sizes without the channels are `sizes`.
+// Checks positions when there is no table; `sizes` are those of x or the ids, without the channels.
 void check_positions(const PositionalEncodingOptions& options, torch::IntArrayRef sizes,
                      int64_t length, int64_t offset, const torch::Tensor& position_ids) {
   TORCH_CHECK_VALUE(sizes.size() == 1 || sizes.size() == 2,
@@ -136,7 +136,7 @@ bool PositionalEncodingImpl::is_rounded_from(const torch::Tensor& wide) const {
 
 const torch::Tensor& PositionalEncodingImpl::rows_to_add() {
   if (!pe.defined() || !pe.is_cpu() || !sums_in_float()) return pe;
-  static std::mutex looking;  // rare: after a conversion, a load, growth
+  static std::mutex looking;  // held long only after a conversion, a load or growth
   const int64_t version = pe.is_inference() ? 0 : static_cast<int64_t>(pe._version());
   const std::lock_guard<std::mutex> lock(looking);
   if (pe.const_data_ptr() != known_data_ || version != known_version_) {
@@ -207,7 +207,7 @@ torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t of
   if (!position_ids.defined()) {
     const int64_t axis = x.dim() == 3 && options.batch_first() ? 1 : 0;
     const bool sensible = x.dim() > axis && offset >= 0 && offset < kMaxRows;
-    return add(table(sensible ? offset + x.size(axis) : 1));  // if not, add() says what is wrong
+    return add(table(sensible ? offset + x.size(axis) : 1));  // if not, add() throws
   }
   try {
     return add(table(1));
@@ -234,7 +234,7 @@ torch::Tensor PositionalEncodingImpl::table(int64_t rows) {
                     "[PositionalEncoding] there is a table with TableSource::Buffer only");
   {
     std::shared_lock<std::shared_mutex> reading(lock_);
-    // detach(): an own handle on the present rows, which growth in another thread leaves alone
+    // detach(): a separate handle on the current rows, unaffected by growth in another thread
     if (!options.grow() || rows <= pe.size(1)) return pe.detach();
   }
   grow_to(rows);
@@ -247,12 +247,12 @@ void PositionalEncodingImpl::grow_to(int64_t rows) {
                     rows - 1);
   std::unique_lock<std::shared_mutex> writing(lock_);
   const int64_t present = pe.size(1);
-  if (rows <= present) return;  // another thread was here first
-  // The table stays what it was made as, be it inside InferenceMode or outside.
+  if (rows <= present) return;  // another thread was faster
+  // The table stays an inference tensor, or a normal one, whatever the current mode is.
   const c10::InferenceMode as_made(pe.is_inference());
   const torch::NoGradGuard no_grad;
   const int64_t wanted = std::min(std::max(rows, 2 * present), kMaxRows);
-  // Present rows are kept as they are: they may come from a checkpoint.
+  // Keep the present rows: they may come from a checkpoint.
   const auto more =
       module_table(options.sinusoid(), wanted, pe.options()).slice(0, present).unsqueeze(0);
   pe.set_data(torch::cat({pe, more}, 1));

@@ -10,8 +10,8 @@ namespace posenc {
 /// `, scale=sqrt(d_model)` or `, scale=0.5`; nothing for Scale::None.
 void print(std::ostream& stream, const Scale& scale);
 
-/// `max_len=77, batch_first=false, grow=true`: what of the options is not the default, max_len
-/// aside.
+/// `max_len=77, batch_first=false, grow=true`: max_len, and the options that differ from their
+/// defaults.
 void print(std::ostream& stream, const PositionalEncodingOptions& options);
 
 }  // namespace posenc

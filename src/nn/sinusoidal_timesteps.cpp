@@ -43,7 +43,7 @@ void SinusoidalTimestepsImpl::reset() {
   }
 }
 
-// Through the Sequential each time: a clone gives it other layers than it was made with.
+// Always looked up in the Sequential, because clone() replaces its layers.
 torch::nn::LinearImpl& SinusoidalTimestepsImpl::first() {
   return sequential ? sequential->at<torch::nn::LinearImpl>(0) : *linear_1;
 }

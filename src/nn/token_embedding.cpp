@@ -67,7 +67,7 @@ TokenEmbedding TokenEmbedding::from_pretrained(const torch::Tensor& weight, bool
                            .scale(scale)
                            .padding_idx(padding_idx)
                            .freeze(freeze);
-  // detached: registering it must not change the requires_grad of the caller's own tensor
+  // Detached, so that registering it does not change requires_grad of the caller's tensor.
   return TokenEmbedding(std::make_shared<TokenEmbeddingImpl>(options, weight.detach()));
 }
 

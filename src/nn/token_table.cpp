@@ -13,7 +13,7 @@ torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options) {
                                       c10::get_default_dtype_as_scalartype()));
   }
   torch::nn::Embedding made(options);
-  made->options._weight(torch::Tensor());  // or every clone would share this very tensor
+  made->options._weight(torch::Tensor());  // otherwise all clones would share this tensor
   if (fresh && !SkipInit::is_active()) made->reset_parameters();
   return made;
 }

@@ -42,7 +42,7 @@ void MultiheadAttentionImpl::reset() {
 }
 
 void MultiheadAttentionImpl::reset_parameters() {
-  out_proj->reset_parameters();  // first, as in PyTorch, where the constructor has drawn it
+  out_proj->reset_parameters();  // drawn first, as by PyTorch's constructor
   reset_in_projection();
 }
 
@@ -74,7 +74,7 @@ torch::Tensor MultiheadAttentionImpl::forward(const torch::Tensor& query, const 
   TORCH_CHECK_VALUE(query.dim() == 3 && key.dim() == 3 && value.dim() == 3,
                     "[MultiheadAttention] query, key and value must be (L, B, E). Got ",
                     query.sizes(), ", ", key.sizes(), " and ", value.sizes());
-  // One tensor stays one tensor: it is then projected at once.
+  // If all three are the same tensor, keep them so: they are then projected in one multiplication.
   const auto q = query.transpose(0, 1);
   const auto k = key.is_same(query) ? q : key.transpose(0, 1);
   const auto v = value.is_same(key) ? k : value.transpose(0, 1);

@@ -42,7 +42,7 @@ torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear
                            Activation activation) {
   torch::Tensor hidden = linear1.forward(x);  // (B, L, d_ff)
   switch (activation) {
-    case Activation::ReLU: hidden.relu_(); break;  // in place: it is the widest tensor of a layer
+    case Activation::ReLU: hidden.relu_(); break;  // in place: a layer's largest tensor
     case Activation::GELU: hidden = torch::gelu(hidden); break;
     case Activation::Swish: hidden = torch::silu(hidden); break;
   }

@@ -12,15 +12,15 @@
 
 namespace posenc {
 
-/// Throws c10::ValueError for options that no layer can have.
+/// Throws c10::ValueError for invalid layer options.
 void check_layer(const char* module, const TransformerLayerOptions& options);
 
 MultiheadAttention make_attention(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear(int64_t from, int64_t to, const TransformerLayerOptions& options);
 LayerNorm make_norm(const TransformerLayerOptions& options);
 
-/// Layer i of a stack, whose list of layers anybody may change. c10::ValueError naming `module` for
-/// one of another class.
+/// Layer i of a stack. Callers can modify the ModuleList, so this throws c10::ValueError naming
+/// `module` if the layer is of another class.
 template <typename Layer>
 Layer& layer_of(const char* module, const torch::nn::ModuleList& layers, std::size_t i) {
   const auto layer = layers->ptr(i);
@@ -30,7 +30,7 @@ Layer& layer_of(const char* module, const torch::nn::ModuleList& layers, std::si
   return *own;
 }
 
-/// functional::dropout() as the module says it; it is not run in place.
+/// functional::dropout() with the module's options, except that it never runs in place.
 torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x);
 
 /// linear2(dropout(activation(linear1(x)))).
@@ -38,12 +38,12 @@ torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear
                            torch::nn::DropoutImpl& dropout, torch::nn::LinearImpl& linear2,
                            Activation activation);
 
-/// The scores' sizes for queries in x and keys in `keys`, laid out as the options say. Throws
-/// c10::ValueError naming `module` unless both have three axes.
+/// Sizes of the scores for queries in x and keys in `keys`, laid out according to the options.
+/// Throws c10::ValueError naming `module` unless both have three axes.
 AttentionShape attention_shape(const char* module, const torch::Tensor& x,
                                const torch::Tensor& keys, const TransformerLayerOptions& options);
 
-/// step(), which adds to a cache; an exception leaves the cache as it was.
+/// Runs step(), which appends to the cache; if it throws, the cache is left as it was.
 template <typename Cache, typename Step>
 torch::Tensor all_or_nothing(Cache& cache, const Step& step) {
   const int64_t length = cache.length();
@@ -55,7 +55,7 @@ torch::Tensor all_or_nothing(Cache& cache, const Step& step) {
   }
 }
 
-/// `d_model=8, num_heads=2, ...`: what is not the default, the widths aside.
+/// `d_model=8, num_heads=2, ...`: the widths, and the options that differ from their defaults.
 void print(std::ostream& stream, const TransformerLayerOptions& options);
 
 }  // namespace posenc

@@ -11,7 +11,7 @@ void DecoderCache::select(const torch::Tensor& rows) {
   if (layers.empty()) return;
   const torch::Tensor keys = layers.front().memory.key;  // (B, H, S, Dh)
   const bool leaves = rows.size(0) != keys.size(0);
-  // All that takes memory comes first: then nothing is left to fail between two layers.
+  // Allocate everything first, so that nothing can fail between two layers.
   auto room = layers.front().self.room_for(rows.size(0));
   std::vector<functional::Heads> memories;
   AttentionMask mask = memory_mask;
