@@ -19,7 +19,7 @@ at::Tensor Embedding::operator()(const at::Tensor& ids, int64_t offset) const {
 
 at::Tensor Embedding::at_positions(const at::Tensor& ids, const at::Tensor& positions,
                                    int64_t length) const {
-  // Padding counts as in the module, though it is not looked up.
+  // Padding counts towards the length, as in the module, although it is not looked up.
   TORCH_CHECK_VALUE(length <= table.size(-2), "[FrozenTransformer] sequence length ", length,
                     " exceeds max_len ", table.size(-2), ". Got it with its padding");
   return functional::embed(

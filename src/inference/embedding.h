@@ -10,9 +10,9 @@ struct Embedding {
   Embedding() = default;
   explicit Embedding(const TokenAndPositionEmbedding& embedding);
 
-  /// ids: (B, L)  ->  (B, L, D); the first column stands at position `offset`.
+  /// ids: (B, L)  ->  (B, L, D); the first column is at position `offset`.
   at::Tensor operator()(const at::Tensor& ids, int64_t offset = 0) const;
-  /// ids (rows) at positions of their own, of sequences of `length`  ->  (rows, D).
+  /// ids (rows) at the given positions, from sequences of `length`  ->  (rows, D).
   at::Tensor at_positions(const at::Tensor& ids, const at::Tensor& positions, int64_t length) const;
 
   at::Tensor weight, table;

@@ -13,7 +13,7 @@ namespace {
 using inference::Memory;
 using inference::Packing;
 
-// Reads of parameters only; modules hand out what they hold to a non-const caller.
+// The module is only read; it is non-const because its accessors are.
 template <typename Holder>
 auto& module_of(const Holder& model) {
   TORCH_CHECK_VALUE(!model.is_empty(), "[freeze] there must be a model. Got an empty holder");
@@ -130,7 +130,7 @@ FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options)
   impl->encoder = inference::freeze_stack(*module.encoder, multipliers);
   impl->decoder = inference::freeze_stack(*module.decoder, multipliers);
   const auto& out = *module.final_layer;
-  const auto& weight = out.weight.defined() ? out.weight : impl->tgt_embedding.weight;  // or tied
+  const auto& weight = out.weight.defined() ? out.weight : impl->tgt_embedding.weight;  // else tied
   impl->final_layer = {weight, out.bias, multipliers.choose(weight)};
   return FrozenTransformer(std::move(impl));
 }

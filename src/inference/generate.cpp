@@ -16,7 +16,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   const int64_t sources = src.size(0);
   if (sources == 0) return {};
   const auto memory = inference::encode(model.impl(), src, src_mask);
-  // As forward() takes it: query i is the target's token i.
+  // As in forward(), query i is token i of the target.
   const AttentionShape shape = {sources, model.impl().decoder.heads, options.max_new_tokens(),
                                 src.size(1)};
   inference::StepDecoder decoder(model.impl(), memory,

@@ -17,13 +17,14 @@ namespace {
 
 namespace kernel = kernels::inference;
 
-constexpr int64_t kGrainOfSequences = 1 << 16;  // of attention that are worth another thread
+constexpr int64_t kGrainOfSequences = 1 << 16;  // least work in attention per thread
 
 Projection linear(const torch::nn::Linear& module, Multipliers& multipliers) {
   return {module->weight, module->bias, multipliers.choose(module->weight)};
 }
 
-// The rows part * D .. (part + count) * D of what projects queries, keys and values.
+// Projects with rows part * D .. (part + count) * D of the in-projection of queries, keys and
+// values.
 Projection in_projection(const MultiheadAttention& module, int64_t part, int64_t count,
                          Multipliers& multipliers) {
   const int64_t width = module->options.embed_dim();
@@ -39,7 +40,8 @@ FeedForward feed_forward_of(const torch::nn::Linear& wide, const torch::nn::Line
   return {linear(wide, multipliers), linear(narrow, multipliers), activation};
 }
 
-// The norms of all blocks, in order, and of the stack: each block gets the one after it.
+// Collects the norms of all blocks, in order, and the stack's own, and assigns to each block the
+// norm that follows it.
 class Norms {
  public:
   Norms(bool norm_first, const LayerNorm& last) : norm_first_(norm_first), last_(last) {}

@@ -23,13 +23,13 @@ struct FrozenTransformer::Impl {
 
 namespace inference {
 
-/// What an encoder has made of a batch.
+/// The encoder's output for a batch.
 struct Memory {
   at::Tensor rows;  ///< (rows, D)
   Packing packing;
 };
 
-/// Encodes ids (B, S), padding left out.
+/// Encodes ids (B, S), skipping padding.
 Memory encode(const FrozenTransformer::Impl& model, const at::Tensor& src,
               const AttentionMask& src_mask);
 

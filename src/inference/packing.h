@@ -8,30 +8,31 @@
 
 namespace posenc::inference {
 
-/// Where the sequences of a batch (B, L) stand in a matrix of rows, without padding.
+/// Maps the sequences of a batch (B, L) to a matrix of rows without padding.
 struct Packing {
-  /// All rows, in their order.
+  /// Keeps all rows, in order.
   Packing(int64_t batch, int64_t length);
-  /// Those rows (B, L) that `keep` says, bool on the CPU.
+  /// Keeps the rows (B, L) for which `keep`, bool on the CPU, is true.
   explicit Packing(const at::Tensor& keep);
 
-  /// The rows that the mask leaves, where it leaves out keys and nothing else; else all rows.
+  /// Drops the rows that the mask excludes, if it is a plain key mask; otherwise keeps all rows.
   static Packing of(const AttentionMask& mask, int64_t batch, int64_t length);
 
-  /// What the mask that it was made of says beside that, for scores of this shape.
+  /// The part of the mask, from which this was made, that packing does not cover; for scores of
+  /// this shape.
   ScoreMask residual_mask(const AttentionMask& mask, const AttentionShape& shape,
                           const at::Tensor& like) const;
 
   /// (B, L, ...) to (rows, ...).
   at::Tensor pack(const at::Tensor& x) const;
-  /// (rows, D) to (B, L, D), with zeros for what was left out.
+  /// (rows, D) to (B, L, D), with zeros for dropped rows.
   at::Tensor unpack(const at::Tensor& rows) const;
 
   int64_t batch, length;
   int64_t rows;
-  bool packed;                          ///< rows are left out
-  bool covers_mask = false;             ///< the mask that it was made of says nothing else
-  std::vector<int64_t> first, lengths;  ///< of each sequence
+  bool packed;                          ///< some rows are dropped
+  bool covers_mask = false;             ///< the mask excludes nothing else
+  std::vector<int64_t> first, lengths;  ///< per sequence: first row, number of rows
   std::vector<int64_t> places;          ///< b * L + l of each row, if packed
 };
 

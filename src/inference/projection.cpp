@@ -20,9 +20,9 @@ namespace {
 
 namespace kernel = kernels::inference;
 
-constexpr int64_t kColumns = 16;             // a cache line of a row of the result
-constexpr int64_t kGrainProducts = 1 << 16;  // what is worth another thread
-// at::linear has to be so much faster to be taken: noise must not decide.
+constexpr int64_t kColumns = 16;             // one cache line in a row of the result
+constexpr int64_t kGrainProducts = 1 << 16;  // least work per thread
+// at::linear is chosen only if it is faster by this factor, so that noise does not decide.
 constexpr double kGain = 0.8;
 constexpr int kFewestTurns = 4, kMostTurns = 24;
 constexpr double kEnoughSeconds = 0.01;
@@ -35,8 +35,8 @@ double seconds_of(const std::function<void()>& action) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Least times, taken in turns, so that what disturbs one disturbs the other: other processes make
-// threads wait for milliseconds.
+// Compares minimum times, measured in alternation so that a disturbance affects both: other
+// processes can stall threads for milliseconds.
 bool is_own_faster(const std::function<void()>& own, const std::function<void()>& aten) {
   double least_own = std::numeric_limits<double>::infinity(), least_aten = least_own, spent = 0.0;
   for (int i = 0; i < kFewestTurns || (i < kMostTurns && spent < kEnoughSeconds); ++i) {
@@ -108,7 +108,7 @@ void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, 
                                   out(),
                                   to,
                                   to_stride};
-  const auto columns = [&](int64_t begin, int64_t end) {  // in lines
+  const auto columns = [&](int64_t begin, int64_t end) {  // in cache lines
     float* const panel =
         many ? platform::scratch(platform::Scratch::Panel, kernel::scratch_floats(in())) : nullptr;
     linear.run(request, begin * kColumns, std::min(end * kColumns, out()), panel);

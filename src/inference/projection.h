@@ -9,22 +9,23 @@
 
 namespace posenc::inference {
 
-/// How many rows a whole call has: the kernels for a few and for many sum in different orders, so
-/// that the choice must not depend on how rows are split between threads.
+/// The number of rows in the whole call. The kernels for few and for many rows sum in different
+/// orders, so the choice must not depend on how rows are split between threads.
 enum class Rows { One, Few, Many };
 constexpr int kRowsCases = 3;
 Rows rows_case(int64_t rows);
 
-/// For which numbers of rows posenc's own kernels multiply by a weight; at::linear for the others.
+/// The numbers of rows for which a weight is multiplied by posenc's own kernels instead of
+/// at::linear.
 struct OwnFor {
   bool rows[kRowsCases];
 };
 
-/// The stride of rows that kernels hand to each other: an odd number of cache lines of 16 floats.
-/// Of a power of two all rows would have the same few places in a cache.
+/// Row stride of buffers passed between kernels: an odd number of cache lines of 16 floats. With a
+/// power of two, all rows would map to the same few cache sets.
 constexpr int64_t odd_stride(int64_t width) { return 16 * ((width + 15) / 16 | 1); }
 
-/// Decides it: each shape is timed once.
+/// Makes that choice; each shape is timed once.
 class Multipliers {
  public:
   explicit Multipliers(GemmBackend wish) : wish_(wish) {}
@@ -32,21 +33,21 @@ class Multipliers {
 
  private:
   GemmBackend wish_;
-  std::map<std::pair<int64_t, int64_t>, OwnFor> measured_;  // by (out, in)
+  std::map<std::pair<int64_t, int64_t>, OwnFor> measured_;  // key: (out, in)
 };
 
-/// x W^T + b, of a weight (out, in) that lies where its module has it.
+/// x W^T + b. The weight (out, in) is shared with its module.
 class Projection {
  public:
   Projection() = default;
   /// `bias` may be undefined.
   Projection(const at::Tensor& weight, const at::Tensor& bias, OwnFor own);
 
-  /// out (rows, out()) = x (rows, in()) W^T + b; the columns are split between threads.
+  /// out (rows, out()) = x (rows, in()) W^T + b; threads share the work by columns.
   void run(const float* x, int64_t rows, float* out, Rows of) const {
     run(x, in(), rows, out, this->out(), of);
   }
-  /// The same for rows that are `x_stride` and `out_stride` apart.
+  /// The same for rows with strides `x_stride` and `out_stride`.
   void run(const float* x, int64_t x_stride, int64_t rows, float* out, int64_t out_stride,
            Rows of) const;
 

@@ -27,7 +27,7 @@ StaleCheck::StaleCheck(const std::shared_ptr<torch::nn::Module>& source) : sourc
 void StaleCheck::check() const {
   for (const Entry& entry : entries_) {
     const auto tensor = entry.tensor.lock();
-    // What is gone with its module cannot have been changed; else another has taken its place.
+    // A tensor freed with its module cannot have been changed; otherwise it has been replaced.
     const bool same = tensor.defined()
                           ? tensor->data() == entry.data && version_of(*tensor) == entry.version
                           : source_.expired();

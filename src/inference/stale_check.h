@@ -10,17 +10,17 @@
 
 namespace posenc::inference {
 
-/// The tensors of a module as they were when it was frozen, none of which it keeps alive.
+/// Detects changes to a module's tensors after it was frozen, without keeping them alive.
 class StaleCheck {
  public:
   StaleCheck() = default;
-  /// Throws what freeze() documents of dtypes and devices.
+  /// Throws the errors that freeze() documents for dtypes and devices.
   explicit StaleCheck(const std::shared_ptr<torch::nn::Module>& source);
 
-  /// Throws c10::Error if one of them lives and has other memory or another version, or is gone
-  /// while the module lives.
+  /// Throws c10::Error if a tensor has other memory or another version, or is gone while the module
+  /// is still alive.
   void check() const;
-  /// How many of the bytes are also held by a tensor of the source.
+  /// Counts the bytes that are shared with the source's tensors, and the others.
   FrozenBytes bytes() const;
 
  private:

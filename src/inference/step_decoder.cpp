@@ -18,18 +18,19 @@ namespace {
 namespace kernel = kernels::inference;
 
 constexpr int64_t kGrainOfAttention = 1 << 15;
-constexpr int64_t kFirstSteps = 8;  // that the first block has room for
-// Of a block that has room for more than one step: what is asked for ahead of its use is bounded.
+constexpr int64_t kFirstSteps = 8;  // capacity of the first block, in steps
+// Limit for blocks with room for more than one step, to bound memory allocated ahead of its use.
 constexpr int64_t kMostFloats = int64_t{16} << 20;
 
-// Odd, as is the number of places that a step takes: a row's tokens then spread over all sets of a
+// An odd stride, and an odd number of places per step, spread a row's tokens over all sets of the
 // processor's cache, whatever the number of rows.
 int64_t token_stride(const DecoderStack& stack) {
   return odd_stride(2 * stack.width * static_cast<int64_t>(stack.layers.size()));
 }
 int64_t places_a_step(int64_t rows) { return rows | 1; }
 
-// `width` floats of each row, that are `stride` apart, to places that are `to_stride` apart.
+// Copies `width` floats of each row; rows are `stride` apart in `from` and `to_stride` apart in
+// `to`.
 void keep(const float* from, int64_t stride, int64_t rows, int64_t width, float* to,
           int64_t to_stride) {
   at::parallel_for(0, rows, std::max<int64_t>(1, kGrainOfAttention / width),
@@ -94,8 +95,8 @@ void StepDecoder::select(const torch::Tensor& rows) {
   source_ = std::move(source);
 }
 
-// Room for this step's tokens, one a row. A block has room for as much as there is already, within
-// bounds, and for no more than may be written.
+// Returns room for this step's tokens, one per row. A new block is as large as all tokens so far,
+// within bounds, and not larger than the remaining capacity needs.
 float* StepDecoder::take_places() {
   const int64_t places = places_a_step(rows_);
   if (free_places_ < places) {
@@ -111,7 +112,7 @@ float* StepDecoder::take_places() {
   return taken;
 }
 
-// What each row sees in this step, its new token at the end.
+// Collects the tokens visible to each row in this step, with its new token last.
 void StepDecoder::collect_visible(const float* first_place) {
   own_seen_ = {};
   memory_seen_ = {};
@@ -126,7 +127,7 @@ void StepDecoder::collect_visible(const float* first_place) {
   }
 }
 
-// (rows, H, S) of this step, or undefined.
+// Bias for the memory's keys in this step, (rows, H, S), or undefined.
 at::Tensor StepDecoder::memory_bias() const {
   if (!bias_.defined()) return {};
   const int64_t query = bias_.size(2) == 1 ? 0 : length_;

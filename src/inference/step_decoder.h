@@ -7,19 +7,19 @@
 
 namespace posenc::inference {
 
-/// The tokens that each row sees: pointers to their keys and values, layer by layer.
+/// Tokens visible to each row, as pointers to their keys and values, layer by layer.
 struct VisibleTokens {
   std::vector<const float* const*> tokens;
   std::vector<int64_t> counts;
 };
 
-/// A frozen model that writes targets token by token. Rows of one source share its keys and values;
-/// a row's own tokens are a list of pointers, so that beams change places by their lists. The
-/// memory of tokens grows with what is written, in blocks that stay where they are.
+/// Incremental decoder of a frozen model. The rows of one source share the memory's keys and
+/// values. A row's own tokens are a list of pointers, so beams are reordered by reordering lists.
+/// Storage for tokens grows with the output, in blocks that never move.
 class StepDecoder : public StepModel {
  public:
-  /// `rows_per_source` targets of at most `capacity` tokens for each source of the memory; `mask`:
-  /// for the memory's keys, what its packing does not say.
+  /// Decodes `rows_per_source` targets of at most `capacity` tokens for each source in `memory`.
+  /// `mask` is the part of the memory mask that its packing does not cover.
   StepDecoder(const FrozenTransformer::Impl& model, const Memory& memory, const ScoreMask& mask,
               int64_t rows_per_source, int64_t capacity);
 
@@ -36,18 +36,18 @@ class StepDecoder : public StepModel {
 
   const FrozenTransformer::Impl& model_;
   int64_t rows_, capacity_, length_ = 0;
-  int64_t token_stride_;            // floats of a token: keys and values of all layers
-  std::vector<at::Tensor> blocks_;  // of tokens
-  float* free_ = nullptr;           // in the last block: the first free place, and how many
+  int64_t token_stride_;            // floats per token: keys and values of all layers
+  std::vector<at::Tensor> blocks_;  // storage for tokens
+  float* free_ = nullptr;           // first free place in the last block, and their number
   int64_t free_places_ = 0;
-  std::vector<std::vector<const float*>> tokens_, next_;  // of each row
-  at::Tensor memory_;                                     // its tokens
+  std::vector<std::vector<const float*>> tokens_, next_;  // per row
+  at::Tensor memory_;                                     // keys and values of the memory's tokens
   std::vector<const float*> memory_tokens_;
-  std::vector<int64_t> source_;           // of each row
-  std::vector<int64_t> first_, lengths_;  // of each source's tokens in the memory
-  at::Tensor bias_;                       // (B, H, capacity|1, S), for the memory; or undefined
-  bool is_causal_;                        // token i sees the memory's tokens 0 .. i
-  VisibleTokens own_seen_, memory_seen_;  // of this step
+  std::vector<int64_t> source_;           // per row
+  std::vector<int64_t> first_, lengths_;  // the memory's tokens, per source
+  at::Tensor bias_;                       // (B, H, capacity|1, S) for the memory, or undefined
+  bool is_causal_;                        // token i sees tokens 0 .. i of the memory
+  VisibleTokens own_seen_, memory_seen_;  // in this step
   at::Tensor input_, projected_, attended_, query_, logits_;  // (rows, .)
 };
 

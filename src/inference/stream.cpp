@@ -14,10 +14,10 @@ namespace {
 namespace kernel = kernels::inference;
 
 constexpr int64_t kMostRows =
-    4 * kernel::kPanelRows;  // of a part: what its layers hand on is small
+    4 * kernel::kPanelRows;  // per part: its layers' intermediates are small
 constexpr int64_t kRowsStep = 16;
-constexpr int64_t kFewestRows = 32;  // that a thread should have, before the columns are split
-constexpr int64_t kGrainFloats = 1 << 14;  // of rows that are worth another thread
+constexpr int64_t kFewestRows = 32;        // per thread, otherwise columns are split
+constexpr int64_t kGrainFloats = 1 << 14;  // least work per thread, in rows
 
 kernel::Activation kernel_activation(Activation activation) {
   switch (activation) {
@@ -32,7 +32,8 @@ void split(int64_t rows, int64_t width, const std::function<void(int64_t, int64_
   at::parallel_for(0, rows, std::max<int64_t>(1, kGrainFloats / width), f);
 }
 
-// Parts of equal size, as many for each thread, of kMostRows at most.
+// Splits rows into parts of equal size, at most kMostRows, with the same number of parts per
+// thread.
 int64_t rows_a_part(int64_t rows, int64_t threads) {
   const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   const int64_t parts = threads * ceil_div(rows, threads * kMostRows);

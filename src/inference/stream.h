@@ -8,7 +8,7 @@
 
 namespace posenc::inference {
 
-/// A layer norm; without a weight none.
+/// A layer norm; no norm if the weight is undefined.
 struct Norm {
   Norm() = default;
   explicit Norm(const LayerNorm& norm);
@@ -23,34 +23,35 @@ struct FeedForward {
   Activation activation = Activation::ReLU;
 };
 
-/// Rows of the residual stream, and what the next block reads: their norm in a stack that
-/// normalises first, else the same memory.
+/// Rows of the residual stream, and the input of the next block: their norm in a pre-norm stack,
+/// otherwise the same memory.
 struct Stream {
   float* x;
   float* input;
   int64_t rows;
   int64_t width;
-  Rows of;  ///< the whole call
+  Rows of;  ///< rows of the whole call
 
-  /// The rows begin .. end - 1.
+  /// Rows [begin, end).
   Stream part(int64_t begin, int64_t end) const {
     return {x + begin * width, input + begin * width, end - begin, width, of};
   }
   bool norm_first() const { return x != input; }
 };
 
-/// input = norm(x), nothing where there is no norm.
+/// input = norm(x); does nothing without a norm.
 void normalise(const Stream& stream, const Norm& norm);
-/// x += y, and input = norm(x); in a stack that normalises after its blocks x = norm(x + y).
+/// x += y and input = norm(x); in a post-norm stack, x = norm(x + y).
 void add(const Stream& stream, const float* y, const Norm& norm);
-/// The two linear maps and their residual.
+/// The feed-forward block with its residual connection.
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& after);
-/// projection(y), of rows that are `stride` apart, and its residual.
+/// Adds projection(y) to the residual stream; the rows of y are `stride` apart.
 void add_projected(const Stream& stream, const Projection& projection, const float* y,
                    int64_t stride, const Norm& after);
 
-/// f for all rows: where they are many, in parts, between threads, so that what a part's operations
-/// hand on stays in a cache; else at once, and each operation may use all threads.
+/// Calls f for all rows. If there are many, f runs on parts of them in parallel, so that the
+/// intermediates of a part stay in the cache; otherwise it is called once, and each operation may
+/// use all threads.
 void by_rows(int64_t rows, const std::function<void(int64_t begin, int64_t end)>& f);
 
 }  // namespace posenc::inference

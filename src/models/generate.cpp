@@ -6,7 +6,7 @@
 namespace posenc {
 namespace {
 
-// The mask of all queries, a row for each sequence: rows of one source stand together.
+// Expands a mask for all queries to one row per sequence; the rows of one source are adjacent.
 AttentionMask repeated(const AttentionMask& mask, const AttentionShape& shape,
                        const torch::Tensor& memory, int64_t times) {
   const AttentionMask resolved = mask.resolved(shape, memory);
@@ -15,7 +15,7 @@ AttentionMask repeated(const AttentionMask& mask, const AttentionShape& shape,
   return AttentionMask::additive(bias.repeat_interleave(times, 0));
 }
 
-// The modules as they are.
+// Decodes with the modules themselves.
 class ModelDecoder : public StepModel {
  public:
   ModelDecoder(TransformerImpl& model, DecoderCache cache)

@@ -41,7 +41,7 @@ const io::TensorSource::Entry* entry_of(const io::TensorSource& source, const st
   return nullptr;
 }
 
-// What the file may do without: transformers computes the first two, and has zeros for the third.
+// Tensors that a file may lack: transformers computes the first two and uses zeros for the third.
 bool is_optional(const std::string& name) {
   return name == "model.encoder.embed_positions.weight" ||
          name == "model.decoder.embed_positions.weight" || name == "final_logits_bias";
@@ -51,8 +51,8 @@ WeightsError missing_tensor(const std::string& name) {
   return WeightsError(WeightsErrorCode::MissingKeys, "is not in the file").in_tensor(name);
 }
 
-// The sizes that the configuration states and a tensor shows, before any memory is taken for a
-// model of these sizes.
+// Checks the sizes in the configuration against the tensors, before allocating a model of these
+// sizes.
 void check_sizes(const TransformerOptions& options, const io::TensorSource& source,
                  const std::string& folder) {
   const auto layer = [](const char* stack, int64_t index) {
@@ -61,7 +61,7 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
   const struct {
     const char* setting;
     int64_t value;
-    std::vector<std::string> tensors;  // of which the file has at least one
+    std::vector<std::string> tensors;  // the file has at least one of them
     std::size_t axis;
   } stated[] = {
       {"vocab_size", options.src_vocab(), {"model.encoder.embed_tokens.weight", kShared}, 0},
@@ -92,7 +92,7 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
   }
 }
 
-// Puts the tensor where a module tree has the dotted name.
+// Registers the tensor in a module tree under its dotted name.
 void put_at(torch::nn::Module& root, const std::string& name, const torch::Tensor& tensor) {
   torch::nn::Module* at = &root;
   std::size_t begin = 0;
@@ -107,7 +107,7 @@ void put_at(torch::nn::Module& root, const std::string& name, const torch::Tenso
   at->register_buffer(name.substr(begin), tensor);
 }
 
-// The model's own memory under transformers' names and in its shapes, for the loader to fill.
+// The model's own memory under transformers' names and shapes, for the loader to fill.
 std::shared_ptr<torch::nn::Module> as_marian(TransformerImpl& model,
                                              const io::TensorSource& source) {
   auto marian = std::make_shared<torch::nn::Module>();
@@ -129,10 +129,10 @@ std::shared_ptr<torch::nn::Module> as_marian(TransformerImpl& model,
   return marian;
 }
 
-// NaN is nowhere, and infinity only where it may stand for "never": in final_logits_bias.
+// NaN is never allowed, and infinity only in final_logits_bias, where it means "never".
 void check_finite(const TransformerImpl& model, const std::string& path) {
   for (const auto& item : model.named_parameters()) {
-    const auto [least, most] = at::aminmax(item.value());  // both are NaN where an element is
+    const auto [least, most] = at::aminmax(item.value());  // both are NaN if any element is
     const double range[] = {least.item<double>(), most.item<double>()};
     const bool may_be_infinite = item.key() == "final_layer.bias";
     if (std::all_of(std::begin(range), std::end(range), [&](double value) {
@@ -150,7 +150,7 @@ void check_finite(const TransformerImpl& model, const std::string& path) {
 Transformer empty_model(const TransformerOptions& options) {
   const SkipInit skip;
   Transformer model(options);
-  torch::nn::init::zeros_(model->final_layer->bias);  // which a file may lack
+  torch::nn::init::zeros_(model->final_layer->bias);  // optional in a file
   return model;
 }
 

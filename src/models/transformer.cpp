@@ -31,7 +31,7 @@ void check_transformer(const TransformerOptions& options) {
   };
   check_heads("num_heads", options.num_heads());
   if (options.decoder_num_heads()) check_heads("decoder_num_heads", *options.decoder_num_heads());
-  name_of(options.tie());  // throws for a way that is none
+  name_of(options.tie());  // throws for an invalid value
   TORCH_CHECK_VALUE(!shares_embeddings(options.tie()) || options.src_vocab() == options.tgt_vocab(),
                     "[Transformer] tie(", name_of(options.tie()),
                     ") needs one vocabulary: src_vocab and tgt_vocab must be equal. Got ",
@@ -108,8 +108,8 @@ void TransformerImpl::reset_parameters() {
   xavier(*decoder);
 }
 
-// Each matrix is registered once, under the name that parameters() has in Python; who else reads it
-// holds a plain handle, so that optimisers and clipping see it once.
+// Each matrix is registered once, under the name that parameters() gives it in Python. The other
+// users hold a plain tensor handle, so that optimisers and gradient clipping see it once.
 void TransformerImpl::tie() {
   if (shares_embeddings(options.tie())) tgt_embedding->share_tokens(src_embedding->token_embedding);
   if (shares_output(options.tie())) final_layer->tie(tgt_embedding->token_embedding);
@@ -131,7 +131,7 @@ std::vector<TiedName> TransformerImpl::tied_names() const {
 std::shared_ptr<torch::nn::Module> TransformerImpl::clone(
     const std::optional<torch::Device>& device) const {
   auto copy = Cloneable<TransformerImpl>::clone(device);
-  copy->as<TransformerImpl>()->tie();  // cloned one by one, its parts read this model's matrices
+  copy->as<TransformerImpl>()->tie();  // its cloned parts still refer to this model's matrices
   return copy;
 }
 
@@ -156,7 +156,7 @@ torch::Tensor TransformerImpl::forward(const torch::Tensor& src, const torch::Te
   TORCH_CHECK_VALUE(src.dim() == 2 && tgt.dim() == 2 && src.size(0) == tgt.size(0),
                     "[Transformer] src and tgt must be ids (B, S) and (B, L). Got ", src.sizes(),
                     " and ", tgt.sizes());
-  // Both embeddings first: dropout then draws in the notebook's order.
+  // Run both embeddings first, so that dropout draws in the notebook's order.
   const auto source = src_embedding->forward(src);
   const auto target = tgt_embedding->forward(tgt);
   const auto memory = encoder->forward(source, src_mask);

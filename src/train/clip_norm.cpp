@@ -11,8 +11,8 @@
 namespace posenc::train {
 namespace {
 
-// The elements that a gradient stores. Those of a sparse one are all that differ from 0 once it is
-// coalesced, and LibTorch's mul_() on `grad.data()` would scale a copy of them.
+// The values that a gradient stores. A sparse gradient is coalesced first: its values are then all
+// of its nonzero elements. LibTorch's mul_() on `grad.data()` would scale a copy of them.
 at::Tensor stored_values(const at::Tensor& parameter) {
   at::Tensor& gradient = parameter.mutable_grad();
   if (!gradient.is_sparse()) return gradient.detach();
@@ -32,7 +32,7 @@ void clip_norm(const std::vector<at::Tensor>& parameters, double max_norm) {
         gradient.layout(), " for a parameter of ", parameter.sizes());
   }
   std::vector<at::Tensor> values, norms;
-  std::unordered_set<const at::TensorImpl*> seen;  // Module::parameters() names a tied one twice
+  std::unordered_set<const at::TensorImpl*> seen;  // Module::parameters() lists a tied one twice
   for (const at::Tensor& parameter : parameters) {
     if (!parameter.grad().defined() || !seen.insert(parameter.unsafeGetTensorImpl()).second)
       continue;

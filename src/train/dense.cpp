@@ -15,7 +15,7 @@ bool lie_alike(const at::Tensor& a, const at::Tensor& b) {
   return a.strides() == b.strides() || (a.is_contiguous() && b.is_contiguous());
 }
 
-// `tensor` itself where its elements stand in memory as those of `like` do, else a copy that does.
+// Returns `tensor` if its memory layout is that of `like`, otherwise a copy with that layout.
 at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
   if (lie_alike(like, tensor)) return tensor;
   return at::empty_strided(like.sizes(), like.strides(), like.options()).copy_(tensor);
@@ -26,14 +26,14 @@ at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
 void run_fused(const std::vector<DenseEntry>& entries,
                const std::function<void(DenseLists&)>& kernel) {
   std::map<std::pair<std::string, at::ScalarType>, DenseLists> calls;
-  std::vector<std::pair<at::Tensor, at::Tensor>> copied;  // a parameter with gaps, and its copy
+  std::vector<std::pair<at::Tensor, at::Tensor>> copied;  // non-dense parameters, and their copies
   for (std::size_t index = 0; index < entries.size(); ++index) {
     const DenseEntry& entry = entries[index];
     const auto& p = entry.parameter;
     const bool direct = p.is_non_overlapping_and_dense();
     const at::Tensor dense = direct ? p.detach() : p.detach().contiguous();
     if (direct) {
-      torch_internals::note_write(p);  // ATen's fused kernels do not
+      torch_internals::note_write(p);  // ATen's fused kernels do not do so
     } else {
       copied.emplace_back(p, dense);
     }

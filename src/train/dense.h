@@ -8,24 +8,24 @@
 
 namespace posenc::train {
 
-/// The lists that a fused kernel of ATen takes. It walks memory from end to end, so the tensors of
-/// one place in the lists have to lie in memory alike.
+/// The lists that ATen's fused kernels take. The kernels walk memory linearly, so tensors with the
+/// same index must have the same memory layout.
 struct DenseLists {
-  std::vector<std::size_t> entries;  ///< where each came from
+  std::vector<std::size_t> entries;  ///< index of the original entry
   std::vector<at::Tensor> parameters, gradients;
-  std::vector<std::vector<at::Tensor>> states;  ///< a list for each kind of state
+  std::vector<std::vector<at::Tensor>> states;  ///< one list for each kind of state
 };
 
-/// A parameter for a fused kernel with its gradient and states (undefined ones are made, as zeros).
-/// All of them may be written: OptimizerBase has asked.
+/// A parameter for a fused kernel, with its gradient and states (undefined ones are created as
+/// zeros). OptimizerBase has checked that all of them may be written.
 struct DenseEntry {
   at::Tensor parameter, gradient;
   std::vector<at::Tensor*> states;
 };
 
-/// Calls `kernel` once for each device and dtype among the entries. What has to be allocated for
-/// that is allocated first, and a state is replaced after its kernel only: a call that runs out of
-/// memory before has changed no number.
+/// Calls `kernel` once for each device and dtype among the entries. All memory is allocated before
+/// the first call, and a state is replaced only after its kernel has run, so running out of memory
+/// leaves all values unchanged.
 void run_fused(const std::vector<DenseEntry>& entries,
                const std::function<void(DenseLists&)>& kernel);
 

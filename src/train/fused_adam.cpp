@@ -34,8 +34,8 @@ void FusedAdamBase<Options>::step_group(const Options& options, std::vector<Entr
     if (options.amsgrad()) dense.back().states.push_back(&entry.state->max_exp_avg_sq());
   }
   const auto kernel = [&](train::DenseLists& lists) {
-    // The kernels read the count of steps from a tensor; parameters that were always stepped
-    // together share one, which on a GPU saves a launch each.
+    // The kernels read the step count from a tensor. Parameters with the same count share one,
+    // which on a GPU saves a launch for each of them.
     std::map<int64_t, at::Tensor> counts;
     std::vector<at::Tensor> steps;
     for (const std::size_t entry : lists.entries) {
@@ -47,7 +47,7 @@ void FusedAdamBase<Options>::step_group(const Options& options, std::vector<Entr
       }
       steps.push_back(count);
     }
-    const auto betas = options.betas();  // as it is: clang 14 captures no structured binding
+    const auto betas = options.betas();  // clang 14 cannot capture structured bindings
     constexpr bool decoupled = std::is_same_v<Options, FusedAdamWOptions>;
     const auto step = [&](auto fused) {
       fused(lists.parameters, lists.gradients, lists.states[0], lists.states[1],
@@ -62,7 +62,7 @@ void FusedAdamBase<Options>::step_group(const Options& options, std::vector<Entr
     }
     for (const std::size_t entry : lists.entries) {
       auto& state = *entries[entry].state;
-      state.step(state.step() + 1);  // a call that threw before has not been a step
+      state.step(state.step() + 1);  // not counted if the call has thrown
     }
   };
   train::run_fused(dense, kernel);

@@ -9,8 +9,8 @@
 namespace posenc {
 namespace {
 
-// PyTorch's rule with its operations. With momentum the buffer is dense, where Python's is sparse
-// and gathers every row that was ever touched: those rows move at each step there too.
+// PyTorch's update with its operations. The momentum buffer is dense; Python's is sparse, but
+// accumulates every row that was ever touched, and those rows move in each step there too.
 void step_sparse(const FusedSGDOptions& options, const at::Tensor& p, const at::Tensor& gradient,
                  at::Tensor& buffer) {
   const double rate = options.maximize() ? options.lr() : -options.lr();
@@ -52,7 +52,7 @@ const char* FusedSGDOptions::refusal(const torch::Tensor& gradient) const {
 }
 
 void FusedSGD::step_group(const FusedSGDOptions& options, std::vector<Entry>& entries) {
-  // In the first step the buffer becomes the gradient, without dampening.
+  // In the first step the buffer is set to the gradient, without dampening.
   std::vector<train::DenseEntry> first, later;
   for (const Entry& entry : entries) {
     at::Tensor& buffer = entry.state->momentum_buffer();

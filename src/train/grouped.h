@@ -7,7 +7,7 @@
 
 namespace posenc::train {
 
-/// 45600.4 as `45,600`; not negative.
+/// Formats a non-negative number with thousands separators: 45600.4 as `45,600`.
 inline std::string grouped(double number) {
   const std::string digits = fmt::format("{:.0f}", number);
   std::string text;

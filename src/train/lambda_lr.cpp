@@ -39,12 +39,12 @@ LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, LearningRateFactor factor
   step();
 }
 
-// The count is the number of rates that were set: the next one is asked for.
+// step_count_ is the number of rates set so far, which is the index of the next one.
 std::vector<double> LambdaLR::get_lrs() {
   std::vector<double> lrs;
   for (const double base : base_lrs_) {
     const double factor = factor_(step_count_);
-    // A negative rate would go up the gradient, and no optimiser could load it again.
+    // A negative rate would ascend the gradient, and optimisers would refuse to load it.
     TORCH_CHECK_VALUE(factor >= 0.0 && std::isfinite(factor),
                       "[LambdaLR] the factor must be finite and not negative. Got ", factor,
                       " for step ", step_count_);

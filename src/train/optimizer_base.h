@@ -1,6 +1,6 @@
 #pragma once
 
-// The members of OptimizerOptions and OptimizerBase, for the sources that instantiate them.
+// Member definitions of OptimizerOptions and OptimizerBase, for the sources that instantiate them.
 
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
@@ -26,7 +26,7 @@ inline std::string place(std::size_t group, std::size_t index, const at::Tensor&
   return c10::str("parameter ", index, " of group ", group, ", ", parameter.sizes());
 }
 
-/// The tensors of a state; all of them have their parameter's shape, or are undefined.
+/// The tensors of a state; each has its parameter's shape or is undefined.
 inline std::vector<at::Tensor*> tensors_of(torch::optim::AdamParamState& state) {
   return {&state.exp_avg(), &state.exp_avg_sq(), &state.max_exp_avg_sq()};
 }
@@ -34,7 +34,7 @@ inline std::vector<at::Tensor*> tensors_of(torch::optim::SGDParamState& state) {
   return {&state.momentum_buffer()};
 }
 
-// What a field is called as numbers: betas are two.
+// Visits a field as numbers; betas are two.
 template <typename Visit>
 void numbers(const std::string& name, std::tuple<double, double>& betas, Visit&& visit) {
   visit(name == "betas" ? "beta1" : name, std::get<0>(betas));
@@ -45,8 +45,9 @@ void numbers(const std::string& name, Value& value, Visit&& visit) {
   visit(name, value);
 }
 
-/// The options of a group: its set_options() takes those of any optimiser, and so does, up to 2.12,
-/// LibTorch's add_param_group(), which can be called through a base reference.
+/// Returns the options of a group as `Options`. They may be those of another optimiser:
+/// set_options() accepts any, and so does add_param_group() through a base reference, in LibTorch
+/// up to 2.12.
 template <typename Options, typename Base>
 Options& own_options(Base& options, std::size_t group) {
   auto* const own = dynamic_cast<Options*>(&options);
@@ -55,7 +56,7 @@ Options& own_options(Base& options, std::size_t group) {
   return *own;
 }
 
-/// Holds groups and states while an archive is read into them.
+/// Holds groups and states while an archive is read.
 struct Loaded : torch::optim::Optimizer {
   using Optimizer::Optimizer;
   torch::Tensor step(LossClosure) override { return {}; }
@@ -69,7 +70,7 @@ void OptimizerOptions<Options>::serialize(torch::serialize::OutputArchive& archi
       [&](const char* name, auto member) { archive.write(name, c10::IValue(self().*member)); });
 }
 
-// LibTorch's archives have no `maximize`: its optimisers go down.
+// LibTorch's archives have no `maximize`, because its optimisers only minimize.
 template <typename Options>
 void OptimizerOptions<Options>::serialize(torch::serialize::InputArchive& archive) {
   Options::fields([&](const char* name, auto member) {
@@ -159,8 +160,8 @@ void OptimizerBase<Options, State>::add_parameters(const std::vector<torch::Tens
   present.insert(present.end(), added.begin(), added.end());
 }
 
-// The parameters of a group that have a gradient, after every check that a kernel relies on: those
-// of ATen read memory without any.
+// The parameters of a group that have a gradient, after all checks that the kernels rely on: ATen's
+// access memory unchecked.
 template <typename Options, typename State>
 std::vector<typename OptimizerBase<Options, State>::Entry>
 OptimizerBase<Options, State>::entries_of(std::size_t group) {

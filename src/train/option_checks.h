@@ -6,7 +6,7 @@
 
 namespace posenc::train {
 
-/// Throws c10::ValueError unless the option of that name is at least 0.
+/// Throws c10::ValueError unless the value is at least 0.
 inline void check_not_negative(const char* optimizer, const char* name, double value) {
   TORCH_CHECK_VALUE(value >= 0.0, "[", optimizer, "] ", name, " must be at least 0. Got ", value);
 }

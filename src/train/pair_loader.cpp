@@ -32,7 +32,7 @@ torch::Tensor padded(const std::vector<const std::vector<int64_t>*>& rows, std::
   return ids;
 }
 
-// The mean over no label is NaN, and would be taken for a run that has diverged.
+// The mean loss over zero labels is NaN, which would look like a diverged run.
 void check_targets(const torch::Tensor& tgt) {
   TORCH_CHECK_VALUE(
       tgt.dim() == 2 && tgt.size(1) >= 2,
@@ -86,7 +86,7 @@ std::vector<PairLoader::Rows> PairLoader::batches_of(int64_t epoch) const {
            std::pair(pairs_[b].src.size(), pairs_[b].tgt.size());
   });
   std::vector<Rows> batches;
-  std::size_t src = 0, tgt = 0;  // the longest of the last batch
+  std::size_t src = 0, tgt = 0;  // longest sequences in the last batch
   for (const std::size_t row : order) {
     src = std::max(src, pairs_[row].src.size());
     tgt = std::max(tgt, pairs_[row].tgt.size());
@@ -129,7 +129,8 @@ PairBatch PairLoader::next() {
   return batch;
 }
 
-// Of all that decides the batches, as a whole number that a double holds (FNV-1a).
+// Hashes everything that determines the batches (FNV-1a), as an integer that a double can
+// represent.
 double PairLoader::fingerprint() const {
   uint64_t hash = 14695981039346656037u;
   const auto add = [&](int64_t value) {

@@ -8,8 +8,8 @@
 
 namespace posenc::train {
 
-/// Puts values into a random order, the same one on every machine: the standard fixes the engine
-/// and seed_seq, but neither std::shuffle nor the distributions.
+/// Shuffles values in the same order on every machine: the standard specifies the engine and
+/// seed_seq exactly, but neither std::shuffle nor the distributions.
 class Shuffler {
  public:
   explicit Shuffler(int64_t seed, int64_t stream = 0) {

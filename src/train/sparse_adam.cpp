@@ -17,13 +17,13 @@ at::Tensor factor(double value) { return at::scalar_tensor(value, at::kDouble); 
 
 struct SparseAdamStep {
   at::Tensor parameter, exp_avg, exp_avg_sq;
-  at::Tensor indices, values;  // (n,) rows without repeats, and their gradients (n, ...)
-  // Factors are tensors: as a Scalar, mul_() would round them to the dtype first (bfloat16,
+  at::Tensor indices, values;  // (n,) unique rows, and their gradients (n, ...)
+  // Factors are tensors, because mul_() would round a Scalar to the dtype first (bfloat16,
   // float16).
   at::Tensor one_minus_beta1, one_minus_beta2, minus_step_size;
   double eps;
 
-  // Rows [from, to) of the gradient, by PyTorch's operations in its order.
+  // Updates rows [from, to) of the gradient, with PyTorch's operations in its order.
   void rows(int64_t from, int64_t to) const {
     const auto index = indices.slice(0, from, to);
     const auto gradient = values.slice(0, from, to);
@@ -40,13 +40,13 @@ struct SparseAdamStep {
     at::Tensor(parameter).index_copy_(0, index, change.add_(parameter.index_select(0, index)));
   }
 
-  // On the CPU in blocks of rows whose intermediates stay in the second-level cache.
+  // On the CPU, works on blocks of rows whose intermediates fit in the L2 cache.
   void all_rows() const {
     const int64_t n = indices.numel();
     if (!parameter.is_cpu()) return rows(0, n);
-    constexpr int64_t kBlock = 1 << 14;  // elements
+    constexpr int64_t kBlock = 1 << 14;  // in elements
     const int64_t block = std::max<int64_t>(1, kBlock * n / values.numel());
-    const at::ThreadLocalState here;  // no gradients, and InferenceMode, are a thread's own
+    const at::ThreadLocalState here;  // grad mode and InferenceMode are thread-local
     at::parallel_for(0, (n + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
       const at::ThreadLocalStateGuard as_here(here);
       for (int64_t i = begin; i < end; ++i) rows(i * block, std::min(n, (i + 1) * block));
@@ -57,7 +57,7 @@ struct SparseAdamStep {
 }  // namespace
 
 void SparseAdamOptions::check() const {
-  train::check_not_negative(kOptimizer, "lr", lr_);  // 0 is where schedules end
+  train::check_not_negative(kOptimizer, "lr", lr_);  // schedules end at 0
   TORCH_CHECK_VALUE(eps_ > 0.0, "[", kOptimizer, "] eps must be positive. Got ", eps_);
   train::check_betas(kOptimizer, betas_);
 }
@@ -74,11 +74,11 @@ void SparseAdam::step_group(const SparseAdamOptions& options, std::vector<Entry>
   const auto [beta1, beta2] = options.betas();
   for (const Entry& entry : entries) {
     auto& state = *entry.state;
-    // What may run out of memory comes before the count: a call that threw has not been a step.
+    // Allocate before counting: a call that throws is not a step.
     for (at::Tensor* moment : {&state.exp_avg(), &state.exp_avg_sq()}) {
       if (!moment->defined()) *moment = at::zeros_like(entry.parameter);
     }
-    const auto gradient = entry.gradient.coalesce();  // the rule is not linear: rows are unique
+    const auto gradient = entry.gradient.coalesce();  // the update is nonlinear: make rows unique
     const auto values = options.maximize() ? gradient._values().neg() : gradient._values();
     state.step(state.step() + 1);
     if (values.numel() == 0) continue;

@@ -9,7 +9,7 @@
 namespace posenc {
 namespace {
 
-volatile std::sig_atomic_t came = 0;  // all that a handler may touch
+volatile std::sig_atomic_t came = 0;  // all that a signal handler may modify
 bool installed = false;
 
 void remember(int number) { came = number; }

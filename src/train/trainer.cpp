@@ -50,7 +50,7 @@ int64_t step_of(const CheckpointScalars& all, const std::string& path) {
   return static_cast<int64_t>(step);
 }
 
-// 1:02:03, 2:31, 0:09
+// Formats seconds as 1:02:03, 2:31 or 0:09.
 std::string clock_text(double seconds) {
   const auto whole = static_cast<int64_t>(std::llround(std::max(seconds, 0.0)));
   const int64_t hours = whole / 3600, minutes = whole / 60 % 60, rest = whole % 60;
@@ -106,12 +106,12 @@ void Trainer::resume(const std::string& path) {
   open_ = false;
   seconds_ = seconds;
   numbers = below(saved, kOwn);
-  start_report();  // what was open belonged to another run
+  start_report();  // discard the report of the previous run
   began_.reset();
 }
 
 void Trainer::save() const {
-  if (losses_ > 0) mean_loss();  // no checkpoint of a run that is lost
+  if (losses_ > 0) mean_loss();  // throws if the loss is no longer finite
   CheckpointScalars all = {{kStep, static_cast<double>(step_)}, {kSeconds, seconds_}};
   add(all, kLoader, loader_.state());
   add(all, kOwn, numbers);
@@ -120,7 +120,7 @@ void Trainer::save() const {
 
 torch::Tensor Trainer::learn_from(const PairBatch& batch) {
   run_.optimizer->zero_grad();
-  // Those of others than the optimiser too: they count in the norm, and no checkpoint has them.
+  // Clear gradients outside the optimiser too: they count in the norm, and no checkpoint has them.
   run_.module.zero_grad();
   const torch::Tensor loss = loss_(batch);
   loss.backward();
@@ -136,12 +136,12 @@ void Trainer::one_step() {
   try {
     loss = learn_from(batch);
   } catch (...) {
-    loader_.restore(place);  // the step has not been done: its batch is still to come
+    loader_.restore(place);  // the step is not done: give its batch back
     throw;
   }
   ++step_;
-  // Added up where it lies, so that a GPU is waited for by report() alone, and in float64: half
-  // types have no room for the sum of a few hundred losses.
+  // Summed on its device, so that only report() waits for a GPU, and in float64, because half types
+  // cannot represent the sum of a few hundred losses.
   const torch::Tensor value = loss.to(torch::kDouble);
   loss_sum_ = loss_sum_.defined() ? loss_sum_ + value : value;
   ++losses_;

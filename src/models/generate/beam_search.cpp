@@ -10,11 +10,11 @@ namespace {
 
 constexpr float kDead = -std::numeric_limits<float>::infinity();
 
-// The beams of one source: the log probabilities of the live ones are sorted.
+// The beams of one source, sorted by log probability.
 struct Beams {
   std::vector<std::vector<int64_t>> tokens;
   std::vector<float> log_probabilities;
-  std::vector<Hypothesis> finished;  // at most as many as there are beams, best first
+  std::vector<Hypothesis> finished;  // at most one per beam, best first
   bool done = false;
 };
 
@@ -33,8 +33,8 @@ void finish(Beams& beams, Hypothesis hypothesis) {
   if (finished.size() > most) finished.pop_back();
 }
 
-// Replaces the live beams by the best candidates, sorted; `origin` holds the beam that each
-// extends. At max_new_tokens all end.
+// Replaces the live beams with the best candidates, sorted. `origin` receives the beam that each
+// one extends. All of them end at max_new_tokens.
 void advance(const Search& search, const std::vector<Candidate>& candidates, int64_t length,
              Beams& beams, std::vector<int64_t>& origin) {
   const size_t width = beams.tokens.size();
@@ -50,7 +50,7 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
     auto tokens = beams.tokens[candidate.beam];
     tokens.push_back(candidate.token);
     if (last || search.stops(candidate.token)) {
-      // One that is not among the best would not have become a beam either.
+      // One that is not among the best `width` would not have become a beam either.
       if (rank++ < width) {
         finish(next, {std::move(tokens), search.score(candidate.log_probability, length)});
       }
@@ -64,7 +64,7 @@ void advance(const Search& search, const std::vector<Candidate>& candidates, int
   beams = std::move(next);
 }
 
-// Whether there is enough, by EarlyStopping.
+// Whether the search can stop, according to EarlyStopping.
 bool is_done(const Search& search, const Beams& beams, int64_t length) {
   const float best = beams.log_probabilities.front();
   if (best == kDead) return true;
@@ -86,9 +86,9 @@ Hypotheses beam_search(Search& search) {
   for (Beams& beams : sources) {
     beams.tokens.resize(width);
     beams.log_probabilities.assign(width, kDead);
-    beams.log_probabilities[0] = 0.0F;  // all beams are equal at first: one counts
+    beams.log_probabilities[0] = 0.0F;  // all beams are equal at first: start from one
   }
-  std::vector<int64_t> live(search.sources);  // the sources that the decoder still has
+  std::vector<int64_t> live(search.sources);  // the sources still being decoded
   std::iota(live.begin(), live.end(), 0);
   for (int64_t length = 1; length <= options.max_new_tokens() && !live.empty(); ++length) {
     std::vector<float> before;
@@ -102,7 +102,7 @@ Hypotheses beam_search(Search& search) {
       if (before[row] > kDead && std::isnan(rest.const_data_ptr<float>()[row]))
         search.check_choice(rest.const_data_ptr<float>()[row], length, live[row / width]);
     const int64_t vocab = logits.size(1);
-    // Each beam may end in every stop token, and as many beams are to be left.
+    // Each beam may end with any stop token, and `width` live beams must remain.
     const int64_t wanted = width * (1 + static_cast<int64_t>(options.eos_ids().size()));
     const auto so_far = torch::tensor(before, torch::kFloat).to(logits.device());
     const auto top =
@@ -137,7 +137,7 @@ Hypotheses beam_search(Search& search) {
 
   Hypotheses result;
   for (Beams& beams : sources) {
-    for (int64_t beam = 0; beam < width && !beams.done; ++beam) {  // what the caller cut off
+    for (int64_t beam = 0; beam < width && !beams.done; ++beam) {  // the caller stopped the search
       if (beams.log_probabilities[beam] == kDead) continue;
       const auto length = static_cast<int64_t>(beams.tokens[beam].size());
       const double score = search.score(beams.log_probabilities[beam], length);

@@ -18,11 +18,11 @@ bool is_done(const std::vector<Row>& rows, int64_t source, int64_t rows_per_sour
 }
 
 struct Choice {
-  torch::Tensor ids, log_probabilities;  // one for each row, on the CPU
+  torch::Tensor ids, log_probabilities;  // one per row, on the CPU
 };
 
-// `check` takes the best log probability of each row. `ended`: rows that go on because others of
-// their source do; what they write is discarded.
+// `check` is called with the best log probability of each row. `ended` lists the rows that are
+// still decoded only because other rows of their source are; their output is discarded.
 template <typename Check>
 Choice next_tokens(Search& search, int64_t length, const std::vector<int64_t>& ended, Check check) {
   const auto [logits, sum] = search.step(length);
@@ -46,7 +46,7 @@ Hypotheses row_search(Search& search) {
   const GenerateOptions& options = search.options;
   const int64_t width = search.rows_per_source;
   std::vector<Row> rows(search.sources * width);
-  std::vector<int64_t> live(rows.size());  // the rows that the decoder still has
+  std::vector<int64_t> live(rows.size());  // the rows still being decoded
   std::iota(live.begin(), live.end(), 0);
   for (int64_t length = 1; length <= options.max_new_tokens(); ++length) {
     const auto check = [&](const torch::Tensor& best) {
@@ -60,14 +60,14 @@ Hypotheses row_search(Search& search) {
     const auto [ids, gained] = next_tokens(search, length, ended, check);
     for (size_t i = 0; i < live.size(); ++i) {
       Row& row = rows[live[i]];
-      if (row.done) continue;  // what it goes on to write is discarded
+      if (row.done) continue;  // its further tokens are discarded
       const int64_t token = ids.const_data_ptr<int64_t>()[i];
       row.log_probability += gained.const_data_ptr<float>()[i];
       row.hypothesis.tokens.push_back(token);
       row.hypothesis.score = search.score(row.log_probability, length);
       row.done = search.stops(token) || length == options.max_new_tokens();
     }
-    std::vector<int64_t> left, places, tokens;  // of the sources that have something to write
+    std::vector<int64_t> left, places, tokens;  // of the sources that are not finished
     for (size_t i = 0; i < live.size(); ++i) {
       if (is_done(rows, live[i] / width, width)) continue;
       left.push_back(live[i]);

@@ -10,8 +10,8 @@ namespace posenc {
 namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
-// Of a length ^ length_penalty, or one by it: far enough from the ends of float32 that no log
-// probability divided by it gets there.
+// Bound on length ^ length_penalty and its reciprocal: far enough from the limits of float32 that
+// dividing a log probability by it neither overflows nor underflows.
 constexpr double kMostPenalty = 1e30;
 
 void check_token(const char* name, int64_t token, int64_t vocab) {
@@ -80,14 +80,14 @@ bool Search::stops(int64_t token) const {
 }
 
 void Search::check_choice(float score, int64_t length, int64_t source) {
-  TORCH_CHECK_VALUE(score > kNever,  // false for NaN too
+  TORCH_CHECK_VALUE(score > kNever,  // false for NaN as well
                     "[generate] there must be a token to write: logits that are numbers, not all "
                     "of them suppressed. Got none for token ",
                     length, " of source ", source);
 }
 
 double Search::score(double log_probability, int64_t length) const {
-  // In float32, as transformers: which of two nearly equal sequences is the better one hangs on it.
+  // In float32, as in transformers, since it can decide between two nearly equal sequences.
   return static_cast<float>(log_probability) /
          static_cast<float>(std::pow(static_cast<double>(length), options.length_penalty()));
 }

@@ -7,62 +7,62 @@
 
 namespace posenc {
 
-using Hypotheses = std::vector<std::vector<Hypothesis>>;  // one list a source
+using Hypotheses = std::vector<std::vector<Hypothesis>>;  // one list per source
 
-/// A model that writes targets token by token, a row each; rows of one source stand together.
+/// A model that decodes token by token, one row per target. The rows of one source are adjacent.
 class StepModel {
  public:
   virtual ~StepModel() = default;
-  /// Logits (R, V), which may be overwritten, of what follows the tokens (R, 1), which come after
-  /// those of the steps before.
+  /// Appends the tokens (R, 1) to the rows and returns the logits (R, V) of the next tokens, which
+  /// the caller may overwrite.
   virtual torch::Tensor step(const torch::Tensor& tokens) = 0;
-  /// Row r becomes what row `rows`[r] was, a row of the same source; rows: (R) int64, on the CPU.
-  /// Where there are fewer than before, the rows of some sources have left.
+  /// Replaces row r with row `rows`[r], a row of the same source; rows: (R) int64, on the CPU.
+  /// Fewer rows than before means that some sources have been removed.
   virtual void select(const torch::Tensor& rows) = 0;
 };
 
-/// What follows some tokens: log probability = logits - sum.
+/// The distribution of the next token: log probability = logits - sum.
 struct NextToken {
-  torch::Tensor logits;       ///< (R, V); -inf for what may not be written
-  functional::LogSumExp sum;  ///< over all tokens, those included
+  torch::Tensor logits;       ///< (R, V); -inf for disallowed tokens
+  functional::LogSumExp sum;  ///< over all tokens, including those
 };
 
-/// A search over `rows_per_source` targets for each of `sources`.
+/// A search for `rows_per_source` targets for each of `sources`.
 struct Search {
   StepModel& decoder;
   const GenerateOptions& options;
   int64_t sources;
   int64_t rows_per_source;
-  torch::Tensor tokens;  ///< (R, 1), what the next step takes; R rows have not left yet
+  torch::Tensor tokens;  ///< (R, 1), input of the next step; R counts the remaining rows
 
-  /// What follows `tokens`, the `length`-th token of each.
+  /// The distribution of the tokens that follow `tokens`, the `length`-th token of each row.
   NextToken step(int64_t length);
-  /// What each of the decoder's rows becomes, and the token that it writes next.
+  /// Makes each of the decoder's rows r continue row `rows`[r], with the token `next`[r].
   void continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next);
   bool stops(int64_t token) const;
   double score(double log_probability, int64_t length) const;
-  /// `score`: of the best token that may follow, as the `length`-th one of a source. Throws
-  /// c10::ValueError where there is none: the logits are not numbers, or all are -inf.
+  /// `score` is that of the best candidate for the `length`-th token of a source. Throws
+  /// c10::ValueError if there is none: the logits are NaN, or all are -inf.
   static void check_choice(float score, int64_t length, int64_t source);
-  /// Calls the caller's progress; false ends the search.
+  /// Calls the caller's progress function. Returns false if the search should stop.
   bool go_on(int64_t step, int64_t finished) const;
 };
 
-/// Errors that need no model but its sizes: what generate() says of its options.
+/// Throws the errors that generate() documents for its options and the model's sizes.
 void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max_len);
-/// Rows that the options want for a source.
+/// Number of rows per source that the options require.
 int64_t rows_per_source(const GenerateOptions& options);
-/// Runs the search that the options name; the decoder has a row for each target already.
+/// Runs the search that the options select; the decoder already has a row for each target.
 Hypotheses search(StepModel& decoder, const GenerateOptions& options, int64_t sources,
                   torch::Device device);
 
-/// The best beams.
+/// Beam search.
 Hypotheses beam_search(Search& search);
 
-/// The best token of each row, or a drawn one; one row a sequence that is returned.
+/// Greedy search or sampling, with one row for each returned sequence.
 Hypotheses row_search(Search& search);
 
-/// One id for each row of log probabilities (R, V), drawn as the options say: (R).
+/// Samples one id per row of log probabilities (R, V) according to the options: (R).
 torch::Tensor draw(const torch::Tensor& log_probabilities, const GenerateOptions& options);
 
 }  // namespace posenc

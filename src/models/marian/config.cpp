@@ -11,11 +11,11 @@ namespace posenc {
 namespace {
 
 constexpr int64_t kMostWide = 1 << 20;
-constexpr int64_t kMostPositions = 1 << 16;  // two tables as long are made
+constexpr int64_t kMostPositions = 1 << 16;  // two tables of this length are allocated
 constexpr int64_t kMostTokens = 1 << 24;
 constexpr int64_t kMostLayers = 1000;
 constexpr int64_t kMostBeams = 1024;
-constexpr int64_t kDefaultNewTokens = 20;  // of transformers' generate(), unless a file says more
+constexpr int64_t kDefaultNewTokens = 20;  // default of transformers' generate()
 
 std::string path_in(const std::string& folder, const char* name) {
   return (std::filesystem::path(folder) / name).string();
@@ -29,8 +29,9 @@ Activation activation_in(const Settings& config) {
   return activation_of(name);
 }
 
-// MarianModel: with share_encoder_decoder_embeddings all three matrices are one, without it the
-// target's two; tie_word_embeddings false keeps all apart, `model.shared` then being unused.
+// As in MarianModel: with share_encoder_decoder_embeddings, all three matrices are one; without it,
+// the decoder's two are. tie_word_embeddings=false keeps all of them separate and leaves
+// `model.shared` unused.
 Tying tying_in(const Settings& config) {
   if (!config.flag("tie_word_embeddings", true)) return Tying::None;
   return config.flag("share_encoder_decoder_embeddings", true) ? Tying::ThreeWay
@@ -47,7 +48,7 @@ int64_t target_vocab_in(const Settings& config, int64_t source_vocab) {
   return source_vocab;
 }
 
-// The layers are MarianEncoderLayer and MarianDecoderLayer: post-norm, without a last norm.
+// The layers are MarianEncoderLayer and MarianDecoderLayer: post-norm, without a final norm.
 TransformerOptions transformer_in(const Settings& config) {
   if (config.text("model_type", "") != "marian") {
     config.refuse("model_type", "must be \"marian\"");
@@ -81,7 +82,7 @@ EarlyStopping early_stopping_in(const Settings& settings) {
                                                 : EarlyStopping::WhenUnlikely;
 }
 
-// transformers counts the begin token; generate() does not.
+// max_length in transformers includes the begin token; max_new_tokens here does not.
 int64_t max_length_in(const Settings& settings, int64_t positions) {
   if (settings.has("max_new_tokens")) {
     return std::min(settings.whole("max_new_tokens", 1, 1, INT64_MAX), positions);
@@ -91,7 +92,7 @@ int64_t max_length_in(const Settings& settings, int64_t positions) {
   return std::min(settings.whole("max_length", 2, 2, INT64_MAX) - 1, positions);
 }
 
-// What transformers' generate() would do and this one does not, with the value that does nothing.
+// Settings of transformers' generate() that are not supported, with the values that disable them.
 const std::pair<const char*, nlohmann::json> kNothing[] = {
     {"begin_suppress_tokens", nullptr},
     {"constraints", nullptr},

@@ -7,7 +7,7 @@
 namespace posenc {
 namespace {
 
-// Ours, theirs: as KeyMap reads them. {qkv} stands for the three tensors that ours packs into one.
+// {ours, theirs}, as in a KeyMap. {qkv} stands for the three tensors that ours packs into one.
 const KeyMap kMarianNames = {
     {"src_embedding.token_embedding.weight", "model.encoder.embed_tokens.weight"},
     {"src_embedding.position_encoding.pe", "model.encoder.embed_positions.weight"},

@@ -6,8 +6,8 @@
 
 namespace posenc {
 
-/// The names that MarianMTModel's state_dict has for the tensor that a posenc::Transformer calls
-/// `name`: one, or one for each of the equal parts along its first axis.
+/// The keys in MarianMTModel's state_dict of the tensor that posenc::Transformer calls `name`: one,
+/// or one for each equal part along its first axis.
 std::vector<std::string> marian_names(const std::string& name);
 
 }  // namespace posenc

@@ -11,8 +11,8 @@
 namespace posenc {
 namespace {
 
-constexpr uint64_t kLongestSettings = 16'000'000;  // bytes
-constexpr std::size_t kMostShown = 80;             // of a value, in a message
+constexpr uint64_t kLongestSettings = 16'000'000;  // in bytes
+constexpr std::size_t kMostShown = 80;             // of a value, in an error message
 
 bool is_id(const nlohmann::json& value, int64_t vocab) {
   return value.is_number_unsigned() && value.get<uint64_t>() < static_cast<uint64_t>(vocab);
@@ -31,7 +31,7 @@ Settings::Settings(std::string path) : path_(std::move(path)) {
 
 const nlohmann::json& Settings::value(const char* name) const {
   static const nlohmann::json kAbsent;
-  const auto found = object_.find(name);  // of null: its end
+  const auto found = object_.find(name);  // end() if object_ is null
   return found == object_.end() ? kAbsent : *found;
 }
 

@@ -8,13 +8,13 @@
 
 namespace posenc {
 
-/// The settings in a JSON file of a model's folder, each of which is asked for by name. A setting
-/// that is absent or null has its fallback. Errors name the file, the setting and the rule:
-/// c10::ValueError, and WeightsError for a file that cannot be read.
+/// Settings from a JSON file in a model's folder, looked up by name. A setting that is absent or
+/// null has its fallback. Errors name the file, the setting and the rule: c10::ValueError, and
+/// WeightsError for a file that cannot be read.
 class Settings {
  public:
   explicit Settings(std::string path);
-  /// Of a file that a folder may lack: no setting at all.
+  /// No settings, for an optional file that the folder does not have.
   static Settings none(std::string path) { return Settings(std::move(path), nlohmann::json()); }
 
   const std::string& path() const { return path_; }
@@ -23,16 +23,16 @@ class Settings {
   bool flag(const char* name, bool fallback) const;
   double real(const char* name, double fallback) const;
   std::string text(const char* name, const std::string& fallback) const;
-  /// A whole number from `least` to `most`.
+  /// An integer from `least` to `most`.
   int64_t whole(const char* name, int64_t fallback, int64_t least, int64_t most) const;
-  /// One id or several, each in [0, vocab).
+  /// One or several ids, each in [0, vocab).
   std::vector<int64_t> tokens(const char* name, int64_t vocab) const;
-  /// The same of lists of lists, each of which has to hold one id.
+  /// The same for a list of lists, each of which must contain one id.
   std::vector<int64_t> single_tokens(const char* name, int64_t vocab) const;
 
-  /// The value itself; null where it is absent.
+  /// The value itself, null if absent.
   const nlohmann::json& value(const char* name) const;
-  /// Throws: `name` "must be ..."; says what it is.
+  /// Throws an error that `name` violates `rule` ("must be ..."), with its value.
   [[noreturn]] void refuse(const char* name, const std::string& rule) const;
 
  private:
