@@ -23,7 +23,7 @@ constexpr int kAttempts = 100;
 constexpr const char* kPrefix = ".posenc-";
 constexpr const char* kSuffix = ".tmp";
 
-// Tells this run of this machine from others that write in the folder, over a network.
+// Distinguishes this host and boot from others that write in the folder, over a network.
 std::string host_id() {
   std::string id;
   const int descriptor = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -38,7 +38,7 @@ std::string host_id() {
   return id;
 }
 
-// A short name of its own, not the target's with a suffix: that one may already have 255 bytes.
+// A short name of its own, not the target's with a suffix: the target's may already have 255 bytes.
 std::string temporary_name(const std::string& folder) {
   static std::atomic<unsigned> counter{0};
   return folder + "/" + temporary_prefix() + std::to_string(::getpid()) + "-" +
@@ -47,12 +47,12 @@ std::string temporary_name(const std::string& folder) {
 
 std::string name_of(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
 
-// Who writes a temporary file holds a lock on it, which the system releases when the process ends,
-// however it ends: a file that can be locked has no writer.
+// The writer of a temporary file holds a lock on it, which the system releases when the process
+// ends, for whatever reason: a file that can be locked has no writer.
 bool lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0; }
 
-// Another host's locks may not be seen here: its file is taken for one that is being written until
-// nobody has written to it for a day.
+// Another host's locks may not be visible here: its file counts as being written until it has not
+// been written to for a day.
 bool is_old(int descriptor) {
   constexpr time_t kDay = 24 * 60 * 60;
   struct stat status {};
@@ -74,9 +74,9 @@ void remove_stale(const std::string& folder) {
   }
 }
 
-// The file that a save to `path` is to replace: a link's target, though it may not exist yet.
+// The file that a save to `path` replaces: a link's target, even if that does not exist yet.
 std::string resolve_links(std::filesystem::path path) {
-  constexpr int kMost = 40;  // as the kernel follows
+  constexpr int kMost = 40;  // the kernel's own limit
   std::error_code is_no_link;
   for (int i = 0; i < kMost; ++i) {
     const auto target = std::filesystem::read_symlink(path, is_no_link);
@@ -87,7 +87,7 @@ std::string resolve_links(std::filesystem::path path) {
   throw system_error("cannot be written");
 }
 
-// A file that is a mount of its own, as containers have them, cannot be replaced by rename.
+// A file that is a mount point itself, as in containers, cannot be replaced by rename.
 bool is_mount(const std::string& path) {
 #ifdef STATX_ATTR_MOUNT_ROOT
   struct statx status {};
@@ -108,8 +108,8 @@ FileError not_in_place() {
   return busy ? FileError(error.kind(), error.what(), kMountRemedy) : error;
 }
 
-// Throws unless `path`, which exists, is what may be replaced: what opening it for writing, as
-// other programs do, would refuse is refused.
+// Throws unless `path`, which exists, may be replaced: what opening it for writing would refuse, as
+// other programs do, is refused here.
 void check_replaceable(const std::string& path, const struct stat& old) {
   if (!S_ISREG(old.st_mode)) {
     throw FileError(FileError::Kind::NotRegular,
@@ -125,8 +125,8 @@ void check_replaceable(const std::string& path, const struct stat& old) {
   }
 }
 
-// Owner, group and mode of the old file, as far as they may be given to the new one. Bits that let
-// programs run as their owner are not for data. A file system without modes may refuse: no harm.
+// Gives the new file the owner, group and mode of the old one, as far as permitted. Bits that let
+// programs run as their owner are not for data. A file system without modes may refuse, harmlessly.
 void take_after(int descriptor, const struct stat& old) {
   constexpr auto kKeep = static_cast<uid_t>(-1);
   mode_t mode = old.st_mode & 0777;
@@ -134,7 +134,8 @@ void take_after(int descriptor, const struct stat& old) {
   (void)!::fstat(descriptor, &now);
   if (now.st_uid != old.st_uid) (void)!::fchown(descriptor, old.st_uid, kKeep);
   if (now.st_gid != old.st_gid && ::fchown(descriptor, kKeep, old.st_gid) != 0) {
-    mode = (mode & 0707) | (mode & 07) << 3;  // what was for that group is not for another
+    // The old group's permissions are not for another group.
+    mode = (mode & 0707) | (mode & 07) << 3;
   }
   (void)!::fchmod(descriptor, mode);
 }
@@ -158,21 +159,22 @@ std::string temporary_prefix() {
 AtomicFile::AtomicFile(const std::string& path) {
   struct stat old {};
   const bool replaces = ::stat(path.c_str(), &old) == 0;
-  // A circle of links, one that may not be followed, a folder that may not be searched.
+  // A cycle of links, a link that may not be followed, or a folder that may not be searched.
   if (!replaces && errno != ENOENT) throw system_error("cannot be written");
   target_ = resolve_links(path);
   if (replaces) check_replaceable(target_, old);
   const std::filesystem::path target = target_;
   folder_ = target.parent_path().string();
   if (folder_.empty()) folder_.push_back('.');
-  // The temporary name is short: without this, a name too long would be found out at the very end.
+  // The temporary name is short: without this, a name too long would only fail at the very end.
   const long longest = ::pathconf(folder_.c_str(), _PC_NAME_MAX);
   if (longest > 0 && target.filename().string().size() > static_cast<std::size_t>(longest)) {
     errno = ENAMETOOLONG;
     throw system_error("cannot be written");
   }
   remove_stale(folder_);
-  // Until it has the old file's mode nobody else may open it: what is read stays readable.
+  // Nobody else may open it before it has the old file's mode: permissions are checked on opening
+  // only.
   const mode_t mode = replaces ? 0600 : 0666;
   open_unnamed(mode);
   if (descriptor_ < 0) open_named(mode);
@@ -184,7 +186,7 @@ void AtomicFile::open_unnamed(unsigned mode) {
 #ifdef O_TMPFILE
   const int descriptor = ::open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
   if (descriptor < 0) return;
-  // It gets its name through /proc, which some sandboxes lack.
+  // It will be named through /proc, which some sandboxes lack.
   if (::access(name_of(descriptor).c_str(), F_OK) == 0 && lock(descriptor)) {
     descriptor_ = descriptor;
   } else {
@@ -202,13 +204,13 @@ void AtomicFile::open_named(unsigned mode) {
     if (descriptor < 0 && errno == EEXIST) continue;
     if (descriptor < 0) return;
     struct stat status {};
-    (void)lock(descriptor);  // where there are no locks, nobody takes the file for a stale one
+    (void)lock(descriptor);  // without locks, nobody can take the file for a stale one
     if (::fstat(descriptor, &status) == 0 && status.st_nlink > 0) {
       temporary_ = name;
       descriptor_ = descriptor;
       return;
     }
-    ::close(descriptor);  // taken for a stale one, before it was locked
+    ::close(descriptor);  // taken for a stale one and removed before it was locked
   }
 }
 

@@ -8,20 +8,21 @@
 
 namespace posenc::platform {
 
-/// What the names of temporary files of this machine begin with.
+/// The prefix of the names of temporary files that this machine writes.
 std::string temporary_prefix();
 
-/// A file that replaces `path` only when it is complete: written without a name (or, where the file
-/// system cannot, under a temporary one in the same folder), synced, named, renamed. Until commit()
-/// renames, `path` keeps its old content. A file that is never committed leaves nothing; what a
-/// killed process may leave is removed by the next one that writes in the folder: one of the same
-/// machine at once, one of another (or from before a restart) when a day has passed.
+/// Replaces the file at `path` once its new content is complete: written to an unnamed file (or,
+/// where the file system has none, under a temporary name in the same folder), synced, given a
+/// name, renamed. `path` keeps its old content until commit(), and a file that is never committed
+/// leaves nothing. What a killed process leaves is removed by the next one that writes in the
+/// folder: at once if it is from this machine, after a day if it is from another one (or from
+/// before a restart).
 ///
-/// A symbolic link stays, and the file that it leads to is written, even where there is none yet. A
-/// file that may not be written to is not replaced either. A new file keeps mode, group and owner
-/// of the old one as far as the process may set them, without setuid, setgid and sticky bits;
-/// access lists and other attributes are not kept, and another hard link keeps the old content.
-/// Throws FileError.
+/// A symbolic link is kept, and the file that it leads to is written, even if that does not exist
+/// yet. A file that may not be written to is not replaced either. A new file gets mode, group and
+/// owner of the old one as far as the process may set them, without setuid, setgid and sticky bits;
+/// access control lists and other attributes are not kept, and another hard link keeps the old
+/// content. Throws FileError.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -37,7 +38,7 @@ class AtomicFile {
   void open_unnamed(unsigned mode);
   void open_named(unsigned mode);
 
-  std::string target_;  // `path`, or the file that it leads to as a symbolic link
+  std::string target_;  // `path`, or what it leads to as a symbolic link
   std::string folder_;
   std::string temporary_;  // empty while there is no name to remove
   int descriptor_ = -1;

@@ -7,8 +7,8 @@
 namespace posenc::platform {
 namespace {
 
-// As Linux reports it for the first processor, `32768K`. (sysconf multiplies the last cache of some
-// AMD processors by the number of its instances.)
+// Reads what Linux reports for the first processor, such as `32768K`. (sysconf multiplies the
+// last-level cache of some AMD processors by the number of its instances.)
 int64_t cache_size(int index, int64_t otherwise) {
   std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/size");
   int64_t kilobytes = 0;

@@ -4,10 +4,11 @@
 
 namespace posenc::platform {
 
-/// What this machine's caches hold, in bytes, asked for once.
+/// The sizes of this machine's caches, in bytes, read once.
 struct Caches {
   int64_t level2;
-  /// From this size of an output on non-temporal stores pay: max(16 MB, half of the last cache).
+  /// The size of an output from which non-temporal stores pay: max(16 MB, half of the last-level
+  /// cache).
   int64_t stream_bytes;
 };
 const Caches& caches();

@@ -5,8 +5,8 @@
 namespace posenc::platform {
 namespace {
 
-// Asked of the processor itself: __builtin_cpu_supports of clang before 15 does not know the name.
-// Whether the system keeps the wide registers is what "avx2" answers.
+// Reads CPUID itself: __builtin_cpu_supports does not know "f16c" in clang before 15. Whether the
+// system saves the wide registers is answered by "avx2".
 bool has_f16c() {
   unsigned a, b, c, d;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;

@@ -6,10 +6,10 @@
 #include <stdexcept>
 #include <string>
 
-// Files as the operating system has them.
+// Files as the operating system provides them.
 namespace posenc::platform {
 
-/// What the system, or a rule of this folder, has against a file.
+/// Why a file is refused, by the system or by a rule of this folder.
 class FileError : public std::runtime_error {
  public:
   enum class Kind { NotFound, NotRegular, Other };
@@ -27,7 +27,7 @@ class FileError : public std::runtime_error {
 /// "what: the system's reason" for the current errno.
 FileError system_error(const std::string& what);
 
-/// The number of an open file, which the destructor closes.
+/// A file descriptor, closed by the destructor.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -46,7 +46,7 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// Which file a name leads to, and in which state: one that was written to since differs.
+/// Identifies a file and its state: a file that was written to since compares unequal.
 struct FileStamp {
   uint64_t device = 0, inode = 0, size = 0;
   int64_t seconds = 0, nanoseconds = 0;  ///< of its last change
@@ -54,21 +54,22 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
-/// Of the file of that name; nothing but zeros where there is none.
+/// The stamp of the file at `path`; all zeros if there is none.
 FileStamp stamp_of(const std::string& path);
 
-/// Of an open file; throws FileError for one that is not regular.
+/// The stamp of an open file; throws FileError unless it is a regular file.
 FileStamp stamp_of(const Descriptor& file);
 
 /// Opens for reading. A FIFO without a writer does not block. Throws FileError.
 Descriptor open_to_read(const std::string& path);
 
-/// Reads `count` bytes from `offset` on; returns how many there are, fewer only where the file
-/// ends. Throws FileError.
+/// Reads `count` bytes from `offset` on; returns the number read, which is smaller only at the end
+/// of the file. Throws FileError.
 std::size_t read_at(const Descriptor& file, uint64_t offset, void* into, std::size_t count);
 
-/// How many bytes between `begin` and `end` are stored rather than holes, counted up to `enough`;
-/// nothing where the file system does not say. One without holes says that all of them are.
+/// The number of bytes between `begin` and `end` that are stored, not holes, counted up to
+/// `enough`; nullopt if the file system does not tell. One without holes reports all of them as
+/// stored.
 std::optional<uint64_t> stored_bytes(const Descriptor& file, uint64_t begin, uint64_t end,
                                      uint64_t enough);
 

@@ -4,11 +4,12 @@
 
 namespace posenc::platform {
 
-/// Asks the system for huge pages under the 2 MB blocks that lie wholly in fresh memory: a hint,
-/// which saves most of the page faults of a large array. Nothing where there are none.
+/// Asks the system for huge pages for all whole 2 MB blocks of freshly allocated memory: a hint,
+/// which saves most of the page faults of a large array. Does nothing where there are no huge
+/// pages.
 void advise_huge_pages(void* fresh, std::size_t bytes);
 
-/// Whether malloc certainly maps this many bytes anew, so that the advice pays.
+/// Whether malloc is certain to map this many bytes afresh, so that the hint pays.
 inline bool worth_huge_pages(std::size_t bytes) { return bytes > (std::size_t{32} << 20); }
 
 }  // namespace posenc::platform

@@ -6,9 +6,9 @@
 
 namespace posenc::platform {
 
-/// Runs a program of the PATH between three files, with this process's environment without the
-/// variable `without`; its wait status, 0 where it ended with 0. Throws std::system_error, with
-/// std::errc::no_such_file_or_directory where there is no such program.
+/// Runs a program found in PATH with these files as its standard streams and with this process's
+/// environment, except for the variable `without`. Returns its wait status, 0 if it exited with 0.
+/// Throws std::system_error, with std::errc::no_such_file_or_directory if there is no such program.
 int run_program(const std::vector<std::string>& arguments, std::FILE* in, std::FILE* out,
                 std::FILE* err, const std::string& without);
 

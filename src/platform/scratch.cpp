@@ -23,7 +23,7 @@ float* scratch(Scratch kind, int64_t floats) {
   static thread_local std::array<Buffer, kScratches> buffers;
   Buffer& buffer = buffers[static_cast<size_t>(kind)];
   if (buffer.floats < floats) {
-    buffer.floats = 0;  // what follows may throw
+    buffer.floats = 0;  // the allocation may throw
     buffer.memory.reset();
     buffer.memory.reset(
         static_cast<float*>(::operator new[](sizeof(float) * static_cast<size_t>(floats), kLine)));

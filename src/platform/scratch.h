@@ -4,12 +4,12 @@
 
 namespace posenc::platform {
 
-/// What a thread keeps from call to call, so that nothing is allocated in the middle of a layer.
+/// Buffers that a thread keeps from call to call, so that no layer allocates.
 enum class Scratch { Panel, Hidden, Branch, Scores };
 constexpr int kScratches = 4;
 
-/// This thread's memory for `floats`, aligned to a cache line; it is what it was until this thread
-/// asks for more of the same.
+/// This thread's buffer of at least `floats`, aligned to a cache line; its contents persist until
+/// this thread requests a larger one of the same kind.
 float* scratch(Scratch kind, int64_t floats);
 
 }  // namespace posenc::platform

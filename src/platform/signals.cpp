@@ -20,7 +20,7 @@ void catch_stop_signals(void (*handler)(int number)) {
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
     sigaction(kStopSignals[i], nullptr, &before[i]);
-    // Who started the process wants it deaf to this one: a Ctrl-C meant for the job in front.
+    // The parent has this signal ignored: a Ctrl-C is meant for the foreground job, for example.
     if (before[i].sa_handler != SIG_IGN) sigaction(kStopSignals[i], &action, nullptr);
   }
 }

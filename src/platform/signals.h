@@ -2,11 +2,11 @@
 
 namespace posenc::platform {
 
-/// Lets `handler` be called for SIGINT and SIGTERM, once each, and the system's default action be
-/// taken after that. A signal that the process was started to ignore stays ignored.
+/// Installs `handler` for SIGINT and SIGTERM. It is called once for each; the system's default
+/// action follows the next time. A signal that was ignored when the process started stays ignored.
 void catch_stop_signals(void (*handler)(int number));
 
-/// Restores the handlers of before catch_stop_signals().
+/// Restores the handlers from before catch_stop_signals().
 void restore_stop_signals();
 
 }  // namespace posenc::platform

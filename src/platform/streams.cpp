@@ -14,7 +14,8 @@ bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 void hold_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-    const int way = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;  // the other one
+    // The wrong way, so that its use fails.
+    const int way = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", way) != descriptor) std::_Exit(1);
   }
 }
@@ -37,7 +38,7 @@ bool InputStream::is_ready(bool wait) const {
 std::optional<std::size_t> InputStream::read(void* into, std::size_t count) {
   const ssize_t got = ::read(number(), into, count);
   if (got >= 0) return static_cast<std::size_t>(got);
-  // EAGAIN: another process that has the same pipe was faster, or does not want it to block.
+  // EAGAIN: another process that shares the pipe was faster, or made it non-blocking.
   if (errno != EINTR && errno != EAGAIN) throw system_error("cannot be read");
   return std::nullopt;
 }

@@ -14,7 +14,7 @@ namespace posenc::torch_internals {
 namespace {
 
 constexpr size_t kAlignment = 64;
-// Elements. Beyond, an allocation costs nothing beside the writing.
+// In elements. Beyond it, the time to allocate is negligible beside the time to write.
 constexpr uint64_t kSmall = uint64_t{1} << 16;
 
 char* aligned(char* memory) {
@@ -26,12 +26,12 @@ void release(void* memory) {
   std::free(memory);
 }
 
-// Whether c10 would take the memory from the system by itself. Who has set an allocator wants it to
-// be used.
+// Whether c10 itself would get the memory from the system. An allocator set by the user is to be
+// used.
 bool may_allocate() { return c10::GetCPUAllocator() == c10::GetDefaultCPUAllocator(); }
 
-// `memory`, of kAlignment bytes more than `bytes`, or null. It is reported to c10 like memory of
-// its own, for memory profilers; a tensor in it can be resized.
+// A storage in `memory`, which has kAlignment bytes more than `bytes`, or may be null. It is
+// reported to c10 like c10's own memory, for memory profilers, and a tensor in it can be resized.
 c10::Storage storage_of(void* memory, size_t bytes) {
   if (memory == nullptr) return {};
   char* const first = aligned(static_cast<char*>(memory));
@@ -52,15 +52,16 @@ at::Tensor tensor_in(c10::Storage&& storage, at::IntArrayRef sizes, at::ScalarTy
 
 at::Tensor fresh_output(at::IntArrayRef sizes, at::ScalarType dtype) {
   uint64_t elements = 0;
-  // c10 aligns by posix_memalign(), which takes twice the time of malloc() and free(): a tenth of
-  // the whole for a single token. What it does for large blocks, huge pages for who asks, stays.
+  // c10 aligns by posix_memalign(), which takes twice as long as malloc() and free(): a tenth of
+  // the time of embedding a single token. Large blocks stay with c10, which can use huge pages if
+  // configured.
   if (!c10::safe_multiplies_u64(sizes, &elements) && elements > 0 && elements <= kSmall &&
       may_allocate()) {
     const size_t bytes = elements * c10::elementSize(dtype);
     if (c10::Storage storage = storage_of(std::malloc(bytes + kAlignment), bytes))
       return tensor_in(std::move(storage), sizes, dtype);
   }
-  at::Tensor out(at::detail::empty_cpu(sizes, dtype));  // or says what is wrong
+  at::Tensor out(at::detail::empty_cpu(sizes, dtype));  // or throws
   if (const size_t all = out.nbytes(); platform::worth_huge_pages(all))
     platform::advise_huge_pages(out.data_ptr(), all);
   return out;
@@ -70,11 +71,11 @@ at::Tensor cheap_zeros(int64_t rows, int64_t dim, at::ScalarType dtype) {
   const size_t bytes = static_cast<size_t>(rows * dim) * c10::elementSize(dtype);
   c10::Storage storage;
   if (platform::worth_huge_pages(bytes) && may_allocate()) {
-    // calloc knows memory that is fresh from the system, and leaves it alone.
+    // calloc does not clear memory that is fresh from the system.
     storage = storage_of(std::calloc(bytes + kAlignment, 1), bytes);
     if (storage) platform::advise_huge_pages(storage.mutable_data(), bytes);
   }
-  if (!storage) return at::zeros({rows, dim}, at::TensorOptions(dtype));  // or says what is missing
+  if (!storage) return at::zeros({rows, dim}, at::TensorOptions(dtype));  // or throws
   return tensor_in(std::move(storage), {rows, dim}, dtype);
 }
 

@@ -6,12 +6,12 @@
 
 namespace posenc::torch_internals {
 
-/// Memory for a result, uninitialised: from malloc for a small one, with the advice on huge pages
-/// for a large one.
+/// An uninitialised tensor for a result: a small one from malloc, a large one with a hint for huge
+/// pages.
 at::Tensor fresh_output(at::IntArrayRef sizes, at::ScalarType dtype);
 
-/// Zeros (rows, dim). Large ones are pages that the system hands out as zeros: none is written
-/// before its time, and huge pages are asked for.
+/// Zeros of shape (rows, dim). Large ones are pages that the system zeroes on first use, so nothing
+/// is written in advance, with a hint for huge pages.
 at::Tensor cheap_zeros(int64_t rows, int64_t dim, at::ScalarType dtype);
 
 }  // namespace posenc::torch_internals

@@ -11,12 +11,12 @@ namespace {
 
 namespace autograd = torch::autograd;
 
-// A protected member of every node.
+// Accesses a protected member of every node.
 struct Lock : autograd::Node {
   static std::mutex& of(autograd::Node& node) { return node.*(&Lock::mutex_); }
 };
 
-// backward() without inputs=: only then is the engine's list of what is wanted empty.
+// backward() without inputs=: only then is the engine's exec_info empty.
 bool is_ordinary_backward() {
   const auto* const wanted = autograd::get_current_graph_task_exec_info();
   return wanted != nullptr && wanted->empty() && !at::GradMode::is_enabled() &&
@@ -29,8 +29,8 @@ bool has_listeners(autograd::AccumulateGrad& accumulator) {
          accumulator.tensor_post_acc_grad_hooks() != nullptr;
 }
 
-// As the engine compares what a node returns with what the leaf was when the accumulator was made,
-// and AccumulateGrad with what it is now.
+// The engine compares what a node returns with the leaf as it was when the accumulator was made;
+// AccumulateGrad compares it with the leaf as it is now.
 bool takes(const autograd::AccumulateGrad& accumulator, at::IntArrayRef sizes,
            at::ScalarType dtype) {
   const autograd::InputMetadata& then = accumulator.input_metadata(0);

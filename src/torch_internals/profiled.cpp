@@ -11,7 +11,7 @@ namespace posenc::torch_internals {
 void Profiled::begin(at::StepCallbacks&& callbacks, std::string_view name,
                      std::initializer_list<at::Tensor> inputs) {
   function_.emplace(std::move(callbacks));
-  // The number that the next node will have: by it a profiler finds the forward of a backward.
+  // The sequence number of the next node, by which profilers match a backward with its forward.
   const int64_t node =
       at::GradMode::is_enabled() ? static_cast<int64_t>(at::sequence_number::peek()) : -1;
   if (function_->needsInputs()) {

@@ -11,8 +11,8 @@
 
 namespace posenc::torch_internals {
 
-/// While it lives, profilers see an operation `name`, which must outlive it, with these inputs. As
-/// the dispatcher does it: without a profiler that is one call.
+/// RAII guard: while it is alive, profilers see an operation `name`, which must outlive it, with
+/// these inputs. As in the dispatcher, this costs a single call without a profiler.
 class Profiled {
  public:
   template <typename... Tensors>

@@ -19,9 +19,9 @@ constexpr c10::DispatchKeySet kPlainTensor({Key::CPU, Key::AutogradCPU, Key::ADI
 
 bool within(c10::DispatchKeySet keys, c10::DispatchKeySet all) { return (keys | all) == all; }
 
-// Asking LibTorch locks a mutex of the tensor's, a tenth of the time of embedding a token, so it is
-// asked only where there may be one: the place for it is made with the first that is set. A view's
-// is made when somebody asks, from that of its base.
+// _fw_grad() locks a mutex of the tensor, a tenth of the time of embedding a token, so it is called
+// only if there may be a forward gradient: its holder is allocated when the first one is set. A
+// view's is made on request, from that of its base.
 bool has_forward_gradient(const at::Tensor& tensor) {
   const auto* const meta = static_cast<const torch::autograd::AutogradMeta*>(
       tensor.unsafeGetTensorImpl()->autograd_meta());
@@ -79,8 +79,8 @@ bool share_memory(const at::Tensor& a, const at::Tensor& b) {
   return first.end > second.begin && second.end > first.begin;
 }
 
-// A tensor with autograd's data had a gradient, a hook or a view's base; one with a Python object
-// may have attributes; a storage may have been shrunk.
+// A tensor with autograd metadata has had a gradient, a hook or a view's base; one with a Python
+// object may have attributes; a storage may have been shrunk.
 bool is_as_new(const at::Tensor& tensor) {
   const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
   return tensor.use_count() == 1 && tensor.getIntrusivePtr().weak_use_count() == 1 &&
