@@ -6,8 +6,8 @@
 
 namespace posenc {
 
-/// Where the sines or the cosines of one axis stand in a row: channels first, first + step, ...
-/// A strided view, so that nothing is put together or permuted afterwards.
+/// Where the sines or the cosines of one axis are in a row: channels first, first + step, ... As a
+/// strided view, so that nothing has to be concatenated or permuted afterwards.
 struct Columns {
   int64_t first = 0, step = 1, count = 0;
   /// (N, width) -> (N, count)
@@ -15,10 +15,10 @@ struct Columns {
 };
 Columns columns(const SinusoidOptions& options, int64_t axis, bool cosine);
 
-/// Uninitialised rows (N, channels before cropping); columns that stay zero are set.
+/// Uninitialised rows (N, channels before cropping), but with columns that stay zero set to zero.
 at::Tensor empty_rows(const SinusoidOptions& options, int64_t rows, at::ScalarType dtype);
 
-/// The channels that remain of such rows: sinusoid::OddDim::Truncate keeps the first dim.
+/// The channels of such rows that are kept: sinusoid::OddDim::Truncate keeps the first dim.
 at::Tensor cropped(const SinusoidOptions& options, const at::Tensor& rows);
 
 /// Number of cells of the grid.
@@ -27,8 +27,8 @@ int64_t cells(const SinusoidOptions& options);
 /// The axis of the grid that the block-th block of channels encodes.
 int64_t grid_axis(const SinusoidOptions& options, int64_t block);
 
-/// Copies the block's columns of `line` (extent, width), a row a cell of its axis, to all cells of
-/// `out` (cells, width).
+/// Copies the block's columns of `line` (extent, width), one row per cell of its axis, to all cells
+/// of `out` (cells, width).
 void spread(const SinusoidOptions& options, int64_t block, const at::Tensor& line, at::Tensor& out);
 
 }  // namespace posenc

@@ -17,7 +17,7 @@
 namespace posenc {
 namespace {
 
-namespace kernel = exact;  // with the requests of kernels::sincos
+namespace kernel = exact;  // including the types of kernels::sincos
 
 constexpr int64_t kGrain = 128;  // rows
 
@@ -54,7 +54,7 @@ void write(const kernel::FrequencySpec& spec, const kernel::RowLayout& layout,
                    [&](int64_t begin, int64_t end) { writer.write(begin, end, to); });
 }
 
-// The positions of a contiguous int64 or float64 tensor, which has to live on.
+// A view of a contiguous int64 or float64 tensor, which has to outlive it.
 kernel::Positions in(const at::Tensor& positions) {
   kernel::Positions where;
   if (positions.scalar_type() == at::kLong) {
@@ -69,7 +69,7 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const kernel::Positions& 
                at::Tensor& out) {
   const int64_t width = o.axis_widths()[axis];
   Columns sin = columns(o, axis, false), cos = columns(o, axis, true);
-  if (o.index() == sinusoid::Index::PairedHalf) {  // each frequency fills two neighbouring columns
+  if (o.index() == sinusoid::Index::PairedHalf) {  // each frequency fills two adjacent columns
     for (const int64_t copy : {0, 1}) {
       auto spec = exact_frequencies(o, width, false);
       const auto part = [&](const Columns& c) {
@@ -88,8 +88,8 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const kernel::Positions& 
   write(exact_frequencies(o, width, true), layout_of({}, cos, out.size(1)), where, out);
 }
 
-// The frequency as it enters the angle falls with the channel: all that the kernels compute, but
-// for PowersOfTwo, which rises.
+// Whether the frequency, as it enters the angle, falls with the channel. The kernels compute
+// nothing else, except for PowersOfTwo, which rises.
 bool falls(const SinusoidOptions& o) {
   const bool is_power = o.frequency() == sinusoid::Frequency::Power ||
                         o.frequency() == sinusoid::Frequency::PowerOfProduct;
@@ -130,7 +130,7 @@ kernel::FrequencySpec exact_frequencies(const SinusoidOptions& o, int64_t channe
     return spec;
   }
   // w_k = base ** -((first + k step) / denominator); numerator and denominator are doubled so that
-  // a divisor of C / 2 or a shift of 1/2 stays whole.
+  // a divisor of C / 2 or a shift of 1/2 stays an integer.
   spec.denominator = std::llround(2 * divisor_of(o, channels));
   switch (o.index()) {
     case sinusoid::Index::Even:

@@ -25,7 +25,7 @@ struct FactoredTable::State {
         frequencies(exact_frequencies(o, o.axis_widths()[0], false)),
         rows(frequencies, range, exact_format(type)) {}
 
-  // Uninitialised rows, filled from `where`.
+  // Makes `count` rows at the positions `where`.
   at::Tensor fill(const kernel::Positions& where, int64_t count) const {
     at::Tensor out = empty_rows(options, count, dtype);
     kernel::Destination to;

@@ -29,12 +29,12 @@ bool one_entry_per_channel(sinusoid::Index index) {
          index == sinusoid::Index::Doubled;
 }
 
-// One frequency a pair, whatever the index.
+// One frequency per pair, whatever the index.
 bool in_bands(sinusoid::Frequency frequency) {
   return frequency == sinusoid::Frequency::PowersOfTwo || frequency == sinusoid::Frequency::Linear;
 }
 
-// The channels that the formula counts: the recipe knows nothing of a wider row.
+// The number of channels in the formula, which does not know of a widened row.
 int64_t counted(const SinusoidOptions& o, int64_t channels) {
   return o.odd_dim() == sinusoid::OddDim::Widen ? o.dim() : channels;
 }
@@ -54,7 +54,7 @@ at::Tensor index_vector(const SinusoidOptions& o, int64_t channels) {
   return {};
 }
 
-// ln b, and -(ln b) / m with both in float32, as tensors of one element compute them
+// ln b as a one-element float32 tensor, so that -(ln b) / m can be computed in float32 too.
 at::Tensor float_log(double base) {
   return at::log(at::scalar_tensor(base, at::TensorOptions(at::kFloat)));
 }
@@ -102,7 +102,8 @@ void warm_up_vector_math() {
 }
 
 void run_single_threaded(const std::function<void()>& work) {
-  // Inside a parallel region ATen does not split its work: one of the region's threads does it all.
+  // Inside a parallel region ATen does not split its work: one of the region's threads does all of
+  // it.
   at::parallel_for(0, std::max(2, at::get_num_threads()), 1, [&](int64_t begin, int64_t) {
     at::NoGradGuard no_grad;  // thread-local
     if (begin == 0) work();

@@ -144,7 +144,7 @@ int64_t SinusoidOptions::channels() const {
 int64_t SinusoidOptions::row_count(int64_t length) const {
   int64_t count = length;
   const auto range =
-      grid_.empty() ? position_range_ : sinusoid::PositionRange::Up;  // a grid has a row a cell
+      grid_.empty() ? position_range_ : sinusoid::PositionRange::Up;  // a grid has one row per cell
   if (range == sinusoid::PositionRange::DownFromLength) count = length + 1;
   if (range == sinusoid::PositionRange::Relative ||
       range == sinusoid::PositionRange::RelativeDistance)

@@ -64,7 +64,7 @@ at::Tensor positions_from_lengths(const at::Tensor& lengths, int64_t origin) {
   const at::Tensor counts = lengths.to(at::kLong);
   const at::Tensor starts = at::cumsum(counts, 0) - counts;
   const at::Tensor repeated =
-      at::repeat_interleave(starts, counts);  // where each token's row begins
+      at::repeat_interleave(starts, counts);  // the first index of each token's sequence
   return at::arange(repeated.size(0), repeated.options()) - repeated + origin;
 }
 

@@ -27,7 +27,7 @@ SinusoidOptions preset(std::string_view name, int64_t dim, const PresetParams& p
   const Preset& found = find_preset(name);
   const PresetReader reader(found, params);
   const SinusoidOptions options = found.make(dim, reader);
-  // validate() would advise .odd_dim(), which is the preset's to decide.
+  // validate() would suggest .odd_dim(), which is for the preset to decide.
   const bool halves_must_fit =
       options.odd_dim() == sinusoid::OddDim::Error && options.axes() == 1 && !options.raw_first();
   TORCH_CHECK_VALUE(!halves_must_fit || dim % 2 == 0, "[preset] `", found.name,

@@ -20,7 +20,7 @@
 namespace posenc {
 namespace {
 
-constexpr int64_t kBlock = 16384;  // elements of an angle's block: it stays in cache
+constexpr int64_t kBlock = 16384;  // elements of a block of angles, which stays in cache
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -38,7 +38,7 @@ at::Tensor angle_of(const SinusoidOptions& o, const at::Tensor& position, const 
   return o.arithmetic() == sinusoid::Arithmetic::Float64Angle ? angle.to(at::kFloat) : angle;
 }
 
-// sin and cos of one axis's positions (N) into their columns of out (N, width).
+// Writes sin and cos of one axis's positions (N) to their columns of out (N, width).
 void fill_axis(const SinusoidOptions& o, int64_t axis, const at::Tensor& positions, int64_t length,
                at::Tensor& out) {
   warm_up_vector_math();
@@ -50,7 +50,7 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const at::Tensor& positio
     return t.dim() == 2 ? t.slice(0, begin, end) : t;
   };
   const Columns sines = columns(o, axis, false), cosines = columns(o, axis, true);
-  const at::ThreadLocalState state;  // no gradients, and InferenceMode, are a thread's own
+  const at::ThreadLocalState state;  // grad mode and InferenceMode are thread-local
   at::parallel_for(0, ceil_div(p.size(0), block), 1, [&](int64_t first, int64_t last) {
     const at::ThreadLocalStateGuard as_here(state);
     for (int64_t i = first; i < last; ++i) {
@@ -102,7 +102,7 @@ at::Tensor reference_rows(const SinusoidOptions& o, const at::Tensor& positions,
 at::Tensor reference_grid(const SinusoidOptions& o) {
   at::Tensor out = empty_rows(o, cells(o), row_type(o));
   for (int64_t block = 0; block < o.axes(); ++block) {
-    // Each value of the axis once, then spread over the grid.
+    // Compute each value of the axis once, then spread it over the grid.
     const int64_t extent = o.grid()[grid_axis(o, block)];
     at::Tensor line = at::empty({extent, out.size(1)}, out.options());
     fill_axis(o, block, cell_values(o, extent), cells(o), line);
@@ -120,7 +120,7 @@ void finish(const SinusoidOptions& o, at::Tensor& table) {
       table.mul_(at::ones({1}, table.options()) * std::pow(dim, -0.5));
       return;
     case sinusoid::Post::Standardize:
-      run_single_threaded([&] {  // the reductions' order decides last bits
+      run_single_threaded([&] {  // the last bits depend on the order of the reductions
         table.sub_(table.mean());
         table.div_(table.std() * 10);
       });

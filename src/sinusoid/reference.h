@@ -6,17 +6,17 @@
 
 namespace posenc {
 
-/// The recipe itself, as ATen operations in the reference's order.
+/// The recipe itself, as ATen operations in the order of the reference implementation.
 ///
 /// `positions` (N), float32 or float64 -> (N, options.channels()) float32 or, with
 /// sinusoid::Arithmetic::Float64, float64. `length` is L of angle_by_length. No zero rows, no Post.
 at::Tensor reference_rows(const SinusoidOptions& options, const at::Tensor& positions,
                           int64_t length);
 
-/// All cells of options.grid(), row-major, likewise.
+/// The same for all cells of options.grid(), in row-major order.
 at::Tensor reference_grid(const SinusoidOptions& options);
 
-/// The table's Post, in place, on float32 (rows, D).
+/// Applies the table's Post in place to float32 (rows, D).
 void finish(const SinusoidOptions& options, at::Tensor& table);
 
 }  // namespace posenc

@@ -27,13 +27,13 @@ at::Tensor in_arithmetic(const SinusoidOptions& o, const at::Tensor& positions) 
   return positions.to(o.arithmetic() == sinusoid::Arithmetic::Float32 ? at::kFloat : at::kDouble);
 }
 
-// What the exact kernels take: whole numbers as int64, all else as float64.
+// As the exact kernels take them: integers as int64, everything else as float64.
 at::Tensor exact_positions(const at::Tensor& positions) {
   const bool integral = at::isIntegralType(positions.scalar_type(), /*includeBool=*/false);
   return positions.to(integral ? at::kLong : at::kDouble);
 }
 
-// The rows of a table without its zero rows and its Post.
+// The rows of a table, without zero rows and Post.
 at::Tensor plain_rows(const SinusoidOptions& o, int64_t length, at::ScalarType dtype) {
   const bool exact = o.precision() == Precision::Exact;
   if (!o.grid().empty()) return exact ? exact_grid(o, dtype) : reference_grid(o);
@@ -42,8 +42,8 @@ at::Tensor plain_rows(const SinusoidOptions& o, int64_t length, at::ScalarType d
   return exact_rows(o, exact_positions(row_positions(o, length)), dtype);
 }
 
-// The systems round a float64 table to float32, and only then to a half type; float64 itself is
-// kept only where it is asked for.
+// The systems round a float64 table to float32 first, and only then to a half type; float64 itself
+// is kept only on request.
 at::Tensor rounded(const SinusoidOptions& o, const at::Tensor& rows, const at::TensorOptions& to) {
   const bool keep = o.precision() == Precision::Exact ||
                     (o.post() == sinusoid::Post::None && complete(to).dtype() == at::kDouble);

@@ -9,7 +9,7 @@ namespace {
 
 int leading_zeros(uint64_t x) { return x == 0 ? 64 : __builtin_clzll(x); }
 
-// Shifts m left until its top bit is set and lowers the exponent by as much.
+// Shifts m left until its top bit is set, and lowers the exponent accordingly.
 void normalise(Big& a) {
   int top = a.limbs - 1;
   while (top >= 0 && a.m[top] == 0) --top;
@@ -27,7 +27,7 @@ void normalise(Big& a) {
   a.exponent -= 64 * int64_t{words} + bits;
 }
 
-// out = m >> shift, the bits below are lost.
+// out = m >> shift; the bits shifted out are lost.
 void shifted_right(const Big& a, int64_t shift, uint64_t* out) {
   const int64_t words = shift / 64;
   const int bits = static_cast<int>(shift % 64);
@@ -168,8 +168,8 @@ Big sub(const Big& a, const Big& b) { return add(a, negated(b)); }
 Big mul_small(const Big& a, uint64_t factor) { return mul(a, from_bits(factor, 1, 64, a.limbs)); }
 
 Big div_small(const Big& a, uint64_t divisor) {
-  // a is first shifted right by the divisor's length in the quotient's frame, so one limb more is
-  // produced than is kept.
+  // The quotient starts with about as many zero bits as the divisor has digits, so one limb more is
+  // computed than is kept.
   Big r = a;
   if (a.sign == 0) return r;
   UWide rest = 0;
@@ -181,8 +181,8 @@ Big div_small(const Big& a, uint64_t divisor) {
   const uint64_t next = static_cast<uint64_t>((rest << 64) / divisor);
   const int shift = leading_zeros(r.m[a.limbs - 1]);
   normalise(r);
-  // The quotient lost `shift` bits at its low end (at most 64, for a divisor below 2^64); `next`
-  // supplies them.
+  // Normalising shifted `shift` bits in at the low end (at most 64, for a divisor below 2^64); they
+  // are the top bits of `next`.
   if (shift > 0) r.m[0] |= shift == 64 ? next : next >> (64 - shift);
   return r;
 }
@@ -202,7 +202,7 @@ Big centred_fraction(const Big& a, int* low_bits) {
   if (a.sign == 0 || a.exponent < -1) return a;  // |a| < 1/4
   Big fraction = a;
   int integer = 0;
-  const int64_t whole = a.exponent;  // the number of bits before the point
+  const int64_t whole = a.exponent;  // the number of bits before the binary point
   if (whole > 64 * int64_t{a.limbs})
     throw std::logic_error("centred_fraction: not enough limbs for the argument");
   for (int64_t bit = 0; bit < whole; ++bit) {
@@ -231,7 +231,7 @@ double round_to(const Big& a, int bits, int min_exponent) {
   if (a.sign == 0) return 0.0;
   int64_t keep = bits;  // fewer bits for subnormal results
   if (a.exponent - keep < min_exponent) keep = a.exponent - min_exponent;
-  if (keep < 0) return a.sign < 0 ? -0.0 : 0.0;  // below half of the smallest
+  if (keep < 0) return a.sign < 0 ? -0.0 : 0.0;  // below half of the smallest value
   const uint64_t top = a.m[a.limbs - 1];
   uint64_t kept = keep == 0 ? 0 : top >> (64 - keep);
   const bool half = (top >> (63 - keep)) & 1;

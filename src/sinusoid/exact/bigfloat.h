@@ -1,8 +1,8 @@
-// Multi-limb binary floating point: the Ziv fallback behind the exact tables.
+// Multi-limb binary floating point, for the Ziv fallback of the exact tables.
 //
-// Slow and small on purpose: it makes the frequencies once per table, and decides the few entries
-// that float64 cannot. Every operation truncates: its relative error is below 2^(2-64n) for n
-// limbs, which the callers add up. No GMP or MPFR: the library has no such dependency.
+// Slow and small on purpose: it computes the frequencies once per table, and decides the few
+// entries that float64 cannot. Every operation truncates, with a relative error below 2^(2-64n) for
+// n limbs; the callers add these up. Not GMP or MPFR, to avoid the dependency.
 #pragma once
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 
 namespace posenc::exact {
 
-using namespace kernels::sincos;  // the plain data that the kernels and their callers share
+using namespace kernels::sincos;  // the plain data types shared with the kernels
 
 constexpr int kMaxLimbs = 64;  // 4096 bits: no entry of a real table ever needed more than 4 limbs
 
@@ -41,10 +41,11 @@ Big div_small(const Big& a, uint64_t divisor);
 Big reciprocal(const Big& a);
 Big power(const Big& a, uint64_t exponent);
 
-// a - nearest integer, in [-1/2, 1/2]; *low_bits gets that integer modulo 4 (two's complement).
+// a minus the nearest integer, in [-1/2, 1/2]; *low_bits gets that integer modulo 4 (two's
+// complement).
 Big centred_fraction(const Big& a, int* low_bits);
 
-// Truncation towards zero to at most 53 bits; exact powers of two are kept exact.
+// Truncated towards zero to at most 53 bits; powers of two stay exact.
 double to_double(const Big& a);
 
 // Rounded to nearest even, `bits` of precision and no bit below 2^min_exponent (float32: 24, -149).

@@ -6,7 +6,7 @@
 
 namespace posenc::exact {
 
-// Newton on 1/a from a float64 guess: each step doubles the bits.
+// Newton's method for 1/a from a float64 guess: each step doubles the number of correct bits.
 Big reciprocal(const Big& a) {
   if (a.sign == 0) throw std::domain_error("reciprocal of zero");
   const Big mantissa = scaled(a, -a.exponent);  // in [1/2, 1)
@@ -17,10 +17,10 @@ Big reciprocal(const Big& a) {
   return scaled(x, -a.exponent);
 }
 
-// y = base^(-n/d) is the root of y^d * base^n = 1. libm only guesses the start; the step
+// y = base^(-n/d) is the root of y^d * base^n = 1. libm provides only the initial guess; the step
 //   y <- y - y*g/d,  g = y^d * base^n - 1
-// squares the error, and the last g bounds it whatever the start was: y_true = y * (1+g)^(-1/d). So
-// the result does not depend on the libm beyond the stated error.
+// squares the error, and the last g bounds it whatever the guess was: y_true = y * (1+g)^(-1/d). So
+// the result does not depend on libm beyond the stated error.
 Big inverse_power(double base, int64_t numerator, int64_t denominator, int limbs) {
   if (numerator == 0 || base == 1.0) return big_from_integer(1, limbs);
   if (numerator < 0) return reciprocal(inverse_power(base, -numerator, denominator, limbs));
@@ -38,7 +38,7 @@ Big inverse_power(double base, int64_t numerator, int64_t denominator, int limbs
     y = sub(y, correction);
     // The new relative error is about g^2/(2d): done once that is below the last bit.
     if (g.sign == 0 || g.exponent < -32 * int64_t{limbs} - 8) return y;
-    if (step == 0 && g.exponent > -2) break;  // the guess was no guess
+    if (step == 0 && g.exponent > -2) break;  // the guess was useless
   }
   throw std::domain_error("inverse_power: exponent too large for this base");
 }
@@ -57,7 +57,7 @@ Big inverse_arctangent(uint64_t x, int limbs) {
   return sum;
 }
 
-// sum (-1)^j z^j * first / (n+1)(n+2)...(n+2j), the common part of both series
+// sum (-1)^j z^j * first / (n+1)(n+2)...(n+2j), which both series share
 Big alternating_series(const Big& first, const Big& square, uint64_t n) {
   Big term = first;
   Big sum = first;

@@ -38,7 +38,7 @@ void check(const FrequencySpec& s) {
     refuse("exponent numerators must be below 2^31 in magnitude");
 }
 
-// 2 pi and scale-free turns factor 1/(2 pi), made once per precision: limbs 4, 8, 16, 32, 64.
+// 2 pi and 1/(2 pi), computed once per precision: 4, 8, 16, 32 and 64 limbs.
 struct Constants {
   Big two_pi;
   Big per_turn;
@@ -67,7 +67,7 @@ int ldexp_range(int64_t exponent) {
   return static_cast<int>(exponent < -4000 ? -4000 : exponent > 4000 ? 4000 : exponent);
 }
 
-// [w or w/pi] -> turns
+// From the frequency w, or w/pi with times_pi, to turns per position.
 Big to_turns(const Big& w, const FrequencySpec& s) {
   const Big scaled_w = mul(w, big_from(s.scale, w.limbs));
   return s.times_pi ? scaled(scaled_w, -1) : mul(scaled_w, constants(w.limbs).per_turn);
@@ -105,8 +105,8 @@ Frequencies::Frequencies(const FrequencySpec& spec) : spec_(spec) {
     for (int64_t k = 0; k < spec.count; ++k) fill(k, turns(k, kStoredLimbs));
     return;
   }
-  // One root and one multiplication a frequency: k steps add k * 2^-215 to the relative error,
-  // below 2^-190 for 2^20 frequencies.
+  // One root, then one multiplication per frequency: k steps add k * 2^-215 to the relative error,
+  // less than 2^-190 for 2^20 frequencies.
   Big t = turns(0, kStoredLimbs);
   const Big ratio = power_of(spec, spec.step, kStoredLimbs);
   for (int64_t k = 0; k < spec.count; ++k) {
@@ -119,8 +119,8 @@ Big Frequencies::turns(int64_t k, int limbs) const {
   if (spec_.values_high == nullptr)
     return to_turns(power_of(spec_, spec_.first + k * spec_.step, limbs), spec_);
   Big w = big_from(spec_.values_high[k], limbs);
-  // Two doubles may lie so far apart that no fixed length holds their sum: then the sum is rounded
-  // at `limbs`, as everything else.
+  // Two doubles may be so far apart that no fixed length holds their sum: the sum is then rounded
+  // to `limbs`, like everything else.
   if (spec_.values_low != nullptr) w = add(w, big_from(spec_.values_low[k], limbs));
   return to_turns(w, spec_);
 }
@@ -165,11 +165,11 @@ void Frequencies::fill(int64_t k, const Big& t) {
   at(view_.turns_reach) = std::fabs(to_double(t)) * above_two_pi;
   at(view_.reach) = std::fabs(to_double(fraction)) * above_two_pi;
   if (t.sign != 0 && t.exponent > 40)
-    at(view_.turns_low) = NAN;  // the error-free product's bound ends there
+    at(view_.turns_low) = NAN;  // beyond the bound of the error-free product
   if (t.sign != 0 && t.exponent >= 0) at(view_.part_guard) = NAN;
   // The pieces have the weights 2^-21, 2^-41 ... 2^-101 times 2^frame. The frame is 0, so that
-  // parts of whole turns can be dropped exactly; only a fraction so small that no position below
-  // 2^31 makes it a whole turn takes its own frame, to keep its relative accuracy.
+  // whole turns can be dropped exactly from a product; only a fraction so small that no position
+  // below 2^31 makes it a whole turn has a frame of its own, to keep its relative accuracy.
   const int64_t frame = fraction.sign == 0 || fraction.exponent > -40 ? 0 : fraction.exponent + 1;
   Wide fixed = 0;   // fraction * 2^(128 - frame), |.| < 2^127
   Wide beyond = 0;  // its next 64 bits
@@ -179,21 +179,21 @@ void Frequencies::fill(int64_t k, const Big& t) {
     const UWide top = static_cast<UWide>(fraction.m[3]) << 64 | fraction.m[2];
     const UWide next = static_cast<UWide>(fraction.m[2]) << 64 | fraction.m[1];
     fixed = static_cast<Wide>(std::min(
-        top >> shift, ~static_cast<UWide>(0) >> 1));  // 1/2 itself becomes the number below
+        top >> shift, ~static_cast<UWide>(0) >> 1));  // 1/2 itself becomes the number just below
     beyond = static_cast<uint64_t>(next >> shift);
     if (fraction.sign < 0) fixed = -fixed, beyond = -beyond;
   }
   double rest = 0.0;
   for (int j = 0; j < kPieces - 1; ++j) {
-    const int below = 107 - 20 * j;  // bits under this piece's weight
+    const int below = 107 - 20 * j;  // bits below this piece's weight
     const Wide rounded = (fixed + (static_cast<Wide>(1) << (below - 1))) >> below;
     at(view_.piece[j]) = std::ldexp(static_cast<double>(static_cast<int64_t>(rounded)),
                                     ldexp_range(frame - 128 + below));
     fixed -= rounded * (static_cast<Wide>(1) << below);
     if (j == 1) rest = std::ldexp(static_cast<double>(fixed), ldexp_range(frame - 128));
   }
-  // 190 bits of w leave at least 110 of its fraction, unless w is all but a whole number of turns:
-  // that is left to the Ziv fallback.
+  // 190 bits of w leave at least 110 of its fraction, unless w is nearly a whole number of turns:
+  // that case is left to the Ziv fallback.
   const bool cancelled = fraction.sign == 0 ? t.sign != 0 : fraction.exponent < t.exponent - 80;
   const double guard = cancelled && !turns_are_exact(k) ? NAN : 0.0;
   view_.guarded = view_.guarded || guard != 0.0 || (t.sign != 0 && t.exponent > 40);
@@ -234,7 +234,7 @@ double Frequencies::entry(int64_t k, bool cosine, double position, Format format
     if (limbs > kStoredLimbs) decided_beyond_stored_.fetch_add(1, std::memory_order_relaxed);
     const Big product = mul(t, big_from(position, limbs));
     if (product.exponent > 64 * int64_t{limbs} - 128 && !last)
-      continue;  // all bits are before the point
+      continue;  // no bits are left after the binary point
     int quarter = 0;
     const Big fraction = scaled(centred_fraction(scaled(product, 2), &quarter), -2);
     const bool use_cosine = cosine != (quarter % 2 == 1);
@@ -244,14 +244,14 @@ double Frequencies::entry(int64_t k, bool cosine, double position, Format format
     if (minus) value.sign = -value.sign;
     if (exact && value.sign == 0) return 0.0;
 
-    // Errors: the product's relative one (2^-190 stored, 2^(66-64n) made afresh) becomes absolute
-    // in turns, times 2 pi; the series' own is relative to its value.
+    // Errors: the product's relative one (2^-190 stored, 2^(66-64n) recomputed) becomes absolute in
+    // turns, times 2 pi; the series' own is relative to its value.
     const int64_t of_product =
         product.exponent + (limbs == kStoredLimbs ? -190 : 66 - 64 * int64_t{limbs}) + 3;
     const int64_t of_series = value.exponent + 24 - 64 * int64_t{limbs};
     const int64_t worst = (exact || of_series > of_product ? of_series : of_product) + 1;
     const bool vanishes = value.sign == 0 || value.exponent <= worst;
-    if (vanishes && last) return 0.0;  // closer to zero than 2^-3800: a zero
+    if (vanishes && last) return 0.0;  // closer to zero than 2^-3800: treated as zero
     if (vanishes) continue;
     const Big error = scaled(big_from_integer(1, limbs), worst);
     const double low = round_to(sub(value, error), to.bits, to.min_exponent);

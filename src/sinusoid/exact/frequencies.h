@@ -1,5 +1,5 @@
-// Frequencies in turns per position, exact to 190 bits, and the Ziv fallback that decides an entry
-// which float64 could not.
+// Frequencies in turns per position, exact to 190 bits, and the Ziv fallback for entries that
+// float64 cannot decide.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -12,24 +12,24 @@ namespace posenc::exact {
 
 class Frequencies {
  public:
-  // Throws std::invalid_argument with the offending value: base not positive and finite, scale not
-  // finite, denominator or count not positive, exponents beyond 2^31.
+  // Throws std::invalid_argument with the offending value if base is not positive and finite, scale
+  // is not finite, denominator or count is not positive, or an exponent is beyond 2^31.
   explicit Frequencies(const FrequencySpec& spec);
 
   const FrequencyView& view() const { return view_; }
   const FrequencySpec& spec() const { return spec_; }
 
   // The correctly rounded sin (cosine: cos) of position * w_k, as a double that holds it exactly.
-  // Ends always: for a position and a frequency other than 0 both algebraic, the sine is
+  // Always terminates: for a position and a frequency that are algebraic and not 0, the sine is
   // transcendental (Lindemann-Weierstrass), so no entry is a tie; with times_pi the only rational
-  // values are 0, 1/2, 1 (Niven), which are no ties either, and zeros are found as such.
+  // values are 0, 1/2 and 1 (Niven), which are not ties either, and zeros are recognised as such.
   double entry(int64_t k, bool cosine, double position, Format format) const;
 
-  // How many entries the Ziv fallback has decided, and how many needed more than the stored 256
-  // bits.
+  // How many entries the Ziv fallback has decided, and how many of them needed more than the stored
+  // 256 bits.
   int64_t decided() const { return decided_; }
   int64_t decided_beyond_stored() const { return decided_beyond_stored_; }
-  int first_limbs = 4;  // tests: start the Ziv fallback at a higher precision
+  int first_limbs = 4;  // for tests: start the Ziv fallback at a higher precision
 
  private:
   Big turns(int64_t k, int limbs) const;

@@ -15,7 +15,7 @@ namespace posenc::exact {
 namespace {
 
 constexpr int64_t kSteps =
-    64;  // rows to a block: the step rows of D = 1024 fill 512 KB, half of a usual L2
+    64;  // rows per block: the step rows of D = 1024 fill 512 KB, half of a typical L2
 constexpr int64_t kLimit = int64_t{1} << 31;
 constexpr int kLengths = 36;  // bounds are kept for spans 1, 2, 4 ... 2^35
 
@@ -27,8 +27,8 @@ double decide(const void* frequencies, int64_t k, bool cosine, double position, 
   return static_cast<const Frequencies*>(frequencies)->entry(k, cosine, position, format);
 }
 
-// A scratch row and its bounds: per call, so that the writers stay const and free of thread-local
-// state.
+// A scratch row and its bounds: one per call, so that the writers stay const and free of
+// thread-local state.
 struct Scratch {
   Doubles memory;
   double* row;
@@ -114,7 +114,7 @@ void RowWriter::write(const double* first, const double* second, const double* b
 void RowWriter::write_direct(double position, bool real, const Destination& to, int64_t row,
                              double* scratch_row, double* scratch_bounds,
                              const double* unit) const {
-  // Beyond the kernels' range a row of NaN leaves every entry to the Ziv fallback.
+  // Beyond the kernels' range, a row of NaNs leaves every entry to the Ziv fallback.
   const bool inside = std::fabs(position) < static_cast<double>(kLimit);
   const double whole = inside ? std::nearbyint(position) : NAN;
   make_row(whole, inside ? position - whole : 0.0, scratch_row);
@@ -165,7 +165,8 @@ void TableWriter::write(int64_t begin, int64_t end, const Destination& to) const
   rows_.finish(to);
 }
 
-// Blocks start at multiples of 64 of the absolute row, so a split of the rows changes no block.
+// Blocks start at absolute rows that are multiples of 64, so that they do not depend on how the
+// rows are split.
 void TableWriter::write_sequence(int64_t begin, int64_t end, const Destination& to,
                                  double* anchor) const {
   const double step = static_cast<double>(positions_.step);
@@ -190,8 +191,8 @@ FactoredRows::FactoredRows(const Frequencies& frequencies, int64_t range, Format
                                 std::to_string(range));
   low_bits_ = low_bits;
   if (low_bits < 0) {
-    // About the square root of the range; fewer low rows, to keep them in L2, as long as all stay
-    // within 24 MB.
+    // About the square root of the range; fewer low rows, to keep them in L2, as long as all rows
+    // together fit in 24 MB.
     const int64_t row_bytes = rows_.row_size() * 8;
     const auto rows_for = [&](int bits) { return (int64_t{1} << bits) + (range >> bits) + 1; };
     low_bits_ = 0;
@@ -210,16 +211,16 @@ FactoredRows::FactoredRows(const Frequencies& frequencies, int64_t range, Format
     rows_.make_row(static_cast<double>(i << low_bits_), 0.0, high_.data() + i * rows_.row_size());
 }
 
-// Scattered rows of a set far larger than L2 are served in the order of their high rows (a counting
-// sort): a high row is then read once, and only the low ones, few enough for L2, are scattered. The
-// order of writing does not change what is written.
+// Scattered rows of a set far larger than L2 are written in the order of their high rows (a
+// counting sort): each high row is then read once, and only the low rows, few enough for L2, are
+// accessed at random. The order of writing does not affect the result.
 std::vector<int32_t> FactoredRows::order(const Positions& positions, int64_t begin,
                                          int64_t end) const {
   constexpr int64_t kWorthwhile = 2048, kL2 = 1 << 20;
   const int64_t n = end - begin;
   if (positions.integers == nullptr || n < kWorthwhile || n > INT32_MAX || bytes() < 2 * kL2)
     return {};
-  const auto bucket = [&](int64_t row) {  // what has no stored high row comes last
+  const auto bucket = [&](int64_t row) {  // rows without a stored high row come last
     const int64_t high = positions.integers[row] >> low_bits_;
     return static_cast<size_t>(high < 0 || high >= high_rows_ ? high_rows_ : high);
   };
@@ -235,7 +236,7 @@ void FactoredRows::write(const Positions& positions, int64_t begin, int64_t end,
                          const Destination& to) const {
   const Scratch scratch(rows_);
   const std::vector<int32_t> sorted = order(positions, begin, end);
-  int64_t made = INT64_MIN;  // the high row that scratch holds: neighbours share it
+  int64_t made = INT64_MIN;  // the high row that scratch holds, for neighbours to share
   for (int64_t i = begin; i < end; ++i) {
     const int64_t row = sorted.empty() ? i : begin + sorted[static_cast<size_t>(i - begin)];
     const bool real = positions.reals != nullptr;
@@ -249,7 +250,7 @@ void FactoredRows::write(const Positions& positions, int64_t begin, int64_t end,
       made = INT64_MIN;
       continue;
     }
-    const int64_t high = position >> low_bits_;  // floor, for negative positions too
+    const int64_t high = position >> low_bits_;  // rounds down, for negative positions too
     const int64_t low = position - high * (int64_t{1} << low_bits_);
     const bool stored = high >= 0 && high < high_rows_;
     const double* first = stored ? high_.data() + high * rows_.row_size() : scratch.row;

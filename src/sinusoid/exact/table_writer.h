@@ -1,5 +1,5 @@
 // Exact tables from rows: every entry is the correctly rounded value of the formula, whatever the
-// instruction set, the thread count and the split of the rows.
+// instruction set, the number of threads and the split of the rows.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace posenc::exact {
 
-// Doubles on a 64-byte boundary, in huge pages (a hint) where there are many; not initialised.
+// Uninitialised doubles, aligned to 64 bytes, with a hint for huge pages if there are many.
 class Doubles {
  public:
   Doubles() = default;
@@ -32,28 +32,28 @@ class Doubles {
 struct Destination {
   void* data = nullptr;  // row 0
   RowLayout layout;
-  // Non-temporal stores: they pay from max(16 MB, half of the last cache) up.
+  // Non-temporal stores: they pay from max(16 MB, half of the last-level cache) on.
   bool stream = false;
 };
 
-// What the writers share: the format's row kind, and the sine's bounds for every length of
-// position.
+// What the writers share: the format's kind of row, and the sine's error bounds for positions of
+// every magnitude.
 class RowWriter {
  public:
   RowWriter(const Frequencies& frequencies, Format format, const SincosKernels& use);
   int64_t row_size() const { return row_size_; }  // doubles
   bool pairs() const { return pairs_; }
-  // Tests: wider bounds send more entries to the Ziv fallback and must not change a bit.
+  // For tests: wider bounds send more entries to the Ziv fallback and must not change a bit.
   void set_widening(double factor);
 
   void make_row(double whole, double part, double* out) const;
-  // |angle| of either row is below reach * span.
+  // The bounds where the |angle| of either row is below reach * span.
   const double* bounds_for(double span) const;
   void own_bounds(double span, double* out) const;  // for real positions
   // Rows row..row+count-1 have the angles first + second[i] and the positions position + i * step.
   void write(const double* first, const double* second, const double* bounds, double position,
              const Destination& to, int64_t row, int64_t count = 1, double step = 0.0) const;
-  // A row of a given position, with no sum of angles: `unit` is the row of angle 0.
+  // Writes the row of a single position without adding angles: `unit` is the row of angle 0.
   void write_direct(double position, bool real, const Destination& to, int64_t row,
                     double* scratch_row, double* scratch_bounds, const double* unit) const;
   void finish(const Destination& to) const;
@@ -70,11 +70,11 @@ class RowWriter {
   double widening_ = 1.0;
 };
 
-// Rows of positions in sequence, or of given ones. Const methods may run in many threads at once.
+// Writes rows of positions in sequence, or of given ones. Const methods may run concurrently.
 class TableWriter {
  public:
-  // frequencies must outlive this. Throws std::invalid_argument for a sequence that leaves (-2^31,
-  // 2^31).
+  // frequencies must outlive this object. Throws std::invalid_argument for a sequence that leaves
+  // (-2^31, 2^31).
   TableWriter(const Frequencies& frequencies, const Positions& positions, int64_t rows,
               Format format, const SincosKernels& use = kernels::chosen().sincos);
   // Rows [begin, end). Positions that are not finite give NaN.
@@ -88,11 +88,11 @@ class TableWriter {
   Doubles steps_;  // rows of the angles 0, step, 2*step ... 63*step
 };
 
-// Any position below 2^31 from two small sets of rows: multiples of 1 below 2^s, multiples of 2^s.
-// High rows beyond the stored range, and negative ones, are made on demand.
+// Any position below 2^31 from two small sets of rows: multiples of 1 below 2^s, and multiples of
+// 2^s. High rows that are negative or beyond the stored range are computed on demand.
 class FactoredRows {
  public:
-  // `range` positions from 0 are served by stored rows alone: about 2*sqrt(range) rows.
+  // Stored rows alone serve the first `range` positions: about 2*sqrt(range) rows.
   FactoredRows(const Frequencies& frequencies, int64_t range, Format format, int low_bits = -1,
                const SincosKernels& use = kernels::chosen().sincos);
   void write(const Positions& positions, int64_t begin, int64_t end, const Destination& to) const;
