@@ -13,7 +13,7 @@
 namespace posenc::identification {
 namespace {
 
-constexpr int64_t kChunk = 8192;  // rows that are compared at a time
+constexpr int64_t kChunk = 8192;  // rows compared at a time
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// A recipe with parameters that may have made a table, and how far it is from it.
+// A recipe with parameters that may have made a table, and its distance from that table.
 
 #include <ATen/core/Tensor.h>
 
@@ -14,11 +14,11 @@
 
 namespace posenc::identification {
 
-/// A preset with parameters, and what is changed in its options beside them.
+/// A preset with parameters, and edits of its options.
 struct Candidate {
   const Preset* preset = nullptr;
   PresetParams params;
-  /// Changes as C++ and as words: {".start(2)", "start", "2"}.
+  /// A change of the options, as C++ and as words: {".start(2)", "start", "2"}.
   struct Edit {
     std::string code, name, value;
   };
@@ -36,22 +36,22 @@ struct Distance {
   void join(const Distance& other);
 };
 
-/// Between two tensors of one shape and floating-point dtype.
+/// The distance between two tensors of the same shape and floating-point dtype.
 Distance distance(const at::Tensor& a, const at::Tensor& b);
 
 /// The rows `index` of the candidate's table.
 at::Tensor rows_of(const Candidate& candidate, const at::Tensor& index, at::ScalarType dtype);
 
-/// Over all rows of the view. `only_equality`: up to the first difference, of which nothing but
-/// its existence is reported.
+/// The distance over all rows of the view. `only_equality`: stops at the first difference and fills
+/// in `equal` only.
 Distance full_distance(const Candidate& candidate, const TableView& view, bool only_equality);
 
-/// A row depends on more than its position.
+/// Whether a row depends on more than its position.
 bool needs_whole_table(const SinusoidOptions& options);
 
 /// Calls `visit` with every candidate whose shape fits, the preset's own parameters first.
-/// `edited`: with changes that are not the preset's own as well: the other layout, rows of zeros,
-/// another base.
+/// `edited`: also with changes that are not parameters of the preset: the other layout, rows of
+/// zeros, another base.
 void for_each_candidate(const Preset& preset, const TableView& view, bool edited,
                         const std::function<void(const Candidate&)>& visit);
 

@@ -90,7 +90,7 @@ bool CandidateGenerator::is_zero(int64_t row) const {
   return std::find(view_.zeros.begin(), view_.zeros.end(), row) != view_.zeros.end();
 }
 
-// The columns of each pair hold a sine and a cosine: their squares add up to the amplitude's.
+// The columns of each pair hold a sine and a cosine: their squares add up to the squared amplitude.
 bool CandidateGenerator::fits(const SinusoidOptions& o) const {
   if (o.index() == sinusoid::Index::Doubled || o.post() == sinusoid::Post::Standardize) return true;
   const double square = o.post() == sinusoid::Post::None ? 1.0 : 1.0 / static_cast<double>(o.dim());
@@ -111,7 +111,7 @@ bool CandidateGenerator::fits(const SinusoidOptions& o) const {
   return bad * 10 <= count;
 }
 
-// With dims that the preset refuses left out.
+// Returns nullopt for a dim that the preset refuses, or that gives another number of channels.
 std::optional<Candidate> CandidateGenerator::make(int64_t dim, const PresetParams& params) const {
   const int64_t channels = view_.rows.size(1);
   if (preset_.name == "nerf" && (dim < 9 || (dim - 3) % 6 != 0)) return std::nullopt;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The parameters that one preset may have been given, guessed from the table.
+// Guesses, from the table, the parameters that a preset may have been given.
 
 #include <optional>
 #include <string>
@@ -20,7 +20,7 @@ class CandidateGenerator {
   void all();
 
  private:
-  // candidates.cpp: what both kinds share
+  // candidates.cpp: shared by both kinds
   bool is_zero(int64_t row) const;
   bool fits(const SinusoidOptions& o) const;
   std::optional<Candidate> make(int64_t dim, const PresetParams& params) const;
@@ -44,17 +44,17 @@ class CandidateGenerator {
   const TableView& view_;
   const bool edited_;
   const Visit& visit_;
-  at::Tensor sample_;             // (N, C) rows that are not zero, float64
-  std::vector<int64_t> numbers_;  // their numbers
+  at::Tensor sample_;             // (N, C) sampled rows that are not zero, float64
+  std::vector<int64_t> numbers_;  // their indices
   int64_t first_ = 0;             // the first row that is not zero
 };
 
-/// The preset has that parameter.
+/// Whether the preset has this parameter.
 bool takes(const Preset& preset, const char* name);
-/// The name of its base among its parameters, or null.
+/// The name of the preset's parameter for the base, or null.
 const char* base_name(const Preset& preset);
 
-/// Consecutive rows that rates are read from.
+/// The number of consecutive rows that rates are estimated from.
 inline constexpr int64_t kRateRows = 64;
 
 }  // namespace posenc::identification

@@ -11,7 +11,7 @@
 
 namespace posenc::identification {
 
-// The assignments of extents to depth, height and width.
+// All assignments of extents to depth, height and width.
 std::vector<PresetParams> CandidateGenerator::boxes() const {
   const bool deep = takes(preset_, "depth"), square = !takes(preset_, "width");
   std::vector<PresetParams> all;
@@ -66,7 +66,7 @@ void CandidateGenerator::grid(int64_t dim, const PresetParams& box) const {
   }
 }
 
-// The block of channels and the extent of the grid's longest axis.
+// The grid's longest axis: its block of channels and its extent.
 std::pair<int64_t, int64_t> CandidateGenerator::longest(const SinusoidOptions& o) const {
   std::pair<int64_t, int64_t> best{0, 0};
   for (int64_t block = 0; block < o.axes(); ++block) {

@@ -1,4 +1,4 @@
-// One axis, or points: positions and base from the angles, and other layouts.
+// One axis, or points: positions and base estimated from the angles, and other layouts.
 
 #include "identify/candidates.h"
 
@@ -21,7 +21,7 @@ void set(Candidate& c, const char* name, double value) {
 
 }  // namespace
 
-// One axis: the preset's own positions, then those that the angles tell; then with another base.
+// One axis: the preset's own positions, then those that the angles give; then with another base.
 void CandidateGenerator::line(int64_t dim, PresetParams params) {
   if (takes(preset_, "multires")) params.emplace("multires", (dim - 3) / 6);
   if (takes(preset_, "num_bands")) params.emplace("num_bands", (dim - 1) / 2);
@@ -62,7 +62,7 @@ void CandidateGenerator::line(int64_t dim, PresetParams params) {
 void CandidateGenerator::layouts(const Candidate& c) const {
   try_moved_starts(c);
   if (!edited_ || c.options.raw_first() || !c.options.coordinates().empty()) return;
-  const bool even = view_.rows.size(1) % 2 == 0;  // else there is one sine more
+  const bool even = view_.rows.size(1) % 2 == 0;  // else there is one more sine
   for (int kind = 1; kind < (even ? 4 : 2); ++kind) {
     Candidate other = c;
     if (kind & 1) {
@@ -81,7 +81,7 @@ void CandidateGenerator::layouts(const Candidate& c) const {
   }
 }
 
-// At the preset's own positions, and at those that the angles tell.
+// Tries the preset's own positions, and those that the angles give.
 void CandidateGenerator::try_moved_starts(const Candidate& own) const {
   const SinusoidOptions& o = own.options;
   if (!fits(o)) return;
@@ -92,7 +92,6 @@ void CandidateGenerator::try_moved_starts(const Candidate& own) const {
                 o.position_range() == sinusoid::PositionRange::Up))
     return;
   Candidate c = own;
-  // A row in front that is the preset's own does not count as a position.
   if (takes(preset_, "start")) {
     if (takes(preset_, "scale") && line->step != 1.0) {
       Candidate scaled = own;
@@ -126,7 +125,7 @@ void CandidateGenerator::try_moved_starts(const Candidate& own) const {
   try_candidate(c);
 }
 
-// With its parameters read anew and its edits of layout and base kept.
+// Rebuilds the options from the parameters, and keeps the edits of layout and base.
 Candidate CandidateGenerator::with_refit_parameters(Candidate c) const {
   const SinusoidOptions before = c.options;
   c.options = preset_.make(before.dim(), PresetReader(preset_, c.params));

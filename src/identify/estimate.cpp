@@ -13,12 +13,12 @@
 namespace posenc::identification {
 namespace {
 
-constexpr double kLearnedApart = 0.1;  // between rows of a grid that training has moved apart
-constexpr double kLongestStep = 2000;  // diffusion times a thousand
+constexpr double kLearnedApart = 0.1;  // rows of a grid this close were equal before training
+constexpr double kLongestStep = 2000;  // as of diffusion timesteps scaled by a thousand
 
 double wrapped(double angle) { return std::remainder(angle, 2 * std::numbers::pi); }
 
-// The number that a person would have written, where `value` is within `error` of it.
+// The number that a person would have written, if `value` is within `error` of it.
 double snapped(double value, double error) {
   if (std::abs(value - std::round(value)) < error) return std::round(value);
   for (const double parts : {1024.0, 1000.0}) {
@@ -32,7 +32,7 @@ double angle_at(const at::TensorAccessor<const double, 2>& rows, int64_t row, co
   return std::atan2(rows[row][pair.sin], rows[row][pair.cos]);
 }
 
-// The position of a row: each frequency decides between the turns that the lower ones leave.
+// The position of a row. Each frequency refines it within the turn that the lower ones determine.
 double position_of(const at::TensorAccessor<const double, 2>& rows, int64_t row,
                    const std::vector<Pair>& ascending) {
   double position = 0;
@@ -43,7 +43,7 @@ double position_of(const at::TensorAccessor<const double, 2>& rows, int64_t row,
   return position;
 }
 
-// Radians per row of a pair, refined over longer and longer distances.
+// The radians per row of a pair, refined over longer and longer distances.
 double rate_of(const at::TensorAccessor<const double, 2>& rows, int64_t count, const Pair& pair) {
   double rate = 0;
   for (int64_t distance = 1; distance < count; distance *= 2) {
@@ -109,7 +109,8 @@ std::optional<Line> decode(const SinusoidOptions& o, const at::Tensor& rows,
   const double unit = std::min(1.0, std::abs(step));
   step = snapped(step, 0.02 * unit);
   const double start = position[0] - step * static_cast<double>(numbers[0]);
-  // Any two angles are some position's at frequencies that are far apart: odd numbers tell nothing.
+  // If the frequencies are far apart, any two angles fit some position: odd numbers are no
+  // evidence.
   const bool simple = snapped(step, 2e-5) == step && std::abs(step) <= kLongestStep;
   if (std::abs(step) < 1e-4 || (!simple && std::abs(step) > std::numbers::pi)) return std::nullopt;
   return Line{snapped(start, 0.05 * unit), step};
@@ -124,7 +125,7 @@ std::optional<Rates> fit_rates(const std::vector<Pair>& pairs, double base,
     const double rate = std::abs(rate_of(value, rows.size(0), pair));
     if (rate < 1e-6 || rate > 3.0 || pair.frequency <= 0) continue;
     const double x = -std::log(pair.frequency) / std::log(base), y = std::log(rate);
-    // What one part in 512 of an angle, bfloat16's rounding, does to the logarithm.
+    // The effect on the logarithm of an error of 1/512 in an angle, which is bfloat16's rounding.
     const double error = 1.0 / 512 / (rate * static_cast<double>(rows.size(0)));
     const double w = 1 / (error * error + 1e-8);
     n += w, sx += w * x, sy += w * y, sxx += w * x * x, sxy += w * x * y;
@@ -177,7 +178,7 @@ std::vector<int64_t> periods(const at::Tensor& rows) {
     apart.emplace_back(period, (there - start).abs().mean().item<double>());
     least = std::min(least, apart.back().second);
   }
-  for (const auto& [period, distance] : apart) {  // learned since: the shortest of the good ones
+  for (const auto& [period, distance] : apart) {  // trained since: the shortest of the good ones
     if (found == 0 && least < kLearnedApart && distance <= 1.5 * least) found = period;
   }
   if (found == 0) return {count};

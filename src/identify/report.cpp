@@ -9,13 +9,12 @@
 namespace posenc::identification {
 namespace {
 
-constexpr int64_t kTelling = 6;    // rows and channels below which only equal bits count
-constexpr double kLearned = 0.98;  // correlation of a table that began as this sinusoid
-constexpr double kFarthest =
-    1e5;  // position beyond which rounding cannot be distinguished from noise
-constexpr double kRate = 0.999;  // correlation of one whose rates are slightly others
+constexpr int64_t kTelling = 6;    // with fewer rows or channels, only equal bits count
+constexpr double kLearned = 0.98;  // least correlation of a table trained from this sinusoid
+constexpr double kFarthest = 1e5;  // position beyond which rounding looks like noise
+constexpr double kRate = 0.999;    // least correlation of a sinusoid with slightly different rates
 
-// These edits make it another recipe; the others only choose rows.
+// Whether an edit makes it another recipe; other edits only choose rows.
 bool changes_recipe(const Candidate& c) {
   return std::any_of(c.edits.begin(), c.edits.end(), [](const Candidate::Edit& edit) {
     return edit.name == "layout" || edit.name == "cos_first" || edit.name == "base";
@@ -53,9 +52,9 @@ std::map<std::string, std::string> words(const Candidate& c) {
   return result;
 }
 
-// What other roundings of frequency, angle and sine change at the last position: measured between
-// CPUs and libraries, 3 p 2^-24 + 1.2e-7 was never passed, TensorFlow's 4 p 2^-24 + 1.2e-7; and one
-// step of the type.
+// How much other roundings of frequency, angle and sine may change the last position: measured
+// between CPUs and libraries, 3 p 2^-24 + 1.2e-7 was never exceeded, nor 4 p 2^-24 + 1.2e-7 by
+// TensorFlow; plus one step of the type.
 double rounding_bound(const Candidate& c, const TableView& view) {
   const double rows = static_cast<double>(view.rows.size(0));
   const double last = std::abs(c.options.start()) + rows * std::abs(c.options.step());

@@ -1,6 +1,6 @@
 #pragma once
 
-// What a search found, in words.
+// Describes what a search found.
 
 #include "identify/search.h"
 #include "posenc/identify.h"

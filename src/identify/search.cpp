@@ -8,12 +8,12 @@
 namespace posenc::identification {
 namespace {
 
-constexpr double kGridPower = 1e-3;  // what pow() over a part of the grid may change
-constexpr double kNear = 0.9;        // correlation below which a candidate is out of the question
+constexpr double kGridPower = 1e-3;  // how much pow() over a part of the grid may change
+constexpr double kNear = 0.9;        // candidates with a lower correlation are ruled out
 
 double squares(const Distance& d) { return d.left + d.right - 2 * d.dot; }
 
-// Presets of one recipe and one list of parameters stand together in presets().
+// Presets that share a recipe and its parameters are adjacent in presets().
 std::vector<std::vector<const Preset*>> groups() {
   std::vector<std::vector<const Preset*>> result;
   for (const Preset& preset : presets()) {
@@ -88,7 +88,7 @@ class PresetSearch {
     }
   }
 
-  // The nearest over all rows, and what distinguishes rounding from training.
+  // The distance of the nearest over all rows, and what distinguishes rounding from training.
   void measure() {
     Match& match = *result_.nearest;
     const at::Tensor rows = rows_of(match.candidate, index_, sample_.scalar_type());

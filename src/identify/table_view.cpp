@@ -16,14 +16,14 @@ namespace posenc::identification {
 namespace {
 
 constexpr int64_t kFewestRows = 3, kFewestChannels = 4;
-constexpr int64_t kProbe = 4096;     // elements that most tensors are judged by
-constexpr double kCrest = 1.9;       // sqrt(2), and room for a short table's slow channels
-constexpr double kNoise = 1.25;      // of the amplitude: what training may add to it
-constexpr double kNormSpread = 0.6;  // rows of unpaired sines and cosines differ that much
+constexpr int64_t kProbe = 4096;     // elements that suffice to reject most tensors
+constexpr double kCrest = 1.9;       // sqrt(2), and room for the slow channels of a short table
+constexpr double kNoise = 1.25;      // of the amplitude, including what training may add
+constexpr double kNormSpread = 0.6;  // relative, of rows whose sines and cosines are unpaired
 constexpr double kPairNoise = 0.4;   // of a pair's sum of squares: 5 sigma of what training adds
-constexpr double kPairShare = 0.6;   // of the channels: the others are coordinates or cut off
+constexpr double kPairShare = 0.6;   // of the channels; the others are coordinates or cut off
 
-// The whole table has mean 0 and deviation 0.1: PatchTSMixer's.
+// Whether the whole table has mean 0 and deviation 0.1, as PatchTSMixer's.
 bool standardized(const at::Tensor& table) {
   const at::Tensor x = table.to(at::kDouble);
   return std::abs(x.mean().item<double>()) < 1e-3 && std::abs(x.std().item<double>() - 0.1) < 1e-3;
@@ -48,7 +48,8 @@ std::vector<double> to_vector(const at::Tensor& t) {
   return {x.const_data_ptr<double>(), x.const_data_ptr<double>() + x.numel()};
 }
 
-// Rows of sines and cosines, x (rows, channels) without rows of zeros: all of one norm.
+// Whether x (rows, channels), without rows of zeros, can be sines and cosines: all rows have one
+// norm.
 bool norms_fit(const at::Tensor& x, int64_t channels) {
   const at::Tensor used = x.abs().amax(0) > 0;
   const double count = static_cast<double>(used.sum().item<int64_t>());
@@ -63,8 +64,8 @@ bool norms_fit(const at::Tensor& x, int64_t channels) {
                      [&](double norm) { return std::abs(norm - middle) <= room; });
 }
 
-// Whether most channels of x (rows, channels) have a partner at a distance that some layout has,
-// and the squares of both add up to the same number everywhere.
+// Whether most channels of x (rows, channels) have a partner at a distance that occurs in some
+// layout, such that the squares of both add up to the same number everywhere.
 bool has_pairs(const at::Tensor& x) {
   const int64_t c = x.size(1);
   const at::Tensor square = x.square();
@@ -117,7 +118,7 @@ int64_t count_table_views(at::IntArrayRef sizes) {
 bool may_be_sinusoid(const at::Tensor& tensor) {
   at::Tensor flat = tensor;
   if (tensor.dim() > 1 && tensor.size(-1) % 2 == 1 && tensor.size(-1) > 6) {
-    flat = flat.slice(-1, 3);  // raw coordinates may stand there
+    flat = flat.slice(-1, 3);  // may hold raw coordinates
   }
   if (flat.is_contiguous()) {
     flat = flat.reshape({-1});
@@ -134,14 +135,14 @@ bool may_be_sinusoid(const at::Tensor& tensor) {
   const double square = x.square().mean().item<double>(), most = x.abs().max().item<double>();
   if (!std::isfinite(square) || square == 0) return false;
   if (most <= kCrest * std::sqrt(square)) return true;
-  const double mean = x.mean().item<double>();  // rows of zeros, or a table with mean 0
+  const double mean = x.mean().item<double>();  // exceptions: rows of zeros, or a table with mean 0
   const bool sparse = (x == 0).sum().item<int64_t>() * 4 > x.numel() && tensor.numel() < (1 << 20);
   return (sparse && most <= kNoise) ||
          (std::abs(mean) < 0.03 && std::abs(std::sqrt(square) - 0.1) < 0.03 && most < 0.5);
 }
 
 at::Tensor to_narrowest_dtype(const at::Tensor& tensor) {
-  const at::Tensor last = tensor.select(0, -1).contiguous();  // says most
+  const at::Tensor last = tensor.select(0, -1).contiguous();  // the most likely to need the width
   for (const auto type : {at::kBFloat16, at::kHalf, at::kFloat}) {
     if (c10::elementSize(type) >= c10::elementSize(tensor.scalar_type())) break;
     if (!at::equal(last.to(type).to(last.scalar_type()), last)) continue;
@@ -187,10 +188,10 @@ std::optional<TableView> without_learned_rows(const TableView& view) {
   const at::Tensor filled = x.abs().amax(1) > 0;
   if (filled.sum().item<int64_t>() < kFewestRows) return std::nullopt;
 
-  // Raw coordinates in front are left out; rows in front may be learned.
+  // Leading raw coordinates are left out; leading rows may be learned.
   for (const int64_t raw : {0, 1, 3}) {
     if (raw > 0 && (channels % 2 == 0 || channels < raw + 4)) break;
-    // A zero row in front is a token's or a padding's: not learned.
+    // A leading row of zeros is that of a token or of padding, not a learned one.
     const int64_t most = filled[0].item<bool>() ? 2 : 0;
     for (int64_t leading = 0; leading <= most && count - leading >= kFewestRows; ++leading) {
       const at::Tensor here = filled.slice(0, leading).nonzero().reshape({-1});

@@ -1,5 +1,5 @@
-// Every preset: a name, the class and system that it reproduces, how that system keeps its table,
-// and the recipe. Adding a system is one entry here; a recipe of its own goes into recipes_*.cpp.
+// Every preset: a name, the class and system that it reproduces, how that system stores its table,
+// and the recipe. A new system is one entry here; a recipe of its own goes into recipes_*.cpp.
 // posenc-budget: one table; splitting it would hide which systems share a recipe.
 
 #include "sinusoid/presets/recipes.h"

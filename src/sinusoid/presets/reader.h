@@ -8,8 +8,8 @@
 
 namespace posenc {
 
-/// A preset's parameters with its fallbacks filled in; each accessor checks type and range and
-/// names preset, parameter and value in its error.
+/// A preset's parameters, with defaults filled in; each accessor checks type and range, and names
+/// preset, parameter and value in its error.
 class PresetReader {
  public:
   /// Throws c10::ValueError for a parameter that the preset does not have.
@@ -19,9 +19,9 @@ class PresetReader {
   int64_t integer(const char* name) const;
   /// 0 or 1.
   bool flag(const char* name) const;
-  /// A whole number above 0.
+  /// A positive integer.
   int64_t extent(const char* name) const;
-  /// A real above 0.
+  /// A positive real number.
   double positive(const char* name) const;
   const std::string& text(const char* name) const;
 

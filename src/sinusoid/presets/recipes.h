@@ -1,6 +1,7 @@
 #pragma once
 
-// The recipes: what differs between systems in bits. A preset is a name and a source for one.
+// The recipes: every formula whose bits differ from the others. A preset names a recipe and its
+// source.
 
 #include "posenc/sinusoid/options.h"
 #include "sinusoid/presets/reader.h"

@@ -5,7 +5,7 @@
 namespace posenc::recipes {
 namespace {
 
-// f = exp(i * -(ln b / (n - 1))), halves: the family of fairseq
+// f = exp(i * -(ln b / (n - 1))), halves: the fairseq family
 Options shift1(int64_t dim) {
   return Options(dim)
       .index(sinusoid::Index::Half)
@@ -14,7 +14,7 @@ Options shift1(int64_t dim) {
       .layout(sinusoid::Layout::Halves);
 }
 
-// f = exp((i * -ln b) / (n - shift)), halves, at real positions: the family of diffusion timesteps
+// f = exp((i * -ln b) / (n - shift)), halves, at real positions: the diffusion timestep family
 Options timesteps(int64_t dim, const Reader& p) {
   return Options(dim)
       .frequency(sinusoid::Frequency::ExpDividedLast)

@@ -1,4 +1,4 @@
-// Two and three axes, and points.
+// Grids of two and three axes, and points.
 
 #include <numbers>
 
@@ -11,7 +11,7 @@ Options of_height_width(Options options, const Reader& p) {
   return options.grid({p.extent("height"), p.extent("width")});
 }
 
-// float64, 1 / b ** (i / (C / 2)), one block of [sin, cos] an axis, the WIDTH first: MAE's
+// float64, 1 / b ** (i / (C / 2)), one block of [sin, cos] per axis, the WIDTH first: as in MAE
 Options mae_axes(int64_t dim) {
   return Options(dim)
       .frequency(sinusoid::Frequency::PowerReciprocal)
@@ -22,7 +22,7 @@ Options mae_axes(int64_t dim) {
       .channel_axes({1, 0});
 }
 
-// v / b ** (2 (j / 2) / C), one interleaved block an axis: DETR's
+// v / b ** (2 (j / 2) / C), one interleaved block per axis: as in DETR
 Options detr_axes(int64_t dim) {
   return Options(dim)
       .frequency(sinusoid::Frequency::Power)
@@ -30,7 +30,7 @@ Options detr_axes(int64_t dim) {
       .phase(sinusoid::Phase::Quotient);
 }
 
-// 1 / b ** (i / n) in float32, one block of [sin, cos] an axis
+// 1 / b ** (i / n) in float32, one block of [sin, cos] per axis
 Options reciprocal_axes(int64_t dim) {
   return Options(dim)
       .frequency(sinusoid::Frequency::PowerReciprocal)

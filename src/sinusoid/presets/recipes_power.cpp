@@ -1,4 +1,4 @@
-// Powers as frequencies, along one axis.
+// Frequencies as powers, along one axis.
 
 #include "sinusoid/presets/recipes.h"
 
