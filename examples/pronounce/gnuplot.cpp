@@ -17,8 +17,8 @@ extern char** environ;
 namespace pronounce {
 namespace {
 
-// Files without a name, removed when they are closed. A pipe would do, but two that are read and
-// written by turns can block both sides.
+// Unnamed files, removed when they are closed. With pipes, both processes could block while each
+// waits for the other to read.
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 File temporary_file() {
@@ -35,7 +35,7 @@ std::string content(std::FILE* file) {
   return text;
 }
 
-// Without GNUTERM: gnuplot does not start where it lacks the terminal that this names.
+// Removes GNUTERM, because gnuplot does not start if it lacks the terminal named there.
 std::vector<char*> environment() {
   std::vector<char*> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -58,7 +58,7 @@ std::string gnuplot(const std::string& script) {
   posix_spawn_file_actions_adddup2(&actions, fileno(in.get()), 0);
   posix_spawn_file_actions_adddup2(&actions, fileno(out.get()), 1);
   posix_spawn_file_actions_adddup2(&actions, fileno(err.get()), 2);
-  char name[] = "gnuplot", defaults[] = "-d", input[] = "-";  // -d: without the user's ~/.gnuplot
+  char name[] = "gnuplot", defaults[] = "-d", input[] = "-";  // -d: ignore ~/.gnuplot
   char* arguments[] = {name, defaults, input, nullptr};
   pid_t child = 0;
   const int error = posix_spawnp(&child, name, &actions, nullptr, arguments, environment().data());

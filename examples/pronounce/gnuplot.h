@@ -4,8 +4,8 @@
 
 namespace pronounce {
 
-/// The PNG that gnuplot, found in PATH, draws for `script`. Throws where gnuplot is not installed,
-/// fails, or warns.
+/// Runs `script` in gnuplot, found in PATH, and returns the PNG. Throws if gnuplot is not
+/// installed, fails, or prints a warning.
 std::string gnuplot(const std::string& script);
 
 }  // namespace pronounce

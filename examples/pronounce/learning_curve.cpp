@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Visits every field with its name in the file; `Point` may be const.
+// Calls `visit` with each field and its name in the file; `Point` may be const.
 template <typename Point, typename Visit>
 void curve_fields(Point& point, Visit&& visit) {
   visit("step", point.step);
@@ -60,7 +60,7 @@ bool LearningCurve::has(int64_t step) const {
 
 std::string plot_script(const std::vector<CurvePoint>& points) {
   std::string data;
-  double minutes = 0.001, errors = 1.0;  // gnuplot warns of an empty range
+  double minutes = 0.001, errors = 1.0;  // gnuplot warns about an empty range
   for (const auto& point : points) {
     minutes = std::max(minutes, point.seconds / 60.0);
     errors = std::max(errors, 105.0 * std::max(point.phoneme_error_rate, 1.0 - point.words_right));

@@ -22,7 +22,7 @@ std::string lower(std::string text) {
 
 bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
 
-// By hand: the standard fixes the engine's numbers, but not what std::shuffle makes of them.
+// Not std::shuffle: the standard fixes the engine's numbers, but not how std::shuffle uses them.
 void shuffle(std::vector<LexiconEntry>& entries, int64_t seed) {
   std::seed_seq seeds{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), 0u, 0u};
   std::mt19937 engine(seeds);
@@ -58,7 +58,7 @@ Lexicon read_lexicon(const std::string& path) {
       ++lexicon.left_out;
       continue;
     }
-    auto& known = words[word];  // without stress, two ways may be one
+    auto& known = words[word];  // without stress, two pronunciations may be equal
     if (std::find(known.begin(), known.end(), phonemes) == known.end()) known.push_back(phonemes);
   }
   if (file.bad()) fail("{}: {}", path, std::strerror(errno));

@@ -8,7 +8,7 @@ namespace pronounce {
 
 using Phonemes = std::vector<std::string>;
 
-/// A word in small letters, and how it may be said, the usual way first.
+/// A lowercase word and its pronunciations, the most common one first.
 struct LexiconEntry {
   std::string word;
   std::vector<Phonemes> pronunciations;
@@ -19,18 +19,18 @@ struct Lexicon {
   int64_t left_out = 0;               ///< words with characters other than a-z
 };
 
-/// Reads a dictionary in the format of CMU's: one pronunciation a line, `word P1 P2 ... # comment`,
-/// where `word(2)` is another pronunciation of `word`, and digits after a vowel are its stress,
-/// which is dropped. Lines that begin with `;;;` are comments. Throws for a file without words, and
-/// for a line without phonemes, with its number.
+/// Reads a dictionary in the format of CMUdict: one pronunciation per line, `word P1 P2 ... #
+/// comment`. `word(2)` is another pronunciation of `word`; digits after a vowel mark its stress and
+/// are dropped. Lines that begin with `;;;` are comments. Throws for a file without words, and for
+/// a line without phonemes, with its number.
 Lexicon read_lexicon(const std::string& path);
 
 struct Split {
   std::vector<LexiconEntry> train, held_out;
 };
 
-/// Holds out `held_out` random words, with all their pronunciations; the same seed gives the same
-/// words on every machine. Throws where that leaves no word to train on.
+/// Holds out `held_out` random words with all their pronunciations. The same seed selects the same
+/// words on every machine. Throws if no word is left to train on.
 Split hold_out(const Lexicon& lexicon, int64_t held_out, int64_t seed);
 
 }  // namespace pronounce

@@ -1,5 +1,6 @@
-// posenc-pronounce: trains a Transformer to pronounce English words, and uses it. Exit status 0
-// fine, 1 an error, 2 wrong use, 128 plus the signal's number where a signal stopped the training.
+// posenc-pronounce: trains a Transformer to pronounce English words, and uses it. Exit status: 0
+// for success, 1 for an error, 2 for wrong usage, 128 plus the signal number if a signal stopped
+// training.
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
@@ -41,7 +42,7 @@ struct SayOptions {
   int64_t beams = 1, n_best = 1;
 };
 
-// CLI11's own range check lets `nan` pass, and its messages name C++ types.
+// CLI11's own range check accepts `nan`, and its messages name C++ types.
 template <typename Number>
 CLI::Validator number(Number least, Number most) {
   const auto check = [=](const std::string& text) {
@@ -152,7 +153,7 @@ void say_words(const SayOptions& options) {
   }
 }
 
-// Without LibTorch's backtrace, and without control characters that a file may have contained.
+// Drops LibTorch's backtrace, and control characters that may come from a file.
 std::string message_of(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
@@ -161,7 +162,7 @@ std::string message_of(const std::exception& error) {
   return text;
 }
 
-// "posenc-pronounce train", or "posenc-pronounce" where no subcommand was given.
+// "posenc-pronounce train", or "posenc-pronounce" if no subcommand was given.
 std::string name_of(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app.get_name() : app.get_name() + " " + chosen.front()->get_name();
@@ -186,7 +187,7 @@ int run(int argc, char** argv) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     const std::string name = name_of(app);
-    const auto rest = app.remaining(true);  // CLI11 would only miss what it found instead
+    const auto rest = app.remaining(true);  // CLI11 would report a missing option instead
     note("{}: {}\nTry: {} --help\n", name,
          rest.empty() ? message_of(error) : "unexpected argument " + rest.front(), name);
     return 2;

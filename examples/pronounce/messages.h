@@ -14,8 +14,8 @@ template <typename... Args>
   throw std::runtime_error(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Writes to stderr. Unlike fmt::print it does not throw where that is closed or full: a training
-/// is not to end because nobody reads its progress.
+/// Writes to stderr. Unlike fmt::print, does not throw if stderr is closed or full: training must
+/// not end because nobody reads its progress.
 template <typename... Args>
 void note(fmt::format_string<Args...> format, Args&&... args) {
   std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), stderr);

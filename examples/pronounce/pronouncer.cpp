@@ -20,11 +20,11 @@
 namespace pronounce {
 namespace {
 
-// Letters have the ids from 1, phonemes those from 3, after the begin and end tokens.
+// Letters have ids from 1 on; phonemes from 3 on, after the begin and end tokens.
 constexpr int64_t kPad = 0, kBegin = 1, kEnd = 2;
 constexpr int64_t kFirstLetter = 1, kLetters = 26;
 constexpr int64_t kFirstPhoneme = 3;
-constexpr int64_t kMaxLength = 64;  // of a word, in letters and in phonemes
+constexpr int64_t kMaxLength = 64;  // of a word, in letters or phonemes
 
 const std::string kMark = "pronounce.version";
 const std::string kVersion = "1";
@@ -37,12 +37,12 @@ posenc::TransformerOptions model_options(const PronouncerOptions& options) {
       .num_encoder_layers(options.layers)
       .num_decoder_layers(options.layers)
       .d_ff(options.d_ff)
-      .max_len(kMaxLength + 2)  // the target has a begin and an end token too
-      .dropout(0.0)             // no word is seen often enough to be memorised
+      .max_len(kMaxLength + 2)  // plus the target's begin and end tokens
+      .dropout(0.0)             // no word is seen often enough to be memorized
       .norm_first(true);
 }
 
-// Visits the sizes with their names in the metadata; `Options` may be const.
+// Calls `visit` with each size and its name in the metadata; `Options` may be const.
 template <typename Options, typename Visit>
 void sizes(Options& options, Visit&& visit) {
   visit("pronounce.d_model", options.d_model);
@@ -55,8 +55,8 @@ void sizes(Options& options, Visit&& visit) {
 
 Pronouncer::Pronouncer(const PronouncerOptions& options)
     : model(model_options(options)), options_(options) {
-  // Scaled by sqrt(d_model), these embeddings are about as large as the positions that are added to
-  // them. PyTorch's N(0, 1) would drown the positions.
+  // Scaled by sqrt(d_model), these embeddings are about as large as the positional encodings added
+  // to them. PyTorch's N(0, 1) would drown out the positions.
   const double deviation = std::pow(static_cast<double>(options.d_model), -0.5);
   for (auto* embedding : {&model->src_embedding, &model->tgt_embedding}) {
     torch::nn::init::normal_((*embedding)->token_embedding->weight, 0.0, deviation);

@@ -10,7 +10,7 @@ int64_t levenshtein(const Phonemes& a, const Phonemes& b) {
   std::vector<int64_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 0; i < a.size(); ++i) {
-    int64_t diagonal = row[0];  // of the row above
+    int64_t diagonal = row[0];  // in the previous row
     row[0] = static_cast<int64_t>(i) + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
       const int64_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);

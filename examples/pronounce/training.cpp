@@ -31,20 +31,20 @@ namespace {
 namespace fs = std::filesystem;
 using posenc::CheckpointScalars;
 
-// From here on the wider model learns more in the same time.
+// Above this, the wider model learns more in the same time.
 constexpr double kLong = 15.0;  // minutes
-// On two cores that are busy with other work too; idle ones need little more than half the time.
+// Measured on two cores shared with other work; idle cores need little more than half the time.
 constexpr double kStepsPerMinute = 450, kLongStepsPerMinute = 380;
-constexpr int64_t kWarmup = 200;  // steps, or a tenth of all
-constexpr int64_t kPoints = 12;   // of the learning curve
-constexpr int64_t kReports = 20;  // and as many checkpoints
-constexpr int64_t kBeams = 4;     // of the final measurement's wider search
+constexpr int64_t kWarmup = 200;  // steps, but at most a tenth of all
+constexpr int64_t kPoints = 12;   // on the learning curve
+constexpr int64_t kReports = 20;  // as many checkpoints are written
+constexpr int64_t kBeams = 4;     // for the wider search of the final evaluation
 
-// Names in the checkpoint: the seconds spent on measuring, and the prefix of the configuration.
+// Names in the checkpoint: the seconds spent on evaluation, and the prefix of the configuration.
 constexpr const char* kMeasuring = "measuring";
 constexpr const char* kSettings = "course.";
 
-// The files of a run.
+// The paths of a run's files.
 struct RunFiles {
   explicit RunFiles(const std::string& folder_)
       : folder(folder_),
@@ -57,7 +57,7 @@ struct RunFiles {
   std::string checkpoint, model, curve, picture;
 };
 
-// 45600 as `45,600`.
+// Formats 45600 as `45,600`.
 std::string with_commas(int64_t number) {
   std::string text = std::to_string(number);
   for (auto at = static_cast<int64_t>(text.size()) - 3; at > 0; at -= 3) {
@@ -75,7 +75,7 @@ std::vector<std::string> phonemes_of(const std::vector<LexiconEntry>& entries) {
   return {found.begin(), found.end()};
 }
 
-// Each pronunciation is an example of its own.
+// Each pronunciation is a separate example.
 std::vector<posenc::TokenPair> pairs_of(const Pronouncer& pronouncer,
                                         const std::vector<LexiconEntry>& entries) {
   std::vector<posenc::TokenPair> pairs;
@@ -87,7 +87,7 @@ std::vector<posenc::TokenPair> pairs_of(const Pronouncer& pronouncer,
   return pairs;
 }
 
-// What the checkpoint stores to tell runs apart. The words need no entry: PairLoader refuses to
+// The values that identify a run in its checkpoint. The words need none: PairLoader refuses to
 // continue with other ones.
 CheckpointScalars settings_of(const TrainingConfig& config) {
   const auto number = [](int64_t value) { return static_cast<double>(value); };
@@ -110,8 +110,8 @@ CheckpointScalars settings_of(const TrainingConfig& config) {
   return settings;
 }
 
-// Whether the folder holds a run to resume. Throws for an unfinished or longer run of another
-// configuration; a finished, shorter one may be replaced.
+// Whether the folder holds a run to resume. Throws for a run of another configuration that is
+// unfinished or longer; a finished, shorter one may be replaced.
 bool can_resume(const RunFiles& files, const CheckpointScalars& settings) {
   if (!fs::exists(files.checkpoint)) return false;
   const auto saved = posenc::Trainer::saved_run(files.checkpoint);
@@ -129,7 +129,7 @@ bool can_resume(const RunFiles& files, const CheckpointScalars& settings) {
       files.folder.string(), saved.step, steps);
 }
 
-// Scores the best pronunciation that a search with this many beams finds for each word.
+// Scores the best pronunciation of each word found by a search with this many beams.
 Score measure(Pronouncer& pronouncer, const std::vector<LexiconEntry>& entries, int64_t beams) {
   std::vector<std::string> words;
   for (const auto& entry : entries) words.push_back(entry.word);

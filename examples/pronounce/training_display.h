@@ -4,8 +4,8 @@
 
 namespace pronounce {
 
-/// Shows the progress of a training run on stderr: on a terminal in one line that is overwritten,
-/// otherwise in a line for each report.
+/// Shows the progress of a training run on stderr: in one line that is overwritten on a terminal,
+/// otherwise in a new line for each report.
 class TrainingDisplay {
  public:
   TrainingDisplay();
@@ -15,7 +15,7 @@ class TrainingDisplay {
 
   bool on_terminal() const { return terminal_; }
   void show(const posenc::TrainingProgress& progress);
-  /// Erases the line, to make room for other output.
+  /// Erases the line to make room for other output.
   void clear();
 
  private:

@@ -24,7 +24,7 @@ std::string got(const std::string& text) {
   return ". Got " + (text.empty() ? "an empty text" : text);
 }
 
-// CLI11 wants "" for what is right, else the message.
+// CLI11 expects "" for a valid value, otherwise the message.
 template <typename IsRight>
 CLI::Validator validator(const std::string& description, const std::string& rule,
                          IsRight is_right) {

@@ -8,34 +8,34 @@
 #include <string>
 #include <vector>
 
-// What options may be, checked before they are converted: CLI11's own messages name C++ types, and
-// its own conversion takes other notations of numbers.
+// Validators that check the text of options before conversion: CLI11's own messages name C++ types,
+// and its conversion accepts other number formats.
 namespace posenc::cli {
 
-/// The widest beam search: beyond it a step needs more memory than any machine has.
+/// The largest beam width: beyond it, a step would need more memory than any machine has.
 constexpr int64_t kMostBeams = 10'000;
 
-/// The largest table: as many rows as the library makes, and more channels than any model has.
+/// Limits for tables: the library's own limit for rows, and more channels than any model has.
 constexpr int64_t kMostRows = int64_t{1} << 31, kMostChannels = int64_t{1} << 20;
 
-/// The whole of `text` as a number, or nothing.
+/// Parses the whole of `text` as a number; nullopt if it is not one.
 std::optional<int64_t> whole_number(const std::string& text);
 std::optional<double> real_number(const std::string& text);
 
-/// A whole number in [least, most].
+/// An integer in [least, most].
 CLI::Validator whole(int64_t least, int64_t most = std::numeric_limits<int64_t>::max());
 
-/// One of the words.
+/// One of `words`.
 CLI::Validator choice(const std::vector<std::string>& words);
 
 /// key=value.
 CLI::Validator assignment();
 
-/// The name of a file or folder to be read: a variable of a script that is empty names none.
+/// A path to read. Must not be empty, as it is when a script's variable is unset.
 CLI::Validator input_path();
 
-/// The name of a file or folder to be written. Not `-`: a result becomes visible by renaming a
-/// complete file, which standard output cannot be.
+/// A path to write. Must not be `-`: results are published by renaming a complete file, which is
+/// impossible for standard output.
 CLI::Validator output_path();
 
 }  // namespace posenc::cli

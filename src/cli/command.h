@@ -6,12 +6,12 @@
 
 namespace posenc::cli {
 
-/// The help of an argument that takes any file of weights.
+/// Help text of an argument that accepts any weights file.
 constexpr const char* kReadableFiles =
     "weights: TorchScript, torch.save, safetensors or its index, .pt2; recognised by content";
 
-/// Each adds its subcommand to `app`. A callback sets `status` where the check failed, and throws
-/// where the input is refused.
+/// Each function adds its subcommand to `app`. Callbacks set `status` if the check failed, and
+/// throw if the input is rejected.
 void add_verify(CLI::App& app, int& status);
 void add_run(CLI::App& app);
 void add_table(CLI::App& app);

@@ -1,4 +1,4 @@
-// posenc convert: any readable file of weights to safetensors.
+// posenc convert: converts any readable weights file to safetensors.
 
 #include "io/convert.h"
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// |i - j|, exact while it is small; float64's own ordinals may overflow an int64 difference.
+// max |i - j|, exact while it is small; differences of float64 ordinals may overflow int64.
 double farthest(const at::Tensor& i, const at::Tensor& j) {
   const auto about = (i.to(at::kDouble) - j.to(at::kDouble)).abs();
   const auto exact = (i - j).abs().to(at::kDouble);
@@ -34,11 +34,11 @@ Difference difference(const at::Tensor& a, const at::Tensor& b) {
   const auto bits_b = bits_of(b);
   if (at::equal(bits_a, bits_b)) return {};
   Difference result{false, 0.0, 0.0, ""};
-  // Equal bits first, or two infinities would differ by NaN.
+  // Exclude equal bits first: two equal infinities would give NaN.
   const auto apart = (bits_a != bits_b).flatten();
   const auto x = a.flatten().masked_select(apart).to(at::kDouble);
   const auto y = b.flatten().masked_select(apart).to(at::kDouble);
-  result.max_abs = (x - y).abs().max().item<double>();  // max() hands NaN on
+  result.max_abs = (x - y).abs().max().item<double>();  // max() propagates NaN
   if (a.is_floating_point()) {
     const auto i = ordinals(bits_a.flatten().masked_select(apart));
     const auto j = ordinals(bits_b.flatten().masked_select(apart));

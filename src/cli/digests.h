@@ -9,8 +9,8 @@
 
 namespace posenc::cli {
 
-/// SHA-256 of each tensor's contiguous little-endian bytes, in the manifest's order; tied ones are
-/// read once. `progress(bytes, of)` is called as bytes are read. Throws WeightsError.
+/// SHA-256 of each tensor's contiguous little-endian bytes, in the manifest's order; tied tensors
+/// are read once. Calls `progress(bytes, of)` as bytes are read. Throws WeightsError.
 std::vector<std::string> digests(const io::OpenWeights& weights,
                                  const std::function<void(uint64_t bytes, uint64_t of)>& progress);
 

@@ -21,7 +21,7 @@ std::string message_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error)) return "out of memory";
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
-  // LibTorch's own allocator puts its source file in front: `[enforce fail at alloc_cpu.cpp:127] `.
+  // LibTorch's allocator prefixes its source location: `[enforce fail at alloc_cpu.cpp:127] `.
   if (text.find("can't allocate memory") != std::string::npos) {
     text = "out of memory: " + text.substr(text.rfind("you tried to"));
   }
@@ -53,7 +53,7 @@ std::string shown(const std::string& name) {
 }
 
 std::string did_you_mean(const std::string& wanted, const std::vector<std::string>& known) {
-  // A third of the letters may be wrong: beyond that the hint would be a guess.
+  // Allow a third of the letters to be wrong; beyond that, the hint would be a guess.
   const auto near = nearest(wanted, known, 1, wanted.size() / 3 + 1);
   return near.empty() ? "" : "; did you mean " + near.front() + "?";
 }

@@ -11,7 +11,7 @@
 
 namespace posenc::cli {
 
-/// The input was refused: exit status 1, the text on stderr after the command's name.
+/// The input was rejected: exit status 1, with the text on stderr after the command's name.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -22,27 +22,27 @@ template <typename... Args>
   throw Refused(fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Writes to stderr. Where that is closed or full nothing can be reported; fmt::print would throw.
+/// Writes to stderr. Unlike fmt::print, does not throw if stderr is closed or full: nothing can be
+/// reported then.
 template <typename... Args>
 void complain(fmt::format_string<Args...> format, Args&&... args) {
   std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), stderr);
 }
 
-/// What an exception has to say to a user: without LibTorch's backtrace and source lines.
+/// Returns the message of an exception for users, without LibTorch's backtrace and source lines.
 std::string message_of(const std::exception& error);
 
-/// "a, b, c"; of more than `most` names "a, b, and 3 more".
+/// "a, b, c"; for more than `most` names, "a, b, and 3 more".
 std::string listed(std::vector<std::string> names, std::size_t most = SIZE_MAX);
 
-/// `text` fit for a terminal: control characters other than line ends, which could command it,
-/// become
+/// Makes `text` safe to print on a terminal: replaces control characters, except newlines, with
 /// '?'.
 std::string fit_for_terminal(const std::string& text);
 
-/// A name from a file, for messages and tables: fit for a terminal, and of at most 120 bytes.
+/// A name from a file for messages and tables: safe for a terminal, and at most 120 bytes long.
 std::string shown(const std::string& name);
 
-/// "; did you mean b?", or nothing where no known name is near.
+/// "; did you mean b?", or "" if no known name is close enough.
 std::string did_you_mean(const std::string& wanted, const std::vector<std::string>& known);
 
 /// "; did you mean b? Known: a, b, c".

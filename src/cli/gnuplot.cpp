@@ -13,7 +13,7 @@
 namespace posenc::cli {
 namespace {
 
-// A nameless file, gone when closed: unlike a pipe it cannot block either side.
+// An unnamed file, removed when closed. Unlike a pipe, it cannot block either side.
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 File nameless_file() {
@@ -30,9 +30,8 @@ std::string content(std::FILE* file) {
   return text;
 }
 
-// Runs gnuplot between three files; its wait status. Without the user's ~/.gnuplot (-d), and
-// without the terminal that a user may have chosen for other pictures: gnuplot does not begin where
-// it lacks that one.
+// Runs gnuplot with three files as its standard streams and returns the wait status. Ignores the
+// user's ~/.gnuplot (-d) and GNUTERM: gnuplot does not start if it lacks the terminal named there.
 int run_gnuplot(std::FILE* in, std::FILE* out, std::FILE* err) {
   try {
     return platform::run_program({"gnuplot", "-d", "-"}, in, out, err, "GNUTERM");
@@ -43,7 +42,7 @@ int run_gnuplot(std::FILE* in, std::FILE* out, std::FILE* err) {
   }
 }
 
-// A picture has an end of its own: gnuplot does not say when the disk is full.
+// Checks for the end of the format, because gnuplot does not report a full disk.
 bool is_whole(std::string_view picture) {
   return picture.ends_with("IEND\xae\x42\x60\x82") || picture.ends_with("</svg>\n") ||
          picture.ends_with("</svg>\n\n");

@@ -4,9 +4,9 @@
 
 namespace posenc::cli {
 
-/// The picture, PNG or SVG, that gnuplot, from PATH, draws for `script`. Refuses when it is not
-/// installed, fails, or warns, and a picture that is not whole. What the user has set for other
-/// pictures does not count. No file with a name is made.
+/// Runs `script` in gnuplot, found in PATH, and returns the picture, PNG or SVG. Throws Refused if
+/// gnuplot is not installed, fails, prints a warning, or draws an incomplete picture. Ignores the
+/// user's gnuplot settings. Creates no named files.
 std::string gnuplot(const std::string& script);
 
 }  // namespace posenc::cli

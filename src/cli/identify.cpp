@@ -1,4 +1,4 @@
-// posenc identify: which tensors of a file are sinusoids, and what made them.
+// posenc identify: finds the tensors of a file that are sinusoids, and the recipes that made them.
 
 #include "posenc/identify.h"
 
@@ -23,7 +23,7 @@ struct IdentifyOptions {
   bool json = false;
 };
 
-// A number where the text is one: parameters are typed that way in posenc::preset(), too.
+// Returns a number if the text is one: posenc::preset() types parameters in the same way.
 Json value_of(const std::string& text) {
   double number = 0;
   const char* last = text.data() + text.size();
@@ -41,7 +41,7 @@ Json json_of(const std::string& name, const Identification& found) {
           {"params", params}};
 }
 
-// The sinusoids, and the tables that began as one, with the C++ that rebuilds them.
+// Describes a sinusoid, or a table that began as one, with the C++ that recreates it.
 std::string text_of(const std::string& name, const at::Tensor& tensor,
                     const Identification& found) {
   std::string text = fmt::format("{}  {} {}\n  {}\n", shown(name), dtype_of(tensor),

@@ -1,4 +1,4 @@
-// posenc inspect: what a file of weights holds, without running anything in it.
+// posenc inspect: lists the contents of a weights file without running any code in it.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
-// posenc: the command line. Exit status 0 fine, 1 the check failed or the input was refused,
-// 2 wrong use.
+// posenc: the command line. Exit status: 0 for success, 1 if the check failed or the input was
+// rejected, 2 for wrong usage.
 
 #include <torch/version.h>
 
@@ -22,18 +22,18 @@ namespace {
 using posenc::cli::fit_for_terminal;
 using posenc::cli::message_of;
 
-// "posenc run", or "posenc" before a subcommand is known.
+// "posenc run", or "posenc" if the subcommand is not known yet.
 std::string name_of(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? "posenc" : "posenc " + chosen.front()->get_name();
 }
 
-// What is to go into a report of a fault: LibTorch decides bits, too.
+// What a bug report needs: bits depend on LibTorch too.
 std::string version_text() {
   return std::string("posenc ") + posenc::version() + ", built with LibTorch " + TORCH_VERSION;
 }
 
-// The two questions that people ask as if they were subcommands.
+// Users also try `version` and `help` as subcommands.
 void add_version_and_help(CLI::App& app) {
   app.set_version_flag("--version,-V", version_text());
   app.add_subcommand("version",
@@ -45,7 +45,7 @@ void add_version_and_help(CLI::App& app) {
   help->add_option("SUBCOMMAND", *subject, "whose help; posenc's own unless given");
   help->footer("Example:\n  posenc help table");
   help->callback([&app, subject] {
-    if (subject->empty()) {  // app.help() would be that of `help`
+    if (subject->empty()) {  // app.help() would print the help of `help`
       const auto mode = CLI::AppFormatMode::Normal;
       fmt::print("{}", app.get_formatter()->make_help(&app, app.get_name(), mode));
       return;
@@ -59,8 +59,8 @@ void add_version_and_help(CLI::App& app) {
   });
 }
 
-// The arguments, last one first as CLI11 wants them. `--name=`, as a script writes it whose
-// variable is empty, is `--name ''`: CLI11 would take the next argument for its value.
+// Returns the arguments in reverse order, as CLI11 expects. `--name=`, as a script writes it if its
+// variable is empty, becomes `--name ''`: CLI11 would take the next argument as its value.
 std::vector<std::string> arguments_of(int argc, char** argv) {
   std::vector<std::string> arguments;
   bool may_be_option = true;

@@ -11,13 +11,13 @@
 
 namespace posenc::cli {
 
-/// The `--param key=value` of a command line.
+/// The `--param key=value` options of a command line.
 class Params {
  public:
-  /// The entries have the form key=value (the command line checked it); no key twice.
+  /// Each entry has the form key=value (checked by the command line); keys are unique.
   explicit Params(const std::vector<std::string>& assignments = {});
 
-  /// Refuses, with the nearest names, a key that `subject` does not take.
+  /// Throws Refused, suggesting the nearest names, for a key that `subject` does not accept.
   void allow(const std::string& subject, const std::vector<std::string>& known) const;
 
   std::optional<int64_t> integer(const std::string& key) const;

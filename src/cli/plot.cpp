@@ -1,4 +1,4 @@
-// posenc plot: heat map, waveforms and similarity of positions, as PNG and SVG.
+// posenc plot: draws a heat map, waveforms and position similarity as PNG and SVG.
 
 #include <algorithm>
 #include <filesystem>
@@ -29,10 +29,9 @@ struct PlotOptions {
 
 constexpr int64_t kLength = 100;
 
-constexpr int64_t kMostPixels = 32'767;  // in a row of the images that gnuplot draws
+constexpr int64_t kMostPixels = 32'767;  // per row of the images that gnuplot draws
 
-constexpr int64_t kMostCells = int64_t{1}
-                               << 22;  // beyond, a picture shows nothing and takes minutes
+constexpr int64_t kMostCells = int64_t{1} << 22;  // more are illegible and take minutes
 
 void write_file(const std::string& path, const std::string& content) {
   try {
@@ -44,7 +43,7 @@ void write_file(const std::string& path, const std::string& content) {
   }
 }
 
-// gnuplot's SVG holds each heat map as a small PNG, which viewers would blur.
+// gnuplot's SVG embeds each heat map as a small PNG, which viewers would blur.
 std::string crisp(std::string picture) {
   const std::string tag = "<image ";
   if (picture.find("</svg>") == std::string::npos) return picture;
@@ -54,8 +53,8 @@ std::string crisp(std::string picture) {
   return picture;
 }
 
-// Names and contents of the files. All are drawn before any is written: a failure leaves no half
-// set.
+// Names and contents of the files. All are drawn before any is written, so that a failure does not
+// leave an incomplete set.
 std::vector<std::pair<std::string, std::string>> pictures_of(const std::vector<Figure>& figures) {
   std::vector<std::pair<std::string, std::string>> pictures;
   Progress progress("drawing");

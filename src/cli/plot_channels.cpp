@@ -7,12 +7,12 @@
 namespace posenc::cli {
 namespace {
 
-// Of a curve in a panel of some 400 pixels: more waves than this are a solid block of colour.
+// In a panel about 400 pixels wide, more waves than this merge into a solid block of colour.
 constexpr int64_t kMostWaves = 40;
-// A channel whose values differ by less than this share of the table's is a line without a shape.
+// A channel whose range is below this fraction of the table's looks like a straight line.
 constexpr double kLeastRange = 0.02;
 
-// Which columns of (rows, D) are neither constant nor too fast to be seen.
+// Which columns of (rows, D) are neither constant nor too fast to be visible.
 std::vector<bool> visible(const at::Tensor& table) {
   const auto values = table.to(torch::kDouble);
   const auto range = values.amax(0) - values.amin(0);
@@ -55,7 +55,8 @@ std::vector<int64_t> shown_channels(const SinusoidOptions& recipe, const at::Ten
       const bool fits = both[1] < table.size(1);
       if (fits && (is_visible[both[0]] || is_visible[both[1]])) pairs.push_back(pair);
     }
-    // The slow one is that half way through the frequencies: the last ones are lines.
+    // The slowest curve shown is half-way through the frequencies; beyond that they are straight
+    // lines.
     const int64_t half_way = recipe.axis_widths()[0] / 4 - 1;
     const auto slow =
         std::find_if(pairs.begin(), pairs.end(), [&](int64_t pair) { return pair >= half_way; });
@@ -75,7 +76,7 @@ std::vector<int64_t> shown_channels(const SinusoidOptions& recipe, const at::Ten
       if (is_visible[static_cast<std::size_t>(k)]) take(k);
     }
   }
-  if (channels.empty()) take(0);  // a table of constants has a picture, too
+  if (channels.empty()) take(0);  // a constant table still gets a picture
   return channels;
 }
 

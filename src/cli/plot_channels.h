@@ -9,7 +9,7 @@
 
 namespace posenc::cli {
 
-/// Whether a recipe's channels are sines and cosines of one axis in pairs.
+/// Whether a recipe's channels are pairs of sines and cosines on one axis.
 bool has_pairs(const SinusoidOptions& recipe);
 
 /// The sine and the cosine channel of pair `pair`.
@@ -18,12 +18,12 @@ std::vector<int64_t> pair_channels(const SinusoidOptions& recipe, int64_t pair);
 /// " (sin)" or " (cos)" for a channel of a recipe with pairs, else "".
 const char* function_of(const SinusoidOptions& recipe, int64_t channel);
 
-/// Up to six channels of a table (rows, D) whose curves can be told apart in a picture: of a recipe
-/// with pairs three of these, a fast, a slower and a slow one, else the first that are not
+/// Up to six channels of a table (rows, D) whose curves can be told apart in a plot: for a recipe
+/// with pairs, a fast, a slower and a slow pair; otherwise the first channels that are not
 /// constant.
 std::vector<int64_t> shown_channels(const SinusoidOptions& recipe, const at::Tensor& table);
 
-/// For each axis of a grid up to three channels that change along it; `table` is (cells, D).
+/// For each axis of a grid, up to three channels that vary along it; `table` is (cells, D).
 std::vector<std::vector<int64_t>> shown_grid_channels(const std::vector<int64_t>& grid,
                                                       const at::Tensor& table);
 

@@ -13,16 +13,16 @@
 namespace posenc::cli {
 namespace {
 
-// matplotlib's viridis at eighths; gnuplot 5.4 does not know it.
+// Eight steps of matplotlib's viridis, which gnuplot 5.4 does not include.
 constexpr const char* kViridis =
     "set palette defined (0 '#440154', 1 '#472d7b', 2 '#3b528b', 3 '#2c728e', 4 '#21918c', "
     "5 '#28ae80', 6 '#5ec962', 7 '#addc30', 8 '#fde725')\n";
 constexpr const char* kSine = "#31688e";
 constexpr const char* kCosine = "#d1662a";
-constexpr int64_t kFew = 10;         // cells of an axis
-constexpr int64_t kMostSlices = 40;  // of a grid, that lines are drawn between
+constexpr int64_t kFew = 10;         // cells on an axis
+constexpr int64_t kMostSlices = 40;  // of a grid, to draw lines between
 
-// `$name << EOD ... EOD`, a matrix row a line.
+// `$name << EOD ... EOD`, one matrix row per line.
 std::string data_block(const std::string& name, const at::Tensor& matrix) {
   const auto rows = matrix.to(torch::kFloat).contiguous();
   const float* values = rows.const_data_ptr<float>();
@@ -35,12 +35,13 @@ std::string data_block(const std::string& name, const at::Tensor& matrix) {
   return text + "EOD\n";
 }
 
-// Indices of a few cells: gnuplot would have a tic at each half, too.
+// Tics at integers only: with few cells, gnuplot would also place them at halves.
 std::string whole_tics(char axis, int64_t count) {
   return count <= kFew ? fmt::format("set {}tics {}\n", axis, count > kFew / 2 ? 2 : 1) : "";
 }
 
-// Axes from -0.5: a cell's middle is its index. Position 0 is on top, as in a matrix.
+// Axes start at -0.5, so that the centre of a cell is its index. Position 0 is at the top, as in a
+// matrix.
 std::string image_axes(int64_t columns, int64_t rows) {
   return fmt::format(
              "set xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\nset tics out nomirror\n"
@@ -49,7 +50,7 @@ std::string image_axes(int64_t columns, int64_t rows) {
          whole_tics('x', columns) + whole_tics('y', rows);
 }
 
-// A row is the sinusoid at its own number: curves can run through the table's points.
+// Whether row i is the sinusoid at position i, so that curves run through the table's points.
 bool rows_are_positions(const SinusoidOptions& recipe) {
   return recipe.grid().empty() && !recipe.cls_row() && !recipe.zero_row() &&
          recipe.position_range() == sinusoid::PositionRange::Up && recipe.start() == 0.0 &&
@@ -57,7 +58,7 @@ bool rows_are_positions(const SinusoidOptions& recipe) {
          recipe.post() != sinusoid::Post::Standardize;
 }
 
-// The picture's colours: -1 to 1, or what the table has where it is scaled or holds coordinates.
+// The colour range: -1 to 1, or that of the data if the table is scaled or holds coordinates.
 std::string colour_range(const SinusoidOptions& recipe) {
   const bool unit = recipe.post() == sinusoid::Post::None && !recipe.raw_first();
   return unit ? "set cbrange [-1:1]\nset cbtics -1,0.5,1\n" : "";
@@ -78,7 +79,7 @@ Figure heat_map(const std::string& preset, const SinusoidOptions& recipe, const 
   return {"heat_map", 1000, 640, script};
 }
 
-// Columns x and the sinusoid's dimensions at x: a curve between the positions, ten points each.
+// Columns: x, then the sinusoid's dimensions at x, with ten points per position for a smooth curve.
 at::Tensor curves(const SinusoidOptions& recipe, int64_t length,
                   const std::vector<int64_t>& dimensions) {
   const int64_t steps = length > 1000 ? 1 : 10;
@@ -94,7 +95,7 @@ Figure waveforms(const std::string& preset, const SinusoidOptions& recipe,
   const auto dimensions = shown_channels(recipe, table);
   const int64_t rows = (static_cast<int64_t>(dimensions.size()) + 1) / 2;
   const bool smooth = rows_are_positions(recipe);
-  const double height = 60 + 210 * rows;  // pixels: a title, then the rows
+  const double height = 60 + 210 * rows;  // in pixels: a title, then the rows
   std::string script = data_block("table", table);
   if (smooth) script += data_block("curve", curves(recipe, length, dimensions));
   script += fmt::format(
@@ -126,7 +127,7 @@ Figure waveforms(const std::string& preset, const SinusoidOptions& recipe,
   return {"waveforms", 1000, static_cast<int>(height), script + "unset multiplot\n"};
 }
 
-// Colours that mean the same in several maps, those of `cells`.
+// A colour range shared by several maps: that of all `cells`.
 std::string shared_colour_range(const SinusoidOptions& recipe, const at::Tensor& cells) {
   const std::string unit = colour_range(recipe);
   return unit.empty() ? fmt::format("set cbrange [{}:{}]\n", cells.min().item<double>(),
@@ -134,7 +135,7 @@ std::string shared_colour_range(const SinusoidOptions& recipe, const at::Tensor&
                       : unit;
 }
 
-// White lines between the slices of a grid of more than two axes.
+// White lines between the slices of a grid with more than two axes.
 std::string slice_lines(int64_t rows, int64_t rows_of_slice, int64_t columns) {
   std::string lines;
   if (rows / rows_of_slice > kMostSlices) return lines;
@@ -146,8 +147,8 @@ std::string slice_lines(int64_t rows, int64_t rows_of_slice, int64_t columns) {
   return lines;
 }
 
-// A small map of the grid for each of some channels of each axis. Of a grid of more than two axes
-// the slices are one below the other. Cells are square unless a map would be too flat or too high.
+// A small map of the grid for some channels of each axis. For a grid with more than two axes, the
+// slices are stacked vertically. Cells are square unless a map would become too flat or too high.
 Figure grid_maps(const std::string& preset, const SinusoidOptions& recipe,
                  const at::Tensor& table) {
   const auto& grid = recipe.grid();
@@ -155,7 +156,7 @@ Figure grid_maps(const std::string& preset, const SinusoidOptions& recipe,
   const auto cells = table.slice(0, recipe.cls_row() ? 1 : 0);
   const int64_t rows = cells.size(0) / columns;
   const auto channels = shown_grid_channels(grid, cells);
-  // In pixels: the margins, the space between maps, and a map.
+  // In pixels: margins, the space between maps, and the width of a map.
   constexpr double width = 1000, left = 50, right = 90, top = 80, bottom = 40, across = 60,
                    down = 75, map_width = (width - left - right - 2 * across) / 3;
   const double map_height =

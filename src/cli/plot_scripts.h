@@ -15,12 +15,12 @@ struct Figure {
   std::string script;
 };
 
-/// Heat map, waveforms, and similarity of positions of the table (length, D) of `recipe`, which
-/// has the name `preset`.
+/// Heat map, waveforms and position similarity of the table (length, D) of `recipe`; `preset` is
+/// its name.
 std::vector<Figure> figures(const std::string& preset, const SinusoidOptions& recipe,
                             int64_t length);
 
-/// The script that draws `figure` on standard output, as "png" or "svg".
+/// The script that draws `figure` to standard output as `format`, "png" or "svg".
 std::string script_for(const Figure& figure, const std::string& format);
 
 }  // namespace posenc::cli

@@ -1,4 +1,4 @@
-// posenc presets: what tables there are, and where they come from.
+// posenc presets: lists the presets and their origins.
 
 #include "posenc/sinusoid/preset.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A number where it is one, null where the parameter has to be given.
+// The default as a number if it is one; null if the parameter is required.
 Json default_of(const PresetParam& param) {
   if (param.fallback.empty()) return nullptr;
   const Json number = Json::parse(param.fallback, nullptr, false);
@@ -42,7 +42,7 @@ void print_json() {
   fmt::print("{}\n", list.dump(2));
 }
 
-// Presets under one heading have the same bits; a heading is the recipe's name.
+// Presets under the same heading, the recipe's name, have the same bits.
 void print_table() {
   const auto& all = presets();
   for (std::size_t i = 0; i < all.size();) {

@@ -10,7 +10,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// On a terminal: what is written next takes the place of the line.
+// For a terminal: the next output overwrites the line.
 constexpr const char* kEraseLine = "\r\033[K";
 
 constexpr auto kFirst = std::chrono::seconds(1);

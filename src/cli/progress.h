@@ -6,8 +6,8 @@
 
 namespace posenc::cli {
 
-/// A line on stderr that says how far a long work is; silent where that is no terminal and for what
-/// is done in a second.
+/// A progress line on stderr. Shows nothing if stderr is not a terminal, or if the work takes less
+/// than a second.
 class Progress {
  public:
   explicit Progress(std::string what);
@@ -21,12 +21,12 @@ class Progress {
 
  private:
   std::string what_;
-  std::chrono::steady_clock::time_point next_;  // nothing is shown before
+  std::chrono::steady_clock::time_point next_;  // nothing is shown earlier
   bool terminal_;
   bool shown_ = false;
 };
 
-/// "3.2 GB", as disks count.
+/// "3.2 GB", in decimal units.
 std::string size_text(uint64_t bytes);
 
 }  // namespace posenc::cli

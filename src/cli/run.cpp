@@ -1,4 +1,4 @@
-// posenc run: one forward of the C++ counterpart, tensors from and to safetensors.
+// posenc run: runs the C++ counterpart's forward once, with safetensors as input and output.
 
 #include <ATen/core/grad_mode.h>
 
@@ -19,7 +19,8 @@ struct RunOptions {
   std::vector<std::string> params;
 };
 
-// The arguments of forward; one that only other modules take is refused, what is none is left.
+// Collects the arguments of forward. Arguments that only other modules take are an error; other
+// tensors are ignored.
 Call call_of(const std::string& path, const ModuleSpec& spec) {
   const StateDict tensors = read_tensors(path, spec.inputs);
   Call call;

@@ -8,14 +8,14 @@ struct evp_md_ctx_st;
 
 namespace posenc::cli {
 
-/// SHA-256 of bytes that come in pieces.
+/// Incremental SHA-256.
 class Sha256 {
  public:
   Sha256();
 
   void update(const void* data, std::size_t count);
 
-  /// The digest in hexadecimal; nothing can be added after it.
+  /// The digest in hexadecimal. Ends the computation: no update() may follow.
   std::string hex();
 
  private:

@@ -1,4 +1,4 @@
-// posenc table: a preset's table as a file.
+// posenc table: writes a preset's table to a file.
 
 #include "posenc/sinusoid/table.h"
 

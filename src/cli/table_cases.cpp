@@ -28,7 +28,7 @@ int64_t extent_of(const Json& value, const std::string& key, int64_t most) {
 
 PresetValue value_of(const Json& value, const std::string& key) {
   if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
-  const bool fits =  // by hand: nlohmann compares uint64_t with int64_t as int64_t
+  const bool fits =  // nlohmann would compare uint64_t as int64_t
       !value.is_number_unsigned() || value.get<uint64_t>() <= INT64_MAX;
   if (value.is_number_integer() && fits) return value.get<int64_t>();
   if (value.is_number()) return value.get<double>();

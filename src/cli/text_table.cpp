@@ -32,7 +32,7 @@ std::string text_table(const std::vector<std::vector<std::string>>& rows, std::s
     for (std::size_t k = 0; k < row.size(); ++k) {
       line += k > 0 ? "  " : "";
       line += right[k] ? blanks(k) + row[k] : row[k];
-      if (k + 1 < row.size() && !right[k]) line += blanks(k);  // the last column needs none
+      if (k + 1 < row.size() && !right[k]) line += blanks(k);  // not after the last column
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";

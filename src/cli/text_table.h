@@ -5,8 +5,8 @@
 
 namespace posenc::cli {
 
-/// Rows of texts as aligned columns, `indent` blanks in front. Columns whose texts below the first
-/// row all begin like a number are flush right.
+/// Formats rows of text as aligned columns, indented by `indent`. A column is right-aligned if all
+/// its texts, except in the first row, begin like a number.
 std::string text_table(const std::vector<std::vector<std::string>>& rows, std::size_t indent = 0);
 
 }  // namespace posenc::cli

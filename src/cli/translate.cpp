@@ -1,4 +1,4 @@
-// posenc translate: lines of text by a Hugging Face Marian model, as its folder is.
+// posenc translate: translates lines of text with a Marian model in the Hugging Face format.
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 namespace posenc::cli {
 namespace {
 
-constexpr std::size_t kWindowLines = 4096;  // at most, that are sorted by length at a time
+constexpr std::size_t kWindowLines = 4096;  // sorted by length together, at most
 constexpr std::size_t kWindowTokens = 1 << 20;
 
 struct TranslateOptions {
@@ -29,14 +29,14 @@ struct TranslateOptions {
   int64_t threads = 0;
 };
 
-// Lines that are translated together, before any of them is written.
+// Lines that are translated together before any of them is written.
 struct Window {
   std::vector<int64_t> numbers;
-  std::vector<std::vector<int64_t>> sources;  // of the lines that are not blank
+  std::vector<std::vector<int64_t>> sources;  // without blank lines
   std::vector<bool> is_blank;
 };
 
-// Tokens can be added to a tokenizer without the model's being resized for them.
+// A tokenizer may have added tokens for which the model was not resized.
 void check_ids(const std::vector<int64_t>& ids, const Translator& translator,
                const LineReader& reader) {
   for (const int64_t id : ids) {
@@ -48,11 +48,11 @@ void check_ids(const std::vector<int64_t>& ids, const Translator& translator,
   }
 }
 
-// The line's ids, and none for a line without words.
+// Returns the line's ids; none for a blank line.
 std::vector<int64_t> ids_of(const std::string& line, const Translator& translator,
                             const LineReader& reader, bool truncate) {
   auto ids = translator.tokenizer().encode(line);
-  if (ids.size() == 1) return {};  // the end token alone
+  if (ids.size() == 1) return {};  // only the end token
   check_ids(ids, translator, reader);
   const auto longest = static_cast<std::size_t>(translator.longest());
   if (ids.size() <= longest) return ids;
@@ -66,8 +66,8 @@ std::vector<int64_t> ids_of(const std::string& line, const Translator& translato
   return ids;
 }
 
-// The next line, and those after it that need not be waited for: who writes to a pipe line by line
-// has each answered before the next. None after the last.
+// Reads the next line, and further ones that are available without waiting, so that a process that
+// writes to a pipe line by line gets each answer before it sends the next line. Empty at the end.
 Window read_window(LineReader& reader, const Translator& translator, bool truncate) {
   Window window;
   std::string line;
@@ -96,7 +96,7 @@ void write_window(const Window& window, const std::vector<std::vector<Translatio
   if (std::fflush(stdout) != 0) refuse("the output could not be written");
 }
 
-// Says how far the work is: in bytes of a file, in lines of another input.
+// Shows progress in bytes of a file, or in lines of any other input.
 void translate_window(Translator& translator, const LineReader& reader, const Window& window,
                       uint64_t bytes_before, bool n_best) {
   std::vector<std::vector<Translation>> found;
@@ -117,7 +117,7 @@ void translate_window(Translator& translator, const LineReader& reader, const Wi
   write_window(window, found, n_best);
 }
 
-// More threads than processors only wait for each other, and a hundred thousand do not start.
+// More threads than processors only wait for each other, and very large numbers cannot be started.
 int threads_of(int64_t wanted) {
   const int64_t most = std::max(1u, std::thread::hardware_concurrency());
   return static_cast<int>(std::min(wanted, most));

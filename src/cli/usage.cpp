@@ -14,7 +14,7 @@ bool is_option(const std::string& argument) {
   return argument.size() > 1 && argument.front() == '-';
 }
 
-// Options of a subcommand, those of its groups included.
+// The options of a subcommand, including those of its groups.
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const auto* option : app.get_options()) {
@@ -28,7 +28,8 @@ std::vector<std::string> option_names(const CLI::App& app) {
   return names;
 }
 
-// What CLI11 could not place: an option that there is not, rather than the words that follow it.
+// Reports an argument that CLI11 could not place: preferably an unknown option rather than the
+// words after it.
 std::string unknown_argument(const CLI::App& app, const std::vector<std::string>& rest) {
   const auto found = std::find_if(rest.begin(), rest.end(), is_option);
   if (found == rest.end()) return "unexpected argument " + rest.front();
@@ -40,7 +41,8 @@ std::string unknown_argument(const CLI::App& app, const std::vector<std::string>
   return "there is no option " + name + did_you_mean(name, known);
 }
 
-// "--dim: 1 required INT missing" and its like, of which only the option's name is for people.
+// Rewrites "--dim: 1 required INT missing" and similar messages, in which only the option's name is
+// of use to users.
 std::string count_message(const std::string& text) {
   const std::string option = text.substr(0, text.find_first_of(": "));
   return text.find("At Most") != std::string::npos    ? option + " may be given only once"
@@ -66,17 +68,17 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
 
   const std::string text = error.what(), kind = error.get_name();
   if (kind == "ArgumentMismatch") return count_message(text);
-  if (kind == "ConversionError") {  // of a flag: the values of options are checked before
+  if (kind == "ConversionError") {  // of a flag: values of options are validated before
     return text.substr(text.find("--"), text.find(" = ") - text.find("--")) + " takes no value";
   }
   if (kind == "ExcludesError") {
     const auto at = text.find(" excludes ");
     std::string one = text.substr(0, at), other = text.substr(at + 10);
-    if (other < one) one.swap(other);  // CLI11's order is that of their addresses
+    if (other < one) one.swap(other);  // CLI11 orders them by address
     return one + " and " + other + " exclude each other";
   }
   if (kind == "ValidationError" || kind == "RequiredError") {
-    const auto rule = text.find(": must ");  // of a validator of our own
+    const auto rule = text.find(": must ");  // from one of our validators
     return rule == std::string::npos ? text : text.substr(0, rule) + text.substr(rule + 1);
   }
   return text;

@@ -6,8 +6,8 @@
 
 namespace posenc::cli {
 
-/// What is wrong with a command line that CLI11 has refused, for people, with the subcommand or
-/// the option that was probably meant.
+/// Returns a message for users about a command line that CLI11 has rejected, with the subcommand or
+/// option that was probably meant.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 
 /// "there is no subcommand verfy; did you mean verify? Known: ...".

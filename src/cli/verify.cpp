@@ -1,4 +1,4 @@
-// posenc verify: TorchScript modules against their C++ counterparts, on the same inputs.
+// posenc verify: compares TorchScript modules with their C++ counterparts on the same inputs.
 
 #include <ATen/core/grad_mode.h>
 #include <filesystem>
@@ -45,20 +45,20 @@ struct Report {
 
 constexpr std::size_t kShownPresets = 3, kShownKeys = 12;
 
-// Which presets have the table's very bits, else which is nearest. Presets that need parameters are
-// left out: the table does not say them.
+// Names the presets that have the same bits as the table, or else the nearest one. Skips presets
+// that require parameters, because the table does not contain them.
 std::string presets_of(const at::Tensor& table) {
   std::vector<std::string> equal;
   std::string nearest, recipe;
   Difference least, apart;
   at::Tensor rows;
   for (const auto& entry : presets()) {
-    if (entry.recipe != recipe) {  // else the same bits as the one before
+    if (entry.recipe != recipe) {  // otherwise the same bits as before
       recipe = entry.recipe;
       rows = at::Tensor();
       try {
         rows = sinusoid_table(preset(entry.name, table.size(1)), table.size(0), table.options());
-      } catch (const c10::Error&) {  // not of this width, or with parameters
+      } catch (const c10::Error&) {  // wrong width, or missing parameters
       }
       if (rows.defined()) apart = difference(table, rows);
     }
@@ -142,7 +142,7 @@ void print(const std::string& path, const Report& report) {
              report.outcomes.size(), how);
 }
 
-// A row of the table of several files.
+// A row of the summary of several files.
 std::vector<std::string> row(const std::string& path, const Report& report) {
   Outcome whole;
   whole.good = report.good();

@@ -19,7 +19,7 @@ std::string shortened(const std::vector<std::string>& texts) {
   return texts.empty() ? "nothing" : listed(texts, kMostDescribed);
 }
 
-// A script's buffers are saved whether they are persistent or not, and nothing says which are.
+// A script saves all its buffers, persistent or not, and does not record which are.
 bool may_be_scratch(const Manifest& manifest, const ManifestTensor& tensor) {
   return manifest.format == WeightsFormat::TorchScript && tensor.role == TensorRole::Buffer;
 }
@@ -58,7 +58,7 @@ Weights read_weights(const std::string& path, const std::string& prefix) {
     }
   };
   for (const ManifestEntry& value : manifest.values) own(value.name, value.text);
-  for (const auto& [name, text] : manifest.metadata) own(name, text);  // may be names themselves
+  for (const auto& [name, text] : manifest.metadata) own(name, text);  // values may be names
   for (auto& tensor : manifest.tensors) {
     tensor.name = tensor.name.substr(prefix.size());
     if (may_be_scratch(manifest, tensor)) part.optional.insert(tensor.name);

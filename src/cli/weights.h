@@ -10,31 +10,31 @@
 
 namespace posenc::cli {
 
-/// The weights of a file, whatever its format.
+/// The weights of a file in any format.
 struct Weights {
   std::string path;
   WeightsFormat format;
-  std::string class_name;  ///< of the script that was saved; "" for its parts and other formats
-  StateDict tensors;       ///< those under the prefix, without it
+  std::string class_name;  ///< of the saved script; "" for submodules and other formats
+  StateDict tensors;       ///< those with the prefix, which is removed
   std::map<std::string, std::string>
-      values;  ///< a script's numbers and texts, safetensors' metadata
+      values;  ///< a script's numbers and texts, or safetensors' metadata
   std::set<std::string>
-      optional;  ///< which of them a counterpart may lack: maybe non-persistent buffers
+      optional;  ///< may be missing in a counterpart: possibly non-persistent buffers
 };
 
-/// Reads the part of a file of any format that is under `prefix`; runs no code of it.
+/// Reads the tensors under `prefix` from a file in any format, without running code in it.
 Weights read_weights(const std::string& path, const std::string& prefix);
 
-/// Reads a safetensors file that must have tensors of these names.
+/// Reads a safetensors file that must contain tensors with these names.
 StateDict read_tensors(const std::string& path, const std::vector<std::string>& names);
 
-/// `name` float32 (4, 8), ...: the first few, for messages.
+/// "`name` float32 (4, 8), ...": the first few tensors, for messages.
 std::string described(const StateDict& tensors);
 
 /// (4, 8)
 std::string shape_of(const at::Tensor& tensor);
 
-/// float32, as torch names it.
+/// The name of the dtype in torch: float32.
 std::string dtype_of(const at::Tensor& tensor);
 
 }  // namespace posenc::cli

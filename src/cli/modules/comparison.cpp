@@ -11,7 +11,7 @@
 namespace posenc::cli {
 namespace {
 
-// How far a counterpart may lie from its script, by what its forward takes: in units of the last
+// How much a counterpart may differ from its script, by the kind of input, in units of the last
 // place of the output's largest number.
 struct Tolerance {
   Input input;
@@ -70,8 +70,8 @@ Outcome compare(ModuleSpec& spec, const Probe& probe, const Theirs& theirs) {
   return outcome;
 }
 
-// The counterpart's name of each argument of the script: those that it needs, in order, the others
-// by the script's own names.
+// Maps the script's arguments to the counterpart's names: required ones in order, the others by the
+// script's names.
 struct Arguments {
   std::vector<std::string> needed;
   std::map<std::string, std::string> named;
@@ -127,7 +127,7 @@ std::vector<Outcome> plain_outcomes(const std::string& path, const Script& scrip
   return result;
 }
 
-// Image and timesteps, in whichever order the script takes them.
+// Passes image and timesteps in whichever order the script takes them.
 at::Tensor call_with_image(const Script& script, const std::string& method, const Call& call) {
   const at::Tensor &image = call.at("image"), &t = call.at("input");
   try {

@@ -9,16 +9,16 @@
 
 namespace posenc::cli {
 
-/// What came of one call of script and counterpart.
+/// The result of calling script and counterpart once.
 struct Outcome {
   std::string name, shape;  ///< of the inputs
   Difference difference;
-  std::string failure;  ///< what kept the two from being compared
-  bool good = false;    ///< equal, or as near as may be
+  std::string failure;  ///< why the two could not be compared
+  bool good = false;    ///< equal, or within tolerance
 };
 
-/// Calls both with every probe that the arguments of the script, in the file `path`, allow. Refuses
-/// one whose forward needs what the counterpart does not take.
+/// Calls both with every probe that the arguments of the script in the file `path` allow. Throws
+/// Refused if its forward requires an argument that the counterpart does not take.
 std::vector<Outcome> outcomes_of(const std::string& path, const Script& script, ModuleSpec& spec);
 
 }  // namespace posenc::cli

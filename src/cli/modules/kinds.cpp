@@ -16,14 +16,14 @@ namespace {
 
 using RegisterAs = PositionEmbeddingOptions::RegisterAs;
 
-// Modules whose forward takes the input alone.
+// For modules whose forward takes only the input.
 template <typename Holder>
 void plain(Holder module, ModuleSpec& spec) {
   spec.module = module.ptr();
   spec.forward = [module](const Call& call) mutable { return module->forward(call.at("input")); };
 }
 
-// Rows of the counterpart's table: the file's, unless another number is asked for.
+// Rows of the counterpart's table: those of the file, unless max_len is given.
 int64_t rows_of(const Params& params, const ModuleSpec& spec) {
   return params.integer("max_len").value_or(spec.sizes.at("max_len"));
 }
@@ -60,7 +60,7 @@ int64_t offset_of(const Call& call) {
   return offset.item<int64_t>();
 }
 
-// Modules whose forward takes an offset and explicit positions.
+// For modules whose forward takes an offset and explicit positions.
 template <typename Holder>
 void positioned(Holder module, ModuleSpec& spec) {
   spec.module = module.ptr();

@@ -7,31 +7,31 @@
 
 namespace posenc::cli {
 
-/// A key of the file and the names of its axes; an axis named "1" has that size.
+/// A key in the file and the names of its axes; an axis named "1" has size 1.
 struct Key {
   std::string name;
   std::vector<std::string> axes;
-  std::string own;  ///< the C++ module's key where it is another
+  std::string own;  ///< the C++ module's key, if different
 };
 
-/// A row of the table of counterparts: which files it is for, and how the C++ module is made.
+/// A row of the registry: the files that it matches, and how to make the C++ module.
 struct Kind {
   std::string module;              ///< C++ class
-  std::vector<std::string> names;  ///< classes in files, and what --module takes
+  std::vector<std::string> names;  ///< class names in files and for --module
   std::string source;
   std::vector<Key> keys;
-  bool by_keys;  ///< these keys are telling: they need no class name
+  bool by_keys;  ///< the keys identify it without a class name
   Input input;
   std::vector<std::string> inputs;
   std::string table_key;
   std::vector<std::string> params;
   std::vector<std::string> optional;
-  std::map<std::string, std::string> aliases;  ///< a script's name of an argument: the one here
-  /// Fills in `module` and `forward` from `sizes`.
+  std::map<std::string, std::string> aliases;  ///< a script's argument name: ours
+  /// Sets `module` and `forward` from `sizes`.
   void (*build)(const Params& params, const Weights& weights, ModuleSpec& spec);
 };
 
-/// All counterparts. A name and the keys together are unique.
+/// The registry. The combination of name and keys is unique.
 const std::vector<Kind>& kinds();
 
 }  // namespace posenc::cli

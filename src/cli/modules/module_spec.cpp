@@ -37,7 +37,7 @@ bool has_keys(const Kind& kind, const StateDict& tensors) {
                      [&](const Key& key) { return tensors.contains(key.name); });
 }
 
-// Whether `kind` needs every key that `other` needs, and further ones.
+// Whether `kind` requires all keys of `other`, and more.
 bool includes_keys(const Kind& kind, const Kind& other) {
   const auto needs = [&](const Key& key) {
     return std::any_of(kind.keys.begin(), kind.keys.end(),
@@ -59,7 +59,7 @@ std::string keys_of(const Candidates& candidates) {
   return text;
 }
 
-// "by its class X" or "by --module X": the one among the candidates of a name whose keys are there.
+// Returns the candidate of `name` ("its class X" or "--module X") whose keys the file has.
 const Kind& with_keys(const Candidates& candidates, const std::string& name,
                       const Weights& weights) {
   const auto fitting =
@@ -68,14 +68,14 @@ const Kind& with_keys(const Candidates& candidates, const std::string& name,
     refuse("{}: {} must have the keys {}; the file holds {}", weights.path, name,
            keys_of(candidates), described(weights.tensors));
   }
-  return *fitting.front();  // a name and the keys together are unique
+  return *fitting.front();  // the combination of name and keys is unique
 }
 
 const Kind& find_kind(const Weights& weights, const std::string& name) {
   if (!name.empty()) {
     const auto candidates = named(name);
     if (candidates.empty()) {
-      std::set<std::string> known;  // a name may be that of several, told apart by their keys
+      std::set<std::string> known;  // several kinds may share a name and differ in their keys
       for (const auto& kind : kinds()) known.insert(kind.names.begin(), kind.names.end());
       refuse("--module {} is not known{}", name, suggestion(name, {known.begin(), known.end()}));
     }
@@ -87,7 +87,7 @@ const Kind& find_kind(const Weights& weights, const std::string& name) {
   const auto fitting = filter(every_kind(), [&](const Kind* kind) {
     return kind->by_keys && has_keys(*kind, weights.tensors);
   });
-  // A kind that asks for all keys of the others and more says most.
+  // The kind that requires the keys of all the others, and more, is the most specific.
   for (const Kind* kind : fitting) {
     if (std::all_of(fitting.begin(), fitting.end(), [&](const Kind* other) {
           return kind == other || includes_keys(*kind, *other);
@@ -102,10 +102,10 @@ const Kind& find_kind(const Weights& weights, const std::string& name) {
          fitting.empty() ? "none" : "several", described(weights.tensors), module_names());
 }
 
-// The sizes that the shapes state, each once.
+// The sizes given by the shapes, which must agree.
 std::map<std::string, int64_t> sizes_of(const Kind& kind, const Weights& weights) {
   std::map<std::string, int64_t> sizes;
-  std::map<std::string, std::string> first;  // which key stated it
+  std::map<std::string, std::string> first;  // the key that gave it first
   for (const auto& [name, axes, own] : kind.keys) {
     const at::Tensor& tensor = weights.tensors[name];
     bool fits = tensor.dim() == static_cast<int64_t>(axes.size());
@@ -128,8 +128,8 @@ std::map<std::string, int64_t> sizes_of(const Kind& kind, const Weights& weights
   return sizes;
 }
 
-// The file's tensors under the counterpart's keys, without a script's buffers that the counterpart
-// lacks: they may be non-persistent ones, of which TorchScript does not tell.
+// The file's tensors under the counterpart's keys. Skips a script's buffers that the counterpart
+// lacks: they may be non-persistent, which TorchScript does not record.
 StateDict under_own_keys(const Kind& kind, const Weights& weights, ModuleSpec& spec) {
   const StateDict own = state_dict(*spec.module);
   StateDict tensors;
@@ -148,8 +148,8 @@ StateDict under_own_keys(const Kind& kind, const Weights& weights, ModuleSpec& s
   return tensors;
 }
 
-// Gives each tensor of the counterpart the file's floating-point type; its values are replaced
-// anyway.
+// Converts each tensor of the counterpart to the file's floating-point dtype; its values are about
+// to be replaced.
 void adopt_types(torch::nn::Module& module, const StateDict& tensors) {
   const StateDict present = state_dict(module);
   for (const auto& item : present) {

@@ -9,11 +9,11 @@
 namespace posenc::cli {
 namespace {
 
-constexpr uint64_t kSeed = 20170612;             // the day of "Attention Is All You Need"
-constexpr int64_t kLongest = 256;                // tokens that attention is tried with
-constexpr int64_t kElements = int64_t{1} << 24;  // of an output, for the inputs that may be large
+constexpr uint64_t kSeed = 20170612;             // the date of "Attention Is All You Need"
+constexpr int64_t kLongest = 256;                // sequence length for attention, in tokens
+constexpr int64_t kElements = int64_t{1} << 24;  // of an output, for inputs that may be large
 
-using Inputs = std::vector<std::pair<std::string, at::Tensor>>;  // of modules that take one tensor
+using Inputs = std::vector<std::pair<std::string, at::Tensor>>;  // for modules with one input
 
 at::Generator generator() { return at::make_generator<at::CPUGeneratorImpl>(kSeed); }
 
@@ -96,8 +96,7 @@ Inputs single_inputs(const ModuleSpec& spec) {
   return {};
 }
 
-// `batch` sequences of `source` and `target` tokens: ids, or vectors as the counterpart lays them
-// out.
+// `batch` sequences of `source` and `target` tokens: ids, or vectors in the counterpart's layout.
 Call sequences(const ModuleSpec& spec, int64_t batch, int64_t source, int64_t target,
                at::Generator& from) {
   Call call;
@@ -114,8 +113,8 @@ Call sequences(const ModuleSpec& spec, int64_t batch, int64_t source, int64_t ta
   return call;
 }
 
-// True may not attend. The first key always may be attended to: of a query that has none Python's
-// fast path makes NaN.
+// True means blocked. The first key is never blocked, because Python's fast path returns NaN for a
+// query without any key.
 at::Tensor random_mask(const std::string& name, int64_t batch, int64_t source, int64_t target,
                        at::Generator& from) {
   const bool of_target = name.starts_with("tgt");
@@ -140,7 +139,7 @@ std::vector<Probe> sequence_probes(const ModuleSpec& spec, const std::set<std::s
       {longest <= kLongest ? "max_len" : "long", sequences(spec, 2, at_most(kLongest), 3, from)},
   };
   if (masks.empty()) return result;
-  const int64_t batch = 3, length = at_most(9);  // one mask of the source serves both attentions
+  const int64_t batch = 3, length = at_most(9);  // equal, as one source mask serves both attentions
   result.push_back({"masks", sequences(spec, batch, length, length, from)});
   for (const auto& name : masks) {
     result.back().call[name] = random_mask(name, batch, length, length, from);

@@ -8,19 +8,19 @@
 
 namespace posenc::cli {
 
-/// One call on which script and counterpart are compared.
+/// One call for which script and counterpart are compared.
 struct Probe {
   std::string name;
   Call call;
 };
 
 /// Edge cases and random inputs for a counterpart, from a fixed seed: length 1, max_len, first and
-/// last id, repeated ids, batches of one and several, and then with all of `masks` (names of
-/// arguments).
+/// last id, repeated ids, single and batched sequences, and finally all of `masks` (argument
+/// names).
 std::vector<Probe> probes(const ModuleSpec& spec, const std::set<std::string>& masks);
 
-/// `probe`, whose input are timesteps, with images besides: one for all, (C, 28, 28), and one each,
-/// (N, C, 5, 7).
+/// `probe`, whose input is timesteps, with images added: one shared, (C, 28, 28), and one per
+/// timestep, (N, C, 5, 7).
 std::vector<Probe> image_probes(const ModuleSpec& spec, const Probe& probe);
 
 }  // namespace posenc::cli

@@ -10,7 +10,7 @@
 namespace posenc::cli {
 namespace {
 
-// The part that a prefix names, or nothing: a prefix of keys need not be one of modules.
+// The submodule named by a prefix, or nullopt: a key prefix need not name a module.
 std::optional<torch::jit::Module> part(torch::jit::Module module, const std::string& prefix) {
   for (std::size_t begin = 0; begin < prefix.size();) {
     const auto dot = prefix.find('.', begin);
@@ -24,7 +24,7 @@ std::optional<torch::jit::Module> part(torch::jit::Module module, const std::str
   return module;
 }
 
-// A script's failure is a trace of many lines; what happened stands in the last one.
+// A script's error is a trace of many lines; the last one says what happened.
 std::string last_line(const std::string& text) {
   const auto end = text.find_last_not_of(" \n");
   if (end == std::string::npos) return text;
@@ -46,7 +46,7 @@ struct Script::State {
     return *found;
   }
 
-  // The first one ("self") aside.
+  // All but the first one, "self".
   std::vector<ScriptArgument> arguments(const std::string& name) const {
     const auto schema = method(name).function().getSchema();
     std::vector<ScriptArgument> result;

@@ -1,6 +1,6 @@
-// The counterparts that are built of attention layers: torch.nn's stacks and notebook 03's
-// Transformer. Shapes show how many layers there are, how wide, and what is tied; a script also
-// holds its heads.
+// Registry rows for modules made of attention layers: torch.nn's stacks and notebook 03's
+// Transformer. The number of layers, their widths and weight tying follow from the tensors; the
+// number of heads is known only from a script.
 
 #include "cli/modules/stack_kinds.h"
 
@@ -17,7 +17,7 @@ const std::string kSrc = "src_embedding.token_embedding.weight";
 const std::string kTgt = "tgt_embedding.token_embedding.weight";
 const std::string kOut = "final_layer.weight";
 
-// What a script says of itself under every name that ends in `.suffix`.
+// The value that a script has under every name ending in `.suffix`.
 std::optional<std::string> value_of(const Weights& weights, const std::string& suffix) {
   std::optional<std::string> found;
   for (const auto& [name, text] : weights.values) {
@@ -43,7 +43,7 @@ int64_t heads_of(const Params& params, const Weights& weights) {
 Activation activation_of_file(const Params& params, const Weights& weights) {
   if (const auto given = params.text("activation")) return activation_of(*given);
   const auto mark =
-      value_of(weights, "activation_relu_or_gelu");  // torch.nn's: 1, 2, or 0 for others
+      value_of(weights, "activation_relu_or_gelu");  // torch.nn: 1, 2, or 0 for others
   if (mark == "0") {
     refuse("{}: its activation is neither relu nor gelu; pass --param activation=swish",
            weights.path);
@@ -51,7 +51,7 @@ Activation activation_of_file(const Params& params, const Weights& weights) {
   return mark == "2" ? Activation::GELU : Activation::ReLU;
 }
 
-// How many of `stack`layers.0., `stack`layers.1., ... there are.
+// Counts `stack`layers.0., `stack`layers.1., ...
 int64_t count_layers(const Weights& weights, const std::string& stack) {
   int64_t count = 0;
   while (weights.tensors.contains(fmt::format("{}layers.{}.linear1.weight", stack, count))) ++count;
@@ -83,7 +83,7 @@ Options stack_options(const Params& params, const Weights& weights, ModuleSpec& 
       .norm(has_norm(weights, ""));
 }
 
-// torch.nn's rule: true may not attend, real numbers are added.
+// torch.nn's convention: true is blocked, real numbers are added.
 AttentionMask mask_of(const Call& call, const std::string& name) {
   const auto mask = given(call, name);
   return mask.defined() ? AttentionMask::attn_mask_torch_nn(mask) : AttentionMask();
@@ -114,8 +114,8 @@ void decoder(const Params& params, const Weights& weights, ModuleSpec& spec) {
   };
 }
 
-// Source and output differ, and the target's embedding is one of them: safetensors' save_model
-// says which, else the vocabularies may.
+// For files in which source and output differ, and the target's embedding equals one of them:
+// safetensors' save_model records which one, otherwise the vocabulary sizes may decide.
 Tying tying_of_the_target(const Weights& weights) {
   const auto shared = weights.values.find(kTgt);
   if (shared != weights.values.end() && shared->second == kOut) return Tying::DecoderOutput;
@@ -127,7 +127,7 @@ Tying tying_of_the_target(const Weights& weights) {
       weights.path, kTgt);
 }
 
-// Equal matrices are one; a file that stores one of several lacks the others.
+// Equal matrices are tied; a file that stores only one of several lacks the others.
 Tying tying_of_file(const Params& params, const Weights& weights) {
   if (const auto given = params.text("tie")) return tying_of(*given);
   const auto has = [&](const std::string& name) { return weights.tensors.contains(name); };

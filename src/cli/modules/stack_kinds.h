@@ -6,7 +6,7 @@
 
 namespace posenc::cli {
 
-/// The rows of the table of counterparts that are built of attention layers.
+/// The rows of the registry for modules made of attention layers.
 std::vector<Kind> stack_kinds();
 
 }  // namespace posenc::cli

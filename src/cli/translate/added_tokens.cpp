@@ -8,7 +8,7 @@
 namespace posenc::cli {
 namespace {
 
-// Of valid UTF-8.
+// Decodes valid UTF-8.
 std::u32string letters_of(std::string_view text) {
   std::u32string letters;
   for (std::size_t i = 0; i < text.size();) {
@@ -63,10 +63,10 @@ bool AddedTokens::follow(std::size_t& node, char32_t letter) const {
   return true;
 }
 
-// The token that begins at starts[which] is complete before `current`: finds the longest one that
-// began there or earlier, adds its cuts, and returns where it ends. A start whose next letter did
-// not fit still takes part, from the letter after that one: so does it in transformers' Trie.split,
-// and the ids have to be the same.
+// Called if the token that begins at starts[which] is complete before `current`. Finds the longest
+// token that begins there or earlier, adds its cuts, and returns its end. A start whose next letter
+// did not match still takes part, continuing after that letter. That follows transformers'
+// Trie.split, because the ids must be the same.
 std::size_t AddedTokens::longest(std::u32string_view text, const std::vector<Start>& starts,
                                  std::size_t which, std::size_t current,
                                  std::vector<std::size_t>& cuts) const {
@@ -134,7 +134,7 @@ std::vector<std::string> AddedTokens::split(std::string_view text) const {
     if (found == nullptr) continue;
     const AddedToken& token = *find(*found);
     const std::string part = parts[i];
-    // The neighbours as they were: what one rule has emptied is a neighbour to the next one still.
+    // The original neighbours: the next rule still applies to one that a previous rule has emptied.
     const std::string left = i > 0 ? parts[i - 1] : "";
     const std::string right = i + 1 < parts.size() ? parts[i + 1] : "";
     if (token.strips_right && !right.empty()) parts[i + 1] = without_left_spaces(right);

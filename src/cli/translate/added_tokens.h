@@ -9,11 +9,11 @@
 
 namespace posenc::cli {
 
-/// A token that is taken out of a text before SentencePiece sees it, as transformers' AddedToken.
+/// A token that is split from a text before SentencePiece sees it, like transformers' AddedToken.
 struct AddedToken {
   std::string text;
   bool single_word = false;  ///< only between spaces
-  bool strips_left = false;  ///< takes the spaces before it
+  bool strips_left = false;  ///< also consumes the spaces before it
   bool strips_right = false;
 };
 
@@ -21,16 +21,16 @@ struct AddedToken {
 class AddedTokens {
  public:
   AddedTokens() = default;
-  /// `ids` has the tokens' texts, and may have others: those whose id another token has taken
-  /// since, which transformers goes on to know where SentencePiece makes a piece of them.
+  /// `ids` contains the texts of `tokens`, and possibly others whose ids now belong to other
+  /// tokens: transformers still recognizes those if SentencePiece produces such a piece.
   AddedTokens(std::map<int64_t, AddedToken> tokens, std::unordered_map<std::string, int64_t> ids);
 
-  /// nullptr where there is none.
+  /// nullptr if there is none.
   const AddedToken* find(int64_t id) const;
   const int64_t* id(const std::string& text) const;
 
-  /// The parts of a text in UTF-8, added tokens each a part of its own, as transformers' slow
-  /// tokenizers cut it.
+  /// Splits UTF-8 text into parts, with each added token as a separate part, like transformers'
+  /// slow tokenizers.
   std::vector<std::string> split(std::string_view text) const;
 
  private:
@@ -38,7 +38,7 @@ class AddedTokens {
     std::map<char32_t, std::size_t> next;
     bool is_token = false;
   };
-  // A token that may have begun.
+  // A possible start of a token.
   struct Start {
     std::size_t at, node;
   };

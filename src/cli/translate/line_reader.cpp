@@ -8,8 +8,8 @@
 namespace posenc::cli {
 namespace {
 
-constexpr std::size_t kLongestLine = 1'000'000;  // bytes
-constexpr std::size_t kChunk = 65536;            // as much as a pipe holds
+constexpr std::size_t kLongestLine = 1'000'000;  // in bytes
+constexpr std::size_t kChunk = 65536;            // the capacity of a pipe
 
 bool is_standard_input(const std::string& path) { return path.empty() || path == "-"; }
 
@@ -50,7 +50,8 @@ void LineReader::fill() {
   }
 }
 
-// Whether the buffer has all of the next line, or so much that it is too long, or its end.
+// Whether the buffer contains the rest of the next line, enough to know that it is too long, or the
+// end of the input.
 bool LineReader::has_line() {
   const auto end = buffer_.find('\n', searched_);
   searched_ = end == std::string::npos ? buffer_.size() : end;

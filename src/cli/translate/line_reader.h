@@ -8,22 +8,22 @@
 
 namespace posenc::cli {
 
-/// The lines of a file, or of standard input: UTF-8, of at most a million bytes each. Refuses
-/// others, naming the line.
+/// Reads the lines of a file or of standard input: UTF-8, at most a million bytes each. Otherwise
+/// throws Refused with the line number.
 class LineReader {
  public:
-  /// "" or "-": standard input.
+  /// "" or "-" means standard input.
   explicit LineReader(const std::string& path);
 
-  /// The next line, without its end, `\n` or `\r\n`; false after the last one. Waits for it.
+  /// Reads the next line, without `\n` or `\r\n`, waiting if necessary; returns false at the end.
   bool next(std::string& line);
-  /// Whether next() would not have to wait: of a file always, of a pipe or a terminal where a whole
-  /// line, or the end, is there.
+  /// Whether next() can return without waiting: always for a file; for a pipe or terminal, if a
+  /// complete line or the end has arrived.
   bool is_ready();
 
-  int64_t number() const { return number_; }  ///< of the line that next() gave, from 1
-  uint64_t bytes() const { return bytes_; }   ///< read so far
-  uint64_t size() const { return size_; }     ///< of the file; 0 where that is not known
+  int64_t number() const { return number_; }  ///< of the last line read, from 1
+  uint64_t bytes() const { return bytes_; }   ///< bytes read so far
+  uint64_t size() const { return size_; }     ///< of the file; 0 if unknown
   const std::string& name() const { return name_; }
 
  private:
@@ -36,8 +36,8 @@ class LineReader {
   int64_t number_ = 0;
   uint64_t bytes_ = 0, size_ = 0;
   std::string buffer_;
-  std::size_t begin_ = 0;     // of the next line, in the buffer
-  std::size_t searched_ = 0;  // up to here the buffer has no line's end
+  std::size_t begin_ = 0;     // start of the next line in the buffer
+  std::size_t searched_ = 0;  // no newline in the buffer before this
   bool at_end_ = false;       // of the input
 };
 

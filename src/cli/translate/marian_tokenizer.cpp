@@ -13,14 +13,15 @@
 namespace posenc::cli {
 namespace {
 
-constexpr uint64_t kLongestPieces = 256'000'000;  // bytes
-const std::string kSpaceMark = "\u2581";          // SentencePiece's space
+constexpr uint64_t kLongestPieces = 256'000'000;  // in bytes
+const std::string kSpaceMark = "\u2581";          // SentencePiece's mark for a space
 
 std::string in(const std::string& folder, const char* name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
-// Read here: SentencePiece's own Load() would read a device forever, and throw what names no file.
+// Reads the file here, because SentencePiece's Load() would read a device forever, and its errors
+// do not name the file.
 void load_pieces(sentencepiece::SentencePieceProcessor& pieces, const std::string& path) {
   const io::InputFile file(path);
   if (file.size() > kLongestPieces) {
@@ -38,7 +39,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
   }
 }
 
-// clean_up_tokenization() of transformers.
+// Implements clean_up_tokenization() of transformers.
 void clean_up(std::string& text) {
   constexpr std::pair<const char*, const char*> kSteps[] = {
       {" .", "."},     {" ?", "?"},   {" !", "!"},   {" ,", ","},     {" ' ", "'"},
@@ -75,8 +76,8 @@ void MarianTokenizer::read_settings(const std::string& folder) {
     return added == ids.end() ? *own : added->second;
   };
   end_ = needed(settings.end, /*may_be_added=*/true);
-  unknown_ = needed(settings.unknown, /*may_be_added=*/false);  // as transformers wants it
-  // What has no id yet gets the next one.
+  unknown_ = needed(settings.unknown, /*may_be_added=*/false);  // as transformers requires
+  // Tokens without an id get the next free ones.
   int64_t next = static_cast<int64_t>(source_.size());
   for (const auto& [token, id] : ids) next += source_.id(token) ? 0 : 1;
   for (const auto& token : settings.specials) {
@@ -130,7 +131,7 @@ std::string MarianTokenizer::token_of(int64_t id) const {
   if (const AddedToken* added = added_.find(id)) return added->text;
   const std::string* token = (target_ ? *target_ : source_).token(id);
   if (token != nullptr) return *token;
-  // MarianTokenizer asks SentencePiece then, which numbers its pieces by itself.
+  // MarianTokenizer then asks SentencePiece, which numbers its pieces independently.
   const auto& pieces = output_pieces();
   return id < pieces.GetPieceSize() ? pieces.IdToPiece(static_cast<int>(id)) : "";
 }
@@ -153,7 +154,7 @@ std::string MarianTokenizer::decode(const std::vector<int64_t>& ids) const {
   for (const int64_t id : ids) {
     if (special_ids_.contains(id)) continue;
     auto token = token_of(id);
-    // Under another id than its own, as in a vocabulary of targets.
+    // A special token under another id, as in a separate target vocabulary.
     if (special_texts_.contains(token)) {
       text += joined(pieces) + token + " ";
       pieces.clear();

@@ -14,24 +14,24 @@
 
 namespace posenc::cli {
 
-/// Text to a Marian model's ids and back, as transformers' MarianTokenizer does it with the files
-/// of the model's folder: source.spm, target.spm, vocab.json, target_vocab.json where the
-/// vocabularies are two, and the files that add tokens (tokenizer_settings.h). As in transformers 5
-/// target.spm is asked only there: one vocabulary's translations are put together by source.spm.
+/// Converts text to a Marian model's ids and back, like transformers' MarianTokenizer, with the
+/// files of the model's folder: source.spm, target.spm, vocab.json, target_vocab.json if there are
+/// two vocabularies, and the files that add tokens (tokenizer_settings.h). As in transformers 5,
+/// target.spm is used only with two vocabularies; otherwise source.spm also joins translations.
 class MarianTokenizer {
  public:
   /// Throws Refused, and WeightsError for a file that cannot be read.
   explicit MarianTokenizer(const std::string& folder);
 
-  /// The ids of a line of UTF-8, the end token last. Added and special tokens in the text are taken
-  /// as such, and so is a first `>>lang<<`. What the vocabulary lacks is <unk>. An added token's id
-  /// may be one that the model lacks.
+  /// Encodes a line of UTF-8; the end token comes last. Recognizes added and special tokens in the
+  /// text, and a leading `>>lang<<`. Tokens that are not in the vocabulary become <unk>. An added
+  /// token's id may exceed the model's vocabulary.
   std::vector<int64_t> encode(std::string_view line) const;
-  /// The text of the ids: one line, without special tokens.
+  /// Decodes ids to one line of text, without special tokens.
   std::string decode(const std::vector<int64_t>& ids) const;
 
   int64_t largest_source_id() const { return source_.largest_id(); }
-  /// The added token of that id; nullptr where there is none.
+  /// The added token with that id, or nullptr.
   const AddedToken* added_token(int64_t id) const { return added_.find(id); }
 
  private:
@@ -43,9 +43,9 @@ class MarianTokenizer {
   std::string joined(const std::vector<std::string>& pieces) const;
 
   Vocabulary source_;
-  std::unique_ptr<Vocabulary> target_;  // where it is not the source's
+  std::unique_ptr<Vocabulary> target_;  // if it is not the source's
   sentencepiece::SentencePieceProcessor source_pieces_, target_pieces_;
-  AddedTokens added_;  // the special ones, too
+  AddedTokens added_;  // including the special ones
   std::unordered_set<int64_t> special_ids_;
   std::unordered_set<std::string> special_texts_;
   int64_t unknown_ = 0, end_ = 0;

@@ -4,7 +4,7 @@
 
 namespace posenc::cli {
 
-/// `text` without the spaces at its left or right end: those of Python's str.strip().
+/// Strip spaces from the left or right end of `text`: those of Python's str.strip().
 std::string_view without_left_spaces(std::string_view text);
 std::string_view without_right_spaces(std::string_view text);
 

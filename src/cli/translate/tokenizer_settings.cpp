@@ -12,18 +12,18 @@
 namespace posenc::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;  // transformers takes the tokens in the order of the file
+using Json = nlohmann::ordered_json;  // transformers uses the file's token order
 
 constexpr uint64_t kLongestSettings =
-    64'000'000;  // bytes; tokenizer.json holds the vocabulary, too
+    64'000'000;  // in bytes; tokenizer.json also holds the vocabulary
 constexpr int64_t kIdBound = 1 << 24;
-constexpr std::size_t kMostShown = 80;  // of a value, in a message
+constexpr std::size_t kMostShown = 80;  // of a value, in an error message
 
-// The special tokens that every tokenizer of transformers may have, in its order.
+// The special tokens of any tokenizer in transformers, in its order.
 constexpr const char* kStandard[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                      "pad_token", "cls_token", "mask_token"};
 
-// One file, and what is asked of it.
+// Reads settings from one file.
 class Object {
  public:
   Object(const std::string& folder, const char* name)
@@ -38,7 +38,7 @@ class Object {
   }
 
   const Json& values() const { return values_; }
-  /// null where it is absent.
+  /// null if absent.
   const Json& value(const std::string& name) const {
     static const Json kAbsent;
     const auto found = values_.find(name);
@@ -60,7 +60,7 @@ class Object {
   Json values_;
 };
 
-// A text, or an object that describes the token.
+// The token's text; `token` is the text itself, or an object that describes the token.
 std::string text_of(const Object& file, const std::string& name, const Json& token) {
   const Json& text = token.is_object() && token.contains("content") ? token["content"] : token;
   if (!text.is_string()) file.refuse(name, token, "must be a token");
@@ -87,7 +87,7 @@ void add(const Object& file, const std::string& name, const Json& id, AddedToken
   if (!token.text.empty()) added[id.get<int64_t>()] = std::move(token);
 }
 
-// Special tokens by the name of their setting, and those without one.
+// Special tokens, with and without the name of a setting.
 class Specials {
  public:
   void read(const Object& file) {
@@ -107,7 +107,7 @@ class Specials {
     return named_.emplace(name, fallback).first->second;
   }
 
-  // Each once, in transformers' order: the standard ones, the model's own, the others.
+  // Each token once, in transformers' order: the standard ones, the model's own, then the others.
   std::vector<std::string> all() const {
     std::vector<std::string> result;
     const auto take = [&](const std::string& text) {
@@ -118,7 +118,7 @@ class Specials {
       if (const auto found = named_.find(name); found != named_.end()) take(found->second);
     }
     for (const auto& [name, text] : named_) take(text);
-    // `additional` is the older name of the same setting, asked where the newer one is not there.
+    // `additional` is the older name of that setting, used only if the newer one is absent.
     for (const auto& text : extra_.empty() ? additional_ : extra_) take(text);
     return result;
   }
@@ -136,7 +136,7 @@ class Specials {
     if (!value.is_array()) file.refuse(name, value, "must be a list of tokens");
     auto& list = name == "extra_special_tokens" ? extra_ : additional_;
     for (const auto& token : value) {
-      // Without that mark transformers makes a token of the description itself.
+      // Without `__type`, transformers would make a token of the description itself.
       const bool is_text = token.is_string() || (token.is_object() && token.contains("__type"));
       if (!is_text) file.refuse(name, token, "must be a list of texts");
       list.push_back(text_of(file, name, token));

@@ -10,7 +10,7 @@
 namespace posenc::cli {
 namespace {
 
-constexpr int64_t kMostLogits = 1 << 24;  // of a step: 64 MiB
+constexpr int64_t kMostLogits = 1 << 24;  // per step: 64 MiB
 
 void check_folder(const std::string& folder) {
   if (!std::filesystem::is_directory(folder)) refuse("{}: must be a folder", folder);

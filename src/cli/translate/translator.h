@@ -11,34 +11,34 @@
 
 namespace posenc::cli {
 
-/// How `posenc translate` searches; what is 0 is left to the model's own settings.
+/// Options of `posenc translate`; 0 selects the model's own setting.
 struct TranslatorOptions {
   int64_t beams = 0;
   int64_t max_length = 0;  ///< of a translation, in tokens
   int64_t n_best = 1;
-  int64_t batch = 1024;  ///< source tokens that are translated at a time, padding included
+  int64_t batch = 1024;  ///< source tokens per batch, including padding
 };
 
-/// A text, and the log probability of its tokens by the model / their number ^ length_penalty.
+/// A text with its score: the log probability of its tokens / their number ^ length_penalty.
 struct Translation {
   std::string text;
   double score = 0.0;
 };
 
-/// Texts by the Marian model of a folder.
+/// Translates texts with the Marian model in a folder.
 class Translator {
  public:
   /// Throws Refused, c10::ValueError and WeightsError.
   Translator(const std::string& folder, const TranslatorOptions& options);
 
   const MarianTokenizer& tokenizer() const { return tokenizer_; }
-  /// Most tokens of a source, its end token included.
+  /// Maximum number of tokens in a source, including the end token.
   int64_t longest() const { return marian_.model->options.max_len(); }
 
   int64_t source_vocabulary() const { return marian_.model->options.src_vocab(); }
 
-  /// The n best translations of each source of ids, in their order. Sources of like length are
-  /// translated together; `progress` is called with the number done.
+  /// Returns the n best translations of each source, in the order of `sources`. Sources of similar
+  /// length are translated together; `progress` is called with the number done.
   std::vector<std::vector<Translation>> translate(
       const std::vector<std::vector<int64_t>>& sources,
       const std::function<void(std::size_t done)>& progress);
@@ -49,7 +49,7 @@ class Translator {
 
   MarianTokenizer tokenizer_;
   MarianModel marian_;
-  FrozenTransformer frozen_;  ///< of marian_, whose weights it reads
+  FrozenTransformer frozen_;  ///< shares the weights of marian_
   int64_t batch_tokens_, batch_rows_;
 };
 

@@ -10,10 +10,10 @@
 namespace posenc::cli {
 namespace {
 
-constexpr uint64_t kLongestVocabulary = 64'000'000;  // bytes
+constexpr uint64_t kLongestVocabulary = 64'000'000;  // in bytes
 constexpr uint64_t kMostIds = 1 << 24;
 
-// One flat object of names and whole numbers.
+// Handles one flat object of names and integers.
 class VocabularyHandler : public io::JsonHandler {
  public:
   VocabularyHandler(const std::string& path, std::unordered_map<std::string, int64_t>& ids,
@@ -31,7 +31,7 @@ class VocabularyHandler : public io::JsonHandler {
     if (!started_ || value >= kMostIds) wrong(std::to_string(value));
     const auto [place, is_new] = ids_.emplace(std::move(token_), static_cast<int64_t>(value));
     if (!is_new) refuse("{}: the token {} stands there twice", path_, io::in_quotes(place->first));
-    tokens_[place->second] = &place->first;  // of several with one id, the last, as in Python
+    tokens_[place->second] = &place->first;  // if several have the same id, the last, as in Python
   }
   void end_object() override {}
   void start_array() override { wrong("an array"); }
