@@ -1,7 +1,7 @@
 // A frozen Transformer (d 512, 8 heads, d_ff 2048, 6 + 6 layers, 32,000 words) against CTranslate2,
-// transformers and torch.nn on the same weights, in processes of their own (decode_peers.py): the
-// encoder, a ragged batch, and 64 tokens for each source, greedy and by four beams. peak_MB is the
-// most memory that the process held during the call: weights, its runtime, and what the call took.
+// transformers and torch.nn with the same weights, in separate processes (decode_peers.py): the
+// encoder, a ragged batch, and 64 tokens for each source, greedy and with four beams. peak_MB is
+// the peak memory of the process during the call: weights, runtime, and what the call allocates.
 
 #include <benchmark/benchmark.h>
 
@@ -31,7 +31,7 @@ posenc::PythonPeer& peer(const std::string& name) {
   return *one;
 }
 
-// The source module is gone once it is frozen: one copy of the weights.
+// The source module is freed once it is frozen, so that there is one copy of the weights.
 const FrozenTransformer& model() {
   static const FrozenTransformer frozen = [] {
     const posenc::PythonPeer writer("decode_peers.py", "checkpoint");
@@ -40,7 +40,7 @@ const FrozenTransformer& model() {
   return frozen;
 }
 
-// One case, as the peers are asked for it.
+// One case, as sent to the peers.
 struct Case {
   std::string act;
   int64_t batch, length, beams, threads;
@@ -58,7 +58,7 @@ struct Case {
   }
 };
 
-// (B, S) ids, padded: sources() of decode_peers.py.
+// (B, S) ids, padded; the same as sources() in decode_peers.py.
 torch::Tensor sources(const Case& one) {
   auto state = static_cast<uint64_t>(one.batch * 1000 + one.length);
   const auto draw = [&](int64_t end) {
@@ -92,7 +92,7 @@ void ours(benchmark::State& state, const Case& one) {
   const auto ids = sources(one);
   const auto mask = one.act == "ragged" ? AttentionMask::padding(ids, kPad) : AttentionMask();
   const posenc::testing::Threads guard(static_cast<int>(one.threads));
-  model();  // the first case would load it within its time
+  model();  // or the first case would include loading it
   posenc::benchmarks::reset_peak();
   posenc::benchmarks::timed(state, [&] {
     if (one.act == "decode") {

@@ -1,6 +1,7 @@
-// Tokens to the first layer's input, V = 32,000: ours (module, function, into a ready tensor)
-// against the same composed of LibTorch modules, and against the floor, a copy of as many bytes
-// into a ready tensor. Names end in tokens/width; tools/bench.py prints the ratios.
+// From tokens to the first layer's input, V = 32,000: ours (module, function, into a preallocated
+// tensor) against the composition of LibTorch modules, and against the lower bound, a copy of the
+// same number of bytes into a preallocated tensor. Names end in tokens/width; tools/bench.py prints
+// the ratios.
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -58,8 +59,8 @@ struct Inputs {
 
 using Forward = at::Tensor (Inputs::*)();
 
-// Labels a case with the fingerprint of its result, which has to be the composition's; "-" for the
-// copy. Computed once a case.
+// Labels a case with the fingerprint of its result, which must be that of the composition; "-" for
+// the copy. Computed once per case.
 void compare(benchmark::State& state, const std::string& family, Forward forward,
              const std::function<at::Tensor(Forward)>& result) {
   if (forward == &Inputs::copy) return;
@@ -83,7 +84,7 @@ void evaluate(benchmark::State& state, Forward forward, at::ScalarType dtype) {
   in.models.train(false);
   compare(state, std::string("eval") + c10::toString(dtype), forward,
           [&](Forward of) { return (in.*of)(); });
-  (in.*forward)();  // a ready tensor's pages are there
+  (in.*forward)();  // touch the pages of the preallocated tensor
   for (auto _ : state) benchmark::DoNotOptimize((in.*forward)());
   state.SetItemsProcessed(state.iterations() * in.ids.numel());
 }
@@ -99,7 +100,7 @@ void train(benchmark::State& state, Forward forward) {
   for (auto _ : state) benchmark::DoNotOptimize((in.*forward)());
 }
 
-// The backward pass alone: into no gradient, or onto one that is there.
+// The backward pass alone, with and without an existing gradient.
 void backward(benchmark::State& state, Forward forward, bool existing) {
   at::set_num_threads(static_cast<int>(state.range(2)));
   Inputs in(state.range(0), state.range(1), at::kFloat);

@@ -15,11 +15,11 @@
 namespace posenc::benchmarks {
 
 constexpr int64_t kVocabulary = 32000;
-constexpr int64_t kLength = 512;  // more tokens are a batch
+constexpr int64_t kLength = 512;  // more tokens make a batch
 constexpr double kDropout = 0.1;
 
-/// Our module, and the same composed of LibTorch's with the same weights. peers.py makes them from
-/// the same seed.
+/// Our module, and the composition of LibTorch modules with the same weights. peers.py creates them
+/// from the same seed.
 struct EmbedModels {
   EmbedModels(int64_t dim, at::ScalarType dtype, bool sparse)
       : dropout(kDropout), scale(std::sqrt(static_cast<double>(dim))) {
@@ -49,7 +49,7 @@ struct EmbedModels {
   at::Tensor pe;
 };
 
-/// Made once: drawing the weights takes longer than most of what is measured.
+/// Created once, because drawing the weights takes longer than most measurements.
 inline EmbedModels& embed_models(int64_t dim, at::ScalarType dtype, bool sparse = false) {
   static std::map<std::tuple<int64_t, at::ScalarType, bool>, EmbedModels> made;
   const auto key = std::make_tuple(dim, dtype, sparse);

@@ -8,7 +8,7 @@
 
 namespace posenc::benchmarks {
 
-/// A number of a tensor's bits that another process can compare with its own (peers.py does): the
+/// A hash of a tensor's bits that another process can compare with its own, as peers.py does: the
 /// sum of bits[i] (2 i + 1), modulo 2^64.
 inline std::string fingerprint(const at::Tensor& tensor) {
   const auto flat = tensor.detach().contiguous().view(-1);
@@ -17,8 +17,8 @@ inline std::string fingerprint(const at::Tensor& tensor) {
   return std::to_string(bits.mul(weights).sum().item<int64_t>());
 }
 
-/// `make`'s result, computed at the first call with this name only: a benchmark's function is
-/// called many times until its number of iterations is found.
+/// Returns `make`'s result, computed only in the first call with this name: Google Benchmark calls
+/// a function repeatedly to find its number of iterations.
 inline const std::string& once(const std::string& name, const std::function<std::string()>& make) {
   static std::map<std::string, std::string> known;
   const auto [entry, added] = known.try_emplace(name);

@@ -1,5 +1,5 @@
-// Loading against memcpy, LibTorch's own loader, and Python's in a process of its own, all from a
-// warm page cache: 1 GiB in 64 tensors, ten tensors, 20,000 small ones.
+// Loading compared with memcpy, LibTorch's own loader, and Python's in a separate process, all from
+// a warm page cache: 1 GiB in 64 tensors, ten tensors, 20,000 small ones.
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
@@ -25,14 +25,14 @@
 
 namespace {
 
-// Writes the files when it starts.
+// Writes the files on startup.
 posenc::PythonPeer& python() {
   static posenc::PythonPeer process("load_peers.py");
   return process;
 }
 
-// The file's path, once its bytes are in the page cache: in a long run a file that nobody reads for
-// a minute may have left it.
+// Returns the file's path after reading it into the page cache, which may drop a file that is not
+// read for a minute of a long run.
 std::string warm(const std::string& file) {
   const auto path = python().file(file);
   std::ifstream stream(path, std::ios::binary);

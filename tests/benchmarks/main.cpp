@@ -1,5 +1,5 @@
-// Google Benchmark's main, and for tools/bench.py `--serve`: every line of stdin is the exact name
-// of a benchmark, which is run once and answered with a line `seconds label`, or `error: text`.
+// Google Benchmark's main. With `--serve`, for tools/bench.py, each line of stdin is the exact name
+// of a benchmark, which is run once and answered with a line `seconds label` or `error: text`.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class Answer : public benchmark::BenchmarkReporter {
       return;
     }
     const double iterations = static_cast<double>(run.iterations);
-    // As the benchmark's own report has it: the thread's time unless another is asked for.
+    // As in the benchmark's own report: the thread's CPU time, unless another clock is requested.
     const bool by_thread = run.run_name.time_type.empty();
     const double seconds = by_thread ? run.cpu_accumulated_time : run.real_accumulated_time;
     text = std::to_string(seconds / iterations * 1e6) + "e-6 " +

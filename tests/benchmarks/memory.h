@@ -6,8 +6,8 @@
 
 namespace posenc::benchmarks {
 
-/// Resident memory in MB by a field of /proc/self/status: VmRSS now, VmHWM the most since
-/// reset_peak().
+/// Resident memory in MB, from a field of /proc/self/status: VmRSS is the current value, VmHWM the
+/// peak since reset_peak().
 inline double resident(const char* field) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

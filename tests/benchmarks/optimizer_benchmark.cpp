@@ -1,5 +1,5 @@
-// A step of Adam on an embedding table, dense and by rows, and of SGD by rows. Names end in rows of
-// the table or tokens/width/threads.
+// A step of Adam on an embedding table, with dense and sparse gradients, and of SGD with sparse
+// ones. Names end in rows of the table or tokens/width/threads.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -33,7 +33,7 @@ at::Tensor dense_gradient(const at::Tensor& table) {
   return at::randn(table.sizes());
 }
 
-// As an embedding's of this many tokens, summed: every id once.
+// A coalesced gradient, like an embedding's for this many tokens.
 at::Tensor row_gradient(const at::Tensor& table, int64_t tokens) {
   torch::manual_seed(3);
   const auto ids = at::randint(kVocabulary, {1, tokens}, at::kLong);
@@ -41,7 +41,7 @@ at::Tensor row_gradient(const at::Tensor& table, int64_t tokens) {
   return at::sparse_coo_tensor(ids, values, table.sizes()).coalesce();
 }
 
-// Three steps from the start, whose bits are compared with other processes.
+// Three steps from the start; other processes compare their bits.
 template <typename Optimizer>
 std::string three_steps(int64_t dim, const at::Tensor& gradient) {
   const auto table = new_table(dim);
@@ -63,11 +63,11 @@ void steps(benchmark::State& state, const std::string& name, bool sparse) {
       once(name + std::to_string(size), [&] { return three_steps<Optimizer>(dim, gradient); }));
   Optimizer optimizer({table}, 1e-3);
   table.mutable_grad() = gradient;
-  optimizer.step();  // makes the state
+  optimizer.step();  // creates the state
   for (auto _ : state) optimizer.step();
 }
 
-// LibTorch's Adam rounds otherwise than the fused kernels, so its bits have no peer.
+// LibTorch's Adam rounds differently from the fused kernels, so its bits have no peer.
 void libtorch_adam(benchmark::State& state) {
   at::set_num_threads(static_cast<int>(state.range(2)));
   const auto table = new_table(state.range(1)),

@@ -1,6 +1,6 @@
-// Where the time of a forward goes: the whole, and each of its parts by itself in a loop. One
-// thread, float32, D = 512, in the thread's processor time, which other programs disturb least.
-// tools/performance_doc.py makes the tables of them.
+// The time of a forward and of each of its parts, which run separately in a loop. One thread,
+// float32, D = 512, measured in the thread's CPU time, which other programs disturb least.
+// tools/performance_doc.py makes tables from the results.
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>
@@ -40,7 +40,7 @@ struct Profiled {
   at::Tensor libtorch_result() const {
     return at::Tensor(at::detail::empty_cpu({ids.size(0), ids.size(1), kDim}, at::kFloat));
   }
-  /// The first touch of each page that the result has in the system's usual size.
+  /// The first touch of each page of the result, with the system's default page size.
   at::Tensor touched() const {
     at::Tensor fresh = result();
     auto* const bytes = static_cast<char*>(fresh.data_ptr());

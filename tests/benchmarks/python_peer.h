@@ -12,13 +12,14 @@
 
 namespace posenc {
 
-/// A Python process of its own, so that two thread pools do not share one: runs `script` of this
-/// folder with a fresh temporary folder and perhaps one more word, then answers lines with lines.
+/// A Python process that runs `script` of this folder, given a new temporary folder and optionally
+/// one more word, and then answers lines with lines. A separate process keeps the two thread pools
+/// apart.
 class PythonPeer {
  public:
   explicit PythonPeer(const std::string& script, const std::string& word = "") {
     int to_child[2], from_child[2];
-    // O_CLOEXEC: a peer that held another's pipe would keep it from seeing its end.
+    // O_CLOEXEC: a peer that inherits another's pipe would keep it from reaching end-of-file.
     if (pipe2(to_child, O_CLOEXEC) != 0 || pipe2(from_child, O_CLOEXEC) != 0)
       throw std::runtime_error("pipe failed");
     child_ = fork();
@@ -34,7 +35,7 @@ class PythonPeer {
     close(from_child[1]);
     in_ = fdopen(to_child[1], "w");
     out_ = fdopen(from_child[0], "r");
-    answer();  // it is ready
+    answer();  // wait until it is ready
   }
   ~PythonPeer() {
     fclose(in_);
@@ -49,7 +50,7 @@ class PythonPeer {
     fflush(in_);
     return answer();
   }
-  /// What it answers to the name of one of its functions.
+  /// Sends the name of a function and returns the seconds that it took.
   double seconds(const std::string& function) { return std::stod(ask(function)); }
 
  private:

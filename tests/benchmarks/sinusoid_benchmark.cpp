@@ -1,5 +1,5 @@
-// Tables into fresh memory against the PyTorch recipe, and scattered rows of a million positions
-// against a gather from the full table. One thread; ratios come from tools/bench.py.
+// Tables in fresh memory against the PyTorch recipe, and random rows out of a million positions
+// against a gather from the full table. One thread; tools/bench.py prints the ratios.
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -16,7 +16,7 @@ using posenc::FactoredTable;
 using posenc::Precision;
 using posenc::SinusoidOptions;
 
-// What the Annotated Transformer's constructor does, operation by operation.
+// The operations of the Annotated Transformer's constructor.
 at::Tensor pytorch_recipe(int64_t length, int64_t dim) {
   at::Tensor pe = at::zeros({length, dim});
   const at::Tensor position = at::arange(length).unsqueeze(1).to(at::kFloat);

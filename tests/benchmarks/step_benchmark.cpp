@@ -1,5 +1,5 @@
-// A training step of the embedding alone: forward, dropout, backward, SGD on the rows of a sparse
-// gradient; ours against LibTorch's modules and optimiser. Names end in tokens/width/threads.
+// A training step of the embedding alone: forward, dropout, backward, SGD with a sparse gradient;
+// ours against LibTorch's modules and optimiser. Names end in tokens/width/threads.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -46,7 +46,7 @@ struct Step {
   std::unique_ptr<torch::optim::Optimizer> optimizer;
 };
 
-// LibTorch's gradient names a row once a token, so its sums round otherwise.
+// LibTorch's gradient has one row per token, so its sums are rounded differently.
 bool same_step(int64_t tokens, int64_t dim) {
   at::Tensor results[2];
   EmbedModels& models = embed_models(dim, at::kFloat, /*sparse=*/true);

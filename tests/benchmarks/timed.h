@@ -6,8 +6,8 @@
 
 namespace posenc::benchmarks {
 
-/// Calls `work` for each iteration and gives its seconds as manual time, as the peers in other
-/// processes give theirs.
+/// Runs `work` in each iteration and reports its duration as manual time, like the peers in other
+/// processes.
 template <typename Work>
 void timed(benchmark::State& state, const Work& work) {
   for (auto _ : state) {

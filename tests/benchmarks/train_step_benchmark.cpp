@@ -1,6 +1,6 @@
 // A training step of a whole Transformer: forward, label-smoothed loss, backward, clipping, Adam.
-// `task`: the model of `make pronounce` on words of 7 letters, 256 of them; `base`: 60 million
-// parameters, 16 x 64 tokens, dropout 0.1. Names end in the number of threads.
+// `task`: the model of `make pronounce` on 256 words of 7 letters; `base`: 60 million parameters,
+// 16 x 64 tokens, dropout 0.1. Names end in the number of threads.
 
 #include <ATen/ops/allclose.h>
 #include <benchmark/benchmark.h>

@@ -1,5 +1,5 @@
 // The encoder's forward against torch.nn.TransformerEncoder in eval mode, d 512, 8 heads, d_ff
-// 2048, 6 layers, float32: B sequences of L tokens, by one thread and by two.
+// 2048, 6 layers, float32: B sequences of L tokens, on one thread and on two.
 
 #include <ATen/ops/allclose.h>
 #include <benchmark/benchmark.h>

@@ -15,7 +15,7 @@ class Convert : public InFolder {};
 
 std::string real(const std::string& name) { return std::string(POSENC_REAL_FILES) + "/" + name; }
 
-// Names, dtypes, shapes and hashes, sorted.
+// The tensors' names, dtypes, shapes and hashes, sorted.
 std::vector<Json> tensors_of(const std::string& path) {
   const auto result = posenc({"inspect", "--json", path});
   EXPECT_EQ(result.status, 0) << result.err;

@@ -3,7 +3,7 @@
 namespace posenc::testing {
 namespace {
 
-// Built beside posenc.
+// In the same build folder as posenc.
 const std::string kDemo =
     (std::filesystem::path(POSENC_CLI).parent_path() / "posenc-demo").string();
 

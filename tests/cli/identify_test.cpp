@@ -11,7 +11,7 @@ namespace {
 
 class Identify : public InFolder {
  protected:
-  // A checkpoint with two sinusoids, one of them in bfloat16, among other tensors.
+  // Writes a checkpoint with two sinusoids, one of them in bfloat16, among other tensors.
   std::string checkpoint() const {
     const auto grid = preset("mae_2d", 64, {{"height", 7}, {"cls_token", 1}});
     return safetensors(

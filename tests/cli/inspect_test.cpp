@@ -71,8 +71,8 @@ TEST_F(Inspect, NamesCannotCommandATerminal) {
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "?[2J??1m", result.out);
 }
 
-// A table's rows are as wide as its longest name: a file of 1 MB must not become a text of
-// gigabytes.
+// All rows of a table are as wide as its longest name, so without truncation a file of 1 MB would
+// produce gigabytes of text.
 TEST_F(Inspect, LongNamesAreCutInText) {
   const std::string name(1'000'000, 'n'), value(300, 'v');
   std::string header = R"({"__metadata__":{"note":")" + value + R"("},")" + name +

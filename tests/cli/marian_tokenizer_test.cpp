@@ -1,4 +1,4 @@
-// Tokens that were added to a tokenizer after training, against transformers' MarianTokenizer.
+// Tokens added to a tokenizer after training, compared with transformers' MarianTokenizer.
 #include "cli/translate/marian_tokenizer.h"
 
 #include <algorithm>
@@ -115,7 +115,8 @@ TEST_F(TokenizerFolder, WhatIsNotSupportedIsNamed) {
   EXPECT_CONTAINS(refusal("eos_token", "<none>"), "vocab.json: must have the token <none>");
 }
 
-// The tokenizer has it and the model has not: transformers fails with an index out of range.
+// The tokenizer has the token but the model does not; transformers fails with an index out of
+// range.
 TEST_F(TokenizerFolder, ATokenThatTheModelLacks) {
   const auto folder = copy();
   configure("extra_special_tokens", json::array({"<new>"}));

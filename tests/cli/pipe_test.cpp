@@ -1,5 +1,5 @@
-// posenc translate in a pipe, as a person or a server uses it: each line is answered as it
-// comes.
+// posenc translate in a pipe, as used interactively or by a server: each line is answered as it
+// arrives.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,10 +13,9 @@
 namespace posenc::testing {
 namespace {
 
-constexpr int kPatience =
-    120'000;  // milliseconds: a machine may be busy, a lost answer never comes
+constexpr int kPatience = 120'000;  // ms; long, because the machine may be busy
 
-// A running program, its standard input and output in our hands.
+// A running program whose standard input and output we control.
 class Conversation {
  public:
   explicit Conversation(const std::vector<std::string>& command) {
@@ -51,7 +50,7 @@ class Conversation {
     if (to_ >= 0) ::close(to_);
     to_ = -1;
   }
-  /// The next line of the answer; "" where none comes.
+  /// The next line of output; "" if none comes.
   std::string line() {
     while (heard_.find('\n') == std::string::npos) {
       pollfd poll_for{from_, POLLIN, 0};
@@ -101,7 +100,7 @@ TEST_F(Pipe, EachLineIsAnsweredBeforeTheNext) {
     talk.say(line);
     answers += talk.line();
   }
-  talk.say("si");  // a line in two pieces, and without an end
+  talk.say("si");  // a line in two parts, without a newline
   talk.say("x");
   talk.end_input();
   answers += talk.line();
@@ -112,7 +111,7 @@ TEST_F(Pipe, EachLineIsAnsweredBeforeTheNext) {
 TEST_F(Pipe, WhatIsThereIsTakenTogetherAndLongLinesToo) {
   std::string lines;
   for (int i = 0; i < 300; ++i) lines += i % 7 == 0 ? "\r\n" : "two hundred and five\n";
-  lines.append(200'000, ' ');  // longer than a pipe holds
+  lines.append(200'000, ' ');  // more than a pipe holds
   lines += "nine\nten";
   const auto path = text_file("all", lines);
   std::string shell = "cat " + path + " |";

@@ -62,7 +62,7 @@ TEST_F(Plot, TheSmallestTableHasPicturesToo) {
   }
 }
 
-// What a user has set for pictures of another kind changes nothing.
+// The user's gnuplot settings must have no effect.
 TEST_F(Plot, ThePictureIsNotTheUsers) {
   text_file(".gnuplot", "set title 'MINE'\nset key\nprint 'hello'\n");
   const std::string rest = " plot --dim 4 --length 5 --out ";
@@ -109,7 +109,7 @@ TEST_F(Plot, DrawsEveryKindOfRecipe) {
   EXPECT_NE(content("espnet_rel/heat_map.svg").find("Row"), std::string::npos);
 }
 
-// The words of a picture.
+// The titles in a picture.
 std::vector<std::string> titles_of(const std::string& svg) {
   std::vector<std::string> titles;
   const std::string mark = "Dimension ";
@@ -122,7 +122,7 @@ std::vector<std::string> titles_of(const std::string& svg) {
 TEST_F(Plot, HalvesShowSineAndCosineOfOnePair) {
   const auto whisper = preset("whisper", 384);
   const auto channels = cli::shown_channels(whisper, sinusoid_table(whisper, 1500));
-  // Pairs 0 to 36 swing more than 40 times and would be blocks of colour.
+  // Pairs 0 to 36 oscillate more than 40 times and would appear as blocks of colour.
   EXPECT_EQ(channels, (std::vector<int64_t>{37, 229, 66, 258, 95, 287}));
   ASSERT_EQ(
       posenc({"plot", "--out", file("p"), "--preset", "whisper", "--dim", "8", "--length", "40"})
@@ -155,7 +155,7 @@ TEST_F(Plot, AGridHasAMapForAChannel) {
   EXPECT_GE(images, 6u) << "maps, sharp ones";
 }
 
-// The maps are near each other: a colour box at each would be written over the next one's tics.
+// The maps are close together: a colour box for each would overlap the next one's tics.
 TEST_F(Plot, TheMapsOfAGridShareTheirColours) {
   ASSERT_EQ(posenc({"plot", "--out", file("p"), "--preset", "diffusers_3d_sincos", "--dim", "48",
                     "--param", "height=6", "--param", "width=9", "--param", "depth=4"})

@@ -10,26 +10,26 @@
 
 namespace posenc::testing {
 
-/// What a run of a program left behind.
+/// The result of running a program.
 struct Result {
   int status;  ///< exit status, or 128 + the signal's number
   std::string out, err;
 };
 
-/// Runs the built `posenc` with these arguments; `path` replaces PATH where it is not empty.
+/// Runs the built `posenc` with these arguments; a non-empty `path` replaces PATH.
 Result posenc(const std::vector<std::string>& arguments, const std::string& path = "");
 
 /// Runs any program.
 Result run_program(const std::vector<std::string>& command, const std::string& path = "");
 
-/// A folder of its own for each test, removed after it.
+/// Gives each test its own temporary folder.
 class InFolder : public ::testing::Test {
  protected:
   std::string file(const std::string& name) const { return folder_ / name; }
   /// Writes `tensors` as `name` and returns its path.
   std::string safetensors(const std::string& name, const StateDict& tensors) const;
   std::string text_file(const std::string& name, const std::string& content) const;
-  /// Names in the folder, sorted.
+  /// Names of the files in the folder, sorted.
   std::vector<std::string> names() const;
 
   TempDir folder_;
@@ -37,17 +37,18 @@ class InFolder : public ::testing::Test {
 
 StateDict dict(const std::vector<std::pair<std::string, at::Tensor>>& entries);
 
-/// A refusal: status 1, one message on stderr that begins with `posenc <subcommand>: `, contains
-/// `text` and shows no trace of C++, and nothing on stdout.
+/// Expects that the input was rejected: status 1, nothing on stdout, and one message on stderr that
+/// begins with `posenc <subcommand>: `, contains `text` and no C++ details.
 void expect_refused(const Result& result, const std::string& subcommand, const std::string& text);
-/// The same of any program, whose messages begin with `program`.
+/// The same for any program; the message begins with `program`.
 void expect_refused_by(const std::string& program, const Result& result, const std::string& text);
 
-/// The TorchScript files of the notebooks' classes: made live by Python, and the committed ones.
+/// The TorchScript files of the notebooks' classes: those that Python has just written, and the
+/// committed ones.
 std::vector<std::string> script_files();
 
-/// Saves a TorchScript module of class `name` whose tensors (parameters, nested by their dots) are
-/// `tensors` and whose methods are `source`.
+/// Saves a TorchScript module of class `name` with the given tensors (parameters, nested by dots in
+/// their names) and methods.
 void save_script(const std::string& path, const std::string& name, const StateDict& tensors,
                  const std::string& source);
 

@@ -1,5 +1,4 @@
-// A shard that is replaced, by renaming another one over it, while its index is converted or
-// hashed.
+// A shard is replaced, by renaming another file over it, while its index is converted or hashed.
 #include <filesystem>
 #include <functional>
 
@@ -12,7 +11,7 @@
 namespace posenc::testing {
 namespace {
 
-constexpr std::size_t kShard = 200'000;  // bytes: more than is read whole when a file is opened
+constexpr std::size_t kShard = 200'000;  // in bytes: more than is read when a file is opened
 
 class ReplacedShard : public InFolder {
  protected:
@@ -30,8 +29,8 @@ class ReplacedShard : public InFolder {
   }
   std::string index() const { return file("m.index.json"); }
 
-  // To be called as bytes are read or written: at the first ones of the first shard it replaces the
-  // second.
+  // Returns a progress callback that replaces the second shard as soon as bytes of the first one
+  // are read or written.
   std::function<void(uint64_t, uint64_t)> replace_second() {
     return [this](uint64_t bytes, uint64_t of) {
       EXPECT_EQ(of, 2 * kShard);

@@ -1,4 +1,4 @@
-// What the commands' reports are made of: differences, columns, sizes, progress.
+// Building blocks of the commands' reports: differences, columns, sizes, progress.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -35,12 +35,12 @@ TEST(DifferenceOf, CountsRepresentableNumbersInBetween) {
   expect(difference(numbers({1, 2}), numbers({1, 2})), true, 0, 0);
   expect(difference(numbers({1, 2}), numbers({next, 2})), false, next - 1.0F, 1);
   expect(difference(numbers({-1, 2}), numbers({-next, 2})), false, next - 1.0F, 1);
-  expect(difference(numbers({tiny}), numbers({-tiny})), false, 2.0 * tiny, 2);  // over both zeros
-  expect(difference(numbers({0.0}), numbers({-0.0})), false, 0, 0);  // other bits all the same
+  expect(difference(numbers({tiny}), numbers({-tiny})), false, 2.0 * tiny, 2);  // across both zeros
+  expect(difference(numbers({0.0}), numbers({-0.0})), false, 0, 0);  // the bits differ anyway
   for (const auto& [type, last] : {std::pair(torch::kBFloat16, 0x1p-7), {torch::kHalf, 0x1p-10}}) {
     expect(difference(numbers({1, 3}, type), numbers({1 + last, 3}, type)), false, last, 1);
   }
-  // The ordinals of float64 are farther apart than an int64 holds.
+  // The distance between ordinals of float64 exceeds int64.
   EXPECT_NEAR(
       difference(numbers({-1e300}, torch::kDouble), numbers({1e300}, torch::kDouble)).max_ulp,
       2.0 * 0x7E37E43C8800759CL, 1e4);
@@ -91,7 +91,7 @@ TEST(SizeText, CountsAsDisksDo) {
   for (const auto& [bytes, text] : sizes) EXPECT_EQ(cli::size_text(bytes), text);
 }
 
-// What is shown on stderr while `work` runs and that is a terminal, or a file.
+// What `work` prints to stderr, which is a terminal or a file.
 template <typename Work>
 std::string shown_on(bool is_terminal, const Work& work) {
   const int screen = is_terminal ? ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK)
@@ -129,7 +129,7 @@ TEST(ProgressLine, IsOfLongWorkOnATerminalAlone) {
     progress.show(1, 4'000);
     wait(1050);
     progress.show(1'000, 4'000);
-    progress.show(1'001, 4'000);  // too soon after the last
+    progress.show(1'001, 4'000);  // too soon after the previous one
     progress.show(0, 0);
     wait(250);
     progress.show("12 lines");

@@ -217,7 +217,7 @@ TEST_F(Run, RefusedInputsWriteNothing) {
   const auto before = names().size();
   for (const auto& [path, input, more, message] : cases) {
     expect_refused(attempt(path, input, more), "run", message);
-    EXPECT_EQ(names().size(), before + 1) << message;  // in.safetensors alone
+    EXPECT_EQ(names().size(), before + 1) << message;  // only in.safetensors
   }
   const auto result = posenc(
       {"run", weights, "--input", file("in.safetensors"), "--out", file("no/such/folder/out")});

@@ -8,7 +8,8 @@ namespace posenc::testing {
 namespace {
 
 torch::jit::Module module_of(const std::string& name, const StateDict& tensors) {
-  // Without a compilation unit of its own two modules of one name would share a type.
+  // Each gets its own compilation unit; otherwise two modules with the same name would share a
+  // type.
   torch::jit::Module module(c10::QualifiedName(name),
                             std::make_shared<torch::jit::CompilationUnit>());
   std::map<std::string, StateDict> children;

@@ -115,7 +115,7 @@ TEST_F(Table, MakesManyAtOnce) {
   }
 }
 
-// A number beyond int64 is no other number, and what is nested without end no end of the program.
+// A number beyond int64 is not silently changed, and deep nesting does not crash the program.
 TEST_F(Table, CasesAreReadAsTheyStand) {
   const auto cases = text_file("c", R"([
     {"name": "far", "preset": "diffusers_timesteps", "dim": 8, "length": 2,

@@ -1,4 +1,4 @@
-// posenc run and verify for whole models and stacks that Python wrote a moment ago.
+// posenc run and verify for whole models and stacks that Python has just written.
 
 #include <torch/types.h>
 
@@ -32,7 +32,7 @@ class TransformerFiles : public InFolder {
   static SafetensorsFile io_of(const std::string& name) {
     return load_safetensors(path(name + ".io.safetensors"));
   }
-  // --param key=value ..., what Python says of the case; `without` is left out.
+  // --param key=value ..., as Python wrote them for the case, leaving out `without`.
   static std::vector<std::string> params_of(const std::string& name,
                                             const std::string& without = "-") {
     std::vector<std::string> result;
@@ -67,7 +67,7 @@ class TransformerFiles : public InFolder {
   }
 };
 
-// TorchScript, torch.save with every copy of a tied matrix, safetensors with one.
+// TorchScript, torch.save with all copies of a tied matrix, and safetensors with only one.
 TEST_F(TransformerFiles, RunEqualsPython) {
   ASSERT_GE(cases().size(), 10u);
   for (const auto& name : cases()) {
@@ -111,7 +111,7 @@ TEST_F(TransformerFiles, AScriptTellsItsHeads) {
                  "run", "pass --param activation=swish");
 }
 
-// The source's matrix, the target's and the output's, of which a file may lack what another is.
+// A file may lack the matrix of the source, the target or the output if it is tied to another.
 TEST_F(TransformerFiles, WhatIsTiedIsFound) {
   const std::string src = "src_embedding.token_embedding.weight";
   const std::string tgt = "tgt_embedding.token_embedding.weight", out = "final_layer.weight";
@@ -137,7 +137,7 @@ TEST_F(TransformerFiles, WhatIsTiedIsFound) {
           << name;
     }
   }
-  StateDict part;  // the target's may be either
+  StateDict part;  // the target's matrix may be tied to either
   for (const auto& item : load_tensors(path("encoder_decoder.state.pt"))) {
     if (item.key() != tgt) part.insert(item.key(), item.value());
   }

@@ -1,4 +1,4 @@
-// posenc translate, against transformers' MarianTokenizer and generate() on the same folders.
+// posenc translate compared with transformers' MarianTokenizer and generate() on the same folders.
 
 #include <algorithm>
 #include <filesystem>
@@ -32,7 +32,7 @@ std::string joined(const std::vector<std::string>& lines) {
 
 class Translate : public InFolder {
  protected:
-  // The command with this text as its FILE.
+  // Runs the command on a file with this text.
   Result translate(const std::string& model, const std::string& text,
                    std::vector<std::string> more = {}) const {
     std::vector<std::string> command = {"translate", "--model", model,
@@ -40,7 +40,7 @@ class Translate : public InFolder {
     command.insert(command.end(), more.begin(), more.end());
     return posenc(command);
   }
-  // A copy of the model's folder, to be damaged.
+  // A copy of the model's folder, to be modified.
   std::string copy(const std::string& model) const {
     std::filesystem::copy(marian_path(model), file(model));
     return file(model);
@@ -55,9 +55,9 @@ class Translate : public InFolder {
   }
 };
 
-// Whether a search may find `got` in place of `expected` because of a tie: another search that
-// moves its scores within the rounding finds tokens that are this text and have the score that the
-// command has reported, and may find `expected` as well.
+// Whether a search may find `got` instead of `expected` because of a tie: some search with scores
+// changed within rounding finds tokens with this text and with the score that the command reported,
+// and may also find `expected`.
 bool is_tie(const std::string& model, const std::vector<int64_t>& source,
             const std::vector<int64_t>& expected, const std::string& got, double score) {
   const auto marian = load_marian(marian_path(model));
@@ -74,7 +74,7 @@ bool is_tie(const std::string& model, const std::vector<int64_t>& source,
   return found && reference.may_find(0, {{expected, std::nan("")}});
 }
 
-// What forgives a tie forgives neither another text nor another score.
+// The tolerance for ties accepts neither another text nor another score.
 TEST_F(Translate, ATieHasItsOwnTextAndScore) {
   const auto record = json::parse(read_bytes(marian_path("shared.json")));
   const auto source = record.at("sources")[0], target = record.at("targets")[0];
@@ -128,7 +128,7 @@ TEST_F(Translate, TheBatchChangesNothing) {
 }
 
 TEST_F(Translate, StandardInputIsAFileToo) {
-  const std::string lines = text_file("in.txt", "seven\n\nfive hundred");  // and no end of line
+  const std::string lines = text_file("in.txt", "seven\n\nfive hundred");  // no final newline
   const std::string command =
       std::string(POSENC_CLI) + " translate --model " + marian_path("shared") + " < " + lines;
   const auto piped = run_program({"/bin/sh", "-c", command});
@@ -172,7 +172,7 @@ TEST_F(Translate, TheBestOfSeveral) {
   ASSERT_EQ(lines.size(), 5u) << result.out;
   const char* numbers[] = {"1\t-", "1\t-", "2\t0\t", "3\t-", "3\t-"};
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(lines[i].rfind(numbers[i], 0), 0u) << lines[i];
-  const auto best = translate(marian_path("shared"), "seven\n");  // of the model's three beams
+  const auto best = translate(marian_path("shared"), "seven\n");  // with the model's three beams
   EXPECT_EQ(lines[0].substr(lines[0].rfind('\t') + 1) + "\n", best.out);
 }
 
@@ -201,7 +201,7 @@ TEST_F(Translate, ALineThatIsTooLong) {
   expect_refused_text(std::string(1'000'001, 'x'), "line 1 must have at most 1000000 bytes");
 }
 
-// What is cut off is the text's last tokens and not the end token.
+// Truncation removes the last tokens of the text, but not the end token.
 TEST_F(Translate, ALineIsCutBeforeItsEnd) {
   const cli::MarianTokenizer tokenizer(marian_path("shared"));
   std::string line = "seven";
@@ -211,7 +211,7 @@ TEST_F(Translate, ALineIsCutBeforeItsEnd) {
   EXPECT_EQ(cut.out, translate(marian_path("shared"), line + "\n").out);
 }
 
-// More lines than are translated together, blank ones among them.
+// More lines than are translated together, including blank ones.
 TEST_F(Translate, LinesStayInTheirOrderHoweverManyThereAre) {
   std::string text;
   for (int i = 1; i <= 9000; ++i) text += i % 1024 == 0 || i == 4097 ? "seven\n" : "\n";
@@ -307,7 +307,7 @@ TEST_F(Translate, PiecesThatAreNoFile) {
   }
 }
 
-// Nested deeper than a stack is.
+// Nested too deeply for a recursive parser's stack.
 TEST_F(Translate, SettingsWithoutAnEnd) {
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   for (const auto& [name, key] :

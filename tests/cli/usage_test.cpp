@@ -53,7 +53,7 @@ TEST_F(Usage, WrongUseIsStatusTwo) {
   EXPECT_TRUE(names().empty());
 }
 
-// What a wrong command line is told: whole lines, for people.
+// Messages for wrong command lines, complete and meant for users.
 TEST_F(Usage, MessagesSayWhatIsMeant) {
   const std::string out = file("o");
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
@@ -112,7 +112,7 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
   EXPECT_TRUE(names().empty());
 }
 
-// A script whose variable is empty writes `--out=`: not the next argument is the value then.
+// A script with an empty variable writes `--out=`; the next argument must not become the value.
 TEST_F(Usage, AnOptionWithAnEmptyValueTakesNoOther) {
   const auto input = safetensors("in", dict({{"a", torch::zeros({1})}}));
   EXPECT_CONTAINS(posenc({"table", "--preset", "xlm", "--dim=", "--length=3"}).err,
@@ -143,8 +143,7 @@ TEST_F(Usage, HelpIsASubcommandToo) {
   EXPECT_EQ(posenc({"help", "table"}).out, posenc({"table", "--help"}).out);
 }
 
-// A file that is opened gets the lowest free number: without standard output that of standard
-// output.
+// An opened file gets the lowest free descriptor: without standard output, that of standard output.
 TEST_F(Usage, WithoutStandardDescriptorsNothingIsMixedUp) {
   const auto in = safetensors("in", dict({{"a", torch::arange(40000)}}));
   for (const std::string closed : {"0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"}) {
@@ -157,7 +156,7 @@ TEST_F(Usage, WithoutStandardDescriptorsNothingIsMixedUp) {
   }
 }
 
-// Where nobody can be told what is wrong, the exit status still says it.
+// If the message cannot be printed, the exit status still reports the error.
 TEST_F(Usage, ErrorsSurviveAClosedOrFullStandardError) {
   for (const std::string where : {"2>&-", "2>/dev/full"}) {
     const std::string program = POSENC_CLI;

@@ -69,7 +69,7 @@ TEST_F(Verify, AMissingScaleIsFound) {
 }
 
 TEST_F(Verify, OneBitIsADifference) {
-  // A script that adds a last bit to one row only: random inputs alone might miss it.
+  // This script changes the last bit of only one row, which random inputs alone might miss.
   save_script(file("bit.pt"), "TokenEmbedding", dict({{"embedding.weight", torch::ones({300, 4})}}),
               "def forward(self, x: Tensor) -> Tensor:\n"
               "    y = torch.embedding(self.embedding.weight, x)\n"
@@ -99,7 +99,7 @@ TEST_F(Verify, NamesTheNearestPresetOfAnotherTable) {
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "notebook_004", script("same.pt").out);
   table[3][0] += 0.25;
   const auto result = script("other.pt");
-  EXPECT_EQ(result.status, 0) << result.out << result.err;  // the modules are equal all the same
+  EXPECT_EQ(result.status, 0) << result.out << result.err;  // the modules themselves are equal
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "max abs 0.25", result.out);
 }
 
@@ -109,7 +109,7 @@ TEST_F(Verify, TakesEitherOrderOfImageAndTimestep) {
                              {"pe_linear.0.bias", torch::randn({5})},
                              {"pe_linear.2.weight", torch::randn({2, 5})},
                              {"pe_linear.2.bias", torch::randn({2})}});
-  // attributes named by a number are reached with getattr, which TorchScript knows
+  // Attributes with numeric names are accessed with getattr, which TorchScript supports.
   const std::string body =
       "    r = torch.embedding(self.pe.embedding.weight, t)\n"
       "    a = getattr(self.pe_linear, \"0\")\n"

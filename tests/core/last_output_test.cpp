@@ -11,7 +11,7 @@
 namespace posenc {
 namespace {
 
-// Whether a tensor is handed out once more after `use` of it.
+// Whether a tensor is reused after `use`.
 bool again(const std::function<void(torch::Tensor&)>& use, torch::IntArrayRef sizes = {2, 3},
            torch::Dtype dtype = torch::kFloat) {
   LastOutput last;

@@ -38,7 +38,7 @@ TEST(SkipInit, ModulesHaveTheirTensorsAndTheirResults) {
 }
 
 TEST(SkipInit, DrawsNothingLarge) {
-  const auto count = [](auto&& make) {  // numbers that the generator has given
+  const auto count = [](auto&& make) {  // state of the generator after `make`
     torch::manual_seed(testing::seed(1));
     make();
     return torch::rand({}).item<double>();

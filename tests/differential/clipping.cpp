@@ -1,4 +1,4 @@
-// Trainer's clip_norm: one step with given gradients, dense and of rows.
+// Trainer's clip_norm: one step with given gradients, dense and sparse.
 
 #include <torch/nn/module.h>
 #include <torch/utils.h>
@@ -28,7 +28,7 @@ StateDict clip(const Json& options, const StateDict& tensors) {
   }
   FusedSGD optimizer(parameters, options.at("lr").get<double>());
   PairLoader loader({{{1, 2}, {1, 2}}});
-  const auto loss = [&](const PairBatch&) {  // the gradients are set, backward() adds none
+  const auto loss = [&](const PairBatch&) {  // gradients are set here; backward() adds none
     for (size_t k = 0; k < parameters.size(); ++k)
       parameters[k].mutable_grad() = gradient(tensors, std::to_string(k), parameters[k]);
     return at::zeros({}, at::kDouble).set_requires_grad(true).clone();

@@ -22,7 +22,7 @@ std::optional<int64_t> maybe(const Json& number) {
   return number.get<int64_t>();
 }
 
-// functional::embed(), or embed_out() into memory that holds something else.
+// functional::embed(), or embed_out() into memory with arbitrary content.
 StateDict embed(const Json& options, const StateDict& tensors) {
   functional::EmbedFuncOptions how;
   how.scale(scale_of(options.at("scale"))).padding_idx(maybe(options.at("padding_idx")));
@@ -47,7 +47,7 @@ StateDict embed(const Json& options, const StateDict& tensors) {
   return results;
 }
 
-// The notebooks' modules, with their own tables.
+// The notebooks' modules with their own tables.
 StateDict notebook(const Json& options, const StateDict& tensors) {
   const std::string name = options.at("module");
   const int64_t vocab = options.at("vocab"), dim = options.at("dim"), rows = options.at("max_len");
@@ -77,7 +77,7 @@ StateDict notebook(const Json& options, const StateDict& tensors) {
   return results;
 }
 
-// PositionalEncoding with any preset whose rows are 0, 1, ...
+// PositionalEncoding with any preset whose rows are positions 0, 1, ...
 StateDict positional_encoding(const Json& options, const StateDict& tensors) {
   static const TableSource kAll[] = {TableSource::Buffer, TableSource::Factored,
                                      TableSource::OnTheFly};

@@ -4,7 +4,7 @@
 
 namespace posenc::differential {
 
-// Reads `from` and writes `to`, in the format that its name asks for.
+// Reads `from` and writes `to`, in the format given by its extension.
 Ops file_ops() {
   return {{"save", [](const Json& options, const StateDict&) {
              save_tensors(options.at("to"), load_tensors(options.at("from")));

@@ -32,7 +32,7 @@ StateDict dropout(const Json& options, const StateDict& tensors) {
   out.backward(tensors["cotangent"]);
   StateDict results;
   results.insert("out", out);
-  results.insert("next", torch::rand({5}));  // the generator is where Python's is
+  results.insert("next", torch::rand({5}));  // the generator's state must match Python's
   results.insert("grad.x", x.grad());
   return results;
 }

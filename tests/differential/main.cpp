@@ -1,6 +1,6 @@
-// posenc-differential IN OUT: many cases in one process. IN is a safetensors file whose metadata
-// `cases` is a JSON list of options, `op` among them; the tensors of case 3 are `3/NAME`. OUT has
-// the results by the same rule, and the message of each case that failed in its metadata.
+// posenc-differential IN OUT: runs many cases in one process. IN is a safetensors file whose
+// metadata `cases` is a JSON list of options, including `op`; the tensors of case 3 are `3/NAME`.
+// OUT has the results in the same form, and in its metadata the message of each case that failed.
 
 #include <torch/types.h>
 
@@ -33,7 +33,7 @@ void run(const std::string& from, const std::string& to) {
   std::map<std::string, std::string> errors;
   for (size_t i = 0; i < cases.size(); ++i) {
     const std::string number = std::to_string(i);
-    std::cerr << number << "\n";  // the last line names the case that ended the program
+    std::cerr << number << "\n";  // if the program crashes, the last line names the case
     try {
       const auto got = ops.at(cases[i].at("op"))(cases[i], of_case(file.tensors, number));
       for (const auto& item : got)

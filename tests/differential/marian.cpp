@@ -7,7 +7,7 @@
 namespace posenc::differential {
 namespace {
 
-// Hypotheses as tensors: `tokens.B.N`, `scores` (B, N) of those that are there.
+// Returns hypotheses as tensors: `tokens.B.N`, and `scores` (B, N) of the existing ones.
 StateDict translate(const Json& options, const StateDict& tensors) {
   const auto marian = load_marian(options.at("folder"));
   auto search = marian.generation;

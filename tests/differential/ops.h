@@ -17,7 +17,7 @@ namespace posenc::differential {
 
 using Json = nlohmann::json;
 
-/// What one case computes: its options and tensors in, tensors out.
+/// Computes one case from its options and tensors.
 using Op = std::function<StateDict(const Json& options, const StateDict& tensors)>;
 using Ops = std::map<std::string, Op>;
 
@@ -31,16 +31,16 @@ Ops model_ops();
 Ops optimizer_ops();
 Ops sinusoid_ops();
 
-/// The module with the case's parameters `param.*`, in the case's dtype and mode; then `out`, and
-/// of (out * cotangent).sum() every gradient: `grad.param.*` of the module, `grad.in.*` of the
+/// Sets the module's parameters to `param.*`, in the case's dtype and mode. Returns `out` and the
+/// gradients of (out * cotangent).sum(): `grad.param.*` for the module, and `grad.in.*` for the
 /// floating-point inputs `in.*`, which `forward` gets as leaves by name.
 StateDict differentiate(torch::nn::Module& module, const Json& options, const StateDict& tensors,
                         const std::function<at::Tensor(const StateDict& in)>& forward);
 
-/// The sum of the parts [{"kind": ..., "in": name of a tensor}] of options[name]; none without it.
+/// Combines the parts [{"kind": ..., "in": name of a tensor}] of options[name]; no mask if absent.
 AttentionMask mask_of(const Json& options, const std::string& name, const StateDict& in);
 
-/// `float32` and so on.
+/// `float32`, etc.
 at::ScalarType dtype_of(const Json& options);
 
 TransformerLayerOptions layer_options(const Json& options);

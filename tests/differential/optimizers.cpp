@@ -6,7 +6,7 @@
 namespace posenc::differential {
 namespace {
 
-// The gradient of parameter k in a step as Python's was: dense, sparse or none.
+// The gradient of parameter k in a step, of the same kind as Python's: dense, sparse or none.
 at::Tensor gradient(const StateDict& tensors, const at::Tensor& parameter, const std::string& key) {
   if (tensors.contains(key)) {
     const auto grad = tensors[key];

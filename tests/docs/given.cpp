@@ -17,7 +17,7 @@ namespace {
 
 using Rows = std::vector<std::vector<int64_t>>;
 
-// 0 pads, 1 begins, 2 ends; every id is below 8, the smallest vocabulary of the examples.
+// 0 pads, 1 begins, 2 ends; every id is below 8, the smallest vocabulary in the examples.
 struct Batch {
   const char* name;
   Rows sources, targets;

@@ -1,4 +1,4 @@
-// What the examples of README, docs and headers are run with (tools/snippets.py).
+// Inputs for running the examples in README, docs and headers (tools/snippets.py).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,20 +11,20 @@
 
 namespace posenc::testing {
 
-/// Serves the declarations of an example: its own value in the run "as it is", and in the others
-/// the value of the same name in a batch of ours.
+/// Supplies the values that an example declares: its own value in the run "as it is"; in the other
+/// runs, a value with the same name from one of our batches.
 class Given {
  public:
   virtual ~Given() = default;
   virtual at::Tensor tensor(const char* name, const at::Tensor& as_it_is) = 0;
-  /// (B, L, D) of the width and type of `as_it_is`, each vector its first one.
+  /// (B, L, D) with the width and dtype of `as_it_is`; every vector is its first one.
   virtual at::Tensor vectors(const char* name, const at::Tensor& as_it_is) = 0;
   virtual std::vector<at::Tensor> sequences(const char* name,
                                             const std::vector<at::Tensor>& as_it_is) = 0;
   virtual std::vector<TokenPair> pairs(const char* name,
                                        const std::vector<TokenPair>& as_it_is) = 0;
-  /// `value` has the shape that the example states: `(B, L, 512)`. A letter stands for one length
-  /// throughout the example.
+  /// Checks that `value` has the shape stated in the example: `(B, L, 512)`. A letter stands for
+  /// one length throughout the example.
   virtual void shape(const char* name, const at::Tensor& value, const char* stated) = 0;
 };
 
@@ -35,7 +35,7 @@ struct Example {
   void (*run)(Given&);
 };
 
-/// Makes each of them a test, and three where there are inputs.
+/// Registers each as one test, or as three if it has inputs.
 bool add_examples(const Example* examples, std::size_t count);
 
 }  // namespace posenc::testing

@@ -24,7 +24,7 @@ torch::Tensor bias_of(const AttentionMask& mask, const torch::Tensor& like = tor
   return mask.resolve(kShape, like).bias.expand({2, 3, 4, 5});
 }
 
-// The bias of what `may` (broadcastable, true = may attend) allows.
+// The bias for `may`: broadcastable, true where attention is allowed.
 torch::Tensor expected(const torch::Tensor& may) {
   return torch::zeros({2, 3, 4, 5}).masked_fill(may.logical_not(), kNo);
 }
@@ -57,7 +57,7 @@ TEST(AttentionMask, SaysWhatTrueMeans) {
   EXPECT_TRUE(bit_equal(bias_of(AttentionMask::attn_mask_torch_nn(bias)), everywhere));
 }
 
-// Hugging Face's attention_mask, in every type that it comes in, and torch.nn's key_padding_mask.
+// Hugging Face's attention_mask in all its dtypes, and torch.nn's key_padding_mask.
 TEST(AttentionMask, ReadsPaddingAsOneKeyARow) {
   const auto tokens = torch::tensor({{1, 1, 0, 0, 0}, {1, 1, 1, 1, 0}});
   const auto wanted = expected(tokens.view({2, 1, 1, 5}) != 0);
@@ -76,7 +76,7 @@ TEST(AttentionMask, ReadsPaddingAsOneKeyARow) {
   EXPECT_TRUE(bit_equal(bias_of(AttentionMask::key_padding(padded.mask)), wanted));
 }
 
-// A pad id that the ids' type does not hold is in none of them.
+// A pad id that does not fit the ids' dtype matches none of them.
 TEST(AttentionMask, ComparesIdsAsInt64) {
   const auto ids = torch::full({2, 5}, 255, torch::kByte);
   EXPECT_TRUE(bit_equal(bias_of(AttentionMask::padding(ids, -1)),
@@ -85,8 +85,8 @@ TEST(AttentionMask, ComparesIdsAsInt64) {
                         expected((ids == 255).view({2, 1, 1, 5}))));
 }
 
-// B = H = L = S: torch.nn's own three axes are (B * H, L, S), and a mask of each head or of each
-// sequence has the same sizes.
+// torch.nn's three axes are (B * H, L, S). With B = H = L = S, a (4, 4, 4) tensor could be a mask
+// per head or per sequence, so it is an error.
 TEST(AttentionMask, OfTorchNnBeginsWithBatchesTimesHeads) {
   const AttentionShape square = {4, 4, 4, 4};
   const auto like = torch::zeros({1});
@@ -112,7 +112,7 @@ TEST(AttentionMask, OfTorchNnBeginsWithBatchesTimesHeads) {
   }
 }
 
-// B = L = S: the sizes say nothing of which axis is which.
+// With B = L = S, sizes do not reveal which axis is which.
 TEST(AttentionMask, DoesNotTakeBatchesForQueries) {
   const AttentionShape square = {4, 1, 4, 4};
   const auto tokens = torch::tensor({{1, 1, 1, 1}, {1, 0, 0, 0}, {1, 1, 0, 0}, {1, 1, 1, 0}});
@@ -144,7 +144,7 @@ TEST(AttentionMask, TakesEveryBroadcastableShape) {
   }
 }
 
-// Three axes begin with the batch, not with the heads as broadcasting from the right would have it.
+// The first of three axes is the batch, not the heads, unlike in right-aligned broadcasting.
 TEST(AttentionMask, ReadsThreeAxesAsBatchesOrTorchNnsHeads) {
   const auto batches = bits({2, 4, 5}), all = bits({6, 4, 5});
   EXPECT_TRUE(bit_equal(bias_of(AttentionMask::allowed(batches)), expected(batches.unsqueeze(1))));
@@ -174,8 +174,8 @@ TEST(AttentionMask, CombinesWhatBothAllow) {
   EXPECT_TRUE(bit_equal(bias_of(mask), (first + second).masked_fill(allowed.logical_not(), kNo)));
 }
 
-// What leaves out tokens altogether, as a frozen model does, may do so for these masks alone: a
-// mask of another maker keeps every query, whatever its shape.
+// Code that removes tokens, as a frozen model does, may rely on these masks only: masks from any
+// other maker keep all queries, whatever their shape.
 TEST(AttentionMask, SaysWhichKeysArePadding) {
   const auto first = bits({2, 5}), second = bits({2, 5});
   const auto both = AttentionMask::key_padding(first) & AttentionMask::key_padding_torch_nn(second);
@@ -279,7 +279,7 @@ TEST(AttentionMaskErrors, RejectsOtherShapes) {
     EXPECT_ERROR(AttentionMask::padding(torch::ones(shape, torch::kLong), 0), c10::ValueError,
                  "takes ids (B, S)");
   }
-  // Padding does not broadcast: a mask of one row or one column is another batch's.
+  // Padding masks do not broadcast: a mask with one row or column belongs to another batch.
   for (const auto& shape : Shapes{{1, 5}, {2, 1}, {4, 5}, {5, 2}, {2, 4}}) {
     EXPECT_ERROR(bias_of(AttentionMask::key_padding(bits(shape))), c10::ValueError,
                  "a mask over keys must be (B, S) = [2, 5]. Got ");

@@ -1,5 +1,5 @@
-// The vector generator's dropout against at::dropout: values, gradients and the generator's state
-// afterwards, for each type, layout, size and number of threads.
+// The vectorized dropout against at::dropout: values, gradients and the final state of the
+// generator, for each dtype, layout, size and number of threads.
 
 #include "posenc/functional/dropout.h"
 
@@ -39,7 +39,7 @@ struct Outcome {
 
 Outcome outcome(Dropout drop, const torch::Tensor& x, double p, const torch::Tensor& grad) {
   torch::manual_seed(testing::seed(3));
-  torch::rand({5}, torch::kDouble);  // an odd place of the generator
+  torch::rand({5}, torch::kDouble);  // start at an odd position
   const auto leaf = x.detach().requires_grad_();
   const auto out = drop(leaf, p, true);
   return {out.detach(), torch::autograd::grad({out}, {leaf}, {grad})[0], generator_state()};

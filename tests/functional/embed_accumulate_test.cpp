@@ -1,5 +1,6 @@
-// A backward that adds to the weight's .grad by itself, against AccumulateGrad, which it stands in
-// for: whatever happened to the weight, its gradient or the ids in between, and whoever listens.
+// A backward that adds to the weight's .grad directly, against AccumulateGrad, which it replaces:
+// whatever happened in between to the weight, its gradient or the ids, and whichever hooks are
+// installed.
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
@@ -35,7 +36,7 @@ struct EmbedAccumulate : ::testing::Test {
 
   using Function = torch::Tensor (*)(const torch::Tensor&, const torch::Tensor&,
                                      const torch::Tensor&, const EmbedFuncOptions&);
-  // What `body` returns on a weight of its own, or "throws".
+  // What `body` returns for a new weight, or "throws".
   std::pair<torch::Tensor, bool> outcome(Function function, const Body& body) {
     auto weight = values.clone().requires_grad_();
     const auto forward = [&](const torch::Tensor& w) { return function(ids, w, table, how); };
@@ -55,7 +56,7 @@ struct EmbedAccumulate : ::testing::Test {
     }
   }
 
-  // The same after a backward that starts with `existing` as the gradient.
+  // The same for a backward that starts with `existing` as the gradient.
   void same_onto(const std::function<torch::Tensor()>& existing) {
     same([&](torch::Tensor& w, const Forward& forward) {
       w.mutable_grad() = existing();
@@ -113,7 +114,7 @@ TEST_F(EmbedAccumulate, OntoGradientsOfEveryKind) {
   }
 }
 
-// The incoming gradient lies in the memory that is added to.
+// The incoming gradient shares memory with the gradient that it is added to.
 TEST_F(EmbedAccumulate, OntoTheIncomingGradientItself) {
   ids = torch::tensor({{3, 2, 1, 0, 6, 5, 0}});
   table = torch::randn({kRows, kDim});
@@ -164,7 +165,7 @@ TEST_F(EmbedAccumulate, ChecksAWeightThatGrewBetweenForwardAndBackward) {
       return w.grad();
     });
     same(
-        [&](torch::Tensor& w, const Forward& forward) {  // an accumulator of the old shape lives on
+        [&](torch::Tensor& w, const Forward& forward) {  // the old shape's accumulator still exists
           const auto old = forward(w).sum();
           w.set_data(torch::ones({rows, kDim}));
           w.mutable_grad() = torch::ones({rows, kDim});
@@ -192,7 +193,7 @@ TEST_F(EmbedAccumulate, KeepsTheTypeThatGradientsWereGiven) {
       return w.grad();
     });
     how.sparse(true);
-    ids = torch::tensor({{1, 4, 2}, {0, 6, 3}});  // sums of repeats are rounded earlier or later
+    ids = torch::tensor({{1, 4, 2}, {0, 6, 3}});  // no repeats: their sums round differently
     same([&](torch::Tensor& w, const Forward& forward) {
       w.set_grad_dtype(dtype);
       forward(w).pow(2).sum().backward();
@@ -202,7 +203,8 @@ TEST_F(EmbedAccumulate, KeepsTheTypeThatGradientsWereGiven) {
   }
 }
 
-// A buffer that a program fills again for the next batch: autograd's version does not see it.
+// A reused buffer that a program has filled with the next batch; autograd's version counter does
+// not notice.
 TEST_F(EmbedAccumulate, SkipsIdsThatLeftTheVocabularyAsPyTorchDoes) {
   for (const int64_t bad : {int64_t{-1}, kRows, int64_t{1} << 40, INT64_MIN, INT64_MAX}) {
     for (const bool onto_existing : {false, true}) {
@@ -232,7 +234,7 @@ TEST_F(EmbedAccumulate, SkipsIdsThatLeftTheVocabularyAsPyTorchDoes) {
 
 using Node = autograd::Node;
 
-// The node that hands the weight its gradient: ours, or the composition's look-up.
+// The node that passes the weight its gradient: ours, or the look-up in the composition.
 Node* last_node(const torch::Tensor& out) {
   Node* node = out.grad_fn().get();
   while (dynamic_cast<autograd::AccumulateGrad*>(node->next_edge(0).function.get()) == nullptr)
@@ -264,7 +266,7 @@ struct AfterAccumulation : autograd::PostAccumulateGradHook {
 };
 
 TEST_F(EmbedAccumulate, IsSeenByEveryKindOfHook) {
-  // `listen` installs a hook that notes what it sees.
+  // `listen` installs a hook that records what it sees.
   const auto seen_by = [&](const auto& listen) {
     for (const bool sparse : {false, true}) {
       how.sparse(sparse);
@@ -325,10 +327,10 @@ TEST_F(EmbedAccumulate, OfEveryKindOfBackward) {
     w.mutable_grad() = torch::ones_like(w);
     loss(forward(w)).backward({}, true, /*create_graph=*/true);
     const auto result = w.grad().detach().clone();
-    w.mutable_grad().reset();  // breaks the circle of references
+    w.mutable_grad().reset();  // breaks the reference cycle
     return result;
   });
-  same([&](torch::Tensor& w, const Forward& forward) {  // the node called by hand
+  same([&](torch::Tensor& w, const Forward& forward) {  // the node is called directly
     w.mutable_grad() = torch::ones_like(w);
     const auto out = forward(w);
     const auto returned = (*last_node(out))({torch::ones({2, 3, kDim})});
@@ -341,7 +343,7 @@ TEST_F(EmbedAccumulate, OfEveryKindOfBackward) {
     return w.grad();
   });
   same([&](torch::Tensor& w,
-           const Forward& forward) {  // a leaf that holds its accumulator elsewhere
+           const Forward& forward) {  // a leaf whose accumulator is also held elsewhere
     w.mutable_grad() = torch::ones_like(w);
     const auto held = autograd::impl::grad_accumulator(w);
     loss(forward(w)).backward();

@@ -1,4 +1,4 @@
-// Where the one pass leaves the work to the composition: in silence, and with its result.
+// Cases in which the fused kernel silently leaves the work to the composition, with its result.
 
 #include <ATen/autocast_mode.h>
 #include <ATen/functorch/BatchedTensorImpl.h>
@@ -49,7 +49,7 @@ TEST_F(EmbedFallback, OfTensorsThatTheKernelsDoNotRead) {
   EXPECT_TRUE(bit_equal(embed(ids, weight._neg_view(), table), embed(ids, -weight, table)));
 }
 
-// A trace is to hold operations that other programs know.
+// A trace must consist of operations that other programs know.
 TEST_F(EmbedFallback, Tracing) {
   const auto traced = torch::jit::tracer::trace(
       {ids},
@@ -102,7 +102,7 @@ TEST_F(EmbedFallback, ForwardMode) {
   torch::autograd::ForwardADLevel::release_idx(level);
 }
 
-// Nobody has set the view's own, and only who asks for it has it.
+// The view's own tangent was never set; it exists only once it is asked for.
 TEST_F(EmbedFallback, ForwardModeOfAViewWhoseBaseGotAGradient) {
   const auto level = torch::autograd::ForwardADLevel::get_next_idx();
   const auto dual = at::_make_dual(weight, torch::ones_like(weight), static_cast<int64_t>(level));

@@ -1,5 +1,5 @@
-// The one pass against the composition that defines it: forward, mask, generator, gradients. Random
-// shapes, types, layouts and numbers of threads.
+// The fused kernel against the composition that defines it: forward, mask, generator, gradients.
+// Random shapes, dtypes, layouts and numbers of threads.
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ struct Case {
   EmbedFuncOptions how;
 };
 
-// Which of several, evenly.
+// Uniform random choices.
 class Dice {
  public:
   explicit Dice(uint32_t own) : random_(testing::seed(own)) {}
@@ -52,7 +52,7 @@ Case random_case(Dice& dice, torch::Dtype dtype, int64_t dim, int64_t batch, int
   Case c;
   const int64_t vocabulary = 1 + dice.below(90), rows = length + 7;
   c.weight = torch::randn({vocabulary, dim}).to(dtype);
-  if (dice.below(4) == 0)  // rows with a gap between them
+  if (dice.below(4) == 0)  // rows with gaps between them
     c.weight = torch::randn({vocabulary, dim + 3}).to(dtype).slice(1, 0, dim);
   c.table = torch::randn({rows, dim}).to(dtype);
   if (dice.coin()) c.table = c.table.unsqueeze(0);
@@ -80,7 +80,7 @@ Case random_case(Dice& dice, torch::Dtype dtype, int64_t dim, int64_t batch, int
 
 torch::Tensor generator_state() { return at::detail::getDefaultCPUGenerator().get_state(); }
 
-// One step of each: the same seed, entered at an odd or an even word.
+// Runs one step of each from the same seed, at an odd or even word of the generator.
 struct Step {
   torch::Tensor out, grad, state;
 };
@@ -110,7 +110,7 @@ torch::Tensor must_be_fused(const torch::Tensor& ids, const torch::Tensor& weigh
 
 void expect_same_bits(const Case& c, bool odd, const torch::Tensor& existing) {
   const Step ours = step(c, must_be_fused, odd, existing);
-  const Threads one(1);  // PyTorch's own bits are those of one thread
+  const Threads one(1);  // the reference is PyTorch on one thread
   const Step theirs = step(c, embed_composed, odd, existing);
   EXPECT_TRUE(bit_equal(ours.out, theirs.out));
   EXPECT_TRUE(ours.out.is_contiguous());
@@ -161,7 +161,7 @@ TEST_P(EmbedFused, TokensAloneAreScaledInOnePass) {
   }
 }
 
-// 17 MB: streamed past the caches, positions in blocks; with a mask too.
+// 17 MB: non-temporal stores, positions in blocks, also with a dropout mask.
 TEST(EmbedFusedLarge, EqualsTheComposition) {
   Dice dice(3);
   for (const double p : {0.0, 0.2}) {

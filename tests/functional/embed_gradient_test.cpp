@@ -1,4 +1,4 @@
-// Where the gradient of embed() goes: fresh, existing, sparse, shared, listened to, twice.
+// Destinations of embed()'s gradient: new, existing, sparse, shared, with hooks, repeated.
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -22,7 +22,7 @@ struct EmbedGradient : ::testing::Test {
   torch::Tensor values = torch::randn({7, 5});
   EmbedFuncOptions how = EmbedFuncOptions().scale(Scale::SqrtDim).dropout(0.3).training(true);
 
-  // The same with both, each on a weight of its own: what `body` returns must be equal.
+  // Runs `body` with both functions, each on its own weight; the results must be equal.
   template <typename Body>
   void same(Body body) {
     const auto run = [&](Forward forward) {
@@ -49,7 +49,7 @@ TEST_F(EmbedGradient, AddsToAnExistingOneInPlace) {
 }
 
 TEST_F(EmbedGradient, IsSummedWithThatOfOtherUses) {
-  same([](torch::Tensor& w, auto forward) {  // tied: the sum is made before it is added
+  same([](torch::Tensor& w, auto forward) {  // tied: summed before it is added
     w.mutable_grad() = torch::full_like(w, 1e-3);
     (forward(w).pow(2).sum() + w.exp().sum() + forward(w).sum()).backward();
     return w.grad();
@@ -60,7 +60,7 @@ TEST_F(EmbedGradient, IsReturnedWhereItIsAskedFor) {
   same([](torch::Tensor& w, auto forward) {
     w.mutable_grad() = torch::ones_like(w);
     const auto got = torch::autograd::grad({forward(w).pow(2).sum()}, {w})[0];
-    EXPECT_TRUE(bit_equal(w.grad(), torch::ones_like(w)));  // untouched
+    EXPECT_TRUE(bit_equal(w.grad(), torch::ones_like(w)));  // unchanged
     return got;
   });
   same([](torch::Tensor& w, auto forward) {
@@ -116,11 +116,11 @@ TEST_F(EmbedGradient, SparseIsTheDenseOnesRowsCoalesced) {
   embed(ids, dense, table, EmbedFuncOptions(how).sparse(false)).pow(2).sum().backward();
   EXPECT_TRUE(bit_equal(weight.grad().to_dense(), dense.grad()));
   torch::manual_seed(testing::seed(2));
-  embed(ids, weight, table, how).pow(2).sum().backward();  // onto the sparse one
+  embed(ids, weight, table, how).pow(2).sum().backward();  // onto a sparse gradient
   EXPECT_TRUE(bit_equal(weight.grad().to_dense(), dense.grad() * 2));
   torch::manual_seed(testing::seed(2));
   dense.mutable_grad().zero_();
-  embed(ids, dense, table, how).pow(2).sum().backward();  // onto a dense one
+  embed(ids, dense, table, how).pow(2).sum().backward();  // onto a dense gradient
   EXPECT_TRUE(bit_equal(dense.grad(), weight.grad().to_dense() / 2));
 }
 

@@ -1,4 +1,4 @@
-// The memory that results get past LibTorch's allocator: as good as its own.
+// Memory of results that bypasses LibTorch's allocator must behave like its own.
 
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ struct Memory : c10::MemoryReportingInfoBase {
   std::set<const void*> seen;
 };
 
-// `make` gives (rows, columns) in memory of its own; resized, it has `more` rows.
+// `make` returns (rows, columns) in memory of its own; resizing gives it `more` rows.
 template <typename Make>
 void expect_good_memory(Make make, int64_t more) {
   const auto memory = std::make_shared<Memory>();

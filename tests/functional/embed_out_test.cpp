@@ -1,4 +1,4 @@
-// embed_out() writes by pointer: autograd has to notice, and what ATen refuses is refused.
+// embed_out() writes through a pointer: autograd must notice, and the errors are ATen's.
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/core/InferenceMode.h>
@@ -48,10 +48,10 @@ TEST_F(EmbedOut, OfAnInferenceTensorOutsideInferenceModeIsRefused) {
   const auto expected = embed(ids, weight, table);
   const c10::InferenceMode guard;
   EXPECT_TRUE(bit_equal(embed_out(inference, ids, weight, table), expected));
-  EXPECT_TRUE(bit_equal(embed_out(out, ids, weight, table), expected));  // a normal one
+  EXPECT_TRUE(bit_equal(embed_out(out, ids, weight, table), expected));  // a normal tensor
 }
 
-// As ATen's functions with out=: what records nothing may write to a leaf.
+// Like ATen's functions with out=, an unrecorded write to a leaf is an error.
 TEST_F(EmbedOut, OfALeafWithoutARecord) {
   out.requires_grad_();
   EXPECT_ERROR(embed_out(out, ids, weight, table), c10::ValueError, "NoGradGuard");

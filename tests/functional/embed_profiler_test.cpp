@@ -1,4 +1,4 @@
-// What profilers see of the passes that go around ATen: operations by name.
+// What profilers see of the operations that bypass ATen: their names.
 
 #include <ATen/record_function.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ struct Event {
 std::mutex lock;
 std::vector<Event>* events = nullptr;
 
-// Every operation that is recorded while `work` runs.
+// All operations recorded while `work` runs.
 template <typename Work>
 std::vector<Event> recorded(Work work) {
   std::vector<Event> found;
@@ -69,7 +69,7 @@ TEST(Profiler, SeesThePassesByName) {
   const Event& forward = *find(found, "posenc::embed");
   EXPECT_EQ(forward.shapes, (std::vector<std::vector<int64_t>>{{2, 3}, {7, 5}, {3, 5}}));
   ASSERT_NE(find(found, "EmbedBackward"), nullptr);
-  EXPECT_EQ(forward.node, find(found, "EmbedBackward")->node);  // how a trace draws its arrows
+  EXPECT_EQ(forward.node, find(found, "EmbedBackward")->node);  // traces draw arrows by this
   EXPECT_EQ(find(found, "posenc::dropout")->node, find(found, "DropoutBackward")->node);
   EXPECT_EQ(find(found, "posenc::embed_out")->node, -1);
 }

@@ -1,5 +1,5 @@
-// What a backward reads of its forward, after a program has exchanged it, and a node that is called
-// with another gradient than the engine would bring.
+// Backward after a program has replaced what the forward saved, and nodes that are called with a
+// gradient that the engine would not pass.
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/function.h>
@@ -17,7 +17,7 @@ using posenc::testing::bit_equal;
 
 constexpr int64_t kRows = 7, kDim = 5;
 
-// The weight's gradient after the ids have become `other`; undefined where the backward throws.
+// The weight's gradient after the ids were replaced by `other`; undefined if the backward throws.
 template <typename Embed>
 torch::Tensor gradient(Embed function, const torch::Tensor& other, double p) {
   torch::manual_seed(7);
@@ -35,7 +35,7 @@ torch::Tensor gradient(Embed function, const torch::Tensor& other, double p) {
   return weight.grad();
 }
 
-// set_data() gives the ids another memory, number or type without a new version.
+// set_data() can change the ids' memory, size or dtype without a new version.
 TEST(EmbedSaved, ReadsIdsThatWereExchangedAsPyTorchDoes) {
   const torch::Tensor others[] = {torch::full({200, 3}, 2), torch::tensor({1, 2}),
                                   torch::tensor({{1, 0}, {4, 6}, {1, 1}}).t(),
@@ -53,7 +53,7 @@ TEST(EmbedSaved, ReadsIdsThatWereExchangedAsPyTorchDoes) {
   }
 }
 
-// Nobody compares the gradient with the result unless the engine calls the node.
+// Only the engine compares the gradient's shape with the result's.
 TEST(EmbedSaved, ANodeThatIsCalledByHandChecksItsGradient) {
   const auto weight = torch::ones({kRows, kDim}).requires_grad_();
   for (const double p : {0.0, 0.5}) {

@@ -19,7 +19,7 @@ using testing::OnEachDevice;
 class Embed : public OnEachDevice {};
 POSENC_ON_EACH_DEVICE(Embed);
 
-// The modules compose their submodules; the function composes functions. They are one.
+// The modules compose their submodules and the function composes functions, with equal results.
 TEST_P(Embed, IsTheCounterpartOfTokenAndPositionEmbedding) {
   TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(50, 20, 30).dropout(0.25));
   module->to(device());
@@ -109,7 +109,7 @@ TEST(EmbedErrors, RefuseAnOutThatDoesNotFit) {
   EXPECT_NO_THROW(functional::embed_out(out, ids, trained, table));
 }
 
-// Nothing is drawn, read or written before all ids and positions are known to be right.
+// Nothing is drawn, read or written before all ids and positions are validated.
 TEST(EmbedErrors, NameBadIdsOnEveryPathAndLeaveEverythingAlone) {
   const auto table = torch::randn({700, 33});
   InputEmbedding input(50, 34, 600);

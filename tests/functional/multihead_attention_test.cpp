@@ -33,8 +33,8 @@ MultiheadAttentionWeights random_weights(int64_t width, torch::Device device = t
   return weights;
 }
 
-// The reference path: one product a projection, scores and softmax written out; a row that may
-// attend nowhere is zeros.
+// The reference path: separate projections, with scores and softmax written out. A row that may not
+// attend to anything is zero.
 torch::Tensor plain(const torch::Tensor& query, const torch::Tensor& key,
                     const torch::Tensor& value, const MultiheadAttentionWeights& weights,
                     int64_t num_heads, const AttentionMask& mask) {
@@ -46,7 +46,7 @@ torch::Tensor plain(const torch::Tensor& query, const torch::Tensor& key,
   };
   const auto q = heads(query, 0), k = heads(key, 1), v = heads(value, 2);
   const AttentionShape shape = {q.size(0), num_heads, q.size(2), k.size(2)};
-  // `& all` makes a bias of a mask that is_causal alone would say
+  // `& all` turns a mask that would be is_causal into a bias
   const auto all = AttentionMask::allowed_pairs(torch::ones({1, 1}, torch::kBool).to(q.device()));
   const auto bias = (mask & all).resolve(shape, q).bias;
   const auto scores =
@@ -93,7 +93,7 @@ const Case kMasks[] = {
 class MultiheadAttentionFunction : public OnEachDevice {};
 POSENC_ON_EACH_DEVICE(MultiheadAttentionFunction);
 
-// Forward and every gradient, the fully masked rows included.
+// Forward and all gradients, including fully masked rows.
 TEST_P(MultiheadAttentionFunction, IsItsPlainCompositionUnderEveryMask) {
   for (const Case& one : kMasks) {
     SCOPED_TRACE(one.name);
@@ -167,8 +167,8 @@ TEST(MultiheadAttentionFunction, IsTheCounterpartOfTheModule) {
   }
 }
 
-// Python's order changes where the numbers lie, and which of them dropout would hit; not the
-// numbers.
+// Python's order changes the memory layout, and with it the elements that dropout hits, but not the
+// values.
 TEST(MultiheadAttentionFunction, PythonsOrderIsAnotherMemoryOrder) {
   const auto weights = random_weights(12);
   const auto x = torch::randn({2, 4, 12});

@@ -18,7 +18,7 @@ class PadSequences : public OnEachDevice {
 };
 POSENC_ON_EACH_DEVICE(PadSequences);
 
-TEST_P(PadSequences, FillsUpToMaxLen) {  // the second notebook's own batch
+TEST_P(PadSequences, FillsUpToMaxLen) {  // the batch of notebook 02
   const auto batch = pad_sequences(sequences(), PadSequencesOptions().max_len(5));
   EXPECT_EQ(batch.ids.device(), device());
   EXPECT_TRUE(batch.ids.cpu().equal(torch::tensor({{1, 5, 0, 0, 0}, {1, 1, 7, 2, 0}})));

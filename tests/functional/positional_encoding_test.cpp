@@ -59,7 +59,7 @@ TEST_P(PositionalEncoding, ExplicitPositionsMayBeSharedOrOnePerRow) {
   const auto own = positional_encoding(x, table(), How().position_ids(each));
   EXPECT_TRUE(bit_equal(own[0], shared[0]));
   EXPECT_TRUE(bit_equal(own[1], x[1] + table()[5]));
-  // (L, B, D): the ids are laid out as x is
+  // (L, B, D): ids in the layout of x
   const auto first = How().batch_first(false);
   const auto turned =
       positional_encoding(x.transpose(0, 1), table(), How(first).position_ids(each.t()));

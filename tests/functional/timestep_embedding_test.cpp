@@ -30,7 +30,7 @@ TEST_P(Timestep, IsTwoLinearMapsOfTheRow) {
   const auto row =
       torch::relu(table[3].matmul(w.weight0.t()) + w.bias0).matmul(w.weight2.t()) + w.bias2;
   EXPECT_TRUE(testing::within(testing::Op::Linear, out[2].flatten(), row));
-  // Equal rows of one matrix product may differ: its library takes the last rows another way.
+  // Equal rows of a matrix product may differ: BLAS may compute the last rows differently.
   EXPECT_TRUE(testing::within(testing::Op::Linear, out[2], out[3]));
   EXPECT_TRUE(testing::within(testing::Op::Linear,
                               functional::timestep_embedding(t.unsqueeze(1), table, w), out));

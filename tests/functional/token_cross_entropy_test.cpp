@@ -14,7 +14,7 @@ TokenCrossEntropyFuncOptions smooth(double label_smoothing) {
   return TokenCrossEntropyFuncOptions().label_smoothing(label_smoothing);
 }
 
-// The formula of the header, a token at a time.
+// The formula in the header, one token at a time.
 at::Tensor formula(const at::Tensor& logits, const at::Tensor& targets, double e, int64_t ignore) {
   const auto rows = logits.reshape({-1, logits.size(-1)});
   const auto ids = targets.reshape({-1});

@@ -12,10 +12,10 @@
 #include "posenc/io/error.h"
 #include "posenc/io/manifest.h"
 
-// What holds of every manifest that a reader returns, whatever the bytes were.
+// Properties of every manifest that a reader returns, whatever the bytes are.
 namespace posenc::testing {
 
-/// A promise of the readers that a file could break.
+/// A guarantee of the readers that a file could violate.
 class BrokenPromise : public std::logic_error {
  public:
   using std::logic_error::logic_error;
@@ -25,9 +25,9 @@ inline void promise(bool kept, const char* what) {
   if (!kept) throw BrokenPromise(what);
 }
 
-__extension__ typedef unsigned __int128 Wide;  // sizes and strides of 64 bits overflow no sum
+__extension__ typedef unsigned __int128 Wide;  // sums of 64-bit sizes and strides fit
 
-/// Extent of a view in elements, from the start of its storage; 0 for one without elements.
+/// Extent of a view in elements, from the start of its storage; 0 if it has no elements.
 inline Wide extent(const ManifestTensor& tensor) {
   auto last = static_cast<Wide>(tensor.offset);
   for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
@@ -37,7 +37,7 @@ inline Wide extent(const ManifestTensor& tensor) {
   return last + 1;
 }
 
-/// Throws BrokenPromise where the manifest of a file of `file_bytes` bytes breaks one.
+/// Throws BrokenPromise if the manifest of a file of `file_bytes` bytes violates a guarantee.
 inline void check_manifest(const Manifest& manifest, uint64_t file_bytes) {
   for (const auto& storage : manifest.storages) {
     promise(storage.file < manifest.files.size(), "a file of the list");
@@ -61,7 +61,7 @@ inline void check_manifest(const Manifest& manifest, uint64_t file_bytes) {
   }
 }
 
-/// The same, and reads the tensors, as far as they are not too large.
+/// The same, and also reads the tensors that are not too large.
 inline void check_manifest(const Manifest& manifest, const io::InputFile& file) {
   check_manifest(manifest, file.size());
   uint64_t left = uint64_t{1} << 20;
@@ -71,7 +71,7 @@ inline void check_manifest(const Manifest& manifest, const io::InputFile& file) 
       if (count > left) continue;
       io::stream_tensor(file, manifest.storages[tensor.storage], tensor,
                         [&](const char*, std::size_t got) { left -= got; });
-    } catch (const WeightsError&) {  // a negative bool
+    } catch (const WeightsError&) {  // for a negative bool
     }
   }
 }

@@ -1,4 +1,4 @@
-// Any file: detection, then the reader that it belongs to.
+// Any file: format detection, then the reader for that format.
 #include "fuzz/check.h"
 #include "io/manifest/single_file.h"
 

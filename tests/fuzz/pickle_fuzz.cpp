@@ -10,7 +10,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc;
   using namespace posenc::io;
-  constexpr uint64_t kStorages = 1 << 16;  // as if the storages lay in a file of that size
+  constexpr uint64_t kStorages = 1 << 16;  // storages in an imaginary file of that size
   try {
     Budget budget(size);
     Pickle pickle({reinterpret_cast<const char*>(data), size}, budget);

@@ -6,7 +6,7 @@
 #include "io/torch/make_zip.h"
 #include "io/torch/readers.h"
 
-// The input is the JSON of the weights: an archive is made around it.
+// The input is the JSON of the weights; an archive is built around it.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc;
   const std::string bytes = testing::make_zip({

@@ -1,11 +1,12 @@
-// The JSON of a safetensors header. Its length is put in front, which mutations would seldom hit.
+// The JSON of a safetensors header. Its length is prepended, because mutations would rarely match
+// it.
 #include <string>
 
 #include "fuzz/check.h"
 #include "io/safetensors/reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
-  constexpr std::size_t kDataBytes = 24;  // as many as safetensors.dict has at the most
+  constexpr std::size_t kDataBytes = 24;  // as in the largest case of safetensors.dict
   std::string bytes;
   for (unsigned i = 0; i < 8; ++i) bytes += static_cast<char>(size >> (8 * i) & 0xff);
   bytes.append(reinterpret_cast<const char*>(data), size);

@@ -8,8 +8,8 @@
 #include "io/torch/make_zip.h"
 #include "io/torch/readers.h"
 
-// The input is a pickle and, after "#code", the code of its classes: an archive is made around
-// them, whose structure torch_archive_fuzz and zip_index_fuzz look after.
+// The input is a pickle and, after "#code", the code of its classes. An archive is built around
+// them; torch_archive_fuzz and zip_index_fuzz test its structure.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   using namespace posenc;
   const std::string_view input(reinterpret_cast<const char*>(data), size);

@@ -32,7 +32,7 @@ struct Case {
   int64_t length;
 };
 
-// A preset at about `dim` channels and 50 rows; false where it refuses the dimension.
+// Makes a preset with about `dim` channels and 50 rows; false if it rejects the dimension.
 bool make(const Preset& preset, int64_t dim, std::vector<Case>& cases) {
   PresetParams params;
   int64_t length = 50;
@@ -157,7 +157,7 @@ TEST(Identify, FindsParameters) {
     const Identification found = identify(table);
     EXPECT_TRUE(names(found, c.name)) << c.name << ": " << described(found);
     if (found.nearest != c.name) continue;
-    PresetParams params;  // other numbers may give the same bits
+    PresetParams params;  // other parameters may give the same bits
     for (const auto& [name, value] : found.params) params.emplace(name, value);
     const at::Tensor again = sinusoid_table(preset(c.name, c.dim, params), found.length);
     EXPECT_TRUE(at::equal(again, table)) << c.name << ": " << described(found);
@@ -199,7 +199,7 @@ TEST(Identify, TellsNearMissesApart) {
   const Identification patches = identify(cells + at::randn({196, 768}) * 0.02);
   EXPECT_NE(patches.verdict.find("learned, began as"), std::string::npos) << described(patches);
 
-  // a frequency one float apart, as MKL's kernels for other CPUs round it
+  // A frequency one float apart, as MKL's kernels round it on other CPUs.
   const at::Tensor p = at::arange(300, at::kFloat).unsqueeze(1);
   at::Tensor f = at::exp(at::arange(0, 512, 2, at::kFloat) * -(std::log(10000.0) / 512));
   f = at::where(at::arange(256) % 5 == 0, f * (1 + 1.2e-7), f);
@@ -213,12 +213,12 @@ TEST(Identify, TellsNearMissesApart) {
   EXPECT_TRUE(based.sinusoid) << described(based);
   EXPECT_EQ(based.params.at("base"), "500000");
 
-  // shift 0 against 1
+  // Shift 0 against 1.
   EXPECT_FALSE(names(identify(table), "fairseq"));
   EXPECT_FALSE(names(identify(sinusoid_table(preset("fairseq", 512), 300)), "hf_marian"));
 }
 
-// Tensors that are no sinusoids.
+// Tensors that are not sinusoids.
 at::Tensor impostor(int kind, int64_t rows, int64_t dim) {
   const at::Tensor p = at::arange(rows, at::kFloat).unsqueeze(1);
   const at::Tensor f = at::pow(10000.0, -at::arange(0, dim, 2, at::kFloat) / dim);
@@ -257,7 +257,7 @@ at::Tensor impostor(int kind, int64_t rows, int64_t dim) {
       const at::Tensor a = at::rand({rows, dim / 2}) * 6.2831853;
       return at::cat({a.sin(), a.cos()}, 1);
     }
-    case 24: {  // frequencies that rise and fall; any few, modulo 2 pi, are those of some recipe
+    case 24: {  // not monotonic; a few, modulo 2 pi, always fit a recipe
       at::Tensor w = std::get<0>(at::rand({std::max<int64_t>(dim / 2, 8)}).sort()) * 3;
       const at::Tensor a = p * w.roll(2);
       return at::cat({a.sin(), a.cos()}, 1);
@@ -297,7 +297,7 @@ TEST(Identify, RaisesNoFalseAlarm) {
   }
 }
 
-// GPT-J's `embed_positions` holds the bits of nemo_tts, and is rotated with, not added.
+// GPT-J's `embed_positions` has the bits of nemo_tts, but is used for rotation, not added.
 TEST(Identify, KnowsARotaryCacheByItsPlace) {
   const at::Tensor table = sinusoid_table(preset("nemo_tts", 64), 40);
   for (const char* place : {"transformer.h.0.attn.embed_positions", "h.1.attention.cache",

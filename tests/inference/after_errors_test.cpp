@@ -1,5 +1,5 @@
-// After a call that throws, the next one is right: an exception of the caller's, an id that is
-// none, memory that is refused, here and in a thread of its own.
+// After a call that throws, the next call is correct: an exception from the caller, an invalid id,
+// or a failed allocation, on this thread or another.
 
 #include <gtest/gtest.h>
 
@@ -17,13 +17,13 @@
 
 namespace {
 
-std::atomic<int64_t> allocations_left{-1};  // before one is refused; negative: none is
+std::atomic<int64_t> allocations_left{-1};  // before one fails; negative: none fails
 
 bool is_refused() { return allocations_left >= 0 && allocations_left.fetch_sub(1) == 0; }
 
 }  // namespace
 
-// What is aligned to more than a pointer is the library's scratch memory.
+// Memory with more than pointer alignment is the library's scratch memory.
 void* operator new[](std::size_t bytes, std::align_val_t alignment) {
   const auto line = static_cast<std::size_t>(alignment);
   void* const memory =
@@ -37,7 +37,7 @@ void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { s
 namespace posenc::testing {
 namespace {
 
-// Everything that a frozen model does, as one tensor.
+// All results of a frozen model, as one tensor.
 torch::Tensor all_of(Transformer model, const FrozenTransformer& frozen, const torch::Tensor& src,
                      int64_t beams) {
   const torch::NoGradGuard no_grad;
@@ -85,7 +85,7 @@ TEST_F(AfterErrors, OfAnIdThatIsNone) {
   const auto wrong = large.clone();
   wrong[3][0] = 1000;
   for (const int threads : {1, 3}) {
-    const Threads set(threads);  // on which the plain model's bits depend
+    const Threads set(threads);  // the plain model's bits depend on this
     const auto expected = all_of(model, frozen, large, 3);
     EXPECT_THROW(frozen.encode(wrong), c10::IndexError);
     EXPECT_THROW(generate(frozen, wrong, {}, GenerateOptions(kBegin, kEnd).max_new_tokens(3)),
@@ -94,16 +94,16 @@ TEST_F(AfterErrors, OfAnIdThatIsNone) {
   }
 }
 
-// Refuses the first allocation, then the second, and so on, of a large call; a small one follows on
-// the same thread, whose scratch memory the failure has left behind, and the large one again.
+// Fails the first allocation, then the second, and so on, of a large call. A small call follows on
+// the same thread, with the scratch memory that the failure left, and then the large one again.
 TEST_F(AfterErrors, OfMemoryThatIsRefused) {
   const TestAllocator allocator(is_refused);
   for (const int threads : {1, 2}) {
     const Threads set(threads);
     const auto few = all_of(model, frozen, small, 2), many = all_of(model, frozen, large, 3);
     int64_t refused = 0;
-    // Each attempt has a thread of its own, and so new scratch memory. Not every allocation is
-    // tried: most are alike.
+    // Each attempt runs on its own thread, and so with new scratch memory. Some allocations are
+    // skipped, because most are alike.
     for (int64_t attempt = 0, done = 0; done == 0; attempt += 1 + attempt / 8) {
       std::thread([&] {
         at::set_num_threads(threads);
@@ -138,12 +138,12 @@ TEST_F(AfterErrors, OfAFreezeThatIsRefusedMemory) {
     }
 }
 
-// A decoder's cache of two tokens, and what it gives for the third one.
+// A decoder's cache with two tokens, and the result for the third one.
 class AfterErrorsOfACache : public ::testing::Test {
  protected:
   torch::Tensor third(DecoderCache of) { return model->step(tgt.narrow(1, 2, 1), of); }
 
-  // Refuses each allocation of `change` in turn; after each failure the cache is what it was.
+  // Fails each allocation of `change` in turn; after each failure the cache must be unchanged.
   void refuse_each(const std::function<void(DecoderCache&)>& change) {
     const auto before = third(cache);
     const TestAllocator allocator(is_refused);
@@ -198,7 +198,7 @@ TEST_F(AfterErrorsOfACache, OfASelection) {
   EXPECT_EQ(third(cache).size(0), 3);
 }
 
-// The first layer has seen the token, the second one is none.
+// The first layer has seen the token; the second one is of the wrong class.
 TEST_F(AfterErrorsOfACache, OfALayer) {
   const auto expected = third(cache);
   const auto layers = model->decoder->layers;

@@ -1,5 +1,5 @@
-// Frozen models and searches at the edges: nothing in an axis, one of it, masks of every shape, and
-// numbers that are none.
+// Edge cases of frozen models and searches: empty axes and axes of size one, masks of all shapes,
+// and NaN.
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(FreezeEdges, SourcesMayBeEmpty) {
   auto model = any_model(dice, 2);
   const auto frozen = freeze(model);
   const auto padding = any_ids(dice, 3, 5, false);
-  padding[1].fill_(kPad);  // a source of nothing
+  padding[1].fill_(kPad);  // a source without tokens
   for (const int64_t beams : {1, 3}) {
     const auto options = up_to(7).num_beams(beams).num_return_sequences(beams);
     for (const auto& src : {torch::empty({2, 0}, torch::kLong), padding}) {
@@ -61,7 +61,7 @@ TEST(FreezeEdges, SourcesMayBeEmpty) {
   }
 }
 
-// In a program whose new tensors are float64 or bfloat16, a float32 model stays one.
+// A float32 model stays float32 in a program whose default dtype is float64 or bfloat16.
 TEST(FreezeEdges, WithAnyDefaultType) {
   const torch::NoGradGuard no_grad;
   for (unsigned seed = 0; seed < 3; ++seed) {
@@ -91,7 +91,7 @@ TEST(FreezeEdges, WithAnyDefaultType) {
   }
 }
 
-// Padding counts for the length, as it does in the module.
+// Padding counts towards the length, as in the module.
 TEST(FreezeEdges, SourcesPastTheTable) {
   auto model = tiny_model();
   const auto frozen = freeze(model);
@@ -128,7 +128,7 @@ TEST(FreezeEdges, EncodersOfOddWidths) {
     }
 }
 
-// Shapes in which no vector is whole, or one is and a bit.
+// Sizes below a vector's width, and those that are not multiples of it.
 TEST(FreezeEdges, WidthsAndVocabulariesOfAnySize) {
   const torch::NoGradGuard no_grad;
   for (const int64_t width : {2, 6, 14, 16, 18, 34})
@@ -171,8 +171,8 @@ TEST(FreezeEdges, AVocabularyOfFewerSequencesThanBeams) {
   }
 }
 
-// What a decoder gives for numbers that are none, or for no token at all, is an error, not a list
-// without a hypothesis; and what nobody sees disturbs nobody.
+// A decoder's NaN, or no allowed token at all, is an error rather than an empty list of hypotheses.
+// Values that are masked out have no effect.
 TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
   Dice dice(5);
   auto model = any_model(dice, 5);
@@ -195,7 +195,7 @@ TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
                  "Got none for token 1 of source");
     EXPECT_ERROR(generate(freeze(model), src, {}, none.renormalize(true)), c10::ValueError,
                  "there must be a token to write");
-    none.forced_eos_id(kEnd).max_new_tokens(1);  // one may be written after all
+    none.forced_eos_id(kEnd).max_new_tokens(1);  // one is allowed after all
     EXPECT_EQ(generate(freeze(model), src, {}, none)[2][0].tokens, std::vector<int64_t>{kEnd});
   }
   const torch::NoGradGuard no_grad;
@@ -218,7 +218,7 @@ Transformer untied_model(unsigned seed) {
   return model;
 }
 
-// A token whose vector is not a number makes all logits after it none.
+// A token with a NaN in its vector makes all logits after it NaN.
 TEST(GenerateEdges, ABeamOfNumbersThatAreNone) {
   const torch::NoGradGuard no_grad;
   auto model = untied_model(20);
@@ -232,7 +232,8 @@ TEST(GenerateEdges, ABeamOfNumbersThatAreNone) {
                "logits that are numbers");
 }
 
-// A sample that has ended goes on while others of its source do: what it writes is nobody's.
+// A finished sample is still decoded while others of its source go on; its further tokens are
+// ignored.
 TEST(GenerateEdges, WhatFollowsTheEndOfASampleDisturbsNobody) {
   const torch::NoGradGuard no_grad;
   auto model = untied_model(21);
@@ -256,7 +257,7 @@ TEST(GenerateEdges, WhatFollowsTheEndOfASampleDisturbsNobody) {
   EXPECT_GT(lengths.size(), 2u);
 }
 
-// A beam that has ended leaves nothing to go on with: what has been found is returned.
+// Once the beam has ended, no live beam is left; the search returns what it has found.
 TEST(GenerateEdges, OneTokenThatMayBeWritten) {
   Dice dice(6);
   auto model = any_model(dice, 6);
@@ -305,7 +306,7 @@ TEST(GenerateEdges, NumbersThatAreNoSettings) {
   }
 }
 
-// By far too much weight on the length: in float32 all scores would be 0, or infinite.
+// Far too large a length penalty: in float32, all scores would be 0 or infinite.
 TEST(GenerateEdges, ALengthPenaltyThatLeavesNoScores) {
   auto model = tiny_model();
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
@@ -330,7 +331,7 @@ TEST(GenerateEdges, ALengthPenaltyThatLeavesNoScores) {
 }
 
 TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
-  auto model = tiny_model();  // none of whose tokens is certain
+  auto model = tiny_model();  // no token of which is certain
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
   const auto base = up_to(5);
   const auto best = generate(*model, src, {}, base);
@@ -339,7 +340,7 @@ TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
   for (size_t b = 0; b < 2; ++b) EXPECT_EQ(drawn[b][0].tokens, best[b][0].tokens);
 }
 
-// One beam of several has come to what is no number: it may have been the best.
+// One of several beams has become NaN; it might have been the best one.
 TEST(GenerateEdges, OneBeamThatIsNoNumber) {
   auto model = tiny_model();
   const auto src = torch::tensor({{3, 4, 5}});
@@ -354,8 +355,8 @@ TEST(GenerateEdges, OneBeamThatIsNoNumber) {
   }
 }
 
-// With a length penalty of 0 a score does not change with the length, and the two agree; both go on
-// where WhenFull stops.
+// With a length penalty of 0, a score does not depend on the length, so the two agree; both
+// continue where WhenFull stops.
 TEST(GenerateEdges, NeverWithoutALengthPenaltyIsWhenUnlikely) {
   int longer = 0, shorter = 0;
   const auto src = torch::tensor({{3, 4, 5, 6}, {7, 8, 5, 9}});

@@ -1,5 +1,5 @@
-// Serving stays flat: encodes and decodes random batches, and checks that neither resident memory
-// nor address space grows, and that a search's cache follows what is written.
+// Memory stays constant while serving: encodes and decodes random batches, and checks that neither
+// resident memory nor address space grows, and that a search's cache is proportional to its output.
 //
 //   posenc-flat [MINUTES]
 
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMega = 1 << 20;
 constexpr int64_t kMostSources = 32, kMostBeams = 4, kMostTokens = 64;
 
-// A line of /proc/self/status, in bytes: VmSize, VmPeak or VmRSS.
+// A field of /proc/self/status, in bytes: VmSize, VmPeak or VmRSS.
 int64_t memory(const std::string& name) {
   std::ifstream file("/proc/self/status");
   for (std::string key; file >> key; file.ignore(1 << 10, '\n')) {
@@ -89,11 +89,11 @@ class Server {
 
 int run(double minutes) {
   Server server;
-  server.serve(1, 4, 1, 4, 4);  // threads and their arenas
+  server.serve(1, 4, 1, 4, 4);  // warm up threads and their arenas
   const Usage ready;
   show("ready", ready);
-  // Four layers of 2 x 256 floats for each of 128 sequences and 511 tokens would be 511 MB; two
-  // tokens of each are 2 MB.
+  // Four layers of 2 x 256 floats for 128 sequences of 511 tokens would be 511 MB; two tokens of
+  // each are 2 MB.
   server.serve(kMostSources, 4, kMostBeams, 511, 2);
   const Usage two;
   show("two tokens of 511", two);

@@ -1,5 +1,5 @@
-// Frozen models against the modules that they come from: shapes, norms, activations, biases, masks,
-// paddings, tyings; and what they share.
+// Frozen models against the modules that they are made from: shapes, norms, activations, biases,
+// masks, padding, tying; and what they share.
 
 #include "posenc/inference/freeze.h"
 
@@ -18,7 +18,7 @@
 namespace posenc::testing {
 namespace {
 
-// Rows that the padding mask leaves in.
+// The rows that the padding mask keeps.
 torch::Tensor kept(const torch::Tensor& x, const torch::Tensor& ids) {
   return x.index({ids != kPad});
 }
@@ -150,7 +150,7 @@ TEST(Freeze, RefusesToBeStale) {
   EXPECT_ERROR(frozen.forward(torch::zeros({1, 2, 8})), c10::Error, "freeze it again");
 }
 
-// As freeze.h says: each optimiser that moves versions, and modules that were replaced.
+// As documented in freeze.h: each optimiser that changes versions, and replaced modules.
 TEST(Freeze, NoticesStepsAndReplacedModules) {
   Dice dice(11);
   const auto noticed = [&](const auto& change) {

@@ -1,5 +1,5 @@
-// generate() of a frozen model against generate() of the model: the same tokens and scores, for
-// every search, whatever stops when.
+// generate() of a frozen model against generate() of the model: the same tokens and scores for
+// every search, in whatever order sequences end.
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace posenc::testing {
 namespace {
 
-// What the same kernels have computed twice.
+// For results of the same kernels, computed twice.
 void expect_bit_equal(const Found& got, const Found& expected) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t b = 0; b < got.size(); ++b) {
@@ -62,11 +62,11 @@ TEST(FrozenGenerate, FindsWhatTheModelFinds) {
   EXPECT_GT(lengths.size(), 8u) << "searches that all end at once would prove little";
 }
 
-// A hundred rows of sources that differ, and leave one by one.
+// A hundred rows of different sources, which finish one by one.
 TEST(FrozenGenerate, ManyRows) {
   Dice dice(8);
   std::set<size_t> lengths;
-  // Three models, and more where all targets of these end at the same token.
+  // Three models, or more if all targets of these end at the same token.
   for (unsigned seed = 0; seed < 3 || (lengths.size() == 1 && seed < 20); ++seed) {
     auto model = any_model(dice, seed);
     const auto frozen = freeze(model);
@@ -87,16 +87,15 @@ TEST(FrozenGenerate, ManyRows) {
   EXPECT_GT(lengths.size(), 1u) << "sources that all leave at once would prove little";
 }
 
-// Words in pairs, of which the plain model prefers one and the frozen model the other, by less than
-// the stated rounding: every token is another one, and so is what follows it.
+// Pairs of words of which the plain model prefers one and the frozen model the other, by less than
+// the stated rounding: every token differs, and so does everything after it.
 TEST(FrozenGenerate, TiesMayFallEitherWay) {
   Dice dice(9);
   int64_t different = 0, sources = 0;
   for (unsigned seed = 0; seed < 9; ++seed) {
     SCOPED_TRACE(seed);
     auto model = any_model(dice, seed);
-    // A norm over a few numbers magnifies rounding past the gap that is put between the
-    // counterparts.
+    // A norm over a few numbers magnifies rounding beyond the gap between the paired words.
     while (model->options.d_model() < 8) model = any_model(dice, seed);
     const torch::NoGradGuard no_grad;
     const auto& out = model->final_layer;
@@ -143,7 +142,7 @@ TEST(FrozenGenerate, IsTheSameFromFreezeToFreeze) {
   EXPECT_EQ(FreezeOptions().gemm(), GemmBackend::Native);
 }
 
-// A draw on the edge between two words, or a word on the edge of the top_k, may fall either way.
+// A draw at the boundary between two words, or a word at the boundary of top_k, may go either way.
 TEST(FrozenGenerate, DrawsWhatTheModelDraws) {
   Dice dice(2);
   int64_t different = 0, sequences = 0;
@@ -235,7 +234,8 @@ TEST(FrozenGenerate, ServesEightThreads) {
   for (size_t i = 0; i < 8; ++i) expect_bit_equal(got[i], expected[i]);
 }
 
-// Room is taken for what is written, not for what may be: of many rows not even for a few steps.
+// Memory is allocated for the output as it grows, not for its maximum length; with many rows, not
+// even for a few steps ahead.
 TEST(FrozenGenerate, TakesNoMemoryAheadOfItsUse) {
   torch::manual_seed(seed(11));
   Transformer model(TransformerOptions(20, 20)
@@ -252,7 +252,7 @@ TEST(FrozenGenerate, TakesNoMemoryAheadOfItsUse) {
   const auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(64);
   const TestAllocator counting;
   generate(frozen, src, {}, GenerateOptions(options).progress([](const auto&) { return false; }));
-  // Keys and values of four layers: 512 floats, and a line.
+  // Keys and values of four layers: 512 floats, plus a cache line.
   EXPECT_GE(counting.most(), size_t{kRows * 512 * 4}) << "of the one step";
   EXPECT_LT(counting.most(), size_t{2 * kRows * 528 * 4});
 }

@@ -1,4 +1,4 @@
-// Frozen models and searches under masks of every form, against the modules.
+// Frozen models and searches with all kinds of masks, compared with the modules.
 
 #include <gtest/gtest.h>
 
@@ -32,8 +32,8 @@ TEST(FrozenMasks, EncodeEveryForm) {
   }
 }
 
-// Of the shape of padding, but not padding: a row whose keys are all blocked has no keys, and its
-// tokens are still tokens.
+// Has the shape of a padding mask but is not one: in a row whose keys are all blocked, the tokens
+// are still tokens.
 TEST(FrozenMasks, ABlockedRowIsNotPadding) {
   const torch::NoGradGuard no_grad;
   for (unsigned seed = 0; seed < 4; ++seed) {
@@ -49,8 +49,8 @@ TEST(FrozenMasks, ABlockedRowIsNotPadding) {
   }
 }
 
-// Query i of the attention to the memory is the target's token i, as in decode(): in a search, of
-// which sources leave, and in steps of several tokens.
+// Query i of the cross-attention is token i of the target, as in decode(): also in a search from
+// which sources are removed, and in steps of several tokens.
 TEST(FrozenMasks, MayDependOnTheTargetsToken) {
   const torch::NoGradGuard no_grad;
   constexpr int64_t kLength = 6;

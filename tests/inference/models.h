@@ -10,11 +10,11 @@
 
 namespace posenc::testing {
 
-constexpr int64_t kPad = 0, kBegin = 1, kEnd = 2;  // any_ids() has none of them as a word
+constexpr int64_t kPad = 0, kBegin = 1, kEnd = 2;  // any_ids() uses none of these as words
 inline constexpr GemmBackend kMultipliers[] = {GemmBackend::Native, GemmBackend::ATen,
                                                GemmBackend::Autotune};
 
-/// Draws whole numbers from low .. high.
+/// Draws integers in [low, high].
 class Dice {
  public:
   explicit Dice(unsigned own) : random_(testing::seed(own)) {}
@@ -27,7 +27,7 @@ class Dice {
   std::mt19937 random_;
 };
 
-/// A Transformer of any shape and of all options that change what it computes, in eval mode.
+/// A Transformer of any shape, with any values of the options that affect the result, in eval mode.
 inline Transformer any_model(Dice& dice, unsigned seed) {
   static const Tying kTyings[] = {Tying::None, Tying::EncoderDecoder, Tying::DecoderOutput,
                                   Tying::ThreeWay};
@@ -37,7 +37,7 @@ inline Transformer any_model(Dice& dice, unsigned seed) {
   const int64_t heads = dice(1, 4), vocab = dice(20, 60);
   TransformerOptions options(vocab, one ? vocab : dice(20, 60));
   options.num_heads(heads)
-      .d_model(heads * 2 * dice(1, 20))  // the sinusoid wants an even number
+      .d_model(heads * 2 * dice(1, 20))  // the sinusoid needs an even number
       .num_encoder_layers(dice(1, 3))
       .num_decoder_layers(dice(1, 3))
       .d_ff(dice(1, 90))
@@ -53,7 +53,7 @@ inline Transformer any_model(Dice& dice, unsigned seed) {
   if (dice(0, 3) == 0) options.scale(Scale::None);
   torch::manual_seed(testing::seed(seed));
   Transformer model(options);
-  for (auto& parameter : model->parameters()) {  // norms and biases begin as ones and zeros
+  for (auto& parameter : model->parameters()) {  // norms and biases start as ones and zeros
     torch::NoGradGuard no_grad;
     if (parameter.dim() == 1) parameter.add_(torch::randn_like(parameter), 0.1);
   }
@@ -61,8 +61,8 @@ inline Transformer any_model(Dice& dice, unsigned seed) {
   return model;
 }
 
-/// Ids (batch, length) of words 3 and above; with padding the rows have any length, one the full
-/// one.
+/// Ids (batch, length) of words from 3 on. With padding, the rows have random lengths; the first is
+/// not padded.
 inline torch::Tensor any_ids(Dice& dice, int64_t batch, int64_t length, bool padded) {
   const auto ids = torch::randint(3, 20, {batch, length}, torch::kLong);
   for (int64_t b = 1; padded && b < batch; ++b) {
@@ -72,15 +72,16 @@ inline torch::Tensor any_ids(Dice& dice, int64_t batch, int64_t length, bool pad
   return ids;
 }
 
-/// The heads of a mask that serves both stacks: 1, for all of them, where they have different ones.
+/// The number of heads in a mask for both stacks: 1, to broadcast, if they have different numbers
+/// of heads.
 inline int64_t common_heads(const TransformerOptions& options) {
   const int64_t heads = options.num_heads();
   return options.decoder_num_heads().value_or(heads) == heads ? heads : 1;
 }
 
-/// Whether `got` is what compute(model) gives, as Op::Layers has it of a model that is as exact as
-/// this one: a norm of a few numbers that are nearly equal magnifies what was rounded before it, so
-/// that a model may itself be far from its clone in float64. compute: (model, dtype) -> Tensor.
+/// Whether `got` equals compute(model) within Op::Layers, for a model that is as exact as this one:
+/// a norm of a few nearly equal numbers magnifies earlier rounding, so a model may itself differ
+/// much from its clone in float64. compute: (model, dtype) -> Tensor.
 template <typename Compute>
 ::testing::AssertionResult computes(const torch::Tensor& got, const Transformer& model,
                                     const Compute& compute) {

@@ -1,5 +1,5 @@
-// A checkpoint whose optimiser or schedule is not what a run could have saved: refused by name, and
-// the run is as it was.
+// Checkpoints with an optimiser or schedule that no run could have saved: the error names the
+// entry, and the run is unchanged.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
@@ -71,10 +71,10 @@ class Damaged : public ::testing::TestWithParam<Kind> {
     run_.step();
     save_checkpoint(dir_ / "c", run_.parts());
     file_ = load_safetensors(dir_ / "c");
-    run_.step();  // so that a part of the file, loaded all the same, would be seen
+    run_.step();  // so that a partial load would be visible
   }
 
-  // What is said of the file, which changes nothing.
+  // Returns the error for the file, which must not change anything.
   std::string refused(const SafetensorsFile& file) {
     save_safetensors(dir_ / "bad", file.tensors, file.metadata);
     save_checkpoint(dir_ / "before", run_.parts());
@@ -154,7 +154,7 @@ TEST_P(DamagedAdam, OptionsOutOfRange) {
   EXPECT_CONTAINS(with_value("optimizer.group.0.lr", "-0.5"), "for group 0");
 }
 
-// As in Python, where schedules end there.
+// As in Python, where schedules end with this rate.
 TEST_P(DamagedAdam, ARateOfZeroIsNoDamage) {
   auto file = file_;
   file.metadata["optimizer.group.0.lr"] = "0";
@@ -174,7 +174,7 @@ TEST_P(Damaged, AnotherVersion) {
                   "must be a file of save_checkpoint(), version 1. Got version 2");
 }
 
-// Options are tried on the optimiser before the states are looked at.
+// Options are tried on the optimiser before the states are checked.
 TEST_P(Damaged, AStateAfterOtherOptions) {
   file_.metadata["optimizer.group.0.lr"] = "0.03125";
   EXPECT_CONTAINS(with_value("optimizer.0.has_state", "2"), "'optimizer.0.has_state'. Got '2'");
@@ -200,7 +200,7 @@ TEST_P(DamagedSgd, BufferAndOptions) {
   EXPECT_CONTAINS(with_value("optimizer.group.0.dampening", "nan"), "Corrupt: ");
 }
 
-// What a run without momentum has: the next step begins a buffer.
+// As in a run without momentum: the next step creates a buffer.
 TEST_P(DamagedSgd, WithoutABufferThereIsNoState) {
   auto file = file_;
   file.tensors.erase("optimizer.0.momentum_buffer");
@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(All, Damaged, ::testing::Values(kAdams[0], kAdams[3], k
 INSTANTIATE_TEST_SUITE_P(All, DamagedAdam, ::testing::ValuesIn(kAdams), kName);
 INSTANTIATE_TEST_SUITE_P(All, DamagedSgd, ::testing::ValuesIn(kSgds), kName);
 
-// Flags of LibTorch's optimisers are numbers in the file.
+// Flags of LibTorch's optimisers are stored as numbers.
 TEST(DamagedFlags, AreNeitherOnNorOff) {
   const TempDir dir;
   Learner run(kAdams[0]);
@@ -229,7 +229,7 @@ TEST(DamagedFlags, AreNeitherOnNorOff) {
                   "[Adam] amsgrad must be 0 or 1. Got 0.5");
 }
 
-// LibTorch's moments stay what they were when a module is converted in the middle of a run.
+// LibTorch's moments keep their dtype if a module is converted during a run.
 TEST(Checkpoint, MomentsThatCouldNotBeLoadedAreNotSaved) {
   const TempDir dir;
   Learner run(kAdams[0]);

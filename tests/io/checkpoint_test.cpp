@@ -1,4 +1,5 @@
-// Training checkpoints: a run that was stopped and resumed is the run that never was, bit for bit.
+// Training checkpoints: a run that was stopped and resumed is bit-identical to an uninterrupted
+// one.
 #include "posenc/io/checkpoint.h"
 
 #include <ATen/ATen.h>
@@ -43,7 +44,7 @@ struct Model : torch::nn::Module {
   Model() {
     embed = register_module(
         "embed", TokenAndPositionEmbedding(TokenAndPositionEmbeddingOptions(11, 6).dropout(0.2)));
-    norm = register_module("norm", torch::nn::BatchNorm1d(6));  // buffers that training changes
+    norm = register_module("norm", torch::nn::BatchNorm1d(6));  // has buffers that training changes
     out = register_module("out", torch::nn::Linear(6, 3));
   }
   at::Tensor forward(const at::Tensor& ids) {
@@ -64,7 +65,7 @@ void PrintTo(const Kind& kind, std::ostream* out) { *out << kind.name; }
 
 std::vector<Kind> kinds() {
   using namespace torch::optim;
-  // Two groups of parameters, with options of their own.
+  // Two groups of parameters with different options.
   const auto groups = [](const Model& model, auto options) {
     std::vector<OptimizerParamGroup> both;
     both.emplace_back(model.embed->parameters());
@@ -143,8 +144,8 @@ TEST_P(Resume, IsAsIfItHadNeverStopped) {
   const auto end = at::rand({3});
 
   torch::manual_seed(testing::seed(77));
-  Training resumed(GetParam());  // other weights, another state of the generator
-  resumed.train(0, 1);           // and a state of the optimiser that has to go
+  Training resumed(GetParam());  // other weights, another generator state
+  resumed.train(0, 1);           // and an optimiser state to be replaced
   const auto numbers = load_checkpoint(dir / "c", resumed.parts());
   EXPECT_EQ(numbers, (CheckpointScalars{{"epoch", 4}, {"loss", 0.1 + 0.2}}));
   resumed.train(4, 11);
@@ -155,7 +156,7 @@ TEST_P(Resume, IsAsIfItHadNeverStopped) {
 INSTANTIATE_TEST_SUITE_P(All, Resume, ::testing::ValuesIn(kinds()),
                          [](const auto& info) { return info.param.name; });
 
-// A table of rows that only SparseAdam moves.
+// A table that only SparseAdam updates, by rows.
 struct Table {
   Table() { module->reset_parameters(); }
   void train(int from, int to) {
@@ -184,7 +185,7 @@ TEST(Checkpoint, SparseAdamGoesOnAsIfItHadNeverStopped) {
   EXPECT_EQ(all_bits(*resumed.module), all_bits(*whole.module));
 }
 
-// The kinds with these names, of one rule.
+// The kinds with these names, which have the same update rule.
 std::pair<Kind, Kind> two_kinds(const std::string& one, const std::string& other) {
   const auto all = kinds();
   const auto named = [&](const std::string& name) {
@@ -210,7 +211,7 @@ TEST(Checkpoint, OptimisersOfOneRuleGoOnFromEachOthersState) {
       save_checkpoint(dir / "again", after.parts());
       auto expected = load_safetensors(dir / "c"), found = load_safetensors(dir / "again");
       for (auto* one : {&expected, &found}) {
-        for (const char* group : {"0", "1"}) {  // an option that only the fused ones have
+        for (const char* group : {"0", "1"}) {  // an option of the fused ones only
           one->metadata.erase(std::string("optimizer.group.") + group + ".maximize");
         }
       }
@@ -266,7 +267,7 @@ TEST(Checkpoint, NumbersKeepTheirBits) {
   EXPECT_TRUE(std::signbit(loaded.at("b")));
 }
 
-// Every refusal leaves weights, optimiser and generator as they were.
+// Every error leaves weights, optimiser and generator unchanged.
 class Refused : public ::testing::Test {
  protected:
   WeightsErrorCode code(const std::string& path, Training& run) {
@@ -325,7 +326,7 @@ TEST_F(Refused, DamagedStates) {
   fused.train(0, 1);
   save_checkpoint(dir / "c", fused.parts());
   auto taken = load_safetensors(dir / "c");
-  taken.metadata["optimizer.group.0.beta1"] = "1.5";  // a value that the optimiser refuses
+  taken.metadata["optimizer.group.0.beta1"] = "1.5";  // a value that the optimiser rejects
   save_safetensors(dir / "bad", taken.tensors, taken.metadata);
   EXPECT_EQ(code(dir / "bad", fused), Code::Corrupt);
 

@@ -9,7 +9,7 @@
 #include "posenc/io/error.h"
 #include "support/temp_dir.h"
 
-// What tests of files need, without LibTorch.
+// Helpers for tests of files, without LibTorch.
 namespace posenc::testing {
 
 inline void write_bytes(const std::string& path, const std::string& bytes) {
@@ -21,14 +21,14 @@ inline std::string read_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-/// The bytes of a safetensors file with this JSON header and data, right or wrong.
+/// The bytes of a safetensors file with this JSON header and data, valid or not.
 inline std::string crafted(const std::string& header, const std::string& data = "") {
   std::string length;
   for (unsigned i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i) & 0xff);
   return length + header + data;
 }
 
-/// The WeightsError that `work` throws; anything else fails the test.
+/// Returns the WeightsError that `work` throws; any other outcome fails the test.
 template <typename Work>
 WeightsError error_of(Work&& work) {
   try {
@@ -43,7 +43,7 @@ WeightsError error_of(Work&& work) {
   return {WeightsErrorCode::Io, "no error"};
 }
 
-/// `Code: message` of it.
+/// The error's `Code: message`.
 template <typename Work>
 std::string refusal(Work&& work) {
   const WeightsError error = error_of(work);

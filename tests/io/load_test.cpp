@@ -1,5 +1,5 @@
-// load_weights() in every format, against Python that runs now: modules of random sizes, nested,
-// tied, of half types, in shards; and everything that does not fit, reported at once.
+// load_weights() in every format, against files that Python has just written: modules of random
+// sizes, nested, tied, with half types, sharded; and all mismatches, reported together.
 #include "posenc/io/load.h"
 
 #include <ATen/ATen.h>
@@ -25,9 +25,9 @@ namespace {
 using Names = std::vector<std::string>;
 using Code = WeightsErrorCode;
 
-// The counterpart of Python's Encoder below; `output.weight` is tied to the embedding's.
+// The counterpart of Python's Encoder below; `output.weight` is tied to the embedding's weight.
 struct Encoder : torch::nn::Module, StateDictTraits {
-  // The sizes are those of a file with the tensors `pe`, `mlp.0.weight` and `embedding.weight`.
+  // Takes its sizes from the tensors `pe`, `mlp.0.weight` and `embedding.weight` of a file.
   explicit Encoder(const StateDict& like)
       : Encoder(like["embedding.weight"].size(0), like["pe"].size(2), like["pe"].size(1),
                 like["mlp.0.weight"].size(0), like["pe"].scalar_type()) {}
@@ -144,7 +144,7 @@ class Load : public ::testing::Test {
   static std::string file(const std::string& name) { return *dir_ / name; }
   static bool exists(const std::string& name) { return std::filesystem::exists(file(name)); }
 
-  // The refusal of load_weights(), which leaves the module as it was.
+  // Returns the error of load_weights(), which must leave the module unchanged.
   static WeightsError refused(torch::nn::Module& module, const std::string& path,
                               const LoadOptions& options = {}) {
     const auto before = all_bits(module);
@@ -163,7 +163,7 @@ TEST_F(Load, EveryFormatAndTypeGivesPythonsOutput) {
     const auto like = load_tensors(file(type + ".pt"));
     const auto io = load_tensors(file(type + ".io.pt"));
     for (const auto& [ending, prefix, format] : kFormats) {
-      if (!exists(type + ending)) continue;  // a Python without safetensors
+      if (!exists(type + ending)) continue;  // without safetensors in Python
       SCOPED_TRACE(type + ending);
       EXPECT_EQ(read_manifest(file(type + ending)).format, format);
       Encoder module(like);
@@ -194,7 +194,7 @@ TEST_F(Load, AScriptTellsItsClass) {
   EXPECT_EQ(read_manifest(file("float32.trace.pt")).class_name, "Encoder");
 }
 
-// Without notes a module knows nothing of `scratch`, and a script has it.
+// Without traits, the module does not know `scratch`, which a script contains.
 TEST_F(Load, AnUnknownBufferOfAScriptIsUnexpected) {
   struct Plain : torch::nn::Module {
     explicit Plain(const StateDict& like) {
@@ -222,7 +222,7 @@ TEST_F(Load, AnUnknownBufferOfAScriptIsUnexpected) {
   EXPECT_EQ(report.unexpected, Names{"scratch"});
 }
 
-// Everything at once, in each format.
+// All mismatches at once, in each format.
 TEST_F(Load, ReportsAllThatDoesNotFitAndChangesNothing) {
   const auto like = load_tensors(file("float32.pt"));
   const auto tokens = like["embedding.weight"].size(0), dim = like["pe"].size(2);

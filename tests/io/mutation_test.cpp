@@ -1,5 +1,5 @@
-// Real files of every format, changed at random: a manifest that keeps its promises, or a
-// WeightsError, never anything else. Under the asan preset the readers are watched while they do.
+// Real files of every format with random changes: the result must be a consistent manifest or a
+// WeightsError, nothing else. The asan preset also checks the readers' memory accesses.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kRounds = 2000;  // of each file
+constexpr int kRounds = 2000;  // per file
 
-// One change of those that damage or an attacker make.
+// Applies one typical change by damage or an attacker.
 void mutate(std::string& bytes, std::mt19937& random) {
   const auto at = [&] { return bytes.empty() ? 0 : random() % bytes.size(); };
   const auto count = [&] { return 1 + random() % 16; };
@@ -34,7 +34,7 @@ void mutate(std::string& bytes, std::mt19937& random) {
     case 3: bytes.insert(at(), count(), static_cast<char>(random())); break;
     case 4: bytes.resize(at()); break;
     case 5: bytes.insert(at(), bytes.substr(at(), count())); break;
-    case 6: {  // a number at its ends
+    case 6: {  // an extreme number
       const auto place = at();
       const char fill = "\x00\x7f\x80\xff"[random() % 4];
       for (auto i = place; i < std::min(bytes.size(), place + (1u << random() % 4)); ++i) {
@@ -42,14 +42,14 @@ void mutate(std::string& bytes, std::mt19937& random) {
       }
       break;
     }
-    default: {  // a digit: sizes and offsets of JSON
+    default: {  // a digit, as in JSON sizes and offsets
       const auto digit = bytes.find_first_of("0123456789", at());
       if (digit != std::string::npos) bytes[digit] = static_cast<char>('0' + random() % 10);
     }
   }
 }
 
-// True where the bytes are read, false where they are refused.
+// Returns true if the bytes are read, false if they are rejected.
 bool reads(const std::string& bytes) {
   const auto file = io::InputFile::of_bytes(bytes);
   try {
@@ -95,7 +95,7 @@ TEST(Mutations, AreReadOrRefused) {
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       EXPECT_LT(took.count(), 5.0) << "round " << round;
     }
-    EXPECT_GT(refused, kRounds / 10);  // some change no more than data
+    EXPECT_GT(refused, kRounds / 10);  // some mutations only change data
   }
 }
 

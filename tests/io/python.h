@@ -10,8 +10,8 @@
 
 namespace posenc::testing {
 
-/// Runs a Python script in `dir`, with the Python that LibTorch was found in; its output, or an
-/// AssertionFailure with the errors that it printed.
+/// Runs a Python script in `dir`, with the Python of LibTorch. Fails with the errors that it
+/// printed.
 inline ::testing::AssertionResult run_python(const TempDir& dir, const std::string& script) {
   write_bytes(dir / "script.py", script);
   const std::string command = fmt::format("cd '{}' && '{}' -W ignore script.py > python.log 2>&1",

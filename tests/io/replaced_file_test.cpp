@@ -1,4 +1,4 @@
-// What a save replaces: through links, under which mode and owner, and what it leaves alone.
+// Replacing a file by a save: through links, with its mode and owner, and what is left alone.
 #include <ATen/ATen.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST(ReplacedFile, ANewOneHasTheUsualMode) {
   EXPECT_EQ(mode_of(dir / "x"), 0640u);
 }
 
-// Bits that would let it run as its owner are not for data; writing into a file takes them, too.
+// Set-user-ID bits do not belong on data; writing in place clears them as well.
 TEST(ReplacedFile, LosesItsSetuidBit) {
   const TempDir dir;
   write_bytes(dir / "x", "old");
@@ -78,7 +78,7 @@ TEST(ReplacedFile, KeepsItsOwnerWhereThatIsAllowed) {
   EXPECT_EQ(status.st_mode & 07777, 0640u);
 }
 
-// Not the group's: what its members might read, those of another group shall not.
+// Group permissions are dropped: members of another group must not gain access.
 TEST(ReplacedFile, GivesNoOtherGroupWhatOneHad) {
   if (geteuid() != 0) GTEST_SKIP() << "only root may act as another user";
   const TempDir dir;
@@ -96,7 +96,7 @@ TEST(ReplacedFile, GivesNoOtherGroupWhatOneHad) {
   EXPECT_EQ(mode_of(dir / "x"), 0644u);
 }
 
-// As open() would: who protects a file from writing does not want it to be replaced.
+// As with open(): a write-protected file must not be replaced.
 TEST(ReplacedFile, MayBeWrittenTo) {
   const TempDir dir;
   ASSERT_EQ(chmod(dir.path().c_str(), 0777), 0);
@@ -156,8 +156,8 @@ TEST(ReplacedFile, IsNoCircleOfLinks) {
   EXPECT_EQ(dir.entries(), 2u);
 }
 
-// A single file of a container's volume: to rename over it is not possible, and to write into it is
-// not all or nothing.
+// For example, a single file in a container's volume: renaming over it fails, and writing in place
+// is not atomic.
 TEST(ReplacedFile, IsNoMountOfItsOwn) {
   const TempDir dir;
   write_bytes(dir / "outside", "old");

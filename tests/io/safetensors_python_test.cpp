@@ -11,7 +11,7 @@
 namespace posenc::testing {
 namespace {
 
-// Python's safetensors 0.8 has no torch type for F8_E8M0.
+// Python's safetensors 0.8 has no torch dtype for F8_E8M0.
 StateDict every_dtype() {
   StateDict tensors;
   const auto integers = at::arange(-3, 9).view({3, 4});

@@ -38,7 +38,7 @@ const std::vector<DtypeCase> kDtypes = {
     {"F8_E5M2FNUZ", at::kFloat8_e5m2fnuz},
 };
 
-// Every byte pattern counts, NaNs too, so the bytes are drawn and not the values.
+// All byte patterns matter, including NaNs, so this draws bytes rather than values.
 at::Tensor random_bits(at::IntArrayRef shape, at::ScalarType type) {
   auto tensor = at::empty(shape, type);
   const auto limit = type == at::kBool ? 2 : 256;
@@ -175,7 +175,7 @@ TEST(Safetensors, LoadedTensorsOutliveTheFile) {
   EXPECT_TRUE(at::equal(loaded["a"], at::arange(1, 1001)));
 }
 
-// What cannot be written is refused before a file exists.
+// Tensors that cannot be written are rejected before a file is created.
 std::string save_refusal(const TempDir& dir, const std::string& name, const at::Tensor& tensor) {
   StateDict tensors;
   tensors.insert("fine", at::ones({2}));

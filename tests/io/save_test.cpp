@@ -40,7 +40,7 @@ StateDict every_dtype() {
   return tensors;
 }
 
-// Views of every kind.
+// Views of all kinds.
 StateDict views() {
   const auto base = at::arange(24, at::kFloat).view({4, 6});
   const auto complex = at::complex(base, base + 100);
@@ -96,7 +96,7 @@ TEST(Save, ViewsComeBackAndShareWhatTheyShared) {
     EXPECT_TRUE(loaded[name].is_alias_of(loaded["base"])) << name;
   }
   EXPECT_FALSE(loaded["alone"].is_alias_of(loaded["base"]));
-  EXPECT_LT(std::filesystem::file_size(dir / "x.pt"), 6000u);  // of a view alone, only its elements
+  EXPECT_LT(std::filesystem::file_size(dir / "x.pt"), 6000u);  // a lone view: only its elements
 }
 
 TEST(Save, LeavesNonPersistentOnesOutAndWritesTies) {
@@ -199,7 +199,7 @@ TEST(Save, RefusesWhatNoFileHoldsAndLeavesNothing) {
   EXPECT_EQ(error_of([&] { save_tensors(dir / "none/x.pt", StateDict()); }).code(), Code::NotFound);
 }
 
-// More entries than the plain directory can count.
+// More entries than the regular directory can count.
 TEST(Save, TorchSaveWithZip64) {
   const TempDir dir;
   StateDict tensors;

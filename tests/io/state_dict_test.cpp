@@ -18,7 +18,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Registered out of order on purpose: a child first, a buffer before a parameter.
+// Deliberately registered out of order: a child first, a buffer before a parameter.
 struct Model : torch::nn::Module {
   Model() {
     inner = register_module("inner", torch::nn::Linear(2, 3));
@@ -66,7 +66,7 @@ StateDict without(const StateDict& tensors, const std::string& name) {
   return fewer;
 }
 
-// Expects that loading is refused and that no bit of the module, nor its tensors, has changed.
+// Expects an error, and no change in any bit of the module or its tensors.
 std::string refused(torch::nn::Module& module, const StateDict& tensors,
                     const LoadOptions& options = {}) {
   std::vector<std::string> before;
@@ -131,7 +131,7 @@ TEST(LoadStateDict, RefusesAnUnexpectedNameAndSaysWhatIsNear) {
 TEST(LoadStateDict, RefusesAnotherShape) {
   Model model;
   auto tensors = other_values(model);
-  tensors["scale"] = at::zeros({2, 3});  // as many elements: the silent case
+  tensors["scale"] = at::zeros({2, 3});  // same number of elements: could go unnoticed
   EXPECT_CONTAINS(refused(model, tensors), "'scale' must have shape (3, 2). Got (2, 3)");
   tensors["scale"] = at::zeros({2});  // would broadcast
   EXPECT_CONTAINS(refused(model, tensors), "'scale' must have shape (3, 2). Got (2)");
@@ -144,7 +144,7 @@ TEST(LoadStateDict, RefusesAnotherDtype) {
   auto tensors = other_values(model);
   tensors["scale"] = at::zeros({3, 2}, at::kDouble);
   EXPECT_CONTAINS(refused(model, tensors), "'scale' must have dtype float32. Got float64");
-  tensors["scale"] = at::zeros({3, 2}, at::kInt);  // same width
+  tensors["scale"] = at::zeros({3, 2}, at::kInt);  // same element size
   EXPECT_CONTAINS(refused(model, tensors), "'scale' must have dtype float32. Got int32");
 }
 
@@ -154,7 +154,7 @@ TEST(LoadStateDict, ListsAllFaultsTogether) {
   tensors.insert("extra", at::zeros({1}));
   tensors["scale"] = at::zeros({6});
   tensors["mean"] = at::zeros({2}, at::kHalf);
-  tensors["counter"] = at::zeros({1}, at::kInt);  // two faults
+  tensors["counter"] = at::zeros({1}, at::kInt);  // two errors
   const auto message = refused(model, tensors);
   EXPECT_CONTAINS(message, "missing (1): 'inner.bias'");
   EXPECT_CONTAINS(message, "unexpected (1): 'extra'");
@@ -251,11 +251,11 @@ TEST(LoadStateDict, TiedNamesMustAgree) {
   tensors["output"] = at::full({4, 2}, 12.0f);
   EXPECT_CONTAINS(refused(model, tensors),
                   "'table' and 'output' are one tensor in the module, but differ");
-  // NaNs are equal when their bits are.
+  // NaNs are equal if their bits are.
   tensors["table"] = at::full({4, 2}, NAN);
   tensors["output"] = at::full({4, 2}, NAN);
   load_state_dict(model, tensors);
-  // Minus zero is not zero.
+  // -0.0 is not 0.0.
   tensors["table"] = at::full({4, 2}, -0.0f);
   tensors["output"] = at::full({4, 2}, 0.0f);
   refused(model, tensors);

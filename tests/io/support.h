@@ -22,7 +22,7 @@ inline bool identical(const at::Tensor& a, const at::Tensor& b) {
 
 inline std::vector<std::string> names(const StateDict& tensors) { return tensors.keys(); }
 
-/// The bytes of every tensor of a module, to see whether any has changed.
+/// The bytes of all tensors of a module, to detect changes.
 inline std::vector<std::string> all_bits(const torch::nn::Module& module) {
   std::vector<std::string> all;
   for (const auto& item : state_dict(module)) all.push_back(bits(item.value()));

@@ -33,7 +33,7 @@ torch::Tensor sources() {
 
 AttentionMask padding() { return AttentionMask::padding(sources(), 0); }
 
-// Log probabilities (V) of what follows `begin, tokens...`, without a cache.
+// Log probabilities (V) of the token after `begin, tokens...`, without a cache.
 torch::Tensor next(TransformerImpl& model, const torch::Tensor& src,
                    const std::vector<int64_t>& tokens, const AttentionMask& beside_padding = {}) {
   const torch::NoGradGuard no_grad;
@@ -56,7 +56,7 @@ double log_probability(TransformerImpl& model, const torch::Tensor& src,
   return sum;
 }
 
-// Returns how many different targets the sources have.
+// Returns the number of different targets.
 size_t check_greedy(Transformer& model) {
   const auto all = generate(*model, sources(), padding(), up_to(8));
   EXPECT_EQ(all.size(), 4u);
@@ -87,8 +87,8 @@ TEST(Generate, GreedyTakesTheBestTokenEachTime) {
   EXPECT_GT(most, 1u) << "equal targets would prove little";
 }
 
-// The mask of the sources serves the memory in a search as in forward(): a causal one shows token i
-// the first i + 1 source tokens.
+// A search applies the sources' mask to the memory as forward() does: with a causal one, token i
+// sees the first i + 1 source tokens.
 TEST(Generate, ReadsACausalSourceMaskAsForwardDoes) {
   auto model = tiny_model();
   const auto causal = AttentionMask::causal();
@@ -105,7 +105,7 @@ TEST(Generate, ReadsACausalSourceMaskAsForwardDoes) {
   }
 }
 
-// Every sequence of at most three tokens, the stop token only at the end.
+// All sequences of at most `max_length` tokens with the stop token only at the end.
 void enumerate(std::vector<int64_t> prefix, int64_t max_length, int64_t vocab,
                std::vector<std::vector<int64_t>>& found) {
   for (int64_t token = 0; token < vocab; ++token) {
@@ -160,7 +160,7 @@ TEST(Generate, BeamsOfABatchAreThoseOfEachSource) {
   }
 }
 
-// Going on until nothing can get better costs steps and never a better sequence.
+// Continuing until nothing can improve takes more steps, and never finds a worse sequence.
 TEST(Generate, EarlyStoppingMayMissABetterSequence) {
   int better = 0, shorter = 0;
   for (int seed = 0; seed < 20; ++seed) {
@@ -276,7 +276,7 @@ TEST(Generate, SamplingFilters) {
     std::vector<bool> seen(9);
     const auto all = generate(*model, src, {}, options.do_sample(true).num_return_sequences(500));
     for (const auto& one : all[0]) seen[one.tokens[0]] = true;
-    int64_t rank = 0;  // tokens seen, all of them the most probable ones
+    int64_t rank = 0;  // number of tokens seen, which must be the most probable ones
     while (rank < 9 && seen[order[rank].item<int64_t>()]) ++rank;
     EXPECT_EQ(std::count(seen.begin(), seen.end(), true), rank);
     return rank;

@@ -1,4 +1,4 @@
-// Marian checkpoints that transformers makes, of several shapes: what it computes and finds.
+// Marian checkpoints of several shapes, made by transformers: compares outputs and searches.
 
 #include "posenc/models/marian.h"
 
@@ -64,7 +64,7 @@ GenerateOptions options_of(const nlohmann::json& search, const GenerateOptions& 
       .suppress_tokens(search.at("banned").get<std::vector<int64_t>>());
 }
 
-// What transformers found; greedy searches have no scores.
+// The results of transformers; greedy searches have no scores.
 Found found_of(const nlohmann::json& search) {
   Found all;
   for (const auto& source : search.at("tokens")) {
@@ -122,7 +122,7 @@ TEST(MarianSettings, AreThoseOfTheFolder) {
   EXPECT_EQ(untied.model->options.tie(), Tying::None);
   EXPECT_EQ(untied.generation.max_new_tokens(), 25);
   EXPECT_EQ(untied.generation.forced_eos_id(), std::nullopt);
-  const auto archive = load_marian(marian_path("archive"));  // its settings are in config.json
+  const auto archive = load_marian(marian_path("archive"));  // settings are in config.json
   EXPECT_EQ(archive.generation.early_stopping(), EarlyStopping::Never);
   EXPECT_EQ(archive.generation.num_beams(), 2);
   EXPECT_EQ(archive.generation.max_new_tokens(), 20) << "of a folder that names none";

@@ -1,4 +1,4 @@
-// The searches over a decoder whose logits the test writes: ties, ends, rows that leave.
+// Searches with a decoder whose logits the test defines: ties, ends, rows that are removed.
 
 #include "models/generate/step_model.h"
 
@@ -19,7 +19,7 @@ constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 using Tokens = std::vector<int64_t>;
 
-// What a target says decides what follows it; the decoder checks that its rows are told rightly.
+// A decoder whose logits depend only on the target so far. It also checks the rows in select().
 class Script : public StepModel {
  public:
   using Logits = std::function<std::vector<float>(int64_t source, const Tokens& before)>;
@@ -49,7 +49,7 @@ class Script : public StepModel {
     rows_ = std::move(chosen);
   }
 
-  /// The rows of each step so far.
+  /// The number of rows in each step so far.
   const std::vector<int64_t>& steps() const { return steps_; }
 
  private:
@@ -77,7 +77,7 @@ GenerateOptions up_to(int64_t max_length, int64_t beams) {
 
 std::vector<float> all_alike(int64_t, const Tokens&) { return {0.0F, 0.0F, 0.0F, 0.0F}; }
 
-// Of what is equally good the first one, by beam and token: on the way and at the end.
+// Ties are resolved by beam, then by token: during the search and at the end.
 TEST(Search, TakesTheFirstOfEquals) {
   for (const int64_t beams : {1, 2, 3}) {
     const auto options = up_to(2, beams);
@@ -90,7 +90,7 @@ TEST(Search, TakesTheFirstOfEquals) {
   }
 }
 
-// An end among the best counts; one after them does not, though it was looked at.
+// A candidate that ends counts if it is among the best `width`, but not if it ranks after them.
 TEST(Search, AnEndBehindTheBeamsIsNone) {
   const auto options = up_to(2, 2).length_penalty(0.0);
   const auto run = [&](std::vector<float> first) {
@@ -103,13 +103,13 @@ TEST(Search, AnEndBehindTheBeamsIsNone) {
   EXPECT_EQ(run({3.0F, 2.0F, 0.0F, 1.0F}), (std::vector<Tokens>{{0, 0}, {1, 0}}));
 }
 
-// Beams change places, and the sources leave one after the other.
+// Beams are reordered, and sources finish one after another.
 TEST(Search, RowsFollowTheirBeams) {
   const auto options = up_to(4, 2).eos_ids({kEnd}).early_stopping(EarlyStopping::WhenFull);
   Script script(3, options, [](int64_t source, const Tokens& before) {
     if (static_cast<int64_t>(before.size()) > source) return std::vector<float>{0, 1, kNever, 9};
     if (before.empty()) return std::vector<float>{2.0F, 1.9F, 0.0F, kNever};
-    // The second beam has the better way on.
+    // The second beam has the better continuation.
     return before.back() == 1 ? std::vector<float>{0.0F, 4.0F, 3.9F, kNever}
                               : std::vector<float>{0.1F, 0.0F, 0.0F, kNever};
   });
@@ -139,7 +139,7 @@ TEST(Search, SamplesEndOnceAndComeBestFirst) {
   }
 }
 
-// The forced end has probability 1, whatever is banned or renormalised.
+// The forced end has probability 1, even with suppression or renormalization.
 TEST(Search, AForcedEndCostsNothing) {
   for (const bool renormalize : {false, true})
     for (const int64_t beams : {1, 2}) {

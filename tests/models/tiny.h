@@ -7,7 +7,8 @@
 
 namespace posenc::testing {
 
-/// 11 words to 9, or 9 to 9 where embeddings are tied; two small layers a stack, no dropout.
+/// 11 source and 9 target words, or 9 and 9 if embeddings are tied; two small layers per stack, no
+/// dropout.
 inline TransformerOptions tiny(Tying tying = Tying::None) {
   const bool one = tying == Tying::EncoderDecoder || tying == Tying::ThreeWay;
   return TransformerOptions(one ? 9 : 11, 9)
@@ -21,7 +22,7 @@ inline TransformerOptions tiny(Tying tying = Tying::None) {
       .tie(tying);
 }
 
-/// A tiny model in eval mode; another one for each `trial`.
+/// A tiny model in eval mode; different for each `trial`.
 inline Transformer tiny_model(TransformerOptions options = tiny(), uint64_t trial = 0) {
   torch::manual_seed(seed(11) + trial);
   Transformer model(options);

@@ -50,14 +50,15 @@ TEST(Transformer, HasTheNotebooksKeys) {
 class TransformerOnDevices : public OnEachDevice {};
 POSENC_ON_EACH_DEVICE(TransformerOnDevices);
 
-// Step by step with the cache, one token or several at a time: what decode() says of the prefix.
+// Decoding with the cache, one or several tokens at a time, gives the same as decode() on the
+// prefix.
 TEST_P(TransformerOnDevices, CachedEqualsUncached) {
   for (const bool norm_first : {false, true}) {
     auto model = tiny_model(tiny().norm_first(norm_first));
     model->to(device());
     const torch::NoGradGuard no_grad;
     auto src = ids(11, 3, 5);
-    src[0].slice(0, 3) = 0, src[2].slice(0, 1) = 0;  // of several lengths
+    src[0].slice(0, 3) = 0, src[2].slice(0, 1) = 0;  // different lengths
     src = src.to(device());
     const auto tgt = ids(9, 3, 7).to(device());
     const auto padding = AttentionMask::padding(src, 0);
@@ -75,7 +76,7 @@ TEST_P(TransformerOnDevices, CachedEqualsUncached) {
   }
 }
 
-// A mask that depends on the query says in a step what it says of that row in decode().
+// A mask that depends on the query has the same effect in a step as on that row in decode().
 TEST(Transformer, StepsFollowMasksOfEachQuery) {
   auto model = tiny_model();
   const torch::NoGradGuard no_grad;
@@ -156,7 +157,7 @@ TEST(Transformer, PrintsItsOptions) {
       << text.str();
 }
 
-// As of Marian models: another decoder, another sinusoid, no scale.
+// As in Marian models: another decoder, another sinusoid, no scale.
 TEST(Transformer, ItsDecoderAndItsEmbeddingsMayBeOthers) {
   auto model = tiny_model(tiny()
                               .decoder_num_heads(4)
@@ -191,7 +192,7 @@ TEST(Transformer, ResetsToTheDistributionItBeganWith) {
     return model->named_parameters()[name].abs().max().item<double>();
   };
   for (const char* name : {"encoder.layers.1.linear1.weight", "decoder.layers.0.linear2.weight"}) {
-    const double bound = std::sqrt(6.0 / (8 + 12));  // Xavier, uniform
+    const double bound = std::sqrt(6.0 / (8 + 12));  // Xavier uniform
     EXPECT_LE(largest(name), bound) << name;
     EXPECT_GE(largest(name), 0.8 * bound) << name;
   }

@@ -1,4 +1,4 @@
-// Tied matrices are one parameter, whatever is done to the model.
+// Tied matrices are one parameter, whatever happens to the model.
 
 #include "posenc/models/tying.h"
 
@@ -32,7 +32,7 @@ using testing::tiny_model;
 const std::string kSrc = "src_embedding.token_embedding.weight";
 const std::string kTgt = "tgt_embedding.token_embedding.weight";
 const std::string kOut = "final_layer.weight";
-constexpr double kRate = 0.125;  // of the optimisers
+constexpr double kRate = 0.125;  // learning rate
 
 class Tied : public ::testing::TestWithParam<Tying> {
  protected:
@@ -42,7 +42,7 @@ class Tied : public ::testing::TestWithParam<Tying> {
     return model.forward(torch::arange(1, 7, place).view({2, 3}),
                          torch::arange(1, 9, place).view({2, 4}), {}, AttentionMask::causal());
   }
-  // The matrices by their Python names: which of them are one.
+  // Checks which matrices, by their Python names, are the same.
   static void expect_tied(TransformerImpl& model, Tying tying) {
     const auto state = state_dict(model);
     const bool embeddings = tying == Tying::EncoderDecoder || tying == Tying::ThreeWay;
@@ -52,11 +52,11 @@ class Tied : public ::testing::TestWithParam<Tying> {
     EXPECT_EQ(model.src_embedding->token_embedding->weight.is_same(
                   model.tgt_embedding->token_embedding->weight),
               embeddings);
-    // What forward() reads is what is registered: a new value shows in the output.
+    // forward() must read the registered tensor: a new value changes the output.
     const torch::NoGradGuard no_grad;
     for (const auto& name : {kSrc, kTgt, kOut}) {
       const auto before = run(model).clone();
-      state[name].mul_(2.0);  // exact, and so is its way back
+      state[name].mul_(2.0);  // exact, and so is the inverse
       EXPECT_FALSE(bit_equal(run(model), before)) << name;
       state[name].div_(2.0);
     }
@@ -104,8 +104,8 @@ TEST_P(Tied, SurvivesCloneToAndTrain) {
   EXPECT_EQ(second->parameters().size(), model->parameters().size());
 }
 
-// Each kind of optimiser steps every matrix once. Adam's first step is the rate, whatever the
-// gradient: a second one in the same step would show.
+// Each kind of optimiser updates every matrix once. Adam's first step is the learning rate,
+// whatever the gradient, so a second update in the same step would be visible.
 TEST_P(Tied, IsSteppedOnceByAnOptimiserOfBeforeOrAfter) {
   constexpr int kKinds = 4;
   const auto make_optimizer = [](int kind, const std::vector<torch::Tensor>& all) {
@@ -148,7 +148,7 @@ TEST_P(Tied, IsClippedOnce) {
   run(*model).square().sum().backward();
   std::map<const void*, double> squares;
   for (const auto& item : state_dict(*model)) {
-    if (!item.value().grad().defined()) continue;  // the table of positions
+    if (!item.value().grad().defined()) continue;  // the position table
     squares[item.value().unsafeGetTensorImpl()] = item.value().grad().square().sum().item<double>();
   }
   double sum = 0.0;
@@ -157,8 +157,8 @@ TEST_P(Tied, IsClippedOnce) {
               1e-12 * std::sqrt(sum));
 }
 
-// The embedding's backward may add to a gradient that is there, in place, and a tied matrix has
-// several sources: whichever comes first, two backward passes give twice the sum of one.
+// The embedding's backward may add to an existing gradient in place, and a tied matrix has several
+// sources of gradients: in any order, two backward passes give twice the sum of one.
 TEST_P(Tied, GradientsOfSeveralUsesAndPassesAddUp) {
   auto model = make();
   const auto loss = [&] { return run(*model).square().sum(); };
@@ -169,7 +169,7 @@ TEST_P(Tied, GradientsOfSeveralUsesAndPassesAddUp) {
   for (size_t i = 0; i < once.size(); ++i) {
     EXPECT_TRUE(bit_equal(model->parameters()[i].grad(), once[i] * 2)) << i;
   }
-  // The parts apart: the encoder's use alone, then the decoder's and the output's.
+  // The parts separately: the encoder's use alone, then the decoder's and the output's.
   model->zero_grad();
   const auto src = torch::arange(1, 7).view({2, 3}), tgt = torch::arange(1, 9).view({2, 4});
   const auto memory = model->encode(src);
@@ -192,7 +192,7 @@ TEST_P(Tied, LoadsFromOneCopyOrAll) {
       const bool out = std::find(left_out.begin(), left_out.end(), name) != left_out.end();
       if (!out) part.insert(name, item.value().clone());
     }
-    // A name may be missing where another of the same matrix is there.
+    // A name may be missing if another name of the same matrix is present.
     bool complete = true;
     for (const auto& name : left_out) {
       bool found = false;
@@ -228,7 +228,7 @@ TEST_P(Tied, RefusesCopiesThatDiffer) {
                       testing::message_of([&] { load_state_dict(*model, state); }));
   EXPECT_TRUE(bit_equal(run(*model), before));
 
-  // Told which wins, by leaving the others out.
+  // Choose the winner by excluding the others.
   for (const auto& winner : {kSrc, kTgt, kOut}) {
     LoadOptions options;
     const auto one = state_dict(*model);
@@ -237,7 +237,7 @@ TEST_P(Tied, RefusesCopiesThatDiffer) {
         options.key_map().emplace_back(other, "");
       }
     }
-    if (!one[winner].is_same(one[kTgt])) continue;  // not among those that differ
+    if (!one[winner].is_same(one[kTgt])) continue;  // not one of those that differ
     load_state_dict(*model, state, options);
     EXPECT_TRUE(bit_equal(state_dict(*model)[kTgt], state[winner])) << winner;
   }

@@ -1,5 +1,5 @@
-// InputEmbedding, TokenAndPositionEmbedding, PositionEmbedding and TimestepEmbedding beyond what
-// module_laws_test.cpp asks of every module.
+// InputEmbedding, TokenAndPositionEmbedding, PositionEmbedding and TimestepEmbedding, beyond what
+// module_laws_test.cpp tests for all modules.
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <gtest/gtest.h>
@@ -54,7 +54,7 @@ TEST_P(Composite, SequenceFirstIsTheTranspose) {
       bit_equal(module->forward(ids.t()).transpose(0, 1).contiguous(), counterpart->forward(ids)));
 }
 
-// One pass or part by part: the same, for every source of rows, layout and kind of position.
+// The fused and the composed path agree for every source of rows, layout and kind of position.
 TEST_P(Composite, EmbedsInOnePassAsItsPartsDo) {
   using PositionSource = posenc::TableSource;
   const auto exact = SinusoidOptions(20).precision(Precision::Exact);
@@ -110,7 +110,7 @@ TEST(CompositeReuse, WritesTheLastOutputAgainOnlyWhenNobodyHoldsIt) {
   auto again = module->forward(ids);
   EXPECT_EQ(again.data_ptr(), free);
   EXPECT_TRUE(bit_equal(again, plain->forward(ids)));
-  const auto view = again.slice(0, 1);  // a view holds the memory
+  const auto view = again.slice(0, 1);  // a view keeps the memory alive
   again = torch::Tensor();
   EXPECT_NE(module->forward(ids).data_ptr(), free);
   EXPECT_EQ(module->forward(ids.slice(0, 1)).size(0), 2);
@@ -121,7 +121,7 @@ TEST(CompositeReuse, WritesTheLastOutputAgainOnlyWhenNobodyHoldsIt) {
   (void)a;
 }
 
-// Half types with Precision::Exact: one rounding, from float32 rows; a table from elsewhere is used
+// Half types with Precision::Exact: rounded once, from float32 rows; a table from elsewhere is used
 // as it is.
 TEST(CompositeExact, HalfTypesAreSummedInFloat32) {
   for (const auto source : {posenc::TableSource::Buffer, posenc::TableSource::Factored}) {
@@ -138,7 +138,7 @@ TEST(CompositeExact, HalfTypesAreSummedInFloat32) {
             .to(torch::kBFloat16);
     EXPECT_TRUE(bit_equal(module->forward(ids), once));
     if (source != posenc::TableSource::Buffer) continue;
-    module->pos_encoding->pe.mul_(1.5);  // as if a checkpoint had other values
+    module->pos_encoding->pe.mul_(1.5);  // like values from a checkpoint
     const auto tokens = weight.index_select(0, ids.flatten()).view({3, 32, 64});
     EXPECT_TRUE(bit_equal(module->forward(ids), tokens + module->pos_encoding->pe));
   }

@@ -1,5 +1,5 @@
-// Modules that are made under another default dtype than float32: the tables of the notebooks'
-// classes as Python makes them there, and models that run and learn.
+// Modules created with a default dtype other than float32: the notebooks' tables as Python computes
+// them with that dtype, and models that run and train.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -56,14 +56,14 @@ TEST(DefaultDtypes, TablesHavePythonsBits) {
     const auto weight = frozen->embedding->weight.detach();
     if (dtype == torch::kFloat || dtype == torch::kDouble) {
       EXPECT_TRUE(bit_equal(weight, table("timestep_embedding")));
-    } else {  // Python counts positions in the half type, which has no 257 or no 2,049
+    } else {  // Python's half-precision positions have no 257 or 2,049
       EXPECT_TRUE(bit_equal(weight, theirs["float32.timestep_embedding"].to(dtype)));
     }
   }
 }
 
-// Conversion to and fro gives the float32 module's table again, and growth goes on in the same
-// type.
+// Converting to another dtype and back gives the float32 module's table, which also grows in that
+// dtype.
 TEST(DefaultDtypes, TablesAreConvertedAndGrowAsOthersDo) {
   for (const auto dtype : kTypes) {
     SCOPED_TRACE(dtype);
@@ -79,7 +79,7 @@ TEST(DefaultDtypes, TablesAreConvertedAndGrowAsOthersDo) {
   }
 }
 
-// Without a table the rows have the default dtype all the same, rounded as the table's are.
+// Without a table, rows also have the default dtype, rounded like those of a table.
 TEST(DefaultDtypes, RowsWithoutATableAreThoseOfTheTable) {
   for (const auto dtype : kTypes) {
     SCOPED_TRACE(dtype);

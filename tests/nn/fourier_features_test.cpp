@@ -57,7 +57,7 @@ TEST_P(Fourier, IsNerfsOwnComputation) {
   }
 }
 
-// The preset's point k is (p, p / 2, -p).
+// Point k of the preset is (p, p / 2, -p).
 TEST(Fourier, HasThePresetsBits) {
   for (const int64_t multires : {1, 4, 10}) {
     const auto p = torch::arange(-100, 100, torch::kFloat) * 0.0078125;
@@ -65,7 +65,7 @@ TEST(Fourier, HasThePresetsBits) {
     const auto options = preset("nerf", 3 + 6 * multires, {{"multires", multires}});
     EXPECT_TRUE(bit_equal(FourierFeatures(3, multires)->forward(points), sinusoid(options, p)));
   }
-  // Perceiver's: linear frequencies, times pi, and the sines before the cosines
+  // Perceiver: linear frequencies, times pi, and the sines before the cosines.
   const auto p = torch::arange(-100, 100, torch::kFloat) * 0.0078125;
   const auto options = preset("perceiver_fourier", 13, {{"num_bands", 6}, {"max_resolution", 64}});
   const auto linear =

@@ -77,9 +77,9 @@ TEST(Grid, KnowsWhatSineAndCosineOfZeroAre) {
   GridPositionalEncoding module(preset("vit_mae", 8, {{"height", 2}}));
   const auto zeros = torch::zeros({3, 5, 8});
   const auto out = module->forward(zeros);
-  EXPECT_TRUE(bit_equal(out[2][0], torch::zeros({8})));  // the class token
+  EXPECT_TRUE(bit_equal(out[2][0], torch::zeros({8})));  // class token
   EXPECT_TRUE(bit_equal(out[2][1], torch::tensor({0., 0., 1., 1., 0., 0., 1., 1.}, torch::kFloat)));
-  // one cell to the right: the column's half moves, the row's does not
+  // One cell to the right: the column's half changes, the row's does not.
   EXPECT_TRUE(bit_equal(out[2][2].slice(0, 4), out[2][1].slice(0, 4)));
   EXPECT_TRUE(bit_equal(out[2][2].slice(0, 0, 4), out[2][3].slice(0, 4)));
 }

@@ -46,7 +46,7 @@ TEST(KeyValueCache, SelectsRowsOfTheBatch) {
   }
 }
 
-// Of one prefix, two ways to go on.
+// Two continuations of one prefix.
 TEST(KeyValueCache, ACopyGoesOnApart) {
   const auto first = some(2), left = some(1), right = some(1);
   KeyValueCache cache(first, 5);
@@ -81,7 +81,7 @@ TEST(KeyValueCacheErrors, RejectsATokenPastTheCapacity) {
   EXPECT_ERROR(KeyValueCache(some(1), 0), c10::ValueError, "capacity must be positive");
 }
 
-// copy_() would broadcast one row over all of them.
+// copy_() would broadcast one row to all of them.
 TEST(KeyValueCacheErrors, RejectsHeadsOfOtherSizes) {
   KeyValueCache cache(some(1), 4);
   const auto refuse = [&](int64_t axis, int64_t size, const char* text) {

@@ -1,4 +1,4 @@
-// What attention, layers and stacks refuse, and what their options may be called.
+// Errors of attention, layers and stacks, and names of their options.
 
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ TEST(LayerErrors, RejectInputsOfOtherShapes) {
   EXPECT_ERROR(decoder->forward(x, x, {}, wrong), c10::ValueError, "must broadcast to the scores");
 }
 
-// Broadcasting would give the one row's answer for all, or all rows' for the one.
+// Broadcasting would give one row's result for all of them, or all rows' results for one.
 TEST(LayerErrors, RejectStepsOfAnotherBatch) {
   TransformerDecoder decoder(TransformerDecoderOptions({8, 2}, 2));
   const torch::NoGradGuard no_grad;

@@ -1,4 +1,4 @@
-// The keys that tools/modules.json lists, and docs/porting.md with it, are those of the modules.
+// The keys in tools/modules.json, and so in docs/porting.md, must be those of the modules.
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ const Json& row_of(const std::string& name) {
   throw std::runtime_error("tools/modules.json has no " + name);
 }
 
-// `layers.N: TransformerEncoderLayer` becomes the keys of each layer.
+// Expands `layers.N: TransformerEncoderLayer` to the keys of each layer.
 Keys written_out(const Json& listed) {
   Keys keys;
   for (const std::string entry : listed) {
@@ -65,7 +65,7 @@ Keys written_out(const Json& listed) {
   return keys;
 }
 
-// Every way in which the table lists a class; a module of its own for each.
+// One module for each way in which the table lists a class.
 std::multimap<std::string, Module> modules() {
   const TransformerLayerOptions layer = TransformerLayerOptions(8, 2).d_ff(5);
   const auto encoder = TransformerEncoderOptions(layer, kLayers);

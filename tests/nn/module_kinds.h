@@ -22,12 +22,12 @@ namespace posenc::testing {
 
 using RegisterAs = PositionEmbeddingOptions::RegisterAs;
 
-/// A module for the laws that hold for all of them.
+/// A module to be tested for the laws that hold for all modules.
 struct Kind {
   std::string name;
-  std::string keys;    // the wire format, in order
-  std::string frozen;  // parameters without gradient
-  std::string print;   // what the printed module begins with
+  std::string keys;    // wire format, in order
+  std::string frozen;  // parameters with requires_grad=false
+  std::string print;   // start of the printed module
   std::function<std::shared_ptr<torch::nn::Module>()> make;
   std::function<torch::Tensor(torch::nn::Module&, const torch::Tensor&)> run;  // ids (B, L) in 0..6
 };
@@ -44,7 +44,7 @@ torch::Tensor forward(torch::nn::Module& module, const torch::Tensor& ids) {
   return dynamic_cast<Impl&>(module).forward(ids);
 }
 
-// ids (B, L) as vectors (B, L, 8) of the module's type.
+// ids (B, L) as vectors (B, L, 8) in the module's dtype.
 inline torch::Tensor as_vectors(const torch::nn::Module& module, const torch::Tensor& ids) {
   return torch::one_hot(ids, 8).to(module.parameters()[0].dtype());
 }
@@ -54,14 +54,14 @@ torch::Tensor on_vectors(torch::nn::Module& module, const torch::Tensor& ids) {
   return dynamic_cast<Impl&>(module).forward(as_vectors(module, ids));
 }
 
-// The memory is the sequence itself, backwards.
+// Uses the reversed sequence as memory.
 template <typename Impl>
 torch::Tensor on_memory(torch::nn::Module& module, const torch::Tensor& ids) {
   const auto x = as_vectors(module, ids);
   return dynamic_cast<Impl&>(module).forward(x, x.flip(1), AttentionMask::causal());
 }
 
-// `layers.0.self_attn.in_proj_weight ...`: the keys of a layer, decoder or encoder, below `prefix`.
+// `layers.0.self_attn.in_proj_weight ...`: the keys of an encoder or decoder layer below `prefix`.
 inline std::string layer_keys(const std::string& prefix, bool decoder) {
   std::string joined;
   const auto add = [&](const std::string& name, bool attention = false) {

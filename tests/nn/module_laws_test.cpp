@@ -1,6 +1,6 @@
-// What holds for every module: keys, shapes, clone, to, save and load, the default dtype, SkipInit,
-// printing, Sequential. One row a module in kModules (module_kinds.h); a new module is one row
-// more.
+// Laws for all modules: keys, shapes, clone, to, save and load, the default dtype, SkipInit,
+// printing, Sequential. Each module is a row in kModules (module_kinds.h); a new module only adds a
+// row.
 
 #include <gtest/gtest.h>
 #include <torch/serialize.h>
@@ -36,7 +36,7 @@ class Module : public ::testing::TestWithParam<Kind> {
     const auto state = state_dict(module);
     return state.is_empty() ? torch::Device(torch::kCPU) : state[0].value().device();
   }
-  // Nothing is stored: device and type are the input's.
+  // Stores nothing: device and dtype are the input's.
   static bool stateless() { return GetParam().keys.empty(); }
   static std::string keys(const torch::nn::Module& module) {
     std::string joined;
@@ -130,9 +130,9 @@ TEST_P(Module, SavesAndLoadsThroughPlainKeys) {
   EXPECT_EQ(frozen(*other), GetParam().frozen);
 }
 
-// Tables as well as weights. What two seeds do not change is no weight but a table, or a constant:
-// it is what conversion would have made of it, float64 tables of notebook 02 apart, which are
-// computed in float64 there as well.
+// For tables as well as weights. What does not depend on the seed is a table or a constant: it must
+// equal the converted one, except for the float64 tables of notebook 02, which are also computed in
+// float64.
 TEST_P(Module, FollowsTheDefaultDtype) {
   for (const auto dtype : {torch::kDouble, torch::kBFloat16, torch::kHalf}) {
     SCOPED_TRACE(dtype);
@@ -163,7 +163,7 @@ TEST_P(Module, FollowsTheDefaultDtype) {
   }
 }
 
-// Two numbers for each linear map, whose constructor always draws: see make_linear().
+// Two numbers for each Linear, whose constructor always draws: see make_linear().
 TEST_P(Module, DrawsNothingUnderSkipInit) {
   torch::manual_seed(1);
   const auto numbers = torch::rand({64});

@@ -47,7 +47,7 @@ TEST_P(Encoding, GrowsWhenAllowedAndKeepsDeviceAndType) {
 TEST_P(Encoding, GrowthLeavesLoadedRowsAlone) {
   PositionalEncoding module(Options(6, 4).grow(true));
   module->to(device());
-  module->pe.add_(1.0);  // as if a checkpoint had other values
+  module->pe.add_(1.0);  // like values from a checkpoint
   const auto loaded = module->pe.clone();
   module->forward(torch::zeros({1, 6, 6}, device()));
   EXPECT_TRUE(bit_equal(module->pe.slice(1, 0, 4), loaded));
@@ -133,8 +133,8 @@ TEST_P(Encoding, OtherStoragesGiveTheSameRowsAndHaveNoEnd) {
   }
 }
 
-// Whatever the sinusoid counts from and by: without a table position p has the row that it has
-// there, in every type, and refuses the positions that a look-up refuses.
+// Whatever positions the sinusoid starts from and steps by, position p without a table has the same
+// row as in a table, in every dtype, and positions that a look-up rejects are rejected.
 TEST_P(Encoding, WithoutATablePositionsMeanTheSame) {
   const auto x = torch::zeros({2, 5, 6}).to(device());
   const auto ids = torch::randint(0, 9, {2, 5}, torch::kLong).to(device());
@@ -186,7 +186,7 @@ TEST(PositionalEncodingErrors, ATableThatDependsOnItsLengthHasNoOtherForm) {
                c10::ValueError, "needs whole numbers");
 }
 
-// A result that is made without gradients is no view, and may be written in place outside.
+// A result computed in no-grad mode is not a view, so it may be modified in place later.
 TEST(TokenAndPositionRows, MayBeWrittenInPlaceAfterNoGrad) {
   const auto learned = torch::ones({6}).set_requires_grad(true);
   const auto exact = SinusoidOptions(6).precision(Precision::Exact);
@@ -202,7 +202,7 @@ TEST(TokenAndPositionRows, MayBeWrittenInPlaceAfterNoGrad) {
   }
 }
 
-// Positions that the CPU itself finds out of range make the table grow too.
+// The table also grows for positions that the CPU look-up finds out of range.
 TEST(PositionalEncodingGrowth, ServesExplicitPositions) {
   PositionalEncoding module(Options(6, 4).grow(true));
   const auto ids = torch::tensor({{0, 17, 3}});
@@ -212,7 +212,7 @@ TEST(PositionalEncodingGrowth, ServesExplicitPositions) {
                c10::IndexError, "Got -1 at index [0, 1]");
 }
 
-// A long sequence that is served in InferenceMode leaves the module as it was made.
+// A long sequence in InferenceMode does not turn the module's table into an inference tensor.
 TEST(PositionalEncodingGrowth, InInferenceModeLeavesAnOrdinaryTable) {
   PositionalEncoding module(Options(6, 4).grow(true));
   {
@@ -222,7 +222,7 @@ TEST(PositionalEncodingGrowth, InInferenceModeLeavesAnOrdinaryTable) {
   }
   EXPECT_FALSE(module->pe.is_inference());
   const auto version = module->pe._version();
-  module->pe.add_(1.0);  // as a loader writes to it
+  module->pe.add_(1.0);  // like a loader
   EXPECT_GT(module->pe._version(), version);
   const auto x = torch::ones({1, 9, 6}).requires_grad_();
   (x * module->pe.slice(1, 0, 9)).sum().backward();  // saves it

@@ -22,7 +22,7 @@ constexpr double kTwoPi = 6.283185307179586;
 struct System {
   const char* preset;
   PresetParams params;
-  Options options;  // its d_model is set by the test
+  Options options;  // the test sets d_model
 };
 
 const System kSystems[] = {
@@ -42,7 +42,7 @@ torch::Tensor image_of(const System& system, int64_t dim, int64_t height, int64_
       .reshape({dim, height, width});
 }
 
-torch::Tensor padded_mask() {  // two images of 5 x 7: the first 3 x 4, the second whole
+torch::Tensor padded_mask() {  // two 5 x 7 images: the first 3 x 4, the second full
   auto mask = torch::zeros({2, 5, 7}, torch::kBool);
   mask[0].slice(0, 3).fill_(true);
   mask[0].slice(1, 4).fill_(true);
@@ -118,7 +118,7 @@ TEST(Sine2d, ThePartThatIsNotPaddingIsASmallerImage) {
   }
 }
 
-// Worked by hand: in the column of padding alone x and y are 0, sine 0 and cosine 1.
+// Computed by hand: in a column of only padding, x and y are 0, so the sine is 0 and the cosine 1.
 TEST(Sine2d, PaddingAtTheTopLeftCountsFromZero) {
   const auto mask = torch::tensor({{{true, true}, {true, false}}});
   const auto out = SinePositionEmbedding2d(4)->forward(mask);

@@ -40,10 +40,10 @@ const System kSystems[] = {
     {"ddpm_lucidrains", {}},
     {"diffusers_1d_sincos", {}},  // in float64
     {"sam2_1d", {}},              // by division
-    {"sam_lynn_evans", {}},       // sine and cosine of a pair at two frequencies
+    {"sam_lynn_evans", {}},       // sine and cosine of a pair with different frequencies
 };
 
-// The composition on t's device against the CPU's own recipe.
+// The composition on t's device against the recipe on the CPU.
 TEST(Timesteps, RowsHaveThePresetsBits) {
   for (const System& system : kSystems) {
     for (const int64_t dim : {8, 18, 20, 34, 68, 320}) {
@@ -62,7 +62,7 @@ TEST(Timesteps, RowsHaveThePresetsBits) {
   }
 }
 
-// What is more than sines and cosines of t f takes the CPU's way.
+// Recipes with more than sines and cosines of t f are computed on the CPU.
 TEST(Timesteps, RowsOfEveryOtherSinusoidToo) {
   const SinusoidOptions others[] = {
       preset("notebook_003", 20), preset("notebook_000", 20).precision(Precision::Exact),
@@ -110,7 +110,7 @@ TEST_P(Timesteps, TheKeysMayBeThoseOfASequential) {
   const auto t = times().to(device());
   EXPECT_EQ(mlp->forward(t).sizes(), (std::vector<int64_t>{7, 5}));
   EXPECT_TRUE(bit_equal(mlp->forward(t), plain->forward(t)));
-  EXPECT_EQ(mlp->forward(times()).device(), device());  // times may stay on the CPU
+  EXPECT_EQ(mlp->forward(times()).device(), device());  // may be on the CPU
   const auto before = mlp->forward(t).detach().clone();
   mlp->reset_parameters();
   EXPECT_FALSE(bit_equal(mlp->forward(t).detach(), before));

@@ -11,7 +11,7 @@ namespace {
 
 using testing::bit_equal;
 
-// The paper's scaling brings N(0, 1) weights to variance d_model. (The fourth source says 1.)
+// The paper's scaling turns N(0, 1) weights into variance d_model. (The fourth notebook says 1.)
 TEST(TokenEmbedding, SqrtDimScalingBringsTheVarianceToDModel) {
   torch::manual_seed(testing::seed(0));
   const int64_t dim = 512;

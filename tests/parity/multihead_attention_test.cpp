@@ -1,5 +1,5 @@
-// MultiheadAttention against torch.nn.MultiheadAttention: every kind of mask, packed and separate
-// projections, dropout with a seed, what the constructor draws.
+// MultiheadAttention against torch.nn.MultiheadAttention: all kinds of masks, packed and separate
+// projections, dropout with a seed, and the constructor's random draws.
 
 #include "posenc/nn/attention/multihead_attention.h"
 

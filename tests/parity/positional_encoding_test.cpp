@@ -1,4 +1,4 @@
-// Notebooks 00 and 03: PositionalEncoding; and every notebook's table, whole, bit for bit.
+// Notebooks 00 and 03: PositionalEncoding; and the whole table of every notebook, bit for bit.
 
 #include "posenc/nn/positional_encoding.h"
 
@@ -24,7 +24,7 @@ TEST(PositionalEncodingParity, MatchesNotebook) {
   }
 }
 
-// What this machine's Python computed a moment ago with one thread, at any number of ours.
+// Computed just before by this machine's Python on one thread; our number of threads varies.
 TEST(SinusoidParity, EveryNotebooksTableHasPythonsBits) {
   const int before = at::get_num_threads();
   for (const Fixture& fixture : fixtures("sinusoid", "notebook_")) {

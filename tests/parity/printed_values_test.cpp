@@ -1,4 +1,4 @@
-// Every shape and every deterministic value that the five sources print, to the digits printed.
+// All shapes and deterministic values that the five notebooks print, to the printed precision.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ namespace {
 using Shape = std::vector<int64_t>;
 using Rows = std::vector<std::vector<double>>;
 
-// Equal to what print() showed: `digits` significant ones after the point in the printed notation.
+// Equal to the output of print(): `half_unit` is half a unit of the last printed digit.
 void expect_printed(const torch::Tensor& value, const std::vector<double>& printed,
                     double half_unit) {
   ASSERT_EQ(value.numel(), static_cast<int64_t>(printed.size()));
@@ -39,7 +39,7 @@ TEST(PrintedValues, Notebook00Exponents) {
                                          -3.4539, -4.0295, -4.6052, -5.1808, -5.7565, -6.3321,
                                          -6.9078, -7.4834, -8.0590, -8.6347};
   expect_printed(even * (-std::log(10000.0) / 32), exponents, 5.1e-5);
-  // and they are the logarithms of the rates in the module's own table
+  // These are the logarithms of the rates in the module's own table.
   const auto row = sinusoid_table(preset("notebook_000", 32), 2)[1];
   for (int64_t i = 0; i < 16; ++i) {
     const double rate = std::atan2(row[2 * i].item<double>(), row[2 * i + 1].item<double>());

@@ -1,4 +1,4 @@
-// Notebook 02: a timestep's encoding through pe_linear, alone and laid on an image.
+// Notebook 02: a timestep's encoding through pe_linear, alone and added to an image.
 
 #include "posenc/nn/timestep_embedding.h"
 

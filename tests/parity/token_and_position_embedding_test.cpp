@@ -1,4 +1,4 @@
-// Notebook 03: TokenAndPositionEmbedding; eval, train with a seed, ten optimiser steps.
+// Notebook 03: TokenAndPositionEmbedding: eval, training with a seed, ten optimiser steps.
 
 #include "posenc/nn/token_and_position_embedding.h"
 
@@ -22,11 +22,11 @@ TokenAndPositionEmbeddingOptions options_of(const Fixture& fixture) {
       .dropout(fixture.option("dropout", 0.1));
 }
 
-// The live fixtures hold train mode too: there the mask that the seed gives has to be Python's.
+// The live fixtures include train mode, in which the seeded dropout mask must equal Python's.
 TEST(TokenAndPositionEmbeddingParity, MatchesNotebook) {
   int64_t trained = 0;
   for (const Fixture& fixture : fixtures("token_and_position_embedding")) {
-    if (fixture.has("out.losses")) continue;  // ten steps, below
+    if (fixture.has("out.losses")) continue;  // ten steps, tested below
     trained += fixture.option("train", false) && fixture.option("dropout", 0.0) > 0.0 ? 1 : 0;
     TokenAndPositionEmbedding module(options_of(fixture));
     testing::expect_parity(

@@ -23,7 +23,7 @@ TokenEmbeddingOptions options_of(const Fixture& fixture) {
 
 TEST(TokenEmbeddingParity, MatchesNotebook) {
   for (const Fixture& fixture : fixtures("token_embedding")) {
-    if (!fixture.has("in.ids")) continue;  // the init_seed cases, below
+    if (!fixture.has("in.ids")) continue;  // the init_seed cases, tested below
     TokenEmbedding module(options_of(fixture));
     testing::expect_parity(
         fixture, *module, [&](const auto& in) { return module->forward(in.at("ids")); },
@@ -31,7 +31,7 @@ TEST(TokenEmbeddingParity, MatchesNotebook) {
   }
 }
 
-// The same seed gives the same N(0, 1) weights as Python's nn.Embedding.
+// The same seed gives the same N(0, 1) weights as in Python's nn.Embedding.
 TEST(TokenEmbeddingParity, InitialisesAsPythonDoes) {
   int64_t live = 0;
   for (const Fixture& fixture : fixtures("token_embedding", "init_seed")) {

@@ -1,5 +1,5 @@
-// TransformerDecoderLayer and TransformerDecoder against torch.nn's: norms, activations, masks,
-// dropout with a seed, keys, what the constructor draws.
+// TransformerDecoderLayer and TransformerDecoder against torch.nn: norms, activations, masks,
+// dropout with a seed, keys, and the constructor's random draws.
 
 #include "posenc/nn/transformer/transformer_decoder.h"
 

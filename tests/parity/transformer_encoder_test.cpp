@@ -1,5 +1,5 @@
-// TransformerEncoderLayer and TransformerEncoder against torch.nn's: LayerNorm before or after,
-// activations, masks, dropout with a seed, keys, what the constructor draws.
+// TransformerEncoderLayer and TransformerEncoder against torch.nn: LayerNorm before or after each
+// block, activations, masks, dropout with a seed, keys, and the constructor's random draws.
 
 #include "posenc/nn/transformer/transformer_encoder.h"
 

@@ -1,5 +1,5 @@
-// Notebook 03: Transformer with its three weight sharings; masks, gradients, dropout with a seed,
-// what the constructor draws, TorchScript's and torch.save's tied copies.
+// Notebook 03: Transformer with its three kinds of weight sharing: masks, gradients, dropout with a
+// seed, the constructor's random draws, and the tied copies in TorchScript and torch.save files.
 
 #include "posenc/models/transformer.h"
 
@@ -43,7 +43,7 @@ TEST(TransformerParity, FollowsTheNotebookUnderEveryTying) {
           [&](const auto& in) {
             const auto src_mask = testing::torch_nn_mask(in, "src_mask", "src_key_padding_mask");
             std::optional<AttentionMask> memory_mask;
-            if (in.count("memory_mask")) {  // the padding counts beside it
+            if (in.count("memory_mask")) {  // combined with the padding mask
               memory_mask = testing::torch_nn_mask(in, "memory_mask", "src_key_padding_mask");
             }
             return model->forward(in.at("src"), in.at("tgt"), src_mask,
@@ -74,7 +74,7 @@ TEST(TransformerParity, TorchNnTransformersStateDictIsThatOfTheStacks) {
   }
 }
 
-// TorchScript and torch.save write every copy of a tied matrix, safetensors' save_model writes one.
+// TorchScript and torch.save write all copies of a tied matrix; safetensors' save_model writes one.
 TEST(TransformerParity, LoadsTiedMatricesFromEveryFormat) {
   for (const std::string name : {"encoder_decoder", "decoder_output", "three_way"}) {
     const auto path = std::string(POSENC_LIVE_DIR) + "/transformer_scripts/" + name;

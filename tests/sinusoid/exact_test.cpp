@@ -1,4 +1,4 @@
-// Precision::Exact and FactoredTable as tensors; the kernels' own tests are in exact/.
+// Precision::Exact and FactoredTable as tensors; exact/ has the kernels' own tests.
 
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ PresetParams shape_of(const Preset& entry) {
   return params;
 }
 
-// Wherever it is defined the exact table is the reference table up to the recipe's own roundings.
+// Wherever it is defined, the exact table equals the reference table up to the recipe's roundings.
 TEST(Exact, IsNearEveryReferenceTable) {
   int64_t compared = 0;
   for (const Preset& entry : presets()) {
@@ -45,7 +45,7 @@ TEST(Exact, IsNearEveryReferenceTable) {
     SCOPED_TRACE(entry.name);
     const auto reference = sinusoid_table(options, length);
     ASSERT_EQ(table.sizes(), reference.sizes());
-    // NeRF's last frequency is 2^9: the angle, and its rounding, is that much larger.
+    // NeRF's last frequency is 2^9, which scales the angle and its rounding.
     const double bound = 60 * 3.0 / (1 << 24) * (entry.name == "nerf" ? 512 : 1) + 1.2e-7;
     EXPECT_LE((table - reference).abs().max().item<double>(), bound);
     ++compared;
@@ -53,7 +53,7 @@ TEST(Exact, IsNearEveryReferenceTable) {
   EXPECT_GE(compared, 85);
 }
 
-// Every index with every frequency whose formula is exact: presets have only some of the pairs.
+// Every index with every frequency whose formula is exact; presets cover only some combinations.
 TEST(Exact, IsNearTheReferenceForEveryIndexAndFrequency) {
   int64_t compared = 0;
   for (const sinusoid::Index index :
@@ -76,7 +76,7 @@ TEST(Exact, IsNearTheReferenceForEveryIndexAndFrequency) {
         reference = sinusoid_table(options, 60);
         table = sinusoid_table(exact(options), 60);
       } catch (const c10::ValueError&) {
-        continue;  // an index that these frequencies do not have
+        continue;  // an index that these frequencies do not support
       }
       SCOPED_TRACE(::testing::Message() << "index " << static_cast<int>(index) << ", frequency "
                                         << static_cast<int>(frequency));
@@ -92,8 +92,8 @@ TEST(Exact, RoundsOnceIntoEachType) {
   const auto wide = sinusoid_table(options, 500, torch::TensorOptions(torch::kDouble));
   const auto as_float = sinusoid_table(options, 500, torch::TensorOptions(torch::kFloat));
   EXPECT_TRUE(bit_equal(as_float, wide.to(torch::kFloat)));
-  // ATen converts float64 to a half type by way of float32: two roundings. Ours is never farther
-  // from the formula, and nearer where those two went astray.
+  // ATen converts float64 to a half type via float32, which rounds twice. Ours is never farther
+  // from the formula, and is nearer where double rounding went wrong.
   for (const auto dtype : {torch::kBFloat16, torch::kHalf}) {
     const auto table = sinusoid_table(options, 500, torch::TensorOptions(dtype));
     const auto ours = (table.to(torch::kDouble) - wide).abs();
@@ -131,7 +131,7 @@ TEST(Exact, FarPositionsAreOnTheCircle) {
 TEST(FactoredTable, HoldsTheExactTablesBits) {
   const auto options = SinusoidOptions(96);
   const auto table = sinusoid_table(exact(options), 5000);
-  const FactoredTable factored(options, 1000);  // positions past the range are served too
+  const FactoredTable factored(options, 1000);  // positions beyond the range work too
   EXPECT_TRUE(bit_equal(factored.rows(0, 5000), table));
   EXPECT_TRUE(bit_equal(factored.rows(4000, 7), table.slice(0, 4000, 4007)));
   const auto ids = torch::randint(0, 5000, {3, 40}, torch::kLong);

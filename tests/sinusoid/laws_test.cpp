@@ -1,6 +1,5 @@
-// What the notebooks claim about sinusoidal encodings, as laws, and said right where a source is
-// wrong. Laws hold for every recipe of one axis, so each is tried on all of
-// them.
+// The notebooks' claims about sinusoidal encodings, as laws, corrected where a notebook is wrong.
+// The laws hold for every recipe with one axis, so each law is tested with all of them.
 
 #include <gtest/gtest.h>
 
@@ -15,8 +14,8 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// One preset of each recipe; two recipes are no rotations: a sine and its cosine of unlike
-// frequency, and each frequency twice.
+// One preset of each recipe, except for two recipes that are not rotations: one pairs a sine and
+// cosine of different frequencies, the other uses each frequency twice.
 std::vector<std::string> lawful_presets() {
   auto names = testing::plain_presets();
   std::erase_if(names, [](const std::string& name) {
@@ -28,7 +27,7 @@ std::vector<std::string> lawful_presets() {
 
 class Law : public ::testing::Test {
  protected:
-  // Each law is tried on one preset of each lawful recipe.
+  // Tests a law with one preset of each lawful recipe.
   template <typename Body>
   void each(const Body& body) {
     for (const std::string& name : lawful_presets()) {
@@ -41,7 +40,7 @@ class Law : public ::testing::Test {
   torch::Tensor table(int64_t dim, int64_t length) const {
     return sinusoid_table(options(dim), length);
   }
-  // sines and cosines of a table's rows, each (L, D/2), as doubles
+  // Sines and cosines of a table's rows, (L, D/2) each, as doubles.
   torch::Tensor sines(const torch::Tensor& table) const { return pick(table, false); }
   torch::Tensor cosines(const torch::Tensor& table) const { return pick(table, true); }
 
@@ -74,14 +73,14 @@ TEST_F(Law, FirstRowIsZeroAndOne) {
   });
 }
 
-// PE(p + k) = R(k) PE(p), where R(k) turns each pair by k times its rate.
+// PE(p + k) = R(k) PE(p), where R(k) rotates each pair by k times its rate.
 TEST_F(Law, ShiftIsARotation) {
   each([&] {
     const auto rows = table(38, 400);
     for (const int64_t k : {1, 7, 100}) {
       const auto s = sines(rows).slice(0, 0, 400 - k), c = cosines(rows).slice(0, 0, 400 - k);
       const auto sin_k = sines(rows)[k], cos_k = cosines(rows)[k];
-      const auto bound = 400 * 3.0 / (1 << 24) + 1e-6;  // the angles' own rounding
+      const auto bound = 400 * 3.0 / (1 << 24) + 1e-6;  // rounding of the angles
       EXPECT_LT((s * cos_k + c * sin_k - sines(rows).slice(0, k)).abs().max().item<double>(),
                 bound);
       EXPECT_LT((c * cos_k - s * sin_k - cosines(rows).slice(0, k)).abs().max().item<double>(),
@@ -91,8 +90,8 @@ TEST_F(Law, ShiftIsARotation) {
 }
 
 // From 2 pi at the first pair to 2 pi * base^(1 - 2/D) at the last, or base itself with shift 1:
-// they rise with the dimension. (The fourth source says that small dimensions have the long
-// wavelengths; it is the other way.)
+// they increase with the dimension. (The fourth notebook says that small dimensions have the long
+// wavelengths; it is the other way round.)
 TEST_F(Law, WavelengthsRiseWithTheDimension) {
   each([&] {
     const int64_t dim = 128;
@@ -113,8 +112,8 @@ TEST_F(Law, EveryPositionHasItsOwnRow) {
   });
 }
 
-// sin and cos are orthogonal over a period: the integral of their product vanishes. A period is
-// laid on N equidistant real positions, over which the mean is the integral up to rounding.
+// sin and cos are orthogonal over a period: the integral of their product is zero. With N
+// equidistant real positions over one period, the mean equals the integral up to rounding.
 TEST_F(Law, SineAndCosineAreOrthogonalOverAPeriod) {
   each([&] {
     const int64_t n = 4096;

@@ -108,8 +108,8 @@ TEST(SinusoidOptions, RejectsWhatNoTableCanHave) {
   EXPECT_NO_THROW(SinusoidOptions(7).odd_dim(sinusoid::OddDim::ZeroColumn).validate());
 }
 
-// Columns that overlap, that nothing fills, or that have no frequency: such a table held whatever
-// its memory held before.
+// Columns that overlap, are never written, or have no frequency: such a table used to contain
+// uninitialized memory.
 TEST(SinusoidOptions, RejectsColumnsThatNothingFills) {
   const auto odd = [](sinusoid::Index index) {
     return SinusoidOptions(7).odd_dim(sinusoid::OddDim::ExtraSin).index(index);
@@ -153,7 +153,7 @@ TEST(SinusoidOptions, RejectsColumnsThatNothingFills) {
                c10::ValueError, "of which there must be as many. Got 8 for dim 9");
 }
 
-// Rows are those of positions: a grid has one a cell, whatever they are.
+// A grid has one row per cell, whatever the range of positions.
 TEST(SinusoidOptions, AGridHasARowACell) {
   const auto plain = SinusoidOptions(8).grid({2, 3});
   for (const auto range :
@@ -165,7 +165,7 @@ TEST(SinusoidOptions, AGridHasARowACell) {
   }
 }
 
-// The table is as wide as channels() says, which modules rely on.
+// The table has channels() columns, which modules rely on.
 TEST(SinusoidOptions, CountTheColumnsOfTheTable) {
   for (const int64_t dim : {4, 7, 9, 10}) {
     for (const auto rule : {sinusoid::OddDim::ZeroColumn, sinusoid::OddDim::Truncate}) {

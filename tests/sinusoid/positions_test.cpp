@@ -27,7 +27,7 @@ TEST_P(Positions, CountFromOffsets) {
   EXPECT_POSITIONS(each, {{7, 8}, {0, 1}});
 }
 
-// The rule of fairseq's utils.make_positions, worked by hand.
+// The rule of fairseq's utils.make_positions, computed by hand.
 TEST_P(Positions, FollowFairseqsPaddingRule) {
   const auto ids = there(torch::tensor({{5, 6, 1, 7, 1}, {1, 1, 9, 9, 9}}));
   EXPECT_POSITIONS(positions_from_ids(ids, 1), {{2, 3, 1, 4, 1}, {1, 1, 2, 3, 4}});

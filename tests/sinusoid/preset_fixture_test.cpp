@@ -1,4 +1,4 @@
-// The tables that the real packages made (tools/zoo/fixtures.py), wherever this runs.
+// The tables made by the real packages (tools/zoo/fixtures.py), on any machine.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ PresetParams params_of(const Json& values) {
   return params;
 }
 
-// The farthest from 0 that an angle's position gets: what float32 angles are off by grows with it.
+// The largest magnitude of a position: the error of float32 angles grows with it.
 double farthest(const SinusoidOptions& options, int64_t rows) {
   const double last =
       options.start() + options.step() * static_cast<double>(std::max<int64_t>(rows, 1));
@@ -67,7 +67,7 @@ TEST_P(PresetFixture, IsThePackagesTable) {
 std::vector<std::string> names() {
   std::vector<std::string> names;
   for (const Preset& entry : presets()) {
-    if (entry.name.rfind("notebook_", 0) != 0) names.push_back(entry.name);  // they have their own
+    if (entry.name.rfind("notebook_", 0) != 0) names.push_back(entry.name);  // have their own
   }
   return names;
 }

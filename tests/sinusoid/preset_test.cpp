@@ -16,7 +16,7 @@ using testing::bit_equal;
 using testing::case_of;
 using testing::Threads;
 
-// Runs `body` on every preset, with its name in what fails.
+// Runs `body` on every preset, naming it in failures.
 template <typename Body>
 void each(const Body& body) {
   for (const Preset& entry : presets()) {
@@ -34,7 +34,7 @@ TEST(Presets, HaveNamesOfTheirOwnAndASource) {
     EXPECT_FALSE(entry.source.empty());
     EXPECT_FALSE(entry.storage.empty());
     for (const PresetParam& param : entry.params) EXPECT_FALSE(param.meaning.empty()) << param.name;
-    // those with one recipe stand together
+    // presets with the same recipe are adjacent
     if (entry.recipe != last) {
       EXPECT_TRUE(recipes.insert(entry.recipe).second) << entry.recipe;
     }
@@ -44,7 +44,7 @@ TEST(Presets, HaveNamesOfTheirOwnAndASource) {
   EXPECT_EQ(&find_preset("xlnet"), &find_preset("xlnet"));
 }
 
-// Widths at which look-alikes have other bits; a preset that cannot have one says so.
+// Widths at which similar recipes differ in bits; a preset that does not support one throws.
 TEST(EveryPreset, MakesATableAtTellingWidths) {
   each([](const Preset& entry) {
     int made = 0;
@@ -107,7 +107,7 @@ TEST(EveryPreset, ConvertsWithoutARoundingTooMany) {
   });
 }
 
-// A dimension that the recipe cannot have is an error, never a table.
+// A dimension that the recipe does not support is an error, never a table.
 TEST(EveryPreset, RefusesDimensionsThatNobodyHas) {
   each([](const Preset& entry) {
     for (const int64_t dim : {0, -2}) EXPECT_ANY_THROW(preset(entry.name, dim, {})) << dim;

@@ -42,7 +42,7 @@ TEST(SinusoidTable, RowsAreThoseOfTheirPositions) {
   }
 }
 
-// A thread of the pool is not in InferenceMode because its caller is.
+// A thread of the pool does not inherit its caller's InferenceMode.
 TEST(SinusoidTable, IsTheSameInInferenceMode) {
   const testing::Threads threads(2);
   for (const std::string& name : testing::plain_presets()) {
@@ -54,7 +54,7 @@ TEST(SinusoidTable, IsTheSameInInferenceMode) {
   }
 }
 
-// Over the grid of powers a row's last bits depend on the others.
+// With powers computed over the grid, the last bits of a row depend on the others.
 TEST(SinusoidTable, PowersOverTheGridDependOnTheLength) {
   const auto options = preset("notebook_002", 38);
   const auto table = sinusoid_table(options, 600);

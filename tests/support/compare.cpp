@@ -13,7 +13,7 @@ using ::testing::AssertionSuccess;
 struct Tolerance {
   Op op;
   torch::Dtype dtype;
-  double relative;  // of the larger magnitude in the whole tensor
+  double relative;  // to the largest magnitude in the whole tensor
   double absolute;
   const char* reason;
 };
@@ -46,8 +46,8 @@ const Tolerance kTolerances[] = {
     {Op::DropoutLosses, torch::kFloat, 0.0, 2e-4, "as without dropout, with larger gradients"},
 };
 
-// How many times as far from the exact result as another one may be that rounds elsewhere: both are
-// far from it by chance, and of a few numbers that of one may be small.
+// How many times farther from the exact result than another one a result with different rounding
+// may be: both errors are random, and among a few numbers one of them may be small by chance.
 constexpr double kAsInexact = 16.0;
 
 Tolerance tolerance(Op op, torch::Dtype dtype) {
@@ -75,13 +75,13 @@ torch::Tensor foreign_bound(const torch::Tensor& position) {
   return position * (3.0 / (1 << 24)) + 1.2e-7;
 }
 
-// |a - b| <= bound, element by element.
+// a - b| <= bound, element by element.
 AssertionResult below(const torch::Tensor& bound, const torch::Tensor& a, const torch::Tensor& b) {
   const auto x = a.detach().cpu().to(torch::kDouble).contiguous();
   const auto y = b.detach().cpu().to(torch::kDouble).contiguous();
   const auto most = bound.expand_as(x).contiguous();
   const auto excess = (x - y).abs() - most;
-  if ((excess <= 0).all().item<bool>()) return AssertionSuccess();  // NaN fails too
+  if ((excess <= 0).all().item<bool>()) return AssertionSuccess();  // false for NaN as well
   const auto worst = excess.nan_to_num(1e300).argmax().item<int64_t>();
   return AssertionFailure() << x.view(-1)[worst].item<double>() << " and "
                             << y.view(-1)[worst].item<double>() << " at flat index " << worst

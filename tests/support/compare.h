@@ -7,44 +7,44 @@
 
 namespace posenc::testing {
 
-/// Same shape, dtype and bits (so -0.0 is not 0.0); on failure names the first difference.
+/// Same shape, dtype and bits (so -0.0 is not 0.0); a failure names the first difference.
 ::testing::AssertionResult bit_equal(const torch::Tensor& a, const torch::Tensor& b);
 
-/// Why two results that mean the same may differ, and by how much. Tolerances are data: they stand
-/// in compare.cpp, a row an operation and type, and nowhere else.
+/// Why two equivalent results may differ, and by how much. Tolerances are data: they are listed in
+/// compare.cpp, one row per operation and dtype, and nowhere else.
 enum class Op {
-  Forward,        ///< gather, multiply, add: one IEEE operation an element
-  Linear,         ///< matrix products: the order of summation is the library's
-  Sums,           ///< the same where terms of size 1 may cancel each other
-  Scores,         ///< log probabilities of what a search wrote
+  Forward,        ///< gather, multiply, add: one IEEE operation per element
+  Linear,         ///< matrix products: the library chooses the order of summation
+  Sums,           ///< the same if terms of size 1 may cancel
+  Scores,         ///< log probabilities of the tokens found by a search
   Layers,         ///< a few layers of attention, norms and matrix products
-  Logits,         ///< of a whole Transformer against transformers'
+  Logits,         ///< of a whole Transformer compared with transformers
   Score,          ///< of a sequence: a sum of log probabilities
-  Gradient,       ///< sums over tokens in another order
+  Gradient,       ///< sums over tokens in a different order
   Training,       ///< ten optimiser steps of a small model
   FirstLoss,      ///< of a small Transformer, before any optimiser step
   Losses,         ///< of its first twenty steps
   DropoutLosses,  ///< the same with Python's dropout masks
-  ForeignTable,   ///< a float32 table made on another CPU, a row a position: 3 p 2^-24 + 1.2e-7
+  ForeignTable,   ///< a float32 table from another CPU, row p: 3 p 2^-24 + 1.2e-7
 };
 
-/// |a - b| within the tolerance of `op` for their dtype; on failure names the worst element.
+/// a - b| within the tolerance of `op` for their dtype; a failure names the worst element.
 ::testing::AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b);
 
-/// The same of a result `b` that is itself inexact: a may be farther from it, by a multiple (in
-/// compare.cpp, too) of how far b is from `exact`, the same result in float64.
+/// The same for an inexact expected result `b`: a may differ more from it, by a multiple (also in
+/// compare.cpp) of the distance between b and `exact`, the same result in float64.
 ::testing::AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b,
                                   const torch::Tensor& exact);
 
-/// How far two numbers of this size may be apart by the table.
+/// The largest allowed difference between two numbers of this size.
 double allowance(Op op, torch::Dtype dtype, double size);
 
-/// ForeignTable for a table with any positions, of which `farthest` is the largest by magnitude
-/// (times the factor before the sine), and any scale: as if every row stood there.
+/// ForeignTable for a table with any positions and scale. `farthest` is the largest magnitude of a
+/// position (times the factor before the sine), which is assumed for all rows.
 ::testing::AssertionResult within_foreign(double farthest, const torch::Tensor& a,
                                           const torch::Tensor& b);
 
-/// The text of the exception that `action` throws, without LibTorch's backtrace; "" for none.
+/// The message of the exception that `action` throws, without LibTorch's backtrace; "" if none.
 template <typename Action>
 std::string message_of(Action action) {
   try {
@@ -59,7 +59,7 @@ std::string message_of(Action action) {
 
 }  // namespace posenc::testing
 
-/// The statement must throw c10::Error of `type` whose message contains `text`.
+/// The statement must throw a c10::Error of `type` whose message contains `text`.
 #define EXPECT_ERROR(statement, type, text)                                         \
   do {                                                                              \
     EXPECT_THROW(statement, type);                                                  \

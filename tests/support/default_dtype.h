@@ -5,7 +5,7 @@
 
 namespace posenc::testing {
 
-/// torch::set_default_dtype() for a scope.
+/// RAII version of torch::set_default_dtype().
 class DefaultDtype {
  public:
   explicit DefaultDtype(c10::ScalarType dtype) : before_(c10::get_default_dtype()) {

@@ -8,10 +8,11 @@
 
 namespace posenc::testing {
 
-/// The devices of this machine: the CPU, and one of each accelerator that LibTorch sees.
+/// The devices of this machine: the CPU, and one of each kind of accelerator that LibTorch
+/// supports.
 std::vector<torch::Device> devices();
 
-/// Base of tests that run once a device.
+/// Base of tests that run on each device.
 class OnEachDevice : public ::testing::TestWithParam<torch::Device> {
  protected:
   torch::Device device() const { return GetParam(); }

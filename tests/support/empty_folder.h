@@ -6,7 +6,7 @@
 
 namespace posenc::testing {
 
-/// Works in a fresh temporary folder until the end of its life, and removes it.
+/// Changes to a new temporary folder, which the destructor leaves and removes.
 class InEmptyFolder {
  public:
   InEmptyFolder() : before_(std::filesystem::current_path()) {

@@ -1,5 +1,5 @@
-// LibTorch's default generator begins anew in each test: what a test draws is the same alone and
-// after others, and changes with POSENC_TEST_SEED in those that set no seed of their own too.
+// Resets LibTorch's default generator before each test, so that a test draws the same numbers alone
+// as after others. With POSENC_TEST_SEED, the numbers also change in tests that do not set a seed.
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>

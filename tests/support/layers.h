@@ -6,18 +6,18 @@
 
 namespace posenc::testing {
 
-/// How attention, layers and stacks are held against Python's.
+/// How attention, layers and stacks are compared with Python's.
 ParityOptions layer_parity();
 
-/// The options of a fixture's layer, Python's order of dropout included.
+/// The options of a fixture's layer, including Python's order of dropout.
 TransformerLayerOptions layer_options(const Fixture& fixture);
 
-/// What torch.nn's two arguments say together: `mask` and `padding` name them in the inputs.
+/// Combines two mask arguments of torch.nn; `mask` and `padding` are their names in the inputs.
 AttentionMask torch_nn_mask(const Inputs& inputs, const std::string& mask,
                             const std::string& padding);
 
-/// Holds the parameters of a module that was made after torch::manual_seed(fixture.seed) against
-/// those that Python drew from that seed, bit for bit.
+/// Expects the parameters of a module made after torch::manual_seed(fixture.seed) to equal, bit for
+/// bit, those that Python drew with that seed.
 void expect_drawn(const Fixture& fixture, const torch::nn::Module& module);
 
 }  // namespace posenc::testing

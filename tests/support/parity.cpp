@@ -14,7 +14,7 @@ void expect_own_table(const Fixture& fixture, const torch::Tensor& own,
     return;
   }
   const auto theirs_wide = theirs.to(torch::kFloat);
-  // A half type adds one rounding of its own; compare there what both would have had before it.
+  // A half type adds a rounding of its own, so its bound is wider.
   const double slack = own.scalar_type() == torch::kBFloat16 ? 8e-3
                        : own.scalar_type() == torch::kHalf   ? 1e-3
                                                              : 0.0;

@@ -16,23 +16,23 @@ using Inputs = std::map<std::string, torch::Tensor>;  ///< `ids`, `x`, `t`, ... 
 struct ParityOptions {
   Op forward = Op::Forward;
   Op gradient = Op::Gradient;
-  /// The module's key of its sinusoidal table; "" for none.
+  /// The module's key of its sinusoidal table; "" if none.
   std::string table;
-  /// A key of the fixture that the module knows under another name: {"weight", "embedding.weight"}.
+  /// Keys of the fixture that have another name in the module: {"weight", "embedding.weight"}.
   std::map<std::string, std::string> renamed;
 };
 
-/// Holds `module`, freshly constructed, against a fixture: its own table against Python's (bit for
-/// bit where this machine's Python made it, within the stated bound where another did), then, with
-/// the fixture's parameters loaded strictly, `call`'s output and every gradient of
-/// (output * cotangent).sum(): those of live fixtures bit for bit where `forward` is Op::Forward.
-/// Matrix products are within their rounding only: their order of summation is that of the library
-/// for this processor, this number of threads and these places in memory.
+/// Compares a newly constructed `module` with a fixture: first its own table with Python's (bit for
+/// bit if this machine's Python made it, otherwise within the stated bound); then, with the
+/// fixture's parameters loaded strictly, `call`'s output and all gradients of (output *
+/// cotangent).sum(), which for live fixtures must be equal bit for bit if `forward` is Op::Forward.
+/// Matrix products are only compared within rounding: their order of summation depends on the
+/// library, the processor, the number of threads and memory alignment.
 void expect_parity(const Fixture& fixture, torch::nn::Module& module,
                    const std::function<torch::Tensor(const Inputs&)>& call,
                    const ParityOptions& options = {});
 
-/// `float32` and so on, as torch names them.
+/// `float32`, etc., the names in torch.
 torch::Dtype dtype_of(const Fixture& fixture);
 
 }  // namespace posenc::testing

@@ -11,7 +11,7 @@ std::optional<PresetCase> case_of(const Preset& entry, int64_t dim, int64_t leng
     if (param.name == "height") params.emplace("height", side);
     if (param.name == "width") params.emplace("width", side + 2);
     if (param.name == "depth") params.emplace("depth", 2);
-    // the width says how many frequencies there are
+    // the width determines the number of frequencies
     if (param.name == "multires") params.emplace("multires", (dim - 3) / 6);
     if (param.name == "num_bands") params.emplace("num_bands", (dim - 1) / 2);
   }

@@ -13,10 +13,10 @@ using ::testing::AssertionResult;
 using ::testing::AssertionSuccess;
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
-// Where many scores are tied, few of the roundings lead to a given result.
+// If many scores are tied, only few roundings lead to a given result.
 constexpr unsigned kTrials = 4096;
 
-// -1 or 1, by the seed and the tokens.
+// -1 or 1, depending on the seed and the tokens.
 double coin(unsigned seed, const std::vector<int64_t>& tokens) {
   uint64_t hash = 0x9E3779B97F4A7C15ULL * (seed + 1);
   for (const int64_t token : tokens) {
@@ -81,7 +81,7 @@ std::vector<double> SearchReference::next_of(const torch::Tensor& logits, int64_
   return {scores.const_data_ptr<double>(), scores.const_data_ptr<double>() + scores.numel()};
 }
 
-// The mask of one source, for so many tokens of its targets.
+// The mask of one source, for this many target tokens.
 AttentionMask SearchReference::mask_of(int64_t source, int64_t queries) const {
   const int64_t heads = model_->decoder->options.layer().num_heads();
   const AttentionShape shape = {src_.size(0), heads, queries, src_.size(1)};
@@ -99,7 +99,7 @@ void SearchReference::learn(int64_t source, const std::vector<Tokens>& targets) 
     model_->eval();
     memory_ = model_->encode(src_, mask_);
   }
-  std::vector<Tokens> rows;  // that have something new
+  std::vector<Tokens> rows;  // rows that are not known yet
   size_t longest = 0;
   for (const Tokens& target : targets) {
     if (next_.count({source, target}) > 0) continue;
@@ -138,7 +138,7 @@ double SearchReference::log_probability(int64_t source, const Tokens& tokens) {
   return sum;
 }
 
-// All continuations of the live beams, the best first.
+// All continuations of the live beams, best first.
 std::vector<SearchReference::Beam> SearchReference::candidates(int64_t source,
                                                                const std::vector<Beam>& live,
                                                                const Nudge& nudge) {
@@ -233,7 +233,7 @@ AssertionResult SearchReference::is_legal(int64_t source, const std::vector<Hypo
   return AssertionSuccess();
 }
 
-// How far the reported log probability is from that of the tokens.
+// The difference between the reported log probability and that of the tokens.
 double SearchReference::move_of(int64_t source, const Hypothesis& one) {
   const double sum = log_probability(source, one.tokens);
   return std::isnan(one.score) ? half_rounding(sum) : reported(one) - sum;
@@ -241,13 +241,13 @@ double SearchReference::move_of(int64_t source, const Hypothesis& one) {
 
 AssertionResult SearchReference::may_find(int64_t source, const std::vector<Hypothesis>& found) {
   if (auto legal = is_legal(source, found); !legal) return legal;
-  std::map<Tokens, double> moves;  // of the prefixes of what was found: they were kept
+  std::map<Tokens, double> moves;  // of the found prefixes, which were kept
   for (const Hypothesis& one : found) {
     const Tokens& tokens = one.tokens;
     for (auto end = tokens.begin() + 1; end < tokens.end(); ++end) moves[{tokens.begin(), end}] = 1;
     moves[tokens] = move_of(source, one) / half_rounding(log_probability(source, tokens));
   }
-  // The others were dropped, or some of them kept: trial and error.
+  // Other prefixes were dropped, or some were kept: search by trial and error.
   for (unsigned seed = 0; seed < kTrials; ++seed) {
     const auto nudge = [&](const Tokens& tokens) {
       const auto known = moves.find(tokens);
@@ -281,7 +281,7 @@ AssertionResult found_the_same(const Found& got, const Found& expected,
         return close << ", scores of hypothesis " << i << " of source " << b;
     }
     const auto source = static_cast<int64_t>(b);
-    if (same) {  // so that both are wrong, or neither
+    if (same) {  // both are right or both are wrong
       const bool whole = reference.is_greedy() || b + 1 == got.size();
       const auto right =
           whole ? reference.may_find(source, got[b]) : reference.is_legal(source, got[b]);

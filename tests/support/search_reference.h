@@ -11,58 +11,59 @@
 
 namespace posenc::testing {
 
-/// What a search has found: a list a source, best first. A score of NaN is one that is not known.
+/// The results of a search: one list per source, best first. A score of NaN is unknown.
 using Found = std::vector<std::vector<Hypothesis>>;
 
-/// Greedy and beam search as generate() documents it, by teacher forcing in float64: no cache, no
-/// kernels, none of the search's own code.
+/// Greedy and beam search as documented for generate(), by teacher forcing in float64: no cache, no
+/// kernels, and none of the search's own code.
 ///
-/// Two searches that round differently may part wherever two scores are nearly equal: at the end,
-/// where hypotheses change places; at the edge of what is returned; or midway, where another prefix
-/// stays in the beam and everything after it differs. All of these are one thing: a search whose
-/// log probabilities of prefixes are each off by a little. So a result is right if this search,
-/// with the log probability of each prefix moved by at most half of the stated rounding, finds it,
-/// and if each score that it reports is its own tokens' score within the rounding. Nothing else is:
-/// other tokens whose scores are no tie, scores of other tokens, a best hypothesis that is missing.
+/// Two searches that round differently may diverge wherever two scores are nearly equal: at the
+/// end, where hypotheses change places; at the cut-off of what is returned; or midway, where
+/// another prefix stays in the beam and everything after it differs. All of these amount to the
+/// same thing: a search in which the log probability of each prefix is off by a little. A result is
+/// therefore right if this search finds it with the log probability of each prefix moved by at most
+/// half of the stated rounding, and if each reported score is that of its own tokens within the
+/// rounding. Everything else is wrong: other tokens without a tie, scores of other tokens, a
+/// missing best hypothesis.
 class SearchReference {
  public:
-  /// `mask`: of the sources and of the memory, as in generate(). `rounding`: how far two results
-  /// may be apart, a row of the table in compare.cpp.
+  /// `mask` applies to the sources and to the memory, as in generate(). `rounding` is the allowed
+  /// difference between two results, a row of the table in compare.cpp.
   SearchReference(const Transformer& model, torch::Tensor src, AttentionMask mask,
                   GenerateOptions options, Op rounding);
 
-  /// Log probability of the tokens before the length penalty; -inf for what the options forbid, a
-  /// stop token before the end among it.
+  /// Log probability of the tokens before the length penalty; -inf if the options forbid them, for
+  /// example because of a stop token before the end.
   double log_probability(int64_t source, const std::vector<int64_t>& tokens);
 
-  /// What a search finds whose log probabilities are moved at random, another way for each seed; 0:
-  /// not at all.
+  /// The results of a search whose log probabilities are moved at random, differently for each
+  /// seed; seed 0 does not move them.
   std::vector<Hypothesis> find(int64_t source, unsigned seed = 0);
 
-  /// Whether what was found for a source are sequences that a search may end with, each of them
-  /// once, with the scores of their tokens within the rounding, best first. There may be better
-  /// ones.
+  /// Whether the results for a source are distinct sequences that a search may end with, best
+  /// first, with the scores of their tokens within the rounding. Better ones may exist.
   ::testing::AssertionResult is_legal(int64_t source, const std::vector<Hypothesis>& found);
 
-  /// Whether a search may find this for a source: it is legal, and nothing better was to be found.
+  /// Whether a search may find these results for a source: they are legal, and none better was
+  /// missed.
   ::testing::AssertionResult may_find(int64_t source, const std::vector<Hypothesis>& found);
 
-  /// The log probability before the length penalty that a hypothesis reports.
+  /// The log probability, before the length penalty, that a hypothesis reports.
   double reported(const Hypothesis& one) const;
   Op rounding() const { return rounding_; }
   bool is_greedy() const { return options_.num_beams() == 1; }
 
  private:
   using Tokens = std::vector<int64_t>;
-  /// Between -1 and 1, of half the rounding.
+  /// Between -1 and 1, in units of half the rounding.
   using Nudge = std::function<double(const Tokens& prefix)>;
   struct Beam {
     Tokens tokens;
-    double sum, moved;  // log probability, and the same with its nudge
+    double sum, moved;  // log probability, without and with its nudge
   };
 
   AttentionMask mask_of(int64_t source, int64_t queries) const;
-  /// Lets next_ have these targets of a source, and all their prefixes.
+  /// Computes next_ for these targets of a source and all their prefixes.
   void learn(int64_t source, const std::vector<Tokens>& targets);
   std::vector<double> next_of(const torch::Tensor& logits, int64_t length) const;
   std::vector<Beam> candidates(int64_t source, const std::vector<Beam>& live, const Nudge& nudge);
@@ -79,13 +80,13 @@ class SearchReference {
   AttentionMask mask_;
   GenerateOptions options_;
   Op rounding_;
-  std::map<std::pair<int64_t, Tokens>, std::vector<double>> next_;  // what follows a prefix
+  std::map<std::pair<int64_t, Tokens>, std::vector<double>> next_;  // distribution after a prefix
 };
 
-/// Whether two searches have found the same, ties apart: `got` against `expected`, and where their
-/// tokens differ each of them against the reference. Where they do not, both may be wrong in the
-/// same way: what they have found has to be legal, and of greedy searches and the last source it
-/// has to be what the reference finds.
+/// Whether two searches have found the same, except for ties. If the tokens of `got` and `expected`
+/// differ, both must agree with the reference. If they do not differ, both may be wrong in the same
+/// way: the results must be legal and, for greedy searches and the last source, those that the
+/// reference finds.
 ::testing::AssertionResult found_the_same(const Found& got, const Found& expected,
                                           SearchReference& reference);
 

@@ -1,4 +1,4 @@
-// The comparison of searches: what it must take, and what it must not.
+// The comparison of searches: what it must accept, and what it must reject.
 
 #include "support/search_reference.h"
 
@@ -42,7 +42,7 @@ TEST(SearchReference, FindsWhatEverySearchFinds) {
     options.num_return_sequences(dice(1, options.num_beams())).renormalize(dice.coin());
     options.early_stopping(static_cast<EarlyStopping>(dice(0, 2)));
     options.length_penalty(std::vector<double>{1.0, 0.0, -1.0, 2.0}[dice(0, 3)]);
-    if (dice.coin()) {  // most tokens end a sequence: stops are crowded at the beam's edge
+    if (dice.coin()) {  // most tokens are stop tokens, which crowd the end of the beam
       std::vector<int64_t> most = {kEnd};
       for (int64_t i = 5; i < model->options.tgt_vocab(); ++i)
         if (i % 3 != 0) most.push_back(i);
@@ -91,8 +91,8 @@ TEST(SearchReference, RefusesWhatNoSearchFinds) {
   }
 }
 
-// A model whose best first token has a counterpart: its logit is greater by `gap`, and it means
-// something else to the decoder, so that what follows is another sequence.
+// A model in which another token ties with the best first one: its logit is greater by `gap`, and
+// the decoder treats it differently, so that a different sequence follows.
 Transformer with_near_tie(unsigned seed, double gap) {
   auto model = model_of(seed);
   const torch::NoGradGuard no_grad;
@@ -120,7 +120,7 @@ TEST(SearchReference, TakesEitherSideOfATie) {
       EXPECT_TRUE(found_the_same(below, above, reference));
       EXPECT_TRUE(found_the_same(above, below, reference));
       midway += std::abs(below[0][0].score - above[0][0].score) > 1e-2;
-      // And what is no tie any more is none.
+      // Without a tie, the other result must be rejected.
       auto distinct = reference_of(with_near_tie(seed, 1e-2), options);
       if (below[0][0].tokens == above[0][0].tokens) continue;
       EXPECT_FALSE(distinct.may_find(0, below[0]));

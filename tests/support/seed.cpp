@@ -16,7 +16,7 @@ const char* variable() {
   return set != nullptr && *set != '\0' ? set : nullptr;
 }
 
-// A failure that depends on what was drawn can be had again only by who knows the seed.
+// A failure that depends on random numbers can only be reproduced with their seed.
 class SaysTheSeed : public ::testing::EmptyTestEventListener {
   void OnTestEnd(const ::testing::TestInfo& test) override {
     if (!test.result()->Failed()) return;

@@ -11,7 +11,7 @@
 
 namespace posenc::testing {
 
-/// A fresh temporary folder that lives as long as the object.
+/// A new temporary folder, removed by the destructor.
 class TempDir {
  public:
   TempDir() {
@@ -29,7 +29,7 @@ class TempDir {
   std::string operator/(const std::string& name) const { return (path_ / name).string(); }
   const std::filesystem::path& path() const { return path_; }
 
-  /// How many entries the folder has: temporary files that were left behind count.
+  /// Number of entries in the folder, including temporary files left behind.
   std::size_t entries() const {
     using Iterator = std::filesystem::directory_iterator;
     return static_cast<std::size_t>(std::distance(Iterator(path_), Iterator()));

@@ -9,8 +9,8 @@
 
 namespace posenc::testing {
 
-/// LibTorch's allocator as long as this one lives: it remembers the largest request, and refuses
-/// when it is asked to.
+/// Replaces LibTorch's CPU allocator while it is alive. Records the largest request, and fails
+/// requests on demand.
 class TestAllocator : public c10::Allocator {
  public:
   explicit TestAllocator(std::function<bool()> refuses = [] { return false; })
@@ -31,7 +31,7 @@ class TestAllocator : public c10::Allocator {
     own_->copy_data(to, from, bytes);
   }
 
-  /// Bytes of the largest request.
+  /// Size of the largest request in bytes.
   size_t most() const { return most_; }
 
  private:

@@ -4,7 +4,7 @@
 
 namespace posenc::testing {
 
-/// Runs with a number of threads and puts the old number back.
+/// Sets the number of threads and restores the old one in the destructor.
 class Threads {
  public:
   explicit Threads(int n) : before_(at::get_num_threads()) { at::set_num_threads(n); }

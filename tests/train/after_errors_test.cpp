@@ -1,5 +1,5 @@
-// After a step that throws nothing has changed, and the next one is right: state that may not be
-// written here, memory that is refused, a schedule that throws.
+// A step that throws changes nothing, and the next one is correct: state that may not be written,
+// failed allocations, a schedule that throws.
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -21,7 +21,7 @@
 namespace posenc::testing {
 namespace {
 
-// The gradient of a step: dense, in another order of memory than its parameter's, or of some rows.
+// The gradient of a step: dense, dense with another memory order than its parameter, or sparse.
 enum class Kind { Dense, Turned, Sparse };
 
 at::Tensor gradient_of(const at::Tensor& p, Kind kind, int64_t step) {
@@ -32,7 +32,7 @@ at::Tensor gradient_of(const at::Tensor& p, Kind kind, int64_t step) {
   return at::sparse_coo_tensor(rows.unsqueeze(0), numbers.index_select(0, rows), p.sizes());
 }
 
-// Two parameters, each in a group of its own: what is wrong with the second may not move the first.
+// Two parameters in separate groups: an error in the second must not change the first.
 template <typename Optimizer, typename Options>
 struct Two {
   Two(const Options& options, Kind of, int64_t rows = 7)
@@ -80,7 +80,7 @@ TEST(AfterErrors, OfStateThatMayNotBeWrittenHere) {
     const auto begin = [](auto& one) {
       one.step(true, false);
       const c10::InferenceMode guard;
-      one.step(false, true);  // the state that it makes is InferenceMode's
+      one.step(false, true);  // creates state in InferenceMode
     };
     begin(tried), begin(counterpart);
     const auto before = tried.values();
@@ -97,13 +97,13 @@ TEST(AfterErrors, OfStateThatMayNotBeWrittenHere) {
   });
 }
 
-// Refuses the first allocation of a step, then the second, and so on; in the first step, which
-// makes the state, and in a later one.
+// Fails the first allocation of a step, then the second, and so on; in the first step, which
+// creates the state, and in a later one.
 TEST(AfterErrors, OfMemoryThatIsRefused) {
   const Threads one_thread(1);
   for_each_rule([]<typename Optimizer>(const auto& options, Kind kind) {
     SCOPED_TRACE(std::string(options.kOptimizer) + " " + std::to_string(static_cast<int>(kind)));
-    if (kind == Kind::Sparse) return;  // rows that were moved before stay moved
+    if (kind == Kind::Sparse) return;  // rows updated before the failure stay updated
     using Options = std::decay_t<decltype(options)>;
     for (const int64_t earlier : {0, 2}) {
       Two<Optimizer, Options> counterpart(options, kind);
@@ -135,7 +135,7 @@ TEST(AfterErrors, OfMemoryThatIsRefused) {
   });
 }
 
-// A thread of the pool is not in InferenceMode because its caller is.
+// A thread of the pool does not inherit its caller's InferenceMode.
 TEST(SparseAdam, MovesManyRowsInInferenceMode) {
   const Threads two(2);
   const auto run = [](bool inference, bool of_inference) {
@@ -205,7 +205,7 @@ Followed follow(int64_t failing) {
   return found;
 }
 
-// The steps are done, each of them once: what follows a step follows when the schedule goes on.
+// Each step is done exactly once: what follows a step is done when the scheduler works again.
 TEST(Trainer, ASchedulerThatThrowsLosesNoRate) {
   const auto expected = follow(-1);
   EXPECT_EQ(expected.failures, 0);

@@ -1,4 +1,4 @@
-// torch::save and torch::load of posenc's optimisers, and from LibTorch's.
+// torch::save and torch::load of posenc's optimisers, and loading from LibTorch's.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>
@@ -101,9 +101,9 @@ TEST_P(Resume, IsAsIfItHadNeverStopped) {
   for (const auto& p : whole) resumed.push_back(p.detach().clone().set_requires_grad(true));
   steps(*optimizer, whole, sparse, 4, 9);
 
-  const auto other = make(resumed, 0.7);  // the archive knows the rate
+  const auto other = make(resumed, 0.7);  // the archive has the rate
   const auto start = Parameters{resumed[0].detach().clone(), resumed[1].detach().clone()};
-  steps(*other, resumed, sparse, 0, 2);  // state that has to go
+  steps(*other, resumed, sparse, 0, 2);  // creates state to be replaced
   const at::NoGradGuard no_grad;
   for (int i = 0; i < 2; ++i) resumed[i].copy_(start[i]);
   load(*other, bytes);
@@ -114,7 +114,7 @@ TEST_P(Resume, IsAsIfItHadNeverStopped) {
 INSTANTIATE_TEST_SUITE_P(All, Resume, ::testing::ValuesIn(kinds()),
                          [](const auto& info) { return info.param.name; });
 
-// Where a schedule has ended, a run's last checkpoint has a rate of 0, in either format.
+// At the end of a schedule, a run's last checkpoint has a rate of 0, in either format.
 TEST_P(Resume, FromARateOfZero) {
   const auto& [name, sparse, make] = GetParam();
   const auto all = parameters();
@@ -143,7 +143,7 @@ TEST(Archive, OfLibTorchsAdamGoesOn) {
   const auto options = ours.named_options(0);
   EXPECT_EQ(options.at("lr"), 0.25);
   EXPECT_EQ(options.at("weight_decay"), 0.5);
-  EXPECT_EQ(options.at("maximize"), 0.0);  // LibTorch's goes down
+  EXPECT_EQ(options.at("maximize"), 0.0);  // LibTorch's optimisers minimize
   const auto key = all[0].unsafeGetTensorImpl();
   const auto& a = static_cast<torch::optim::AdamParamState&>(*ours.state().at(key));
   const auto& b = static_cast<torch::optim::AdamParamState&>(*theirs.state().at(key));

@@ -20,8 +20,8 @@ namespace {
 
 std::vector<TokenPair> some_pairs() { return {{{1, 1, 3}, {1, 2}}, {{3, 5, 5}, {1, 2}}}; }
 
-// One table, its gradient dense or sparse, and a matrix beside it: the same step, that of the norm
-// over both. Rows repeat, so that the sparse gradient is not coalesced.
+// A table with a dense or sparse gradient, and a dense matrix: both kinds give the same step, from
+// the norm over both. Rows repeat, so that the sparse gradient is not coalesced.
 TEST(ClipNorm, ClipsSparseGradientsAsTheDenseOnesThatTheyStandFor) {
   const auto step = [](bool sparse, double clip) {
     torch::manual_seed(4);
@@ -48,7 +48,7 @@ TEST(ClipNorm, ClipsSparseGradientsAsTheDenseOnesThatTheyStandFor) {
   EXPECT_TRUE(within(Op::Training, sparse, dense));
   EXPECT_NEAR(dense.norm().item<double>(), 0.5, 1e-4);
   EXPECT_NEAR(sparse.norm().item<double>(), 0.5, 1e-4);
-  for (const bool of_rows : {false, true}) {  // below the norm it is left alone
+  for (const bool of_rows : {false, true}) {  // below the norm, nothing changes
     EXPECT_TRUE(within(Op::Training, step(of_rows, 1e9), step(false, /*clip=*/0.0)));
   }
 }
@@ -97,7 +97,7 @@ TEST(ClipNorm, CountsASharedLayerOnce) {
   EXPECT_NEAR((layer->weight.detach() - before).norm().item<double>(), 0.5, 1e-4);
 }
 
-// A gradient that no optimiser clears would grow, count in the norm, and be lost by a resume.
+// A gradient that no optimiser clears would grow, count in the norm, and be lost on resume.
 TEST(ClipNorm, ClipsByTheGradientsOfThisStepAlone) {
   torch::nn::Linear model(2, 2);
   FusedSGD optimizer(std::vector<torch::Tensor>{model->bias}, 1.0);

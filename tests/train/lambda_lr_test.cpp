@@ -55,7 +55,7 @@ TEST(CosineFactor, EndsAtZero) {
   EXPECT_DOUBLE_EQ(cosine_factor(0, 4)(2), 0.5);
 }
 
-// As a decay that falls past its end gives: the step would go up the gradient.
+// For example, from a decay that continues past its end: the step would ascend the gradient.
 TEST(LambdaLR, RefusesANegativeFactor) {
   const auto p = torch::zeros({2}).set_requires_grad(true);
   FusedAdam optimizer({p}, 0.5);

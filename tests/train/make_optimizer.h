@@ -17,7 +17,7 @@ namespace posenc::testing {
 
 using OptimizerPtr = std::unique_ptr<torch::optim::Optimizer>;
 
-/// Options through their setters, by PyTorch's names.
+/// Sets options through their setters, by PyTorch's names.
 template <typename Options>
 Options options_of(const nlohmann::json& given) {
   Options options;
@@ -70,7 +70,8 @@ OptimizerPtr make(const nlohmann::json& options, const nlohmann::json& groups,
   return std::make_unique<Optimizer>(listed, options_of<Options>(options));
 }
 
-/// posenc's optimiser of Python's kind `Adam`, `AdamW`, `SGD` or `SparseAdam`, a group a parameter.
+/// Makes posenc's optimiser for Python's `Adam`, `AdamW`, `SGD` or `SparseAdam`, with one group per
+/// parameter.
 inline OptimizerPtr make_optimizer(const std::string& kind, const nlohmann::json& options,
                                    const nlohmann::json& groups,
                                    const std::vector<torch::Tensor>& parameters) {

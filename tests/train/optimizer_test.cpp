@@ -1,4 +1,5 @@
-// What posenc's optimisers share: groups, duplicates, closures, schedules, strides, bad input.
+// Common behaviour of posenc's optimisers: groups, duplicates, closures, schedules, strides,
+// invalid input.
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -67,7 +68,7 @@ TEST(OptimizerOptions, AGroupTakesWhatItWasNotGiven) {
   const auto of = [&](std::size_t i) {
     return static_cast<const FusedAdamOptions&>(adam.param_groups()[i].options());
   };
-  EXPECT_EQ(of(0).weight_decay(), 0.0);  // what LibTorch's groups cannot say
+  EXPECT_EQ(of(0).weight_decay(), 0.0);  // not set in LibTorch's groups
   EXPECT_EQ(of(0).lr(), 0.25);
   EXPECT_TRUE(of(0).amsgrad());
   EXPECT_EQ(of(1).lr(), 0.5);
@@ -83,7 +84,7 @@ TEST(OptimizerOptions, OfAnotherOptimizerAreRefused) {
                "[FusedAdam] the options of a group must be FusedAdamOptions");
 }
 
-// A group's set_options() takes those of any optimiser.
+// A group's set_options() accepts those of any optimiser.
 TEST(OptimizerOptions, OfAnotherOptimizerDoNotStep) {
   const auto p = torch::ones({2}).set_requires_grad(true);
   const auto q = torch::ones({2}).set_requires_grad(true);
@@ -145,7 +146,7 @@ TEST(FusedSGD, FollowsASchedule) {
   }
 }
 
-// ATen's kernels walk memory, whatever the strides.
+// ATen's kernels walk memory and ignore strides.
 TEST(FusedAdam, MeetsElementsWhereverTheyLie) {
   const auto plain = with_gradient(parameter({6, 4}));
   const auto gradient = plain.grad();
@@ -164,8 +165,8 @@ TEST(FusedAdam, MeetsElementsWhereverTheyLie) {
   }
 }
 
-// One call of a kernel serves many parameters: each has its own count of steps, and those of
-// another type have a call of their own.
+// One kernel call serves many parameters: each has its own step count, and other dtypes need a call
+// of their own.
 TEST(FusedAdam, CountsTheStepsOfEachParameterOfAnyType) {
   for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16}) {
     const auto early = parameter({5, 3}),
@@ -220,7 +221,7 @@ TEST(Optimizers, RefuseWhatIsNoParameter) {
   EXPECT_ERROR(FusedAdam({at::zeros({2}, at::kComplexFloat)}), c10::TypeError, "floating type");
 }
 
-// Nothing has moved after a refusal, also where the gradient at fault is the last one.
+// An error changes nothing, even if the last gradient is the cause.
 template <typename Optimizer, typename Options>
 void expect_refused(const Options& options, const at::Tensor& bad, const std::string& text) {
   auto good = parameter({4, 3}), p = parameter({4, 3});
@@ -246,13 +247,13 @@ TEST(Optimizers, RefuseGradientsOfAnotherLayout) {
                              "the gradient must be sparse in its rows only");
 }
 
-// A step between forward and backward changes what was saved, and backward has to notice.
+// A step between forward and backward changes saved tensors, and backward must notice.
 template <typename Optimizer, typename Options>
 void expect_noticed(const Options& options, bool sparse, const torch::Tensor& values) {
   SCOPED_TRACE(Options::kOptimizer);
   auto p = values.set_requires_grad(true);
   Optimizer optimizer({p}, options);
-  for (int step = 0; step < 2; ++step) {  // the first one makes the state
+  for (int step = 0; step < 2; ++step) {  // the first one creates the state
     p.mutable_grad() = sparse ? row_gradient(p) : at::ones_like(p);
     const auto version = p._version();
     const auto x = at::ones({2, p.size(0)}).set_requires_grad(true);
@@ -310,7 +311,7 @@ TEST(Optimizers, RefuseAParameterWhoseElementsShareAPlace) {
   EXPECT_ERROR(adam.step(), c10::ValueError, "each element in a place of its own");
 }
 
-// ATen's kernels read as many elements of each tensor as the first one has.
+// ATen's kernels assume that all tensors have the first one's number of elements.
 TEST(Optimizers, RefuseGradientsOfAnotherShapeOrType) {
   auto p = parameter({4, 3}), q = parameter({4, 3});
   FusedAdam adam({p});

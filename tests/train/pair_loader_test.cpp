@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kPad = 0;
 
-// `count` pairs of many lengths; the first source token and the first target token name the pair.
+// `count` pairs of various lengths; the first source and target tokens identify the pair.
 std::vector<TokenPair> pairs_of(int64_t count) {
   std::vector<TokenPair> pairs;
   for (int64_t i = 0; i < count; ++i) {
@@ -27,7 +27,7 @@ std::vector<TokenPair> pairs_of(int64_t count) {
   return pairs;
 }
 
-// The names of a batch's pairs, row by row.
+// The identities of a batch's pairs, row by row.
 std::vector<int64_t> names_of(const PairBatch& batch) {
   const auto first = batch.src.select(1, 0).contiguous();
   return {first.const_data_ptr<int64_t>(), first.const_data_ptr<int64_t>() + first.numel()};
@@ -113,7 +113,7 @@ TEST(PairLoader, TheSeedDecidesAndEpochsDiffer) {
   EXPECT_NE(order, sorted);
 }
 
-// The first batches of one seed, as any machine makes them.
+// The first batches for one seed, which must be the same on all machines.
 TEST(PairLoader, TheOrderIsTheSameEverywhere) {
   PairLoader loader(pairs_of(9), PairLoaderOptions().max_rows(3).seed(1));
   const std::vector<std::vector<int64_t>> expected = {
@@ -185,7 +185,7 @@ TEST(PairLoader, SaysWhatIsWrong) {
                "at most max_tokens 6 tokens. Got 7 for pair 2");
 }
 
-// Labels of one-token targets are none, and the mean over none is NaN.
+// Targets of one token have no labels, and the mean over none is NaN.
 TEST(PairBatch, SaysThatATargetOfOneTokenHasNoLabels) {
   const std::vector<TokenPair> pairs = {{{5, 6}, {1}}, {{7, 8}, {1}}};
   PairLoader loader(pairs, PairLoaderOptions().max_rows(2));

@@ -1,4 +1,4 @@
-// Twenty training steps of the Transformer against Python's, which run live, and the pieces of a
+// Twenty training steps of the Transformer against Python's, which run live, and the parts of a
 // step: cross entropy with its gradient, the learning rates.
 #include <gtest/gtest.h>
 #include <torch/nn/utils/clip_grad.h>
@@ -50,7 +50,7 @@ class PythonTraining : public ::testing::Test {
 
 TempDir* PythonTraining::folder_ = nullptr;
 
-// The losses of the run in `file`, from Python's weights, batches and seed.
+// The losses of the run in `file`, with Python's weights, batches and seed.
 torch::Tensor losses_of(const SafetensorsFile& file, const std::string& path) {
   const auto made = nlohmann::json::parse(file.metadata.at("case"));
   const int64_t vocab = made.at("vocab"), layers = made.at("layers"), pad = made.at("pad");
@@ -89,7 +89,7 @@ torch::Tensor losses_of(const SafetensorsFile& file, const std::string& path) {
   return torch::stack(losses);
 }
 
-// The first loss is that of the same weights; the others drift apart by at most what `op` allows.
+// The first loss is from identical weights; later ones may drift apart by what `op` allows.
 void expect_followed(const SafetensorsFile& run, const std::string& path, Op op) {
   const Threads one(1);
   const auto ours = losses_of(run, path), python = run.tensors["losses"];

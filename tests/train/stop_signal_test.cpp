@@ -10,7 +10,7 @@ namespace {
 
 volatile sig_atomic_t others = 0;
 
-// The tests may themselves be a shell's background job, whose SIGINT is ignored.
+// The tests may themselves run as a shell's background job, whose SIGINT is ignored.
 struct StopSignals : ::testing::Test {
   void SetUp() override {
     struct sigaction standard = {};
@@ -45,7 +45,8 @@ TEST_F(StopSignals, TakesOneSignalAndPutsTheHandlersBack) {
   sigaction(SIGINT, &before, &after);
 }
 
-// A shell starts a background job with SIGINT ignored, nohup with SIGHUP: the Ctrl-C is another's.
+// A shell starts background jobs with SIGINT ignored, and nohup ignores SIGHUP: Ctrl-C is meant for
+// another process.
 TEST_F(StopSignals, LeavesAnIgnoredSignalIgnored) {
   struct sigaction ignore = {}, before = {}, now = {};
   ignore.sa_handler = SIG_IGN;

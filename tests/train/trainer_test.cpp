@@ -1,4 +1,4 @@
-// The training loop on a tiny Transformer: reports, checkpoints, stops, and runs that go on as if
+// The training loop on a tiny Transformer: reports, checkpoints, stops, and runs that resume as if
 // they had never stopped.
 #include "posenc/train/trainer.h"
 
@@ -91,7 +91,8 @@ TEST(Trainer, ReportsTheMeanLossOfTheStepsSinceTheLastReport) {
   EXPECT_NEAR(means[2], each[8], 1e-5);
 }
 
-// In bfloat16 a sum of losses of 70 stands still at 16,384, in float16 it is inf after 936 of them.
+// A sum of losses of 70 stops growing at 16,384 in bfloat16, and is inf after 936 of them in
+// float16.
 TEST(Trainer, SumsTheLossesOfHalfTypesInFloat64) {
   for (const auto dtype : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
     torch::nn::Linear model(1, 1);
@@ -108,7 +109,8 @@ TEST(Trainer, SumsTheLossesOfHalfTypesInFloat64) {
   }
 }
 
-// The batch of a step that was not done is the next one, whatever threw; so is the report's count.
+// After any exception, the batch of the failed step comes next, and the report's count is
+// unchanged.
 TEST(Trainer, AnExceptionLosesNoBatch) {
   std::vector<torch::Tensor> all, some;
   const auto record = [](std::vector<torch::Tensor>& seen, int64_t fail) {
@@ -147,10 +149,10 @@ TEST(Trainer, AnExceptionLosesNoBatch) {
 TEST(Trainer, InPiecesIsTheSameRun) {
   Training whole;
   whole.trainer.train();
-  Training pieces;  // made when the other is done: both draw from one generator
+  Training pieces;  // created afterwards: both draw from one generator
   for (const int64_t until : {1, 7, 7, 22, 100}) {
     EXPECT_TRUE(pieces.trainer.train(until));
-    pieces.model->eval();  // as for a measurement in between
+    pieces.model->eval();  // like an evaluation in between
   }
   EXPECT_EQ(pieces.trainer.step(), kSteps);
   EXPECT_TRUE(all_bits(*pieces.model) == all_bits(*whole.model));
@@ -171,7 +173,7 @@ TEST(Trainer, StoppedAndResumedIsTheRunThatNeverWas) {
   EXPECT_EQ(Trainer::saved_run(dir / "c").numbers, (CheckpointScalars{{"best", 0.25}}));
 
   Training resumed(TrainerOptions(kSteps).checkpoint(dir / "c"), /*seed=*/99);
-  resumed.trainer.train(2);  // leaves traces that have to go, an open report too
+  resumed.trainer.train(2);  // leaves state to be discarded, including an open report
   resumed.trainer.resume(dir / "c");
   EXPECT_EQ(resumed.trainer.step(), 13);
   EXPECT_GE(resumed.trainer.seconds(), stopped.trainer.seconds());
@@ -181,7 +183,7 @@ TEST(Trainer, StoppedAndResumedIsTheRunThatNeverWas) {
   EXPECT_EQ(Trainer::saved_run(dir / "c").step, kSteps) << "the end is saved too";
 }
 
-// To an earlier step: what was open is another run's, its losses, its clock and its place.
+// Resuming at an earlier step discards the losses, clock and position of the run that was open.
 TEST(Trainer, AResumeForgetsTheRunThatWasOpen) {
   const TempDir dir, kept;
   std::vector<TrainingProgress> reports;

@@ -54,7 +54,7 @@ class Trajectory : public ::testing::Test {
 
 TempDir* Trajectory::folder_ = nullptr;
 
-// The gradient of parameter k in a step as Python's was: dense, sparse or none.
+// The gradient of parameter k in a step, of the same kind as Python's: dense, sparse or none.
 torch::Tensor gradient(const StateDict& tensors, const torch::Tensor& parameter, int step, int k) {
   const std::string key = "grad." + std::to_string(step) + "." + std::to_string(k);
   if (tensors.contains(key)) return tensors[key].to(parameter.device());
@@ -91,7 +91,7 @@ void follow(const SafetensorsFile& file, const Compare& compare, at::Device devi
   }
 }
 
-// Python sums a momentum of rows in the order in which they came, ours in place.
+// Python sums a sparse momentum in the order in which rows arrived, ours in place.
 bool has_momentum_of_rows(const std::string& name) {
   return name == "sgd_rows_momentum" || name == "sgd_rows_nesterov";
 }
@@ -118,7 +118,7 @@ TEST_F(Trajectory, DoesNotDependOnThreads) {
   }
 }
 
-// The kernels of another device round otherwise; the path there is the same.
+// Kernels of another device round differently; the code path is the same.
 TEST_F(Trajectory, OnAnotherDeviceIsNear) {
   const auto all = devices();
   if (all.size() < 2) GTEST_SKIP() << "only the CPU is here";

@@ -1,4 +1,4 @@
-// The parts of examples/pronounce: the dictionary, the held-out words, the score, the files.
+// The parts of examples/pronounce: dictionary, held-out words, score, files.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -61,7 +61,7 @@ TEST_F(LexiconFile, RefusesWhatIsNone) {
                       refusal_of([&] { read_lexicon(text_file("bad", "a AH0\nb # B IY1\n")); }));
 }
 
-// A training of one step has one, and a model that says all words right has errors of 0 %.
+// A run of a single step has one point, and a perfect model has 0 % errors.
 TEST(PlotScript, DrawsASinglePoint) {
   const auto picture = pronounce::gnuplot(pronounce::plot_script({{1, 0.01, 1.0, 0.0, 0.0, 1.0}}));
   EXPECT_EQ(picture.substr(1, 3), "PNG");
@@ -102,7 +102,7 @@ TEST_F(WriteFile, ReplacesAFileOrLeavesItAsItWas) {
   const auto absent = file("absent/f");
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "absent/f: No such file",
                       refusal_of([&] { pronounce::write_file(absent, "new"); }));
-  const auto folder = folder_.path().string();  // it can be written beside, but not replaced
+  const auto folder = folder_.path().string();  // can be written next to, but not replaced
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, folder + ": ",
                       refusal_of([&] { pronounce::write_file(folder, "new"); }));
   EXPECT_FALSE(std::filesystem::exists(folder + ".tmp"));

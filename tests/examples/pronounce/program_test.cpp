@@ -1,4 +1,4 @@
-// posenc-pronounce on a tiny task: trained, stopped, killed, resumed, and refused.
+// posenc-pronounce on a tiny task: trained, stopped, killed, resumed, and rejected.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A language whose words are said as they are written, 150 of them.
+// A language of 150 words that are pronounced as they are spelled.
 std::string dictionary_text() {
   std::string text;
   for (const char a : std::string("bdgklmn")) {
@@ -43,21 +43,21 @@ std::string dictionary_text() {
   return text;
 }
 
-// Runs posenc-pronounce; `path` replaces PATH where it is not empty.
+// Runs posenc-pronounce; a non-empty `path` replaces PATH.
 Result run(const std::vector<std::string>& arguments, const std::string& path = "") {
   std::vector<std::string> command = {POSENC_PRONOUNCE};
   command.insert(command.end(), arguments.begin(), arguments.end());
   return run_program(command, path);
 }
 
-// A refusal of the subcommand `name`.
+// Expects an error of the subcommand `name`.
 void expect_error(const Result& result, const std::string& name, const std::string& text) {
   expect_refused_by("posenc-pronounce " + name, result, text);
 }
 
 class Train : public InFolder {
  protected:
-  // A tiny training into the folder `out`; `more` replaces and adds options.
+  // Command line for a tiny training run into the folder `out`; `more` overrides and adds options.
   std::vector<std::string> command(const std::string& out,
                                    const std::map<std::string, std::string>& more = {}) const {
     std::map<std::string, std::string> options = {{"--dictionary", dictionary_},
@@ -77,7 +77,7 @@ class Train : public InFolder {
   }
   std::string bytes(const std::string& name) const { return read_bytes(file(name)); }
 
-  // The steps and error rates of a curve: what does not depend on the clock.
+  // The steps and error rates of a curve, which do not depend on the clock.
   std::vector<std::pair<int64_t, double>> curve(const std::string& out) const {
     std::vector<std::pair<int64_t, double>> points;
     std::ifstream lines(file(out + "/curve.jsonl"));
@@ -88,8 +88,8 @@ class Train : public InFolder {
     return points;
   }
 
-  // Begins a training, sends it `signal` once it has a checkpoint, and returns its exit status, 128
-  // + the signal's number where that killed it.
+  // Starts training, sends it `signal` once it has written a checkpoint, and returns its exit
+  // status, or 128 + the signal's number if the signal killed it.
   int interrupt(const std::string& out, int signal) {
     auto words = command(out);
     words.insert(words.begin(), POSENC_PRONOUNCE);
@@ -188,7 +188,7 @@ TEST_F(Train, WritesOverOneLineOnATerminal) {
   for (const auto& word : words) line += " '" + word + "'";
   const std::string path = ptsname(terminal);
   const int held =
-      open(path.c_str(), O_RDWR | O_NOCTTY);  // or the end of the child loses its output
+      open(path.c_str(), O_RDWR | O_NOCTTY);  // keeps the child's output after it exits
   const auto result = run_program({"/bin/sh", "-c", line + " 2>'" + path + "'"});
   EXPECT_EQ(result.status, 0);
   fcntl(terminal, F_SETFL, O_NONBLOCK);
@@ -213,7 +213,7 @@ TEST_F(Train, AnotherRunIsNotWrittenOver) {
   EXPECT_EQ(bytes("out/checkpoint.safetensors"), before);
   EXPECT_EQ(run(command("out", {{"--steps", "9"}, {"--fresh", ""}})).status, 0);
   EXPECT_EQ(curve("out").size(), 9u);
-  const auto longer = run(command("out", {{"--steps", "12"}}));  // takes the place of a shorter one
+  const auto longer = run(command("out", {{"--steps", "12"}}));  // replaces the shorter run
   EXPECT_EQ(longer.status, 0) << longer.err;
   EXPECT_EQ(longer.err.find("resuming"), std::string::npos);
 }

@@ -1,5 +1,5 @@
-// Dropout's random bits against the generators' recurrences, one number at a time. That they are
-// ATen's is tests/functional/dropout_test.cpp's matter.
+// Dropout's random bits against the generators' recurrences, one number at a time.
+// tests/functional/dropout_test.cpp checks that they are ATen's.
 #include <gtest/gtest.h>
 
 #include "functional/dropout/keep_mask.h"
@@ -12,7 +12,7 @@ using kernels::Kernels;
 using kernels::embed::scalar::kept;
 using kernels::embed::scalar::on_each_set;
 
-// Words of the generator that the standard library calls mt19937, with ATen's counters.
+// State words of the generator std::mt19937, with ATen's counters.
 using Words = std::vector<uint32_t>;
 Mt19937 seeded(uint32_t seed, Words& words) {
   words.resize(kStateWords);
@@ -32,7 +32,7 @@ TEST(KeepMask, Mt19937IsATensBernoulli) {
         std::mt19937 oracle(seed);
         Words words;
         Mt19937 state = seeded(seed, words);
-        oracle.discard(seed % 2);  // an odd entry: pairs then straddle the blocks
+        oracle.discard(seed % 2);  // start at an odd word, so that pairs straddle blocks
         if (seed % 2 == 1) {
           use.random.twist(state.words);
           EXPECT_TRUE(state.set_counts(624, 1));
@@ -41,7 +41,7 @@ TEST(KeepMask, Mt19937IsATensBernoulli) {
         for (const int64_t n : {1, 63, 64, 65, 311, 312, 313, 5000, 7}) {
           std::vector<uint8_t> bits(static_cast<size_t>(mask_bytes(n)));
           BitWriter to{bits.data()};
-          mask.write(n / 2, to);  // in two calls, as rows come
+          mask.write(n / 2, to);  // in two calls, like rows
           mask.write(n - n / 2, to);
           to.finish();
           int64_t wrong = 0;
@@ -53,7 +53,7 @@ TEST(KeepMask, Mt19937IsATensBernoulli) {
           }
           EXPECT_EQ(wrong, 0) << "seed " << seed << " keep " << keep << " n " << n;
         }
-        // The state is where the oracle's is: the same words follow.
+        // The states must match as well: the next words are the same.
         for (int i = 0; i < 700; ++i) {
           if (state.next == kStateWords) {
             use.random.twist(state.words);

@@ -1,4 +1,4 @@
-// A save is all or nothing: on a full disk, on a kill, and where it is refused.
+// A save is all or nothing: on a full disk, when killed, and when writing is not permitted.
 #include <ATen/ATen.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ StateDict filled(int64_t size, float value) {
 
 class AtomicSave : public ::testing::TestWithParam<std::string> {};
 
-// The limit on a file's size stands for a full disk: write() fails in the middle of the data.
+// A limit on the file size simulates a full disk: write() fails in the middle of the data.
 TEST_P(AtomicSave, AFullDiskLeavesTheOldFile) {
   const TempDir dir;
   const std::string path = dir / GetParam();
@@ -79,7 +79,7 @@ TEST_P(AtomicSave, AKillLeavesAWholeFile) {
     for (const auto& item : loaded) {
       EXPECT_TRUE(at::equal(item.value(), at::full({200000}, value))) << "round " << round;
     }
-    EXPECT_LE(dir.entries(), 2u) << "round " << round;  // one may be left, and the next one goes
+    EXPECT_LE(dir.entries(), 2u) << "round " << round;  // one may be left until the next save
   }
 }
 
@@ -114,7 +114,8 @@ TEST(AtomicFile, TheNextWriterRemovesWhatAKilledOneLeft) {
   close(held);
 }
 
-// Whose locks are not seen over the network: what it has written to today may be in use.
+// Locks on another host are not visible over the network, so a file that it modified today may be
+// in use.
 TEST(AtomicFile, AnotherHostsFileIsLeftForADay) {
   const TempDir dir;
   const auto fresh = dir / ".posenc-0123456789ab-1-0.tmp",
@@ -162,7 +163,7 @@ TEST(AtomicFile, ACommitThatFailsLeavesNothing) {
   {
     io::AtomicFile file(dir / "x");
     file.write("new", 3);
-    std::filesystem::create_directory(dir / "x");  // by somebody else, meanwhile
+    std::filesystem::create_directory(dir / "x");  // by another process, meanwhile
     EXPECT_CONTAINS(refusal([&] { file.commit(); }), "cannot be put in place: Is a directory");
   }
   EXPECT_EQ(dir.entries(), 1u);  // the folder
@@ -188,8 +189,8 @@ TEST(AtomicFile, RefusesWhatItWouldDestroyOrCannotReach) {
     return text;
   };
   EXPECT_CONTAINS(message(dir.path().string()), "not a regular file");
-  // A FIFO of our own stands for devices: run as root against a broken check, a test that aims at
-  // one in /dev replaces it.
+  // A FIFO stands in for a device: with a broken check, a test run as root would replace a real one
+  // in /dev.
   ASSERT_EQ(mkfifo((dir / "fifo").c_str(), 0600), 0);
   EXPECT_CONTAINS(message(dir / "fifo"), "not a regular file");
   EXPECT_TRUE(std::filesystem::is_fifo(dir / "fifo"));

@@ -53,7 +53,7 @@ TEST(InputFile, ReadsWhereItIsAsked) {
   EXPECT_CONTAINS(refusal([&] { part.read(1, 3); }), "Truncated: ");
 }
 
-// Each of them tells alone that a file is another than it was.
+// Each of the two is enough to detect that a file is a different one.
 TEST(InputFile, IsKnownByItsInodeAndTheNanosecond) {
   const TempDir dir;
   const auto written = [&](const std::string& path, long nanosecond) {
@@ -99,7 +99,8 @@ TEST(InputFile, HolesAreNotReadIntoMemory) {
   EXPECT_EQ(file.read(5, 6), std::string("56789\0", 6));
 }
 
-// What counts is where the data lie: a count of blocks may be of another part, or none at all.
+// What counts is where the data is: a number of blocks may belong to another part, or be
+// unavailable.
 TEST(InputFile, HolesAreThoseOfWhatIsAskedFor) {
   const TempDir dir;
   constexpr std::size_t kMegabyte = 1 << 20;

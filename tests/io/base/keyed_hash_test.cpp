@@ -5,7 +5,7 @@
 namespace posenc::testing {
 namespace {
 
-// The vector of the paper's appendix A, of SipHash-2-4.
+// The SipHash-2-4 test vector in appendix A of the paper.
 TEST(KeyedHash, IsSipHash) {
   const io::HashKey key{0x0706050403020100, 0x0f0e0d0c0b0a0908};
   std::string text;

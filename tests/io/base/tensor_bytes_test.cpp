@@ -1,4 +1,4 @@
-// The value of a strided view, gathered from the file in pieces, against the plain loop over its
+// The value of a strided view, gathered from the file in pieces, against a plain loop over its
 // indices.
 #include "io/base/tensor_bytes.h"
 
@@ -34,7 +34,7 @@ std::string noise(std::size_t count) {
   return bytes;
 }
 
-// The reference path: one index after the other.
+// The reference path: one index at a time.
 std::string one_by_one(const std::string& bytes, const ManifestTensor& tensor) {
   const auto item = static_cast<std::size_t>(item_size(tensor.dtype));
   std::string out;
@@ -83,13 +83,13 @@ TEST(TensorBytes, EveryKindOfView) {
   for (const auto& tensor : views) expect_gathered(bytes, tensor);
 }
 
-// Larger than a piece and than a window, so that both are cut, along different axes.
+// Larger than a piece and than a window, so that both are split, along different axes.
 TEST(TensorBytes, LargeViewsAreCut) {
   const auto bytes = noise(std::size_t{24} << 20);
   expect_gathered(bytes, view(ManifestDtype::Float32, {2000, 3000}, {1, 2000}));
   expect_gathered(bytes, view(ManifestDtype::Float32, {3, 1000, 2000}, {1, 3, 3000}));
   expect_gathered(bytes,
-                  view(ManifestDtype::Float32, {2, 1000, 3000}, {1, 2, 2000}));  // by the second
+                  view(ManifestDtype::Float32, {2, 1000, 3000}, {1, 2, 2000}));  // along the second
   expect_gathered(bytes, view(ManifestDtype::UInt8, {5, 3000000}, {0, 7}, 11));
   expect_gathered(bytes, view(ManifestDtype::Float64, {1500000}, {2}));
   expect_gathered(bytes, view(ManifestDtype::Float32, {40}, {150000}));
@@ -166,7 +166,7 @@ TEST(TensorBytes, Refuses) {
   try {
     streamed("123", view(ManifestDtype::Float32, {1}, {1}));
     FAIL() << "nothing was thrown";
-  } catch (const WeightsError& error) {  // as of a file that has become shorter
+  } catch (const WeightsError& error) {  // like a file that has become shorter
     EXPECT_EQ(error.code(), WeightsErrorCode::Truncated);
     EXPECT_EQ(error.tensor(), "x");
   }

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
 using Sizes = std::vector<int64_t>;
 
-// Adds one float32 tensor over a storage of 64 bytes.
+// Adds one float32 tensor in a storage of 64 bytes.
 void add(const Sizes& sizes, const Sizes& strides, int64_t offset = 0, const char* name = "w",
          uint64_t bytes = 64) {
   Manifest manifest;
@@ -75,7 +75,7 @@ TEST(TensorList, RefusesWhatDoesNot) {
   io::TensorList list(manifest, budget, 64);
   ManifestTensor tensor;
   tensor.storage = list.add_storage({0, 0, 64});
-  tensor.sizes = {int64_t{1} << 25};  // half of what all together may have
+  tensor.sizes = {int64_t{1} << 25};  // half of the total limit
   tensor.strides = {0};
   for (const char* name : {"a", "b"}) {
     tensor.name = name;

@@ -1,5 +1,5 @@
-// Opens each file named on the command line with read_manifest, as an unsuspecting program would,
-// and says on one line what came of it and what it cost so far: CODE KILOBYTES SECONDS MESSAGE.
+// Opens each file named on the command line with read_manifest, like an ordinary program, and
+// prints one line with the outcome and the cost so far: CODE KILOBYTES SECONDS MESSAGE.
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// Not getrusage's: that one counts the parent's pages before exec, too.
+// Not from getrusage, which also counts the parent's pages before exec.
 long peak_kilobytes() {
   std::ifstream status("/proc/self/status");
   std::string word;

@@ -1,4 +1,4 @@
-// Loading from a file: into any memory, by blocks, from views, and when the file changes.
+// Loading from a file: into any memory, in blocks, from views, and while the file changes.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
@@ -40,7 +40,7 @@ void expect_equal(const torch::nn::Module& module, const StateDict& tensors) {
   }
 }
 
-// Larger than a block (8 MB), so that blocks have to plan together.
+// Larger than a block (8 MB), so that a tensor spans several blocks.
 TEST(LoadFile, ByBlocksWithACast) {
   const TempDir dir;
   StateDict tensors;

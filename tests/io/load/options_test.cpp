@@ -1,4 +1,4 @@
-// LoadOptions one by one, and what a module tells by StateDictTraits.
+// Each of LoadOptions, and what a module declares through StateDictTraits.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
@@ -48,7 +48,7 @@ TEST(KeyMap, RenamesWholeNames) {
 TEST(KeyMap, AStarIsTheShortestRunThatFits) {
   EXPECT_EQ(mapped("a.x.b.y.b.z", {{"a.*.b.*", "*|*"}}), "x|y.b.z");
   EXPECT_EQ(mapped("a..b", {{"a.*.b", "<*>"}}), "<>");
-  EXPECT_EQ(mapped("a.b", {{"a.*.b", "<*>"}}), "a.b");  // the dots cannot be one
+  EXPECT_EQ(mapped("a.b", {{"a.*.b", "<*>"}}), "a.b");  // the two dots must be distinct
   EXPECT_EQ(mapped("aa", {{"a*a", "<*>"}}), "<>");
   EXPECT_EQ(mapped("a", {{"a*a", "<*>"}}), "a");
   EXPECT_EQ(mapped("anything", {{"*", "m.*"}}), "m.anything");
@@ -131,7 +131,7 @@ TEST(Cast, NeverLosesAKindOrARange) {
   }
 }
 
-// A module that tells of itself and of its child.
+// Declares traits of itself and of its child.
 struct Noted : torch::nn::Module, StateDictTraits {
   Noted() {
     table = register_parameter("table", at::ones({4, 2}));

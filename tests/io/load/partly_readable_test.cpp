@@ -1,4 +1,4 @@
-// Files of which an entry cannot be loaded: the others can, and the error names that one.
+// Files with one entry that cannot be loaded: the others can be, and the error names that one.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
@@ -35,7 +35,7 @@ class PartlyReadable : public ::testing::Test {
   const TempDir dir_;
 };
 
-// float4 in safetensors and in a file of torch.save.
+// float4 in safetensors and in a torch.save file.
 TEST_F(PartlyReadable, OnlyTheUnreadableTensorItselfIsRefused) {
   write_bytes(dir_ / "x.safetensors",
               crafted(R"({"w":{"dtype":"F4","shape":[4],"data_offsets":[8,10]},)"
@@ -53,7 +53,7 @@ TEST_F(PartlyReadable, OnlyTheUnreadableTensorItselfIsRefused) {
     EXPECT_CONTAINS(text, "Unsupported: [load_weights] " + (dir_ / file) + ": ");
     EXPECT_CONTAINS(text, "'w' must be a dense tensor. Got a tensor that has");
     EXPECT_TRUE(all.named_buffers()["b"].eq(1).all().item<bool>());
-    // Who asks for every tensor is not given fewer.
+    // A request for all tensors never returns only some of them.
     EXPECT_CONTAINS(refusal([&] { load_tensors(dir_ / file); }),
                     "Unsupported: [load_tensors] " + (dir_ / file) +
                         ": tensor 'w' cannot be read: it is a tensor that has");
@@ -94,7 +94,7 @@ TEST_F(PartlyReadable, AWholeModuleIsNamedWhereItsWeightsAreMissing) {
   load_weights(*linear, dir_ / "x.pt", LoadOptions().allow_missing(true));
 }
 
-// Names that are all one to std::hash, which a StateDict has: loading 40,000 took seconds.
+// Names that collide in std::hash, which a StateDict uses: loading 40,000 took seconds.
 TEST_F(PartlyReadable, NamesThatCollideAreRefused) {
   ASSERT_TRUE(
       run_python(dir_,

@@ -1,4 +1,4 @@
-// Computed tables: longer, shorter, of another machine, and of another recipe.
+// Computed tables: longer, shorter, from another machine, and from another recipe.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ TEST(Table, BitsOfAnotherMachineAreKept) {
   EXPECT_TRUE(identical(module->pe, other.slice(1, 0, 10).contiguous()));
   load_state_dict(*module, one("pe", other.slice(1, 0, 4)));
   EXPECT_TRUE(identical(module->pe.slice(1, 0, 4).contiguous(), other.slice(1, 0, 4).contiguous()));
-  // Behind the file's rows stands the recipe, not what an earlier load has left.
+  // After the file's rows, the table follows the recipe, not the values of an earlier load.
   EXPECT_TRUE(identical(module->pe.slice(1, 4).contiguous(), recipe(10).slice(1, 4).contiguous()));
 }
 
@@ -87,7 +87,7 @@ TEST(Table, OtherFormulasAreNotTheRecipe) {
     try {
       other = sinusoid_table(preset(name, 64), 200).unsqueeze(0);
     } catch (const c10::Error&) {
-      continue;  // no such preset, or one with parameters
+      continue;  // no such preset, or required parameters
     }
     PositionalEncoding module(64, 200);
     if (other.sizes() != module->pe.sizes() || at::allclose(other, module->pe, 0, 1e-4)) continue;

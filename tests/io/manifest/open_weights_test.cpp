@@ -1,4 +1,4 @@
-// A manifest and its files, of which any may be replaced while they are read.
+// A manifest whose files may be replaced while they are read.
 #include "io/manifest/open_weights.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace posenc::testing {
 namespace {
 
 using Code = WeightsErrorCode;
-constexpr std::size_t kLarge = 200'000;  // bytes, more than are read whole
+constexpr std::size_t kLarge = 200'000;  // in bytes; more than is read when a file is opened
 
 std::string shard(const std::string& name, char fill, std::size_t size = kLarge) {
   const auto length = std::to_string(size);
@@ -25,9 +25,9 @@ std::string shard(const std::string& name, char fill, std::size_t size = kLarge)
 
 std::string shard_name(int number) { return "s" + std::to_string(number); }
 
-// An index and `count` shards of a tensor each, all of bytes `fill`.
+// Writes an index and `count` shards with one tensor each, filled with bytes `fill`.
 std::string write_shards(const TempDir& dir, int count, char fill) {
-  nlohmann::ordered_json map;  // which keeps the order
+  nlohmann::ordered_json map;  // keeps the order
   for (int i = 0; i < count; ++i) {
     map["t" + std::to_string(i)] = shard_name(i);
     write_bytes(dir / shard_name(i), shard("t" + std::to_string(i), fill));
@@ -36,7 +36,7 @@ std::string write_shards(const TempDir& dir, int count, char fill) {
   return dir / "index.json";
 }
 
-// Puts another shard in place of one, as a writer does that never writes into a file.
+// Replaces a shard by renaming a new file, as a writer does that never writes in place.
 void replace(const TempDir& dir, int number, char fill) {
   write_bytes(dir / "new", shard("t" + std::to_string(number), fill));
   std::filesystem::rename(dir / "new", dir / shard_name(number));
@@ -69,7 +69,7 @@ TEST(OpenWeights, AShardThatIsReplacedIsReadAsItWas) {
   }
 }
 
-// Of that many not all can be open at once.
+// That many cannot all be open at once.
 TEST(OpenWeights, ManyShardsNeedFewDescriptors) {
   const TempDir dir;
   const auto index = write_shards(dir, 300, 'a');

@@ -1,5 +1,5 @@
-// What read_manifest() says of files: what is in them, and why it refuses. Which files it refuses
-// is the affair of hostile/.
+// The contents that read_manifest() reports, and its error messages. hostile/ tests which files it
+// rejects.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,7 +68,7 @@ TEST_F(ReadManifest, Index) {
   write_bytes(dir_ / "blobs/1", one("a"));
   write_bytes(dir_ / "second", one("b"));
   write_bytes(dir_ / "blobs/index", R"({"weight_map":{"a":"first","b":"second"}})");
-  // As in Hugging Face's cache: links, whose targets lie elsewhere.
+  // As in Hugging Face's cache: symbolic links to files in another folder.
   std::filesystem::create_symlink("blobs/1", dir_ / "first");
   std::filesystem::create_symlink("blobs/index", dir_ / "index");
   const auto manifest = read_manifest(dir_ / "index");
@@ -132,7 +132,7 @@ TEST_F(ReadManifest, SaysWhatIsWrongWhereAndWhatToDo) {
             "Truncated: [read_manifest] " + (dir_ / "shard") + ": is empty");
 }
 
-// The others are read; its bytes count as the format has it.
+// The other tensors can be read; the sizes of this one follow the format.
 TEST_F(ReadManifest, ListsATensorOfAnUnknownDtypeWithItsReason) {
   const std::string header = R"({"a":{"dtype":"F4","shape":[6],"data_offsets":[2,5]},)"
                              R"("b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
@@ -168,7 +168,7 @@ TEST_F(ReadManifest, RefusesWhatIsNoRegularFile) {
   EXPECT_EQ(code(dir_ / "none"), WeightsErrorCode::NotFound);
   EXPECT_EQ(code(dir_.path().string()), WeightsErrorCode::NotRegular);
   ASSERT_EQ(mkfifo((dir_ / "fifo").c_str(), 0600), 0);
-  EXPECT_EQ(code(dir_ / "fifo"), WeightsErrorCode::NotRegular);  // and no hang
+  EXPECT_EQ(code(dir_ / "fifo"), WeightsErrorCode::NotRegular);  // must not hang
   EXPECT_EQ(code("/dev/zero"), WeightsErrorCode::NotRegular);
   write_bytes(dir_ / "empty", "");
   EXPECT_EQ(code(dir_ / "empty"), WeightsErrorCode::Truncated);
@@ -179,7 +179,7 @@ TEST_F(ReadManifest, RefusesWithoutPermission) {
   std::filesystem::permissions(dir_.path(), std::filesystem::perms(0755));
   write_bytes(dir_ / "x", crafted("{}"));
   std::filesystem::permissions(dir_ / "x", std::filesystem::perms::none);
-  const bool root = geteuid() == 0;  // may read everything, so become somebody else for a moment
+  const bool root = geteuid() == 0;  // root can read everything, so change the user briefly
   if (root) {
     ASSERT_EQ(seteuid(65534), 0);
   }

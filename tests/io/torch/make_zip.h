@@ -13,11 +13,12 @@ inline std::string little(uint64_t value, int bytes) {
   return out;
 }
 
-/// The parts of a zip archive of stored records without checksums, to be joined or damaged first.
+/// The parts of a zip archive of stored records without checksums, to be joined, possibly after
+/// being damaged.
 struct ZipParts {
   std::vector<std::string> locals;   ///< header, name and bytes of each record
   std::vector<std::string> entries;  ///< of the directory
-  uint64_t count = 0;                ///< that the end record gives
+  uint64_t count = 0;                ///< as stated in the end record
   std::string before_end;            ///< between directory and end record
   std::string after;
 

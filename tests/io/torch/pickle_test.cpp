@@ -15,7 +15,7 @@ using io::Pickle;
 using io::PickleId;
 using io::PickleKind;
 
-// What an object is, as short as it can be told.
+// A short description of an object.
 std::string show(const Pickle& pickle, PickleId id) {
   const auto items = [&](PickleId container) {
     std::string out;
@@ -84,8 +84,8 @@ TEST(Pickle, HasTexts) {
   EXPECT_EQ(parsed("X\2\0\0\0ab"s), "'ab'");
   EXPECT_EQ(parsed("\x8c\2ab"), "'ab'");
   EXPECT_EQ(parsed("\x8d\2\0\0\0\0\0\0\0ab"s), "'ab'");
-  EXPECT_EQ(parsed("U\2ab"), "'ab'");         // of Python 2
-  EXPECT_EQ(parsed("T\2\0\0\0ab"s), "'ab'");  // of Python 2
+  EXPECT_EQ(parsed("U\2ab"), "'ab'");         // Python 2
+  EXPECT_EQ(parsed("T\2\0\0\0ab"s), "'ab'");  // Python 2
   EXPECT_EQ(parsed("C\2ab"), "b'ab'");
   EXPECT_EQ(parsed("B\2\0\0\0ab"s), "b'ab'");
   EXPECT_EQ(parsed("\x8e\2\0\0\0\0\0\0\0ab"s), "b'ab'");
@@ -163,7 +163,7 @@ TEST(Pickle, RefusesByRule) {
                   "LimitExceeded: holds a pickle with memo entry 268435456");
 }
 
-// A small file cannot ask for much: each byte of it buys a bounded number of objects.
+// A small file cannot allocate much: each of its bytes allows a bounded number of objects.
 TEST(Pickle, IsBounded) {
   EXPECT_CONTAINS(refused("\x80\2" + std::string(3'000'000, ']') + "."),
                   "LimitExceeded: describes");

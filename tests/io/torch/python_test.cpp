@@ -11,8 +11,8 @@
 #include "io/python.h"
 #include "io/torch/readers.h"
 
-// Files that this machine's PyTorch has just written, tensor by tensor and byte by byte as it reads
-// them itself.
+// Files that this machine's PyTorch has just written, compared tensor by tensor and byte by byte
+// with what it reads itself.
 namespace posenc::testing {
 namespace {
 
@@ -168,7 +168,7 @@ TEST_F(TorchFiles, AreRefusedByName) {
                   "Unsupported: is the list of shards of PyTorch's distributed checkpoint");
 }
 
-// The opaque entry of that name; the others of the file are read.
+// The opaque entry with that name; the rest of the file is readable.
 ManifestEntry opaque_in(const Manifest& manifest, const std::string& name) {
   for (const auto& entry : manifest.opaque) {
     if (entry.name == name) return entry;
@@ -194,7 +194,7 @@ TEST_F(TorchFiles, OneUnreadableTensorKeepsNobodyFromTheOthers) {
   EXPECT_EQ(opaque_in(clash, "a.b").text, "one of several tensors of this name, joined by dots");
 }
 
-// What `posenc convert` could not put in the file's place.
+// Entries that `posenc convert` could not reproduce.
 TEST_F(TorchFiles, AreConvertedWithAllTheirTensorsOrNotAtAll) {
   const auto refused_to_convert = [](const std::string& file) {
     return refusal([&] { io::check_convertible(manifest(file)); });
@@ -206,7 +206,7 @@ TEST_F(TorchFiles, AreConvertedWithAllTheirTensorsOrNotAtAll) {
                   "WholeModule: holds no tensors but 'model', a whole module of class");
   EXPECT_CONTAINS(refused_to_convert("module.pt"), "save model.state_dict() in place of the model");
   EXPECT_CONTAINS(refused_to_convert("empty.pt"), "Unsupported: holds no tensors");
-  io::check_convertible(manifest("protocol2.pt"));  // sparse ones and objects are left out
+  io::check_convertible(manifest("protocol2.pt"));  // skips sparse tensors and objects
 }
 
 TEST_F(TorchFiles, NameAWholeModuleAmongOtherThings) {

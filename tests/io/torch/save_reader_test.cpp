@@ -28,7 +28,7 @@ Manifest read(const std::string& bytes) {
 }
 
 TEST(TorchSave, FindsItsStoragesInRecords) {
-  const std::string bytes = archive(std::string(20, 'x')).join();  // larger than it has to be
+  const std::string bytes = archive(std::string(20, 'x')).join();  // larger than necessary
   const Manifest manifest = read(bytes);
   ASSERT_EQ(manifest.tensors.size(), 1u);
   EXPECT_EQ(manifest.tensors[0].name, "w");
@@ -51,7 +51,7 @@ TEST(TorchSave, RefusesRecordsThatCannotBeThem) {
                   "a tensor that has its data in the compressed record 'data/0'");
 }
 
-// The fields of a weight below anything but a weight belong to none.
+// The fields of a weight, but not inside a weight.
 TEST(ExportedProgram, RefusesAListInPlaceOfItsWeights) {
   for (const std::string field :
        {R"({"path_name":"x"})", R"({"is_param":true})", R"({"tensor_meta":{"dtype":3}})",

@@ -27,7 +27,7 @@ std::string refused(const std::string& bytes) {
   });
 }
 
-// The refusal of an archive whose first directory entry has other bytes at `at`.
+// The error for an archive whose first directory entry has other bytes at `at`.
 std::string refused_entry(std::size_t at, const std::string& bytes) {
   ZipParts parts = kTwo;
   parts.entries[0].replace(at, bytes.size(), bytes);
@@ -65,7 +65,7 @@ TEST(ZipIndex, ReadsManyAndLarge) {
   for (const auto& [name, data] : records) EXPECT_EQ(index.read(*index.find(name)), data);
 }
 
-// Fields of 64 bits, and a local header that leaves its sizes to a record after the data.
+// 64-bit fields, and a local header whose sizes are in a data descriptor.
 TEST(ZipIndex, ReadsZip64) {
   ZipParts parts = kTwo;
   parts.entries[1].replace(20, 8, std::string(8, '\xff'));
@@ -86,12 +86,12 @@ TEST(ZipIndex, ReadsZip64) {
   const ZipIndex index(file);
   EXPECT_EQ(index.read(*index.find("r/b")), "beta");
 
-  parts.before_end[24] = 3;  // entries here
+  parts.before_end[24] = 3;  // entries on this disk
   EXPECT_CONTAINS(refused(parts.join()), "Corrupt: is a damaged zip archive: its two end records");
   parts.before_end[24] = 2;
   parts.before_end[4] = 45;
   EXPECT_CONTAINS(refused(parts.join()), "its zip64 record is missing");
-  for (const std::size_t behind : {10, 6}) {  // the directory's size and place
+  for (const std::size_t behind : {10, 6}) {  // the directory's size and offset
     std::string other = bytes;
     ++other[other.size() - behind];
     EXPECT_CONTAINS(refused(other), "its two end records");
@@ -134,7 +134,7 @@ TEST(ZipIndex, RefusesADamagedEnd) {
   parts.entries[1].pop_back();
   EXPECT_CONTAINS(refused(parts.join()), "its directory is cut off");
   std::string split = whole;
-  split[whole.size() - 14] = 1;  // entries in this part
+  split[whole.size() - 14] = 1;  // entries on this disk
   EXPECT_CONTAINS(refused(split), "it is one part of a split archive");
 }
 
@@ -174,7 +174,7 @@ TEST(ZipIndex, RefusesALocalHeaderThatDiffers) {
   EXPECT_CONTAINS(refused_local(6, "\1"), differs);
   EXPECT_CONTAINS(refused_local(8, "\x8"), differs);
   EXPECT_CONTAINS(refused_local(18, "\4"), differs);
-  EXPECT_CONTAINS(refused_local(18, std::string(8, '\0')), differs);  // and no record behind it
+  EXPECT_CONTAINS(refused_local(18, std::string(8, '\0')), differs);  // and no data descriptor
   EXPECT_CONTAINS(refused_local(22, "\6"), differs);
   EXPECT_CONTAINS(refused_local(26, "\2"), differs);
   EXPECT_CONTAINS(refused_local(30, "x"), differs);
@@ -196,7 +196,7 @@ TEST(ZipIndex, ReadsOnlyWhatIsStoredAndWhole) {
                   "LimitExceeded: has a record 'r/b' that is too large to unpack");
   EXPECT_EQ(io::inflate(index, *index.find("r/b"), 4), "beta");
 
-  for (const char size : {5, 6}) {  // of what these bytes unpack to, and one more
+  for (const char size : {5, 6}) {  // the uncompressed size of these bytes, and one more
     parts = zip_parts({{"r/a", "\1\5\0\xfa\xff"s + "alpha"}});
     parts.locals[0][8] = parts.entries[0][10] = '\x8';
     parts.locals[0][22] = parts.entries[0][24] = size;

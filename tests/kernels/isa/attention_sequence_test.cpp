@@ -1,4 +1,4 @@
-// Attention of packed sequences against at::scaled_dot_product_attention of each, in float64.
+// Attention over packed sequences, against at::scaled_dot_product_attention on each one in float64.
 
 #include <ATen/ops/scaled_dot_product_attention.h>
 
@@ -15,7 +15,7 @@ using testing::Op;
 
 constexpr float kForbidden = -std::numeric_limits<float>::infinity();
 
-// Sequences in any order of their rows, which may have others between them.
+// Sequences of rows in any order, possibly with other rows between them.
 struct Sequences {
   std::vector<int64_t> first, lengths;
   int64_t rows = 0, most = 0;
@@ -153,7 +153,7 @@ TEST(InferenceSequences, ForbiddenKeys) {
   one.bias.masked_fill_(torch::rand({2, 2, 50, 60}) < 0.8, kForbidden);
   one.bias.select(3, 0).fill_(0.0F);
   check(one);
-  one.bias.fill_(kForbidden);  // nothing is left to see
+  one.bias.fill_(kForbidden);  // nothing is left to attend to
   on_each_set([&](const Kernels& use) {
     const auto seen = one.run(use, 1);
     for (int64_t i = 0; i < 2; ++i)

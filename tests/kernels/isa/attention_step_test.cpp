@@ -1,5 +1,5 @@
-// One query a row against at::scaled_dot_product_attention over keys and values that are gathered
-// first, in float64.
+// One query per row, against at::scaled_dot_product_attention over gathered keys and values in
+// float64.
 
 #include <ATen/ops/scaled_dot_product_attention.h>
 
@@ -16,7 +16,7 @@ using testing::Op;
 struct Case {
   int64_t rows, heads, width, capacity;
   torch::Tensor query, keys, values, bias;
-  std::vector<std::vector<int32_t>> tokens;  // of each row
+  std::vector<std::vector<int32_t>> tokens;  // per row
 
   Case(int64_t rows_, int64_t heads_, int64_t width_, int64_t most, bool biased)
       : rows(rows_), heads(heads_), width(width_), capacity(most + 5) {
@@ -33,7 +33,7 @@ struct Case {
     }
   }
 
-  // (heads, count, width) of a cache's rows at these places.
+  // The cache's rows at these places, (heads, count, width).
   torch::Tensor at(const torch::Tensor& cache, const torch::Tensor& places) const {
     const auto rows = cache.narrow(1, 0, heads * width).index_select(0, places);
     return rows.view({-1, heads, width}).transpose(0, 1).to(torch::kDouble);
@@ -60,7 +60,7 @@ struct Case {
 
   torch::Tensor run(const Kernels& use, int64_t split) const {
     const auto out = torch::full({rows, heads * width}, 7.0F);
-    // A token is a key; its value is as far from it as the two tensors are.
+    // A token is a pointer to its key; its value is at the distance between the two tensors.
     std::vector<std::vector<const float*>> seen;
     std::vector<const float* const*> places;
     std::vector<int64_t> counts;
@@ -114,7 +114,7 @@ TEST(InferenceAttention, ForbiddenAndUnseenTokens) {
   constexpr float kForbidden = -std::numeric_limits<float>::infinity();
   one.bias.select(2, 1).fill_(kForbidden);
   check(one);
-  one.bias.fill_(kForbidden);  // nothing is left to see
+  one.bias.fill_(kForbidden);  // nothing is left to attend to
   on_each_set([&](const Kernels& use) {
     EXPECT_TRUE(testing::bit_equal(one.run(use, 1), torch::zeros({3, 16})));
   });

@@ -1,4 +1,4 @@
-// Dropout by itself against one element at a time, with each instruction set.
+// The dropout kernel, compared element by element, with each instruction set.
 #include <gtest/gtest.h>
 
 #include "kernels/isa/scalar.h"

@@ -1,5 +1,5 @@
-// The forward kernel against the composition spelled out one element at a time: every type, every
-// instruction set, any width, positions of each kind, masks at any bit, any split.
+// The forward kernel against the composition, computed one element at a time: all types,
+// instruction sets and widths, all kinds of positions, masks at any bit, any split.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace scalar;
 
-// All that a request points to.
+// The memory that a request points to.
 struct Case {
   Type type;
   int64_t tokens, dim, rows, places;
@@ -30,7 +30,7 @@ Integers integers(bool wide, const std::vector<From>& long_ids, std::vector<int3
   return wide ? Integers{long_ids.data(), true} : Integers{short_ids.data(), false};
 }
 
-// kind: 0 no positions, 1 in sequence, 2 by ids, 3 sequence first
+// kind: 0 no positions, 1 consecutive, 2 by ids, 3 sequence first
 void fill(Case& c, int kind, bool dropout, std::mt19937& random) {
   const auto below = [&](int64_t n) {
     return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
@@ -88,7 +88,7 @@ Bytes expected(const Case& c) {
   return out;
 }
 
-// A NaN is a NaN: which one is no promise.
+// NaNs compare equal, because their payload is not specified.
 int64_t first_difference(const Bytes& a, const Bytes& b, Type type, int64_t n) {
   const int64_t size = element_size(type);
   for (int64_t i = 0; i < n; ++i) {

@@ -1,4 +1,4 @@
-// The two products with a weight against at::linear in float64: any shape, strides and split.
+// Both matrix-multiply kernels against at::linear in float64: any shape, strides and split.
 
 #include <ATen/ops/linear.h>
 
@@ -26,7 +26,7 @@ struct Case {
     if (bias.defined()) b = bias.to(torch::kDouble);
     return at::linear(x.narrow(1, 0, inner()).to(torch::kDouble), weight.to(torch::kDouble), b);
   }
-  // In parts of `split` columns; what lies beside the result must stay as it is.
+  // Runs in parts of `split` columns. Memory next to the result must not change.
   torch::Tensor run(const LinearKernels& kernels, int64_t split) const {
     const auto out = torch::full({rows(), outer() + 2}, 7.0F);
     std::vector<float> scratch(static_cast<size_t>(scratch_floats(inner())));
@@ -74,11 +74,11 @@ TEST(InferenceLinear, ManyRows) {
   for (const int64_t rows : {1, 9, 16, 17, 32, 33, 47, 48, 49, 97, 150})
     for (const int64_t inner : kInner)
       for (const int64_t outer : kOuter) check(Case(rows, inner, outer, rows % 2 == 0), many);
-  check(Case(packed_rows(2048) + 5, 2048, 20, true), many);  // more rows than are packed at once
+  check(Case(packed_rows(2048) + 5, 2048, 20, true), many);  // more than one packed panel
   check(Case(packed_rows(512) + 60, 512, 20, true), many);
 }
 
-// A row's result is its own: what stands beside it, and how many there are, does not matter.
+// The result of a row does not depend on the other rows or their number.
 TEST(InferenceLinear, RowsAreIndependent) {
   torch::manual_seed(testing::seed(3));
   const Case all(100, 70, 30, true);

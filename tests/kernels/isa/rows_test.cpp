@@ -1,4 +1,4 @@
-// Residual and norm, activations and the best of a row against their ATen counterparts in float64.
+// Residual and norm, activations and top-k of a row, against their ATen counterparts in float64.
 
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
@@ -27,7 +27,8 @@ TEST(InferenceRows, AddAndNormalise) {
     for (const bool added : {false, true}) {
       for (const bool biased : {false, true}) {
         for (const bool in_place : {false, true}) {
-          // Apart: the norm of two nearly equal numbers magnifies their rounding without bound.
+          // Well separated: the norm of two nearly equal numbers magnifies their rounding without
+          // bound.
           const auto x = torch::randn({kRows, width}) * 2 + torch::linspace(-8, 10, width);
           const auto y = torch::randn({kRows, width});
           const auto weight = torch::randn({width}), bias = torch::randn({width});
@@ -79,7 +80,7 @@ TEST(InferenceRows, Activations) {
   const torch::Tensor expected[] = {at::relu(wide), at::gelu(wide), at::silu(wide)};
   for (const Activation activation : {Activation::ReLU, Activation::GELU, Activation::Swish}) {
     const int i = static_cast<int>(activation);
-    for (const int64_t n : {int64_t{6004}, x.size(0)}) {  // with and without the huge ones
+    for (const int64_t n : {int64_t{6004}, x.size(0)}) {  // with and without huge values
       expect_on_each_set(Op::Sums, expected[i].narrow(0, 0, n), [&](const Kernels& use) {
         const auto y = x.narrow(0, 0, n).clone();
         use.activation.activate[i](y.data_ptr<float>(), n);
@@ -117,14 +118,14 @@ TEST(InferenceRows, LogSumExp) {
   }
 }
 
-// Numbers that are nothing beside the largest are something where there are many.
+// Numbers that are negligible compared with the largest still matter if there are many.
 TEST(InferenceRows, LogSumExpOfManySmall) {
   constexpr int64_t kMany = 100'000;
   auto x = torch::full({kMany + 1}, -21.0F);
   x[0] = 0.0F;
   on_each_set([&](const Kernels& use) {
     const auto sum = use.topk.log_sum_exp(x.const_data_ptr<float>(), kMany + 1);
-    // What is added to the largest itself is lost: one lane of several.
+    // Those in the largest number's vector lane are lost to rounding: one lane of several.
     EXPECT_NEAR(sum.largest + sum.rest, std::log1p(kMany * std::exp(-21.0)), 3e-5);
   });
 }
@@ -144,7 +145,7 @@ TEST(InferenceRows, Ranks) {
   torch::manual_seed(testing::seed(3));
   for (const int64_t n : {1, 2, 15, 16, 17, 100, 1000}) {
     for (const int64_t count : {1, 2, 7}) {
-      const auto x = torch::randint(0, 40, {2, n}).to(torch::kFloat);  // with equals
+      const auto x = torch::randint(0, 40, {2, n}).to(torch::kFloat);  // with ties
       const float base[] = {0.5F, -3.0F};
       std::vector<std::pair<float, int64_t>> all;
       for (int64_t i = 0; i < 2 * n; ++i)

@@ -1,5 +1,5 @@
-// The element types one value at a time, by other means than the kernels': gcc's _Float16, and
-// bfloat16 by comparison of its two neighbours.
+// Scalar operations on the element types, implemented independently of the kernels: with gcc's
+// _Float16, and bfloat16 by comparing the two neighbours.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ inline float bfloat16_value(uint16_t bits) {
   std::memcpy(&x, &wide, 4);
   return x;
 }
-// The nearest of the two neighbours, the even one of two as near; 2^128 stands for infinity.
+// The nearest of the two neighbours, ties to even; 2^128 represents infinity.
 inline uint16_t bfloat16_bits(float x) {
   if (std::isnan(x)) return 0x7fc0;
   uint32_t bits;
@@ -84,7 +84,8 @@ inline void put(Bytes& data, Type type, int64_t i, double x) {
     std::memcpy(at, &h, 2);
   }
 }
-// One operation's result as the type keeps it: Float64 as it is, all others in float32 first.
+// The result of one operation rounded to the type: unchanged for Float64; the others go through
+// float32.
 inline double rounded(Type type, double x) {
   if (type == Type::Float64) return x;
   Bytes one(8);
@@ -111,7 +112,7 @@ inline Bytes random_values(Type type, int64_t n, std::mt19937& random, bool extr
   return data;
 }
 
-// n bits, with the bytes beyond that the kernels may read.
+// n random bits, plus the bytes after them that the kernels may read.
 inline std::vector<uint8_t> random_mask(int64_t n, std::mt19937& random) {
   std::vector<uint8_t> bits(static_cast<size_t>(n / 8 + 9));
   for (uint8_t& b : bits) b = static_cast<uint8_t>(random());
@@ -119,7 +120,7 @@ inline std::vector<uint8_t> random_mask(int64_t n, std::mt19937& random) {
 }
 inline bool kept(const uint8_t* bits, int64_t i) { return (bits[i >> 3] >> (i & 7) & 1) != 0; }
 
-// The same test with each instruction set that this processor runs.
+// Runs the test with each instruction set that this processor supports.
 inline void on_each_set(const std::function<void(const Kernels&)>& test) {
   for (const char* name : {"sse2", "avx2", "avx512"}) {
     SCOPED_TRACE(name);

@@ -11,7 +11,7 @@
 
 namespace posenc::kernels::inference {
 
-/// f for each instruction set that this processor runs.
+/// Calls f with each instruction set that this processor supports.
 inline void on_each_set(const std::function<void(const Kernels&)>& f) {
   for (const char* name : {"sse2", "avx2", "avx512"}) {
     SCOPED_TRACE(name);
@@ -19,15 +19,15 @@ inline void on_each_set(const std::function<void(const Kernels&)>& f) {
   }
 }
 
-/// What `compute` gives on each instruction set that this processor runs: within `op` of
-/// `expected`, and on AVX2 and AVX-512 the same bits.
+/// Runs `compute` with each instruction set that this processor supports. The results must be
+/// within `op` of `expected`, and have the same bits on AVX2 and AVX-512.
 inline void expect_on_each_set(testing::Op op, const torch::Tensor& expected,
                                const std::function<torch::Tensor(const Kernels&)>& compute) {
   torch::Tensor fused;
   on_each_set([&](const Kernels& use) {
     const torch::Tensor got = compute(use);
     EXPECT_TRUE(testing::within(op, got, expected.to(torch::kFloat)));
-    if (&use == find("sse2")) return;  // rounds twice where the others round once
+    if (&use == find("sse2")) return;  // without FMA, it rounds twice instead of once
     EXPECT_TRUE(!fused.defined() || testing::bit_equal(got, fused));
     fused = got;
   });

@@ -1,4 +1,4 @@
-// The backward kernel and the order of tokens, against the walk over the tokens that ATen does.
+// The backward kernel and the grouping of tokens, against ATen's loop over the tokens.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace scalar;
 
-constexpr uint8_t kAnything = 0xA5;  // in each byte of what is to be written only
+constexpr uint8_t kAnything = 0xA5;  // initial value of output bytes, which must be overwritten
 
 struct Case {
   Type type;
@@ -38,7 +38,7 @@ Case random_case(Type type, int64_t tokens, int64_t dim, bool dropout, std::mt19
   return c;
 }
 
-// One token after the other into rows of zeros.
+// Adds one token after another to rows of zeros.
 Bytes expected(const Case& c) {
   const Type type = plain(c.type), between = is_exact(c.type) ? Type::Float32 : type;
   Bytes out(static_cast<size_t>(c.rows * c.dim * element_size(type)));
@@ -78,13 +78,13 @@ TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
           const auto sum_rows = use.sum_rows.sum_rows[static_cast<int>(type)];
           Bytes fresh(want.size());
           s.out = fresh.data();
-          for (int64_t part = 0; part < 3; ++part)  // as three threads would
+          for (int64_t part = 0; part < 3; ++part)  // like three threads
             sum_rows(s, first_group(order, part, 3), first_group(order, part + 1, 3));
           EXPECT_EQ(fresh, want) << "dim " << dim << " tokens " << tokens;
 
           Bytes existing = random_values(plain(type), c.rows * dim, random);
           existing.resize(want.size());
-          Bytes total = existing;  // the sum is made first, then added, as autograd does
+          Bytes total = existing;  // summed first, then added, as in autograd
           for (const int64_t id : order.ids) {
             for (int64_t i = id * dim; i < (id + 1) * dim; ++i)
               put(total, plain(type), i,
@@ -99,7 +99,7 @@ TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
           Bytes rows(static_cast<size_t>(groups * dim * element_size(type)), kAnything);
           s.out = rows.data();
           s.scratch = nullptr;
-          s.row = nullptr;  // one after the other: a sparse gradient's values
+          s.row = nullptr;  // consecutive rows: a sparse gradient's values
           sum_rows(s, 0, groups);
           for (int64_t g = 0; g < groups; ++g) {
             const int64_t bytes = dim * element_size(type);
@@ -112,7 +112,7 @@ TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
   });
 }
 
-// Ids that were in range when they were checked, and are read once more.
+// Ids that were in range when checked, but not when read again.
 TEST(EmbedOrder, LeavesOutWhatLiesOutside) {
   for (const size_t n : {size_t{40}, size_t{3000}}) {
     std::vector<int64_t> ids(n, 4);

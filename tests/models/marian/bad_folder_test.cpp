@@ -1,4 +1,4 @@
-// Folders that are no Marian model, or a damaged one: each is refused, by what is wrong with it.
+// Folders that are not Marian models, or damaged ones: each error names the cause.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// A copy of a good folder, for the test to damage.
+// A copy of a valid folder, for the test to damage.
 class BadMarianFolder : public ::testing::Test {
  protected:
   void SetUp() override { copy("shared"); }
@@ -118,7 +118,7 @@ TEST_F(BadMarianFolder, SizesThatTheWeightsDoNotHave) {
     expect_value_error(text);
   }
   copy("shared");
-  set("config.json", "encoder_layers", 1);  // fewer than there are
+  set("config.json", "encoder_layers", 1);  // fewer than the weights have
   expect_weights_error("UnexpectedKeys: ");
 }
 
@@ -211,14 +211,14 @@ TEST_F(BadMarianFolder, TiedCopiesThatDiffer) {
   expect_weights_error("TieConflict: [load_marian]");
 }
 
-// What a folder may lack, and what transformers then does.
+// Optional tensors, and the defaults of transformers.
 TEST_F(BadMarianFolder, WithoutALogitsBiasItIsZero) {
   change_weights([](StateDict& tensors) { tensors.erase("final_logits_bias"); });
   const auto bias = load_marian(path()).model->final_layer->bias;
   EXPECT_TRUE(bit_equal(bias, torch::zeros({98})));
 }
 
-// What MarianConfig and GenerationConfig say of what is not there.
+// The defaults in MarianConfig and GenerationConfig.
 TEST_F(BadMarianFolder, SettingsThatAreNotNamed) {
   for (const char* key : {"scale_embedding", "share_encoder_decoder_embeddings",
                           "tie_word_embeddings", "dropout", "is_encoder_decoder"})
@@ -239,7 +239,7 @@ TEST_F(BadMarianFolder, SettingsThatAreNotNamed) {
   EXPECT_EQ(search.forced_eos_id(), std::nullopt);
 }
 
-// As transformers: a bad word that ends a sequence may be written, a suppressed one may not.
+// As in transformers, a bad word that is also a stop token is allowed; a suppressed one is not.
 TEST_F(BadMarianFolder, TokensThatAreNotWritten) {
   set("generation_config.json", "bad_words_ids", json::array({{7}, {0}, {9}}));
   set("generation_config.json", "suppress_tokens", json::array({0, 5}));

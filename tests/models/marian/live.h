@@ -4,7 +4,7 @@
 
 namespace posenc::testing {
 
-/// What make_models.py has written under this name.
+/// Path of a model or file that make_models.py has written.
 inline std::string marian_path(const std::string& name) {
   return POSENC_LIVE_DIR "/marian/" + name;
 }

@@ -1,4 +1,4 @@
-// The same bits from every instruction set, row split, thread split, layout, factoring and error
+// The same bits with every instruction set, row split, thread split, layout, factoring and error
 // bound.
 #include <gtest/gtest.h>
 #include <algorithm>
@@ -65,8 +65,8 @@ void same_everywhere(const char* what, const FrequencySpec& spec, const Position
       expect(table(f, p, rows, format, use, layout, split) == want, what);
     expect(table(f, p, rows, format, use, layout, rows, 1, true) == want, what);
     expect(table(f, p, rows, format, use, layout, (rows + 4) / 5, 1, false, true) == want, what);
-    // Bounds 2^12 and 2^20 times wider: the Ziv fallback gets many entries and must agree with the
-    // kernels on all.
+    // With bounds 2^12 and 2^20 times wider, the Ziv fallback computes many entries, and must agree
+    // with the kernels on all of them.
     for (double widen : {0x1p12, 0x1p20}) {
       const int64_t before = f.decided();
       expect(table(f, p, std::min<int64_t>(rows, 40), format, use, layout, rows, widen) ==
@@ -87,7 +87,7 @@ void same_everywhere(const char* what, const FrequencySpec& spec, const Position
   }
 }
 
-// Every layout holds the entries of the planes (columns of sines and of cosines).
+// Every layout contains the entries of the planes (columns of sines and of cosines).
 void layouts(Format format, const SincosKernels& use) {
   for (int64_t dim : {1, 2, 7, 33, 127, 128, 129, 130, 300}) {
     FrequencySpec spec;
@@ -175,8 +175,8 @@ TEST(ExactBits, AreTheSameEverywhere) {
 }
 
 TEST(ExactZivFallback, GoesOnUntilItIsDecided) {
-  // A higher first precision of the Ziv fallback changes nothing; it goes on by itself where 256
-  // bits do not decide (a tiny position: the sine's size is below 2^-190).
+  // Starting the Ziv fallback with a higher precision changes nothing. It continues by itself if
+  // 256 bits are not enough (a tiny position: the sine is below 2^-190).
   FrequencySpec spec;
   Frequencies f(spec);
   const double low = f.entry(3, false, 12345, Format::Float64);
@@ -186,7 +186,7 @@ TEST(ExactZivFallback, GoesOnUntilItIsDecided) {
   }
   f.first_limbs = 4;
   const double value =
-      1.0;  // w_0 = 1: sin(x) just below x; a tie of float32 that only the cubic term decides
+      1.0;  // w_0 = 1: sin(x) is just below x, a float32 tie that only the cubic term breaks
   const int64_t before = f.decided_beyond_stored();
   const double x = (1.0 + 0x1p-24) * 0x1p-110;  // x^3/6 is 2^-223 relative: beyond 190 bits
   expect(f.entry(0, false, x * value, Format::Float32) == 0x1p-110,

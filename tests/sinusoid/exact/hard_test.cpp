@@ -1,4 +1,4 @@
-// The entries of large tables that lie nearest to a tie of two float32, against MPFR.
+// The entries of large tables that are nearest to a tie between two float32 values, against MPFR.
 #include <gtest/gtest.h>
 #include <algorithm>
 #include <cinttypes>
@@ -37,7 +37,7 @@ TEST(ExactHard, NearestToATieAreRoundedRight) {
     for (int64_t j = 0; j < 2 * n; ++j) {
       const double x = row[static_cast<size_t>(j)];
       int e = 0;
-      const double m = std::ldexp(std::frexp(std::fabs(x), &e), 24);  // float32's last place is 1
+      const double m = std::ldexp(std::frexp(std::fabs(x), &e), 24);  // float32's ulp is 1
       const double distance = std::fabs(m - std::floor(m) - 0.5) / m;
       if (distance < 0x1p-46) hard.push_back({distance, j % n, j < n, p});
     }

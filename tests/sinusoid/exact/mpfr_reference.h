@@ -1,4 +1,4 @@
-// The MPFR oracle of the tests: the formula at 320 bits, rounded once.
+// The MPFR reference of the tests: the formula at 320 bits, rounded once.
 #pragma once
 #include <mpfr.h>
 
@@ -45,7 +45,7 @@ class Sinusoid {
       if (s.values_high != nullptr) {
         mpfr_set_d(w, s.values_high[k], MPFR_RNDN);
         if (s.values_low != nullptr) mpfr_add_d(w, w, s.values_low[k], MPFR_RNDN);
-      } else if ((s.first + k * s.step) % s.denominator == 0) {  // exact where it can be
+      } else if ((s.first + k * s.step) % s.denominator == 0) {  // exact if possible
         mpfr_set_d(w, s.base, MPFR_RNDN);
         mpfr_pow_si(w, w, -(s.first + k * s.step) / s.denominator, MPFR_RNDN);
       } else {  // exp(-(numerator/denominator) ln base)
@@ -60,7 +60,7 @@ class Sinusoid {
   }
   void at(int64_t k, double position, Format format, double* sine, double* cosine) {
     mpfr_mul_d(angle_.v, w_[static_cast<size_t>(k)]->v, position, MPFR_RNDN);
-    if (times_pi_) {  // exact zeros need the functions of half turns (MPFR 4.2); a zero is +0
+    if (times_pi_) {  // exact zeros need sinpi and cospi (MPFR 4.2); a zero is +0
       mpfr_sinpi(sine_.v, angle_.v, MPFR_RNDN);
       mpfr_cospi(cosine_.v, angle_.v, MPFR_RNDN);
       if (mpfr_zero_p(sine_.v)) mpfr_set_zero(sine_.v, 1);

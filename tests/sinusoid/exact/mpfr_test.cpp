@@ -1,5 +1,5 @@
-// Millions of entries against MPFR at 320 bits: none may be misrounded. One case is all of 5000 x
-// 512.
+// Millions of entries against MPFR at 320 bits: none may be misrounded. One case covers all of 5000
+// x 512.
 #include <gtest/gtest.h>
 #include <cinttypes>
 #include <cstdio>
@@ -49,7 +49,7 @@ RowLayout interleaved(int64_t n) {
   return l;
 }
 
-// Random positions in several ranges, all frequencies of a few rows or some of many.
+// Random positions in several ranges, with all frequencies of a few rows, or some of many rows.
 void sampled(const char* what, const FrequencySpec& spec, Format format, int64_t pairs,
              std::mt19937_64& random, bool real, double limit) {
   const Frequencies f(spec);
