@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/allocator.md: what settings of the C library's allocator are worth.
+"""The table of docs/allocator.md: the effect of settings of the C library's allocator.
 
 tools/allocator_doc.py BINARY [--rounds N]     BINARY: posenc_benchmark, as `make bench` builds it
 """
@@ -13,13 +13,13 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "allocator.md"
 BEGIN, END = "<!-- table: tools/allocator_doc.py -->\n", "<!-- end of table -->"
 KEEP = {"MALLOC_TRIM_THRESHOLD_": "1073741824", "MALLOC_MMAP_THRESHOLD_": "1073741824"}
 HUGE = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
-SETTINGS = {"as it is": {}, "keep freed memory": KEEP, "huge pages": HUGE, "both": KEEP | HUGE}
+SETTINGS = {"default": {}, "keep freed memory": KEEP, "huge pages": HUGE, "both": KEEP | HUGE}
 CASES = {
-    "a forward of 4,096 tokens": "embed/module/4096/512/1/real_time",
-    "the same of 4,096 by LibTorch composition": "embed/composed/4096/512/1/real_time",
-    "a forward of 32,768 tokens": "embed/module/32768/512/1/real_time",
-    "the same of 32,768 by LibTorch composition": "embed/composed/32768/512/1/real_time",
-    "a backward of 4,096 tokens, fresh dense gradient": "embed_backward/module/4096/512/1/real_time",
+    "forward of 4,096 tokens": "embed/module/4096/512/1/real_time",
+    "forward of 4,096 tokens, LibTorch composition": "embed/composed/4096/512/1/real_time",
+    "forward of 32,768 tokens": "embed/module/32768/512/1/real_time",
+    "forward of 32,768 tokens, LibTorch composition": "embed/composed/32768/512/1/real_time",
+    "backward of 4,096 tokens, new dense gradient": "embed_backward/module/4096/512/1/real_time",
     "`embed_out` of 32,768 tokens": "embed/out/32768/512/1/real_time",
 }
 
@@ -31,7 +31,7 @@ def ask(process: subprocess.Popen, case: str) -> float:
 
 
 def measure(binary: str, rounds: int) -> dict[tuple[str, str], float]:
-    """Medians; a process a setting, which take turns. The first round is not counted."""
+    """Medians over the rounds after the first. One process per setting; the processes take turns."""
     command = [binary, "--serve", "--benchmark_min_time=0.1"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     running = {}

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The table of docs/porting.md, made from tools/modules.json. --check fails when it is stale.
+"""The table of docs/porting.md, made from tools/modules.json. --check fails if it is out of date.
 
-`keys` are a module's keys in order; an entry `layers.N: TransformerEncoderLayer` means that class's
-keys under `layers.0.`, `layers.1.` and so on. tests/nn/module_keys_test.cpp holds them against the modules."""
+`keys` are a module's keys in order; an entry `layers.N: TransformerEncoderLayer` stands for that class's
+keys under `layers.0.`, `layers.1.` and so on. tests/nn/module_keys_test.cpp compares them with the modules."""
 
 import argparse
 import json
@@ -17,12 +17,12 @@ BEGIN, END = "<!-- table: tools/porting_table.py -->\n", "<!-- end of table -->"
 def keys_of(row: dict) -> str:
     def text(keys: "list[str]") -> str:
         parts = [key.split(": ") for key in keys]
-        return ", ".join(f"`{part[0]}`" if len(part) == 1 else f"`{part[0]}.` + those of `{part[1]}`" for part in parts)
+        return ", ".join(f"`{part[0]}`" if len(part) == 1 else f"`{part[0]}.` + the keys of `{part[1]}`" for part in parts)
 
     if not row["keys"]:
         return "a function" if row["class"].islower() else "no keys"
     other = row.get("keys_where")
-    return text(row["keys"]) + (f"; where {other['when']}: {text(other['keys'])}" if other else "")
+    return text(row["keys"]) + (f"; if {other['when']}: {text(other['keys'])}" if other else "")
 
 
 def table() -> str:
@@ -55,7 +55,7 @@ def main() -> int:
     if arguments.write:
         DOCUMENT.write_text(wanted)
     elif wanted != text:
-        print("docs/porting.md: its table is stale; run tools/porting_table.py --write", file=sys.stderr)
+        print("docs/porting.md: its table is out of date; run tools/porting_table.py --write", file=sys.stderr)
         return 1
     return 0
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""docs/presets.md from what `posenc presets --json` says.
+"""docs/presets.md from the output of `posenc presets --json`.
 
 tools/presets_doc.py --posenc BINARY --write    rewrite the page
-tools/presets_doc.py --posenc BINARY --check    exit 1 where the page is another
+tools/presets_doc.py --posenc BINARY --check    exit 1 if the page is out of date
 """
 
 import argparse
@@ -16,20 +16,20 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "presets.md"
 
 HEAD = """# Presets
 
-{count} names, {recipes} recipes. `posenc::preset(name, dim, params)` returns the options that reproduce a system's own
-table; `posenc table --preset NAME --dim D --length L --param key=value --out FILE` writes the table. `make zoo` compares
-every one with the real package, as int32, on your machine; a system that exists only as a repository is compared with a
-re-derivation of its steps.
+There are {count} presets with {recipes} recipes. `posenc::preset(name, dim, params)` returns the options that reproduce the table of a
+system; `posenc table --preset NAME --dim D --length L --param key=value --out FILE` writes the table. `make zoo` compares
+the bits of every preset with the original package on your machine, or with a reimplementation of its steps if the system exists only
+as a repository.
 
-The bits are those of the system under the same LibTorch on the same machine, with one thread; here they are the same at any
-number of threads. Between machines the last bits of float32 tables differ, with PyTorch too.
+A table has the bits that the original system computes with the same LibTorch, on the same machine, with one thread; posenc gives these
+bits with any number of threads. Between machines, the last bits of float32 tables differ, in PyTorch too.
 
-D is the number of channels of a row, L the nominal length. Relative tables have 2 L - 1 rows; a grid has height * width
-(* depth) rows, row-major, and one more where a class token comes first. Real positions are start + step * k.
+D is the number of channels of a row, L the nominal length. Relative tables have 2 L - 1 rows. A grid has height * width
+(* depth) rows in row-major order, and one more if a class token comes first. Real positions are start + step * k.
 
 ## By name
 
-Look up the model or the library; names with the same recipe have the same bits at every dimension.
+Presets with the same recipe have the same bits at every dimension.
 
 | preset | system | how the system keeps the table | recipe |
 |---|---|---|---|
@@ -38,7 +38,7 @@ Look up the model or the library; names with the same recipe have the same bits 
 RECIPES = """
 ## By recipe
 
-A parameter without a value is required; for the others the value shown is the default. Flags are 0 or 1.
+A parameter without a value is required; the other parameters are shown with their defaults. Flags are 0 or 1.
 
 | recipe | presets | parameters |
 |---|---|---|
@@ -84,7 +84,7 @@ def main() -> int:
         PAGE.write_text(text)
         return 0
     if not PAGE.is_file() or PAGE.read_text() != text:
-        print("docs/presets.md is stale: tools/presets_doc.py --posenc build/release/posenc --write", file=sys.stderr)
+        print("docs/presets.md is out of date: tools/presets_doc.py --posenc build/release/posenc --write", file=sys.stderr)
         return 1
     return 0
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""docs/pronounce.md and its picture, from docs/pronounce.json, what runs of `make pronounce` came to.
+"""The table and the plot of docs/pronounce.md, from docs/pronounce.json, the results of runs of `make pronounce`.
 
-tools/pronounce_doc.py --run MINUTES...    train for so many minutes each, by tools/pronounce.sh --fresh, and keep the results
-tools/pronounce_doc.py --write             rewrite the page's table and the picture (gnuplot)
-tools/pronounce_doc.py --check             exit 1 where the page shows other numbers
+tools/pronounce_doc.py --run MINUTES...    train for that many minutes each, by tools/pronounce.sh --fresh, and store the results
+tools/pronounce_doc.py --write             rewrite the page's table and the plot (gnuplot)
+tools/pronounce_doc.py --check             exit 1 if the page shows other numbers
 """
 
 import argparse
@@ -54,12 +54,12 @@ def result(minutes: int, said: str, curve: str, seconds: float, load: float, meg
 
 
 def table(runs: list[dict]) -> str:
-    text = "| `make pronounce` | parameters | steps | phoneme error rate | goal | to the first pronunciation | by beams | words right | time | memory |\n"
+    text = "| `make pronounce` | parameters | steps | phoneme error rate | goal | error rate to the first pronunciation | with beams | correct words | time | memory |\n"
     text += "|---" * 10 + "|\n"
     for one in runs:
         last, minutes = one["curve"][-1], one["minutes"]
         clock = f"{one['seconds'] // 60}:{one['seconds'] % 60:02}"
-        call = "" if minutes == 5 else f"MINUTES={minutes}"
+        call = "default, 5 minutes" if minutes == 5 else f"MINUTES={minutes}"
         goal = f"{TARGETS[minutes]:.0f} % in {minutes} minutes" if minutes in TARGETS else ""
         text += (f"| {call} | {one['parameters']:,} | {last['step']:,} | **{last['phoneme_error_rate']:.1%}** | {goal} "
                  f"| {last['first_error_rate']:.1%} | {one['beams_error_rate']:.1%} ({one['beams']}) "
