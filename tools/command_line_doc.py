@@ -114,7 +114,7 @@ def man_entries(entries: "list[Entry]") -> "list[str]":
 def man_page(commands: "list[Command]", version: str) -> str:
     top, *subs = commands
     lines = ['.\\" Written by tools/command_line_doc.py', f'.TH POSENC 1 "" "posenc {version}" "User Commands"', ".SH NAME",
-             "posenc \\- token embeddings, positional encodings and Transformers of PyTorch in C++", ".SH SYNOPSIS",
+             "posenc \\- token embeddings, positional encodings and Transformers for C++ on LibTorch", ".SH SYNOPSIS",
              ".B posenc", "\\fISUBCOMMAND\\fR [\\fIOPTIONS\\fR] ...", ".SH DESCRIPTION", roff(top.text), ".SH OPTIONS"]  # fmt: skip
     lines += man_entries(top.options())
     lines.append(".SH SUBCOMMANDS")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The demo: the notebooks' modules, saved by Python as TorchScript, against their C++ counterparts; a page of
-# text through TokenAndPositionEmbedding and back; the pictures; a Transformer that learns to pronounce
-# English in a minute. `make demo` sets up and builds first.
+# The demo: compares the notebooks' modules, saved by Python as TorchScript, with the C++ classes; embeds a page of text
+# and recovers it; draws the plots; trains a Transformer to pronounce English in a minute. `make demo` installs what it
+# needs and builds first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . "${POSENC_SETUP:-build/setup.env}" # PYTHON
@@ -29,27 +29,27 @@ if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$now" ]; then
   echo "$now" >"$stamp"
 fi
 
-say "Each module in C++ against Python's TorchScript: same weights, same inputs"
+say "Each C++ module compared with Python's TorchScript: same weights, same inputs"
 "$bin/posenc" verify "$out"/torchscript/*.script.pt
 
-say "The check can fail: a TokenAndPositionEmbedding that forgot to multiply by sqrt(d_model)"
+say "The check can fail: a TokenAndPositionEmbedding without the multiplication by sqrt(d_model)"
 if "$bin/posenc" verify "$out"/torchscript/wrong/*.pt; then
-  echo "demo: the wrong module was not noticed" >&2
+  echo "demo: the wrong module was not detected" >&2
   exit 1
 fi
 
 say "A page of Alice's Adventures in Wonderland: words -> ids -> embeddings -> words"
 "$bin/posenc-demo" tools/demo/alice.txt
 
-say "Pictures"
+say "Plots"
 "$bin/posenc" plot --out "$out/pictures" --preset notebook_000 --dim 128 --length 100
 
 if [ -f build/pronounce/model.safetensors ]; then
-  say "A Transformer that has learnt to pronounce English (build/pronounce)"
+  say "A Transformer trained to pronounce English (build/pronounce)"
 elif [ -f build/pronounce/checkpoint.safetensors ]; then
-  say "A Transformer is half way to pronouncing English: make pronounce resumes it, then it speaks here"
+  say "The training of a Transformer that pronounces English is incomplete; make pronounce resumes it"
 else
-  say "A Transformer learns to pronounce English from the CMU Pronouncing Dictionary, about a minute this first time"
+  say "Training a Transformer on the CMU Pronouncing Dictionary; about a minute, only the first time"
   POSENC_BUILD="$bin" tools/pronounce.sh 1
 fi
 if [ -f build/pronounce/model.safetensors ]; then
@@ -58,14 +58,13 @@ fi
 
 say "What you have seen"
 cat <<TEXT
-  * every module of the five notebooks in C++, with the weights that Python saved: equal bit for bit
-  * a module without its scale, found out
-  * a page of text embedded, and read back from the embeddings
-  * how four words are said, by an encoder-decoder Transformer that this machine has trained in C++ on spellings
-    and phonemes; its errors on 1,000 words that it has not seen are in build/pronounce/curve.jsonl, as a
-    picture in curve.png. A minute teaches it the rules of thumb; make pronounce goes on to the exceptions
+  * every module of the five notebooks in C++, with the weights that Python saved: bit-identical results
+  * a module without its scale, which the comparison detects
+  * a page of text, embedded and recovered from the embeddings
+  * the pronunciation of four words by an encoder-decoder Transformer that was trained in C++ on this machine. Its error
+    rate on 1,000 held-out words is in build/pronounce/curve.jsonl and curve.png; make pronounce trains a better one
   TorchScript files  $out/torchscript/
-  pictures           $out/pictures/{heat_map,waveforms,similarity}.{png,svg}
+  plots              $out/pictures/{heat_map,waveforms,similarity}.{png,svg}
   your own module    $bin/posenc verify model.pt
   your own words     $bin/posenc-pronounce say WORD...
 TEXT

@@ -116,7 +116,7 @@ def check_format(tree, fix=False):
     tool = clang_format()
     version = tool and subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
     if not tool or CLANG_FORMAT_VERSION not in version:
-        tree.say(".clang-format", 1, "format", f"clang-format {CLANG_FORMAT_VERSION} (`make lint` installs it)")
+        tree.say(".clang-format", 1, "format", f"clang-format {CLANG_FORMAT_VERSION} (`make setup` installs it)")
         return
 
     def formatted(name):

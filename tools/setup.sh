@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Installs what the named sets need and nothing else; quick when nothing changed.
+# Installs only what the given sets need; quick if nothing has changed.
 #   tools/setup.sh [--check] SET...     SET: lint | docs | build | demo | pronounce | test | bench | clang
-# --check installs nothing: it says what is missing, and fails.
+# --check installs nothing; it reports what is missing, and fails.
 # Writes build/setup.env: PYTHON (of .venv), TORCH_DIR (folder of TorchConfig.cmake).
-# LibTorch is the one that Torch_DIR or CMAKE_PREFIX_PATH names, else that of python3's torch, else of a torch that is
-# installed into .venv: by pip as you have configured it (an index or a folder of wheels of your own); where nothing is
-# configured, PyTorch's CPU build if its index answers, else what pip's default index has, which is the CUDA build.
-# POSENC_TORCH_CPU_INDEX names another index of CPU builds, which is then asked first in any case; empty: none is asked.
+# LibTorch is taken from Torch_DIR or CMAKE_PREFIX_PATH, else from python3's torch, else from a torch that is installed
+# into .venv. If pip is configured with an index or a folder of wheels, torch comes from there; otherwise it is PyTorch's
+# CPU build if its index answers, else the build in pip's default index, which is the CUDA build.
+# POSENC_TORCH_CPU_INDEX sets another index of CPU builds, which is then always tried first; if empty, none is tried.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 torch_pin="torch==2.13.0"
@@ -37,7 +37,7 @@ for name in $sets; do
   case $name in lint | docs | build | demo | pronounce | test | bench | clang) ;; *) fail "unknown set '$name'" ;; esac
 done
 
-# --- nothing to do? The stamp holds a hash of every input; the results have to be there still. -------------------
+# --- Nothing to do? The stamp holds a hash of all inputs; the results have to exist still. -------------------
 env_file=build/setup.env
 stamp="build/setup.$(tr -c 'a-z\n' '-' <<<"$sets").stamp"
 inputs() {
@@ -76,10 +76,10 @@ if wants clang; then for package in clang-14 libomp-14-dev; do need_package "$pa
 lacks() { [ -z "$check" ] || fail "missing: $*. 'make setup' installs it"; }
 if [ ${#packages[@]} -gt 0 ]; then
   lacks "the Debian packages ${packages[*]}"
-  command -v apt-get >/dev/null || fail "this is not a Debian system; install what stands for: ${packages[*]}"
+  command -v apt-get >/dev/null || fail "this is not a Debian system; install the equivalents of these packages: ${packages[*]}"
   as_root=()
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null || fail "neither root nor sudo: have root run 'apt-get install ${packages[*]}'"
+    command -v sudo >/dev/null || fail "root or sudo is needed: run 'apt-get install ${packages[*]}' as root"
     as_root=(sudo)
   fi
   say "installing Debian packages: ${packages[*]}"
@@ -147,9 +147,9 @@ torch_dir=$(find_user_torch)
 if [ -n "$torch_dir" ]; then say "LibTorch: $torch_dir (yours)"; fi
 needs_python_torch() { [ -z "$torch_dir" ] || wants demo || wants test || wants bench; }
 if needs_python_torch && ! usable_torch "$python" >/dev/null; then
-  lacks "a LibTorch: no torch $torch_least or newer in .venv, and neither Torch_DIR nor CMAKE_PREFIX_PATH names one"
+  lacks "a LibTorch: no torch $torch_least or newer in .venv, and Torch_DIR and CMAKE_PREFIX_PATH give none"
   if outer=$(usable_torch python3); then
-    say "torch: the one that python3 imports, seen from .venv"
+    say "torch: using the one that python3 imports"
     echo "$outer" >"$("$python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/outer_torch.pth"
   else
     install_torch
@@ -164,7 +164,7 @@ elif wants demo || wants bench; then
   quietly bash -c "grep -E '^(numpy|safetensors)' notebooks_ref/requirements.txt | '$python' -m pip install --quiet -r /dev/stdin"
 fi
 if wants bench && [ -z "$check" ]; then
-  say "installing what decoding is timed against into .venv"
+  say "installing CTranslate2 and transformers, for the decoding benchmarks, into .venv"
   pip_install "$ctranslate2_pin" "$(grep '^transformers' notebooks_ref/requirements.txt)"
 fi
 if wants pronounce && [ -z "$check" ]; then

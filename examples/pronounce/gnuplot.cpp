@@ -23,7 +23,7 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 File temporary_file() {
   File file(std::tmpfile(), std::fclose);
-  if (!file) fail("no temporary file: {}", std::strerror(errno));
+  if (!file) fail("cannot create a temporary file: {}", std::strerror(errno));
   return file;
 }
 
@@ -50,7 +50,7 @@ std::vector<char*> environment() {
 std::string gnuplot(const std::string& script) {
   const File in = temporary_file(), out = temporary_file(), err = temporary_file();
   std::fwrite(script.data(), 1, script.size(), in.get());
-  if (std::fflush(in.get()) != 0) fail("no temporary file: {}", std::strerror(errno));
+  if (std::fflush(in.get()) != 0) fail("cannot create a temporary file: {}", std::strerror(errno));
   std::rewind(in.get());
 
   posix_spawn_file_actions_t actions;
@@ -64,19 +64,19 @@ std::string gnuplot(const std::string& script) {
   const int error = posix_spawnp(&child, name, &actions, nullptr, arguments, environment().data());
   posix_spawn_file_actions_destroy(&actions);
   if (error == ENOENT) fail("gnuplot is not installed (Debian: apt-get install gnuplot-nox)");
-  if (error != 0) fail("gnuplot does not start: {}", std::strerror(error));
+  if (error != 0) fail("cannot run gnuplot: {}", std::strerror(error));
   int status = 0;
   while (waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) fail("gnuplot was lost: {}", std::strerror(errno));
+    if (errno != EINTR) fail("cannot wait for gnuplot: {}", std::strerror(errno));
   }
 
   const std::string complaint = content(err.get());
-  if (status != 0 || !complaint.empty()) fail("gnuplot fails: {}", complaint);
+  if (status != 0 || !complaint.empty()) fail("gnuplot failed: {}", complaint);
   std::string picture = content(out.get());
   constexpr std::string_view kEnd = "IEND\xae\x42\x60\x82";  // gnuplot does not report a full disk
   if (picture.size() < kEnd.size() ||
       picture.compare(picture.size() - kEnd.size(), kEnd.size(), kEnd) != 0) {
-    fail("gnuplot has not drawn a complete picture");
+    fail("gnuplot has not written a complete plot");
   }
   return picture;
 }

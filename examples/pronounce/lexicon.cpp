@@ -70,7 +70,8 @@ Lexicon read_lexicon(const std::string& path) {
 Split hold_out(const Lexicon& lexicon, int64_t held_out, int64_t seed) {
   const auto count = static_cast<int64_t>(lexicon.entries.size());
   if (held_out < 1 || held_out >= count) {
-    fail("--held-out must lie in [1, {}), the number of words. Got {}", count, held_out);
+    fail("--held-out must be at least 1 and less than the number of words, {}. Got {}", count,
+         held_out);
   }
   auto shuffled = lexicon.entries;
   shuffle(shuffled, seed);

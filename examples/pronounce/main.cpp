@@ -54,7 +54,7 @@ CLI::Validator number(Number least, Number most) {
     }
     return fmt::format("must be a {}number from {} to {}. Got {}",
                        std::is_integral_v<Number> ? "whole " : "", least, most,
-                       text.empty() ? "an empty text" : text);
+                       text.empty() ? "an empty string" : text);
   };
   return {check, ""};
 }
@@ -93,7 +93,7 @@ CLI::App* add_train(CLI::App& app, TrainOptions& options) {
                    "two cores; the number does not depend on the clock")
       ->capture_default_str()
       ->check(number(0.1, 1440.0));
-  train->add_option("--steps", options.steps, "number of steps, whatever the time")
+  train->add_option("--steps", options.steps, "number of steps; overrides that of --minutes")
       ->check(number<int64_t>(1, 1'000'000'000));
   train->add_option("--rows", options.rows, "words in a batch")
       ->check(number<int64_t>(1, 1'000'000));
@@ -107,7 +107,7 @@ CLI::App* add_train(CLI::App& app, TrainOptions& options) {
   train->add_option("--seed", options.seed, "determines weights, held-out words and order")
       ->capture_default_str()
       ->check(number<int64_t>(kLeast, kMost));
-  train->add_flag("--fresh", options.fresh, "starts over, whatever is in the folder");
+  train->add_flag("--fresh", options.fresh, "starts over, even if the folder contains a run");
   train->footer("Example:\n  posenc-pronounce train --dictionary cmudict.dict --minutes 5");
   return train;
 }
@@ -120,7 +120,7 @@ void add_say(CLI::App& app, SayOptions& options) {
   say->add_option("words", options.words, "words, spelt with the letters a-z")->required();
   say->add_option("--model", options.model, "the model that posenc-pronounce train has saved")
       ->capture_default_str();
-  say->add_option("--beams", options.beams, "width of the search; 1 is greedy")
+  say->add_option("--beams", options.beams, "number of beams; 1: greedy search")
       ->capture_default_str()
       ->check(number<int64_t>(1, kMostBeams));
   say->add_option("--n-best", options.n_best,
@@ -135,8 +135,8 @@ void add_say(CLI::App& app, SayOptions& options) {
 void say_words(const SayOptions& options) {
   if (!std::filesystem::exists(options.model)) {
     fail(
-        "{}: there is no model; posenc-pronounce train trains one in five minutes, --model names "
-        "one that is elsewhere",
+        "{}: no such model; train one with posenc-pronounce train, or give another one with "
+        "--model",
         options.model);
   }
   auto pronouncer = Pronouncer::load(options.model);

@@ -124,7 +124,7 @@ bool can_resume(const RunFiles& files, const CheckpointScalars& settings) {
   const double steps = theirs.count(key) ? theirs.at(key) : 0.0;
   if (static_cast<double>(saved.step) >= steps && steps < settings.at(key)) return false;
   fail(
-      "{} holds another run, at step {} of {}: finish it with its own options, name another "
+      "{} contains another run, at step {} of {}: finish it with its own options, choose another "
       "--out, or start over with --fresh",
       files.folder.string(), saved.step, steps);
 }
@@ -144,7 +144,7 @@ void draw(const std::vector<CurvePoint>& points, const std::string& path) {
   try {
     write_file(path, gnuplot(plot_script(points)));
   } catch (const std::exception& error) {
-    note("no picture of the curve: {}\n", error.what());
+    note("cannot plot the curve: {}\n", error.what());
   }
 }
 

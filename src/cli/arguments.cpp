@@ -21,7 +21,7 @@ std::optional<T> number(const std::string& text) {
 }
 
 std::string got(const std::string& text) {
-  return ". Got " + (text.empty() ? "an empty text" : text);
+  return ". Got " + (text.empty() ? "an empty string" : text);
 }
 
 // CLI11 expects "" for a valid value, otherwise the message.
@@ -76,15 +76,16 @@ CLI::Validator input_path() {
 }
 
 CLI::Validator output_path() {
-  return {[](const std::string& text) {
-            if (text == "-") {
-              return std::string(
-                  "must name a file: standard output cannot be replaced by a complete one. Got -; "
-                  "./- is a file of that name");
-            }
-            return text.empty() ? "must name a file" + got(text) : std::string();
-          },
-          ""};
+  return {
+      [](const std::string& text) {
+        if (text == "-") {
+          return std::string(
+              "must name a file, since files are replaced atomically. Got -; use ./- for a file "
+              "of that name");
+        }
+        return text.empty() ? "must name a file" + got(text) : std::string();
+      },
+      ""};
 }
 
 }  // namespace posenc::cli

@@ -8,7 +8,7 @@ namespace posenc::cli {
 
 /// Help text of an argument that accepts any weights file.
 constexpr const char* kReadableFiles =
-    "weights: TorchScript, torch.save, safetensors or its index, .pt2; recognised by content";
+    "weights: TorchScript, torch.save, safetensors or its index, or .pt2; recognised by content";
 
 /// Each function adds its subcommand to `app`. Callbacks set `status` if the check failed, and
 /// throw if the input is rejected.

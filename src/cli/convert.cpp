@@ -33,11 +33,11 @@ void convert_file(const ConvertOptions& options) {
     });
   });
   for (const auto& entry : manifest.opaque) {
-    complain("posenc convert: left out {}: {}\n", io::in_quotes(entry.name),
+    complain("posenc convert: skipped {}: {}\n", io::in_quotes(entry.name),
              io::in_quotes(entry.text));
   }
   if (const auto values = manifest.values.size() + manifest.more_values; values > 0) {
-    complain("posenc convert: left out {} values that are no tensors\n", values);
+    complain("posenc convert: skipped {} values that are not tensors\n", values);
   }
   fmt::print("{}: {} tensors, {}\n", options.output, manifest.tensors.size(), size_text(bytes));
 }
@@ -46,11 +46,12 @@ void convert_file(const ConvertOptions& options) {
 
 void add_convert(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();
-  auto* sub = app.add_subcommand("convert",
-                                 "Write the tensors of a file as safetensors: dtypes are kept, "
-                                 "tied tensors are written under each of their names.");
+  auto* sub =
+      app.add_subcommand("convert",
+                         "Write the tensors of a file as safetensors. Dtypes are preserved; "
+                         "tied tensors are written under each of their names.");
   sub->add_option("IN", options->input, kReadableFiles)->required()->check(input_path());
-  sub->add_option("OUT", options->output, "any extension; replaced only by a complete file")
+  sub->add_option("OUT", options->output, "safetensors file, any extension; replaced atomically")
       ->required()
       ->check(output_path());
   sub->footer("Example:\n  posenc convert model.pt model.safetensors");

@@ -50,7 +50,8 @@ std::string text_of(const std::string& name, const at::Tensor& tensor,
   if (found.max_ulp > 0) {
     text += fmt::format("  max_abs {:.3g}, max_ulp {}\n", found.max_abs, found.max_ulp);
   }
-  if (found.leading_rows > 0) text += fmt::format("  after {} other rows\n", found.leading_rows);
+  if (found.leading_rows > 0)
+    text += fmt::format("  preceded by {} other rows\n", found.leading_rows);
   return text + fmt::format("  read as {}: posenc::sinusoid_table({}, {})\n", found.shape,
                             found.options, found.length);
 }
@@ -73,8 +74,8 @@ void identify_file(const IdentifyOptions& options) {
   if (options.json) {
     fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print("{}{} of {} tensors {} no sinusoid\n", text, others, weights.tensors.size(),
-               others == 1 ? "is" : "are");
+    fmt::print("{}{} of {} tensors {}\n", text, others, weights.tensors.size(),
+               others == 1 ? "is not a sinusoid" : "are not sinusoids");
   }
 }
 
@@ -83,11 +84,11 @@ void identify_file(const IdentifyOptions& options) {
 void add_identify(CLI::App& app) {
   auto options = std::make_shared<IdentifyOptions>();
   auto* sub = app.add_subcommand(
-      "identify", "Which recipe, with which parameters, made each sinusoidal tensor.");
+      "identify", "Identify the preset and the parameters that produced each sinusoidal tensor.");
   sub->add_option("FILE", options->file, kReadableFiles)->required()->check(input_path());
   sub->add_flag("--json", options->json,
-                "every tensor: an array of {tensor, sinusoid, presets, nearest, max_abs, max_ulp, "
-                "params}");
+                "print every tensor, as an array of {tensor, sinusoid, presets, nearest, max_abs, "
+                "max_ulp, params}");
   sub->footer("Example:\n  posenc identify model.safetensors");
   sub->callback([options] { identify_file(*options); });
 }

@@ -67,9 +67,9 @@ void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
                     fmt::format("({})", fmt::join(tensor.sizes, ", "))});
   }
   fmt::print("{}", text_table(rows, 2));
-  print_entries("values that are no tensors", manifest.values);
+  print_entries("values that are not tensors", manifest.values);
   if (manifest.more_values > 0) fmt::print("  and {} more\n", manifest.more_values);
-  print_entries("left alone, for they are no dense tensors", manifest.opaque);
+  print_entries("skipped, not dense tensors", manifest.opaque);
   std::vector<ManifestEntry> metadata;
   for (const auto& [key, value] : manifest.metadata) metadata.push_back({key, value});
   print_entries("metadata", metadata);
@@ -87,12 +87,12 @@ void add_inspect(CLI::App& app) {
   auto options = std::make_shared<InspectOptions>();
   auto* sub =
       app.add_subcommand("inspect",
-                         "What a file of weights holds: names (the first 120 bytes of each; "
-                         "--json has them whole), dtypes, shapes, values. Nothing in the "
-                         "file is run.");
+                         "List the contents of a file of weights: names (the first 120 bytes of "
+                         "each; --json prints them in full), dtypes, shapes and values. No code in "
+                         "the file is run.");
   sub->add_option("FILE", options->file, kReadableFiles)->required()->check(input_path());
   sub->add_flag("--json", options->json,
-                "{file, format, tensors: [{name, dtype, shape, sha256}]}; the hash is of the "
+                "print {file, format, tensors: [{name, dtype, shape, sha256}]}; the hash is of the "
                 "contiguous little-endian bytes");
   sub->footer("Example:\n  posenc inspect --json model.pt");
   sub->callback([options] { inspect_file(*options); });

@@ -1,5 +1,4 @@
-// posenc: the command line. Exit status: 0 for success, 1 if the check failed or the input was
-// rejected, 2 for wrong usage.
+// posenc: the command line. Exit status 0 success, 1 failed check or rejected input, 2 usage error.
 
 #include <torch/version.h>
 
@@ -28,21 +27,21 @@ std::string name_of(const CLI::App& app) {
   return chosen.empty() ? "posenc" : "posenc " + chosen.front()->get_name();
 }
 
-// What a bug report needs: bits depend on LibTorch too.
+// For bug reports: results depend on the version of LibTorch, too.
 std::string version_text() {
   return std::string("posenc ") + posenc::version() + ", built with LibTorch " + TORCH_VERSION;
 }
 
-// Users also try `version` and `help` as subcommands.
+// `posenc version` and `posenc help`, which users type as often as the options.
 void add_version_and_help(CLI::App& app) {
   app.set_version_flag("--version,-V", version_text());
   app.add_subcommand("version",
-                     "The version of posenc, and of the LibTorch that it was built with.")
+                     "Print the version of posenc and of the LibTorch that it was built with.")
       ->callback([] { fmt::print("{}\n", version_text()); })
       ->footer("Example:\n  posenc version");
-  auto* help = app.add_subcommand("help", "The help of posenc, or of a subcommand.");
+  auto* help = app.add_subcommand("help", "Print the help of posenc or of a subcommand.");
   auto subject = std::make_shared<std::string>();
-  help->add_option("SUBCOMMAND", *subject, "whose help; posenc's own unless given");
+  help->add_option("SUBCOMMAND", *subject, "the subcommand; default: posenc itself");
   help->footer("Example:\n  posenc help table");
   help->callback([&app, subject] {
     if (subject->empty()) {  // app.help() would print the help of `help`
@@ -101,10 +100,12 @@ int run(CLI::App& app, int argc, char** argv, int& status) {
 
 int main(int argc, char** argv) {
   posenc::platform::hold_standard_descriptors();
-  CLI::App app("Positional encodings and token embeddings in C++, held against PyTorch.", "posenc");
+  CLI::App app(
+      "Inspect, convert, verify and run PyTorch weights in C++, and compute positional encodings.",
+      "posenc");
   app.require_subcommand(1);
   app.footer(
-      "Exit status: 0 fine, 1 the check failed or the input was refused, 2 wrong use.\n"
+      "Exit status: 0 success, 1 failed check or rejected input, 2 usage error.\n"
       "Example:\n  posenc verify model.pt");
   add_version_and_help(app);
   int status = 0;

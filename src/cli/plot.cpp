@@ -75,9 +75,9 @@ void plot(const PlotOptions& options) {
   if (!recipe.grid().empty() && !options.length) {
     length = cells_of(recipe);
   }
-  if (length < 2) refuse("--length must be at least 2 for a picture. Got {}", length);
+  if (length < 2) refuse("--length must be at least 2 for a plot. Got {}", length);
   if (length > kMostCells / std::max(options.dim, length)) {
-    refuse("--dim {} and --length {} are too many cells for a picture; at most {}", options.dim,
+    refuse("--dim {} and --length {} are too many cells for a plot; at most {}", options.dim,
            length, kMostCells);
   }
   const auto pictures = pictures_of(figures(options.preset, recipe, length));
@@ -94,16 +94,18 @@ void plot(const PlotOptions& options) {
 void add_plot(CLI::App& app) {
   auto options = std::make_shared<PlotOptions>();
   auto* sub = app.add_subcommand(
-      "plot", "Heat map, waveforms and similarity of positions, as PNG and SVG, by gnuplot.");
-  sub->add_option("--out", options->folder, "folder for the six files; made where it is missing")
+      "plot",
+      "Plot a heat map, waveforms and the similarity of positions as PNG and SVG, with gnuplot.");
+  sub->add_option("--out", options->folder, "folder for the six files; created if it is missing")
       ->required()
       ->check(output_path());
-  sub->add_option("--preset", options->preset, "whose table")->capture_default_str();
-  sub->add_option("--dim", options->dim, "D, channels of a row")
+  sub->add_option("--preset", options->preset, "the preset; `posenc presets` lists them")
+      ->capture_default_str();
+  sub->add_option("--dim", options->dim, "D, the number of channels")
       ->capture_default_str()
       ->check(whole(1, kMostPixels));
   sub->add_option("--length", options->length,
-                  fmt::format("positions; {} where it is not given, a grid's cells", kLength))
+                  fmt::format("number of positions; default: {}, or the cells of a grid", kLength))
       ->check(whole(2, kMostRows));
   sub->add_option("--param", options->params, "a parameter of the preset, key=value")
       ->check(assignment())

@@ -68,10 +68,11 @@ void add_presets(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   auto* sub =
       app.add_subcommand("presets",
-                         "Every preset: where it comes from, how that system stores it, its "
-                         "parameters. Those under one heading have the same bits.");
+                         "List the presets: their origin, how the original system stores the "
+                         "table, and their parameters. Presets under one heading have the same "
+                         "bits.");
   sub->add_flag("--json", *json,
-                "an array of {name, recipe, aliases, source, storage, params, bound}");
+                "print an array of {name, recipe, aliases, source, storage, params, bound}");
   sub->footer("Example:\n  posenc presets --json");
   sub->callback([json] { *json ? print_json() : print_table(); });
 }

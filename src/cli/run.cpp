@@ -52,24 +52,25 @@ void run(const RunOptions& options) {
 
 void add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
-  auto* sub = app.add_subcommand("run", "Run the C++ counterpart of a module, in eval mode.");
+  auto* sub = app.add_subcommand("run", "Run the C++ class for a file of weights, in eval mode.");
   sub->add_option("FILE", options->file, kReadableFiles)->required()->check(input_path());
-  sub->add_option("--module", options->module, "the class, C++ or the notebook's (default: found)");
-  sub->add_option("--prefix", options->prefix, "the part under this key prefix, dot included");
+  sub->add_option("--module", options->module,
+                  "the C++ or Python class; default: found by class name and keys");
+  sub->add_option("--prefix", options->prefix, "select the keys with this prefix, dot included");
   sub->add_option("--param", options->params,
-                  "override an option: scale=none|sqrt_dim|VALUE, batch_first=false, grow=true, "
+                  "set an option: scale=none|sqrt_dim|VALUE, batch_first=false, grow=true, "
                   "num_heads=8, norm_first=0, activation=relu|gelu|swish, ...")
       ->check(assignment())
       ->allow_extra_args(false);
   sub->add_option(
          "--input", options->input,
-         "safetensors: tensor `input` (ids or positions int64 or int32, or embeddings);"
-         " optional `position_ids`, `offset`, `image`. A Transformer: `src`, `tgt`;"
-         " optional `src_mask`, `tgt_mask`, `src_key_padding_mask`, ...: bool, true may NOT"
-         " attend, or real numbers that are added")
+         "safetensors with tensor `input` (int64 or int32 ids or positions, or embeddings) and "
+         "optional `position_ids`, `offset`, `image`. For a Transformer `src`, `tgt` and optional "
+         "`src_mask`, `tgt_mask`, `src_key_padding_mask`, ...: bool, true may NOT attend, or "
+         "floating-point, added to the scores")
       ->required()
       ->check(input_path());
-  sub->add_option("--out", options->output, "safetensors with tensor `output`, any extension")
+  sub->add_option("--out", options->output, "safetensors file for tensor `output`, any extension")
       ->required()
       ->check(output_path());
   sub->footer(

@@ -41,7 +41,8 @@ void make(const TableOptions& options) {
   } else {
     const at::Tensor positions = read_tensors(options.positions, {"positions"})["positions"];
     if (positions.dim() != 1) {
-      refuse("{}: `positions` must be (rows). Got {}", options.positions, shape_of(positions));
+      refuse("{}: `positions` must have shape (rows). Got {}", options.positions,
+             shape_of(positions));
     }
     result.insert("table", sinusoid(recipe, positions));
   }
@@ -52,35 +53,37 @@ void make(const TableOptions& options) {
 
 void add_table(CLI::App& app) {
   auto options = std::make_shared<TableOptions>();
-  auto* sub =
-      app.add_subcommand("table", "Write a preset's table (rows, D), float32, as safetensors.");
+  auto* sub = app.add_subcommand(
+      "table", "Write the table of a preset, (rows, D) in float32, as safetensors.");
   auto* name =
-      sub->add_option("--preset", options->preset, "its name; `posenc presets` lists them");
-  auto* dim = sub->add_option("--dim", options->dim, "D, channels of a row")
+      sub->add_option("--preset", options->preset, "the preset; `posenc presets` lists them");
+  auto* dim = sub->add_option("--dim", options->dim, "D, the number of channels")
                   ->check(whole(1, kMostChannels));
   auto* rows = sub->add_option_group("rows")->require_option(0, 1);
   auto* length = rows->add_option("--length", options->length,
-                                  "nominal rows, positions 0 .. length-1; a grid's is its cells, "
-                                  "and may be left out")
+                                  "nominal number of rows, for positions 0 .. length-1; optional "
+                                  "for a grid, which has as many as cells")
                      ->check(whole(1, kMostRows));
   auto* positions = rows->add_option("--positions", options->positions,
-                                     "safetensors: tensor `positions` (rows), integer or real")
+                                     "safetensors with tensor `positions` (rows), integer or "
+                                     "floating-point")
                         ->check(input_path());
   auto* params = sub->add_option("--param", options->params, "a parameter of the preset, key=value")
                      ->check(assignment())
                      ->allow_extra_args(false);
   auto* precision =
       sub->add_option("--precision", options->precision,
-                      "reference (default): the system's own bits; exact: the formula's, each "
-                      "entry rounded once")
+                      "reference (default): bit-identical to the original system; exact: the "
+                      "formula, correctly rounded")
           ->check(choice({"reference", "exact"}));
-  sub->add_option("--cases", options->cases,
-                  "many tables at once: a JSON array of {\"name\", \"preset\", \"dim\", "
-                  "\"length\", \"params\": {}, \"precision\"}; the tensors have the cases' names, "
-                  "and the metadata hold, under its name, why a case was refused")
+  sub->add_option(
+         "--cases", options->cases,
+         "write many tables: a JSON array of {\"name\", \"preset\", \"dim\", \"length\", "
+         "\"params\": {}, \"precision\"}; each tensor has the name of its case, and if a case "
+         "is rejected, the metadata has the reason under its name")
       ->check(input_path())
       ->excludes(name, dim, length, positions, params, precision);
-  sub->add_option("--out", options->output, "safetensors with tensor `table`, any extension")
+  sub->add_option("--out", options->output, "safetensors file for tensor `table`, any extension")
       ->required()
       ->check(output_path());
   sub->footer(

@@ -33,7 +33,7 @@ PresetValue value_of(const Json& value, const std::string& key) {
   if (value.is_number_integer() && fits) return value.get<int64_t>();
   if (value.is_number()) return value.get<double>();
   if (value.is_string()) return value.get<std::string>();
-  refuse("params: {} must be a number or a text. Got {}", key, value.dump());
+  refuse("params: {} must be a number or a string. Got {}", key, value.dump());
 }
 
 Precision precision_of(const Json& value) {
@@ -71,14 +71,14 @@ Json read_cases(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) refuse("{}: cannot be read", path);
   const Json list = io::json_tree<Json>(stream);
-  if (!list.is_array()) refuse("{}: must hold a JSON array of cases", path);
+  if (!list.is_array()) refuse("{}: must contain a JSON array of cases", path);
   std::set<std::string> names;
   for (const auto& entry : list) {
     if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string()) {
       refuse("{}: each case must be an object with a name. Got {}", path, entry.dump());
     }
     if (!names.insert(entry["name"].get<std::string>()).second) {
-      refuse("{}: the case {} stands there twice", path, entry["name"].dump());
+      refuse("{}: the case {} occurs twice", path, entry["name"].dump());
     }
   }
   return list;

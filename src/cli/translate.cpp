@@ -41,7 +41,7 @@ void check_ids(const std::vector<int64_t>& ids, const Translator& translator,
                const LineReader& reader) {
   for (const int64_t id : ids) {
     if (id < translator.source_vocabulary()) continue;
-    refuse("{}: line {} has the added token {} of id {}, and the model has {} tokens only",
+    refuse("{}: line {} has the added token {} with id {}, but the model has only {} tokens",
            reader.name(), reader.number(),
            io::in_quotes(translator.tokenizer().added_token(id)->text), id,
            translator.source_vocabulary());
@@ -57,10 +57,11 @@ std::vector<int64_t> ids_of(const std::string& line, const Translator& translato
   const auto longest = static_cast<std::size_t>(translator.longest());
   if (ids.size() <= longest) return ids;
   if (!truncate) {
-    refuse("{}: line {} must have at most {} tokens, its end included; --truncate cuts it. Got {}",
-           reader.name(), reader.number(), longest, ids.size());
+    refuse(
+        "{}: line {} must have at most {} tokens, including EOS; --truncate truncates it. Got {}",
+        reader.name(), reader.number(), longest, ids.size());
   }
-  complain("posenc translate: {}: line {} is cut from {} tokens to {}\n", reader.name(),
+  complain("posenc translate: {}: line {} was truncated from {} tokens to {}\n", reader.name(),
            reader.number(), ids.size(), longest);
   ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(longest) - 1, ids.end() - 1);
   return ids;
@@ -141,36 +142,36 @@ void add_translate(CLI::App& app) {
   auto options = std::make_shared<TranslateOptions>();
   auto* sub = app.add_subcommand(
       "translate",
-      "Translates lines of text by a Marian model from Hugging Face, such as Opus-MT's: "
-      "config.json, "
-      "safetensors or pytorch_model.bin, source.spm, target.spm and vocab.json, as they are. Lines "
-      "in, lines out, in the same order; an empty line stays one.");
-  sub->add_option("FILE", options->file,
-                  "lines of UTF-8; standard input unless given, or where it is -")
+      "Translate lines of text with a Marian model from Hugging Face, such as Opus-MT's, from a "
+      "folder with config.json, safetensors or pytorch_model.bin, source.spm, target.spm and "
+      "vocab.json. Each input line gives one output line, in the same order; an empty line stays "
+      "empty.");
+  sub->add_option("FILE", options->file, "text file in UTF-8; default, or -: standard input")
       ->check(input_path());
-  sub->add_option("--model", options->folder, "the model's folder")
+  sub->add_option("--model", options->folder, "the folder of the model")
       ->required()
       ->check(input_path());
   sub->add_option("--beams", options->search.beams,
-                  "width of the search; 1 is greedy; the model's own unless given")
+                  "number of beams; 1: greedy search; default: the model's setting")
       ->check(whole(1, kMostBeams));
   sub->add_option("--max-length", options->search.max_length,
-                  "most tokens of a translation; the model's own unless given")
+                  "maximum number of tokens in a translation; default: the model's setting")
       ->check(whole(1));
   auto* n_best = sub->add_option(
       "--n-best", options->search.n_best,
-      "that many translations of each line, best first, each as LINE, SCORE and TEXT with tabs "
-      "between; widens the search to as many beams");
+      "number of translations of each line, best first, each as LINE, SCORE and TEXT separated by "
+      "tabs; uses at least as many beams");
   n_best->check(whole(1, kMostBeams));
   sub->add_option("--batch", options->search.batch,
-                  "tokens of text that are translated at a time: more take more memory")
+                  "number of source tokens in a batch; larger batches need more memory")
       ->capture_default_str()
       ->check(whole(1));
   sub->add_option("--threads", options->threads,
-                  "threads; one for each processor unless given, and never more")
+                  "number of threads, at most one per processor, which is the default")
       ->check(whole(1));
-  sub->add_flag("--truncate", options->truncate,
-                "cut lines that are too long for the model, with a warning, instead of stopping");
+  sub->add_flag(
+      "--truncate", options->truncate,
+      "truncate lines that are too long for the model, with a warning, instead of failing");
   sub->footer(
       "Example:\n  posenc translate --model opus-mt-en-de letter.txt > brief.txt\n"
       "  echo 'How are you?' | posenc translate --model opus-mt-en-de --beams 4");

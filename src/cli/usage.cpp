@@ -36,7 +36,7 @@ std::string unknown_argument(const CLI::App& app, const std::vector<std::string>
   const std::string name = found->substr(0, found->find('='));
   const auto known = option_names(app);
   if (std::find(known.begin(), known.end(), name) != known.end()) {
-    return fmt::format("{} must stand after {}, and before any --", name, app.get_name());
+    return fmt::format("{} must come after {} and before any --", name, app.get_name());
   }
   return "there is no option " + name + did_you_mean(name, known);
 }

@@ -83,7 +83,7 @@ std::string keys_text(const ModuleSpec& spec) {
   for (const auto& name : spec.ignored) ignored.push_back(shown(name));
   std::string text = listed(loaded, kShownKeys);
   if (!ignored.empty())
-    text += "; buffers that the counterpart lacks: " + listed(ignored, kShownKeys);
+    text += "; buffers that the C++ class lacks: " + listed(ignored, kShownKeys);
   return text;
 }
 
@@ -91,12 +91,12 @@ Report verify(const std::string& path, const VerifyOptions& options) {
   const at::NoGradGuard no_grad;
   Weights weights = read_weights(path, options.prefix);
   if (weights.format != WeightsFormat::TorchScript) {
-    refuse("{} holds weights only: there is no script to compare with", path);
+    refuse("{} contains only weights: there is no script to compare with", path);
   }
   const Script script(path, options.prefix);
   weights.class_name = script.class_name();
   if (weights.class_name.empty()) {
-    refuse("the prefix {} names no part of the script", options.prefix);
+    refuse("the prefix {} matches no part of the script", options.prefix);
   }
   ModuleSpec spec = make_module_spec(weights, options.module, Params(options.params));
 
@@ -137,7 +137,7 @@ void print(const std::string& path, const Report& report) {
     if (outcome.failure.empty()) continue;
     fmt::print("  {}: {}\n", outcome.name, fit_for_terminal(outcome.failure));
   }
-  const char* how = !report.good() ? "" : report.bits() ? ", bit for bit" : ", but for rounding";
+  const char* how = !report.good() ? "" : report.bits() ? ", bit for bit" : ", up to rounding";
   fmt::print("{}: {} of {} inputs{}\n", report.good() ? "equal" : "NOT equal", good,
              report.outcomes.size(), how);
 }
@@ -163,7 +163,7 @@ std::vector<std::string> row(const std::string& path, const Report& report) {
 
 bool verify_several(const VerifyOptions& options) {
   std::vector<std::vector<std::string>> rows = {
-      {"file", "C++ counterpart", "keys", "table equals", "inputs", "max abs", "max ulp", "equal"}};
+      {"file", "C++ class", "keys", "table equals", "inputs", "max abs", "max ulp", "equal"}};
   const bool terminal = platform::stderr_is_terminal();
   std::size_t good = 0;
   for (std::size_t i = 0; i < options.files.size(); ++i) {
@@ -177,7 +177,7 @@ bool verify_several(const VerifyOptions& options) {
       complain("{}posenc verify: {}\n", terminal ? "\r\033[K" : "",
                fit_for_terminal(message_of(error)));
       rows.push_back(
-          {std::filesystem::path(path).stem().string(), "refused", "-", "-", "-", "-", "-", "NO"});
+          {std::filesystem::path(path).stem().string(), "rejected", "-", "-", "-", "-", "-", "NO"});
     }
     if (terminal) complain("\r\033[K");
   }
@@ -191,20 +191,22 @@ void add_verify(CLI::App& app, int& status) {
   auto options = std::make_shared<VerifyOptions>();
   auto* sub =
       app.add_subcommand("verify",
-                         "Load TorchScript weights into the C++ counterpart, run both, compare.\n"
-                         "This runs the file's own code: for trusted files only.");
+                         "Load TorchScript weights into the corresponding C++ class, run both and "
+                         "compare the outputs.\n"
+                         "This runs code from the file: use it only with trusted files.");
   sub->add_option("MODEL", options->files, "TorchScript files (torch.jit.save)")
       ->required()
       ->check(input_path());
-  sub->add_option("--module", options->module, "the class, C++ or the notebook's (default: found)");
-  sub->add_option("--prefix", options->prefix, "the part under this key prefix, dot included");
+  sub->add_option("--module", options->module,
+                  "the C++ or Python class; default: found by class name and keys");
+  sub->add_option("--prefix", options->prefix, "select the keys with this prefix, dot included");
   sub->add_option(
          "--param", options->params,
-         "override an option: scale=none|sqrt_dim|VALUE, padding_idx, max_len, norm_first=1, ...")
+         "set an option: scale=none|sqrt_dim|VALUE, padding_idx, max_len, norm_first=1, ...")
       ->check(assignment())
       ->allow_extra_args(false);
   sub->footer("Names for --module:\n" + module_names() +
-              "\nExit status 1 when anything differs or a file is refused.\n"
+              "\nExit status 1 if an output differs or a file is rejected.\n"
               "Example:\n  posenc verify embedding.pt\n"
               "  posenc verify --module TransformerEmbedding a.pt b.pt");
   sub->callback([options, &status] {

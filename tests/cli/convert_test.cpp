@@ -66,7 +66,7 @@ TEST_F(Convert, MayReplaceItsInput) {
 TEST_F(Convert, SaysWhatItLeavesOut) {
   const auto result = posenc({"convert", real("training.pt"), file("out")});
   EXPECT_EQ(result.status, 0);
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "values that are no tensors", result.err);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "values that are not tensors", result.err);
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "10 tensors", result.out);
 }
 

@@ -13,7 +13,7 @@ TEST_F(Demo, EveryWordComesBack) {
   const auto text = text_file("text", "The cat saw the other cat; the white-rabbit saw neither.");
   const auto result = run_program({kDemo, text});
   EXPECT_EQ(result.status, 0) << result.err;
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "10 words, 6 of them different", result.out);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "10 words, 6 of them distinct", result.out);
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "10 of 10 (100.0 %)", result.out);
 }
 

@@ -48,7 +48,7 @@ TEST_F(Identify, PrintsTheOptionsThatRebuild) {
   EXPECT_NE(result.out.find("posenc::preset(\"vit_mae\", 64, {{\"height\", 7}})"),
             std::string::npos)
       << result.out;
-  EXPECT_NE(result.out.find("3 of 5 tensors are no sinusoid"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("3 of 5 tensors are not sinusoids"), std::string::npos) << result.out;
 }
 
 TEST_F(Identify, Refuses) {

@@ -54,8 +54,8 @@ TEST_F(Inspect, TextShowsTensorsAndValues) {
   const auto result = posenc({"inspect", real("training.pt")});
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "training.pt: torch.save, 10 tensors, ", result.out);
-  for (const char* part :
-       {"model.weight", "(2, 3)", "float32", "epoch", "3", "a run", "values that are no tensors"}) {
+  for (const char* part : {"model.weight", "(2, 3)", "float32", "epoch", "3", "a run",
+                           "values that are not tensors"}) {
     EXPECT_PRED_FORMAT2(::testing::IsSubstring, part, result.out);
   }
 }

@@ -102,7 +102,7 @@ TEST_F(TokenizerFolder, WhatIsNotSupportedIsNamed) {
   EXPECT_CONTAINS(refusal("sp_model_kwargs", {{"enable_sampling", true}}),
                   "tokenizer_config.json: sp_model_kwargs must be empty");
   EXPECT_CONTAINS(refusal("extra_special_tokens", json::array({{{"content", "<x>"}}})),
-                  "extra_special_tokens must be a list of texts. Got {\"content\":\"<x>\"}");
+                  "extra_special_tokens must be a list of strings. Got {\"content\":\"<x>\"}");
   EXPECT_CONTAINS(refusal("extra_special_tokens", 3), "must be a list of tokens. Got 3");
   EXPECT_CONTAINS(refusal("added_tokens_decoder", {{"x", {{"content", "<x>"}}}}),
                   "must have whole numbers below 16777216 as ids");
@@ -110,7 +110,7 @@ TEST_F(TokenizerFolder, WhatIsNotSupportedIsNamed) {
   EXPECT_CONTAINS(refusal("added_tokens_decoder", {{"5", "<x>"}}), "by an object. Got \"<x>\"");
   EXPECT_CONTAINS(
       refusal("added_tokens_decoder", {{"5", {{"content", "<x>"}}}, {"6", {{"content", "<x>"}}}}),
-      "must add the token '<x>' under one id. Got two");
+      "must give the token '<x>' one id. Got two");
   EXPECT_CONTAINS(refusal("separate_vocabs", "no"), "must be true or false. Got \"no\"");
   EXPECT_CONTAINS(refusal("eos_token", "<none>"), "vocab.json: must have the token <none>");
 }
@@ -123,7 +123,7 @@ TEST_F(TokenizerFolder, ATokenThatTheModelLacks) {
   const auto lines = text_file("lines", "seven\nsix <new>\n");
   const auto result = posenc({"translate", "--model", folder, lines});
   expect_refused(result, "translate",
-                 "line 2 has the added token '<new>' of id 98, and the model has 98 tokens only");
+                 "line 2 has the added token '<new>' with id 98, but the model has only 98 tokens");
 }
 
 }  // namespace

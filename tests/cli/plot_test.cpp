@@ -79,7 +79,7 @@ TEST_F(Plot, AFullDiskIsNoticed) {
   const auto result = run_program({"/bin/sh", "-c",
                                    "ulimit -f 8; trap '' XFSZ; exec " + std::string(POSENC_CLI) +
                                        " plot --dim 8 --length 8 --out " + file("p")});
-  expect_refused(result, "plot", "picture could not be written whole");
+  expect_refused(result, "plot", "could not write the complete plot");
   EXPECT_TRUE(names().empty());
 }
 

@@ -108,7 +108,7 @@ TEST_F(Run, APrefixWithoutItsDotIsRecognised) {
   const auto weights = safetensors("w", dict({{"model.embed.pe", pe}}));
   const auto in = dict({{"input", torch::randn({2, 4, 6})}});
   expect_refused(attempt(weights, in, {"--prefix", "model.embed"}), "run",
-                 "--prefix model.embed: a prefix is given with its dot, as in --prefix "
+                 "--prefix model.embed: must include the dot, as in --prefix "
                  "model.embed.;");
 }
 
@@ -195,8 +195,11 @@ TEST_F(Run, RefusedInputsWriteNothing) {
       {weights,
        dict({{"input", ids}, {"offset", torch::tensor({1, 2})}}),
        {},
-       "`offset` must be one"},
-      {weights, dict({{"input", ids}, {"offset", torch::tensor(0.5)}}), {}, "`offset` must be one"},
+       "`offset` must be int64 or int32"},
+      {weights,
+       dict({{"input", ids}, {"offset", torch::tensor(0.5)}}),
+       {},
+       "`offset` must be int64 or int32"},
       {weights, dict({{"input", ids}, {"position_ids", ids + 7}}), {}, "Got 10 at index [0, 0]"},
       {weights,
        dict({{"input", ids}, {"position_ids", ids.flatten()}}),

@@ -135,7 +135,7 @@ TEST_F(Table, CasesAreReadAsTheyStand) {
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   for (const auto& text : {deep, R"([{"name": "a", "preset": "xlm", "dim": )" + deep + "}]"}) {
     expect_refused(posenc({"table", "--cases", text_file("c", text), "--out", file("no")}), "table",
-                   "must hold a JSON array of cases");
+                   "must contain a JSON array of cases");
   }
 }
 
@@ -204,7 +204,7 @@ TEST_F(Table, RefusesAndWritesNothing) {
                  "must have a tensor `positions`");
   const auto square = positions("positions", torch::zeros({2, 2}));
   expect_refused(attempt("notebook_001", "8", {"--positions", square}), "table",
-                 "must be (rows). Got (2, 2)");
+                 "must have shape (rows). Got (2, 2)");
   const auto endless =
       positions("positions", torch::tensor({1.0, std::numeric_limits<double>::infinity()}));
   expect_refused(attempt("notebook_001", "8", {"--positions", endless}), "table", "finite");

@@ -190,12 +190,12 @@ TEST_F(Translate, ALineThatIsTooLong) {
   for (int i = 0; i < 100; ++i) line += "seven ";
   const std::string text = "six\n" + line + "\n";
   expect_refused_text(text,
-                      "lines.txt: line 2 must have at most 48 tokens, its end included; "
-                      "--truncate cuts it. Got ");
+                      "lines.txt: line 2 must have at most 48 tokens, including EOS; "
+                      "--truncate truncates it. Got ");
   const auto cut = translate(marian_path("shared"), text, {"--truncate"});
   EXPECT_EQ(cut.status, 0);
   EXPECT_EQ(lines_of(cut.out).size(), 2u);
-  EXPECT_CONTAINS(cut.err, "lines.txt: line 2 is cut from ");
+  EXPECT_CONTAINS(cut.err, "lines.txt: line 2 was truncated from ");
   EXPECT_CONTAINS(cut.err, " tokens to 48\n");
   EXPECT_EQ(translate(marian_path("shared"), std::string(1'000'000, ' ')).out, "\n");
   expect_refused_text(std::string(1'000'001, 'x'), "line 1 must have at most 1000000 bytes");
@@ -236,7 +236,7 @@ TEST_F(Translate, TextThatIsNotThere) {
   expect_refused(posenc({"translate", "--model", model, file("none.txt")}), "translate",
                  "none.txt: cannot be opened");
   expect_refused(posenc({"translate", "--model", model, folder_.path().string()}), "translate",
-                 "must be a file of text");
+                 "must be a text file");
 }
 
 TEST_F(Translate, AFolderThatLacksFilesNamesThemAll) {
@@ -245,7 +245,7 @@ TEST_F(Translate, AFolderThatLacksFilesNamesThemAll) {
   std::filesystem::remove(model + "/vocab.json");
   expect_refused(
       translate(model, "six\n"), "translate",
-      "must be a Hugging Face folder of a Marian model. It lacks target.spm, vocab.json");
+      "must be a Hugging Face folder of a Marian model. Missing: target.spm, vocab.json");
   expect_refused(translate(file("none"), "six\n"), "translate", "none: must be a folder");
   const auto two = copy("separate");
   std::filesystem::remove(two + "/target_vocab.json");
@@ -272,7 +272,7 @@ TEST_F(Translate, AVocabularyThatDoesNotFitTheWeights) {
 TEST_F(Translate, AVocabularyThatIsNone) {
   const auto model = copy("shared");
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {"{\"a\": 0, \"a\": 1}", "the token 'a' stands there twice"},
+      {"{\"a\": 0, \"a\": 1}", "the token 'a' occurs twice"},
       {"{\"a\": -1}", "must be an object of tokens and ids below 16777216. Got -1"},
       {"{\"a\": \"b\"}", "must be an object of tokens and ids below 16777216. Got 'b'"},
       {"{\"a\": {}}", "Got an object"},

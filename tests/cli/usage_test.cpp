@@ -25,7 +25,7 @@ TEST_F(Usage, HelpShowsAnExample) {
     EXPECT_PRED_FORMAT2(::testing::IsSubstring, "Example:\n  posenc " + sub, result.out);
   }
   EXPECT_EQ(posenc({"--help"}).status, 0);
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "trusted files only",
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "only with trusted files",
                       posenc({"verify", "--help"}).out);
 }
 
@@ -71,7 +71,7 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
        "--precision must be reference or exact. Got extact; did you mean exact?\n"},
       {{"table", "--dim", "abc"}, "--dim must be a whole number from 1 to 1048576. Got abc\n"},
       {{"table", "--dim", ""},
-       "--dim must be a whole number from 1 to 1048576. Got an empty text\n"},
+       "--dim must be a whole number from 1 to 1048576. Got an empty string\n"},
       {{"table", "--dim", "0x10"}, "--dim must be a whole number from 1 to 1048576. Got 0x10\n"},
       {{"table", "--dim", "9223372036854775808"}, "Got 9223372036854775808\n"},
       {{"table", "--dim"}, "--dim must be followed by its value\n"},
@@ -81,10 +81,10 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
       {{"plot", "--length", "1"}, "--length must be a whole number from 2 to 2147483648. Got 1\n"},
       {{"table", "--cases", "c", "--dim", "4", "--out", out},
        "--cases and --dim exclude each other\n"},
-      {{"table", "--out", "-"}, "--out must name a file: standard output cannot be"},
-      {{"run", "m", "--input", "i", "--out", "-"}, "Got -; ./- is a file of that name"},
+      {{"table", "--out", "-"}, "--out must name a file, since files are replaced atomically"},
+      {{"run", "m", "--input", "i", "--out", "-"}, "Got -; use ./- for a file of that name"},
       {{"convert", "a", "-"}, "OUT must name a file"},
-      {{"plot", "--out", ""}, "--out must name a file. Got an empty text\n"},
+      {{"plot", "--out", ""}, "--out must name a file. Got an empty string\n"},
       {{"translate", "--beams", "0"}, "--beams must be a whole number from 1 to 10000. Got 0\n"},
       {{"translate", "--beams", "1e3"}, "from 1 to 10000. Got 1e3\n"},
       {{"translate", "--n-best", "10001"}, "--n-best must be a whole number from 1 to 10000. Got"},
@@ -92,15 +92,15 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
       {{"translate", "--batch", "0"}, "--batch must be a whole number of at least 1. Got 0\n"},
       {{"translate", "--max-length", "1.5"}, "--max-length must be a whole number of at least 1."},
       {{"presets", "--json=maybe"}, "posenc presets: --json takes no value\n"},
-      {{"--json", "presets"},
-       "posenc presets: --json must stand after presets, and before any --\n"},
-      {{"presets", "--", "--json"}, "--json must stand after presets, and before any --\n"},
-      {{"convert", "", out}, "IN must be the name of a file. Got an empty text\n"},
-      {{"inspect", ""}, "FILE must be the name of a file. Got an empty text\n"},
-      {{"verify", "a.pt", ""}, "MODEL must be the name of a file. Got an empty text\n"},
+      {{"--json", "presets"}, "posenc presets: --json must come after presets and before any --\n"},
+      {{"presets", "--", "--json"}, "--json must come after presets and before any --\n"},
+      {{"convert", "", out}, "IN must be the name of a file. Got an empty string\n"},
+      {{"inspect", ""}, "FILE must be the name of a file. Got an empty string\n"},
+      {{"verify", "a.pt", ""}, "MODEL must be the name of a file. Got an empty string\n"},
       {{"table", "--cases", "", "--out", out}, "--cases must be the name of a file. Got an empty"},
-      {{"table", "--positions", ""}, "--positions must be the name of a file. Got an empty text\n"},
-      {{"translate", "--model", "m", ""}, "FILE must be the name of a file. Got an empty text\n"},
+      {{"table", "--positions", ""},
+       "--positions must be the name of a file. Got an empty string\n"},
+      {{"translate", "--model", "m", ""}, "FILE must be the name of a file. Got an empty string\n"},
   };
   for (const auto& [command, message] : cases) {
     const auto result = posenc(command);
@@ -116,10 +116,10 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
 TEST_F(Usage, AnOptionWithAnEmptyValueTakesNoOther) {
   const auto input = safetensors("in", dict({{"a", torch::zeros({1})}}));
   EXPECT_CONTAINS(posenc({"table", "--preset", "xlm", "--dim=", "--length=3"}).err,
-                  "--dim must be a whole number from 1 to 1048576. Got an empty text\n");
+                  "--dim must be a whole number from 1 to 1048576. Got an empty string\n");
   const auto result = posenc({"run", "--input=", input, "--out", file("out")});
   EXPECT_EQ(result.status, 2);
-  EXPECT_CONTAINS(result.err, "--input must be the name of a file. Got an empty text\n");
+  EXPECT_CONTAINS(result.err, "--input must be the name of a file. Got an empty string\n");
   EXPECT_EQ(names(), std::vector<std::string>{"in"});
   EXPECT_EQ(posenc({"inspect", "--", "--json="}).status, 1) << "the name of a file";
 }
@@ -211,7 +211,7 @@ TEST_F(BadFile, EachHasItsMessageInEachCommand) {
                    "table", path);
   }
   EXPECT_EQ(names(), before);
-  expect_refused(posenc({"verify", fixture + ".io.safetensors"}), "verify", "weights only");
+  expect_refused(posenc({"verify", fixture + ".io.safetensors"}), "verify", "only weights");
 }
 
 TEST_F(BadFile, AnOldOutputSurvivesARefusal) {

@@ -170,7 +170,7 @@ TEST_F(Verify, AFailingScriptIsNotEqual) {
               "    return torch.embedding(self.embedding.weight, x + 100)\n");
   const auto result = posenc({"verify", file("fails.pt")});
   EXPECT_EQ(result.status, 1);
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "the script fails: ", result.out);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "the script failed: ", result.out);
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ int demo(std::istream& text) {
   const auto without = nearest_tokens(embedded, scaled);
   const auto still = (without == ids).logical_and(real).sum().item<int64_t>();
 
-  fmt::print("{} words, {} of them different, as {} sequences of {} ids\n", count, vocab_size - 1,
+  fmt::print("{} words, {} of them distinct, as {} sequences of {} ids\n", count, vocab_size - 1,
              ids.size(0), kLength);
   fmt::print("ids ({}, {}) -> embeddings ({}, {}, {})\n", ids.size(0), ids.size(1),
              embedded.size(0), embedded.size(1), embedded.size(2));
@@ -136,7 +136,7 @@ int main(int argc, char** argv) {
   }
   std::ifstream text(argv[1]);
   if (!text) {
-    fmt::print(stderr, "posenc-demo: {} cannot be read\n", argv[1]);
+    fmt::print(stderr, "posenc-demo: cannot read {}\n", argv[1]);
     return 1;
   }
   return demo(text);

@@ -19,9 +19,9 @@ struct Tolerance {
   const char* reason;
 };
 constexpr Tolerance tolerances[] = {
-    {Input::Ids, 0, "gather, multiply, add: one rounding an operation"},
+    {Input::Ids, 0, "gather, multiply, add: one rounding per operation"},
     {Input::Positions, 0, "a gather"},
-    {Input::Embeddings, 0, "one addition an element"},
+    {Input::Embeddings, 0, "one addition per element"},
     {Input::Timesteps, 0, "the same at::linear of the same shapes in the same process"},
     {Input::Sentences, 64, "torch.nn's fast path sums in another order, layer after layer"},
     {Input::Sequences, 64, "the same"},
@@ -62,7 +62,7 @@ Outcome compare(ModuleSpec& spec, const Probe& probe, const Theirs& theirs) {
     outcome.difference = difference(expected, spec.forward(probe.call));
     outcome.good = is_near(expected, outcome.difference, tolerance_of(spec.input));
     if (!outcome.difference.why.empty()) {
-      outcome.failure = "the script's and the counterpart's output: " + outcome.difference.why;
+      outcome.failure = "outputs of the script and of the C++ class: " + outcome.difference.why;
     }
   } catch (const std::exception& error) {
     outcome.failure = message_of(error);
@@ -92,7 +92,7 @@ Arguments arguments_of(const std::string& path, const Script& script, const Modu
     if (known && required) result.needed.push_back(own);
     if (known && !required) result.named[name] = own;
     if (known || !required) continue;
-    refuse("{}: its {} needs what the counterpart does not take: {}", path,
+    refuse("{}: its {} requires an argument that the C++ class does not take: {}", path,
            script.signature("forward"), name);
   }
   if (result.needed.size() < spec.inputs.size()) {

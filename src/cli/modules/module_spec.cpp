@@ -65,7 +65,7 @@ const Kind& with_keys(const Candidates& candidates, const std::string& name,
   const auto fitting =
       filter(candidates, [&](const Kind* kind) { return has_keys(*kind, weights.tensors); });
   if (fitting.empty()) {
-    refuse("{}: {} must have the keys {}; the file holds {}", weights.path, name,
+    refuse("{}: {} must have the keys {}; the file contains {}", weights.path, name,
            keys_of(candidates), described(weights.tensors));
   }
   return *fitting.front();  // the combination of name and keys is unique
@@ -96,10 +96,11 @@ const Kind& find_kind(const Weights& weights, const std::string& name) {
     }
   }
   const std::string what = weights.class_name.empty()
-                               ? "there is no class name in it"
-                               : "its class " + shown(weights.class_name) + " is not one of ours";
-  refuse("{}: {}, and its keys fit {}: {}. Say which with --module NAME:\n{}", weights.path, what,
-         fitting.empty() ? "none" : "several", described(weights.tensors), module_names());
+                               ? "it has no class name"
+                               : "its class " + shown(weights.class_name) + " is unknown";
+  refuse("{}: {}, and its keys match {}: {}. Choose one with --module NAME:\n{}", weights.path,
+         what, fitting.empty() ? "no class" : "several classes", described(weights.tensors),
+         module_names());
 }
 
 // The sizes given by the shapes, which must agree.

@@ -40,7 +40,7 @@ struct Script::State {
   std::optional<torch::jit::Module> module;
 
   torch::jit::Method method(const std::string& name) const {
-    if (!module) refuse("the prefix {} names no part of the script", prefix);
+    if (!module) refuse("the prefix {} matches no part of the script", prefix);
     const auto found = module->find_method(name);
     if (!found) refuse("the script has no method {}", name);
     return *found;
@@ -98,7 +98,7 @@ at::Tensor Script::call(const std::string& method, const std::vector<at::Tensor>
   } catch (const Refused&) {
     throw;
   } catch (const std::exception& error) {
-    refuse("the script fails: {}", last_line(message_of(error)));
+    refuse("the script failed: {}", last_line(message_of(error)));
   }
   if (!result.isTensor()) refuse("the script returns {}, not a tensor", result.tagKind());
   return result.toTensor();

@@ -23,7 +23,7 @@ std::optional<std::string> value_of(const Weights& weights, const std::string& s
   for (const auto& [name, text] : weights.values) {
     if (!name.ends_with("." + suffix)) continue;
     if (found && *found != text) {
-      refuse("{}: one {} for all layers is needed. Got {} and {}", weights.path, suffix, *found,
+      refuse("{}: {} must be the same in all layers. Got {} and {}", weights.path, suffix, *found,
              text);
     }
     found = text;
@@ -35,7 +35,7 @@ int64_t heads_of(const Params& params, const Weights& weights) {
   if (const auto given = params.integer("num_heads")) return *given;
   const auto heads = whole_number(value_of(weights, "num_heads").value_or(""));
   if (!heads) {
-    refuse("{}: no shape shows how many heads there are; pass --param num_heads=N", weights.path);
+    refuse("{}: the number of heads is not in the file; pass --param num_heads=N", weights.path);
   }
   return *heads;
 }
@@ -122,7 +122,7 @@ Tying tying_of_the_target(const Weights& weights) {
   if (shared != weights.values.end() && shared->second == kSrc) return Tying::EncoderDecoder;
   if (weights.tensors[kSrc].size(0) != weights.tensors[kOut].size(0)) return Tying::DecoderOutput;
   refuse(
-      "{}: {} is missing, and may be that of the source or the output; pass "
+      "{}: {} is missing, and may be tied to the source embedding or to the output; pass "
       "--param tie=encoder_decoder or --param tie=decoder_output",
       weights.path, kTgt);
 }

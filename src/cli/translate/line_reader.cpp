@@ -20,7 +20,7 @@ LineReader::LineReader(const std::string& path) try
       input_(is_standard_input(path) ? "" : path) {
   if (is_standard_input(path)) return;
   std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown)) refuse("{}: must be a file of text", path);
+  if (std::filesystem::is_directory(path, unknown)) refuse("{}: must be a text file", path);
   const auto size = std::filesystem::file_size(path, unknown);
   if (!unknown) size_ = size;
 } catch (const platform::FileError& error) {

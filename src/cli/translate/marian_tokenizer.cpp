@@ -65,7 +65,7 @@ void MarianTokenizer::read_settings(const std::string& folder) {
   std::unordered_map<std::string, int64_t> ids;
   for (const auto& [id, token] : settings.added) {
     if (!ids.emplace(token.text, id).second) {
-      refuse("{}: must add the token {} under one id. Got two", folder, io::in_quotes(token.text));
+      refuse("{}: must give the token {} one id. Got two", folder, io::in_quotes(token.text));
     }
   }
   const auto needed = [&](const std::string& token, bool may_be_added) {

@@ -71,7 +71,8 @@ AddedToken described(const Object& file, const std::string& name, const Json& to
   AddedToken result{text_of(file, name, token)};
   const auto flag = [&](const char* key) {
     const Json given = token.is_object() ? token.value(key, Json()) : Json();
-    if (!given.is_null() && !given.is_boolean()) file.refuse(name, token, "must have flags");
+    if (!given.is_null() && !given.is_boolean())
+      file.refuse(name, token, "must have boolean flags");
     return given.is_boolean() && given.get<bool>();
   };
   result.single_word = flag("single_word");
@@ -138,7 +139,7 @@ class Specials {
     for (const auto& token : value) {
       // Without `__type`, transformers would make a token of the description itself.
       const bool is_text = token.is_string() || (token.is_object() && token.contains("__type"));
-      if (!is_text) file.refuse(name, token, "must be a list of texts");
+      if (!is_text) file.refuse(name, token, "must be a list of strings");
       list.push_back(text_of(file, name, token));
     }
   }
@@ -178,7 +179,8 @@ TokenizerSettings read_tokenizer_settings(const std::string& folder) {
   settings.cleans_up = config.flag("clean_up_tokenization_spaces");
   settings.splits_specials = config.flag("split_special_tokens");
   if (const Json& given = config.value("sp_model_kwargs"); !given.is_null() && !given.empty()) {
-    config.refuse("sp_model_kwargs", given, "must be empty: SentencePiece's own settings hold");
+    config.refuse("sp_model_kwargs", given,
+                  "must be empty: only SentencePiece's defaults are supported");
   }
   Specials specials;
   specials.read(config);

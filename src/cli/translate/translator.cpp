@@ -19,7 +19,7 @@ void check_folder(const std::string& folder) {
     if (!std::filesystem::exists(std::filesystem::path(folder) / name)) lacking.emplace_back(name);
   }
   if (!lacking.empty()) {
-    refuse("{}: must be a Hugging Face folder of a Marian model. It lacks {}", folder,
+    refuse("{}: must be a Hugging Face folder of a Marian model. Missing: {}", folder,
            listed(lacking));
   }
 }

@@ -88,7 +88,8 @@ TEST(HoldOut, KeepsWordsApartAndDependsOnTheSeedAlone) {
   EXPECT_EQ(words(7, 1), words(7, 1));
   EXPECT_NE(words(7, 1), words(7, 2));
   for (const int64_t count : {0, 26, -1}) {
-    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "--held-out must lie in [1, 26)",
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring,
+                        "--held-out must be at least 1 and less than the number of words, 26.",
                         refusal_of([&] { hold_out(of(entries), count, 1); }));
   }
 }

@@ -208,7 +208,7 @@ TEST_F(Train, AnotherRunIsNotWrittenOver) {
   ASSERT_EQ(run(command("out")).status, 0);
   const auto before = bytes("out/checkpoint.safetensors");
   expect_error(run(command("out", {{"--seed", "2"}})), "train",
-               "holds another run, at step 240 of 240: finish it with its own options");
+               "contains another run, at step 240 of 240: finish it with its own options");
   expect_error(run(command("out", {{"--steps", "9"}})), "train", "or start over with --fresh");
   EXPECT_EQ(bytes("out/checkpoint.safetensors"), before);
   EXPECT_EQ(run(command("out", {{"--steps", "9"}, {"--fresh", ""}})).status, 0);
@@ -223,7 +223,7 @@ TEST_F(Train, RefusesWhatItCannotUse) {
   expect_error(run({"train", "--dictionary", text_file("empty", "")}), "train",
                "must have words of a-z");
   expect_error(run(command("out", {{"--held-out", "280"}})), "train",
-               "--held-out must lie in [1, 280)");
+               "--held-out must be at least 1 and less than the number of words, 280.");
   expect_error(run(command("out", {{"--d-model", "18"}})), "train",
                "num_heads must divide d_model 18");
   expect_error(run(command("dictionary")), "train", "dictionary: ");
@@ -238,7 +238,7 @@ TEST_F(Train, RefusesWhatItCannotUse) {
 TEST_F(Train, WithoutGnuplotThereIsNoPicture) {
   const auto result = run(command("out", {{"--steps", "2"}}), "/nowhere");
   EXPECT_EQ(result.status, 0);
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "no picture of the curve: gnuplot is not installed",
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "cannot plot the curve: gnuplot is not installed",
                       result.err);
   EXPECT_TRUE(fs::exists(file("out/model.safetensors")));
 }
@@ -249,7 +249,7 @@ TEST_F(Say, SaysWhatIsWrong) {
   ASSERT_EQ(run(command("out", {{"--steps", "2"}})).status, 0);
   const auto model = file("out/model.safetensors");
   expect_error(run({"say", "--model", file("absent"), "a"}), "say",
-               "there is no model; posenc-pronounce train trains one");
+               "no such model; train one with posenc-pronounce train");
   expect_error(run({"say", "--model", file("out/checkpoint.safetensors"), "a"}), "say",
                "must be a model that `posenc-pronounce train` saved");
   expect_error(run({"say", "--model", dictionary_, "a"}), "say", "dictionary: ");
@@ -294,7 +294,7 @@ TEST(Usage, MessagesSayWhatIsMeant) {
       {{"train", "--dictionary"}, "--dictionary"},
       {{"train", "--minutes", "nan"}, "--minutes: must be a number from 0.1 to 1440. Got nan"},
       {{"train", "--minutes", "-1"}, "--minutes: must be a number from 0.1 to 1440. Got -1"},
-      {{"train", "--minutes", ""}, "must be a number from 0.1 to 1440. Got an empty text"},
+      {{"train", "--minutes", ""}, "must be a number from 0.1 to 1440. Got an empty string"},
       {{"train", "--steps", "0"}, "--steps: must be a whole number from 1 to 1000000000. Got 0"},
       {{"train", "--held-out", "0"}, "--held-out: must be a whole number from 1 to "},
       {{"train", "--seed", "x"}, "--seed: must be a whole number from -9223372036854775808 to "},
