@@ -14,7 +14,8 @@ Params operator+(Params a, const Params& b) {
   return a;
 }
 
-const Params kReal = {{"start", "0", "first position"}, {"step", "1", "distance of positions"}};
+const Params kReal = {{"start", "0", "first position"},
+                      {"step", "1", "distance between positions"}};
 const Params kFlip = {{"flip_sin_to_cos", "0", "1: cosines first"}};
 const Params kRealFlip = kReal + kFlip;
 const Params kPeriod = kReal + Params{{"max_period", "10000", "base"}};
@@ -23,8 +24,8 @@ const Params kRealTheta = kReal + kTheta;
 const Params kTimesteps =
     kPeriod + kFlip +
     Params{{"downscale_freq_shift", "1", "subtracted from the exponent's denominator"},
-           {"scale", "1", "factor of the angle"}};
-const Params kPadding = {{"padding_idx", "-1", "row of zeros, -1 for none"}};
+           {"scale", "1", "factor applied to the angle"}};
+const Params kPadding = {{"padding_idx", "-1", "index of a row of zeros, -1 for none"}};
 const Params kLegacyPad = {{"legacy_pad_idx", "-1", "padding index of old models, -1 for none"}};
 const Params kTimescale = {{"max_timescale", "10000", "base"}};
 const Params kAttention = {{"attn_type", "bi", "bi: 2 L rows, uni: L + 1"}};
@@ -32,28 +33,28 @@ const Params kStartIndex = {{"start_index", "0", "first position"}};
 const Params kKeras = kStartIndex + Params{{"max_wavelength", "10000", "base"}};
 const Params kTemperature = {{"temperature", "10000", "base"}};
 const Params kSquare = {{"height", "", "cells on each side"}};
-const Params kSquareCls = kSquare + Params{{"cls_token", "0", "1: a row of zeros first"}};
+const Params kSquareCls = kSquare + Params{{"cls_token", "0", "1: begins with a row of zeros"}};
 const Params kGrid = {{"height", "", "cells down"}, {"width", "", "cells across"}};
 const Params kGridTemperature = kGrid + kTemperature;
 const Params kGridTemperature20 = kGrid + Params{{"temperature", "20", "base"}};
-const Params kGridNormalize = kGrid + Params{{"normalize", "0", "1: coordinates scaled to 2 pi"}};
-const Params kGridScaled =
-    kGrid + Params{{"base_size", "16", "cells of the grid that was trained on"},
-                   {"interpolation_scale", "1", "divides the coordinates"}};
-const Params kTimm = kGridTemperature + Params{{"interleave_sin_cos", "0", "1: one block an axis"},
+const Params kGridNormalize = kGrid + Params{{"normalize", "0", "1: scales coordinates to 2 pi"}};
+const Params kGridScaled = kGrid + Params{{"base_size", "16", "grid size used in training"},
+                                          {"interpolation_scale", "1", "divides the coordinates"}};
+const Params kTimm = kGridTemperature + Params{{"interleave_sin_cos", "0", "1: one block per axis"},
                                                {"reverse_coord", "0", "1: width first"}};
-const Params kLoftr = kGrid + Params{{"temp_bug_fix", "1", "0: as released, with its bug"}};
+const Params kLoftr = kGrid + Params{{"temp_bug_fix", "1", "0: reproduces the bug of the release"}};
 const Params kBox = Params{{"depth", "", "cells deep"}} + kGrid;
-const Params kPoints = {{"start", "0", "first x"}, {"step", "0.0009765625", "distance of x"}};
-const Params kNerf = {{"multires", "10", "frequencies, (dim - 3) / 6"},
+const Params kPoints = {{"start", "0", "first x"}, {"step", "0.0009765625", "distance between x"}};
+const Params kNerf = {{"multires", "10", "number of frequencies, (dim - 3) / 6"},
                       {"start", "-1", "first x"},
-                      {"step", "0.0078125", "distance of x"}};
-const Params kPerceiver = {{"num_bands", "64", "frequencies, (dim - 1) / 2"},
+                      {"step", "0.0078125", "distance between x"}};
+const Params kPerceiver = {{"num_bands", "64", "number of frequencies, (dim - 1) / 2"},
                            {"max_resolution", "224", "twice the last frequency"},
                            {"start", "-1", "first position"},
-                           {"step", "0.0078125", "distance of positions"}};
+                           {"step", "0.0078125", "distance between positions"}};
 
-const char* const kTensorFlow = "4 p 2^-24 + 1.2e-7: TensorFlow's exp, sin and cos are its own";
+const char* const kTensorFlow =
+    "4 p 2^-24 + 1.2e-7: TensorFlow's exp, sin and cos differ from PyTorch's";
 
 }  // namespace
 
