@@ -206,7 +206,7 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
             display.show(progress);
           })
           .report_every(display.on_terminal() ? 10 : report_every)
-          .eos_ids([&] { return stop.requested(); }));
+          .stop([&] { return stop.requested(); }));
   if (resumes) {
     trainer.resume(files.checkpoint);
     note("resuming after step {}\n", trainer.step());
