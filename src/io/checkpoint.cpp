@@ -19,11 +19,11 @@ namespace {
 
 using Code = WeightsErrorCode;
 
-constexpr const char* kMark = "posenc.checkpoint";  // the metadata that marks such a file
+constexpr const char* kMark = "posenc.checkpoint";  // the metadata key that marks such a file
 constexpr const char* kVersion = "1";
 constexpr const char* kStep = "scheduler.step";
 
-// LibTorch keeps the count for derived classes only.
+// LibTorch exposes the count to derived classes only.
 struct StepCount : torch::optim::LRScheduler {
   static unsigned& of(torch::optim::LRScheduler& scheduler) {
     return scheduler.*(&StepCount::step_count_);
@@ -34,7 +34,7 @@ void add_tensors(StateDict& all, const std::string& prefix, const StateDict& ten
   for (const auto& item : tensors) all.insert(prefix + item.key(), item.value());
 }
 
-// Those whose key begins with `prefix`, without it.
+// The values whose key begins with `prefix`, without it.
 io::Values values_below(const io::Values& all, const std::string& prefix) {
   io::Values found;
   for (const auto& [key, value] : all) {
@@ -48,7 +48,7 @@ bool has_any(const io::Values& all, const std::string& prefix) {
   return first != all.end() && first->first.starts_with(prefix);
 }
 
-// The tensors whose names begin with `prefix`, under these names.
+// The tensors whose name begins with `prefix`, by their full names.
 StateDict tensors_of(const io::FileSource& source, const std::string& prefix) {
   const auto& entries = source.entries();
   io::refuse_colliding(entries.size(),
@@ -71,7 +71,6 @@ void check_part(const std::string& what, bool in_file, bool in_run) {
                             : "has the state of " + what + ", but the run has none");
 }
 
-// The metadata of a checkpoint.
 const io::Values& values_of(const Manifest& manifest) {
   const auto& values = manifest.metadata;
   const auto mark = values.find(kMark);
@@ -96,7 +95,7 @@ CheckpointScalars load(const io::FileSource& source, const TrainingRun& run) {
   check_part("optimizer", has_any(values, "optimizer."), run.optimizer != nullptr);
   check_part("scheduler", values.count(kStep) != 0, run.scheduler != nullptr);
 
-  // All of this may fail, and changes nothing.
+  // The steps up to the next comment may fail, but change nothing.
   const auto options = LoadOptions().prefix("model.");
   io::LoadPlan plan(run.module, source, options);
   plan.stage();
@@ -113,7 +112,7 @@ CheckpointScalars load(const io::FileSource& source, const TrainingRun& run) {
   const CheckpointScalars numbers = numbers_of(values);
   const StateDict generators = tensors_of(source, "generator.");
 
-  // Of this only the first may fail.
+  // Of these steps only the first may fail.
   io::set_generator_states(generators);
   plan.apply();
   if (optimizer) optimizer->apply();

@@ -17,7 +17,7 @@ SafetensorsLayout lay_out(const Manifest& manifest) {
     entries.push_back({tensor.name, tensor.dtype, tensor.sizes});
   }
   auto metadata = manifest.metadata;
-  metadata.emplace("format", "pt");  // without which Hugging Face's loaders refuse a file
+  metadata.emplace("format", "pt");  // Hugging Face's loaders refuse a file without it
   return lay_out_safetensors(entries, metadata);
 }
 

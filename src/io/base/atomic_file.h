@@ -8,8 +8,8 @@
 
 namespace posenc::io {
 
-/// platform::AtomicFile, whose errors are WeightsError: a file that replaces `path` only when it is
-/// complete.
+/// platform::AtomicFile with WeightsError as its errors: replaces the file at `path` once its new
+/// content is complete.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

@@ -6,10 +6,11 @@
 
 namespace posenc::io {
 
-/// What one file may cost, so that a small one can neither fill the memory nor keep the reader
-/// busy. spend() is charged with the bytes of everything that a reader builds. work() is charged
-/// wherever bytes and items of the file are handed out to be walked, copied, hashed or compared,
-/// however often that is: an object that a file names a thousand times costs a thousand times.
+/// Limits what reading one file may cost, so that a small one can neither fill the memory nor keep
+/// the reader busy. spend() is charged with the bytes of everything that a reader builds. work() is
+/// charged whenever bytes and items of the file are handed out to be walked, copied, hashed or
+/// compared, each time anew: an object that a file names a thousand times costs a thousand times as
+/// much.
 class Budget {
  public:
   explicit Budget(uint64_t file_bytes)
@@ -20,8 +21,9 @@ class Budget {
   void spend(uint64_t bytes) { take(bytes_, bytes); }
   void work(uint64_t units) { take(work_, units); }
 
-  /// Whether a plain value of this many bytes may still be listed. Honest files have millions,
-  /// which nobody reads one by one: they have a share of their own, and its end is no error.
+  /// Whether a plain value of this many bytes may still be listed. Honest files have millions of
+  /// them, which nobody reads one by one: they have a limit of their own, and reaching it is not an
+  /// error.
   bool list_value(uint64_t bytes) {
     if (bytes > values_) return false;
     values_ -= bytes;
@@ -37,13 +39,13 @@ class Budget {
     left -= amount;
   }
 
-  // In all less than the ten times the file's size and 64 MB that are promised: the pickle itself
-  // and the allocator add to it. A bool in a list is one byte of file and eight of memory.
+  // Together less than the promised ten times the file's size plus 64 MB, as the pickle itself and
+  // the allocator add to it. A bool in a list takes one byte of file and eight of memory.
   static constexpr uint64_t kBaseBytes = uint64_t{36} << 20;
   static constexpr uint64_t kBytes = 8;
   static constexpr uint64_t kBaseValues = uint64_t{12} << 20;
   static constexpr uint64_t kValues = 1;
-  // A unit is a nanosecond or less. An item of a byte is walked over three times at most.
+  // A unit is a nanosecond or less. A one-byte item is walked over three times at most.
   static constexpr uint64_t kBaseWork = uint64_t{1} << 27;
   static constexpr uint64_t kWork = 100;
 

@@ -6,7 +6,7 @@
 
 namespace posenc::io {
 
-/// The little-endian integer at `at`; the caller has checked that it lies inside.
+/// The little-endian integer at `at`; the caller has checked the bounds.
 template <typename Integer>
 Integer little_endian(std::string_view bytes, std::size_t at) {
   uint64_t value = 0;

@@ -6,7 +6,7 @@
 
 namespace posenc::io {
 
-/// Runs `work` and adds to its WeightsError the public function and the file that it is about.
+/// Runs `work`, and adds the public function and the file to any WeightsError that it throws.
 template <typename Work>
 auto in_context(const char* function, const std::string& path, Work&& work) {
   try {

@@ -10,13 +10,13 @@ namespace posenc::io {
 
 at::ScalarType scalar_type(ManifestDtype dtype);
 
-/// Nothing for quantised and sub-byte types, which no file of ours can hold.
+/// nullopt for quantised and sub-byte types, which none of our file formats can hold.
 std::optional<ManifestDtype> dtype_of(at::ScalarType type);
 
-/// `float32`, as torch names it.
+/// The name in torch, such as `float32`.
 std::string type_name(at::ScalarType type);
 
-/// Whether LoadOptions::cast() may turn the one into the other.
+/// Whether LoadOptions::cast() may convert `from` to `to`.
 bool can_cast(at::ScalarType from, at::ScalarType to);
 
 }  // namespace posenc::io

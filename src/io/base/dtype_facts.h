@@ -7,10 +7,10 @@
 
 namespace posenc::io {
 
-// What files and LibTorch call each dtype, in the order of ManifestDtype: ManifestDtype's and
-// torch's name, bytes an element, safetensors' name ("": it has none), torch's storage class,
-// whether torch.save writes that class (for others it names the dtype; TorchScript reads them),
-// torch.export's number, and LibTorch's at::ScalarType.
+// What files and LibTorch call each dtype, in the order of ManifestDtype: the names in
+// ManifestDtype and in torch, bytes per element, the name in safetensors ("" for none), torch's
+// storage class, whether torch.save writes that class (for others it names the dtype; TorchScript
+// reads them), torch.export's number, and LibTorch's at::ScalarType.
 // clang-format off
 #define POSENC_DTYPES(X) \
   X(UInt8, "uint8", 1, "U8", "ByteStorage", true, 1, Byte) \
@@ -56,7 +56,7 @@ inline const DtypeFacts& facts_of(ManifestDtype dtype) {
   return kDtypes.at(static_cast<std::size_t>(dtype));
 }
 
-/// The dtype whose facts match; nothing where none does.
+/// The dtype whose facts match; nullopt if there is none.
 template <typename Matches>
 std::optional<ManifestDtype> find_dtype(Matches matches) {
   for (const DtypeFacts& facts : kDtypes) {

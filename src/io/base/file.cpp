@@ -9,7 +9,7 @@ namespace posenc::io {
 namespace {
 
 constexpr std::size_t kReadWhole =
-    131072;  // copying as much costs less than the calls for its parts
+    131072;  // copying this much costs less than a call for each part
 
 }  // namespace
 
@@ -41,11 +41,11 @@ void InputFile::open() {
   file_.close();
 }
 
-// A file of a few KB on disk can be one of many GB: memory for its holes is not to be had. The
-// system is asked where the data lie, as its counts of blocks may be zero, or late.
+// A file of a few KB on disk can be many GB long, too much to allocate for its holes. The system is
+// asked where the data is, as its block counts may be zero, or out of date.
 void InputFile::check_holes(uint64_t offset, std::size_t count) const {
   constexpr uint64_t kFree = uint64_t{128} << 20;
-  constexpr uint64_t kFactor = 64;  // of zeros that were left out when the file was copied
+  constexpr uint64_t kFactor = 64;  // allows for zeros that were left out when the file was copied
   if (count <= kFree || !file_) return;
   const uint64_t due = (count - kFree) / kFactor, end = offset + std::min(count, size() - offset);
   const auto stored = platform::stored_bytes(file_, offset, end, due);

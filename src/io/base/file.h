@@ -13,14 +13,14 @@ namespace posenc::io {
 using platform::FileStamp;
 
 /// A regular file, opened for reading. Opening anything else (a directory, a FIFO, a device) fails
-/// at once instead of blocking. A small one is read whole, in one call. Bytes in memory can stand
-/// in for a file. Throws WeightsError.
+/// at once instead of blocking. A small file is read whole, in one call. Bytes in memory can take
+/// the place of a file. Throws WeightsError.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);
-  /// The bytes have to outlive the object; its path is empty.
+  /// A file made of `bytes`, which have to outlive it; its path is empty.
   static InputFile of_bytes(std::string_view bytes) { return InputFile(bytes, nullptr); }
-  /// Bytes of `whole`, which have to lie inside of it and which it has to outlive, as a file.
+  /// A part of `whole` as a file. It has to lie inside `whole`, which has to outlive it.
   static InputFile part_of(const InputFile& whole, uint64_t offset, uint64_t size) {
     return InputFile(whole, offset, size);
   }
@@ -29,10 +29,10 @@ class InputFile {
 
   const std::string& path() const noexcept { return path_; }
   uint64_t size() const noexcept { return stamp_.size; }
-  /// As it was when it was opened.
+  /// The state of the file when it was opened.
   const FileStamp& stamp() const noexcept { return stamp_; }
 
-  /// Exactly `count` bytes from `offset` on; a file that has become shorter is Truncated.
+  /// Reads exactly `count` bytes from `offset` on; Truncated if the file has become shorter.
   void read(uint64_t offset, void* into, std::size_t count) const;
   std::string read(uint64_t offset, std::size_t count) const;
 
@@ -47,10 +47,10 @@ class InputFile {
   void check_holes(uint64_t offset, std::size_t count) const;
 
   std::string path_;
-  std::string whole_;  // of a small file
+  std::string whole_;  // the content of a small file
   std::string_view bytes_;
-  platform::Descriptor file_;              // bytes in memory have none
-  const InputFile* whole_file_ = nullptr;  // of a part, which begins there at `begin_`
+  platform::Descriptor file_;              // empty for bytes in memory
+  const InputFile* whole_file_ = nullptr;  // for a part, which begins there at `begin_`
   uint64_t begin_ = 0;
   FileStamp stamp_;
 };

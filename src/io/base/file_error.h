@@ -5,7 +5,7 @@
 
 namespace posenc::io {
 
-/// What the operating system said, as the error of everything that reads or writes weights.
+/// An error of the operating system, as the type that all reading and writing of weights throws.
 WeightsError weights_error(const platform::FileError& error);
 
 }  // namespace posenc::io

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLongest = 100'000'000;  // a safetensors header's limit, in every reader
+constexpr std::size_t kLongest = 100'000'000;  // every reader's limit of a safetensors header
 constexpr int kDeepest = 32;
 
 class Events : public nlohmann::json_sax<json> {
@@ -85,7 +85,7 @@ class Events : public nlohmann::json_sax<json> {
     return true;
   }
 
-  // Skipping ends with the value of the key that was not wanted.
+  // Skipping ends with the value of the unwanted key.
   void end_of_value() {
     if (depth_ == skipped_at_) skipping_ = false;
   }
@@ -106,7 +106,7 @@ void parse_json(std::string_view text, const std::string& what, JsonHandler& han
                            ". Got " + std::to_string(text.size()));
   }
   Events events(what, handler);
-  // nlohmann's parser would pass over a byte order mark, and take a NUL for the end of the text.
+  // nlohmann's parser would skip a byte order mark, and take a NUL for the end of the text.
   const std::size_t nul = text.find('\0');
   if (text.substr(0, 3) == "\xef\xbb\xbf") events.fail(1);
   if (nul != std::string_view::npos) events.fail(nul + 1);

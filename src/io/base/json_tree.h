@@ -6,9 +6,9 @@
 
 namespace posenc::io {
 
-/// What `input`, a text or a stream, holds as JSON, for small files of settings; discarded where it
-/// is none, or is nested deeper than settings are: copies and dump() of nlohmann's values recurse,
-/// and would overflow the stack. `Json` is one of nlohmann's types.
+/// Parses `input`, a text or a stream, as JSON, for small settings files. The result is discarded
+/// if it is not JSON, or if it is nested deeper than settings are: copies and dump() of nlohmann's
+/// values recurse, and would overflow the stack. `Json` is one of nlohmann's types.
 template <typename Json, typename Input>
 Json json_tree(Input&& input) {
   constexpr int kDeepest = 64;

@@ -14,12 +14,12 @@ struct HashKey {
   uint64_t low = 0, high = 0;
 };
 
-/// SipHash-1-3, as Python and Rust have for this purpose, and with other rounds.
+/// SipHash-1-3, which Python and Rust use for this purpose, or with other numbers of rounds.
 uint64_t sip_hash(std::string_view text, const HashKey& key, int rounds = 1, int last_rounds = 3);
 
-/// SipHash with a key of this process, which no file knows.
+/// SipHash with a random key per process, which no file knows.
 struct KeyedHash {
-  using is_transparent = void;  ///< a std::string_view finds a std::string
+  using is_transparent = void;  ///< a std::string_view can look up a std::string
   std::size_t operator()(std::string_view text) const;
 };
 

@@ -5,10 +5,10 @@
 
 namespace posenc::io {
 
-/// `text` from a file, fit for a terminal: control characters, which could command it, become '?'.
+/// `text` from a file, made safe for a terminal: control characters become '?'.
 std::string printable(std::string_view text);
 
-/// The same for a message: in quotes and shortened.
+/// The same for a message: quoted and shortened.
 std::string in_quotes(std::string_view text);
 
 }  // namespace posenc::io

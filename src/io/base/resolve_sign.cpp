@@ -57,7 +57,7 @@ void negate(ManifestDtype dtype, void* bytes, std::size_t count) {
     case ManifestDtype::Float8_e4m3fn:
     case ManifestDtype::Float8_e5m2: return flip_sign_bits<uint8_t>(bytes, count);
     case ManifestDtype::Float8_e4m3fnuz:
-    case ManifestDtype::Float8_e5m2fnuz:  // a sign bit alone is their NaN, and zero has no sign
+    case ManifestDtype::Float8_e5m2fnuz:  // the sign bit alone is their NaN, and zero has no sign
       return for_each_word<uint8_t>(bytes, count, 1, [](uint8_t word) {
         return static_cast<uint8_t>((word & 0x7f) == 0 ? word : word ^ 0x80);
       });

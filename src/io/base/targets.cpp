@@ -21,7 +21,7 @@ void add_notes(const StateDictTraits& notes, const std::string& prefix, ModuleSt
   }
 }
 
-// Not Module::named_parameters(true): that one lists all parameters before all buffers.
+// Not Module::named_parameters(true), which lists all parameters before all buffers.
 void collect(const torch::nn::Module& module, const std::string& prefix, ModuleState& state) {
   for (const auto& item : module.named_parameters(/*recurse=*/false)) {
     state.tensors.insert(prefix + item.key(), item.value());
@@ -32,7 +32,7 @@ void collect(const torch::nn::Module& module, const std::string& prefix, ModuleS
   for (const auto& child : module.named_children()) {
     collect(*child.value(), prefix + child.key() + ".", state);
   }
-  // Last, since a name may be one of a child's.
+  // Last, since a name may refer to a tensor of a child.
   if (const auto* notes = dynamic_cast<const StateDictTraits*>(&module)) {
     add_notes(*notes, prefix, state);
   }

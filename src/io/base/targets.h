@@ -10,7 +10,7 @@
 
 namespace posenc::io {
 
-/// A module's state dict, and what its parts say of it (StateDictTraits), under complete names.
+/// A module's state dict, and what its parts declare about it (StateDictTraits), by full name.
 struct ModuleState {
   StateDict tensors;
   std::vector<ComputedTable> tables;
@@ -18,15 +18,15 @@ struct ModuleState {
 };
 ModuleState module_state(const torch::nn::Module& module);
 
-/// A tensor of a module that a load may write.
+/// A tensor of a module that a load may write to.
 struct Target {
   std::string name;
   at::Tensor tensor;
-  std::size_t first;  ///< the first target that is the same memory; its own index for most
+  std::size_t first;  ///< the first target with the same memory, usually itself
 };
 std::vector<Target> targets_of(const StateDict& tensors);
 
-/// Registered twice, or a second handle on the same memory.
+/// Whether one tensor is registered twice, or both are handles to the same memory.
 bool same_memory(const at::Tensor& a, const at::Tensor& b);
 
 /// Strided and with data: not sparse, quantised, nested or on the meta device.

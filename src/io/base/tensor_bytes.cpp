@@ -15,23 +15,23 @@ namespace {
 
 constexpr int64_t kPiece = int64_t{8} << 20;   // bytes of output at a time
 constexpr int64_t kWindow = int64_t{8} << 20;  // bytes of input read at once
-constexpr int64_t kNear = int64_t{16} << 10;   // reading so far is cheaper than another call
-constexpr int64_t kDense = 8;                  // or as far as this many times what is needed
+constexpr int64_t kNear = int64_t{16} << 10;   // a span this small is read whole, to save calls
+constexpr int64_t kDense = 8;  // so is a span of up to this many times what is needed
 
-// One dimension of a copy. Strides are in bytes; the input's is 0 where the tensor is expanded.
+// One dimension of a copy. Strides are in bytes; the input's is 0 if the tensor is expanded.
 struct Axis {
   int64_t size, from, to;
 };
 
-// The dimensions of a tensor with elements, outermost first, without those of one element, and with
-// neighbours that are one run merged.
+// The dimensions of a tensor with elements, outermost first, without those of size 1, and with
+// adjacent ones merged if they form a single run.
 std::vector<Axis> axes_of(const ManifestTensor& tensor) {
   const int64_t item = item_size(tensor.dtype);
   std::vector<Axis> reversed;
   int64_t to = item;
   for (std::size_t i = tensor.sizes.size(); i-- > 0;) {
     const int64_t size = tensor.sizes[i];
-    if (size == 1) continue;  // its stride may be anything
+    if (size == 1) continue;  // its stride is irrelevant
     const int64_t from = tensor.strides[i] * item;
     if (!reversed.empty() && reversed.back().from * reversed.back().size == from) {
       reversed.back().size *= size;
@@ -75,13 +75,13 @@ void copy_axes(const char* in, char* out, const Axis* axis, const Axis* end, int
   }
 }
 
-// Reads the elements of some axes, each at its place in the output.
+// Reads the elements of some axes, each to its place in the output.
 class Gather {
  public:
   Gather(const InputFile& file, int64_t item) : file_(file), item_(item) {}
 
-  // From a window of the file, if that is small or mostly needed; else in two halves, cut along the
-  // longest stride.
+  // Reads a window of the file if that is small or mostly needed; otherwise recurses into two
+  // halves, split along the longest stride.
   void run(std::vector<Axis>& axes, uint64_t offset, char* out) {
     int64_t span = item_, needed = item_;
     Axis* longest = nullptr;
@@ -113,10 +113,11 @@ class Gather {
   std::vector<char> window_;
 };
 
-// Calls `piece(offset, axes, bytes)` for parts of the output, in order, each of at most kPiece.
+// Calls `piece(offset, axes, bytes)` for parts of the output, in order, each of at most kPiece
+// bytes.
 template <typename Piece>
 void for_each_piece(const std::vector<Axis>& axes, int64_t item, uint64_t offset, Piece&& piece) {
-  // The axis that is cut: what lies within one step of it is small enough.
+  // The axis to split: a single step along it is small enough.
   std::size_t cut = 0;
   while (cut + 1 < axes.size() && axes[cut].to > kPiece) ++cut;
   std::vector<Axis> part(axes.begin() + static_cast<std::ptrdiff_t>(cut), axes.end());

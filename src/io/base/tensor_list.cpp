@@ -16,7 +16,7 @@ std::string bracketed(const std::vector<int64_t>& numbers) {
   return out + "]";
 }
 
-// left + right, or left * right, of non-negative numbers; -1 beyond 64 bits and after a -1.
+// left + right, or left * right, of non-negative numbers; -1 if it overflows or an operand is -1.
 int64_t sum(int64_t left, int64_t right) {
   int64_t result = 0;
   return left < 0 || right < 0 || __builtin_add_overflow(left, right, &result) ? -1 : result;
@@ -57,7 +57,7 @@ void TensorList::check(const ManifestTensor& tensor) {
                            std::to_string(tensor.sizes.size()) + ", strides " +
                            std::to_string(tensor.strides.size()));
   }
-  // As LibTorch: the product of the sizes may not overflow, even where another size is zero.
+  // As in LibTorch, the product of the sizes must not overflow, even if another size is zero.
   int64_t elements = 1, largest = 1, last = tensor.offset;
   for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
     const int64_t size = tensor.sizes[i], stride = tensor.strides[i];

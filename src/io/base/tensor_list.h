@@ -10,25 +10,26 @@
 
 namespace posenc::io {
 
-/// Of a tensor: LibTorch's iterators take no more.
+/// The most dimensions of a tensor: LibTorch's iterators support no more.
 constexpr std::size_t kMostDimensions = 64;
 
-/// Fills a manifest's tensors and holds each against its storage, so that whoever reads one later
-/// stays inside of it. Throws WeightsError, with the tensor's name.
+/// Fills in a manifest's tensors and checks each against its storage, so that later readers of the
+/// values stay inside of it. Throws WeightsError with the tensor's name.
 class TensorList {
  public:
   TensorList(Manifest& manifest, Budget& budget, uint64_t file_bytes)
       : manifest_(manifest), budget_(budget), values_left_(kBase + kFactor * file_bytes) {}
 
-  /// The number of a new storage. Its bytes decide; where they lie may be filled in later.
+  /// Returns the index of a new storage. Its size is final; its place may be filled in later.
   std::size_t add_storage(const ManifestStorage& storage);
 
-  /// The tensor's storage has been added before. False where its name is taken: it is left out.
+  /// The storage must have been added before. Returns false, and leaves the tensor out, if its name
+  /// is taken.
   [[nodiscard]] bool add(ManifestTensor tensor);
 
  private:
-  // A tensor expanded over a small storage may have any number of elements. More than this in all
-  // would keep the reader of the values busy for minutes, at the cost of a few bytes of file.
+  // A tensor expanded over a small storage may have any number of elements. More than this in total
+  // would keep a reader of the values busy for minutes, at the cost of a few bytes of file.
   static constexpr uint64_t kBase = uint64_t{256} << 20;
   static constexpr uint64_t kFactor = 16;
 

@@ -7,10 +7,10 @@
 
 namespace posenc::io {
 
-/// What a manifest says of a tensor that cannot be read for that reason.
+/// The text in a manifest for a tensor that cannot be read because of `error`.
 std::string unreadable(const WeightsError& error);
 
-/// For whoever wants every tensor: throws WeightsError that names the first that cannot be read.
+/// For callers that need every tensor: throws WeightsError naming the first that cannot be read.
 void refuse_unreadable(const Manifest& manifest);
 
 }  // namespace posenc::io

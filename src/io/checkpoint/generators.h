@@ -10,8 +10,8 @@ namespace posenc::io {
 /// device.
 StateDict generator_states();
 
-/// Sets those that `states` has and this machine too. Throws WeightsError for a state that is none,
-/// and the generators are then as they were.
+/// Sets the generators that are both in `states` and on this machine. Throws WeightsError for an
+/// invalid state, and leaves all generators as they were.
 void set_generator_states(const StateDict& states);
 
 }  // namespace posenc::io

@@ -13,11 +13,11 @@
 #include "posenc/core/checkpointable_optimizer.h"
 #include "posenc/io/error.h"
 
-// What is to be known of an optimiser to save it: its rule and options, which LibTorch's own do not
-// tell, and the fields of its state.
+// What is needed to save an optimiser: its rule and options, which LibTorch's own do not expose,
+// and the fields of its state.
 namespace posenc::io {
 
-// The tensors and counts of a state, by name.
+// Visits the tensors and counts of a state, by name.
 template <typename State, typename Visit>
 void adam_fields(State& state, Visit&& visit) {
   visit("step", state.step());
@@ -26,13 +26,13 @@ void adam_fields(State& state, Visit&& visit) {
   visit("max_exp_avg_sq", state.max_exp_avg_sq());
 }
 
-// `first`: what a step makes before it changes anything.
+// `first`: the tensor that a step makes before it changes anything.
 struct AdamState {
   using State = torch::optim::AdamParamState;
   static const at::Tensor& first(const State& state) { return state.exp_avg(); }
   static void fields(auto& state, auto&& visit) { adam_fields(state, visit); }
 };
-struct AdamWState {  // the same fields in a type of its own
+struct AdamWState {  // the same fields, in a type of their own
   using State = torch::optim::AdamWParamState;
   static const at::Tensor& first(const State& state) { return state.exp_avg(); }
   static void fields(auto& state, auto&& visit) { adam_fields(state, visit); }
@@ -45,7 +45,7 @@ struct SgdState {
   }
 };
 
-// The options of LibTorch's optimisers, by name.
+// Visits the options of LibTorch's optimisers, by name.
 void adam_options(auto& options, auto&& visit) {
   visit("lr", options.lr());
   visit("beta1", std::get<0>(options.betas()));
@@ -91,7 +91,7 @@ void check_option(const char* rule, const std::string& name, double value) {
   }
 }
 
-// LibTorch's optimisers tell nothing of themselves: this does it for them.
+// Implements the interface for LibTorch's optimisers, which do not have it.
 template <typename Kind>
 class NotesOf : public CheckpointableOptimizer {
  public:
@@ -123,7 +123,7 @@ class NotesOf : public CheckpointableOptimizer {
   torch::optim::Optimizer& optimizer_;
 };
 
-// Calls `work` with the optimiser's notes and the traits of its state.
+// Calls `work` with the optimiser's checkpoint interface and the traits of its state.
 template <typename Work>
 auto with_notes(torch::optim::Optimizer& optimizer, Work&& work) {
   if (auto* notes = dynamic_cast<CheckpointableOptimizer*>(&optimizer)) {

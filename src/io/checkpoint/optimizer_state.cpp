@@ -16,13 +16,13 @@ using torch::optim::Optimizer;
 using torch::optim::OptimizerParamState;
 using Code = WeightsErrorCode;
 
-// Whether the rule is one of LibTorch's and ours, whose states are known. An optimiser of another
-// rule may have CheckpointableOptimizer, and keep in its states what it likes.
+// Whether the rule is one of LibTorch's or ours, whose states are known. An optimiser with another
+// rule may implement CheckpointableOptimizer, and keep anything in its states.
 bool is_known_rule(const std::string& rule) {
   return rule == "Adam" || rule == "AdamW" || rule == "SparseAdam" || rule == "SGD";
 }
 
-// The tensors without which a state of the rule is none.
+// The tensors that a state under the rule must have.
 std::set<std::string> due_tensors(const std::string& rule, const NamedOptions& options) {
   if (!is_known_rule(rule) || rule == "SGD") return {};
   std::set<std::string> due = {"exp_avg", "exp_avg_sq"};
@@ -37,10 +37,10 @@ std::string group_key(std::size_t group) {
 
 std::string parameter_key(std::size_t index) { return "optimizer." + std::to_string(index) + "."; }
 
-// The only option that LibTorch's optimisers lack: they go down.
+// The only option that LibTorch's optimisers lack: they always minimise.
 constexpr const char* kMaximize = "maximize";
 
-// The options of a group in the record, for an optimiser that has those of `present`.
+// The recorded options of a group, for an optimiser that has those of `present`.
 NamedOptions options_in(const Values& values, std::size_t group, const NamedOptions& present) {
   NamedOptions found = present;
   const std::string prefix = group_key(group);
@@ -64,11 +64,11 @@ NamedOptions options_in(const Values& values, std::size_t group, const NamedOpti
   return found;
 }
 
-// What a state's fields are to be: of this parameter, under a rule, under this name.
+// What the fields of a state are checked against: its parameter and rule, and its name for errors.
 struct StateOf {
   const at::Tensor& parameter;
   const std::string& rule;
-  std::string prefix;  // of the names of its fields
+  std::string prefix;  // of its fields' names
 
   void check(const char* name, const at::Tensor& tensor) const {
     const auto refused = [&](Code code, const std::string& what, const std::string& wanted,
@@ -133,7 +133,8 @@ class FieldReader {
   const std::set<std::string>& due_;
 };
 
-// A state without its first tensor is of a step that failed, or of SGD without momentum: none.
+// A state without its first tensor comes from a step that failed, or from SGD without momentum: it
+// counts as no state.
 template <typename Kind>
 bool is_begun(const std::string& rule, const typename Kind::State& state) {
   return !is_known_rule(rule) || Kind::first(state).defined();
@@ -182,7 +183,7 @@ OptimizerRecord record_of(Optimizer& optimizer) {
 
 struct OptimizerRestore::State {
   Optimizer& optimizer;
-  std::vector<NamedOptions> options;  // a group each
+  std::vector<NamedOptions> options;  // one per group
   std::vector<std::pair<void*, std::unique_ptr<OptimizerParamState>>> states;
 };
 
@@ -207,7 +208,7 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
                   group_key(i) + "parameters");
       const auto present = notes.named_options(i);
       state_->options.push_back(options_in(record.values, i, present));
-      try {  // values that the optimiser does not take show when they are set
+      try {  // the optimiser rejects bad values when they are set
         notes.set_named_options(i, state_->options.back());
       } catch (const c10::Error& error) {
         throw WeightsError(Code::Corrupt,

@@ -10,18 +10,18 @@
 
 namespace posenc::io {
 
-/// The state of an optimiser as it is saved, under the names that it has in the file; parameters
-/// are counted through all groups. Other names than `optimizer.*` do not matter.
+/// The state of an optimiser as it is saved, by its names in the file; parameters are numbered
+/// across all groups. Names other than `optimizer.*` are ignored.
 struct OptimizerRecord {
   StateDict tensors;  ///< `optimizer.<parameter>.exp_avg` ...
   Values values;      ///< `optimizer.kind` (the rule), `optimizer.group.<group>.lr` ...
 };
 
-/// Throws WeightsError for an optimiser that neither has CheckpointableOptimizer nor is LibTorch's
+/// Throws WeightsError unless the optimiser implements CheckpointableOptimizer or is LibTorch's
 /// Adam, AdamW or SGD.
 OptimizerRecord record_of(torch::optim::Optimizer& optimizer);
 
-/// A record that fits an optimiser. Making one checks everything; apply() cannot fail.
+/// A record that fits an optimiser. The constructor checks everything; apply() cannot fail.
 class OptimizerRestore {
  public:
   OptimizerRestore(torch::optim::Optimizer& optimizer, const OptimizerRecord& record);

@@ -10,9 +10,9 @@
 namespace posenc::io {
 namespace {
 
-constexpr std::size_t kFew = 5'000;  // walking over all of them costs nothing to speak of
+constexpr std::size_t kFew = 5'000;  // walking over so few names costs next to nothing
 
-// The numbers of buckets that a table of `count` names has as it grows, without those for a few.
+// The bucket counts that a table goes through as it grows to `count` names, from kFew buckets on.
 std::vector<std::size_t> bucket_counts(std::size_t count) {
   std::vector<std::size_t> counts;
   std::unordered_set<std::size_t> table;
@@ -33,10 +33,10 @@ void refuse_colliding(std::size_t count,
   for (std::size_t i = 0; i < count; ++i) hashes[i] = std::hash<std::string>()(name(i));
   for (const std::size_t buckets : bucket_counts(count)) {
     std::vector<uint32_t> load(buckets, 0);
-    const std::size_t present = std::min(count, buckets);  // with more of them the table grows
+    const std::size_t present = std::min(count, buckets);  // with more names the table grows
     uint64_t walked = 0;
     for (std::size_t i = 0; i < present; ++i) walked += load[hashes[i] % buckets]++;
-    constexpr uint64_t kMost = 32;  // an even spread has less than one for each name
+    constexpr uint64_t kMost = 32;  // an even spread has less than one per name
     if (walked <= kMost * present) continue;
     throw WeightsError(WeightsErrorCode::LimitExceeded,
                        "has names that were chosen to be slow to look up (std::hash puts them "

@@ -5,8 +5,8 @@
 
 namespace posenc::io {
 
-/// A StateDict looks names up by std::hash, which has no key: of names that a file has chosen for
-/// it, each look-up would walk over thousands. Throws WeightsError for `count` such names.
+/// A StateDict looks names up by std::hash, which has no key: if a file chooses its names so that
+/// they collide, each look-up walks over thousands. Throws WeightsError if these `count` names do.
 void refuse_colliding(std::size_t count,
                       const std::function<const std::string&(std::size_t index)>& name);
 

@@ -10,7 +10,7 @@ FileSource::FileSource(const std::string& path) : weights_(path) {
   for (const auto& tensor : manifest().tensors) {
     entries_.push_back({tensor.name, scalar_type(tensor.dtype), tensor.sizes});
   }
-  // Objects are no weights, and only in the way where the module wants their name.
+  // Objects are not weights, and matter only if the module has a tensor of that name.
   for (const auto& [name, text, kind] : manifest().opaque) {
     entries_.push_back({name,
                         at::kFloat,

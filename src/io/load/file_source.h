@@ -24,7 +24,7 @@ class FileSource : public TensorSource {
  private:
   FileView view(std::size_t index) const;
   static at::Tensor in_memory(const FileView& view);
-  /// Runs `work` and adds to its error the tensor and the file that holds it.
+  /// Runs `work`, and adds the tensor and the file that holds it to any error.
   template <typename Work>
   auto reading(std::size_t index, Work&& work) const;
 

@@ -20,7 +20,7 @@ constexpr int64_t kBlock = int64_t{8} << 20;  // bytes
 
 std::size_t item_size(const FileView& view) { return c10::elementSize(view.type); }
 
-// Reads parts of a view that are small enough into one buffer.
+// Copies a view in parts that fit into one buffer.
 class BlockReader {
  public:
   void copy(const FileView& view, const at::Tensor& target) {
@@ -29,7 +29,7 @@ class BlockReader {
       target.copy_(block(view, bytes));
       return;
     }
-    // Along the axis that spans most; its parts are runs as long as a block has room for.
+    // Split along the axis with the largest span, into parts as long as a block has room for.
     std::size_t axis = 0;
     for (std::size_t i = 1; i < view.sizes.size(); ++i) {
       if ((view.sizes[i] - 1) * view.strides[i] > (view.sizes[axis] - 1) * view.strides[axis]) {
@@ -118,7 +118,7 @@ void copy_view(const FileView& view, const at::Tensor& target) {
     return;
   }
   torch_internals::note_write(target);
-  // In parallel: where the file's bytes are not aligned as memory is, copying them is slow.
+  // In parallel, as copying is slow if the file's bytes are aligned differently than the memory.
   auto* bytes = static_cast<char*>(target.mutable_data_ptr());
   at::parallel_for(0, static_cast<int64_t>(target.nbytes()), kBlock,
                    [&](int64_t begin, int64_t end) {

@@ -22,8 +22,8 @@ std::vector<std::string_view> parts_between_stars(std::string_view pattern) {
   }
 }
 
-// The run that each `*` stands for. Every part but the last is taken where it comes first, which
-// finds a match wherever there is one.
+// The text that each `*` matches. Every part but the last is taken at its first occurrence, which
+// finds a match whenever there is one.
 std::optional<Runs> match(std::string_view pattern, std::string_view name) {
   const auto parts = parts_between_stars(pattern);
   if (parts.size() == 1) return name == pattern ? std::optional<Runs>(Runs()) : std::nullopt;

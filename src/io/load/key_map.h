@@ -8,11 +8,11 @@
 
 namespace posenc::io {
 
-/// What `name`, a file's, is called in the module: without the prefix and renamed by the map.
-/// Nothing for a name that the map leaves out.
+/// What a file's `name` is called in the module: without the prefix, and renamed by the map.
+/// nullopt for a name that the map leaves out.
 std::optional<std::string> mapped_name(std::string_view name, const LoadOptions& options);
 
-/// Throws c10::ValueError for a new name with more `*` than its pattern has.
+/// Throws c10::ValueError for a new name that has more `*` than its pattern.
 void check_key_map(const KeyMap& map);
 
 }  // namespace posenc::io

@@ -5,7 +5,7 @@
 
 namespace posenc::io {
 
-/// Every tensor, on the CPU. Each storage is read once, so that what shares one shares it still.
+/// Every tensor, on the CPU. Each storage is read once, so that tensors that share one still do.
 StateDict all_tensors(const OpenWeights& weights);
 
 }  // namespace posenc::io

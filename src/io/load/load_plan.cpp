@@ -31,7 +31,8 @@ std::string short_number(double value) {
   return text.str();
 }
 
-// `error`, which came after `written` were, and while `name` was.
+// `error` with the names of the tensors that were `written` before it, and the `name` being
+// written.
 WeightsError interrupted(const WeightsError& error, const std::vector<std::string>& written,
                          const std::string& name) {
   constexpr std::size_t kListed = 1000;
@@ -118,7 +119,7 @@ void LoadPlan::match_names(const LoadOptions& options) {
   }
 }
 
-// `torch.save({"model": model})`: what is missing may be inside.
+// As in `torch.save({"model": model})`: what is missing may be inside.
 void LoadPlan::name_whole_modules() {
   for (const auto& entry : source_.entries()) {
     if (!entry.is_module) continue;
@@ -127,7 +128,7 @@ void LoadPlan::name_whole_modules() {
   }
 }
 
-// Whether the source can be copied, and the copy cannot fail half-way.
+// Checks that the source can be copied, and that the copy cannot fail half-way.
 void LoadPlan::check_pair(std::size_t target, bool cast) {
   const auto& entry = source_.entries()[matches_[target].source];
   if (!entry.fault.empty()) {
@@ -188,7 +189,7 @@ void LoadPlan::check_shape(std::size_t target, bool may_read) {
   if (!same) fault(WeightsErrorCode::ShapeMismatch, name, text);
 }
 
-// Whether two entries of one size give the module the same bytes.
+// Whether two entries of the same sizes give the module the same bytes.
 bool LoadPlan::same_values(std::size_t a, std::size_t b, at::ScalarType type) const {
   if (source_.entries()[a].dtype == source_.entries()[b].dtype) return source_.equal(a, b);
   const auto value = [&](std::size_t index) {
@@ -198,7 +199,7 @@ bool LoadPlan::same_values(std::size_t a, std::size_t b, at::ScalarType type) co
   return x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
-// Names of one tensor share the first one's source, whichever of them the file has.
+// The names of one tensor share the first one's source, whichever of them the file has.
 void LoadPlan::check_ties(const std::string& prefix, bool cast) {
   const auto& entries = source_.entries();
   for (std::size_t i = 0; i < targets_.size(); ++i) {

@@ -12,16 +12,16 @@
 
 namespace posenc::io {
 
-/// A load that has been checked: which tensor of the module gets which of the source. Making one
-/// changes nothing and throws the one WeightsError for everything that does not fit; apply() then
-/// can fail only where reading does. The source has to outlive it.
+/// A load that has been checked: which tensor of the module gets which tensor of the source. The
+/// constructor changes nothing and throws a single WeightsError for everything that does not fit;
+/// apply() can then fail only if reading does. The source has to outlive the plan.
 class LoadPlan {
  public:
   LoadPlan(const torch::nn::Module& module, const TensorSource& source, const LoadOptions& options);
 
-  /// Reads all that is still to be read into memory of its own.
+  /// Reads everything that is still to be read into separate memory.
   void stage();
-  /// Writes the module. Its errors name the tensors that have already been written.
+  /// Writes to the module. Its errors name the tensors that have already been written.
   void apply() const;
 
   const LoadReport& report() const { return report_; }
@@ -31,7 +31,7 @@ class LoadPlan {
 
   struct Match {
     std::size_t source = kNone;
-    at::Tensor value;  // what was read already: a table, or everything when staged
+    at::Tensor value;  // what has been read already: a table, or everything once staged
   };
 
   void match_names(const LoadOptions& options);
@@ -47,7 +47,7 @@ class LoadPlan {
 
   const TensorSource& source_;
   std::vector<Target> targets_;
-  std::vector<Match> matches_;  // of the targets
+  std::vector<Match> matches_;  // one per target
   std::map<std::string, ComputedTable> tables_;
   std::set<std::string> non_persistent_;
   Mismatch mismatch_;

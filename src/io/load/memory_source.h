@@ -10,8 +10,8 @@ namespace posenc::io {
 /// The tensors of a state dict.
 class MemorySource : public TensorSource {
  public:
-  /// Tensors that lie in memory of `module` are copied before they are handed out: it could be
-  /// overwritten before they are read.
+  /// Tensors in memory of `module` are copied first, as that memory could be overwritten before
+  /// they are read.
   MemorySource(const StateDict& tensors, const torch::nn::Module& module);
 
   std::string subject() const override { return "the state dict "; }

@@ -11,10 +11,10 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-constexpr std::size_t kListed = 1000;  // names of one kind in a message
-constexpr std::size_t kHinted = 20;    // of which this many with a guess at what was meant
+constexpr std::size_t kListed = 1000;  // the most names of one kind in a message
+constexpr std::size_t kHinted = 20;    // this many of them with a guess at what was meant
 
-// What has to be stripped from the unexpected names so that every missing one is there.
+// The prefix to strip from the unexpected names so that every missing one is found; "" for none.
 std::string prefix_of(const Names& missing, const Names& unexpected) {
   if (missing.empty() || unexpected.empty()) return "";
   const std::string& wanted = missing.front();
@@ -32,7 +32,7 @@ std::string prefix_of(const Names& missing, const Names& unexpected) {
   return "";
 }
 
-// Names of much the same length, or the same with something in front; others would be noise.
+// Only names of similar length, or the same with something in front; others would be noise.
 std::string hint(const std::string& name, const Names& candidates) {
   constexpr std::size_t kLongest = 256;  // bounds the work on names from foreign files
   Names plausible;
@@ -57,7 +57,7 @@ std::string listing(const std::string& title, const Names& names, const Names& c
   return text + (names.size() > kListed ? ", ..." : "");
 }
 
-// Each remedy once.
+// Lists each remedy once.
 std::string remedies(const std::vector<Fault>& faults, const std::string& first) {
   Names all;
   if (!first.empty()) all.push_back(first);

@@ -7,24 +7,24 @@
 
 namespace posenc::io {
 
-/// Something that keeps a source from being loaded, besides missing and unexpected names.
+/// A reason why a source cannot be loaded, other than missing and unexpected names.
 struct Fault {
   WeightsErrorCode code;
-  std::string text;    ///< a whole sentence, with the names
-  std::string remedy;  ///< "" where there is none
+  std::string text;    ///< a complete sentence, including the names
+  std::string remedy;  ///< "" if there is none
 };
 
-/// Everything that is wrong between a module and a source of tensors.
+/// All differences between a module and a source of tensors.
 struct Mismatch {
-  std::vector<std::string> missing, unexpected;  ///< names, whether they are an error or not
-  bool allow_missing = false, allow_unexpected = false;  ///< they are none
+  std::vector<std::string> missing, unexpected;          ///< names, whether they are errors or not
+  bool allow_missing = false, allow_unexpected = false;  ///< they are not errors
   std::vector<Fault> faults;
 
   bool is_error() const {
     return (!missing.empty() && !allow_missing) || (!unexpected.empty() && !allow_unexpected) ||
            !faults.empty();
   }
-  /// One error that lists it all, with the nearest names; its code is the first kind's.
+  /// One error that lists everything, with the nearest names; its code is that of the first kind.
   WeightsError error(const std::string& subject) const;
 };
 

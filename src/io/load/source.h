@@ -8,7 +8,7 @@
 
 namespace posenc::io {
 
-/// Tensors by name, in memory or in a file, of which nothing is read until it is asked for.
+/// Named tensors, in memory or in a file; none is read before it is asked for.
 class TensorSource {
  public:
   struct Entry {
@@ -16,25 +16,25 @@ class TensorSource {
     at::ScalarType dtype = at::kFloat;
     std::vector<int64_t> sizes = {};
     std::string fault = "";  ///< why it cannot be loaded: `must ... Got ...`; "" for most
-    bool is_tensor = true;   ///< an object of another kind is no unexpected tensor
-    bool is_module = false;  ///< a whole module, in which weights may be that are missing
+    bool is_tensor = true;   ///< an object of another kind is not an unexpected tensor
+    bool is_module = false;  ///< a whole module, which may contain the missing weights
   };
 
   virtual ~TensorSource() = default;
 
   const std::vector<Entry>& entries() const { return entries_; }
-  /// Begins the error's reason: "the state dict ", or nothing where the error names a file.
+  /// How the error's reason begins: "the state dict ", or nothing if the error names a file.
   virtual std::string subject() const { return ""; }
 
-  /// The entry in memory that is not the module's. It may be shared with the source.
+  /// The entry, in memory that is not the module's. It may be shared with the source.
   virtual at::Tensor tensor(std::size_t index) const = 0;
   /// Its first `count` rows along `axis`.
   virtual at::Tensor head(std::size_t index, int64_t axis, int64_t count) const = 0;
-  /// Copies the entry into `target`, of the same shape, with a cast where the dtype is another.
+  /// Copies the entry into `target`, which has the same shape, with a cast if its dtype differs.
   virtual void copy_to(std::size_t index, const at::Tensor& target) const = 0;
-  /// Whether the two hold the same bytes.
+  /// Whether two entries hold the same bytes.
   virtual bool equal(std::size_t a, std::size_t b) const = 0;
-  /// Throws WeightsError for bytes that no tensor of that dtype may hold.
+  /// Throws WeightsError for bytes that are invalid in a tensor of that dtype.
   virtual void check_values(std::size_t) const {}
 
  protected:

@@ -9,8 +9,8 @@
 namespace posenc::io {
 namespace {
 
-// The distance from one to the next larger number, which bounds what rounding to the type costs
-// relatively.
+// The distance from 1 to the next larger number, which bounds the relative error of rounding to the
+// type.
 double epsilon(at::ScalarType type) {
   switch (type) {
     case at::kDouble: return 0x1p-52;

@@ -8,14 +8,14 @@
 
 namespace posenc::io {
 
-/// Whether a tensor of these sizes has the table's, but for its number of rows.
+/// Whether two tensors of these sizes are the same table, except for its number of rows.
 bool same_but_rows(const ComputedTable& table, at::IntArrayRef module, at::IntArrayRef file);
 
-/// A computed table of the module, held against the file's.
+/// A computed table of the module, compared with the file's.
 struct TableCheck {
   TableReport report;
-  /// What the module shall hold: the file's rows, and the recipe's after them where the file has
-  /// fewer. Undefined where the module cannot compute the table.
+  /// What the module is to hold: the file's rows, followed by the recipe's if the file has fewer.
+  /// Undefined if the module cannot compute the table.
   at::Tensor value;
 };
 TableCheck check_table(const ComputedTable& table, const at::Tensor& tensor,

@@ -10,7 +10,8 @@ namespace posenc::io {
 namespace {
 
 constexpr int kAttempts = 5;
-constexpr std::size_t kMostOpen = 256;  // a program has a thousand descriptors, for all it does
+// A process usually has a thousand descriptors, for everything.
+constexpr std::size_t kMostOpen = 256;
 
 WeightsError changed(const std::string& what) {
   return {WeightsErrorCode::Io, what, "load it when whoever writes it has finished"};
@@ -36,8 +37,8 @@ OpenWeights::OpenWeights(const std::string& path) {
   }
 }
 
-// False where the index or a shard has been replaced or written to before the last was read: the
-// shards may then be of two checkpoints.
+// Returns false if the index or a shard was replaced or written to before the last one was read:
+// the shards may then be of two checkpoints.
 bool OpenWeights::read_shards(const std::string& index) {
   stamps_.clear();
   files_.clear();

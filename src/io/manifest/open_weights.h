@@ -13,9 +13,9 @@
 
 namespace posenc::io {
 
-/// A manifest and the files that it was read from. They belong together: bytes of a file that has
-/// been replaced since would be read at another one's offsets. So a file stays open, and one of
-/// many shards, which is closed and opened again, has to be the one that it was.
+/// A manifest and the files that it was read from. They belong together: if a file has been
+/// replaced since, its bytes would be read at another one's offsets. So a file stays open, and one
+/// of many shards, which may be closed and opened again, must not have changed in between.
 class OpenWeights {
  public:
   /// Throws WeightsError.
@@ -23,8 +23,8 @@ class OpenWeights {
 
   Manifest manifest;
 
-  /// The file that holds the tensor's storage. Throws WeightsError where it has been replaced or
-  /// written to. Not for several threads at once, unlike reading from the file.
+  /// The file that holds the tensor's storage. Throws WeightsError if it has been replaced or
+  /// written to. Not thread-safe, unlike reading from the file.
   std::shared_ptr<const InputFile> file_of(const ManifestTensor& tensor) const {
     return file(manifest.storages[tensor.storage].file);
   }
@@ -36,7 +36,7 @@ class OpenWeights {
     return manifest.storages[tensor.storage].offset;
   }
 
-  /// Bytes of all tensors when each is contiguous.
+  /// Bytes of all tensors, each taken as contiguous.
   uint64_t total_bytes() const;
 
   /// See stream_tensor().
@@ -50,9 +50,9 @@ class OpenWeights {
   File file(std::size_t number) const;
   void keep(std::size_t number, File file) const;
 
-  std::vector<FileStamp> stamps_;  // by number, as the files were when the manifest was read
+  std::vector<FileStamp> stamps_;  // by number, as of the time when the manifest was read
   mutable std::vector<File> files_;
-  mutable std::deque<std::size_t> open_;  // numbers of the files that are open, oldest first
+  mutable std::deque<std::size_t> open_;  // numbers of the open files, oldest first
 };
 
 }  // namespace posenc::io

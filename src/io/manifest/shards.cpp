@@ -15,9 +15,9 @@ namespace {
 
 using Code = WeightsErrorCode;
 
-constexpr uint64_t kLongestIndex = 100'000'000;  // as long as a safetensors header may be
+constexpr uint64_t kLongestIndex = 100'000'000;  // the limit of a safetensors header
 constexpr std::size_t kMostShards = 10'000;
-constexpr std::size_t kLongestName = 255;  // of a file
+constexpr std::size_t kLongestName = 255;  // of a file name
 
 void check_file_name(const std::string& name) {
   const bool bare = !name.empty() && name != "." && name != ".." && name.size() <= kLongestName &&
@@ -94,7 +94,7 @@ class IndexHandler : public JsonHandler {
   bool has_map_ = false;
   std::string tensor_;
   NameSet names_;
-  NameMap<std::size_t> numbers_;  // of shards, by file name
+  NameMap<std::size_t> numbers_;  // indices of the shards, by file name
 };
 
 WeightsError shard_error(const std::string& reason) {
@@ -111,7 +111,7 @@ Manifest read_beside(const std::filesystem::path& folder, const std::string& nam
   }
 }
 
-// What the index says of a shard against what the shard holds.
+// Checks what the index says about a shard against what the shard holds.
 void check_shard(const ShardIndex::Shard& shard, const Manifest& manifest) {
   NameViews held, mapped(shard.tensors.begin(), shard.tensors.end());
   for (const auto& tensor : manifest.tensors) held.insert(tensor.name);
@@ -130,7 +130,7 @@ void check_shard(const ShardIndex::Shard& shard, const Manifest& manifest) {
   }
 }
 
-// Appends a shard's manifest, whose one file becomes the next of the whole.
+// Appends a shard's manifest; its only file becomes the next file of the whole.
 void append(Manifest& all, Manifest&& part) {
   const std::size_t file = all.files.size(), first = all.storages.size();
   for (auto& storage : part.storages) storage.file = file;
@@ -173,8 +173,8 @@ Manifest read_index(const InputFile& file,
                                                 " bytes to be an index");
   }
   const ShardIndex index = parse_index(file.read(0, file.size()));
-  // Of the path as given: in Hugging Face's cache it is a link whose target has no shards beside
-  // it.
+  // The folder of the path as given: in Hugging Face's cache that is a link, whose target has no
+  // shards beside it.
   const auto folder = std::filesystem::path(file.path()).parent_path();
   Manifest all;
   for (const auto& shard : index.shards) {

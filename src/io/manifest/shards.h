@@ -15,21 +15,22 @@ namespace posenc::io {
 /// The shards of an index and the tensors that it maps to each, in the order of the text.
 struct ShardIndex {
   struct Shard {
-    std::string file;  ///< a bare name: it lies beside the index
+    std::string file;  ///< a bare name: the file is beside the index
     std::vector<std::string> tensors;
   };
   std::vector<Shard> shards;
 };
 
-/// Whether the file begins like JSON.
+/// Whether the file starts like JSON.
 bool looks_like_json(const InputFile& file);
 
-/// Throws WeightsError for a name that leads out of the folder, a tensor twice and too many shards.
+/// Throws WeightsError for a name that leads out of the folder, a repeated tensor or too many
+/// shards.
 ShardIndex parse_index(std::string_view json);
 
-/// The manifests of all shards as one, each read by `read_shard`. Each tensor has to be in the
-/// shard that the index maps it to, and each tensor of a shard has to be mapped: a reader of the
-/// index alone would lose it, and it may stand in another shard under the same name.
+/// The manifests of all shards, each read by `read_shard`, as one. Each tensor has to be in the
+/// shard that the index maps it to, and each tensor of a shard has to be mapped: a reader that
+/// follows the index would miss it, and another shard may have a tensor of the same name.
 Manifest read_index(const InputFile& file,
                     const std::function<Manifest(const std::string& path)>& read_shard);
 

@@ -5,11 +5,11 @@
 
 namespace posenc::io {
 
-/// The manifest of one file of weights, whatever its format; an index of shards is refused, since
-/// it is not one file. Throws WeightsError.
+/// The manifest of one file of weights, whatever its format. Throws WeightsError, also for an index
+/// of shards, which is not one file.
 Manifest read_single_file(const InputFile& file);
 
-/// Whether the file is an index of shards, by its content.
+/// Whether the file is an index of shards, judging by its content.
 bool looks_like_shard_index(const InputFile& file);
 
 }  // namespace posenc::io

@@ -27,7 +27,7 @@ struct Foreign {
   const char* remedy;
 };
 
-// Longer signatures first where one begins another.
+// If one signature begins with another, the longer one comes first.
 constexpr std::array<Foreign, 22> kForeign = {{
     {4, "PTMF"sv, "a TorchScript flatbuffer",
      "load it in Python and save it again with torch.jit.save"},
@@ -57,7 +57,7 @@ constexpr std::array<Foreign, 22> kForeign = {{
     {0, "<html"sv, "a web page in place of the file", "download the file itself"},
 }};
 
-// ONNX has no signature. Its writers begin with the version (field 1) and their name (field 2).
+// ONNX has no signature. Its writers start with the version (field 1) and their name (field 2).
 bool looks_like_onnx(const InputFile& file) {
   constexpr std::size_t kFront = 4;
   const std::string front = file.read(0, std::min<uint64_t>(file.size(), 128));
@@ -67,7 +67,7 @@ bool looks_like_onnx(const InputFile& file) {
   if (version < 1 || version > 32 || length < 1 || front.size() <= kFront + length) return false;
   const bool named = std::all_of(front.begin() + kFront, front.begin() + kFront + length,
                                  [](char c) { return c >= ' ' && c <= '~'; });
-  // The next field is text or a message, too: 3 to 8, with a length.
+  // The next field is text or a message as well: field 3 to 8, with a length.
   return named && std::string_view("\x1a\x22\x2a\x32\x3a\x42").find(front[kFront + length]) !=
                       std::string_view::npos;
 }

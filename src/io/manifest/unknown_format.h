@@ -4,8 +4,8 @@
 
 namespace posenc::io {
 
-/// Throws WeightsError for a file of none of our formats: Unsupported with its name and the remedy
-/// where its first bytes tell what it is, UnknownFormat else.
+/// Throws WeightsError for a file in none of our formats: Unsupported, with its name and a remedy,
+/// if its first bytes tell what it is, otherwise UnknownFormat.
 [[noreturn]] void refuse_unknown_format(const InputFile& file);
 
 }  // namespace posenc::io

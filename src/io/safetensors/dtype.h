@@ -8,13 +8,13 @@
 
 namespace posenc::io {
 
-/// The dtype that safetensors calls `name`; nothing for an unknown one and for types below a byte.
+/// The dtype that safetensors calls `name`; nullopt if it is unknown or smaller than a byte.
 std::optional<ManifestDtype> dtype_of_safetensors(std::string_view name);
 
-/// What is wrong with a dtype that there is not: Unsupported.
+/// The error for a dtype without a counterpart: Unsupported.
 WeightsError unknown_safetensors_dtype(std::string_view name);
 
-/// The name that safetensors has for `dtype`; empty for complex32 and complex128, which it lacks.
+/// The name of `dtype` in safetensors; empty for complex32 and complex128, which it lacks.
 std::string_view safetensors_dtype(ManifestDtype dtype);
 
 }  // namespace posenc::io

@@ -69,7 +69,7 @@ class HeaderHandler : public JsonHandler {
   void end_array() override {
     state_ = State::Tensor;
     if (field_ == kShape) {
-      // Exactly as large as needed: many short shapes are most of a header's memory.
+      // Exactly as large as needed: many short shapes make up most of a header's memory.
       tensor_.sizes.assign(numbers_.begin(), numbers_.end());
       return;
     }
@@ -110,7 +110,7 @@ class HeaderHandler : public JsonHandler {
     numbers_.push_back(value);
   }
 
-  // Anything at a place where the format does not have it.
+  // Handles any value where the format does not allow it.
   void other(const std::string& got) override {
     switch (state_) {
       case State::Start:
@@ -121,7 +121,7 @@ class HeaderHandler : public JsonHandler {
       case State::Tensor: refuse_field(field_ == kDtype ? "a string" : "an array", got);
       case State::Numbers: refuse_field("non-negative integers", got);
       case State::Value:
-        if (tensor_.name == "__metadata__" && got == "null") {  // as Rust writes what it lacks
+        if (tensor_.name == "__metadata__" && got == "null") {  // Rust's None
           if (std::exchange(has_metadata_, true)) refuse_twice("name '__metadata__'");
           state_ = State::Header;
           return;
@@ -154,7 +154,7 @@ class HeaderHandler : public JsonHandler {
     throw WeightsError(Code::DuplicateKey, "has " + what + " twice in its header");
   }
 
-  // Whether the field is one of the format's: the others are skipped.
+  // Returns whether the field is one of the format's; others are skipped.
   bool begin_field(const std::string& name) {
     if (name == "dtype") {
       field_ = kDtype;
@@ -188,7 +188,7 @@ class HeaderHandler : public JsonHandler {
   Manifest& manifest_;
   State state_ = State::Start;
   Field field_ = kDtype;
-  unsigned seen_ = 0;  // the fields of this tensor
+  unsigned seen_ = 0;  // the fields seen of this tensor
   bool has_metadata_ = false;
   ManifestTensor tensor_;
   ManifestStorage storage_;
@@ -196,7 +196,7 @@ class HeaderHandler : public JsonHandler {
   std::string metadata_key_;
 };
 
-// At most as many tensors as the header has the word: growing the lists would double their cost.
+// An upper bound: how often the header has the word. Growing the lists would double their cost.
 std::size_t count_tensors(std::string_view json) {
   constexpr std::string_view kWord = "\"data_offsets\"";
   std::size_t count = 0;

@@ -6,10 +6,10 @@
 
 namespace posenc::io {
 
-/// The tensors and metadata of a safetensors header's JSON, each tensor with a storage of its own
-/// whose offset counts from the end of the header. One of a dtype that is not known is there, and
-/// with its reason among the opaque entries. What JSON and the fields' types can tell is
-/// checked here; strides, sizes and ranges are the caller's affair. Throws WeightsError.
+/// Parses the tensors and metadata of a safetensors header. Each tensor has a storage of its own,
+/// whose offset counts from the end of the header. A tensor of unknown dtype is listed too, and
+/// also, with the reason, among the opaque entries. Checks the JSON and the types of fields only;
+/// strides, sizes and ranges are left to the caller. Throws WeightsError.
 Manifest parse_safetensors_json(std::string_view json);
 
 }  // namespace posenc::io

@@ -14,7 +14,7 @@ namespace {
 
 using Code = WeightsErrorCode;
 
-constexpr std::size_t kLongestHeader = 100'000'000;  // more is refused by every reader
+constexpr std::size_t kLongestHeader = 100'000'000;  // every reader refuses more
 
 std::string json_string(const std::string& text) {
   try {
@@ -40,7 +40,7 @@ uint64_t size_in_bytes(const SafetensorsEntry& entry) {
 }
 
 void check(const std::vector<SafetensorsEntry>& entries) {
-  NameViews names = {"__metadata__"};  // the format's own
+  NameViews names = {"__metadata__"};  // reserved by the format
   for (const auto& entry : entries) {
     if (!names.insert(entry.name).second) {
       throw WeightsError(Code::DuplicateKey, entry.name == "__metadata__"

@@ -10,7 +10,7 @@
 
 namespace posenc::io {
 
-/// What a safetensors header says of a tensor, but for its place.
+/// What a safetensors header says about a tensor, except for its place.
 struct SafetensorsEntry {
   std::string name;
   ManifestDtype dtype = ManifestDtype::Float32;
@@ -18,13 +18,13 @@ struct SafetensorsEntry {
 };
 
 struct SafetensorsLayout {
-  std::string header;              ///< what the file begins with, the header's length included
-  std::vector<std::size_t> order;  ///< which entry's bytes follow, one after the other
+  std::string header;              ///< the start of the file, including the header's length
+  std::vector<std::size_t> order;  ///< the entries in the order of their bytes
 };
 
-/// The header names the tensors in the order of `entries`. The bytes follow by falling size of
-/// their items, so that every tensor is aligned. Throws WeightsError for a dtype that safetensors
-/// lacks, for names and metadata that are not UTF-8 and for a name twice.
+/// Lays out a file whose header names the tensors in the order of `entries`. Their bytes are
+/// ordered by decreasing item size, so that every tensor is aligned. Throws WeightsError for a
+/// dtype that safetensors lacks, names and metadata that are not UTF-8, and repeated names.
 SafetensorsLayout lay_out_safetensors(const std::vector<SafetensorsEntry>& entries,
                                       const std::map<std::string, std::string>& metadata);
 

@@ -28,8 +28,8 @@ uint64_t length_at_front(const InputFile& file) {
   return length;
 }
 
-// Strides of a contiguous tensor, and the check that its bytes are those of its shape. Zeros count
-// as ones for the overflow check: LibTorch computes strides so.
+// Sets the strides of a contiguous tensor, and checks its number of bytes against its shape. Zeros
+// count as ones in the overflow check, as in LibTorch's strides.
 void lay_out(ManifestTensor& tensor, uint64_t bytes) {
   constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
   const int64_t item = item_size(tensor.dtype);
@@ -55,8 +55,8 @@ void lay_out(ManifestTensor& tensor, uint64_t bytes) {
   }
 }
 
-// The ranges have to cover the data part from its beginning to its end: no overlap in which two
-// tensors would share bytes, and no gap in which something could hide.
+// The ranges have to cover the data exactly: no overlap, in which two tensors would share bytes,
+// and no gap, in which something could hide.
 void check_ranges(const Manifest& manifest, uint64_t data_size) {
   std::vector<std::size_t> order(manifest.tensors.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -98,7 +98,7 @@ bool looks_like_safetensors(const InputFile& file) {
   if (file.size() < kLengthBytes + kShortestHeader) return false;
   const uint64_t length = length_at_front(file);
   if (length < kShortestHeader || length > kLongestHeader) return false;
-  // Spaces may stand in front; a brace after more of them than this is the parser's affair.
+  // There may be leading spaces; a brace after more of them than this is left to the parser.
   const std::size_t shown = std::min<uint64_t>({length, file.size() - kLengthBytes, 64});
   const std::string text = file.read(kLengthBytes, shown);
   const auto first = text.find_first_not_of(" \t\r\n");
@@ -126,7 +126,7 @@ Manifest read_safetensors(const InputFile& file) {
   }
   Manifest manifest = parse_safetensors_json(file.read(kLengthBytes, length));
   const uint64_t data_offset = kLengthBytes + length;
-  // Tensors of a dtype that is not known count for their ranges alone.
+  // Tensors of unknown dtype only count for their ranges.
   NameViews unreadable;
   for (const auto& entry : manifest.opaque) unreadable.insert(entry.name);
   const auto is_unreadable = [&](const ManifestTensor& tensor) {

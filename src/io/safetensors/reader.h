@@ -11,11 +11,11 @@
 //   the tensors' bytes; offsets count from the end of the header
 namespace posenc::io {
 
-/// Whether the file begins like a safetensors file: a plausible length, then `{`.
+/// Whether the file starts like a safetensors file: a plausible length, then `{`.
 bool looks_like_safetensors(const InputFile& file);
 
 /// Reads the header and checks it against the format's rules and the file's size: every tensor has
-/// exactly the bytes that its shape asks for, and together they are the rest of the file. Throws
+/// exactly the bytes that its shape requires, and together they fill the rest of the file. Throws
 /// WeightsError.
 Manifest read_safetensors(const InputFile& file);
 

@@ -7,14 +7,14 @@
 #include "io/base/plain.h"
 #include "io/safetensors/layout.h"
 
-// Formats are little-endian, and tensors are read and written as they lie in memory.
+// The formats are little-endian, and tensors are read and written as they are in memory.
 static_assert(std::endian::native == std::endian::little);
 
 namespace posenc::io {
 
 void write_safetensors(const std::string& path, const StateDict& tensors,
                        const std::map<std::string, std::string>& metadata) {
-  // All that can be refused is refused before a file exists.
+  // Everything that can be refused is refused before a file exists.
   std::vector<SafetensorsEntry> entries;
   for (const auto& item : tensors) {
     const ManifestDtype dtype = writable_dtype(item.key(), item.value());
