@@ -1,7 +1,7 @@
 # How posenc's own targets are compiled.
 
-# posenc_find_openmp(): LibTorch's inline at::parallel_for is serial in code that is compiled without it. Sets
-# POSENC_OPENMP_LIBRARY, what a program links.
+# posenc_find_openmp(): finds OpenMP, without which LibTorch's inline at::parallel_for is compiled as a serial loop.
+# Sets POSENC_OPENMP_LIBRARY, what a program links.
 function(posenc_find_openmp)
   find_package(OpenMP COMPONENTS CXX)
   if(NOT OpenMP_CXX_FOUND)
@@ -12,9 +12,9 @@ function(posenc_find_openmp)
     endif()
     message(FATAL_ERROR "[posenc] the compiler must know OpenMP. Got ${CMAKE_CXX_COMPILER} without it${advice}")
   endif()
-  # gcc's library by its name: every compiler looks where gcc has it. Its path would be another file than LibTorch's of the
-  # same name, of which CMake warns, and clang reads the flag -fopenmp as its own libomp. At run time there is LibTorch's
-  # alone. LLVM's library stands in a folder of its own, so that one needs its path.
+  # gcc's library is linked by its name, as every compiler looks where gcc has it. Its path would be another file than
+  # LibTorch's library of the same name, which CMake warns about, and clang takes the flag -fopenmp to mean its own
+  # libomp. At run time only LibTorch's is loaded. LLVM's library is in a folder of its own and needs its path.
   set(library ${OpenMP_CXX_LIBRARIES})
   if("gomp" IN_LIST OpenMP_CXX_LIB_NAMES)
     set(library gomp)
@@ -22,8 +22,8 @@ function(posenc_find_openmp)
   set(POSENC_OPENMP_LIBRARY "${library}" PARENT_SCOPE)
 endfunction()
 
-# Settings shared by library, command line and tests. They have to be identical flag for flag, or
-# the compiler refuses the shared precompiled header.
+# Settings shared by library, command line and tests. They have to be identical flag for flag, or the compiler rejects
+# the shared precompiled header.
 function(posenc_define_build_settings)
   add_library(posenc_build_settings INTERFACE)
   target_compile_features(posenc_build_settings INTERFACE cxx_std_20)
@@ -35,7 +35,7 @@ function(posenc_define_build_settings)
     fmt::fmt-header-only nlohmann_json::nlohmann_json ${POSENC_OPENMP_LIBRARY})
 endfunction()
 
-# posenc_own_target(target): compile a target of this project with the shared settings, and with the private headers.
+# posenc_own_target(target): compiles a target of this project with the shared settings and the private headers.
 function(posenc_own_target target)
   posenc_shared_settings(${target})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
@@ -73,7 +73,7 @@ function(posenc_shared_settings target)
   endif()
 endfunction()
 
-# ccache keeps files that use a precompiled header only with these settings.
+# ccache caches files that use a precompiled header only with these settings.
 set(POSENC_CCACHE_SETTINGS CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
 if(PROJECT_IS_TOP_LEVEL)
   find_program(POSENC_CCACHE ccache)

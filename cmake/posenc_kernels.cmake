@@ -1,5 +1,5 @@
-# Kernels: one plain source, compiled once for each instruction set and chosen at run time. No
-# LibTorch header comes near them, and contraction is off: a * b + c stays two roundings.
+# Kernels: each source is compiled once per instruction set, one of which is chosen at run time. They include no header
+# of LibTorch, and contraction is off: a * b + c keeps both roundings.
 
 # posenc_add_kernels(target source...)
 function(posenc_add_kernels target)
@@ -13,7 +13,7 @@ function(posenc_add_kernels target)
       -O3 -fPIC -ffp-contract=off -Wall -Wextra ${flags_${isa}} $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>)
     target_compile_definitions(${target}_${isa} PRIVATE POSENC_ISA=${isa})
     target_include_directories(${target}_${isa} PRIVATE "${PROJECT_SOURCE_DIR}/src")
-    set_target_properties(${target}_${isa} PROPERTIES UNITY_BUILD OFF) # they take half a second each
+    set_target_properties(${target}_${isa} PROPERTIES UNITY_BUILD OFF) # they compile in half a second each
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${isa}>)
   endforeach()
 endfunction()

@@ -1,15 +1,15 @@
-# How LibTorch is found, for posenc's own build and, installed, for those who use it (posencConfig.cmake).
+# How LibTorch is found: for posenc's own build and, once installed, for its users (posencConfig.cmake).
 
-# LibTorch's CUDA build, which is what pip installs by default, demands a CUDA toolkit: its public/cuda.cmake stops
-# without one. Programs that compile no CUDA of their own need nothing of it, since LibTorch's libraries find CUDA's beside
-# themselves. That file returns at once where torch::cudart is a target, and nothing else of CUDA is asked for. So there
-# is one, unless a whole toolkit is there (nvcc, cuda.h and libcudart in one folder) of a version that PyTorch takes: then
-# PyTorch's own way is left alone, for projects that compile CUDA. With LibTorch's CPU build nobody looks at the target.
+# LibTorch's CUDA build, which pip installs by default, demands a CUDA toolkit: its public/cuda.cmake stops without one.
+# Programs that compile no CUDA themselves do not need it, since LibTorch's libraries find CUDA's beside themselves.
+# That file returns at once if torch::cudart is a target, and nothing else of CUDA is required. So this defines one,
+# unless a complete toolkit (nvcc, cuda.h and libcudart in one folder) of a version that PyTorch accepts is installed:
+# then PyTorch's own way is left alone, for projects that compile CUDA. LibTorch's CPU build ignores the target.
 function(posenc_need_no_cuda_toolkit)
   if(TARGET torch::cudart)
     return()
   endif()
-  # nvcc where PyTorch's FindCUDA.cmake looks, in its order. NO_CACHE: these results are nobody else's business.
+  # Looks for nvcc where PyTorch's FindCUDA.cmake does, in its order. NO_CACHE: nothing else should see these results.
   find_program(nvcc nvcc PATHS "${CUDA_TOOLKIT_ROOT_DIR}" ENV CUDA_TOOLKIT_ROOT ENV CUDA_PATH ENV CUDA_BIN_PATH
     PATH_SUFFIXES bin bin64 NO_DEFAULT_PATH NO_CACHE)
   find_program(nvcc nvcc PATHS /usr/local/cuda/bin NO_CACHE)
@@ -28,8 +28,8 @@ function(posenc_need_no_cuda_toolkit)
   add_library(torch::cudart INTERFACE IMPORTED GLOBAL)
 endfunction()
 
-# PyTorch's mkl.cmake names folders of Intel's library whether they are there or not (/lib/intel64_win among them), and
-# they end in the RUNPATH of every program.
+# PyTorch's mkl.cmake lists folders of Intel's library whether they exist or not (/lib/intel64_win among them), and they
+# end up in the RUNPATH of every program.
 function(posenc_drop_missing_folders)
   if(TARGET caffe2::mkl)
     get_target_property(named caffe2::mkl INTERFACE_LINK_DIRECTORIES)
@@ -43,9 +43,9 @@ function(posenc_drop_missing_folders)
   endif()
 endfunction()
 
-# posenc_find_torch(HINTS folder... PYTHONS python...): CMAKE_PREFIX_PATH and Torch_DIR come first, then the folders, then
-# the first Python whose `import torch` works. Sets Torch_FOUND. A macro, because TorchConfig.cmake leaves variables for
-# its caller.
+# posenc_find_torch(HINTS folder... PYTHONS python...): searches CMAKE_PREFIX_PATH and Torch_DIR first, then the
+# folders, then the first Python whose `import torch` works. Sets Torch_FOUND. A macro, because TorchConfig.cmake sets
+# variables for its caller.
 macro(posenc_find_torch)
   cmake_parse_arguments(posenc_torch "" "" "HINTS;PYTHONS" ${ARGN})
   posenc_need_no_cuda_toolkit()

@@ -10,8 +10,7 @@ namespace posenc::io {
 namespace {
 
 constexpr int kAttempts = 5;
-// A process usually has a thousand descriptors, for everything.
-constexpr std::size_t kMostOpen = 256;
+constexpr std::size_t kMostOpen = 256;  // of a process's thousand descriptors or so
 
 WeightsError changed(const std::string& what) {
   return {WeightsErrorCode::Io, what, "load it when whoever writes it has finished"};

@@ -67,12 +67,12 @@ constexpr std::array<Named, 48> kNamed = {{
 
 struct StorageClass {
   std::string_view name;
-  ManifestDtype dtype;  // or one of its size
+  ManifestDtype dtype;  // or one of the same size
   Global global;
 };
-// Beside those of dtypes.
+// Storage classes other than those of the dtypes.
 constexpr std::array<StorageClass, 6> kStorages = {{
-    {"UntypedStorage", ManifestDtype::UInt8, Global::Storage},  // its numbers are bytes
+    {"UntypedStorage", ManifestDtype::UInt8, Global::Storage},  // it counts bytes
     {"QInt8Storage", ManifestDtype::Int8, Global::Quantised},
     {"QUInt8Storage", ManifestDtype::UInt8, Global::Quantised},
     {"QInt32Storage", ManifestDtype::Int32, Global::Quantised},
@@ -101,7 +101,7 @@ GlobalMeaning meaning_of(std::string_view qualified_name) {
   if (const auto dtype = find_dtype([&](const auto& facts) { return facts.name == name; }))
     return {Global::DtypeName, dtype};
   if (is_small_integer(name)) return {Global::SmallDtype, {}};
-  // Old files name the device's own class, new ones the module that it is defined in.
+  // Old files name the device's own class, new ones the module that defines it.
   for (const std::string_view folder : {"cuda.", "storage."}) {
     if (name.starts_with(folder)) name.remove_prefix(folder.size());
   }

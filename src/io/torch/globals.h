@@ -8,10 +8,10 @@
 
 namespace posenc::io {
 
-/// What a global of a pickle stands for. All others are Unknown, and what they make stays opaque.
+/// The meaning of a pickle's global. All others are Unknown, and what they make stays opaque.
 enum class Global : uint8_t {
   Unknown,
-  Dict,      ///< OrderedDict and others that are filled like one
+  Dict,      ///< OrderedDict, and others that are filled like it
   Sequence,  ///< list, tuple, torch.Size
   Set,
   RebuildTensor,  ///< with storage, offset, sizes, strides; V2 and V3 with more
@@ -28,15 +28,15 @@ enum class Global : uint8_t {
   Meta,  ///< without data
   Storage,
   DtypeName,
-  SmallDtype,  ///< of less than a byte an element
+  SmallDtype,  ///< less than a byte per element
   Device,
   Encode,      ///< _codecs.encode(text, "latin1"): bytes in protocol 2
-  Transparent  ///< torch.jit._pickle.*: its first argument
+  Transparent  ///< torch.jit._pickle.*: equal to its first argument
 };
 
 struct GlobalMeaning {
   Global global = Global::Unknown;
-  std::optional<ManifestDtype> dtype;  ///< of DtypeName, and of the classes of storages
+  std::optional<ManifestDtype> dtype;  ///< for DtypeName and the classes of storages
 };
 
 /// The meaning of `module.name`.

@@ -11,22 +11,22 @@
 #include "io/torch/state_dict_walker.h"
 #include "io/torch/storages.h"
 
-// The form before PyTorch 1.6: five pickles one after the other (a magic number, the protocol,
-// facts of the machine, the object, the keys of its storages), then for each key an int64 with the
-// number of its elements, and these, unaligned.
+// The format before PyTorch 1.6: five pickles one after the other (a magic number, the protocol,
+// machine information, the object, the keys of its storages), then for each key the number of its
+// elements as int64, and the elements, unaligned.
 namespace posenc::io {
 namespace {
 
 using namespace std::string_view_literals;
 
 constexpr std::string_view kMagic = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19"sv;
-constexpr std::size_t kMagicAt[] = {2, 11};  // without and with a frame of protocol 4
+constexpr std::size_t kMagicAt[] = {2, 11};  // without and with a protocol 4 frame
 constexpr int64_t kProtocol = 1001;
 constexpr uint64_t kFirstRead = uint64_t{1} << 20;
 
 struct Storage {
   uint64_t bytes = 0;
-  uint64_t item = 1;  // bytes of an element
+  uint64_t item = 1;  // bytes per element
   uint64_t offset = 0;
 };
 using Storages = NameMap<Storage>;
@@ -43,8 +43,8 @@ void check_machine(const Pickle& pickle, PickleId facts) {
   }
 }
 
-// The sizes of all storages that the object names, those inside opaque objects too: each has to be
-// passed over to find the next. Their places are not known yet.
+// The sizes of all storages that the object refers to, even inside opaque objects: each has to be
+// skipped to find the next. Their places are not known yet.
 Storages find_sizes(TorchTensors& objects) {
   const Pickle& pickle = objects.pickle();
   Storages storages;
@@ -69,7 +69,7 @@ Storages find_sizes(TorchTensors& objects) {
   return storages;
 }
 
-// Goes over the data from `at` on, in the order of the list of keys.
+// Goes through the data from `at` on, in the order of the list of keys.
 void find_places(const InputFile& file, uint64_t at, const Pickle& pickle, PickleId keys,
                  Storages& storages) {
   if (!pickle.is(keys, PickleKind::List)) {
@@ -100,7 +100,7 @@ void find_places(const InputFile& file, uint64_t at, const Pickle& pickle, Pickl
   }
 }
 
-// What stands in front of the data.
+// Everything before the data.
 struct Head {
   Head(std::string_view bytes, Budget& budget) : pickle(bytes, budget) {
     parse_pickle(pickle, &end);  // the magic number
@@ -150,7 +150,7 @@ bool looks_like_torch_legacy(const InputFile& file) {
 }
 
 Manifest read_torch_legacy(const InputFile& file) {
-  // The pickles have no length in front: as much is read as they turn out to need.
+  // The pickles have no length prefix: as much is read as they turn out to need.
   for (uint64_t size = kFirstRead;; size *= 4) {
     const std::string bytes = file.read(0, std::min(size, file.size()));
     Budget budget(file.size());

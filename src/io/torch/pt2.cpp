@@ -20,7 +20,7 @@ constexpr std::string_view kFolder = "data/weights/";
 constexpr std::string_view kConfig = "_weights_config.json";
 constexpr int64_t kStrided = 7;
 
-// The numbers of torch.export's schema, version 0 of the archive.
+// The dtype numbers of torch.export's schema, in version 0 of the archive.
 std::optional<ManifestDtype> dtype_of(int64_t number) {
   return find_dtype([&](const DtypeFacts& facts) { return facts.export_number == number; });
 }
@@ -30,7 +30,7 @@ std::string unknown_dtype(int64_t number) {
          " of torch.export (convert it to another one in Python)";
 }
 
-// The one record of a name that begins and ends so, or null.
+// The only record whose name begins and ends like this, or null.
 const ZipRecord* find_only(const Archive& archive, std::string_view begin, std::string_view end) {
   const ZipRecord* found = nullptr;
   for (const ZipRecord& record : archive.index().records()) {
@@ -130,7 +130,7 @@ Manifest read_pt2(const Archive& archive) {
       ManifestTensor tensor = tensor_of(weight);
       const auto [storage, added] = storages.try_emplace(weight.record);
       if (added) {
-        // Weights are whole storages; each tensor is a view of its.
+        // A record holds a whole storage; each tensor is a view of one.
         const std::string name = std::string(kFolder) + weight.record;
         const ZipRecord* record = archive.find(name);
         storage->second =

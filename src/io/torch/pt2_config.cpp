@@ -21,8 +21,8 @@ WeightsError damaged(const std::string& rule) {
   return {WeightsErrorCode::Corrupt, "has a damaged list of weights: " + rule};
 }
 
-// Takes the parser's events instead of its tree, which would cost many times the text, keep the
-// last of two equal keys in silence, and be as deep as the file likes.
+// Receives the parser's events: its tree would take many times the size of the text, silently keep
+// the last of two equal keys, and be as deep as the file likes.
 class ConfigHandler : public nlohmann::json_sax<json> {
  public:
   ConfigHandler(std::vector<Pt2Weight>& weights, Budget& budget)
@@ -112,7 +112,7 @@ class ConfigHandler : public nlohmann::json_sax<json> {
   }
 
  private:
-  // An open object with the key whose value comes next, or an open array.
+  // An open object with the key of the next value, or an open array.
   struct Level {
     bool is_object;
     std::string key;
@@ -133,8 +133,8 @@ class ConfigHandler : public nlohmann::json_sax<json> {
     return true;
   }
 
-  // A value where the format may have one that does not matter, but not in place of the config or
-  // of a weight: below these, the fields are those of the last weight.
+  // A value that the format allows but that does not matter. The config and each weight must be
+  // objects, however: fields are attributed to the last weight.
   bool other() const {
     if (levels_.empty() || is_weight()) throw damaged("a weight must be an object");
     if (levels_.size() == 1 && at(0, "config")) throw damaged("its config must be an object");
@@ -148,7 +148,8 @@ class ConfigHandler : public nlohmann::json_sax<json> {
   bool at(std::size_t level, std::string_view key) const {
     return level < levels_.size() && levels_[level].is_object && levels_[level].key == key;
   }
-  // The value that comes is a weight, a field of it, a field of its tensor_meta, a whole number.
+  // What the next value is: a weight, a field of it, a field of its tensor_meta, an integer in
+  // that.
   bool is_weight() const { return levels_.size() == 2 && at(0, "config"); }
   bool is_field(std::string_view name) const {
     return levels_.size() == 3 && at(0, "config") && at(2, name);
@@ -179,7 +180,7 @@ class ConfigHandler : public nlohmann::json_sax<json> {
 }  // namespace
 
 std::vector<Pt2Weight> parse_pt2_config(std::string_view text, Budget& budget) {
-  // The parser would pass over a byte order mark, and take a NUL for the end of the text.
+  // The parser would skip a byte order mark, and take a NUL for the end of the text.
   if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != std::string_view::npos) {
     throw damaged("it must be JSON in UTF-8");
   }

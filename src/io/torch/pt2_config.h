@@ -10,19 +10,19 @@
 
 namespace posenc::io {
 
-/// One weight as the JSON of an exported program has it, unchecked.
+/// One weight as listed in the JSON of an exported program, unchecked.
 struct Pt2Weight {
   std::string name;
   std::string record;  ///< its storage, in data/weights
   bool is_parameter = false;
   bool pickled = false;  ///< a tensor of another class
   bool requires_grad = false;
-  std::optional<int64_t> dtype, layout, offset;  ///< by the numbers of torch.export's schema
+  std::optional<int64_t> dtype, layout, offset;  ///< in the numbering of torch.export's schema
   std::vector<int64_t> sizes, strides;
 };
 
-/// Reads `{"config": {name: {"path_name": ..., "tensor_meta": {...}}}}`; fields that are not known
-/// are passed over. Throws WeightsError.
+/// Parses `{"config": {name: {"path_name": ..., "tensor_meta": {...}}}}`; unknown fields are
+/// skipped. Throws WeightsError.
 std::vector<Pt2Weight> parse_pt2_config(std::string_view json, Budget& budget);
 
 }  // namespace posenc::io

@@ -19,8 +19,8 @@
 namespace posenc::io {
 namespace {
 
-// Which tensors lie in one record: those of one storage and dtype. A conj or neg view has values
-// that are not in its storage, and an empty tensor has none: they get records of their own.
+// Which tensors share a record: those of one storage and dtype. A conj or neg view has values that
+// are not in its storage, and an empty tensor has none: they get records of their own.
 std::vector<std::vector<std::size_t>> records_of(const std::vector<at::Tensor>& tensors) {
   std::vector<std::vector<std::size_t>> records;
   std::map<std::pair<const void*, at::ScalarType>, std::size_t> known;
@@ -46,7 +46,7 @@ int64_t end_of(const at::Tensor& tensor) {
   return end;
 }
 
-// The run of the storage that a record's views need, as one row of elements.
+// The part of the storage that a record's views need, as one row of elements.
 at::Tensor run_of(const std::vector<at::Tensor>& tensors, const std::vector<std::size_t>& members) {
   int64_t begin = tensors[members.front()].storage_offset(), end = begin;
   for (const std::size_t i : members) {
@@ -57,7 +57,7 @@ at::Tensor run_of(const std::vector<at::Tensor>& tensors, const std::vector<std:
   return at::empty({0}, first.options()).set_(first.storage(), begin, {end - begin}, {1});
 }
 
-// A record that is one view is written contiguous; one of several is written as it lies.
+// A record with a single view is written contiguous; one with several keeps its layout in memory.
 std::vector<int64_t> strides_in_record(const at::Tensor& tensor, bool one_view) {
   if (!one_view) return tensor.strides().vec();
   const auto strides = c10::contiguous_strides(tensor.sizes());
@@ -66,7 +66,7 @@ std::vector<int64_t> strides_in_record(const at::Tensor& tensor, bool one_view) 
 
 struct Layout {
   std::vector<PickledTensor> tensors;
-  std::vector<at::Tensor> records;  // still to be made plain
+  std::vector<at::Tensor> records;  // not yet made plain
 };
 
 Layout lay_out(const StateDict& dict) {
@@ -105,7 +105,7 @@ Layout lay_out(const StateDict& dict) {
 }  // namespace
 
 void save_torch(const std::string& path, const StateDict& tensors) {
-  const Layout layout = lay_out(tensors);  // all that can be refused, before a file exists
+  const Layout layout = lay_out(tensors);  // refuses what it can before a file exists
   AtomicFile file(path);
   ZipWriter zip(file, "archive");
   zip.add("data.pkl", pickle_tensors(layout.tensors));

@@ -6,8 +6,8 @@
 
 namespace posenc::io {
 
-/// Writes `tensors` as torch.save() would: tensors that share memory share it in the file. Throws
-/// WeightsError.
+/// Writes `tensors` as torch.save() would: tensors that share memory share it in the file too.
+/// Throws WeightsError.
 void save_torch(const std::string& path, const StateDict& tensors);
 
 }  // namespace posenc::io

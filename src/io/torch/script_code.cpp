@@ -8,7 +8,7 @@
 namespace posenc::io {
 namespace {
 
-// The names in `["weight", "bias", ]`; nothing where it is not such a list.
+// The names in `["weight", "bias", ]`; nullopt if it is not such a list.
 std::optional<NameSet> quoted_names(std::string_view list) {
   NameSet names;
   if (!list.starts_with('[') || !list.ends_with(']')) return std::nullopt;

@@ -11,13 +11,13 @@
 
 namespace posenc::io {
 
-/// What the classes of a TorchScript archive register. Their code is searched for these lists and
-/// not compiled; where it is missing or looks otherwise, a class is not known.
+/// What the classes of a TorchScript archive register. Their code is searched for these lists, not
+/// compiled; a class whose code is missing or looks different is unknown.
 class ScriptCode {
  public:
   explicit ScriptCode(const Archive& archive) : archive_(archive) {}
 
-  /// The class of a qualified name (`__torch__.torch.nn.modules.linear.Linear`), or null.
+  /// The class with a qualified name (`__torch__.torch.nn.modules.linear.Linear`), or null.
   const ScriptClass* find(const std::string& qualified_name);
 
  private:
@@ -25,11 +25,11 @@ class ScriptCode {
   const Classes& file(const std::string& module);
 
   const Archive& archive_;
-  uint64_t left_ = uint64_t{32} << 20;  // bytes of code that may be unpacked
+  uint64_t left_ = uint64_t{32} << 20;  // bytes of code that may still be unpacked
   NameMap<Classes> files_;
 };
 
-/// The classes that a file of code defines, by name.
+/// The classes defined in a file of code, by name.
 NameMap<ScriptClass> script_classes(std::string_view code);
 
 }  // namespace posenc::io

@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::size_t kDeepest = 200;
 constexpr uint64_t kVisit = 100;      // units of work
-constexpr uint64_t kThrown = 2000;    // of an exception
-constexpr uint64_t kMostItems = 100;  // of a list, whose values are listed
+constexpr uint64_t kThrown = 2000;    // for an exception
+constexpr uint64_t kMostItems = 100;  // of a list that are listed one by one
 
-// Every module has these two, and they say nothing of its weights.
+// Every module has these two, and they say nothing about its weights.
 bool is_noise(std::string_view attribute) {
   return attribute == "training" || attribute == "_is_full_backward_hook";
 }
@@ -29,7 +29,7 @@ void StateDictWalker::run(PickleId root, const FindScriptClass& find_class) {
   leave_out_clashing();
 }
 
-// Goes on to the next item of the innermost container; false at its end.
+// Moves on to the next item of the innermost container; returns false at its end.
 bool StateDictWalker::step() {
   const Pickle& pickle = objects_.pickle();
   Frame& frame = frames_.back();
@@ -100,7 +100,7 @@ void StateDictWalker::visit(PickleId id, Place place, const ScriptClass* script,
   }
 }
 
-// Whether `id` is something to go into.
+// Enters `id` if it is a container, and returns whether it is.
 bool StateDictWalker::enter(PickleId id, Place place, bool listed) {
   const Pickle& pickle = objects_.pickle();
   const Place inside = place == Place::Plain ? Place::Plain : Place::InsideAttribute;
@@ -172,7 +172,7 @@ void StateDictWalker::add_tensor(ManifestTensor tensor, Place place, const Scrip
   if (!list_.add(std::move(tensor))) clashing_.insert(name_);
 }
 
-// `{"a.b": x, "a": {"b": y}}`: nobody could say which is meant.
+// `{"a.b": x, "a": {"b": y}}`: it is ambiguous which one is meant.
 void StateDictWalker::leave_out_clashing() {
   if (clashing_.empty()) return;
   std::erase_if(manifest_.tensors,
@@ -183,7 +183,7 @@ void StateDictWalker::leave_out_clashing() {
   }
 }
 
-// Twice what an entry is: its list grows by doubling.
+// Twice the size of an entry, since its list grows by doubling.
 uint64_t StateDictWalker::entry_bytes(const std::string& text) const {
   return 2 * (sizeof(ManifestEntry) + name_.size() + text.size());
 }

@@ -13,20 +13,20 @@
 
 namespace posenc::io {
 
-/// What a class of TorchScript registers; old files do not list the buffers.
+/// What a TorchScript class registers; old files do not list the buffers.
 struct ScriptClass {
   bool is_module = false;
   std::optional<NameSet> parameters;
   std::optional<NameSet> buffers;
 };
 
-/// The class of that qualified name, or null where its code could not be read.
+/// The class with a qualified name, or null if its code could not be read.
 using FindScriptClass = std::function<const ScriptClass*(const std::string& name)>;
 
-/// Lists the objects below `root` in a manifest: dense tensors, plain values, and opaque all that
-/// is neither; names are joined by ".". A tensor that cannot be read, or whose joined name is that
-/// of another too, is opaque: it keeps nobody from the others. With `find_class` the objects of
-/// TorchScript classes are gone through as modules. Throws WeightsError.
+/// Lists the objects below `root` in a manifest: dense tensors, plain values, and everything else
+/// as opaque; names are joined by ".". A tensor that cannot be read, or whose joined name is not
+/// unique, is opaque and does not keep the others from being read. With `find_class`, objects of
+/// TorchScript classes are traversed as modules. Throws WeightsError.
 class StateDictWalker {
  public:
   StateDictWalker(TorchTensors& objects, TensorList& list, Manifest& manifest, Budget& budget)
@@ -35,11 +35,11 @@ class StateDictWalker {
   void run(PickleId root, const FindScriptClass& find_class = nullptr);
 
  private:
-  // Where a tensor stands decides whether it is one of the file's.
+  // Where a tensor is found decides whether it is one of the file's.
   enum class Place { Plain, ModuleAttribute, InsideAttribute };
 
-  // A container that is being gone through. A call of a dict class has its items in two places: its
-  // first argument, and what was set afterwards.
+  // A container that is being traversed. A call of a dict class has its items in two places: in its
+  // first argument, and set afterwards.
   struct Frame {
     enum class Form { Mapping, Pairs, Sequence };
     uint32_t at;
@@ -48,7 +48,7 @@ class StateDictWalker {
     std::size_t name_size;
     Place place;
     const ScriptClass* script;
-    bool listed;  // the values in it, one by one
+    bool listed;  // whether its values are listed one by one
     uint64_t index = 0;
   };
 
@@ -72,7 +72,7 @@ class StateDictWalker {
   const FindScriptClass* find_class_ = nullptr;
   std::string name_;
   std::vector<Frame> frames_;
-  NameSet clashing_;  // names that several tensors have
+  NameSet clashing_;  // names that several tensors share
 };
 
 }  // namespace posenc::io

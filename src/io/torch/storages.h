@@ -7,14 +7,14 @@
 
 namespace posenc::io {
 
-/// Storages that are records of an archive, named by `folder` and their key. The archive has to
-/// outlive it.
+/// Finds storages that are records of an archive, named by `folder` and their key. The archive has
+/// to outlive the result.
 LocateStorage storages_below(const Archive& archive, const std::string& folder);
 
-/// The same for one record of any name.
+/// The same for a single record of any name.
 ManifestStorage storage_record(const Archive& archive, const std::string& name, uint64_t bytes);
 
-/// Refuses a file whose root is an object that only its own class could make sense of.
+/// Refuses a file whose root is an object that only its own class can interpret.
 void refuse_whole_object(TorchTensors& objects, PickleId root);
 
 }  // namespace posenc::io

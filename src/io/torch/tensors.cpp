@@ -16,7 +16,7 @@ bool rebuilds(Global global) {
          global == Global::RebuildTensorV3;
 }
 
-// Whether all elements lie below `end`; what is negative or overflows is found later, for all.
+// Whether all elements are below `end`; negative and overflowing values are found later, for all.
 bool reaches_no_further(const ManifestTensor& tensor, int64_t end) {
   int64_t last = tensor.offset;
   for (std::size_t i = 0; i < tensor.sizes.size() && i < tensor.strides.size(); ++i) {
@@ -132,7 +132,8 @@ ManifestTensor TorchTensors::rebuild(Global function, PickleId arguments) {
   }
   if (items.size() > least) read_flags(resolve(items[least]), tensor);  // tagged in TorchScript
   if (view.elements) {
-    // A part of a storage: the tensor counts from where the part begins, and stays inside of it.
+    // A part of a storage: the tensor's offset counts from its beginning, and it has to stay
+    // inside.
     if (!reaches_no_further(tensor, *view.elements) ||
         __builtin_add_overflow(tensor.offset, view.offset, &tensor.offset)) {
       throw WeightsError(WeightsErrorCode::OutOfBounds, "reaches outside its part of a storage");
@@ -282,7 +283,7 @@ std::string TorchTensors::describe(PickleId id) {
   std::string name = pickle_.global(function);
   if (name == "copyreg._reconstructor" && !items.empty()) name = pickle_.global(items[0]);
   if (pickle_.is(function, PickleKind::Persistent)) {
-    // A class whose source was saved with it: ("module", class, file, source).
+    // A class that was saved with its source: ("module", class, file, source).
     const TupleItems parts(pickle_, pickle_.arguments(function));
     const bool has_class = parts.size() > 1 && pickle_.is(parts[0], PickleKind::Text) &&
                            pickle_.text(parts[0]) == "module";

@@ -16,33 +16,34 @@
 
 namespace posenc::io {
 
-/// Where the storage of that key lies; at least `bytes` of it have to be in the file.
+/// Locates the storage with a key; at least `bytes` of it have to be in the file.
 using LocateStorage = std::function<ManifestStorage(std::string_view key, uint64_t bytes)>;
 
-/// Understands the objects of a pickle as PyTorch's: which call rebuilds a tensor, over which
-/// storage. Throws WeightsError for what contradicts itself.
+/// Interprets the objects of a pickle as PyTorch's: which call rebuilds a tensor, over which
+/// storage. Throws WeightsError for contradictions.
 class TorchTensors {
  public:
   TorchTensors(const Pickle& pickle, TensorList& list, LocateStorage locate);
 
   const Pickle& pickle() const noexcept { return pickle_; }
 
-  /// What the global `id` stands for.
+  /// The meaning of the global `id`.
   GlobalMeaning meaning(PickleId id);
 
-  /// What the global stands for that the call `id` calls; Unknown for anything else.
+  /// The meaning of the global that the call `id` calls; Unknown for anything else.
   Global called(PickleId id);
 
-  /// `id`, or what it stands for after the tags of torch.jit.
+  /// `id` without the tags that torch.jit wraps around it.
   PickleId resolve(PickleId id);
 
-  /// The dense tensor that `id` rebuilds, without a name; nothing where it is something else.
+  /// The dense tensor that `id` rebuilds, without a name; nullopt if it is something else.
   std::optional<ManifestTensor> read(PickleId id);
 
-  /// What an object is that is neither a tensor nor a plain value: "a sparse tensor", a class name.
+  /// Describes an object that is neither a tensor nor a plain value: "a sparse tensor", a class
+  /// name.
   std::string describe(PickleId id);
 
-  /// Whether it is a torch.nn.Module, by the attributes that every one has.
+  /// Whether it is a torch.nn.Module, judging by the attributes that every one has.
   bool is_module(PickleId id) const;
 
  private:
@@ -77,7 +78,7 @@ class TupleItems {
  public:
   static constexpr std::size_t kMost = 16;
 
-  /// Nothing where `id` is no tuple, or a longer one.
+  /// Empty if `id` is not a tuple, or a longer one.
   TupleItems(const Pickle& pickle, PickleId id);
 
   std::size_t size() const noexcept { return size_; }

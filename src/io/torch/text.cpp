@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kLongest = 1000;  // bytes of a text
 constexpr std::size_t kMostItems = 100;
 
-// As Python's repr: the shortest digits that read back as the same number.
+// Like Python's repr: the shortest digits that read back as the same number.
 std::string real_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -84,13 +84,13 @@ std::optional<std::string> plain_text(TorchTensors& objects, PickleId id) {
     case PickleKind::Dict: return pickle.count(id) == 0 ? std::optional("{}") : std::nullopt;
     default: return scalar_text(objects, id);
   }
-  if (function == Global::Set) brackets = "{}";  // of what is a list in protocol 2
+  if (function == Global::Set) brackets = "{}";  // a set, though protocol 2 stores a list
   std::string out(1, brackets[0]);
   std::size_t shown = 0;
   for (auto at = pickle.items(id); at != kNoObject; at = pickle.next(at)) {
     const PickleId item = pickle.item(at);
     if (++shown > kMostItems) {
-      // The rest is not shown, but has to be as plain.
+      // The rest is not shown, but has to be plain too.
       if (pickle.kind(item) > PickleKind::Bytes && !scalar_text(objects, item)) return std::nullopt;
       continue;
     }

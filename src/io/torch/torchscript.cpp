@@ -9,7 +9,7 @@
 namespace posenc::io {
 namespace {
 
-// A module that has no `training` has been frozen, or was made in C++: there the weights are still
+// A module without `training` has been frozen, or was made in C++: there the weights are still
 // attributes, and no constant is a tensor.
 void refuse_frozen(const Archive& archive, const Pickle& pickle, PickleId state,
                    const Manifest& manifest) {
@@ -43,7 +43,8 @@ Manifest read_torchscript(const Archive& archive) {
   if (!name.starts_with("__torch__.") || !pickle.is(pickle.state(root), PickleKind::Dict)) {
     throw WeightsError(WeightsErrorCode::Corrupt, "is TorchScript without a module");
   }
-  // Mangling is a part of its own (`__torch__.___torch_mangle_3.Linear`), never of the last.
+  // Mangling adds a component (`__torch__.___torch_mangle_3.Linear`); it never changes the last
+  // one.
   manifest.class_name = name.substr(name.rfind('.') + 1);
 
   TensorList list(manifest, budget, archive.file().size());

@@ -7,8 +7,8 @@
 
 namespace posenc::io {
 
-/// A list that only grows, in large pieces: no element is ever moved, and growing never needs room
-/// for the old elements beside the new ones, as a vector would.
+/// A list that only grows, in large chunks: elements never move, and growing never needs room for
+/// the old elements beside the new ones, as a vector would.
 template <typename Element>
 class ChunkedVector {
  public:

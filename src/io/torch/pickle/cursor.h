@@ -10,7 +10,7 @@
 
 namespace posenc::io {
 
-/// Goes through the bytes of a pickle, opcode by opcode; what lies beyond the end is Truncated.
+/// Reads the bytes of a pickle, opcode by opcode; reading beyond the end is Truncated.
 class PickleCursor {
  public:
   PickleCursor(std::string_view bytes, std::size_t at) : bytes_(bytes), at_(at), opcode_at_(at) {}
@@ -36,7 +36,7 @@ class PickleCursor {
     return value;
   }
 
-  /// Passes over `size` bytes and says where they begin.
+  /// Skips `size` bytes and returns where they begin.
   std::size_t take_run(uint64_t size) {
     need(size);
     const std::size_t begin = at_;
@@ -44,7 +44,7 @@ class PickleCursor {
     return begin;
   }
 
-  /// The same for a line; its size is without the end.
+  /// The same for a line; `size` gets its length without the line end.
   std::size_t take_line(std::size_t& size) {
     const std::size_t end = bytes_.find('\n', at_);
     need(end == std::string_view::npos ? UINT64_MAX : end - at_ + 1);
@@ -52,7 +52,7 @@ class PickleCursor {
     return take_run(size + 1);
   }
 
-  /// That many bytes are left.
+  /// Throws unless that many bytes are left.
   void need(uint64_t count) const {
     if (count <= bytes_.size() - at_) return;
     throw WeightsError(WeightsErrorCode::Truncated, "holds a pickle that is cut off: its byte " +
@@ -60,7 +60,7 @@ class PickleCursor {
                                                         " asks for more than there is");
   }
 
-  /// The error of an opcode that breaks a rule.
+  /// The error for an opcode that breaks a rule.
   WeightsError damaged(const std::string& rule) const {
     return {WeightsErrorCode::Corrupt,
             "holds a damaged pickle: " + rule + " at its byte " + std::to_string(opcode_at_)};

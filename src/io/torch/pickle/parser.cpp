@@ -10,7 +10,7 @@
 namespace posenc::io {
 namespace {
 
-// A machine with a stack, marks and a memo, as Python's, whose only values are numbers of objects.
+// A machine with a stack, marks and a memo, like Python's, whose only values are object ids.
 class Parser {
  public:
   Parser(Pickle& out, std::size_t at)
@@ -108,7 +108,7 @@ class Parser {
         push(out_.add_global(module, name));
         break;
       }
-      case Opcode::NewObjEx: pop(); [[fallthrough]];  // the keyword arguments
+      case Opcode::NewObjEx: pop(); [[fallthrough]];  // drops the keyword arguments
       case Opcode::NewObj:
       case Opcode::Reduce: {
         const PickleId arguments = pop();
@@ -148,13 +148,13 @@ class Parser {
   // --- stack ---
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
-  // That many objects lie above the last mark.
+  // Throws unless that many objects are above the last mark.
   std::size_t need(std::size_t count) const {
     if (stack_.size() - floor() < count) throw cursor_.damaged("an object is missing");
     return count;
   }
 
-  // Charged as it grows, not with each push: honest files push millions and hold few at a time.
+  // Charged as capacity grows, not with each push: honest files push millions but hold few at once.
   void push_onto(std::vector<uint32_t>& numbers, uint32_t number) {
     if (numbers.size() == numbers.capacity()) {
       const std::size_t room = 2 * numbers.size() + 64;
@@ -195,7 +195,7 @@ class Parser {
     push(out_.add_scalar(PickleKind::Int, static_cast<uint64_t>(value)));
   }
 
-  // Labels and token ids come in millions: equal ones are one object.
+  // Labels and token ids come in millions: equal ones share one object.
   void push_small_int(uint16_t value) {
     if (value >= small_ints_.size()) small_ints_.resize(std::size_t{value} + 1, kNoObject);
     PickleId& known = small_ints_[value];
@@ -236,7 +236,7 @@ class Parser {
     push(container);
   }
 
-  // Everything from `begin` on goes into the object below it.
+  // Moves everything from `begin` on into the object below it.
   void append_from(std::size_t begin, PickleKind kind) {
     if (begin == floor()) throw cursor_.damaged("items for no object");
     const PickleId container = stack_[begin - 1];
@@ -256,7 +256,7 @@ class Parser {
 
   // --- memo ---
   void put(uint64_t key) {
-    // Writers count up, and an entry costs them a byte or more.
+    // Writers count up, and each entry takes at least a byte of the pickle.
     if (key > cursor_.at()) {
       throw WeightsError(WeightsErrorCode::LimitExceeded,
                          "holds a pickle with memo entry " + std::to_string(key));
@@ -281,7 +281,7 @@ class Parser {
   Pickle& out_;
   PickleCursor cursor_;
   std::vector<PickleId> stack_;
-  std::vector<uint32_t> marks_;  // how high the stack was
+  std::vector<uint32_t> marks_;  // heights of the stack
   std::vector<PickleId> memo_;
   std::vector<PickleId> small_ints_;  // by value
   uint64_t memoized_ = 0;

@@ -6,8 +6,8 @@
 
 namespace posenc::io {
 
-/// Reads one pickle of protocol 2 to 5 from the bytes of `into`, at `at` or the front, and moves
-/// `at` after it. Returns its root. Throws WeightsError.
+/// Parses one pickle of protocol 2 to 5 from the bytes of `into`, at `at` or the beginning, and
+/// moves `at` past it. Returns its root. Throws WeightsError.
 PickleId parse_pickle(Pickle& into, std::size_t* at = nullptr);
 
 }  // namespace posenc::io

@@ -7,11 +7,11 @@
 #include "io/base/budget.h"
 #include "io/torch/pickle/chunked_vector.h"
 
-// What a pickle says, as inert data: nothing is imported, called or built. A call of a global
-// stays the pair of its name and its arguments, for the caller to interpret or to leave alone.
+// The content of a pickle, as inert data: nothing is imported, called or built. A call of a global
+// remains the pair of its name and its arguments, for the caller to interpret or ignore.
 namespace posenc::io {
 
-/// An object of a pickle; objects that the pickle shares have one number.
+/// An object of a pickle; one that the pickle refers to several times has a single id.
 using PickleId = uint32_t;
 inline constexpr PickleId kNoObject = UINT32_MAX;
 
@@ -26,31 +26,31 @@ enum class PickleKind : uint8_t {
   Global,  ///< a class or function, by module and name
   Tuple,
   List,
-  Dict,  ///< its items alternate: key, value
+  Dict,  ///< items alternate: key, value
   Set,
-  Call,        ///< callable, arguments; what was appended or set afterwards; its state
-  Persistent,  ///< an object that lies outside of the pickle; torch: a storage
+  Call,        ///< callable and arguments; what was appended or set afterwards; its state
+  Persistent,  ///< an object outside the pickle; in PyTorch's, a storage
 };
 
-/// The objects of one pickle, or of several that follow each other in `bytes`. They may form
-/// circles. The bytes have to outlive it.
+/// The objects of one pickle, or of several consecutive ones, in `bytes`, which have to outlive it.
+/// They may form cycles.
 class Pickle {
  public:
   Pickle(std::string_view bytes, Budget& budget) : bytes_(bytes), budget_(budget) {}
 
   std::string_view bytes() const noexcept { return bytes_; }
   Budget& budget() const noexcept { return budget_; }
-  PickleId size() const { return nodes_.size(); }  ///< ids are below
+  PickleId size() const { return nodes_.size(); }  ///< ids are below this
 
   PickleKind kind(PickleId id) const { return nodes_[id].kind; }
   bool is(PickleId id, PickleKind kind) const { return id != kNoObject && nodes_[id].kind == kind; }
 
   int64_t integer(PickleId id) const;  ///< of Bool and Int
   double real(PickleId id) const;      ///< of Float
-  /// Of Text, Bytes and BigInt. Charged, for whoever asks will compare, hash or copy it.
+  /// Of Text, Bytes and BigInt. Charged, since the caller will compare, hash or copy it.
   std::string_view text(PickleId id) const;
   std::size_t text_size(PickleId id) const { return nodes_[id].second; }
-  /// `module.name` of Global, else nothing. Charged as well.
+  /// `module.name` of Global, otherwise empty. Charged as well.
   std::string global(PickleId id) const;
 
   PickleId callable(PickleId id) const { return call(id).callable; }  ///< of Call
@@ -59,9 +59,9 @@ class Pickle {
   }
   PickleId state(PickleId id) const { return call(id).state; }  ///< of Call; kNoObject if none
 
-  /// The items of Tuple, List, Dict, Set and Call, one after the other:
+  /// Iterates over the items of Tuple, List, Dict, Set and Call:
   /// for (auto at = items(id); at != kNoObject; at = next(at)) item(at)
-  /// Each step is charged: the one place where items are walked over.
+  /// Each step is charged: items are walked over nowhere else.
   uint32_t items(PickleId id) const {
     return nodes_[id].first == kNoObject ? kNoObject : runs_[nodes_[id].first].first;
   }
@@ -75,7 +75,7 @@ class Pickle {
     return nodes_[id].first == kNoObject ? 0 : runs_[nodes_[id].first].count;
   }
 
-  // What the parser builds.
+  // For the parser, which builds the objects.
   PickleId add_scalar(PickleKind kind, uint64_t bits);
   PickleId add_text(PickleKind kind, std::size_t offset, std::size_t size);
   PickleId add_global(PickleId module, PickleId name);
@@ -86,9 +86,10 @@ class Pickle {
   void set_state(PickleId id, PickleId state) { calls_[nodes_[id].second].state = state; }
 
  private:
-  // What the two numbers are, by the kind. Bool, Int, Float: the bits. Text, Bytes, BigInt: offset
-  // and size. Global: the texts of module and name. Persistent: its id. The others: their run of
-  // items, if any; Call, too: the number of its call. Most objects of a large file are scalars.
+  // The meaning of the two numbers depends on the kind. Bool, Int, Float: the bits. Text, Bytes,
+  // BigInt: offset and size. Global: the texts of module and name. Persistent: its id. The others:
+  // their run of items, if any; for Call also the number of its call. Small, as most objects of a
+  // large file are scalars.
   struct Node {
     PickleKind kind;
     uint32_t first, second;
@@ -110,7 +111,7 @@ class Pickle {
 
   std::string_view bytes_;
   Budget& budget_;
-  // They refer to each other by number: nothing is destroyed in depth.
+  // Objects refer to each other by number, so that destruction does not recurse.
   ChunkedVector<Node> nodes_;
   ChunkedVector<Run> runs_;
   ChunkedVector<CallParts> calls_;

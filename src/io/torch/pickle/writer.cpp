@@ -7,7 +7,7 @@
 namespace posenc::io {
 namespace {
 
-// Null for the types that came after typed storages: those name their dtype.
+// Null for dtypes newer than typed storages, which are saved by name.
 const char* storage_class(ManifestDtype dtype) {
   const DtypeFacts& facts = facts_of(dtype);
   return facts.is_saved_by_class ? facts.storage_class : nullptr;
@@ -57,7 +57,7 @@ class Pickler {
     bytes_ += "tQ";
   }
 
-  // A name, and from the second time on a reference to it.
+  // A name; from the second time on, a reference to it in the memo.
   void global(const std::string& module, const std::string& name) {
     const auto [at, fresh] = memo_.emplace(module + '\n' + name + '\n', memo_.size());
     bytes_ += fresh ? "c" + at->first + "q" : "h";

@@ -14,11 +14,11 @@ struct PickledTensor {
   ManifestDtype dtype = ManifestDtype::Float32;
   std::vector<int64_t> sizes, strides;  ///< in elements
   int64_t offset = 0;
-  std::size_t record = 0;       ///< the bytes are in `data/<record>`
-  int64_t record_elements = 0;  ///< how many elements that has
+  std::size_t record = 0;       ///< its bytes are in `data/<record>`
+  int64_t record_elements = 0;  ///< the number of elements in that record
 };
 
-/// The pickle (protocol 2) of an OrderedDict of tensors. torch.load(weights_only=True) reads it.
+/// The pickle (protocol 2) of an OrderedDict of tensors, for torch.load(weights_only=True) to read.
 std::string pickle_tensors(const std::vector<PickledTensor>& tensors);
 
 }  // namespace posenc::io

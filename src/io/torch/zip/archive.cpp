@@ -11,7 +11,7 @@ constexpr const char* kSaveStateDict = "save model.state_dict() with torch.save 
 std::string root_of(const ZipIndex& index) {
   if (index.records().empty()) return "";
   const std::string_view first = index.records().front().name;
-  return std::string(first.substr(0, first.find('/') + 1));  // nothing where there is no slash
+  return std::string(first.substr(0, first.find('/') + 1));  // empty if there is no slash
 }
 
 }  // namespace

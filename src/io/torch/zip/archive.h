@@ -8,13 +8,13 @@
 
 namespace posenc::io {
 
-/// A zip archive as PyTorch writes it: its records lie below one root folder of any name.
+/// A zip archive as PyTorch writes it: its records are below one root folder of any name.
 class Archive {
  public:
   static constexpr uint64_t kLargestPickle = UINT32_MAX;
 
-  /// Throws WeightsError for zip archives that are not PyTorch's, or of a kind that cannot be read
-  /// (of a PyTorch that is too old, big-endian).
+  /// Throws WeightsError for a zip archive that is not PyTorch's, or is of a kind that cannot be
+  /// read (big-endian, or from a PyTorch that is too old).
   explicit Archive(const InputFile& file);
 
   const InputFile& file() const noexcept { return index_.file(); }
@@ -23,13 +23,13 @@ class Archive {
   /// TorchSave, TorchScript or Pt2.
   WeightsFormat format() const noexcept { return format_; }
 
-  /// The record of that name below the root, or null.
+  /// The record with this name below the root, or null.
   const ZipRecord* find(const std::string& name) const;
 
-  /// The bytes of a record that has to be there, and may have at most this many.
+  /// The bytes of a record, which has to exist and must not be larger than `most`.
   std::string read(const std::string& name, uint64_t most = kLargestPickle) const;
 
-  /// The name of a record below the root; empty where it lies elsewhere.
+  /// The name of a record below the root; empty if it is elsewhere.
   std::string_view below_root(const ZipRecord& record) const;
 
  private:
@@ -37,7 +37,7 @@ class Archive {
   void check_byte_order() const;
 
   ZipIndex index_;
-  std::string root_;  // with its slash
+  std::string root_;  // including the slash
   WeightsFormat format_;
 };
 

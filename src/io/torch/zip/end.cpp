@@ -17,13 +17,13 @@ constexpr uint64_t kLongestComment = 0xffff;
 constexpr uint64_t kShortTail = 4096;  // PyTorch writes no comment
 constexpr uint64_t kLargestDirectory = uint64_t{1} << 28;
 
-// Before zip64 a field had 32 bits; all ones refer to the zip64 record.
+// The fields before zip64 have up to 32 bits; all ones refer to the zip64 record.
 bool agrees(uint64_t old, uint64_t all_ones, uint64_t value) {
   return old == all_ones || old == value;
 }
 
-// Places in an archive count from its beginning. In a shard of a distributed checkpoint, which is
-// one archive after the other, that of the last is somewhere else.
+// Offsets in an archive count from its beginning. A shard of a distributed checkpoint consists of
+// several archives one after the other, and the last one begins somewhere else.
 void refuse_several(const InputFile& file, uint64_t stated, uint64_t found) {
   if (stated >= found || file.read(found - stated, 4) != "PK\3\4") return;
   throw WeightsError(WeightsErrorCode::Unsupported,

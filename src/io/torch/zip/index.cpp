@@ -22,7 +22,7 @@ WeightsError damaged_record(std::string_view name, const std::string& rule) {
   return damaged_zip("record " + in_quotes(name) + " " + rule);
 }
 
-// Names are looked up and never become paths, but whoever unpacks such an archive is attacked.
+// Names are looked up and never become paths, but would attack whoever unpacks such an archive.
 bool is_decent(std::string_view name) {
   if (name.empty() || name.front() == '/') return false;
   if (name.find('\0') != name.npos || name.find('\\') != name.npos) return false;
@@ -34,7 +34,7 @@ bool is_decent(std::string_view name) {
   return true;
 }
 
-// Takes the fields that are all ones from the zip64 field among the extra ones, in its fixed order.
+// Replaces the fields that are all ones by those of the zip64 extra field, in its fixed order.
 void widen(std::string_view extra, std::string_view name, uint64_t& bytes, uint64_t& packed,
            uint64_t& local) {
   if (bytes != kAllOnes && packed != kAllOnes && local != kAllOnes) return;
@@ -59,20 +59,20 @@ void widen(std::string_view extra, std::string_view name, uint64_t& bytes, uint6
 
 std::size_t fixed_header(const ZipRecord& record) { return kLocal + record.name.size(); }
 
-// Reads local headers that lie close together at once: one call for many small records, and none
-// of the data of large ones.
+// Reads local headers that are close together in one call: a single call for many small records,
+// and none of the data of large ones.
 class HeaderReader {
  public:
-  /// The records in the order of their places, all of them before `end`.
+  /// The records in the order of their offsets, all of them before `end`.
   HeaderReader(const InputFile& file, const std::vector<ZipRecord*>& records, uint64_t end)
       : file_(file), records_(records), end_(end) {}
 
-  /// Where the record after number `i` begins.
+  /// Where the record after record `i` begins.
   uint64_t next(std::size_t i) const {
     return i + 1 < records_.size() ? records_[i + 1]->offset : end_;
   }
 
-  /// The fixed part of record `i`'s header, which ends before next(i), as that does before `end`.
+  /// The fixed part of record `i`'s header. It has to end before next(i), and that before `end`.
   std::string_view at(std::size_t i) {
     const uint64_t offset = records_[i]->offset;
     const std::size_t count = fixed_header(*records_[i]);
@@ -85,10 +85,10 @@ class HeaderReader {
   }
 
  private:
-  static constexpr uint64_t kClose = 4096;  // copying as much costs what a call does
+  static constexpr uint64_t kClose = 4096;  // copying this much costs as much as a call
   static constexpr uint64_t kChunk = 65536;
 
-  // Behind the last header that is worth being read with that of `i`.
+  // The end of the last header that is worth reading together with that of `i`.
   uint64_t end_of_run(std::size_t i) const {
     const uint64_t limit = std::min(end_, records_[i]->offset + kChunk);
     uint64_t until = records_[i]->offset;
@@ -144,7 +144,7 @@ void ZipIndex::read_directory() {
     record.packed = little_endian<uint32_t>(bytes, at + 20);
     record.bytes = little_endian<uint32_t>(bytes, at + 24);
     record.offset = little_endian<uint32_t>(
-        bytes, at + 42);  // of its local header: read_local_headers() adds that
+        bytes, at + 42);  // of its local header, whose size read_local_headers() adds
     widen(bytes.substr(at + kEntry + name_size, extra_size), record.name, record.bytes,
           record.packed, record.offset);
     if (record.stored() && record.packed != record.bytes) {

@@ -17,7 +17,7 @@ std::string inflate(const ZipIndex& index, const ZipRecord& record, uint64_t lim
   const std::string packed = index.file().read(record.offset, record.packed);
   std::string bytes(record.bytes, '\0');
   z_stream stream{};
-  // zlib does not write to its input; the missing const is its interface's age.
+  // zlib does not write to its input; its interface predates const.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
   stream.next_out = reinterpret_cast<Bytef*>(bytes.data());

@@ -14,7 +14,7 @@ constexpr uint16_t kVersion = 20, kVersion64 = 45;
 constexpr uint16_t kExtra64 = 1, kExtraPadding = 0x4246;  // "FB", as PyTorch pads
 constexpr uint16_t kDate = 0x21;                          // 1 January 1980, at midnight
 
-// Little-endian numbers, one after the other (APPNOTE.TXT, section 4.3).
+// Consecutive little-endian numbers (APPNOTE.TXT, section 4.3).
 class Bytes {
  public:
   Bytes& u16(uint64_t value) { return number(value, 2); }
@@ -34,7 +34,7 @@ class Bytes {
   std::string bytes_;
 };
 
-// What is too large for its field stands in the zip64 extra.
+// A value that is too large for its field is in the zip64 extra field.
 uint64_t short32(uint64_t value) { return std::min(value, kMost32); }
 
 // The fields that the local and the central header have in common.

@@ -9,8 +9,8 @@
 
 namespace posenc::io {
 
-/// A zip archive as torch.save writes it: stored entries below one root folder, each entry's bytes
-/// on a multiple of 64, their checksums right, zip64 where sizes ask for it.
+/// Writes a zip archive as torch.save does: stored entries below one root folder, each entry's
+/// bytes aligned to 64, with correct checksums, and zip64 where sizes require it.
 class ZipWriter {
  public:
   ZipWriter(AtomicFile& file, std::string root) : file_(file), root_(std::move(root)) {}
@@ -19,7 +19,7 @@ class ZipWriter {
   void add(const std::string& name, const std::string& text) {
     add(name, text.data(), text.size());
   }
-  /// The directory; nothing can be added after it.
+  /// Writes the directory; nothing can be added after it.
   void finish();
 
  private:
