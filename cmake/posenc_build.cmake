@@ -41,26 +41,26 @@ function(posenc_own_target target)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
 endfunction()
 
-# posenc_library(target header...): a library that is installed, with its public headers.
+# posenc_library(target header...): makes `target` a library that is installed with its public headers.
 function(posenc_library target)
   set_target_properties(${target} PROPERTIES
     VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}
-    INSTALL_RPATH "$ORIGIN;${TORCH_INSTALL_PREFIX}/lib" # a shared one finds the LibTorch that it was linked with, in .venv too
+    INSTALL_RPATH "$ORIGIN;${TORCH_INSTALL_PREFIX}/lib" # a shared one finds its LibTorch, even in .venv
     INSTALL_RPATH_USE_LINK_PATH ON
-    DEFINE_SYMBOL "") # one macro less that sets a shared build's precompiled header apart
+    DEFINE_SYMBOL "") # one macro less in which a shared build's precompiled header would differ
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${ARGN})
-  # For CMake before 3.23, which does not read the file set of an installed target.
+  # For CMake before 3.23, which ignores the file set of an installed target.
   target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  # LibTorch's headers take ten seconds a source. As a part of another project, which does not bring the precompiled header
-  # or the release preset, the library would take ten minutes on two cores.
+  # LibTorch's headers take ten seconds per source. In another project, which has neither the precompiled header nor the
+  # release preset, the library would take ten minutes on two cores.
   if(NOT PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_UNITY_BUILD)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
   posenc_own_target(${target})
 endfunction()
 
-# posenc_shared_settings(target): the same for a target that uses public headers only.
+# posenc_shared_settings(target): the same, for a target that uses public headers only.
 function(posenc_shared_settings target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:posenc_build_settings>)
   set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF)

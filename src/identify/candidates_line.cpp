@@ -62,7 +62,7 @@ void CandidateGenerator::line(int64_t dim, PresetParams params) {
 void CandidateGenerator::layouts(const Candidate& c) const {
   try_moved_starts(c);
   if (!edited_ || c.options.raw_first() || !c.options.coordinates().empty()) return;
-  const bool even = view_.rows.size(1) % 2 == 0;  // else there is one more sine
+  const bool even = view_.rows.size(1) % 2 == 0;  // otherwise sines outnumber cosines by one
   for (int kind = 1; kind < (even ? 4 : 2); ++kind) {
     Candidate other = c;
     if (kind & 1) {

@@ -14,7 +14,7 @@ namespace posenc::identification {
 namespace {
 
 constexpr double kLearnedApart = 0.1;  // rows of a grid this close were equal before training
-constexpr double kLongestStep = 2000;  // as of diffusion timesteps scaled by a thousand
+constexpr double kLongestStep = 2000;  // allows diffusion timesteps scaled by 1000
 
 double wrapped(double angle) { return std::remainder(angle, 2 * std::numbers::pi); }
 
@@ -109,8 +109,7 @@ std::optional<Line> decode(const SinusoidOptions& o, const at::Tensor& rows,
   const double unit = std::min(1.0, std::abs(step));
   step = snapped(step, 0.02 * unit);
   const double start = position[0] - step * static_cast<double>(numbers[0]);
-  // If the frequencies are far apart, any two angles fit some position: odd numbers are no
-  // evidence.
+  // If the frequencies are far apart, any two angles fit some position: odd steps prove nothing.
   const bool simple = snapped(step, 2e-5) == step && std::abs(step) <= kLongestStep;
   if (std::abs(step) < 1e-4 || (!simple && std::abs(step) > std::numbers::pi)) return std::nullopt;
   return Line{snapped(start, 0.05 * unit), step};

@@ -8,7 +8,7 @@
 namespace posenc::identification {
 namespace {
 
-constexpr double kGridPower = 1e-3;  // how much pow() over a part of the grid may change
+constexpr double kGridPower = 1e-3;  // how far pow() over part of the grid may be off
 constexpr double kNear = 0.9;        // candidates with a lower correlation are ruled out
 
 double squares(const Distance& d) { return d.left + d.right - 2 * d.dot; }

@@ -142,7 +142,7 @@ bool may_be_sinusoid(const at::Tensor& tensor) {
 }
 
 at::Tensor to_narrowest_dtype(const at::Tensor& tensor) {
-  const at::Tensor last = tensor.select(0, -1).contiguous();  // the most likely to need the width
+  const at::Tensor last = tensor.select(0, -1).contiguous();  // most likely to need full width
   for (const auto type : {at::kBFloat16, at::kHalf, at::kFloat}) {
     if (c10::elementSize(type) >= c10::elementSize(tensor.scalar_type())) break;
     if (!at::equal(last.to(type).to(last.scalar_type()), last)) continue;

@@ -95,7 +95,7 @@ CheckpointScalars load(const io::FileSource& source, const TrainingRun& run) {
   check_part("optimizer", has_any(values, "optimizer."), run.optimizer != nullptr);
   check_part("scheduler", values.count(kStep) != 0, run.scheduler != nullptr);
 
-  // The steps up to the next comment may fail, but change nothing.
+  // Everything up to the next comment may fail, but changes nothing.
   const auto options = LoadOptions().prefix("model.");
   io::LoadPlan plan(run.module, source, options);
   plan.stage();
@@ -112,7 +112,7 @@ CheckpointScalars load(const io::FileSource& source, const TrainingRun& run) {
   const CheckpointScalars numbers = numbers_of(values);
   const StateDict generators = tensors_of(source, "generator.");
 
-  // Of these steps only the first may fail.
+  // From here on, only the first step may fail.
   io::set_generator_states(generators);
   plan.apply();
   if (optimizer) optimizer->apply();

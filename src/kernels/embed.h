@@ -3,7 +3,7 @@
 //
 //   gather.cpp     out[t] = dropout(weight[ids[t]] * scale + table[position(t)])
 //   sum_rows.cpp   the gradient of the weight's rows
-// dropout.cpp    out[i] = x[i] * (kept[i] ? factor : 0): dropout on its own
+//   dropout.cpp    out[i] = x[i] * (kept[i] ? factor : 0): dropout on its own
 //   random.cpp     the random bits of at::dropout
 #pragma once
 #include <stdint.h>
@@ -42,8 +42,7 @@ struct Kept {
 
 // Token t's row of the table: position(t) = ids ? ids[slot(t)] : offset + slot(t), where
 // slot(t) = t / divide % count.
-//   (B, L): divide 1, count L     (L, B): divide B, count L     one row per token: divide 1, count
-//   T
+//   (B, L): divide 1, count L     (L, B): divide B, count L     per token: divide 1, count T
 struct Positions {
   const void* table = nullptr;  // null: no positions are added
   int64_t stride;               // elements from one row to the next

@@ -1,7 +1,7 @@
 // Requests of the float32 kernels that run a Transformer without gradients, and the functions that
 // take them. C headers only: the sources in isa/ are compiled once per instruction set.
 //
-// linear_few.cpp          x W^T + b for a few rows: W is streamed once, at memory bandwidth
+//   linear_few.cpp          x W^T + b for a few rows: W is streamed once, at memory bandwidth
 //   linear_many.cpp         the same for many rows, at the arithmetic throughput
 //   attention_step.cpp      one query per row, over keys and values anywhere in memory
 //   attention_sequence.cpp  all queries of contiguous sequences
@@ -36,8 +36,8 @@ constexpr int64_t packed_rows(int64_t inner) {
 }
 
 // softmax(scale * q k^T + bias) v for one query in each row and head. Tokens may be anywhere in
-// memory: a token's key in head h is at token[key + h * width], its value at token[value + h *
-// width].
+// memory: token[key + h * width] is where a token's key in head h begins, and
+// token[value + h * width] its value.
 struct Attention {
   const float* query;  // (rows, heads * width)
   int64_t query_stride;

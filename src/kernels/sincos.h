@@ -31,7 +31,7 @@ struct RowsRequest {
   // Set if the bounds are the standard ones and no row holds a NaN: the float formats may then test
   // all entries of a block at once.
   bool quick = false;
-  // Use non-temporal stores for every block that is aligned for them.
+  // Use non-temporal stores for whole blocks that are aligned for them.
   bool stream = false;
 };
 

@@ -40,7 +40,7 @@ struct RowLayout {
 };
 
 // Row r in [0, n) has position start + r*step, or integers[r], or reals[r]. The fast path needs
-// position| < 2^31; any finite position gives the correct result.
+// |position| < 2^31; any finite position gives the correct result.
 struct Positions {
   int64_t start = 0;
   int64_t step = 1;

@@ -108,8 +108,8 @@ FileError not_in_place() {
   return busy ? FileError(error.kind(), error.what(), kMountRemedy) : error;
 }
 
-// Throws unless `path`, which exists, may be replaced: what opening it for writing would refuse, as
-// other programs do, is refused here.
+// Throws unless `path`, which exists, may be replaced: refuses whatever opening it for writing, as
+// other programs do, would refuse.
 void check_replaceable(const std::string& path, const struct stat& old) {
   if (!S_ISREG(old.st_mode)) {
     throw FileError(FileError::Kind::NotRegular,

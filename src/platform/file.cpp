@@ -32,7 +32,7 @@ FileStamp stamp_from(const struct stat& status) {
 FileError system_error(const std::string& what) {
   const int reason = errno;
   const bool missing = reason == ENOENT || reason == ENOTDIR;
-  const bool too_many = reason == EMFILE || reason == ENFILE;  // as with a thousand shards
+  const bool too_many = reason == EMFILE || reason == ENFILE;  // a thousand shards, say
   return {missing ? FileError::Kind::NotFound : FileError::Kind::Other,
           what + ": " + std::generic_category().message(reason),
           too_many ? "raise the limit of open files (ulimit -n)" : ""};

@@ -14,7 +14,7 @@ bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 void hold_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-    // The wrong way, so that its use fails.
+    // Opened the wrong way, so that using it fails.
     const int way = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", way) != descriptor) std::_Exit(1);
   }

@@ -15,7 +15,7 @@ struct Columns {
 };
 Columns columns(const SinusoidOptions& options, int64_t axis, bool cosine);
 
-/// Uninitialised rows (N, channels before cropping), but with columns that stay zero set to zero.
+/// Uninitialised rows (N, channels before cropping); only columns that stay zero are set.
 at::Tensor empty_rows(const SinusoidOptions& options, int64_t rows, at::ScalarType dtype);
 
 /// The channels of such rows that are kept: sinusoid::OddDim::Truncate keeps the first dim.

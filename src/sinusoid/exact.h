@@ -14,8 +14,8 @@ namespace posenc {
 void check_exact(const SinusoidOptions& options);
 
 /// The exact counterpart of reference_rows(): positions (N), int64 or float64, below 2^31 in
-/// magnitude
-///   -> (N, options.channels()) of `dtype`, each entry rounded once from the formula's real value.
+/// magnitude -> (N, options.channels()) of `dtype`, each entry rounded once from the formula's real
+/// value.
 at::Tensor exact_rows(const SinusoidOptions& options, const at::Tensor& positions,
                       at::ScalarType dtype);
 

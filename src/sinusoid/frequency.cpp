@@ -34,7 +34,7 @@ bool in_bands(sinusoid::Frequency frequency) {
   return frequency == sinusoid::Frequency::PowersOfTwo || frequency == sinusoid::Frequency::Linear;
 }
 
-// The number of channels in the formula, which does not know of a widened row.
+// The number of channels in the formula, which ignores the widening of a row.
 int64_t counted(const SinusoidOptions& o, int64_t channels) {
   return o.odd_dim() == sinusoid::OddDim::Widen ? o.dim() : channels;
 }
@@ -102,8 +102,7 @@ void warm_up_vector_math() {
 }
 
 void run_single_threaded(const std::function<void()>& work) {
-  // Inside a parallel region ATen does not split its work: one of the region's threads does all of
-  // it.
+  // Inside a parallel region ATen does not split its work, so a single thread does it all.
   at::parallel_for(0, std::max(2, at::get_num_threads()), 1, [&](int64_t begin, int64_t) {
     at::NoGradGuard no_grad;  // thread-local
     if (begin == 0) work();

@@ -14,7 +14,7 @@ namespace posenc::torch_internals {
 namespace {
 
 constexpr size_t kAlignment = 64;
-// In elements. Beyond it, the time to allocate is negligible beside the time to write.
+// In elements. Beyond this size, allocating takes next to no time beside writing.
 constexpr uint64_t kSmall = uint64_t{1} << 16;
 
 char* aligned(char* memory) {
@@ -26,8 +26,8 @@ void release(void* memory) {
   std::free(memory);
 }
 
-// Whether c10 itself would get the memory from the system. An allocator set by the user is to be
-// used.
+// Whether c10 itself would get the memory from the system. If the user has set an allocator, that
+// one has to be used.
 bool may_allocate() { return c10::GetCPUAllocator() == c10::GetDefaultCPUAllocator(); }
 
 // A storage in `memory`, which has kAlignment bytes more than `bytes`, or may be null. It is

@@ -14,8 +14,7 @@ namespace posenc::torch_internals {
 ///
 /// Converts to false if the difference could be observed, in which case the node has to return the
 /// gradient:
-/// - the gradient does not go to a leaf that still requires a gradient of these sizes and this
-/// type,
+/// - the gradient does not go to a leaf that still requires one of these sizes and this type,
 /// - the backward is not an ordinary one: grad(), inputs=, create_graph, anomaly detection, or a
 ///   call of the node outside the engine,
 /// - the leaf has other uses in this graph: their gradients are summed before they are added,

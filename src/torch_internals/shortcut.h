@@ -5,21 +5,18 @@
 // AccumulateGrad, the allocator and the profiler. So each shortcut of this library keeps the rules
 // below, by means of the functions of this folder, or leaves the call to ATen:
 //
-// 1. Dispatch. The thread dispatches as usual, and each tensor is a plain one:
-// dispatches_plainly(),
+// 1. Dispatch. The thread dispatches as usual and each tensor is plain: dispatches_plainly(),
 //    is_plain(). Otherwise a trace, autocast, a transform or a subclass would miss the operation.
 // 2. Memory. Sizes, strides, type and device are checked on the very tensors that the kernel is
 //    about to touch, and values that become addresses (ids) are checked against their range in the
 //    same call. What an earlier call checked may since have been resized or refilled, so a backward
 //    checks again.
-// 3. Writing to a tensor that others can see. Before the first byte, no_writing_to() names what
-// ATen
-//    would refuse; note_write() refuses it and notifies autograd. Memory that the kernel reads
-//    while it writes must not overlap: share_memory().
-// 4. Recording. is_recorded() says whether autograd would record. The result then gets a node,
-// which
-//    keeps the caller's tensors as SavedVariables, since these notice changes; backward may be
-//    called by another thread, twice, with create_graph, or with a gradient of another layout.
+// 3. Writing to a tensor that others can see. Before the first byte is written, no_writing_to()
+//    names what ATen would refuse; note_write() refuses it and notifies autograd. Memory that the
+//    kernel reads while it writes must not overlap: share_memory().
+// 4. Recording. is_recorded() says whether autograd would record. The result then gets a node that
+//    keeps the caller's tensors as SavedVariables, which notice changes; backward may be called by
+//    another thread, twice, with create_graph, or with a gradient of another layout.
 // 5. Adding to .grad. Only through GradAccess (grad_access.h), which makes all the checks that
 //    AccumulateGrad and the engine make.
 // 6. Handing out memory again. Only if is_as_new(): nobody holds the tensor, and it has no past.

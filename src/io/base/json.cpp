@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kLongest = 100'000'000;  // every reader's limit of a safetensors header
+constexpr std::size_t kLongest = 100'000'000;  // as for a safetensors header
 constexpr int kDeepest = 32;
 
 class Events : public nlohmann::json_sax<json> {

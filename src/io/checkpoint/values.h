@@ -9,7 +9,7 @@ namespace posenc::io {
 /// The values that a checkpoint keeps in its metadata.
 using Values = std::map<std::string, std::string>;
 
-/// With as many digits as are needed to read the same bits back.
+/// Uses as many digits as are needed to read the same bits back.
 std::string to_text(double value);
 std::string to_text(int64_t value);
 std::string to_text(bool value);

@@ -17,7 +17,7 @@ struct Fault {
 /// All differences between a module and a source of tensors.
 struct Mismatch {
   std::vector<std::string> missing, unexpected;          ///< names, whether they are errors or not
-  bool allow_missing = false, allow_unexpected = false;  ///< they are not errors
+  bool allow_missing = false, allow_unexpected = false;  ///< then they are not errors
   std::vector<Fault> faults;
 
   bool is_error() const {

@@ -15,7 +15,7 @@ namespace {
 
 using Code = WeightsErrorCode;
 
-constexpr uint64_t kLongestIndex = 100'000'000;  // the limit of a safetensors header
+constexpr uint64_t kLongestIndex = 100'000'000;  // as for a safetensors header
 constexpr std::size_t kMostShards = 10'000;
 constexpr std::size_t kLongestName = 255;  // of a file name
 

@@ -121,7 +121,7 @@ class HeaderHandler : public JsonHandler {
       case State::Tensor: refuse_field(field_ == kDtype ? "a string" : "an array", got);
       case State::Numbers: refuse_field("non-negative integers", got);
       case State::Value:
-        if (tensor_.name == "__metadata__" && got == "null") {  // Rust's None
+        if (tensor_.name == "__metadata__" && got == "null") {  // how Rust writes None
           if (std::exchange(has_metadata_, true)) refuse_twice("name '__metadata__'");
           state_ = State::Header;
           return;

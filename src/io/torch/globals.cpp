@@ -72,7 +72,7 @@ struct StorageClass {
 };
 // Storage classes other than those of the dtypes.
 constexpr std::array<StorageClass, 6> kStorages = {{
-    {"UntypedStorage", ManifestDtype::UInt8, Global::Storage},  // it counts bytes
+    {"UntypedStorage", ManifestDtype::UInt8, Global::Storage},  // its size counts bytes
     {"QInt8Storage", ManifestDtype::Int8, Global::Quantised},
     {"QUInt8Storage", ManifestDtype::UInt8, Global::Quantised},
     {"QInt32Storage", ManifestDtype::Int32, Global::Quantised},

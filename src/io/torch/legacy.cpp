@@ -53,7 +53,7 @@ Storages find_sizes(TorchTensors& objects) {
     const TupleItems items(pickle, pickle.arguments(id));
     if (items.size() < 5 || !pickle.is(items[2], PickleKind::Text) ||
         !pickle.is(items[4], PickleKind::Int)) {
-      continue;  // a class
+      continue;  // a class, not a storage
     }
     const auto dtype = objects.meaning(items[1]).dtype;
     const int64_t elements = pickle.integer(items[4]);

@@ -14,9 +14,9 @@ POSENC_INLINE Floats polynomial(Floats x, const float (&c)[n]) {
   return y;
 }
 
-// exp(x) within 2 ulp for x <= 88, 0 below -87.3 (and for -inf), exp(88) above 88; NaN for NaN. x =
-// n log 2 + r with |r| <= log(2) / 2; exp(r) is its Taylor polynomial of degree 7, whose error is
-// below 5e-9.
+// exp(x) within 2 ulp for x <= 88, 0 below -87.3 (and for -inf), exp(88) above 88; NaN for NaN.
+// With x = n log 2 + r and |r| <= log(2) / 2, exp(r) is its Taylor polynomial of degree 7, whose
+// error is below 5e-9.
 POSENC_INLINE Floats exponential(Floats x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   constexpr float kLog2e = 1.44269504088896341f, kLog2High = 0.693359375f,

@@ -12,7 +12,7 @@ namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
 constexpr int64_t kAhead = 4096;  // floats: 16 KB
-constexpr int kColumns = 4;       // of the output at a time: rows of the weight
+constexpr int kColumns = 4;       // output columns, or rows of the weight, at a time
 // Rows of x and accumulators at a time: what the registers hold beside the operands.
 #if defined(__AVX512F__)
 constexpr int kMostRows = 8, kSums = 16;

@@ -168,7 +168,7 @@ Big sub(const Big& a, const Big& b) { return add(a, negated(b)); }
 Big mul_small(const Big& a, uint64_t factor) { return mul(a, from_bits(factor, 1, 64, a.limbs)); }
 
 Big div_small(const Big& a, uint64_t divisor) {
-  // The quotient starts with about as many zero bits as the divisor has digits, so one limb more is
+  // The quotient starts with about as many zero bits as the divisor has bits, so one limb more is
   // computed than is kept.
   Big r = a;
   if (a.sign == 0) return r;

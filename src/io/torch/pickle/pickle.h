@@ -88,8 +88,8 @@ class Pickle {
  private:
   // The meaning of the two numbers depends on the kind. Bool, Int, Float: the bits. Text, Bytes,
   // BigInt: offset and size. Global: the texts of module and name. Persistent: its id. The others:
-  // their run of items, if any; for Call also the number of its call. Small, as most objects of a
-  // large file are scalars.
+  // their run of items, if any; for Call also the number of its call. Nodes are small, as most
+  // objects of a large file are scalars.
   struct Node {
     PickleKind kind;
     uint32_t first, second;
