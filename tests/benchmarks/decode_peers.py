@@ -1,13 +1,13 @@
-"""What decode_benchmark.cpp is held against: `decode_peers.py FOLDER PEER`, one process a peer.
+"""The peers that decode_benchmark.cpp compares with: `decode_peers.py FOLDER PEER`, one process per peer.
 
 hf           transformers' MarianMTModel
 ctranslate2  the same weights in CTranslate2, float32
-torch_nn     the encoder's weights in torch.nn.TransformerEncoder, eval mode, its fast path
+torch_nn     the encoder's weights in torch.nn.TransformerEncoder, eval mode, with its fast path
 compile      the same under torch.compile
-checkpoint   no peer: writes FOLDER/model, the checkpoint that posenc loads
+checkpoint   not a peer: writes FOLDER/model, the checkpoint that posenc loads
 
 Answers each line of stdin, `ACT BATCH LENGTH BEAMS THREADS`, with `SECONDS FINGERPRINT MEGABYTES`: the time of one
-call, a number of the tokens that it wrote (`-` for the encoder), and the most memory that the process held meanwhile.
+call, a hash of the tokens that it produced (`-` for the encoder), and the peak memory of the process during the call.
 ACT: `encode`, `ragged` (about 30% filled, unsorted), `decode` (STEPS tokens for each source).
 """
 
@@ -33,14 +33,15 @@ def marian():
         vocab_size=VOCAB, d_model=WIDTH, activation_function="relu", scale_embedding=True, max_position_embeddings=512,
         pad_token_id=PAD, eos_token_id=END, decoder_start_token_id=PAD, forced_eos_token_id=None, bad_words_ids=[[PAD]],
         **stacks)).eval()  # fmt: skip
-    # Random weights whose output layer is the embedding repeat their input; with signs turned they write many words.
+    # With random weights, a tied output layer repeats its input; with signs flipped, the output has many different
+    # words.
     norm = model.model.decoder.layers[-1].final_layer_norm
     norm.weight.mul_(torch.where(torch.rand(WIDTH) < 0.5, -1.0, 1.0))
     return model
 
 
 def sources(act: str, batch: int, length: int) -> list[list[int]]:
-    """Ids by a linear congruential generator, the same ones in decode_benchmark.cpp."""
+    """Ids from a linear congruential generator, the same as in decode_benchmark.cpp."""
     state = batch * 1000 + length
 
     def draw(end: int) -> int:
@@ -49,7 +50,7 @@ def sources(act: str, batch: int, length: int) -> list[list[int]]:
         return (state >> 33) % end
 
     rows = []
-    for row in range(batch):  # `ragged`: a product of two draws, short as a rule; the last row is the longest
+    for row in range(batch):  # `ragged`: a product of two draws, usually short; the last row is the longest
         short = 1 + draw(length) * (1 + draw(length)) // length
         size = short if act == "ragged" and row + 1 < batch else length
         rows.append([1 + draw(PAD - 1) for _ in range(size)])
@@ -64,7 +65,7 @@ def padded(rows: list[list[int]]):
 
 
 def fingerprint(rows: list[list[int]]) -> int:
-    """The sum of token[i] (2 i + 1) over all rows, one behind the other."""
+    """The sum of token[i] (2 i + 1) over all rows, concatenated."""
     flat = [token for row in rows for token in row]
     return sum(token * (2 * i + 1) for i, token in enumerate(flat))
 
@@ -112,7 +113,7 @@ class TorchNN:
 
 class CTranslate2:
     def __init__(self) -> None:
-        # In a process that ends: what converts must not count as CTranslate2's memory.
+        # In a separate process, so that the conversion does not count as CTranslate2's memory.
         writer = multiprocessing.Process(target=self.convert)
         writer.start()
         writer.join()
@@ -123,7 +124,7 @@ class CTranslate2:
         from ctranslate2.converters.transformers import MarianMTLoader
         from ctranslate2.specs import TransformerEncoderModelSpec
 
-        words = [f"w{i}" for i in range(PAD)]  # without the padding, as its converter has it
+        words = [f"w{i}" for i in range(PAD)]  # without padding, as in its converter
         spec = MarianMTLoader().get_model_spec(marian())
         encoder = TransformerEncoderModelSpec(MarianMTLoader().get_model_spec(marian()).encoder)
         spec.register_source_vocabulary(words)
@@ -141,7 +142,7 @@ class CTranslate2:
         import ctranslate2
 
         if (kind, threads) not in self.opened:
-            self.opened.clear()  # one model at a time, as a server has it
+            self.opened.clear()  # one model at a time, as in a server
             make = {"model": ctranslate2.Translator, "encoder": ctranslate2.Encoder}[kind]
             self.opened[kind, threads] = make(str(FOLDER / kind), intra_threads=threads, inter_threads=1)
         return self.opened[kind, threads]
@@ -165,7 +166,7 @@ def answer(peer, line: str) -> str:
         sys.modules["torch"].set_num_threads(threads)
     rows = sources(act, batch, length)
     call = peer.decode(rows, beams, threads) if act == "decode" else peer.encode(rows, threads)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is held now
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak to current usage
     start = time.perf_counter()
     written = call()
     taken = time.perf_counter() - start

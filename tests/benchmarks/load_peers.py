@@ -1,5 +1,5 @@
-"""What load_benchmark.cpp is held against, in Python: writes the files, then answers each line of
-stdin, the name of a function below, with the seconds that it took. `load_peers.py FOLDER`."""
+"""The Python peer of load_benchmark.cpp: writes the files, then answers each line of stdin, the name of a function
+below, with the seconds that it took. `load_peers.py FOLDER`."""
 
 import sys
 import time

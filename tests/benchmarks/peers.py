@@ -1,7 +1,7 @@
-"""PyTorch's side of the benchmarks, a process a peer. `peers.py PEER --list` prints the names of
-the cases that PEER (eager or compile) has; `peers.py PEER --serve` answers each name on stdin with a
-line `seconds fingerprint`, or `error: text`. The fingerprint is fingerprint.h's, `-` where the
-result need not be ours: torch.compile draws other dropout masks, and rounds bfloat16 once."""
+"""The PyTorch peers of the benchmarks, one process per peer. `peers.py PEER --list` prints the names of the cases of
+PEER (eager or compile). `peers.py PEER --serve` answers each name on stdin with a line `seconds fingerprint`, or
+`error: text`. The fingerprint is that of fingerprint.h, or `-` if the result may differ from ours: torch.compile draws
+other dropout masks, and rounds bfloat16 once."""
 
 import argparse
 import sys
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "notebooks_ref"))
 from reference.token_and_position_embedding import TokenAndPositionEmbedding  # noqa: E402
 
 VOCABULARY, WIDTH, LENGTH = 32000, 512, 512
-LEAST_SECONDS = 0.03  # that a measurement takes
+LEAST_SECONDS = 0.03  # minimum duration of a measurement
 P = 0.1
 
 
@@ -27,7 +27,7 @@ def fingerprint(tensor: Tensor) -> str:
     return str((bits * torch.arange(1, 2 * bits.numel(), 2)).sum().item())
 
 
-FINGERPRINTS: dict[tuple, str] = {}  # of each case: results do not change from round to round
+FINGERPRINTS: dict[tuple, str] = {}  # per case: results are the same in every round
 
 
 def known_or(key: tuple, make) -> str:
@@ -37,7 +37,7 @@ def known_or(key: tuple, make) -> str:
 
 
 def timed(work, prepare=lambda: None) -> float:
-    """Seconds of one call, `prepare` not counted."""
+    """Seconds per call, not counting `prepare`."""
     calls, total = 0, 0.0
     while total < LEAST_SECONDS:
         prepared = prepare()
@@ -53,7 +53,7 @@ def timed(work, prepare=lambda: None) -> float:
 
 @lru_cache(None)
 def embed(dtype: torch.dtype) -> nn.Module:
-    """With the seed of embed_benchmark.cpp, so the same weights."""
+    """Uses the seed of embed_benchmark.cpp, so that the weights are the same."""
     torch.manual_seed(1)
     return TokenAndPositionEmbedding(VOCABULARY, WIDTH, LENGTH, P).to(dtype)
 
@@ -66,8 +66,8 @@ def ids_of(tokens: int) -> Tensor:
 
 @lru_cache(None)
 def compiled(dtype: torch.dtype, training: bool, tokens: int):
-    """One for each case, with a code object of its own: versions of one code object share a limit,
-    and are tried one after the other at each call."""
+    """Compiles each case with its own code object: versions of one code object share a limit, and are tried one after
+    another in each call."""
     forward = TokenAndPositionEmbedding.forward
     own = types.FunctionType(forward.__code__.replace(), forward.__globals__)
     return torch.compile(types.MethodType(own, embed(dtype)), dynamic=False)
@@ -107,7 +107,7 @@ def backward_case(peer: str, tokens: int, existing: bool):
 
 
 def step_case(tokens: int):
-    """Forward, dropout, backward, SGD on the rows of a sparse gradient."""
+    """Forward, dropout, backward, SGD with a sparse gradient."""
     torch.manual_seed(1)
     model, ids = TokenAndPositionEmbedding(VOCABULARY, WIDTH, LENGTH, P), ids_of(tokens)
     model.token_embedding.sparse = True
@@ -120,7 +120,7 @@ def step_case(tokens: int):
         model(ids).backward(cotangent)
         optimizer.step()
 
-    return timed(step), "-"  # ours sums a row before the step, which rounds otherwise
+    return timed(step), "-"  # ours sums each row before the step, which rounds differently
 
 
 # --- the optimisers ------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def row_gradient(table: Tensor, tokens: int) -> Tensor:
 
 
 def optimizer_case(make, width: int, tokens: int | None, same: bool = True):
-    """`same`: the rule rounds as ours does; Python's default Adam does not."""
+    """`same`: whether the update rounds like ours; Python's default Adam does not."""
     table = new_table(width)
     table.grad = dense_gradient(table) if tokens is None else row_gradient(table, tokens)
     optimizer = make([table])
@@ -157,7 +157,7 @@ def optimizer_case(make, width: int, tokens: int | None, same: bool = True):
 
 
 def cases(peer: str) -> dict:
-    """Name to function; names end in tokens or rows / width / threads."""
+    """Maps names to functions; names end in tokens or rows / width / threads."""
     found = {}
 
     def add(family: str, size: int, threads: int, function, name: str = peer) -> None:
@@ -209,7 +209,7 @@ def main() -> None:
             torch.set_num_threads(threads)
             seconds, print_of = function()
             answer = f"{seconds:.9f} {print_of}"
-        except Exception as error:  # no compiler for torch.compile, say: the driver goes on without
+        except Exception as error:  # for example, no compiler for torch.compile: the driver continues
             answer = "error: " + " ".join(str(error).split())[:300]
         print(answer, flush=True)
 

@@ -1,6 +1,6 @@
-"""What train_step_benchmark.cpp is held against: the notebook's Transformer in Python eager mode with
-fused Adam. Answers `make MODEL` by writing MODEL.safetensors (param.*, src, tgt, loss without dropout)
-and `step MODEL THREADS` by a training step, each with its seconds. `train_step_peers.py FOLDER`."""
+"""The Python peer of train_step_benchmark.cpp: the notebook's Transformer in eager mode with fused Adam. Answers `make
+MODEL` by writing MODEL.safetensors (param.*, src, tgt, loss without dropout), and `step MODEL THREADS` by running a
+training step, each with the seconds that it took. `train_step_peers.py FOLDER`."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ from torch.nn import functional as F
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "notebooks_ref"))
 from reference.transformer import Transformer, causal  # noqa: E402
 
-# vocabularies, width, heads, layers, d_ff, longest; keywords; rows, source and target tokens
+# vocabularies, width, heads, layers, d_ff, max_len, dropout; keyword arguments; rows, source and target tokens
 MODELS = {
     "task": ((27, 42, 96, 4, 2, 2, 384, 64, 0.0), {"norm_first": True}, (256, 7, 8)),
     "base": ((32000, 32000, 512, 8, 6, 6, 2048, 64, 0.1), {"tying": "three_way"}, (16, 64, 65)),

@@ -1,6 +1,6 @@
-"""What transformer_benchmark.cpp is held against: torch.nn.TransformerEncoder in eval mode. Writes
-encoder.safetensors (param.*, in.BxL, out.BxL), then answers each line of stdin, such as `encode
-8x128 2` (two threads), with the seconds of one forward. `transformer_peers.py FOLDER`."""
+"""The Python peer of transformer_benchmark.cpp: torch.nn.TransformerEncoder in eval mode. Writes encoder.safetensors
+(param.*, in.BxL, out.BxL), then answers each line of stdin, such as `encode 8x128 2` (two threads), with the seconds of
+one forward. `transformer_peers.py FOLDER`."""
 
 import sys
 import time

@@ -1,7 +1,7 @@
-"""Tokenizers of Marian models with tokens that were added after training, and what transformers makes of texts with them.
+"""Tokenizers of Marian models with tokens added after training, and the results of transformers for texts with them.
 
-`added_tokens.py --models FOLDER --out FOLDER --seed N` writes folders of tokenizers and cases.json: for each folder `texts`
-and their `ids`, and `outputs`, ids of a model, with the `translations` that they stand for.
+`added_tokens.py --models FOLDER --out FOLDER --seed N` writes folders of tokenizers and cases.json: for each folder,
+`texts` with their `ids`, and `outputs`, ids from a model, with their `translations`.
 """
 
 import argparse
@@ -30,11 +30,11 @@ def described(text: str, draw: random.Random) -> dict:
 
 
 def write(path: Path, value) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=len(path.name) % 2 == 0))  # both notations occur
+    path.write_text(json.dumps(value, ensure_ascii=len(path.name) % 2 == 0))  # covers both notations
 
 
 def add(folder: Path, draw: random.Random) -> list[str]:
-    """Adds tokens in one of the ways that transformers has had; the tokens."""
+    """Adds tokens in one of the ways that transformers has used; returns them."""
     tokens = list(dict.fromkeys(token(draw) for _ in range(draw.randint(1, 7))))
     size = len(json.loads((folder / "vocab.json").read_text()))
     ids = [draw.randrange(size) if draw.random() < 0.3 else size + i for i in range(len(tokens))]
@@ -53,17 +53,17 @@ def add(folder: Path, draw: random.Random) -> list[str]:
         config["split_special_tokens"] = True
     name = draw.choice(["extra_special_tokens", "additional_special_tokens"])
     way = draw.randrange(5)
-    if way == 0:  # as save_pretrained writes them
+    if way == 0:  # as written by save_pretrained
         config["added_tokens_decoder"] = {str(i): described(text, draw) for i, text in zip(ids, tokens)}
         config[name] = extra
     elif way == 1:  # before transformers 4.34
         write(folder / "added_tokens.json", dict(zip(tokens, ids)))
         named = {"eos_token": "</s>", "pad_token": {"content": "<pad>", "lstrip": True}}
         write(folder / "special_tokens_map.json", {name: extra, **named})
-    elif way == 2:  # a fast tokenizer's
+    elif way == 2:  # a fast tokenizer
         write(folder / "tokenizer.json", {"added_tokens": [{"id": i, **described(text, draw)} for i, text in zip(ids, tokens)]})
         config[name] = extra
-    elif way == 3:  # special ones that have no id yet
+    elif way == 3:  # special tokens without ids
         config[name] = extra
     else:
         config[name] = [{"__type": "AddedToken", **described(text, draw)} for text in extra]

@@ -1,4 +1,4 @@
-"""Presets with random parameters against the packages' formulas; embed() and the notebooks' modules against theirs."""
+"""Presets with random parameters against the packages' formulas; embed() and the notebooks' modules against PyTorch."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ NOTEBOOKS = ["InputEmbedding", "TokenAndPositionEmbedding", "TimestepEmbedding",
 
 
 def presets(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
-    """`posenc table --cases` against the re-derived formulas, refusals included."""
+    """`posenc table --cases` against the re-derived formulas, including errors."""
     chosen, failures = [], []
     for name in draw.sample(rederived.NAMES, PRESETS):
         if name in ("tensor2tensor", "opennmt_tf"):  # TensorFlow's kernels: only the order of operations is known
@@ -59,7 +59,7 @@ def laid(draw: Draw, ids: torch.Tensor) -> torch.Tensor:
 
 
 def embed(draw: Draw) -> Case:
-    """functional::embed(), every option, against the four operations."""
+    """functional::embed() with all options, against the four operations."""
     name = draw.choice(list(DTYPES))
     dtype, dim = DTYPES[name], draw.choice([1, 2, 3, 8, 16, 31, 33, 64, 96, 200])
     vocab, length, batch = draw.randint(1, 50), draw.randint(0, 20), draw.randint(0, 6)
@@ -131,9 +131,9 @@ def notebook(draw: Draw) -> Case:
 
 
 def positional(draw: Draw) -> Case:
-    """PositionalEncoding with a preset, its own table, and without one."""
+    """PositionalEncoding with a preset: with its own table, and without one."""
     preset, storage = draw.choice(ROWS_FROM_ZERO), draw.randrange(3)
-    if preset == "nemo_nmt" and storage == 1:  # a table that is rescaled has no exact rows
+    if preset == "nemo_nmt" and storage == 1:  # a rescaled table has no exact rows
         storage = 0
     dim, length, offset = 2 * draw.randint(2, 40), draw.randint(1, 20), draw.choice([0, 0, 3, 40])
     rows, batch, batch_first, grow = draw.randint(1, 70), draw.randint(1, 4), draw.coin(), draw.coin(0.3)

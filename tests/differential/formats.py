@@ -1,5 +1,5 @@
-"""Files as torch.save (both formats), safetensors, TorchScript and torch.export write them: names, types, shapes and
-hashes by `posenc inspect`, and what `posenc convert` makes of them."""
+"""Files written by torch.save (both formats), safetensors, TorchScript and torch.export: names, dtypes, shapes and
+hashes from `posenc inspect`, and the output of `posenc convert`."""
 
 import json
 import sys
@@ -43,7 +43,7 @@ def plain(draw: Draw, dtype: torch.dtype, shape: list[int]) -> Tensor:
 
 
 def strided(draw: Draw, x: Tensor, lazy: bool) -> Tensor:
-    """The same or another view: transposed, sliced, expanded, of one element, conjugated."""
+    """Returns the tensor or a view: transposed, sliced, expanded, a single element, conjugated."""
     for _ in range(draw.choice([0, 0, 1, 2])):
         kind = draw.randrange(5)
         if kind == 0 and x.dim() > 1:
@@ -71,7 +71,7 @@ def tensors_of(draw: Draw, dtypes: list, lazy: bool = True, views: bool = True) 
     found: OrderedDict = OrderedDict()
     storage = []
     for name in names_of(draw, draw.choice([0, 1, 3, 8, 20])):
-        if storage and views and draw.coin(0.3):  # a tie, or another view of what is there
+        if storage and views and draw.coin(0.3):  # a tie, or another view of an existing tensor
             x = draw.choice(storage)
         else:
             x = plain(draw, draw.choice(dtypes), shape_of(draw))
@@ -84,7 +84,7 @@ def tensors_of(draw: Draw, dtypes: list, lazy: bool = True, views: bool = True) 
 
 
 def nested(draw: Draw, tensors: OrderedDict) -> object:
-    """A training checkpoint around the tensors: other values, lists and dicts between them."""
+    """A training checkpoint around the tensors, with other values, lists and dicts."""
     whole: dict = {"epoch": draw.randint(0, 10**12), "loss": draw.random(), "name": "a run", "none": None}
     whole["history"] = [draw.random() for _ in range(draw.randint(0, 30))]
     whole[draw.choice(["model", 3, "state_dict"])] = tensors
@@ -93,7 +93,7 @@ def nested(draw: Draw, tensors: OrderedDict) -> object:
 
 
 class Holder(nn.Module):
-    """Parameters and buffers of a random tree, and a forward that reads none of them."""
+    """A random tree of parameters and buffers, and a forward that uses none of them."""
 
     def __init__(self, draw: Draw, dtypes: list, depth: int = 0):
         super().__init__()
@@ -111,7 +111,7 @@ class Holder(nn.Module):
 
 
 def write(draw: Draw, path: Path) -> tuple[str, list]:
-    """How the file was written, and its tensors."""
+    """Writes a file; returns its format and its tensors."""
     kind = draw.choice(["zip", "zip", "nested", "legacy", "safetensors", "script", "trace", "export"])
     if kind in ("zip", "legacy", "nested"):
         tensors = tensors_of(draw, DTYPES, lazy=True)
@@ -145,10 +145,10 @@ def check(draw: Draw, programs: Programs, number: int) -> list[str]:
         return [f"{kind} {path}: {len(ours)} tensors for {len(expected)}: {wrong}"]
     out = programs.folder / f"out{number}.safetensors"
     done = programs.posenc("convert", path, out)
-    if not expected:  # nothing that could take the file's place
+    if not expected:  # nothing that could replace the file
         return [] if done.returncode == 1 and not out.exists() else [f"{kind} {path}: converted without a tensor"]
     wanted = {one["name"]: one for one in expected}
-    if any(x.dtype == torch.complex128 for _, x in tensors):  # safetensors has no such type
+    if any(x.dtype == torch.complex128 for _, x in tensors):  # not in safetensors
         return [] if "has dtype complex128" in done.stderr else [f"{kind} {path}: complex128 was converted"]
     if done.returncode:
         return [f"{kind} {path}: convert: {done.stderr.strip()}"]
@@ -160,7 +160,7 @@ def check(draw: Draw, programs: Programs, number: int) -> list[str]:
 
 
 def saved(programs: Programs, files: list[Path]) -> list[Failure]:
-    """What posenc saves for torch.load of what it reads from `files`."""
+    """Files that posenc saves from what it reads in `files`, read back with torch.load."""
     cases = [Case({"op": "save", "from": str(path), "to": f"{path}.saved.pt"}, {}, {}) for path in files]
     failures = judge(cases, programs.compute(cases))
     if failures:

@@ -1,4 +1,4 @@
-"""The loss, dropout's bits and schedules against torch.nn.functional and their papers' formulas."""
+"""The loss, dropout's bits and schedules, against torch.nn.functional and the formulas in their papers."""
 
 import math
 

@@ -13,9 +13,9 @@ from torch import Tensor
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
-# How a result may differ from Python's: |a - b| <= units * eps(dtype) * max|b| + factor * max|b - truth| + FLOOR *
-# eps(dtype) * the largest result of the case, where the truth is what Python gives in float64; None: not one bit. The
-# floor is for gradients that are 0 but for rounding, as those of the scores of a single key.
+# How much a result may differ from Python's: |a - b| <= units * eps(dtype) * max|b| + factor * max|b - truth| + FLOOR *
+# eps(dtype) * the largest result of the case, where the truth is Python's result in float64. None means equal bits. The
+# floor is for gradients that are 0 except for rounding, such as those of the scores of a single key.
 FLOOR = 16
 RULES = {
     "bits": (None, None, "the same IEEE operations in the same order"),
@@ -28,14 +28,14 @@ RULES = {
 
 @dataclass
 class Case:
-    """One call of the driver, and what it has to give."""
+    """One call of the driver and its expected result."""
 
-    options: dict  # `op`, and what it takes
+    options: dict  # `op` and its arguments
     tensors: dict[str, Tensor]
     expected: dict[str, Tensor]
     rule: str = "sums"
     truth: dict[str, Tensor] = field(default_factory=dict)  # in float64
-    refused: str = ""  # this text has to be in the error
+    refused: str = ""  # text that the error must contain
 
 
 @dataclass
@@ -45,7 +45,7 @@ class Failure:
 
 
 class Programs:
-    """`posenc` and the driver, in a folder of this batch."""
+    """`posenc` and the driver, in the folder of a batch."""
 
     def __init__(self, posenc: str, driver: str, folder: Path):
         self._posenc, self._driver, self.folder = posenc, driver, folder
@@ -54,7 +54,7 @@ class Programs:
         return subprocess.run([self._posenc, *map(str, arguments)], capture_output=True, text=True, timeout=120)
 
     def compute(self, cases: list[Case], name: str = "cases") -> list[dict[str, Tensor] | str]:
-        """For each case its results, or the message of the error."""
+        """Returns the results of each case, or its error message."""
         given, out = self.folder / f"{name}.safetensors", self.folder / f"{name}.out.safetensors"
         tensors = {f"{i}/{key}": value.detach().contiguous().clone()
                    for i, case in enumerate(cases) for key, value in case.tensors.items()}  # fmt: skip
@@ -73,7 +73,7 @@ class Programs:
 
 
 def differ(got: Tensor, expected: Tensor, rule: str, truth: Tensor | None = None, largest: float = 0.0) -> str:
-    """Empty where `got` is what the rule asks for."""
+    """Returns "" if `got` satisfies the rule, otherwise the difference."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return f"{got.dtype} {tuple(got.shape)} for {expected.dtype} {tuple(expected.shape)}"
     if not got.numel():
@@ -97,7 +97,7 @@ def differ(got: Tensor, expected: Tensor, rule: str, truth: Tensor | None = None
 
 
 def judge(cases: list[Case], results: list[dict[str, Tensor] | str]) -> list[Failure]:
-    """What is wrong with each case that is not right."""
+    """Returns the failures among the cases."""
     failures = []
     for number, (case, got) in enumerate(zip(cases, results)):
         found = []
@@ -125,7 +125,7 @@ def run(programs: Programs, cases: list[Case]) -> tuple[int, list[Failure]]:
 
 
 class Draw(random.Random):
-    """Draws switches and, from the same seed, tensors."""
+    """Draws random choices and, from the same seed, tensors."""
 
     def __init__(self, seed: str):
         super().__init__(seed)

@@ -20,14 +20,14 @@ TYINGS = ["none", "encoder_decoder", "decoder_output", "three_way"]
 
 
 class Sizes:
-    """The options of one case, and what its masks need."""
+    """The options of one case, and the sizes of its masks."""
 
     def __init__(self, draw: Draw, dtype: str):
         self.draw = draw
         self.heads = draw.choice([1, 1, 2, 3, 4, 8])
         self.width = self.heads * draw.choice([1, 2, 3, 5, 8, 16, 17])
         self.batch, self.queries, self.keys = draw.randint(1, 5), draw.randint(1, 12), draw.randint(1, 12)
-        if draw.coin(0.15):  # where confused axes pass
+        if draw.coin(0.15):  # sizes for which confused axes go unnoticed
             self.queries = self.keys = self.batch
         self.dropout = draw.choice([0.0, 0.1, 0.5])
         self.options = {
@@ -39,7 +39,7 @@ class Sizes:
         }  # fmt: skip
 
     def even(self) -> None:
-        """The sinusoid wants an even width."""
+        """Makes the width even, as the sinusoid requires."""
         self.width *= 1 + self.width % 2
         self.options["width"] = self.width
 
@@ -51,7 +51,7 @@ class Sizes:
         return Shape(self.batch, self.heads, queries, keys)
 
     def mask(self, queries: int, keys: int, name: str) -> tuple[list, dict]:
-        """The parts that torch_nn() and the driver put together, and their tensors; no query is left without a key."""
+        """Parts for torch_nn() and the driver to combine, and their tensors; every query keeps a key."""
         draw = self.draw
         if draw.coin():
             return random_mask(draw, self.shape(queries, keys), name, draw.choice([0, draw.randrange(keys)]))
@@ -59,7 +59,7 @@ class Sizes:
         return [{**part, "torch_nn": True} for part in parts], tensors
 
     def torch_nn_mask(self, queries: int, keys: int, name: str) -> tuple[list, dict]:
-        """Parts that are arguments of torch.nn, each of its own: it puts them together itself."""
+        """Parts that are arguments of torch.nn, which combines them itself."""
         draw, kind = self.draw, self.draw.choice(["none", "matrix", "bias", "padding", "heads", "both", "causal"])
         padding = draw.bits(0.4, self.batch, keys)
         padding[:, draw.randrange(keys)] = False
@@ -94,7 +94,7 @@ def cast(tensors: dict, dtype: torch.dtype) -> dict:
 
 
 def gradients(module: nn.Module, inputs: dict, cotangent: torch.Tensor, call, seed: int) -> dict:
-    """`out`, and every gradient by the driver's names."""
+    """Returns `out` and all gradients under the driver's names."""
     module.zero_grad()
     leaves = {k: v.clone().requires_grad_() if v.is_floating_point() else v for k, v in inputs.items()}
     torch.manual_seed(seed)
@@ -109,9 +109,9 @@ def gradients(module: nn.Module, inputs: dict, cotangent: torch.Tensor, call, se
 
 
 def made(op: str, sizes: Sizes, module: nn.Module, inputs: dict, masks: dict, call, rule: str = "sums") -> Case:
-    """`masks`: the name of an argument and its parts."""
+    """`masks` maps names of arguments to their parts."""
     dtype = DTYPES[sizes.options["dtype"]]
-    with torch.no_grad():  # norms and biases begin as ones and zeros
+    with torch.no_grad():  # norms and biases start as ones and zeros
         for parameter in module.parameters():
             if parameter.dim() == 1:
                 parameter.add_(sizes.draw.normal(*parameter.shape), alpha=0.2)
@@ -154,7 +154,7 @@ def attention(draw: Draw, dtype: str) -> Case:
 
 
 def torch_nn(parts: list, x: dict, shape: Shape):
-    """(attn_mask, key_padding_mask) that the parts mean; a bias needs a padding of its own kind."""
+    """Returns the parts as (attn_mask, key_padding_mask); a bias needs a padding mask of its own dtype."""
     mask = padding = None
     if not all(part.get("torch_nn") for part in parts):
         return combined(parts, x, shape), None
@@ -189,7 +189,7 @@ def encoder(draw: Draw, dtype: str, stack: bool, frozen: bool = False) -> Case:
         mask, padding = torch_nn(parts, x, sizes.shape(length, length))
         first = "mask" if stack else "src_mask"
         out = module(x["x"], **{first: mask}, src_key_padding_mask=padding)
-        if frozen and hides(parts):  # it does not compute what is padding
+        if frozen and hides(parts):  # it does not compute padding
             left_out = hidden_keys(parts, x, sizes.shape(length, length))
             out = out.masked_fill((left_out if o["batch_first"] else left_out.t()).unsqueeze(-1), 0.0)
         return out
@@ -241,14 +241,14 @@ def transformer(draw: Draw, dtype: str, frozen: bool = False) -> Case:
     open_key = draw.choice([0, draw.randrange(sizes.keys)])
     src, tensors = random_mask(draw, of_source, "src_mask", open_key)
     tgt, more = random_mask(draw, of_target, "tgt_mask", draw.choice([0, draw.randrange(sizes.queries)]))
-    if draw.coin():  # what decoders have
+    if draw.coin():  # as in decoders
         tgt, more = [{"kind": "causal"}], {}
     inputs |= {**tensors, **more}
     masks: dict = {"src_mask": src, "tgt_mask": tgt}
     memory = src  # unless it has its own
     if not (hides(src) or not src) or draw.coin():
         own, tensors = random_mask(draw, crossed, "memory_mask", open_key, draw.randint(1, 3))
-        # The frozen model has no memory of what is padding: nobody may look there.
+        # The frozen model has no memory at padding, so it must stay masked.
         memory = masks["memory_mask"] = own + (src if frozen and hides(src) else [])
         inputs |= tensors
 

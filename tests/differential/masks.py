@@ -1,17 +1,17 @@
-"""Random masks by every maker of AttentionMask, and what they mean as one attn_mask of torch.nn."""
+"""Random masks by every maker of AttentionMask, and the equivalent attn_mask of torch.nn."""
 
 import torch
 from torch import Tensor
 
 from harness import Draw
 
-KEYS = ["key_padding", "key_padding_mask", "padding"]  # over keys alone
+KEYS = ["key_padding", "key_padding_mask", "padding"]  # masks over keys only
 MAKERS = [*KEYS, "causal", "allowed", "allowed_pairs", "blocked", "blocked_pairs", "additive", "additive_pairs",
           "attn_mask"]  # fmt: skip
 
 
 class Shape:
-    """Of the scores: B, H, L, S."""
+    """Shape of the scores: B, H, L, S."""
 
     def __init__(self, batch: int, heads: int, queries: int, keys: int):
         self.batch, self.heads, self.queries, self.keys = batch, heads, queries, keys
@@ -39,7 +39,7 @@ def tensor_of(draw: Draw, shape: Shape, part: dict, open_key: int) -> Tensor:
         padding[:, open_key] = False
         if kind == "key_padding_mask":
             return padding
-        if kind == "key_padding":  # any number but 0
+        if kind == "key_padding":  # any number except 0
             return (~padding).long() * draw.choice([1, -1, 7]) if draw.coin() else ~padding
         part["pad"] = draw.choice([0, 3, -1])
         ids = draw.integers(50, shape.batch, shape.keys) + 10
@@ -71,12 +71,12 @@ def closed(draw: Draw, sizes: list, open_key: int) -> Tensor:
 
 
 def hides(parts: list) -> bool:
-    """Whether it is made of keys alone: what a frozen model leaves out of its computation."""
+    """Whether all parts are key masks, whose keys a frozen model skips."""
     return bool(parts) and all(part["kind"] in KEYS for part in parts)
 
 
 def combined(parts: list, x: dict, shape: Shape) -> Tensor | None:
-    """(B * H, L, S) as torch.nn takes it: bool, true may not attend, or real where some part is."""
+    """Returns torch.nn's (B * H, L, S): bool with true for blocked, or real if any part is."""
     if not parts:
         return None
     sizes = (shape.batch, shape.heads, shape.queries, shape.keys)
@@ -106,7 +106,7 @@ def combined(parts: list, x: dict, shape: Shape) -> Tensor | None:
 
 
 def hidden_keys(parts: list, x: dict, shape: Shape) -> Tensor:
-    """(B, S), true where hides() leaves a key out."""
+    """(B, S), true for keys that hides() leaves out."""
     one = Shape(shape.batch, 1, 1, shape.keys)
     mask = combined(parts, x, one)
     assert mask is not None

@@ -1,4 +1,5 @@
-"""Optimisers with random options, groups, types, strides and sparse gradients against torch.optim: every step; clipping."""
+"""Optimisers with random options, groups, dtypes, strides and sparse gradients against torch.optim, each step;
+clipping."""
 
 import math
 
@@ -12,7 +13,7 @@ KINDS = {"Adam": torch.optim.Adam, "AdamW": torch.optim.AdamW, "SGD": torch.opti
 
 
 def options_of(draw: Draw, kind: str, sparse: bool) -> dict:
-    """Any of the options, as a group or the optimiser may have them."""
+    """Random options, for a group or the optimiser."""
     every = {"lr": draw.choice([1e-4, 0.01, 0.3, 0.0]), "maximize": draw.coin()}
     if kind == "SGD":
         every |= {"momentum": draw.choice([0.0, 0.5, 0.9]), "dampening": draw.choice([0.0, 0.3])}
@@ -40,7 +41,7 @@ def row_gradient(draw: Draw, p: torch.Tensor) -> torch.Tensor:
 def one(draw: Draw) -> Case:
     kind = draw.choice(list(KINDS))
     sparse = kind == "SparseAdam" or (kind == "SGD" and draw.coin(0.4))
-    # Python's own SGD cannot add sparse tensors of half types.
+    # Python's SGD cannot add sparse tensors of half types.
     halves = [] if sparse and kind == "SGD" else ["bfloat16", "float16"]
     dtype = DTYPES[draw.choice(["float32", "float32", "float64", *halves])]
     shapes = [(draw.randint(1, 40), draw.choice([1, 3, 16, 33])) for _ in range(draw.randint(1, 4))]
@@ -54,7 +55,7 @@ def one(draw: Draw) -> Case:
     tensors = {f"start.{k}": p.detach().clone() for k, p in enumerate(parameters)}
     options = options_of(draw, kind, sparse)
     nesterov = options.get("nesterov", False)
-    # A group may not lose the momentum that the optimiser's nesterov needs.
+    # A group must not drop the momentum that nesterov requires.
     groups = [options_of(draw, kind, sparse) if draw.coin(0.4) and not nesterov else {} for _ in parameters]
     listed = [{"params": [p], **group} for p, group in zip(parameters, groups)]
     optimizer = KINDS[kind](listed, **options, **({} if sparse else {"fused": True}))
@@ -86,7 +87,7 @@ def one(draw: Draw) -> Case:
 
 
 def clip(draw: Draw) -> Case:
-    """One step of a Trainer with clip_norm, against clip_grad_norm_ of the dense gradients."""
+    """One step of a Trainer with clip_norm, against clip_grad_norm_ on the dense gradients."""
     dtype = DTYPES[draw.choice(["float32", "float32", "float64", "bfloat16", "float16"])]
     size, max_norm, lr = draw.choice([1e-4, 1.0, 30.0]), draw.choice([0.5, 1.0, 7.0]), draw.choice([0.0, 0.1, 1.0])
     tensors, parameters = {}, []
@@ -100,7 +101,7 @@ def clip(draw: Draw) -> Case:
             if draw.coin(0.05):
                 p.grad[0, 0] = draw.choice([math.inf, math.nan, 0.0])
             tensors[f"grad.{k}"] = p.grad.clone()
-        elif kind == "sparse" and dtype in (torch.float32, torch.float64):  # Python adds no others
+        elif kind == "sparse" and dtype in (torch.float32, torch.float64):  # Python supports no others
             rows = draw.integers(p.size(0), draw.choice([0, 1, 5, 30]))
             values = (draw.normal(len(rows), p.size(1)) * size).to(dtype)
             tensors[f"rows.{k}"], tensors[f"values.{k}"] = rows, values

@@ -1,9 +1,9 @@
-"""Random differential tests against Python's packages, with fresh seeds, for as long as there is time.
+"""Random differential tests against Python packages, with new seeds, for as long as time permits.
 
     run.py --posenc POSENC --driver POSENC_DIFFERENTIAL [--seconds S] [--seed N] [--area NAME...] [--batch N] [--batches N]
 
-Prints its seed first: the same seed gives the same batches, `--area` and `--batch` one of them. The files of a batch
-that failed stay where it says.
+Prints its seed first. The same seed gives the same batches; `--area` and `--batch` select one of them. The files of a
+batch that failed are kept in the folder that is printed.
 """
 
 import argparse
@@ -25,11 +25,11 @@ AREAS = ["layers", "formats", "translation", "embeddings", "optimizers", "functi
 
 
 def batch(area: str, seed: int, number: int, programs: Programs) -> tuple[int, list[Failure]]:
-    """How many cases there were, and what failed."""
+    """Runs a batch; returns the number of cases and the failures."""
     torch.manual_seed(Draw(f"{seed}/{area}/{number}/torch").getrandbits(62))
     try:
         return importlib.import_module(area).batch(Draw(f"{seed}/{area}/{number}"), programs)
-    except Exception:  # Python's own: nothing was compared
+    except Exception:  # an error in Python itself: nothing was compared
         return 1, [Failure("the batch itself", traceback.format_exc())]
 
 
@@ -46,7 +46,7 @@ def main() -> int:
     seed = secrets.randbelow(10**9) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     warnings.filterwarnings("ignore")
-    torch.set_num_threads(1)  # Python's bits are those of one thread
+    torch.set_num_threads(1)  # the reference is Python on one thread
     begin, number = time.monotonic(), options.batch or 0
     cases, spent, wrong = dict.fromkeys(options.area, 0), dict.fromkeys(options.area, 0.0), 0
 

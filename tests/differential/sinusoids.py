@@ -1,4 +1,4 @@
-"""SinusoidOptions with every axis drawn, beyond what any preset has, against the formulas of sinusoid/axes.h."""
+"""SinusoidOptions with all axes drawn at random, beyond any preset, against the formulas in sinusoid/axes.h."""
 
 import math
 
@@ -8,13 +8,13 @@ from torch import Tensor
 from harness import DTYPES, Case, Draw, Failure, Programs, run
 
 CASES = 24
-# The enumerations of sinusoid/axes.h in their order: the driver takes their numbers.
+# The enumerations of sinusoid/axes.h in their order: the driver uses their numbers.
 INDEX = ["even", "half", "paired", "pair_number", "doubled", "paired_half"]
 DIVISOR = ["channels", "half_channels", "pairs"]
 FREQUENCY = ["exp", "exp_of_float_log", "exp_in_float", "exp_divided_last", "exp_floored", "power", "power_reciprocal",
              "power_negative", "power_inverse_base", "power_of_product", "powers_of_two", "linear"]  # fmt: skip
 PER_CHANNEL = ["paired", "pair_number", "doubled"]
-RISING = ["power", "power_of_product", "powers_of_two", "linear"]  # what a position is divided by
+RISING = ["power", "power_of_product", "powers_of_two", "linear"]  # positions are divided by these
 NUMBERED = {
     "index": INDEX, "divisor": DIVISOR, "frequency": FREQUENCY, "phase": ["product", "quotient"],
     "power_shape": ["row", "grid"], "arithmetic": ["float32", "float64", "float64_angle"],
@@ -28,7 +28,7 @@ NUMBERED = {
 
 
 def options(draw: Draw) -> dict:
-    """Any of the axes; most of it means something together."""
+    """Random values for all axes; most combinations are valid."""
     some = lambda name, often=0.5: draw.choice(NUMBERED[name]) if draw.coin(often) else NUMBERED[name][0]  # noqa: E731
     o: dict = {name: some(name, 0.35) for name in NUMBERED}
     o |= {"dim": draw.randint(1, 50), "index": some("index", 0.7), "frequency": some("frequency", 0.8),
@@ -42,7 +42,7 @@ def options(draw: Draw) -> dict:
     if draw.coin(0.8):
         o["phase"] = usual
     if o["phase"] != usual:
-        o["base"] = 2.5  # angles of a million turns are rounding alone
+        o["base"] = 2.5  # angles of a million turns are dominated by rounding
     places = draw.choice(["row", "row", "row", "grid", "points"])
     if places == "grid":
         o["grid"] = [draw.randint(1, 4) for _ in range(draw.randint(1, 3))]
@@ -52,7 +52,7 @@ def options(draw: Draw) -> dict:
         o["coordinates"] = [[draw.coin(), draw.choice([1.0, 2.0, 0.3])] for _ in range(draw.randint(1, 3))]
     else:
         o["axis_channels"] = draw.choice(["equal", o["axis_channels"]])
-    if draw.coin(0.6):  # a width that suits
+    if draw.coin(0.6):  # a suitable width
         o["dim"] = 16 * len(o["grid"] or o["coordinates"] or [0]) * draw.randint(1, 3)
         if o["raw_first"]:
             o["dim"] += axes(o)
@@ -79,7 +79,7 @@ def widths(o: dict) -> list[int]:
 
 
 def pairs(o: dict, width: int) -> tuple[int, int, int]:
-    """The channels C of the formula, and how many frequencies it has for sines and for cosines."""
+    """The channels C of the formula, and the numbers of frequencies for sines and for cosines."""
     channels = o["dim"] if o["odd_dim"] == "widen" else width
     if o["frequency"] in ("powers_of_two", "linear"):
         if o["index"] in PER_CHANNEL:
@@ -98,7 +98,7 @@ def divisor(o: dict, channels: int) -> float:
 
 
 def refused(o: dict, length: int) -> str:
-    """What is wrong with options that mean nothing; empty where a table has to come."""
+    """Returns the error expected for invalid options; "" if a table is expected."""
     dim, all_widths = o["dim"], widths(o)
     raw = axes(o) if o["raw_first"] else 0
     if dim < 2 and o["odd_dim"] not in ("extra_sin", "truncate"):
@@ -167,7 +167,7 @@ def angles(o: dict, values: Tensor, width: int, cosine: bool, dtype: torch.dtype
 
 
 def assemble(o: dict, blocks: list[tuple[Tensor, Tensor]]) -> Tensor:
-    """The sines and cosines of each axis, (N, count) both, as a row has them."""
+    """Assembles rows from the sines and cosines of each axis, (N, count) each."""
     order = [(c, s) if o["cos_first"] else (s, c) for s, c in blocks]
     if o["axis_depth"] == "outer" or len(order) == 1:
         return torch.cat([row_of(o, first, second) for first, second in order], 1)
@@ -278,7 +278,7 @@ def one(draw: Draw) -> Case:
         return Case(given, tensors, {}, refused=why)
     if not o["grid"] and not o["angle_by_length"] and o["post"] != "standardize":
         tensors["positions"] = draw.choice([draw.integers(60, 3, 2) - 20, draw.integers(9, 4), draw.normal(5) * 9])
-    # Python's own arithmetic, and what both of them round.
+    # The table in Python's arithmetic, and before rounding.
     own = torch.float64 if exact or o["arithmetic"] == "float64" else torch.float32
     expected, truth = {"table": table_of(o, length, own).float()}, {"table": table_of(o, length, torch.float64)}
     if tensors:

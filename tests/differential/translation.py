@@ -1,8 +1,9 @@
-"""Marian models of random settings against transformers: greedy and beams, plain and frozen, and text.
+"""Marian models with random settings against transformers: greedy and beam search, plain and frozen, and text.
 
-A search is a chain of comparisons, and one that is nearly a tie may fall either way. So another result than
-transformers' is right where transformers itself finds it in float64, or with weights that differ by rounding; its scores
-have to be those of its tokens in any case."""
+A search is a chain of comparisons, and a near tie may go either way. A result that differs from transformers' is
+therefore right if transformers itself finds it in float64, or with weights that differ by rounding. Its scores must be
+those of its tokens in any case.
+"""
 
 import copy
 import json
@@ -20,7 +21,7 @@ SEARCHES, LINES, NUDGES = 3, 8, 12
 
 
 def model_of(draw: Draw, folder: Path):
-    """A folder with a tokenizer and an untrained model whose logits are far from even."""
+    """A folder with a tokenizer and an untrained model whose logits are far from uniform."""
     from transformers import MarianConfig, MarianMTModel
 
     separate = draw.coin(0.3)
@@ -56,7 +57,7 @@ def model_of(draw: Draw, folder: Path):
 
 
 def searched(model, src, mask, beams: int, most: int) -> tuple[list, list]:
-    """Different sequences of each source, best first, and their scores (none of greedy)."""
+    """The distinct sequences of each source, best first, and their scores (none for greedy search)."""
     batch = {"input_ids": src, "attention_mask": mask}
     settings = {"num_beams": beams, "max_length": most + 1, "forced_eos_token_id": model.generation_config.forced_eos_token_id}
     found = make_models.found(model, batch, settings, stop=0)
@@ -69,7 +70,7 @@ def searched(model, src, mask, beams: int, most: int) -> tuple[list, list]:
 
 
 def scored(model, src, mask, tokens: list, most: int) -> float:
-    """What generate() would say of one sequence: the sum of its log probabilities by the length penalty."""
+    """generate()'s score of one sequence: the sum of its log probabilities, by the length penalty."""
     generation, begin = model.generation_config, model.config.decoder_start_token_id
     ids = torch.tensor([[begin, *tokens[:-1]]])
     logits = model(input_ids=src, attention_mask=mask, decoder_input_ids=ids).logits[0].double()
@@ -78,7 +79,7 @@ def scored(model, src, mask, tokens: list, most: int) -> float:
     total = 0.0
     for place, token in enumerate(tokens):
         if generation.forced_eos_token_id is not None and place == most - 1:
-            continue  # counts with probability 1
+            continue  # has probability 1
         row = logs[place].clone()
         if generation.renormalize_logits:
             row[banned] = -torch.inf
@@ -89,7 +90,7 @@ def scored(model, src, mask, tokens: list, most: int) -> float:
 
 
 def nudged(model, number: int):
-    """The model in float64, then copies whose weights differ by some roundings of float32."""
+    """The model in float64, or copies with weights that differ by a few float32 roundings."""
     other = copy.deepcopy(model).double()
     if number:
         source = torch.Generator().manual_seed(number)
@@ -144,7 +145,7 @@ def searches(draw: Draw, programs: Programs, folder: Path, model, tokenizer) -> 
 
 
 def texts(draw: Draw, programs: Programs, folder: Path, model, tokenizer) -> list[Failure]:
-    """`posenc translate` of lines, one by one, against the tokenizer and generate()."""
+    """`posenc translate` of lines, compared one by one with the tokenizer and generate()."""
     lines = [make_models.sentence(draw)[0] for _ in range(LINES)] + draw.sample(make_models.LINES, 3)
     text = programs.folder / "lines.txt"
     text.write_text("".join(line + "\n" for line in lines))

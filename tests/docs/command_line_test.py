@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The man page and the completions that are installed fit the program, and the shells and man can read them.
+"""The installed man page and completions match the program, and man and the shells can read them.
 
     tests/docs/command_line_test.py --posenc build/release/posenc
 """
@@ -21,7 +21,7 @@ options: argparse.Namespace
 
 
 def completed(*words: str) -> "list[str]":
-    """What bash offers for the last word."""
+    """Bash's completions for the last word."""
     script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _posenc; printf "%s\\n" "${COMPREPLY[@]}"'
     run = subprocess.run(["bash", "-c", script, "bash", SHARE / "posenc.bash", *words], capture_output=True, text=True,
                          check=True, cwd=ROOT)  # fmt: skip

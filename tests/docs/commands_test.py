@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The commands, files and names that the documents mention are there; `posenc` lines are run.
+"""The commands, files and names mentioned in the documents exist; `posenc` lines are run.
 
     tests/docs/commands_test.py --posenc build/release/posenc --pronounce build/release/posenc-pronounce --live build/release/live
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FOREIGN = {"cuda.h"}  # source files that are not of this tree
+FOREIGN = {"cuda.h"}  # source files outside this tree
 FOLDERS = r"(?:include|src|examples|tests|docs|tools|cmake|notebooks_ref)"
 options: argparse.Namespace
 
@@ -42,7 +42,7 @@ def tree() -> "list[str]":
 
 
 def shell_lines() -> "list[tuple[str, str]]":
-    """(where, line) of every ```sh block."""
+    """(where, line) for every ```sh block."""
     found = []
     for path in DOCUMENTS:
         inside = False
@@ -55,7 +55,7 @@ def shell_lines() -> "list[tuple[str, str]]":
 
 
 def commands(line: str) -> "list[list[str]]":
-    """The commands of a shell line, without redirections."""
+    """The commands in a shell line, without redirections."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&>;")
     lexer.whitespace_split = True
     found, words = [[]], iter(lexer)
@@ -75,12 +75,12 @@ def prose(path: Path) -> str:
 
 
 def in_backticks() -> "list[tuple[str, str]]":
-    """(document, word) of every `word` of the text, code blocks apart."""
+    """(document, word) for each `word` in the text, outside code blocks."""
     return [(str(path.relative_to(ROOT)), word) for path in DOCUMENTS for word in re.findall(r"`([^`\n]+)`", prose(path))]
 
 
 def make_model(folder: Path) -> None:
-    """model.safetensors, the notebook's Transformer of eight heads, and ids.safetensors for it."""
+    """Writes model.safetensors, the notebook's Transformer with eight heads, and ids.safetensors for it."""
     sys.path.insert(0, str(ROOT / "notebooks_ref"))
     import torch
     from reference.transformer import Transformer
@@ -122,7 +122,7 @@ class Commands(unittest.TestCase):
                         self.check_cmake(arguments)
                     elif Path(program).name == "posenc":
                         self.check_options(help_of(options.posenc, arguments[0]), arguments)
-                    elif Path(program).name == "posenc-pronounce":  # not run: it needs minutes of training
+                    elif Path(program).name == "posenc-pronounce":  # not run: needs minutes of training
                         self.check_options(help_of(options.pronounce, arguments[0]), arguments)
                     else:
                         self.assertIn(program, ["echo", "export", "cmake", "build/app", "g++"], "a command that this test knows")
@@ -168,7 +168,7 @@ class Names(unittest.TestCase):
                         self.assertIn(word, known)
 
     def test_paths_in_the_text(self):
-        """`src/io/read`, `tests/io/{a,b}.py`; what stands for a name, `<stem>` or `NN_slug`, stands for any."""
+        """`src/io/read`, `tests/io/{a,b}.py`; placeholders like `<stem>` or `NN_slug` match any name."""
         for where, words in in_backticks():
             for path in re.findall(rf"(?<![\w/.]){FOLDERS}/[\w./<>{{}},*-]+", words):
                 with self.subTest(where, path=path):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tools that make and check the documents: what they find, and what they refuse."""
+"""The tools that make and check the documents: what they find and what they reject."""
 
 import json
 import sys
@@ -78,7 +78,7 @@ class Performance(unittest.TestCase):
             performance_doc.keep(self.RUN | {"ratios": [self.RUN["ratios"][0] | {"ratio": 30.0}]})
             [known] = performance_doc.runs()
             self.assertEqual(sorted(row["ratio"] for row in known["ratios"]), [1.0, 30.0])
-            self.assertEqual(known["load"], 2.0)  # said for the worse, since a section of the earlier run is left
+            self.assertEqual(known["load"], 2.0)  # the worse one is kept, since a section of the earlier run remains
 
 
     def test_a_profile_says_what_its_parts_leave_and_nothing_of_the_comparisons(self):

@@ -1,9 +1,9 @@
-"""Builds the fuzz targets and runs each; exits 1 when one finds something.
+"""Builds the fuzz targets and runs each; exits with 1 if one finds something.
 
     run.py --build DIR --real DIR [--seconds S] [--jobs N] [TARGET...]
 
-The input that breaks a target is kept as DIR/findings/<target>-...; run DIR/<target>_fuzz on it to see
-it again. What the fuzzers discover is kept in DIR/corpus, and they begin where they stopped.
+An input that breaks a target is kept as DIR/findings/<target>-...; run DIR/<target>_fuzz on it to reproduce the
+failure. The fuzzers' corpus is kept in DIR/corpus, and they continue from it.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def build(folder, jobs):
 
 
 def write_seeds(folder, real):
-    """Seeds of every target: FOLDER/<target>/<file>."""
+    """Writes seeds for every target: FOLDER/<target>/<file>."""
     hostile = folder / "hostile"
     files = [path for path, _ in make.write(hostile)]
     files += [path for path in Path(real).iterdir() if path.name != "expected.json"]
@@ -54,7 +54,7 @@ def targets():
 
 
 def dictionary(folder, target):
-    """The option that names the target's dictionary, with JSON's for what reads JSON; nothing where there is none."""
+    """The option for the target's dictionary, including JSON's if it reads JSON; nothing if there is none."""
     names = [target] + (["json"] if target in seeds.READS_JSON else [])
     text = "".join(path.read_text() for name in names if (path := HERE / f"{name}.dict").exists())
     at = folder / f"{target}.dict"

@@ -1,4 +1,4 @@
-"""What each fuzz target begins with: parts of real and hostile files, in the form that it takes."""
+"""The seeds of each fuzz target: parts of real and hostile files, in the form that it takes."""
 
 import io
 import zipfile
@@ -13,7 +13,7 @@ def header(data):
 
 
 def records(data, wanted):
-    """The records of a zip archive whose names end so; none of a broken one."""
+    """The records of a zip archive whose names end with `wanted`; none for a broken archive."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return [archive.read(name) for name in archive.namelist() if name.endswith(wanted)]
@@ -34,7 +34,7 @@ def seeds(target, name, data):
         return [data] if is_legacy else []
     if target == "pt2":
         return records(data, "model_weights_config.json")
-    if target == "torchscript":  # the pickle and the code, as the target parts them
+    if target == "torchscript":  # the pickle and the code, as the target splits them
         code = b"".join(records(data, ".py"))
         return [pickle + b"#code" + code for pickle in records(data, "/data.pkl")]
     if target in ("zip_index", "torch_archive"):

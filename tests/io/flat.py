@@ -1,4 +1,4 @@
-"""What Python sees in a file: its tensors under joined names, and their bytes."""
+"""A file as seen by Python: its tensors under joined names, and their bytes."""
 
 import hashlib
 
@@ -6,7 +6,7 @@ import torch
 
 
 def flat(value, name="", is_opaque=lambda value: False):
-    """(name, tensor) for each tensor below `value`, nested names joined by dots; (name, None) for what is opaque."""
+    """(name, tensor) for each tensor in `value`, nested names joined by dots; (name, None) for opaque objects."""
     if is_opaque(value):
         yield name, None
     elif isinstance(value, torch.Tensor):
@@ -20,12 +20,12 @@ def flat(value, name="", is_opaque=lambda value: False):
 
 
 def raw(tensor):
-    """The values as contiguous bytes; of memory of their own, since a single element may have any stride."""
+    """The values as contiguous bytes; copied, because a single element may have any stride."""
     plain = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor.detach().resolve_conj().resolve_neg())
     return plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""
 
 
 def seen(name, tensor):
-    """The tensor as `posenc inspect --json` lists it."""
+    """The tensor as listed by `posenc inspect --json`."""
     return {"name": name, "dtype": str(tensor.dtype).removeprefix("torch."), "shape": list(tensor.shape),
             "sha256": hashlib.sha256(raw(tensor)).hexdigest()}

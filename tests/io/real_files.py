@@ -1,9 +1,9 @@
-"""Writes small real files of weights in every readable format, as PyTorch and safetensors write them.
+"""Writes small real weights files in every readable format, with PyTorch and safetensors.
 
-    real_files.py FOLDER    FOLDER/<name>, and FOLDER/expected.json: what Python sees in each, as
+    real_files.py FOLDER    FOLDER/<name>, and FOLDER/expected.json: what Python reads from each, as
                             {"<name>": [{"name", "dtype", "shape", "sha256"}]}
 
-They are what tests read, change at random and seed the fuzzers with.
+Tests read them, mutate them at random, and seed the fuzzers with them.
 """
 
 import json
@@ -62,7 +62,7 @@ class Block(torch.nn.Module):
 
 
 def training():
-    """A checkpoint as training loops write them."""
+    """A checkpoint as written by training loops."""
     model = torch.nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(model.parameters())
     model(torch.randn(4, 3)).sum().backward()
@@ -91,7 +91,7 @@ class Writer:
         self.expect(name, value if tensors is None else tensors)
 
     def index(self, name, shards):
-        """`shards`: file name -> tensors; written by the caller."""
+        """`shards` maps file names to tensors; the caller writes them."""
         weight_map = {key: file for file, tensors in shards.items() for key in tensors}
         (self.folder / name).write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": weight_map}, indent=2))
         self.expect(name, {key: value for tensors in shards.values() for key, value in tensors.items()})

@@ -1,7 +1,7 @@
-"""The notebooks' tables as their classes make them under another default dtype.
+"""The notebooks' tables as their classes make them with another default dtype.
 
-`default_dtype.py NOTEBOOKS FOLDER` writes, for tests/nn/default_dtype_test.cpp, tables.safetensors:
-`<dtype>.<key>`, one entry a class, D 24 and 700 positions, more than a half type can count.
+`default_dtype.py NOTEBOOKS FOLDER` writes tables.safetensors for tests/nn/default_dtype_test.cpp: `<dtype>.<key>`, one
+entry per class, with D = 24 and 700 positions, more than a half type can count.
 """
 
 import sys

@@ -1,5 +1,5 @@
-"""Reads with clang what a build folder of another compiler was made of, warnings as errors: the kernels, each
-for each instruction set, and the sources on LibTorch that have been a stumbling block. Nothing is written.
+"""Checks sources with clang, given a build folder of another compiler, with warnings as errors: the kernels, for each
+instruction set, and the sources on LibTorch that have caused problems. Writes nothing.
 
     clang_sources.py CLANG BUILD_FOLDER
 """
@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ON_LIBTORCH = ["train/fused_adam.cpp"]  # ten seconds each
 
 def command(clang, entry, source):
-    """The entry's flags for clang and a source, reading only. OpenMP stays out: its header comes with LLVM's libomp, which
-    need not be here; so does the precompiled header, which is gcc's."""
+    """The entry's flags for clang and a source, with syntax checks only. Without OpenMP, whose header comes with LLVM's
+    libomp, which may not be installed, and without the precompiled header, which is gcc's."""
     words = shlex.split(entry["command"])
     kept = [word for word in words
             if word.startswith(("-D", "-I", "-std=", "-m", "-W", "-ffp-")) and word != "-Winvalid-pch"]
@@ -28,7 +28,7 @@ def main(clang, folder):
     entries = json.loads((Path(folder) / "compile_commands.json").read_text())
     kernels = [entry for entry in entries if "/src/kernels/" in entry["file"]]
     library = next(entry for entry in entries if "/CMakeFiles/posenc.dir/" in entry["command"])
-    # In a unity build what is compiled once has no entry of its own.
+    # In a unity build, sources that are compiled once have no entry of their own.
     once = {str(path) for path in (ROOT / "src/kernels").rglob("*.cpp")} - {entry["file"] for entry in kernels}
     commands = [command(clang, entry, entry["file"]) for entry in kernels]
     commands += [command(clang, library, source) for source in sorted(once)]

@@ -1,4 +1,4 @@
-"""What find_package(posenc) does with the LibTorch that it finds, and what is installed: configured, nothing compiled.
+"""What find_package(posenc) does with the LibTorch that it finds, and what is installed; only configures.
 
     config_test.py PREFIX TORCH_DIR        an installed posenc, and the folder of the LibTorch that it was built with
 """
@@ -16,7 +16,8 @@ PREFIX, TORCH_DIR = (Path(argument).resolve() for argument in sys.argv[1:3])
 PACKAGE = next(PREFIX.glob("lib*/**/cmake/posenc"))  # lib, lib64, lib/<architecture>
 BUILT = re.search(r'PACKAGE_VERSION "(\d+\.\d+)', (TORCH_DIR / "TorchConfigVersion.cmake").read_text()).group(1)
 
-# As PyTorch's CUDA build: its public/cuda.cmake returns where torch::cudart is a target and goes to look for a toolkit else.
+# Like PyTorch's CUDA build: its public/cuda.cmake returns if torch::cudart is a target, and otherwise looks for a
+# toolkit.
 CUDA_TORCH = """
 if(NOT TARGET torch::cudart)
   message(FATAL_ERROR "PyTorch looks for a toolkit")
@@ -55,7 +56,7 @@ class ConfigTest(unittest.TestCase):
         return f"-DTorch_DIR={self.root}/torch"
 
     def without_its_libtorch(self):
-        """The package in a prefix of its own, after the LibTorch that it was built with has gone."""
+        """The package in a separate prefix, without the LibTorch that it was built with."""
         library = PACKAGE.parents[1]
         copy = self.root / library.relative_to(PREFIX)
         package = shutil.copytree(PACKAGE, copy / "cmake/posenc")
@@ -69,7 +70,7 @@ class ConfigTest(unittest.TestCase):
     # --- posencConfig.cmake ---
 
     def test_old_cmake_gets_the_headers_and_nobody_a_warning(self):
-        # The exported file set is for CMake 3.23 and newer; which one runs is asked of this variable.
+        # The exported file set requires CMake 3.23; posencConfig.cmake reads the version from this variable.
         code, output = self.configure(
             "set(CMAKE_VERSION 3.22.1)\nfind_package(posenc REQUIRED)\n"
             "get_target_property(folders posenc::posenc INTERFACE_INCLUDE_DIRECTORIES)\n"
@@ -108,7 +109,7 @@ class ConfigTest(unittest.TestCase):
     # --- LibTorch's CUDA build ---
 
     def cuda(self, toolkit):
-        """What happens to a project with LibTorch's CUDA build and the files of a toolkit."""
+        """Configures a project with LibTorch's CUDA build and the files of a toolkit."""
         self.write("toolkit/bin/nvcc", "#!/bin/sh\nexit 1\n", executable=True)
         for name, text in toolkit.items():
             self.write(f"toolkit/{name}", text)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A program on an installed posenc without CMake: what pkg-config says is enough.
+"""Builds a program with an installed posenc but without CMake, using only the flags from pkg-config.
 
 tests/package/pkg_config_test.py PREFIX COMPILER    CXXFLAGS in the environment
 """

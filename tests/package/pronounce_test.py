@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""examples/pronounce, built against an installed posenc: it trains for a few steps, resumes, and uses the model.
+"""examples/pronounce, built with an installed posenc: trains for a few steps, resumes, and uses the model.
 
 tests/package/pronounce_test.py PROGRAM
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""README's quick start, word for word: its files, its commands and its output, with an installed posenc.
+"""README's quick start, verbatim: its files, commands and output, with an installed posenc.
 
 tests/package/quick_start_test.py PREFIX
 """
@@ -17,7 +17,7 @@ prefix: Path
 
 
 def blocks() -> "list[tuple[str, str]]":
-    """(language, text) of the section's code blocks."""
+    """(language, text) for each code block of the section."""
     section = README.read_text().split("## Quick start\n")[1].split("\n## ")[0]
     return re.findall(r"^```(\w+)\n(.*?)^```$", section, flags=re.S | re.M)
 
@@ -29,7 +29,7 @@ class QuickStart(unittest.TestCase):
         self.assertEqual(install, "make install prefix=$HOME/posenc")
         with tempfile.TemporaryDirectory() as name:
             home = Path(name)
-            (home / "posenc").symlink_to(prefix)  # where the first command would have put it
+            (home / "posenc").symlink_to(prefix)  # where the first command would have installed it
             (home / "CMakeLists.txt").write_text(lists)
             (home / "main.cpp").write_text(program)
             result = subprocess.run(["bash", "-e"], input="\n".join(rest), cwd=home, env={**os.environ, "HOME": name},

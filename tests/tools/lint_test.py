@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each rule of tools/lint.py on a small tree: a good one passes, each bad one is named by its rule."""
+"""Each rule of tools/lint.py on a small tree: a good one passes, and each bad one is reported under its rule."""
 
 import json
 import subprocess
@@ -37,7 +37,7 @@ GOOD = {
 
 class Lint(unittest.TestCase):
     def lint(self, change):
-        """Runs lint on GOOD with `change` laid over it (None removes a file)."""
+        """Runs lint on GOOD with the files of `change` applied (None removes a file)."""
         with tempfile.TemporaryDirectory() as folder:
             for name, text in {**GOOD, **change}.items():
                 if text is not None:

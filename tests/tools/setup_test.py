@@ -1,4 +1,4 @@
-"""tools/setup.sh with a Python that only pretends: which torch is asked for, where, and when none is."""
+"""tools/setup.sh with a fake Python: which torch it requests, from where, and when it requests none."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Stands for .venv's python and python3: writes down each call of pip, knows torch once it was installed.
+# Stands in for .venv's python and python3: records each call of pip, and has torch once it was installed.
 PYTHON = r"""#!/usr/bin/env bash
 here=$(dirname "$0")/..
 case "$*" in

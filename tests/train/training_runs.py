@@ -1,9 +1,9 @@
-"""Twenty training steps of the notebook's Transformer in Python, and the pieces of a step.
+"""Twenty training steps of the notebook's Transformer in Python, and the parts of a step.
 
 `training_runs.py NOTEBOOKS FOLDER` writes, for tests/train/python_training_test.cpp:
 run_<case>.safetensors (`start.<key>`, `src.<i>`, `tgt.<i>`, `losses`; metadata `case`),
 cross_entropy.safetensors (`<case>.logits|targets|loss|gradient`, metadata `cases`) and
-schedules.safetensors (`warmup`, `cosine`: the rates of two groups, a row a step).
+schedules.safetensors (`warmup`, `cosine`: the rates of two groups, one row per step).
 """
 
 import json
@@ -21,8 +21,8 @@ from reference.transformer import Transformer, causal  # noqa: E402
 FOLDER = Path(sys.argv[2])
 STEPS, VOCAB, WIDTH, HEADS, LAYERS, WIDE, MAX_LEN, PAD = 20, 300, 64, 4, 2, 128, 32, 0
 CLIP, SMOOTHING, SEED = 1.0, 0.1, 3
-RUN_WARMUP = 100  # of the runs, which a higher rate would throw off
-WARMUP = 8  # of the schedules, which are to turn
+RUN_WARMUP = 100  # for the runs, which a higher rate would destabilize
+WARMUP = 8  # for the schedules, so that they pass their peak
 
 RUNS = {
     "post_norm": {"dropout": 0.0, "norm_first": False, "tying": "three_way"},
@@ -33,7 +33,7 @@ RUNS = {
 
 
 def warmup(step: int, steps: int = WARMUP) -> float:
-    """The paper's rate, 5.3, for a LambdaLR that counts from 0."""
+    """The rate in section 5.3 of the paper, for a LambdaLR that counts from 0."""
     s = step + 1
     return WIDTH**-0.5 * min(s**-0.5, s * steps**-1.5)
 
@@ -95,7 +95,7 @@ def cross_entropy() -> None:
     ):
         logits = torch.randn(*shape, vocab, requires_grad=True)
         targets = torch.zeros(shape, dtype=torch.long) if name == "nothing_counts" else torch.randint(vocab, shape)
-        # PyTorch wants the classes second.
+        # PyTorch expects the classes on axis 1.
         loss = F.cross_entropy(logits.movedim(-1, 1) if len(shape) > 1 else logits, targets, **options)
         loss.backward()
         cases[name] = options

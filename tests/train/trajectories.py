@@ -1,6 +1,6 @@
-"""Trajectories of PyTorch's optimisers: `trajectories.py FOLDER` writes a file a case, with the
-parameters `start.<k>`, the gradients `grad.<step>.<k>` (`rows`, `values` of a sparse one) and the
-parameters after each step, `after.<step>.<k>`; metadata `case` says what made them, in JSON."""
+"""Trajectories of PyTorch's optimisers. `trajectories.py FOLDER` writes one file per case, with the parameters
+`start.<k>`, the gradients `grad.<step>.<k>` (`rows` and `values` of a sparse one) and the parameters after each step,
+`after.<step>.<k>`; metadata `case` describes the case in JSON."""
 
 import json
 import sys
@@ -10,13 +10,13 @@ import torch
 from safetensors.torch import save_file
 
 STEPS = 20
-SHAPES = [(7, 33), (5,), (1,), (61, 83)]  # the last is cut into pieces for threads
+SHAPES = [(7, 33), (5,), (1,), (61, 83)]  # the last is split between threads
 TABLE = (50, 19)
 KINDS = {"Adam": torch.optim.Adam, "AdamW": torch.optim.AdamW, "SGD": torch.optim.SGD,
          "SparseAdam": torch.optim.SparseAdam}  # fmt: skip
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
-# name: optimiser, options, and where they matter: options of each group, dtype, absent, sparse
+# name: optimiser, options, and if relevant: options of each group, dtype, absent, sparse
 CASES = {
     "adam": ("Adam", {"lr": 0.01}, {}),
     "adam_options": ("Adam", {"lr": 0.02, "betas": [0.8, 0.95], "eps": 1e-6, "weight_decay": 0.1}, {}),

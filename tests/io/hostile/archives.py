@@ -1,5 +1,5 @@
-"""Hostile files in PyTorch's formats: zip archives, pickles, TorchScript, .pt2, and torch.save before 1.6. Each name says
-what it attacks."""
+"""Hostile files in PyTorch's formats: zip archives, pickles, TorchScript, .pt2, and torch.save before 1.6. Each name
+says what it attacks."""
 
 import json
 import pickle
@@ -10,11 +10,11 @@ import zlib
 
 import colliding
 
-# --- zip archives, put together by hand so that every field can lie -----------------------------
+# --- zip archives, assembled by hand so that every field can be wrong ----------------------------
 
 
 class Zip:
-    """Records, stored, with checksums of 0 as PyTorch writes on request. `local` and `central` replace fields."""
+    """Stored records, with checksums of 0, which PyTorch can write as well. `local` and `central` override fields."""
 
     def __init__(self):
         self.locals, self.entries, self.size = [], [], 0
@@ -208,13 +208,13 @@ def pickle_cases():
     for level in range(1, 40):
         laughs += b"](" + (b"h" + bytes([level - 1])) * 10 + b"eq" + bytes([level])
     cases["billion_laughs"] = (b"(" + laughs + b"t", "LimitExceeded")
-    # A tuple of a text and an opaque object has an entry for each, with the whole name.
+    # A tuple of a text and an opaque object has an entry for each, with the full name.
     pair = text("x" * 900) + b"q\0" + glob("a", "b") + b"\x86q\1"
     cases["long_texts_many_times"] = (pair + b"0](" + b"h\1" * 30_000 + b"e", "ok")
     depth = b"".join(text("n" * 1000) + b"}" for _ in range(150))
     many = b"(" + b"".join(text(f"{i:x}") + b"N" for i in range(2000)) + b"u"
     cases["long_names_many_times"] = (b"}" + depth + many + b"s" * 150, "ok")
-    # One object, named again and again: what costs is not to build it but to walk over it, to copy or to hash it.
+    # One object, referenced repeatedly: the cost is not in building it, but in walking, copying or hashing it.
     again = lambda item, count: b"(" + item + b"q\0" + b"h\0" * count + b"l"
     numbers = b"".join(b"J" + struct.pack("<i", i) for i in range(20_000))
     keys = lambda item, count: b"}(" + b"".join((b"h\0" if i else item + b"q\0") + b"N" for i in range(count)) + b"u"
@@ -239,7 +239,7 @@ def pickle_cases():
 
 
 def honest_cases():
-    """What training loops keep beside the weights: large, and to be read."""
+    """What training loops save in addition to weights: large, and valid."""
     values = random.Random(1)
     things = {
         "labels": [values.randrange(256) for _ in range(2_000_000)],
@@ -307,7 +307,7 @@ def tensor_cases():
     yield "tensor_name_twice", archive(pickled(b"}(" + (text("w") + tensor()) * 2 + b"u")), "ok"
     yield "tensor_name_twice_by_nesting", archive(pickled(
         b"}(" + text("a.b") + tensor() + text("a") + dict_of(b=tensor()) + b"u")), "ok"
-    # The key of a storage without elements needs no record, so it may be of any length.
+    # The key of a storage without elements needs no record, so it can have any length.
     store = storage("k" * 1_000_000, 0)
     yield "storage_key_long_many_times", archive(pickled(
         b"](" + tensor((0,), store=store + b"q\0") + tensor((0,), store=b"h\0") * 80_000 + b"e")), "LimitExceeded"
@@ -315,7 +315,7 @@ def tensor_cases():
         text(f"{i:x}") + tensor((0,), store=storage(key, 0)) for i, key in enumerate(colliding.names(20_000))) + b"u")), "ok"
     yield "tensor_names_collide", archive(pickled(
         tensor() + b"q\0" + b"0}(" + b"".join(text(name) + b"h\0" for name in colliding.names()) + b"u")), "ok"
-    # Tensors that are listed with their reason; each costs an exception.
+    # Tensors that are listed with a reason; each costs an exception.
     unknown = tensor(store=storage(kind="EvilStorage"))
     yield "tensor_unknown_many_times", archive(pickled(b"](" + unknown + b"q\0" + b"h\0" * 30_000 + b"e")), "ok"
     yield "tensor_unknown_flood", archive(pickled(b"](" + unknown + b"q\0" + b"h\0" * 2_000_000 + b"e")), "LimitExceeded"

@@ -1,11 +1,11 @@
-"""Names that are all one to std::hash: a table that uses it walks over every one of them to find one."""
+"""Names that collide in std::hash: a hash table that uses it must walk over all of them to find one."""
 
 import functools
 import json
 
 import numpy as np
 
-MUL = 0xC6A4A7935BD1E995  # of MurmurHash64A, which libstdc++ has
+MUL = 0xC6A4A7935BD1E995  # from MurmurHash64A, as in libstdc++
 SEED = 0xC70F6907
 LENGTH = 16
 
@@ -16,7 +16,7 @@ def shift_mix(words):
 
 @functools.cache
 def names(count=40_000):
-    """ASCII, control characters included. The first eight bytes are free, the others make up for them."""
+    """ASCII, including control characters. The first eight bytes are free, the others compensate for them."""
     mul, inverse = np.uint64(MUL), np.uint64(pow(MUL, -1, 2**64))
     start = np.uint64(SEED ^ LENGTH * MUL % 2**64)
     random = np.random.default_rng(1)

@@ -1,6 +1,6 @@
-"""Indices of sharded checkpoints that do not fit their shards, and some that do.
+"""Indices of sharded checkpoints that do not match their shards, and some that do.
 
-beside() names the shards that every case finds in its folder.
+beside() names the shards that are in the folder of every case.
 """
 
 import json

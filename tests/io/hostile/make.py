@@ -1,6 +1,6 @@
-"""Writes the hostile files, each named for what it attacks: FOLDER/<part>/<case>.
+"""Writes the hostile files, each named after what it attacks: FOLDER/<part>/<case>.
 
-    make.py FOLDER    prints, for each, its path in FOLDER and the code that it is to be refused with
+    make.py FOLDER    prints, for each, its path in FOLDER and the expected error code
 """
 
 import importlib

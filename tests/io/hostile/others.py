@@ -1,4 +1,4 @@
-"""Files of other formats, and of none."""
+"""Files in other formats, or in none."""
 
 import gzip
 import io
@@ -41,7 +41,7 @@ def foreign():
 
 
 class System:
-    """Runs a command where a reader obeys."""
+    """Runs a command if a reader executes it."""
 
     def __reduce__(self):
         return exec, ("open('posenc-was-here', 'w').close()",)

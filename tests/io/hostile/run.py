@@ -1,6 +1,6 @@
-"""Opens every hostile file in a process of its own, and holds code, memory and time to their bounds.
+"""Opens each hostile file in a separate process, and checks the error code and limits on memory and time.
 
-    run.py OPEN [--sanitized]    OPEN: the program of open.cpp; --sanitized: it is not held to memory
+    run.py OPEN [--sanitized]    OPEN: the program of open.cpp; --sanitized: do not limit memory
 """
 
 import argparse
@@ -15,9 +15,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import make  # noqa: E402
 
 MEGABYTE = 1 << 20
-SECONDS = 1.0        # of a hostile file
-A_SECOND = 20_000_000  # bytes of a larger one: honest headers of that size take as long
-HANG = 10      # seconds of CPU after which the process is killed
+SECONDS = 1.0  # for a hostile file
+A_SECOND = 20_000_000  # bytes per second for larger files: valid headers of that size take as long
+HANG = 10  # seconds of CPU time before the process is killed
 
 
 def limits():
@@ -26,7 +26,7 @@ def limits():
 
 
 def problem(program, path, code, sanitized):
-    """What is wrong with how this file is dealt with, or None."""
+    """What is wrong with the handling of this file, or None."""
     done = subprocess.run([program, path], capture_output=True, text=True, errors="replace", preexec_fn=limits,
                           cwd=path.parent)
     if done.returncode != 0:

@@ -1,7 +1,7 @@
-"""safetensors files that break one rule each, and some that break none.
+"""safetensors files that each break one rule, and some that are valid.
 
-cases() yields (name, bytes, code): the name of the WeightsErrorCode that the file is refused with,
-or "ok". What is refused as UnknownFormat does not even look like safetensors.
+cases() yields (name, bytes, code): the name of the expected WeightsErrorCode, or "ok". Files with UnknownFormat do not
+even look like safetensors.
 """
 
 import json
@@ -13,7 +13,7 @@ EIGHT = b"\1" * 8
 
 
 def crafted(header, data=b""):
-    """A file with this header (text or bytes), right or wrong, and these data."""
+    """A file with this header (text or bytes), valid or not, and these data."""
     header = header.encode() if isinstance(header, str) else header
     return struct.pack("<Q", len(header)) + header + data
 
@@ -157,7 +157,7 @@ def of_offsets():
 
 
 def of_size():
-    """Honest in form, and made to cost memory or time."""
+    """Valid in form, but costly in memory or time."""
     many = ",".join(f'"{i:x}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}' for i in range(300_000))
     yield "many_tensors", crafted("{" + many + "}"), "ok"
     zeros = "[" + "0," * 63 + "0]"

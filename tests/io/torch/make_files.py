@@ -1,6 +1,6 @@
-"""Writes real files of every kind that PyTorch has into the working folder. Beside each FILE stands FILE.expected, what
-Python reads from it: a line `name dtype sizes bytes` for each tensor, the bytes contiguous and in hexadecimal, then a
-line `opaque name` for each object that is no dense tensor; sorted.
+"""Writes real files of every kind that PyTorch has into the working folder. Next to each FILE is FILE.expected, what
+Python reads from it: a line `name dtype sizes bytes` for each tensor, with contiguous bytes in hexadecimal, and a line
+`opaque name` for each object that is not a dense tensor; sorted.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def save(file, value, **options):
 
 
 def random(dtype, *sizes):
-    """Random bytes as that dtype, but no NaN: conversions may change one."""
+    """Random bytes with that dtype, but no NaN, because conversions may change NaNs."""
     torch.manual_seed(len(sizes) + sum(sizes))
     if dtype is torch.bool:
         return torch.rand(sizes) < 0.5
@@ -152,9 +152,9 @@ def script_files():
     torch.jit.trace(Net(), torch.ones(1, 4)).save("trace.pt")
     for file in ("script.pt", "mobile.ptl", "trace.pt"):
         state = dict(torch.jit.load(file if file != "mobile.ptl" else "script.pt").state_dict())
-        state["plain"] = argparse.Namespace()  # an attribute, not in Python's view: opaque
+        state["plain"] = argparse.Namespace()  # an attribute that Python does not show: opaque
         if file == "trace.pt":
-            del state["plain"]  # a constant of the code
+            del state["plain"]  # a constant in the code
         expect(file, state)
     torch.jit.freeze(script.eval()).save("frozen.pt")
 
@@ -182,7 +182,7 @@ def export_files():
         program = torch.export.export(module.eval(), (torch.ones(1, size, dtype=dtype),))
         torch.export.save(program, name)
         expect(name, dict(torch.export.load(name).state_dict))
-    # As torch.export wrote before it had a record for each weight, and still reads.
+    # As written by torch.export before it had one record per weight; it still reads this.
     state = io.BytesIO()
     torch.save(torch.export.load("export.pt2").state_dict, state)
     repack("export.pt2", "export_inner.pt2", "export_inner/", lambda name, data: None if "data/weights/" in name else data,
@@ -193,7 +193,7 @@ def export_files():
 
 
 def repack(source, target, root, change=lambda name, data: data, method=zipfile.ZIP_STORED, more={}):
-    """The same records below another root, with other bytes or left out, as Python's zipfile writes them; and more."""
+    """Copies the records to another root with Python's zipfile; `change` alters or drops them, `more` adds others."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", method) as new:
         for name in old.namelist():
             record = name.split("/", 1)[1]
@@ -205,7 +205,7 @@ def repack(source, target, root, change=lambda name, data: data, method=zipfile.
 
 
 class Python2Dict:
-    """Pickles as Python 2 did an OrderedDict: its pairs are the argument."""
+    """Pickles like Python 2's OrderedDict, with its pairs as the argument."""
 
     def __init__(self, items):
         self.items = items
@@ -215,7 +215,7 @@ class Python2Dict:
 
 
 def partly_readable_files():
-    """Of which one entry or more are no tensors that could be read, and the others are."""
+    """Files in which one or more entries are not readable tensors, and the others are."""
     packed = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
     torch.save({"w": packed, "b": torch.ones(2)}, "float4.pt")
     torch.save({"a.b": torch.ones(1), "c": torch.ones(2), "a": {"b": torch.ones(3)}}, "clash.pt")
@@ -233,7 +233,7 @@ def torch_files():
     save("dtypes.pt", every)
     save("views.pt", views())
     for file, value in (("legacy_dtypes.pt", every), ("legacy_views.pt", views())):
-        # Python cannot read the newest dtypes back from the old form.
+        # Python cannot read the newest dtypes from the legacy format.
         value = {name: tensor for name, tensor in value.items() if tensor.dtype not in torch.storage._new_dtypes()}
         save(file, value, _use_new_zipfile_serialization=False)
     save("tensor.pt", torch.randn(3))
@@ -258,7 +258,7 @@ def torch_files():
 
 
 def refused_files():
-    """Files that are to be refused; they have nothing to expect."""
+    """Files that must be rejected; they have no expected contents."""
     this = types.ModuleType("vision_models")
     net = type("ResNet", (torch.nn.Module,), {"__module__": "vision_models"})
     this.ResNet = net

@@ -1,13 +1,12 @@
-"""Marian models of several shapes, made and briefly trained by transformers, and what it says of them.
+"""Marian models of several shapes, created and briefly trained with transformers, and their results.
 
 `make_models.py --out FOLDER` writes for each model NAME:
-  NAME/               a folder as save_pretrained leaves it: configuration, weights, tokenizer
-  NAME.safetensors    `src`, `mask`, `tgt`: a padded batch; `logits`: of MarianMTModel, in float32
-  NAME.json           `searches`: settings of generate(), and the `tokens` and `scores` that it gave for the batch;
-                      `lines`, and `translations` of them: MarianTokenizer, then generate() as the folder says;
+  NAME/               a folder as written by save_pretrained: configuration, weights, tokenizer
+  NAME.safetensors    `src`, `mask`, `tgt`: a padded batch; `logits`: those of MarianMTModel, in float32
+  NAME.json           `searches`: settings of generate(), with its `tokens` and `scores` for the batch;
+                      `lines` and their `translations`: MarianTokenizer, then generate() with the folder's settings;
                       `sources` and `targets`: the ids of both
-
-The task is numbers: "two hundred and five" to "zweihundertfünf"; SentencePiece learns both sides from the same text.
+The task is numbers: "two hundred and five" to "zweihundertfünf". SentencePiece learns both sides from the same text.
 """
 
 import argparse
@@ -62,7 +61,7 @@ MODELS = {
     },
 }  # fmt: skip
 
-# What the searches of the tests set; each goes with every number of beams.
+# Settings of the tests' searches, each combined with every number of beams.
 SEARCHES = [
     {},
     {"early_stopping": True},
@@ -104,7 +103,7 @@ def sentence(draw: random.Random) -> tuple[str, str]:
 
 
 def train_pieces(folder: Path, separate: bool) -> None:
-    """source.spm, target.spm, and the vocabularies that Marian makes of their pieces."""
+    """Writes source.spm, target.spm, and the vocabularies that Marian makes of their pieces."""
     import sentencepiece
 
     draw = random.Random(1)
@@ -117,11 +116,11 @@ def train_pieces(folder: Path, separate: bool) -> None:
         )  # fmt: skip
         (folder / f"{name}.model").rename(folder / f"{name}.spm")
         listed = (folder / f"{name}.vocab").read_text().splitlines()
-        pieces.append([line.split("\t")[0] for line in listed][3:])  # behind <unk>, <s>, </s>
+        pieces.append([line.split("\t")[0] for line in listed][3:])  # after <unk>, <s>, </s>
         (folder / f"{name}.vocab").unlink()
     sides = pieces if separate else [pieces[0] + [one for one in pieces[1] if one not in pieces[0]] + [">>de<<"]]
     for side, name in zip(sides, ("vocab", "target_vocab")):
-        # Of two vocabularies one id has to be padding, which MarianTokenizer looks up in the source's.
+        # With two vocabularies, both need the same padding id, which MarianTokenizer looks up in the source's.
         tokens = ["</s>", "<unk>", "<pad>", *side] if separate else ["</s>", "<unk>", *side, "<pad>"]
         (folder / f"{name}.json").write_text(json.dumps({token: i for i, token in enumerate(tokens)}))
 
@@ -157,7 +156,7 @@ def train(model, tokenizer, pad: int) -> None:
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())
         loss.backward()
         rate.step()
-    with torch.no_grad():  # trained it is as small as it began
+    with torch.no_grad():  # training leaves it nearly as small as it was
         model.final_logits_bias.copy_(0.3 * torch.randn(model.final_logits_bias.shape))
     model.eval()
     print(f"{model.config._name_or_path} loss {loss.item():.2f}")
@@ -168,7 +167,7 @@ def shifted(ids: torch.Tensor, begin: int) -> torch.Tensor:
 
 
 def make_model(folder: Path, case: dict):
-    """The folder, and the model that transformers reads from it."""
+    """Creates the folder; returns the model that transformers reads from it."""
     from transformers import MarianConfig, MarianMTModel
 
     settings = case["config"]
@@ -196,10 +195,10 @@ def make_model(folder: Path, case: dict):
     if weights == "half":
         model.half()
     model.save_pretrained(folder, max_shard_size="40KB" if weights == "shards" else "1GB")
-    if weights == "bin":  # as state_dict() has it: ties twice, positions
+    if weights == "bin":  # as in state_dict(): ties twice, positions
         (folder / "model.safetensors").unlink()
         torch.save(model.state_dict(), folder / "pytorch_model.bin")
-        # And as folders were before there was a generation_config.json.
+        # And as in folders from before generation_config.json.
         config = json.loads((folder / "config.json").read_text())
         generation = json.loads((folder / "generation_config.json").read_text())
         (folder / "config.json").write_text(json.dumps({**generation, **config, **case["generation"],
@@ -209,11 +208,11 @@ def make_model(folder: Path, case: dict):
 
 
 def found(model, batch, settings: dict, stop: int) -> dict:
-    """Tokens, without begin and padding, and scores of generate(), a list for each source."""
+    """Tokens, without begin and padding, and scores of generate(), one list per source."""
     best = settings["num_beams"]
     most = settings["max_length"] - 1
     given = {key: value for key, value in settings.items() if key != "max_length"}
-    out = model.generate(  # max_new_tokens, because it would go before max_length where the folder has it
+    out = model.generate(  # max_new_tokens, because the folder's would take precedence over max_length
         **batch, **given, max_new_tokens=most, num_return_sequences=best, return_dict_in_generate=True,
         output_scores=True,
     )  # fmt: skip
@@ -256,7 +255,7 @@ def main() -> None:
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     shutil.rmtree(out, ignore_errors=True)
-    torch.set_num_threads(1)  # the models are small, and other tests run beside this one
+    torch.set_num_threads(1)  # the models are small, and other tests run in parallel
     for name, case in MODELS.items():
         model, tokenizer = make_model(out / name, case)
         draw = random.Random(5)
