@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The table of docs/allocator.md: the effect of settings of the C library's allocator.
 
-tools/allocator_doc.py BINARY [--rounds N]     BINARY: posenc_benchmark, as `make bench` builds it
+tools/allocator_doc.py BINARY [--rounds N]     BINARY: posenc_benchmark, as built by `make bench`
 """
 
 import argparse
@@ -31,7 +31,7 @@ def ask(process: subprocess.Popen, case: str) -> float:
 
 
 def measure(binary: str, rounds: int) -> dict[tuple[str, str], float]:
-    """Medians over the rounds after the first. One process per setting; the processes take turns."""
+    """Returns medians over the rounds after the first. One process per setting; the processes take turns."""
     command = [binary, "--serve", "--benchmark_min_time=0.1"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     running = {}

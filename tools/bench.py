@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Runs the benchmarks against their competitors, interleaved, and prints medians and ratios.
+"""Runs the benchmarks interleaved with their competitors, and prints medians and ratios.
 
     tools/bench.py BINARY [--filter REGEX] [--seconds 280] [--json FILE]
 
-Ours and LibTorch's run in the Google Benchmark BINARY, Python's in a process a peer; all are asked
-in turn, a comparison at a time, each time another one first, and the whole is repeated while the time lasts (a case that nothing is
-compared with is asked once, but for the parts of a profile). What takes less than 0.2 seconds is asked twice and the second answer
-counts: a virtual machine may have given its free memory back to its host meanwhile, and who touches it first would pay. A result
-whose bits differ from those of its comparison ends the run. tools/performance_doc.py reads the JSON.
+Ours and LibTorch's run in the Google Benchmark BINARY, each Python peer in its own process. They run in turn, one
+comparison at a time, each time starting with another case; rounds are repeated while time remains. (A case without a
+comparison runs once, except for the parts of a profile.) A case that takes less than 0.2 seconds runs twice, and the
+second run counts: a virtual machine may have returned free memory to its host, and whoever touches it first would pay
+for that. A result whose bits differ from those of its comparison ends the run. tools/performance_doc.py reads the JSON.
 """
 
 import argparse
@@ -30,17 +30,17 @@ WARM_SECONDS = 0.2
 
 
 class Process:
-    """A child that answers the name of a case with its seconds and its fingerprint."""
+    """A child process that answers the name of a case with its duration and fingerprint."""
 
     def __init__(self, title: str, command: list[str], listing: list[str]) -> None:
         self.title, self.command, self.child = title, command, None
         listed = subprocess.run(listing, check=True, capture_output=True, text=True)
-        # Google Benchmark's names carry how time is taken.
+        # Google Benchmark appends the kind of time to the names.
         self.names = {re.sub("/(real_time|manual_time|process_time)$", "", name): name for name in listed.stdout.split("\n") if name}
 
     def ask(self, name: str) -> tuple[float, str]:
         if name.endswith("/2"):
-            time.sleep(0.25)  # OpenMP threads of the one that was asked before still spin, for 200 ms
+            time.sleep(0.25)  # OpenMP threads of the previous process spin for 200 ms
         if self.child is None:
             self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.child.stdin.write(self.names[name] + "\n")
@@ -66,12 +66,12 @@ def processes(binary: str, python: str) -> list[Process]:
 
 
 def comparisons(cases: list[str]) -> list[list[str]]:
-    """Cases that are compared with each other stand together, in the order of the goals."""
+    """Groups cases that are compared with each other, in the order of the goals."""
     groups: dict[str, list[str]] = {}
     for _, _, ours, theirs, _ in goals():
         group = groups.setdefault(ours, [ours])
         group.append(theirs)
-    # A case that several comparisons name is asked in the first; the rest comes alone.
+    # A case in several comparisons runs in the first; cases without a comparison come last.
     seen: set[str] = set()
     ordered = []
     for group in [*groups.values(), *[[case] for case in cases]]:
@@ -83,7 +83,7 @@ def comparisons(cases: list[str]) -> list[list[str]]:
 
 
 def check_equal(fingerprints: dict[str, str]) -> None:
-    """Every comparison whose sides both have a fingerprint: the same bits."""
+    """Raises unless both sides of every comparison have the same bits, where they have fingerprints."""
     for _, title, ours, theirs, _ in goals():
         a, b = fingerprints.get(ours, "-"), fingerprints.get(theirs, "-")
         if "-" not in (a, b) and a != b:
@@ -96,10 +96,10 @@ def measure(found: list[Process], chosen: list[list[str]], seconds: float) -> di
     compared = {name for _, _, ours, theirs, _ in goals() for name in (ours, theirs)}
     start = time.monotonic()
     fingerprints: dict[str, str] = {}
-    for number in range(MOST_ROUNDS + 1):  # round 0 warms up, compiles and compares; it is not counted
+    for number in range(MOST_ROUNDS + 1):  # round 0 warms up, compiles and compares; not counted
         began = time.monotonic()
         for group in chosen:
-            first = number % len(group)  # each in its turn is the first
+            first = number % len(group)  # a different one starts in each round
             for name in group[first:] + group[:first]:
                 if number > 1 and name not in compared and not name.startswith("profile/"):
                     continue
@@ -110,7 +110,7 @@ def measure(found: list[Process], chosen: list[list[str]], seconds: float) -> di
                 except RuntimeError as error:
                     if number > 0 or owner[name].title != "peers.py compile":
                         raise
-                    print(f"left out: {error}", file=sys.stderr)  # needs a C++ compiler that it finds
+                    print(f"left out: {error}", file=sys.stderr)  # needs a C++ compiler
                     group.remove(name)
                     continue
                 if number > 0:

@@ -28,7 +28,7 @@ def goals() -> list[tuple]:
         rows.append((section, title, ours, theirs, least))
 
     def against(section, family, tokens, title, ours="module", threads=1, **leasts):
-        """A row a competitor: composed=4 or eager=None."""
+        """Adds one row per competitor: composed=4 or eager=None."""
         for theirs, least in leasts.items():
             case = f"{tokens}/512/{threads}"
             add(section, title, f"{family}/{ours}/{case}", f"{family}/{theirs}/{case}", least)
@@ -127,7 +127,7 @@ PROFILES = [
      "that. Reusing memory does: `embed_out`, `reuse_output`, or [malloc's settings](allocator.md)."),
 ]  # fmt: skip
 
-# What each competitor is called where people read it; the key is a part of its name.
+# Display names of the competitors; the key is a part of the case's name.
 COMPETITORS = {
     "composed": "LibTorch composition",
     "eager": "Python eager",
@@ -149,7 +149,7 @@ COMPETITORS = {
 
 
 def competitor(name: str) -> str:
-    """The reader's name of the case `theirs`."""
+    """The display name of the competitor in the case `name`."""
     for part in name.split("/"):
         if part in COMPETITORS:
             return COMPETITORS[part]

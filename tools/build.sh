@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Configures a preset where that is due, and builds.
+# Configures a preset if necessary, and builds it.
 #   tools/build.sh PRESET [TARGET...]        WITH_TESTS=ON to configure with the tests
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ folder=build/$preset
 with_tests=${WITH_TESTS:-OFF}
 log=$folder/configure.log
 
-# A folder that has the tests keeps them, so that `make demo` after `make test` configures nothing.
+# A folder configured with tests keeps them, so that `make demo` after `make test` does not reconfigure.
 cached() { grep -qsxF "$1" "$folder/CMakeCache.txt"; }
 if [ ! -f "$folder/build.ninja" ] || ! cached "Torch_DIR:PATH=$TORCH_DIR" || ! cached "POSENC_PYTHON:FILEPATH=$PYTHON" ||
   { [ "$with_tests" = ON ] && ! cached "POSENC_BUILD_TESTS:BOOL=ON"; }; then

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The man page and the completions of bash and zsh, from what `posenc --help` and its subcommands print.
+"""The man page and the bash and zsh completions, from the output of `posenc --help` and its subcommands.
 
     tools/command_line_doc.py --posenc build/release/posenc --write      write src/cli/share/
-    tools/command_line_doc.py --posenc build/release/posenc --check      exit 1 when a file there is not up to date
+    tools/command_line_doc.py --posenc build/release/posenc --check      exit 1 if a file there is out of date
 
-The files are kept in the tree, so that installing them needs neither the program run nor another tool.
+The files are kept in the tree, so that installing them requires neither running the program nor another tool.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARE = ROOT / "src/cli/share"
-COLUMN = 30  # where CLI11 begins the descriptions
+COLUMN = 30  # where CLI11's descriptions start
 
 
 class Entry(NamedTuple):
@@ -30,7 +30,7 @@ class Entry(NamedTuple):
 
 
 class Command(NamedTuple):
-    name: str  # empty: posenc itself
+    name: str  # empty for posenc itself
     usage: str
     text: str
     sections: "dict[str, list[Entry]]"
@@ -49,7 +49,7 @@ def entry(left: str, text: str) -> Entry:
 
 
 def parsed(name: str, lines: "list[str]") -> Command:
-    """The help of a command. A description that begins on the next line is indented to the column."""
+    """Parses the help of a command. A description that starts on its own line is indented to the column."""
     start = next(i for i, line in enumerate(lines) if line.startswith("Usage: "))
     sections: "dict[str, list[Entry]]" = {}
     section, shift = "", 0
@@ -83,7 +83,7 @@ def commands_of(program: str) -> "list[Command]":
 
 
 def values_of(commands: "list[Command]", presets: "list[str]") -> "dict[str, list[str]]":
-    """What may follow an option, by the option's name, where that is not a file or free text."""
+    """The possible values of each option, by its name, unless it takes a file or free text."""
     values = {"--preset": presets}
     for command in commands:
         for option in command.options():

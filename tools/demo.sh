@@ -12,7 +12,7 @@ say() { printf '\n==> %s\n' "$*"; }
 
 [ -n "${POSENC_BUILD:-}" ] || tools/build.sh release posenc-cli posenc-demo posenc-pronounce
 
-# Python writes the files once, and again when the reference or its torch has changed.
+# Python writes the files once, and again if the reference or its torch has changed.
 stamp=$out/export.stamp
 key() {
   local torch

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""docs/images/error_over_position.png: how far the float32 recipe is from the formula, by position.
-Both tables come from the posenc binary; gnuplot draws. `tools/error_plot.py BINARY OUT.png`.
+"""docs/images/error_over_position.png: the error of the float32 recipe relative to the formula, by position. Both
+tables come from the posenc binary; gnuplot draws. `tools/error_plot.py BINARY OUT.png`.
 
-A curve shows at p the worst of the positions p ... 1.02 p, at most 100 of them."""
+The curve shows at p the worst of at most 100 positions in p ... 1.02 p."""
 
 import argparse
 import subprocess
@@ -25,7 +25,7 @@ def table(binary: str, folder: Path, precision: str, preset: str) -> np.ndarray:
 
 
 def sampled() -> "tuple[np.ndarray, np.ndarray, np.ndarray]":
-    """The places of the curve, the positions that are looked at, and where each place's begin among them."""
+    """The curve's places, the positions evaluated, and the index of each place's first position among them."""
     places = np.unique(np.geomspace(1, 2_000_000, 160).astype(np.int64))
     groups = [np.unique(np.linspace(place, 1.02 * place, 100).astype(np.int64)) for place in places]
     return places, np.concatenate(groups), np.cumsum([0, *map(len, groups[:-1])])

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the house rules; prints `file:line: rule: what was required` and exits 1 when one is broken.
+"""Checks the house rules; prints `file:line: rule: requirement` for each violation, and exits with 1 if there is one.
 
     tools/lint.py            check everything
-    tools/lint.py --fix      rewrite the C++ files as clang-format wants them
-    tools/lint.py --root D   check another tree (tests/tools/lint_test.py does)
+    tools/lint.py --fix      reformat the C++ files with clang-format
+    tools/lint.py --root D   check another tree (as tests/tools/lint_test.py does)
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 
 CLANG_FORMAT_VERSION = "18.1.8"  # the same as in tools/setup.sh
 
-# Who may include whom (docs/architecture.md). `io` stands beside `sinusoid`.
+# Allowed dependencies between layers (docs/architecture.md). `io` is on the level of `sinusoid`.
 LAYERS = {
     "platform": {"platform"},
     "torch_internals": {"torch_internals", "platform"},
@@ -36,7 +36,7 @@ LAYERS = {
     "cli": {"cli", "platform", "identify", "inference", "models", "nn", "functional", "sinusoid", "io", "core"},
 }
 
-# The same one level down: a format knows what every format needs, and no other format.
+# The same one level down: a format may use what all formats share, but no other format.
 ROOMS = {
     "io/base": {"io/base"},
     "io/safetensors": {"io/safetensors", "io/base"},
@@ -46,14 +46,14 @@ ROOMS = {
     "io/checkpoint": {"io/checkpoint", "io/load", "io/manifest", "io/safetensors", "io/base"},
 }
 
-# Public headers of libraries beside posenc::posenc, and their folders: the umbrella leaves them out.
+# Public headers of libraries other than posenc::posenc, and their folders: the umbrella header does not include them.
 LIBRARIES = {"include/posenc/identify.h": "identify"}
 
-# What src/kernels/isa/ may include: an inline function of a C++ header, compiled for AVX-512, could be the copy that the
-# linker keeps for everybody.
+# What src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++ header for
+# the whole program.
 ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|inference|sincos|sincos_types)\.h$|(string|math|stdint|stddef)\.h$|\w+intrin\.h$")
 
-# First match counts.
+# The first match counts.
 BUDGETS = [
     (r"include/.*\.h$", 150),
     (r"examples/.*\.(cpp|h)$", 300),
@@ -70,7 +70,7 @@ TEXT = {".h", ".cpp", ".in", ".cmake", ".txt", ".py", ".sh", ".md", ".json", ".y
 
 
 class Tree:
-    """The files of a working tree: what git tracks or would track, or all where there is no git."""
+    """The files of a working tree: those that git tracks or would track, or all files without git."""
 
     def __init__(self, root):
         self.root = Path(root).resolve()
@@ -151,7 +151,7 @@ def check_format(tree, fix=False):
 
 
 def layer_of(name):
-    """The layer of a path in include/posenc or src, or None for what stands outside (posenc.h, pch.h)."""
+    """The layer of a path in include/posenc or src, or None for files outside of layers (posenc.h, pch.h)."""
     if name in LIBRARIES:
         return LIBRARIES[name]
     match = re.match(r"(?:include/posenc|src)/(\w+)/", name)
@@ -159,13 +159,13 @@ def layer_of(name):
 
 
 def room_of(name):
-    """The room of a private file, `io/base`, or None where its floor has no rooms."""
+    """The room of a private file, such as `io/base`, or None if its layer has no rooms."""
     match = re.match(r"src/(\w+/\w+)/", name)
     return match.group(1) if match and match.group(1) in ROOMS else None
 
 
 def resolve(tree, including, kind, target):
-    """The file of this tree that an #include names, or None."""
+    """The file of this tree that an #include refers to, or None."""
     beside = os.path.normpath(os.path.join(os.path.dirname(including), target))
     candidates = [f"include/{target}", f"src/{target}"] + ([beside] if kind == '"' else [])
     return next((name for name in candidates if name in tree.files), None)
@@ -213,7 +213,7 @@ def check_layers(tree):
 
 
 def check_examples(tree):
-    """An example is a user's program: its own folder, and what posenc installs."""
+    """An example is a user's program: it includes only its own folder and installed headers."""
     for name in tree.matching(r"examples/\w+/.*\.(h|cpp)$"):
         for number, text in enumerate(tree.lines(name), 1):
             match = INCLUDE.match(text)
@@ -248,7 +248,7 @@ def check_circles(tree, graph):
             visit(name, [name])
 
 
-# --- lists: what stands in the tree is built, tested and in the umbrella ------------------------
+# --- lists: all files are built, tested and in the umbrella header ---------------------------------
 
 
 def check_lists(tree):
@@ -278,7 +278,7 @@ def check_lists(tree):
                 tree.say(umbrella, 1, "list", f"the umbrella includes {os.path.relpath(name, 'include')}")
 
 
-# --- stems: one table says where each module comes from ----------------------------------------
+# --- stems: one table lists the origin of each module ---------------------------------------------
 
 
 def camel(stem):
@@ -286,7 +286,7 @@ def camel(stem):
 
 
 def check_system(tree, entry, require, mentions):
-    """The links of a module that mirrors a real system: its presets, which the test holds it against."""
+    """The links of a module that mirrors a real system: its presets, which the test compares it with."""
     presets = "src/sinusoid/presets/preset_table.cpp"
     table = tree.text(presets) if presets in tree.files else ""
     python = entry["system_class"]

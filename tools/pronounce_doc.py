@@ -25,7 +25,7 @@ TARGETS = {5: 12.0, 30: 8.0}  # per cent, by minutes
 
 
 def run(minutes: int) -> dict:
-    """What a run printed, its curve, and what it cost."""
+    """Runs a training; returns its output, its curve and its cost."""
     load, began = os.getloadavg()[0], time.monotonic()
     command = [str(ROOT / "tools/pronounce.sh"), str(minutes), "--fresh"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)

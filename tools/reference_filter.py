@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Doxygen's input filter: prints a header or a document of this tree as Doxygen should read it.
+"""Doxygen's input filter: prints a header or a document of this tree in the form that Doxygen should read.
 
     tools/reference_filter.py FILE
 
-Headers keep their line numbers, so that warnings name the right line:
+Headers keep their line numbers, so that warnings refer to the right line:
 - TORCH_ARG(T, name) and POSENC_OPTIMIZER_ARG(T, name) become a member `T name`: one entry per option, with its default.
   The page of such a class says how an option is set and read.
 - TORCH_MODULE(Name) becomes the class that it declares, with a comment that links to NameImpl.
 - Overrides of torch::nn::Module (reset, pretty_print, to) are left out. They do what LibTorch documents, and LibTorch is
   not part of the reference, so Doxygen cannot inherit its comments.
 - A paragraph that begins with `Errors:`, `Keys:` or `Source:` becomes a section.
-
 Documents: a link to another document becomes a reference, which Doxygen checks, a link to a header becomes one to its
 class, and a link to a file that is not in the reference becomes plain text. Headings get the anchors that they have on
 GitHub, prefixed with the name of the document.
@@ -28,11 +27,11 @@ MODULE = re.compile(r"^TORCH_MODULE\((\w+)\);$")
 HOLDER = r"/** @holder_of{\1Impl} */ class \1 : public torch::nn::ModuleHolder<\1Impl> {};"
 OPTIONS = re.compile(r"^((?:struct|class) \w+ .*\{)$")
 NOTE = r"/** An option `x` is set by `.x(value)`, which can be chained, and read by `.x()`. */ \1"
-DERIVED = re.compile(r"^ private:\n  using Derived = \w+;$", re.MULTILINE)  # the setters of the optimisers' options are public
+DERIVED = re.compile(r"^ private:\n  using Derived = \w+;$", re.MULTILINE)  # the setters of optimiser options are public
 OVERRIDE = re.compile(r"^\s*(?:void (?:reset|pretty_print|to)\(.*\).* override|using torch::nn::Module::to);$")
 SECTION = re.compile(r"^(\s*///) (Errors|Keys|Source): ")
 
-# What of a document changes; code comes first, because nothing in it does.
+# The parts of a document that are changed; code comes first, because nothing in it changes.
 TOKEN = re.compile(
     r"(?P<code>^```.*?^```$|``.+?``|`[^`\n]+`)"
     r"|(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)\s]+)\)"
@@ -49,7 +48,7 @@ def header(text: str) -> str:
 
 
 def header_lines(block: str) -> "list[str]":
-    """The lines of one class, with what stands before the next."""
+    """The lines of one class, including what precedes the next one."""
     has_options = re.search(r"^\s*(?:TORCH_ARG|POSENC_OPTIMIZER_ARG)\(", block, re.MULTILINE)
     lines = []
     for line in block.splitlines():
@@ -69,13 +68,13 @@ def page_of(path: Path) -> str:
 
 
 def anchor_of(heading: str) -> str:
-    """GitHub's anchor of a heading."""
+    """GitHub's anchor for a heading."""
     words = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", heading).lower()
     return re.sub(r"[^\w\- ]", "", words).replace(" ", "-")
 
 
 def class_of(target: Path, text: str) -> str:
-    """The link to a class that a header declares, or its name alone."""
+    """A link to the class that a header declares, or only its name."""
     name = text.strip("`")
     declared = re.search(rf"^(?:TORCH_MODULE\({name}\)|(?:class|struct) {name}\b)", target.read_text(), re.MULTILINE)
     return f'@ref posenc::{name} "{name}"' if declared else text
@@ -98,12 +97,12 @@ def document(path: Path, text: str) -> str:
         if found["target"]:
             return link(path, found["text"], found["target"])
         if found["at"]:
-            return "\\@"  # no command of Doxygen's
+            return "\\@"  # not a Doxygen command
         if not found["title"]:
             return found.group()
         label = page if found["marks"] == "#" else f"{page}-{anchor_of(found['title'])}"
         labels[label] += 1
-        label += f"-{labels[label] - 1}" if labels[label] > 1 else ""  # GitHub's way with equal headings
+        label += f"-{labels[label] - 1}" if labels[label] > 1 else ""  # as on GitHub for equal headings
         return found.group() if label == "index" else f"{found.group()} {{#{label}}}"
 
     return TOKEN.sub(replaced, text)

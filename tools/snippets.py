@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 """The C++ examples of README, docs and header comments as gtest sources, so that they are compiled and run.
 
-    tools/snippets.py --out A.cpp B.cpp ...    a source for each set of #includes that examples show
+    tools/snippets.py --out A.cpp B.cpp ...    one source for each set of #includes in the examples
     tools/snippets.py --list                   where the examples are
 
-An example is a ```cpp block of a document, or of a `///` comment in a public header, for which
-#include <posenc/posenc.h> goes without saying. It becomes the body of a function and sees its own
-#includes only: examples that show other ones are in other sources, and the sources are compiled
-without the precompiled header.
+An example is a ```cpp block of a document, or of a `///` comment in a public header, in which #include
+<posenc/posenc.h> is implied. It becomes the body of a function and sees only its own #includes: examples with different
+ones are in different sources, and the sources are compiled without the precompiled header.
 
-What an example of a header takes for granted stands in tests/docs/context/<header's stem>.inc.
+Declarations that the examples of a header assume are in tests/docs/context/<header's stem>.inc.
 
-It runs in an empty folder, as it is, and where it declares one of INPUTS, again with a padded batch
-of four sequences of four tokens, in which axes can be confused, and with a ragged one
-(tests/docs/given.h). A shape that the example states is checked: `torch::Tensor x = f();  // (B, L, 8)`.
+An example runs in an empty folder, as it is. If it declares one of INPUTS, it also runs with a padded batch of four
+sequences of four tokens, in which axes can be confused, and with a ragged batch (tests/docs/given.h). A shape that the
+example states is checked: `torch::Tensor x = f();  // (B, L, 8)`.
 """
 
 import argparse
@@ -26,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CONTEXT = ROOT / "tests" / "docs" / "context"
 UMBRELLA = "#include <posenc/posenc.h>"
 MAIN = "int main() {"
-# The declarations that tests/docs/given.h serves: type, names, and the function that gives the value.
+# The declarations whose values tests/docs/given.h supplies: type, names, and the function that returns the value.
 INPUTS = [
     ("torch::Tensor", "ids|src|tgt|mask", "tensor"),
     ("torch::Tensor", "vectors", "vectors"),
@@ -39,22 +38,22 @@ LOOSE_CODE = re.compile(r"^\s*///\s{2,}(?=\S).*(;\s*(//.*)?$|\w::\w+\()")
 
 class Example(NamedTuple):
     source: str  # the file, relative to the root
-    line: int  # of its first line
+    line: int  # number of its first line
     includes: "tuple[str, ...]"
-    body: "list[str]"  # the #include lines are empty here, so that line numbers hold
+    body: "list[str]"  # #include lines are empty here, to keep line numbers
 
 
 def example(source: str, line: int, lines: "list[str]", default: "tuple[str, ...]" = ()) -> Example:
     includes = tuple(text for text in lines if text.startswith("#include")) or default
     body = ["" if text.startswith("#include") else text for text in lines]
-    if MAIN in body:  # a whole program: what is in its main() (tests/package/quick_start_test.py builds it as it is)
+    if MAIN in body:  # a whole program: its main() (tests/package/quick_start_test.py builds it as it is)
         body[body.index(MAIN)] = ""
         body[len(body) - 1 - body[::-1].index("}")] = ""
     return Example(source, line, includes, body)
 
 
 def examples_of(name: str, text: str) -> "list[Example]":
-    """The examples of a document or, with its comments' marks taken off, of a header."""
+    """The examples of a document or of a header, whose comment marks are removed."""
     header = name.endswith(".h")
     found, block = [], None
     for number, line in enumerate(text.splitlines(), 1):
@@ -80,7 +79,7 @@ def all_examples() -> "list[Example]":
 
 
 def prepared(entry: Example) -> "tuple[str, bool]":
-    """The body, after its context, with its inputs and its stated shapes handed to `given`; whether it has inputs."""
+    """The body after its context, with inputs and stated shapes passed to `given`; and whether it has inputs."""
     context = CONTEXT / (Path(entry.source).stem + ".inc")
     before = [context.read_text().rstrip(), f'#line {entry.line} "{entry.source}"'] if context.is_file() else []
     text = "\n".join(SHAPE.sub(r'\1 given.shape("\2", \2, "\4");\3', line) for line in before + entry.body)
@@ -98,7 +97,7 @@ def function(number: int, entry: Example, body: str) -> str:
 
 
 def source(entries: "list[Example]") -> str:
-    """One gtest source: examples that need nothing of `given` come before it is known."""
+    """One gtest source; examples that do not use `given` come before its include."""
     alone, served, rows = [], [], []
     for number, entry in enumerate(entries):
         body, has_inputs = prepared(entry)
@@ -141,7 +140,7 @@ def main() -> int:
         return 1
     for path, text in zip(arguments.out, texts):
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not path.is_file() or path.read_text() != text:  # what did not change is not compiled again
+        if not path.is_file() or path.read_text() != text:  # unchanged sources are not recompiled
             path.write_text(text)
     return 0
 

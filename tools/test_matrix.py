@@ -1,12 +1,12 @@
-"""Runs the built test programs that compare numbers on other processors than this one, or with other seeds.
+"""Runs the built test programs that compare numbers as on other processors, or with other seeds.
 
     test_matrix.py cpus --build DIR [--short] [--group NAME...]
-        ATEN_CPU_CAPABILITY x POSENC_ISA x threads, as far as this machine has them, and MKL's common path; Python, which
-        is held against bit for bit, runs under the same capability.
+        ATEN_CPU_CAPABILITY x POSENC_ISA x threads, as far as this machine supports them, and MKL's common path; Python,
+        which is compared bit for bit, runs with the same capability.
     test_matrix.py seeds --build DIR [--count N] [--first SEED] [--group NAME...]
-        POSENC_TEST_SEED=SEED and the following; without --first any.
+        POSENC_TEST_SEED=SEED and the following ones; a random SEED without --first.
 
-Prints a line a run as soon as it is done, then each failure, and what was left out and why. Exits with 1 on a failure.
+Prints a line for each run when it is done, then all failures, and what was left out and why. Exits with 1 on a failure.
 """
 
 import argparse
@@ -20,10 +20,10 @@ import time
 from pathlib import Path
 
 GROUPS = ["core", "sinusoid", "identify", "functional", "kernels", "nn", "inference", "models", "train", "parity"]
-SEEDED = [group for group in GROUPS if group not in ("core", "parity")]  # what the others draw is fixed
+SEEDED = [group for group in GROUPS if group not in ("core", "parity")]  # the numbers of the others are fixed
 LEFT_OUT = "io, io_read, cli, examples, docs, tools: they compare bytes and texts, no sums"
-LEVELS = ["default", "avx2", "avx512"]  # of ATen
-SETS = {  # of posenc: what src/kernels/isa.cpp asks the processor for
+LEVELS = ["default", "avx2", "avx512"]  # ATen's
+SETS = {  # posenc's: what src/kernels/isa.cpp requires of the processor
     "sse2": ["sse2"],
     "avx2": ["avx2", "fma", "f16c"],
     "avx512": ["avx512f", "avx512dq", "avx512bw", "avx512vl", "fma"],
@@ -37,7 +37,7 @@ def processor_flags() -> set[str]:
 
 
 def available() -> tuple[list[str], list[str], list[str]]:
-    """ATen's levels and posenc's sets that this processor runs, and a line for each that it does not."""
+    """ATen's levels and posenc's sets that this processor supports, and a line for each unsupported one."""
     flags, missing = processor_flags(), []
     lacks = {name: [flag for flag in needed if flag not in flags] for name, needed in SETS.items()}
     sets = [name for name, absent in lacks.items() if not absent]
@@ -49,15 +49,15 @@ def available() -> tuple[list[str], list[str], list[str]]:
 
 
 def combinations(short: bool) -> tuple[list[dict[str, str]], list[str]]:
-    """Environments, and what is left out."""
+    """The environments to test, and what is left out."""
     levels, sets, missing = available()
     every = [
         {"ATEN_CPU_CAPABILITY": level, "POSENC_ISA": isa, "OMP_NUM_THREADS": threads}
         for level, isa, threads in itertools.product(levels, sets, ("1", "2"))
     ]
-    # Intel's common path: another order of summation, on processors of any maker.
+    # Intel's common path: another order of summation, on any maker's processors.
     every.append({**every[-1], "MKL_CBWR": "COMPATIBLE"})
-    if short:  # far from what ctest has just run: nothing but the least, and each part another
+    if short:  # the least capable and another mix, far from what ctest has just run
         missing.append(f"{len(every) - 2} of {len(every)} combinations: the short form; `make test-cpus` has all")
         every = [every[0], {**every[-1], "POSENC_ISA": sets[max(0, len(sets) - 2)]}]
     return every, missing
@@ -68,13 +68,13 @@ class Build:
         self.folder = folder.resolve()
 
     def references(self, environment: dict[str, str], which: str) -> str:
-        """Lets Python write what the tests read; the message of a failure."""
+        """Makes Python write the files that the tests read; returns the message of a failure."""
         done = subprocess.run(["ctest", "--test-dir", str(self.folder), "-R", f"^reference[.]({which})$", "-FA", ".*"],
                               env={**os.environ, **environment}, capture_output=True, text=True)  # fmt: skip
         return "" if done.returncode == 0 else done.stdout[-2000:]
 
     def run(self, group: str, environment: dict[str, str]) -> list[str]:
-        """The tests of a group that fail; how the program ended where it did not finish."""
+        """The failed tests of a group, or how the program ended if it did not finish."""
         program = self.folder / "tests" / f"{group}_test"
         if not program.is_file():
             return [f"{program} is not built"]
@@ -94,7 +94,7 @@ def label(environment: dict[str, str]) -> str:
 
 
 def matrix(build: Build, environments: list[dict[str, str]], groups: list[str], live: bool) -> int:
-    """Runs all; the number of failures. `live`: Python's results are made anew for each ATen and MKL."""
+    """Runs everything; returns the number of failures. `live`: rerun Python for each setting of ATen and MKL."""
     failures, made = [], None
     for environment in environments:
         begin, cells = time.monotonic(), []
@@ -110,7 +110,7 @@ def matrix(build: Build, environments: list[dict[str, str]], groups: list[str], 
             failures += [f"{label(environment)} {build.folder.name}/tests/{group}_test: {one}" for one in failed]
         print(f"{label(environment)}: {', '.join(cells)} ({time.monotonic() - begin:.0f} s)", flush=True)
     if made:
-        build.references({}, "live|torchscript|transformer_scripts")  # as ctest leaves them
+        build.references({}, "live|torchscript|transformer_scripts")  # restore what ctest leaves
     print("\n".join(failures), end="\n" if failures else "")
     return len(failures)
 

@@ -24,7 +24,7 @@ def _rows(nchw):
     return nchw[0].permute(1, 2, 0).flatten(0, 1)
 
 
-# --- MAE and its kin -----------------------------------------------------------------------------
+# --- MAE and its family --------------------------------------------------------------------------
 
 
 @repository("mae_2d", "facebookresearch/mae@efb2a806", "MAE get_2d_sincos_pos_embed (numpy)")
@@ -54,7 +54,7 @@ def diffusers_2d_sincos(length, dim, height, width, base_size, interpolation_sca
     )
 
 
-# --- DETR and its kin ----------------------------------------------------------------------------
+# --- DETR and its family -------------------------------------------------------------------------
 
 
 def _detr_axis(extent, channels, normalize):
@@ -95,7 +95,7 @@ for _name, _model, _cls in (
 
 
 class _MMBase(torch.nn.Module):
-    """mmengine's BaseModule keeps init_cfg and does no more for the table."""
+    """mmengine's BaseModule only keeps init_cfg, as far as the table is concerned."""
 
     def __init__(self, init_cfg=None):
         super().__init__()

@@ -88,7 +88,7 @@ def pegasus_x(length, dim):
 
 
 class _TexarBase(nn.Module):
-    """texar's EmbedderBase does no more than this for the table: it merges hparams into the defaults."""
+    """texar's EmbedderBase only merges hparams into the defaults, as far as the table is concerned."""
 
     def __init__(self, hparams=None):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The cases that are compared: deterministic for a seed, valid for the preset, or forbidden to it on purpose."""
+"""The cases to compare: determined by a seed, and either valid for the preset or deliberately invalid."""
 
 import itertools
 import math
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 import engine
 import rederived
 
-# Dimensions at which look-alike recipes give different bits; 96, 320 and 512 alone cannot tell them apart.
+# Dimensions at which similar recipes give different bits; 96, 320 and 512 alone cannot distinguish them.
 TELLING = [18, 20, 34, 36, 38, 68, 70]
 EVEN = [4, 6, 10, *TELLING, 96, 320]
 ODD = [5, 7, 9, 19, 33, 35, 51, 69, 71]
 LENGTHS = [1, 7, 50, 513]
 FORBIDDEN = [1, 2, 3, 5, 6, 7, 8, 10, 24, 33, 70]
 RANDOM_CASES = 24
-LOOP_ENTRIES = 12_000  # tables filled element by element in Python
+LOOP_ENTRIES = 12_000  # limit for tables filled element by element in Python
 GRID_ENTRIES = 150_000
 
 
@@ -67,7 +67,7 @@ def _nominal_length(name: str, shape: dict) -> int:
 
 
 def _plain_params(name: str) -> list[dict]:
-    """Every combination of the compared values, shuffled by the caller."""
+    """All combinations of the compared values; the caller shuffles them."""
     known = {k: v for k, (_, v) in rederived.parameters(name).items() if k not in ("height", "width", "depth")}
     return [dict(zip(known, values)) for values in itertools.product(*known.values())]
 
@@ -77,7 +77,7 @@ def _point_dim(params: dict) -> int:
 
 
 def _fits_shift(name: str, dim: int, params: dict) -> bool:
-    """diffusers_timesteps: one frequency cannot have shift 1."""
+    """diffusers_timesteps: a single frequency cannot have shift 1."""
     return dim // 2 - params.get("downscale_freq_shift", 0) > 0
 
 

@@ -1,4 +1,4 @@
-"""Compares the tables of a `posenc` binary with the real packages, as int32 (so -0.0 is not 0.0). One line a preset.
+"""Compares the tables of a `posenc` binary with the real packages, as int32 (so -0.0 is not 0.0). One line per preset.
 
 Each preset is one call of `posenc table --cases FILE.json --out FILE.safetensors` for each number of threads. FILE.json
 is a list of {"name": "case0", "preset": ..., "length": ..., "dim": ..., "params": {...}}; the output holds one tensor
@@ -33,7 +33,7 @@ class Binary:
         self.threads = threads
 
     def tables(self, chosen: list[cases.Case]) -> list[torch.Tensor | str]:
-        """For each case its table, or the error message."""
+        """The table of each case, or its error message."""
         with tempfile.TemporaryDirectory() as folder:
             wanted, out = Path(folder) / "cases.json", Path(folder) / "out.safetensors"
             wanted.write_text(json.dumps([{"name": f"case{k}", **c.record()} for k, c in enumerate(chosen)]))
@@ -53,7 +53,7 @@ class Binary:
 
 
 def collect(name: str, seed: int) -> tuple[list[cases.Case], list[torch.Tensor | None]]:
-    """The cases of a preset and the system's own tables, None where it has to refuse. Raises MissingSource."""
+    """The cases of a preset and the system's own tables, None where an error is expected. Raises MissingSource."""
     reference = REFERENCES[name]
     chosen = cases.generate(name, seed, reference.element_loop)
     return chosen, [
@@ -62,13 +62,13 @@ def collect(name: str, seed: int) -> tuple[list[cases.Case], list[torch.Tensor |
 
 
 def squeeze(t: torch.Tensor, want: torch.Tensor) -> torch.Tensor:
-    """Axes of size 1 may be added or dropped."""
+    """Adds or drops axes of size 1."""
     wide = [s for s in t.shape if s != 1]
     return t.reshape(want.shape) if wide == [s for s in want.shape if s != 1] else t
 
 
 def judge(want: torch.Tensor | None, got: torch.Tensor | str) -> str:
-    """Empty if the case passes."""
+    """Returns "" if the case passes."""
     if want is None:
         silent = isinstance(got, str) and ("no output" in got or "nor a message" in got)
         return "should be refused" if isinstance(got, torch.Tensor) else (got if silent else "")
@@ -81,7 +81,7 @@ def judge(want: torch.Tensor | None, got: torch.Tensor | str) -> str:
 
 
 def problems_of(chosen, wanted, binaries: list[Binary]) -> dict[int, str]:
-    """Case number -> what is wrong with it, at the first number of threads at which something is."""
+    """Maps case numbers to problems, each for the first number of threads at which it occurs."""
     found: dict[int, str] = {}
     for binary in binaries:
         for k, (want, got) in enumerate(zip(wanted, binary.tables(chosen))):

@@ -1,6 +1,6 @@
-"""One description of a sinusoidal table by independent axes, and the plain-torch code that evaluates it.
+"""A description of sinusoidal tables by independent axes, and the plain-torch code that evaluates it.
 
-Every operation is a torch operation in the order the real system uses, because the order and the operation decide
+Every operation is a torch operation in the order that the real system uses, because operations and their order decide
 the last bit. Nothing here knows a preset by name; `rederived.py` holds the presets as values of `Recipe`.
 """
 
@@ -14,7 +14,7 @@ F32, F64 = torch.float32, torch.float64
 
 
 class Forbidden(ValueError):
-    """A dimension, length or parameter that the recipe cannot have."""
+    """A dimension, length or parameter that the recipe does not support."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Frequency:
     index: str = "even"  # see INDEX_SETS
     over: str = "C"  # what the index is divided by, see DENOMINATORS
     base: float | str = 10000.0  # a number, or the name of the parameter that holds it
-    split: bool = False  # one entry a channel: sin takes the even entries, cos the odd ones
+    split: bool = False  # one entry per channel: sin uses the even entries, cos the odd ones
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def axis_channels(kind: str, dim: int, count: int) -> list[int]:
 
 
 def _coordinates(recipe, length, params):
-    """Point presets: the value of every axis at every row, [length] each."""
+    """Point presets: the value of each axis in every row, [length] each."""
     p = POSITIONS["real"](length, params)
     return {
         "x": p,
@@ -218,7 +218,7 @@ def _coordinates(recipe, length, params):
 
 
 def _blocks(recipe, length, dim, params):
-    """One (sin, cos) pair an axis, [rows, frequencies] each."""
+    """One (sin, cos) pair per axis, [rows, frequencies] each."""
     if not recipe.axes:
         p = POSITIONS[recipe.positions](length, params)
         p = p + recipe.origin if recipe.origin else p

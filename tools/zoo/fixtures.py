@@ -1,7 +1,7 @@
-"""Writes tests/fixtures/presets: for every preset, two small tables as the real package (or the re-derivation) makes
-them on this machine, with the arguments that posenc::preset() takes for them.
+"""Writes tests/fixtures/presets: for every preset, two small tables from the real package (or the re-derivation) on
+this machine, with the corresponding arguments of posenc::preset().
 
-One file a preset, with tensors `table0`, `table1` and metadata `cases` (JSON), `source` and `torch`.
+One file per preset, with tensors `table0`, `table1` and metadata `cases` (JSON), `source` and `torch`.
 """
 
 import argparse
@@ -16,13 +16,13 @@ import cases
 import rederived
 from adapters import REFERENCES
 
-ENTRIES = 1200  # of a table
+ENTRIES = 1200  # maximum size of a table
 TABLES = 2
 SEED = 0
 
 
 def small(name: str) -> list[cases.Case]:
-    """The first cases of different widths, those that tell look-alikes apart first."""
+    """The first cases of different widths, starting with those that distinguish similar recipes."""
     found: dict[int, cases.Case] = {}
     fitting = [
         c

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The comparison as a test: live.sh POSENC; skipped where `make zoo` has not made its environment.
+# The comparison as a test: live.sh POSENC; skipped unless `make zoo` has created its environment.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 python=.venv-zoo/bin/python

@@ -1,8 +1,8 @@
-"""Makes the zoo's environment: `PYTHON make_env.py DIR` (a virtual environment; nothing outside DIR is touched).
+"""Creates the zoo's environment: `PYTHON make_env.py DIR` (a virtual environment; nothing outside DIR is touched).
 
-torch is the one that PYTHON imports, seen from DIR: the tables are compared under the torch of posenc's other tests,
-and nothing of that size is downloaded twice. Does nothing when DIR was made from the same lists and the same torch.
-Prints what each part took. A package that cannot be had is a skip of its presets, which compare.py prints.
+torch is the one that PYTHON imports, made visible in DIR: the tables are compared under the torch of posenc's other
+tests, and nothing of that size is downloaded twice. Does nothing if DIR was made from the same lists and the same
+torch. Prints what each part took. A package that cannot be installed skips its presets, which compare.py reports.
 """
 
 import hashlib
@@ -13,11 +13,11 @@ import venv
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NEEDED = ("numpy", "safetensors")  # without these nothing can be compared
+NEEDED = ("numpy", "safetensors")  # nothing can be compared without these
 
 
 def outer_torch() -> tuple[str, str]:
-    """Version, and the folder that `import torch` came from."""
+    """The version, and the folder that `import torch` came from."""
     import torch
 
     return torch.__version__, str(Path(torch.__file__).resolve().parent.parent)
@@ -47,12 +47,12 @@ def step(what: str, command: list[str]) -> bool:
 
 
 def install(python: str) -> list[str]:
-    """What could not be installed."""
+    """Installs the packages; returns those that could not be installed."""
     pip = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     wanted = requirements()
     if step(f"installing {len(wanted)} packages with their dependencies", [*pip, *wanted]):
         return []
-    return [pin for pin in wanted if not step(f"installing {pin}", [*pip, pin])]  # one bad one must not hide the rest
+    return [pin for pin in wanted if not step(f"installing {pin}", [*pip, pin])]  # one failure must not hide the rest
 
 
 def main() -> int:
@@ -70,7 +70,7 @@ def main() -> int:
     python = str(folder / "bin" / "python")
     major, minor = sys.version_info[:2]
     site = folder / "lib" / f"python{major}.{minor}" / "site-packages"
-    (site / "outer_torch.pth").write_text(torch[1] + "\n")  # behind the environment's own packages
+    (site / "outer_torch.pth").write_text(torch[1] + "\n")  # searched after the environment's own packages
     failed = install(python)
     if any(pin.split("==")[0] in NEEDED for pin in failed):
         print(f"zoo: nothing can be compared without {' and '.join(NEEDED)}", file=sys.stderr)

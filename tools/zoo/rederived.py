@@ -1,7 +1,7 @@
-"""Every preset as a value of `Recipe`: name -> (recipe, parameters). Adding a system is one entry here.
+"""Every preset as a value of `Recipe`: name -> (recipe, parameters). A new system is one entry here.
 
-`PARAMETERS` gives each parameter's default (the real package's own default where it has one) and the values that are
-compared. `ALIASES` maps a name to the one whose recipe it shares bit for bit at every dimension that both accept.
+`PARAMETERS` gives each parameter's default (the real package's own default if it has one) and the values that are
+compared. `ALIASES` maps a name to one with the same recipe, bit for bit at every dimension that both accept.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a preset is compared with: `REFERENCES[name]`, filled by the adapter modules."""
+"""The reference of each preset: `REFERENCES[name]`, filled by the adapter modules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ REFERENCES: dict[str, "Reference"] = {}
 class Reference:
     name: str
     kind: str  # package: the real package's own class | rederived: a repository's steps in torch or numpy
-    system: str  # what the name stands for
+    system: str  # the system behind the name
     package: str  # distribution, or repository for a rederived one
     version: str
     build: Callable[..., torch.Tensor]
     element_loop: bool = False  # the system fills the table element by element in Python
-    bit_comparable: bool = True  # False: the system's own kernels (TensorFlow) give other last bits
+    bit_comparable: bool = True  # False: the system's own kernels (TensorFlow) differ in the last bits
 
     @property
     def params(self) -> dict[str, tuple]:
@@ -29,7 +29,7 @@ class Reference:
         return rederived.parameters(self.name)
 
     def table(self, length: int, dim: int, **params) -> torch.Tensor:
-        """float32 [rows, channels], contiguous; raises what the system raises."""
+        """float32 [rows, channels], contiguous; raises the system's exceptions."""
         full = {**rederived.defaults(self.name), **params}
         with torch.no_grad():
             t = self.build(length, dim, **full)
@@ -44,7 +44,7 @@ def package(name: str, pin: str, system: str, **flags):
 
 
 def repository(name: str, source: str, system: str, **flags):
-    """Decorator: the function repeats the steps of a system that lives only in a repository (`owner/name@commit`)."""
+    """Decorator: the function repeats the steps of a system that exists only in a repository (`owner/name@commit`)."""
     return _register(name, REDERIVED, system, *source.split("@"), **flags)
 
 
@@ -58,7 +58,7 @@ def _register(name, kind, system, dist, version, **flags):
 
 
 def module(pin: str, file: str, overrides: dict | None = None):
-    """A one-file package of sources.txt."""
+    """A one-file package from sources.txt."""
     return sources.load(pin, file, overrides)
 
 

@@ -1,4 +1,4 @@
-"""Compares every reference with its plain-torch re-derivation, as int32 (so -0.0 is not 0.0). One line a preset."""
+"""Compares every reference with its plain-torch re-derivation, as int32 (so -0.0 is not 0.0). One line per preset."""
 
 import argparse
 import sys

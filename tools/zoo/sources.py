@@ -1,8 +1,8 @@
 """Fetches the packages of sources.txt and loads one file of each by path, without the package's dependencies.
 
-The file is the package's own, unchanged. An import in it that is not installed here gives a `Stub`: attributes and
-calls give stubs, a stub used as a decorator gives the function or class back, a stub used as a base class is
-`torch.nn.Module`. A stub can never become a number: arithmetic with one raises, so no stub can reach a table.
+The file is the package's own, unchanged. An import in it that is not installed here becomes a `Stub`: its attributes
+and calls return stubs, a stub used as a decorator returns the function or class itself, and a stub used as a base class
+is `torch.nn.Module`. A stub can never become a number: arithmetic with one raises, so no stub can affect a table.
 """
 
 import builtins
@@ -39,7 +39,7 @@ class MissingSource(Exception):
 
 
 def read_list() -> dict[str, list[str]]:
-    """distribution==version -> files."""
+    """Maps distribution==version to files."""
     rows = (line.split() for line in (HERE / "sources.txt").read_text().splitlines())
     return {r[0]: r[1:] for r in rows if r and not r[0].startswith("#")}
 
@@ -79,7 +79,7 @@ def _archive(folder: Path, pin: str) -> Path:
 
 
 def _groups(pins: list[str]) -> list[tuple[list[str], list[str]]]:
-    """(pip options, pins) of each download command; two versions of one package go into two commands."""
+    """(pip options, pins) for each download command; two versions of one package go into two commands."""
     groups: dict[tuple, list[str]] = {}
     versions: Counter = Counter()
     for pin in pins:
@@ -91,14 +91,14 @@ def _groups(pins: list[str]) -> list[tuple[list[str], list[str]]]:
 
 
 def fetch() -> list[str]:
-    """Downloads what is not there yet; a package that cannot be had is reported, not fatal."""
+    """Downloads missing packages; one that cannot be downloaded is reported, but is not fatal."""
     wanted = {p: f for p, f in read_list().items() if not all((ROOT / p / x).is_file() for x in f)}
     failed = []
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
         for options, pins in _groups(list(wanted)):
             if not _download(pins, options, folder) and len(pins) > 1:
-                for pin in pins:  # one bad package must not hide the rest
+                for pin in pins:  # one failure must not hide the rest
                     _download([pin], options, folder)
         for pin, files in wanted.items():
             try:
