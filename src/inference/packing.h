@@ -18,8 +18,7 @@ struct Packing {
   /// Drops the rows that the mask excludes, if it is a plain key mask; otherwise keeps all rows.
   static Packing of(const AttentionMask& mask, int64_t batch, int64_t length);
 
-  /// The part of the mask, from which this was made, that packing does not cover; for scores of
-  /// this shape.
+  /// What `mask`, from which this was made, excludes in addition; for scores of this shape.
   ScoreMask residual_mask(const AttentionMask& mask, const AttentionShape& shape,
                           const at::Tensor& like) const;
 
