@@ -96,7 +96,7 @@ int demo(std::istream& text) {
   embed->eval();
   const auto embedded = embed->forward(ids);  // (B, L, D)
 
-  // Back: take the positions away, look for the nearest scaled token.
+  // Decode: subtract the positions and find the nearest scaled token.
   const auto table = embed->position_encoding->pe.squeeze(0);  // (L, D)
   const auto scaled = embed->token_embedding->weight * embed->options.scale().factor(kDim);
   const auto tokens = nearest_tokens(embedded - table, scaled);  // (B, L)
