@@ -78,7 +78,7 @@ TEST(ReplacedFile, KeepsItsOwnerWhereThatIsAllowed) {
   EXPECT_EQ(status.st_mode & 07777, 0640u);
 }
 
-// Group permissions are dropped: members of another group must not gain access.
+// If the group cannot be kept, its permissions are dropped: another group must not gain access.
 TEST(ReplacedFile, GivesNoOtherGroupWhatOneHad) {
   if (geteuid() != 0) GTEST_SKIP() << "only root may act as another user";
   const TempDir dir;
