@@ -62,7 +62,7 @@ void add_table(CLI::App& app) {
   auto* rows = sub->add_option_group("rows")->require_option(0, 1);
   auto* length = rows->add_option("--length", options->length,
                                   "nominal number of rows, for positions 0 .. length-1; optional "
-                                  "for a grid, which has as many as cells")
+                                  "for a grid, where it is the number of cells")
                      ->check(whole(1, kMostRows));
   auto* positions = rows->add_option("--positions", options->positions,
                                      "safetensors with tensor `positions` (rows), integer or "
