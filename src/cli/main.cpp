@@ -27,12 +27,12 @@ std::string name_of(const CLI::App& app) {
   return chosen.empty() ? "posenc" : "posenc " + chosen.front()->get_name();
 }
 
-// For bug reports: results depend on the version of LibTorch, too.
+// What a bug report needs: results depend on LibTorch too.
 std::string version_text() {
   return std::string("posenc ") + posenc::version() + ", built with LibTorch " + TORCH_VERSION;
 }
 
-// `posenc version` and `posenc help`, which users type as often as the options.
+// Users also try `version` and `help` as subcommands.
 void add_version_and_help(CLI::App& app) {
   app.set_version_flag("--version,-V", version_text());
   app.add_subcommand("version",
