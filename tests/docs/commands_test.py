@@ -200,7 +200,7 @@ class Names(unittest.TestCase):
     def test_public_names_in_the_text(self):
         code = "\n".join(text(ROOT / name) for name in tree() if name.startswith("include/"))
         for where, words in in_backticks():
-            for name in re.findall(r"\b(?:posenc|AttentionMask|Tying|EarlyStopping|Precision|Storage|GemmBackend)::(\w+)", words):
+            for name in re.findall(r"\b(?:posenc|AttentionMask|Tying|EarlyStopping|Precision|TableSource|RegisterAs|GemmBackend)::(\w+)", words):
                 with self.subTest(where, name=name):
                     self.assertRegex(code, rf"\b{name}\b")
 
