@@ -112,7 +112,7 @@ TEST(MarianSettings, AreThoseOfTheFolder) {
   EXPECT_EQ(shared.generation.max_new_tokens(), 29);
   EXPECT_TRUE(shared.generation.renormalize());
   EXPECT_EQ(shared.generation.suppress_tokens(), std::vector<int64_t>{shared.pad});
-  EXPECT_EQ(shared.generation.begin(), shared.pad);
+  EXPECT_EQ(shared.generation.bos_id(), shared.pad);
   EXPECT_EQ(shared.generation.early_stopping(), EarlyStopping::WhenUnlikely);
   const auto separate = load_marian(marian_path("separate"));
   EXPECT_EQ(separate.model->options.tie(), Tying::DecoderOutput);

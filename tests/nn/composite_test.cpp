@@ -59,7 +59,7 @@ TEST_P(Composite, EmbedsInOnePassAsItsPartsDo) {
   using PositionSource = posenc::TableSource;
   const auto exact = SinusoidOptions(20).precision(Precision::Exact);
   for (const auto source :
-       {PositionSource::Buffer, PositionSource::Factored, PositionSource::None}) {
+       {PositionSource::Buffer, PositionSource::Factored, PositionSource::OnTheFly}) {
     for (const bool batch_first : {true, false}) {
       for (const bool grow : {false, true}) {
         const auto position = PositionalEncodingOptions(20, 9)

@@ -172,7 +172,7 @@ TEST_P(Encoding, WithoutATablePositionsMeanTheSame) {
 TEST(PositionalEncodingErrors, ATableThatDependsOnItsLengthHasNoOtherForm) {
   for (const auto rows : {sinusoid::PositionRange::Down, sinusoid::PositionRange::Relative,
                           sinusoid::PositionRange::RelativeDistance}) {
-    const auto sinusoid = SinusoidOptions(6).rows(rows);
+    const auto sinusoid = SinusoidOptions(6).position_range(rows);
     PositionalEncoding table(Options(6, 4).sinusoid(sinusoid));
     for (const auto& options :
          {Options(6, 4).sinusoid(sinusoid).grow(true),
