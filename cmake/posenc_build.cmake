@@ -45,19 +45,46 @@ endfunction()
 function(posenc_library target)
   set_target_properties(${target} PROPERTIES
     VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR}
+    SOVERSION ${posenc_compatible}
     INSTALL_RPATH "$ORIGIN;${TORCH_INSTALL_PREFIX}/lib" # a shared one finds its LibTorch, even in .venv
     INSTALL_RPATH_USE_LINK_PATH ON
-    DEFINE_SYMBOL "") # one macro less in which a shared build's precompiled header would differ
+    DEFINE_SYMBOL "" # one macro less in which a shared build's precompiled header would differ
+    POSITION_INDEPENDENT_CODE OFF) # -fPIC is among the shared settings, for static libraries too
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${ARGN})
   # For CMake before 3.23, which ignores the file set of an installed target.
   target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  # LibTorch's headers take ten seconds per source. In another project, which has neither the precompiled header nor the
-  # release preset, the library would take ten minutes on two cores.
+  posenc_unity(${target})
+  posenc_own_target(${target})
+endfunction()
+
+# posenc_unity(target): compiles many sources at a time in another project, which has neither the precompiled header nor
+# the release preset: LibTorch's headers take ten seconds per source, and the library would take ten minutes on two cores.
+function(posenc_unity target)
   if(NOT PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_UNITY_BUILD)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
-  posenc_own_target(${target})
+endfunction()
+
+# posenc_private_library(): the target posenc_private, for the command line, the tests and the benchmarks, which also call
+# private functions. A shared posenc does not export these, so there it is an archive of the same objects.
+function(posenc_private_library)
+  if(NOT BUILD_SHARED_LIBS)
+    add_library(posenc_private INTERFACE)
+    target_link_libraries(posenc_private INTERFACE posenc posenc_identify)
+    return()
+  endif()
+  set(objects "")
+  foreach(target posenc posenc_identify posenc_files posenc_sse2 posenc_avx2 posenc_avx512)
+    list(APPEND objects $<TARGET_OBJECTS:${target}>)
+  endforeach()
+  add_library(posenc_private STATIC EXCLUDE_FROM_ALL ${objects})
+  set_target_properties(posenc_private PROPERTIES LINKER_LANGUAGE CXX)
+  get_target_property(links posenc INTERFACE_LINK_LIBRARIES)
+  target_link_libraries(posenc_private PUBLIC ${links} ZLIB::ZLIB ${POSENC_OPENMP_LIBRARY})
+  target_compile_features(posenc_private PUBLIC cxx_std_17)
+  target_include_directories(posenc_private PUBLIC "${PROJECT_SOURCE_DIR}/include")
+  target_include_directories(posenc_private SYSTEM PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_compile_definitions(posenc_private PUBLIC $<TARGET_PROPERTY:torch,INTERFACE_COMPILE_DEFINITIONS>)
 endfunction()
 
 # posenc_shared_settings(target): the same, for a target that uses public headers only.

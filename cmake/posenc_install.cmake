@@ -15,7 +15,11 @@ endif()
 string(REGEX MATCH "^[0-9]+[.][0-9]+" posenc_torch_series "${Torch_VERSION}")
 string(REPLACE "." "[.]" posenc_torch_pattern "${posenc_torch_series}")
 configure_package_config_file(cmake/posencConfig.cmake.in posencConfig.cmake INSTALL_DESTINATION "${package_dir}")
-write_basic_package_version_file(posencConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+set(compatibility SameMajorVersion)
+if(posenc_compatible MATCHES "[.]")
+  set(compatibility SameMinorVersion)
+endif()
+write_basic_package_version_file(posencConfigVersion.cmake COMPATIBILITY ${compatibility})
 install(FILES
   "${PROJECT_BINARY_DIR}/posencConfig.cmake"
   "${PROJECT_BINARY_DIR}/posencConfigVersion.cmake"

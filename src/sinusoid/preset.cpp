@@ -11,6 +11,10 @@
 
 namespace posenc {
 
+PresetValue::PresetValue(int value) : text(std::to_string(value)) {}
+PresetValue::PresetValue(int64_t value) : text(std::to_string(value)) {}
+PresetValue::PresetValue(double value) : text(fmt::format("{}", value)) {}
+
 const Preset& find_preset(std::string_view name) {
   const auto& all = presets();
   const auto found = std::find_if(all.begin(), all.end(),

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "posenc/io/manifest.h"
 
 namespace posenc::io {
+
+/// Bytes of a header's JSON: the limit of the reference implementation, which every reader has.
+constexpr uint64_t kLongestSafetensorsHeader = 100'000'000;
 
 /// Parses the tensors and metadata of a safetensors header. Each tensor has a storage of its own,
 /// whose offset counts from the end of the header. A tensor of unknown dtype is listed too, and

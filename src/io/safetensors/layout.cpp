@@ -7,14 +7,13 @@
 #include "io/base/keyed_hash.h"
 #include "io/base/quote.h"
 #include "io/safetensors/dtype.h"
+#include "io/safetensors/header.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
 namespace {
 
 using Code = WeightsErrorCode;
-
-constexpr std::size_t kLongestHeader = 100'000'000;  // every reader refuses more
 
 std::string json_string(const std::string& text) {
   try {
@@ -90,10 +89,11 @@ SafetensorsLayout lay_out_safetensors(const std::vector<SafetensorsEntry>& entri
   if (json.back() == ',') json.pop_back();
   json += "}";
   json.resize((json.size() + 7) / 8 * 8, ' ');
-  if (json.size() > kLongestHeader) {
-    throw WeightsError(Code::LimitExceeded,
-                       "would have a header of " + std::to_string(json.size()) +
-                           " bytes, and readers take at most " + std::to_string(kLongestHeader));
+  if (json.size() > kLongestSafetensorsHeader) {
+    throw WeightsError(Code::LimitExceeded, "would have a header of " +
+                                                std::to_string(json.size()) +
+                                                " bytes, and readers take at most " +
+                                                std::to_string(kLongestSafetensorsHeader));
   }
   for (unsigned i = 0; i < 8; ++i) {
     layout.header += static_cast<char>(static_cast<uint64_t>(json.size()) >> (8 * i) & 0xff);

@@ -17,8 +17,7 @@ namespace {
 using Code = WeightsErrorCode;
 
 constexpr uint64_t kLengthBytes = 8;
-constexpr uint64_t kShortestHeader = 2;           // {}
-constexpr uint64_t kLongestHeader = 100'000'000;  // the limit of the reference implementation
+constexpr uint64_t kShortestHeader = 2;  // {}
 
 uint64_t length_at_front(const InputFile& file) {
   std::array<unsigned char, kLengthBytes> bytes{};
@@ -97,7 +96,7 @@ void check_ranges(const Manifest& manifest, uint64_t data_size) {
 bool looks_like_safetensors(const InputFile& file) {
   if (file.size() < kLengthBytes + kShortestHeader) return false;
   const uint64_t length = length_at_front(file);
-  if (length < kShortestHeader || length > kLongestHeader) return false;
+  if (length < kShortestHeader || length > kLongestSafetensorsHeader) return false;
   // There may be leading spaces; a brace after more of them than this is left to the parser.
   const std::size_t shown = std::min<uint64_t>({length, file.size() - kLengthBytes, 64});
   const std::string text = file.read(kLengthBytes, shown);
@@ -112,7 +111,7 @@ Manifest read_safetensors(const InputFile& file) {
         "must have at least 10 bytes to be a safetensors file. Got " + std::to_string(file.size()));
   }
   const uint64_t length = length_at_front(file);
-  if (length < kShortestHeader || length > kLongestHeader) {
+  if (length < kShortestHeader || length > kLongestSafetensorsHeader) {
     throw WeightsError(
         Code::Corrupt,
         "must have a safetensors header of 2 to 100000000 bytes. Got " + std::to_string(length));

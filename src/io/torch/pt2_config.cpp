@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kDeepest = 32;
+constexpr std::size_t kDeepestConfig = 32;
 
 WeightsError damaged(const std::string& rule) {
   return {WeightsErrorCode::Corrupt, "has a damaged list of weights: " + rule};
@@ -121,7 +121,7 @@ class ConfigHandler : public nlohmann::json_sax<json> {
 
   void open(bool is_object) {
     if (levels_.empty() && !is_object) throw damaged("it must be an object");
-    if (levels_.size() == kDeepest) {
+    if (levels_.size() == kDeepestConfig) {
       throw WeightsError(WeightsErrorCode::LimitExceeded,
                          "has a list of weights that is nested too deep");
     }

@@ -8,10 +8,10 @@
 namespace posenc::io {
 namespace {
 
-constexpr std::size_t kDeepest = 200;
+constexpr std::size_t kDeepestObject = 200;
 constexpr uint64_t kVisit = 100;      // units of work
 constexpr uint64_t kThrown = 2000;    // for an exception
-constexpr uint64_t kMostItems = 100;  // of a list that are listed one by one
+constexpr uint64_t kMostListed = 100;  // of a list that are listed one by one
 
 // Every module has these two, and they say nothing about its weights.
 bool is_noise(std::string_view attribute) {
@@ -64,7 +64,7 @@ bool StateDictWalker::step() {
   if (frames_.size() > 1) name_ += '.';
   name_ += last_name;
   const bool listed =
-      frame.listed && (frame.form != Frame::Form::Sequence || frame.index <= kMostItems);
+      frame.listed && (frame.form != Frame::Form::Sequence || frame.index <= kMostListed);
   visit(value, frame.place, frame.script, last_name, listed);
   return true;
 }
@@ -144,10 +144,10 @@ bool StateDictWalker::enter(PickleId id, Place place, bool listed) {
 
 void StateDictWalker::push(PickleId source, PickleId later, Frame::Form form, Place place,
                            const ScriptClass* script, bool listed) {
-  if (frames_.size() == kDeepest) {
-    throw WeightsError(
-        WeightsErrorCode::LimitExceeded,
-        "holds objects nested deeper than " + std::to_string(kDeepest) + " levels, or in a circle");
+  if (frames_.size() == kDeepestObject) {
+    throw WeightsError(WeightsErrorCode::LimitExceeded, "holds objects nested deeper than " +
+                                                            std::to_string(kDeepestObject) +
+                                                            " levels, or in a circle");
   }
   const uint32_t at = source == kNoObject ? kNoObject : objects_.pickle().items(source);
   frames_.push_back({at, form, later, name_.size(), place, script, listed});

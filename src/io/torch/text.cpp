@@ -9,7 +9,7 @@
 namespace posenc::io {
 namespace {
 
-constexpr std::size_t kLongest = 1000;  // bytes of a text
+constexpr std::size_t kLongestText = 1000;  // bytes of a text
 constexpr std::size_t kMostItems = 100;
 
 // Like Python's repr: the shortest digits that read back as the same number.
@@ -45,7 +45,7 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
     case PickleKind::Int: return std::to_string(pickle.integer(id));
     case PickleKind::BigInt: return integer_text(pickle.text(id));
     case PickleKind::Float: return real_text(pickle.real(id));
-    case PickleKind::Text: return shortened(pickle.text(id), kLongest);
+    case PickleKind::Text: return shortened(pickle.text(id), kLongestText);
     case PickleKind::Bytes: return std::to_string(pickle.text_size(id)) + " bytes";
     case PickleKind::Global:
       if (objects.meaning(id).global != Global::DtypeName) return std::nullopt;
@@ -59,7 +59,7 @@ std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
       }
       if (function != Global::Device) return std::nullopt;
       const bool numbered = items.size() == 2 && pickle.is(items[1], PickleKind::Int);
-      return shortened(pickle.text(items[0]), kLongest) +
+      return shortened(pickle.text(items[0]), kLongestText) +
              (numbered ? ":" + std::to_string(pickle.integer(items[1])) : "");
     }
     default: return std::nullopt;

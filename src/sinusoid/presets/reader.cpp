@@ -11,10 +11,6 @@
 
 namespace posenc {
 
-PresetValue::PresetValue(int value) : text(std::to_string(value)) {}
-PresetValue::PresetValue(int64_t value) : text(std::to_string(value)) {}
-PresetValue::PresetValue(double value) : text(fmt::format("{}", value)) {}
-
 PresetReader::PresetReader(const Preset& preset, const PresetParams& given) : preset_(preset) {
   std::vector<std::string> names;
   for (const PresetParam& param : preset.params) {

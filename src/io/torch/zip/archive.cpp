@@ -6,7 +6,7 @@ namespace posenc::io {
 namespace {
 
 constexpr uint64_t kLongestWord = 64;
-constexpr const char* kSaveStateDict = "save model.state_dict() with torch.save instead";
+constexpr const char* kRemedy = "save model.state_dict() with torch.save instead";
 
 std::string root_of(const ZipIndex& index) {
   if (index.records().empty()) return "";
@@ -47,7 +47,7 @@ WeightsFormat Archive::detect() const {
                        "is an archive of the unknown kind " + in_quotes(kind));
   }
   if (find(".data/extern_modules") != nullptr) {
-    throw WeightsError(WeightsErrorCode::Unsupported, "is a torch.package", kSaveStateDict);
+    throw WeightsError(WeightsErrorCode::Unsupported, "is a torch.package", kRemedy);
   }
   if (find("data.pkl") != nullptr) {
     return find("constants.pkl") != nullptr ? WeightsFormat::TorchScript : WeightsFormat::TorchSave;
@@ -62,7 +62,7 @@ WeightsFormat Archive::detect() const {
                        "save it again with a newer PyTorch");
   }
   throw WeightsError(WeightsErrorCode::UnknownFormat, "is a zip archive, but not one of PyTorch",
-                     kSaveStateDict);
+                     kRemedy);
 }
 
 void Archive::check_byte_order() const {

@@ -12,7 +12,6 @@ namespace {
 constexpr uint64_t kEnd = 22;
 constexpr uint64_t kEnd64 = 56;
 constexpr uint64_t kLocator64 = 20;
-constexpr uint64_t kEntry = 46;
 constexpr uint64_t kLongestComment = 0xffff;
 constexpr uint64_t kShortTail = 4096;  // PyTorch writes no comment
 constexpr uint64_t kLargestDirectory = uint64_t{1} << 28;
@@ -99,7 +98,7 @@ ZipDirectory find_zip_directory(const InputFile& file) {
     refuse_several(file, directory.offset, limit - directory.bytes);
   }
   if (directory.bytes > limit || directory.offset != limit - directory.bytes ||
-      directory.count > directory.bytes / kEntry) {
+      directory.count > directory.bytes / kZipEntry) {
     throw damaged_zip("its directory lies outside the file");
   }
   if (directory.bytes > kLargestDirectory) {

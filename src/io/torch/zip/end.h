@@ -6,6 +6,9 @@
 
 namespace posenc::io {
 
+/// The fixed part of a central directory's entry, in bytes (APPNOTE.TXT, section 4.3).
+constexpr uint64_t kZipEntry = 46;
+
 /// The place of a zip archive's central directory.
 struct ZipDirectory {
   uint64_t count = 0;  ///< the number of its entries, which fit into `bytes`

@@ -11,7 +11,6 @@
 namespace posenc::io {
 namespace {
 
-constexpr std::size_t kEntry = 46;
 constexpr std::size_t kLocal = 30;
 constexpr unsigned kEncrypted = 0x2041;  // plain, strong, masked
 constexpr unsigned kSizesBehind = 0x8;   // the local header leaves crc and sizes to a later record
@@ -122,17 +121,17 @@ void ZipIndex::read_directory() {
   records_.reserve(directory.count);
   std::size_t at = 0;
   for (uint64_t i = 0; i < directory.count; ++i) {
-    if (bytes.size() - at < kEntry || bytes.substr(at, 4) != "PK\1\2") {
+    if (bytes.size() - at < kZipEntry || bytes.substr(at, 4) != "PK\1\2") {
       throw damaged_zip("its directory is cut off");
     }
     const std::size_t name_size = little_endian<uint16_t>(bytes, at + 28);
     const std::size_t extra_size = little_endian<uint16_t>(bytes, at + 30);
     const std::size_t comment_size = little_endian<uint16_t>(bytes, at + 32);
-    if (bytes.size() - at - kEntry < name_size + extra_size + comment_size) {
+    if (bytes.size() - at - kZipEntry < name_size + extra_size + comment_size) {
       throw damaged_zip("its directory is cut off");
     }
     ZipRecord record;
-    record.name = bytes.substr(at + kEntry, name_size);
+    record.name = bytes.substr(at + kZipEntry, name_size);
     if (!is_decent(record.name)) throw damaged_record(record.name, "has a forbidden name");
     if ((little_endian<uint16_t>(bytes, at + 8) & kEncrypted) != 0) {
       throw WeightsError(WeightsErrorCode::Unsupported,
@@ -145,13 +144,13 @@ void ZipIndex::read_directory() {
     record.bytes = little_endian<uint32_t>(bytes, at + 24);
     record.offset = little_endian<uint32_t>(
         bytes, at + 42);  // of its local header, whose size read_local_headers() adds
-    widen(bytes.substr(at + kEntry + name_size, extra_size), record.name, record.bytes,
+    widen(bytes.substr(at + kZipEntry + name_size, extra_size), record.name, record.bytes,
           record.packed, record.offset);
     if (record.stored() && record.packed != record.bytes) {
       throw damaged_record(record.name, "is stored, but has two sizes");
     }
     records_.push_back(record);
-    at += kEntry + name_size + extra_size + comment_size;
+    at += kZipEntry + name_size + extra_size + comment_size;
   }
   if (at != bytes.size()) throw damaged_zip("its directory has bytes after its last entry");
 

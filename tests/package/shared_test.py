@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""What a shared posenc exports: the names of its public headers, the same ones however the sources are compiled together.
+
+tests/package/shared_test.py SHARED_PREFIX STATIC_PREFIX     two installed builds
+"""
+
+import os
+import re
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+shared: Path
+static: Path
+LIBRARIES = ["posenc", "posenc_identify"]
+# What the compiler emits wherever it is used, and the loader joins by name: LibTorch's and the standard library's templates.
+COMMON = re.compile(r"^(std|__gnu_cxx|c10|at|torch|caffe2|ska|ska_ordered)::")
+# What belongs to a class: `vtable for posenc::TransformerImpl`.
+OF_A_CLASS = re.compile(r"^(vtable|VTT|typeinfo|typeinfo name|guard variable|construction vtable|(non-)?virtual thunk) (for|to) ")
+
+
+def run(*words):
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, check=True).stdout
+
+
+def library(prefix, name):
+    return next(path for path in prefix.rglob(f"lib{name}.*") if path.suffix in (".so", ".a"))
+
+
+LINKERS = {"__bss_start", "_edata", "_end"}
+
+
+def exported(name, *options):
+    """(kind, name) of what the shared library exports."""
+    lines = run("nm", "-D", "--defined-only", *options, library(shared, name)).splitlines()
+    return [pair for line in lines if (pair := line[17:].split(" ", 1))[1] not in LINKERS]
+
+
+def public_words():
+    """Every word of the public headers: a name that is not among them is private."""
+    return set(re.findall(r"\w+", "\n".join(path.read_text() for path in (ROOT / "include/posenc").rglob("*.h"))))
+
+
+def without_arguments(name):
+    """`posenc::functional::embed` of `posenc::functional::embed(at::Tensor const&)[abi:cxx11]`."""
+    name = OF_A_CLASS.sub("", name)
+    depth, kept = 0, ""
+    for letter in name:
+        if letter == "(" and depth == 0 and not kept.endswith("operator"):
+            break
+        depth += (letter in "<(") - (letter in ">)")
+        if depth == 0 and letter not in ">)":
+            kept += letter
+    return kept.split(" ")[-1]
+
+
+class Shared(unittest.TestCase):
+    def test_only_public_names_are_exported(self):
+        words = public_words()
+        for name in LIBRARIES:
+            seen = 0
+            for kind, symbol in exported(name, "-C"):
+                plain = without_arguments(symbol)
+                if kind in "WVu" and COMMON.match(plain):
+                    continue
+                parts = [part.lstrip("~") for part in re.sub(r"\[abi:\w+\]|operator.*", "", plain).split("::")]
+                with self.subTest(library=name, symbol=symbol):
+                    self.assertEqual(parts[0], "posenc", "a name of another library")
+                    self.assertEqual([part for part in parts if part and part not in words], [], "is private")
+                seen += kind not in "WVu"
+            self.assertGreater(seen, 0, name)
+
+    def test_the_static_library_has_the_same_public_symbols(self):
+        """Both are compiled in unity mode, but in other groups: nothing may depend on what shares a group."""
+        if library(static, "posenc").suffix != ".a":
+            self.skipTest("this build is shared itself")
+        for name in LIBRARIES:
+            listed = run("readelf", "-sW", library(static, name)).splitlines()
+            rows = [line.split() for line in listed if re.match(r"\s*\d+: ", line)]
+            public = {row[7] for row in rows if len(row) > 7 and row[4] == "GLOBAL" and row[5] == "DEFAULT" and row[6] != "UND"}
+            self.assertEqual({symbol for kind, symbol in exported(name) if kind not in "WVu"}, public)
+
+    def test_its_file_name_has_the_version_that_programs_depend_on(self):
+        header = (ROOT / "include/posenc/version.h").read_text()
+        major, minor = (re.search(rf"POSENC_VERSION_{part} (\d+)", header).group(1) for part in ("MAJOR", "MINOR"))
+        for name in LIBRARIES:
+            soname = re.search(r"SONAME.*\[(.*)\]", run("readelf", "-d", library(shared, name))).group(1)
+            self.assertEqual(soname, f"lib{name}.so.{major}" if major != "0" else f"lib{name}.so.0.{minor}")
+            self.assertTrue(os.path.exists(library(shared, name).parent / soname))
+
+
+if __name__ == "__main__":
+    shared, static = (Path(sys.argv.pop(1)).resolve() for _ in range(2))
+    unittest.main()
