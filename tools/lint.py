@@ -212,6 +212,15 @@ def check_layers(tree):
     check_circles(tree, graph)
 
 
+def check_visibility(tree):
+    """A shared posenc exports what the public headers declare, apart from forward declarations of private classes."""
+    hidden = re.compile(r"^namespace posenc(?:::\w+)* \{\n(?!namespace \w+ POSENC_EXPORT \{|class \w+;.*\n\})", re.M)
+    for name in tree.matching(r"include/posenc/.*\.h$"):
+        for match in hidden.finditer(tree.text(name)):
+            tree.say(name, tree.text(name)[:match.start()].count("\n") + 1, "visibility",
+                     "`namespace posenc POSENC_EXPORT {`, or a shared posenc hides what it declares")
+
+
 def check_examples(tree):
     """An example is a user's program: it includes only its own folder and installed headers."""
     for name in tree.matching(r"examples/\w+/.*\.(h|cpp)$"):
@@ -269,7 +278,13 @@ def check_lists(tree):
     for example in sorted({name.split("/")[1] for name in tree.matching(r"examples/\w+/.*\.cpp$")}):
         folder = f"examples/{example}"
         listed(f"{folder}/CMakeLists.txt", folder, tree.matching(rf"{folder}/.*\.cpp$"), "a source")
-    listed("tests/CMakeLists.txt", "tests", tree.matching(r"tests/.*_test\.cpp$"), "a test")
+    tests = set()
+    for cmake in tree.matching(r"tests/.*CMakeLists\.txt$"):
+        tests |= {os.path.normpath(os.path.join(os.path.dirname(cmake), entry))
+                  for entry in re.findall(r"[\w./-]+\.cpp\b", tree.text(cmake))}
+    for name in tree.matching(r"tests/.*_test\.cpp$"):
+        if name not in tests:
+            tree.say(name, 1, "list", f"a test is listed in {'/'.join(name.split('/')[:2])}/CMakeLists.txt")
 
     umbrella = "include/posenc/posenc.h"
     if umbrella in tree.files:
@@ -392,7 +407,7 @@ def main():
     if arguments.fix:
         check_format(tree, fix=True)
     else:
-        for check in (check_format, check_layers, check_examples, check_lists, check_stems, check_budgets, check_text):
+        for check in (check_format, check_layers, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_text):
             check(tree)
     for name, line, rule, required in sorted(tree.findings):
         print(f"{name}:{line}: {rule}: {required}")

@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// The result of identify().
 struct Identification {

@@ -13,7 +13,9 @@
 /// The version as a string, `major.minor.patch`.
 #define POSENC_VERSION "0.1.0"
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// The version of the linked library, such as `0.1.0`.
 const char* version();

@@ -27,7 +27,7 @@ GOOD = {
     "src/CMakeLists.txt": "set(a core/check.h nn/gate.h posenc.h)\n",
     "src/nn/CMakeLists.txt": "target_sources(posenc PRIVATE gate.cpp)\n",
     "tests/parity/gate_test.cpp": "// Gate: weight\n",
-    "tests/CMakeLists.txt": "posenc_test(parity parity/gate_test.cpp)\n",
+    "tests/parity/CMakeLists.txt": "posenc_test(parity gate_test.cpp)\n",
     "tests/fixtures/gate/a.safetensors": "x",
     "notebooks_ref/00_gate.ipynb": "{}\n",
     "notebooks_ref/reference/gate.py": "class Gate: ...\n",
@@ -95,6 +95,15 @@ class Lint(unittest.TestCase):
         self.rejects({**identify, "include/posenc/posenc.h": GOOD["include/posenc/posenc.h"] + '#include "posenc/identify.h"\n'},
                      "posenc/identify.h is of a library of its own")
 
+    def test_what_a_shared_library_would_hide(self):
+        def header(namespaces):
+            return {"include/posenc/core/check.h": f"#pragma once\n{namespaces}\nint f();\n\n}}  // namespace posenc\n"}
+
+        private = "namespace posenc {\nclass A;  // private\n}\n\n"
+        self.assertEqual(self.lint(header(private + "namespace posenc POSENC_EXPORT {\n"))[0], 0)
+        self.rejects(header("namespace posenc {\n"), "include/posenc/core/check.h:2: visibility:")
+        self.rejects(header("namespace posenc::a {\n"), "include/posenc/core/check.h:2: visibility:")
+
     def test_torch_in_a_public_header(self):
         self.rejects({"include/posenc/nn/gate.h": "#include <torch/torch.h>\nclass Gate;\n"}, "never <torch/torch.h>")
 
@@ -129,7 +138,7 @@ class Lint(unittest.TestCase):
     def test_unlisted_files(self):
         self.rejects({"src/nn/new.cpp": "\n"}, "src/nn/new.cpp:1: list: a source is listed")
         self.rejects({"include/posenc/core/new.h": "\n"}, "a public header is listed in src/CMakeLists.txt")
-        self.rejects({"tests/nn/new_test.cpp": "\n"}, "a test is listed in tests/CMakeLists.txt")
+        self.rejects({"tests/nn/new_test.cpp": "\n"}, "a test is listed in tests/nn/CMakeLists.txt")
         self.rejects({"include/posenc/nn/new.h": "\n"}, "the umbrella includes posenc/nn/new.h")
 
     def test_stems(self):
@@ -151,7 +160,7 @@ class Lint(unittest.TestCase):
             "src/CMakeLists.txt": GOOD["src/CMakeLists.txt"][:-2] + " nn/door.h)\n",
             "src/nn/CMakeLists.txt": "target_sources(posenc PRIVATE gate.cpp door.cpp)\n",
             "tests/nn/door_test.cpp": '// Door: "hinge"\n',
-            "tests/CMakeLists.txt": GOOD["tests/CMakeLists.txt"] + "posenc_test(nn nn/door_test.cpp)\n",
+            "tests/nn/CMakeLists.txt": "posenc_test(nn door_test.cpp)\n",
             "tools/modules.json": json.dumps([MODULE, SYSTEM], indent=2) + "\n",
         }
         code, output = self.lint(tree)

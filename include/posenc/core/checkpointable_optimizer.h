@@ -4,7 +4,9 @@
 #include <map>
 #include <string>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// The options of one parameter group by name; a flag is 0 or 1.
 using NamedOptions = std::map<std::string, double>;

@@ -6,6 +6,8 @@
 #include <memory>
 #include <optional>
 
+#include "posenc/export.h"
+
 // FORWARD_HAS_DEFAULT_ARGS without the warning that clang -Wpedantic gives in C++17, because
 // LibTorch's macro leaves out a variadic argument: programs that have these headers in their own
 // source tree would see it.
@@ -18,7 +20,7 @@
 #define POSENC_FORWARD_HAS_DEFAULT_ARGS FORWARD_HAS_DEFAULT_ARGS
 #endif
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Copies the requires_grad flag of each parameter of `original` to the parameter of the same name
 /// in `copy`.

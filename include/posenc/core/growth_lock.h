@@ -2,7 +2,9 @@
 
 #include <shared_mutex>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// A shared mutex that a copyable class can have as a member. Each copy gets a new, unlocked mutex,
 /// because the data that it guards are copied as well.

@@ -4,7 +4,9 @@
 
 #include <mutex>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// Keeps the tensor that a module returned last, for reuse when no one else holds it any more. Its
 /// pages are already mapped, and touching new pages for the first time costs more than computing

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <cstdint>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// The factor that token embeddings are multiplied by before positions are added.
 ///

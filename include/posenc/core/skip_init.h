@@ -1,6 +1,8 @@
 #pragma once
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// RAII guard: posenc's modules constructed on this thread while it is alive leave their weights
 /// uninitialized. Use it when a checkpoint will overwrite them anyway.

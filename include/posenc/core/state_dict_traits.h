@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// A tensor of a module that is computed instead of learned: a table with one row per position.
 struct ComputedTable {

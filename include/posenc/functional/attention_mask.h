@@ -6,7 +6,9 @@
 #include <optional>
 #include <vector>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// The sizes of attention scores (B, H, L, S).
 struct AttentionShape {

@@ -2,7 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace posenc::functional {
+#include "posenc/export.h"
+
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// at::dropout with a vectorized random generator: zeroes each element with probability p and
 /// divides the others by 1 - p.
@@ -17,4 +20,5 @@ namespace posenc::functional {
 /// Errors: those of at::dropout.
 at::Tensor dropout(const at::Tensor& x, double p, bool training);
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

@@ -1,10 +1,12 @@
 #pragma once
 
+#include "posenc/export.h"
 #include "posenc/functional/positional_encoding.h"
 #include "posenc/functional/token_embedding.h"
 #include "posenc/sinusoid/axes.h"
 
-namespace posenc::functional {
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// Options of embed().
 struct EmbedFuncOptions {
@@ -51,4 +53,5 @@ at::Tensor embed(const at::Tensor& ids, const at::Tensor& weight, const at::Tens
 const at::Tensor& embed_out(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weight,
                             const at::Tensor& table, const EmbedFuncOptions& options = {});
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

@@ -5,7 +5,10 @@
 
 #include <cstdint>
 
-namespace posenc::functional {
+#include "posenc/export.h"
+
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// Options of fourier_features().
 struct FourierFeaturesFuncOptions {
@@ -44,4 +47,5 @@ struct FourierFeaturesFuncOptions {
 /// floating-point.
 at::Tensor fourier_features(const at::Tensor& x, const FourierFeaturesFuncOptions& options);
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

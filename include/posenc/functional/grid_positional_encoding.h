@@ -2,7 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace posenc::functional {
+#include "posenc/export.h"
+
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// x + table, one row per cell of a grid in both; rows are never broadcast.
 ///
@@ -12,4 +15,5 @@ namespace posenc::functional {
 /// floating-point.
 at::Tensor grid_positional_encoding(const at::Tensor& x, const at::Tensor& table);
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

@@ -4,9 +4,11 @@
 
 #include <utility>
 
+#include "posenc/export.h"
 #include "posenc/functional/attention_mask.h"
 
-namespace posenc::functional {
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// The weights of multi-head attention, by PyTorch's names: either in_proj_weight, or one matrix
 /// each for queries, keys and values. Biases may be undefined.
@@ -70,4 +72,5 @@ Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tens
 at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& weights,
                         const MultiheadAttentionFuncOptions& options);
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

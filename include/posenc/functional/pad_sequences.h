@@ -6,7 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-namespace posenc::functional {
+#include "posenc/export.h"
+
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// Sequences of different lengths in one tensor.
 struct PaddedBatch {
@@ -37,4 +40,5 @@ PaddedBatch pad_sequences(const std::vector<at::Tensor>& sequences,
 /// With max_len 0 the largest length is used, which means reading `lengths` back from the device.
 at::Tensor length_mask(const at::Tensor& lengths, int64_t max_len = 0);
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

@@ -5,7 +5,10 @@
 
 #include <cstdint>
 
-namespace posenc::functional {
+#include "posenc/export.h"
+
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// Options of positional_encoding().
 struct PositionalEncodingFuncOptions {
@@ -43,4 +46,5 @@ at::Tensor add_position_rows(const at::Tensor& x, const at::Tensor& rows, bool b
 /// position_ids, as in positional_encoding().
 at::Tensor position_embedding(const at::Tensor& position_ids, const at::Tensor& table);
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

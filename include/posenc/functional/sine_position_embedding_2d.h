@@ -5,9 +5,11 @@
 
 #include <cstdint>
 
+#include "posenc/export.h"
 #include "posenc/sinusoid/axes.h"
 
-namespace posenc::functional {
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// Options of sine_position_embedding_2d(). The defaults are those of DETR's models, including
 /// normalize.
@@ -54,4 +56,5 @@ struct SinePositionEmbedding2dFuncOptions {
 at::Tensor sine_position_embedding_2d(const at::Tensor& mask,
                                       const SinePositionEmbedding2dFuncOptions& options);
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

@@ -2,10 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "posenc/export.h"
 #include "posenc/functional/timestep_embedding.h"
 #include "posenc/sinusoid/options.h"
 
-namespace posenc::functional {
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// The sinusoid at integer or fractional times: float32 rows on t's device.
 ///
@@ -26,4 +28,5 @@ at::Tensor timestep_rows(const at::Tensor& t, const SinusoidOptions& sinusoid);
 at::Tensor sinusoidal_timesteps(const at::Tensor& t, const SinusoidOptions& sinusoid,
                                 const TimestepWeights& weights);
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

@@ -2,7 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
-namespace posenc::functional {
+#include "posenc/export.h"
+
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// The weights of the two linear layers that TimestepEmbedding applies to a row of the table.
 struct TimestepWeights {
@@ -27,4 +30,5 @@ at::Tensor timestep_embedding(const at::Tensor& t, const at::Tensor& table,
 /// Errors: c10::ValueError if the numbers of channels or the batch sizes differ.
 at::Tensor add_timestep(const at::Tensor& image, const at::Tensor& encoding);
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

@@ -5,7 +5,10 @@
 
 #include <cstdint>
 
-namespace posenc::functional {
+#include "posenc/export.h"
+
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// Options of token_cross_entropy().
 struct TokenCrossEntropyFuncOptions {
@@ -31,4 +34,5 @@ struct TokenCrossEntropyFuncOptions {
 at::Tensor token_cross_entropy(const at::Tensor& logits, const at::Tensor& targets,
                                const TokenCrossEntropyFuncOptions& options = {});
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

@@ -6,8 +6,10 @@
 #include <optional>
 
 #include "posenc/core/scale.h"
+#include "posenc/export.h"
 
-namespace posenc::functional {
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// weight[ids] * scale.
 ///
@@ -22,4 +24,5 @@ at::Tensor token_embedding(const at::Tensor& ids, const at::Tensor& weight,
                            const Scale& scale = Scale::None,
                            std::optional<int64_t> padding_idx = std::nullopt, bool sparse = false);
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

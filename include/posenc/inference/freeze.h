@@ -4,11 +4,12 @@
 #include <memory>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/models/generate.h"
 #include "posenc/models/transformer.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Matrix-multiply backend of a frozen model.
 enum class GemmBackend {

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "posenc/export.h"
 #include "posenc/io/error.h"
 
 namespace torch {
@@ -15,7 +16,7 @@ class Optimizer;
 }  // namespace optim
 }  // namespace torch
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// The objects of a training run, by reference. The optimiser and the scheduler are optional.
 struct TrainingRun {

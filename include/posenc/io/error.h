@@ -3,7 +3,9 @@
 #include <stdexcept>
 #include <string>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// The kind of a WeightsError.
 enum class WeightsErrorCode {

@@ -7,10 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/io/error.h"
 #include "posenc/io/state_dict.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Renames the tensors of a file by pattern, after the prefix is stripped:
 /// ```cpp

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "posenc/export.h"
+
 // The contents of a file of weights: names, dtypes, shapes and the place of the bytes, read without
 // LibTorch, without executing code in the file and without reading tensor data.
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Element types, with torch's names.
 // clang-format off: a list, in rows of kinds

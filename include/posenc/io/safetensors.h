@@ -3,9 +3,10 @@
 #include <map>
 #include <string>
 
+#include "posenc/export.h"
 #include "posenc/io/state_dict.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// The contents of a safetensors file.
 struct SafetensorsFile {

@@ -5,10 +5,11 @@
 #include <map>
 #include <string>
 
+#include "posenc/export.h"
 #include "posenc/io/error.h"
 #include "posenc/io/state_dict.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// File formats of save_weights().
 enum class SaveFormat {

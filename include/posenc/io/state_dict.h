@@ -5,11 +5,13 @@
 
 #include <string>
 
+#include "posenc/export.h"
+
 namespace torch::nn {
 class Module;
 }
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Names and tensors in PyTorch's order: a module's parameters, its buffers, then its children.
 using StateDict = torch::OrderedDict<std::string, at::Tensor>;

@@ -6,9 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/models/transformer.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Progress of generate().
 struct GenerateProgress {

@@ -3,10 +3,11 @@
 #include <cstdint>
 #include <string>
 
+#include "posenc/export.h"
 #include "posenc/models/generate.h"
 #include "posenc/models/transformer.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// A Marian checkpoint, ready for generate().
 struct MarianModel {

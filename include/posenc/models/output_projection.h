@@ -4,8 +4,9 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/export.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// The output layer, from hidden states to logits: x weight^T + bias. Its weight may be tied to an
 /// embedding's.

@@ -4,13 +4,14 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/core/state_dict_traits.h"
+#include "posenc/export.h"
 #include "posenc/models/output_projection.h"
 #include "posenc/models/tying.h"
 #include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of Transformer.
 struct TransformerOptions {

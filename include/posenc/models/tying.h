@@ -2,7 +2,9 @@
 
 #include <string>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// Which of a Transformer's three vocabulary matrices share one weight: the source embedding, the
 /// target embedding and the output layer, whose bias is always its own. Notebook 03, section 5.

@@ -4,9 +4,10 @@
 #include <torch/types.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/export.h"
 #include "posenc/functional/fourier_features.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of FourierFeatures.
 using FourierFeaturesOptions = functional::FourierFeaturesFuncOptions;

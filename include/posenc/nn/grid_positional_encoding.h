@@ -9,9 +9,10 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/core/state_dict_traits.h"
+#include "posenc/export.h"
 #include "posenc/sinusoid/options.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of GridPositionalEncoding.
 struct GridPositionalEncodingOptions {

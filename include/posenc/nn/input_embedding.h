@@ -7,10 +7,11 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/core/last_output.h"
+#include "posenc/export.h"
 #include "posenc/nn/positional_encoding.h"
 #include "posenc/nn/token_embedding.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of InputEmbedding.
 struct InputEmbeddingOptions {

@@ -8,9 +8,10 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/core/state_dict_traits.h"
+#include "posenc/export.h"
 #include "posenc/sinusoid/options.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of PositionEmbedding.
 struct PositionEmbeddingOptions {

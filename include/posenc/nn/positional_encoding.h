@@ -12,10 +12,11 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/core/growth_lock.h"
 #include "posenc/core/state_dict_traits.h"
+#include "posenc/export.h"
 #include "posenc/sinusoid/factored_table.h"
 #include "posenc/sinusoid/options.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Where a module takes its sinusoidal rows from.
 enum class TableSource {

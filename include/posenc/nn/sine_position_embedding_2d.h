@@ -4,9 +4,10 @@
 #include <torch/types.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/export.h"
 #include "posenc/functional/sine_position_embedding_2d.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of SinePositionEmbedding2d.
 using SinePositionEmbedding2dOptions = functional::SinePositionEmbedding2dFuncOptions;

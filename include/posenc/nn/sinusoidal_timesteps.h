@@ -8,9 +8,10 @@
 #include <string>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/export.h"
 #include "posenc/sinusoid/options.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of SinusoidalTimesteps.
 struct SinusoidalTimestepsOptions {

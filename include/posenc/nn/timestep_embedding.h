@@ -3,9 +3,10 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/pimpl.h>
 
+#include "posenc/export.h"
 #include "posenc/nn/position_embedding.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of TimestepEmbedding.
 struct TimestepEmbeddingOptions {

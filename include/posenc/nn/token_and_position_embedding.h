@@ -10,9 +10,10 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/core/last_output.h"
 #include "posenc/core/scale.h"
+#include "posenc/export.h"
 #include "posenc/nn/positional_encoding.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of TokenAndPositionEmbedding.
 struct TokenAndPositionEmbeddingOptions {

@@ -7,8 +7,9 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/core/scale.h"
+#include "posenc/export.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of TokenEmbedding.
 struct TokenEmbeddingOptions {

@@ -3,7 +3,9 @@
 // The enumerations in which SinusoidOptions describes a sinusoid. C is the number of channels that
 // one axis fills (the whole row without a grid), n = C / 2, m the divisor and b the base.
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// Whether a table reproduces a reference implementation or the formula.
 enum class Precision {

@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "posenc/export.h"
 #include "posenc/sinusoid/options.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// The row of any position from two small tables. The position is split, p = high * 2^s + low, and
 /// the rows of its parts are multiplied as complex numbers, one product per frequency:

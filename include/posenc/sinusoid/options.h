@@ -7,9 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/sinusoid/axes.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// A sinusoidal positional encoding, described down to its individual operations:
 ///

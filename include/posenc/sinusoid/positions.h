@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <optional>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 // Position ids for the different ways in which models number their tokens, for use as
 // `position_ids` of the modules and in sinusoid(). Results are int64 on the input's device unless

@@ -6,9 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc {
+class PresetReader;  // private: gives a preset's recipe its parameters, checked
+}
+
+namespace posenc POSENC_EXPORT {
 
 /// The value of a preset's parameter: a number, or a word such as `bi`. Numbers are stored as their
 /// shortest decimal text, the form in which they also come from a command line.
@@ -35,8 +40,6 @@ struct PresetParam {
   std::string fallback;  ///< its default; empty if the parameter is required
   std::string meaning;   ///< a description in a few words
 };
-
-class PresetReader;  // gives a preset's recipe its parameters, checked
 
 /// A named sinusoid, as a real system computes it.
 struct Preset {

@@ -4,9 +4,10 @@
 
 #include <cstdint>
 
+#include "posenc/export.h"
 #include "posenc/sinusoid/options.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// The table of nominal length `length`, by default the rows of positions 0 .. length - 1:
 /// (options.row_count(length), options.channels()).

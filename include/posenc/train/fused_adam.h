@@ -5,9 +5,10 @@
 #include <tuple>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/train/optimizer.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of FusedAdam and FusedAdamW, with PyTorch's names.
 template <typename Derived>

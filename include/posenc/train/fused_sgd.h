@@ -4,9 +4,10 @@
 
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/train/optimizer.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of FusedSGD, with PyTorch's names.
 class FusedSGDOptions : public OptimizerOptions<FusedSGDOptions> {

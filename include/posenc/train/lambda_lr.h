@@ -6,7 +6,9 @@
 #include <functional>
 #include <vector>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// The factor of the learning rate at step n = 0, 1, ...
 using LearningRateFactor = std::function<double(int64_t step)>;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "posenc/core/checkpointable_optimizer.h"
+#include "posenc/export.h"
 
 // An option like that of TORCH_ARG that also records whether it was set. `Derived` is the class
 // that the setter returns.
@@ -25,7 +26,7 @@
  protected:                                                \
   T name##_
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Base class of all optimisers' options. As in Python, a parameter group keeps the options that
 /// were set for it and takes the others from the optimiser: a group with weight_decay(0) has no

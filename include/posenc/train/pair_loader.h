@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/functional/attention_mask.h"
 #include "posenc/io/checkpoint.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// A source and its target as token ids. A decoder's target includes its begin and end tokens.
 struct TokenPair {

@@ -5,9 +5,10 @@
 #include <tuple>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/train/optimizer.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of SparseAdam, with PyTorch's names.
 class SparseAdamOptions : public OptimizerOptions<SparseAdamOptions> {

@@ -1,6 +1,8 @@
 #pragma once
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// RAII guard: while it is alive, the first Ctrl-C (SIGINT) and the first SIGTERM are recorded as a
 /// request to stop. A second signal of the same kind ends the process as usual, and a signal that

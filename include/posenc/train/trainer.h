@@ -10,10 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/io/checkpoint.h"
 #include "posenc/train/pair_loader.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Progress of a training run. Loss and speed are those of the steps since the last report.
 struct TrainingProgress {

@@ -2,9 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "posenc/export.h"
 #include "posenc/functional/multihead_attention.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// The keys and values of the tokens that a decoder has processed, (B, H, T, Dh) each, so that each
 /// token is projected only once. Memory for all T tokens is allocated at construction. For

@@ -7,9 +7,10 @@
 #include <optional>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/export.h"
 #include "posenc/functional/multihead_attention.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of MultiheadAttention.
 struct MultiheadAttentionOptions {

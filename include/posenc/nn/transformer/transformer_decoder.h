@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/export.h"
 #include "posenc/nn/transformer/transformer_decoder_layer.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of TransformerDecoder.
 struct TransformerDecoderOptions {

@@ -8,12 +8,13 @@
 #include <functional>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/export.h"
 #include "posenc/nn/attention/key_value_cache.h"
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of TransformerDecoderLayer.
 using TransformerDecoderLayerOptions = TransformerLayerOptions;

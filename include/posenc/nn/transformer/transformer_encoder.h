@@ -3,9 +3,10 @@
 #include <torch/nn/modules/container/modulelist.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/export.h"
 #include "posenc/nn/transformer/transformer_encoder_layer.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of TransformerEncoder.
 struct TransformerEncoderOptions {

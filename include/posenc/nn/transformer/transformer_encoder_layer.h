@@ -6,11 +6,12 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/export.h"
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of TransformerEncoderLayer.
 using TransformerEncoderLayerOptions = TransformerLayerOptions;

@@ -5,7 +5,9 @@
 
 #include <string>
 
-namespace posenc {
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
 
 /// The activation of a feed-forward network.
 enum class Activation {
