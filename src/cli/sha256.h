@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -8,18 +10,38 @@ struct evp_md_ctx_st;
 
 namespace posenc::cli {
 
-/// Incremental SHA-256.
-class Sha256 {
+/// Incremental SHA-256 (FIPS 180-4) in plain C++.
+class PlainSha256 {
  public:
-  Sha256();
-
   void update(const void* data, std::size_t count);
 
   /// The digest in hexadecimal. Ends the computation: no update() may follow.
   std::string hex();
 
  private:
+  void add_block(const unsigned char* block);
+
+  std::array<uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<unsigned char, 64> block_{};  ///< of the bytes so far, those after the last whole one
+  uint64_t bytes_ = 0;
+};
+
+#ifdef POSENC_HAS_OPENSSL
+/// The same by OpenSSL, several times as fast: it has the processor's own instructions.
+class OpenSslSha256 {
+ public:
+  OpenSslSha256();
+
+  void update(const void* data, std::size_t count);
+  std::string hex();
+
+ private:
   std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
 };
+using Sha256 = OpenSslSha256;
+#else
+using Sha256 = PlainSha256;
+#endif
 
 }  // namespace posenc::cli

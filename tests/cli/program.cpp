@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 
+#include "cli/forked.h"
 #include "posenc/io/safetensors.h"
 
 extern char** environ;
@@ -43,31 +44,47 @@ std::vector<std::string> environment(const std::string& path) {
   return result;
 }
 
+// The wait status of a new process.
+int run_started(const std::vector<std::string>& command, const std::vector<std::string>& variables,
+                int out, int err) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, out, 1);
+  posix_spawn_file_actions_adddup2(&actions, err, 2);
+  auto arguments = command, entries = variables;
+  pid_t child = 0;
+  const int failure = posix_spawn(&child, command[0].c_str(), &actions, nullptr,
+                                  pointers(arguments).data(), pointers(entries).data());
+  posix_spawn_file_actions_destroy(&actions);
+  int status = 127 << 8;  // as a shell's, of a program that it cannot start
+  if (failure == 0) waitpid(child, &status, 0);
+  return status;
+}
+
+Result run(const std::vector<std::string>& command, const std::string& path, bool forked) {
+  const File out(std::tmpfile(), std::fclose), err(std::tmpfile(), std::fclose);
+  const auto variables = environment(path);
+  const int to[] = {fileno(out.get()), fileno(err.get())};
+  const auto found = forked ? run_forked(command, variables, 0, to[0], to[1]) : std::nullopt;
+  const int status = found ? *found : run_started(command, variables, to[0], to[1]);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content(out.get()),
+          content(err.get())};
+}
+
 }  // namespace
 
 Result run_program(const std::vector<std::string>& command, const std::string& path) {
-  const File out(std::tmpfile(), std::fclose), err(std::tmpfile(), std::fclose);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, fileno(out.get()), 1);
-  posix_spawn_file_actions_adddup2(&actions, fileno(err.get()), 2);
-  auto arguments = command;
-  auto variables = environment(path);
-  pid_t child = 0;
-  const int failure = posix_spawn(&child, command[0].c_str(), &actions, nullptr,
-                                  pointers(arguments).data(), pointers(variables).data());
-  posix_spawn_file_actions_destroy(&actions);
-  if (failure != 0) return {127, "", "cannot start " + command[0]};
-  int status = 0;
-  waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), content(out.get()),
-          content(err.get())};
+  return run(command, path, false);
+}
+
+Result run_loaded(const std::vector<std::string>& command, const std::string& path) {
+  return run(command, path, true);
 }
 
 Result posenc(const std::vector<std::string>& arguments, const std::string& path) {
   std::vector<std::string> command = {POSENC_CLI};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return run_program(command, path);
+  return run_loaded(command, path);
 }
 
 std::string InFolder::safetensors(const std::string& name, const StateDict& tensors) const {

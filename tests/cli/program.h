@@ -22,6 +22,10 @@ Result posenc(const std::vector<std::string>& arguments, const std::string& path
 /// Runs any program.
 Result run_program(const std::vector<std::string>& command, const std::string& path = "");
 
+/// run_program() for a program that uses LibTorch, which is loaded only for its first run
+/// (forked.h).
+Result run_loaded(const std::vector<std::string>& command, const std::string& path = "");
+
 /// Gives each test its own temporary folder.
 class InFolder : public ::testing::Test {
  protected:

@@ -1,4 +1,6 @@
-// Memory of results that bypasses LibTorch's allocator must behave like its own.
+// Memory of results that bypasses LibTorch's allocator must behave like its own. A new LibTorch may
+// change what c10 expects of a Storage (its deleter, resizing, the report of its size) and how a
+// tensor is made of one.
 
 #include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
@@ -7,11 +9,9 @@
 #include <memory>
 #include <set>
 
-#include "posenc/functional/embed.h"
-#include "support/compare.h"
 #include "torch_internals/fresh_memory.h"
 
-namespace posenc::functional {
+namespace posenc::torch_internals {
 namespace {
 
 struct Memory : c10::MemoryReportingInfoBase {
@@ -44,28 +44,25 @@ void expect_good_memory(Make make, int64_t more) {
   EXPECT_TRUE(memory->seen.empty());
 }
 
-TEST(EmbedMemory, OfLargeGradientsIsSeenAndCanBeResized) {
-  expect_good_memory([] { return torch_internals::cheap_zeros(4100, 2500, torch::kFloat); },
+TEST(FreshMemory, OfLargeGradientsIsSeenAndCanBeResized) {
+  expect_good_memory([] { return cheap_zeros(4100, 2500, torch::kFloat); },
                      4200);  // 41 MB
-  EXPECT_EQ(torch_internals::cheap_zeros(4100, 2500, torch::kFloat).count_nonzero().item<int64_t>(),
-            0);
+  EXPECT_EQ(cheap_zeros(4100, 2500, torch::kFloat).count_nonzero().item<int64_t>(), 0);
 }
 
-TEST(EmbedMemory, OfSmallOutputsIsSeenAndCanBeResized) {
+TEST(FreshMemory, OfSmallOutputsIsSeenAndCanBeResized) {
   for (const int64_t rows : {1, 3, 100, 10000}) {
     for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kHalf})
-      expect_good_memory([&] { return torch_internals::fresh_output({rows, 7}, dtype); }, 2 * rows);
+      expect_good_memory([&] { return fresh_output({rows, 7}, dtype); }, 2 * rows);
   }
 }
 
-TEST(EmbedMemory, OfImpossibleOutputsIsRefused) {
-  EXPECT_EQ(torch_internals::fresh_output({3, 0}, torch::kFloat).sizes(),
-            (std::vector<int64_t>{3, 0}));
-  EXPECT_THROW(torch_internals::fresh_output({int64_t{1} << 33, int64_t{1} << 31}, torch::kFloat),
-               c10::Error);
-  EXPECT_THROW(torch_internals::fresh_output({int64_t{1} << 62, 1}, torch::kDouble), c10::Error);
-  EXPECT_THROW(torch_internals::fresh_output({-1, 4}, torch::kFloat), c10::Error);
-  EXPECT_THROW(torch_internals::fresh_output({-1, -4}, torch::kFloat), c10::Error);
+TEST(FreshMemory, OfImpossibleOutputsIsRefused) {
+  EXPECT_EQ(fresh_output({3, 0}, torch::kFloat).sizes(), (std::vector<int64_t>{3, 0}));
+  EXPECT_THROW(fresh_output({int64_t{1} << 33, int64_t{1} << 31}, torch::kFloat), c10::Error);
+  EXPECT_THROW(fresh_output({int64_t{1} << 62, 1}, torch::kDouble), c10::Error);
+  EXPECT_THROW(fresh_output({-1, 4}, torch::kFloat), c10::Error);
+  EXPECT_THROW(fresh_output({-1, -4}, torch::kFloat), c10::Error);
 }
 
 struct Counting : c10::Allocator {
@@ -79,18 +76,31 @@ struct Counting : c10::Allocator {
   int count = 0;
 };
 
-TEST(EmbedMemory, ComesFromTheAllocatorThatWasSet) {
-  const auto ids = torch::arange(6).reshape({2, 3});
-  const auto weight = torch::randn({7, 5}), table = torch::randn({3, 5});
+TEST(FreshMemory, ComesFromTheAllocatorThatWasSet) {
   static Counting allocator;
   c10::SetCPUAllocator(&allocator, /*priority=*/1);
-  const auto out = embed(ids, weight, table);
-  const int after = allocator.count;
+  const auto small = fresh_output({2, 3}, torch::kFloat);
+  const auto large = cheap_zeros(4100, 2500, torch::kFloat);
   c10::SetCPUAllocator(c10::GetDefaultCPUAllocator(), /*priority=*/1);
-  EXPECT_EQ(after, 1);
-  EXPECT_TRUE(testing::bit_equal(out, embed(ids, weight, table)));
-  EXPECT_EQ(allocator.count, 1);
+  EXPECT_EQ(allocator.count, 2);
+  fresh_output({2, 3}, torch::kFloat);
+  EXPECT_EQ(allocator.count, 2);
+}
+
+// Whatever at::empty() gives its tensors, ours have: a new key or flag would be missing here.
+TEST(FreshMemory, MakesTensorsLikeAtEmpty) {
+  for (const auto& made : {fresh_output({3, 5}, torch::kHalf), cheap_zeros(5, 3, torch::kHalf),
+                           cheap_zeros(4100, 2500, torch::kFloat)}) {
+    const auto theirs = torch::empty(made.sizes(), made.options());
+    EXPECT_EQ(made.key_set(), theirs.key_set());
+    EXPECT_EQ(made.options().dtype(), theirs.options().dtype());
+    EXPECT_EQ(made.strides(), theirs.strides());
+    EXPECT_EQ(made.is_non_overlapping_and_dense(), theirs.is_non_overlapping_and_dense());
+    EXPECT_EQ(made.storage().resizable(), theirs.storage().resizable());
+    EXPECT_EQ(made.storage().allocator(), theirs.storage().allocator());
+    EXPECT_EQ(made.unsafeGetTensorImpl()->autograd_meta(), nullptr);
+  }
 }
 
 }  // namespace
-}  // namespace posenc::functional
+}  // namespace posenc::torch_internals

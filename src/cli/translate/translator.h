@@ -6,18 +6,11 @@
 #include <vector>
 
 #include "cli/translate/marian_tokenizer.h"
+#include "cli/translate/translate_lines.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/models/marian.h"
 
 namespace posenc::cli {
-
-/// Options of `posenc translate`; 0 selects the model's own setting.
-struct TranslatorOptions {
-  int64_t beams = 0;
-  int64_t max_length = 0;  ///< of a translation, in tokens
-  int64_t n_best = 1;
-  int64_t batch = 1024;  ///< source tokens per batch, including padding
-};
 
 /// A text with its score: the log probability of its tokens / their number ^ length_penalty.
 struct Translation {

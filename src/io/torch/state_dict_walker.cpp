@@ -9,8 +9,8 @@ namespace posenc::io {
 namespace {
 
 constexpr std::size_t kDeepestObject = 200;
-constexpr uint64_t kVisit = 100;      // units of work
-constexpr uint64_t kThrown = 2000;    // for an exception
+constexpr uint64_t kVisit = 100;       // units of work
+constexpr uint64_t kThrown = 2000;     // for an exception
 constexpr uint64_t kMostListed = 100;  // of a list that are listed one by one
 
 // Every module has these two, and they say nothing about its weights.

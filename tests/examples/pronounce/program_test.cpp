@@ -47,7 +47,7 @@ std::string dictionary_text() {
 Result run(const std::vector<std::string>& arguments, const std::string& path = "") {
   std::vector<std::string> command = {POSENC_PRONOUNCE};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return run_program(command, path);
+  return run_loaded(command, path);
 }
 
 // Expects an error of the subcommand `name`.

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace posenc::cli {
+
+/// Options of `posenc translate`; 0 selects the model's own setting.
+struct TranslatorOptions {
+  int64_t beams = 0;
+  int64_t max_length = 0;  ///< of a translation, in tokens
+  int64_t n_best = 1;
+  int64_t batch = 1024;  ///< source tokens per batch, including padding
+};
+
+/// The arguments of `posenc translate`.
+struct TranslateOptions {
+  std::string folder, file;
+  TranslatorOptions search;
+  bool n_best = false, truncate = false;
+  int64_t threads = 0;
+};
+
+/// Writes the translation of each line of a file to standard output. Throws Refused: for what is
+/// wrong with the model or the text, and always where this build has no SentencePiece.
+void translate_lines(const TranslateOptions& options);
+
+}  // namespace posenc::cli

@@ -1,0 +1,15 @@
+// translate_lines() of a build for which CMake found no SentencePiece.
+
+#include "cli/error.h"
+#include "cli/translate/translate_lines.h"
+
+namespace posenc::cli {
+
+void translate_lines(const TranslateOptions&) {
+  refuse(
+      "this posenc was built without SentencePiece, which splits text for Marian models: install "
+      "it "
+      "(Debian's libsentencepiece-dev) and build posenc again");
+}
+
+}  // namespace posenc::cli
