@@ -61,9 +61,8 @@ std::string clock_text(double seconds) {
 }  // namespace
 
 std::string TrainingProgress::to_string() const {
-  return fmt::format("step {}/{}  loss {:.4f}  {} tokens/s  {} left", progress.step, progress.steps,
-                     progress.loss, train::grouped(progress.tokens_per_second),
-                     clock_text(progress.seconds_left));
+  return fmt::format("step {}/{}  loss {:.4f}  {} tokens/s  {} left", step, steps, loss,
+                     train::grouped(tokens_per_second), clock_text(seconds_left));
 }
 
 Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
