@@ -12,7 +12,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "presets.md"
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "presets.md"
+NOT_TABLES_FILE = ROOT / "tools" / "zoo" / "not_tables.txt"
 
 HEAD = """# Presets
 
@@ -33,6 +35,24 @@ Presets with the same recipe have the same bits at every dimension.
 
 | preset | system | how the system keeps the table | recipe |
 |---|---|---|---|
+"""
+
+ALSO = """
+## Other systems
+
+These have the bits of a preset too, with a limitation in parentheses.
+
+| system | preset |
+|---|---|
+"""
+
+NOT_TABLES = """
+## Not tables of positions
+
+The models of transformers 5.23.0 have more sines and cosines. Apart from rotary embeddings, these functions compute them:
+
+| function | why |
+|---|---|
 """
 
 RECIPES = """
@@ -68,7 +88,14 @@ def page(entries: list[dict]) -> str:
     for number, group in enumerate(groups, 1):
         names = ", ".join(f"`{entry['name']}`" for entry in group)
         text += f"| {number} | {names} | {params_of(group[0])} |\n"
-    return text
+    also = [(system, entry["name"]) for entry in entries for system in entry["also"]]
+    text += ALSO + "".join(f"| {cell(system)} | `{name}` |\n" for system, name in sorted(also))
+    return text + NOT_TABLES + "".join(f"| `{function}` | {reason} |\n" for function, reason in not_tables())
+
+
+def not_tables() -> "list[list[str]]":
+    lines = NOT_TABLES_FILE.read_text().splitlines()
+    return [line.split("  ", 1) for line in lines if line and not line.startswith("#")]
 
 
 def main() -> int:

@@ -33,7 +33,7 @@ Json json_of(const Preset& entry) {
   }
   return {{"name", entry.name},     {"recipe", entry.recipe},   {"aliases", aliases},
           {"source", entry.source}, {"storage", entry.storage}, {"params", params},
-          {"bound", entry.bound}};
+          {"bound", entry.bound},   {"also", entry.also}};
 }
 
 void print_json() {
@@ -57,6 +57,7 @@ void print_table() {
     const std::string recipe = all[i].recipe;
     for (; i < all.size() && all[i].recipe == recipe; ++i) {
       rows.push_back({all[i].name, all[i].source, all[i].storage});
+      for (const std::string& system : all[i].also) rows.push_back({"", system, ""});
     }
     fmt::print("{}", text_table(rows, 2));
   }
@@ -72,7 +73,7 @@ void add_presets(CLI::App& app) {
                          "table, and their parameters. Presets under one heading have the same "
                          "bits.");
   sub->add_flag("--json", *json,
-                "print an array of {name, recipe, aliases, source, storage, params, bound}");
+                "print an array of {name, recipe, aliases, source, storage, params, bound, also}");
   sub->footer("Example:\n  posenc presets --json");
   sub->callback([json] { *json ? print_json() : print_table(); });
 }

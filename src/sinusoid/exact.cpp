@@ -101,6 +101,7 @@ bool falls(const SinusoidOptions& o) {
 void check_exact(const SinusoidOptions& o) {
   require(o.frequency() != sinusoid::Frequency::ExpFloored, "floored exponents");
   require(o.frequency() != sinusoid::Frequency::Linear, "linearly spaced frequencies");
+  require(o.frequency() != sinusoid::Frequency::Periods, "frequencies computed from periods");
   require(o.frequency() == sinusoid::Frequency::PowersOfTwo ? o.phase() == sinusoid::Phase::Product
                                                             : falls(o),
           "this phase with this frequency");

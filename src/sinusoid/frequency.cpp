@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <numbers>
 
 namespace posenc {
 namespace {
@@ -27,11 +28,6 @@ at::ScalarType type_of(const SinusoidOptions& o) {
 bool one_entry_per_channel(sinusoid::Index index) {
   return index == sinusoid::Index::Paired || index == sinusoid::Index::PairNumber ||
          index == sinusoid::Index::Doubled;
-}
-
-// One frequency per pair, whatever the index.
-bool in_bands(sinusoid::Frequency frequency) {
-  return frequency == sinusoid::Frequency::PowersOfTwo || frequency == sinusoid::Frequency::Linear;
 }
 
 // The number of channels in the formula, which ignores the widening of a row.
@@ -88,6 +84,12 @@ at::Tensor power(const SinusoidOptions& o, const at::Tensor& i, double m, int64_
   return o.frequency() == sinusoid::Frequency::PowerReciprocal ? result.reciprocal() : result;
 }
 
+at::Tensor of_periods(const SinusoidOptions& o, const at::Tensor& fraction) {
+  at::Tensor ratio;
+  run_single_threaded([&] { ratio = at::pow(o.base(), fraction); });
+  return (o.min_period() * ratio).reciprocal() * 2 * std::numbers::pi;
+}
+
 }  // namespace
 
 void warm_up_vector_math() {
@@ -107,6 +109,11 @@ void run_single_threaded(const std::function<void()>& work) {
     at::NoGradGuard no_grad;  // thread-local
     if (begin == 0) work();
   });
+}
+
+bool in_bands(sinusoid::Frequency frequency) {
+  return frequency == sinusoid::Frequency::PowersOfTwo ||
+         frequency == sinusoid::Frequency::Linear || frequency == sinusoid::Frequency::Periods;
 }
 
 double divisor_of(const SinusoidOptions& o, int64_t channels) {
@@ -135,6 +142,8 @@ Frequencies frequencies(const SinusoidOptions& o, int64_t channels, int64_t posi
     f = at::pow(2.0, at::linspace(0, bands - 1, bands, type));
   } else if (o.frequency() == sinusoid::Frequency::Linear) {
     f = at::linspace(1.0, o.max_frequency(), bands, type);
+  } else if (o.frequency() == sinusoid::Frequency::Periods) {
+    f = of_periods(o, at::linspace(0.0, 1.0, bands, type));
   } else {
     const at::Tensor i = index_vector(o, channels).to(type);
     const double m = divisor_of(o, channels);

@@ -11,6 +11,9 @@ namespace posenc {
 /// m, the divisor of the index, for an axis of `channels` channels.
 double divisor_of(const SinusoidOptions& options, int64_t channels);
 
+/// Whether there is one frequency per pair, whatever the index: the divisor has no effect.
+bool in_bands(sinusoid::Frequency frequency);
+
 /// How many frequencies frequencies() returns for the sines and for the cosines of such an axis.
 /// Where one list serves both, the cosines may leave out its last entry.
 struct FrequencyCounts {

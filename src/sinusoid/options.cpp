@@ -15,8 +15,8 @@ namespace {
 auto axes_of(const SinusoidOptions& o) {
   return std::tuple_cat(
       std::make_tuple(o.dim(), o.frequency(), o.index(), o.divisor(), o.shift(),
-                      o.divisor_at_least_one(), o.base(), o.max_frequency(), o.power_shape(),
-                      o.arithmetic(), o.precision()),
+                      o.divisor_at_least_one(), o.base(), o.max_frequency(), o.min_period(),
+                      o.power_shape(), o.arithmetic(), o.precision()),
       std::make_tuple(o.phase(), o.angle_scale(), o.angle_by_length(), o.layout(), o.cos_first(),
                       o.odd_dim(), o.raw_first(), o.position_range(), o.start(), o.step(),
                       o.zero_row(), o.cls_row()),
@@ -32,6 +32,8 @@ int64_t sum(const std::vector<int64_t>& values) {
 void check_frequencies(const SinusoidOptions& o) {
   TORCH_CHECK_VALUE(std::isfinite(o.base()) && o.base() > 0.0,
                     "[sinusoid] base must be positive and finite. Got ", o.base());
+  TORCH_CHECK_VALUE(std::isfinite(o.min_period()) && o.min_period() > 0.0,
+                    "[sinusoid] min_period must be positive and finite. Got ", o.min_period());
   for (const double value : {o.angle_scale(), o.start(), o.step(), o.shift(), o.max_frequency()}) {
     TORCH_CHECK_VALUE(std::isfinite(value),
                       "[sinusoid] angle_scale, start, step, shift and "
@@ -39,8 +41,7 @@ void check_frequencies(const SinusoidOptions& o) {
                       value);
   }
   for (const int64_t width : o.axis_widths()) {
-    const bool has_divisor = o.frequency() != sinusoid::Frequency::PowersOfTwo &&
-                             o.frequency() != sinusoid::Frequency::Linear;
+    const bool has_divisor = !in_bands(o.frequency());
     TORCH_CHECK_VALUE(width > 0 && (!has_divisor || divisor_of(o, width) > 0.0), "[sinusoid] dim ",
                       o.dim(), " leaves ", width,
                       " channels an axis, and the "

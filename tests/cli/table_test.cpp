@@ -240,6 +240,10 @@ TEST_F(Presets, ListsAll) {
     EXPECT_EQ(list[i]["source"], entry.source);
     EXPECT_EQ(list[i]["storage"], entry.storage);
     EXPECT_EQ(list[i]["bound"], entry.bound);
+    EXPECT_EQ(list[i]["also"], entry.also);
+    for (const std::string& system : entry.also) {
+      EXPECT_PRED_FORMAT2(::testing::IsSubstring, system, text.out);
+    }
     EXPECT_EQ(list[i]["params"].size(), entry.params.size());
     EXPECT_PRED_FORMAT2(::testing::IsSubstring, "\n  " + entry.name + " ", text.out);
   }

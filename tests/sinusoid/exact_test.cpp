@@ -173,6 +173,8 @@ TEST(ExactErrors, NameWhatIsNotDefined) {
   };
   refused(SinusoidOptions(16).frequency(sinusoid::Frequency::Linear),
           "linearly spaced frequencies");
+  refused(SinusoidOptions(16).frequency(sinusoid::Frequency::Periods),
+          "frequencies computed from periods");
   refused(SinusoidOptions(16).frequency(sinusoid::Frequency::Power),
           "this phase with this frequency");
   refused(SinusoidOptions(16).phase(sinusoid::Phase::Quotient), "this phase with this frequency");

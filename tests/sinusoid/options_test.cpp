@@ -27,6 +27,7 @@ TEST(SinusoidOptions, EqualMeansEveryAxis) {
   EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).shift(1));
   EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).divisor_at_least_one(true));
   EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).max_frequency(2));
+  EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).min_period(2));
   EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).precision(Precision::Exact));
   EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).angle_scale(2));
   EXPECT_NE(SinusoidOptions(8), SinusoidOptions(8).angle_by_length(true));
@@ -75,6 +76,14 @@ TEST(SinusoidOptions, CountRowsAndChannels) {
       SinusoidOptions(32).grid({2, 2, 2}).axis_channels(sinusoid::AxisChannels::QuarterRest);
   EXPECT_EQ(three.axes(), 3);
   EXPECT_EQ(three.axis_widths(), (std::vector<int64_t>{8, 12, 12}));
+}
+
+TEST(SinusoidOptions, RejectsAPeriodThatIsNotPositive) {
+  const auto periods = SinusoidOptions(8).frequency(sinusoid::Frequency::Periods);
+  for (const double period : {0.0, -1.0, std::numeric_limits<double>::infinity()}) {
+    EXPECT_ERROR(SinusoidOptions(periods).min_period(period).validate(), c10::ValueError,
+                 "min_period must be positive and finite");
+  }
 }
 
 TEST(SinusoidOptions, RejectsWhatNoTableCanHave) {

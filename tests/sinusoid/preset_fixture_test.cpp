@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numbers>
 
 #include "posenc/io/safetensors.h"
 #include "posenc/sinusoid/preset.h"
@@ -32,12 +33,18 @@ PresetParams params_of(const Json& values) {
   return params;
 }
 
-// The largest magnitude of a position: the error of float32 angles grows with it.
+// The largest magnitude of an angle: the error of float32 angles grows with it.
 double farthest(const SinusoidOptions& options, int64_t rows) {
   const double last =
       options.start() + options.step() * static_cast<double>(std::max<int64_t>(rows, 1));
-  return std::max({std::abs(options.start()), std::abs(last), 1.0}) *
-         std::max(1.0, std::abs(options.angle_scale()));
+  double scale = std::max(1.0, std::abs(options.angle_scale()));
+  for (const sinusoid::Coordinate& c : options.coordinates()) {
+    scale = std::max(scale, std::abs(c.factor));
+  }
+  if (options.frequency() == sinusoid::Frequency::Periods) {
+    scale = std::max(scale, 2 * std::numbers::pi / options.min_period());
+  }
+  return std::max({std::abs(options.start()), std::abs(last), 1.0}) * scale;
 }
 
 class PresetFixture : public ::testing::TestWithParam<std::string> {};

@@ -26,13 +26,16 @@ void each(const Body& body) {
 }
 
 TEST(Presets, HaveNamesOfTheirOwnAndASource) {
-  std::set<std::string> seen, recipes;
+  std::set<std::string> seen, recipes, systems;
   std::string last;
   for (const Preset& entry : presets()) {
     SCOPED_TRACE(entry.name);
     EXPECT_TRUE(seen.insert(entry.name).second);
     EXPECT_FALSE(entry.source.empty());
     EXPECT_FALSE(entry.storage.empty());
+    for (const std::string& system : entry.also) {
+      EXPECT_TRUE(systems.insert(system).second) << system;
+    }
     for (const PresetParam& param : entry.params) EXPECT_FALSE(param.meaning.empty()) << param.name;
     // presets with the same recipe are adjacent
     if (entry.recipe != last) {
@@ -40,7 +43,7 @@ TEST(Presets, HaveNamesOfTheirOwnAndASource) {
     }
     last = entry.recipe;
   }
-  EXPECT_GE(seen.size(), 103u);
+  EXPECT_GE(seen.size(), 121u);
   EXPECT_EQ(&find_preset("xlnet"), &find_preset("xlnet"));
 }
 
@@ -154,6 +157,7 @@ TEST(PresetParams, AreCheckedByNameAndType) {
   EXPECT_ERROR(preset("whisper", 8, {{"max_timescale", "nan"}}), c10::ValueError, "finite");
   EXPECT_ERROR(preset("xlnet", 8, {{"attn_type", "both"}}), c10::ValueError, "bi or uni");
   EXPECT_ERROR(preset("fairseq", 8, {{"padding_idx", -2}}), c10::ValueError, "-1 for none");
+  EXPECT_ERROR(preset("pi0_timesteps", 8, {{"min_period", 0}}), c10::ValueError, "positive");
   EXPECT_ERROR(preset("detr_2d", 8, {{"height", 2147483648.0}, {"width", 2}}), c10::ValueError,
                "at most 2^31 cells");
 }
@@ -168,6 +172,13 @@ TEST(PresetParams, ReachTheTable) {
   EXPECT_EQ(sinusoid_table(preset("xlnet", 18), 5).size(0), 10);
   EXPECT_EQ(sinusoid_table(preset("xlnet", 18, {{"attn_type", "uni"}}), 5).size(0), 6);
   EXPECT_EQ(sinusoid_table(preset("espnet_rel", 18), 5).size(0), 9);
+  EXPECT_EQ(preset("pi0_timesteps", 18, {{"min_period", 0.5}, {"max_period", 2}}).base(), 4.0);
+  EXPECT_EQ(preset("pi0_timesteps", 18, {{"min_period", 0.5}, {"max_period", 2}}).min_period(),
+            0.5);
+  EXPECT_EQ(preset("qwen2_5_omni_timesteps", 18).coordinates().at(0).factor, 1000.0);
+  const auto kimi = sinusoid_table(preset("kimi_k25", 18), 5);
+  EXPECT_EQ(kimi.size(0), 6);
+  EXPECT_TRUE(kimi[0].eq(0).all().item<bool>());
   const auto grid = preset("mae_2d", 16, {{"height", 3}, {"cls_token", 1}});
   EXPECT_EQ(sinusoid_table(grid, 9).size(0), 10);
   EXPECT_TRUE(sinusoid_table(grid, 9)[0].eq(0).all().item<bool>());

@@ -4,9 +4,10 @@ import adapters_exp  # noqa: F401
 import adapters_grid  # noqa: F401
 import adapters_halves  # noqa: F401
 import adapters_power  # noqa: F401
+import adapters_transformers  # noqa: F401
 import rederived
-from registry import REFERENCES, Reference
+from registry import COPIES, REFERENCES, Reference, all_of
 
 assert sorted(REFERENCES) == rederived.NAMES, set(REFERENCES) ^ set(rederived.NAMES)
 
-__all__ = ["REFERENCES", "Reference"]
+__all__ = ["COPIES", "REFERENCES", "Reference", "all_of"]

@@ -121,6 +121,14 @@ def generate(name: str, seed: int = 0, element_loop: bool = False) -> list[Case]
     return cases
 
 
+def of(reference, seed: int = 0) -> list[Case]:
+    """The cases of a reference of the registry: those of its preset that the system supports."""
+    made = generate(reference.name, seed, reference.element_loop)
+    if reference.is_copy:  # the preset refuses the same whatever it is compared with
+        made = [c for c in made if c.expect == "table"]
+    return [c for c in made if c.expect == "error" or reference.only(c.length, c.dim, c.params)]
+
+
 def _forbidden(name: str, rng: random.Random) -> list[Case]:
     out = []
     for dim in FORBIDDEN:

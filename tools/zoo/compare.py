@@ -20,8 +20,9 @@ from safetensors import safe_open
 
 import cases
 import rederived
+import sites
 import sources
-from adapters import REFERENCES
+from adapters import COPIES, Reference, all_of
 from selfcheck import explain, same
 
 TIMEOUT = 300
@@ -52,10 +53,9 @@ class Binary:
                 ]
 
 
-def collect(name: str, seed: int) -> tuple[list[cases.Case], list[torch.Tensor | None]]:
-    """The cases of a preset and the system's own tables, None where an error is expected. Raises MissingSource."""
-    reference = REFERENCES[name]
-    chosen = cases.generate(name, seed, reference.element_loop)
+def collect(reference: Reference, seed: int) -> tuple[list[cases.Case], list[torch.Tensor | None]]:
+    """The cases and the system's own tables, None where an error is expected. Raises MissingSource."""
+    chosen = cases.of(reference, seed)
     return chosen, [
         reference.table(c.length, c.dim, **c.params) if c.expect == "table" else None for c in chosen
     ]  # fmt: skip
@@ -91,14 +91,31 @@ def problems_of(chosen, wanted, binaries: list[Binary]) -> dict[int, str]:
     return found
 
 
-def line(name: str, equal: int, total: int) -> str:
-    r = REFERENCES[name]
+def line(r: Reference, equal: int, total: int) -> str:
     if r.kind == "package":
         source = f"package {r.package} {r.version}"
     else:
         source = f"re-derivation of {r.package}@{r.version}"
         source += "" if r.bit_comparable else ", whose own kernels give other last bits"
-    return f"{name}: equal {equal}/{total}, {source}"
+    return f"{r.name}: equal {equal}/{total}, {source}, {r.system}"
+
+
+def mismatched(binary: Binary) -> list[str]:
+    """The systems in the presets' field `also` that are not compared here, and vice versa."""
+    listed = subprocess.run([binary.path, "presets", "--json"], check=True, capture_output=True, text=True).stdout
+    there = {(entry["name"], system) for entry in json.loads(listed) for system in entry["also"]}
+    here = {(name, copy.label) for name, copies in COPIES.items() for copy in copies}
+    return [f"{name}: {system}: listed but not compared" for name, system in sorted(there - here)] + [
+        f"{name}: {system}: compared but not listed" for name, system in sorted(here - there)
+    ]
+
+
+def overlooked() -> list[str]:
+    """What sites.py finds in transformers, if that is installed."""
+    try:
+        return sites.unaccounted()
+    except sources.MissingSource:
+        return []
 
 
 def main() -> int:
@@ -115,9 +132,13 @@ def main() -> int:
     begin = time.monotonic()
     binaries = [Binary(args.posenc, threads) for threads in args.threads]
     passed = failed = skipped = 0
-    for name in args.preset:
+    for text in mismatched(binaries[0]) + overlooked():
+        print(text)
+        failed += 1
+    for reference in (r for name in args.preset for r in all_of(name)):
+        name = f"{reference.name} ({reference.system})"
         try:
-            chosen, wanted = collect(name, args.seed)
+            chosen, wanted = collect(reference, args.seed)
         except sources.MissingSource as e:
             print(f"{name}: skipped, {e}", flush=True)
             skipped += 1
@@ -127,7 +148,7 @@ def main() -> int:
             failed += 1
             continue
         problems = list(problems_of(chosen, wanted, binaries).values())
-        print(line(name, len(chosen) - len(problems), len(chosen)), flush=True)
+        print(line(reference, len(chosen) - len(problems), len(chosen)), flush=True)
         for text in problems[:3] + [f"... {len(problems) - 3} more"] * (len(problems) > 3):
             print(f"    {text}")
         passed, failed = passed + (not problems), failed + bool(problems)

@@ -24,7 +24,7 @@ class Frequency:
     op: str  # see FREQUENCY_OPS
     index: str = "even"  # see INDEX_SETS
     over: str = "C"  # what the index is divided by, see DENOMINATORS
-    base: float | str = 10000.0  # a number, or the name of the parameter that holds it
+    base: float | str | Callable[[int], float] = 10000.0  # a number, the parameter that holds it, or a function of C
     split: bool = False  # one entry per channel: sin uses the even entries, cos the odd ones
 
 
@@ -100,6 +100,11 @@ def frequencies(rule: Frequency, channels: int, params: dict, dtype: torch.dtype
     if rule.op == "linspace":
         f = torch.linspace(1.0, params["max_resolution"] / 2, params["num_bands"], dtype=dtype)
         return f, f
+    if rule.op == "periods":
+        shortest = params["min_period"]
+        fraction = torch.linspace(0.0, 1.0, channels // 2, dtype=dtype)
+        f = 1.0 / (shortest * (params["max_period"] / shortest) ** fraction) * 2 * math.pi
+        return f, f
     over = rule.over
     if over == "n-shift":
         denominator = channels // 2 - params["downscale_freq_shift"]
@@ -107,7 +112,11 @@ def frequencies(rule: Frequency, channels: int, params: dict, dtype: torch.dtype
         denominator = DENOMINATORS[over](channels)
     if denominator == 0:
         raise Forbidden(f"{channels} channels leave {over} = 0")
-    base = params[rule.base] if isinstance(rule.base, str) else rule.base
+    base = rule.base
+    if callable(base):
+        base = base(channels)
+    elif isinstance(base, str):
+        base = params[base]
     op = rule.op
     if op == "exp_floored_if_bug":
         op = "exp_scalar" if params["temp_bug_fix"] else "exp_floored"
@@ -214,6 +223,7 @@ def _coordinates(recipe, length, params):
         "-x": -p,
         "2pi(1-x)": (1 - p) * (2 * math.pi),
         "2pi x": p * (2 * math.pi),
+        "scale x": p * params.get("scale", 1),
     }
 
 

@@ -37,10 +37,11 @@ def small(name: str) -> list[cases.Case]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--preset", nargs="+", default=rederived.NAMES, choices=rederived.NAMES, metavar="NAME")
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
-    for name in rederived.NAMES:
+    for name in args.preset:
         reference = REFERENCES[name]
         chosen = small(name)
         tables = {f"table{k}": reference.table(c.length, c.dim, **c.params) for k, c in enumerate(chosen)}
@@ -52,7 +53,7 @@ def main() -> int:
         save_file(tables, args.out / f"{name}.safetensors", metadata=metadata)
         if len(chosen) < TABLES:
             print(f"{name}: only {len(chosen)} small tables")
-    print(f"{len(rederived.NAMES)} presets in {args.out}")
+    print(f"{len(args.preset)} presets in {args.out}")
     return 0
 
 

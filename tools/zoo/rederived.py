@@ -63,7 +63,9 @@ RECIPES: dict[str, Recipe] = {
     "softs_inc32": Recipe(Frequency("exp_scalar32", "even", "C"), order=INTERLEAVED),
     "patchtst_sincos": replace(TUTORIAL, post="standardise"),
     "tape": replace(TUTORIAL, angle_scale="dim_over_length"),
+    "zoedepth": Recipe(Frequency("exp_scalar32", "even", "C"), odd="widen"),
     # relative
+    "parakeet_rel": Recipe(RECIP, order=INTERLEAVED, positions="relative", odd="widen"),
     "wenet_firered": replace(RELATIVE, frequency=Frequency("exp_scalar_of_log32", "even", "C")),
     "espnet_rel": RELATIVE,
     "speechbrain_rel_xl": replace(TUTORIAL, positions="relative_abs"),
@@ -71,12 +73,20 @@ RECIPES: dict[str, Recipe] = {
     "xlnet": Recipe(RECIP, positions="xlnet", odd="widen"),
     # halves
     "nemo_tts": Recipe(RECIP, odd="widen"),
+    "kimi_k25": Recipe(RECIP, zero_row="cls"),
+    "bros": Recipe(RECIP, positions="real"),
+    "pp_doclayout_v2_relation": Recipe(
+        Frequency("pow_reciprocal", "even", "n", base="theta"), order=PER_AXIS_HALVES, axes=("scale x",)
+    ),
     "fairseq": FAIRSEQ,
     "musicgen": replace(FAIRSEQ, zero_row="none", first="cos"),
     "opennmt_py_concat": PLAIN1,
     "whisper": replace(PLAIN1, frequency=replace(EXP1, base="max_timescale")),
     "texar": replace(FAIRSEQ, zero_row="none"),
     "timesfm": Recipe(Frequency("exp_scalar", "half", "max(n-1,1)", base="max_timescale"), odd="length_bug", minimum=2),
+    "fun_asr_nano": Recipe(replace(EXP1, base="max_timescale"), origin=1, minimum=4),
+    "canary": Recipe(replace(EXP1, base=lambda c: 10000 ** ((c - 2) / c)), post="div_sqrt", minimum=4),
+    "gemma3n_audio": Recipe(Frequency("exp_scalar", "half", "max(n-1,1)"), positions="real", odd="narrow"),
     "fairseq2": Recipe(
         Frequency("exp_divided_last", "half", "n-1"), positions="after_pad", zero_row="first", minimum=4
     ),
@@ -102,6 +112,7 @@ RECIPES: dict[str, Recipe] = {
         minimum=1,
     ),
     "simple_vit_1d": Recipe(SHIFTED, minimum=4),
+    "gradium_phonon_duration": Recipe(replace(SHIFTED, base="max_period"), positions="real", first="cos", minimum=4),
     "sam2_1d": Recipe(Frequency("pow", "paired_half", "n"), phase="quotient", positions="real", odd="narrow"),
     "positional_encodings_1d": Recipe(RECIP, order=INTERLEAVED, axis_channels="ceil_even", odd="truncate", minimum=1),
     "positional_encodings_1d_v5_0": Recipe(RECIP, axis_channels="ceil_even", odd="truncate", minimum=1),
@@ -114,9 +125,12 @@ RECIPES: dict[str, Recipe] = {
     ),
     "guided_diffusion": TIMESTEP0,
     "ddpm_lucidrains": Recipe(replace(EXP1, base="theta"), positions="real", odd="narrow", minimum=4),
+    "qwen2_5_omni_timesteps": Recipe(EXP1, order=PER_AXIS_HALVES, axes=("scale x",), odd="narrow", minimum=4),
+    "pi0_timesteps": Recipe(Frequency("periods"), positions="real", odd="narrow"),
     # 2-D
     "mae_2d": replace(MAE, zero_row="cls_token"),
     "vit_mae": replace(MAE, zero_row="cls"),
+    "aimv2_2d": MAE,
     "diffusers_2d_sincos": replace(MAE, axis_values="diffusers"),
     "detr_2d": DETR,
     "deformable_detr_2d": replace(DETR, axis_values="detr_half"),
@@ -124,6 +138,9 @@ RECIPES: dict[str, Recipe] = {
         DETR,
         frequency=Frequency("pow_of_product", "pair_number", "C", base="temperature", split=True),
         axis_values="detr_always",
+    ),
+    "grounding_dino_2d": replace(
+        DETR, frequency=replace(DIVISOR, base="temperature"), axis_values="detr_always"
     ),
     "conditional_detr_points": replace(DETR, axes=("2pi(1-x)", "2pi x"), rows=(), axis_values="plain"),
     "timm_2d": replace(GRID_RECIP, frequency=TEMPERED, order="function axis frequency", axes=HW),
@@ -254,6 +271,27 @@ PARAMETERS: dict[str, dict[str, tuple]] = {
     "fairseq": {"padding_idx": (-1, [-1, 0, 1, 2])},
     "whisper": {"max_timescale": (10000, [10000, 1000, 500000])},
     "timesfm": {"max_timescale": (10000, [10000, 1000])},
+    "fun_asr_nano": {"max_timescale": (10000, [10000, 1000])},
+    "gemma3n_audio": {"start": (12.0, [12.0, 5.0, 200.0]), "step": (-1.0, [-1.0])},
+    "bros": _REAL,
+    "pp_doclayout_v2_relation": {
+        "start": (0.0, [0.0, -3.5]),
+        "step": (2.0**-6, [2.0**-6, 0.25]),
+        "theta": (10000, [10000, 100]),
+        "scale": (100, [100, 1, 33]),
+    },
+    "gradium_phonon_duration": {**_REAL, **_PERIOD},
+    "qwen2_5_omni_timesteps": {
+        "start": (0.0, [0.0, 0.3125]),
+        "step": (2.0**-10, [2.0**-10, 2.0**-7]),
+        "scale": (1000, [1000, 1, 37]),
+    },
+    "pi0_timesteps": {
+        "start": (0.0, [0.0, 0.3125]),
+        "step": (2.0**-10, [2.0**-10, 2.0**-7]),
+        "min_period": (4e-3, [4e-3, 0.01]),
+        "max_period": (4.0, [4.0, 3.0]),
+    },
     "fairseq2": {"legacy_pad_idx": (-1, [-1, 0, 1])},
     "diffusers_1d_sincos": {**_REAL, "flip_sin_to_cos": (0, [0, 1])},
     "x_transformers": {"theta": (10000, [10000, 1000])},
@@ -278,6 +316,8 @@ PARAMETERS: dict[str, dict[str, tuple]] = {
     },
     "detr_2d": {**_HW, "normalize": (0, [0, 1])},
     "deformable_detr_2d": _HW,
+    "aimv2_2d": _HW,
+    "grounding_dino_2d": {**_HW, "temperature": (20, [20, 10000])},
     "dab_detr_2d": {**_HW, "temperature": (20, [20, 10000])},
     "conditional_detr_points": {"start": (0.0, [0.0, 0.25]), "step": (2.0**-10, [2.0**-10, 2.0**-8])},
     "timm_2d": {**_HW, "interleave_sin_cos": (0, [0, 1]), "reverse_coord": (0, [0, 1]), **_TEMPERATURE},

@@ -1,4 +1,4 @@
-"""The reference of each preset: `REFERENCES[name]`, filled by the adapter modules."""
+"""The references of each preset: `REFERENCES[name]` and `COPIES[name]`, filled by the adapter modules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ import sources
 
 PACKAGE, REDERIVED = "package", "rederived"
 REFERENCES: dict[str, "Reference"] = {}
+COPIES: dict[str, list["Reference"]] = {}  # other systems with the preset's bits: its field `also`
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,17 @@ class Reference:
     version: str
     build: Callable[..., torch.Tensor]
     element_loop: bool = False  # the system fills the table element by element in Python
+    only: Callable[[int, int, dict], bool] = lambda length, dim, params: True  # the cases that the system supports
     bit_comparable: bool = True  # False: the system's own kernels (TensorFlow) differ in the last bits
+
+    @property
+    def label(self) -> str:
+        """As in the preset's field `also`."""
+        return f"{self.package} {self.version}, {self.system}"
+
+    @property
+    def is_copy(self) -> bool:
+        return REFERENCES[self.name] is not self
 
     @property
     def params(self) -> dict[str, tuple]:
@@ -41,6 +52,21 @@ class Reference:
 def package(name: str, pin: str, system: str, **flags):
     """Decorator: the function calls the real class of the package `pin`."""
     return _register(name, PACKAGE, system, *pin.split("=="), **flags)
+
+
+def copy(name: str, pin: str, system: str, **flags):
+    """Decorator: the function calls a class of the package `pin` that has the bits of the preset `name`."""
+
+    def add(build):
+        COPIES.setdefault(name, []).append(Reference(name, PACKAGE, system, *pin.split("=="), build, **flags))
+        return build
+
+    return add
+
+
+def all_of(name: str) -> list["Reference"]:
+    """Everything that the preset is compared with."""
+    return [REFERENCES[name], *COPIES.get(name, [])]
 
 
 def repository(name: str, source: str, system: str, **flags):

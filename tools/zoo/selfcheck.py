@@ -9,7 +9,7 @@ import torch
 import cases
 import rederived
 import sources
-from adapters import REFERENCES
+from adapters import Reference, all_of
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:
@@ -23,10 +23,9 @@ def explain(a: torch.Tensor, b: torch.Tensor) -> str:
     return f"{int(different.sum())} of {a.numel()} values, max abs {float((a - b).abs().max()):.3g}"
 
 
-def check(name: str, seed: int) -> tuple[int, int, list[str]]:
-    reference = REFERENCES[name]
+def check(reference: Reference, seed: int) -> tuple[int, int, list[str]]:
     equal, total, notes = 0, 0, []
-    for case in cases.generate(name, seed, reference.element_loop):
+    for case in cases.of(reference, seed):
         if case.expect == "error":
             continue
         total += 1
@@ -37,7 +36,7 @@ def check(name: str, seed: int) -> tuple[int, int, list[str]]:
         except Exception as e:
             notes.append(f"{case.length}x{case.dim} {case.params}: {type(e).__name__}: {e}")
             continue
-        got = rederived.table(name, case.length, case.dim, **case.params)
+        got = rederived.table(reference.name, case.length, case.dim, **case.params)
         if same(want, got):
             equal += 1
         else:
@@ -52,11 +51,11 @@ def main() -> int:
     args = parser.parse_args()
     torch.set_num_threads(1)
     passed = failed = skipped = 0
-    for name in args.presets or rederived.NAMES:
+    for r in (r for name in args.presets or rederived.NAMES for r in all_of(name)):
         begin = time.monotonic()
-        r = REFERENCES[name]
+        name = f"{r.name} ({r.system})"
         try:
-            equal, total, notes = check(name, args.seed)
+            equal, total, notes = check(r, args.seed)
         except sources.MissingSource as e:
             skipped += 1
             print(f"{name}: skipped, {e}")

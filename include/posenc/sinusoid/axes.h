@@ -51,6 +51,7 @@ struct sinusoid {
     PowerOfProduct,    ///< b ** (i * Scalar(2 / m))
     PowersOfTwo,       ///< 2 ** linspace(0, bands - 1, bands)
     Linear,            ///< linspace(1, max_frequency, bands)
+    Periods,           ///< 2 pi / (Scalar(min_period) * b ** linspace(0, 1, bands))
   };
 
   /// How the angle is computed from position p and frequency f.

@@ -41,6 +41,9 @@ struct SinusoidOptions {
   TORCH_ARG(double, base) = 10000.0;
   /// The last frequency of sinusoid::Frequency::Linear, in radians per position.
   TORCH_ARG(double, max_frequency) = 1.0;
+  /// The shortest period of sinusoid::Frequency::Periods, in positions; base times it is the
+  /// longest.
+  TORCH_ARG(double, min_period) = 1.0;
   /// The tensor over which powers are evaluated.
   TORCH_ARG(sinusoid::PowerShape, power_shape) = sinusoid::PowerShape::Row;
   /// The type of intermediate values.

@@ -53,6 +53,8 @@ struct Preset {
   /// The largest difference from the system's table at position p if the bits cannot be equal,
   /// since TensorFlow's kernels differ from LibTorch's; empty if they are equal.
   std::string bound;
+  /// Other systems with these bits, with a limitation in parentheses.
+  std::vector<std::string> also = {};
 };
 
 /// All presets in a fixed order, grouped by recipe.

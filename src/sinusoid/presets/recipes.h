@@ -36,6 +36,11 @@ POSENC_RECIPE(opennmt_tf);
 POSENC_RECIPE(diffusers_timesteps);
 POSENC_RECIPE(guided_diffusion);
 POSENC_RECIPE(ddpm);
+POSENC_RECIPE(canary);
+POSENC_RECIPE(whisper_from_one);
+POSENC_RECIPE(gemma_audio);
+POSENC_RECIPE(zoedepth);
+POSENC_RECIPE(scaled_timesteps);
 
 // one axis, powers
 POSENC_RECIPE(notebook_001);
@@ -56,14 +61,22 @@ POSENC_RECIPE(simple_vit_1d);
 POSENC_RECIPE(sam2_1d);
 POSENC_RECIPE(positional_encodings_1d);
 POSENC_RECIPE(positional_encodings_1d_halves);
+POSENC_RECIPE(parakeet);
+POSENC_RECIPE(kimi);
+POSENC_RECIPE(bros);
+POSENC_RECIPE(duration);
+POSENC_RECIPE(box_relation);
+POSENC_RECIPE(pi0);
 
 // grids
 POSENC_RECIPE(mae);
 POSENC_RECIPE(vit_mae);
 POSENC_RECIPE(diffusers_2d);
+POSENC_RECIPE(aimv2);
 POSENC_RECIPE(detr);
 POSENC_RECIPE(deformable_detr);
 POSENC_RECIPE(dab_detr);
+POSENC_RECIPE(grounding_dino);
 POSENC_RECIPE(timm);
 POSENC_RECIPE(rt_detr);
 POSENC_RECIPE(rt_detr_v4);

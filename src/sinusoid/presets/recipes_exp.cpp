@@ -1,5 +1,7 @@
 // Exponential frequencies along one axis.
 
+#include <cmath>
+
 #include "sinusoid/presets/recipes.h"
 
 namespace posenc::recipes {
@@ -127,6 +129,36 @@ Options ddpm(int64_t dim, const Reader& p) {
   return shift1(dim)
       .base(p.positive("theta"))
       .odd_dim(sinusoid::OddDim::Narrow)
+      .start(p.real("start"))
+      .step(p.real("step"));
+}
+
+// The base makes the last frequency that of the interleaved table: 10000 ** -((D - 2) / D).
+Options canary(int64_t dim, const Reader&) {
+  const double channels = static_cast<double>(dim);
+  return shift1(dim)
+      .base(std::pow(10000.0, (channels - 2) / channels))
+      .post(sinusoid::Post::DivideBySqrtDim);
+}
+
+Options whisper_from_one(int64_t dim, const Reader& p) { return whisper(dim, p).start(1); }
+
+Options gemma_audio(int64_t dim, const Reader& p) {
+  return shift1(dim)
+      .divisor_at_least_one(true)
+      .odd_dim(sinusoid::OddDim::Narrow)
+      .start(p.real("start"))
+      .step(p.real("step"));
+}
+
+Options zoedepth(int64_t dim, const Reader& p) {
+  return float_increment(dim, p).layout(sinusoid::Layout::Halves).odd_dim(sinusoid::OddDim::Widen);
+}
+
+Options scaled_timesteps(int64_t dim, const Reader& p) {
+  return shift1(dim)
+      .odd_dim(sinusoid::OddDim::Narrow)
+      .coordinates({{false, p.real("scale")}})
       .start(p.real("start"))
       .step(p.real("step"));
 }

@@ -58,6 +58,8 @@ Options vit_mae(int64_t dim, const Reader& p) {
   return mae_axes(dim).grid({side, side}).cls_row(true);
 }
 
+Options aimv2(int64_t dim, const Reader& p) { return of_height_width(mae_axes(dim), p); }
+
 Options diffusers_2d(int64_t dim, const Reader& p) {
   return of_height_width(mae_axes(dim), p)
       .axis_values(sinusoid::AxisValues::Scaled)
@@ -79,6 +81,12 @@ Options dab_detr(int64_t dim, const Reader& p) {
   return of_height_width(detr_axes(dim), p)
       .frequency(sinusoid::Frequency::PowerOfProduct)
       .index(sinusoid::Index::PairNumber)
+      .base(p.positive("temperature"))
+      .axis_values(sinusoid::AxisValues::Normalized);
+}
+
+Options grounding_dino(int64_t dim, const Reader& p) {
+  return of_height_width(detr_axes(dim), p)
       .base(p.positive("temperature"))
       .axis_values(sinusoid::AxisValues::Normalized);
 }

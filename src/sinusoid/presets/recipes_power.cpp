@@ -128,4 +128,53 @@ Options positional_encodings_1d_halves(int64_t dim, const Reader& p) {
   return positional_encodings_1d(dim, p).layout(sinusoid::Layout::Halves);
 }
 
+Options parakeet(int64_t dim, const Reader&) {
+  return reciprocal(dim)
+      .odd_dim(sinusoid::OddDim::Widen)
+      .position_range(sinusoid::PositionRange::Relative);
+}
+
+Options kimi(int64_t dim, const Reader&) {
+  return reciprocal(dim).layout(sinusoid::Layout::Halves).cls_row(true);
+}
+
+Options bros(int64_t dim, const Reader& p) {
+  return reciprocal(dim)
+      .layout(sinusoid::Layout::Halves)
+      .start(p.real("start"))
+      .step(p.real("step"));
+}
+
+Options duration(int64_t dim, const Reader& p) {
+  return half_index(dim)
+      .shift(1)
+      .cos_first(true)
+      .base(p.positive("max_period"))
+      .start(p.real("start"))
+      .step(p.real("step"));
+}
+
+// The exponent is divided by the number of pairs, so that the frequencies fall to 1 / b ** 2.
+Options box_relation(int64_t dim, const Reader& p) {
+  return reciprocal(dim)
+      .divisor(sinusoid::Divisor::Pairs)
+      .layout(sinusoid::Layout::Halves)
+      .base(p.positive("theta"))
+      .coordinates({{false, p.real("scale")}})
+      .start(p.real("start"))
+      .step(p.real("step"));
+}
+
+Options pi0(int64_t dim, const Reader& p) {
+  const double shortest = p.positive("min_period");
+  return Options(dim)
+      .frequency(sinusoid::Frequency::Periods)
+      .min_period(shortest)
+      .base(p.positive("max_period") / shortest)
+      .layout(sinusoid::Layout::Halves)
+      .odd_dim(sinusoid::OddDim::Narrow)
+      .start(p.real("start"))
+      .step(p.real("step"));
+}
+
 }  // namespace posenc::recipes
