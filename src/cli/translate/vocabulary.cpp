@@ -31,7 +31,7 @@ class VocabularyHandler : public io::JsonHandler {
     if (!started_ || value >= kMostIds) wrong(std::to_string(value));
     const auto [place, is_new] = ids_.emplace(std::move(token_), static_cast<int64_t>(value));
     if (!is_new) refuse("{}: the token {} occurs twice", path_, io::in_quotes(place->first));
-    tokens_[place->second] = &place->first;  // of several with one id, the last, as in Python
+    tokens_[place->second] = &place->first;  // if several have the same id, the last, as in Python
   }
   void end_object() override {}
   void start_array() override { wrong("an array"); }
