@@ -7,8 +7,7 @@ namespace posenc::cli {
 
 void translate_lines(const TranslateOptions&) {
   refuse(
-      "this posenc was built without SentencePiece, which splits text for Marian models: install "
-      "it "
+      "this posenc was built without SentencePiece, which Marian's tokenizer needs: install it "
       "(Debian's libsentencepiece-dev) and build posenc again");
 }
 
