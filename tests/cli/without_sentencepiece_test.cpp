@@ -14,8 +14,8 @@ TEST(WithoutSentencePiece, TranslateSaysWhatIsMissing) {
   } catch (const cli::Refused& error) {
     EXPECT_STREQ(
         error.what(),
-        "this posenc was built without SentencePiece, which splits text for Marian models: "
-        "install it (Debian's libsentencepiece-dev) and build posenc again");
+        "this posenc was built without SentencePiece, which Marian's tokenizer needs: install it "
+        "(Debian's libsentencepiece-dev) and build posenc again");
   }
 }
 
