@@ -34,6 +34,7 @@ def table() -> str:
             origin, python = "PyTorch", row["torch_class"]
         else:
             origin, python = (row["system"], row["system_class"]) if system else (link("notebook"), row["notebook_class"])
+        python = f"{row['after']}`, then `{python}" if "after" in row else python  # the system has two classes for it
         reference = ", ".join(f"`{name}`" for name in row["presets"]) if system else "live"
         if "fixtures" in row:
             reference = link("fixtures")

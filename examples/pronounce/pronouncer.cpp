@@ -89,7 +89,7 @@ Pronouncer Pronouncer::load(const std::string& path) {
   std::istringstream phonemes(metadata["pronounce.phonemes"]);
   for (std::string one; phonemes >> one;) options.phonemes.push_back(one);
   Pronouncer pronouncer(options);
-  posenc::load_weights(*pronouncer.model, path);
+  posenc::load_weights(pronouncer.model, path);
   return pronouncer;
 }
 
@@ -141,7 +141,7 @@ std::vector<std::vector<Pronunciation>> Pronouncer::pronounce(const std::vector<
                        letters, posenc::functional::PadSequencesOptions().pad_id(kPad))
                        .ids;
   model->eval();
-  const auto found = posenc::generate(*model, src, posenc::AttentionMask::padding(src, kPad),
+  const auto found = posenc::generate(model, src, posenc::AttentionMask::padding(src, kPad),
                                       posenc::GenerateOptions(kBegin, kEnd)
                                           .max_new_tokens(kMaxLength)
                                           .length_penalty(0.0)

@@ -4,6 +4,7 @@
 // tensors and what posenc's own classes need. Include losses (<torch/nn/functional/loss.h>), other
 // layers and LibTorch's optimisers (<torch/optim/adam.h>) yourself.
 
+#include "posenc/core/module_ref.h"
 #include "posenc/core/scale.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/core/state_dict_traits.h"
@@ -42,6 +43,7 @@
 #include "posenc/nn/positional_encoding.h"
 #include "posenc/nn/sine_position_embedding_2d.h"
 #include "posenc/nn/sinusoidal_timesteps.h"
+#include "posenc/nn/table_module.h"
 #include "posenc/nn/timestep_embedding.h"
 #include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/nn/token_embedding.h"

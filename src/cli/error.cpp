@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <new>
 
+#include "core/nearest.h"
 #include "io/base/quote.h"
 #include "io/base/utf8.h"
-#include "posenc/core/nearest.h"
 
 namespace posenc::cli {
 namespace {

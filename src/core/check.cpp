@@ -1,4 +1,4 @@
-#include "posenc/core/check.h"
+#include "core/check.h"
 
 #include <c10/util/Exception.h>
 

@@ -1,9 +1,10 @@
-#include "posenc/core/last_output.h"
+#include "core/last_output.h"
 
 #include <c10/core/InferenceMode.h>
 
 #include <utility>
 
+#include "core/opaque_definitions.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc {
@@ -24,5 +25,7 @@ void LastOutput::keep(const at::Tensor& output) {
   const std::lock_guard<std::mutex> lock(mutex_);
   tensor_ = output;
 }
+
+template class detail::Opaque<LastOutput>;
 
 }  // namespace posenc

@@ -17,13 +17,29 @@ std::string type_name(const at::Tensor& mask) {
   return mask.defined() ? c10::toString(mask.scalar_type()) : "an undefined tensor";
 }
 
+// Names the maker for a mask of this type, for the error of one that does not accept it.
+std::string right_maker(const at::Tensor& mask) {
+  if (!mask.defined()) return "";
+  if (mask.is_floating_point()) return "; numbers that are added to the scores: additive()";
+  if (mask.scalar_type() == at::kBool)
+    return "; true for what may attend: allowed(), for what may "
+           "not: blocked(), for a token: key_padding()";
+  if (at::isIntegralType(mask.scalar_type(), /*includeBool=*/false))
+    return "; integers that are 0 for padding: key_padding()";
+  return "";
+}
+
+void check_type(bool takes, const char* maker, const char* what, const at::Tensor& mask) {
+  TORCH_CHECK_TYPE(takes, "[AttentionMask] ", maker, " takes ", what, ". Got ", type_name(mask),
+                   right_maker(mask));
+}
+
 // Checks a mask over keys, (B, S).
 void check_keys(const char* maker, const at::Tensor& mask, bool integers) {
   const bool integral =
       mask.defined() && at::isIntegralType(mask.scalar_type(), /*includeBool=*/false);
-  TORCH_CHECK_TYPE(mask.defined() && (mask.scalar_type() == at::kBool || (integers && integral)),
-                   "[AttentionMask] ", maker, " takes a bool ", integers ? "or integer " : "",
-                   "tensor. Got ", type_name(mask));
+  check_type(mask.defined() && (mask.scalar_type() == at::kBool || (integers && integral)), maker,
+             integers ? "a bool or integer tensor" : "a bool tensor", mask);
   TORCH_CHECK_VALUE(mask.dim() == 2, "[AttentionMask] ", maker,
                     " takes (B, S): a mask with a query axis comes by allowed() or blocked(). Got ",
                     mask.sizes());
@@ -33,7 +49,9 @@ void check_keys(const char* maker, const at::Tensor& mask, bool integers) {
 // says so: a key mask (B, S) also has two, and nothing else would distinguish them when B == L.
 void check_pairs(const char* maker, const at::Tensor& mask, bool pairs) {
   if (pairs) {
-    TORCH_CHECK_VALUE(mask.dim() == 2, "[AttentionMask] ", maker, " takes (L, S). Got ",
+    TORCH_CHECK_VALUE(mask.dim() == 2, "[AttentionMask] ", maker,
+                      " takes (L, S): a mask with a batch axis comes by the maker of that name "
+                      "without _pairs. Got ",
                       mask.sizes());
   } else {
     TORCH_CHECK_VALUE(mask.dim() == 3 || mask.dim() == 4, "[AttentionMask] ", maker,
@@ -44,17 +62,11 @@ void check_pairs(const char* maker, const at::Tensor& mask, bool pairs) {
 }
 
 void check_bool(const char* maker, const at::Tensor& mask) {
-  TORCH_CHECK_TYPE(mask.defined() && mask.scalar_type() == at::kBool, "[AttentionMask] ", maker,
-                   " takes a bool tensor (real numbers that are added to the scores: additive()). "
-                   "Got ",
-                   type_name(mask));
+  check_type(mask.defined() && mask.scalar_type() == at::kBool, maker, "a bool tensor", mask);
 }
 
 void check_real(const char* maker, const at::Tensor& bias) {
-  TORCH_CHECK_TYPE(bias.defined() && bias.is_floating_point(), "[AttentionMask] ", maker,
-                   " takes real numbers (a bool tensor says what may attend: allowed(), or may not:"
-                   " blocked()). Got ",
-                   type_name(bias));
+  check_type(bias.defined() && bias.is_floating_point(), maker, "real numbers", bias);
 }
 
 // Returns `mask` as (B|1, H|1, L|1, S|1). A mask with three axes whose first is B * H follows the
@@ -127,8 +139,8 @@ AttentionMask AttentionMask::key_padding_torch_nn(const at::Tensor& is_padding) 
 }
 
 AttentionMask AttentionMask::padding(const at::Tensor& ids, int64_t pad) {
-  TORCH_CHECK_TYPE(ids.defined() && at::isIntegralType(ids.scalar_type(), /*includeBool=*/false),
-                   "[AttentionMask] padding() takes ids, integers. Got ", type_name(ids));
+  check_type(ids.defined() && at::isIntegralType(ids.scalar_type(), /*includeBool=*/false),
+             "padding()", "ids, integers", ids);
   TORCH_CHECK_VALUE(ids.dim() == 2, "[AttentionMask] padding() takes ids (B, S). Got ",
                     ids.sizes());
   return key_padding(ids.to(at::kLong) != pad);  // int64: `pad` may not fit a narrower type
@@ -186,7 +198,8 @@ AttentionMask AttentionMask::additive_pairs(const at::Tensor& bias) {
 
 AttentionMask AttentionMask::attn_mask_torch_nn(const at::Tensor& mask) {
   const bool is_bool = mask.defined() && mask.scalar_type() == at::kBool;
-  if (!is_bool) check_real("attn_mask_torch_nn()", mask);
+  check_type(is_bool || (mask.defined() && mask.is_floating_point()), "attn_mask_torch_nn()",
+             "a bool tensor or real numbers", mask);
   TORCH_CHECK_VALUE(mask.dim() == 2 || mask.dim() == 3,
                     "[AttentionMask] attn_mask_torch_nn() takes (L, S) or (B * H, L, S); "
                     "(B, H, L, S) comes by blocked() or additive(). Got ",

@@ -2,10 +2,10 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "core/check.h"
 #include "functional/embed/composed.h"
 #include "functional/embed/fusable.h"
 #include "functional/embed/fused.h"
-#include "posenc/core/check.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc::functional {

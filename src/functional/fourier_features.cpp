@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "posenc/core/check.h"
+#include "core/check.h"
 #include "sinusoid/frequency.h"
 
 namespace posenc::functional {

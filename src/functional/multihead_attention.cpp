@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "posenc/core/check.h"
+#include "core/check.h"
 
 namespace posenc::functional {
 namespace {

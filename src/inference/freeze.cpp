@@ -13,9 +13,8 @@ namespace {
 using inference::Memory;
 using inference::Packing;
 
-// The module is only read; it is non-const because its accessors are.
 template <typename Holder>
-auto& module_of(const Holder& model) {
+const auto& module_of(const Holder& model) {
   TORCH_CHECK_VALUE(!model.is_empty(), "[freeze] there must be a model. Got an empty holder");
   return *model.ptr();
 }
@@ -37,8 +36,7 @@ void check_ids(const char* name, const torch::Tensor& ids) {
 
 namespace inference {
 
-Memory encode(const FrozenTransformer::Impl& model, const at::Tensor& src,
-              const AttentionMask& src_mask) {
+Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask) {
   const int64_t batch = src.size(0), length = src.size(1);
   const Packing packing = Packing::of(src_mask, batch, length);
   at::Tensor rows;
@@ -57,9 +55,9 @@ Memory encode(const FrozenTransformer::Impl& model, const at::Tensor& src,
 
 torch::Tensor FrozenEncoder::forward(const torch::Tensor& x, const AttentionMask& mask) const {
   const torch::NoGradGuard no_grad;
-  const auto& layer = impl_->options.layer();
+  const auto& layer = model_->options.layer();
   check_input("FrozenEncoder", x, layer.d_model());
-  impl_->watch.check();
+  model_->watch.check();
   const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
   const Packing packing = Packing::of(mask, batch, length);
@@ -68,19 +66,19 @@ torch::Tensor FrozenEncoder::forward(const torch::Tensor& x, const AttentionMask
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
   const ScoreMask rest =
       packing.residual_mask(mask, {batch, layer.num_heads(), length, length}, rows);
-  const torch::Tensor out = packing.unpack(inference::run(impl_->stack, rows, packing, rest));
+  const torch::Tensor out = packing.unpack(inference::run(model_->stack, rows, packing, rest));
   return layer.batch_first() ? out : out.transpose(0, 1);
 }
 
-const TransformerEncoderOptions& FrozenEncoder::options() const { return impl_->options; }
-FrozenBytes FrozenEncoder::bytes() const { return impl_->watch.bytes(); }
+const TransformerEncoderOptions& FrozenEncoder::options() const { return model_->options; }
+FrozenBytes FrozenEncoder::bytes() const { return model_->watch.bytes(); }
 
 torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
                                         const AttentionMask& src_mask) const {
   const torch::NoGradGuard no_grad;
   check_ids("src", src);
-  impl_->watch.check();
-  const Memory memory = inference::encode(*impl_, src, src_mask);
+  model_->watch.check();
+  const Memory memory = inference::encode(*model_, src, src_mask);
   return memory.packing.unpack(memory.rows);
 }
 
@@ -89,50 +87,57 @@ torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::T
                                         const AttentionMask& memory_mask) const {
   const torch::NoGradGuard no_grad;
   check_ids("tgt", tgt);
-  check_input("FrozenTransformer", memory, impl_->options.d_model());
+  check_input("FrozenTransformer", memory, model_->options.d_model());
   TORCH_CHECK_VALUE(tgt.size(0) == memory.size(0),
                     "[FrozenTransformer] tgt and memory must have one batch. Got ", tgt.sizes(),
                     " and ", memory.sizes());
-  impl_->watch.check();
-  const int64_t batch = tgt.size(0), length = tgt.size(1), heads = impl_->decoder.heads;
-  const torch::Tensor x = impl_->tgt_embedding(tgt).flatten(0, 1);
+  model_->watch.check();
+  const int64_t batch = tgt.size(0), length = tgt.size(1), heads = model_->decoder.heads;
+  const torch::Tensor x = model_->tgt_embedding(tgt).flatten(0, 1);
   const torch::Tensor out = inference::run(
-      impl_->decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
+      model_->decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
       Packing(batch, memory.size(1)), tgt_mask.resolve({batch, heads, length, length}, x),
       memory_mask.resolve({batch, heads, length, memory.size(1)}, x));
-  const torch::Tensor logits = at::empty({batch, length, impl_->final_layer.out()}, at::kFloat);
-  impl_->final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
-                         inference::rows_case(batch * length));
+  const torch::Tensor logits = at::empty({batch, length, model_->final_layer.out()}, at::kFloat);
+  model_->final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
+                          inference::rows_case(batch * length));
   return logits;
 }
 
-const TransformerOptions& FrozenTransformer::options() const { return impl_->options; }
-FrozenBytes FrozenTransformer::bytes() const { return impl_->watch.bytes(); }
+const TransformerOptions& FrozenTransformer::options() const { return model_->options; }
+FrozenBytes FrozenTransformer::bytes() const { return model_->watch.bytes(); }
+
+FrozenEncoder freeze(const TransformerEncoderImpl& model, const FreezeOptions& options) {
+  const torch::NoGradGuard no_grad;
+  auto frozen = std::make_shared<inference::EncoderModel>(
+      inference::EncoderModel{model.options, inference::StaleCheck(model), {}});
+  inference::Multipliers multipliers(options.gemm());
+  frozen->stack = inference::freeze_stack(model, multipliers);
+  return inference::FrozenAccess::wrap(std::move(frozen));
+}
 
 FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options) {
+  return freeze(module_of(model), options);
+}
+
+FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& options) {
   const torch::NoGradGuard no_grad;
-  auto& module = module_of(model);
-  auto impl = std::make_shared<FrozenEncoder::Impl>(
-      FrozenEncoder::Impl{module.options, inference::StaleCheck(model.ptr()), {}});
   inference::Multipliers multipliers(options.gemm());
-  impl->stack = inference::freeze_stack(module, multipliers);
-  return FrozenEncoder(std::move(impl));
+  auto frozen = std::make_shared<inference::TransformerModel>(
+      inference::TransformerModel{model.options, inference::StaleCheck(model), {}, {}, {}, {}, {}});
+  frozen->src_embedding = inference::Embedding(model.src_embedding);
+  frozen->tgt_embedding = inference::Embedding(model.tgt_embedding);
+  frozen->encoder = inference::freeze_stack(*model.encoder, multipliers);
+  frozen->decoder = inference::freeze_stack(*model.decoder, multipliers);
+  const auto& out = *model.final_layer;
+  const auto& weight =
+      out.weight.defined() ? out.weight : frozen->tgt_embedding.weight;  // else tied
+  frozen->final_layer = {weight, out.bias, multipliers.choose(weight)};
+  return inference::FrozenAccess::wrap(std::move(frozen));
 }
 
 FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options) {
-  const torch::NoGradGuard no_grad;
-  auto& module = module_of(model);
-  inference::Multipliers multipliers(options.gemm());
-  auto impl = std::make_shared<FrozenTransformer::Impl>(FrozenTransformer::Impl{
-      module.options, inference::StaleCheck(model.ptr()), {}, {}, {}, {}, {}});
-  impl->src_embedding = inference::Embedding(module.src_embedding);
-  impl->tgt_embedding = inference::Embedding(module.tgt_embedding);
-  impl->encoder = inference::freeze_stack(*module.encoder, multipliers);
-  impl->decoder = inference::freeze_stack(*module.decoder, multipliers);
-  const auto& out = *module.final_layer;
-  const auto& weight = out.weight.defined() ? out.weight : impl->tgt_embedding.weight;  // else tied
-  impl->final_layer = {weight, out.bias, multipliers.choose(weight)};
-  return FrozenTransformer(std::move(impl));
+  return freeze(module_of(model), options);
 }
 
 std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model) {

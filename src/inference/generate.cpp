@@ -1,5 +1,5 @@
+#include "core/check.h"
 #include "inference/step_decoder.h"
-#include "posenc/core/check.h"
 
 namespace posenc {
 
@@ -12,14 +12,15 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                     src.device());
   check_generation(options, model.options().tgt_vocab(), model.options().max_len());
   const torch::NoGradGuard no_grad;
-  model.impl().watch.check();
+  const inference::TransformerModel& frozen = inference::FrozenAccess::model(model);
+  frozen.watch.check();
   const int64_t sources = src.size(0);
   if (sources == 0) return {};
-  const auto memory = inference::encode(model.impl(), src, src_mask);
+  const auto memory = inference::encode(frozen, src, src_mask);
   // As in forward(), query i is token i of the target.
-  const AttentionShape shape = {sources, model.impl().decoder.heads, options.max_new_tokens(),
+  const AttentionShape shape = {sources, frozen.decoder.heads, options.max_new_tokens(),
                                 src.size(1)};
-  inference::StepDecoder decoder(model.impl(), memory,
+  inference::StepDecoder decoder(frozen, memory,
                                  memory.packing.residual_mask(src_mask, shape, memory.rows),
                                  rows_per_source(options), options.max_new_tokens());
   return search(decoder, options, sources, torch::kCPU);

@@ -69,7 +69,7 @@ class Norms {
 
 }  // namespace
 
-EncoderStack freeze_stack(TransformerEncoderImpl& encoder, Multipliers& multipliers) {
+EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, Multipliers& multipliers) {
   const auto& options = encoder.options.layer();
   EncoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
   Norms norms(options.norm_first(), encoder.norm);
@@ -89,7 +89,7 @@ EncoderStack freeze_stack(TransformerEncoderImpl& encoder, Multipliers& multipli
   return stack;
 }
 
-DecoderStack freeze_stack(TransformerDecoderImpl& decoder, Multipliers& multipliers) {
+DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, Multipliers& multipliers) {
   const auto& options = decoder.options.layer();
   DecoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
   Norms norms(options.norm_first(), decoder.norm);

@@ -47,8 +47,8 @@ struct Stack {
 using EncoderStack = Stack<EncoderLayer>;
 using DecoderStack = Stack<DecoderLayer>;
 
-EncoderStack freeze_stack(TransformerEncoderImpl& encoder, Multipliers& multipliers);
-DecoderStack freeze_stack(TransformerDecoderImpl& decoder, Multipliers& multipliers);
+EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, Multipliers& multipliers);
+DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, Multipliers& multipliers);
 
 /// softmax(q k^T / sqrt(Dh)) v of packed rows in the layout of the projections: query (rows, .),
 /// key and value (key rows, .), with the heads of each row side by side  ->  (rows, D).

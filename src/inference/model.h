@@ -4,24 +4,35 @@
 #include "inference/layers.h"
 #include "inference/stale_check.h"
 
-namespace posenc {
+namespace posenc::inference {
 
-struct FrozenEncoder::Impl {
+/// What a FrozenEncoder computes with.
+struct EncoderModel {
   TransformerEncoderOptions options;
-  inference::StaleCheck watch;
-  inference::EncoderStack stack;
+  StaleCheck watch;
+  EncoderStack stack;
 };
 
-struct FrozenTransformer::Impl {
+/// What a FrozenTransformer computes with.
+struct TransformerModel {
   TransformerOptions options;
-  inference::StaleCheck watch;
-  inference::Embedding src_embedding, tgt_embedding;
-  inference::EncoderStack encoder;
-  inference::DecoderStack decoder;
-  inference::Projection final_layer;
+  StaleCheck watch;
+  Embedding src_embedding, tgt_embedding;
+  EncoderStack encoder;
+  DecoderStack decoder;
+  Projection final_layer;
 };
 
-namespace inference {
+/// The way between the public classes and what they hold.
+struct FrozenAccess {
+  static FrozenEncoder wrap(std::shared_ptr<const EncoderModel> model) {
+    return FrozenEncoder(std::move(model));
+  }
+  static FrozenTransformer wrap(std::shared_ptr<const TransformerModel> model) {
+    return FrozenTransformer(std::move(model));
+  }
+  static const TransformerModel& model(const FrozenTransformer& frozen) { return *frozen.model_; }
+};
 
 /// The encoder's output for a batch.
 struct Memory {
@@ -30,8 +41,6 @@ struct Memory {
 };
 
 /// Encodes ids (B, S), skipping padding.
-Memory encode(const FrozenTransformer::Impl& model, const at::Tensor& src,
-              const AttentionMask& src_mask);
+Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask);
 
-}  // namespace inference
-}  // namespace posenc
+}  // namespace posenc::inference

@@ -9,7 +9,7 @@ uint32_t version_of(c10::TensorImpl& tensor) {
 
 }  // namespace
 
-StaleCheck::StaleCheck(const std::shared_ptr<torch::nn::Module>& source) : source_(source) {
+StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_from_this()) {
   const auto add = [&](const std::string& name, const torch::Tensor& tensor) {
     if (!tensor.defined()) return;
     TORCH_CHECK_TYPE(tensor.scalar_type() == torch::kFloat,
@@ -20,8 +20,8 @@ StaleCheck::StaleCheck(const std::shared_ptr<torch::nn::Module>& source) : sourc
                         version_of(*tensor.unsafeGetTensorImpl()),
                         static_cast<int64_t>(tensor.nbytes())});
   };
-  for (const auto& item : source->named_parameters()) add(item.key(), item.value());
-  for (const auto& item : source->named_buffers()) add(item.key(), item.value());
+  for (const auto& item : source.named_parameters()) add(item.key(), item.value());
+  for (const auto& item : source.named_buffers()) add(item.key(), item.value());
 }
 
 void StaleCheck::check() const {

@@ -15,7 +15,7 @@ class StaleCheck {
  public:
   StaleCheck() = default;
   /// Throws the errors that freeze() documents for dtypes and devices.
-  explicit StaleCheck(const std::shared_ptr<torch::nn::Module>& source);
+  explicit StaleCheck(const torch::nn::Module& source);
 
   /// Throws c10::Error if a tensor has other memory or another version, or is gone while the module
   /// is still alive.
@@ -32,7 +32,7 @@ class StaleCheck {
     uint32_t version;
     int64_t bytes;
   };
-  std::weak_ptr<torch::nn::Module> source_;
+  std::weak_ptr<const torch::nn::Module> source_;
   std::vector<Entry> entries_;
 };
 

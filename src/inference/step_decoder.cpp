@@ -43,8 +43,8 @@ void keep(const float* from, int64_t stride, int64_t rows, int64_t width, float*
 
 }  // namespace
 
-StepDecoder::StepDecoder(const FrozenTransformer::Impl& model, const Memory& memory,
-                         const ScoreMask& mask, int64_t rows_per_source, int64_t capacity)
+StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, const ScoreMask& mask,
+                         int64_t rows_per_source, int64_t capacity)
     : model_(model),
       rows_(memory.packing.batch * rows_per_source),
       capacity_(capacity),

@@ -20,7 +20,7 @@ class StepDecoder : public StepModel {
  public:
   /// Decodes `rows_per_source` targets of at most `capacity` tokens for each source in `memory`.
   /// `mask` is the part of the memory mask that its packing does not cover.
-  StepDecoder(const FrozenTransformer::Impl& model, const Memory& memory, const ScoreMask& mask,
+  StepDecoder(const TransformerModel& model, const Memory& memory, const ScoreMask& mask,
               int64_t rows_per_source, int64_t capacity);
 
   torch::Tensor step(const torch::Tensor& tokens) override;
@@ -34,7 +34,7 @@ class StepDecoder : public StepModel {
   void attend(size_t layer, const VisibleTokens& seen, const float* query, int64_t stride,
               const at::Tensor& bias) const;
 
-  const FrozenTransformer::Impl& model_;
+  const TransformerModel& model_;
   int64_t rows_, capacity_, length_ = 0;
   int64_t token_stride_;            // floats per token: keys and values of all layers
   std::vector<at::Tensor> blocks_;  // storage for tokens

@@ -97,7 +97,7 @@ CheckpointScalars load(const io::FileSource& source, const TrainingRun& run) {
 
   // Everything up to the next comment may fail, but changes nothing.
   const auto options = LoadOptions().prefix("model.");
-  io::LoadPlan plan(run.module, source, options);
+  io::LoadPlan plan(*run.module, source, options);
   plan.stage();
   std::optional<io::OptimizerRestore> optimizer;
   if (run.optimizer != nullptr) {
@@ -127,7 +127,7 @@ void save_checkpoint(const std::string& path, const TrainingRun& run,
   io::in_context("save_checkpoint", path, [&] {
     StateDict tensors;
     io::Values values = {{kMark, kVersion}};
-    add_tensors(tensors, "model.", state_dict(run.module));
+    add_tensors(tensors, "model.", state_dict(*run.module));
     add_tensors(tensors, "", io::generator_states());
     if (run.optimizer != nullptr) {
       const auto record = io::record_of(*run.optimizer);

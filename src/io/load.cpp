@@ -19,16 +19,16 @@ LoadReport load(torch::nn::Module& module, const io::TensorSource& source,
 
 }  // namespace
 
-LoadReport load_weights(torch::nn::Module& module, const std::string& path,
+LoadReport load_weights(const ModuleRef& module, const std::string& path,
                         const LoadOptions& options) {
   return io::in_context("load_weights", path,
-                        [&] { return load(module, io::FileSource(path), options); });
+                        [&] { return load(*module, io::FileSource(path), options); });
 }
 
-LoadReport load_state_dict(torch::nn::Module& module, const StateDict& tensors,
+LoadReport load_state_dict(const ModuleRef& module, const StateDict& tensors,
                            const LoadOptions& options) {
   return io::in_context("load_state_dict", "",
-                        [&] { return load(module, io::MemorySource(tensors, module), options); });
+                        [&] { return load(*module, io::MemorySource(tensors, *module), options); });
 }
 
 StateDict load_tensors(const std::string& path) {

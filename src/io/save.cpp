@@ -26,7 +26,7 @@ void save(const std::string& path, const StateDict& tensors, const SaveOptions& 
 
 }  // namespace
 
-void save_weights(const torch::nn::Module& module, const std::string& path,
+void save_weights(const ConstModuleRef& module, const std::string& path,
                   const SaveOptions& options) {
   io::in_context("save_weights", path, [&] { save(path, state_dict(module), options); });
 }

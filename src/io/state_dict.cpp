@@ -4,6 +4,6 @@
 
 namespace posenc {
 
-StateDict state_dict(const torch::nn::Module& module) { return io::module_state(module).tensors; }
+StateDict state_dict(const ConstModuleRef& module) { return io::module_state(*module).tensors; }
 
 }  // namespace posenc

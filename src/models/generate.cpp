@@ -1,7 +1,7 @@
 #include "posenc/models/generate.h"
 
+#include "core/check.h"
 #include "models/generate/step_model.h"
-#include "posenc/core/check.h"
 
 namespace posenc {
 namespace {
@@ -51,6 +51,12 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
   ModelDecoder decoder(
       model, model.start(memory.repeat_interleave(rows, 0), options.max_new_tokens(), mask));
   return search(decoder, options, sources, memory.device());
+}
+
+std::vector<std::vector<Hypothesis>> generate(const Transformer& model, const torch::Tensor& src,
+                                              const AttentionMask& src_mask,
+                                              const GenerateOptions& options) {
+  return generate(*model.ptr(), src, src_mask, options);
 }
 
 }  // namespace posenc

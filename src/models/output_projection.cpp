@@ -5,7 +5,7 @@
 #include <cmath>
 #include <ostream>
 
-#include "posenc/core/check.h"
+#include "core/check.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {

@@ -4,8 +4,8 @@
 
 #include <ostream>
 
+#include "core/check.h"
 #include "nn/transformer/layer_parts.h"
-#include "posenc/core/check.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {
@@ -56,12 +56,11 @@ TransformerLayerOptions decoder_layer(const TransformerOptions& options) {
 }
 
 TokenAndPositionEmbedding embedding_of(const TransformerOptions& options, int64_t vocab) {
-  auto position = PositionalEncodingOptions(options.d_model(), options.max_len());
-  if (options.sinusoid()) position.sinusoid(*options.sinusoid());
-  return TokenAndPositionEmbedding(TokenAndPositionEmbeddingOptions(vocab, options.d_model())
-                                       .scale(options.scale())
-                                       .dropout(options.dropout())
-                                       .position(position));
+  return TokenAndPositionEmbedding(
+      TokenAndPositionEmbeddingOptions(vocab, options.d_model(), options.max_len())
+          .scale(options.scale())
+          .dropout(options.dropout())
+          .sinusoid(options.sinusoid()));
 }
 
 void xavier(const torch::nn::Module& stack) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "posenc/nn/table_module.h"
 #include "posenc/sinusoid/table.h"
 
 namespace posenc {
@@ -45,12 +46,19 @@ at::Tensor module_rows(const SinusoidOptions& sinusoid, const at::Tensor& positi
   return posenc::sinusoid(sinusoid, positions, exact ? wanted : at::TensorOptions()).to(wanted);
 }
 
-ComputedTable computed_table(const std::string& name, int64_t row_axis, const at::Tensor& tensor,
-                             const SinusoidOptions& sinusoid, int64_t length) {
-  const int64_t rows = tensor.size(row_axis);
-  if (sinusoid.row_count(length) != rows) length = rows;
-  return {name, row_axis, [=] { return compute(sinusoid, length, tensor); },
-          tolerance_of(sinusoid, length)};
+std::vector<ComputedTable> TableTraits::computed_tables() const {
+  const TableRecipe own = table_recipe();
+  if (!own.table.defined()) return {};
+  const int64_t rows = own.table.size(own.row_axis);
+  const bool as_made = own.sinusoid.row_count(own.length) == rows;  // and has not grown
+  const int64_t length = as_made ? own.length : rows;
+  return {{own.name, own.row_axis, [=] { return compute(own.sinusoid, length, own.table); },
+           tolerance_of(own.sinusoid, length)}};
+}
+
+void TableTraits::convert(torch::Dtype dtype) {
+  const TableRecipe own = table_recipe();
+  if (own.table.defined()) own.table.set_data(convert_table(own.sinusoid, own.table, dtype));
 }
 
 }  // namespace posenc

@@ -1,8 +1,7 @@
 #pragma once
 
-#include <string>
+#include <ATen/core/Tensor.h>
 
-#include "posenc/core/state_dict_traits.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc {
@@ -18,10 +17,5 @@ at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length);
 /// The rows of `positions`, (..., dim) on the CPU, rounded as in module_table().
 at::Tensor module_rows(const SinusoidOptions& sinusoid, const at::Tensor& positions,
                        at::ScalarType dtype);
-
-/// Describes `tensor`, the module's `name`, as the table of `sinusoid` with nominal length
-/// `length`, from which it may have grown; (..., rows, dim) with the rows on `row_axis`.
-ComputedTable computed_table(const std::string& name, int64_t row_axis, const at::Tensor& tensor,
-                             const SinusoidOptions& sinusoid, int64_t length);
 
 }  // namespace posenc

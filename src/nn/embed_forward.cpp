@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "nn/positional_encoding_internals.h"
 #include "nn/token_table.h"
 #include "posenc/functional/embed.h"
 #include "torch_internals/shortcut.h"
@@ -48,8 +49,9 @@ torch::Tensor embed_with_table(const EmbedModule& module, const torch::Tensor& i
   const bool grows = module.position.options.grow() && !position_ids.defined() && offset >= 0;
   constexpr int64_t kBeyond = int64_t{1} << 31;  // rejected later; a larger offset could overflow
   const int64_t length = length_of(ids, how.position().batch_first());
-  const auto held = module.position.hold(grows ? std::min(offset, kBeyond) + length : 0);
-  const torch::Tensor& rows = module.position.rows_to_add();
+  const auto held = PositionalEncodingAccess::hold(module.position,
+                                                   grows ? std::min(offset, kBeyond) + length : 0);
+  const torch::Tensor& rows = PositionalEncodingAccess::rows_to_add(module.position);
   // A half-precision table that is not the rounded exact one is added as it is.
   if (at::isReducedFloatingType(rows.scalar_type())) how.precision(Precision::Reference);
   return embed(module, ids, rows, how);
@@ -77,9 +79,9 @@ torch::Tensor embed_with_computed_rows(const EmbedModule& module, const torch::T
                                        int64_t offset, const torch::Tensor& position_ids,
                                        EmbedFuncOptions& how) {
   const int64_t length = length_of(ids, how.position().batch_first());
-  const torch::Tensor rows =
-      module.position.computed_rows(ids.sizes(), length, offset, position_ids)
-          .to(module.tokens.weight.device());
+  const torch::Tensor rows = PositionalEncodingAccess::computed_rows(module.position, ids.sizes(),
+                                                                     length, offset, position_ids)
+                                 .to(module.tokens.weight.device());
   if (rows.dim() == 2) return embed(module, ids, rows, how);
   how.position(PositionalEncodingFuncOptions());
   const torch::Tensor flat = embed(module, ids.reshape({-1}), rows.flatten(0, 1), how);

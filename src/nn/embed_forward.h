@@ -5,11 +5,23 @@
 
 #include <optional>
 
-#include "posenc/core/last_output.h"
+#include "core/last_output.h"
 #include "posenc/core/scale.h"
 #include "posenc/nn/positional_encoding.h"
 
 namespace posenc {
+
+/// The options of the positional encoding inside a module with these options. Dropout is left to
+/// the module.
+template <typename Options>
+PositionalEncodingOptions position_options(const Options& options) {
+  auto position = PositionalEncodingOptions(options.d_model(), options.max_len())
+                      .table_source(options.table_source())
+                      .batch_first(options.batch_first())
+                      .grow(options.grow());
+  if (options.sinusoid()) position.sinusoid(*options.sinusoid());
+  return position;
+}
 
 /// A module that embeds tokens and adds positions, as functional::embed() needs it.
 struct EmbedModule {

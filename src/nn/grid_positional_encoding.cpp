@@ -4,12 +4,17 @@
 
 #include "nn/computed_table.h"
 #include "posenc/functional/grid_positional_encoding.h"
-#include "posenc/sinusoid/table.h"
 #include "sinusoid/columns.h"
 
 namespace posenc {
 
-using RegisterAs = GridPositionalEncodingOptions::RegisterAs;
+namespace {
+
+bool is_buffer(const GridPositionalEncodingOptions& options) {
+  return options.register_as() == GridPositionalEncodingOptions::RegisterAs::Buffer;
+}
+
+}  // namespace
 
 GridPositionalEncodingImpl::GridPositionalEncodingImpl(GridPositionalEncodingOptions options_)
     : options(std::move(options_)) {
@@ -26,9 +31,8 @@ void GridPositionalEncodingImpl::reset() {
                     options.key(), "`");
   const torch::Tensor rows =
       module_table(options.sinusoid(), cells(options.sinusoid())).unsqueeze(0);  // (1, R, D)
-  pos_embed = options.register_as() == RegisterAs::Buffer
-                  ? register_buffer(options.key(), rows)
-                  : register_parameter(options.key(), rows, /*requires_grad=*/false);
+  pos_embed = is_buffer(options) ? register_buffer(options.key(), rows)
+                                 : register_parameter(options.key(), rows, /*requires_grad=*/false);
 }
 
 void GridPositionalEncodingImpl::pretty_print(std::ostream& stream) const {
@@ -36,23 +40,12 @@ void GridPositionalEncodingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::GridPositionalEncoding(grid=" << c10::IntArrayRef(sinusoid.grid())
          << ", d_model=" << sinusoid.channels();
   if (sinusoid.cls_row()) stream << ", cls_row=true";
-  stream << ", key=" << options.key() << ", register_as="
-         << (options.register_as() == RegisterAs::Buffer ? "buffer" : "parameter") << ")";
+  stream << ", key=" << options.key()
+         << ", register_as=" << (is_buffer(options) ? "buffer" : "parameter") << ")";
 }
 
-std::vector<ComputedTable> GridPositionalEncodingImpl::computed_tables() const {
-  return {
-      computed_table(options.key(), 1, pos_embed, options.sinusoid(), cells(options.sinusoid()))};
-}
-
-void GridPositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
-  pos_embed.set_data(convert_table(options.sinusoid(), pos_embed, dtype));
-  torch::nn::Module::to(device, dtype, non_blocking);
-}
-
-void GridPositionalEncodingImpl::to(torch::Dtype dtype, bool non_blocking) {
-  pos_embed.set_data(convert_table(options.sinusoid(), pos_embed, dtype));
-  torch::nn::Module::to(dtype, non_blocking);
+TableRecipe GridPositionalEncodingImpl::table_recipe() const {
+  return {options.key(), 1, pos_embed, options.sinusoid(), cells(options.sinusoid())};
 }
 
 torch::Tensor GridPositionalEncodingImpl::forward(const torch::Tensor& x) {

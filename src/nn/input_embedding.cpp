@@ -13,19 +13,23 @@ InputEmbeddingImpl::InputEmbeddingImpl(InputEmbeddingOptions options_)
 }
 
 void InputEmbeddingImpl::reset() {
-  TORCH_CHECK_VALUE(options.token().d_model() == options.position().d_model(),
-                    "[InputEmbedding] tokens and positions must have one d_model. Got ",
-                    options.token().d_model(), " and ", options.position().d_model());
-  token_embedding = register_module("token_embedding", TokenEmbedding(options.token()));
-  pos_encoding = register_module("pos_encoding", PositionalEncoding(options.position()));
+  token_embedding =
+      register_module("token_embedding",
+                      TokenEmbedding(TokenEmbeddingOptions(options.vocab_size(), options.d_model())
+                                         .scale(options.scale())
+                                         .padding_idx(options.padding_idx())
+                                         .freeze(options.freeze())
+                                         .sparse(options.sparse())));
+  pos_encoding = register_module(
+      "pos_encoding", PositionalEncoding(position_options(options).dropout(options.dropout())));
 }
 
 void InputEmbeddingImpl::reset_parameters() { token_embedding->reset_parameters(); }
 
 void InputEmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::InputEmbedding(vocab_size=" << options.token().vocab_size()
-         << ", d_model=" << options.token().d_model() << ", ";
-  print(stream, options.position());
+  stream << "posenc::InputEmbedding(vocab_size=" << options.vocab_size()
+         << ", d_model=" << options.d_model() << ", ";
+  print(stream, pos_encoding->options);
   if (options.reuse_output()) stream << ", reuse_output=true";
   stream << ")";
 }
@@ -38,7 +42,7 @@ torch::Tensor InputEmbeddingImpl::forward(const torch::Tensor& ids, int64_t offs
                               token_embedding->options.padding_idx(),
                               *pos_encoding,
                               *pos_encoding->dropout,
-                              options.reuse_output() ? &last_output_ : nullptr};
+                              options.reuse_output() ? last_output_.get() : nullptr};
   return embed_forward(module, ids, offset, position_ids);
 }
 

@@ -6,8 +6,8 @@ namespace posenc {
 
 torch::nn::Linear make_linear(const torch::nn::LinearOptions& options) {
   if (!SkipInit::is_active()) return torch::nn::Linear(options);
-  // Its constructor always draws weights, so construct the smallest layer and allocate afterwards.
-  torch::nn::Linear linear(torch::nn::LinearOptions(1, 1).bias(options.bias()));
+  // Its constructor always draws weights, so construct an empty layer and allocate afterwards.
+  torch::nn::Linear linear(torch::nn::LinearOptions(1, 0).bias(options.bias()));
   linear->options = options;
   linear->weight.set_data(torch::empty({options.out_features(), options.in_features()}));
   if (options.bias()) linear->bias.set_data(torch::empty({options.out_features()}));

@@ -4,23 +4,25 @@
 
 #include <ostream>
 
+#include "core/check.h"
 #include "nn/computed_table.h"
 #include "nn/token_table.h"
-#include "posenc/core/check.h"
 #include "posenc/functional/positional_encoding.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
 
 namespace posenc {
 
-using RegisterAs = PositionEmbeddingOptions::RegisterAs;
-
 namespace {
+
+bool is_buffer(const PositionEmbeddingOptions& options) {
+  return options.register_as() == PositionEmbeddingOptions::RegisterAs::Buffer;
+}
 
 // The notebook's sinusoid. Notebook 02 computes in the default dtype; with a half type its
 // positions would collide, so then they are computed in float32 and rounded once.
 SinusoidOptions own_sinusoid(const PositionEmbeddingOptions& options) {
-  if (options.register_as() == RegisterAs::Buffer) return preset("notebook_004", options.d_model());
+  if (is_buffer(options)) return preset("notebook_004", options.d_model());
   auto own = preset("notebook_002", options.d_model());
   const bool in_double = c10::get_default_dtype_as_scalartype() == torch::kDouble;
   return in_double ? own.arithmetic(sinusoid::Arithmetic::Float64) : own;
@@ -36,8 +38,8 @@ PositionEmbeddingImpl::PositionEmbeddingImpl(PositionEmbeddingOptions options_)
 SinusoidOptions PositionEmbeddingImpl::sinusoid() const { return *options.sinusoid(); }
 
 void PositionEmbeddingImpl::reset() {
-  check_positive("PositionEmbedding", "max_len", options.max_len());
   check_positive("PositionEmbedding", "d_model", options.d_model());
+  check_positive("PositionEmbedding", "max_len", options.max_len());
   const bool own = !options.sinusoid();
   if (own) options.sinusoid(own_sinusoid(options));
   TORCH_CHECK_VALUE(sinusoid().dim() == options.d_model(),
@@ -47,7 +49,7 @@ void PositionEmbeddingImpl::reset() {
   const torch::Tensor rows = in_double
                                  ? sinusoid_table(sinusoid(), options.max_len(), torch::kDouble)
                                  : module_table(sinusoid(), options.max_len());
-  if (options.register_as() == RegisterAs::Buffer) {
+  if (is_buffer(options)) {
     pos_enc = register_buffer("pos_enc", rows);
     return;
   }
@@ -60,29 +62,18 @@ void PositionEmbeddingImpl::reset() {
 }
 
 torch::Tensor PositionEmbeddingImpl::table() const {
-  return options.register_as() == RegisterAs::Buffer ? pos_enc : embedding->weight;
+  return is_buffer(options) ? pos_enc : embedding->weight;
 }
 
 void PositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::PositionEmbedding(max_len=" << options.max_len()
-         << ", d_model=" << options.d_model() << ", register_as="
-         << (options.register_as() == RegisterAs::Buffer ? "buffer" : "parameter") << ")";
+  stream << "posenc::PositionEmbedding(d_model=" << options.d_model()
+         << ", max_len=" << options.max_len()
+         << ", register_as=" << (is_buffer(options) ? "buffer" : "parameter") << ")";
 }
 
-std::vector<ComputedTable> PositionEmbeddingImpl::computed_tables() const {
-  const bool buffer = options.register_as() == RegisterAs::Buffer;
-  return {computed_table(buffer ? "pos_enc" : "embedding.weight", 0, table(), sinusoid(),
-                         options.max_len())};
-}
-
-void PositionEmbeddingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
-  table().set_data(convert_table(sinusoid(), table(), dtype));
-  torch::nn::Module::to(device, dtype, non_blocking);
-}
-
-void PositionEmbeddingImpl::to(torch::Dtype dtype, bool non_blocking) {
-  table().set_data(convert_table(sinusoid(), table(), dtype));
-  torch::nn::Module::to(dtype, non_blocking);
+TableRecipe PositionEmbeddingImpl::table_recipe() const {
+  return {is_buffer(options) ? "pos_enc" : "embedding.weight", 0, table(), sinusoid(),
+          options.max_len()};
 }
 
 torch::Tensor PositionEmbeddingImpl::forward(const torch::Tensor& position_ids) {

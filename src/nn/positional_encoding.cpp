@@ -6,18 +6,38 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
+#include <optional>
 #include <ostream>
 
+#include "core/check.h"
+#include "core/growth_lock.h"
+#include "core/opaque_definitions.h"
 #include "nn/computed_table.h"
+#include "nn/positional_encoding_internals.h"
 #include "nn/print.h"
-#include "posenc/core/check.h"
 #include "posenc/functional/positional_encoding.h"
+#include "posenc/sinusoid/factored_table.h"
 #include "posenc/sinusoid/positions.h"
 #include "posenc/sinusoid/table.h"
 #include "sinusoid/rows.h"
 
 namespace posenc {
+
+struct PositionalEncodingState {
+  GrowthLock lock;
+  torch::Dtype dtype = c10::get_default_dtype_as_scalartype();  // of the rows without a table
+  std::optional<FactoredTable> factored;
+  // For half types with Precision::Exact: the float32 rows, and the state of `pe` for which it is
+  // known whether `pe` holds them rounded.
+  torch::Tensor wide;
+  std::optional<FactoredTable> wide_factored;
+  const void* known_data = nullptr;
+  int64_t known_version = -1;
+  bool known_rounded = false;
+};
+
+template class detail::Opaque<PositionalEncodingState>;
+
 namespace {
 
 constexpr int64_t kMaxRows = int64_t{1} << 31;  // beyond, float32 positions are too coarse
@@ -66,11 +86,31 @@ void check_positions(const PositionalEncodingOptions& options, torch::IntArrayRe
                     length);
 }
 
+// Whether rows of `dtype` come from float32 rows that are kept for sums.
+bool sums_in_float(const PositionalEncodingOptions& options, torch::Dtype dtype) {
+  return options.sinusoid().precision() == Precision::Exact && at::isReducedFloatingType(dtype);
+}
+
+bool is_rounded_from(const torch::Tensor& pe, const torch::Tensor& wide) {
+  return wide.size(0) == pe.size(1) && wide.size(1) == pe.size(2) &&
+         wide.to(pe.scalar_type()).equal(pe[0]);
+}
+
+// The rows of these positions, from `table` or else from the recipe.
+torch::Tensor rows_from(const std::optional<FactoredTable>& table, const SinusoidOptions& o,
+                        int64_t length, int64_t offset, const torch::Tensor& position_ids,
+                        torch::Dtype dtype) {
+  if (table && !position_ids.defined() && o.start() == 0.0 && o.step() == 1.0)
+    return table->rows(offset, length);
+  const torch::Tensor values = row_positions(
+      o, 0, position_ids.defined() ? checked(position_ids) : positions_from_offset(length, offset));
+  return table ? table->rows(values) : module_rows(o, values, dtype);
+}
+
 }  // namespace
 
 PositionalEncodingImpl::PositionalEncodingImpl(PositionalEncodingOptions options_)
     : options(std::move(options_)) {
-  dtype_ = c10::get_default_dtype_as_scalartype();
   PositionalEncodingImpl::reset();
 }
 
@@ -96,7 +136,7 @@ void PositionalEncodingImpl::reset() {
               !options.sinusoid().zero_row(),
           "[PositionalEncoding] TableSource::Factored needs whole numbers as start and "
           "step, and no zero_row. Got another sinusoid");
-      convert(dtype_);
+      convert(state_->dtype);
       break;
     case TableSource::OnTheFly: options.sinusoid().validate(); break;
   }
@@ -109,87 +149,59 @@ void PositionalEncodingImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
-std::vector<ComputedTable> PositionalEncodingImpl::computed_tables() const {
-  if (!pe.defined()) return {};
-  return {computed_table("pe", 1, pe, options.sinusoid(), options.max_len())};
+TableRecipe PositionalEncodingImpl::table_recipe() const {
+  return {"pe", 1, pe, options.sinusoid(), options.max_len()};
 }
 
 void PositionalEncodingImpl::convert(torch::Dtype dtype) {
-  if (pe.defined()) pe.set_data(convert_table(options.sinusoid(), pe, dtype));
-  dtype_ = dtype;
+  TableModule::convert(dtype);
+  state_->dtype = dtype;
   if (options.table_source() != TableSource::Factored) return;
   const int64_t range = std::min(options.max_len(), kMaxRows);
-  factored_.emplace(options.sinusoid(), range, dtype);
-  wide_factored_.reset();
-  if (sums_in_float()) wide_factored_.emplace(options.sinusoid(), range);
+  state_->factored.emplace(options.sinusoid(), range, dtype);
+  state_->wide_factored.reset();
+  if (sums_in_float(options, dtype)) state_->wide_factored.emplace(options.sinusoid(), range);
 }
 
-bool PositionalEncodingImpl::sums_in_float() const {
-  return options.sinusoid().precision() == Precision::Exact &&
-         at::isReducedFloatingType(pe.defined() ? pe.scalar_type() : dtype_);
-}
-
-bool PositionalEncodingImpl::is_rounded_from(const torch::Tensor& wide) const {
-  return wide.size(0) == pe.size(1) && wide.size(1) == pe.size(2) &&
-         wide.to(pe.scalar_type()).equal(pe[0]);
-}
-
-const torch::Tensor& PositionalEncodingImpl::rows_to_add() {
-  if (!pe.defined() || !pe.is_cpu() || !sums_in_float()) return pe;
+const torch::Tensor& PositionalEncodingAccess::rows_to_add(PositionalEncodingImpl& module) {
+  const torch::Tensor& pe = module.pe;
+  if (!pe.defined() || !pe.is_cpu() || !sums_in_float(module.options, pe.scalar_type())) return pe;
+  PositionalEncodingState& state = *module.state_;
   static std::mutex looking;  // held long only after a conversion, a load or growth
   const int64_t version = pe.is_inference() ? 0 : static_cast<int64_t>(pe._version());
   const std::lock_guard<std::mutex> lock(looking);
-  if (pe.const_data_ptr() != known_data_ || version != known_version_) {
+  if (pe.const_data_ptr() != state.known_data || version != state.known_version) {
     const torch::NoGradGuard no_grad;
-    if (!wide_.defined() || wide_.size(0) != pe.size(1))
-      wide_ = sinusoid_table(options.sinusoid(), pe.size(1));
-    known_rounded_ = is_rounded_from(wide_);
-    known_data_ = pe.const_data_ptr();
-    known_version_ = version;
+    if (!state.wide.defined() || state.wide.size(0) != pe.size(1))
+      state.wide = sinusoid_table(module.options.sinusoid(), pe.size(1));
+    state.known_rounded = is_rounded_from(pe, state.wide);
+    state.known_data = pe.const_data_ptr();
+    state.known_version = version;
   }
-  return known_rounded_ ? wide_ : pe;
+  return state.known_rounded ? state.wide : pe;
 }
 
-std::shared_lock<std::shared_mutex> PositionalEncodingImpl::hold(int64_t rows) {
-  if (!options.grow()) return {};
-  std::shared_lock<std::shared_mutex> reading(lock_);
-  if (rows <= pe.size(1)) return reading;
+std::shared_lock<std::shared_mutex> PositionalEncodingAccess::hold(PositionalEncodingImpl& module,
+                                                                   int64_t rows) {
+  if (!module.options.grow()) return {};
+  std::shared_lock<std::shared_mutex> reading(module.state_->lock);
+  if (rows <= module.pe.size(1)) return reading;
   reading.unlock();
-  grow_to(rows);
+  module.grow_to(rows);
   reading.lock();
   return reading;
 }
 
-torch::Tensor PositionalEncodingImpl::computed_rows(torch::IntArrayRef sizes, int64_t length,
-                                                    int64_t offset,
-                                                    const torch::Tensor& position_ids) const {
-  check_positions(options, sizes, length, offset, position_ids);
-  const auto& table = wide_factored_ ? wide_factored_ : factored_;
-  const torch::TensorOptions type(sums_in_float() ? torch::kFloat : dtype_);
-  return rows_from(table, length, offset, position_ids, type);
-}
-
-torch::Tensor PositionalEncodingImpl::rows_from(const std::optional<FactoredTable>& table,
-                                                int64_t length, int64_t offset,
-                                                const torch::Tensor& position_ids,
-                                                const torch::TensorOptions& type) const {
-  const SinusoidOptions& o = options.sinusoid();
-  if (table && !position_ids.defined() && o.start() == 0.0 && o.step() == 1.0)
-    return table->rows(offset, length);
-  const torch::Tensor values = row_positions(
-      o, 0, position_ids.defined() ? checked(position_ids) : positions_from_offset(length, offset));
-  return table ? table->rows(values)
-               : module_rows(o, values, c10::typeMetaToScalarType(type.dtype()));
-}
-
-void PositionalEncodingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
-  convert(dtype);
-  torch::nn::Module::to(device, dtype, non_blocking);
-}
-
-void PositionalEncodingImpl::to(torch::Dtype dtype, bool non_blocking) {
-  convert(dtype);
-  torch::nn::Module::to(dtype, non_blocking);
+torch::Tensor PositionalEncodingAccess::computed_rows(const PositionalEncodingImpl& module,
+                                                      torch::IntArrayRef sizes, int64_t length,
+                                                      int64_t offset,
+                                                      const torch::Tensor& position_ids) {
+  const PositionalEncodingState& state = *module.state_;
+  check_positions(module.options, sizes, length, offset, position_ids);
+  const auto& table = state.wide_factored ? state.wide_factored : state.factored;
+  const bool wide = sums_in_float(module.options, state.dtype);
+  return rows_from(table, module.options.sinusoid(), length, offset, position_ids,
+                   wide ? torch::kFloat : state.dtype);
 }
 
 torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t offset,
@@ -224,7 +236,8 @@ torch::Tensor PositionalEncodingImpl::forward_without_table(const torch::Tensor&
                     "[PositionalEncoding] x must be (B, L, D) or (L, D). Got ", x.sizes());
   const int64_t length = x.size(x.dim() == 3 && options.batch_first() ? 1 : 0);
   check_positions(options, x.sizes().slice(0, x.dim() - 1), length, offset, position_ids);
-  const auto rows = rows_from(factored_, length, offset, position_ids, dtype_);
+  const auto rows =
+      rows_from(state_->factored, options.sinusoid(), length, offset, position_ids, state_->dtype);
   return dropout->forward(
       functional::add_position_rows(x, rows.to(x.device()), options.batch_first()));
 }
@@ -233,19 +246,19 @@ torch::Tensor PositionalEncodingImpl::table(int64_t rows) {
   TORCH_CHECK_VALUE(pe.defined(),
                     "[PositionalEncoding] there is a table with TableSource::Buffer only");
   {
-    std::shared_lock<std::shared_mutex> reading(lock_);
+    std::shared_lock<std::shared_mutex> reading(state_->lock);
     // detach(): a separate handle on the current rows, unaffected by growth in another thread
     if (!options.grow() || rows <= pe.size(1)) return pe.detach();
   }
   grow_to(rows);
-  std::shared_lock<std::shared_mutex> reading(lock_);
+  std::shared_lock<std::shared_mutex> reading(state_->lock);
   return pe.detach();
 }
 
 void PositionalEncodingImpl::grow_to(int64_t rows) {
   TORCH_CHECK_VALUE(rows <= kMaxRows, "[PositionalEncoding] positions must be below 2^31. Got ",
                     rows - 1);
-  std::unique_lock<std::shared_mutex> writing(lock_);
+  std::unique_lock<std::shared_mutex> writing(state_->lock);
   const int64_t present = pe.size(1);
   if (rows <= present) return;  // another thread was faster
   // The table stays an inference tensor, or a normal one, whatever the current mode is.

@@ -5,8 +5,8 @@
 
 #include <ostream>
 
+#include "core/check.h"
 #include "nn/make_linear.h"
-#include "posenc/core/check.h"
 #include "posenc/functional/timestep_embedding.h"
 
 namespace posenc {
@@ -19,7 +19,9 @@ TimestepEmbeddingImpl::TimestepEmbeddingImpl(TimestepEmbeddingOptions options_)
 void TimestepEmbeddingImpl::reset() {
   check_positive("TimestepEmbedding", "channels", options.channels());
   check_positive("TimestepEmbedding", "hidden", options.hidden());
-  pe = register_module("pe", PositionEmbedding(options.max_len(), options.d_model()));
+  pe = register_module(
+      "pe",
+      PositionEmbedding(PositionEmbeddingOptions(options.d_model()).max_len(options.max_len())));
   pe_linear = register_module(
       "pe_linear",
       torch::nn::Sequential(make_linear({options.d_model(), options.hidden()}), torch::nn::ReLU(),
@@ -31,9 +33,9 @@ void TimestepEmbeddingImpl::reset_parameters() {
 }
 
 void TimestepEmbeddingImpl::pretty_print(std::ostream& stream) const {
-  stream << "posenc::TimestepEmbedding(max_len=" << options.max_len()
-         << ", d_model=" << options.d_model() << ", channels=" << options.channels()
-         << ", hidden=" << options.hidden() << ")";
+  stream << "posenc::TimestepEmbedding(d_model=" << options.d_model()
+         << ", channels=" << options.channels() << ", hidden=" << options.hidden()
+         << ", max_len=" << options.max_len() << ")";
 }
 
 torch::Tensor TimestepEmbeddingImpl::forward(const torch::Tensor& t) {

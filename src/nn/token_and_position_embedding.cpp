@@ -2,10 +2,10 @@
 
 #include <ostream>
 
+#include "core/check.h"
 #include "nn/embed_forward.h"
 #include "nn/print.h"
 #include "nn/token_table.h"
-#include "posenc/core/check.h"
 
 namespace posenc {
 
@@ -19,13 +19,6 @@ void TokenAndPositionEmbeddingImpl::reset() {
   check_positive("TokenAndPositionEmbedding", "vocab_size", options.vocab_size());
   check_positive("TokenAndPositionEmbedding", "d_model", options.d_model());
   check_dropout("TokenAndPositionEmbedding", options.dropout());
-  TORCH_CHECK_VALUE(options.position().d_model() == options.d_model(),
-                    "[TokenAndPositionEmbedding] the position encoding's d_model must be ",
-                    options.d_model(), ". Got ", options.position().d_model());
-  TORCH_CHECK_VALUE(options.position().dropout() == 0.0,
-                    "[TokenAndPositionEmbedding] dropout is set on the module, not on its position "
-                    "encoding. Got position dropout ",
-                    options.position().dropout());
   if (!shares_tokens_) {
     token_embedding = register_module(
         "token_embedding",
@@ -33,7 +26,8 @@ void TokenAndPositionEmbeddingImpl::reset() {
                            .padding_idx(options.padding_idx())
                            .sparse(options.sparse())));
   }
-  position_encoding = register_module("position_encoding", PositionalEncoding(options.position()));
+  position_encoding =
+      register_module("position_encoding", PositionalEncoding(position_options(options)));
   dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
 }
 
@@ -53,7 +47,7 @@ void TokenAndPositionEmbeddingImpl::share_tokens(const torch::nn::Embedding& emb
 void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TokenAndPositionEmbedding(vocab_size=" << options.vocab_size()
          << ", d_model=" << options.d_model() << ", ";
-  print(stream, options.position());
+  print(stream, position_encoding->options);
   print(stream, options.scale());
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
   if (options.sparse()) stream << ", sparse=true";
@@ -69,7 +63,7 @@ torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, i
                               options.padding_idx(),
                               *position_encoding,
                               *dropout,
-                              options.reuse_output() ? &last_output_ : nullptr};
+                              options.reuse_output() ? last_output_.get() : nullptr};
   return embed_forward(module, ids, offset, position_ids);
 }
 

@@ -2,9 +2,9 @@
 
 #include <ostream>
 
+#include "core/check.h"
 #include "nn/print.h"
 #include "nn/token_table.h"
-#include "posenc/core/check.h"
 #include "posenc/functional/token_embedding.h"
 
 namespace posenc {

@@ -7,23 +7,39 @@
 
 #include "train/dense.h"
 #include "train/optimizer_base.h"
-#include "train/option_checks.h"
 
 namespace posenc {
 
-template <typename Derived>
-void AdamOptionsBase<Derived>::check() const {
-  train::check_not_negative(Derived::kOptimizer, "lr", lr_);
-  train::check_betas(Derived::kOptimizer, betas_);
-  train::check_not_negative(Derived::kOptimizer, "eps", eps_);
-  train::check_not_negative(Derived::kOptimizer, "weight_decay", weight_decay_);
-}
+namespace train {
 
-template <typename Derived>
-const char* AdamOptionsBase<Derived>::refusal(const torch::Tensor& gradient) const {
-  if (gradient.layout() == at::kStrided) return nullptr;
-  return "the gradient must be dense. Got a sparse one; SparseAdam and FusedSGD take those";
-}
+template <typename Options>
+struct AdamTraits {
+  static void check(const Options& options) {
+    const char* const name = OptimizerTraits<Options>::kOptimizer;
+    check_not_negative(name, "lr", options.lr());
+    check_betas(name, options.betas());
+    check_not_negative(name, "eps", options.eps());
+    check_not_negative(name, "weight_decay", options.weight_decay());
+  }
+  static const char* refusal(const Options&, const torch::Tensor& gradient) {
+    if (gradient.layout() == at::kStrided) return nullptr;
+    return "the gradient must be dense. Got a sparse one; SparseAdam and FusedSGD take those";
+  }
+};
+
+template <>
+struct OptimizerTraits<FusedAdamOptions> : AdamTraits<FusedAdamOptions> {
+  static constexpr const char* kOptimizer = "FusedAdam";
+  static constexpr const char* kRule = "Adam";
+};
+
+template <>
+struct OptimizerTraits<FusedAdamWOptions> : AdamTraits<FusedAdamWOptions> {
+  static constexpr const char* kOptimizer = "FusedAdamW";
+  static constexpr const char* kRule = "AdamW";
+};
+
+}  // namespace train
 
 template <typename Options>
 void FusedAdamBase<Options>::step_group(const Options& options, std::vector<Entry>& entries) {
@@ -68,8 +84,6 @@ void FusedAdamBase<Options>::step_group(const Options& options, std::vector<Entr
   train::run_fused(dense, kernel);
 }
 
-template class AdamOptionsBase<FusedAdamOptions>;
-template class AdamOptionsBase<FusedAdamWOptions>;
 template class OptimizerOptions<FusedAdamOptions>;
 template class OptimizerOptions<FusedAdamWOptions>;
 template class OptimizerBase<FusedAdamOptions, torch::optim::AdamParamState>;

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "posenc/core/check.h"
+#include "core/check.h"
 
 namespace posenc {
 

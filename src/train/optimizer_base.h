@@ -17,9 +17,13 @@
 #include "posenc/train/optimizer.h"
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
+#include "train/option_fields.h"
 
 namespace posenc {
 namespace train {
+
+template <typename Options>
+using Traits = OptimizerTraits<std::remove_const_t<Options>>;
 
 /// `parameter 2 of group 0, [5, 3]`
 inline std::string place(std::size_t group, std::size_t index, const at::Tensor& parameter) {
@@ -51,8 +55,9 @@ void numbers(const std::string& name, Value& value, Visit&& visit) {
 template <typename Options, typename Base>
 Options& own_options(Base& options, std::size_t group) {
   auto* const own = dynamic_cast<Options*>(&options);
-  TORCH_CHECK_TYPE(own != nullptr, "[", Options::kOptimizer, "] group ", group, " must have ",
-                   Options::kOptimizer, "Options. Got those of another optimiser");
+  TORCH_CHECK_TYPE(own != nullptr, "[", Traits<Options>::kOptimizer, "] group ", group,
+                   " must have ", Traits<Options>::kOptimizer,
+                   "Options. Got those of another optimiser");
   return *own;
 }
 
@@ -64,31 +69,25 @@ struct Loaded : torch::optim::Optimizer {
 
 }  // namespace train
 
-template <typename Options>
-void OptimizerOptions<Options>::serialize(torch::serialize::OutputArchive& archive) const {
-  Options::fields(
-      [&](const char* name, auto member) { archive.write(name, c10::IValue(self().*member)); });
+template <typename Derived>
+void OptimizerOptions<Derived>::serialize(torch::serialize::OutputArchive& archive) const {
+  const auto& own = static_cast<const Derived&>(*this);
+  train::OptionsAccess::fields<Derived>(
+      [&](const char* name, auto member) { archive.write(name, c10::IValue(own.*member)); });
 }
 
 // LibTorch's archives have no `maximize`, because its optimisers only minimize.
-template <typename Options>
-void OptimizerOptions<Options>::serialize(torch::serialize::InputArchive& archive) {
-  Options::fields([&](const char* name, auto member) {
-    auto& value = self().*member;
+template <typename Derived>
+void OptimizerOptions<Derived>::serialize(torch::serialize::InputArchive& archive) {
+  auto& own = static_cast<Derived&>(*this);
+  train::OptionsAccess::fields<Derived>([&](const char* name, auto member) {
+    auto& value = own.*member;
     c10::IValue found;
     const bool in_archive = archive.try_read(name, found);
-    TORCH_CHECK_VALUE(in_archive || name == std::string("maximize"), "[", Options::kOptimizer,
+    TORCH_CHECK_VALUE(in_archive || name == std::string("maximize"), "[",
+                      train::Traits<Derived>::kOptimizer,
                       "] the archive must be of the same rule. Got one without ", name);
     if (in_archive) value = found.to<std::decay_t<decltype(value)>>();
-  });
-}
-
-template <typename Options>
-void OptimizerOptions<Options>::inherit(const Options& defaults) {
-  const Options untouched;
-  Options::fields([&](const char* name, auto member) {
-    const bool changed = given_.count(name) != 0 || self().*member != untouched.*member;
-    if (!changed) self().*member = defaults.*member;
   });
 }
 
@@ -97,7 +96,7 @@ OptimizerBase<Options, State>::OptimizerBase(
     const std::vector<torch::optim::OptimizerParamGroup>& groups, const Options& defaults)
     : Optimizer(std::vector<torch::optim::OptimizerParamGroup>(),
                 std::make_unique<Options>(defaults)) {
-  defaults.check();
+  train::Traits<Options>::check(defaults);
   for (const auto& group : groups) add_param_group(group);
 }
 
@@ -108,7 +107,7 @@ Options& OptimizerBase<Options, State>::options_of(std::size_t group) {
 
 template <typename Options, typename State>
 void OptimizerBase<Options, State>::check_new(const torch::Tensor& parameter) const {
-  const char* name = Options::kOptimizer;
+  const char* name = train::Traits<Options>::kOptimizer;
   TORCH_CHECK_VALUE(parameter.defined(), "[", name, "] a parameter must be defined");
   TORCH_CHECK_VALUE(parameter.is_leaf(), "[", name, "] a parameter must be a leaf. Got ",
                     parameter.sizes(), " computed by ", parameter.grad_fn()->name());
@@ -143,18 +142,20 @@ void OptimizerBase<Options, State>::add_param_group(
   auto options = std::make_unique<Options>(defaults);
   if (group.has_options()) {
     const auto* given = dynamic_cast<const Options*>(&group.options());
-    TORCH_CHECK_TYPE(given != nullptr, "[", Options::kOptimizer,
-                     "] the options of a group must be ", Options::kOptimizer, "Options");
+    TORCH_CHECK_TYPE(given != nullptr, "[", train::Traits<Options>::kOptimizer,
+                     "] the options of a group must be ", train::Traits<Options>::kOptimizer,
+                     "Options");
     *options = *given;
-    options->inherit(defaults);
+    train::OptionsAccess::inherit(*options, defaults);
   }
-  options->check();
+  train::Traits<Options>::check(*options);
   param_groups_.emplace_back(checked_once(group.params()), std::move(options));
 }
 
 template <typename Options, typename State>
 void OptimizerBase<Options, State>::add_parameters(const std::vector<torch::Tensor>& parameters) {
-  TORCH_CHECK_VALUE(!param_groups_.empty(), "[", Options::kOptimizer, "] there is no group yet");
+  TORCH_CHECK_VALUE(!param_groups_.empty(), "[", train::Traits<Options>::kOptimizer,
+                    "] there is no group yet");
   auto& present = param_groups_.front().params();
   const auto added = checked_once(parameters);
   present.insert(present.end(), added.begin(), added.end());
@@ -172,11 +173,12 @@ OptimizerBase<Options, State>::entries_of(std::size_t group) {
     const auto& gradient = p.grad();
     if (!gradient.defined()) continue;
     const auto where = [&] {
-      return c10::str("[", Options::kOptimizer, "] ", train::place(group, i, p), ": ");
+      return c10::str("[", train::Traits<Options>::kOptimizer, "] ", train::place(group, i, p),
+                      ": ");
     };
     const char* const rule = torch_internals::no_writing_to(p);
     TORCH_CHECK_VALUE(rule == nullptr, where(), "a parameter that is stepped ", rule);
-    const char* refused = options_of(group).refusal(gradient);
+    const char* refused = train::Traits<Options>::refusal(options_of(group), gradient);
     TORCH_CHECK_TYPE(refused == nullptr, where(), refused);
     TORCH_CHECK_VALUE(gradient.sizes() == p.sizes(), where(),
                       "the gradient must have its shape. Got ", gradient.sizes());
@@ -209,7 +211,7 @@ torch::Tensor OptimizerBase<Options, State>::step(LossClosure closure) {
     loss = closure();
   }
   const at::NoGradGuard no_grad;
-  static const std::string name = c10::str("posenc::", Options::kOptimizer, ".step");
+  static const std::string name = c10::str("posenc::", train::Traits<Options>::kOptimizer, ".step");
   const torch_internals::Profiled profiled(name);
   std::vector<std::vector<Entry>> groups;
   for (std::size_t i = 0; i < param_groups_.size(); ++i) groups.push_back(entries_of(i));
@@ -237,14 +239,16 @@ void OptimizerBase<Options, State>::load(torch::serialize::InputArchive& archive
   for (const auto& group : param_groups_) loaded.param_groups().push_back(group);
   torch::optim::serialize<State, Options>(archive, loaded);
   for (std::size_t group = 0; group < param_groups_.size(); ++group) {
-    train::own_options<Options>(loaded.param_groups()[group].options(), group).check();
+    train::Traits<Options>::check(
+        train::own_options<Options>(loaded.param_groups()[group].options(), group));
     const auto& parameters = param_groups_[group].params();
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const auto found = loaded.state().find(parameters[i].unsafeGetTensorImpl());
       if (found == loaded.state().end()) continue;
       for (at::Tensor* tensor : train::tensors_of(static_cast<State&>(*found->second))) {
         if (!tensor->defined()) continue;
-        TORCH_CHECK_VALUE(tensor->sizes() == parameters[i].sizes(), "[", Options::kOptimizer, "] ",
+        TORCH_CHECK_VALUE(tensor->sizes() == parameters[i].sizes(), "[",
+                          train::Traits<Options>::kOptimizer, "] ",
                           train::place(group, i, parameters[i]),
                           ": the archive has state of another shape, ", tensor->sizes());
         *tensor = tensor->to(parameters[i].options().requires_grad(false));
@@ -259,14 +263,14 @@ void OptimizerBase<Options, State>::load(torch::serialize::InputArchive& archive
 
 template <typename Options, typename State>
 std::string OptimizerBase<Options, State>::rule() const {
-  return Options::kRule;
+  return train::Traits<Options>::kRule;
 }
 
 template <typename Options, typename State>
 NamedOptions OptimizerBase<Options, State>::named_options(std::size_t group) const {
   auto options = train::own_options<const Options>(param_groups_.at(group).options(), group);
   NamedOptions named;
-  Options::fields([&](const char* name, auto member) {
+  train::OptionsAccess::fields<Options>([&](const char* name, auto member) {
     train::numbers(name, options.*member, [&](const std::string& key, auto& value) {
       named[key] = static_cast<double>(value);
     });
@@ -279,7 +283,7 @@ void OptimizerBase<Options, State>::set_named_options(std::size_t group,
                                                       const NamedOptions& named) {
   Options options = options_of(group);
   std::size_t known = 0;
-  Options::fields([&](const char* name, auto member) {
+  train::OptionsAccess::fields<Options>([&](const char* name, auto member) {
     train::numbers(name, options.*member, [&](const std::string& key, auto& value) {
       const auto found = named.find(key);
       if (found == named.end()) return;
@@ -287,9 +291,9 @@ void OptimizerBase<Options, State>::set_named_options(std::size_t group,
       ++known;
     });
   });
-  TORCH_CHECK_VALUE(known == named.size(), "[", Options::kOptimizer, "] has ", known, " of the ",
-                    named.size(), " options that are named");
-  options.check();
+  TORCH_CHECK_VALUE(known == named.size(), "[", train::Traits<Options>::kOptimizer, "] has ", known,
+                    " of the ", named.size(), " options that are named");
+  train::Traits<Options>::check(options);
   options_of(group) = options;
 }
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "posenc/core/check.h"
+#include "core/check.h"
 #include "train/shuffler.h"
 
 namespace posenc {

@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "train/optimizer_base.h"
-#include "train/option_checks.h"
 
 namespace posenc {
 namespace {
@@ -56,19 +55,26 @@ struct SparseAdamStep {
 
 }  // namespace
 
-void SparseAdamOptions::check() const {
-  train::check_not_negative(kOptimizer, "lr", lr_);  // schedules end at 0
-  TORCH_CHECK_VALUE(eps_ > 0.0, "[", kOptimizer, "] eps must be positive. Got ", eps_);
-  train::check_betas(kOptimizer, betas_);
-}
+template <>
+struct train::OptimizerTraits<SparseAdamOptions> {
+  static constexpr const char* kOptimizer = "SparseAdam";
+  static constexpr const char* kRule = "SparseAdam";
 
-const char* SparseAdamOptions::refusal(const torch::Tensor& gradient) const {
-  if (!gradient.is_sparse()) {
-    return "the gradient must be sparse, as from an embedding with sparse(true). Got a dense one; "
-           "FusedAdam takes those";
+  static void check(const SparseAdamOptions& options) {
+    check_not_negative(kOptimizer, "lr", options.lr());  // schedules end at 0
+    TORCH_CHECK_VALUE(options.eps() > 0.0, "[", kOptimizer, "] eps must be positive. Got ",
+                      options.eps());
+    check_betas(kOptimizer, options.betas());
   }
-  return gradient.sparse_dim() == 1 ? nullptr : "the gradient must be sparse in its rows only";
-}
+
+  static const char* refusal(const SparseAdamOptions&, const torch::Tensor& gradient) {
+    if (!gradient.is_sparse()) {
+      return "the gradient must be sparse, as from an embedding with sparse(true). Got a dense "
+             "one; FusedAdam takes those";
+    }
+    return gradient.sparse_dim() == 1 ? nullptr : "the gradient must be sparse in its rows only";
+  }
+};
 
 void SparseAdam::step_group(const SparseAdamOptions& options, std::vector<Entry>& entries) {
   const auto [beta1, beta2] = options.betas();

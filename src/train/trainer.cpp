@@ -9,7 +9,7 @@
 #include <cmath>
 #include <utility>
 
-#include "posenc/core/check.h"
+#include "core/check.h"
 #include "train/clip_norm.h"
 #include "train/grouped.h"
 
@@ -71,7 +71,7 @@ Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
       loader_(loader),
       loss_(std::move(loss)),
       options_(options),
-      parameters_(run.module.parameters()) {
+      parameters_(run.module->parameters()) {
   const char* name = "Trainer";
   TORCH_CHECK_VALUE(run.optimizer != nullptr, "[Trainer] a run must have an optimizer. Got none");
   TORCH_CHECK_VALUE(loss_ != nullptr, "[Trainer] a loss is required. Got none");
@@ -120,7 +120,7 @@ void Trainer::save() const {
 torch::Tensor Trainer::learn_from(const PairBatch& batch) {
   run_.optimizer->zero_grad();
   // Clear gradients outside the optimiser too: they count in the norm, and no checkpoint has them.
-  run_.module.zero_grad();
+  run_.module->zero_grad();
   const torch::Tensor loss = loss_(batch);
   loss.backward();
   if (options_.clip_norm() > 0.0) train::clip_norm(parameters_, options_.clip_norm());
@@ -181,7 +181,7 @@ void Trainer::start_report() {
 bool Trainer::train(int64_t until) {
   const int64_t end = until < 0 ? options_.steps() : std::min(until, options_.steps());
   if (!began_) began_ = Clock::now(), first_step_ = step_;
-  run_.module.train();
+  run_.module->train();
   bool stopped = false;
   while ((open_ || step_ < end) && !stopped) {
     const auto start = Clock::now();

@@ -1,4 +1,4 @@
-#include "posenc/core/last_output.h"
+#include "core/last_output.h"
 
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>

@@ -64,13 +64,13 @@ StateDict notebook(const Json& options, const StateDict& tensors) {
   }
   if (name == "TimestepEmbedding") {
     TimestepEmbedding module(
-        TimestepEmbeddingOptions(rows, dim, options.at("channels").get<int64_t>()));
+        TimestepEmbeddingOptions(dim, options.at("channels").get<int64_t>()).max_len(rows));
     return differentiate(*module, options, tensors, [&](const StateDict& in) {
       return module->add_to(in["image"], in["ids"]);
     });
   }
   using How = PositionEmbeddingOptions;
-  PositionEmbedding module(How(rows, dim).register_as(
+  PositionEmbedding module(How(dim).max_len(rows).register_as(
       name == "MyPositionEncoding" ? How::RegisterAs::Buffer : How::RegisterAs::Parameter));
   StateDict results;
   results.insert("out", module->forward(tensors["in.ids"]));

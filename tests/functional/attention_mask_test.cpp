@@ -244,7 +244,7 @@ TEST(AttentionMaskErrors, RejectsOtherTypes) {
   EXPECT_ERROR(AttentionMask::additive(bits({2, 4, 5})), c10::TypeError, "takes real numbers");
   EXPECT_ERROR(AttentionMask::additive_pairs(bits({4, 5})), c10::TypeError, "takes real numbers");
   EXPECT_ERROR(AttentionMask::attn_mask_torch_nn(torch::ones({4, 5}, torch::kByte)), c10::TypeError,
-               "takes real numbers");
+               "takes a bool tensor or real numbers");
   EXPECT_ERROR(AttentionMask::padding(torch::ones({4, 5}), 0), c10::TypeError, "takes ids");
   EXPECT_ERROR(AttentionMask::padding(bits({4, 5}), 0), c10::TypeError, "takes ids");
   const torch::Tensor none;
@@ -254,6 +254,32 @@ TEST(AttentionMaskErrors, RejectsOtherTypes) {
     EXPECT_ERROR(maker(none), c10::TypeError, "Got an undefined tensor");
   }
   EXPECT_ERROR(AttentionMask::padding(none, 0), c10::TypeError, "Got an undefined tensor");
+}
+
+// A mask in another maker's type: the error says which maker takes it.
+TEST(AttentionMaskErrors, NamesTheRightMaker) {
+  const char* const for_integers = "Got Long; integers that are 0 for padding: key_padding()";
+  const auto integers = torch::ones({4, 4}, torch::kLong);
+  for (const auto& maker :
+       {AttentionMask::allowed, AttentionMask::blocked, AttentionMask::additive,
+        AttentionMask::allowed_pairs, AttentionMask::blocked_pairs, AttentionMask::additive_pairs,
+        AttentionMask::attn_mask_torch_nn, AttentionMask::key_padding_torch_nn}) {
+    EXPECT_ERROR(maker(integers), c10::TypeError, for_integers);
+  }
+  const char* const for_reals = "Got Float; numbers that are added to the scores: additive()";
+  const auto reals = torch::ones({4, 4});
+  for (const auto& maker : {AttentionMask::allowed, AttentionMask::blocked_pairs,
+                            AttentionMask::key_padding, AttentionMask::key_padding_torch_nn}) {
+    EXPECT_ERROR(maker(reals), c10::TypeError, for_reals);
+  }
+  EXPECT_ERROR(AttentionMask::padding(reals, 0), c10::TypeError, for_reals);
+  EXPECT_ERROR(AttentionMask::additive(bits({4, 4})), c10::TypeError,
+               "Got Bool; true for what may attend: allowed(), for what may not: blocked()");
+  EXPECT_ERROR(AttentionMask::padding(bits({4, 4}), 0), c10::TypeError, "a token: key_padding()");
+  EXPECT_ERROR(AttentionMask::key_padding(bits({2, 1, 4, 4})), c10::ValueError,
+               "a mask with a query axis comes by allowed() or blocked(). Got [2, 1, 4, 4]");
+  EXPECT_ERROR(AttentionMask::allowed_pairs(bits({2, 4, 4})), c10::ValueError,
+               "comes by the maker of that name without _pairs. Got [2, 4, 4]");
 }
 
 TEST(AttentionMaskErrors, RejectsOtherShapes) {
@@ -273,7 +299,8 @@ TEST(AttentionMaskErrors, RejectsOtherShapes) {
     EXPECT_ERROR(AttentionMask::additive(torch::zeros(shape)), c10::ValueError, "(L, S) comes by");
   }
   for (const auto& shape : Shapes{{}, {5}, {2, 4, 5}, {2, 3, 4, 5}}) {
-    EXPECT_ERROR(AttentionMask::blocked_pairs(bits(shape)), c10::ValueError, "takes (L, S). Got");
+    EXPECT_ERROR(AttentionMask::blocked_pairs(bits(shape)), c10::ValueError,
+                 "takes (L, S): a mask with a batch axis");
     EXPECT_ERROR(AttentionMask::key_padding(bits(shape)), c10::ValueError, "takes (B, S)");
     EXPECT_ERROR(AttentionMask::key_padding_torch_nn(bits(shape)), c10::ValueError, "(B, S)");
     EXPECT_ERROR(AttentionMask::padding(torch::ones(shape, torch::kLong), 0), c10::ValueError,

@@ -76,6 +76,25 @@ TEST_P(TransformerOnDevices, CachedEqualsUncached) {
   }
 }
 
+// Hugging Face's attention_mask as its tokenizers return it, with B == S: the memory of each
+// sequence is what the encoder makes of it alone.
+TEST(Transformer, ReadsHuggingFacesMaskWhereBatchAndLengthAreEqual) {
+  auto model = tiny_model();
+  const torch::NoGradGuard no_grad;
+  const auto src = ids(11, 4, 4);
+  const auto attention_mask =
+      torch::tensor({{1, 1, 1, 1}, {1, 0, 0, 0}, {1, 1, 1, 0}, {1, 1, 0, 0}}, torch::kLong);
+  for (const auto dtype : {torch::kLong, torch::kInt, torch::kByte, torch::kBool}) {
+    const auto mask = AttentionMask::key_padding(attention_mask.to(dtype));
+    const auto memory = model->encode(src, mask);
+    for (int64_t b = 0; b < 4; ++b) {
+      const int64_t length = attention_mask[b].sum().item<int64_t>();
+      const auto alone = model->encode(src[b].slice(0, 0, length).unsqueeze(0))[0];
+      EXPECT_TRUE(testing::within(Op::Layers, memory[b].slice(0, 0, length), alone)) << dtype;
+    }
+  }
+}
+
 // A mask that depends on the query has the same effect in a step as on that row in decode().
 TEST(Transformer, StepsFollowMasksOfEachQuery) {
   auto model = tiny_model();

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <memory>
+#include <type_traits>
 
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/position_embedding.h"
@@ -41,8 +43,7 @@ TEST_P(Composite, IncrementalEqualsFullAndABatchItsRows) {
 }
 
 TEST_P(Composite, SequenceFirstIsTheTranspose) {
-  const auto position = PositionalEncodingOptions(20, 16).batch_first(false);
-  TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(40, 20).position(position));
+  TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(40, 20, 16).batch_first(false));
   TokenAndPositionEmbedding counterpart(40, 20, 16);
   for (auto m : {module, counterpart}) {
     m->to(device());
@@ -62,13 +63,12 @@ TEST_P(Composite, EmbedsInOnePassAsItsPartsDo) {
        {PositionSource::Buffer, PositionSource::Factored, PositionSource::OnTheFly}) {
     for (const bool batch_first : {true, false}) {
       for (const bool grow : {false, true}) {
-        const auto position = PositionalEncodingOptions(20, 9)
-                                  .table_source(source)
-                                  .batch_first(batch_first)
-                                  .grow(grow)
-                                  .sinusoid(exact);
-        TokenAndPositionEmbedding module(
-            TokenAndPositionEmbeddingOptions(40, 20).position(position).padding_idx(3));
+        TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(40, 20, 9)
+                                             .table_source(source)
+                                             .batch_first(batch_first)
+                                             .grow(grow)
+                                             .sinusoid(exact)
+                                             .padding_idx(3));
         module->to(device());
         const auto ids = torch::randint(0, 40, {5, 6}, torch::kLong).to(device());
         const auto line = torch::randint(0, 9, {batch_first ? 6 : 5}, torch::kLong).to(device());
@@ -121,18 +121,28 @@ TEST(CompositeReuse, WritesTheLastOutputAgainOnlyWhenNobodyHoldsIt) {
   (void)a;
 }
 
+TEST(CompositeReuse, ACopyStartsWithoutAnOutput) {
+  TokenAndPositionEmbedding module(
+      TokenAndPositionEmbeddingOptions(40, 20, 16).dropout(0.0).reuse_output(true));
+  const torch::NoGradGuard guard;
+  const auto ids = torch::randint(0, 40, {3, 16}, torch::kLong);
+  const void* const place = module->forward(ids).data_ptr();
+  const auto copy = std::dynamic_pointer_cast<TokenAndPositionEmbeddingImpl>(module->clone());
+  EXPECT_NE(copy->forward(ids).data_ptr(), place);
+  EXPECT_EQ(module->forward(ids).data_ptr(), place);
+}
+
 // Half types with Precision::Exact: rounded once, from float32 rows; a table from elsewhere is used
 // as it is.
 TEST(CompositeExact, HalfTypesAreSummedInFloat32) {
   for (const auto source : {posenc::TableSource::Buffer, posenc::TableSource::Factored}) {
-    const auto position = PositionalEncodingOptions(64, 32).table_source(source).sinusoid(
-        SinusoidOptions(64).precision(Precision::Exact));
-    InputEmbedding module(InputEmbeddingOptions(40, 64).position(position));
+    const auto exact = SinusoidOptions(64).precision(Precision::Exact);
+    InputEmbedding module(InputEmbeddingOptions(40, 64, 32).table_source(source).sinusoid(exact));
     module->to(torch::kBFloat16);
     const torch::NoGradGuard guard;
     const auto ids = torch::randint(0, 40, {3, 32}, torch::kLong);
     const auto& weight = module->token_embedding->embedding->weight;
-    const auto rows = sinusoid_table(position.sinusoid(), 32);
+    const auto rows = sinusoid_table(exact, 32);
     const auto once =
         (weight.to(torch::kFloat).index_select(0, ids.flatten()).view({3, 32, 64}) + rows)
             .to(torch::kBFloat16);
@@ -173,8 +183,7 @@ TEST(CompositeDropout, OfAllElements) {
 }
 
 TEST(CompositeGrowth, IsNotForABadToken) {
-  TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(40, 20).position(
-      PositionalEncodingOptions(20, 16).grow(true)));
+  TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(40, 20, 16).grow(true));
   const auto bad = torch::full({1, 4}, 99, torch::kLong);
   const auto far = torch::full({4}, 100, torch::kLong);
   EXPECT_THROW(module->forward(bad, 0, far), c10::IndexError);
@@ -187,8 +196,9 @@ TEST(CompositeGrowth, IsNotForABadToken) {
 }
 
 TEST_P(Composite, PositionEmbeddingHoldsItsNotebooksTable) {
-  PositionEmbedding frozen(30, 18);
-  PositionEmbedding buffer(PositionEmbeddingOptions(30, 18).register_as(RegisterAs::Buffer));
+  const auto options = PositionEmbeddingOptions(18).max_len(30);
+  PositionEmbedding frozen(options);
+  PositionEmbedding buffer(PositionEmbeddingOptions(options).register_as(RegisterAs::Buffer));
   EXPECT_TRUE(bit_equal(frozen->table().detach(), sinusoid_table(preset("notebook_002", 18), 30)));
   EXPECT_TRUE(bit_equal(buffer->table(), sinusoid_table(preset("notebook_004", 18), 30)));
   for (auto module : {frozen, buffer}) {
@@ -203,7 +213,7 @@ TEST_P(Composite, PositionEmbeddingHoldsItsNotebooksTable) {
 }
 
 TEST_P(Composite, TimestepLiesOnTheNotebooksImage) {
-  TimestepEmbedding module(1000, 128, 1);
+  TimestepEmbedding module(128, 1);
   module->to(device());
   const auto t = torch::randint(0, 100, {16, 1}, torch::kLong).to(device());
   EXPECT_EQ(module->forward(t).sizes(), (std::vector<int64_t>{16, 1, 1, 1}));
@@ -213,29 +223,42 @@ TEST_P(Composite, TimestepLiesOnTheNotebooksImage) {
   EXPECT_TRUE(bit_equal(sum[5], image + module->forward(t)[5]));
 }
 
+// The order of these numbers was once the other way round, so old calls must not compile.
+template <typename T>
+constexpr bool kTakesTwoNumbers = std::is_constructible_v<T, int64_t, int64_t>;
+template <typename T>
+constexpr bool kTakesThreeNumbers = std::is_constructible_v<T, int64_t, int64_t, int64_t>;
+static_assert(!kTakesTwoNumbers<PositionEmbeddingOptions>);
+static_assert(!kTakesTwoNumbers<PositionEmbeddingImpl>);
+static_assert(!kTakesThreeNumbers<TimestepEmbeddingOptions>);
+static_assert(!kTakesThreeNumbers<TimestepEmbeddingImpl>);
+static_assert(kTakesTwoNumbers<TimestepEmbeddingImpl>);
+static_assert(kTakesTwoNumbers<PositionalEncodingImpl>);
+
 TEST(CompositeErrors, NameTheRuleAndTheValue) {
-  EXPECT_ERROR(PositionEmbedding(0, 6), c10::ValueError,
+  EXPECT_ERROR(PositionEmbedding(PositionEmbeddingOptions(6).max_len(0)), c10::ValueError,
                "[PositionEmbedding] max_len must be positive. Got 0");
-  EXPECT_ERROR(PositionEmbedding(4, 5), c10::ValueError, "dim must be even");
-  EXPECT_ERROR(PositionEmbedding(PositionEmbeddingOptions(4, 6).sinusoid(SinusoidOptions(8))),
+  EXPECT_ERROR(PositionEmbedding(5), c10::ValueError, "dim must be even");
+  EXPECT_ERROR(PositionEmbedding(PositionEmbeddingOptions(6).sinusoid(SinusoidOptions(8))),
                c10::ValueError, "the sinusoid's dim must be d_model 6. Got 8");
-  EXPECT_ERROR(PositionEmbedding(4, 6)->forward(torch::tensor({4})), c10::IndexError,
-               "every position must lie in [0, max_len) = [0, 4). Got 4");
-  EXPECT_ERROR(InputEmbedding(InputEmbeddingOptions(9, 6).position(PositionalEncodingOptions(8))),
-               c10::ValueError, "tokens and positions must have one d_model. Got 6 and 8");
+  EXPECT_ERROR(
+      PositionEmbedding(PositionEmbeddingOptions(6).max_len(4))->forward(torch::tensor({4})),
+      c10::IndexError, "every position must lie in [0, max_len) = [0, 4). Got 4");
+  EXPECT_ERROR(InputEmbedding(InputEmbeddingOptions(9, 6).sinusoid(SinusoidOptions(8))),
+               c10::ValueError, "the sinusoid's dim must be d_model 6. Got 8");
+  EXPECT_ERROR(InputEmbedding(InputEmbeddingOptions(9, 6).dropout(1)), c10::ValueError,
+               "dropout must lie in [0, 1). Got 1");
   using Options = TokenAndPositionEmbeddingOptions;
   EXPECT_ERROR(TokenAndPositionEmbedding(Options(9, 6).dropout(1)), c10::ValueError,
                "[TokenAndPositionEmbedding] dropout must lie in [0, 1). Got 1");
-  EXPECT_ERROR(TokenAndPositionEmbedding(0, 6), c10::ValueError, "vocab_size must be positive");
+  EXPECT_ERROR(TokenAndPositionEmbedding(PositionEmbeddingOptions(6).max_len(0)), c10::ValueError,
+               "vocab_size must be positive");
   EXPECT_ERROR(TokenAndPositionEmbedding(9, 6, 0), c10::ValueError, "max_len must be positive");
   EXPECT_ERROR(TokenAndPositionEmbedding(9, 7), c10::ValueError, "dim must be even");
-  EXPECT_ERROR(
-      TokenAndPositionEmbedding(Options(9, 6).position(PositionalEncodingOptions(6).dropout(0.1))),
-      c10::ValueError, "dropout is set on the module");
-  EXPECT_ERROR(TokenAndPositionEmbedding(Options(9, 6).position(PositionalEncodingOptions(8))),
-               c10::ValueError, "the position encoding's d_model must be 6. Got 8");
-  EXPECT_ERROR(TimestepEmbedding(10, 6, 0), c10::ValueError, "channels must be positive. Got 0");
-  EXPECT_ERROR(TimestepEmbedding(TimestepEmbeddingOptions(10, 6, 1).hidden(-1)), c10::ValueError,
+  EXPECT_ERROR(TokenAndPositionEmbedding(Options(9, 6).sinusoid(SinusoidOptions(8))),
+               c10::ValueError, "the sinusoid's dim must be d_model 6. Got 8");
+  EXPECT_ERROR(TimestepEmbedding(6, 0), c10::ValueError, "channels must be positive. Got 0");
+  EXPECT_ERROR(TimestepEmbedding(TimestepEmbeddingOptions(6, 1).hidden(-1)), c10::ValueError,
                "hidden must be positive. Got -1");
   TokenAndPositionEmbedding module(9, 6, 4);
   EXPECT_ERROR(module->forward(torch::zeros({1, 5}, torch::kLong)), c10::ValueError,

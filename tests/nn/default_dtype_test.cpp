@@ -47,7 +47,7 @@ TEST(DefaultDtypes, TablesHavePythonsBits) {
     const PositionalEncoding encoding(kWidth, kLength);
     EXPECT_TRUE(bit_equal(encoding->pe, table("input_embedding")));
     EXPECT_TRUE(bit_equal(encoding->pe, table("token_and_position_embedding")));
-    const auto options = PositionEmbeddingOptions(kLength, kWidth);
+    const auto options = PositionEmbeddingOptions(kWidth).max_len(kLength);
     using RegisterAs = PositionEmbeddingOptions::RegisterAs;
     const PositionEmbedding buffer(
         PositionEmbeddingOptions(options).register_as(RegisterAs::Buffer));

@@ -75,10 +75,10 @@ std::multimap<std::string, Module> modules() {
       {"TokenEmbedding", make<TokenEmbeddingImpl>(9, 6)},
       {"PositionalEncoding", make<PositionalEncodingImpl>(6, 7)},
       {"InputEmbedding", make<InputEmbeddingImpl>(9, 6, 8)},
-      {"PositionEmbedding", make<PositionEmbeddingImpl>(PositionEmbeddingOptions(9, 6))},
-      {"PositionEmbedding", make<PositionEmbeddingImpl>(PositionEmbeddingOptions(9, 6).register_as(
+      {"PositionEmbedding", make<PositionEmbeddingImpl>(PositionEmbeddingOptions(6))},
+      {"PositionEmbedding", make<PositionEmbeddingImpl>(PositionEmbeddingOptions(6).register_as(
                                 PositionEmbeddingOptions::RegisterAs::Buffer))},
-      {"TimestepEmbedding", make<TimestepEmbeddingImpl>(9, 6, 3)},
+      {"TimestepEmbedding", make<TimestepEmbeddingImpl>(6, 3)},
       {"TokenAndPositionEmbedding", make<TokenAndPositionEmbeddingImpl>(9, 6, 8)},
       {"GridPositionalEncoding", make<GridPositionalEncodingImpl>(grid)},
       {"SinePositionEmbedding2d", make<SinePositionEmbedding2dImpl>(8)},

@@ -109,13 +109,14 @@ inline const Kind kModules[] = {
        return self.forward(torch::ones(shape, self.pe.options()));
      }},
     {"PositionEmbedding", "embedding.weight", "embedding.weight",
-     "posenc::PositionEmbedding(max_len=9, d_model=6, register_as=parameter)",
-     [] { return std::make_shared<PositionEmbeddingImpl>(9, 6); }, forward<PositionEmbeddingImpl>},
+     "posenc::PositionEmbedding(d_model=6, max_len=9, register_as=parameter)",
+     [] { return std::make_shared<PositionEmbeddingImpl>(PositionEmbeddingOptions(6).max_len(9)); },
+     forward<PositionEmbeddingImpl>},
     {"PositionEmbeddingBuffer", "pos_enc", "",
-     "posenc::PositionEmbedding(max_len=9, d_model=6, register_as=buffer)",
+     "posenc::PositionEmbedding(d_model=6, max_len=9, register_as=buffer)",
      [] {
        return std::make_shared<PositionEmbeddingImpl>(
-           PositionEmbeddingOptions(9, 6).register_as(RegisterAs::Buffer));
+           PositionEmbeddingOptions(6).max_len(9).register_as(RegisterAs::Buffer));
      },
      forward<PositionEmbeddingImpl>},
     {"InputEmbedding", "token_embedding.embedding.weight pos_encoding.pe", "",
@@ -128,8 +129,10 @@ inline const Kind kModules[] = {
      forward<TokenAndPositionEmbeddingImpl>},
     {"TimestepEmbedding",
      "pe.embedding.weight pe_linear.0.weight pe_linear.0.bias pe_linear.2.weight pe_linear.2.bias",
-     "pe.embedding.weight", "posenc::TimestepEmbedding(max_len=9, d_model=6, channels=3, hidden=3)",
-     [] { return std::make_shared<TimestepEmbeddingImpl>(9, 6, 3); },
+     "pe.embedding.weight", "posenc::TimestepEmbedding(d_model=6, channels=3, hidden=3, max_len=9)",
+     [] {
+       return std::make_shared<TimestepEmbeddingImpl>(TimestepEmbeddingOptions(6, 3).max_len(9));
+     },
      [](torch::nn::Module& module, const torch::Tensor& ids) {
        return dynamic_cast<TimestepEmbeddingImpl&>(module).forward(ids.select(1, 0));
      }},

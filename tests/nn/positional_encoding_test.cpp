@@ -191,8 +191,8 @@ TEST(TokenAndPositionRows, MayBeWrittenInPlaceAfterNoGrad) {
   const auto learned = torch::ones({6}).set_requires_grad(true);
   const auto exact = SinusoidOptions(6).precision(Precision::Exact);
   for (const auto source : {TableSource::Buffer, TableSource::Factored, TableSource::OnTheFly}) {
-    TokenAndPositionEmbedding module(TokenAndPositionEmbeddingOptions(9, 6).position(
-        Options(6, 8).table_source(source).sinusoid(exact)));
+    TokenAndPositionEmbedding module(
+        TokenAndPositionEmbeddingOptions(9, 6, 8).table_source(source).sinusoid(exact));
     torch::Tensor out;
     {
       const torch::NoGradGuard no_grad;

@@ -15,8 +15,8 @@ using RegisterAs = PositionEmbeddingOptions::RegisterAs;
 TEST(PositionEmbeddingParity, MatchesNotebook) {
   for (const Fixture& fixture : fixtures("position_embedding")) {
     const bool buffer = fixture.option<std::string>("storage", "") == "buffer";
-    PositionEmbedding module(PositionEmbeddingOptions(fixture.option<int64_t>("max_len", 0),
-                                                      fixture.option<int64_t>("d_model", 0))
+    PositionEmbedding module(PositionEmbeddingOptions(fixture.option<int64_t>("d_model", 0))
+                                 .max_len(fixture.option<int64_t>("max_len", 0))
                                  .register_as(buffer ? RegisterAs::Buffer : RegisterAs::Parameter));
     testing::expect_parity(
         fixture, *module, [&](const auto& in) { return module->forward(in.at("position_ids")); },

@@ -86,7 +86,7 @@ TEST(PrintedValues, Notebook01Table) {
 }
 
 TEST(PrintedValues, Notebook02TableAndShapes) {
-  PositionEmbedding pe(1000, 128);
+  PositionEmbedding pe(PositionEmbeddingOptions(128).max_len(1000));
   EXPECT_EQ(pe->named_parameters()["embedding.weight"].sizes(), (Shape{1000, 128}));
   EXPECT_FALSE(pe->embedding->weight.requires_grad());
   const auto corner = [&](int64_t p) {
@@ -122,7 +122,7 @@ TEST(PrintedValues, Notebook02TableAndShapes) {
   expect_printed(ends(15),
                  {9.8663e-01, -1.6299e-01, 8.6635e-01, 9.9998e-01, 6.0048e-03, 9.9998e-01}, 6e-6);
 
-  TimestepEmbedding timestep(1000, 128, 1);
+  TimestepEmbedding timestep(128, 1);
   EXPECT_EQ(timestep->pe_linear->forward(rows).sizes(), (Shape{16, 1, 1}));
   EXPECT_EQ(timestep->forward(t).sizes(), (Shape{16, 1, 1, 1}));
   EXPECT_EQ(timestep->add_to(torch::randn({1, 28, 28}), t).sizes(), (Shape{16, 1, 28, 28}));
@@ -141,8 +141,8 @@ TEST(PrintedValues, Notebook03Defaults) {
 TEST(PrintedValues, Notebook04Shapes) {
   const auto ids = torch::arange(0, 4).unsqueeze(0).expand({2, -1});
   EXPECT_TRUE(ids.equal(torch::tensor({{0, 1, 2, 3}, {0, 1, 2, 3}})));
-  PositionEmbedding pe(
-      PositionEmbeddingOptions(10, 6).register_as(PositionEmbeddingOptions::RegisterAs::Buffer));
+  PositionEmbedding pe(PositionEmbeddingOptions(6).max_len(10).register_as(
+      PositionEmbeddingOptions::RegisterAs::Buffer));
   EXPECT_EQ(pe->pos_enc.sizes(), (Shape{10, 6}));
   EXPECT_EQ(pe->forward(ids).sizes(), (Shape{2, 4, 6}));
 }

@@ -11,9 +11,9 @@ namespace {
 
 TEST(TimestepEmbeddingParity, MatchesNotebook) {
   for (const testing::Fixture& fixture : testing::fixtures("timestep_embedding")) {
-    TimestepEmbedding module(fixture.option<int64_t>("max_len", 0),
-                             fixture.option<int64_t>("d_model", 0),
-                             fixture.option<int64_t>("channels", 0));
+    TimestepEmbedding module(TimestepEmbeddingOptions(fixture.option<int64_t>("d_model", 0),
+                                                      fixture.option<int64_t>("channels", 0))
+                                 .max_len(fixture.option<int64_t>("max_len", 0)));
     testing::expect_parity(fixture, *module,
                            [&](const auto& in) {
                              return in.count("image") ? module->add_to(in.at("image"), in.at("t"))

@@ -7,6 +7,8 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/schedulers/lr_scheduler.h>
 
+#include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "posenc/train/fused_adam.h"
@@ -74,7 +76,8 @@ void for_each_rule(Check&& check) {
 
 TEST(AfterErrors, OfStateThatMayNotBeWrittenHere) {
   for_each_rule([]<typename Optimizer>(const auto& options, Kind kind) {
-    SCOPED_TRACE(std::string(options.kOptimizer) + " " + std::to_string(static_cast<int>(kind)));
+    SCOPED_TRACE(std::string(typeid(options).name()) + " " +
+                 std::to_string(static_cast<int>(kind)));
     using Options = std::decay_t<decltype(options)>;
     Two<Optimizer, Options> tried(options, kind), counterpart(options, kind);
     const auto begin = [](auto& one) {
@@ -102,7 +105,8 @@ TEST(AfterErrors, OfStateThatMayNotBeWrittenHere) {
 TEST(AfterErrors, OfMemoryThatIsRefused) {
   const Threads one_thread(1);
   for_each_rule([]<typename Optimizer>(const auto& options, Kind kind) {
-    SCOPED_TRACE(std::string(options.kOptimizer) + " " + std::to_string(static_cast<int>(kind)));
+    SCOPED_TRACE(std::string(typeid(options).name()) + " " +
+                 std::to_string(static_cast<int>(kind)));
     if (kind == Kind::Sparse) return;  // rows updated before the failure stay updated
     using Options = std::decay_t<decltype(options)>;
     for (const int64_t earlier : {0, 2}) {

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "posenc/train/fused_adam.h"
@@ -250,7 +251,7 @@ TEST(Optimizers, RefuseGradientsOfAnotherLayout) {
 // A step between forward and backward changes saved tensors, and backward must notice.
 template <typename Optimizer, typename Options>
 void expect_noticed(const Options& options, bool sparse, const torch::Tensor& values) {
-  SCOPED_TRACE(Options::kOptimizer);
+  SCOPED_TRACE(typeid(Options).name());
   auto p = values.set_requires_grad(true);
   Optimizer optimizer({p}, options);
   for (int step = 0; step < 2; ++step) {  // the first one creates the state

@@ -10,6 +10,11 @@
 #include "posenc/nn/transformer/transformer_encoder.h"
 
 namespace posenc POSENC_EXPORT {
+namespace inference {
+struct EncoderModel;
+struct TransformerModel;
+struct FrozenAccess;
+}  // namespace inference
 
 /// Matrix-multiply backend of a frozen model.
 enum class GemmBackend {
@@ -43,7 +48,8 @@ struct FrozenBytes {
 /// tensor's version; to() and set_data(); and the replacement of a module or parameter whose tensor
 /// no one else holds. It does not detect writes that bypass the tensor's version, by pointer or
 /// through `.data()` as in torch::optim::SGD; any writes to a model made in InferenceMode, whose
-/// tensors have no version; and the replacement of a tensor that the program still holds.
+/// tensors have no version; and the replacement of a tensor that the program still holds, or of any
+/// in a model that is a local variable and not a holder's.
 class FrozenEncoder {
  public:
   /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). If `mask` consists only of
@@ -57,12 +63,12 @@ class FrozenEncoder {
   /// The size of the weights.
   FrozenBytes bytes() const;
 
-  struct Impl;
-  /// For freeze().
-  explicit FrozenEncoder(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-
  private:
-  std::shared_ptr<const Impl> impl_;
+  friend struct inference::FrozenAccess;
+  explicit FrozenEncoder(std::shared_ptr<const inference::EncoderModel> model)
+      : model_(std::move(model)) {}
+
+  std::shared_ptr<const inference::EncoderModel> model_;
 };
 
 /// A Transformer for inference; see FrozenEncoder.
@@ -80,14 +86,12 @@ class FrozenTransformer {
   /// The size of the weights.
   FrozenBytes bytes() const;
 
-  struct Impl;
-  /// For freeze().
-  explicit FrozenTransformer(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
-  /// For generate().
-  const Impl& impl() const { return *impl_; }
-
  private:
-  std::shared_ptr<const Impl> impl_;
+  friend struct inference::FrozenAccess;
+  explicit FrozenTransformer(std::shared_ptr<const inference::TransformerModel> model)
+      : model_(std::move(model)) {}
+
+  std::shared_ptr<const inference::TransformerModel> model_;
 };
 
 /// Freezes an encoder. The result computes the same as the model in eval mode; the model itself may
@@ -95,10 +99,14 @@ class FrozenTransformer {
 ///
 /// Errors: c10::TypeError for parameters that are not float32; c10::ValueError for a device other
 /// than the CPU.
+FrozenEncoder freeze(const TransformerEncoderImpl& model, const FreezeOptions& options = {});
+/// freeze() for the encoder of a holder.
 FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options = {});
-/// Freezes a Transformer, as freeze(const TransformerEncoder&, const FreezeOptions&) does.
+/// Freezes a Transformer, as freeze(const TransformerEncoderImpl&, const FreezeOptions&) does.
 ///
 /// Errors: the same; c10::ValueError for an embedding without a table of positions.
+FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& options = {});
+/// freeze() for the Transformer of a holder.
 FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options = {});
 
 /// generate() for a frozen model, with the results of the unfrozen one. It encodes without padding,

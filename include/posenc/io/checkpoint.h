@@ -3,24 +3,19 @@
 #include <map>
 #include <string>
 
-#include "posenc/export.h"
+#include "posenc/core/module_ref.h"
 #include "posenc/io/error.h"
 
-namespace torch {
-namespace nn {
-class Module;
-}
-namespace optim {
+namespace torch::optim {
 class LRScheduler;
 class Optimizer;
-}  // namespace optim
-}  // namespace torch
+}  // namespace torch::optim
 
 namespace posenc POSENC_EXPORT {
 
 /// The objects of a training run, by reference. The optimiser and the scheduler are optional.
 struct TrainingRun {
-  torch::nn::Module& module;  ///< the model
+  ModuleRef module;  ///< the model
   /// LibTorch's Adam, AdamW or SGD, or an optimiser that implements CheckpointableOptimizer.
   torch::optim::Optimizer* optimizer = nullptr;
   torch::optim::LRScheduler* scheduler = nullptr;  ///< of which the step count is saved

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "posenc/export.h"
+#include "posenc/core/module_ref.h"
 #include "posenc/io/error.h"
 #include "posenc/io/state_dict.h"
 
@@ -73,11 +73,11 @@ struct LoadReport {
 /// can only fail if the file cannot be read or shrinks; the error then lists what has been written.
 ///
 /// Errors: WeightsError.
-LoadReport load_weights(torch::nn::Module& module, const std::string& path,
+LoadReport load_weights(const ModuleRef& module, const std::string& path,
                         const LoadOptions& options = {});
 
 /// load_weights() from tensors in memory, on any device.
-LoadReport load_state_dict(torch::nn::Module& module, const StateDict& tensors,
+LoadReport load_state_dict(const ModuleRef& module, const StateDict& tensors,
                            const LoadOptions& options = {});
 
 /// Loads all tensors in `path`, in any format, to the CPU, in the file's order and with nested

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "posenc/export.h"
+#include "posenc/core/module_ref.h"
 #include "posenc/io/error.h"
 #include "posenc/io/state_dict.h"
 
@@ -36,7 +36,7 @@ struct SaveOptions {
 /// is not replaced (docs/weights.md).
 ///
 /// Errors: WeightsError.
-void save_weights(const torch::nn::Module& module, const std::string& path,
+void save_weights(const ConstModuleRef& module, const std::string& path,
                   const SaveOptions& options = {});
 
 /// save_weights() for any tensors, on any device.

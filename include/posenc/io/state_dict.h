@@ -5,11 +5,7 @@
 
 #include <string>
 
-#include "posenc/export.h"
-
-namespace torch::nn {
-class Module;
-}
+#include "posenc/core/module_ref.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -19,6 +15,6 @@ using StateDict = torch::OrderedDict<std::string, at::Tensor>;
 /// Returns the module's parameters and buffers with the keys of Python's state_dict(). A tensor
 /// that is registered twice appears under both names. Modules with StateDictTraits include tied
 /// names and exclude non-persistent tensors. The tensors share the module's memory.
-StateDict state_dict(const torch::nn::Module& module);
+StateDict state_dict(const ConstModuleRef& module);
 
 }  // namespace posenc

@@ -95,5 +95,9 @@ struct Hypothesis {
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options);
+/// generate() for the model of a holder.
+std::vector<std::vector<Hypothesis>> generate(const Transformer& model, const torch::Tensor& src,
+                                              const AttentionMask& src_mask,
+                                              const GenerateOptions& options);
 
 }  // namespace posenc

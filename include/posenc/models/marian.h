@@ -26,7 +26,7 @@ struct MarianModel {
 /// auto batch = posenc::functional::pad_sequences(
 ///     sequences, posenc::functional::PadSequencesOptions().pad_id(marian.pad));
 /// auto mask = posenc::AttentionMask::key_padding(batch.mask);
-/// auto found = posenc::generate(*marian.model, batch.ids, mask, marian.generation);
+/// auto found = posenc::generate(marian.model, batch.ids, mask, marian.generation);
 /// ```
 ///
 /// The model is float32 whatever the type in the file. Its logits are those of transformers,

@@ -5,11 +5,8 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "posenc/core/cloneable.h"
-#include "posenc/core/state_dict_traits.h"
-#include "posenc/export.h"
+#include "posenc/nn/table_module.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc POSENC_EXPORT {
@@ -49,18 +46,13 @@ struct GridPositionalEncodingOptions {
 ///
 /// Source: `MaskedAutoencoderViT` (facebookresearch/mae), `ViTMAEEmbeddings` (transformers),
 /// `VisionTransformerMoCo` (facebookresearch/moco-v3), and every other grid preset.
-class GridPositionalEncodingImpl : public Cloneable<GridPositionalEncodingImpl>,
-                                   public StateDictTraits {
+class GridPositionalEncodingImpl : public TableModule<GridPositionalEncodingImpl> {
  public:
   /// A module with the given options.
   explicit GridPositionalEncodingImpl(GridPositionalEncodingOptions options_);
 
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  std::vector<ComputedTable> computed_tables() const override;
-  using torch::nn::Module::to;
-  void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
-  void to(torch::Dtype dtype, bool non_blocking = false) override;
 
   /// Returns x plus the table.
   torch::Tensor forward(const torch::Tensor& x);
@@ -71,6 +63,9 @@ class GridPositionalEncodingImpl : public Cloneable<GridPositionalEncodingImpl>,
 
   GridPositionalEncodingOptions options;  ///< the options given to the constructor
   torch::Tensor pos_embed;                ///< (1, R, D), registered as options.key()
+
+ private:
+  TableRecipe table_recipe() const override;
 };
 
 TORCH_MODULE(GridPositionalEncoding);

@@ -4,11 +4,8 @@
 #include <torch/nn/pimpl.h>
 
 #include <optional>
-#include <vector>
 
-#include "posenc/core/cloneable.h"
-#include "posenc/core/state_dict_traits.h"
-#include "posenc/export.h"
+#include "posenc/nn/table_module.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc POSENC_EXPORT {
@@ -21,14 +18,15 @@ struct PositionEmbeddingOptions {
     Buffer,     ///< a buffer `pos_enc`, as in notebook 04
   };
 
-  /// The default options for these sizes.
-  PositionEmbeddingOptions(int64_t max_len, int64_t d_model)
-      : max_len_(max_len), d_model_(d_model) {}
+  /// The default options for this width.
+  explicit PositionEmbeddingOptions(int64_t d_model) : d_model_(d_model) {}
+  /// Not available, since the order of the two numbers would be easy to mistake: set max_len().
+  PositionEmbeddingOptions(int64_t, int64_t) = delete;
 
-  /// Number of positions in the table.
-  TORCH_ARG(int64_t, max_len);
   /// Width of the table.
   TORCH_ARG(int64_t, d_model);
+  /// Number of positions in the table.
+  TORCH_ARG(int64_t, max_len) = 5000;
   /// How the table is registered.
   TORCH_ARG(RegisterAs, register_as) = RegisterAs::Parameter;
   /// The sinusoid. The default is that of the notebook that registers it likewise (presets
@@ -50,20 +48,18 @@ struct PositionEmbeddingOptions {
 /// Errors: those of functional::position_embedding().
 ///
 /// Source: notebook 02 `PositionalEncoding`, notebook 04 `MyPositionEncoding`.
-class PositionEmbeddingImpl : public Cloneable<PositionEmbeddingImpl>, public StateDictTraits {
+class PositionEmbeddingImpl : public TableModule<PositionEmbeddingImpl> {
  public:
   /// A module with the default options.
-  PositionEmbeddingImpl(int64_t max_len, int64_t d_model)
-      : PositionEmbeddingImpl(PositionEmbeddingOptions(max_len, d_model)) {}
+  explicit PositionEmbeddingImpl(int64_t d_model)
+      : PositionEmbeddingImpl(PositionEmbeddingOptions(d_model)) {}
+  /// Not available; see PositionEmbeddingOptions.
+  PositionEmbeddingImpl(int64_t, int64_t) = delete;
   /// A module with the given options.
   explicit PositionEmbeddingImpl(PositionEmbeddingOptions options_);
 
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  std::vector<ComputedTable> computed_tables() const override;
-  using torch::nn::Module::to;
-  void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
-  void to(torch::Dtype dtype, bool non_blocking = false) override;
 
   /// Returns the rows of the table at `position_ids`.
   torch::Tensor forward(const torch::Tensor& position_ids);
@@ -76,6 +72,9 @@ class PositionEmbeddingImpl : public Cloneable<PositionEmbeddingImpl>, public St
   PositionEmbeddingOptions options;         ///< the options given to the constructor
   torch::nn::Embedding embedding{nullptr};  ///< with RegisterAs::Parameter
   torch::Tensor pos_enc;                    ///< with RegisterAs::Buffer
+
+ private:
+  TableRecipe table_recipe() const override;
 };
 
 TORCH_MODULE(PositionEmbedding);

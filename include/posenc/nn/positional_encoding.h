@@ -4,19 +4,14 @@
 #include <torch/nn/modules/dropout.h>
 #include <torch/nn/pimpl.h>
 
-#include <mutex>
-#include <optional>
-#include <shared_mutex>
-#include <vector>
-
-#include "posenc/core/cloneable.h"
-#include "posenc/core/growth_lock.h"
-#include "posenc/core/state_dict_traits.h"
-#include "posenc/export.h"
-#include "posenc/sinusoid/factored_table.h"
+#include "posenc/core/opaque.h"
+#include "posenc/nn/table_module.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc POSENC_EXPORT {
+
+struct PositionalEncodingAccess;
+struct PositionalEncodingState;
 
 /// Where a module takes its sinusoidal rows from.
 enum class TableSource {
@@ -69,7 +64,7 @@ struct PositionalEncodingOptions {
 /// c10::TypeError and c10::IndexError for positions as in a look-up.
 ///
 /// Source: notebooks 00 and 03 `PositionalEncoding`.
-class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public StateDictTraits {
+class PositionalEncodingImpl : public TableModule<PositionalEncodingImpl> {
  public:
   /// A module with the default options.
   explicit PositionalEncodingImpl(int64_t d_model, int64_t max_len = 5000)
@@ -79,10 +74,6 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public 
 
   void reset() override;
   void pretty_print(std::ostream& stream) const override;
-  std::vector<ComputedTable> computed_tables() const override;
-  using torch::nn::Module::to;
-  void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
-  void to(torch::Dtype dtype, bool non_blocking = false) override;
 
   /// Returns x plus its encodings. `offset` is the position of x's first row; `position_ids` are
   /// explicit positions instead, (L) or with the shape of x without its last axis. With grow(true)
@@ -94,22 +85,6 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public 
   /// Later growth does not affect the returned tensor. For TableSource::Buffer.
   torch::Tensor table(int64_t rows);
 
-  /// Extends the table to `rows` if it is shorter and may grow. `pe` does not change while the
-  /// returned lock is held. Without grow(true) nothing is locked.
-  std::shared_lock<std::shared_mutex> hold(int64_t rows);
-
-  /// The rows for a sum that is rounded once: the float32 rows that `pe` was rounded from, if it is
-  /// a half-precision table of Precision::Exact on the CPU and unmodified; otherwise `pe`. Call it
-  /// only while the lock of hold() is held.
-  const torch::Tensor& rows_to_add();
-
-  /// Without TableSource::Buffer: the rows for ids of shape `sizes`, (length, D), or (..., D) if
-  /// position_ids have the shape of the ids.
-  ///
-  /// Errors: those of forward().
-  torch::Tensor computed_rows(torch::IntArrayRef sizes, int64_t length, int64_t offset,
-                              const torch::Tensor& position_ids) const;
-
   PositionalEncodingOptions options;    ///< the options given to the constructor
   torch::Tensor pe;                     ///< undefined without TableSource::Buffer
   torch::nn::Dropout dropout{nullptr};  ///< applied to the sum
@@ -119,27 +94,15 @@ class PositionalEncodingImpl : public Cloneable<PositionalEncodingImpl>, public 
                                   {2, torch::nn::AnyValue(torch::Tensor())})
 
  private:
-  void convert(torch::Dtype dtype);
+  friend struct PositionalEncodingAccess;
+
+  TableRecipe table_recipe() const override;
+  void convert(torch::Dtype dtype) override;
   void grow_to(int64_t rows);
-  torch::Tensor rows_from(const std::optional<FactoredTable>& table, int64_t length, int64_t offset,
-                          const torch::Tensor& position_ids,
-                          const torch::TensorOptions& type) const;
   torch::Tensor forward_without_table(const torch::Tensor& x, int64_t offset,
                                       const torch::Tensor& position_ids);
 
-  bool sums_in_float() const;
-  bool is_rounded_from(const torch::Tensor& wide) const;
-
-  GrowthLock lock_;
-  torch::Dtype dtype_ = torch::kFloat;  // of the rows, if there is no table
-  std::optional<FactoredTable> factored_;
-  // For half types with Precision::Exact: the float32 rows, and the state of `pe` for which it is
-  // known whether `pe` holds them rounded.
-  torch::Tensor wide_;
-  std::optional<FactoredTable> wide_factored_;
-  const void* known_data_ = nullptr;
-  int64_t known_version_ = -1;
-  bool known_rounded_ = false;
+  detail::Opaque<PositionalEncodingState> state_;
 };
 
 TORCH_MODULE(PositionalEncoding);

@@ -10,22 +10,24 @@ namespace posenc POSENC_EXPORT {
 
 /// Options of TimestepEmbedding.
 struct TimestepEmbeddingOptions {
-  /// The default options for these sizes.
-  TimestepEmbeddingOptions(int64_t max_len, int64_t d_model, int64_t channels)
-      : max_len_(max_len), d_model_(d_model), channels_(channels), hidden_(channels) {}
+  /// The default options for these widths.
+  TimestepEmbeddingOptions(int64_t d_model, int64_t channels)
+      : d_model_(d_model), channels_(channels), hidden_(channels) {}
+  /// Not available, since the order of three numbers would be easy to mistake: set max_len().
+  TimestepEmbeddingOptions(int64_t, int64_t, int64_t) = delete;
 
-  /// Number of timesteps.
-  TORCH_ARG(int64_t, max_len);
   /// Width of the sinusoid.
   TORCH_ARG(int64_t, d_model);
   /// Number of channels C of the image.
   TORCH_ARG(int64_t, channels);
   /// Width between the two linear layers; C, as in the notebook, unless set.
   TORCH_ARG(int64_t, hidden);
+  /// Number of timesteps.
+  TORCH_ARG(int64_t, max_len) = 1000;
 };
 
-/// Notebook 02's embedding of a diffusion timestep, one value per channel:
-/// Linear(ReLU(Linear(pe[t]))). For diffusers' class of the same name see SinusoidalTimesteps.
+/// Notebook 02's embedding of a timestep (diffusers' TimestepEmbedding is SinusoidalTimesteps
+/// here). It has one value per channel: Linear(ReLU(Linear(pe[t]))).
 ///
 /// t: (N) or (N, 1), any integer type, in [0, max_len)  ->  (N, C, 1, 1). add_to() adds it to an
 /// image, (C, H, W) or (N, C, H, W)  ->  (N, C, H, W).
@@ -39,8 +41,10 @@ struct TimestepEmbeddingOptions {
 class TimestepEmbeddingImpl : public Cloneable<TimestepEmbeddingImpl> {
  public:
   /// A module with the default options.
-  TimestepEmbeddingImpl(int64_t max_len, int64_t d_model, int64_t channels)
-      : TimestepEmbeddingImpl(TimestepEmbeddingOptions(max_len, d_model, channels)) {}
+  TimestepEmbeddingImpl(int64_t d_model, int64_t channels)
+      : TimestepEmbeddingImpl(TimestepEmbeddingOptions(d_model, channels)) {}
+  /// Not available; see TimestepEmbeddingOptions.
+  TimestepEmbeddingImpl(int64_t, int64_t, int64_t) = delete;
   /// A module with the given options.
   explicit TimestepEmbeddingImpl(TimestepEmbeddingOptions options_);
 

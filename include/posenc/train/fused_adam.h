@@ -2,7 +2,6 @@
 
 #include <torch/optim/adam.h>
 
-#include <tuple>
 #include <vector>
 
 #include "posenc/export.h"
@@ -10,46 +9,21 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// Options of FusedAdam and FusedAdamW, with PyTorch's names.
+/// Options of FusedAdam and FusedAdamW.
 template <typename Derived>
-class AdamOptionsBase : public OptimizerOptions<Derived> {
+class AdamOptionsBase : public MomentsOptions<Derived> {
  public:
-  /// b1 and b2.
-  using Betas = std::tuple<double, double>;
-  /// The learning rate.
-  POSENC_OPTIMIZER_ARG(double, lr) = 1e-3;
-  /// The decay rates of the two moments.
-  POSENC_OPTIMIZER_ARG(Betas, betas) = Betas(0.9, 0.999);
-  /// Added to the denominator.
-  POSENC_OPTIMIZER_ARG(double, eps) = 1e-8;
   /// The weight decay.
   POSENC_OPTIMIZER_ARG(double, weight_decay) = 0.0;
   /// Uses the maximum of the second moments so far.
   POSENC_OPTIMIZER_ARG(bool, amsgrad) = false;
-  /// Maximizes the objective instead of minimizing it.
-  POSENC_OPTIMIZER_ARG(bool, maximize) = false;
 
- public:
-  /// Throws c10::ValueError for options out of range.
-  void check() const;
-  /// Returns why `gradient` is not accepted, or nullptr if it is.
-  const char* refusal(const torch::Tensor& gradient) const;
-  /// Calls visit(name, pointer to member) for every option.
-  template <typename Visit>
-  static void fields(Visit&& visit) {
-    visit("lr", &AdamOptionsBase::lr_);
-    visit("betas", &AdamOptionsBase::betas_);
-    visit("eps", &AdamOptionsBase::eps_);
-    visit("weight_decay", &AdamOptionsBase::weight_decay_);
-    visit("amsgrad", &AdamOptionsBase::amsgrad_);
-    visit("maximize", &AdamOptionsBase::maximize_);
-  }
+ private:
+  friend struct train::OptionsAccess;
 };
 
 /// Options of FusedAdam.
 struct FusedAdamOptions : AdamOptionsBase<FusedAdamOptions> {
-  static constexpr const char* kOptimizer = "FusedAdam";  ///< for messages
-  static constexpr const char* kRule = "Adam";            ///< CheckpointableOptimizer::rule()
   FusedAdamOptions() = default;
   /// The default options with this learning rate.
   FusedAdamOptions(double lr) { this->lr(lr); }  // NOLINT: a learning rate is options
@@ -57,8 +31,6 @@ struct FusedAdamOptions : AdamOptionsBase<FusedAdamOptions> {
 
 /// Options of FusedAdamW. Here weight_decay is 0.01 unless set.
 struct FusedAdamWOptions : AdamOptionsBase<FusedAdamWOptions> {
-  static constexpr const char* kOptimizer = "FusedAdamW";  ///< for messages
-  static constexpr const char* kRule = "AdamW";            ///< CheckpointableOptimizer::rule()
   FusedAdamWOptions() { weight_decay_ = 1e-2; }
   /// The default options with this learning rate.
   FusedAdamWOptions(double lr) : FusedAdamWOptions() { this->lr(lr); }  // NOLINT: as above

@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,32 +28,52 @@
   T name##_
 
 namespace posenc POSENC_EXPORT {
+namespace train {
+struct OptionsAccess;
+}
 
-/// Base class of all optimisers' options. As in Python, a parameter group keeps the options that
-/// were set for it and takes the others from the optimiser: a group with weight_decay(0) has no
-/// weight decay, whatever the optimiser's. (LibTorch compares with the constructor's defaults
-/// instead and would override that 0.)
-template <typename Options>
-class OptimizerOptions : public torch::optim::OptimizerCloneableOptions<Options> {
+/// Base class of all optimisers' options, with PyTorch's names. As in Python, a parameter group
+/// keeps the options that were set for it and takes the others from the optimiser: a group with
+/// weight_decay(0) has no weight decay, whatever the optimiser's. (LibTorch compares with the
+/// constructor's defaults instead and would override that 0.)
+template <typename Derived>
+class OptimizerOptions : public torch::optim::OptimizerCloneableOptions<Derived> {
  public:
   /// The learning rate.
-  double get_lr() const override { return self().lr(); }
+  POSENC_OPTIMIZER_ARG(double, lr) = 1e-3;
+  /// Maximizes the objective instead of minimizing it.
+  POSENC_OPTIMIZER_ARG(bool, maximize) = false;
+
+ public:
+  /// The learning rate.
+  double get_lr() const override { return lr_; }
   /// Sets the learning rate.
-  void set_lr(double lr) override { self().lr() = lr; }
+  void set_lr(double lr) override { lr_ = lr; }
   /// Reads the options.
   void serialize(torch::serialize::InputArchive& archive) override;
   /// Writes the options.
   void serialize(torch::serialize::OutputArchive& archive) const override;
 
-  /// Takes all options that were neither set nor changed here from `defaults`.
-  void inherit(const Options& defaults);
-
  protected:
   std::set<std::string> given_;  ///< the names of the options that were set
 
  private:
-  Options& self() { return static_cast<Options&>(*this); }
-  const Options& self() const { return static_cast<const Options&>(*this); }
+  friend struct train::OptionsAccess;
+};
+
+/// Base class of the options of optimisers that keep two moments of the gradient.
+template <typename Derived>
+class MomentsOptions : public OptimizerOptions<Derived> {
+ public:
+  /// b1 and b2.
+  using Betas = std::tuple<double, double>;
+  /// The decay rates of the two moments.
+  POSENC_OPTIMIZER_ARG(Betas, betas) = Betas(0.9, 0.999);
+  /// Added to the denominator.
+  POSENC_OPTIMIZER_ARG(double, eps) = 1e-8;
+
+ private:
+  friend struct train::OptionsAccess;
 };
 
 /// Base class of posenc's optimisers. As it derives from torch::optim::Optimizer, it works with

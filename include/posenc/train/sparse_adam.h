@@ -2,7 +2,6 @@
 
 #include <torch/optim/adam.h>
 
-#include <tuple>
 #include <vector>
 
 #include "posenc/export.h"
@@ -10,41 +9,11 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// Options of SparseAdam, with PyTorch's names.
-class SparseAdamOptions : public OptimizerOptions<SparseAdamOptions> {
- public:
-  static constexpr const char* kOptimizer = "SparseAdam";  ///< for messages
-  static constexpr const char* kRule = "SparseAdam";       ///< CheckpointableOptimizer::rule()
+/// Options of SparseAdam.
+struct SparseAdamOptions : MomentsOptions<SparseAdamOptions> {
   SparseAdamOptions() = default;
   /// The default options with this learning rate.
   SparseAdamOptions(double lr) { this->lr(lr); }  // NOLINT: a learning rate is options
-  /// b1 and b2.
-  using Betas = std::tuple<double, double>;
-
- private:
-  using Derived = SparseAdamOptions;
-  /// The learning rate.
-  POSENC_OPTIMIZER_ARG(double, lr) = 1e-3;
-  /// The decay rates of the two moments.
-  POSENC_OPTIMIZER_ARG(Betas, betas) = Betas(0.9, 0.999);
-  /// Added to the denominator.
-  POSENC_OPTIMIZER_ARG(double, eps) = 1e-8;
-  /// Maximizes the objective instead of minimizing it.
-  POSENC_OPTIMIZER_ARG(bool, maximize) = false;
-
- public:
-  /// Throws c10::ValueError for options out of range.
-  void check() const;
-  /// Returns why `gradient` is not accepted, or nullptr if it is.
-  const char* refusal(const torch::Tensor& gradient) const;
-  /// Calls visit(name, pointer to member) for every option.
-  template <typename Visit>
-  static void fields(Visit&& visit) {
-    visit("lr", &SparseAdamOptions::lr_);
-    visit("betas", &SparseAdamOptions::betas_);
-    visit("eps", &SparseAdamOptions::eps_);
-    visit("maximize", &SparseAdamOptions::maximize_);
-  }
 };
 
 /// Adam for embedding tables with sparse gradients. The moments and weights of a row change only if

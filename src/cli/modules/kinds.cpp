@@ -43,10 +43,19 @@ void scaled_tokens(const Params& params, const Weights&, ModuleSpec& spec) {
   token_embedding(params, spec, Scale::SqrtDim);
 }
 
-PositionalEncodingOptions position_options(const Params& params, ModuleSpec& spec) {
-  return PositionalEncodingOptions(spec.sizes["d_model"], rows_of(params, spec))
-      .batch_first(params.flag("batch_first", true))
-      .grow(params.flag("grow", false));
+// What modules that add positions have in common.
+template <typename Options>
+Options positions(Options options, const Params& params) {
+  return options.batch_first(params.flag("batch_first", true)).grow(params.flag("grow", false));
+}
+
+// What modules that embed tokens and add positions have in common.
+template <typename Options>
+Options tokens_and_positions(const Params& params, ModuleSpec& spec, const Scale& scale) {
+  const Options options(spec.sizes["vocab_size"], spec.sizes["d_model"], rows_of(params, spec));
+  return positions(options, params)
+      .scale(params.scale("scale", scale))
+      .padding_idx(params.integer("padding_idx"));
 }
 
 int64_t offset_of(const Call& call) {
@@ -70,31 +79,25 @@ void positioned(Holder module, ModuleSpec& spec) {
 }
 
 void positional_encoding(const Params& params, const Weights&, ModuleSpec& spec) {
-  positioned(PositionalEncoding(position_options(params, spec)), spec);
+  positioned(PositionalEncoding(positions(
+                 PositionalEncodingOptions(spec.sizes["d_model"], rows_of(params, spec)), params)),
+             spec);
 }
 
 void input_embedding(const Params& params, const Weights&, ModuleSpec& spec) {
-  const int64_t vocab_size = spec.sizes["vocab_size"], d_model = spec.sizes["d_model"];
-  const auto tokens = TokenEmbeddingOptions(vocab_size, d_model)
-                          .scale(params.scale("scale", Scale::None))
-                          .padding_idx(params.integer("padding_idx"));
-  positioned(InputEmbedding(InputEmbeddingOptions(vocab_size, d_model)
-                                .token(tokens)
-                                .position(position_options(params, spec))),
+  positioned(InputEmbedding(tokens_and_positions<InputEmbeddingOptions>(params, spec, Scale::None)),
              spec);
 }
 
 void token_and_position_embedding(const Params& params, const Weights&, ModuleSpec& spec) {
-  positioned(TokenAndPositionEmbedding(
-                 TokenAndPositionEmbeddingOptions(spec.sizes["vocab_size"], spec.sizes["d_model"])
-                     .scale(params.scale("scale", Scale::SqrtDim))
-                     .padding_idx(params.integer("padding_idx"))
-                     .position(position_options(params, spec))),
+  positioned(TokenAndPositionEmbedding(tokens_and_positions<TokenAndPositionEmbeddingOptions>(
+                 params, spec, Scale::SqrtDim)),
              spec);
 }
 
 void position_embedding(const Params& params, ModuleSpec& spec, RegisterAs register_as) {
-  plain(PositionEmbedding(PositionEmbeddingOptions(rows_of(params, spec), spec.sizes["d_model"])
+  plain(PositionEmbedding(PositionEmbeddingOptions(spec.sizes["d_model"])
+                              .max_len(rows_of(params, spec))
                               .register_as(register_as)),
         spec);
 }
@@ -108,9 +111,9 @@ void buffered_positions(const Params& params, const Weights&, ModuleSpec& spec) 
 }
 
 void timestep_embedding(const Params& params, const Weights&, ModuleSpec& spec) {
-  TimestepEmbedding module(
-      TimestepEmbeddingOptions(rows_of(params, spec), spec.sizes["d_model"], spec.sizes["channels"])
-          .hidden(spec.sizes["hidden"]));
+  TimestepEmbedding module(TimestepEmbeddingOptions(spec.sizes["d_model"], spec.sizes["channels"])
+                               .hidden(spec.sizes["hidden"])
+                               .max_len(rows_of(params, spec)));
   spec.module = module.ptr();
   spec.forward = [module](const Call& call) mutable {
     const auto image = given(call, "image");

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "core/nearest.h"
 #include "io/base/quote.h"
-#include "posenc/core/nearest.h"
 
 namespace posenc::io {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "posenc/core/check.h"
+#include "core/check.h"
 
 namespace posenc {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/check.h"
 #include "models/marian/settings.h"
-#include "posenc/core/check.h"
 #include "posenc/sinusoid/preset.h"
 
 namespace posenc {

@@ -4,7 +4,7 @@
 #include <ATen/ops/index_select.h>
 #include <c10/util/Exception.h>
 
-#include "posenc/core/check.h"
+#include "core/check.h"
 
 namespace posenc {
 

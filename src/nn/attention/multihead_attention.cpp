@@ -4,8 +4,8 @@
 
 #include <ostream>
 
+#include "core/check.h"
 #include "nn/make_linear.h"
-#include "posenc/core/check.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {

@@ -1,7 +1,7 @@
 #include "nn/transformer/layer_parts.h"
 
+#include "core/check.h"
 #include "nn/make_linear.h"
-#include "posenc/core/check.h"
 #include "posenc/functional/dropout.h"
 
 namespace posenc {

@@ -2,9 +2,15 @@
 
 #include <ostream>
 
+#include "nn/attention/multihead_attention_internals.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc {
+namespace {
+
+using Attention = MultiheadAttentionAccess;
+
+}  // namespace
 
 TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(TransformerDecoderLayerOptions options_)
     : options(options_) {
@@ -67,7 +73,7 @@ torch::Tensor TransformerDecoderLayerImpl::forward(const torch::Tensor& x,
 
 DecoderLayerCache TransformerDecoderLayerImpl::start(const torch::Tensor& memory,
                                                      int64_t capacity) {
-  const auto heads = multihead_attn->split_heads({}, memory, memory);
+  const auto heads = Attention::split_heads(*multihead_attn, {}, memory, memory);
   return {KeyValueCache(heads, capacity), {{}, heads.key.contiguous(), heads.value.contiguous()}};
 }
 
@@ -75,11 +81,13 @@ torch::Tensor TransformerDecoderLayerImpl::step(const torch::Tensor& x, DecoderL
                                                 const AttentionMask& memory_mask) {
   const Block self = [&](const torch::Tensor& y) {
     const auto mask = AttentionMask::causal(cache.self.length());
-    return self_attn->attend_heads(cache.self.append(self_attn->split_heads(y, y, y)), mask);
+    const auto heads = Attention::split_heads(*self_attn, y, y, y);
+    return Attention::attend_heads(*self_attn, cache.self.append(heads), mask);
   };
   const Block cross = [&](const torch::Tensor& y) {
-    const auto query = multihead_attn->split_heads(y, {}, {}).query;
-    return multihead_attn->attend_heads({query, cache.memory.key, cache.memory.value}, memory_mask);
+    const auto query = Attention::split_heads(*multihead_attn, y, {}, {}).query;
+    return Attention::attend_heads(*multihead_attn, {query, cache.memory.key, cache.memory.value},
+                                   memory_mask);
   };
   return all_or_nothing(cache.self, [&] { return blocks(x, self, cross); });
 }

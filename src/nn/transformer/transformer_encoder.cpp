@@ -2,8 +2,8 @@
 
 #include <ostream>
 
+#include "core/check.h"
 #include "nn/transformer/layer_parts.h"
-#include "posenc/core/check.h"
 
 namespace posenc {
 

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "posenc/core/nearest.h"
+#include "core/nearest.h"
 
 namespace posenc {
 

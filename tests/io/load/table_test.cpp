@@ -110,12 +110,12 @@ TEST(Table, HalfPrecisionIsComparedAsRounded) {
 }
 
 TEST(Table, EveryModuleTellsOfItsOwn) {
-  PositionEmbedding embedding(8, 6);
-  EXPECT_TRUE(
-      load_state_dict(*embedding, state_dict(*PositionEmbedding(20, 6))).tables.at(0).as_computed);
+  PositionEmbedding embedding(PositionEmbeddingOptions(6).max_len(8));
+  PositionEmbedding longer(PositionEmbeddingOptions(6).max_len(20));
+  EXPECT_TRUE(load_state_dict(*embedding, state_dict(*longer)).tables.at(0).as_computed);
   EXPECT_FALSE(embedding->embedding->weight.requires_grad());
-  const auto buffered =
-      PositionEmbeddingOptions(8, 6).register_as(PositionEmbeddingOptions::RegisterAs::Buffer);
+  const auto buffered = PositionEmbeddingOptions(6).max_len(8).register_as(
+      PositionEmbeddingOptions::RegisterAs::Buffer);
   PositionEmbedding buffer(buffered);
   const auto table =
       load_state_dict(*buffer, state_dict(*PositionEmbedding(buffered))).tables.at(0);

@@ -12,6 +12,8 @@
 
 namespace posenc POSENC_EXPORT {
 
+struct MultiheadAttentionAccess;
+
 /// Options of MultiheadAttention.
 struct MultiheadAttentionOptions {
   /// The default options for width `embed_dim` and `num_heads` heads.
@@ -65,13 +67,6 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   torch::Tensor forward(const torch::Tensor& query, const torch::Tensor& key,
                         const torch::Tensor& value, const AttentionMask& mask = {});
 
-  /// The first half of forward(), always with (B, L, E). Keys and values may then be appended to a
-  /// cache.
-  functional::Heads split_heads(const torch::Tensor& query, const torch::Tensor& key,
-                                const torch::Tensor& value) const;
-  /// The second half of forward(), always with (B, L, E).
-  torch::Tensor attend_heads(const functional::Heads& heads, const AttentionMask& mask) const;
-
   MultiheadAttentionOptions options;    ///< the options given to the constructor
   torch::Tensor in_proj_weight;         ///< (3E, E), if all widths are equal
   torch::Tensor q_proj_weight;          ///< (E, E), if a width differs
@@ -84,7 +79,12 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   POSENC_FORWARD_HAS_DEFAULT_ARGS({3, torch::nn::AnyValue(AttentionMask())})
 
  private:
+  friend struct MultiheadAttentionAccess;
+
   void reset_in_projection();
+  functional::Heads split_heads(const torch::Tensor& query, const torch::Tensor& key,
+                                const torch::Tensor& value) const;
+  torch::Tensor attend_heads(const functional::Heads& heads, const AttentionMask& mask) const;
   functional::MultiheadAttentionWeights weights() const;
 };
 

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "posenc/nn/attention/multihead_attention.h"
+
+namespace posenc {
+
+/// The two halves of forward(), always with (B, L, E), for a layer that keeps keys and values.
+struct MultiheadAttentionAccess {
+  /// The projections. An undefined query, or an undefined key and value, is skipped.
+  static functional::Heads split_heads(const MultiheadAttentionImpl& module,
+                                       const torch::Tensor& query, const torch::Tensor& key,
+                                       const torch::Tensor& value) {
+    return module.split_heads(query, key, value);
+  }
+  /// The attention and the output projection.
+  static torch::Tensor attend_heads(const MultiheadAttentionImpl& module,
+                                    const functional::Heads& heads, const AttentionMask& mask) {
+    return module.attend_heads(heads, mask);
+  }
+};
+
+}  // namespace posenc
