@@ -11,33 +11,39 @@
 namespace posenc {
 
 namespace train {
+namespace {
 
 template <typename Options>
-struct AdamTraits {
-  static void check(const Options& options) {
-    const char* const name = OptimizerTraits<Options>::kOptimizer;
-    check_not_negative(name, "lr", options.lr());
-    check_betas(name, options.betas());
-    check_not_negative(name, "eps", options.eps());
-    check_not_negative(name, "weight_decay", options.weight_decay());
-  }
-  static const char* refusal(const Options&, const torch::Tensor& gradient) {
-    if (gradient.layout() == at::kStrided) return nullptr;
-    return "the gradient must be dense. Got a sparse one; SparseAdam and FusedSGD take those";
-  }
-};
+void check_adam(const Options& options) {
+  const char* const name = OptimizerTraits<Options>::kOptimizer;
+  check_not_negative(name, "lr", options.lr());
+  check_betas(name, options.betas());
+  check_not_negative(name, "eps", options.eps());
+  check_not_negative(name, "weight_decay", options.weight_decay());
+}
 
-template <>
-struct OptimizerTraits<FusedAdamOptions> : AdamTraits<FusedAdamOptions> {
-  static constexpr const char* kOptimizer = "FusedAdam";
-  static constexpr const char* kRule = "Adam";
-};
+const char* refusal_by_adam(const at::Tensor& gradient) {
+  if (gradient.layout() == at::kStrided) return nullptr;
+  return "the gradient must be dense. Got a sparse one; SparseAdam and FusedSGD take those";
+}
 
-template <>
-struct OptimizerTraits<FusedAdamWOptions> : AdamTraits<FusedAdamWOptions> {
-  static constexpr const char* kOptimizer = "FusedAdamW";
-  static constexpr const char* kRule = "AdamW";
-};
+}  // namespace
+
+void OptimizerTraits<FusedAdamOptions>::check(const FusedAdamOptions& options) {
+  check_adam(options);
+}
+void OptimizerTraits<FusedAdamWOptions>::check(const FusedAdamWOptions& options) {
+  check_adam(options);
+}
+
+const char* OptimizerTraits<FusedAdamOptions>::refusal(const FusedAdamOptions&,
+                                                       const at::Tensor& gradient) {
+  return refusal_by_adam(gradient);
+}
+const char* OptimizerTraits<FusedAdamWOptions>::refusal(const FusedAdamWOptions&,
+                                                        const at::Tensor& gradient) {
+  return refusal_by_adam(gradient);
+}
 
 }  // namespace train
 

@@ -32,29 +32,23 @@ void step_sparse(const FusedSGDOptions& options, const at::Tensor& p, const at::
 
 }  // namespace
 
-template <>
-struct train::OptimizerTraits<FusedSGDOptions> {
-  static constexpr const char* kOptimizer = "FusedSGD";
-  static constexpr const char* kRule = "SGD";
+void train::OptimizerTraits<FusedSGDOptions>::check(const FusedSGDOptions& options) {
+  check_not_negative(kOptimizer, "lr", options.lr());
+  check_not_negative(kOptimizer, "momentum", options.momentum());
+  check_not_negative(kOptimizer, "weight_decay", options.weight_decay());
+  TORCH_CHECK_VALUE(!options.nesterov() || (options.momentum() > 0.0 && options.dampening() == 0.0),
+                    "[", kOptimizer, "] nesterov needs a momentum and no dampening. Got momentum ",
+                    options.momentum(), ", dampening ", options.dampening());
+}
 
-  static void check(const FusedSGDOptions& options) {
-    check_not_negative(kOptimizer, "lr", options.lr());
-    check_not_negative(kOptimizer, "momentum", options.momentum());
-    check_not_negative(kOptimizer, "weight_decay", options.weight_decay());
-    TORCH_CHECK_VALUE(
-        !options.nesterov() || (options.momentum() > 0.0 && options.dampening() == 0.0), "[",
-        kOptimizer, "] nesterov needs a momentum and no dampening. Got momentum ",
-        options.momentum(), ", dampening ", options.dampening());
-  }
-
-  static const char* refusal(const FusedSGDOptions& options, const torch::Tensor& gradient) {
-    if (gradient.layout() == at::kStrided) return nullptr;
-    if (!gradient.is_sparse()) return "the gradient must be dense or sparse (COO)";
-    if (options.weight_decay() == 0.0) return nullptr;
-    return "weight_decay must be 0 for a sparse gradient: it would move every row. Give the "
-           "embedding a group with weight_decay(0)";
-  }
-};
+const char* train::OptimizerTraits<FusedSGDOptions>::refusal(const FusedSGDOptions& options,
+                                                             const at::Tensor& gradient) {
+  if (gradient.layout() == at::kStrided) return nullptr;
+  if (!gradient.is_sparse()) return "the gradient must be dense or sparse (COO)";
+  if (options.weight_decay() == 0.0) return nullptr;
+  return "weight_decay must be 0 for a sparse gradient: it would move every row. Give the "
+         "embedding a group with weight_decay(0)";
+}
 
 void FusedSGD::step_group(const FusedSGDOptions& options, std::vector<Entry>& entries) {
   // In the first step the buffer is set to the gradient, without dampening.

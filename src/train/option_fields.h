@@ -45,15 +45,42 @@ struct OptionsAccess {
   }
 };
 
-/// What OptimizerBase asks of an optimiser's options; each optimiser's source specializes it:
-///
-///     static constexpr const char* kOptimizer;  for messages
-///     static constexpr const char* kRule;       CheckpointableOptimizer::rule()
-///     static void check(const Options&);        throws c10::ValueError for options out of range
-///     static const char* refusal(const Options&, const at::Tensor& gradient);
-///                                               why a gradient is not accepted, or nullptr
+/// The names of an optimiser and what it checks: check() throws c10::ValueError for options out of
+/// range, refusal() says why a gradient is not accepted, or returns nullptr.
 template <typename Options>
 struct OptimizerTraits;
+
+template <>
+struct OptimizerTraits<FusedAdamOptions> {
+  static constexpr const char* kOptimizer = "FusedAdam";
+  static constexpr const char* kRule = "Adam";
+  static void check(const FusedAdamOptions& options);
+  static const char* refusal(const FusedAdamOptions& options, const at::Tensor& gradient);
+};
+
+template <>
+struct OptimizerTraits<FusedAdamWOptions> {
+  static constexpr const char* kOptimizer = "FusedAdamW";
+  static constexpr const char* kRule = "AdamW";
+  static void check(const FusedAdamWOptions& options);
+  static const char* refusal(const FusedAdamWOptions& options, const at::Tensor& gradient);
+};
+
+template <>
+struct OptimizerTraits<FusedSGDOptions> {
+  static constexpr const char* kOptimizer = "FusedSGD";
+  static constexpr const char* kRule = "SGD";
+  static void check(const FusedSGDOptions& options);
+  static const char* refusal(const FusedSGDOptions& options, const at::Tensor& gradient);
+};
+
+template <>
+struct OptimizerTraits<SparseAdamOptions> {
+  static constexpr const char* kOptimizer = "SparseAdam";
+  static constexpr const char* kRule = "SparseAdam";
+  static void check(const SparseAdamOptions& options);
+  static const char* refusal(const SparseAdamOptions& options, const at::Tensor& gradient);
+};
 
 /// Throws c10::ValueError unless the value is at least 0.
 inline void check_not_negative(const char* optimizer, const char* name, double value) {

@@ -55,26 +55,21 @@ struct SparseAdamStep {
 
 }  // namespace
 
-template <>
-struct train::OptimizerTraits<SparseAdamOptions> {
-  static constexpr const char* kOptimizer = "SparseAdam";
-  static constexpr const char* kRule = "SparseAdam";
+void train::OptimizerTraits<SparseAdamOptions>::check(const SparseAdamOptions& options) {
+  check_not_negative(kOptimizer, "lr", options.lr());  // schedules end at 0
+  TORCH_CHECK_VALUE(options.eps() > 0.0, "[", kOptimizer, "] eps must be positive. Got ",
+                    options.eps());
+  check_betas(kOptimizer, options.betas());
+}
 
-  static void check(const SparseAdamOptions& options) {
-    check_not_negative(kOptimizer, "lr", options.lr());  // schedules end at 0
-    TORCH_CHECK_VALUE(options.eps() > 0.0, "[", kOptimizer, "] eps must be positive. Got ",
-                      options.eps());
-    check_betas(kOptimizer, options.betas());
+const char* train::OptimizerTraits<SparseAdamOptions>::refusal(const SparseAdamOptions&,
+                                                               const at::Tensor& gradient) {
+  if (!gradient.is_sparse()) {
+    return "the gradient must be sparse, as from an embedding with sparse(true). Got a dense one; "
+           "FusedAdam takes those";
   }
-
-  static const char* refusal(const SparseAdamOptions&, const torch::Tensor& gradient) {
-    if (!gradient.is_sparse()) {
-      return "the gradient must be sparse, as from an embedding with sparse(true). Got a dense "
-             "one; FusedAdam takes those";
-    }
-    return gradient.sparse_dim() == 1 ? nullptr : "the gradient must be sparse in its rows only";
-  }
-};
+  return gradient.sparse_dim() == 1 ? nullptr : "the gradient must be sparse in its rows only";
+}
 
 void SparseAdam::step_group(const SparseAdamOptions& options, std::vector<Entry>& entries) {
   const auto [beta1, beta2] = options.betas();
