@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "posenc/export.h"
 #include "posenc/core/cloneable.h"
 #include "posenc/core/state_dict_traits.h"
+#include "posenc/export.h"
 #include "posenc/sinusoid/options.h"
 
 namespace posenc POSENC_EXPORT {
