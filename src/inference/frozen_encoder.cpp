@@ -1,0 +1,39 @@
+#include <ostream>
+
+#include "inference/checks.h"
+#include "inference/model.h"
+#include "nn/transformer/layer_parts.h"
+#include "posenc/inference/freeze.h"
+
+namespace posenc {
+
+using inference::Packing;
+
+torch::Tensor FrozenEncoder::forward(const torch::Tensor& x, const AttentionMask& mask) const {
+  const torch::NoGradGuard no_grad;
+  const auto& layer = model_->options.layer();
+  inference::check_sequence("FrozenEncoder", x, layer.d_model());
+  model_->watch.check();
+  const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
+  const int64_t batch = batch_first.size(0), length = batch_first.size(1);
+  const Packing packing = Packing::of(mask, batch, length);
+  const torch::Tensor rows = packing.packed
+                                 ? packing.pack(batch_first)
+                                 : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
+  const ScoreMask rest =
+      packing.residual_mask(mask, {batch, layer.num_heads(), length, length}, rows);
+  const torch::Tensor out = packing.unpack(inference::run(model_->stack, rows, packing, rest));
+  return layer.batch_first() ? out : out.transpose(0, 1);
+}
+
+const TransformerEncoderOptions& FrozenEncoder::options() const { return model_->options; }
+FrozenBytes FrozenEncoder::bytes() const { return model_->watch.bytes(); }
+
+std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model) {
+  const auto& options = model.options();
+  stream << "posenc::FrozenEncoder(num_layers=" << options.num_layers() << ", ";
+  print(stream, options.layer());
+  return stream << ")";
+}
+
+}  // namespace posenc

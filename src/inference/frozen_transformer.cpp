@@ -1,0 +1,85 @@
+#include <ATen/ops/empty.h>
+
+#include <ostream>
+
+#include "inference/checks.h"
+#include "inference/model.h"
+#include "posenc/inference/freeze.h"
+
+namespace posenc {
+namespace {
+
+using inference::Memory;
+using inference::Packing;
+
+void check_ids(const char* name, const torch::Tensor& ids) {
+  TORCH_CHECK_VALUE(ids.dim() == 2 && ids.is_cpu(), "[FrozenTransformer] ", name,
+                    " must be ids (B, L) on the CPU. Got ", ids.sizes(), " on ", ids.device());
+}
+
+}  // namespace
+
+namespace inference {
+
+Memory encode(const TransformerModel& model, const at::Tensor& src, const AttentionMask& src_mask) {
+  const int64_t batch = src.size(0), length = src.size(1);
+  const Packing packing = Packing::of(src_mask, batch, length);
+  at::Tensor rows;
+  if (packing.packed) {
+    const at::Tensor places = at::tensor(packing.places);
+    rows = model.src_embedding.at_positions(packing.pack(src), places.remainder(length), length);
+  } else {
+    rows = model.src_embedding(src).flatten(0, 1);
+  }
+  const ScoreMask mask =
+      packing.residual_mask(src_mask, {batch, model.encoder.heads, length, length}, rows);
+  return {run(model.encoder, rows, packing, mask), packing};
+}
+
+}  // namespace inference
+
+torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
+                                        const AttentionMask& src_mask) const {
+  const torch::NoGradGuard no_grad;
+  check_ids("src", src);
+  model_->watch.check();
+  const Memory memory = inference::encode(*model_, src, src_mask);
+  return memory.packing.unpack(memory.rows);
+}
+
+torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::Tensor& memory,
+                                        const AttentionMask& tgt_mask,
+                                        const AttentionMask& memory_mask) const {
+  const torch::NoGradGuard no_grad;
+  check_ids("tgt", tgt);
+  inference::check_sequence("FrozenTransformer", memory, model_->options.d_model());
+  TORCH_CHECK_VALUE(tgt.size(0) == memory.size(0),
+                    "[FrozenTransformer] tgt and memory must have one batch. Got ", tgt.sizes(),
+                    " and ", memory.sizes());
+  model_->watch.check();
+  const int64_t batch = tgt.size(0), length = tgt.size(1), heads = model_->decoder.heads;
+  const torch::Tensor x = model_->tgt_embedding(tgt).flatten(0, 1);
+  const torch::Tensor out = inference::run(
+      model_->decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
+      Packing(batch, memory.size(1)), tgt_mask.resolve({batch, heads, length, length}, x),
+      memory_mask.resolve({batch, heads, length, memory.size(1)}, x));
+  const torch::Tensor logits = at::empty({batch, length, model_->final_layer.out()}, at::kFloat);
+  model_->final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
+                         inference::rows_case(batch * length));
+  return logits;
+}
+
+const TransformerOptions& FrozenTransformer::options() const { return model_->options; }
+FrozenBytes FrozenTransformer::bytes() const { return model_->watch.bytes(); }
+
+std::ostream& operator<<(std::ostream& stream, const FrozenTransformer& model) {
+  const auto& options = model.options();
+  return stream << "posenc::FrozenTransformer(src_vocab=" << options.src_vocab()
+                << ", tgt_vocab=" << options.tgt_vocab() << ", tie=" << name_of(options.tie())
+                << ", num_encoder_layers=" << options.num_encoder_layers()
+                << ", num_decoder_layers=" << options.num_decoder_layers()
+                << ", d_model=" << options.d_model() << ", num_heads=" << options.num_heads()
+                << ", d_ff=" << options.d_ff() << ")";
+}
+
+}  // namespace posenc
