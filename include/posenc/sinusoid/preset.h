@@ -47,12 +47,12 @@ struct Preset {
   std::string source;   ///< the class and the system, with its version
   std::string storage;  ///< how the system stores the table: kind, key, shape, persistence
   std::string recipe;   ///< presets with equal recipes have equal bits at every dim
-  std::vector<PresetParam> params;  ///< the parameters that it takes
+  std::vector<PresetParam> params = {};  ///< the parameters that it takes
   /// Makes the options.
   SinusoidOptions (*make)(int64_t dim, const PresetReader& params);
   /// The largest difference from the system's table at position p if the bits cannot be equal,
   /// since TensorFlow's kernels differ from LibTorch's; empty if they are equal.
-  std::string bound;
+  std::string bound = {};
   /// Other systems with these bits, with a limitation in parentheses.
   std::vector<std::string> also = {};
 };

@@ -20,13 +20,13 @@ struct Kind {
   std::vector<std::string> names;  ///< class names in files and for --module
   std::string source;
   std::vector<Key> keys;
-  bool by_keys;  ///< the keys identify it without a class name
-  Input input;
+  bool by_keys = false;  ///< the keys identify it without a class name
+  Input input = Input::Ids;
   std::vector<std::string> inputs;
-  std::string table_key;
-  std::vector<std::string> params;
-  std::vector<std::string> optional;
-  std::map<std::string, std::string> aliases;  ///< a script's argument name: ours
+  std::string table_key = {};  ///< empty if there is no table
+  std::vector<std::string> params = {};
+  std::vector<std::string> optional = {};
+  std::map<std::string, std::string> aliases = {};  ///< a script's argument name: ours
   /// Sets `module` and `forward` from `sizes`.
   void (*build)(const Params& params, const Weights& weights, ModuleSpec& spec);
 };
