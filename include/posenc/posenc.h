@@ -24,6 +24,7 @@
 #include "posenc/inference/freeze.h"
 #include "posenc/io/checkpoint.h"
 #include "posenc/io/error.h"
+#include "posenc/io/key_map.h"
 #include "posenc/io/load.h"
 #include "posenc/io/manifest.h"
 #include "posenc/io/safetensors.h"

@@ -4,31 +4,21 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "posenc/core/module_ref.h"
 #include "posenc/io/error.h"
+#include "posenc/io/key_map.h"
 #include "posenc/io/state_dict.h"
 
 namespace posenc POSENC_EXPORT {
-
-/// Renames the tensors of a file by pattern, after the prefix is stripped:
-/// ```cpp
-/// posenc::KeyMap map = {{"transformer.h.*.ln_1.*", "layers.*.norm1.*"}, {"lm_head.*", ""}};
-/// ```
-/// The first pattern that matches a whole name is used. An asterisk matches any sequence of
-/// characters, as few as possible, and the n-th asterisk of the new name is replaced by what the
-/// n-th one of the pattern matched. A pattern without asterisks is an exact name. An empty new name
-/// drops the tensor.
-using KeyMap = std::vector<std::pair<std::string, std::string>>;
 
 /// Relaxations of the default strict load.
 struct LoadOptions {
   /// Selects the names that begin with this prefix, including its dot ("model.encoder."), and
   /// strips it. Other names are taken to belong to other modules and are ignored.
   TORCH_ARG(std::string, prefix) = "";
-  /// Renames or drops tensors of the file.
+  /// Renames, drops, transposes or packs tensors of the file.
   TORCH_ARG(KeyMap, key_map);
   /// Accepts a file without some of the module's tensors.
   TORCH_ARG(bool, allow_missing) = false;

@@ -21,4 +21,13 @@ std::string in_quotes(std::string_view text) {
   return "'" + printable(shortened(text, kShown)) + "'";
 }
 
+std::string in_quotes_each(const std::vector<std::string>& texts) {
+  std::string list;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const bool is_last = i + 1 == texts.size();
+    list += (i == 0 ? "" : is_last ? " and " : ", ") + in_quotes(texts[i]);
+  }
+  return list;
+}
+
 }  // namespace posenc::io

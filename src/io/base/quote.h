@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace posenc::io {
 
@@ -10,5 +11,8 @@ std::string printable(std::string_view text);
 
 /// The same for a message: quoted and shortened.
 std::string in_quotes(std::string_view text);
+
+/// 'a', 'b' and 'c'.
+std::string in_quotes_each(const std::vector<std::string>& texts);
 
 }  // namespace posenc::io

@@ -3,14 +3,13 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <vector>
+#include <set>
+#include <utility>
 
 #include "io/base/quote.h"
 
 namespace posenc::io {
 namespace {
-
-using Runs = std::vector<std::string_view>;
 
 std::vector<std::string_view> parts_between_stars(std::string_view pattern) {
   std::vector<std::string_view> parts;
@@ -44,7 +43,59 @@ std::optional<Runs> match(std::string_view pattern, std::string_view name) {
   return runs;
 }
 
-std::string fill(std::string_view pattern, const Runs& runs) {
+std::ptrdiff_t stars(std::string_view text) { return std::count(text.begin(), text.end(), '*'); }
+
+// Whether the map turns each of the names, without prefix, into `name`.
+bool become(const std::vector<std::string>& names, std::string_view name, const KeyMap& map) {
+  return std::all_of(names.begin(), names.end(), [&](const std::string& own) {
+    const auto found = find_rule(own, map);
+    return found && fill_pattern(map[found->rule].name, found->runs) == name;
+  });
+}
+
+void check_axes(const KeySource& source) {
+  for (const int64_t axis : {source.axis0(), source.axis1()}) {
+    TORCH_CHECK_VALUE(axis >= 0, "[LoadOptions] an axis in key_map must not be negative. Got ",
+                      axis, " for ", in_quotes(source.pattern()));
+  }
+}
+
+void check_rule(const KeyRule& rule) {
+  const auto& sources = rule.sources.items;
+  TORCH_CHECK_VALUE(!sources.empty(), "[LoadOptions] a rule of key_map must have a pattern for ",
+                    in_quotes(rule.name));
+  const std::string& first = sources.front().pattern();
+  TORCH_CHECK_VALUE(
+      stars(rule.name) <= stars(first),
+      "[LoadOptions] a new name of key_map must have no more asterisks than its pattern ",
+      in_quotes(first), ". Got ", in_quotes(rule.name));
+  std::set<std::string_view> patterns;
+  for (const auto& source : sources) {
+    check_axes(source);
+    TORCH_CHECK_VALUE(stars(source.pattern()) == stars(first),
+                      "[LoadOptions] the patterns of a pack in key_map must have the same number "
+                      "of asterisks. Got ",
+                      in_quotes(first), " and ", in_quotes(source.pattern()));
+    TORCH_CHECK_VALUE(patterns.insert(source.pattern()).second,
+                      "[LoadOptions] the patterns of a pack in key_map must differ. Got ",
+                      in_quotes(source.pattern()), " twice");
+  }
+}
+
+}  // namespace
+
+std::optional<KeyMatch> find_rule(std::string_view name, const KeyMap& map) {
+  for (std::size_t rule = 0; rule < map.size(); ++rule) {
+    const auto& sources = map[rule].sources.items;
+    for (std::size_t source = 0; source < sources.size(); ++source) {
+      auto runs = match(sources[source].pattern(), name);
+      if (runs) return KeyMatch{rule, source, std::move(*runs)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string fill_pattern(std::string_view pattern, const Runs& runs) {
   const auto parts = parts_between_stars(pattern);
   std::string name(parts.front());
   for (std::size_t i = 1; i < parts.size(); ++i) {
@@ -54,28 +105,22 @@ std::string fill(std::string_view pattern, const Runs& runs) {
   return name;
 }
 
-}  // namespace
-
-void check_key_map(const KeyMap& map) {
-  const auto stars = [](const std::string& text) {
-    return std::count(text.begin(), text.end(), '*');
-  };
-  for (const auto& [from, to] : map) {
-    TORCH_CHECK_VALUE(stars(to) <= stars(from),
-                      "[LoadOptions] a new name of key_map must have no more `*` than its pattern ",
-                      in_quotes(from), ". Got ", in_quotes(to));
+std::vector<std::string> names_in_file(std::string_view name, const LoadOptions& options) {
+  for (const auto& rule : options.key_map()) {
+    const auto& sources = rule.sources.items;
+    const auto runs = match(rule.name, name);
+    if (!runs || stars(rule.name) != stars(sources.front().pattern())) continue;
+    std::vector<std::string> names;
+    for (const auto& source : sources) names.push_back(fill_pattern(source.pattern(), *runs));
+    if (!become(names, name, options.key_map())) continue;
+    for (auto& own : names) own.insert(0, options.prefix());
+    return names;
   }
+  return {};
 }
 
-std::optional<std::string> mapped_name(std::string_view name, const LoadOptions& options) {
-  const auto own = name.substr(options.prefix().size());
-  for (const auto& [from, to] : options.key_map()) {
-    const auto runs = match(from, own);
-    if (!runs) continue;
-    if (to.empty()) return std::nullopt;
-    return fill(to, *runs);
-  }
-  return std::string(own);
+void check_key_map(const KeyMap& map) {
+  for (const auto& rule : map) check_rule(rule);
 }
 
 }  // namespace posenc::io

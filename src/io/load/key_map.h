@@ -3,16 +3,32 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "posenc/io/load.h"
 
 namespace posenc::io {
 
-/// What a file's `name` is called in the module: without the prefix, and renamed by the map.
-/// nullopt for a name that the map leaves out.
-std::optional<std::string> mapped_name(std::string_view name, const LoadOptions& options);
+/// What each asterisk of a pattern stands for in a name.
+using Runs = std::vector<std::string_view>;
 
-/// Throws c10::ValueError for a new name that has more `*` than its pattern.
+/// The rule of a map that takes a name.
+struct KeyMatch {
+  std::size_t rule;    ///< its index
+  std::size_t source;  ///< which of its sources the name matches
+  Runs runs;           ///< parts of the name
+};
+/// The first rule that takes `name`, a file's without the prefix; nothing where none does.
+std::optional<KeyMatch> find_rule(std::string_view name, const KeyMap& map);
+
+/// `pattern` with its asterisks replaced by the first of `runs`.
+std::string fill_pattern(std::string_view pattern, const Runs& runs);
+
+/// The names in a file, prefix included, that the map turns into the module's `name`: several for a
+/// pack. None where no rule does, or where a rule does not keep what it matched.
+std::vector<std::string> names_in_file(std::string_view name, const LoadOptions& options);
+
+/// Throws c10::ValueError for a map that cannot be applied.
 void check_key_map(const KeyMap& map);
 
 }  // namespace posenc::io

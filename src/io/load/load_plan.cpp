@@ -5,7 +5,6 @@
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <cstring>
 #include <sstream>
 #include <unordered_map>
 #include <utility>
@@ -13,16 +12,11 @@
 #include "io/base/dtype.h"
 #include "io/base/quote.h"
 #include "io/load/key_map.h"
+#include "io/load/shape_text.h"
 #include "io/load/table_check.h"
 
 namespace posenc::io {
 namespace {
-
-std::string shape(at::IntArrayRef sizes) {
-  std::string text = "(";
-  for (const int64_t size : sizes) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
-  return text + ")";
-}
 
 std::string short_number(double value) {
   std::ostringstream text;
@@ -53,10 +47,12 @@ WeightsError interrupted(const WeightsError& error, const std::vector<std::strin
 }  // namespace
 
 LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
-                   const LoadOptions& options)
-    : source_(source) {
-  check_key_map(options.key_map());
+                   const LoadOptions& options, const FormatNames& names)
+    : source_(source, options) {
   ModuleState state = module_state(module);
+  for (const auto& [alias, name] : names.tied) {
+    state.tensors.insert(alias, at::Tensor(state.tensors[name]));
+  }
   targets_ = targets_of(state.tensors);
   matches_.resize(targets_.size());
   for (auto& table : state.tables) tables_.emplace(table.name, table);
@@ -68,17 +64,14 @@ LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     if (matches_[i].source != kNone) check_pair(i, options.cast());
   }
-  check_ties(options.prefix(), options.cast());
-  for (const auto& target : targets_) {
-    const bool found = matches_[target.first].source != kNone;
-    (found ? report_.loaded : mismatch_.missing).push_back(target.name);
-  }
+  check_ties(options.prefix());
+  list_missing(options, names.optional);
   if (!mismatch_.missing.empty() && !mismatch_.allow_missing) name_whole_modules();
   if (mismatch_.is_error()) throw mismatch_.error(source.subject());
   for (const auto& match : matches_) {
-    if (match.source != kNone) source.check_values(match.source);
+    if (match.source != kNone) source_.check_values(match.source);
   }
-  report_.missing = mismatch_.missing;
+  report_.missing.insert(report_.missing.end(), mismatch_.missing.begin(), mismatch_.missing.end());
   report_.unexpected = mismatch_.unexpected;
 }
 
@@ -91,37 +84,52 @@ void LoadPlan::match_names(const LoadOptions& options) {
   std::unordered_map<std::string, std::size_t> index;
   for (std::size_t i = 0; i < targets_.size(); ++i) index.emplace(targets_[i].name, i);
   const auto& entries = source_.entries();
-  bool any = false;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const auto& [name, dtype, sizes, problem, is_tensor, is_module] = entries[i];
-    if (!name.starts_with(options.prefix())) continue;
-    any = true;
-    const auto mapped = mapped_name(name, options);
-    const auto found = mapped ? index.find(*mapped) : index.end();
+    const auto& name = entries[i].name;
+    const auto found = name ? index.find(*name) : index.end();
     if (found != index.end()) {
       Match& match = matches_[found->second];
       if (match.source == kNone) {
         match.source = i;
       } else {
-        fault(WeightsErrorCode::DuplicateKey, entries[match.source].name,
-              "and " + in_quotes(name) + " both become " + in_quotes(*mapped) + " in the module");
+        mismatch_.faults.push_back({WeightsErrorCode::DuplicateKey,
+                                    source_.label(match.source) + " and " + source_.label(i) +
+                                        " both become " + in_quotes(*name) + " in the module",
+                                    ""});
       }
-    } else if (is_tensor && (!mapped || non_persistent_.count(*mapped) != 0)) {
-      report_.ignored.push_back(name);
-    } else if (is_tensor) {
-      mismatch_.unexpected.push_back(name);
+      continue;
+    }
+    const bool is_ignored = !name || non_persistent_.count(*name) != 0;
+    for (const auto& part : entries[i].parts) {
+      if (part.index == MappedSource::kAbsent || !source_.entry_of(part).is_tensor) continue;
+      (is_ignored ? report_.ignored : mismatch_.unexpected).push_back(part.name);
     }
   }
-  if (!any && !options.prefix().empty() && !targets_.empty()) {
+  if (entries.empty() && !options.prefix().empty() && !targets_.empty()) {
     mismatch_.faults.push_back({WeightsErrorCode::MissingKeys,
                                 "no name begins with " + in_quotes(options.prefix()),
                                 "a prefix is given with its dot"});
   }
 }
 
+void LoadPlan::list_missing(const LoadOptions& options, const std::set<std::string>& optional) {
+  for (const auto& target : targets_) {
+    const std::string& name = target.name;
+    if (matches_[target.first].source != kNone) {
+      report_.loaded.push_back(name);
+    } else if (optional.count(targets_[target.first].name) != 0) {
+      report_.missing.push_back(name);
+    } else {
+      mismatch_.missing.push_back(name);
+      auto names = names_in_file(name, options);
+      if (!names.empty()) mismatch_.names_in_file.emplace(name, std::move(names));
+    }
+  }
+}
+
 // As in `torch.save({"model": model})`: what is missing may be inside.
 void LoadPlan::name_whole_modules() {
-  for (const auto& entry : source_.entries()) {
+  for (const auto& entry : source_.source().entries()) {
     if (!entry.is_module) continue;
     fault(WeightsErrorCode::WholeModule, entry.name, entry.fault,
           "save model.state_dict() in place of the model");
@@ -130,23 +138,25 @@ void LoadPlan::name_whole_modules() {
 
 // Checks that the source can be copied, and that the copy cannot fail half-way.
 void LoadPlan::check_pair(std::size_t target, bool cast) {
-  const auto& entry = source_.entries()[matches_[target].source];
-  if (!entry.fault.empty()) {
-    return fault(WeightsErrorCode::Unsupported, targets_[target].name, entry.fault);
+  const Target& to = targets_[target];
+  auto faults = source_.faults(matches_[target].source, to.name, to.tensor.sizes());
+  if (!faults.empty()) {
+    mismatch_.faults.insert(mismatch_.faults.end(), faults.begin(), faults.end());
+    return;
   }
-  const bool fits = check_dtype(targets_[target], entry.dtype, cast);
-  check_shape(target, check_memory(targets_[target]) && fits);
+  const bool fits = check_dtype(target, cast);
+  check_shape(target, check_memory(to) && fits);
 }
 
 bool LoadPlan::check_memory(const Target& target) {
   const at::Tensor& tensor = target.tensor;
   std::string text;
-  if (!is_plain(tensor)) {
+  if (!is_dense_with_data(tensor)) {
     text = "must be dense and have memory in the module. Got a " +
            std::string(tensor.is_meta() ? "tensor on the meta device"
                                         : "sparse, quantised or nested tensor");
   } else if (tensor.is_inference() && !c10::InferenceMode::is_enabled()) {
-    text = "must not be an inference tensor in the module. Got one; load inside InferenceMode";
+    text = "must not be an inference tensor in the module; load inside InferenceMode";
   } else if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes) {
     text = "must have an element for each of its indices in the module. Got an expanded tensor";
   }
@@ -154,26 +164,34 @@ bool LoadPlan::check_memory(const Target& target) {
   return text.empty();
 }
 
-bool LoadPlan::check_dtype(const Target& target, at::ScalarType type, bool cast) {
-  const at::ScalarType wanted = target.tensor.scalar_type();
-  if (type == wanted) return true;
-  const bool castable = can_cast(type, wanted);
-  if (castable && cast) {
-    report_.cast.push_back(target.name);
-    return true;
+bool LoadPlan::check_dtype(std::size_t target, bool cast) {
+  const auto& [name, tensor, first] = targets_[target];
+  const at::ScalarType wanted = tensor.scalar_type();
+  const auto& parts = source_.entries()[matches_[target].source].parts;
+  bool is_cast = false, fits = true;
+  for (const auto& part : parts) {
+    const at::ScalarType type = source_.entry_of(part).dtype;
+    if (type == wanted) continue;
+    const bool castable = can_cast(type, wanted);
+    is_cast = true;
+    if (castable && cast) continue;
+    fits = false;
+    fault(WeightsErrorCode::DtypeMismatch, parts.size() > 1 ? part.name : name,
+          "must have dtype " + type_name(wanted) + ". Got " + type_name(type),
+          castable ? "LoadOptions().cast(true) converts dtypes" : "");
   }
-  fault(WeightsErrorCode::DtypeMismatch, target.name,
-        "must have dtype " + type_name(wanted) + ". Got " + type_name(type),
-        castable ? "LoadOptions().cast(true) converts dtypes" : "");
-  return false;
+  if (is_cast && fits) report_.cast.push_back(name);
+  return fits;
 }
 
 void LoadPlan::check_shape(std::size_t target, bool may_read) {
   const auto& [name, tensor, first] = targets_[target];
   Match& match = matches_[target];
-  const auto& sizes = source_.entries()[match.source].sizes;
+  const auto& entry = source_.entries()[match.source];
+  const auto& sizes = entry.sizes;
   const bool same = tensor.sizes() == at::IntArrayRef(sizes);
-  std::string text = "must have shape " + shape(tensor.sizes()) + ". Got " + shape(sizes);
+  std::string text = "must have shape " + shape_text(tensor.sizes()) + ". Got " + shape_text(sizes);
+  if (entry.parts.size() > 1) text += " from " + source_.label(match.source);
 
   const auto table = tables_.find(name);
   if (table != tables_.end() && may_read && same_but_rows(table->second, tensor.sizes(), sizes)) {
@@ -189,21 +207,11 @@ void LoadPlan::check_shape(std::size_t target, bool may_read) {
   if (!same) fault(WeightsErrorCode::ShapeMismatch, name, text);
 }
 
-// Whether two entries of the same sizes give the module the same bytes.
-bool LoadPlan::same_values(std::size_t a, std::size_t b, at::ScalarType type) const {
-  if (source_.entries()[a].dtype == source_.entries()[b].dtype) return source_.equal(a, b);
-  const auto value = [&](std::size_t index) {
-    return source_.tensor(index).cpu().to(type).resolve_conj().resolve_neg().contiguous();
-  };
-  const at::Tensor x = value(a), y = value(b);
-  return x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
-}
-
 // The names of one tensor share the first one's source, whichever of them the file has.
-void LoadPlan::check_ties(const std::string& prefix, bool cast) {
+void LoadPlan::check_ties(const std::string& prefix) {
   const auto& entries = source_.entries();
   for (std::size_t i = 0; i < targets_.size(); ++i) {
-    const std::size_t first = targets_[i].first;
+    const auto& [name, tensor, first] = targets_[i];
     const std::size_t source = matches_[i].source;
     if (source == kNone || first == i) continue;
     Match& kept = matches_[first];
@@ -211,20 +219,27 @@ void LoadPlan::check_ties(const std::string& prefix, bool cast) {
       kept = matches_[i];
       continue;
     }
-    const auto& a = entries[kept.source];
-    const auto& b = entries[source];
-    const auto castable = [&](const auto& entry) {
-      return entry.dtype == targets_[i].tensor.scalar_type() ||
-             (cast && can_cast(entry.dtype, targets_[i].tensor.scalar_type()));
+    const auto type = tensor.scalar_type();
+    const auto is_readable = [&](std::size_t index) {
+      const auto& parts = entries[index].parts;
+      return source_.faults(index, name, tensor.sizes()).empty() &&
+             std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
+               const auto from = source_.entry_of(part).dtype;
+               return from == type || can_cast(from, type);
+             });
     };
-    const bool comparable = a.fault.empty() && b.fault.empty() && a.sizes == b.sizes &&
-                            (a.dtype == b.dtype || (castable(a) && castable(b)));
-    if (comparable && !same_values(kept.source, source, targets_[i].tensor.scalar_type())) {
-      fault(WeightsErrorCode::TieConflict, a.name,
-            "and " + in_quotes(b.name) + " are one tensor in the module, but differ",
-            "say which wins by leaving the other out: LoadOptions().key_map({{\"" +
-                b.name.substr(prefix.size()) + "\", \"\"}}) keeps the first");
+    const bool comparable = is_readable(kept.source) && is_readable(source) &&
+                            entries[kept.source].sizes == entries[source].sizes;
+    if (!comparable || source_.equal(kept.source, source, type)) continue;
+    std::string rules;
+    for (const auto& part : entries[source].parts) {
+      rules += (rules.empty() ? "{\"" : ", {\"") + part.name.substr(prefix.size()) + "\", \"\"}";
     }
+    mismatch_.faults.push_back({WeightsErrorCode::TieConflict,
+                                source_.label(kept.source) + " and " + source_.label(source) +
+                                    " are one tensor in the module, but differ",
+                                "say which wins by leaving the other out: LoadOptions().key_map({" +
+                                    rules + "}) keeps the first"});
   }
 }
 
@@ -232,7 +247,7 @@ void LoadPlan::stage() {
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     Match& match = matches_[i];
     if (targets_[i].first != i || match.source == kNone || match.value.defined()) continue;
-    match.value = source_.tensor(match.source);
+    match.value = source_.tensor(match.source, targets_[i].tensor.scalar_type());
   }
 }
 

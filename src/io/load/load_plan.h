@@ -6,18 +6,25 @@
 #include <vector>
 
 #include "io/base/targets.h"
+#include "io/load/mapped_source.h"
 #include "io/load/mismatch.h"
-#include "io/load/source.h"
 #include "posenc/io/load.h"
 
 namespace posenc::io {
+
+/// What the reader of a format knows about a module in addition to the module itself.
+struct FormatNames {
+  std::vector<TiedName> tied;      ///< additional names in files for tensors of the module
+  std::set<std::string> optional;  ///< tensors of the module that a file may lack
+};
 
 /// A load that has been checked: which tensor of the module gets which tensor of the source. The
 /// constructor changes nothing and throws a single WeightsError for everything that does not fit;
 /// apply() can then fail only if reading does. The source has to outlive the plan.
 class LoadPlan {
  public:
-  LoadPlan(const torch::nn::Module& module, const TensorSource& source, const LoadOptions& options);
+  LoadPlan(const torch::nn::Module& module, const TensorSource& source, const LoadOptions& options,
+           const FormatNames& names = {});
 
   /// Reads everything that is still to be read into separate memory.
   void stage();
@@ -30,22 +37,22 @@ class LoadPlan {
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
   struct Match {
-    std::size_t source = kNone;
+    std::size_t source = kNone;  // index of an entry
     at::Tensor value;  // what has been read already: a table, or everything once staged
   };
 
   void match_names(const LoadOptions& options);
+  void list_missing(const LoadOptions& options, const std::set<std::string>& optional);
   void name_whole_modules();
   void check_pair(std::size_t target, bool cast);
   bool check_memory(const Target& target);
-  bool check_dtype(const Target& target, at::ScalarType type, bool cast);
+  bool check_dtype(std::size_t target, bool cast);
   void check_shape(std::size_t target, bool may_read);
-  void check_ties(const std::string& prefix, bool cast);
-  bool same_values(std::size_t a, std::size_t b, at::ScalarType type) const;
+  void check_ties(const std::string& prefix);
   void fault(WeightsErrorCode code, const std::string& name, const std::string& text,
              const std::string& remedy = "");
 
-  const TensorSource& source_;
+  const MappedSource source_;
   std::vector<Target> targets_;
   std::vector<Match> matches_;  // one per target
   std::map<std::string, ComputedTable> tables_;

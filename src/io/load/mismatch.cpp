@@ -48,11 +48,19 @@ std::string hint(const std::string& name, const Names& candidates) {
   return found.empty() ? "" : " (nearest: " + in_quotes(found.front()) + ")";
 }
 
-std::string listing(const std::string& title, const Names& names, const Names& candidates) {
+using NamesInFile = std::map<std::string, Names>;
+
+std::string listing(const std::string& title, const Names& names, const Names& candidates,
+                    const NamesInFile& names_in_file) {
   std::string text = "\n  " + title + " (" + std::to_string(names.size()) + "):";
   for (std::size_t i = 0; i < std::min(names.size(), kListed); ++i) {
+    const auto mapped = names_in_file.find(names[i]);
+    const bool is_mapped = mapped != names_in_file.end();
     text += (i == 0 ? " " : ", ") + in_quotes(names[i]);
-    if (i < kHinted && candidates.size() <= kListed) text += hint(names[i], candidates);
+    if (is_mapped) text += " (from " + in_quotes_each(mapped->second) + ")";
+    if (i < kHinted && candidates.size() <= kListed) {
+      text += hint(is_mapped ? mapped->second.front() : names[i], candidates);
+    }
   }
   return text + (names.size() > kListed ? ", ..." : "");
 }
@@ -77,7 +85,7 @@ WeightsError Mismatch::error(const std::string& subject) const {
   std::string text = subject + "does not fit the module, which is left as it was:", remedy;
   if (!missing.empty() && !allow_missing) {
     codes.push_back(WeightsErrorCode::MissingKeys);
-    text += listing("missing", missing, unexpected);
+    text += listing("missing", missing, unexpected, names_in_file);
     const std::string prefix = prefix_of(missing, unexpected);
     if (!prefix.empty()) {
       remedy = "every missing name is there after " + in_quotes(prefix) +
@@ -86,7 +94,7 @@ WeightsError Mismatch::error(const std::string& subject) const {
   }
   if (!unexpected.empty() && !allow_unexpected) {
     codes.push_back(WeightsErrorCode::UnexpectedKeys);
-    text += listing("unexpected", unexpected, missing);
+    text += listing("unexpected", unexpected, missing, {});
   }
   for (std::size_t i = 0; i < faults.size(); ++i) {
     codes.push_back(faults[i].code);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@ struct Fault {
 
 /// All differences between a module and a source of tensors.
 struct Mismatch {
-  std::vector<std::string> missing, unexpected;          ///< names, whether they are errors or not
+  std::vector<std::string> missing, unexpected;  ///< names, whether they are errors or not
+  /// The names in the file from which a key_map would make a missing tensor.
+  std::map<std::string, std::vector<std::string>> names_in_file;
   bool allow_missing = false, allow_unexpected = false;  ///< then they are not errors
   std::vector<Fault> faults;
 

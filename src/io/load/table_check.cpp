@@ -38,7 +38,7 @@ bool same_but_rows(const ComputedTable& table, at::IntArrayRef module, at::IntAr
 }
 
 TableCheck check_table(const ComputedTable& table, const at::Tensor& tensor,
-                       const TensorSource& source, std::size_t index) {
+                       const MappedSource& source, std::size_t index) {
   const auto& entry = source.entries()[index];
   const auto axis = static_cast<std::size_t>(table.row_axis);
   TableCheck check;
@@ -47,10 +47,13 @@ TableCheck check_table(const ComputedTable& table, const at::Tensor& tensor,
   const at::Tensor recipe = table.compute();
   if (!recipe.defined() || recipe.numel() == 0 || common == 0) return check;
 
-  const at::Tensor rows = source.head(index, table.row_axis, common).cpu();
+  const at::Tensor rows = source.head(index, table.row_axis, common);
   const at::Tensor expected = recipe.narrow(table.row_axis, 0, common).to(at::kDouble);
   check.report.max_abs = largest(rows.to(at::kDouble) - expected);
-  const double rounding = std::max(epsilon(entry.dtype), epsilon(tensor.scalar_type()));
+  double rounding = epsilon(tensor.scalar_type());
+  for (const auto& part : entry.parts) {
+    rounding = std::max(rounding, epsilon(source.entry_of(part).dtype));
+  }
   const double bound = table.tolerance + rounding * largest(expected);
   check.report.as_computed = check.report.max_abs <= bound;  // false for NaN
   if (common == check.report.rows) {

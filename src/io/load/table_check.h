@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "io/load/source.h"
+#include "io/load/mapped_source.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/io/load.h"
 
@@ -19,6 +19,6 @@ struct TableCheck {
   at::Tensor value;
 };
 TableCheck check_table(const ComputedTable& table, const at::Tensor& tensor,
-                       const TensorSource& source, std::size_t index);
+                       const MappedSource& source, std::size_t index);
 
 }  // namespace posenc::io

@@ -26,8 +26,10 @@ StateDict dict(const std::vector<std::pair<std::string, at::Tensor>>& items) {
 }
 
 std::string mapped(const std::string& name, const KeyMap& map) {
-  const auto result = io::mapped_name(name, LoadOptions().key_map(map));
-  return result ? *result : "(left out)";
+  const auto found = io::find_rule(name, map);
+  if (!found) return name;
+  const std::string& to = map[found->rule].name;
+  return to.empty() ? "(left out)" : io::fill_pattern(to, found->runs);
 }
 
 TEST(KeyMap, RenamesWholeNames) {

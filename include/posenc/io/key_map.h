@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// Tensors of a file, by a pattern of their names, and how each is changed before it is loaded. A
+/// string is a source whose tensors are loaded as they are.
+///
+/// In a pattern an asterisk matches any sequence of characters, as few as possible. A pattern
+/// without asterisks is an exact name.
+class KeySource {
+ public:
+  /// How a tensor of the file is changed.
+  enum class Change {
+    None,       ///< not at all
+    Transpose,  ///< torch.transpose(axis0, axis1)
+    Squeeze,    ///< torch.squeeze(axis0)
+    Unsqueeze,  ///< torch.unsqueeze(axis0)
+  };
+
+  /// Tensors that are loaded as they are.
+  KeySource(std::string pattern) : pattern_(std::move(pattern)) {}
+  /// Tensors that are loaded as they are.
+  KeySource(const char* pattern) : pattern_(pattern) {}
+  /// Swaps two axes, as torch.transpose does: (in, out) of GPT-2's Conv1D becomes Linear's
+  /// (out, in).
+  static KeySource transposed(std::string pattern, int64_t axis0 = 0, int64_t axis1 = 1) {
+    return {std::move(pattern), Change::Transpose, axis0, axis1};
+  }
+  /// Removes an axis of length one: squeezed("final_logits_bias", 0) turns (1, V) into (V).
+  static KeySource squeezed(std::string pattern, int64_t axis) {
+    return {std::move(pattern), Change::Squeeze, axis, 0};
+  }
+  /// Inserts an axis of length one: unsqueezed("positions.weight", 0) turns (L, D) into (1, L, D).
+  static KeySource unsqueezed(std::string pattern, int64_t axis) {
+    return {std::move(pattern), Change::Unsqueeze, axis, 0};
+  }
+
+  /// The pattern.
+  const std::string& pattern() const { return pattern_; }
+  /// How the tensors are changed.
+  Change change() const { return change_; }
+  /// The axis of the change; the first one of a transpose.
+  int64_t axis0() const { return axis0_; }
+  /// The second axis of a transpose.
+  int64_t axis1() const { return axis1_; }
+
+ private:
+  KeySource(std::string pattern, Change change, int64_t axis0, int64_t axis1)
+      : pattern_(std::move(pattern)), change_(change), axis0_(axis0), axis1_(axis1) {}
+
+  std::string pattern_;
+  Change change_ = Change::None;
+  int64_t axis0_ = 0, axis1_ = 0;
+};
+
+/// The sources of a rule: one, or several in braces, whose rows follow one another in the module's
+/// tensor.
+struct KeySources {
+  /// One source.
+  KeySources(KeySource source) : items{std::move(source)} {}
+  /// One pattern, whose tensors are loaded as they are.
+  KeySources(const char* pattern) : items{pattern} {}
+  /// One pattern, whose tensors are loaded as they are.
+  KeySources(std::string pattern) : items{std::move(pattern)} {}
+  /// Several sources, in the order of their rows.
+  KeySources(std::initializer_list<KeySource> sources) : items(sources) {}
+  /// Several sources, in the order of their rows.
+  KeySources(std::vector<KeySource> sources) : items(std::move(sources)) {}
+
+  std::vector<KeySource> items;  ///< in the order of their rows
+};
+
+/// A rule of a KeyMap: the tensors of the file that become one tensor of the module.
+struct KeyRule {
+  /// A template, as braces around the name must not make a std::string of a pair of pointers.
+  template <typename Name,
+            typename = std::enable_if_t<std::is_constructible_v<std::string, const Name&>>>
+  KeyRule(KeySources from, const Name& to) : sources(std::move(from)), name(to) {}
+
+  KeySources sources;  ///< in the file, after the prefix is stripped
+  std::string name;    ///< in the module; empty to drop the tensors
+};
+
+/// How the tensors of a file become those of a module, after the prefix is stripped:
+/// ```cpp
+/// using posenc::KeySource;
+/// posenc::KeyMap map = {
+///     {"transformer.h.*.ln_1.*", "layers.*.norm1.*"},                           // renames
+///     {"lm_head.*", ""},                                                        // drops
+///     {KeySource::transposed("h.*.c_fc.weight"), "layers.*.linear1.weight"},    // transposes
+///     {{"*.q_proj.*", "*.k_proj.*", "*.v_proj.*"}, "*.self_attn.in_proj_*"}};   // packs by rows
+/// ```
+/// The first pattern that matches a whole name is used, and a name that none matches stays as it
+/// is. The n-th asterisk of the new name is replaced by what the n-th one of the pattern matched.
+///
+/// The patterns of a pack have the same number of asterisks, which must match the same text for all
+/// of its parts. A file that has some of them must have all, with the same shape but for the number
+/// of rows (axis 0).
+using KeyMap = std::vector<KeyRule>;
+
+}  // namespace posenc

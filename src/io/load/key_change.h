@@ -1,0 +1,24 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "posenc/io/key_map.h"
+
+namespace posenc::io {
+
+/// What `source` makes of a tensor of these sizes; nothing where it cannot be applied.
+std::optional<std::vector<int64_t>> changed_sizes(const KeySource& source, at::IntArrayRef sizes);
+
+/// Why changed_sizes() is nothing: "must have axes 0 and 1 to be transposed".
+std::string change_rule(const KeySource& source);
+
+/// `changed`, which has the sizes after the change, viewed so that copying the file's tensor into
+/// the view applies the change. The view has the file's axes; a change of the order of rows within
+/// blocks would split axis 0, which a copy may follow as it may any view.
+at::Tensor as_in_file(const KeySource& source, const at::Tensor& changed);
+
+}  // namespace posenc::io
