@@ -1,9 +1,7 @@
 #include "posenc/models/marian.h"
 
-#include <ATen/core/grad_mode.h>
 #include <ATen/ops/aminmax.h>
 #include <torch/nn/init.h>
-#include <torch/nn/module.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +9,6 @@
 
 #include "io/base/context.h"
 #include "io/load/file_source.h"
-#include "io/load/load_plan.h"
 #include "models/marian/config.h"
 #include "models/marian/names.h"
 #include "posenc/core/skip_init.h"
@@ -21,7 +18,6 @@ namespace {
 
 const char* const kWeights[] = {"model.safetensors", "model.safetensors.index.json",
                                 "pytorch_model.bin", "pytorch_model.bin.index.json"};
-const std::string kShared = "model.shared.weight";
 
 std::string weights_in(const std::string& folder) {
   for (const char* name : kWeights) {
@@ -41,12 +37,6 @@ const io::TensorSource::Entry* entry_of(const io::TensorSource& source, const st
   return nullptr;
 }
 
-// Tensors that a file may lack: transformers computes the first two and uses zeros for the third.
-bool is_optional(const std::string& name) {
-  return name == "model.encoder.embed_positions.weight" ||
-         name == "model.decoder.embed_positions.weight" || name == "final_logits_bias";
-}
-
 WeightsError missing_tensor(const std::string& name) {
   return WeightsError(WeightsErrorCode::MissingKeys, "is not in the file").in_tensor(name);
 }
@@ -64,11 +54,11 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
     std::vector<std::string> tensors;  // the file has at least one of them
     std::size_t axis;
   } stated[] = {
-      {"vocab_size", options.src_vocab(), {"model.encoder.embed_tokens.weight", kShared}, 0},
-      {"d_model", options.d_model(), {"model.encoder.embed_tokens.weight", kShared}, 1},
+      {"vocab_size", options.src_vocab(), {"model.encoder.embed_tokens.weight", kMarianShared}, 0},
+      {"d_model", options.d_model(), {"model.encoder.embed_tokens.weight", kMarianShared}, 1},
       {"decoder_vocab_size",
        options.tgt_vocab(),
-       {"model.decoder.embed_tokens.weight", "lm_head.weight", kShared},
+       {"model.decoder.embed_tokens.weight", "lm_head.weight", kMarianShared},
        0},
       {"encoder_ffn_dim", options.d_ff(), {layer("encoder", 0)}, 0},
       {"decoder_ffn_dim", *options.decoder_d_ff(), {layer("decoder", 0)}, 0},
@@ -92,43 +82,6 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
   }
 }
 
-// Registers the tensor in a module tree under its dotted name.
-void put_at(torch::nn::Module& root, const std::string& name, const torch::Tensor& tensor) {
-  torch::nn::Module* at = &root;
-  std::size_t begin = 0;
-  for (auto dot = name.find('.'); dot != std::string::npos; dot = name.find('.', begin)) {
-    const auto part = name.substr(begin, dot - begin);
-    const auto children = at->named_children();
-    const auto* child = children.find(part);
-    at = child != nullptr ? child->get()
-                          : at->register_module(part, std::make_shared<torch::nn::Module>()).get();
-    begin = dot + 1;
-  }
-  at->register_buffer(name.substr(begin), tensor);
-}
-
-// The model's own memory under transformers' names and shapes, for the loader to fill.
-std::shared_ptr<torch::nn::Module> as_marian(TransformerImpl& model,
-                                             const io::TensorSource& source) {
-  auto marian = std::make_shared<torch::nn::Module>();
-  for (const auto& item : state_dict(model)) {
-    const auto names = marian_names(item.key());
-    const auto parts = item.value().detach().chunk(static_cast<int64_t>(names.size()), 0);
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const auto* entry = entry_of(source, names[i]);
-      if (entry == nullptr && is_optional(names[i])) continue;
-      torch::Tensor part = parts[i];
-      if (names[i] == "final_logits_bias") part = part.unsqueeze(0);  // (1, V)
-      if (item.key().ends_with(".pe")) part = part.squeeze(0);        // (L, D)
-      put_at(*marian, names[i], part);
-    }
-  }
-  if (model.options.tie() == Tying::ThreeWay) {
-    put_at(*marian, kShared, model.src_embedding->token_embedding->weight.detach());
-  }
-  return marian;
-}
-
 // NaN is never allowed, and infinity only in final_logits_bias, where it means "never".
 void check_finite(const TransformerImpl& model, const std::string& path) {
   for (const auto& item : model.named_parameters()) {
@@ -141,7 +94,7 @@ void check_finite(const TransformerImpl& model, const std::string& path) {
       continue;
     }
     throw WeightsError(WeightsErrorCode::Corrupt, "must be finite numbers. Got infinity or NaN")
-        .in_tensor(marian_names(item.key()).front())
+        .in_tensor(marian_name(item.key()))
         .in_file(path)
         .in_function("load_marian");
   }
@@ -155,9 +108,8 @@ Transformer empty_model(const TransformerOptions& options) {
 }
 
 void fill_from(const io::TensorSource& source, TransformerImpl& model) {
-  auto options = LoadOptions().cast(true);
-  if (model.options.tie() != Tying::ThreeWay) options.key_map({{kShared, ""}});
-  io::LoadPlan(*as_marian(model, source), source, options).apply();
+  const Tying tying = model.options.tie();
+  io::LoadPlan(model, source, marian_load_options(tying), marian_format_names(tying)).apply();
 }
 
 }  // namespace

@@ -1,13 +1,21 @@
 #pragma once
 
-#include <functional>
 #include <string>
-#include <vector>
+
+#include "io/load/load_plan.h"
+#include "posenc/io/load.h"
+#include "posenc/models/tying.h"
 
 namespace posenc {
 
-/// The keys in MarianMTModel's state_dict of the tensor that posenc::Transformer calls `name`: one,
-/// or one for each equal part along its first axis.
-std::vector<std::string> marian_names(const std::string& name);
+/// MarianMTModel's name of the matrix that its embeddings may share.
+constexpr const char* kMarianShared = "model.shared.weight";
+
+/// How MarianMTModel's state_dict becomes a posenc::Transformer's with these ties.
+LoadOptions marian_load_options(Tying tying);
+io::FormatNames marian_format_names(Tying tying);
+
+/// The name that MarianMTModel has for the model's tensor `name`; of a pack the first one's.
+std::string marian_name(const std::string& name);
 
 }  // namespace posenc
