@@ -28,7 +28,7 @@ double larger(double a, double b) { return std::isnan(a) || std::isnan(b) ? kNaN
 Difference difference(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) {
     return {false, kNaN, kNaN,
-            fmt::format("{} {} and {} {}", dtype_of(a), shape_of(a), dtype_of(b), shape_of(b))};
+            fmt::format("{} {} and {} {}", dtype_text(a), shape_of(a), dtype_text(b), shape_of(b))};
   }
   const auto bits_a = bits_of(a);
   const auto bits_b = bits_of(b);

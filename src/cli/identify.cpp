@@ -44,7 +44,7 @@ Json json_of(const std::string& name, const Identification& found) {
 // Describes a sinusoid, or a table that began as one, with the C++ that recreates it.
 std::string text_of(const std::string& name, const at::Tensor& tensor,
                     const Identification& found) {
-  std::string text = fmt::format("{}  {} {}\n  {}\n", shown(name), dtype_of(tensor),
+  std::string text = fmt::format("{}  {} {}\n  {}\n", shown(name), dtype_text(tensor),
                                  shape_of(tensor), found.verdict);
   if (found.presets.size() > 1) text += fmt::format("  presets: {}\n", listed(found.presets));
   if (found.max_ulp > 0) {

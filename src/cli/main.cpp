@@ -22,7 +22,7 @@ using posenc::cli::fit_for_terminal;
 using posenc::cli::message_of;
 
 // "posenc run", or "posenc" if the subcommand is not known yet.
-std::string name_of(const CLI::App& app) {
+std::string command_of(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? "posenc" : "posenc " + chosen.front()->get_name();
 }
@@ -85,12 +85,12 @@ int run(CLI::App& app, int argc, char** argv, int& status) {
   } catch (const CLI::Success& success) {  // --help
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    const auto name = name_of(app);
+    const auto name = command_of(app);
     const auto text = fit_for_terminal(posenc::cli::usage_message(app, error));
     posenc::cli::complain("{}: {}\nTry: {} --help\n", name, text, name);
     return 2;
   } catch (const std::exception& error) {
-    posenc::cli::complain("{}: {}\n", name_of(app), fit_for_terminal(message_of(error)));
+    posenc::cli::complain("{}: {}\n", command_of(app), fit_for_terminal(message_of(error)));
     return 1;
   }
   return status;
@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
 
   const int result = run(app, argc, argv, status);
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    posenc::cli::complain("{}: the output could not be written\n", name_of(app));
+    posenc::cli::complain("{}: the output could not be written\n", command_of(app));
     return 1;
   }
   return result;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -49,7 +50,7 @@ at::Tensor table_of_case(const Json& entry) {
     if (!known.count(key)) refuse("a case has no field {}", key);
   }
   if (!entry.contains("preset") || !entry["preset"].is_string()) refuse("preset must be a name");
-  if (!entry.contains("dim")) refuse("dim must be a whole number. Got none");
+  if (!entry.contains("dim")) refuse("dim must be a whole number");
   PresetParams params;
   if (entry.contains("params")) {
     if (!entry["params"].is_object()) refuse("params must be an object");
@@ -70,8 +71,17 @@ Json read_cases(const std::string& path) {
   if (std::filesystem::is_directory(path, unknown)) refuse("{}: must be a file of cases", path);
   std::ifstream stream(path, std::ios::binary);
   if (!stream) refuse("{}: cannot be read", path);
-  const Json list = io::json_tree<Json>(stream);
-  if (!list.is_array()) refuse("{}: must contain a JSON array of cases", path);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const Json list = [&] {
+    try {
+      return io::json_tree<Json>(text, "its cases");
+    } catch (const WeightsError& error) {
+      throw error.in_file(path);
+    }
+  }();
+  if (!list.is_array()) {
+    refuse("{}: must contain a JSON array of cases. Got {}", path, list.type_name());
+  }
   std::set<std::string> names;
   for (const auto& entry : list) {
     if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string()) {

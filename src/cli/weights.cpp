@@ -80,7 +80,7 @@ StateDict read_tensors(const std::string& path, const std::vector<std::string>& 
 std::string described(const StateDict& tensors) {
   std::vector<std::string> texts;
   for (const auto& item : tensors) {
-    texts.push_back(fmt::format("`{}` {} {}", shown(item.key()), dtype_of(item.value()),
+    texts.push_back(fmt::format("`{}` {} {}", shown(item.key()), dtype_text(item.value()),
                                 shape_of(item.value())));
   }
   return shortened(texts);
@@ -90,6 +90,6 @@ std::string shape_of(const at::Tensor& tensor) {
   return fmt::format("({})", fmt::join(tensor.sizes().vec(), ", "));
 }
 
-std::string dtype_of(const at::Tensor& tensor) { return io::type_name(tensor.scalar_type()); }
+std::string dtype_text(const at::Tensor& tensor) { return io::type_name(tensor.scalar_type()); }
 
 }  // namespace posenc::cli

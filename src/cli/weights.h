@@ -35,6 +35,6 @@ std::string described(const StateDict& tensors);
 std::string shape_of(const at::Tensor& tensor);
 
 /// The name of the dtype in torch: float32.
-std::string dtype_of(const at::Tensor& tensor);
+std::string dtype_text(const at::Tensor& tensor);
 
 }  // namespace posenc::cli

@@ -45,7 +45,7 @@ std::string temporary_name(const std::string& folder) {
          std::to_string(counter++) + kSuffix;
 }
 
-std::string name_of(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
+std::string proc_path(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
 
 // The writer of a temporary file holds a lock on it, which the system releases when the process
 // ends, for whatever reason: a file that can be locked has no writer.
@@ -187,7 +187,7 @@ void AtomicFile::open_unnamed(unsigned mode) {
   const int descriptor = ::open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
   if (descriptor < 0) return;
   // It will be named through /proc, which some sandboxes lack.
-  if (::access(name_of(descriptor).c_str(), F_OK) == 0 && lock(descriptor)) {
+  if (::access(proc_path(descriptor).c_str(), F_OK) == 0 && lock(descriptor)) {
     descriptor_ = descriptor;
   } else {
     ::close(descriptor);
@@ -235,7 +235,7 @@ void AtomicFile::commit() {
   if (::fsync(descriptor_) != 0) throw system_error("cannot be synced");
   for (int attempt = 0; temporary_.empty(); ++attempt) {
     const std::string name = temporary_name(folder_);
-    if (::linkat(AT_FDCWD, name_of(descriptor_).c_str(), AT_FDCWD, name.c_str(),
+    if (::linkat(AT_FDCWD, proc_path(descriptor_).c_str(), AT_FDCWD, name.c_str(),
                  AT_SYMLINK_FOLLOW) == 0) {
       temporary_ = name;
     } else if (errno != EEXIST || attempt == kAttempts) {

@@ -135,7 +135,7 @@ TEST_F(Table, CasesAreReadAsTheyStand) {
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   for (const auto& text : {deep, R"([{"name": "a", "preset": "xlm", "dim": )" + deep + "}]"}) {
     expect_refused(posenc({"table", "--cases", text_file("c", text), "--out", file("no")}), "table",
-                   "must contain a JSON array of cases");
+                   "must nest its cases no deeper than 64");
   }
 }
 
@@ -143,8 +143,8 @@ TEST_F(Table, RefusesCasesThatAreNone) {
   const auto attempt = [&](const std::string& content) {
     return posenc({"table", "--cases", text_file("c", content), "--out", file("out")});
   };
-  expect_refused(attempt("[{"), "table", "JSON array");
-  expect_refused(attempt("{}"), "table", "JSON array");
+  expect_refused(attempt("[{"), "table", "must have JSON in UTF-8 as its cases");
+  expect_refused(attempt("{}"), "table", "must contain a JSON array of cases. Got object");
   expect_refused(attempt("[3]"), "table", "with a name");
   expect_refused(attempt(R"([{"name": "a"}, {"name": "a"}])"), "table", "twice");
   expect_refused(posenc({"table", "--cases", file("none"), "--out", file("out")}), "table", "none");

@@ -315,7 +315,7 @@ TEST_F(Translate, SettingsWithoutAnEnd) {
     const auto model = copy("shared");
     write_bytes(model + "/" + name, std::string("{\"") + key + "\": " + deep + "}");
     expect_refused(translate(model, "six\n"), "translate",
-                   std::string(name) + ": must be a JSON object");
+                   std::string(name) + ": must nest its settings no deeper than 64");
     std::filesystem::remove_all(model);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <unordered_set>
@@ -69,8 +70,10 @@ inline void check_manifest(const Manifest& manifest, const io::InputFile& file) 
     try {
       const uint64_t count = io::contiguous_bytes(tensor);
       if (count > left) continue;
-      io::stream_tensor(file, manifest.storages[tensor.storage], tensor,
-                        [&](const char*, std::size_t got) { left -= got; });
+      const std::shared_ptr<const io::InputFile> not_owned(std::shared_ptr<void>(), &file);
+      io::stream_tensor(
+          io::view_of(not_owned, manifest.storages[tensor.storage].offset, tensor), tensor.name,
+          [&](const char*, std::size_t got) { left -= got; });
     } catch (const WeightsError&) {  // for a negative bool
     }
   }

@@ -33,8 +33,14 @@ class Object {
     if (file.size() > kLongestSettings) {
       cli::refuse("{}: must have at most {} bytes. Got {}", path_, kLongestSettings, file.size());
     }
-    values_ = io::json_tree<Json>(file.read(0, file.size()));
-    if (!values_.is_object()) cli::refuse("{}: must be a JSON object", path_);
+    try {
+      values_ = io::json_tree<Json>(file.read(0, file.size()), "its settings");
+    } catch (const WeightsError& error) {
+      throw error.in_file(path_);
+    }
+    if (!values_.is_object()) {
+      cli::refuse("{}: must be a JSON object. Got {}", path_, values_.type_name());
+    }
   }
 
   const Json& values() const { return values_; }

@@ -24,21 +24,21 @@ at::ScalarType scalar_type(ManifestDtype dtype) {
   return kTypes.at(static_cast<std::size_t>(dtype));
 }
 
-std::optional<ManifestDtype> dtype_of(at::ScalarType type) {
+std::optional<ManifestDtype> manifest_dtype(at::ScalarType type) {
   const auto* found = std::find(kTypes.begin(), kTypes.end(), type);
   if (found == kTypes.end()) return std::nullopt;
   return static_cast<ManifestDtype>(found - kTypes.begin());
 }
 
 std::string type_name(at::ScalarType type) {
-  const auto known = dtype_of(type);
+  const auto known = manifest_dtype(type);
   return known ? dtype_name(*known) : c10::toString(type);
 }
 
 bool can_cast(at::ScalarType from, at::ScalarType to) {
   if (at::isFloatingType(from)) return at::isFloatingType(to);
   if (at::isComplexType(from)) return at::isComplexType(to);
-  if (!dtype_of(from) || !at::isIntegralType(to, /*includeBool=*/false)) return false;
+  if (!manifest_dtype(from) || !at::isIntegralType(to, /*includeBool=*/false)) return false;
   if (from == at::kBool) return true;
   const auto from_size = c10::elementSize(from), to_size = c10::elementSize(to);
   if (is_unsigned(from) == is_unsigned(to)) return to_size >= from_size;

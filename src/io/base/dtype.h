@@ -11,7 +11,7 @@ namespace posenc::io {
 at::ScalarType scalar_type(ManifestDtype dtype);
 
 /// nullopt for quantised and sub-byte types, which none of our file formats can hold.
-std::optional<ManifestDtype> dtype_of(at::ScalarType type);
+std::optional<ManifestDtype> manifest_dtype(at::ScalarType type);
 
 /// The name in torch, such as `float32`.
 std::string type_name(at::ScalarType type);

@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kLongest = 100'000'000;  // as for a safetensors header
-constexpr int kDeepest = 32;
+constexpr int kDeepest = 64;
 
 class Events : public nlohmann::json_sax<json> {
  public:
@@ -38,16 +38,16 @@ class Events : public nlohmann::json_sax<json> {
     return scalar([&] { handler_.number(value); });
   }
   bool number_integer(number_integer_t value) override {
-    return scalar([&] { handler_.other(std::to_string(value)); });
+    return scalar([&] { handler_.negative(value); });
   }
-  bool number_float(number_float_t, const string_t& text) override {
-    return scalar([&] { handler_.other(in_quotes(text)); });
+  bool number_float(number_float_t value, const string_t& text) override {
+    return scalar([&] { handler_.real(value, text); });
   }
   bool boolean(bool value) override {
-    return scalar([&] { handler_.other(value ? "true" : "false"); });
+    return scalar([&] { handler_.boolean(value); });
   }
   bool null() override {
-    return scalar([&] { handler_.other("null"); });
+    return scalar([&] { handler_.null(); });
   }
   bool binary(binary_t&) override { return false; }  // JSON has none
 
@@ -62,9 +62,9 @@ class Events : public nlohmann::json_sax<json> {
   }
 
  private:
-  template <typename Tell>
-  bool scalar(Tell&& tell) {
-    if (!skipping_) tell();
+  template <typename Report>
+  bool scalar(Report&& report) {
+    if (!skipping_) report();
     end_of_value();
     return true;
   }
@@ -98,6 +98,17 @@ class Events : public nlohmann::json_sax<json> {
 };
 
 }  // namespace
+
+void JsonHandler::real(double, const std::string& text) { other(in_quotes(text)); }
+
+std::string json_string(const std::string& text) {
+  try {
+    return json(text).dump();
+  } catch (const json::exception&) {
+    throw WeightsError(WeightsErrorCode::Unsupported,
+                       "must have names and metadata in UTF-8. Got " + in_quotes(text));
+  }
+}
 
 void parse_json(std::string_view text, const std::string& what, JsonHandler& handler) {
   if (text.size() > kLongest) {

@@ -2,23 +2,58 @@
 
 #include <nlohmann/json.hpp>
 
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
+
+#include "io/base/json.h"
 
 namespace posenc::io {
 
-/// Parses `input`, a text or a stream, as JSON, for small settings files. The result is discarded
-/// if it is not JSON, or if it is nested deeper than settings are: copies and dump() of nlohmann's
-/// values recurse, and would overflow the stack. `Json` is one of nlohmann's types.
-template <typename Json, typename Input>
-Json json_tree(Input&& input) {
-  constexpr int kDeepest = 64;
-  bool is_deep = false;
-  const auto keep = [&](int depth, typename Json::parse_event_t, Json&) {
-    is_deep = is_deep || depth > kDeepest;
-    return !is_deep;
-  };
-  Json tree = Json::parse(std::forward<Input>(input), keep, /*allow_exceptions=*/false);
-  return is_deep ? Json(Json::value_t::discarded) : tree;
+/// Builds a value of one of nlohmann's types from the events of a text.
+template <typename Json>
+class JsonTree : public JsonHandler {
+ public:
+  Json& root() { return root_; }
+
+  void start_object() override { open(Json::object()); }
+  void start_array() override { open(Json::array()); }
+  void end_object() override { open_.pop_back(); }
+  void end_array() override { open_.pop_back(); }
+  bool key(std::string& name) override {
+    key_ = std::move(name);
+    return true;
+  }
+  void string(std::string& text) override { add(std::move(text)); }
+  void number(uint64_t value) override { add(value); }
+  void negative(int64_t value) override { add(value); }
+  void real(double value, const std::string&) override { add(value); }
+  void boolean(bool value) override { add(value); }
+  void null() override { add(nullptr); }
+  void other(const std::string&) override {}
+
+ private:
+  Json* add(Json value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    if (open_.back()->is_object()) return &((*open_.back())[key_] = std::move(value));
+    open_.back()->push_back(std::move(value));
+    return &open_.back()->back();
+  }
+  void open(Json value) { open_.push_back(add(std::move(value))); }
+
+  Json root_;
+  std::vector<Json*> open_;  // objects and arrays around the next value
+  std::string key_;          // of the next value in an object
+};
+
+/// The value of a small text, such as a file of settings; of two equal keys the last, as in Python.
+/// Throws WeightsError as parse_json() does.
+template <typename Json>
+Json json_tree(std::string_view text, const std::string& what) {
+  JsonTree<Json> tree;
+  parse_json(text, what, tree);
+  return std::move(tree.root());
 }
 
 }  // namespace posenc::io

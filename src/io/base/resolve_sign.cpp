@@ -79,10 +79,10 @@ void negate(ManifestDtype dtype, void* bytes, std::size_t count) {
 
 }  // namespace
 
-void resolve_sign(const ManifestTensor& tensor, void* bytes, std::size_t count) {
+void resolve_sign(const FileView& view, void* bytes, std::size_t count) {
   if (count == 0) return;
-  if (tensor.conj) conjugate(tensor.dtype, bytes, count);
-  if (tensor.negative) negate(tensor.dtype, bytes, count);
+  if (view.conj) conjugate(view.dtype, bytes, count);
+  if (view.negative) negate(view.dtype, bytes, count);
 }
 
 }  // namespace posenc::io

@@ -2,12 +2,12 @@
 
 #include <cstddef>
 
-#include "posenc/io/manifest.h"
+#include "io/base/file_view.h"
 
 namespace posenc::io {
 
-/// Applies the tensor's conj and neg bits to `bytes`, which hold some of its elements. Throws
+/// Applies the view's conj and neg bits to `bytes`, which hold some of its elements. Throws
 /// WeightsError if the dtype has no negative numbers.
-void resolve_sign(const ManifestTensor& tensor, void* bytes, std::size_t count);
+void resolve_sign(const FileView& view, void* bytes, std::size_t count);
 
 }  // namespace posenc::io

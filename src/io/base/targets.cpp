@@ -56,7 +56,7 @@ bool same_memory(const at::Tensor& a, const at::Tensor& b) {
           a.strides() == b.strides() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg());
 }
 
-bool is_plain(const at::Tensor& tensor) {
+bool is_dense_with_data(const at::Tensor& tensor) {
   return tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_nested() &&
          !tensor.is_meta();
 }

@@ -30,6 +30,6 @@ std::vector<Target> targets_of(const StateDict& tensors);
 bool same_memory(const at::Tensor& a, const at::Tensor& b);
 
 /// Strided and with data: not sparse, quantised, nested or on the meta device.
-bool is_plain(const at::Tensor& tensor);
+bool is_dense_with_data(const at::Tensor& tensor);
 
 }  // namespace posenc::io

@@ -3,8 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 
-#include "io/base/file.h"
+#include "io/base/file_view.h"
 #include "posenc/io/manifest.h"
 
 namespace posenc::io {
@@ -13,11 +14,9 @@ namespace posenc::io {
 /// an expanded tensor of a small file.
 uint64_t contiguous_bytes(const ManifestTensor& tensor);
 
-/// Passes the tensor's value on as contiguous little-endian bytes, in order, piece by piece, using
-/// some 16 MiB of memory whatever the tensor's size. `file` holds the tensor's storage. Throws
-/// WeightsError.
-void stream_tensor(const InputFile& file, const ManifestStorage& storage,
-                   const ManifestTensor& tensor,
+/// Passes the value of the tensor `name` on as contiguous little-endian bytes, in order, piece by
+/// piece, using some 16 MiB of memory whatever its size. Throws WeightsError.
+void stream_tensor(const FileView& view, const std::string& name,
                    const std::function<void(const char* data, std::size_t count)>& take);
 
 }  // namespace posenc::io

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include "io/base/dtype.h"
+#include "io/load/copy_view.h"
 
 namespace posenc::io {
 
@@ -22,7 +23,7 @@ FileSource::FileSource(const std::string& path) : weights_(path) {
 }
 
 FileView FileSource::view(std::size_t index) const {
-  return view_of(weights_, manifest().tensors[index]);
+  return weights_.view(manifest().tensors[index]);
 }
 
 template <typename Work>
@@ -46,7 +47,7 @@ at::Tensor FileSource::head(std::size_t index, int64_t axis, int64_t count) cons
 }
 
 at::Tensor FileSource::in_memory(const FileView& view) {
-  auto result = at::empty(view.sizes, at::TensorOptions(view.type));
+  auto result = at::empty(view.sizes, at::TensorOptions(scalar_type(view.dtype)));
   copy_view(view, result);
   return result;
 }

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "io/load/file_view.h"
 #include "io/load/source.h"
+#include "io/manifest/open_weights.h"
 
 namespace posenc::io {
 

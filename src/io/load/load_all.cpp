@@ -6,9 +6,9 @@
 
 #include <unordered_map>
 
+#include "io/base/dtype.h"
 #include "io/base/unreadable.h"
 #include "io/load/colliding.h"
-#include "io/load/file_view.h"
 
 namespace posenc::io {
 
@@ -21,7 +21,7 @@ StateDict all_tensors(const OpenWeights& weights) {
   std::unordered_map<std::size_t, at::Tensor> storages;  // as bytes
   for (const auto& tensor : tensors) {
     try {
-      const FileView view = view_of(weights, tensor);
+      const FileView view = weights.view(tensor);
       check_bools(view);
       auto& bytes = storages[tensor.storage];
       if (!bytes.defined()) {
@@ -29,7 +29,7 @@ StateDict all_tensors(const OpenWeights& weights) {
         bytes = at::empty({static_cast<int64_t>(storage.bytes)}, at::TensorOptions(at::kByte));
         view.file->read(storage.offset, bytes.mutable_data_ptr(), storage.bytes);
       }
-      auto whole = at::empty({0}, at::TensorOptions(view.type));
+      auto whole = at::empty({0}, at::TensorOptions(scalar_type(view.dtype)));
       whole.set_(bytes.storage(), tensor.offset, view.sizes, view.strides);
       if (view.conj) whole = at::_conj(whole);
       if (view.negative) whole = at::_neg_view(whole);

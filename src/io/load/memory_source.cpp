@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "io/base/targets.h"
+#include "io/base/writable.h"
 
 namespace posenc::io {
 
@@ -18,8 +19,8 @@ MemorySource::MemorySource(const StateDict& tensors, const torch::nn::Module& mo
     Entry entry;
     entry.name = item.key();
     if (!tensor.defined()) {
-      entry.fault = "must be a tensor. Got an undefined one";
-    } else if (!is_plain(tensor)) {
+      entry.fault = "must be a defined tensor";
+    } else if (!is_dense_with_data(tensor)) {
       entry.fault = "must be dense and hold data. Got a sparse, quantised, nested or meta tensor";
     } else {
       entry.dtype = tensor.scalar_type();
@@ -44,10 +45,7 @@ void MemorySource::copy_to(std::size_t index, const at::Tensor& target) const {
 
 bool MemorySource::equal(std::size_t a, std::size_t b) const {
   if (same_memory(tensors_[a], tensors_[b])) return true;
-  const auto plain = [](const at::Tensor& tensor) {
-    return tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
-  };
-  const auto x = plain(tensors_[a]), y = plain(tensors_[b]);
+  const auto x = contiguous_on_cpu(tensors_[a]), y = contiguous_on_cpu(tensors_[b]);
   return x.scalar_type() == y.scalar_type() && x.sizes() == y.sizes() &&
          (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
 }

@@ -91,7 +91,7 @@ uint64_t OpenWeights::total_bytes() const {
 void OpenWeights::stream(
     const ManifestTensor& tensor,
     const std::function<void(const char* data, std::size_t count)>& take) const {
-  stream_tensor(*file_of(tensor), manifest.storages[tensor.storage], tensor, take);
+  stream_tensor(view(tensor), tensor.name, take);
 }
 
 }  // namespace posenc::io

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "io/base/file.h"
+#include "io/base/file_view.h"
 #include "posenc/io/manifest.h"
 
 namespace posenc::io {
@@ -31,9 +31,9 @@ class OpenWeights {
   const std::string& path_of(const ManifestTensor& tensor) const {
     return manifest.files[manifest.storages[tensor.storage].file];
   }
-  /// Where the tensor's storage begins in its file.
-  uint64_t start_of(const ManifestTensor& tensor) const {
-    return manifest.storages[tensor.storage].offset;
+  /// The tensor in its file. Throws WeightsError as file_of() does.
+  FileView view(const ManifestTensor& tensor) const {
+    return view_of(file_of(tensor), manifest.storages[tensor.storage].offset, tensor);
   }
 
   /// Bytes of all tensors, each taken as contiguous.

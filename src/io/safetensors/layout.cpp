@@ -1,11 +1,10 @@
 #include "io/safetensors/layout.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "io/base/json.h"
 #include "io/base/keyed_hash.h"
-#include "io/base/quote.h"
 #include "io/safetensors/dtype.h"
 #include "io/safetensors/header.h"
 #include "posenc/io/error.h"
@@ -15,14 +14,6 @@ namespace {
 
 using Code = WeightsErrorCode;
 
-std::string json_string(const std::string& text) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
-    throw WeightsError(Code::Unsupported,
-                       "must have names and metadata in UTF-8. Got " + in_quotes(text));
-  }
-}
 
 std::string json_object(const std::map<std::string, std::string>& metadata) {
   std::string json = "{";

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "io/base/atomic_file.h"
-#include "io/base/plain.h"
+#include "io/base/writable.h"
 #include "io/safetensors/layout.h"
 
 // The formats are little-endian, and tensors are read and written as they are in memory.
@@ -25,7 +25,7 @@ void write_safetensors(const std::string& path, const StateDict& tensors,
   AtomicFile file(path);
   file.write(layout.header.data(), layout.header.size());
   for (const std::size_t i : layout.order) {
-    const at::Tensor bytes = plain(tensors[i].value());
+    const at::Tensor bytes = contiguous_on_cpu(tensors[i].value());
     file.write(bytes.const_data_ptr(), bytes.nbytes());
   }
   file.commit();

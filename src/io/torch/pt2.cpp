@@ -21,7 +21,7 @@ constexpr std::string_view kConfig = "_weights_config.json";
 constexpr int64_t kStrided = 7;
 
 // The dtype numbers of torch.export's schema, in version 0 of the archive.
-std::optional<ManifestDtype> dtype_of(int64_t number) {
+std::optional<ManifestDtype> exported_dtype(int64_t number) {
   return find_dtype([&](const DtypeFacts& facts) { return facts.export_number == number; });
 }
 
@@ -85,7 +85,7 @@ ManifestTensor tensor_of(Pt2Weight& weight) {
   }
   ManifestTensor tensor;
   tensor.name = weight.name;
-  tensor.dtype = *dtype_of(*weight.dtype);
+  tensor.dtype = *exported_dtype(*weight.dtype);
   tensor.sizes = std::move(weight.sizes);
   tensor.strides = std::move(weight.strides);
   tensor.offset = *weight.offset;
@@ -122,7 +122,7 @@ Manifest read_pt2(const Archive& archive) {
             {weight.name, weight.pickled ? "a tensor of another class" : "a sparse tensor"});
         continue;
       }
-      if (weight.dtype && !dtype_of(*weight.dtype)) {
+      if (weight.dtype && !exported_dtype(*weight.dtype)) {
         manifest.opaque.push_back(
             {weight.name, unknown_dtype(*weight.dtype), EntryKind::Unreadable});
         continue;

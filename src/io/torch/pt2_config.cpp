@@ -1,10 +1,10 @@
 #include "io/torch/pt2_config.h"
 
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "io/base/json.h"
 #include "io/base/keyed_hash.h"
 #include "io/base/quote.h"
 #include "io/base/tensor_list.h"
@@ -13,24 +13,18 @@
 namespace posenc::io {
 namespace {
 
-using nlohmann::json;
-
-constexpr std::size_t kDeepestConfig = 32;
-
 WeightsError damaged(const std::string& rule) {
   return {WeightsErrorCode::Corrupt, "has a damaged list of weights: " + rule};
 }
 
-// Receives the parser's events: its tree would take many times the size of the text, silently keep
-// the last of two equal keys, and be as deep as the file likes.
-class ConfigHandler : public nlohmann::json_sax<json> {
+class ConfigHandler : public JsonHandler {
  public:
   ConfigHandler(std::vector<Pt2Weight>& weights, Budget& budget)
       : weights_(weights), budget_(budget) {}
 
   bool has_config() const { return has_config_; }
 
-  bool start_object(std::size_t) override {
+  void start_object() override {
     has_config_ = has_config_ || (levels_.size() == 1 && at(0, "config"));
     if (is_weight()) {
       budget_.spend(2 * sizeof(Pt2Weight));
@@ -38,17 +32,15 @@ class ConfigHandler : public nlohmann::json_sax<json> {
       weights_.back().name = levels_.back().key;
     }
     open(true);
-    return true;
   }
-  bool start_array(std::size_t) override {
-    if (is_weight() || (levels_.size() == 1 && at(0, "config"))) return other();
+  void start_array() override {
+    if (is_weight() || (levels_.size() == 1 && at(0, "config"))) refuse_other();
     open(false);
-    return true;
   }
-  bool end_object() override { return close(); }
-  bool end_array() override { return close(); }
+  void end_object() override { levels_.pop_back(); }
+  void end_array() override { levels_.pop_back(); }
 
-  bool key(string_t& name) override {
+  bool key(std::string& name) override {
     Level& level = levels_.back();
     budget_.spend(64 + 2 * name.size());
     if (!level.keys.insert(name).second) throw damaged("key " + in_quotes(name) + " stands twice");
@@ -56,14 +48,11 @@ class ConfigHandler : public nlohmann::json_sax<json> {
     return true;
   }
 
-  bool string(string_t& value) override {
-    if (is_field("path_name")) {
-      weights_.back().record = std::move(value);
-      return true;
-    }
-    return other();
+  void string(std::string& value) override {
+    if (!is_field("path_name")) return refuse_other();
+    weights_.back().record = std::move(value);
   }
-  bool boolean(bool value) override {
+  void boolean(bool value) override {
     if (is_field("is_param")) {
       weights_.back().is_parameter = value;
     } else if (is_field("use_pickle")) {
@@ -71,17 +60,16 @@ class ConfigHandler : public nlohmann::json_sax<json> {
     } else if (is_meta("requires_grad")) {
       weights_.back().requires_grad = value;
     } else {
-      return other();
+      refuse_other();
     }
-    return true;
   }
-  bool number_unsigned(number_unsigned_t value) override {
+  void number(uint64_t value) override {
     if (value > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-      return number_float(0, std::to_string(value));
+      return real(0, std::to_string(value));
     }
-    return number_integer(static_cast<number_integer_t>(value));
+    negative(static_cast<int64_t>(value));
   }
-  bool number_integer(number_integer_t value) override {
+  void negative(int64_t value) override {
     if (is_meta("dtype")) {
       weights_.back().dtype = value;
     } else if (is_meta("layout")) {
@@ -93,23 +81,17 @@ class ConfigHandler : public nlohmann::json_sax<json> {
     } else if (is_symbolic("strides", 6)) {
       add(weights_.back().strides, value);
     } else {
-      return other();
+      refuse_other();
     }
-    return true;
   }
-  bool number_float(number_float_t, const string_t& text) override {
+  void real(double, const std::string& text) override {
     if (is_meta("dtype") || is_meta("layout") || in_shape()) {
       throw damaged("weight " + in_quotes(weights_.back().name) + " has the number " +
                     in_quotes(text));
     }
-    return other();
+    refuse_other();
   }
-  bool null() override { return other(); }
-  bool binary(binary_t&) override { return other(); }
-
-  bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
-    throw damaged("it must be JSON in UTF-8. Got an error at byte " + std::to_string(position));
-  }
+  void other(const std::string&) override { refuse_other(); }
 
  private:
   // An open object with the key of the next value, or an open array.
@@ -121,28 +103,18 @@ class ConfigHandler : public nlohmann::json_sax<json> {
 
   void open(bool is_object) {
     if (levels_.empty() && !is_object) throw damaged("it must be an object");
-    if (levels_.size() == kDeepestConfig) {
-      throw WeightsError(WeightsErrorCode::LimitExceeded,
-                         "has a list of weights that is nested too deep");
-    }
     levels_.push_back({is_object, "", {}});
-  }
-
-  bool close() {
-    levels_.pop_back();
-    return true;
   }
 
   // A value that the format allows but that does not matter. The config and each weight must be
   // objects, however: fields are attributed to the last weight.
-  bool other() const {
+  void refuse_other() const {
     if (levels_.empty() || is_weight()) throw damaged("a weight must be an object");
     if (levels_.size() == 1 && at(0, "config")) throw damaged("its config must be an object");
     if (in_shape()) {
       throw WeightsError(WeightsErrorCode::Unsupported, "has a shape that is not a number")
           .in_tensor(weights_.back().name);
     }
-    return true;
   }
 
   bool at(std::size_t level, std::string_view key) const {
@@ -180,13 +152,9 @@ class ConfigHandler : public nlohmann::json_sax<json> {
 }  // namespace
 
 std::vector<Pt2Weight> parse_pt2_config(std::string_view text, Budget& budget) {
-  // The parser would skip a byte order mark, and take a NUL for the end of the text.
-  if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != std::string_view::npos) {
-    throw damaged("it must be JSON in UTF-8");
-  }
   std::vector<Pt2Weight> weights;
   ConfigHandler handler(weights, budget);
-  json::sax_parse(text.begin(), text.end(), &handler);
+  parse_json(text, "its list of weights", handler);
   if (!handler.has_config()) throw damaged("it lacks its object config");
   return weights;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/base/atomic_file.h"
-#include "io/base/plain.h"
+#include "io/base/writable.h"
 #include "io/base/targets.h"
 #include "io/base/utf8.h"
 #include "io/torch/pickle/writer.h"
@@ -113,7 +113,7 @@ void save_torch(const std::string& path, const StateDict& tensors) {
   zip.add(".storage_alignment", "64");
   zip.add("byteorder", "little");
   for (std::size_t i = 0; i < layout.records.size(); ++i) {
-    const at::Tensor bytes = plain(layout.records[i]);
+    const at::Tensor bytes = contiguous_on_cpu(layout.records[i]);
     zip.add("data/" + std::to_string(i), bytes.const_data_ptr(), bytes.nbytes());
   }
   zip.add("version", "3\n");

@@ -6,6 +6,7 @@
 
 #include <complex>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -53,7 +54,9 @@ std::string one_by_one(const std::string& bytes, const ManifestTensor& tensor) {
 std::string streamed(const std::string& bytes, const ManifestTensor& tensor) {
   const auto file = io::InputFile::of_bytes(bytes);
   std::string out;
-  io::stream_tensor(file, {0, 0, bytes.size()}, tensor, [&](const char* data, std::size_t count) {
+  const std::shared_ptr<const io::InputFile> not_owned(std::shared_ptr<void>(), &file);
+  const auto view = io::view_of(not_owned, 0, tensor);
+  io::stream_tensor(view, tensor.name, [&](const char* data, std::size_t count) {
     EXPECT_LE(count, std::size_t{8} << 20);
     out.append(data, count);
   });

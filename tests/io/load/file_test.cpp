@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "io/load/copy_view.h"
 #include "io/load/file_source.h"
 #include "io/load/load_plan.h"
 #include "io/support.h"
@@ -147,7 +148,7 @@ TEST(LoadFile, AFileThatIsReplacedIsReadAsItWasOpened) {
   Buffers module(old);
   const auto& first = weights.manifest.tensors.front();
   const auto into = at::empty({50, 3});
-  io::copy_view(io::view_of(weights, first), into);
+  io::copy_view(weights.view(first), into);
   EXPECT_TRUE(at::equal(into, old[first.name]));
 }
 

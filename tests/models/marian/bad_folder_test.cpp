@@ -123,9 +123,15 @@ TEST_F(BadMarianFolder, SizesThatTheWeightsDoNotHave) {
 }
 
 TEST_F(BadMarianFolder, AConfigurationThatIsNoJsonObject) {
-  for (const std::string text : {" ", "{", "[]", "{\"model_type\": \"marian\"} x"}) {
+  const std::string rule = "config.json: must have JSON in UTF-8 as its settings. Got an error at ";
+  for (const auto& [text, message] :
+       {std::pair<std::string, std::string>{" ", rule + "byte 2"},
+        {"{", rule + "byte 2"},
+        {"{\"model_type\": \"marian\"} x", rule + "byte 25"},
+        {std::string(65, '['), "config.json: must nest its settings no deeper than 64"},
+        {"[]", "config.json: must be a JSON object. Got array"}}) {
     write_bytes(folder_ / "config.json", text);
-    expect_value_error("config.json: must be a JSON object. Got ");
+    expect_value_error(message);
   }
   write_bytes(folder_ / "config.json", std::string(16'000'001, ' '));
   expect_value_error("must have at most 16000000 bytes");

@@ -13,6 +13,6 @@ namespace posenc::io {
 ManifestDtype writable_dtype(const std::string& name, const at::Tensor& tensor);
 
 /// What is written: the same values on the CPU, contiguous, with conj and neg resolved.
-at::Tensor plain(const at::Tensor& tensor);
+at::Tensor contiguous_on_cpu(const at::Tensor& tensor);
 
 }  // namespace posenc::io
