@@ -53,7 +53,7 @@ Lexicon read_lexicon(const std::string& path) {
       }
       phonemes.push_back(phoneme);
     }
-    if (phonemes.empty()) fail("{}:{}: a word must have phonemes. Got none", path, number);
+    if (phonemes.empty()) fail("{}:{}: a word must have phonemes", path, number);
     if (!std::all_of(word.begin(), word.end(), is_letter) || word.empty()) {
       ++lexicon.left_out;
       continue;
@@ -62,7 +62,7 @@ Lexicon read_lexicon(const std::string& path) {
     if (std::find(known.begin(), known.end(), phonemes) == known.end()) known.push_back(phonemes);
   }
   if (file.bad()) fail("{}: {}", path, std::strerror(errno));
-  if (words.empty()) fail("{}: a dictionary must have words of a-z. Got none", path);
+  if (words.empty()) fail("{}: a dictionary must have words of a-z", path);
   for (auto& [word, ways] : words) lexicon.entries.push_back({word, std::move(ways)});
   return lexicon;
 }

@@ -94,7 +94,7 @@ Pronouncer Pronouncer::load(const std::string& path) {
 }
 
 std::vector<int64_t> Pronouncer::ids_of(const std::string& word) const {
-  if (word.empty()) fail("a word must have letters. Got an empty one");
+  if (word.empty()) fail("a word must have letters");
   if (static_cast<int64_t>(word.size()) > kMaxLength) {
     fail("a word must have at most {} letters. Got {}", kMaxLength, word.size());
   }

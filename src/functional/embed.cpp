@@ -13,12 +13,12 @@ namespace {
 
 void check_apart(const at::Tensor& out, const at::Tensor& other, const char* name) {
   TORCH_CHECK_VALUE(!torch_internals::share_memory(out, other),
-                    "[embed] out must not share memory with ", name, ". Got one that does");
+                    "[embed] out must not share memory with ", name);
 }
 
 void check_output(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weight,
                   const at::Tensor& table, const at::Tensor& position_ids) {
-  TORCH_CHECK_VALUE(out.defined(), "[embed] out must be a tensor. Got an undefined one");
+  TORCH_CHECK_VALUE(out.defined(), "[embed] out must be a defined tensor");
   TORCH_CHECK_VALUE(weight.dim() == 2,
                     "[TokenEmbedding] weight must be (vocab_size, d_model). Got ", weight.sizes());
   at::DimVector sizes(ids.sizes());
@@ -34,7 +34,7 @@ void check_output(const at::Tensor& out, const at::Tensor& ids, const at::Tensor
                         at::GradMode::is_enabled();
   TORCH_CHECK_VALUE(!recorded,
                     "[embed] embed_out() records no gradient: no tensor may require one, or call "
-                    "it under torch::NoGradGuard. Got one that does");
+                    "it under torch::NoGradGuard");
   const char* const rule = torch_internals::no_writing_to(out);
   TORCH_CHECK_VALUE(rule == nullptr, "[embed] out ", rule);
   check_apart(out, weight, "weight");
@@ -45,7 +45,7 @@ void check_output(const at::Tensor& out, const at::Tensor& ids, const at::Tensor
 
 void check_arguments(const at::Tensor& table, const EmbedFuncOptions& options) {
   check_dropout("embed", options.dropout());
-  TORCH_CHECK_VALUE(table.defined(), "[embed] there must be a table of positions. Got none");
+  TORCH_CHECK_VALUE(table.defined(), "[embed] there must be a table of positions");
 }
 
 }  // namespace

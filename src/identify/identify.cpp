@@ -50,7 +50,7 @@ Identification rejected(const char* verdict) {
 }  // namespace
 
 Identification identify(const at::Tensor& tensor) {
-  TORCH_CHECK_VALUE(tensor.defined(), "[identify] tensor must be defined. Got an undefined one");
+  TORCH_CHECK_VALUE(tensor.defined(), "[identify] tensor must be defined");
   const at::NoGradGuard no_grad;
   if (!is_known(tensor)) return rejected("not a sinusoid: no dense floating-point tensor");
   if (tensor.is_meta() || count_table_views(tensor.sizes()) == 0) {

@@ -25,7 +25,7 @@ void GridPositionalEncodingImpl::reset() {
   const auto& grid = options.sinusoid().grid();
   TORCH_CHECK_VALUE(!grid.empty(),
                     "[GridPositionalEncoding] the sinusoid must have a grid, as "
-                    "preset(\"mae_2d\", dim, {{\"height\", 14}}) has. Got none");
+                    "preset(\"mae_2d\", dim, {{\"height\", 14}}) has");
   TORCH_CHECK_VALUE(!options.key().empty() && options.key().find('.') == std::string::npos,
                     "[GridPositionalEncoding] key must be a name without dots. Got `",
                     options.key(), "`");

@@ -84,7 +84,7 @@ at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
       options.grid().empty() && !options.angle_by_length() &&
           options.post() != sinusoid::Post::Standardize,
       "[sinusoid] rows of single positions exist only where a row does not depend on "
-      "the table: no grid, no angle_by_length, no sinusoid::Post::Standardize. Got one of them");
+      "the table: no grid, no angle_by_length, no sinusoid::Post::Standardize");
   at::NoGradGuard no_grad;
   const at::Tensor flat = positions.to(at::kCPU).reshape({-1});
   TORCH_CHECK_VALUE(at::isfinite(flat).all().item<bool>(),

@@ -160,12 +160,11 @@ CheckpointScalars PairLoader::state() const {
 void PairLoader::restore(const CheckpointScalars& state) {
   const auto number = [&](const char* name) {
     const auto found = state.find(name);
-    TORCH_CHECK_VALUE(found != state.end(), "[PairLoader] a state must have ", name, ". Got none");
+    TORCH_CHECK_VALUE(found != state.end(), "[PairLoader] a state must have ", name);
     return found->second;
   };
   TORCH_CHECK_VALUE(number(kFingerprint) == fingerprint_,
-                    "[PairLoader] a state must be of the same pairs, options and seed. Got one of "
-                    "others");
+                    "[PairLoader] a state must be of the same pairs, options and seed");
   const double epoch = number(kEpoch), taken = number(kTaken);
   TORCH_CHECK_VALUE(epoch >= 0 && epoch < 1e15, "[PairLoader] epoch must be a count. Got ", epoch);
   auto batches = batches_of(static_cast<int64_t>(epoch));

@@ -36,7 +36,7 @@ CheckpointScalars below(const CheckpointScalars& all, const std::string& prefix)
 double number_of(const CheckpointScalars& all, const std::string& path, const char* name) {
   const auto found = all.find(name);
   TORCH_CHECK_VALUE(found != all.end(), "[Trainer] ", path,
-                    ": a checkpoint must be a Trainer's, with the number ", name, ". Got none");
+                    ": a checkpoint must be a Trainer's, with the number ", name);
   TORCH_CHECK_VALUE(found->second >= 0.0 && std::isfinite(found->second), "[Trainer] ", path,
                     ": the number ", name, " must be finite and at least 0. Got ", found->second);
   return found->second;
@@ -73,8 +73,8 @@ Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
       options_(options),
       parameters_(run.module->parameters()) {
   const char* name = "Trainer";
-  TORCH_CHECK_VALUE(run.optimizer != nullptr, "[Trainer] a run must have an optimizer. Got none");
-  TORCH_CHECK_VALUE(loss_ != nullptr, "[Trainer] a loss is required. Got none");
+  TORCH_CHECK_VALUE(run.optimizer != nullptr, "[Trainer] a run must have an optimizer");
+  TORCH_CHECK_VALUE(loss_ != nullptr, "[Trainer] a loss is required");
   check_positive(name, "steps", options.steps());
   check_positive(name, "report_every", options.report_every());
   TORCH_CHECK_VALUE(options.clip_norm() >= 0.0, "[Trainer] clip_norm must not be negative. Got ",

@@ -110,7 +110,7 @@ TEST_F(TokenizerFolder, WhatIsNotSupportedIsNamed) {
   EXPECT_CONTAINS(refusal("added_tokens_decoder", {{"5", "<x>"}}), "by an object. Got \"<x>\"");
   EXPECT_CONTAINS(
       refusal("added_tokens_decoder", {{"5", {{"content", "<x>"}}}, {"6", {{"content", "<x>"}}}}),
-      "must give the token '<x>' one id. Got two");
+      "must give the token '<x>' one id. Got 5 and 6");
   EXPECT_CONTAINS(refusal("separate_vocabs", "no"), "must be true or false. Got \"no\"");
   EXPECT_CONTAINS(refusal("eos_token", "<none>"), "vocab.json: must have the token <none>");
 }

@@ -80,7 +80,7 @@ TEST(EmbedErrors, RefuseAnOutThatDoesNotFit) {
   const auto into = [&](const torch::Tensor& out) {
     functional::embed_out(out, ids, weight, table);
   };
-  EXPECT_ERROR(into({}), c10::ValueError, "out must be a tensor");
+  EXPECT_ERROR(into({}), c10::ValueError, "out must be a defined tensor");
   EXPECT_ERROR(into(torch::empty({2, 6})), c10::ValueError, "= [2, 5, 6]. Got [2, 6]");
   EXPECT_ERROR(into(torch::empty({2, 5, 6}, torch::kHalf)), c10::TypeError, "Float. Got Half");
   EXPECT_ERROR(into(torch::empty({2, 5, 6}, torch::kMeta)), c10::ValueError,

@@ -192,7 +192,7 @@ TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
   for (const auto& options : searches) {
     auto none = GenerateOptions(options).suppress_tokens(all);
     EXPECT_ERROR(generate(*model, src, {}, none), c10::ValueError,
-                 "Got none for token 1 of source");
+                 "a token to write as token 1 of source");
     EXPECT_ERROR(generate(freeze(model), src, {}, none.renormalize(true)), c10::ValueError,
                  "there must be a token to write");
     none.forced_eos_id(kEnd).max_new_tokens(1);  // one is allowed after all

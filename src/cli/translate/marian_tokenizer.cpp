@@ -64,8 +64,10 @@ void MarianTokenizer::read_settings(const std::string& folder) {
   splits_specials_ = settings.splits_specials;
   std::unordered_map<std::string, int64_t> ids;
   for (const auto& [id, token] : settings.added) {
-    if (!ids.emplace(token.text, id).second) {
-      refuse("{}: must give the token {} one id. Got two", folder, io::in_quotes(token.text));
+    const auto [place, is_new] = ids.emplace(token.text, id);
+    if (!is_new) {
+      refuse("{}: must give the token {} one id. Got {} and {}", folder, io::in_quotes(token.text),
+             place->second, id);
     }
   }
   const auto needed = [&](const std::string& token, bool may_be_added) {
