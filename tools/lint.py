@@ -309,7 +309,7 @@ def check_system(tree, entry, require, mentions):
     require(entry["presets"], "`presets` names at least one")
     for number, preset in enumerate(entry["presets"]):
         source = entry["system"] if number == 0 else ""
-        found = re.search(rf'\{{\.name = "{preset}",\s*\.source = "{re.escape(source)}', table)
+        found = re.search(rf'\{{\.name = "{preset}",\s*\.source =\s*"{re.escape(source)}', table)
         require(found, f"{presets} has the preset {preset}, from {source or 'any system'}")
         require(mentions("test", f'"{preset}"'), f"{entry['test']} compares with the preset {preset}")
 

@@ -80,11 +80,10 @@ at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
   options.validate();
   TORCH_CHECK_TYPE(positions.scalar_type() != at::kBool && !positions.is_complex(),
                    "[sinusoid] positions must be integers or reals. Got ", positions.scalar_type());
-  TORCH_CHECK_VALUE(
-      options.grid().empty() && !options.angle_by_length() &&
-          options.post() != sinusoid::Post::Standardize,
-      "[sinusoid] rows of single positions exist only where a row does not depend on "
-      "the table: no grid, no angle_by_length, no sinusoid::Post::Standardize");
+  TORCH_CHECK_VALUE(options.grid().empty() && !options.angle_by_length() &&
+                        options.post() != sinusoid::Post::Standardize,
+                    "[sinusoid] rows of single positions exist only where a row does not depend on "
+                    "the table: no grid, no angle_by_length, no sinusoid::Post::Standardize");
   at::NoGradGuard no_grad;
   const at::Tensor flat = positions.to(at::kCPU).reshape({-1});
   TORCH_CHECK_VALUE(at::isfinite(flat).all().item<bool>(),

@@ -71,9 +71,8 @@ inline void check_manifest(const Manifest& manifest, const io::InputFile& file) 
       const uint64_t count = io::contiguous_bytes(tensor);
       if (count > left) continue;
       const std::shared_ptr<const io::InputFile> not_owned(std::shared_ptr<void>(), &file);
-      io::stream_tensor(
-          io::view_of(not_owned, manifest.storages[tensor.storage].offset, tensor), tensor.name,
-          [&](const char*, std::size_t got) { left -= got; });
+      io::stream_tensor(io::view_of(not_owned, manifest.storages[tensor.storage].offset, tensor),
+                        tensor.name, [&](const char*, std::size_t got) { left -= got; });
     } catch (const WeightsError&) {  // for a negative bool
     }
   }

@@ -256,7 +256,8 @@ TEST(FreezeErrors, NamesWhatIsWrong) {
                  c10::ValueError, "a mask over keys must be (B, S) = [2, 3]");
   encoder->to(torch::kDouble);
   EXPECT_ERROR(freeze(encoder), c10::TypeError, "the model must be float32");
-  EXPECT_ERROR(freeze(Transformer(nullptr)), c10::ValueError, "the model must not be an empty holder");
+  EXPECT_ERROR(freeze(Transformer(nullptr)), c10::ValueError,
+               "the model must not be an empty holder");
 }
 
 }  // namespace

@@ -28,8 +28,7 @@ class WindowReader {
     std::size_t longest = 0;
     for (std::size_t i = 0; i < part_.sizes.size(); ++i) {
       if (part_.strides[i] > 0) needed *= part_.sizes[i];
-      const bool is_better =
-          part_.sizes[longest] == 1 || part_.strides[i] > part_.strides[longest];
+      const bool is_better = part_.sizes[longest] == 1 || part_.strides[i] > part_.strides[longest];
       if (part_.sizes[i] > 1 && is_better) longest = i;
     }
     if (span <= kWindow && (span <= kNear || span / kDense <= needed)) {

@@ -13,8 +13,7 @@ namespace {
 const std::string& text_of(const Values& values, const std::string& key) {
   const auto found = values.find(key);
   if (found != values.end()) return found->second;
-  throw WeightsError(WeightsErrorCode::MissingKeys,
-                     "must have the metadata " + in_quotes(key),
+  throw WeightsError(WeightsErrorCode::MissingKeys, "must have the metadata " + in_quotes(key),
                      "only files of save_checkpoint() have it");
 }
 

@@ -38,7 +38,7 @@ class LoadPlan {
 
   struct Match {
     std::size_t source = kNone;  // index of an entry
-    at::Tensor value;  // what has been read already: a table, or everything once staged
+    at::Tensor value;            // what has been read already: a table, or everything once staged
   };
 
   void match_names(const LoadOptions& options);

@@ -14,7 +14,6 @@ namespace {
 
 using Code = WeightsErrorCode;
 
-
 std::string json_object(const std::map<std::string, std::string>& metadata) {
   std::string json = "{";
   for (const auto& [key, value] : metadata) {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "io/base/atomic_file.h"
-#include "io/base/writable.h"
 #include "io/base/targets.h"
 #include "io/base/utf8.h"
+#include "io/base/writable.h"
 #include "io/torch/pickle/writer.h"
 #include "io/torch/zip/writer.h"
 #include "posenc/io/error.h"

@@ -253,8 +253,7 @@ TEST_F(Say, SaysWhatIsWrong) {
   expect_error(run({"say", "--model", file("out/checkpoint.safetensors"), "a"}), "say",
                "must be a model that `posenc-pronounce train` saved");
   expect_error(run({"say", "--model", dictionary_, "a"}), "say", "dictionary: ");
-  expect_error(run({"say", "--model", model, "bat", ""}), "say",
-               "a word must have letters");
+  expect_error(run({"say", "--model", model, "bat", ""}), "say", "a word must have letters");
   for (const std::string word : {"na\xc3\xafve", "bat2", "b at"}) {
     expect_error(run({"say", "--model", model, "bat", word}), "say",
                  "a word must be spelt with the letters a-z, which the model has learnt. Got '" +

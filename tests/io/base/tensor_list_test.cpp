@@ -82,7 +82,8 @@ TEST(TensorList, RefusesWhatDoesNot) {
     EXPECT_TRUE(list.add(tensor));
   }
   tensor.name = "c";
-  EXPECT_CONTAINS(refusal([&] { static_cast<void>(list.add(tensor)); }), "LimitExceeded: tensor 'c' is expanded, or");
+  EXPECT_CONTAINS(refusal([&] { static_cast<void>(list.add(tensor)); }),
+                  "LimitExceeded: tensor 'c' is expanded, or");
 }
 
 TEST(TensorList, HasEachNameOnce) {
