@@ -35,8 +35,8 @@ function(posenc_define_build_settings)
     fmt::fmt-header-only nlohmann_json::nlohmann_json ${POSENC_OPENMP_LIBRARY})
 endfunction()
 
-# posenc_own_target(target): compiles a target of this project with the shared settings and the private headers.
-function(posenc_own_target target)
+# posenc_internal_target(target): compiles a target of this project with the shared settings and the private headers.
+function(posenc_internal_target target)
   posenc_shared_settings(${target})
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
 endfunction()
@@ -54,7 +54,7 @@ function(posenc_library target)
   # For CMake before 3.23, which ignores the file set of an installed target.
   target_include_directories(${target} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   posenc_unity(${target})
-  posenc_own_target(${target})
+  posenc_internal_target(${target})
 endfunction()
 
 # posenc_unity(target): compiles many sources at a time in another project, which has neither the precompiled header nor

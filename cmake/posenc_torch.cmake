@@ -5,7 +5,7 @@
 # That file returns at once if torch::cudart is a target, and nothing else of CUDA is required. So this defines one,
 # unless a complete toolkit (nvcc, cuda.h and libcudart in one folder) of a version that PyTorch accepts is installed:
 # then PyTorch's own way is left alone, for projects that compile CUDA. LibTorch's CPU build ignores the target.
-function(posenc_need_no_cuda_toolkit)
+function(posenc_skip_cuda_toolkit)
   if(TARGET torch::cudart)
     return()
   endif()
@@ -48,7 +48,7 @@ endfunction()
 # variables for its caller.
 macro(posenc_find_torch)
   cmake_parse_arguments(posenc_torch "" "" "HINTS;PYTHONS" ${ARGN})
-  posenc_need_no_cuda_toolkit()
+  posenc_skip_cuda_toolkit()
   set(kineto_LIBRARY torch) # wheels have no static kineto; without this TorchConfig.cmake warns about it
   find_package(Torch QUIET HINTS ${posenc_torch_HINTS})
   if(NOT Torch_FOUND)

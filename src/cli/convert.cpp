@@ -33,11 +33,11 @@ void convert_file(const ConvertOptions& options) {
     });
   });
   for (const auto& entry : manifest.opaque) {
-    complain("posenc convert: skipped {}: {}\n", io::in_quotes(entry.name),
-             io::in_quotes(entry.text));
+    print_error("posenc convert: skipped {}: {}\n", io::in_quotes(entry.name),
+                io::in_quotes(entry.text));
   }
   if (const auto values = manifest.values.size() + manifest.more_values; values > 0) {
-    complain("posenc convert: skipped {} values that are not tensors\n", values);
+    print_error("posenc convert: skipped {} values that are not tensors\n", values);
   }
   fmt::print("{}: {} tensors, {}\n", options.output, manifest.tensors.size(), size_text(bytes));
 }

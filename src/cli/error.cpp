@@ -37,7 +37,7 @@ std::string listed(std::vector<std::string> names, std::size_t most) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::string fit_for_terminal(const std::string& text) {
+std::string for_terminal(const std::string& text) {
   std::string result;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());

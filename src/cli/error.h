@@ -25,7 +25,7 @@ template <typename... Args>
 /// Writes to stderr. Unlike fmt::print, does not throw if stderr is closed or full: nothing can be
 /// reported then.
 template <typename... Args>
-void complain(fmt::format_string<Args...> format, Args&&... args) {
+void print_error(fmt::format_string<Args...> format, Args&&... args) {
   std::fputs(fmt::format(format, std::forward<Args>(args)...).c_str(), stderr);
 }
 
@@ -37,7 +37,7 @@ std::string listed(std::vector<std::string> names, std::size_t most = SIZE_MAX);
 
 /// Makes `text` safe to print on a terminal: replaces control characters, except newlines, with
 /// '?'.
-std::string fit_for_terminal(const std::string& text);
+std::string for_terminal(const std::string& text);
 
 /// A name from a file for messages and tables: safe for a terminal, and at most 120 bytes long.
 std::string shown(const std::string& name);

@@ -68,7 +68,7 @@ void identify_file(const IdentifyOptions& options) {
     } else if (found.nearest.empty()) {
       ++others;
     } else {
-      text += fit_for_terminal(text_of(item.key(), item.value(), found));
+      text += for_terminal(text_of(item.key(), item.value(), found));
     }
   }
   if (options.json) {

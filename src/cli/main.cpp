@@ -18,7 +18,7 @@
 
 namespace {
 
-using posenc::cli::fit_for_terminal;
+using posenc::cli::for_terminal;
 using posenc::cli::message_of;
 
 // "posenc run", or "posenc" if the subcommand is not known yet.
@@ -86,11 +86,11 @@ int run(CLI::App& app, int argc, char** argv, int& status) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
     const auto name = command_of(app);
-    const auto text = fit_for_terminal(posenc::cli::usage_message(app, error));
-    posenc::cli::complain("{}: {}\nTry: {} --help\n", name, text, name);
+    const auto text = for_terminal(posenc::cli::usage_message(app, error));
+    posenc::cli::print_error("{}: {}\nTry: {} --help\n", name, text, name);
     return 2;
   } catch (const std::exception& error) {
-    posenc::cli::complain("{}: {}\n", command_of(app), fit_for_terminal(message_of(error)));
+    posenc::cli::print_error("{}: {}\n", command_of(app), for_terminal(message_of(error)));
     return 1;
   }
   return status;
@@ -99,7 +99,7 @@ int run(CLI::App& app, int argc, char** argv, int& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  posenc::platform::hold_standard_descriptors();
+  posenc::platform::reserve_standard_descriptors();
   CLI::App app(
       "Inspect, convert, verify and run PyTorch weights in C++, and compute positional encodings.",
       "posenc");
@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
 
   const int result = run(app, argc, argv, status);
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-    posenc::cli::complain("{}: the output could not be written\n", command_of(app));
+    posenc::cli::print_error("{}: the output could not be written\n", command_of(app));
     return 1;
   }
   return result;

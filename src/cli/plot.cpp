@@ -44,7 +44,7 @@ void write_file(const std::string& path, const std::string& content) {
 }
 
 // gnuplot's SVG embeds each heat map as a small PNG, which viewers would blur.
-std::string crisp(std::string picture) {
+std::string with_pixelated_images(std::string picture) {
   const std::string tag = "<image ";
   if (picture.find("</svg>") == std::string::npos) return picture;
   for (auto at = picture.find(tag); at != std::string::npos; at = picture.find(tag, at + 1)) {
@@ -62,7 +62,7 @@ std::vector<std::pair<std::string, std::string>> pictures_of(const std::vector<F
     for (const std::string format : {"png", "svg"}) {
       const std::string name = figure.name + "." + format;
       progress.show(name);
-      pictures.emplace_back(name, crisp(gnuplot(script_for(figure, format))));
+      pictures.emplace_back(name, with_pixelated_images(gnuplot(script_for(figure, format))));
     }
   }
   return pictures;

@@ -135,7 +135,7 @@ void print(const std::string& path, const Report& report) {
   fmt::print("\n{}\n", text_table(rows, 2));
   for (const auto& outcome : report.outcomes) {
     if (outcome.failure.empty()) continue;
-    fmt::print("  {}: {}\n", outcome.name, fit_for_terminal(outcome.failure));
+    fmt::print("  {}: {}\n", outcome.name, for_terminal(outcome.failure));
   }
   const char* how = !report.good() ? "" : report.bits() ? ", bit for bit" : ", up to rounding";
   fmt::print("{}: {} of {} inputs{}\n", report.good() ? "equal" : "NOT equal", good,
@@ -168,18 +168,18 @@ bool verify_several(const VerifyOptions& options) {
   std::size_t good = 0;
   for (std::size_t i = 0; i < options.files.size(); ++i) {
     const auto& path = options.files[i];
-    if (terminal) complain("\r\033[K{}/{} {}", i + 1, options.files.size(), path);
+    if (terminal) print_error("\r\033[K{}/{} {}", i + 1, options.files.size(), path);
     try {
       const Report report = verify(path, options);
       rows.push_back(row(path, report));
       good += report.good() ? 1 : 0;
     } catch (const std::exception& error) {
-      complain("{}posenc verify: {}\n", terminal ? "\r\033[K" : "",
-               fit_for_terminal(message_of(error)));
+      print_error("{}posenc verify: {}\n", terminal ? "\r\033[K" : "",
+                  for_terminal(message_of(error)));
       rows.push_back(
           {std::filesystem::path(path).stem().string(), "rejected", "-", "-", "-", "-", "-", "NO"});
     }
-    if (terminal) complain("\r\033[K");
+    if (terminal) print_error("\r\033[K");
   }
   fmt::print("{}\n{} of {} files equal\n", text_table(rows), good, options.files.size());
   return good == options.files.size();

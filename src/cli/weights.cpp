@@ -20,7 +20,7 @@ std::string shortened(const std::vector<std::string>& texts) {
 }
 
 // A script saves all its buffers, persistent or not, and does not record which are.
-bool may_be_scratch(const Manifest& manifest, const ManifestTensor& tensor) {
+bool may_be_non_persistent(const Manifest& manifest, const ManifestTensor& tensor) {
   return manifest.format == WeightsFormat::TorchScript && tensor.role == TensorRole::Buffer;
 }
 
@@ -61,7 +61,7 @@ Weights read_weights(const std::string& path, const std::string& prefix) {
   for (const auto& [name, text] : manifest.metadata) own(name, text);  // values may be names
   for (auto& tensor : manifest.tensors) {
     tensor.name = tensor.name.substr(prefix.size());
-    if (may_be_scratch(manifest, tensor)) part.optional.insert(tensor.name);
+    if (may_be_non_persistent(manifest, tensor)) part.optional.insert(tensor.name);
   }
   part.tensors = io::all_tensors(weights);
   return part;

@@ -15,8 +15,8 @@ at::Tensor LastOutput::take(at::IntArrayRef sizes, at::ScalarType dtype) {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::swap(last, tensor_);
   }
-  const bool fits = last.defined() && torch_internals::is_as_new(last) && last.sizes() == sizes &&
-                    last.scalar_type() == dtype && last.is_contiguous() &&
+  const bool fits = last.defined() && torch_internals::is_unobservable(last) &&
+                    last.sizes() == sizes && last.scalar_type() == dtype && last.is_contiguous() &&
                     last.is_inference() == c10::InferenceMode::is_enabled();
   return fits ? last : at::Tensor();
 }

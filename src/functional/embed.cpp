@@ -35,7 +35,7 @@ void check_output(const at::Tensor& out, const at::Tensor& ids, const at::Tensor
   TORCH_CHECK_VALUE(!recorded,
                     "[embed] embed_out() records no gradient: no tensor may require one, or call "
                     "it under torch::NoGradGuard");
-  const char* const rule = torch_internals::no_writing_to(out);
+  const char* const rule = torch_internals::write_violation(out);
   TORCH_CHECK_VALUE(rule == nullptr, "[embed] out ", rule);
   check_apart(out, weight, "weight");
   check_apart(out, table, "table");

@@ -13,8 +13,8 @@
 namespace posenc::identification {
 namespace {
 
-constexpr double kLearnedApart = 0.1;  // rows of a grid this close were equal before training
-constexpr double kLongestStep = 2000;  // allows diffusion timesteps scaled by 1000
+constexpr double kTrainedTolerance = 0.1;  // rows of a grid this close were equal before training
+constexpr double kLongestStep = 2000;      // allows diffusion timesteps scaled by 1000
 
 double wrapped(double angle) { return std::remainder(angle, 2 * std::numbers::pi); }
 
@@ -169,7 +169,7 @@ std::vector<int64_t> periods(const at::Tensor& rows) {
   const at::Tensor start = first.index_select(0, inner);
   int64_t found = 0;
   std::vector<std::pair<int64_t, double>> apart;
-  double least = kLearnedApart;
+  double least = kTrainedTolerance;
   for (int64_t period = 2; period <= count / 2 && found == 0; ++period) {
     if (count % period != 0) continue;
     const at::Tensor there = rows.select(0, period).to(at::kDouble).index_select(0, inner);
@@ -178,7 +178,7 @@ std::vector<int64_t> periods(const at::Tensor& rows) {
     least = std::min(least, apart.back().second);
   }
   for (const auto& [period, distance] : apart) {  // trained since: the shortest of the good ones
-    if (found == 0 && least < kLearnedApart && distance <= 1.5 * least) found = period;
+    if (found == 0 && least < kTrainedTolerance && distance <= 1.5 * least) found = period;
   }
   if (found == 0) return {count};
   const at::Tensor outer = rows.slice(0, 0, count, found);

@@ -9,10 +9,11 @@
 namespace posenc::identification {
 namespace {
 
-constexpr int64_t kTelling = 6;    // with fewer rows or channels, only equal bits count
-constexpr double kLearned = 0.98;  // least correlation of a table trained from this sinusoid
-constexpr double kFarthest = 1e5;  // position beyond which rounding looks like noise
-constexpr double kRate = 0.999;    // least correlation of a sinusoid with slightly different rates
+constexpr int64_t kMinRowsToReport = 6;  // with fewer rows or channels, only equal bits count
+constexpr double kLearned = 0.98;        // least correlation of a table trained from this sinusoid
+constexpr double kMaxDistinguishablePosition =
+    1e5;                         // position beyond which rounding looks like noise
+constexpr double kRate = 0.999;  // least correlation of a sinusoid with slightly different rates
 
 // Whether an edit makes it another recipe; other edits only choose rows.
 bool changes_recipe(const Candidate& c) {
@@ -60,7 +61,7 @@ double rounding_bound(const Candidate& c, const TableView& view) {
   const double last = std::abs(c.options.start()) + rows * std::abs(c.options.step());
   const auto type = view.rows.scalar_type();
   const double step = type == at::kBFloat16 ? 0x1p-8 : type == at::kHalf ? 0x1p-11 : 0.0;
-  return 4 * std::min(last, kFarthest) * 0x1p-24 *
+  return 4 * std::min(last, kMaxDistinguishablePosition) * 0x1p-24 *
              std::max(1.0, std::abs(c.options.angle_scale())) +
          2.4e-7 + step;
 }
@@ -94,7 +95,7 @@ Identification report(const SearchResult& found) {
   }
   const double bound = rounding_bound(c, found.view);
   const at::Tensor& rows = found.view.rows;
-  const bool telling = rows.size(0) >= kTelling && rows.size(1) >= kTelling;
+  const bool telling = rows.size(0) >= kMinRowsToReport && rows.size(1) >= kMinRowsToReport;
   if (!telling || !std::isfinite(result.max_abs)) {
     result = Identification();
     result.verdict = "not a sinusoid";

@@ -17,8 +17,8 @@ FrozenEncoder freeze(const TransformerEncoderImpl& model, const FreezeOptions& o
   const torch::NoGradGuard no_grad;
   auto frozen = std::make_shared<inference::EncoderModel>(
       inference::EncoderModel{model.options, inference::StaleCheck(model), {}});
-  inference::Multipliers multipliers(options.gemm());
-  frozen->stack = inference::freeze_stack(model, multipliers);
+  inference::GemmSelector gemm(options.gemm());
+  frozen->stack = inference::freeze_stack(model, gemm);
   return inference::FrozenAccess::wrap(std::move(frozen));
 }
 
@@ -28,17 +28,17 @@ FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& optio
 
 FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& options) {
   const torch::NoGradGuard no_grad;
-  inference::Multipliers multipliers(options.gemm());
+  inference::GemmSelector gemm(options.gemm());
   auto frozen = std::make_shared<inference::TransformerModel>(
       inference::TransformerModel{model.options, inference::StaleCheck(model), {}, {}, {}, {}, {}});
   frozen->src_embedding = inference::Embedding(model.src_embedding);
   frozen->tgt_embedding = inference::Embedding(model.tgt_embedding);
-  frozen->encoder = inference::freeze_stack(*model.encoder, multipliers);
-  frozen->decoder = inference::freeze_stack(*model.decoder, multipliers);
+  frozen->encoder = inference::freeze_stack(*model.encoder, gemm);
+  frozen->decoder = inference::freeze_stack(*model.decoder, gemm);
   const auto& out = *model.final_layer;
   const auto& weight =
       out.weight.defined() ? out.weight : frozen->tgt_embedding.weight;  // else tied
-  frozen->final_layer = {weight, out.bias, multipliers.choose(weight)};
+  frozen->final_layer = {weight, out.bias, gemm.choose(weight)};
   return inference::FrozenAccess::wrap(std::move(frozen));
 }
 

@@ -19,25 +19,25 @@ namespace kernel = kernels::inference;
 
 constexpr int64_t kGrainOfSequences = 1 << 16;  // least work in attention per thread
 
-Projection linear(const torch::nn::Linear& module, Multipliers& multipliers) {
-  return {module->weight, module->bias, multipliers.choose(module->weight)};
+Projection linear(const torch::nn::Linear& module, GemmSelector& gemm) {
+  return {module->weight, module->bias, gemm.choose(module->weight)};
 }
 
 // Projects with rows part * D .. (part + count) * D of the in-projection of queries, keys and
 // values.
 Projection in_projection(const MultiheadAttention& module, int64_t part, int64_t count,
-                         Multipliers& multipliers) {
+                         GemmSelector& gemm) {
   const int64_t width = module->options.embed_dim();
   const auto rows = [&](const at::Tensor& whole) {
     return whole.defined() ? whole.narrow(0, part * width, count * width) : whole;
   };
   const at::Tensor weight = rows(module->in_proj_weight);
-  return {weight, rows(module->in_proj_bias), multipliers.choose(weight)};
+  return {weight, rows(module->in_proj_bias), gemm.choose(weight)};
 }
 
 FeedForward feed_forward_of(const torch::nn::Linear& wide, const torch::nn::Linear& narrow,
-                            Activation activation, Multipliers& multipliers) {
-  return {linear(wide, multipliers), linear(narrow, multipliers), activation};
+                            Activation activation, GemmSelector& gemm) {
+  return {linear(wide, gemm), linear(narrow, gemm), activation};
 }
 
 // Collects the norms of all blocks, in order, and the stack's own, and assigns to each block the
@@ -48,7 +48,7 @@ class Norms {
   void add(const LayerNorm& norm) { norms_.push_back(Norm(norm)); }
 
   template <typename Layer>
-  void hand_out(Stack<Layer>& stack, std::vector<Norm Layer::*> blocks) {
+  void assign(Stack<Layer>& stack, std::vector<Norm Layer::*> blocks) {
     if (norm_first_) {
       stack.entry = norms_.front();
       norms_.erase(norms_.begin());
@@ -69,39 +69,39 @@ class Norms {
 
 }  // namespace
 
-EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, Multipliers& multipliers) {
+EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, GemmSelector& gemm) {
   const auto& options = encoder.options.layer();
   EncoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
   Norms norms(options.norm_first(), encoder.norm);
   for (size_t i = 0; i < encoder.layers->size(); ++i) {
     auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
     stack.layers.push_back(
-        {in_projection(layer.self_attn, 0, 3, multipliers),
-         linear(layer.self_attn->out_proj, multipliers),
-         feed_forward_of(layer.linear1, layer.linear2, options.activation(), multipliers),
+        {in_projection(layer.self_attn, 0, 3, gemm),
+         linear(layer.self_attn->out_proj, gemm),
+         feed_forward_of(layer.linear1, layer.linear2, options.activation(), gemm),
          {},
          {}});
     norms.add(layer.norm1);
     norms.add(layer.norm2);
   }
-  norms.hand_out<EncoderLayer>(stack,
-                               {&EncoderLayer::after_attention, &EncoderLayer::after_feed_forward});
+  norms.assign<EncoderLayer>(stack,
+                             {&EncoderLayer::after_attention, &EncoderLayer::after_feed_forward});
   return stack;
 }
 
-DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, Multipliers& multipliers) {
+DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, GemmSelector& gemm) {
   const auto& options = decoder.options.layer();
   DecoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
   Norms norms(options.norm_first(), decoder.norm);
   for (size_t i = 0; i < decoder.layers->size(); ++i) {
     auto& layer = layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", decoder.layers, i);
     stack.layers.push_back(
-        {in_projection(layer.self_attn, 0, 3, multipliers),
-         linear(layer.self_attn->out_proj, multipliers),
-         in_projection(layer.multihead_attn, 0, 1, multipliers),
-         in_projection(layer.multihead_attn, 1, 2, multipliers),
-         linear(layer.multihead_attn->out_proj, multipliers),
-         feed_forward_of(layer.linear1, layer.linear2, options.activation(), multipliers),
+        {in_projection(layer.self_attn, 0, 3, gemm),
+         linear(layer.self_attn->out_proj, gemm),
+         in_projection(layer.multihead_attn, 0, 1, gemm),
+         in_projection(layer.multihead_attn, 1, 2, gemm),
+         linear(layer.multihead_attn->out_proj, gemm),
+         feed_forward_of(layer.linear1, layer.linear2, options.activation(), gemm),
          {},
          {},
          {}});
@@ -109,8 +109,8 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, Multipliers& mu
     norms.add(layer.norm2);
     norms.add(layer.norm3);
   }
-  norms.hand_out<DecoderLayer>(stack, {&DecoderLayer::after_attention, &DecoderLayer::after_cross,
-                                       &DecoderLayer::after_feed_forward});
+  norms.assign<DecoderLayer>(stack, {&DecoderLayer::after_attention, &DecoderLayer::after_cross,
+                                     &DecoderLayer::after_feed_forward});
   return stack;
 }
 

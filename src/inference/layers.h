@@ -47,8 +47,8 @@ struct Stack {
 using EncoderStack = Stack<EncoderLayer>;
 using DecoderStack = Stack<DecoderLayer>;
 
-EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, Multipliers& multipliers);
-DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, Multipliers& multipliers);
+EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, GemmSelector& gemm);
+DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, GemmSelector& gemm);
 
 /// softmax(q k^T / sqrt(Dh)) v of packed rows in the layout of the projections: query (rows, .),
 /// key and value (key rows, .), with the heads of each row side by side  ->  (rows, D).

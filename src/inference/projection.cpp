@@ -27,7 +27,7 @@ constexpr double kGain = 0.8;
 constexpr int kFewestTurns = 4, kMostTurns = 24;
 constexpr double kEnoughSeconds = 0.01;
 constexpr int64_t kMeasuredColumns = 2048;
-constexpr OwnFor kAlwaysOwn = {{true, true, true}};
+constexpr NativeFor kAlwaysNative = {{true, true, true}};
 
 double seconds_of(const std::function<void()>& action) {
   const auto start = std::chrono::steady_clock::now();
@@ -37,7 +37,7 @@ double seconds_of(const std::function<void()>& action) {
 
 // Compares minimum times, measured in alternation so that a disturbance affects both: other
 // processes can stall threads for milliseconds.
-bool is_own_faster(const std::function<void()>& own, const std::function<void()>& aten) {
+bool is_native_faster(const std::function<void()>& own, const std::function<void()>& aten) {
   double least_own = std::numeric_limits<double>::infinity(), least_aten = least_own, spent = 0.0;
   for (int i = 0; i < kFewestTurns || (i < kMostTurns && spent < kEnoughSeconds); ++i) {
     const double a = seconds_of(own), b = seconds_of(aten);
@@ -48,11 +48,11 @@ bool is_own_faster(const std::function<void()>& own, const std::function<void()>
   return least_own * kGain <= least_aten;
 }
 
-OwnFor measure(const at::Tensor& weight) {
+NativeFor measure(const at::Tensor& weight) {
   const int64_t columns = std::min(weight.size(0), kMeasuredColumns);
   const at::Tensor slice = weight.narrow(0, 0, columns);
-  const Projection own(slice, {}, kAlwaysOwn), aten(slice, {}, {});
-  OwnFor result = {};
+  const Projection own(slice, {}, kAlwaysNative), aten(slice, {}, {});
+  NativeFor result = {};
   for (const int64_t rows : {int64_t{1}, kernel::kFewRows, kernel::kPanelRows}) {
     const at::Tensor x = at::ones({rows, weight.size(1)}, at::kFloat);
     const at::Tensor y = at::empty({rows, columns}, at::kFloat);
@@ -60,7 +60,7 @@ OwnFor measure(const at::Tensor& weight) {
     const auto with = [&](const Projection& projection) {
       return [&] { projection.run(x.const_data_ptr<float>(), rows, y.data_ptr<float>(), of); };
     };
-    result.rows[static_cast<int>(of)] = is_own_faster(with(own), with(aten));
+    result.rows[static_cast<int>(of)] = is_native_faster(with(own), with(aten));
   }
   return result;
 }
@@ -71,15 +71,15 @@ Rows rows_case(int64_t rows) {
   return rows == 1 ? Rows::One : rows <= kernel::kFewRows ? Rows::Few : Rows::Many;
 }
 
-OwnFor Multipliers::choose(const at::Tensor& weight) {
-  if (wish_ == GemmBackend::Native) return kAlwaysOwn;
+NativeFor GemmSelector::choose(const at::Tensor& weight) {
+  if (wish_ == GemmBackend::Native) return kAlwaysNative;
   if (wish_ == GemmBackend::ATen) return {};
   const std::pair shape(weight.size(0), weight.size(1));
   const auto known = measured_.find(shape);
   return known != measured_.end() ? known->second : measured_[shape] = measure(weight);
 }
 
-Projection::Projection(const at::Tensor& weight, const at::Tensor& bias, OwnFor own)
+Projection::Projection(const at::Tensor& weight, const at::Tensor& bias, NativeFor own)
     : weight_(weight.detach().contiguous()), own_(own) {
   if (bias.defined()) bias_ = bias.detach().contiguous();
 }

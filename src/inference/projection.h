@@ -17,7 +17,7 @@ Rows rows_case(int64_t rows);
 
 /// The numbers of rows for which a weight is multiplied by posenc's own kernels instead of
 /// at::linear.
-struct OwnFor {
+struct NativeFor {
   bool rows[kRowsCases];
 };
 
@@ -26,14 +26,14 @@ struct OwnFor {
 constexpr int64_t odd_stride(int64_t width) { return 16 * ((width + 15) / 16 | 1); }
 
 /// Makes that choice; each shape is timed once.
-class Multipliers {
+class GemmSelector {
  public:
-  explicit Multipliers(GemmBackend wish) : wish_(wish) {}
-  OwnFor choose(const at::Tensor& weight);
+  explicit GemmSelector(GemmBackend wish) : wish_(wish) {}
+  NativeFor choose(const at::Tensor& weight);
 
  private:
   GemmBackend wish_;
-  std::map<std::pair<int64_t, int64_t>, OwnFor> measured_;  // key: (out, in)
+  std::map<std::pair<int64_t, int64_t>, NativeFor> measured_;  // key: (out, in)
 };
 
 /// x W^T + b. The weight (out, in) is shared with its module.
@@ -41,7 +41,7 @@ class Projection {
  public:
   Projection() = default;
   /// `bias` may be undefined.
-  Projection(const at::Tensor& weight, const at::Tensor& bias, OwnFor own);
+  Projection(const at::Tensor& weight, const at::Tensor& bias, NativeFor own);
 
   /// out (rows, out()) = x (rows, in()) W^T + b; threads share the work by columns.
   void run(const float* x, int64_t rows, float* out, Rows of) const {
@@ -56,7 +56,7 @@ class Projection {
 
  private:
   at::Tensor weight_, bias_;
-  OwnFor own_{};
+  NativeFor own_{};
 };
 
 }  // namespace posenc::inference

@@ -27,7 +27,7 @@ constexpr int64_t kMostFloats = int64_t{16} << 20;
 int64_t token_stride(const DecoderStack& stack) {
   return odd_stride(2 * stack.width * static_cast<int64_t>(stack.layers.size()));
 }
-int64_t places_a_step(int64_t rows) { return rows | 1; }
+int64_t slots_per_step(int64_t rows) { return rows | 1; }
 
 // Copies `width` floats of each row; rows are `stride` apart in `from` and `to_stride` apart in
 // `to`.
@@ -97,8 +97,8 @@ void StepDecoder::select(const torch::Tensor& rows) {
 
 // Returns room for this step's tokens, one per row. A new block is as large as all tokens so far,
 // within bounds, and not larger than the remaining capacity needs.
-float* StepDecoder::take_places() {
-  const int64_t places = places_a_step(rows_);
+float* StepDecoder::allocate_slots() {
+  const int64_t places = slots_per_step(rows_);
   if (free_places_ < places) {
     const int64_t most = std::max<int64_t>(1, kMostFloats / (places * token_stride_));
     const int64_t steps = std::min({std::max(kFirstSteps, length_), most, capacity_ - length_});
@@ -114,16 +114,16 @@ float* StepDecoder::take_places() {
 
 // Collects the tokens visible to each row in this step, with its new token last.
 void StepDecoder::collect_visible(const float* first_place) {
-  own_seen_ = {};
-  memory_seen_ = {};
+  visible_own_ = {};
+  visible_memory_ = {};
   for (int64_t row = 0; row < rows_; ++row) {
     auto& tokens = tokens_[row];
     tokens.push_back(first_place + row * token_stride_);
-    own_seen_.tokens.push_back(tokens.data());
-    own_seen_.counts.push_back(length_ + 1);
+    visible_own_.tokens.push_back(tokens.data());
+    visible_own_.counts.push_back(length_ + 1);
     const int64_t source = source_[row], length = lengths_[source];
-    memory_seen_.tokens.push_back(memory_tokens_.data() + first_[source]);
-    memory_seen_.counts.push_back(is_causal_ ? std::min(length, length_ + 1) : length);
+    visible_memory_.tokens.push_back(memory_tokens_.data() + first_[source]);
+    visible_memory_.counts.push_back(is_causal_ ? std::min(length, length_ + 1) : length);
   }
 }
 
@@ -175,7 +175,7 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   float* const query = query_.data_ptr<float>();
   const float* const attended = attended_.const_data_ptr<float>();
   const at::Tensor bias = memory_bias();
-  float* place = take_places();
+  float* place = allocate_slots();
   collect_visible(place);
   normalise(stream, stack.entry);
   for (size_t i = 0; i < stack.layers.size(); ++i) {
@@ -183,10 +183,10 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
     layer.in_proj.run(stream.input, rows_, qkv, stream.of);
     keep(qkv + width, 3 * width, rows_, 2 * width, place, token_stride_);
     place += 2 * width;
-    attend(i, own_seen_, qkv, 3 * width, {});
+    attend(i, visible_own_, qkv, 3 * width, {});
     add_projected(stream, layer.out_proj, attended, width, layer.after_attention);
     layer.query.run(stream.input, rows_, query, stream.of);
-    attend(i, memory_seen_, query, width, bias);
+    attend(i, visible_memory_, query, width, bias);
     add_projected(stream, layer.cross_out, attended, width, layer.after_cross);
     feed_forward(stream, layer.feed_forward, layer.after_feed_forward);
   }

@@ -28,7 +28,7 @@ class StepDecoder : public StepModel {
 
  private:
   void project_memory(const Memory& memory);
-  float* take_places();
+  float* allocate_slots();
   void collect_visible(const float* first_place);
   at::Tensor memory_bias() const;
   void attend(size_t layer, const VisibleTokens& seen, const float* query, int64_t stride,
@@ -47,7 +47,7 @@ class StepDecoder : public StepModel {
   std::vector<int64_t> first_, lengths_;  // the memory's tokens, per source
   at::Tensor bias_;                       // (B, H, capacity|1, S) for the memory, or undefined
   bool is_causal_;                        // token i sees tokens 0 .. i of the memory
-  VisibleTokens own_seen_, memory_seen_;  // in this step
+  VisibleTokens visible_own_, visible_memory_;                // in this step
   at::Tensor input_, projected_, attended_, query_, logits_;  // (rows, .)
 };
 

@@ -34,7 +34,7 @@ void split(int64_t rows, int64_t width, const std::function<void(int64_t, int64_
 
 // Splits rows into parts of equal size, at most kMostRows, with the same number of parts per
 // thread.
-int64_t rows_a_part(int64_t rows, int64_t threads) {
+int64_t rows_per_part(int64_t rows, int64_t threads) {
   const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
   const int64_t parts = threads * ceil_div(rows, threads * kMostRows);
   return ceil_div(ceil_div(rows, parts), kRowsStep) * kRowsStep;
@@ -96,7 +96,7 @@ void by_rows(int64_t rows, const std::function<void(int64_t begin, int64_t end)>
     f(0, rows);
     return;
   }
-  const int64_t size = rows_a_part(rows, threads);
+  const int64_t size = rows_per_part(rows, threads);
   at::parallel_for(0, (rows + size - 1) / size, 1, [&](int64_t begin, int64_t end) {
     for (int64_t part = begin; part < end; ++part)
       f(part * size, std::min((part + 1) * size, rows));

@@ -93,7 +93,7 @@ struct Drop {
 struct GatherKernels {
   void (*gather[kTypes])(const Gather& request, int64_t begin, int64_t end);  // tokens [begin, end)
   // The index of the first of n integers that is not in [0, bound), or -1.
-  int64_t (*first_outside)(const Integers& ids, int64_t n, int64_t bound);
+  int64_t (*find_out_of_range)(const Integers& ids, int64_t n, int64_t bound);
 };
 
 struct SumKernels {

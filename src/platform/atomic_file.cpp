@@ -102,7 +102,7 @@ constexpr const char* kMountRemedy =
     "it is mounted as a single file (as a container's volume may be), and writing into it would "
     "not be all or nothing: mount its folder instead";
 
-FileError not_in_place() {
+FileError rename_error() {
   const bool busy = errno == EBUSY;
   const FileError error = system_error("cannot be put in place");
   return busy ? FileError(error.kind(), error.what(), kMountRemedy) : error;
@@ -121,13 +121,13 @@ void check_replaceable(const std::string& path, const struct stat& old) {
   }
   if (is_mount(path)) {
     errno = EBUSY;
-    throw not_in_place();
+    throw rename_error();
   }
 }
 
 // Gives the new file the owner, group and mode of the old one, as far as permitted. Bits that let
 // programs run as their owner are not for data. A file system without modes may refuse, harmlessly.
-void take_after(int descriptor, const struct stat& old) {
+void copy_owner_and_mode(int descriptor, const struct stat& old) {
   constexpr auto kKeep = static_cast<uid_t>(-1);
   mode_t mode = old.st_mode & 0777;
   struct stat now {};
@@ -179,7 +179,7 @@ AtomicFile::AtomicFile(const std::string& path) {
   open_unnamed(mode);
   if (descriptor_ < 0) open_named(mode);
   if (descriptor_ < 0) throw system_error("cannot be written in its folder");
-  if (replaces) take_after(descriptor_, old);
+  if (replaces) copy_owner_and_mode(descriptor_, old);
 }
 
 void AtomicFile::open_unnamed(unsigned mode) {
@@ -242,7 +242,7 @@ void AtomicFile::commit() {
       throw system_error("cannot be put in place");
     }
   }
-  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) throw not_in_place();
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) throw rename_error();
   temporary_.clear();
   sync_folder(folder_);
 }

@@ -10,6 +10,6 @@ namespace posenc::platform {
 void advise_huge_pages(void* fresh, std::size_t bytes);
 
 /// Whether malloc is certain to map this many bytes afresh, so that the hint pays.
-inline bool worth_huge_pages(std::size_t bytes) { return bytes > (std::size_t{32} << 20); }
+inline bool benefits_from_huge_pages(std::size_t bytes) { return bytes > (std::size_t{32} << 20); }
 
 }  // namespace posenc::platform

@@ -11,7 +11,7 @@ namespace posenc::platform {
 
 bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
-void hold_standard_descriptors() {
+void reserve_standard_descriptors() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
     // Opened the wrong way, so that using it fails.

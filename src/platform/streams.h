@@ -14,7 +14,7 @@ bool stderr_is_terminal();
 /// A program may be started without standard input, output or error. The next file that it opens,
 /// such as its output, would get that descriptor and receive what is meant for the terminal, so
 /// this fills each gap with a descriptor on which that use fails. Ends the process if it cannot.
-void hold_standard_descriptors();
+void reserve_standard_descriptors();
 
 /// A file, a pipe or a terminal, read from its beginning. Throws FileError.
 class InputStream {

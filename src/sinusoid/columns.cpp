@@ -42,7 +42,7 @@ at::Tensor empty_rows(const SinusoidOptions& o, int64_t rows, at::ScalarType dty
   const int64_t padded =
       o.odd_dim() == sinusoid::OddDim::ZeroColumn ? std::max(width, o.dim()) : width;
   at::Tensor out = at::empty({rows, padded}, at::TensorOptions(dtype));
-  if (platform::worth_huge_pages(out.nbytes()))
+  if (platform::benefits_from_huge_pages(out.nbytes()))
     platform::advise_huge_pages(out.data_ptr(), out.nbytes());
   if (padded > width) out.slice(1, width).zero_();
   return out;

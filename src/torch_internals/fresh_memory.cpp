@@ -62,15 +62,15 @@ at::Tensor fresh_output(at::IntArrayRef sizes, at::ScalarType dtype) {
       return tensor_in(std::move(storage), sizes, dtype);
   }
   at::Tensor out(at::detail::empty_cpu(sizes, dtype));  // or throws
-  if (const size_t all = out.nbytes(); platform::worth_huge_pages(all))
+  if (const size_t all = out.nbytes(); platform::benefits_from_huge_pages(all))
     platform::advise_huge_pages(out.data_ptr(), all);
   return out;
 }
 
-at::Tensor cheap_zeros(int64_t rows, int64_t dim, at::ScalarType dtype) {
+at::Tensor lazy_zeros(int64_t rows, int64_t dim, at::ScalarType dtype) {
   const size_t bytes = static_cast<size_t>(rows * dim) * c10::elementSize(dtype);
   c10::Storage storage;
-  if (platform::worth_huge_pages(bytes) && may_allocate()) {
+  if (platform::benefits_from_huge_pages(bytes) && may_allocate()) {
     // calloc does not clear memory that is fresh from the system.
     storage = storage_of(std::calloc(bytes + kAlignment, 1), bytes);
     if (storage) platform::advise_huge_pages(storage.mutable_data(), bytes);

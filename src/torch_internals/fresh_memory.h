@@ -12,6 +12,6 @@ at::Tensor fresh_output(at::IntArrayRef sizes, at::ScalarType dtype);
 
 /// Zeros of shape (rows, dim). Large ones are pages that the system zeroes on first use, so nothing
 /// is written in advance, with a hint for huge pages.
-at::Tensor cheap_zeros(int64_t rows, int64_t dim, at::ScalarType dtype);
+at::Tensor lazy_zeros(int64_t rows, int64_t dim, at::ScalarType dtype);
 
 }  // namespace posenc::torch_internals

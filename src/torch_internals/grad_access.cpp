@@ -59,7 +59,7 @@ GradAccess::GradAccess(autograd::Node& node, at::IntArrayRef sizes, at::ScalarTy
 bool GradAccess::may_add_in_place(const at::Tensor& incoming) const {
   const at::Tensor& sum = grad();
   return sum.defined() && is_plain(sum) && sum.sizes() == sizes_ && sum.scalar_type() == dtype_ &&
-         sum.is_contiguous() && !sum.requires_grad() && no_writing_to(sum) == nullptr &&
+         sum.is_contiguous() && !sum.requires_grad() && write_violation(sum) == nullptr &&
          !share_memory(sum, incoming);
 }
 

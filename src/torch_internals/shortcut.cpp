@@ -58,7 +58,7 @@ bool is_recorded(const at::Tensor& tensor) {
          !c10::impl::tls_local_dispatch_key_set().excluded_.has(Key::AutogradCPU);
 }
 
-const char* no_writing_to(const at::Tensor& tensor) {
+const char* write_violation(const at::Tensor& tensor) {
   if (tensor.is_inference() && !c10::InferenceMode::is_enabled())
     return "must not be an inference tensor outside InferenceMode";
   if (tensor.requires_grad() && at::GradMode::is_enabled())
@@ -69,7 +69,7 @@ const char* no_writing_to(const at::Tensor& tensor) {
 }
 
 void note_write(const at::Tensor& tensor) {
-  const char* const rule = no_writing_to(tensor);
+  const char* const rule = write_violation(tensor);
   TORCH_CHECK(rule == nullptr, "a tensor that is written ", rule);
   tensor.unsafeGetTensorImpl()->bump_version();
 }
@@ -81,7 +81,7 @@ bool share_memory(const at::Tensor& a, const at::Tensor& b) {
 
 // A tensor with autograd metadata has had a gradient, a hook or a view's base; one with a Python
 // object may have attributes; a storage may have been shrunk.
-bool is_as_new(const at::Tensor& tensor) {
+bool is_unobservable(const at::Tensor& tensor) {
   const c10::TensorImpl* const impl = tensor.unsafeGetTensorImpl();
   return tensor.use_count() == 1 && tensor.getIntrusivePtr().weak_use_count() == 1 &&
          tensor.storage().use_count() == 1 && impl->autograd_meta() == nullptr &&

@@ -11,7 +11,7 @@
 //    about to touch, and values that become addresses (ids) are checked against their range in the
 //    same call. What an earlier call checked may since have been resized or refilled, so a backward
 //    checks again.
-// 3. Writing to a tensor that others can see. Before the first byte is written, no_writing_to()
+// 3. Writing to a tensor that others can see. Before the first byte is written, write_violation()
 //    names what ATen would refuse; note_write() refuses it and notifies autograd. Memory that the
 //    kernel reads while it writes must not overlap: share_memory().
 // 4. Recording. is_recorded() says whether autograd would record. The result then gets a node that
@@ -19,7 +19,8 @@
 //    another thread, twice, with create_graph, or with a gradient of another layout.
 // 5. Adding to .grad. Only through GradAccess (grad_access.h), which makes all the checks that
 //    AccumulateGrad and the engine make.
-// 6. Handing out memory again. Only if is_as_new(): nobody holds the tensor, and it has no past.
+// 6. Handing out memory again. Only if is_unobservable(): nobody holds the tensor, and it has no
+// past.
 // 7. New memory comes from c10's allocator, or is resizable and has its size reported to c10.
 // 8. The profiler sees the work: a Profiled (profiled.h) lives for as long as it takes.
 #pragma once
@@ -40,11 +41,11 @@ bool is_recorded(const at::Tensor& tensor);
 
 /// The rule that `tensor` breaks if this thread writes to it without recording that, such as "must
 /// not ..."; null if it may be written.
-const char* no_writing_to(const at::Tensor& tensor);
+const char* write_violation(const at::Tensor& tensor);
 
 /// To be called before a kernel writes to `tensor`: bumps its version, so that a backward that
 /// saved it, and anything else that compares versions, notices. Throws c10::Error if
-/// no_writing_to() names a rule.
+/// write_violation() names a rule.
 void note_write(const at::Tensor& tensor);
 
 /// Whether the ranges from first to last element overlap; false for a tensor that is undefined,
@@ -52,6 +53,6 @@ void note_write(const at::Tensor& tensor);
 bool share_memory(const at::Tensor& a, const at::Tensor& b);
 
 /// Whether `tensor`, of which the caller has the only handle, is indistinguishable from a new one.
-bool is_as_new(const at::Tensor& tensor);
+bool is_unobservable(const at::Tensor& tensor);
 
 }  // namespace posenc::torch_internals

@@ -23,12 +23,12 @@ at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
 
 }  // namespace
 
-void run_fused(const std::vector<DenseEntry>& entries,
-               const std::function<void(DenseLists&)>& kernel) {
-  std::map<std::pair<std::string, at::ScalarType>, DenseLists> calls;
+void run_fused(const std::vector<FusedEntry>& entries,
+               const std::function<void(FusedLists&)>& kernel) {
+  std::map<std::pair<std::string, at::ScalarType>, FusedLists> calls;
   std::vector<std::pair<at::Tensor, at::Tensor>> copied;  // non-dense parameters, and their copies
   for (std::size_t index = 0; index < entries.size(); ++index) {
-    const DenseEntry& entry = entries[index];
+    const FusedEntry& entry = entries[index];
     const auto& p = entry.parameter;
     const bool direct = p.is_non_overlapping_and_dense();
     const at::Tensor dense = direct ? p.detach() : p.detach().contiguous();

@@ -49,13 +49,13 @@ const char* OptimizerTraits<FusedAdamWOptions>::refusal(const FusedAdamWOptions&
 
 template <typename Options>
 void FusedAdamBase<Options>::step_group(const Options& options, std::vector<Entry>& entries) {
-  std::vector<train::DenseEntry> dense;
+  std::vector<train::FusedEntry> dense;
   for (const Entry& entry : entries) {
     dense.push_back({entry.parameter, entry.gradient, {}});
     dense.back().states = {&entry.state->exp_avg(), &entry.state->exp_avg_sq()};
     if (options.amsgrad()) dense.back().states.push_back(&entry.state->max_exp_avg_sq());
   }
-  const auto kernel = [&](train::DenseLists& lists) {
+  const auto kernel = [&](train::FusedLists& lists) {
     // The kernels read the step count from a tensor. Parameters with the same count share one,
     // which on a GPU saves a launch for each of them.
     std::map<int64_t, at::Tensor> counts;

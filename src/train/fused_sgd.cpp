@@ -52,7 +52,7 @@ const char* train::OptimizerTraits<FusedSGDOptions>::refusal(const FusedSGDOptio
 
 void FusedSGD::step_group(const FusedSGDOptions& options, std::vector<Entry>& entries) {
   // In the first step the buffer is set to the gradient, without dampening.
-  std::vector<train::DenseEntry> first, later;
+  std::vector<train::FusedEntry> first, later;
   for (const Entry& entry : entries) {
     at::Tensor& buffer = entry.state->momentum_buffer();
     if (entry.gradient.is_sparse()) {
@@ -63,8 +63,8 @@ void FusedSGD::step_group(const FusedSGDOptions& options, std::vector<Entry>& en
       (buffer.defined() ? later : first).push_back({entry.parameter, entry.gradient, {&buffer}});
     }
   }
-  const auto run = [&](const std::vector<train::DenseEntry>& dense, bool is_first) {
-    train::run_fused(dense, [&](train::DenseLists& lists) {
+  const auto run = [&](const std::vector<train::FusedEntry>& dense, bool is_first) {
+    train::run_fused(dense, [&](train::FusedLists& lists) {
       const auto buffers =
           lists.states.empty() ? at::TensorList() : at::TensorList(lists.states[0]);
       at::_fused_sgd_(lists.parameters, lists.gradients, buffers, options.weight_decay(),

@@ -176,7 +176,7 @@ OptimizerBase<Options, State>::entries_of(std::size_t group) {
       return c10::str("[", train::Traits<Options>::kOptimizer, "] ", train::place(group, i, p),
                       ": ");
     };
-    const char* const rule = torch_internals::no_writing_to(p);
+    const char* const rule = torch_internals::write_violation(p);
     TORCH_CHECK_VALUE(rule == nullptr, where(), "a parameter that is stepped ", rule);
     const char* refused = train::Traits<Options>::refusal(options_of(group), gradient);
     TORCH_CHECK_TYPE(refused == nullptr, where(), refused);
@@ -191,7 +191,7 @@ OptimizerBase<Options, State>::entries_of(std::size_t group) {
     entries.back().state = static_cast<State*>(found->second.get());
     for (const at::Tensor* tensor : train::tensors_of(*entries.back().state)) {
       if (!tensor->defined()) continue;
-      const char* const of_state = torch_internals::no_writing_to(*tensor);
+      const char* const of_state = torch_internals::write_violation(*tensor);
       TORCH_CHECK_VALUE(of_state == nullptr, where(), "its state ", of_state);
       TORCH_CHECK_VALUE(tensor->sizes() == p.sizes(), where(),
                         "its state must have its shape. Got ", tensor->sizes());

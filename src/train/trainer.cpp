@@ -117,7 +117,7 @@ void Trainer::save() const {
   save_checkpoint(options_.checkpoint(), run_, all);
 }
 
-torch::Tensor Trainer::learn_from(const PairBatch& batch) {
+torch::Tensor Trainer::train_step(const PairBatch& batch) {
   run_.optimizer->zero_grad();
   // Clear gradients outside the optimiser too: they count in the norm, and no checkpoint has them.
   run_.module->zero_grad();
@@ -133,7 +133,7 @@ void Trainer::one_step() {
   const PairBatch batch = loader_.next();
   torch::Tensor loss;
   try {
-    loss = learn_from(batch);
+    loss = train_step(batch);
   } catch (...) {
     loader_.restore(place);  // the step is not done: give its batch back
     throw;

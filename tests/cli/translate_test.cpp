@@ -176,7 +176,7 @@ TEST_F(Translate, TheBestOfSeveral) {
   EXPECT_EQ(lines[0].substr(lines[0].rfind('\t') + 1) + "\n", best.out);
 }
 
-TEST_F(Translate, BeamsAndLengthOfOnesOwn) {
+TEST_F(Translate, OverridesBeamsAndLength) {
   const std::string text = "two hundred and five, ninety-nine\n";
   const auto own = translate(marian_path("untied"), text).out;  // greedy
   EXPECT_EQ(translate(marian_path("untied"), text, {"--beams", "1"}).out, own);

@@ -17,13 +17,13 @@
 namespace posenc::testing {
 
 /// A guarantee of the readers that a file could violate.
-class BrokenPromise : public std::logic_error {
+class InvariantViolation : public std::logic_error {
  public:
   using std::logic_error::logic_error;
 };
 
 inline void promise(bool kept, const char* what) {
-  if (!kept) throw BrokenPromise(what);
+  if (!kept) throw InvariantViolation(what);
 }
 
 __extension__ typedef unsigned __int128 Wide;  // sums of 64-bit sizes and strides fit
@@ -38,7 +38,7 @@ inline Wide extent(const ManifestTensor& tensor) {
   return last + 1;
 }
 
-/// Throws BrokenPromise if the manifest of a file of `file_bytes` bytes violates a guarantee.
+/// Throws InvariantViolation if the manifest of a file of `file_bytes` bytes violates a guarantee.
 inline void check_manifest(const Manifest& manifest, uint64_t file_bytes) {
   for (const auto& storage : manifest.storages) {
     promise(storage.file < manifest.files.size(), "a file of the list");

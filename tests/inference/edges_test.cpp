@@ -26,7 +26,7 @@ TEST(FreezeEdges, AnAxisMayBeEmpty) {
   for (unsigned seed = 0; seed < 6; ++seed) {
     Dice dice(seed);
     auto model = any_model(dice, seed);
-    const auto frozen = freeze(model, FreezeOptions().gemm(kMultipliers[seed % 3]));
+    const auto frozen = freeze(model, FreezeOptions().gemm(kGemmBackends[seed % 3]));
     const int64_t width = model->options.d_model();
     for (const auto& [batch, targets, keys] :
          {std::array<int64_t, 3>{0, 3, 4}, {2, 0, 4}, {0, 0, 0}, {2, 3, 0}, {0, 3, 0}}) {
@@ -71,7 +71,7 @@ TEST(FreezeEdges, WithAnyDefaultType) {
     const auto mask = AttentionMask::padding(src, kPad);
     const auto options = up_to(6);
     const auto run = [&] {
-      const auto frozen = freeze(model, FreezeOptions().gemm(kMultipliers[seed]));
+      const auto frozen = freeze(model, FreezeOptions().gemm(kGemmBackends[seed]));
       const auto memory = frozen.encode(src, mask);
       std::vector<torch::Tensor> parts = {memory.flatten(),
                                           frozen.decode(tgt, memory, {}, mask).flatten()};
@@ -219,7 +219,7 @@ Transformer untied_model(unsigned seed) {
 }
 
 // A token with a NaN in its vector makes all logits after it NaN.
-TEST(GenerateEdges, ABeamOfNumbersThatAreNone) {
+TEST(GenerateEdges, ABeamOfNaNs) {
   const torch::NoGradGuard no_grad;
   auto model = untied_model(20);
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
@@ -234,7 +234,7 @@ TEST(GenerateEdges, ABeamOfNumbersThatAreNone) {
 
 // A finished sample is still decoded while others of its source go on; its further tokens are
 // ignored.
-TEST(GenerateEdges, WhatFollowsTheEndOfASampleDisturbsNobody) {
+TEST(GenerateEdges, TokensAfterTheEndOfASampleHaveNoEffect) {
   const torch::NoGradGuard no_grad;
   auto model = untied_model(21);
   model->final_layer->bias[kEnd] += 2.0;
@@ -341,7 +341,7 @@ TEST(GenerateEdges, DrawsTheBestTokensWhenCold) {
 }
 
 // One of several beams has become NaN; it might have been the best one.
-TEST(GenerateEdges, OneBeamThatIsNoNumber) {
+TEST(GenerateEdges, OneBeamWithoutANumber) {
   auto model = tiny_model();
   const auto src = torch::tensor({{3, 4, 5}});
   const auto options = up_to(4).eos_ids({}).suppress_tokens({kBegin}).num_beams(3);

@@ -28,7 +28,7 @@ TEST(Freeze, TransformersComputeWhatTheModulesCompute) {
   Dice dice(1);
   for (unsigned seed = 0; seed < 60; ++seed) {
     auto model = any_model(dice, seed);
-    const auto frozen = freeze(model, FreezeOptions().gemm(kMultipliers[seed % 3]));
+    const auto frozen = freeze(model, FreezeOptions().gemm(kGemmBackends[seed % 3]));
     const int64_t batch = dice(1, 9), length = dice(1, 30), targets = dice(1, 20);
     const auto src = any_ids(dice, batch, length, dice.coin());
     const auto tgt = any_ids(dice, batch, targets, false);

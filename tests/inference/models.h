@@ -11,8 +11,8 @@
 namespace posenc::testing {
 
 constexpr int64_t kPad = 0, kBegin = 1, kEnd = 2;  // any_ids() uses none of these as words
-inline constexpr GemmBackend kMultipliers[] = {GemmBackend::Native, GemmBackend::ATen,
-                                               GemmBackend::Autotune};
+inline constexpr GemmBackend kGemmBackends[] = {GemmBackend::Native, GemmBackend::ATen,
+                                                GemmBackend::Autotune};
 
 /// Draws integers in [low, high].
 class Dice {

@@ -100,8 +100,8 @@ TEST(Save, ViewsComeBackAndShareWhatTheyShared) {
 }
 
 TEST(Save, LeavesNonPersistentOnesOutAndWritesTies) {
-  struct Noted : torch::nn::Module, StateDictTraits {
-    Noted() {
+  struct WithTraits : torch::nn::Module, StateDictTraits {
+    WithTraits() {
       register_parameter("table", at::ones({2}));
       register_buffer("scratch", at::ones({2}));
     }

@@ -91,7 +91,7 @@ TEST(Search, TakesTheFirstOfEquals) {
 }
 
 // A candidate that ends counts if it is among the best `width`, but not if it ranks after them.
-TEST(Search, AnEndBehindTheBeamsIsNone) {
+TEST(Search, AnEndOutsideTheBeamsDoesNotCount) {
   const auto options = up_to(2, 2).length_penalty(0.0);
   const auto run = [&](std::vector<float> first) {
     Script script(1, options, [&](int64_t, const Tokens& before) {

@@ -163,7 +163,7 @@ TEST(SinusoidOptions, RejectsColumnsThatNothingFills) {
 }
 
 // A grid has one row per cell, whatever the range of positions.
-TEST(SinusoidOptions, AGridHasARowACell) {
+TEST(SinusoidOptions, AGridHasOneRowPerCell) {
   const auto plain = SinusoidOptions(8).grid({2, 3});
   for (const auto range :
        {sinusoid::PositionRange::Down, sinusoid::PositionRange::DownFromLength,

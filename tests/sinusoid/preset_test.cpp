@@ -48,7 +48,7 @@ TEST(Presets, HaveNamesOfTheirOwnAndASource) {
 }
 
 // Widths at which similar recipes differ in bits; a preset that does not support one throws.
-TEST(EveryPreset, MakesATableAtTellingWidths) {
+TEST(EveryPreset, MakesATableAtDistinguishingWidths) {
   each([](const Preset& entry) {
     int made = 0;
     for (const int64_t dim : {18, 20, 34, 36, 38, 48, 68, 70, 19, 35, 63, 129}) {
@@ -111,7 +111,7 @@ TEST(EveryPreset, ConvertsWithoutARoundingTooMany) {
 }
 
 // A dimension that the recipe does not support is an error, never a table.
-TEST(EveryPreset, RefusesDimensionsThatNobodyHas) {
+TEST(EveryPreset, RefusesImpossibleDimensions) {
   each([](const Preset& entry) {
     for (const int64_t dim : {0, -2}) EXPECT_ANY_THROW(preset(entry.name, dim, {})) << dim;
   });

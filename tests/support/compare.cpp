@@ -48,7 +48,7 @@ const Tolerance kTolerances[] = {
 
 // How many times farther from the exact result than another one a result with different rounding
 // may be: both errors are random, and among a few numbers one of them may be small by chance.
-constexpr double kAsInexact = 16.0;
+constexpr double kInexactFactor = 16.0;
 
 Tolerance tolerance(Op op, torch::Dtype dtype) {
   for (const Tolerance& row : kTolerances) {
@@ -125,7 +125,7 @@ AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b,
   if (auto same = same_kind(a, b); !same) return same;
   if (a.numel() == 0) return AssertionSuccess();
   const double own = (b.to(torch::kDouble) - exact).abs().max().item<double>();
-  const double bound = allowance(op, a.scalar_type(), largest(a, b)) + kAsInexact * own;
+  const double bound = allowance(op, a.scalar_type(), largest(a, b)) + kInexactFactor * own;
   return below(torch::full({}, bound, torch::kDouble), a, b);
 }
 

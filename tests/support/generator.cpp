@@ -9,12 +9,12 @@
 namespace posenc::testing {
 namespace {
 
-class BeginsAnew : public ::testing::EmptyTestEventListener {
+class ResetsGenerator : public ::testing::EmptyTestEventListener {
   void OnTestStart(const ::testing::TestInfo&) override { torch::manual_seed(seed(0)); }
 };
 
 const bool listens = [] {
-  ::testing::UnitTest::GetInstance()->listeners().Append(new BeginsAnew);  // gtest deletes it
+  ::testing::UnitTest::GetInstance()->listeners().Append(new ResetsGenerator);  // gtest deletes it
   return true;
 }();
 

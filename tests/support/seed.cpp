@@ -17,7 +17,7 @@ const char* variable() {
 }
 
 // A failure that depends on random numbers can only be reproduced with their seed.
-class SaysTheSeed : public ::testing::EmptyTestEventListener {
+class PrintsSeed : public ::testing::EmptyTestEventListener {
   void OnTestEnd(const ::testing::TestInfo& test) override {
     if (!test.result()->Failed()) return;
     std::cout << "[   seed   ] "
@@ -27,7 +27,7 @@ class SaysTheSeed : public ::testing::EmptyTestEventListener {
 };
 
 const bool listens = [] {
-  ::testing::UnitTest::GetInstance()->listeners().Append(new SaysTheSeed);  // gtest deletes it
+  ::testing::UnitTest::GetInstance()->listeners().Append(new PrintsSeed);  // gtest deletes it
   return true;
 }();
 

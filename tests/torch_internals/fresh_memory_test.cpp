@@ -45,9 +45,9 @@ void expect_good_memory(Make make, int64_t more) {
 }
 
 TEST(FreshMemory, OfLargeGradientsIsSeenAndCanBeResized) {
-  expect_good_memory([] { return cheap_zeros(4100, 2500, torch::kFloat); },
+  expect_good_memory([] { return lazy_zeros(4100, 2500, torch::kFloat); },
                      4200);  // 41 MB
-  EXPECT_EQ(cheap_zeros(4100, 2500, torch::kFloat).count_nonzero().item<int64_t>(), 0);
+  EXPECT_EQ(lazy_zeros(4100, 2500, torch::kFloat).count_nonzero().item<int64_t>(), 0);
 }
 
 TEST(FreshMemory, OfSmallOutputsIsSeenAndCanBeResized) {
@@ -80,7 +80,7 @@ TEST(FreshMemory, ComesFromTheAllocatorThatWasSet) {
   static Counting allocator;
   c10::SetCPUAllocator(&allocator, /*priority=*/1);
   const auto small = fresh_output({2, 3}, torch::kFloat);
-  const auto large = cheap_zeros(4100, 2500, torch::kFloat);
+  const auto large = lazy_zeros(4100, 2500, torch::kFloat);
   c10::SetCPUAllocator(c10::GetDefaultCPUAllocator(), /*priority=*/1);
   EXPECT_EQ(allocator.count, 2);
   fresh_output({2, 3}, torch::kFloat);
@@ -89,8 +89,8 @@ TEST(FreshMemory, ComesFromTheAllocatorThatWasSet) {
 
 // Whatever at::empty() gives its tensors, ours have: a new key or flag would be missing here.
 TEST(FreshMemory, MakesTensorsLikeAtEmpty) {
-  for (const auto& made : {fresh_output({3, 5}, torch::kHalf), cheap_zeros(5, 3, torch::kHalf),
-                           cheap_zeros(4100, 2500, torch::kFloat)}) {
+  for (const auto& made : {fresh_output({3, 5}, torch::kHalf), lazy_zeros(5, 3, torch::kHalf),
+                           lazy_zeros(4100, 2500, torch::kFloat)}) {
     const auto theirs = torch::empty(made.sizes(), made.options());
     EXPECT_EQ(made.key_set(), theirs.key_set());
     EXPECT_EQ(made.options().dtype(), theirs.options().dtype());

@@ -102,7 +102,7 @@ TEST(IsRecorded, WhereAnOperationsResultRequiresAGradient) {
 
 TEST(NoWritingTo, WhatAtenRefusesToWriteTo) {
   const auto refused = [](const torch::Tensor& x) {
-    EXPECT_NE(no_writing_to(x), nullptr);
+    EXPECT_NE(write_violation(x), nullptr);
     EXPECT_THROW(note_write(x), c10::Error);
     EXPECT_THROW(x.fill_(1), c10::Error);
   };
@@ -110,16 +110,16 @@ TEST(NoWritingTo, WhatAtenRefusesToWriteTo) {
   {
     const c10::InferenceMode guard;
     made_in_inference = torch::ones(3);
-    EXPECT_EQ(no_writing_to(made_in_inference), nullptr);
+    EXPECT_EQ(write_violation(made_in_inference), nullptr);
   }
-  EXPECT_NE(no_writing_to(made_in_inference), nullptr);
+  EXPECT_NE(write_violation(made_in_inference), nullptr);
   EXPECT_THROW(made_in_inference.requires_grad_().fill_(1), c10::Error);
   refused(torch::ones(3).requires_grad_());
-  EXPECT_NE(no_writing_to(torch::ones(1).expand(3)), nullptr);
+  EXPECT_NE(write_violation(torch::ones(1).expand(3)), nullptr);
   EXPECT_THROW(torch::ones(1).expand(3).add_(1), c10::Error);
-  EXPECT_EQ(no_writing_to(torch::ones(3)), nullptr);
+  EXPECT_EQ(write_violation(torch::ones(3)), nullptr);
   const torch::NoGradGuard guard;
-  EXPECT_EQ(no_writing_to(torch::ones(3).requires_grad_()), nullptr);
+  EXPECT_EQ(write_violation(torch::ones(3).requires_grad_()), nullptr);
 }
 
 TEST(NoteWrite, MovesTheVersionAsAnOperationInPlaceDoes) {
@@ -151,32 +151,33 @@ TEST(ShareMemory, AsAtenSaysOfDenseTensors) {
 
 TEST(IsAsNew, UntilSomebodyCouldTell) {
   const auto make = [] { return torch::ones({2, 3}); };
-  EXPECT_TRUE(is_as_new(make())) << "LibTorch's new tensors carry more than this library knows";
+  EXPECT_TRUE(is_unobservable(make()))
+      << "LibTorch's new tensors carry more than this library knows";
   auto x = make();
   {
     const auto second = x;
-    EXPECT_FALSE(is_as_new(x));
+    EXPECT_FALSE(is_unobservable(x));
   }
-  EXPECT_TRUE(is_as_new(x));
+  EXPECT_TRUE(is_unobservable(x));
   {
     const auto view = x.t();
-    EXPECT_FALSE(is_as_new(x));
+    EXPECT_FALSE(is_unobservable(x));
   }
-  EXPECT_TRUE(is_as_new(x));
+  EXPECT_TRUE(is_unobservable(x));
   const c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> weak(
       x.getIntrusivePtr());
-  EXPECT_FALSE(is_as_new(x)) << "a weak reference";
+  EXPECT_FALSE(is_unobservable(x)) << "a weak reference";
   x = make();
   x.requires_grad_();
-  EXPECT_FALSE(is_as_new(x)) << "autograd's data";
+  EXPECT_FALSE(is_unobservable(x)) << "autograd's data";
   x = make();
   x.slice(0, 1).unsafeGetTensorImpl();
-  EXPECT_TRUE(is_as_new(x));
+  EXPECT_TRUE(is_unobservable(x));
   x = x.slice(0, 1);
-  EXPECT_FALSE(is_as_new(x)) << "a part of its storage";
+  EXPECT_FALSE(is_unobservable(x)) << "a part of its storage";
   x = make();
   x.storage().unsafeGetStorageImpl()->set_nbytes(4);
-  EXPECT_FALSE(is_as_new(x)) << "a storage that was shrunk";
+  EXPECT_FALSE(is_unobservable(x)) << "a storage that was shrunk";
 }
 
 }  // namespace

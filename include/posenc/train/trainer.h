@@ -101,7 +101,7 @@ class Trainer {
  private:
   using Clock = std::chrono::steady_clock;
 
-  torch::Tensor learn_from(const PairBatch& batch);
+  torch::Tensor train_step(const PairBatch& batch);
   void one_step();
   double mean_loss() const;
   void report();

@@ -51,8 +51,8 @@ std::vector<int64_t> ids_of(const std::string& line, const Translator& translato
         "{}: line {} must have at most {} tokens, including EOS; --truncate truncates it. Got {}",
         reader.name(), reader.number(), longest, ids.size());
   }
-  complain("posenc translate: {}: line {} was truncated from {} tokens to {}\n", reader.name(),
-           reader.number(), ids.size(), longest);
+  print_error("posenc translate: {}: line {} was truncated from {} tokens to {}\n", reader.name(),
+              reader.number(), ids.size(), longest);
   ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(longest) - 1, ids.end() - 1);
   return ids;
 }

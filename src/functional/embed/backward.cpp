@@ -112,7 +112,7 @@ void EmbedBackward::sum(const kernel::SumRows& request, const kernel::Order& ord
 }
 
 at::Tensor EmbedBackward::dense(const at::Tensor& grad, const kernel::Order& order) const {
-  at::Tensor out = torch_internals::cheap_zeros(rows, dim, dtype);
+  at::Tensor out = torch_internals::lazy_zeros(rows, dim, dtype);
   kernel::SumRows s = request(grad, order);
   s.out = out.data_ptr();
   sum(s, order, /*scratch=*/false);

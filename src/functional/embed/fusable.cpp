@@ -82,7 +82,7 @@ bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
   } else {
     return false;
   }
-  return kernels::chosen().gather.first_outside(p.ids, where.numel(), rows.count) < 0;
+  return kernels::chosen().gather.find_out_of_range(p.ids, where.numel(), rows.count) < 0;
 }
 
 bool plan_tokens(const at::Tensor& ids, const at::Tensor& weight, const EmbedFuncOptions& options,
@@ -104,7 +104,7 @@ bool plan_tokens(const at::Tensor& ids, const at::Tensor& weight, const EmbedFun
     if (*padding < -rows.count || *padding >= rows.count) return false;
     plan.padding = *padding < 0 ? *padding + rows.count : *padding;
   }
-  return kernels::chosen().gather.first_outside(g.ids, g.tokens, rows.count) < 0;
+  return kernels::chosen().gather.find_out_of_range(g.ids, g.tokens, rows.count) < 0;
 }
 
 }  // namespace

@@ -93,9 +93,9 @@ void check_option(const char* rule, const std::string& name, double value) {
 
 // Implements the interface for LibTorch's optimisers, which do not have it.
 template <typename Kind>
-class NotesOf : public CheckpointableOptimizer {
+class OptimizerAdapter : public CheckpointableOptimizer {
  public:
-  explicit NotesOf(torch::optim::Optimizer& optimizer) : optimizer_(optimizer) {}
+  explicit OptimizerAdapter(torch::optim::Optimizer& optimizer) : optimizer_(optimizer) {}
 
   std::string rule() const override { return Kind::kRule; }
   NamedOptions named_options(std::size_t group) const override {
@@ -125,12 +125,12 @@ class NotesOf : public CheckpointableOptimizer {
 
 // Calls `work` with the optimiser's checkpoint interface and the traits of its state.
 template <typename Work>
-auto with_notes(torch::optim::Optimizer& optimizer, Work&& work) {
+auto visit_optimizer(torch::optim::Optimizer& optimizer, Work&& work) {
   if (auto* notes = dynamic_cast<CheckpointableOptimizer*>(&optimizer)) {
     return notes->rule() == Sgd::kRule ? work(*notes, SgdState()) : work(*notes, AdamState());
   }
   const auto with = [&](auto kind) {
-    NotesOf<decltype(kind)> notes(optimizer);
+    OptimizerAdapter<decltype(kind)> notes(optimizer);
     return work(notes, kind);
   };
   if (dynamic_cast<torch::optim::Adam*>(&optimizer)) return with(Adam());

@@ -23,7 +23,7 @@ bool is_known_rule(const std::string& rule) {
 }
 
 // The tensors that a state under the rule must have.
-std::set<std::string> due_tensors(const std::string& rule, const NamedOptions& options) {
+std::set<std::string> required_tensors(const std::string& rule, const NamedOptions& options) {
   if (!is_known_rule(rule) || rule == "SGD") return {};
   std::set<std::string> due = {"exp_avg", "exp_avg_sq"};
   const auto amsgrad = options.find("amsgrad");
@@ -65,7 +65,7 @@ NamedOptions options_in(const Values& values, std::size_t group, const NamedOpti
 }
 
 // What the fields of a state are checked against: its parameter and rule, and its name for errors.
-struct StateOf {
+struct StateSlot {
   const at::Tensor& parameter;
   const std::string& rule;
   std::string prefix;  // of its fields' names
@@ -90,7 +90,8 @@ struct StateOf {
 
 class FieldWriter {
  public:
-  FieldWriter(OptimizerRecord& record, StateOf owner) : record_(record), owner_(std::move(owner)) {}
+  FieldWriter(OptimizerRecord& record, StateSlot owner)
+      : record_(record), owner_(std::move(owner)) {}
 
   void operator()(const char* name, const at::Tensor& tensor) {
     if (!tensor.defined()) return;
@@ -103,12 +104,12 @@ class FieldWriter {
 
  private:
   OptimizerRecord& record_;
-  StateOf owner_;
+  StateSlot owner_;
 };
 
 class FieldReader {
  public:
-  FieldReader(const OptimizerRecord& record, StateOf owner, const std::set<std::string>& due)
+  FieldReader(const OptimizerRecord& record, StateSlot owner, const std::set<std::string>& due)
       : record_(record), owner_(std::move(owner)), due_(due) {}
 
   void operator()(const char* name, at::Tensor& tensor) {
@@ -129,7 +130,7 @@ class FieldReader {
 
  private:
   const OptimizerRecord& record_;
-  StateOf owner_;
+  StateSlot owner_;
   const std::set<std::string>& due_;
 };
 
@@ -153,7 +154,7 @@ void check_count(const std::string& what, int64_t wanted, const Values& values,
 
 OptimizerRecord record_of(Optimizer& optimizer) {
   OptimizerRecord record;
-  with_notes(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
+  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
     using Kind = decltype(kind);
     record.values["optimizer.kind"] = notes.rule();
     const auto& groups = optimizer.param_groups();
@@ -189,7 +190,7 @@ struct OptimizerRestore::State {
 
 OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& record)
     : state_(std::make_unique<State>(State{optimizer, {}, {}})) {
-  with_notes(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
+  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
     using Kind = decltype(kind);
     const std::string rule = notes.rule();
     const auto found = record.values.find("optimizer.kind");
@@ -216,7 +217,7 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
                                " that the optimiser takes: " + error.what_without_backtrace());
       }
       notes.set_named_options(i, present);
-      const auto due = due_tensors(rule, state_->options.back());
+      const auto due = required_tensors(rule, state_->options.back());
       for (const auto& parameter : groups[i].params()) {
         const std::string prefix = parameter_key(index++);
         bool has_state = false;
@@ -235,7 +236,7 @@ OptimizerRestore::~OptimizerRestore() = default;
 OptimizerRestore::OptimizerRestore(OptimizerRestore&&) noexcept = default;
 
 void OptimizerRestore::apply() {
-  with_notes(state_->optimizer, [&](CheckpointableOptimizer& notes, auto) {
+  visit_optimizer(state_->optimizer, [&](CheckpointableOptimizer& notes, auto) {
     for (std::size_t i = 0; i < state_->options.size(); ++i) {
       notes.set_named_options(i, state_->options[i]);
     }

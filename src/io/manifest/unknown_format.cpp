@@ -28,7 +28,7 @@ struct Foreign {
 };
 
 // If one signature begins with another, the longer one comes first.
-constexpr std::array<Foreign, 22> kForeign = {{
+constexpr std::array<Foreign, 22> kKnownFormats = {{
     {4, "PTMF"sv, "a TorchScript flatbuffer",
      "load it in Python and save it again with torch.jit.save"},
     {4, "ET12"sv, "an ExecuTorch program", kReadable},
@@ -75,7 +75,7 @@ bool looks_like_onnx(const InputFile& file) {
 }  // namespace
 
 void refuse_unknown_format(const InputFile& file) {
-  for (const auto& [offset, magic, name, remedy] : kForeign) {
+  for (const auto& [offset, magic, name, remedy] : kKnownFormats) {
     if (file.size() >= offset + magic.size() && file.read(offset, magic.size()) == magic) {
       throw WeightsError(WeightsErrorCode::Unsupported, std::string("is ") + name, remedy);
     }

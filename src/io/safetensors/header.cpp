@@ -29,7 +29,7 @@ class HeaderHandler : public JsonHandler {
       case State::Start: state_ = State::Header; break;
       case State::Value:
         if (tensor_.name == "__metadata__") {
-          if (std::exchange(has_metadata_, true)) refuse_twice("name '__metadata__'");
+          if (std::exchange(has_metadata_, true)) throw_duplicate("name '__metadata__'");
           state_ = State::Metadata;
         } else {
           state_ = State::Tensor;
@@ -44,7 +44,7 @@ class HeaderHandler : public JsonHandler {
     switch (state_) {
       case State::Tensor: return begin_field(name);
       case State::Metadata:
-        if (manifest_.metadata.count(name) != 0) refuse_twice("metadata key " + in_quotes(name));
+        if (manifest_.metadata.count(name) != 0) throw_duplicate("metadata key " + in_quotes(name));
         metadata_key_ = std::move(name);
         return true;
       default:
@@ -122,7 +122,7 @@ class HeaderHandler : public JsonHandler {
       case State::Numbers: refuse_field("non-negative integers", got);
       case State::Value:
         if (tensor_.name == "__metadata__" && got == "null") {  // how Rust writes None
-          if (std::exchange(has_metadata_, true)) refuse_twice("name '__metadata__'");
+          if (std::exchange(has_metadata_, true)) throw_duplicate("name '__metadata__'");
           state_ = State::Header;
           return;
         }
@@ -150,7 +150,7 @@ class HeaderHandler : public JsonHandler {
     refuse_field(rule, std::to_string(count));
   }
 
-  [[noreturn]] static void refuse_twice(const std::string& what) {
+  [[noreturn]] static void throw_duplicate(const std::string& what) {
     throw WeightsError(Code::DuplicateKey, "has " + what + " twice in its header");
   }
 

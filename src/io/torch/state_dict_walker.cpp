@@ -26,7 +26,7 @@ void StateDictWalker::run(PickleId root, const FindScriptClass& find_class) {
   while (!frames_.empty()) {
     if (!step()) frames_.pop_back();
   }
-  leave_out_clashing();
+  drop_ambiguous_names();
 }
 
 // Moves on to the next item of the innermost container; returns false at its end.
@@ -173,7 +173,7 @@ void StateDictWalker::add_tensor(ManifestTensor tensor, Place place, const Scrip
 }
 
 // `{"a.b": x, "a": {"b": y}}`: it is ambiguous which one is meant.
-void StateDictWalker::leave_out_clashing() {
+void StateDictWalker::drop_ambiguous_names() {
   if (clashing_.empty()) return;
   std::erase_if(manifest_.tensors,
                 [&](const ManifestTensor& tensor) { return clashing_.count(tensor.name) != 0; });

@@ -62,7 +62,7 @@ class StateDictWalker {
                   const std::string& last_name);
   uint64_t entry_bytes(const std::string& text) const;
   void add_opaque(std::string text, EntryKind kind = EntryKind::Other);
-  void leave_out_clashing();
+  void drop_ambiguous_names();
   void add_value(std::string text, bool listed);
 
   TorchTensors& objects_;

@@ -39,8 +39,8 @@ POSENC_INLINE void finish(const SequenceAttention& p, const Block& block, int64_
 // Replaces scores (count, width) by exp(score - the query's largest); factors: 1 / their sum, or 0
 // for a query that sees no key.
 template <int kVectors>
-POSENC_INLINE void soften(const SequenceAttention& p, const Block& block, float* scores,
-                          Floats (&factors)[kVectors]) {
+POSENC_INLINE void softmax_weights(const SequenceAttention& p, const Block& block, float* scores,
+                                   Floats (&factors)[kVectors]) {
   constexpr int kWidth = kVectors * kFloats;
   const Floats nothing = all(-__builtin_inff());
   Floats most[kVectors];
@@ -72,7 +72,7 @@ void attend(const SequenceAttention& p, const Block& block, float* scratch) {
   pack(block.query, p.query_stride, block.rows, p.width, kWidth, panel);
   product<kVectors>(panel, ByRows{block.keys, p.key_stride}, p.width, block.count, scores);
   Floats factors[kVectors];
-  soften<kVectors>(p, block, scores, factors);
+  softmax_weights<kVectors>(p, block, scores, factors);
   alignas(64) float sums[kGroup * kWidth];
   for (int64_t n = 0; n < p.width; n += kGroup) {
     const int64_t columns = p.width - n < kGroup ? p.width - n : kGroup;

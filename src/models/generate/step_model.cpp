@@ -68,9 +68,9 @@ NextToken Search::step(int64_t length) {
 }
 
 void Search::continue_with(const std::vector<int64_t>& rows, const std::vector<int64_t>& next) {
-  bool as_they_are = static_cast<int64_t>(rows.size()) == tokens.size(0);
-  for (size_t i = 0; i < rows.size(); ++i) as_they_are &= rows[i] == static_cast<int64_t>(i);
-  if (!as_they_are) decoder.select(torch::tensor(rows));
+  bool unchanged = static_cast<int64_t>(rows.size()) == tokens.size(0);
+  for (size_t i = 0; i < rows.size(); ++i) unchanged &= rows[i] == static_cast<int64_t>(i);
+  if (!unchanged) decoder.select(torch::tensor(rows));
   tokens = torch::tensor(next).to(tokens.device()).unsqueeze(1);
 }
 

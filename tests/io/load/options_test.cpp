@@ -134,8 +134,8 @@ TEST(Cast, NeverLosesAKindOrARange) {
 }
 
 // Declares traits of itself and of its child.
-struct Noted : torch::nn::Module, StateDictTraits {
-  Noted() {
+struct WithTraits : torch::nn::Module, StateDictTraits {
+  WithTraits() {
     table = register_parameter("table", at::ones({4, 2}));
     scratch = register_buffer("scratch", at::zeros({3}));
     child = register_module("child", torch::nn::Linear(2, 2));
@@ -152,14 +152,14 @@ struct Noted : torch::nn::Module, StateDictTraits {
 };
 
 TEST(Notes, AreSeenByStateDict) {
-  Noted module;
+  WithTraits module;
   EXPECT_EQ(names(state_dict(module)),
             (Names{"table", "child.weight", "child.bias", "output.weight", "again.weight"}));
   EXPECT_TRUE(state_dict(module)["output.weight"].is_same(module.table));
 }
 
 TEST(Notes, AnAliasIsEnoughAndMustAgree) {
-  Noted module;
+  WithTraits module;
   auto tensors = dict({{"output.weight", at::full({4, 2}, 5.0f)},
                        {"child.weight", at::ones({2, 2})},
                        {"child.bias", at::ones({2})}});
@@ -174,8 +174,8 @@ TEST(Notes, AnAliasIsEnoughAndMustAgree) {
 }
 
 TEST(Notes, NonPersistentNamesAreIgnored) {
-  Noted module;
-  auto tensors = state_dict(Noted());
+  WithTraits module;
+  auto tensors = state_dict(WithTraits());
   for (const char* name : {"scratch", "child.mask", "position_ids"}) {
     tensors.insert(name, at::full({9}, 7.0f));
   }
@@ -186,7 +186,7 @@ TEST(Notes, NonPersistentNamesAreIgnored) {
 }
 
 TEST(Errors, AllKindsTogetherAndTheFirstIsTheCode) {
-  Noted module;
+  WithTraits module;
   const auto before = all_bits(module);
   const auto tensors = dict({{"table", at::ones({4, 3})},
                              {"child.weight", at::ones({2, 2}, at::kDouble)},

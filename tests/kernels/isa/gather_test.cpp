@@ -153,7 +153,7 @@ TEST(EmbedGather, FindsTheFirstIdOutside) {
       std::vector<int32_t> narrow;
       for (const bool wide : {true, false}) {
         const auto first = [&] {
-          return use.gather.first_outside(integers(wide, ids, narrow), n, 50);
+          return use.gather.find_out_of_range(integers(wide, ids, narrow), n, 50);
         };
         EXPECT_EQ(first(), -1);
         for (const int64_t at : {n - 1, n / 2}) {
@@ -170,7 +170,7 @@ TEST(EmbedGather, FindsTheFirstIdOutside) {
       if (n == 0) continue;
       for (const int64_t bad : {INT64_MIN, INT64_MAX, int64_t{1} << 32}) {
         ids[0] = bad;
-        EXPECT_EQ(use.gather.first_outside({ids.data(), true}, n, 50), 0);
+        EXPECT_EQ(use.gather.find_out_of_range({ids.data(), true}, n, 50), 0);
       }
     }
   });

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kLocal = 30;
 constexpr unsigned kEncrypted = 0x2041;  // plain, strong, masked
-constexpr unsigned kSizesBehind = 0x8;   // the local header leaves crc and sizes to a later record
+constexpr unsigned kDataDescriptor =
+    0x8;  // the local header leaves crc and sizes to a later record
 constexpr uint16_t kZip64 = 1;
 constexpr uint32_t kAllOnes = 0xffffffff;
 
@@ -22,7 +23,7 @@ WeightsError damaged_record(std::string_view name, const std::string& rule) {
 }
 
 // Names are looked up and never become paths, but would attack whoever unpacks such an archive.
-bool is_decent(std::string_view name) {
+bool is_safe_name(std::string_view name) {
   if (name.empty() || name.front() == '/') return false;
   if (name.find('\0') != name.npos || name.find('\\') != name.npos) return false;
   for (std::size_t at = 0; at <= name.size();) {
@@ -132,7 +133,7 @@ void ZipIndex::read_directory() {
     }
     ZipRecord record;
     record.name = bytes.substr(at + kZipEntry, name_size);
-    if (!is_decent(record.name)) throw damaged_record(record.name, "has a forbidden name");
+    if (!is_safe_name(record.name)) throw damaged_record(record.name, "has a forbidden name");
     if ((little_endian<uint16_t>(bytes, at + 8) & kEncrypted) != 0) {
       throw WeightsError(WeightsErrorCode::Unsupported,
                          "is an encrypted archive (record " + in_quotes(record.name) + ")",
@@ -182,7 +183,7 @@ void ZipIndex::read_local_headers(uint64_t end) {
     const auto flags = little_endian<uint16_t>(header, 6);
     const auto packed = little_endian<uint32_t>(header, 18);
     const auto bytes = little_endian<uint32_t>(header, 22);
-    const bool later = (flags & kSizesBehind) != 0 && packed == 0 && bytes == 0;
+    const bool later = (flags & kDataDescriptor) != 0 && packed == 0 && bytes == 0;
     const bool same_sizes = (packed == kAllOnes || packed == record.packed) &&
                             (bytes == kAllOnes || bytes == record.bytes);
     if (header.substr(0, 4) != "PK\3\4" ||
