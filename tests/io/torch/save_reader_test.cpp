@@ -51,6 +51,18 @@ TEST(TorchSave, RefusesRecordsThatCannotBeThem) {
                   "a tensor that has its data in the compressed record 'data/0'");
 }
 
+TEST(ExportedProgram, NamesTheByteWhereItsListOfWeightsIsNotJson) {
+  const auto read_config = [](const std::string& config) {
+    read(make_zip({{"r/archive_format", "pt2"},
+                   {"r/archive_version", "0"},
+                   {"r/data/weights/model_weights_config.json", config}}));
+  };
+  EXPECT_CONTAINS(refusal([&] { read_config(R"({"config":{},})"); }),
+                  "Corrupt: must have JSON in UTF-8 as its list of weights. Got an error at byte 14");
+  EXPECT_CONTAINS(refusal([&] { read_config(R"({"config":{"a":{"x":1,"x":2}}})"); }),
+                  "Corrupt: has a damaged list of weights: key 'x' stands twice");
+}
+
 // The fields of a weight, but not inside a weight.
 TEST(ExportedProgram, RefusesAListInPlaceOfItsWeights) {
   for (const std::string field :

@@ -1,0 +1,98 @@
+// The one layer over the JSON library: trees equal the library's own, and what it refuses.
+#include "io/base/json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+#include "io/base/json_tree.h"
+#include "io/files.h"
+#include "support/seed.h"
+
+namespace posenc::testing {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json tree(const std::string& text) { return io::json_tree<Json>(text, "its settings"); }
+
+class RandomJson {
+ public:
+  explicit RandomJson(uint32_t seed) : random_(seed) {}
+
+  Json value(int depth) {
+    switch (random_() % (depth > 0 ? 9 : 7)) {
+      case 0: return nullptr;
+      case 1: return random_() % 2 == 0;
+      case 2: return random_();
+      case 3: return -static_cast<int64_t>(random_());
+      case 4: return static_cast<double>(random_()) / 7;
+      case 5: return uint64_t{18446744073709551615U} - random_() % 3;
+      case 6: return text();
+      case 7: {
+        Json list = Json::array();
+        for (auto i = random_() % 5; i > 0; --i) list.push_back(value(depth - 1));
+        return list;
+      }
+      default: {
+        Json object = Json::object();
+        for (auto i = random_() % 5; i > 0; --i) object[text()] = value(depth - 1);
+        return object;
+      }
+    }
+  }
+
+ private:
+  std::string text() {
+    const char* const some[] = {"a", "b", "", "\"", "\\", "\xc3\xa4", "\n", "\xf0\x9f\x98\x80"};
+    std::string result;
+    for (auto i = random_() % 4; i > 0; --i) result += some[random_() % std::size(some)];
+    return result;
+  }
+
+  std::mt19937 random_;
+};
+
+TEST(JsonTree, IsTheLibrarysOwn) {
+  RandomJson random(seed(3));
+  for (int round = 0; round < 500; ++round) {
+    const std::string text = random.value(5).dump(static_cast<int>(round % 3) - 1);
+    EXPECT_EQ(tree(text).dump(), Json::parse(text).dump()) << text;
+  }
+}
+
+TEST(JsonTree, KeepsTheOrderAndTheLastOfEqualKeys) {
+  EXPECT_EQ(tree(R"({"b": 1, "a": {"x": [1]}, "b": [2, {}]})").dump(),
+            R"({"b":[2,{}],"a":{"x":[1]}})");
+  EXPECT_EQ(tree("123456789012345678901234567890").dump(), "1.2345678901234568e+29");
+}
+
+TEST(Json, MayBeNestedTo64) {
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_EQ(tree(nested(64)).dump(), nested(64));
+  EXPECT_CONTAINS(refusal([&] { tree(nested(65)); }),
+                  "LimitExceeded: must nest its settings no deeper than 64");
+}
+
+TEST(Json, IsOneValueInUtf8) {
+  const std::string rule = "Corrupt: must have JSON in UTF-8 as its settings. Got an error at byte ";
+  const std::pair<std::string, const char*> cases[] = {
+      {"", "1"},          {"{", "2"},       {"{} x", "4"},
+      {"\xef\xbb\xbf{}", "1"}, {std::string("{}\0", 3), "3"}, {"\"\xff\"", "2"}};
+  for (const auto& [text, byte] : cases) {
+    EXPECT_CONTAINS(refusal([&] { tree(text); }), rule + byte + " of it");
+  }
+}
+
+TEST(Json, WritesStrings) {
+  EXPECT_EQ(io::json_string("a\"\\\n\xc3\xa4"), "\"a\\\"\\\\\\n\xc3\xa4\"");
+  EXPECT_CONTAINS(refusal([] { io::json_string("\xff"); }),
+                  "Unsupported: must have names and metadata in UTF-8");
+}
+
+}  // namespace
+}  // namespace posenc::testing
