@@ -79,10 +79,14 @@ TEST(Json, MayBeNestedTo64) {
 }
 
 TEST(Json, IsOneValueInUtf8) {
-  const std::string rule = "Corrupt: must have JSON in UTF-8 as its settings. Got an error at byte ";
-  const std::pair<std::string, const char*> cases[] = {
-      {"", "1"},          {"{", "2"},       {"{} x", "4"},
-      {"\xef\xbb\xbf{}", "1"}, {std::string("{}\0", 3), "3"}, {"\"\xff\"", "2"}};
+  const std::string rule =
+      "Corrupt: must have JSON in UTF-8 as its settings. Got an error at byte ";
+  const std::pair<std::string, const char*> cases[] = {{"", "1"},
+                                                       {"{", "2"},
+                                                       {"{} x", "4"},
+                                                       {"\xef\xbb\xbf{}", "1"},
+                                                       {std::string("{}\0", 3), "3"},
+                                                       {"\"\xff\"", "2"}};
   for (const auto& [text, byte] : cases) {
     EXPECT_CONTAINS(refusal([&] { tree(text); }), rule + byte + " of it");
   }

@@ -57,8 +57,9 @@ TEST(ExportedProgram, NamesTheByteWhereItsListOfWeightsIsNotJson) {
                    {"r/archive_version", "0"},
                    {"r/data/weights/model_weights_config.json", config}}));
   };
-  EXPECT_CONTAINS(refusal([&] { read_config(R"({"config":{},})"); }),
-                  "Corrupt: must have JSON in UTF-8 as its list of weights. Got an error at byte 14");
+  EXPECT_CONTAINS(
+      refusal([&] { read_config(R"({"config":{},})"); }),
+      "Corrupt: must have JSON in UTF-8 as its list of weights. Got an error at byte 14");
   EXPECT_CONTAINS(refusal([&] { read_config(R"({"config":{"a":{"x":1,"x":2}}})"); }),
                   "Corrupt: has a damaged list of weights: key 'x' stands twice");
 }
