@@ -1,0 +1,77 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/arg.h>
+
+#include <cstdint>
+#include <tuple>
+
+#include "posenc/sinusoid/rotary.h"
+
+namespace posenc::functional {
+
+/// Options of rotary().
+struct RotaryFuncOptions {
+  /// The position of the first token. Cannot be combined with position_ids.
+  TORCH_ARG(int64_t, offset) = 0;
+  /// Explicit positions, integers: (L), (B, L), or (planes, B, L); packed sequences: (T).
+  TORCH_ARG(at::Tensor, position_ids) = {};
+  /// The order of the axes of q and k.
+  TORCH_ARG(rotary::HeadAxis, head_axis) = rotary::HeadAxis::BeforeLength;
+  /// Turns back: the inverse of the rotation, and its derivative.
+  TORCH_ARG(bool, inverse) = false;
+};
+
+/// Queries and keys.
+using QueryKey = std::tuple<at::Tensor, at::Tensor>;
+
+/// Turns q and k by their positions.
+///
+/// q: (B, H, L, Dh), k: (B, Hkv, L, Dh) or, with HeadAxis::AfterLength, (B, L, H, Dh) and
+/// (B, L, Hkv, Dh); without B as well  ->  as q and k. Either may be undefined.
+///
+/// ```cpp
+/// namespace F = posenc::functional;
+/// auto options = posenc::rotary_preset("llama", 64);
+/// auto q = torch::randn({2, 8, 16, 64}), k = torch::randn({2, 2, 16, 64});
+/// auto [q1, k1] = F::rotary(q, k, options);                                          // prompt
+/// auto [q2, k2] = F::rotary(q, k, options, F::RotaryFuncOptions().offset(16));  // what follows
+/// ```
+///
+/// Errors: c10::ValueError for a wrong rank, width or shape, a negative offset, position_ids beside
+/// an offset, and options that check() refuses; c10::TypeError for q and k that are not
+/// floating-point or differ in dtype.
+QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
+                const RotaryFuncOptions& how = {});
+
+/// rotary() with ready cos and sin, of rotary_cos_sin() or of a model's own: (L, W) or (B, L, W).
+/// The options say how they are laid out and multiplied; `how` must have no positions.
+QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
+                const RotaryOptions& options, const RotaryFuncOptions& how = {});
+
+/// rotary() in place.
+///
+/// Errors: those of rotary(); c10::ValueError if a gradient would be recorded; c10::TypeError with
+/// Arithmetic::Widened, whose result has another dtype.
+void rotary_(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
+             const RotaryOptions& options, const RotaryFuncOptions& how = {});
+
+/// rotary() into existing tensors, which may be q and k themselves but not overlap them otherwise.
+///
+/// Errors: those of rotary_(); c10::TypeError and c10::ValueError for a wrong dtype or shape.
+void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tensor& q,
+                const at::Tensor& k, const RotaryCosSin& table, const RotaryOptions& options,
+                const RotaryFuncOptions& how = {});
+
+/// Reorders the rows of a query or key projection, so that a model turned as `from` gives the same
+/// scores when it is turned as `to`: Meta's weights (Adjacent) and Hugging Face's (Halves).
+///
+/// weight: (heads * Dh, in) or a bias (heads * Dh)  ->  the same shape. `turning`: the channels of
+/// a head that turn, the first ones; 0: all.
+///
+/// Errors: c10::ValueError for a shape that has no such heads, an odd number of turning channels,
+/// and pairings other than Halves and Adjacent.
+at::Tensor convert_rotary_weight(const at::Tensor& weight, int64_t heads, rotary::Pairing from,
+                                 rotary::Pairing to, int64_t turning = 0);
+
+}  // namespace posenc::functional

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/rotary.h"
+
+namespace posenc {
+
+/// A `model_type` of Hugging Face's transformers whose rotary embedding is known.
+struct RotaryModel {
+  std::string model_type;  ///< as config.json has it
+  std::string preset;      ///< the preset that it uses
+};
+
+/// All of them, by name.
+std::vector<RotaryModel> rotary_models();
+
+/// The rotary embedding of a Hugging Face model, from its configuration: the path of a config.json,
+/// or its text, which begins with a brace.
+///
+/// `layer_type`: the kind of layer, such as `sliding_attention`, where a model has one rotary
+/// embedding for each. A composite model stands for its text model.
+///
+/// Errors: c10::ValueError, naming the key: a model type that is not known, a type of scaling that
+/// is not known (both with the nearest names), a parameter that is missing or of the wrong kind, a
+/// layer type that the model does not have; WeightsError for a file that cannot be read.
+RotaryOptions rotary_options_from_hf(const std::string& config, const std::string& layer_type = "");
+
+/// A preset with the parameters that a config.json would have, by their names there: `head_dim`,
+/// `rope_theta`, `rope_type`, `factor`, `partial_rotary_factor`, `mrope_section` ...; lists are
+/// numbers with commas between them.
+///
+/// Errors: those of rotary_options_from_hf(); c10::ValueError for a parameter that is not known.
+RotaryOptions rotary_options_from_params(std::string_view preset, const PresetParams& params);
+
+}  // namespace posenc
