@@ -84,7 +84,8 @@ void check(const RotaryOptions& options);
 
 /// The frequencies of a rotary embedding, and the factor of its cos and sin.
 struct RotaryFrequencies {
-  at::Tensor inv_freq;             ///< (n), float32, on the CPU
+  /// (n), float32; with Precision::Exact (2, n), float64, each frequency the sum of two numbers.
+  at::Tensor inv_freq;
   double attention_scaling = 1.0;  ///< the factor of cos and sin
 };
 

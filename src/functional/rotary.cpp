@@ -1,0 +1,145 @@
+#include "posenc/functional/rotary.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <c10/util/Exception.h>
+
+#include "functional/rotary/compose.h"
+
+namespace posenc::functional {
+namespace {
+
+using rotary::HeadAxis;
+
+bool before_length(const RotaryFuncOptions& how) {
+  return how.head_axis() == HeadAxis::BeforeLength;
+}
+
+int64_t length_axis(const RotaryFuncOptions& how) { return before_length(how) ? -2 : -3; }
+
+void check_heads(const char* name, const at::Tensor& x, const RotaryOptions& o,
+                 const RotaryFuncOptions& how) {
+  TORCH_CHECK_TYPE(x.is_floating_point(), "[rotary] ", name, " must be floating-point. Got ",
+                   x.scalar_type());
+  TORCH_CHECK_VALUE(
+      x.dim() == 3 || x.dim() == 4, "[rotary] ", name, " must be ",
+      before_length(how) ? "(B, H, L, Dh) or (H, L, Dh)" : "(B, L, H, Dh) or (T, H, Dh)", ". Got ",
+      x.sizes());
+  const bool fits =
+      o.part() == rotary::Part::Whole ? x.size(-1) == o.turning() : x.size(-1) >= o.turning();
+  TORCH_CHECK_VALUE(fits, "[rotary] ", name, " must have ",
+                    o.part() == rotary::Part::Whole ? "" : "at least ", o.turning(),
+                    " channels in its last axis, which turn. Got ", x.sizes());
+}
+
+void check_pair(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o,
+                const RotaryFuncOptions& how) {
+  TORCH_CHECK_VALUE(q.defined() || k.defined(), "[rotary] q or k must be a tensor. Got neither");
+  if (q.defined()) check_heads("q", q, o, how);
+  if (k.defined()) check_heads("k", k, o, how);
+  if (!q.defined() || !k.defined()) return;
+  TORCH_CHECK_TYPE(q.scalar_type() == k.scalar_type(), "[rotary] q and k must have one dtype. Got ",
+                   q.scalar_type(), " and ", k.scalar_type());
+}
+
+// cos and sin fit q and k: one position a token, one row of them or one for each of the batch.
+void check_table(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
+                 const RotaryFuncOptions& how) {
+  if (!x.defined()) return;
+  for (const at::Tensor* t : {&table.cos, &table.sin}) {
+    TORCH_CHECK_VALUE(t->defined() && t->is_floating_point() && (t->dim() == 2 || t->dim() == 3) &&
+                          t->size(-1) == o.cos_width(),
+                      "[rotary] cos and sin must be floating-point (L, ", o.cos_width(),
+                      ") or (B, L, ", o.cos_width(), "). Got ",
+                      t->defined() ? c10::str(t->scalar_type(), " ", t->sizes()) : "none");
+    const bool batched = t->dim() == 3 && t->size(0) != 1;
+    TORCH_CHECK_VALUE(t->size(-2) == x.size(length_axis(how)) &&
+                          (!batched || (x.dim() == 4 && t->size(0) == x.size(0))),
+                      "[rotary] cos and sin must have the batch and length of q and k. Got ",
+                      t->sizes(), " for ", x.sizes());
+  }
+}
+
+at::Tensor positions_of(const at::Tensor& q, const at::Tensor& k, const RotaryFuncOptions& how) {
+  if (how.position_ids().defined()) {
+    TORCH_CHECK_VALUE(how.offset() == 0,
+                      "[rotary] position_ids are absolute: offset must be 0 beside them. Got ",
+                      how.offset());
+    return how.position_ids();
+  }
+  TORCH_CHECK_VALUE(how.offset() >= 0, "[rotary] offset must not be negative. Got ", how.offset());
+  const at::Tensor& x = q.defined() ? q : k;
+  const int64_t length = x.size(length_axis(how));
+  return at::arange(how.offset(), how.offset() + length,
+                    at::TensorOptions(at::kLong).device(x.device()));
+}
+
+at::Tensor turn(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
+                const RotaryFuncOptions& how) {
+  if (!x.defined()) return {};
+  const int64_t heads = before_length(how) ? -3 : -2;
+  return composed_rotary(x, table.cos.unsqueeze(heads), table.sin.unsqueeze(heads), o,
+                         how.inverse());
+}
+
+void check_out(const char* name, const at::Tensor& out, const at::Tensor& x,
+               const RotaryOptions& o) {
+  TORCH_CHECK_VALUE(out.defined() == x.defined(), "[rotary] ", name,
+                    " must be given as its input is. Got one without the other");
+  if (!x.defined()) return;
+  TORCH_CHECK_TYPE(o.arithmetic() != rotary::Arithmetic::Widened,
+                   "[rotary] Arithmetic::Widened changes the dtype: there is no rotation in place. "
+                   "Got ",
+                   x.scalar_type());
+  TORCH_CHECK_TYPE(out.scalar_type() == x.scalar_type(), "[rotary] ", name, " must be ",
+                   x.scalar_type(), ". Got ", out.scalar_type());
+  TORCH_CHECK_VALUE(out.sizes() == x.sizes() && out.device() == x.device(), "[rotary] ", name,
+                    " must have the shape and device of its input, ", x.sizes(), ". Got ",
+                    out.sizes());
+  TORCH_CHECK_VALUE(!at::GradMode::is_enabled() || !(x.requires_grad() || out.requires_grad()),
+                    "[rotary] a rotation into ", name,
+                    " records no gradient: use rotary(), or at::NoGradGuard. Got a tensor that "
+                    "requires one");
+}
+
+}  // namespace
+
+QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
+                const RotaryFuncOptions& how) {
+  check(options);
+  check_pair(q, k, options, how);
+  const at::ScalarType dtype = (q.defined() ? q : k).scalar_type();
+  const RotaryCosSin table = rotary_cos_sin(options, positions_of(q, k, how), dtype);
+  check_table(q, table, options, how);
+  check_table(k, table, options, how);
+  return {turn(q, table, options, how), turn(k, table, options, how)};
+}
+
+QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
+                const RotaryOptions& options, const RotaryFuncOptions& how) {
+  check(options);
+  check_pair(q, k, options, how);
+  TORCH_CHECK_VALUE(!how.position_ids().defined() && how.offset() == 0,
+                    "[rotary] cos and sin have their positions: position_ids and offset must be "
+                    "left out beside them. Got one");
+  check_table(q, table, options, how);
+  check_table(k, table, options, how);
+  return {turn(q, table, options, how), turn(k, table, options, how)};
+}
+
+void rotary_(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
+             const RotaryOptions& options, const RotaryFuncOptions& how) {
+  rotary_out(q, k, q, k, table, options, how);
+}
+
+void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tensor& q,
+                const at::Tensor& k, const RotaryCosSin& table, const RotaryOptions& options,
+                const RotaryFuncOptions& how) {
+  check_out("q", q_out, q, options);
+  check_out("k", k_out, k, options);
+  const auto [turned_q, turned_k] = rotary(q, k, table, options, how);
+  if (q.defined()) q_out.copy_(turned_q);
+  if (k.defined()) k_out.copy_(turned_k);
+}
+
+}  // namespace posenc::functional

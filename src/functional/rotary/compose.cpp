@@ -1,0 +1,94 @@
+#include "functional/rotary/compose.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/complex.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/view_as_complex.h>
+#include <ATen/ops/view_as_real.h>
+
+namespace posenc::functional {
+namespace {
+
+using rotary::Arithmetic;
+using rotary::CosLayout;
+using rotary::Pairing;
+
+// The two members of each pair, (..., n) each.
+struct Members {
+  at::Tensor first, second;
+};
+
+Members adjacent(const at::Tensor& t) {
+  return {t.slice(-1, 0, t.size(-1), 2), t.slice(-1, 1, t.size(-1), 2)};
+}
+
+Members halves(const at::Tensor& t) {
+  const int64_t n = t.size(-1) / 2;
+  return {t.slice(-1, 0, n), t.slice(-1, n)};
+}
+
+// What multiplies the members. Adjacent pairs read halves of a row whose first half they all need.
+Members factors(const at::Tensor& t, const RotaryOptions& o) {
+  switch (o.cos_layout()) {
+    case CosLayout::Pairs: return adjacent(t);
+    case CosLayout::Halves:
+      if (o.pairing() == Pairing::Halves) return halves(t);
+      return {halves(t).first, halves(t).first};
+    case CosLayout::Single:
+    case CosLayout::Complex: break;
+  }
+  return {t, t};
+}
+
+at::Tensor joined(const Members& y, const RotaryOptions& o) {
+  if (o.pairing() == Pairing::Adjacent) return at::stack({y.first, y.second}, -1).flatten(-2);
+  return at::cat({y.first, y.second}, -1);
+}
+
+at::Tensor complex_product(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() /= 2;
+  sizes.push_back(2);
+  const at::Tensor pairs = at::view_as_complex(x.to(at::kFloat).reshape(sizes));
+  return at::view_as_real(pairs * at::complex(cos, sin)).flatten(-2);
+}
+
+// x (..., D) -> (..., D), in the dtype of the arithmetic.
+at::Tensor turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                  const RotaryOptions& o) {
+  const Members in = o.pairing() == Pairing::Halves ? halves(x) : adjacent(x);
+  const Members c = factors(cos, o), s = factors(sin, o);
+  return joined(
+      {in.first * c.first - in.second * s.first, in.second * c.second + in.first * s.second}, o);
+}
+
+at::Tensor by_arithmetic(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                         const RotaryOptions& o) {
+  const at::ScalarType type = x.scalar_type();
+  switch (o.arithmetic()) {
+    case Arithmetic::Input: return turned(x, cos.to(type), sin.to(type), o);
+    case Arithmetic::Promoted: return turned(x, cos, sin, o).to(type);
+    case Arithmetic::Widened: return turned(x, cos, sin, o);
+    case Arithmetic::Float32:
+      return turned(x.to(at::kFloat), cos.to(at::kFloat), sin.to(at::kFloat), o).to(type);
+    case Arithmetic::Complex: break;
+  }
+  return complex_product(x, cos, sin).to(type);
+}
+
+}  // namespace
+
+at::Tensor composed_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                           const RotaryOptions& o, bool inverse) {
+  const at::Tensor signed_sin = inverse != o.reversed() ? -sin : sin;
+  const int64_t width = o.turning(), passing = x.size(-1) - width;
+  if (passing == 0) return by_arithmetic(x, cos, signed_sin, o);
+  const bool last = o.part() == rotary::Part::Last;
+  const at::Tensor turning = last ? x.slice(-1, passing) : x.slice(-1, 0, width);
+  const at::Tensor rest = last ? x.slice(-1, 0, passing) : x.slice(-1, width);
+  const at::Tensor y = by_arithmetic(turning, cos, signed_sin, o);
+  return last ? at::cat({rest, y}, -1) : at::cat({y, rest}, -1);
+}
+
+}  // namespace posenc::functional

@@ -1,0 +1,144 @@
+#include "sinusoid/rotary/exact.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "sinusoid/exact.h"
+#include "sinusoid/exact/bigfloat.h"
+#include "sinusoid/exact/table_writer.h"
+#include "sinusoid/rotary/yarn.h"
+
+namespace posenc {
+namespace {
+
+using exact::Big;
+
+constexpr int kLimbs = 4;
+constexpr int64_t kGrain = 128;  // rows
+
+Big big(double value) { return exact::big_from(value, kLimbs); }
+Big quotient(const Big& a, const Big& b) { return exact::mul(a, exact::reciprocal(b)); }
+Big power(double base, int64_t i, int64_t dim) {
+  return exact::inverse_power(base, 2 * i, dim, kLimbs);
+}
+
+// The factor of frequency i, which the unstretched formula gives as f.
+struct Stretch {
+  const RotaryOptions& options;
+  int64_t length;
+  int64_t i;
+  const Big& f;
+
+  // part + (1 - part) / factor
+  static Big between(const Big& part, double factor) {
+    return exact::add(part, quotient(exact::sub(big(1), part), big(factor)));
+  }
+
+  Big operator()(const rotary::Plain&) const { return big(1); }
+  Big operator()(const rotary::Linear& s) const { return exact::reciprocal(big(s.factor)); }
+  Big operator()(const rotary::Proportional& s) const {
+    const auto turning = std::floor(s.proportion * static_cast<double>(options.dim()) / 2.0);
+    return static_cast<double>(i) < turning ? exact::reciprocal(big(s.factor))
+                                            : exact::big_zero(kLimbs);
+  }
+  Big operator()(const rotary::Dynamic& s) const {
+    const auto most = static_cast<double>(s.max_position);
+    const double longer = std::max(static_cast<double>(length), most);
+    return power(s.factor * longer / most - (s.factor - 1), i, options.dim() - 2);
+  }
+  Big operator()(const rotary::NtkAlpha& s) const { return power(s.alpha, i, options.dim() - 2); }
+  Big operator()(const rotary::Yarn& s) const {
+    const YarnRamp ends = yarn_ramp(s, options.dim(), options.base());
+    const auto at = static_cast<double>(i);
+    if (at <= ends.low) return big(1);
+    if (at >= ends.high) return exact::reciprocal(big(s.factor));
+    return between(
+        quotient(exact::sub(big(ends.high), big(at)), exact::sub(big(ends.high), big(ends.low))),
+        s.factor);
+  }
+  Big operator()(const rotary::LongRope& s) const {
+    const bool is_long = static_cast<double>(length) > s.original_max_position;
+    const auto& factors = is_long ? s.long_factor : s.short_factor;
+    return exact::reciprocal(big(factors[static_cast<size_t>(i)]));
+  }
+  Big operator()(const rotary::PhiMoe& s) const {
+    return exact::reciprocal(big(s.short_factor[static_cast<size_t>(i)]));
+  }
+  Big operator()(const rotary::Llama3& s) const {
+    const Big turns =
+        exact::mul(big(s.original_max_position), quotient(f, exact::scaled(exact::pi(kLimbs), 1)));
+    const double rough = exact::to_double(turns);
+    if (rough < s.low_freq_factor) return exact::reciprocal(big(s.factor));
+    if (rough > s.high_freq_factor) return big(1);
+    return between(quotient(exact::sub(turns, big(s.low_freq_factor)),
+                            exact::sub(big(s.high_freq_factor), big(s.low_freq_factor))),
+                   s.factor);
+  }
+};
+
+exact::FrequencySpec spec_of(const RotaryOptions& o, const at::Tensor& inv_freq) {
+  exact::FrequencySpec spec;
+  spec.count = o.frequencies();
+  // Beyond 106 bits, which float64 entries at large positions can need.
+  const bool plain = std::holds_alternative<rotary::Plain>(o.scaling()) &&
+                     o.planes() != rotary::Planes::HeightWidth;
+  if (plain) {
+    spec.base = o.base();
+    spec.denominator = o.dim();
+    return spec;
+  }
+  spec.values_high = inv_freq.select(0, 0).const_data_ptr<double>();
+  spec.values_low = inv_freq.select(0, 1).const_data_ptr<double>();
+  return spec;
+}
+
+}  // namespace
+
+at::Tensor exact_inv_freq(const RotaryOptions& o, int64_t length) {
+  at::Tensor result = at::empty({2, o.frequencies()}, at::TensorOptions(at::kDouble));
+  double* high = result.data_ptr<double>();
+  double* low = high + o.frequencies();
+  for (int64_t i = 0; i < o.frequencies(); ++i) {
+    const Big f = power(o.base(), i, o.dim());
+    const Big w = exact::mul(f, std::visit(Stretch{o, length, i, f}, o.scaling()));
+    high[i] = exact::to_double(w);
+    low[i] = exact::to_double(exact::sub(w, big(high[i])));
+  }
+  return result;
+}
+
+RotaryCosSin exact_cos_sin(const RotaryOptions& o, const RotaryFrequencies& f,
+                           const at::Tensor& positions, at::ScalarType dtype) {
+  const at::ScalarType type = o.cos_type() == rotary::CosType::Input ? dtype : at::kFloat;
+  const bool scaled = f.attention_scaling != 1.0;
+  const at::Tensor ids = positions.to(at::kCPU, at::kLong).contiguous();
+  const int64_t n = o.frequencies();
+  std::vector<int64_t> sizes = ids.sizes().vec();
+  sizes.push_back(2 * n);
+  at::Tensor rows = at::empty(sizes, at::TensorOptions(scaled ? at::kDouble : type));
+  const at::Tensor values = f.inv_freq.to(at::kCPU, at::kDouble).contiguous();
+  const exact::Frequencies frequencies(spec_of(o, values));
+  exact::Positions where;
+  where.integers = ids.const_data_ptr<int64_t>();
+  const exact::TableWriter writer(frequencies, where, ids.numel(),
+                                  exact_format(rows.scalar_type()));
+  exact::Destination to;
+  to.data = rows.data_ptr();
+  to.layout.sin_offset = n;
+  to.layout.sin_stride = to.layout.cos_stride = 1;
+  to.layout.cos_offset = 0;
+  to.layout.sin_count = to.layout.cos_count = n;
+  to.layout.row_stride = 2 * n;
+  at::parallel_for(0, ids.numel(), kGrain,
+                   [&](int64_t begin, int64_t end) { writer.write(begin, end, to); });
+  if (scaled) rows = (rows * f.attention_scaling).to(type);
+  rows = rows.to(positions.device());
+  return {rows.slice(-1, 0, n), rows.slice(-1, n)};
+}
+
+}  // namespace posenc

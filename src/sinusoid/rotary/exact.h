@@ -1,0 +1,19 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "posenc/sinusoid/rotary.h"
+
+namespace posenc {
+
+/// The frequencies of the formula in real arithmetic, each as the sum of two float64: (2, n). The
+/// ends of YaRN's ramp and the factor of a base that grows are float64.
+at::Tensor exact_inv_freq(const RotaryOptions& options, int64_t length);
+
+/// cos and sin of the real angles at positions (..., L), int64: (..., L, n), each entry rounded
+/// once to the dtype that the options give for hidden states of type `dtype`; twice where it has an
+/// attention scaling, which float64 multiplies.
+RotaryCosSin exact_cos_sin(const RotaryOptions& options, const RotaryFrequencies& frequencies,
+                           const at::Tensor& positions, at::ScalarType dtype);
+
+}  // namespace posenc

@@ -1,0 +1,148 @@
+// The frequencies, by the operations of transformers' modeling_rope_utils.py in their order:
+// float32 tensors, with Python's floats as Scalars. Python computes x / tensor as
+// reciprocal(tensor) * x.
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/pow.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "posenc/sinusoid/rotary.h"
+#include "sinusoid/frequency.h"
+#include "sinusoid/rotary/exact.h"
+#include "sinusoid/rotary/yarn.h"
+
+namespace posenc {
+namespace {
+
+// arange(0, end, 2) / divisor
+at::Tensor exponents(int64_t end, int64_t divisor) {
+  return at::arange(0, end, 2, at::TensorOptions(at::kFloat)) / divisor;
+}
+
+at::Tensor tensor_of(const std::vector<double>& numbers) {
+  return at::tensor(numbers, at::TensorOptions(at::kDouble)).to(at::kFloat);
+}
+
+// Computed for one dim and base, and for sequences of one length.
+struct Maker {
+  const RotaryOptions& options;
+  int64_t length;
+
+  at::Tensor powers() const { return at::pow(options.base(), exponents(dim(), dim())); }
+  at::Tensor plain(double base) const {
+    return at::pow(base, exponents(dim(), dim())).reciprocal();
+  }
+  int64_t dim() const { return options.dim(); }
+  // The exponent of the bases that grow.
+  double growth() const { return static_cast<double>(dim()) / static_cast<double>(dim() - 2); }
+
+  RotaryFrequencies operator()(const rotary::Plain&) const { return {plain(options.base())}; }
+
+  RotaryFrequencies operator()(const rotary::Linear& s) const {
+    return {plain(options.base()).div_(s.factor)};
+  }
+
+  RotaryFrequencies operator()(const rotary::Proportional& s) const {
+    const auto turning =
+        static_cast<int64_t>(std::floor(s.proportion * static_cast<double>(dim()) / 2.0));
+    at::Tensor f = at::pow(options.base(), exponents(2 * turning, dim())).reciprocal();
+    if (turning < dim() / 2) f = at::cat({f, at::zeros({dim() / 2 - turning}, f.options())});
+    return {f.div_(s.factor)};
+  }
+
+  // Grown, the base is a tensor, and all of its formula float32.
+  RotaryFrequencies operator()(const rotary::Dynamic& s) const {
+    if (length <= s.max_position) {
+      const auto most = static_cast<double>(s.max_position);
+      return {plain(options.base() * std::pow(s.factor * most / most - (s.factor - 1), growth()))};
+    }
+    const at::Tensor grown =
+        at::scalar_tensor(length, at::TensorOptions(at::kLong)).to(at::kFloat) * s.factor;
+    const at::Tensor base =
+        at::pow(grown / s.max_position - (s.factor - 1), growth()) * options.base();
+    return {at::pow(base, exponents(dim(), dim())).reciprocal()};
+  }
+
+  RotaryFrequencies operator()(const rotary::NtkAlpha& s) const {
+    return {plain(options.base() * std::pow(s.alpha, growth()))};
+  }
+
+  RotaryFrequencies operator()(const rotary::Yarn& s) const {
+    const at::Tensor power = powers();
+    const at::Tensor kept = power.reciprocal();
+    const at::Tensor stretched = (power * s.factor).reciprocal();
+    const YarnRamp ends = yarn_ramp(s, dim(), options.base());
+    const at::Tensor ramp =
+        ((at::arange(dim() / 2, power.options()) - ends.low) / (ends.high - ends.low)).clamp(0, 1);
+    const at::Tensor weight = 1 - ramp;
+    return {stretched * (1 - weight) + kept * weight, yarn_attention_factor(s)};
+  }
+
+  RotaryFrequencies operator()(const rotary::LongRope& s) const {
+    const bool is_long = static_cast<double>(length) > s.original_max_position;
+    const at::Tensor factors = tensor_of(is_long ? s.long_factor : s.short_factor);
+    double attention = 1.0;
+    if (s.attention_factor) {
+      attention = *s.attention_factor;
+    } else if (s.factor > 1.0) {
+      attention = std::sqrt(1 + std::log(s.factor) / std::log(s.original_max_position));
+    }
+    return {(factors * powers()).reciprocal(), attention};
+  }
+
+  RotaryFrequencies operator()(const rotary::PhiMoe& s) const {
+    const bool is_long = static_cast<double>(length) > s.original_max_position;
+    return {(tensor_of(s.short_factor) * powers()).reciprocal(),
+            is_long ? s.long_mscale : s.short_mscale};
+  }
+
+  RotaryFrequencies operator()(const rotary::Llama3& s) const {
+    const double original = s.original_max_position;
+    const double low_wavelength = original / s.low_freq_factor;
+    const double high_wavelength = original / s.high_freq_factor;
+    const at::Tensor f = plain(options.base());
+    const at::Tensor wavelength = f.reciprocal() * (2 * std::numbers::pi);
+    const at::Tensor divided = at::where(wavelength > low_wavelength, f / s.factor, f);
+    const at::Tensor smooth = (wavelength.reciprocal() * original - s.low_freq_factor) /
+                              (s.high_freq_factor - s.low_freq_factor);
+    const at::Tensor smoothed = (1 - smooth) * divided / s.factor + smooth * divided;
+    const at::Tensor between = (wavelength < high_wavelength).logical_not_() *
+                               (wavelength > low_wavelength).logical_not_();
+    return {at::where(between, smoothed, divided)};
+  }
+};
+
+// ERNIE 4.5 VL sorts its frequencies once: height's, width's, time's.
+at::Tensor sorted_by_plane(const at::Tensor& f, int64_t of_time) {
+  const at::Tensor space = f.slice(-1, 0, f.size(-1) - of_time);
+  return at::cat({space.slice(-1, 0, space.size(-1), 2), space.slice(-1, 1, space.size(-1), 2),
+                  f.slice(-1, f.size(-1) - of_time)},
+                 -1);
+}
+
+}  // namespace
+
+RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t length) {
+  check(options);
+  TORCH_CHECK_VALUE(length >= 0, "[rotary] length must not be negative. Got ", length);
+  RotaryFrequencies result;
+  // pow() rounds by an entry's place in its thread's part.
+  run_single_threaded([&] { result = std::visit(Maker{options, length}, options.scaling()); });
+  if (options.precision() == Precision::Exact) result.inv_freq = exact_inv_freq(options, length);
+  if (options.planes() == rotary::Planes::HeightWidth) {
+    result.inv_freq = sorted_by_plane(result.inv_freq, options.sections()[2]);
+  }
+  return result;
+}
+
+}  // namespace posenc

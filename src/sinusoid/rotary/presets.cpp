@@ -1,0 +1,134 @@
+// Every rotary embedding that a system has, in the words of rotary_axes.h: adding a system is one
+// row. What a row leaves out is Llama's. Base, dim, scaling and sections come from a model's
+// configuration (models/rotary/).
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "posenc/core/nearest.h"
+#include "posenc/sinusoid/rotary_preset.h"
+
+namespace posenc {
+namespace {
+
+using rotary::Arithmetic;
+using rotary::CosLayout;
+using rotary::CosType;
+using rotary::HeadAxis;
+using rotary::Pairing;
+using rotary::Part;
+using rotary::Planes;
+
+RotaryOptions halves() { return {0, Pairing::Halves}; }
+RotaryOptions adjacent() { return {0, Pairing::Adjacent}; }
+RotaryOptions adjacent_to_halves() { return {0, Pairing::AdjacentToHalves}; }
+RotaryOptions complex() {
+  return adjacent().cos_layout(CosLayout::Complex).arithmetic(Arithmetic::Complex);
+}
+
+std::vector<RotaryPreset> make() {
+  const auto f32 = Arithmetic::Float32;
+  const auto kept = CosType::Float32;
+  return {
+      // halves
+      {"llama", "transformers 5.23 LlamaRotaryEmbedding", "the common case", halves()},
+      {"gpt_neox", "transformers 5.23 GPTNeoXRotaryEmbedding", "the first part of a head turns",
+       halves().part(Part::First)},
+      {"nanochat", "transformers 5.23 NanoChatRotaryEmbedding", "turns the other way",
+       halves().reversed(true)},
+      {"olmo", "transformers 5.23 OlmoRotaryEmbedding", "cos and sin stay float32",
+       halves().cos_type(kept).arithmetic(Arithmetic::Promoted)},
+      {"esm", "transformers 5.23 EsmRotaryEmbedding, ModernBertRotaryEmbedding",
+       "cos and sin rounded, q and k turned in float32", halves().arithmetic(f32)},
+      {"gpt_oss", "transformers 5.23 GptOssRotaryEmbedding", "cos and sin of half the width",
+       halves().cos_layout(CosLayout::Single)},
+      {"xcodec2", "transformers 5.23 Xcodec2RotaryEmbedding, NeuCodecRotaryEmbedding",
+       "the position is the number of the head", halves().head_axis(HeadAxis::AfterLength)},
+      // adjacent pairs
+      {"blt", "transformers 5.23 BltRotaryEmbedding", "cos and sin of adjacent pairs",
+       adjacent().cos_layout(CosLayout::Pairs)},
+      {"cohere", "transformers 5.23 CohereRotaryEmbedding", "the same, turned in float32",
+       adjacent().cos_layout(CosLayout::Pairs).arithmetic(f32)},
+      {"privacy_filter", "transformers 5.23 OpenAIPrivacyFilterRotaryEmbedding",
+       "cos and sin of half the width", adjacent().cos_layout(CosLayout::Single)},
+      {"helium", "transformers 5.23 HeliumRotaryEmbedding, PeAudioEncoderRotaryEmbedding",
+       "cos and sin of halves, of which the first is used", adjacent()},
+      {"glm", "transformers 5.23 GlmRotaryEmbedding",
+       "the same, and the first part of a head turns", adjacent().part(Part::First)},
+      {"ernie4_5", "transformers 5.23 Ernie4_5RotaryEmbedding",
+       "as helium; cos and sin stay float32, and so does the rotation",
+       adjacent().cos_type(kept).arithmetic(f32)},
+      {"deepseek_v3", "transformers 5.23 DeepseekV3RotaryEmbedding",
+       "reads adjacent pairs, writes halves", adjacent_to_halves()},
+      {"deepseek_v2", "transformers 5.23 DeepseekV2RotaryEmbedding", "complex numbers", complex()},
+      {"llama4", "transformers 5.23 Llama4TextRotaryEmbedding",
+       "complex numbers; q and k are (B, L, H, D)", complex().head_axis(HeadAxis::AfterLength)},
+      {"deepseek_v4", "transformers 5.23 DeepseekV4RotaryEmbedding",
+       "the last part of a head turns, in float32",
+       adjacent().cos_layout(CosLayout::Single).part(Part::Last).arithmetic(f32)},
+      {"gptj", "transformers 5.23 GPTJAttention", "a table; the first part of a head turns",
+       adjacent().cos_layout(CosLayout::Single).part(Part::First).head_axis(HeadAxis::AfterLength)},
+      {"codegen", "transformers 5.23 CodeGenAttention",
+       "the same with float32 cos and sin: q and k become float32",
+       adjacent()
+           .cos_layout(CosLayout::Single)
+           .cos_type(kept)
+           .part(Part::First)
+           .arithmetic(Arithmetic::Widened)
+           .head_axis(HeadAxis::AfterLength)},
+      // several position planes
+      {"qwen2_vl", "transformers 5.23 Qwen2VLRotaryEmbedding",
+       "sections of frequencies for time, height, width", halves().planes(Planes::Chunked)},
+      {"qwen3_vl", "transformers 5.23 Qwen3VLTextRotaryEmbedding",
+       "every third frequency for height and for width", halves().planes(Planes::Interleaved)},
+      {"qwen3_5", "transformers 5.23 Qwen3_5TextRotaryEmbedding",
+       "the same, and the first part of a head turns",
+       halves().planes(Planes::Interleaved).part(Part::First)},
+      {"glm4v", "transformers 5.23 Glm4vTextRotaryEmbedding",
+       "sections, adjacent pairs, first part",
+       adjacent().planes(Planes::Chunked).cos_layout(CosLayout::Pairs).part(Part::First)},
+      {"glm4v_moe", "transformers 5.23 Glm4vMoeTextRotaryEmbedding", "sections, halves, first part",
+       halves().planes(Planes::Chunked).part(Part::First)},
+      {"hunyuan_vl", "transformers 5.23 HunYuanVLRotaryEmbedding",
+       "sections of the doubled row: the two of a pair may differ in angle",
+       halves().planes(Planes::Doubled).arithmetic(f32)},
+      {"ernie4_5_vl", "transformers 5.23 Ernie4_5_VLMoeTextRotaryEmbedding",
+       "height and width take turns, then time",
+       adjacent()
+           .planes(Planes::HeightWidth)
+           .cos_layout(CosLayout::Pairs)
+           .cos_type(kept)
+           .arithmetic(f32)},
+      {"neomme", "transformers 5.23 NeoMMERotaryEmbedding",
+       "even frequencies for rows, odd for columns",
+       halves().planes(Planes::RowColumn).part(Part::First)},
+  };
+}
+
+}  // namespace
+
+const std::vector<RotaryPreset>& rotary_presets() {
+  static const std::vector<RotaryPreset> all = make();
+  return all;
+}
+
+const RotaryPreset& find_rotary_preset(std::string_view name) {
+  const auto& all = rotary_presets();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const RotaryPreset& preset) { return preset.name == name; });
+  if (found != all.end()) return *found;
+  std::vector<std::string> names;
+  for (const RotaryPreset& preset : all) names.push_back(preset.name);
+  TORCH_CHECK_VALUE(false, "[rotary_preset] there is no preset `", std::string(name),
+                    "`; the nearest are ",
+                    fmt::format("{}", fmt::join(nearest(name, names), ", ")));
+}
+
+RotaryOptions rotary_preset(std::string_view name, int64_t dim) {
+  return RotaryOptions(find_rotary_preset(name).options).dim(dim);
+}
+
+}  // namespace posenc

@@ -1,0 +1,44 @@
+#include "sinusoid/rotary/yarn.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace posenc {
+namespace {
+
+// The frequency, as a real index, that turns `rotations` times in the length of pretraining.
+double frequency_of(double rotations, const rotary::Yarn& s, int64_t dim, double base) {
+  const double wavelength = rotations * 2 * std::numbers::pi;
+  return (static_cast<double>(dim) * std::log(s.original_max_position / wavelength)) /
+         (2 * std::log(base));
+}
+
+double mscale(double factor, double scale) {
+  return factor <= 1.0 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
+}
+
+}  // namespace
+
+YarnRamp yarn_ramp(const rotary::Yarn& s, int64_t dim, double base) {
+  double low = frequency_of(s.beta_fast, s, dim, base);
+  double high = frequency_of(s.beta_slow, s, dim, base);
+  if (s.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(dim - 1));
+  if (low == high) high += 0.001;
+  return {low, high};
+}
+
+double yarn_attention_factor(const rotary::Yarn& s) {
+  if (s.attention_factor) return *s.attention_factor;
+  if (s.mscale != 0.0 && s.mscale_all_dim != 0.0) {
+    return mscale(s.factor, s.mscale) / mscale(s.factor, s.mscale_all_dim);
+  }
+  return mscale(s.factor, 1.0);
+}
+
+}  // namespace posenc
