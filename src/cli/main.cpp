@@ -112,6 +112,7 @@ int main(int argc, char** argv) {
   posenc::cli::add_verify(app, status);
   posenc::cli::add_run(app);
   posenc::cli::add_table(app);
+  posenc::cli::add_rotary(app);
   posenc::cli::add_presets(app);
   posenc::cli::add_identify(app);
   posenc::cli::add_plot(app);

@@ -1,4 +1,4 @@
-// posenc presets: lists the presets and their origins.
+// posenc presets: lists the presets of tables and of rotary embeddings, and their origins.
 
 #include "posenc/sinusoid/preset.h"
 
@@ -8,7 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/error.h"
 #include "cli/text_table.h"
+#include "posenc/models/rotary_config.h"
+#include "posenc/sinusoid/rotary_preset.h"
 
 namespace posenc::cli {
 namespace {
@@ -63,19 +66,63 @@ void print_table() {
   }
 }
 
+std::vector<std::string> model_types_of(const std::string& preset) {
+  std::vector<std::string> names;
+  for (const RotaryModel& model : rotary_models()) {
+    if (model.preset == preset) names.push_back(model.model_type);
+  }
+  return names;
+}
+
+void print_rotary_json() {
+  auto list = Json::array();
+  for (const RotaryPreset& preset : rotary_presets()) {
+    list.push_back({{"name", preset.name},
+                    {"source", preset.source},
+                    {"summary", preset.summary},
+                    {"model_types", model_types_of(preset.name)}});
+  }
+  fmt::print("{}\n", list.dump(2));
+}
+
+void print_rotary_table() {
+  std::vector<std::vector<std::string>> rows;
+  for (const RotaryPreset& preset : rotary_presets()) {
+    rows.push_back({preset.name, preset.source, preset.summary});
+  }
+  fmt::print("rotary\n{}", text_table(rows, 2));
+  for (const RotaryPreset& preset : rotary_presets()) {
+    const auto names = model_types_of(preset.name);
+    if (!names.empty()) fmt::print("\nrotary {}: {}\n", preset.name, listed(names));
+  }
+}
+
+struct PresetsArguments {
+  bool json = false, rotary = false;
+};
+
+void print(const PresetsArguments& arguments) {
+  if (arguments.json) return arguments.rotary ? print_rotary_json() : print_json();
+  if (!arguments.rotary) print_table();
+  if (!arguments.rotary) fmt::print("\n");
+  print_rotary_table();
+}
+
 }  // namespace
 
 void add_presets(CLI::App& app) {
-  auto json = std::make_shared<bool>(false);
+  auto arguments = std::make_shared<PresetsArguments>();
   auto* sub =
       app.add_subcommand("presets",
                          "List the presets: their origin, how the original system stores the "
                          "table, and their parameters. Presets under one heading have the same "
-                         "bits.");
-  sub->add_flag("--json", *json,
-                "print an array of {name, recipe, aliases, source, storage, params, bound, also}");
+                         "bits. Then the rotary embeddings, with the model types that use them.");
+  sub->add_flag("--json", arguments->json,
+                "print an array of {name, recipe, aliases, source, storage, params, bound, also}; "
+                "with --rotary of {name, source, summary, model_types}");
+  sub->add_flag("--rotary", arguments->rotary, "list the rotary embeddings only");
   sub->footer("Example:\n  posenc presets --json");
-  sub->callback([json] { *json ? print_json() : print_table(); });
+  sub->callback([arguments] { print(*arguments); });
 }
 
 }  // namespace posenc::cli

@@ -29,6 +29,7 @@ Ops layer_ops();
 Ops marian_ops();
 Ops model_ops();
 Ops optimizer_ops();
+Ops rotary_ops();
 Ops sinusoid_ops();
 
 /// Sets the module's parameters to `param.*`, in the case's dtype and mode. Returns `out` and the

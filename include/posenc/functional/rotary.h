@@ -8,7 +8,7 @@
 
 #include "posenc/sinusoid/rotary.h"
 
-namespace posenc::functional {
+namespace posenc::functional POSENC_EXPORT {
 
 /// Options of rotary().
 struct RotaryFuncOptions {

@@ -7,7 +7,7 @@
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/rotary.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// A `model_type` of Hugging Face's transformers whose rotary embedding is known.
 struct RotaryModel {

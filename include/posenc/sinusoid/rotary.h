@@ -9,7 +9,7 @@
 #include "posenc/sinusoid/axes.h"
 #include "posenc/sinusoid/rotary_axes.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// A rotary embedding, described down to its individual operations. Pair i of a head at position p
 /// turns by the angle a = p * f_i, where f_i = base**(-2 i / dim):

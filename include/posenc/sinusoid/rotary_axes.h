@@ -9,7 +9,7 @@
 // turn, n = (D + 1) / 2 the number of frequencies, b the base, L a sequence's length: its largest
 // position plus one.
 
-namespace posenc::rotary {
+namespace posenc::rotary POSENC_EXPORT {
 
 /// Which channels form the pair that one frequency turns, among the D channels that turn.
 enum class Pairing {

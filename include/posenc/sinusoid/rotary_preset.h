@@ -7,7 +7,7 @@
 
 #include "posenc/sinusoid/rotary.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// A named rotary embedding, as a real system computes it.
 struct RotaryPreset {

@@ -51,7 +51,7 @@ at::Tensor complex_product(const at::Tensor& x, const at::Tensor& cos, const at:
   sizes.back() /= 2;
   sizes.push_back(2);
   const at::Tensor pairs = at::view_as_complex(x.to(at::kFloat).reshape(sizes));
-  return at::view_as_real(pairs * at::complex(cos, sin)).flatten(-2);
+  return at::view_as_real(pairs * at::complex(cos.to(at::kFloat), sin.to(at::kFloat))).flatten(-2);
 }
 
 // x (..., D) -> (..., D), in the dtype of the arithmetic.

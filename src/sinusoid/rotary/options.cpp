@@ -144,6 +144,8 @@ void check_layout(const RotaryOptions& o) {
   TORCH_CHECK_VALUE(!is_complex || (o.pairing() == Pairing::Adjacent && !o.reversed()),
                     "[rotary] complex numbers are adjacent pairs that turn forward. Got another "
                     "pairing or reversed");
+  TORCH_CHECK_VALUE(!is_complex || o.cos_type() == rotary::CosType::Float32,
+                    "[rotary] CosLayout::Complex is float32: cos_type must be Float32. Got Input");
   TORCH_CHECK_VALUE(!is_complex || o.planes() == rotary::Planes::One,
                     "[rotary] CosLayout::Complex has one plane. Got more");
   TORCH_CHECK_VALUE(o.cos_layout() != CosLayout::Pairs || o.pairing() == Pairing::Adjacent,

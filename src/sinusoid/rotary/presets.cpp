@@ -26,7 +26,10 @@ RotaryOptions halves() { return {0, Pairing::Halves}; }
 RotaryOptions adjacent() { return {0, Pairing::Adjacent}; }
 RotaryOptions adjacent_to_halves() { return {0, Pairing::AdjacentToHalves}; }
 RotaryOptions complex() {
-  return adjacent().cos_layout(CosLayout::Complex).arithmetic(Arithmetic::Complex);
+  return adjacent()
+      .cos_layout(CosLayout::Complex)
+      .cos_type(CosType::Float32)
+      .arithmetic(Arithmetic::Complex);
 }
 
 std::vector<RotaryPreset> make() {
@@ -41,12 +44,33 @@ std::vector<RotaryPreset> make() {
        halves().reversed(true)},
       {"olmo", "transformers 5.23 OlmoRotaryEmbedding", "cos and sin stay float32",
        halves().cos_type(kept).arithmetic(Arithmetic::Promoted)},
-      {"esm", "transformers 5.23 EsmRotaryEmbedding, ModernBertRotaryEmbedding",
+      {"esm", "transformers 5.23 EsmRotaryEmbedding",
        "cos and sin rounded, q and k turned in float32", halves().arithmetic(f32)},
       {"gpt_oss", "transformers 5.23 GptOssRotaryEmbedding", "cos and sin of half the width",
        halves().cos_layout(CosLayout::Single)},
       {"xcodec2", "transformers 5.23 Xcodec2RotaryEmbedding, NeuCodecRotaryEmbedding",
        "the position is the number of the head", halves().head_axis(HeadAxis::AfterLength)},
+      {"gemma3", "transformers 5.23 Gemma3RotaryEmbedding", "as llama, one for each layer type",
+       halves()},
+      {"gemma3n", "transformers 5.23 Gemma3nRotaryEmbedding", "as gemma3", halves()},
+      {"gemma4", "transformers 5.23 Gemma4TextRotaryEmbedding",
+       "as gemma3, with a head width for each layer type", halves()},
+      {"gemma4_partial", "transformers 5.23 DiffusionGemmaTextRotaryEmbedding", "as gemma4",
+       halves()},
+      {"hunyuan_v1", "transformers 5.23 HunYuanDenseV1RotaryEmbedding",
+       "as llama, with a base by alpha", halves()},
+      {"molmo2", "transformers 5.23 Molmo2RotaryEmbedding", "as llama", halves()},
+      {"phimoe", "transformers 5.23 PhimoeRotaryEmbedding",
+       "as llama, with factors of cos and sin by length", halves()},
+      {"mellum", "transformers 5.23 MellumRotaryEmbedding", "as gemma3", halves()},
+      {"modernbert", "transformers 5.23 ModernBertRotaryEmbedding",
+       "as esm, one for each layer type", halves().arithmetic(f32)},
+      {"olmo3", "transformers 5.23 Olmo3RotaryEmbedding", "as olmo, one for each layer type",
+       halves().cos_type(kept).arithmetic(Arithmetic::Promoted)},
+      {"laguna", "transformers 5.23 LagunaRotaryEmbedding", "as gpt_neox, one for each layer type",
+       halves().part(Part::First)},
+      {"mimo_v2_flash", "transformers 5.23 MiMoV2FlashRotaryEmbedding", "as laguna",
+       halves().part(Part::First)},
       // adjacent pairs
       {"blt", "transformers 5.23 BltRotaryEmbedding", "cos and sin of adjacent pairs",
        adjacent().cos_layout(CosLayout::Pairs)},
@@ -54,8 +78,9 @@ std::vector<RotaryPreset> make() {
        adjacent().cos_layout(CosLayout::Pairs).arithmetic(f32)},
       {"privacy_filter", "transformers 5.23 OpenAIPrivacyFilterRotaryEmbedding",
        "cos and sin of half the width", adjacent().cos_layout(CosLayout::Single)},
-      {"helium", "transformers 5.23 HeliumRotaryEmbedding, PeAudioEncoderRotaryEmbedding",
+      {"helium", "transformers 5.23 HeliumRotaryEmbedding",
        "cos and sin of halves, of which the first is used", adjacent()},
+      {"pe_audio", "transformers 5.23 PeAudioEncoderRotaryEmbedding", "as helium", adjacent()},
       {"glm", "transformers 5.23 GlmRotaryEmbedding",
        "the same, and the first part of a head turns", adjacent().part(Part::First)},
       {"ernie4_5", "transformers 5.23 Ernie4_5RotaryEmbedding",
@@ -63,6 +88,10 @@ std::vector<RotaryPreset> make() {
        adjacent().cos_type(kept).arithmetic(f32)},
       {"deepseek_v3", "transformers 5.23 DeepseekV3RotaryEmbedding",
        "reads adjacent pairs, writes halves", adjacent_to_halves()},
+      {"mistral_large4", "transformers 5.23 MistralLarge4TextRotaryEmbedding", "as deepseek_v3",
+       adjacent_to_halves()},
+      {"dots3_note", "transformers 5.23 Dots3NoteTextRotaryEmbedding",
+       "as deepseek_v3, one for each layer type", adjacent_to_halves()},
       {"deepseek_v2", "transformers 5.23 DeepseekV2RotaryEmbedding", "complex numbers", complex()},
       {"llama4", "transformers 5.23 Llama4TextRotaryEmbedding",
        "complex numbers; q and k are (B, L, H, D)", complex().head_axis(HeadAxis::AfterLength)},
@@ -81,17 +110,26 @@ std::vector<RotaryPreset> make() {
            .head_axis(HeadAxis::AfterLength)},
       // several position planes
       {"qwen2_vl", "transformers 5.23 Qwen2VLRotaryEmbedding",
-       "sections of frequencies for time, height, width", halves().planes(Planes::Chunked)},
+       "sections of frequencies for time, height, width",
+       halves().planes(Planes::Chunked).sections({16, 24, 24})},
       {"qwen3_vl", "transformers 5.23 Qwen3VLTextRotaryEmbedding",
-       "every third frequency for height and for width", halves().planes(Planes::Interleaved)},
+       "every third frequency for height and for width",
+       halves().planes(Planes::Interleaved).sections({24, 20, 20})},
+      {"cohere_compass", "transformers 5.23 CohereCompassRotaryEmbedding",
+       "as qwen3_vl, one for each layer type",
+       halves().planes(Planes::Interleaved).sections({24, 20, 20})},
       {"qwen3_5", "transformers 5.23 Qwen3_5TextRotaryEmbedding",
        "the same, and the first part of a head turns",
-       halves().planes(Planes::Interleaved).part(Part::First)},
+       halves().planes(Planes::Interleaved).sections({11, 11, 10}).part(Part::First)},
       {"glm4v", "transformers 5.23 Glm4vTextRotaryEmbedding",
        "sections, adjacent pairs, first part",
-       adjacent().planes(Planes::Chunked).cos_layout(CosLayout::Pairs).part(Part::First)},
+       adjacent()
+           .planes(Planes::Chunked)
+           .sections({8, 12, 12})
+           .cos_layout(CosLayout::Pairs)
+           .part(Part::First)},
       {"glm4v_moe", "transformers 5.23 Glm4vMoeTextRotaryEmbedding", "sections, halves, first part",
-       halves().planes(Planes::Chunked).part(Part::First)},
+       halves().planes(Planes::Chunked).sections({8, 12, 12}).part(Part::First)},
       {"hunyuan_vl", "transformers 5.23 HunYuanVLRotaryEmbedding",
        "sections of the doubled row: the two of a pair may differ in angle",
        halves().planes(Planes::Doubled).arithmetic(f32)},
@@ -99,6 +137,7 @@ std::vector<RotaryPreset> make() {
        "height and width take turns, then time",
        adjacent()
            .planes(Planes::HeightWidth)
+           .sections({22, 22, 20})
            .cos_layout(CosLayout::Pairs)
            .cos_type(kept)
            .arithmetic(f32)},

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace posenc {
+
+/// The rotary embedding of one kind of layer, where a model has several: what a configuration that
+/// says nothing means.
+struct RotaryLayerDefaults {
+  const char* layer_type;
+  double theta;
+  double partial = 0.0;  ///< partial_rotary_factor; 0: none
+  const char* rope_type = "default";
+  const char* theta_key = "";  ///< the key beside rope_parameters that has its base, or none
+  bool takes_scaling = false;  ///< whether `rope_scaling` beside rope_parameters is its
+  double yarn_attention_factor = 0.0;  ///< of a `rope_scaling` of type yarn that has none; 0: none
+};
+
+/// What a model's configuration class assumes and how it spells its keys.
+struct RotaryDefaults {
+  double theta = 10000.0;
+  double partial = 0.0;                   ///< partial_rotary_factor; 0: none
+  int64_t hidden = 0, heads = 0;          ///< hidden_size, num_attention_heads
+  int64_t head_dim = 0;                   ///< 0: hidden / heads
+  const char* head_dim_key = "head_dim";  ///< empty: always hidden / heads
+  const char* rope_dim_key = "";  ///< where head_dim_key is absent, its part that turns, or none
+  const char* more_key = "";      ///< the other part, or none
+  int64_t more = 0;               ///< the default of that
+  int64_t max_position = 0;       ///< max_position_embeddings
+  int64_t original_max_position = 0;  ///< beside rope_parameters; 0: none
+  const char* hidden_key = "hidden_size";
+  const char* heads_key = "num_attention_heads";
+  const char* max_position_key = "max_position_embeddings";
+  const char* theta_key = "rope_theta";
+  const char* partial_key = "partial_rotary_factor";  ///< empty: not read beside rope_parameters
+  const char* rotary_dim_key = "";  ///< the key that has partial_rotary_factor * head_dim, or none
+  const char* rope_parameters = "{}";            ///< JSON: of a configuration that has none
+  const char* scalings = "";                     ///< the scalings that the model knows; empty: all
+  std::vector<RotaryLayerDefaults> layers = {};  ///< not empty: rope_parameters by layer type
+  bool merges = false;          ///< whether what rope_parameters lacks of them is filled in
+  int64_t global_head_dim = 0;  ///< head_dim of full attention; 0: as all
+  bool reads_partial = false;   ///< whether unscaled frequencies read the partial factor too
+  bool longrope_names = false;  ///< whether `su` and `yarn` mean longrope
+  bool interleave_key = false;  ///< whether `rope_interleave` false means halves
+  bool ignores_rope_parameters = false;  ///< whether only `rope_theta` is read
+};
+
+/// A model type of transformers.
+struct RotaryModelRow {
+  const char* model_type;
+  const char* preset;
+  RotaryDefaults defaults;
+};
+
+/// All of them, sorted by preset, then by model type.
+const std::vector<RotaryModelRow>& rotary_model_table();
+
+/// The row of `model_type`, or null.
+const RotaryModelRow* find_rotary_model(std::string_view model_type);
+
+}  // namespace posenc

@@ -1,0 +1,140 @@
+#include "models/rotary/scaling.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "posenc/core/nearest.h"
+
+namespace posenc {
+namespace {
+
+using Maker = rotary::Scaling (*)(const RopeSettings&);
+
+// A key whose value is null or 0 has the fallback, as with Python's `or`.
+double truthy(const RotarySettings& s, const char* name, double fallback) {
+  const double number = s.real(name).value_or(0.0);
+  return number != 0.0 ? number : fallback;
+}
+
+double original_of(const RopeSettings& s) {
+  return s.parameters.required("original_max_position_embeddings", "rope_type " + s.rope_type());
+}
+
+// The factor, or where it is null the ratio of the two lengths.
+double factor_or_ratio(const RopeSettings& s) {
+  const auto factor = s.parameters.real("factor");
+  return factor ? *factor : static_cast<double>(s.max_position) / original_of(s);
+}
+
+std::vector<double> factors(const RopeSettings& s, const char* name) {
+  const auto numbers = s.parameters.reals(name);
+  if (!numbers) s.parameters.refuse(name, "a list of numbers for rope_type " + s.rope_type());
+  return *numbers;
+}
+
+rotary::Scaling plain(const RopeSettings&) { return rotary::Plain{}; }
+
+rotary::Scaling linear(const RopeSettings& s) {
+  return rotary::Linear{s.parameters.required("factor", "rope_type linear")};
+}
+
+rotary::Scaling proportional(const RopeSettings& s) {
+  return rotary::Proportional{s.parameters.real("partial_rotary_factor").value_or(1.0),
+                              s.parameters.real("factor").value_or(1.0)};
+}
+
+rotary::Scaling dynamic(const RopeSettings& s) {
+  const std::string_view preset = s.model.preset;
+  const double alpha = s.parameters.real("alpha").value_or(0.0);
+  if (alpha != 0.0 && (preset == "hunyuan_v1" || preset == "hunyuan_vl")) {
+    return rotary::NtkAlpha{alpha};
+  }
+  return rotary::Dynamic{s.parameters.required("factor", "rope_type dynamic"), s.max_position};
+}
+
+rotary::Scaling yarn(const RopeSettings& s) {
+  rotary::Yarn result;
+  result.original_max_position = original_of(s);
+  result.factor = factor_or_ratio(s);
+  result.beta_fast = truthy(s.parameters, "beta_fast", result.beta_fast);
+  result.beta_slow = truthy(s.parameters, "beta_slow", result.beta_slow);
+  result.truncate = s.top.flag("truncate").value_or(true);
+  result.attention_factor = s.parameters.real("attention_factor");
+  result.mscale = s.parameters.real("mscale").value_or(0.0);
+  result.mscale_all_dim = s.parameters.real("mscale_all_dim").value_or(0.0);
+  return result;
+}
+
+rotary::Scaling longrope(const RopeSettings& s) {
+  if (s.model.preset == std::string_view("phimoe")) {
+    rotary::PhiMoe result;
+    result.short_factor = factors(s, "short_factor");
+    result.original_max_position = original_of(s);
+    result.short_mscale = s.parameters.required("short_mscale", "rope_type longrope");
+    result.long_mscale = s.parameters.required("long_mscale", "rope_type longrope");
+    return result;
+  }
+  rotary::LongRope result;
+  result.short_factor = factors(s, "short_factor");
+  result.long_factor = factors(s, "long_factor");
+  result.original_max_position = original_of(s);
+  result.factor = factor_or_ratio(s);
+  result.attention_factor = s.parameters.real("attention_factor");
+  return result;
+}
+
+rotary::Scaling llama3(const RopeSettings& s) {
+  const char* reason = "rope_type llama3";
+  return rotary::Llama3{s.parameters.required("factor", reason),
+                        s.parameters.required("low_freq_factor", reason),
+                        s.parameters.required("high_freq_factor", reason), original_of(s)};
+}
+
+struct Known {
+  const char* rope_type;
+  Maker make;
+};
+constexpr Known kKnown[] = {
+    {"default", plain},   {"linear", linear}, {"proportional", proportional},
+    {"dynamic", dynamic}, {"yarn", yarn},     {"longrope", longrope},
+    {"llama3", llama3},
+};
+
+// Older names, which the models' configuration classes translate.
+std::string translated(const std::string& name, const RotaryModelRow& model) {
+  if (model.defaults.longrope_names && (name == "su" || name == "yarn")) return "longrope";
+  if (name == "mrope") return "default";
+  if (name == "xdrope" && model.preset == std::string_view("hunyuan_vl")) return "dynamic";
+  return name;
+}
+
+}  // namespace
+
+std::string RopeSettings::rope_type() const {
+  const auto newer = parameters.text("rope_type");
+  const auto older = parameters.text("type");
+  return translated(newer ? *newer : older.value_or("default"), model);
+}
+
+rotary::Scaling scaling_of(const RopeSettings& s) {
+  const std::string type = s.rope_type();
+  std::vector<std::string> names;
+  for (const Known& known : kKnown) {
+    const bool allowed =
+        s.model.defaults.scalings[0] == '\0' ||
+        std::string_view(s.model.defaults.scalings).find(known.rope_type) != std::string_view::npos;
+    if (!allowed) continue;
+    if (type == known.rope_type) return known.make(s);
+    names.push_back(known.rope_type);
+  }
+  s.parameters.refuse(s.parameters.has("rope_type") ? "rope_type" : "type",
+                      fmt::format("a type of scaling that `{}` knows; the nearest are {}",
+                                  s.model.model_type, fmt::join(nearest(type, names), ", ")));
+}
+
+}  // namespace posenc

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+
+#include "models/rotary/model_table.h"
+#include "models/rotary/settings.h"
+#include "posenc/sinusoid/rotary_axes.h"
+
+namespace posenc {
+
+/// One rotary embedding of a model: its own `rope_parameters`, with the defaults filled in, and
+/// what lies around them.
+struct RopeSettings {
+  RotarySettings parameters;  ///< of this layer type
+  RotarySettings top;         ///< the whole of rope_parameters, whose `truncate` YaRN reads
+  int64_t max_position = 0;   ///< max_position_embeddings
+  const RotaryModelRow& model;
+
+  /// The type of scaling by the name that it has in transformers.
+  std::string rope_type() const;
+};
+
+/// The scaling that the parameters describe.
+///
+/// Throws c10::ValueError, naming the key: for a type that is not known, with the nearest names,
+/// and for a parameter that is missing or of the wrong kind.
+rotary::Scaling scaling_of(const RopeSettings& settings);
+
+}  // namespace posenc

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace posenc {
+
+/// An object of a configuration, whose keys are asked for by name. A key that is absent or null has
+/// its fallback. Errors name the key with the objects that hold it: c10::ValueError.
+class RotarySettings {
+ public:
+  /// `path`: the objects that hold it with a dot at the end, such as `rope_parameters.`; empty for
+  /// the configuration itself.
+  RotarySettings(nlohmann::json object, std::string path)
+      : object_(std::move(object)), path_(std::move(path)) {}
+
+  const nlohmann::json& value(const std::string& name) const;
+  bool has(const std::string& name) const { return !value(name).is_null(); }
+  /// Whether the key is there, if only with null.
+  bool mentions(const std::string& name) const { return object_.contains(name); }
+  /// The object under `name`; an empty one where it is absent.
+  RotarySettings object(const std::string& name) const;
+  /// Whether nothing is in it.
+  bool empty() const { return object_.empty(); }
+  /// Gives `name` a value unless it has one.
+  void set_default(const std::string& name, nlohmann::json value);
+  void set(const std::string& name, nlohmann::json value) { object_[name] = std::move(value); }
+  /// Takes the keys of another object, over its own.
+  void update(const RotarySettings& other) { object_.update(other.object_); }
+
+  std::optional<double> real(const std::string& name) const;
+  std::optional<int64_t> whole(const std::string& name) const;
+  std::optional<bool> flag(const std::string& name) const;
+  std::optional<std::string> text(const std::string& name) const;
+  std::optional<std::vector<double>> reals(const std::string& name) const;
+  std::optional<std::vector<int64_t>> wholes(const std::string& name) const;
+  /// The number, which `reason` (such as `rope_type linear`) needs.
+  double required(const std::string& name, const std::string& reason) const;
+
+  /// Throws: `name` "must be" rule, and what it is.
+  [[noreturn]] void refuse(const std::string& name, const std::string& rule) const;
+
+ private:
+  nlohmann::json object_;
+  std::string path_;
+};
+
+}  // namespace posenc

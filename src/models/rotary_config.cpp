@@ -1,0 +1,171 @@
+#include "posenc/models/rotary_config.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "io/base/file.h"
+#include "io/base/json_tree.h"
+#include "models/rotary/rope_parameters.h"
+#include "posenc/core/nearest.h"
+#include "posenc/sinusoid/rotary_preset.h"
+
+namespace posenc {
+namespace {
+
+using Json = nlohmann::json;
+
+// Where a composite model has its text model.
+constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_config",
+                                        "language_config"};
+
+constexpr uint64_t kLongestConfig = 1 << 24;
+
+std::string contents(const std::string& path) {
+  const io::InputFile file(path);
+  TORCH_CHECK_VALUE(file.size() <= kLongestConfig, "[rotary_options_from_hf] ", path,
+                    " must have at most ", kLongestConfig, " bytes. Got ", file.size());
+  return file.read(0, file.size());
+}
+
+Json read(const std::string& config) {
+  const size_t first = config.find_first_not_of(" \t\r\n");
+  const bool is_text = first != std::string::npos && config[first] == '{';
+  Json tree = io::json_tree<Json>(is_text ? config : contents(config));
+  TORCH_CHECK_VALUE(tree.is_object(), "[rotary_options_from_hf] ",
+                    is_text ? "the configuration" : config, " must be a JSON object");
+  return tree;
+}
+
+[[noreturn]] void refuse_model(const std::string& model_type) {
+  std::vector<std::string> names;
+  for (const RotaryModelRow& row : rotary_model_table()) names.push_back(row.model_type);
+  TORCH_CHECK_VALUE(false,
+                    "[rotary_options_from_hf] `model_type` must be one whose rotary "
+                    "embedding is known; the nearest are ",
+                    fmt::format("{}", fmt::join(nearest(model_type, names), ", ")), ". Got ",
+                    model_type.empty() ? "none" : model_type);
+  std::abort();  // not reached
+}
+
+// The model of a configuration, or of the text model inside it, whose settings `config` becomes.
+const RotaryModelRow& model_of(RotarySettings& config) {
+  const std::string name = config.text("model_type").value_or("");
+  if (const RotaryModelRow* row = find_rotary_model(name)) return *row;
+  for (const char* key : kTextConfigs) {
+    if (!config.value(key).is_object()) continue;
+    RotarySettings inner = config.object(key);
+    inner.set_default("model_type", name + "_text");
+    config = inner;
+    return model_of(config);
+  }
+  if (const RotaryModelRow* row = find_rotary_model(name + "_text")) return *row;
+  refuse_model(name);
+}
+
+// The share of a head that turns, in channels: truncated, as Python's int() does.
+int64_t part_of(int64_t head_dim, double factor) {
+  return static_cast<int64_t>(static_cast<double>(head_dim) * factor);
+}
+
+int64_t turning_channels(const RotarySettings& config, const RopeSettings& rope,
+                         const RotaryOptions& preset, const std::string& layer_type) {
+  const int64_t head_dim = rotary_head_dim(config, rope.model, layer_type);
+  if (rope.model.preset == std::string_view("dots3_note")) {
+    return layer_number(config, layer_type, "qk_rope_head_dim").value_or(64);
+  }
+  const std::string type = rope.rope_type();
+  if (type == "proportional" || rope.model.defaults.ignores_rope_parameters) return head_dim;
+  const RotaryDefaults& d = rope.model.defaults;
+  const bool reads = type != "default" || preset.part() != rotary::Part::Whole || d.reads_partial;
+  if (!reads) return head_dim;
+  const double fallback = type == "default" && d.partial != 0.0 ? d.partial : 1.0;
+  return part_of(head_dim, rope.parameters.real("partial_rotary_factor").value_or(fallback));
+}
+
+RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& model,
+                         const std::string& layer_type) {
+  const RopeSettings rope = rope_settings(config, model, layer_type);
+  RotaryOptions options = rotary_preset(model.preset, 0);
+  options.dim(turning_channels(config, rope, options, layer_type));
+  options.base(rope.parameters.required("rope_theta", "the frequencies"));
+  options.scaling(scaling_of(rope));
+  if (options.planes() != rotary::Planes::One && options.planes() != rotary::Planes::RowColumn) {
+    const char* key = rope.parameters.has("xdrope_section") ? "xdrope_section" : "mrope_section";
+    if (const auto sections = rope.parameters.wholes(key)) options.sections(*sections);
+    if (options.sections().empty()) rope.parameters.refuse(key, "a list of whole numbers");
+  }
+  if (model.defaults.interleave_key && !config.flag("rope_interleave").value_or(true)) {
+    options.pairing(rotary::Pairing::Halves);
+  }
+  try {
+    check(options);
+  } catch (const c10::ValueError& error) {
+    TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] `", model.model_type,
+                      "`: ", error.what_without_backtrace());
+  }
+  return options;
+}
+
+// The parameters that stand beside rope_parameters.
+const std::vector<std::string> kBeside = {"head_dim", "max_position_embeddings",
+                                          "original_max_position_embeddings"};
+const std::vector<std::string> kInside = {
+    "rope_theta",       "rope_type",      "factor",           "partial_rotary_factor",
+    "mrope_section",    "beta_fast",      "beta_slow",        "truncate",
+    "mscale",           "mscale_all_dim", "attention_factor", "low_freq_factor",
+    "high_freq_factor", "short_factor",   "long_factor",      "short_mscale",
+    "long_mscale",      "alpha"};
+
+// A number, true or false; several with commas are a list; a text otherwise.
+Json value_of(const std::string& text) {
+  const Json scalar = Json::parse(text, nullptr, false);
+  if (scalar.is_number() || scalar.is_boolean()) return scalar;
+  const Json list = Json::parse("[" + text + "]", nullptr, false);
+  return list.is_array() && list.size() > 1 ? list : Json(text);
+}
+
+}  // namespace
+
+std::vector<RotaryModel> rotary_models() {
+  std::vector<RotaryModel> models;
+  for (const RotaryModelRow& row : rotary_model_table()) {
+    models.push_back({row.model_type, row.preset});
+  }
+  std::sort(models.begin(), models.end(),
+            [](const RotaryModel& a, const RotaryModel& b) { return a.model_type < b.model_type; });
+  return models;
+}
+
+RotaryOptions rotary_options_from_hf(const std::string& config, const std::string& layer_type) {
+  RotarySettings settings(read(config), "");
+  const RotaryModelRow& model = model_of(settings);
+  return options_of(settings, model, layer_type);
+}
+
+RotaryOptions rotary_options_from_params(std::string_view preset, const PresetParams& params) {
+  const std::string name = find_rotary_preset(preset).name;
+  Json config = Json::object(), inside = Json::object();
+  for (const auto& [key, value] : params) {
+    const bool beside = std::find(kBeside.begin(), kBeside.end(), key) != kBeside.end();
+    if (!beside && std::find(kInside.begin(), kInside.end(), key) == kInside.end()) {
+      std::vector<std::string> names = kInside;
+      names.insert(names.end(), kBeside.begin(), kBeside.end());
+      TORCH_CHECK_VALUE(false, "[rotary_options_from_params] there is no parameter `", key,
+                        "`; the nearest are ",
+                        fmt::format("{}", fmt::join(nearest(key, names), ", ")));
+    }
+    (beside ? config : inside)[key] = value_of(value.text);
+  }
+  TORCH_CHECK_VALUE(config.contains("head_dim"), "[rotary_options_from_params] `", name,
+                    "` needs the parameter `head_dim`");
+  config["rope_parameters"] = std::move(inside);
+  RotaryModelRow model{name.c_str(), name.c_str(), {}};
+  return options_of({std::move(config), ""}, model, "");
+}
+
+}  // namespace posenc

@@ -1,0 +1,61 @@
+"""Rotary embeddings of random configurations, with random positions, against transformers' own classes."""
+
+import json
+
+import torch
+
+import rotary_models as models
+from harness import Case, Draw, Failure, Programs, run
+
+CASES = 40
+
+
+def position_ids(draw: Draw, planes: int, batch: int, length: int, longest: int) -> torch.Tensor:
+    """From an offset, with gaps, or both; a plane for each axis now and then."""
+    shape = (planes, batch, length) if planes > 1 and draw.coin(0.7) else (batch, length)
+    if draw.coin(0.3):
+        start = draw.choice([0, 0, 7, longest - 1, longest, 3 * longest, 100_000])
+        return torch.arange(start, start + length).expand(shape).contiguous()
+    most = draw.choice([longest // 2, longest, 2 * longest, 20 * longest])
+    return draw.integers(most, *shape).sort(-1).values
+
+
+def planes_of(preset: str, config) -> int:
+    if preset == "hunyuan_vl":
+        return len(config.rope_parameters["mrope_section"])
+    several = ("qwen2_vl", "qwen3_vl", "qwen3_5", "glm4v", "glm4v_moe", "ernie4_5_vl", "cohere_compass")
+    return 3 if preset in several else 2 if preset == "neomme" else 1
+
+
+def case(draw: Draw, model_type: str, preset: str) -> Case:
+    settings = models.Settings(draw, model_type, preset)
+    config = settings.config()
+    layer = draw.choice(settings.layers) if settings.layers else ""
+    own = models.Embedding(model_type, config, layer)
+    dtype = draw.choice([torch.float32, torch.bfloat16, torch.float16])
+    batch, heads, length = draw.randint(1, 3), draw.choice([1, 4]), draw.randint(1, 20)
+    ids = position_ids(draw, planes_of(preset, config), batch, length, settings.longest)
+    table = own.table(ids, dtype)
+    expected = models.parts(table)
+    width = max(settings.head_dim, expected["cos"].shape[-1]) if preset != "dots3_note" else expected["cos"].shape[-1]
+    shape = (batch, length, heads, width) if own.heads_after_length else (batch, heads, length, width)
+    if isinstance(table, torch.Tensor):
+        shape = (*shape[:3], 2 * table.shape[-1])
+    q, k = draw.normal(*shape).to(dtype), draw.normal(*shape).to(dtype)
+    expected["q"], expected["k"] = (t.contiguous() for t in own.turn(q, k, table))
+    # as transformers saves it, or what somebody wrote by hand
+    text = config.to_json_string(use_diff=True) if draw.coin(0.7) else json.dumps({"model_type": model_type} | settings.arguments)
+    options = {"op": "rotary", "config": text, "layer_type": layer}
+    return Case(options, {"position_ids": ids, "q": q, "k": k}, expected, "bits")
+
+
+def model_types(programs: Programs) -> dict[str, str]:
+    """The preset of each model type that posenc knows and transformers has."""
+    presets = json.loads(programs.posenc("presets", "--rotary", "--json").stdout)
+    return {name: entry["name"] for entry in presets for name in entry["model_types"]}
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+    known = model_types(programs)
+    names = [name for name in sorted(known) if name not in ("gptj", "codegen")]  # a part of an attention, not a class
+    return run(programs, [case(draw, name, known[name]) for name in draw.sample(names, CASES)])

@@ -1,0 +1,240 @@
+#include "posenc/functional/rotary.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include "posenc/sinusoid/rotary_preset.h"
+#include "support/compare.h"
+#include "support/devices.h"
+
+namespace posenc::functional {
+namespace {
+
+using posenc::testing::bit_equal;
+using posenc::testing::message_of;
+using posenc::testing::OnEachDevice;
+using How = RotaryFuncOptions;
+using rotary::HeadAxis;
+using rotary::Pairing;
+
+class Rotary : public OnEachDevice {
+ protected:
+  torch::Tensor randn(std::vector<int64_t> shape) const { return torch::randn(shape).to(device()); }
+};
+POSENC_ON_EACH_DEVICE(Rotary);
+
+torch::Tensor rotate_half(const torch::Tensor& x) {
+  const auto n = x.size(-1) / 2;
+  return torch::cat({-x.slice(-1, n), x.slice(-1, 0, n)}, -1);
+}
+
+TEST_P(Rotary, HalvesAreLlamasTwoLines) {
+  const auto options = rotary_preset("llama", 8);
+  for (const auto dtype : {torch::kFloat, torch::kBFloat16, torch::kHalf}) {
+    const auto q = randn({2, 4, 5, 8}).to(dtype), k = randn({2, 2, 5, 8}).to(dtype);
+    const auto ids = torch::arange(3, 8, torch::TensorOptions(device()).dtype(torch::kLong));
+    const auto table = rotary_cos_sin(options, ids, dtype);
+    const auto expected = q * table.cos + rotate_half(q) * table.sin;
+    const auto [turned, turned_k] = rotary(q, k, options, How().offset(3));
+    EXPECT_TRUE(bit_equal(turned, expected));
+    EXPECT_TRUE(bit_equal(turned_k, k * table.cos + rotate_half(k) * table.sin));
+    EXPECT_TRUE(bit_equal(std::get<0>(rotary(q, k, table, options)), expected));
+    EXPECT_TRUE(bit_equal(std::get<0>(rotary(q, {}, options, How().position_ids(ids))), expected));
+  }
+}
+
+TEST_P(Rotary, EachRowMayHaveItsOwnPositions) {
+  const auto options = rotary_preset("cohere", 8);
+  const auto q = randn({2, 3, 4, 8});
+  const auto ids = torch::tensor({{0, 1, 2, 3}, {9, 9, 40, 41}}).to(device());
+  const auto both = std::get<0>(rotary(q, {}, options, How().position_ids(ids)));
+  for (const int64_t row : {0, 1}) {
+    const auto own = std::get<0>(rotary(q[row], {}, options, How().position_ids(ids[row])));
+    EXPECT_TRUE(bit_equal(both[row], own));
+  }
+}
+
+TEST_P(Rotary, TheOrderOfAxesIsNoMatterOfBits) {
+  const auto options = rotary_preset("llama", 8);
+  const auto q = randn({2, 5, 3, 8});  // (B, L, H, D)
+  const auto how = How().head_axis(HeadAxis::AfterLength);
+  const auto after = std::get<0>(rotary(q, {}, options, how));
+  const auto before = std::get<0>(rotary(q.transpose(1, 2), {}, options));
+  EXPECT_TRUE(bit_equal(after, before.transpose(1, 2).contiguous()));
+  EXPECT_TRUE(bit_equal(std::get<0>(rotary(q[0], {}, options, how)), after[0]));  // packed
+}
+
+TEST_P(Rotary, TurningBackGivesTheInput) {
+  for (const char* name : {"llama", "nanochat", "blt", "deepseek_v2", "glm", "deepseek_v4"}) {
+    const auto options = rotary_preset(name, 8);
+    const auto width = options.part() == rotary::Part::Whole ? 8 : 12;
+    const auto q = randn({1, 2, 6, width});
+    const auto there = std::get<0>(rotary(q, {}, options, How().offset(100)));
+    const auto back = std::get<0>(rotary(there, {}, options, How().offset(100).inverse(true)));
+    EXPECT_LT((back - q).abs().max().item<double>(), 1e-5) << name;
+    EXPECT_GT((there - q).abs().max().item<double>(), 1e-2) << name;
+  }
+}
+
+TEST_P(Rotary, TheOtherChannelsPass) {
+  const auto q = randn({1, 2, 6, 12});
+  const auto first = std::get<0>(rotary(q, {}, rotary_preset("gpt_neox", 8)));
+  EXPECT_TRUE(bit_equal(first.slice(-1, 8), q.slice(-1, 8).contiguous()));
+  const auto turned = std::get<0>(rotary(q.slice(-1, 0, 8), {}, rotary_preset("llama", 8)));
+  EXPECT_TRUE(bit_equal(first.slice(-1, 0, 8).contiguous(), turned));
+  const auto last = std::get<0>(rotary(q, {}, rotary_preset("deepseek_v4", 8)));
+  EXPECT_TRUE(bit_equal(last.slice(-1, 0, 4).contiguous(), q.slice(-1, 0, 4).contiguous()));
+}
+
+TEST_P(Rotary, ArithmeticsRoundDifferently) {
+  const auto q = randn({1, 4, 64, 64}).to(torch::kBFloat16);
+  const auto own = std::get<0>(rotary(q, {}, rotary_preset("llama", 64)));
+  const auto in_float = std::get<0>(rotary(q, {}, rotary_preset("esm", 64)));
+  const auto promoted = std::get<0>(rotary(q, {}, rotary_preset("olmo", 64)));
+  EXPECT_EQ(in_float.scalar_type(), torch::kBFloat16);
+  EXPECT_FALSE(torch::equal(own, in_float));
+  EXPECT_FALSE(torch::equal(in_float, promoted));
+  const auto widened = std::get<0>(
+      rotary(q, {}, rotary_preset("codegen", 64), How().head_axis(HeadAxis::BeforeLength)));
+  EXPECT_EQ(widened.scalar_type(), torch::kFloat);
+}
+
+TEST_P(Rotary, TheGradientIsTheRotationBack) {
+  for (const char* name : {"llama", "cohere", "deepseek_v3"}) {
+    const auto options = rotary_preset(name, 8);
+    const auto q = randn({1, 2, 3, 8}).requires_grad_();
+    const auto g = randn({1, 2, 3, 8});
+    std::get<0>(rotary(q, {}, options, How().offset(4))).backward(g);
+    const auto f = [&](const torch::Tensor& x) {
+      return (std::get<0>(rotary(x, {}, options, How().offset(4))) * g).sum();
+    };
+    const torch::NoGradGuard no_grad;
+    const auto step = randn({1, 2, 3, 8});
+    const auto slope = (f(q + 0.5 * step) - f(q - 0.5 * step)).item<double>();  // f is linear
+    EXPECT_NEAR(slope, (q.grad() * step).sum().item<double>(), 1e-4) << name;
+  }
+}
+
+TEST_P(Rotary, InPlaceAndIntoGivenTensors) {
+  const auto options = rotary_preset("llama", 8);
+  const auto q = randn({2, 4, 5, 8}), k = randn({2, 2, 5, 8});
+  const auto ids = torch::arange(5, torch::TensorOptions(device()).dtype(torch::kLong));
+  const auto table = rotary_cos_sin(options, ids);
+  const auto [expected_q, expected_k] = rotary(q, k, table, options);
+  const auto q_out = torch::empty_like(q), k_out = torch::empty_like(k);
+  rotary_out(q_out, k_out, q, k, table, options);
+  EXPECT_TRUE(bit_equal(q_out, expected_q));
+  EXPECT_TRUE(bit_equal(k_out, expected_k));
+  rotary_(q, k, table, options);
+  EXPECT_TRUE(bit_equal(q, expected_q));
+  EXPECT_TRUE(bit_equal(k, expected_k));
+}
+
+TEST_P(Rotary, ConvertedWeightsGiveTheSameScores) {
+  const int64_t heads = 2, width = 12, in = 5;
+  for (const int64_t turning : {12, 8}) {
+    const auto wq = randn({heads * width, in}), wk = randn({heads * width, in});
+    const auto x = randn({7, in});
+    const auto scores = [&](const torch::Tensor& a, const torch::Tensor& b, const char* name) {
+      const auto project = [&](const torch::Tensor& w) {
+        return x.matmul(w.t()).view({7, heads, width}).transpose(0, 1);
+      };
+      const auto [q, k] = rotary(project(a), project(b), rotary_preset(name, turning));
+      return q.matmul(k.transpose(1, 2));
+    };
+    const auto convert = [&](const torch::Tensor& w) {
+      return convert_rotary_weight(w, heads, Pairing::Adjacent, Pairing::Halves, turning);
+    };
+    const auto meta = scores(wq, wk, "glm"), hf = scores(convert(wq), convert(wk), "gpt_neox");
+    EXPECT_LT((meta - hf).abs().max().item<double>(), 1e-4);
+    EXPECT_GT((meta - scores(wq, wk, "gpt_neox")).abs().max().item<double>(), 1e-2);
+    EXPECT_TRUE(bit_equal(
+        convert_rotary_weight(convert(wq), heads, Pairing::Halves, Pairing::Adjacent, turning),
+        wq));
+    EXPECT_TRUE(bit_equal(convert(wq).select(1, 0).contiguous(),
+                          convert(wq.select(1, 0).contiguous())));  // a bias
+  }
+}
+
+TEST_P(Rotary, ConversionOfOtherShapesIsAnError) {
+  const auto refused = [&](const torch::Tensor& w, int64_t heads, Pairing to, int64_t turning = 0) {
+    return message_of([&] { convert_rotary_weight(w, heads, Pairing::Adjacent, to, turning); });
+  };
+  EXPECT_EQ(refused(randn({10, 2}), 3, Pairing::Halves),
+            "[convert_rotary_weight] weight must be (heads * Dh, in) or (heads * Dh) with 3 heads. "
+            "Got [10, 2]");
+  EXPECT_EQ(refused(randn({12, 2}), 3, Pairing::Halves, 3),
+            "[convert_rotary_weight] turning must be even and at most 4. Got 3");
+  EXPECT_EQ(refused(randn({12, 2}), 3, Pairing::AdjacentToHalves),
+            "[convert_rotary_weight] pairings must be Halves and Adjacent. Got AdjacentToHalves");
+}
+
+TEST_P(Rotary, WrongInputsAreErrors) {
+  const auto options = rotary_preset("llama", 8);
+  const auto q = randn({2, 4, 5, 8});
+  const auto refused = [&](const torch::Tensor& a, const torch::Tensor& b, const How& how = {}) {
+    return message_of([&] { rotary(a, b, options, how); });
+  };
+  EXPECT_EQ(refused({}, {}), "[rotary] q or k must be a tensor. Got neither");
+  EXPECT_EQ(refused(q.to(torch::kLong), {}), "[rotary] q must be floating-point. Got Long");
+  EXPECT_EQ(refused(q[0][0], {}), "[rotary] q must be (B, H, L, Dh) or (H, L, Dh). Got [5, 8]");
+  EXPECT_EQ(refused(q, q.slice(-1, 0, 6)),
+            "[rotary] k must have 8 channels in its last axis, which turn. Got [2, 4, 5, 6]");
+  EXPECT_EQ(message_of([&] { rotary(q, {}, rotary_preset("glm", 10)); }),
+            "[rotary] q must have at least 10 channels in its last axis, which turn. Got [2, 4, 5, "
+            "8]");
+  EXPECT_EQ(refused(q, q.to(torch::kHalf)),
+            "[rotary] q and k must have one dtype. Got Float and Half");
+  EXPECT_EQ(refused(q, {}, How().offset(-1)), "[rotary] offset must not be negative. Got -1");
+  const auto ids = torch::arange(5, torch::TensorOptions(device()).dtype(torch::kLong));
+  EXPECT_EQ(refused(q, {}, How().offset(1).position_ids(ids)),
+            "[rotary] position_ids are absolute: offset must be 0 beside them. Got 1");
+  EXPECT_EQ(refused(q, {}, How().position_ids(ids.slice(0, 0, 4))),
+            "[rotary] cos and sin must have the batch and length of q and k. Got [4, 8] for [2, 4, "
+            "5, 8]");
+}
+
+TEST_P(Rotary, WrongTablesAreErrors) {
+  const auto options = rotary_preset("llama", 8);
+  const auto q = randn({2, 4, 5, 8});
+  const auto refused = [&](const RotaryCosSin& table, const How& how = {}) {
+    return message_of([&] { rotary(q, {}, table, options, how); });
+  };
+  const RotaryCosSin good{randn({5, 8}), randn({5, 8})};
+  EXPECT_EQ(refused(good), "");
+  EXPECT_EQ(refused({randn({5, 4}), randn({5, 4})}),
+            "[rotary] cos and sin must be floating-point (L, 8) or (B, L, 8). Got Float [5, 4]");
+  EXPECT_EQ(refused({randn({3, 5, 8}), randn({3, 5, 8})}),
+            "[rotary] cos and sin must have the batch and length of q and k. Got [3, 5, 8] for [2, "
+            "4, 5, 8]");
+  EXPECT_EQ(refused(good, How().offset(2)),
+            "[rotary] cos and sin have their positions: position_ids and offset must be left out "
+            "beside them. Got one");
+}
+
+TEST_P(Rotary, WrongOutputsAreErrorsAndNothingIsWritten) {
+  const auto options = rotary_preset("llama", 8);
+  const auto q = randn({2, 4, 5, 8});
+  const RotaryCosSin table{randn({5, 8}), randn({5, 8})};
+  const auto refused = [&](const torch::Tensor& out, const torch::Tensor& in,
+                           const RotaryOptions& how) {
+    return message_of([&] { rotary_out(out, {}, in, {}, table, how); });
+  };
+  EXPECT_EQ(refused({}, q, options),
+            "[rotary] q must be given as its input is. Got one without the other");
+  EXPECT_EQ(refused(torch::empty_like(q).to(torch::kHalf), q, options),
+            "[rotary] q must be Float. Got Half");
+  EXPECT_EQ(refused(torch::empty_like(q)[0], q, options),
+            "[rotary] q must have the shape and device of its input, [2, 4, 5, 8]. Got [4, 5, 8]");
+  EXPECT_EQ(refused(q, q, rotary_preset("codegen", 8)),
+            "[rotary] Arithmetic::Widened changes the dtype: there is no rotation in place. Got "
+            "Float");
+  const auto leaf = q.clone().requires_grad_();
+  EXPECT_EQ(message_of([&] { rotary_(leaf, {}, table, options); }),
+            "[rotary] a rotation into q records no gradient: use rotary(), or at::NoGradGuard. Got "
+            "a tensor that requires one");
+  EXPECT_TRUE(bit_equal(leaf.detach(), q));
+}
+
+}  // namespace
+}  // namespace posenc::functional
