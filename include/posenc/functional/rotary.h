@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <tuple>
 
+#include "posenc/export.h"
 #include "posenc/sinusoid/rotary.h"
 
-namespace posenc::functional POSENC_EXPORT {
+namespace posenc {
+namespace functional POSENC_EXPORT {
 
 /// Options of rotary().
 struct RotaryFuncOptions {
@@ -74,4 +76,5 @@ void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tens
 at::Tensor convert_rotary_weight(const at::Tensor& weight, int64_t heads, rotary::Pairing from,
                                  rotary::Pairing to, int64_t turning = 0);
 
-}  // namespace posenc::functional
+}  // namespace functional
+}  // namespace posenc

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/rotary.h"
 

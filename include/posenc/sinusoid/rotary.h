@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/sinusoid/axes.h"
 #include "posenc/sinusoid/rotary_axes.h"
 

@@ -5,11 +5,14 @@
 #include <variant>
 #include <vector>
 
+#include "posenc/export.h"
+
 // The words in which RotaryOptions describes a rotary embedding. D is the number of channels that
 // turn, n = (D + 1) / 2 the number of frequencies, b the base, L a sequence's length: its largest
 // position plus one.
 
-namespace posenc::rotary POSENC_EXPORT {
+namespace posenc {
+namespace rotary POSENC_EXPORT {
 
 /// Which channels form the pair that one frequency turns, among the D channels that turn.
 enum class Pairing {
@@ -133,4 +136,5 @@ struct Llama3 {
 using Scaling =
     std::variant<Plain, Linear, Proportional, Dynamic, NtkAlpha, Yarn, LongRope, PhiMoe, Llama3>;
 
-}  // namespace posenc::rotary
+}  // namespace rotary
+}  // namespace posenc

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "posenc/export.h"
 #include "posenc/sinusoid/rotary.h"
 
 namespace posenc POSENC_EXPORT {

@@ -1,0 +1,107 @@
+#include "posenc/functional/rotary.h"
+
+#include <torch/types.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/program.h"
+#include "posenc/io/safetensors.h"
+#include "posenc/models/rotary_config.h"
+#include "posenc/sinusoid/rotary_preset.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+class Rotary : public InFolder {
+ protected:
+  std::string input(torch::Dtype dtype = torch::kFloat) const {
+    return safetensors("in.safetensors", dict({{"position_ids", torch::arange(6).view({2, 3})},
+                                               {"q", torch::randn({2, 4, 3, 8}).to(dtype)},
+                                               {"k", torch::randn({2, 2, 3, 8}).to(dtype)}}));
+  }
+  Result rotary(std::vector<std::string> what) const {
+    std::vector<std::string> command = {"rotary", "--in", file("in.safetensors"), "--out",
+                                        file("out")};
+    command.insert(command.end(), what.begin(), what.end());
+    return posenc(command);
+  }
+};
+
+TEST_F(Rotary, TurnsByAConfiguration) {
+  const auto config = text_file("config.json", R"({"model_type": "cohere", "hidden_size": 16,
+                                                   "num_attention_heads": 2})");
+  input(torch::kBFloat16);
+  const auto result = rotary({"--config", config});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out + result.err, "");
+  const auto in = load_safetensors(file("in.safetensors")).tensors;
+  const auto out = load_safetensors(file("out")).tensors;
+  const auto options = rotary_options_from_hf(config);
+  const auto table = rotary_cos_sin(options, in["position_ids"], torch::kBFloat16);
+  EXPECT_TRUE(bit_equal(out["cos"], table.cos));
+  EXPECT_TRUE(bit_equal(out["sin"], table.sin));
+  const auto [q, k] = functional::rotary(in["q"], in["k"], table, options);
+  EXPECT_TRUE(bit_equal(out["q"], q));
+  EXPECT_TRUE(bit_equal(out["k"], k));
+}
+
+TEST_F(Rotary, TurnsByAPreset) {
+  input();
+  const auto result = rotary({"--preset", "llama", "--param", "rope_type=linear", "--param",
+                              "factor=4", "--precision", "exact"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto in = load_safetensors(file("in.safetensors")).tensors;
+  const auto out = load_safetensors(file("out")).tensors;
+  auto options = rotary_preset("llama", 8).scaling(rotary::Linear{4.0});
+  const auto table = rotary_cos_sin(options.precision(Precision::Exact), in["position_ids"]);
+  EXPECT_TRUE(bit_equal(out["cos"], table.cos));
+}
+
+TEST_F(Rotary, ReadsEitherOrderOfAxes) {
+  const auto q = torch::randn({1, 5, 3, 8});  // (B, L, H, D)
+  const auto ids = torch::arange(5).unsqueeze(0);
+  const auto turned = [&](const torch::Tensor& given) {
+    safetensors("in.safetensors", dict({{"position_ids", ids}, {"q", given.contiguous()}}));
+    EXPECT_EQ(rotary({"--preset", "llama4"}).status, 0);
+    return load_safetensors(file("out")).tensors["q"];
+  };
+  EXPECT_TRUE(bit_equal(turned(q), turned(q.transpose(1, 2)).transpose(1, 2).contiguous()));
+}
+
+TEST_F(Rotary, NeedsNoQueries) {
+  safetensors("in.safetensors", dict({{"position_ids", torch::arange(6).view({2, 3})}}));
+  ASSERT_EQ(rotary({"--preset", "llama", "--param", "head_dim=4"}).status, 0);
+  const auto out = load_safetensors(file("out")).tensors;
+  EXPECT_EQ(out.size(), 2U);
+  EXPECT_EQ(out["cos"].sizes(), (std::vector<int64_t>{2, 3, 4}));
+}
+
+TEST_F(Rotary, RefusesWhatItDoesNotKnow) {
+  input();
+  const auto config = text_file("config.json", R"({"model_type": "gemma3_text"})");
+  EXPECT_EQ(rotary({"--config", config}).status, 1);
+  EXPECT_NE(rotary({"--config", config}).err.find("layer_type must be one of"), std::string::npos);
+  EXPECT_EQ(rotary({}).status, 2);
+  EXPECT_EQ(rotary({"--config", config, "--preset", "llama"}).status, 2);
+  EXPECT_EQ(rotary({"--preset", "llamma"}).status, 1);
+  EXPECT_NE(rotary({"--preset", "llamma"}).err.find("llama"), std::string::npos);
+  safetensors("in.safetensors", dict({{"q", torch::ones({1, 1, 1, 2})}}));
+  EXPECT_NE(rotary({"--preset", "llama"}).err.find("position_ids"), std::string::npos);
+  EXPECT_EQ(names(), (std::vector<std::string>{"config.json", "in.safetensors"}));
+}
+
+TEST_F(Rotary, IsListedWithItsModelTypes) {
+  const auto list = nlohmann::json::parse(posenc({"presets", "--rotary", "--json"}).out);
+  EXPECT_EQ(list.size(), rotary_presets().size());
+  EXPECT_EQ(list[0]["name"], "llama");
+  const auto types = list[0]["model_types"];
+  EXPECT_NE(std::find(types.begin(), types.end(), "mistral"), types.end());
+  const auto text = posenc({"presets"}).out;
+  EXPECT_NE(text.find("rotary llama: afmoe"), std::string::npos);
+  EXPECT_NE(text.find("annotated_transformer"), std::string::npos);
+  EXPECT_EQ(posenc({"presets", "--rotary"}).out.find("annotated_transformer"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace posenc::testing

@@ -1,0 +1,189 @@
+#include "posenc/models/rotary_config.h"
+
+#include <gtest/gtest.h>
+#include <torch/types.h>
+
+#include <set>
+
+#include "posenc/sinusoid/rotary_preset.h"
+#include "support/compare.h"
+#include "support/temp_dir.h"
+
+#include <fstream>
+
+namespace posenc {
+namespace {
+
+using posenc::testing::message_of;
+
+RotaryOptions of(const std::string& json, const std::string& layer = "") {
+  return rotary_options_from_hf(json, layer);
+}
+std::string refusal(const std::string& json, const std::string& layer = "") {
+  return message_of([&] { rotary_options_from_hf(json, layer); });
+}
+// Llama with these rope_parameters.
+std::string llama(const std::string& rope) {
+  return R"({"model_type": "llama", "head_dim": 64, "rope_parameters": )" + rope + "}";
+}
+
+TEST(RotaryConfig, EveryModelHasAPreset) {
+  std::set<std::string> types;
+  for (const RotaryModel& model : rotary_models()) {
+    EXPECT_EQ(find_rotary_preset(model.preset).name, model.preset);
+    EXPECT_TRUE(types.insert(model.model_type).second) << model.model_type;
+  }
+  EXPECT_GT(types.size(), 180U);
+}
+
+TEST(RotaryConfig, ReadsTheKeysOfItsVersion) {
+  const auto today = of(llama(R"({"rope_type": "linear", "factor": 4.0, "rope_theta": 500000.0})"));
+  EXPECT_EQ(today.dim(), 64);
+  EXPECT_EQ(today.base(), 500000.0);
+  EXPECT_EQ(std::get<rotary::Linear>(today.scaling()).factor, 4.0);
+  const auto before = of(R"({"model_type": "llama", "hidden_size": 128, "num_attention_heads": 2,
+                             "rope_theta": 500000.0,
+                             "rope_scaling": {"type": "linear", "factor": 4.0}})");
+  EXPECT_EQ(before.dim(), 64);
+  EXPECT_EQ(before.base(), 500000.0);
+  EXPECT_EQ(std::get<rotary::Linear>(before.scaling()).factor, 4.0);
+}
+
+TEST(RotaryConfig, DefaultsAreThoseOfTheModelsClass) {
+  EXPECT_EQ(of(R"({"model_type": "llama"})").dim(), 128);
+  const auto neox = of(R"({"model_type": "gpt_neox"})");
+  EXPECT_EQ(neox.dim(), 24);  // a quarter of 96
+  EXPECT_EQ(neox.part(), rotary::Part::First);
+  EXPECT_EQ(of(R"({"model_type": "gpt_neox", "rotary_pct": 0.5})").dim(), 48);
+  EXPECT_EQ(of(R"({"model_type": "cohere"})").base(), 500000.0);
+  const auto oss = of(R"({"model_type": "gpt_oss"})");
+  EXPECT_FALSE(std::get<rotary::Yarn>(oss.scaling()).truncate);
+  EXPECT_EQ(of(R"({"model_type": "llama", "head_dim": 0})").dim(), 128);
+  EXPECT_EQ(of(R"({"model_type": "minimax_m2", "rotary_dim": 32})").dim(), 32);
+}
+
+TEST(RotaryConfig, OneForEachLayerType) {
+  const std::string config = R"({"model_type": "gemma3_text"})";
+  EXPECT_EQ(of(config, "sliding_attention").base(), 10000.0);
+  EXPECT_EQ(of(config, "full_attention").base(), 1000000.0);
+  EXPECT_EQ(refusal(config),
+            "[rotary_options_from_hf] `gemma3_text` has a rotary embedding for each layer type: "
+            "layer_type must be one of sliding_attention, full_attention. Got none");
+  EXPECT_EQ(refusal(R"({"model_type": "llama"})", "full_attention"),
+            "[rotary_options_from_hf] `llama` has one rotary embedding for all layers: layer_type "
+            "must be left out. Got full_attention");
+  EXPECT_EQ(refusal(R"({"model_type": "laguna", "rope_parameters": {"full_attention": {}}})",
+                    "full_attention"),
+            "[rotary_options_from_hf] `rope_parameters.full_attention` must be an object: `laguna` "
+            "turns these layers by it. Got none");
+}
+
+TEST(RotaryConfig, HeadWidthsOfLayers) {
+  const std::string start = R"({"model_type": "gemma4_text", "head_dim": 64, )";
+  EXPECT_EQ(of(start + R"("global_head_dim": 256})", "full_attention").dim(), 256);
+  EXPECT_EQ(of(start + R"("global_head_dim": 256})", "sliding_attention").dim(), 64);
+  const std::string layers = R"("layer_types": ["sliding_attention", "full_attention"],
+                                "per_layer_config": {"1": {"head_dim": 96}}})";
+  EXPECT_EQ(of(start + layers, "full_attention").dim(), 96);
+  EXPECT_EQ(of(start + layers, "sliding_attention").dim(), 64);
+}
+
+TEST(RotaryConfig, ACompositeModelStandsForItsText) {
+  const auto inner = of(R"({"model_type": "qwen2_vl", "text_config": {"head_dim": 4,
+      "hidden_size": 16, "num_attention_heads": 2,
+      "rope_parameters": {"type": "mrope", "mrope_section": [1, 1, 2]}}})");
+  EXPECT_EQ(inner.planes(), rotary::Planes::Chunked);
+  EXPECT_EQ(inner.dim(), 4);
+  const auto flat = of(R"({"model_type": "qwen2_vl", "hidden_size": 256, "num_attention_heads": 2,
+      "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}})");
+  EXPECT_EQ(flat.dim(), 128);
+}
+
+TEST(RotaryConfig, InterleavingMayBeSwitchedOff) {
+  EXPECT_EQ(of(R"({"model_type": "deepseek_v3"})").pairing(), rotary::Pairing::AdjacentToHalves);
+  EXPECT_EQ(of(R"({"model_type": "deepseek_v3", "rope_interleave": false})").pairing(),
+            rotary::Pairing::Halves);
+}
+
+TEST(RotaryConfig, ReadsAFile) {
+  const posenc::testing::TempDir folder;
+  std::ofstream(folder / "config.json") << llama(R"({"rope_theta": 7.0})");
+  EXPECT_EQ(rotary_options_from_hf(folder / "config.json").base(), 7.0);
+  EXPECT_NE(message_of([&] { rotary_options_from_hf(folder / "none.json"); }), "");
+  std::ofstream(folder / "list.json") << "[]";
+  EXPECT_EQ(message_of([&] { rotary_options_from_hf(folder / "list.json"); }),
+            "[rotary_options_from_hf] " + (folder / "list.json") + " must be a JSON object");
+  EXPECT_EQ(refusal("{"), "[rotary_options_from_hf] the configuration must be a JSON object");
+}
+
+TEST(RotaryConfig, UnknownNamesGiveTheNearest) {
+  EXPECT_EQ(refusal(R"({"model_type": "lama"})").substr(0, 104),
+            "[rotary_options_from_hf] `model_type` must be one whose rotary embedding is known; "
+            "the nearest are llama");
+  EXPECT_EQ(refusal("{}").substr(0, 82),
+            "[rotary_options_from_hf] `model_type` must be one whose rotary embedding is known;");
+  EXPECT_EQ(refusal(llama(R"({"rope_type": "yarm"})")),
+            "[rotary_options_from_hf] `rope_parameters.rope_type` must be a type of scaling that "
+            "`llama` knows; the nearest are yarn, linear, dynamic. Got \"yarm\"");
+  EXPECT_EQ(refusal(R"({"model_type": "phimoe", "rope_scaling": {"type": "linear"}})"),
+            "[rotary_options_from_hf] `rope_scaling.type` must be a type of scaling that `phimoe` "
+            "knows; the nearest are longrope, default. Got \"linear\"");
+}
+
+TEST(RotaryConfig, ErrorsNameTheKey) {
+  EXPECT_EQ(refusal(llama(R"({"rope_type": "linear"})")),
+            "[rotary_options_from_hf] `rope_parameters.factor` is needed for rope_type linear. Got "
+            "none");
+  EXPECT_EQ(refusal(llama(R"({"rope_type": "linear", "factor": "4"})")),
+            "[rotary_options_from_hf] `rope_parameters.factor` must be a finite number. Got \"4\"");
+  EXPECT_EQ(refusal(llama(R"({"rope_type": 3})")),
+            "[rotary_options_from_hf] `rope_parameters.rope_type` must be a text. Got 3");
+  EXPECT_EQ(refusal(llama("[]")),
+            "[rotary_options_from_hf] `rope_parameters` must be an object. Got []");
+  EXPECT_EQ(refusal(R"({"model_type": "llama", "hidden_size": 1.5})"),
+            "[rotary_options_from_hf] `hidden_size` must be a whole number. Got 1.5");
+  EXPECT_EQ(refusal(R"({"model_type": "llama", "num_attention_heads": 0})"),
+            "[rotary_options_from_hf] `num_attention_heads` must be positive. Got 0");
+  EXPECT_EQ(refusal(R"({"model_type": "llama", "head_dim": -2})"),
+            "[rotary_options_from_hf] `head_dim` must be positive. Got -2");
+  EXPECT_EQ(refusal(llama(R"({"rope_type": "longrope", "short_factor": 1})")),
+            "[rotary_options_from_hf] `rope_parameters.short_factor` must be a list of numbers. "
+            "Got 1");
+  EXPECT_EQ(refusal(llama(R"({"rope_type": "longrope"})")),
+            "[rotary_options_from_hf] `rope_parameters.short_factor` must be a list of numbers for "
+            "rope_type longrope. Got null");
+  EXPECT_EQ(refusal(llama(R"({"rope_type": "longrope", "short_factor": ["a"]})")),
+            "[rotary_options_from_hf] `rope_parameters.short_factor` must be a list of numbers. "
+            "Got [\"a\"]");
+  EXPECT_EQ(refusal(llama(R"({"rope_type": "yarn", "factor": 2, "truncate": 1})")),
+            "[rotary_options_from_hf] `rope_parameters.truncate` must be true or false. Got 1");
+  EXPECT_EQ(
+      refusal(llama(R"({"rope_type": "linear", "factor": -1})")),
+      "[rotary_options_from_hf] `llama`: [rotary] factor must be positive and finite. Got -1");
+  EXPECT_EQ(refusal(R"({"model_type": "qwen2_vl_text", "rope_parameters":
+                        {"mrope_section": [1, 2.5, 3]}})"),
+            "[rotary_options_from_hf] `rope_parameters.mrope_section` must be a list of whole "
+            "numbers. Got [1,2.5,3]");
+  EXPECT_EQ(refusal(R"({"model_type": "qwen2_vl_text", "rope_parameters": {"mrope_section": 3}})"),
+            "[rotary_options_from_hf] `rope_parameters.mrope_section` must be a list of whole "
+            "numbers. Got 3");
+}
+
+TEST(RotaryConfig, ParametersByTheirNames) {
+  const auto options = rotary_options_from_params(
+      "llama", {{"head_dim", 64}, {"rope_type", "linear"}, {"factor", 2.5}});
+  EXPECT_EQ(options.dim(), 64);
+  EXPECT_EQ(std::get<rotary::Linear>(options.scaling()).factor, 2.5);
+  const auto planes =
+      rotary_options_from_params("qwen2_vl", {{"head_dim", 8}, {"mrope_section", "1,1,2"}});
+  EXPECT_EQ(planes.sections(), (std::vector<int64_t>{1, 1, 2}));
+  EXPECT_EQ(
+      message_of([] { rotary_options_from_params("llama", {{"head_dims", 64}}); }).substr(0, 92),
+      "[rotary_options_from_params] there is no parameter `head_dims`; the nearest are "
+      "head_dim, fa");
+  EXPECT_EQ(message_of([] { rotary_options_from_params("llama", {}); }),
+            "[rotary_options_from_params] `llama` needs the parameter `head_dim`");
+}
+
+}  // namespace
+}  // namespace posenc
