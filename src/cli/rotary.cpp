@@ -38,7 +38,7 @@ RotaryOptions options_of(const RotaryArguments& arguments, const at::Tensor& q) 
 // only, that decides; where along both, the model's own order does.
 HeadAxis head_axis_of(const RotaryOptions& options, const at::Tensor& q, const at::Tensor& ids) {
   if (!q.defined() || q.dim() != 4 || ids.dim() == 0) return options.head_axis();
-  const int64_t length = ids.size(-1);
+  const int64_t length = ids.size(options.axial() && ids.dim() > 1 ? -2 : -1);
   const bool before = q.size(2) == length, after = q.size(1) == length;
   if (before == after) return options.head_axis();
   return before ? HeadAxis::BeforeLength : HeadAxis::AfterLength;

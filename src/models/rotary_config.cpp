@@ -78,6 +78,7 @@ int64_t turning_channels(const RotarySettings& config, const RopeSettings& rope,
   if (rope.model.preset == std::string_view("dots3_note")) {
     return layer_number(config, layer_type, "qk_rope_head_dim").value_or(64);
   }
+  if (preset.axial()) return preset.axes() * 2 * (head_dim / preset.axes() / 2);
   const std::string type = rope.rope_type();
   if (type == "proportional" || rope.model.defaults.ignores_rope_parameters) return head_dim;
   const RotaryDefaults& d = rope.model.defaults;
@@ -87,6 +88,11 @@ int64_t turning_channels(const RotarySettings& config, const RopeSettings& rope,
   return part_of(head_dim, rope.parameters.real("partial_rotary_factor").value_or(fallback));
 }
 
+bool has_sections(rotary::Planes planes) {
+  return planes == rotary::Planes::Chunked || planes == rotary::Planes::Interleaved ||
+         planes == rotary::Planes::Doubled || planes == rotary::Planes::HeightWidth;
+}
+
 RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& model,
                          const std::string& layer_type) {
   const RopeSettings rope = rope_settings(config, model, layer_type);
@@ -94,7 +100,7 @@ RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& mod
   options.dim(turning_channels(config, rope, options, layer_type));
   options.base(rope.parameters.required("rope_theta", "the frequencies"));
   options.scaling(scaling_of(rope));
-  if (options.planes() != rotary::Planes::One && options.planes() != rotary::Planes::RowColumn) {
+  if (has_sections(options.planes())) {
     const char* key = rope.parameters.has("xdrope_section") ? "xdrope_section" : "mrope_section";
     if (const auto sections = rope.parameters.wholes(key)) options.sections(*sections);
     if (options.sections().empty()) rope.parameters.refuse(key, "a list of whole numbers");

@@ -29,16 +29,24 @@ def planes_of(preset: str, config) -> int:
 
 def case(draw: Draw, model_type: str, preset: str) -> Case:
     settings = models.Settings(draw, model_type, preset)
+    if draw.coin(0.15) and preset not in ("hunyuan_vl", "cohere_compass"):
+        settings.arguments = {}  # everything as the class has it
     config = settings.config()
     layer = draw.choice(settings.layers) if settings.layers else ""
-    own = models.Embedding(model_type, config, layer)
+    own = models.Embedding(model_type, config, layer, preset)
     dtype = draw.choice([torch.float32, torch.bfloat16, torch.float16])
     batch, heads, length = draw.randint(1, 3), draw.choice([1, 4]), draw.randint(1, 20)
-    ids = position_ids(draw, planes_of(preset, config), batch, length, settings.longest)
+    if preset in models.VISION:
+        shape = (batch, length, 2) if preset == "gemma4_vision" else (length, 3 if preset == "minimax_m3_vision" else 2)
+        ids = draw.integers(draw.choice([8, 100, 3000]), *shape)
+    else:
+        ids = position_ids(draw, planes_of(preset, config), batch, length, settings.longest)
     table = own.table(ids, dtype)
     expected = models.parts(table)
     width = max(settings.head_dim, expected["cos"].shape[-1]) if preset != "dots3_note" else expected["cos"].shape[-1]
     shape = (batch, length, heads, width) if own.heads_after_length else (batch, heads, length, width)
+    if preset in models.VISION:
+        shape = {"gemma4_vision": (batch, length, heads, width), "pixtral": shape}.get(preset, (length, heads, width))
     if isinstance(table, torch.Tensor):
         shape = (*shape[:3], 2 * table.shape[-1])
     q, k = draw.normal(*shape).to(dtype), draw.normal(*shape).to(dtype)

@@ -45,6 +45,8 @@ CLASSES = {
     "deepseek_ocr2_encoder": "DeepseekOcr2VisionRotaryEmbedding", "qwen2_5_omni_text": "Qwen2_5OmniRotaryEmbedding",
     "qwen2_5_omni_talker": "Qwen2_5OmniRotaryEmbedding",
 }  # fmt: skip
+VISION = {"qwen2_vl_vision", "muse_vision", "step3p7_vision", "kimi_k25_vision", "inkling2_vision", "pixtral",
+          "gemma4_vision", "minimax_m3_vision"}  # fmt: skip
 APPLY = ["apply_rotary_pos_emb_interleave", "apply_rotary_pos_emb", "apply_rotary_emb"]
 
 
@@ -62,13 +64,16 @@ def rotary_class(model_type: str) -> type[nn.Module]:
     if model_type in CLASSES:
         return getattr(module, CLASSES[model_type])
     own = [c for c in classes if re.search(rf"\b{config}\b", str(inspect.signature(c.__init__)))]
-    plain = [c for c in classes if not re.search("Vision|Audio", c.__name__)] or classes
+    vision = "vision" in model_type
+    plain = [c for c in classes if bool(re.search("Vision", c.__name__)) == vision and "Audio" not in c.__name__] or classes
     return (own or plain)[0]
 
 
-def apply_function(model_type: str, config: PreTrainedConfig):
+def apply_function(model_type: str, config: PreTrainedConfig, preset: str):
     """The function that the attention calls."""
     module = modeling(model_type)
+    if preset in VISION and hasattr(module, "apply_rotary_pos_emb_vision"):
+        return module.apply_rotary_pos_emb_vision
     if getattr(config, "rope_interleave", True) is False or model_type == "dots3_note_audio_encoder":
         return module.apply_rotary_pos_emb
     return next(getattr(module, name) for name in APPLY if hasattr(module, name))
@@ -77,17 +82,23 @@ def apply_function(model_type: str, config: PreTrainedConfig):
 class Embedding:
     """A model's own rotary embedding."""
 
-    def __init__(self, model_type: str, config: PreTrainedConfig, layer_type: str):
+    def __init__(self, model_type: str, config: PreTrainedConfig, layer_type: str, preset: str):
         self._module = rotary_class(model_type)(config)
-        self._apply = apply_function(model_type, config)
+        self._apply = apply_function(model_type, config, preset)
         self._layer = {"layer_type": layer_type} if layer_type else {}
         self._slices = model_type in ("phi", "persimmon", "stablelm", "gpt_neox_japanese")
+        self._preset = preset
         self.heads_after_length = model_type in ("llama4_text", "xcodec2", "neucodec")
 
     def table(self, position_ids: Tensor, dtype: torch.dtype):
         return self._module(torch.zeros(1, dtype=dtype), position_ids, **self._layer)
 
     def turn(self, q: Tensor, k: Tensor, table) -> tuple[Tensor, Tensor]:
+        if self._preset == "gemma4_vision":
+            apply = modeling("gemma4_vision").apply_multidimensional_rope
+            return tuple(apply(x, *table, torch.zeros(1, 1, 2)) for x in (q, k))
+        if self._preset in VISION:
+            return self._apply(q, k, *table, **({"unsqueeze_dim": 0} if self._preset == "pixtral" else {}))
         if self._slices:  # outside of the function, in these models' attention
             width = table[0].shape[-1]
             turned = self._apply(q[..., :width], k[..., :width], *table)
@@ -140,7 +151,7 @@ def sections(draw: Draw, preset: str, pairs: int) -> list[int]:
 
 
 LAYERS = {"cohere_compass_text": ["full_attention"]}  # none by default
-FIXED = {"bamba", "dots3_note_audio_encoder", "gradium_phonon_tts", "pocket_tts"}  # whose widths depend on others
+FIXED = {"bamba", "dots3_note_audio_encoder", "granitemoehybrid", "gradium_phonon_tts", "pocket_tts"}  # whose widths depend on others
 
 
 class Settings:
@@ -154,8 +165,8 @@ class Settings:
         self.names = {key: (self.kind.attribute_map or {}).get(key, key)
                       for key in ("hidden_size", "num_attention_heads", "head_dim", "max_position_embeddings")}  # fmt: skip
         heads = draw.choice([2, 4])
-        if preset == "neomme":
-            self.head_dim = draw.choice([16, 32, 64, 96])
+        if preset == "neomme" or preset in VISION:
+            self.head_dim = draw.choice([16, 32, 64, 96] if preset != "minimax_m3_vision" else [16, 32, 66, 80])
         self.arguments: dict = {self.names["hidden_size"]: heads * self.head_dim, self.names["num_attention_heads"]: heads,
                                 self.names["max_position_embeddings"]: self.longest, "num_key_value_heads": heads}  # fmt: skip
         rope = getattr(default, "rope_parameters", None) or {}
@@ -168,7 +179,7 @@ class Settings:
             self.head_dim = getattr(default, "head_dim", None) or default.hidden_size // default.num_attention_heads
             self.arguments, self.longest = {}, default.max_position_embeddings
             return
-        if self.kind.model_type == "falcon":
+        if self.kind.model_type == "falcon" or self.preset in VISION - {"gemma4_vision"}:
             return
         if "qk_rope_head_dim" in vars(default) and self.preset in ("deepseek_v2", "deepseek_v3", "mistral_large4", "llama"):
             self.arguments["qk_rope_head_dim"] = self.head_dim
@@ -197,6 +208,11 @@ class Settings:
         return rope
 
     def _rope(self, draw: Draw, default: PreTrainedConfig) -> None:
+        if self.preset in VISION:
+            self.arguments["rope_parameters"] = {"rope_type": "axial", "rope_theta": draw.choice([100.0, 10000.0, 20011.7])}
+            if self.kind.model_type == "qwen2_vl_vision":
+                self.arguments["embed_dim"] = self.arguments["hidden_size"]
+            return
         kinds = TYPES
         if self.kind.model_type in ("ernie4_5_vl_moe_text", "recurrent_gemma", "esm", "cosmos3_edge_text"):
             kinds = ["default"]

@@ -166,7 +166,7 @@ TEST_P(Rotary, ConversionOfOtherShapesIsAnError) {
   EXPECT_EQ(refused(randn({12, 2}), 3, Pairing::Halves, 3),
             "[convert_rotary_weight] turning must be even and at most 4. Got 3");
   EXPECT_EQ(refused(randn({12, 2}), 3, Pairing::AdjacentToHalves),
-            "[convert_rotary_weight] pairings must be Halves and Adjacent. Got AdjacentToHalves");
+            "[convert_rotary_weight] pairings must be Halves and Adjacent. Got another");
 }
 
 TEST_P(Rotary, WrongInputsAreErrors) {

@@ -191,7 +191,7 @@ TEST(Rotary, SectionsMustFit) {
             "Got [2, 3, 3]");
   EXPECT_EQ(halves(Planes::One, {8}), "[rotary] these planes have no sections. Got [8]");
   EXPECT_EQ(refusal(llama(6).planes(Planes::RowColumn)),
-            "[rotary] dim must be a multiple of 4 for Planes::RowColumn. Got 6");
+            "[rotary] dim must be a multiple of 4 for these planes. Got 6");
 }
 
 TEST(Rotary, LayoutsMustFitThePairing) {

@@ -50,6 +50,8 @@ struct RotaryOptions {
   TORCH_ARG(rotary::Planes, planes) = rotary::Planes::One;
   /// The number of frequencies of each section.
   TORCH_ARG(std::vector<int64_t>, sections);
+  /// The number of planes of the axial kinds.
+  TORCH_ARG(int64_t, axes) = 2;
 
   // cos and sin
   /// What cos and sin hold.
@@ -78,6 +80,10 @@ struct RotaryOptions {
   bool length_dependent() const;
   /// Number of position planes: 1 without them.
   int64_t plane_count() const;
+  /// Whether a patch's positions are the last axis of position_ids, and not planes of them.
+  bool axial() const;
+  /// Number of channels that the exponents are divided by: D, or those of one axis.
+  int64_t frequency_dim() const;
 };
 
 /// Throws c10::ValueError, naming the option, the rule and the value, if nothing can be computed.
@@ -85,7 +91,8 @@ void check(const RotaryOptions& options);
 
 /// The frequencies of a rotary embedding, and the factor of its cos and sin.
 struct RotaryFrequencies {
-  /// (n), float32; with Precision::Exact (2, n), float64, each frequency the sum of two numbers.
+  /// (n), or those of one axis, float32; with Precision::Exact (2, n), float64, each frequency the
+  /// sum of two numbers.
   at::Tensor inv_freq;
   double attention_scaling = 1.0;  ///< the factor of cos and sin
 };
@@ -105,8 +112,9 @@ struct RotaryCosSin {
 /// cos and sin at `position_ids`, as the mirrored system's own class returns them to a layer whose
 /// hidden states are of type `dtype`.
 ///
-/// position_ids: integers, (L) or (B, L); with planes also (planes, B, L)  ->  (L, W) or (B, L, W),
-/// W = options.cos_width(), on the device of position_ids.
+/// position_ids: integers, (L) or (B, L); with planes also (planes, B, L); of patches, with the
+/// axial kinds, (N, planes) or (B, N, planes)  ->  (L, W) or (B, L, W), W = options.cos_width(), on
+/// the device of position_ids.
 ///
 /// With a length-dependent scaling the largest position decides, which is read from the device.
 /// A system that remembers the longest sequence it has seen (rotary::Dynamic) is a new one here at

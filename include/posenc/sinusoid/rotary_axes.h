@@ -19,6 +19,7 @@ enum class Pairing {
   Halves,            ///< channels i and i + n: Llama, GPT-NeoX, most of transformers
   Adjacent,          ///< channels 2i and 2i + 1: Meta's own Llama, GPT-J, Cohere, GLM
   AdjacentToHalves,  ///< reads 2i and 2i + 1, writes i and i + n: DeepSeek-V3
+  HalvesPerAxis,     ///< Halves inside the channels of each position axis: Gemma 4's vision
 };
 
 /// What cos and sin hold for the n angles of a position. It is a matter of the tensors' shape, and
@@ -61,6 +62,10 @@ enum class Planes {
   Doubled,      ///< Chunked over the doubled row: the two of a pair may differ in angle: HunYuan-VL
   HeightWidth,  ///< height and width take turns, then time: ERNIE 4.5 VL
   RowColumn,    ///< even frequencies from plane 0, odd from 1: NeoMME
+  Axial,        ///< each plane with all the frequencies of its D / planes channels, in turn: vision
+  AxialReversed,     ///< the same, the last plane first
+  AxialAlternating,  ///< the same, frequency by frequency, the last plane first: Kimi K2.5
+  EvenOdd,           ///< even frequencies of the head from plane 0, then odd from 1: Pixtral
 };
 
 /// The order of the axes of q and k.

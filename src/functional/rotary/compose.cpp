@@ -28,12 +28,16 @@ Members halves(const at::Tensor& t) {
   return {t.slice(-1, 0, n), t.slice(-1, n)};
 }
 
+bool is_halves(const RotaryOptions& o) {
+  return o.pairing() == Pairing::Halves || o.pairing() == Pairing::HalvesPerAxis;
+}
+
 // What multiplies the members. Adjacent pairs read halves of a row whose first half they all need.
 Members factors(const at::Tensor& t, const RotaryOptions& o) {
   switch (o.cos_layout()) {
     case CosLayout::Pairs: return adjacent(t);
     case CosLayout::Halves:
-      if (o.pairing() == Pairing::Halves) return halves(t);
+      if (is_halves(o)) return halves(t);
       return {halves(t).first, halves(t).first};
     case CosLayout::Single:
     case CosLayout::Complex: break;
@@ -57,10 +61,18 @@ at::Tensor complex_product(const at::Tensor& x, const at::Tensor& cos, const at:
 // x (..., D) -> (..., D), in the dtype of the arithmetic.
 at::Tensor turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                   const RotaryOptions& o) {
-  const Members in = o.pairing() == Pairing::Halves ? halves(x) : adjacent(x);
+  const Members in = is_halves(o) ? halves(x) : adjacent(x);
   const Members c = factors(cos, o), s = factors(sin, o);
   return joined(
       {in.first * c.first - in.second * s.first, in.second * c.second + in.first * s.second}, o);
+}
+
+// (..., D) as (..., axes, D / axes)
+at::Tensor by_axis(const at::Tensor& t, const RotaryOptions& o) {
+  std::vector<int64_t> sizes = t.sizes().vec();
+  sizes.back() /= o.axes();
+  sizes.insert(sizes.end() - 1, o.axes());
+  return t.reshape(sizes);
 }
 
 at::Tensor by_arithmetic(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
@@ -77,17 +89,23 @@ at::Tensor by_arithmetic(const at::Tensor& x, const at::Tensor& cos, const at::T
   return complex_product(x, cos, sin).to(type);
 }
 
+at::Tensor turned_part(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                       const RotaryOptions& o) {
+  if (o.pairing() != Pairing::HalvesPerAxis) return by_arithmetic(x, cos, sin, o);
+  return by_arithmetic(by_axis(x, o), by_axis(cos, o), by_axis(sin, o), o).flatten(-2);
+}
+
 }  // namespace
 
 at::Tensor composed_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                            const RotaryOptions& o, bool inverse) {
   const at::Tensor signed_sin = inverse != o.reversed() ? -sin : sin;
   const int64_t width = o.turning(), passing = x.size(-1) - width;
-  if (passing == 0) return by_arithmetic(x, cos, signed_sin, o);
+  if (passing == 0) return turned_part(x, cos, signed_sin, o);
   const bool last = o.part() == rotary::Part::Last;
   const at::Tensor turning = last ? x.slice(-1, passing) : x.slice(-1, 0, width);
   const at::Tensor rest = last ? x.slice(-1, 0, passing) : x.slice(-1, width);
-  const at::Tensor y = by_arithmetic(turning, cos, signed_sin, o);
+  const at::Tensor y = turned_part(turning, cos, signed_sin, o);
   return last ? at::cat({rest, y}, -1) : at::cat({y, rest}, -1);
 }
 

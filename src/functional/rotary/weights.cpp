@@ -23,9 +23,8 @@ at::Tensor reordered(const at::Tensor& heads, Pairing to) {
 at::Tensor convert_rotary_weight(const at::Tensor& weight, int64_t heads, rotary::Pairing from,
                                  rotary::Pairing to, int64_t turning) {
   for (const Pairing pairing : {from, to}) {
-    TORCH_CHECK_VALUE(pairing != Pairing::AdjacentToHalves,
-                      "[convert_rotary_weight] pairings must be Halves and Adjacent. Got "
-                      "AdjacentToHalves");
+    TORCH_CHECK_VALUE(pairing == Pairing::Halves || pairing == Pairing::Adjacent,
+                      "[convert_rotary_weight] pairings must be Halves and Adjacent. Got another");
   }
   TORCH_CHECK_VALUE(weight.defined() && (weight.dim() == 1 || weight.dim() == 2) && heads > 0 &&
                         weight.size(0) % heads == 0,

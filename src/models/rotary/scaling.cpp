@@ -102,7 +102,7 @@ struct Known {
 constexpr Known kKnown[] = {
     {"default", plain},   {"linear", linear}, {"proportional", proportional},
     {"dynamic", dynamic}, {"yarn", yarn},     {"longrope", longrope},
-    {"llama3", llama3},
+    {"llama3", llama3},   {"axial", plain},
 };
 
 // Older names, which the models' configuration classes translate.
@@ -111,6 +111,12 @@ std::string translated(const std::string& name, const RotaryModelRow& model) {
   if (name == "mrope") return "default";
   if (name == "xdrope" && model.preset == std::string_view("hunyuan_vl")) return "dynamic";
   return name;
+}
+
+// `axial` is for patches of images only, which list it.
+bool takes(std::string_view listed, std::string_view rope_type) {
+  if (listed.empty()) return rope_type != "axial";
+  return listed.find(rope_type) != std::string_view::npos;
 }
 
 }  // namespace
@@ -125,9 +131,7 @@ rotary::Scaling scaling_of(const RopeSettings& s) {
   const std::string type = s.rope_type();
   std::vector<std::string> names;
   for (const Known& known : kKnown) {
-    const bool allowed =
-        s.model.defaults.scalings[0] == '\0' ||
-        std::string_view(s.model.defaults.scalings).find(known.rope_type) != std::string_view::npos;
+    const bool allowed = takes(s.model.defaults.scalings, known.rope_type);
     if (!allowed) continue;
     if (type == known.rope_type) return known.make(s);
     names.push_back(known.rope_type);

@@ -28,11 +28,17 @@ void check_positions(const RotaryOptions& o, const at::Tensor& ids) {
   TORCH_CHECK_TYPE(at::isIntegralType(ids.scalar_type(), /*includeBool=*/false),
                    "[rotary] position_ids must be integers. Got ", ids.scalar_type());
   const int64_t planes = o.plane_count();
-  const bool has_planes = ids.dim() == 3 && ids.size(0) == planes;
-  TORCH_CHECK_VALUE(ids.dim() == 1 || ids.dim() == 2 || (planes > 1 && has_planes),
-                    "[rotary] position_ids must be (L) or (B, L)",
-                    planes > 1 ? c10::str(" or (", planes, ", B, L)") : c10::str(""), ". Got ",
-                    ids.sizes());
+  if (o.axial()) {
+    TORCH_CHECK_VALUE((ids.dim() == 2 || ids.dim() == 3) && ids.size(-1) == planes,
+                      "[rotary] position_ids must be (N, ", planes, ") or (B, N, ", planes,
+                      "). Got ", ids.sizes());
+  } else {
+    const bool has_planes = ids.dim() == 3 && ids.size(0) == planes;
+    TORCH_CHECK_VALUE(ids.dim() == 1 || ids.dim() == 2 || (planes > 1 && has_planes),
+                      "[rotary] position_ids must be (L) or (B, L)",
+                      planes > 1 ? c10::str(" or (", planes, ", B, L)") : c10::str(""), ". Got ",
+                      ids.sizes());
+  }
   if (!ids.device().is_cpu() || ids.numel() == 0) return;
   const auto [least, most] = ids.aminmax();
   TORCH_CHECK_VALUE(least.item<int64_t>() >= 0 && most.item<int64_t>() < kMostPositions,
@@ -42,6 +48,7 @@ void check_positions(const RotaryOptions& o, const at::Tensor& ids) {
 
 // (planes, ..., L), or as they are without planes
 at::Tensor by_plane(const RotaryOptions& o, const at::Tensor& ids) {
+  if (o.axial()) return ids.movedim(-1, 0);
   if (o.planes() == rotary::Planes::One || ids.dim() == 3) return ids;
   std::vector<int64_t> sizes = ids.sizes().vec();
   sizes.insert(sizes.begin(), o.plane_count());
@@ -82,10 +89,10 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencie
   check_positions(options, position_ids);
   const bool exact = options.precision() == Precision::Exact;
   const at::Tensor& inv_freq = frequencies.inv_freq;
-  TORCH_CHECK_VALUE(inv_freq.defined() && inv_freq.dim() == (exact ? 2 : 1) &&
-                        inv_freq.size(-1) == options.frequencies(),
-                    "[rotary] inv_freq must be (", exact ? "2, " : "", options.frequencies(),
-                    "). Got ", inv_freq.sizes());
+  const int64_t count = (options.frequency_dim() + 1) / 2;
+  TORCH_CHECK_VALUE(
+      inv_freq.defined() && inv_freq.dim() == (exact ? 2 : 1) && inv_freq.size(-1) == count,
+      "[rotary] inv_freq must be (", exact ? "2, " : "", count, "). Got ", inv_freq.sizes());
   const at::NoGradGuard no_grad;
   const at::Tensor ids = by_plane(options, position_ids);
   const RotaryCosSin entries = exact ? exact_cos_sin(options, frequencies, ids, dtype)

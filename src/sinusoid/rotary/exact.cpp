@@ -83,13 +83,14 @@ struct Stretch {
 
 exact::FrequencySpec spec_of(const RotaryOptions& o, const at::Tensor& inv_freq) {
   exact::FrequencySpec spec;
-  spec.count = o.frequencies();
+  spec.count = (o.frequency_dim() + 1) / 2;
   // Beyond 106 bits, which float64 entries at large positions can need.
   const bool plain = std::holds_alternative<rotary::Plain>(o.scaling()) &&
-                     o.planes() != rotary::Planes::HeightWidth;
+                     o.planes() != rotary::Planes::HeightWidth &&
+                     o.planes() != rotary::Planes::EvenOdd;
   if (plain) {
     spec.base = o.base();
-    spec.denominator = o.dim();
+    spec.denominator = o.frequency_dim();
     return spec;
   }
   spec.values_high = inv_freq.select(0, 0).const_data_ptr<double>();
@@ -100,11 +101,12 @@ exact::FrequencySpec spec_of(const RotaryOptions& o, const at::Tensor& inv_freq)
 }  // namespace
 
 at::Tensor exact_inv_freq(const RotaryOptions& o, int64_t length) {
-  at::Tensor result = at::empty({2, o.frequencies()}, at::TensorOptions(at::kDouble));
+  const int64_t count = (o.frequency_dim() + 1) / 2;
+  at::Tensor result = at::empty({2, count}, at::TensorOptions(at::kDouble));
   double* high = result.data_ptr<double>();
-  double* low = high + o.frequencies();
-  for (int64_t i = 0; i < o.frequencies(); ++i) {
-    const Big f = power(o.base(), i, o.dim());
+  double* low = high + count;
+  for (int64_t i = 0; i < count; ++i) {
+    const Big f = power(o.base(), i, o.frequency_dim());
     const Big w = exact::mul(f, std::visit(Stretch{o, length, i, f}, o.scaling()));
     high[i] = exact::to_double(w);
     low[i] = exact::to_double(exact::sub(w, big(high[i])));
@@ -117,7 +119,7 @@ RotaryCosSin exact_cos_sin(const RotaryOptions& o, const RotaryFrequencies& f,
   const at::ScalarType type = o.cos_type() == rotary::CosType::Input ? dtype : at::kFloat;
   const bool scaled = f.attention_scaling != 1.0;
   const at::Tensor ids = positions.to(at::kCPU, at::kLong).contiguous();
-  const int64_t n = o.frequencies();
+  const int64_t n = (o.frequency_dim() + 1) / 2;
   std::vector<int64_t> sizes = ids.sizes().vec();
   sizes.push_back(2 * n);
   at::Tensor rows = at::empty(sizes, at::TensorOptions(scaled ? at::kDouble : type));

@@ -42,7 +42,7 @@ struct Maker {
   at::Tensor plain(double base) const {
     return at::pow(base, exponents(dim(), dim())).reciprocal();
   }
-  int64_t dim() const { return options.dim(); }
+  int64_t dim() const { return options.frequency_dim(); }
   // The exponent of the bases that grow.
   double growth() const { return static_cast<double>(dim()) / static_cast<double>(dim() - 2); }
 
@@ -122,12 +122,15 @@ struct Maker {
   }
 };
 
+// Pixtral's two planes: even frequencies, then odd.
+at::Tensor evens_then_odds(const at::Tensor& f) {
+  return at::cat({f.slice(-1, 0, f.size(-1), 2), f.slice(-1, 1, f.size(-1), 2)}, -1);
+}
+
 // ERNIE 4.5 VL sorts its frequencies once: height's, width's, time's.
 at::Tensor sorted_by_plane(const at::Tensor& f, int64_t of_time) {
   const at::Tensor space = f.slice(-1, 0, f.size(-1) - of_time);
-  return at::cat({space.slice(-1, 0, space.size(-1), 2), space.slice(-1, 1, space.size(-1), 2),
-                  f.slice(-1, f.size(-1) - of_time)},
-                 -1);
+  return at::cat({evens_then_odds(space), f.slice(-1, f.size(-1) - of_time)}, -1);
 }
 
 }  // namespace
@@ -141,6 +144,9 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t lengt
   if (options.precision() == Precision::Exact) result.inv_freq = exact_inv_freq(options, length);
   if (options.planes() == rotary::Planes::HeightWidth) {
     result.inv_freq = sorted_by_plane(result.inv_freq, options.sections()[2]);
+  }
+  if (options.planes() == rotary::Planes::EvenOdd) {
+    result.inv_freq = evens_then_odds(result.inv_freq);
   }
   return result;
 }

@@ -112,6 +112,10 @@ void check_sections(const RotaryOptions& o) {
   switch (o.planes()) {
     case rotary::Planes::One:
     case rotary::Planes::RowColumn:
+    case rotary::Planes::Axial:
+    case rotary::Planes::AxialReversed:
+    case rotary::Planes::AxialAlternating:
+    case rotary::Planes::EvenOdd:
       TORCH_CHECK_VALUE(sections.empty(), "[rotary] these planes have no sections. Got ", got());
       break;
     case rotary::Planes::Interleaved:
@@ -130,8 +134,20 @@ void check_sections(const RotaryOptions& o) {
                         "[rotary] sections must sum to dim / 2 = ", o.frequencies(), ". Got ",
                         got());
   }
-  TORCH_CHECK_VALUE(o.planes() != rotary::Planes::RowColumn || o.frequencies() % 2 == 0,
-                    "[rotary] dim must be a multiple of 4 for Planes::RowColumn. Got ", o.dim());
+  const bool by_two =
+      o.planes() == rotary::Planes::RowColumn || o.planes() == rotary::Planes::EvenOdd;
+  TORCH_CHECK_VALUE(!by_two || o.dim() % 4 == 0,
+                    "[rotary] dim must be a multiple of 4 for these planes. Got ", o.dim());
+  TORCH_CHECK_VALUE(!o.axial() || (o.axes() > 0 && o.dim() % (2 * o.axes()) == 0),
+                    "[rotary] dim must be a multiple of two channels for each of the axes. Got ",
+                    o.dim(), " for ", o.axes());
+  TORCH_CHECK_VALUE(!o.axial() || std::holds_alternative<rotary::Plain>(o.scaling()),
+                    "[rotary] patches have rotary::Plain frequencies. Got another scaling");
+  TORCH_CHECK_VALUE(
+      o.pairing() != rotary::Pairing::HalvesPerAxis ||
+          (o.planes() == rotary::Planes::Axial && o.cos_layout() == rotary::CosLayout::Halves),
+      "[rotary] Pairing::HalvesPerAxis belongs to Planes::Axial and CosLayout::Halves. Got "
+      "another");
 }
 
 void check_layout(const RotaryOptions& o) {
@@ -164,6 +180,20 @@ int64_t RotaryOptions::cos_width() const {
   return doubled ? turning() : frequencies();
 }
 
+bool RotaryOptions::axial() const {
+  switch (planes_) {
+    case rotary::Planes::Axial:
+    case rotary::Planes::AxialReversed:
+    case rotary::Planes::AxialAlternating:
+    case rotary::Planes::EvenOdd: return true;
+    default: return false;
+  }
+}
+
+int64_t RotaryOptions::frequency_dim() const {
+  return axial() && planes_ != rotary::Planes::EvenOdd ? dim_ / axes_ : dim_;
+}
+
 bool RotaryOptions::length_dependent() const {
   return std::holds_alternative<rotary::Dynamic>(scaling_) ||
          std::holds_alternative<rotary::LongRope>(scaling_) ||
@@ -174,7 +204,11 @@ int64_t RotaryOptions::plane_count() const {
   switch (planes_) {
     case rotary::Planes::One: return 1;
     case rotary::Planes::Doubled: return static_cast<int64_t>(sections_.size());
-    case rotary::Planes::RowColumn: return 2;
+    case rotary::Planes::RowColumn:
+    case rotary::Planes::EvenOdd: return 2;
+    case rotary::Planes::Axial:
+    case rotary::Planes::AxialReversed:
+    case rotary::Planes::AxialAlternating: return axes_;
     case rotary::Planes::Chunked:
     case rotary::Planes::Interleaved:
     case rotary::Planes::HeightWidth: return 3;

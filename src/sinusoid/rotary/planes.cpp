@@ -49,6 +49,11 @@ at::Tensor row_of(const RotaryOptions& o, const at::Tensor& entries) {
     case rotary::Planes::RowColumn:
       return at::stack({every(entries.select(0, 0), 0, 2), every(entries.select(0, 1), 1, 2)}, -1)
           .flatten(-2);
+    case rotary::Planes::Axial: return at::cat(entries.unbind(0), -1);
+    case rotary::Planes::AxialReversed: return at::cat(entries.flip(0).unbind(0), -1);
+    case rotary::Planes::AxialAlternating:
+      return at::stack(entries.flip(0).unbind(0), -1).flatten(-2);
+    case rotary::Planes::EvenOdd: return chunked(entries, 1, {o.dim() / 4, o.dim() / 4});
     case rotary::Planes::Doubled: break;
   }
   return chunked(at::cat({entries, entries}, -1), 2, o.sections());
@@ -57,6 +62,9 @@ at::Tensor row_of(const RotaryOptions& o, const at::Tensor& entries) {
 }  // namespace
 
 at::Tensor combine_planes(const RotaryOptions& o, const at::Tensor& entries) {
+  if (o.pairing() == rotary::Pairing::HalvesPerAxis) {
+    return at::cat(at::cat({entries, entries}, -1).unbind(0), -1);
+  }
   const at::Tensor row = row_of(o, entries);
   if (o.planes() == rotary::Planes::Doubled) return row;
   switch (o.cos_layout()) {

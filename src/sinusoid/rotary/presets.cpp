@@ -144,6 +144,47 @@ std::vector<RotaryPreset> make() {
       {"neomme", "transformers 5.23 NeoMMERotaryEmbedding",
        "even frequencies for rows, odd for columns",
        halves().planes(Planes::RowColumn).part(Part::First)},
+      // patches of images
+      {"qwen2_vl_vision", "transformers 5.23 Qwen2VLVisionRotaryEmbedding", "height, then width",
+       halves()
+           .planes(Planes::Axial)
+           .cos_type(kept)
+           .arithmetic(f32)
+           .head_axis(HeadAxis::AfterLength)},
+      {"muse_vision", "transformers 5.23 MuseGlimmerVisionRotaryEmbedding",
+       "the same, cos and sin rounded",
+       halves().planes(Planes::Axial).arithmetic(f32).head_axis(HeadAxis::AfterLength)},
+      {"step3p7_vision", "transformers 5.23 Step3p7VisionRotaryEmbedding", "width, then height",
+       halves()
+           .planes(Planes::AxialReversed)
+           .cos_type(kept)
+           .arithmetic(f32)
+           .head_axis(HeadAxis::AfterLength)},
+      {"kimi_k25_vision", "transformers 5.23 Kimi_K25VisionRotaryEmbedding",
+       "width and height take turns",
+       halves()
+           .planes(Planes::AxialAlternating)
+           .cos_type(kept)
+           .arithmetic(f32)
+           .head_axis(HeadAxis::AfterLength)},
+      {"inkling2_vision", "transformers 5.23 Inkling2VisionRotaryEmbedding",
+       "width, then height; adjacent pairs",
+       adjacent()
+           .planes(Planes::AxialReversed)
+           .cos_layout(CosLayout::Pairs)
+           .cos_type(kept)
+           .arithmetic(f32)
+           .head_axis(HeadAxis::AfterLength)},
+      {"pixtral", "transformers 5.23 PixtralVisionRotaryEmbedding",
+       "even frequencies for height, odd for width", halves().planes(Planes::EvenOdd)},
+      {"gemma4_vision", "transformers 5.23 Gemma4VisionRotaryEmbedding",
+       "each axis turns in channels of its own",
+       RotaryOptions(0, Pairing::HalvesPerAxis)
+           .planes(Planes::Axial)
+           .head_axis(HeadAxis::AfterLength)},
+      {"minimax_m3_vision", "transformers 5.23 MiniMaxM3VLVisionRotaryEmbedding",
+       "time, height and width; the first part of a head turns",
+       halves().planes(Planes::Axial).axes(3).part(Part::First).head_axis(HeadAxis::AfterLength)},
   };
 }
 
