@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/nearest.h"
 #include "io/base/file.h"
 #include "io/base/json_tree.h"
 #include "models/rotary/rope_parameters.h"
-#include "posenc/core/nearest.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
 namespace posenc {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "posenc/core/nearest.h"
+#include "core/nearest.h"
 
 namespace posenc {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "posenc/core/nearest.h"
+#include "core/nearest.h"
 
 namespace posenc {
 namespace {

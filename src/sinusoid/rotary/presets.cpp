@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "posenc/core/nearest.h"
+#include "core/nearest.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
 namespace posenc {
