@@ -12,6 +12,7 @@ namespace {
    embed::isa::sum_kernels,            \
    embed::isa::drop_kernels,           \
    embed::isa::random_kernels,         \
+   embed::isa::rotary_kernels,         \
    inference::isa::few_kernels,        \
    inference::isa::many_kernels,       \
    inference::isa::attention_kernels,  \

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/embed.h"
 #include "kernels/inference.h"
+#include "kernels/rotary.h"
 #include "kernels/sincos.h"
 
 namespace posenc::kernels {
@@ -14,6 +15,7 @@ struct Kernels {
   const embed::SumKernels& sum_rows;
   const embed::DropKernels& dropout;
   const embed::RandomKernels& random;
+  const rotary::RotaryKernels& rotary;
   const inference::LinearKernels& linear_few;
   const inference::LinearKernels& linear_many;
   const inference::AttentionKernels& attention_step;

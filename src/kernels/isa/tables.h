@@ -3,6 +3,7 @@
 #pragma once
 #include "kernels/embed.h"
 #include "kernels/inference.h"
+#include "kernels/rotary.h"
 #include "kernels/sincos.h"
 
 #define POSENC_DECLARE(isa)                               \
@@ -11,6 +12,7 @@
   extern const SumKernels sum_kernels;                    \
   extern const DropKernels drop_kernels;                  \
   extern const RandomKernels random_kernels;              \
+  extern const rotary::RotaryKernels rotary_kernels;      \
   }                                                       \
   namespace posenc::kernels::inference::isa {             \
   extern const LinearKernels few_kernels;                 \

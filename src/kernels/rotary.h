@@ -1,0 +1,66 @@
+// The request of the rotary embedding's kernel (isa/rotary.cpp), and the function that takes it. C
+// headers only: the source is compiled once per instruction set.
+#pragma once
+#include <stdint.h>
+
+#include "kernels/embed.h"
+
+namespace posenc::kernels::rotary {
+
+// As for embeddings: the half types round after each operation, as ATen does, and the Exact ones
+// compute in float32 and round once, at the end.
+using embed::Type;
+using embed::kTypes;
+
+// cos and sin, a row of each for every position. Pair i multiplies its first member by entry
+// i * step, its second by the entry `second` after that.
+struct Angles {
+  const void *cos, *sin;
+  int64_t batch_stride, row_stride;  // elements; batch_stride 0: one row for a whole batch
+  int64_t step, second;
+  bool is_float;  // float32 whatever the type of x; else as x
+  bool round;     // to x's type before use
+};
+
+// q or k, and where it goes, which may be x itself: then the strides are the same.
+struct Heads {
+  const void* x;
+  void* out;
+  int64_t count;
+  int64_t x_batch, x_head, x_row;  // strides in elements; a head's channels are side by side
+  int64_t out_batch, out_head, out_row;
+};
+
+// y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin for each pair of the channels first ... first + 2 *
+// pairs - 1; the others are copied.
+struct Rotation {
+  Angles angles;
+  int64_t length;  // rows of one sequence
+  int64_t pairs;
+  int64_t width;  // channels of a head
+  int64_t first;
+  bool read_adjacent, write_adjacent;  // pairs are channels 2i, 2i + 1; else i, i + pairs
+  bool negative;                       // by the negated sine
+  bool transposed;                     // the matrix of each pair is: the gradient's way back
+  bool stream;                         // non-temporal stores: they pay for outputs that no cache holds
+  int count;                           // of heads
+  Heads heads[2];
+};
+
+struct RotaryKernels {
+  // Of the rows batch * length; `scratch`: scratch_floats(pairs), aligned to a cache line.
+  void (*rotate[kTypes])(const Rotation& request, int64_t begin, int64_t end, float* scratch);
+};
+
+// Rows whose cosines and sines are prepared together fill this much.
+constexpr int64_t kBlockFloats = 8192;
+// An array for each pair, rounded up to whole lines.
+constexpr int64_t padded_pairs(int64_t pairs) { return (pairs + 31) / 32 * 32; }
+constexpr int64_t row_entries(int64_t pairs) { return 4 * padded_pairs(pairs); }
+// The block, or one row of float64 that is longer than a block; a table's row and a head.
+constexpr int64_t scratch_floats(int64_t pairs) {
+  const int64_t row = 2 * row_entries(pairs);
+  return (row > kBlockFloats ? row : kBlockFloats) + 2 * row;
+}
+
+}  // namespace posenc::kernels::rotary
