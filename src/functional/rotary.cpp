@@ -5,6 +5,9 @@
 #include <c10/util/Exception.h>
 
 #include "functional/rotary/compose.h"
+#include "functional/rotary/fusable.h"
+#include "functional/rotary/fused.h"
+#include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {
@@ -74,12 +77,29 @@ at::Tensor positions_of(const at::Tensor& q, const at::Tensor& k, const RotaryFu
                     at::TensorOptions(at::kLong).device(x.device()));
 }
 
-at::Tensor turn(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
-                const RotaryFuncOptions& how) {
-  if (!x.defined()) return {};
-  const int64_t heads = before_length(how) ? -3 : -2;
-  return composed_rotary(x, table.cos.unsqueeze(heads), table.sin.unsqueeze(heads), o,
-                         how.inverse());
+// Of the functions that take ready cos and sin.
+void check_arguments(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
+                     const RotaryFuncOptions& how) {
+  check(options);
+  check_pair(q, k, options, how);
+  TORCH_CHECK_VALUE(!how.position_ids().defined() && how.offset() == 0,
+                    "[rotary] cos and sin have their positions: position_ids and offset must be "
+                    "left out beside them. Got one");
+}
+
+void check_tables(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
+                  const RotaryOptions& o, const RotaryFuncOptions& how) {
+  check_table(q, table, o, how);
+  check_table(k, table, o, how);
+}
+
+QueryKey turn(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
+              const RotaryOptions& o, const RotaryFuncOptions& how) {
+  check_tables(q, k, table, o, how);
+  RotaryPlan plan;
+  if (is_fusable(q, k, table, o, how, Pass::Forward, plan))
+    return rotary_fused(plan, q, k, o, how);
+  return {turned_heads(q, table, o, how), turned_heads(k, table, o, how)};
 }
 
 void check_out(const char* name, const at::Tensor& out, const at::Tensor& x,
@@ -100,6 +120,22 @@ void check_out(const char* name, const at::Tensor& out, const at::Tensor& x,
                     "[rotary] a rotation into ", name,
                     " records no gradient: use rotary(), or at::NoGradGuard. Got a tensor that "
                     "requires one");
+  const char* const rule = torch_internals::no_writing_to(out);
+  TORCH_CHECK_VALUE(rule == nullptr, "[rotary] ", name, " to be written ", rule);
+}
+
+// Whether the kernel may write to `out` while it reads: it is x, or apart from all that is read.
+bool may_write(const at::Tensor& out, const at::Tensor& x, const at::Tensor& other,
+               const at::Tensor& other_out, const RotaryCosSin& table) {
+  if (!out.defined()) return true;
+  const bool in_place =
+      out.const_data_ptr() == x.const_data_ptr() && out.strides() == x.strides();
+  const bool apart = !torch_internals::share_memory(out, table.cos) &&
+                     !torch_internals::share_memory(out, table.sin) &&
+                     !torch_internals::share_memory(out, other) &&
+                     !torch_internals::share_memory(out, other_out);
+  return torch_internals::is_plain(out) && out.stride(-1) == 1 && apart &&
+         (in_place || !torch_internals::share_memory(out, x));
 }
 
 }  // namespace
@@ -109,22 +145,13 @@ QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o
   check(options);
   check_pair(q, k, options, how);
   const at::ScalarType dtype = (q.defined() ? q : k).scalar_type();
-  const RotaryCosSin table = rotary_cos_sin(options, positions_of(q, k, how), dtype);
-  check_table(q, table, options, how);
-  check_table(k, table, options, how);
-  return {turn(q, table, options, how), turn(k, table, options, how)};
+  return turn(q, k, rotary_cos_sin(options, positions_of(q, k, how), dtype), options, how);
 }
 
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
                 const RotaryOptions& options, const RotaryFuncOptions& how) {
-  check(options);
-  check_pair(q, k, options, how);
-  TORCH_CHECK_VALUE(!how.position_ids().defined() && how.offset() == 0,
-                    "[rotary] cos and sin have their positions: position_ids and offset must be "
-                    "left out beside them. Got one");
-  check_table(q, table, options, how);
-  check_table(k, table, options, how);
-  return {turn(q, table, options, how), turn(k, table, options, how)};
+  check_arguments(q, k, options, how);
+  return turn(q, k, table, options, how);
 }
 
 void rotary_(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
@@ -135,9 +162,16 @@ void rotary_(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table
 void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tensor& q,
                 const at::Tensor& k, const RotaryCosSin& table, const RotaryOptions& options,
                 const RotaryFuncOptions& how) {
+  check_arguments(q, k, options, how);
   check_out("q", q_out, q, options);
   check_out("k", k_out, k, options);
-  const auto [turned_q, turned_k] = rotary(q, k, table, options, how);
+  check_tables(q, k, table, options, how);
+  RotaryPlan plan;
+  if (may_write(q_out, q, k, k_out, table) && may_write(k_out, k, q, q_out, table) &&
+      is_fusable(q, k, table, options, how, Pass::Forward, plan))
+    return rotary_fused_out(plan, q_out, k_out, q, k, how);
+  const at::Tensor turned_q = turned_heads(q, table, options, how);
+  const at::Tensor turned_k = turned_heads(k, table, options, how);
   if (q.defined()) q_out.copy_(turned_q);
   if (k.defined()) k_out.copy_(turned_k);
 }

@@ -109,4 +109,12 @@ at::Tensor composed_rotary(const at::Tensor& x, const at::Tensor& cos, const at:
   return last ? at::cat({rest, y}, -1) : at::cat({y, rest}, -1);
 }
 
+at::Tensor turned_heads(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
+                        const RotaryFuncOptions& how) {
+  if (!x.defined()) return {};
+  const int64_t heads = how.head_axis() == rotary::HeadAxis::BeforeLength ? -3 : -2;
+  return composed_rotary(x, table.cos.unsqueeze(heads), table.sin.unsqueeze(heads), o,
+                         how.inverse());
+}
+
 }  // namespace posenc::functional

@@ -2,7 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "posenc/sinusoid/rotary.h"
+#include "posenc/functional/rotary.h"
 
 namespace posenc::functional {
 
@@ -10,5 +10,10 @@ namespace posenc::functional {
 /// broadcast against x (..., Dh). `inverse` turns back.
 at::Tensor composed_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                            const RotaryOptions& options, bool inverse);
+
+/// The same of q or k, whose heads' axis `how` names; `table` as in rotary(). An undefined x gives
+/// an undefined tensor.
+at::Tensor turned_heads(const at::Tensor& x, const RotaryCosSin& table,
+                        const RotaryOptions& options, const RotaryFuncOptions& how);
 
 }  // namespace posenc::functional

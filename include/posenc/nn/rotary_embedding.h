@@ -1,0 +1,140 @@
+#pragma once
+
+#include <torch/nn/modules/common.h>
+#include <torch/nn/pimpl.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "posenc/core/cloneable.h"
+#include "posenc/core/growth_lock.h"
+#include "posenc/core/state_dict_traits.h"
+#include "posenc/functional/rotary.h"
+#include "posenc/sinusoid/rotary.h"
+
+namespace posenc {
+
+/// For which length a scaling that depends on it (rotary::Dynamic, LongRope, PhiMoe) is computed.
+enum class LengthRule {
+  /// As transformers does it: LongRope and PhiMoe by the call's largest position; Dynamic by the
+  /// largest of all calls, until one that stays below max_position. What a call returns depends on
+  /// the calls before it.
+  System,
+  PerCall,  ///< by the call's largest position
+  /// For RotaryEmbeddingOptions::length in every call. Keys in a cache were then turned by the same
+  /// frequencies as those that follow.
+  Fixed,
+};
+
+/// Options of RotaryEmbedding.
+struct RotaryEmbeddingOptions {
+  /// The default options for a rotary embedding.
+  RotaryEmbeddingOptions(RotaryOptions rotary)
+      : rotary_(std::move(rotary)), head_axis_(rotary_.head_axis()) {}
+
+  /// The rotary embedding.
+  TORCH_ARG(RotaryOptions, rotary);
+  /// The order of the axes of q and k; unless set, that of the mirrored system.
+  TORCH_ARG(rotary::HeadAxis, head_axis);
+  /// For which length the frequencies are computed, where that matters.
+  TORCH_ARG(LengthRule, length_rule) = LengthRule::System;
+  /// The length of LengthRule::Fixed.
+  TORCH_ARG(int64_t, length) = 0;
+  /// Whether PyTorch saves `inv_freq`: ESM, Wav2Vec2-Conformer, CLVP, Stable Audio do.
+  TORCH_ARG(bool, persistent) = false;
+  /// Whether to(dtype) rounds the frequencies, as it does in Python, where a position of 1000 in
+  /// bfloat16 is then off by more than a turn.
+  TORCH_ARG(bool, casts_frequencies) = false;
+  /// Rows of cos and sin that are kept at most; positions from there on are computed in each call.
+  TORCH_ARG(int64_t, cache_rows) = 32768;
+};
+
+/// Turns queries and keys by their positions; for the formula see RotaryOptions.
+///
+/// q: (B, H, L, Dh), k: (B, Hkv, L, Dh), or with HeadAxis::AfterLength (B, L, H, Dh) and so on; see
+/// functional::rotary()  ->  as q and k.
+///
+/// ```cpp
+/// posenc::RotaryEmbedding rotary(posenc::rotary_preset("llama", 64).base(500000.0));
+/// auto q = torch::randn({2, 8, 16, 64}), k = torch::randn({2, 2, 16, 64});
+/// std::tie(q, k) = rotary->forward(q, k);  // positions 0 ... 15
+/// ```
+///
+/// cos and sin are computed once for each position and dtype, in a cache that grows. forward() may
+/// be called from several threads at a time. Explicit positions on a GPU are not read back, unless
+/// the scaling depends on the length.
+///
+/// Keys: buffer `inv_freq` (n), float32 whatever the module is converted to; not in PyTorch's
+/// state_dict unless persistent(true). With Precision::Exact there is none.
+///
+/// Errors: those of functional::rotary(); at construction, c10::ValueError for LengthRule::Fixed
+/// without a length, and for persistent(true) with Precision::Exact.
+///
+/// Source: transformers' LlamaRotaryEmbedding and its kind.
+class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateDictTraits {
+ public:
+  /// A module for a rotary embedding.
+  explicit RotaryEmbeddingImpl(RotaryOptions rotary)
+      : RotaryEmbeddingImpl(RotaryEmbeddingOptions(std::move(rotary))) {}
+  /// A module with the given options.
+  explicit RotaryEmbeddingImpl(RotaryEmbeddingOptions options_);
+
+  void reset() override;
+  void pretty_print(std::ostream& stream) const override;
+  std::vector<std::string> non_persistent_names() const override;
+  using torch::nn::Module::to;
+  void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
+  void to(torch::Dtype dtype, bool non_blocking = false) override;
+
+  /// Returns q and k turned; either may be undefined. `offset` is the position of the first row,
+  /// `position_ids` are explicit positions instead: (L), (B, L) or (planes, B, L).
+  functional::QueryKey forward(const torch::Tensor& q, const torch::Tensor& k, int64_t offset = 0,
+                               const torch::Tensor& position_ids = {});
+
+  /// forward() in place.
+  ///
+  /// Errors: those of functional::rotary_().
+  void forward_(const torch::Tensor& q, const torch::Tensor& k, int64_t offset = 0,
+                const torch::Tensor& position_ids = {});
+
+  /// cos and sin as the system's class returns them to a layer whose hidden states are of type
+  /// `dtype`; see rotary_cos_sin().
+  RotaryCosSin cos_sin(const torch::Tensor& position_ids, torch::Dtype dtype = torch::kFloat);
+
+  RotaryEmbeddingOptions options;  ///< the options given to the constructor
+  torch::Tensor inv_freq;          ///< (n); undefined with Precision::Exact
+
+ protected:
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(int64_t{0})},
+                                  {3, torch::nn::AnyValue(torch::Tensor())})
+
+ private:
+  struct Cached {
+    torch::Dtype dtype;
+    torch::Device device;
+    int64_t length;  // that its frequencies are for
+    RotaryCosSin table;
+  };
+
+  int64_t length_for(int64_t last);
+  RotaryFrequencies frequencies(int64_t length) const;
+  RotaryCosSin computed(const torch::Tensor& position_ids, torch::Dtype dtype, int64_t length);
+  bool may_cache(int64_t rows, torch::Dtype dtype, int64_t length) const;
+  RotaryCosSin cached(int64_t rows, torch::Dtype dtype, torch::Device device, int64_t length);
+  RotaryCosSin rows(const torch::Tensor& like, int64_t offset, const torch::Tensor& position_ids);
+  RotaryCosSin rows_of(const torch::Tensor& position_ids, torch::Dtype dtype);
+  bool is_current() const;
+  void restore(const torch::Tensor& frequencies);
+
+  GrowthLock lock_;
+  std::vector<Cached> cache_;
+  const void* cached_data_ = nullptr;  // the state of `inv_freq` that the cache was computed from
+  int64_t cached_version_ = -1;
+  double attention_scaling_ = 1.0;
+  int64_t longest_ = 0;  // of the calls so far, for LengthRule::System
+};
+
+TORCH_MODULE(RotaryEmbedding);
+
+}  // namespace posenc

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+
+#include <string>
+
+#include "posenc/core/cloneable.h"
+
+namespace posenc {
+
+/// Options of GatedFeedForward.
+struct GatedFeedForwardOptions {
+  /// The activation of the gate.
+  enum class Gate {
+    SiLU,      ///< x sigmoid(x): SwiGLU, of Llama, Mistral, Qwen
+    GELU,      ///< x times the normal distribution function of x: GeGLU
+    GELUTanh,  ///< its approximation by tanh: Gemma
+    ReLU,      ///< max(x, 0): ReGLU
+  };
+
+  /// The default options for width `d_model` and inner width `d_ff`.
+  GatedFeedForwardOptions(int64_t d_model, int64_t d_ff) : d_model_(d_model), d_ff_(d_ff) {}
+
+  /// Width D of x.
+  TORCH_ARG(int64_t, d_model);
+  /// Width of the gate; intermediate_size in a config.json.
+  TORCH_ARG(int64_t, d_ff);
+  /// The activation of the gate.
+  TORCH_ARG(Gate, gate) = Gate::SiLU;
+  /// Whether the projections have a bias.
+  TORCH_ARG(bool, bias) = false;
+};
+
+/// Returns the gate that a config.json names in hidden_act: `silu`, `swish`, `gelu`,
+/// `gelu_pytorch_tanh` or `relu`.
+///
+/// Errors: c10::ValueError for any other name.
+GatedFeedForwardOptions::Gate gate_of(const std::string& name);
+
+/// The feed-forward network of the Llama family: down_proj(gate(gate_proj(x)) * up_proj(x)).
+///
+/// x: (..., D)  ->  (..., D).
+///
+/// Keys: `gate_proj.weight` and `up_proj.weight` (d_ff, D), `down_proj.weight` (D, d_ff), and
+/// `.bias` of each with bias(true).
+///
+/// Source: transformers' LlamaMLP, GemmaMLP.
+class GatedFeedForwardImpl : public Cloneable<GatedFeedForwardImpl> {
+ public:
+  /// A module with the default options.
+  GatedFeedForwardImpl(int64_t d_model, int64_t d_ff)
+      : GatedFeedForwardImpl(GatedFeedForwardOptions(d_model, d_ff)) {}
+  /// A module with the given options.
+  explicit GatedFeedForwardImpl(GatedFeedForwardOptions options_);
+
+  void reset() override;
+  void pretty_print(std::ostream& stream) const override;
+
+  /// Returns the network's output.
+  torch::Tensor forward(const torch::Tensor& x);
+
+  GatedFeedForwardOptions options;       ///< the options given to the constructor
+  torch::nn::Linear gate_proj{nullptr};  ///< the projection that the activation is applied to
+  torch::nn::Linear up_proj{nullptr};    ///< the projection that it gates
+  torch::nn::Linear down_proj{nullptr};  ///< the projection back to D
+};
+
+TORCH_MODULE(GatedFeedForward);
+
+}  // namespace posenc

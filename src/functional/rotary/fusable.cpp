@@ -1,0 +1,146 @@
+#include "functional/rotary/fusable.h"
+
+#include <utility>
+
+#include "functional/dispatch.h"
+#include "torch_internals/shortcut.h"
+
+namespace posenc::functional {
+namespace {
+
+namespace kernel = kernels::rotary;
+using rotary::Arithmetic;
+using rotary::CosLayout;
+using rotary::Pairing;
+using torch_internals::is_plain;
+
+// ATen's complex product fuses additions in the rest of a row that is no multiple of this.
+constexpr int64_t kWholeComplexVectors = 8;
+
+// (B, H, L, Dh), (B, L, H, Dh), or without B
+struct Shape {
+  int64_t batch, heads, length, width;
+  int64_t batch_stride, head_stride, row_stride;
+  Shape(const at::Tensor& x, rotary::HeadAxis axis) {
+    const at::IntArrayRef sizes = x.sizes(), strides = x.strides();
+    const size_t first = sizes.size() == 4 ? 1 : 0;
+    const bool heads_first = axis == rotary::HeadAxis::BeforeLength;
+    const size_t head = heads_first ? first : first + 1, row = heads_first ? first + 1 : first;
+    batch = first == 1 ? sizes[0] : 1;
+    batch_stride = first == 1 ? strides[0] : 0;
+    heads = sizes[head];
+    head_stride = strides[head];
+    length = sizes[row];
+    row_stride = strides[row];
+    width = sizes[first + 2];
+  }
+};
+
+bool has_whole_rows(const at::Tensor& t) { return t.strides().back() == 1 || t.sizes().back() == 1; }
+
+// Where the arithmetic rounds. Reference: by_arithmetic() in compose.cpp and what autograd makes of
+// it, which rounds the terms of a gradient to the type that was promoted.
+bool plan_arithmetic(at::ScalarType type, at::ScalarType of_table, const RotaryOptions& o,
+                     Pass pass, RotaryPlan& plan) {
+  const bool is_half = at::isReducedFloatingType(type), is_wide = of_table != type;
+  if (is_wide && of_table != at::kFloat) return false;
+  kernel::Angles& a = plan.rotation.angles;
+  a.is_float = of_table == at::kFloat;
+  a.round = false;
+  bool once = false;
+  switch (o.arithmetic()) {
+    case Arithmetic::Input: a.round = is_half && is_wide; break;
+    case Arithmetic::Widened:
+      if (is_half && is_wide) return false;
+      break;
+    case Arithmetic::Promoted: once = is_half && is_wide && pass == Pass::Forward; break;
+    case Arithmetic::Complex:
+      if (is_half && !is_wide) return false;
+      if (o.pairing() != Pairing::Adjacent || o.frequencies() % kWholeComplexVectors != 0)
+        return false;
+      [[fallthrough]];
+    case Arithmetic::Float32:
+      if (type == at::kDouble) return false;
+      once = true;
+  }
+  return find_type(type, once, plan.type);
+}
+
+void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass,
+                 kernel::Rotation& r) {
+  r.pairs = o.frequencies();
+  r.angles.step = o.cos_layout() == CosLayout::Pairs ? 2 : 1;
+  r.angles.second = 0;
+  if (o.cos_layout() == CosLayout::Pairs) r.angles.second = 1;
+  if (o.cos_layout() == CosLayout::Halves && o.pairing() == Pairing::Halves)
+    r.angles.second = r.pairs;
+  r.read_adjacent = o.pairing() != Pairing::Halves;
+  r.write_adjacent = o.pairing() == Pairing::Adjacent;
+  r.negative = how.inverse() != o.reversed();
+  r.transposed = pass == Pass::Backward;
+  if (r.transposed) std::swap(r.read_adjacent, r.write_adjacent);
+}
+
+// One of q and k, as large as the one before it but for its number of heads.
+bool plan_heads(const at::Tensor& x, const Shape& like, const RotaryOptions& o,
+                const RotaryFuncOptions& how, kernel::Rotation& r) {
+  if (!is_plain(x) || x.numel() == 0 || !has_whole_rows(x)) return false;
+  const Shape s(x, how.head_axis());
+  if (s.batch != like.batch || s.length != like.length || s.width != like.width) return false;
+  if (s.width < o.turning()) return false;
+  r.length = s.length;
+  r.width = s.width;
+  r.first = o.part() == rotary::Part::Last ? s.width - o.turning() : 0;
+  r.heads[r.count++] = {x.const_data_ptr(), nullptr, s.heads,  s.batch_stride,
+                        s.head_stride,      s.row_stride, 0, 0, 0};
+  return true;
+}
+
+bool plan_table(const RotaryCosSin& table, const Shape& x, const RotaryOptions& o,
+                RotaryPlan& plan) {
+  for (const at::Tensor* t : {&table.cos, &table.sin}) {
+    if (!t->defined() || !is_plain(*t) || torch_internals::is_recorded(*t)) return false;
+    const at::IntArrayRef sizes = t->sizes();
+    if (sizes.size() != 2 && sizes.size() != 3) return false;
+    if (sizes.back() != o.cos_width() || sizes[sizes.size() - 2] != x.length) return false;
+    if (sizes.size() == 3 && sizes[0] != 1 && sizes[0] != x.batch) return false;
+  }
+  plan.cos = table.cos;
+  plan.sin = table.sin;
+  if (table.cos.scalar_type() != table.sin.scalar_type()) return false;
+  if (!has_whole_rows(plan.cos) || table.cos.sizes() != table.sin.sizes() ||
+      table.cos.strides() != table.sin.strides()) {
+    plan.cos = table.cos.expand_as(table.sin).contiguous();
+    plan.sin = table.sin.expand_as(table.cos).contiguous();
+    if (plan.cos.sizes() != plan.sin.sizes()) return false;
+  }
+  kernel::Angles& a = plan.rotation.angles;
+  const bool batched = plan.cos.dim() == 3 && plan.cos.size(0) != 1;
+  a.cos = plan.cos.const_data_ptr();
+  a.sin = plan.sin.const_data_ptr();
+  a.batch_stride = batched ? plan.cos.stride(0) : 0;
+  a.row_stride = plan.cos.stride(-2);
+  return true;
+}
+
+}  // namespace
+
+bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
+                const RotaryOptions& options, const RotaryFuncOptions& how, Pass pass,
+                RotaryPlan& plan) {
+  const at::Tensor& first = q.defined() ? q : k;
+  if (!torch_internals::dispatches_plainly() || (first.dim() != 3 && first.dim() != 4))
+    return false;
+  if (q.defined() && k.defined() && (q.dim() != k.dim() || q.scalar_type() != k.scalar_type()))
+    return false;
+  const Shape shape(first, how.head_axis());
+  kernel::Rotation& r = plan.rotation;
+  r.count = 0;
+  for (const at::Tensor* x : {&q, &k})
+    if (x->defined() && !plan_heads(*x, shape, options, how, r)) return false;
+  if (!plan_table(table, shape, options, plan)) return false;
+  plan_layout(options, how, pass, r);
+  return plan_arithmetic(first.scalar_type(), table.cos.scalar_type(), options, pass, plan);
+}
+
+}  // namespace posenc::functional

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "kernels/rotary.h"
+#include "posenc/functional/rotary.h"
+
+namespace posenc::functional {
+
+/// What rotary_fused() hands to the kernels.
+struct RotaryPlan {
+  kernels::rotary::Type type;
+  kernels::rotary::Rotation rotation;  // all but its outputs
+  at::Tensor cos, sin;                 // what it reads
+};
+
+/// Which way a plan goes: the rotation, or its gradient.
+enum class Pass { Forward, Backward };
+
+/// Whether rotary_fused() can turn q and k, or the gradients of their results, in one pass on the
+/// CPU, with the bits of composed_rotary() or of its derivative. If so, fills `plan`. Either of q
+/// and k may be undefined.
+bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
+                const RotaryOptions& options, const RotaryFuncOptions& how, Pass pass,
+                RotaryPlan& plan);
+
+}  // namespace posenc::functional

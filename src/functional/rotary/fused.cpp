@@ -1,0 +1,93 @@
+#include "functional/rotary/fused.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "functional/dispatch.h"
+#include "functional/rotary/backward.h"
+#include "kernels/dispatch.h"
+#include "platform/caches.h"
+#include "platform/scratch.h"
+#include "torch_internals/fresh_memory.h"
+#include "torch_internals/profiled.h"
+#include "torch_internals/shortcut.h"
+
+namespace posenc::functional {
+namespace {
+
+namespace kernel = kernels::rotary;
+
+constexpr int64_t kGrainElements = 32768;
+
+void write_to(const at::Tensor& out, const RotaryFuncOptions& how, kernel::Heads& h) {
+  const at::IntArrayRef strides = out.strides();
+  const size_t first = strides.size() == 4 ? 1 : 0;
+  const bool heads_first = how.head_axis() == rotary::HeadAxis::BeforeLength;
+  h.out = out.data_ptr();
+  h.out_batch = first == 1 ? strides[0] : 0;
+  h.out_head = strides[heads_first ? first : first + 1];
+  h.out_row = strides[heads_first ? first + 1 : first];
+}
+
+// A row of the result has one owner, so the number of threads changes no bit.
+void run(RotaryPlan& plan, int64_t elements, int64_t rows) {
+  kernel::Rotation& r = plan.rotation;
+  r.stream = elements * kernels::embed::element_size(plan.type) >= platform::caches().stream_bytes;
+  const auto rotate = kernels::chosen().rotary.rotate[static_cast<int>(plan.type)];
+  const auto part = [&](int64_t begin, int64_t end) {
+    rotate(r, begin, end,
+           platform::scratch(platform::Scratch::Rotation, kernel::scratch_floats(r.pairs)));
+  };
+  if (!worth_threads(elements)) return part(0, rows);
+  at::parallel_for(0, rows, std::max<int64_t>(1, kGrainElements * rows / elements), part);
+}
+
+// Into those of two results that are defined, in the plan's order.
+void run_into(RotaryPlan& plan, const at::Tensor& first, const at::Tensor& second,
+              const RotaryFuncOptions& how) {
+  int64_t elements = 0, count = 0, rows = 0;
+  for (const at::Tensor* out : {&first, &second}) {
+    if (!out->defined()) continue;
+    kernel::Heads& h = plan.rotation.heads[count++];
+    write_to(*out, how, h);
+    elements += out->numel();
+    rows = out->numel() / (h.count * plan.rotation.width);
+  }
+  run(plan, elements, rows);
+}
+
+at::Tensor output_like(const at::Tensor& x) {
+  return x.defined() ? torch_internals::fresh_output(x.sizes(), x.scalar_type()) : at::Tensor();
+}
+
+}  // namespace
+
+QueryKey rotary_fused(RotaryPlan& plan, const at::Tensor& q, const at::Tensor& k,
+                      const RotaryOptions& options, const RotaryFuncOptions& how) {
+  const torch_internals::Profiled profiled("posenc::rotary", q, k, plan.cos, plan.sin);
+  QueryKey result(output_like(q), output_like(k));
+  const auto& [q_out, k_out] = result;
+  run_into(plan, q_out, k_out, how);
+  const RotaryCosSin table{plan.cos, plan.sin};
+  if (q.defined() && torch_internals::is_recorded(q)) record(q_out, q, table, options, how);
+  if (k.defined() && torch_internals::is_recorded(k)) record(k_out, k, table, options, how);
+  return result;
+}
+
+void rotary_fused_out(RotaryPlan& plan, const at::Tensor& q_out, const at::Tensor& k_out,
+                      const at::Tensor& q, const at::Tensor& k, const RotaryFuncOptions& how) {
+  const torch_internals::Profiled profiled("posenc::rotary_out", q, k, plan.cos, plan.sin);
+  if (q_out.defined()) torch_internals::note_write(q_out);
+  if (k_out.defined()) torch_internals::note_write(k_out);
+  run_into(plan, q_out, k_out, how);
+}
+
+at::Tensor rotary_fused_backward(RotaryPlan& plan, const at::Tensor& grad,
+                                 const RotaryFuncOptions& how) {
+  at::Tensor out = output_like(grad);
+  run_into(plan, out, {}, how);
+  return out;
+}
+
+}  // namespace posenc::functional

@@ -1,0 +1,234 @@
+#include "posenc/nn/rotary_embedding.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <mutex>
+#include <ostream>
+#include <utility>
+
+#include "posenc/core/check.h"
+
+namespace posenc {
+namespace {
+
+constexpr int64_t kFirstRows = 64;
+
+const rotary::Dynamic* as_dynamic(const RotaryOptions& o) {
+  return std::get_if<rotary::Dynamic>(&o.scaling());
+}
+
+// All lengths beyond that of pretraining have one set of frequencies; 0: up to it.
+struct Switched {
+  int64_t last;
+  template <typename T>
+  int64_t operator()(const T&) const { return 0; }
+  int64_t operator()(const rotary::Dynamic& s) const { return last > s.max_position ? last : 0; }
+  int64_t operator()(const rotary::LongRope& s) const { return beyond(s.original_max_position); }
+  int64_t operator()(const rotary::PhiMoe& s) const { return beyond(s.original_max_position); }
+  int64_t beyond(double original) const {
+    return static_cast<double>(last) > original ? static_cast<int64_t>(original) + 1 : 0;
+  }
+};
+
+int64_t switched(const RotaryOptions& o, int64_t last) {
+  return std::visit(Switched{last}, o.scaling());
+}
+
+// What rotary_cos_sin() has an error for.
+bool is_outside(const torch::Tensor& ids) {
+  return !at::isIntegralType(ids.scalar_type(), /*includeBool=*/false) || ids.dim() == 0 ||
+         ids.min().item().toLong() < 0;
+}
+
+bool is_heads(const torch::Tensor& x) { return x.defined() && (x.dim() == 3 || x.dim() == 4); }
+
+}  // namespace
+
+RotaryEmbeddingImpl::RotaryEmbeddingImpl(RotaryEmbeddingOptions options_)
+    : options(std::move(options_)) {
+  RotaryEmbeddingImpl::reset();
+}
+
+void RotaryEmbeddingImpl::reset() {
+  const RotaryOptions& o = options.rotary();
+  check_positive("RotaryEmbedding", "cache_rows", options.cache_rows());
+  if (options.length_rule() == LengthRule::Fixed)
+    check_positive("RotaryEmbedding", "length", options.length());
+  const RotaryFrequencies f = rotary_frequencies(o);
+  attention_scaling_ = f.attention_scaling;
+  cache_.clear();
+  longest_ = 0;
+  if (o.precision() == Precision::Exact) {
+    TORCH_CHECK_VALUE(!options.persistent(),
+                      "[RotaryEmbedding] persistent must be false with Precision::Exact, whose "
+                      "frequencies no float32 buffer holds. Got true");
+    return;
+  }
+  inv_freq = register_buffer("inv_freq", f.inv_freq);
+}
+
+void RotaryEmbeddingImpl::pretty_print(std::ostream& stream) const {
+  const RotaryOptions& o = options.rotary();
+  stream << "posenc::RotaryEmbedding(dim=" << o.dim() << ", base=" << o.base();
+  if (options.length_rule() == LengthRule::PerCall) stream << ", length_rule=per_call";
+  if (options.length_rule() == LengthRule::Fixed) stream << ", length=" << options.length();
+  if (options.persistent()) stream << ", persistent=true";
+  if (options.casts_frequencies()) stream << ", casts_frequencies=true";
+  stream << ")";
+}
+
+std::vector<std::string> RotaryEmbeddingImpl::non_persistent_names() const {
+  return options.persistent() ? std::vector<std::string>() : std::vector<std::string>{"inv_freq"};
+}
+
+void RotaryEmbeddingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
+  const torch::Tensor before = inv_freq.defined() ? inv_freq.detach() : inv_freq;
+  torch::nn::Module::to(device, dtype, non_blocking);
+  restore(before);
+}
+
+void RotaryEmbeddingImpl::to(torch::Dtype dtype, bool non_blocking) {
+  const torch::Tensor before = inv_freq.defined() ? inv_freq.detach() : inv_freq;
+  torch::nn::Module::to(dtype, non_blocking);
+  restore(before);
+}
+
+void RotaryEmbeddingImpl::restore(const torch::Tensor& frequencies) {
+  if (!inv_freq.defined() || options.casts_frequencies()) return;
+  inv_freq.set_data(frequencies.to(inv_freq.device()));
+}
+
+functional::QueryKey RotaryEmbeddingImpl::forward(const torch::Tensor& q, const torch::Tensor& k,
+                                                  int64_t offset,
+                                                  const torch::Tensor& position_ids) {
+  return functional::rotary(q, k, rows(q.defined() ? q : k, offset, position_ids),
+                            options.rotary(),
+                            functional::RotaryFuncOptions().head_axis(options.head_axis()));
+}
+
+void RotaryEmbeddingImpl::forward_(const torch::Tensor& q, const torch::Tensor& k, int64_t offset,
+                                   const torch::Tensor& position_ids) {
+  functional::rotary_(q, k, rows(q.defined() ? q : k, offset, position_ids), options.rotary(),
+                      functional::RotaryFuncOptions().head_axis(options.head_axis()));
+}
+
+RotaryCosSin RotaryEmbeddingImpl::cos_sin(const torch::Tensor& position_ids, torch::Dtype dtype) {
+  TORCH_CHECK_VALUE(position_ids.defined(),
+                    "[RotaryEmbedding] position_ids must be a tensor. Got none");
+  return rows_of(position_ids, dtype);
+}
+
+// What the frequencies are computed for in a call whose largest position is last - 1; 0: as at
+// construction.
+int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
+  const RotaryOptions& o = options.rotary();
+  if (!o.length_dependent()) return 0;
+  if (options.length_rule() == LengthRule::Fixed) return switched(o, options.length());
+  const rotary::Dynamic* const dynamic = as_dynamic(o);
+  if (dynamic == nullptr || options.length_rule() == LengthRule::PerCall) return switched(o, last);
+  const std::unique_lock<std::shared_mutex> writing(lock_);
+  if (last < dynamic->max_position) longest_ = 0;
+  longest_ = std::max(longest_, last);
+  return switched(o, longest_);
+}
+
+RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length) const {
+  const RotaryOptions& o = options.rotary();
+  if (length != 0 || !inv_freq.defined()) return rotary_frequencies(o, length);
+  return {inv_freq.to(torch::kFloat), attention_scaling_};
+}
+
+RotaryCosSin RotaryEmbeddingImpl::computed(const torch::Tensor& position_ids, torch::Dtype dtype,
+                                           int64_t length) {
+  return rotary_cos_sin(options.rotary(), frequencies(length), position_ids, dtype);
+}
+
+// Whether nobody has written to the frequencies since.
+bool RotaryEmbeddingImpl::is_current() const {
+  return !inv_freq.defined() ||
+         (inv_freq.const_data_ptr() == cached_data_ &&
+          (inv_freq.is_inference() ? 0 : static_cast<int64_t>(inv_freq._version())) ==
+              cached_version_);
+}
+
+// Frequencies that change with each token are not worth rows for all positions.
+bool RotaryEmbeddingImpl::may_cache(int64_t rows, torch::Dtype dtype, int64_t length) const {
+  const bool lasting = length == 0 || options.length_rule() == LengthRule::Fixed ||
+                       as_dynamic(options.rotary()) == nullptr;
+  return lasting && rows <= options.cache_rows() && at::isFloatingType(dtype);
+}
+
+RotaryCosSin RotaryEmbeddingImpl::cached(int64_t rows, torch::Dtype dtype, torch::Device device,
+                                         int64_t length) {
+  const auto find = [&] {
+    return std::find_if(cache_.begin(), cache_.end(), [&](const Cached& c) {
+      return c.dtype == dtype && c.device == device && c.length == length;
+    });
+  };
+  {
+    const std::shared_lock<std::shared_mutex> reading(lock_);
+    const auto entry = find();
+    if (entry != cache_.end() && is_current() && entry->table.cos.size(0) >= rows)
+      return entry->table;
+  }
+  const std::unique_lock<std::shared_mutex> writing(lock_);
+  if (!is_current()) {
+    cache_.clear();
+    cached_data_ = inv_freq.const_data_ptr();
+    cached_version_ = inv_freq.is_inference() ? 0 : static_cast<int64_t>(inv_freq._version());
+  }
+  auto entry = find();
+  const int64_t present = entry == cache_.end() ? 0 : entry->table.cos.size(0);
+  if (rows <= present) return entry->table;  // another thread was here first
+  // A backward may need them, also if a forward inside InferenceMode was the first.
+  const c10::InferenceMode off(false);
+  const int64_t wanted = std::min(std::max({rows, 2 * present, kFirstRows}), options.cache_rows());
+  const auto ids = torch::arange(wanted, torch::TensorOptions(torch::kLong).device(device));
+  RotaryCosSin table = computed(ids, dtype, length);
+  if (entry == cache_.end()) entry = cache_.insert(entry, Cached{dtype, device, length, {}});
+  entry->table = std::move(table);
+  return entry->table;
+}
+
+RotaryCosSin RotaryEmbeddingImpl::rows(const torch::Tensor& like, int64_t offset,
+                                       const torch::Tensor& position_ids) {
+  TORCH_CHECK_VALUE(is_heads(like),
+                    "[RotaryEmbedding] q or k must be a tensor with 3 or 4 axes. Got ",
+                    like.defined() ? c10::str(like.sizes()) : "neither");
+  const torch::Dtype dtype = like.scalar_type();
+  if (position_ids.defined()) {
+    TORCH_CHECK_VALUE(offset == 0,
+                      "[RotaryEmbedding] position_ids are absolute: offset must be 0 beside them. "
+                      "Got ",
+                      offset);
+    return rows_of(position_ids, dtype);
+  }
+  TORCH_CHECK_VALUE(offset >= 0, "[RotaryEmbedding] offset must not be negative. Got ", offset);
+  const bool heads_first = options.head_axis() == rotary::HeadAxis::BeforeLength;
+  const int64_t last = offset + like.size(heads_first ? -2 : -3), length = length_for(last);
+  if (may_cache(last, dtype, length)) {
+    const RotaryCosSin all = cached(last, dtype, like.device(), length);
+    return {all.cos.slice(0, offset, last), all.sin.slice(0, offset, last)};
+  }
+  const auto ids =
+      torch::arange(offset, last, torch::TensorOptions(torch::kLong).device(like.device()));
+  return computed(ids, dtype, length);
+}
+
+RotaryCosSin RotaryEmbeddingImpl::rows_of(const torch::Tensor& position_ids, torch::Dtype dtype) {
+  const RotaryOptions& o = options.rotary();
+  // Positions of several planes are combined, and those on a GPU are not read back.
+  const bool may_look_up = position_ids.is_cpu() && position_ids.dim() < 3;
+  int64_t last = 0;
+  if (position_ids.numel() > 0 && (o.length_dependent() || may_look_up))
+    last = position_ids.max().item().toLong() + 1;
+  const int64_t length = length_for(last);
+  if (!may_look_up || last < 1 || !may_cache(last, dtype, length) || is_outside(position_ids))
+    return computed(position_ids, dtype, length);
+  const RotaryCosSin all = cached(last, dtype, position_ids.device(), length);
+  const torch::Tensor ids = position_ids.to(torch::kLong);
+  return {torch::embedding(all.cos, ids), torch::embedding(all.sin, ids)};
+}
+
+}  // namespace posenc

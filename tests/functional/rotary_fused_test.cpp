@@ -1,0 +1,270 @@
+// The one pass against the composition that defines it: forward, gradients, in place, into other
+// tensors. Random shapes, types, layouts and numbers of threads.
+
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/utils.h>
+
+#include <random>
+
+#include "functional/rotary/compose.h"
+#include "functional/rotary/fusable.h"
+#include "posenc/functional/rotary.h"
+#include "support/compare.h"
+#include "support/seed.h"
+#include "support/threads.h"
+
+namespace posenc::functional {
+namespace {
+
+using posenc::testing::bit_equal;
+using posenc::testing::Threads;
+using rotary::Arithmetic;
+using rotary::CosLayout;
+using rotary::CosType;
+using rotary::HeadAxis;
+using rotary::Pairing;
+
+struct Case {
+  torch::Tensor q, k;
+  RotaryCosSin table;
+  RotaryOptions options;
+  RotaryFuncOptions how;
+};
+
+class Dice {
+ public:
+  explicit Dice(uint32_t own) : random_(testing::seed(own)) {}
+  int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+  bool coin() { return below(2) == 0; }
+  template <typename T>
+  T any(std::initializer_list<T> of) {
+    return *(of.begin() + below(static_cast<int64_t>(of.size())));
+  }
+
+ private:
+  std::mt19937 random_;
+};
+
+// What no system does, the kernel does not either: arithmetic that would widen its result, complex
+// products of other pairs than neighbours, or of rows that are no multiple of eight of them.
+RotaryOptions random_options(Dice& dice, torch::Dtype dtype) {
+  const auto pairing = dice.any({Pairing::Halves, Pairing::Adjacent, Pairing::AdjacentToHalves});
+  RotaryOptions o(dice.any<int64_t>({2, 6, 16, 22, 64, 80, 128}), pairing);
+  o.cos_layout(dice.any({CosLayout::Halves, CosLayout::Pairs, CosLayout::Single}));
+  o.cos_type(dice.any({CosType::Input, CosType::Float32}));
+  o.arithmetic(dice.any({Arithmetic::Input, Arithmetic::Promoted}));
+  if (dtype != torch::kDouble && dice.below(3) == 0) o.arithmetic(Arithmetic::Float32);
+  if (dtype != torch::kDouble && pairing == Pairing::Adjacent && o.dim() % 16 == 0 &&
+      dice.below(3) == 0) {
+    o.arithmetic(Arithmetic::Complex).cos_layout(CosLayout::Complex).cos_type(CosType::Float32);
+  }
+  o.reversed(dice.below(4) == 0);
+  o.part(dice.any({rotary::Part::Whole, rotary::Part::First, rotary::Part::Last}));
+  return o;
+}
+
+// Heads of `width` channels as `how` has their axes; some of them as attention has them, split
+// from rows.
+torch::Tensor heads(Dice& dice, int64_t batch, int64_t count, int64_t length, int64_t width,
+                    HeadAxis axis, torch::Dtype dtype) {
+  const bool first = axis == HeadAxis::BeforeLength, swapped = dice.coin();
+  std::vector<int64_t> sizes = {count, length, width};
+  if (first == swapped) std::swap(sizes[0], sizes[1]);
+  if (batch > 0) sizes.insert(sizes.begin(), batch);
+  torch::Tensor x = torch::randn(sizes).to(dtype);
+  if (dice.below(4) == 0) x = torch::cat({x, x}, -1).slice(-1, 0, width);
+  return swapped ? x.transpose(-2, -3) : x;
+}
+
+Case random_case(Dice& dice, torch::Dtype dtype) {
+  Case c{{}, {}, {}, random_options(dice, dtype), {}};
+  const RotaryOptions& o = c.options;
+  const bool whole = o.part() == rotary::Part::Whole;
+  const int64_t width = o.turning() + (whole ? 0 : dice.below(40));
+  const int64_t batch = dice.below(4), length = 1 + dice.below(50);
+  c.how.head_axis(dice.any({HeadAxis::BeforeLength, HeadAxis::AfterLength}));
+  c.how.inverse(dice.below(3) == 0);
+  const int64_t count = 1 + dice.below(6);
+  if (dice.below(6) != 0) c.q = heads(dice, batch, count, length, width, c.how.head_axis(), dtype);
+  if (!c.q.defined() || dice.below(6) != 0) {
+    c.k = heads(dice, batch, 1 + dice.below(3), length, width, c.how.head_axis(), dtype);
+  }
+  const bool each = batch > 0 && dice.coin();
+  const auto shape = each ? std::vector<int64_t>{batch, length} : std::vector<int64_t>{length};
+  c.table = rotary_cos_sin(o, torch::randint(0, 5000, shape, torch::kLong), dtype);
+  return c;
+}
+
+torch::Tensor cotangent(const torch::Tensor& like) {
+  return torch::linspace(-3, 4, like.numel()).sin().view(like.sizes()).to(like.dtype());
+}
+
+// The result of turning q and k and the gradients of both.
+std::vector<torch::Tensor> step(const Case& c, const std::function<QueryKey(const Case&)>& turn) {
+  Case own = c;
+  std::vector<torch::Tensor> inputs, outputs, gradients;
+  for (torch::Tensor* x : {&own.q, &own.k}) {
+    if (x->defined()) inputs.push_back(*x = x->detach().requires_grad_());
+  }
+  const auto [q, k] = turn(own);
+  for (const torch::Tensor& y : {q, k}) {
+    if (!y.defined()) continue;
+    outputs.push_back(y);
+    gradients.push_back(cotangent(y));
+  }
+  auto all = torch::autograd::grad(outputs, inputs, gradients);
+  for (const torch::Tensor& y : outputs) all.push_back(y.detach());
+  return all;
+}
+
+QueryKey composed(const Case& c) {
+  return {turned_heads(c.q, c.table, c.options, c.how),
+          turned_heads(c.k, c.table, c.options, c.how)};
+}
+
+QueryKey must_be_fused(const Case& c) {
+  RotaryPlan plan;
+  EXPECT_TRUE(is_fusable(c.q, c.k, c.table, c.options, c.how, Pass::Forward, plan));
+  return functional::rotary(c.q, c.k, c.table, c.options, c.how);
+}
+
+std::string describe(const Case& c) {
+  const RotaryOptions& o = c.options;
+  return c10::str("dim ", o.dim(), " pairing ", static_cast<int>(o.pairing()), " layout ",
+                  static_cast<int>(o.cos_layout()), " cos ", c.table.cos.scalar_type(),
+                  " arithmetic ", static_cast<int>(o.arithmetic()), " part ",
+                  static_cast<int>(o.part()), " axis ", static_cast<int>(c.how.head_axis()),
+                  " q ", c.q.defined() ? c.q.sizes() : at::IntArrayRef(), " k ",
+                  c.k.defined() ? c.k.sizes() : at::IntArrayRef());
+}
+
+class RotaryFused : public ::testing::TestWithParam<torch::Dtype> {};
+INSTANTIATE_TEST_SUITE_P(Type, RotaryFused,
+                         ::testing::Values(torch::kFloat, torch::kDouble, torch::kBFloat16,
+                                           torch::kHalf));
+
+TEST_P(RotaryFused, EqualsTheCompositionForwardAndBackward) {
+  Dice dice(static_cast<uint32_t>(GetParam()) + 40);
+  torch::manual_seed(testing::seed(41));
+  for (int i = 0; i < 150; ++i) {
+    const Case c = random_case(dice, GetParam());
+    SCOPED_TRACE(c10::str("case ", i, " ", describe(c)));
+    const auto ours = step(c, must_be_fused), theirs = step(c, composed);
+    ASSERT_EQ(ours.size(), theirs.size());
+    for (size_t j = 0; j < ours.size(); ++j) {
+      EXPECT_TRUE(bit_equal(ours[j], theirs[j])) << "tensor " << j;
+      EXPECT_EQ(ours[j].scalar_type(), GetParam());
+    }
+  }
+}
+
+TEST_P(RotaryFused, IsTheSameForAnyNumberOfThreads) {
+  torch::manual_seed(testing::seed(42));
+  const auto options = RotaryOptions(64, Pairing::Halves);
+  Case c{torch::randn({2, 8, 150, 64}).to(GetParam()), torch::randn({2, 2, 150, 64}).to(GetParam()),
+         {}, options, {}};
+  c.table = rotary_cos_sin(options, torch::arange(300).view({2, 150}), GetParam());
+  const auto [q, k] = composed(c);
+  for (const int threads : {1, 2, 3, 4}) {
+    const Threads some(threads);
+    const auto [turned_q, turned_k] = must_be_fused(c);
+    EXPECT_TRUE(bit_equal(turned_q, q) && bit_equal(turned_k, k)) << threads;
+  }
+}
+
+TEST_P(RotaryFused, TurnsInPlaceAndIntoOtherTensors) {
+  Dice dice(static_cast<uint32_t>(GetParam()) + 50);
+  torch::manual_seed(testing::seed(43));
+  for (int i = 0; i < 60; ++i) {
+    const Case c = random_case(dice, GetParam());
+    SCOPED_TRACE(c10::str("case ", i, " ", describe(c)));
+    const auto [q, k] = composed(c);
+    const auto copy = [](const torch::Tensor& x) { return x.defined() ? x.clone() : x; };
+    const auto check = [](const torch::Tensor& got, const torch::Tensor& want) {
+      EXPECT_TRUE(!want.defined() || bit_equal(got, want));
+    };
+    const auto own_q = copy(c.q), own_k = copy(c.k);
+    rotary_(own_q, own_k, c.table, c.options, c.how);
+    check(own_q, q);
+    check(own_k, k);
+    const auto out_q = c.q.defined() ? torch::full_like(c.q, 7) : c.q;
+    const auto out_k = c.k.defined() ? torch::full_like(c.k, 7) : c.k;
+    rotary_out(out_q, out_k, c.q, c.k, c.table, c.options, c.how);
+    check(out_q, q);
+    check(out_k, k);
+  }
+}
+
+// 17 MB: streamed past the caches.
+TEST(RotaryFusedLarge, EqualsTheComposition) {
+  const auto options = RotaryOptions(128, Pairing::Halves);
+  Case c{torch::randn({1, 32, 1100, 128}), torch::randn({1, 8, 1100, 128}), {}, options, {}};
+  c.table = rotary_cos_sin(options, torch::arange(1100));
+  for (const int threads : {1, 2}) {
+    const Threads some(threads);
+    const auto ours = step(c, must_be_fused), theirs = step(c, composed);
+    for (size_t j = 0; j < ours.size(); ++j) EXPECT_TRUE(bit_equal(ours[j], theirs[j]));
+  }
+}
+
+// q and k that share memory with each other, or with where they go: the composition does it.
+TEST(RotaryFused, LooksBeforeItWrites) {
+  const auto options = RotaryOptions(8, Pairing::AdjacentToHalves);
+  const auto table = rotary_cos_sin(options, torch::arange(5));
+  const auto x = torch::randn({1, 3, 5, 8});
+  const Case c{x, {}, table, options, {}};
+  const auto want = std::get<0>(composed(c));
+  const auto memory = torch::zeros({1, 4, 5, 8});
+  memory.slice(1, 0, 3).copy_(x);
+  const auto from = memory.slice(1, 0, 3), to = memory.slice(1, 1, 4);
+  rotary_out(to, {}, from, {}, table, options);  // a head further
+  EXPECT_TRUE(bit_equal(to.contiguous(), want));
+}
+
+TEST(RotaryFused, HasASecondDerivative) {
+  const auto options = RotaryOptions(8, Pairing::Halves);
+  const auto table = rotary_cos_sin(options, torch::arange(4), torch::kDouble);
+  const auto twice = [&](bool fused) {
+    const auto q = torch::linspace(-1, 1, 32, torch::kDouble).view({1, 4, 8}).requires_grad_();
+    const Case c{q, {}, {table.cos, table.sin}, options, {}};
+    const auto y = std::get<0>(fused ? must_be_fused(c) : composed(c));
+    const auto first = torch::autograd::grad({y.pow(3).sum()}, {q}, {}, true, true)[0];
+    return torch::autograd::grad({first.pow(2).sum()}, {q})[0];
+  };
+  EXPECT_TRUE(testing::within(testing::Op::Gradient, twice(true), twice(false)));
+}
+
+TEST(RotaryFused, NoticesThatItsTableChanged) {
+  const auto options = RotaryOptions(8, Pairing::Halves);
+  const auto table = rotary_cos_sin(options, torch::arange(4));
+  const auto q = torch::randn({1, 4, 8}).requires_grad_();
+  const auto y = std::get<0>(functional::rotary(q, {}, table, options));
+  table.cos.zero_();
+  EXPECT_ERROR(y.sum().backward(), c10::Error, "modified by an inplace operation");
+}
+
+// Learned angles get their gradient, and other transforms are seen.
+TEST(RotaryFused, LeavesToTheCompositionWhatItCannotDo) {
+  const auto options = RotaryOptions(8, Pairing::Halves);
+  auto table = rotary_cos_sin(options, torch::arange(4));
+  table.cos.requires_grad_();
+  const auto q = torch::randn({1, 4, 8});
+  const auto y = std::get<0>(functional::rotary(q, {}, table, options));
+  y.sum().backward();
+  EXPECT_TRUE(table.cos.grad().defined());
+}
+
+TEST(RotaryFused, RefusesToWriteWhereAGradientIsRecorded) {
+  const auto options = RotaryOptions(8, Pairing::Halves);
+  const auto table = rotary_cos_sin(options, torch::arange(4));
+  const auto q = torch::randn({1, 4, 8}).requires_grad_();
+  const auto before = q.detach().clone();
+  EXPECT_ERROR(rotary_(q, {}, table, options), c10::ValueError, "records no gradient");
+  EXPECT_TRUE(bit_equal(q.detach(), before));
+  const auto one = torch::randn({1, 1, 8}).expand({1, 4, 8});
+  EXPECT_ERROR(rotary_(one, {}, table, options), c10::ValueError, "a place of its own");
+}
+
+}  // namespace
+}  // namespace posenc::functional
