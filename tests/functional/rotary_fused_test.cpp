@@ -51,7 +51,8 @@ class Dice {
 RotaryOptions random_options(Dice& dice, torch::Dtype dtype) {
   const auto pairing = dice.any({Pairing::Halves, Pairing::Adjacent, Pairing::AdjacentToHalves});
   RotaryOptions o(dice.any<int64_t>({2, 6, 16, 22, 64, 80, 128}), pairing);
-  o.cos_layout(dice.any({CosLayout::Halves, CosLayout::Pairs, CosLayout::Single}));
+  o.cos_layout(dice.any({CosLayout::Halves, CosLayout::Single}));
+  if (pairing == Pairing::Adjacent && dice.coin()) o.cos_layout(CosLayout::Pairs);
   o.cos_type(dice.any({CosType::Input, CosType::Float32}));
   o.arithmetic(dice.any({Arithmetic::Input, Arithmetic::Promoted}));
   if (dtype != torch::kDouble && dice.below(3) == 0) o.arithmetic(Arithmetic::Float32);
@@ -59,7 +60,7 @@ RotaryOptions random_options(Dice& dice, torch::Dtype dtype) {
       dice.below(3) == 0) {
     o.arithmetic(Arithmetic::Complex).cos_layout(CosLayout::Complex).cos_type(CosType::Float32);
   }
-  o.reversed(dice.below(4) == 0);
+  o.reversed(o.arithmetic() != Arithmetic::Complex && dice.below(4) == 0);
   o.part(dice.any({rotary::Part::Whole, rotary::Part::First, rotary::Part::Last}));
   return o;
 }

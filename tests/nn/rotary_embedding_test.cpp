@@ -1,0 +1,183 @@
+#include "posenc/nn/rotary_embedding.h"
+
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include <thread>
+
+#include "posenc/sinusoid/rotary_preset.h"
+#include "support/compare.h"
+
+namespace posenc {
+namespace {
+
+using rotary::HeadAxis;
+using rotary::Pairing;
+using testing::bit_equal;
+
+RotaryOptions llama(int64_t dim) { return rotary_preset("llama", dim).base(500000.0); }
+
+torch::Tensor range(int64_t begin, int64_t end) { return torch::arange(begin, end, torch::kLong); }
+
+void expect_cos_sin(const RotaryCosSin& got, const RotaryCosSin& want) {
+  EXPECT_TRUE(bit_equal(got.cos, want.cos));
+  EXPECT_TRUE(bit_equal(got.sin, want.sin));
+}
+
+TEST(RotaryEmbedding, TurnsAsTheFunctionFromAnyOffset) {
+  for (const auto dtype : {torch::kFloat, torch::kBFloat16}) {
+    RotaryEmbedding module(llama(64));
+    for (const int64_t offset : {0, 3, 1000, 40}) {
+      const auto q = torch::randn({2, 4, 9, 64}).to(dtype), k = torch::randn({2, 2, 9, 64}).to(dtype);
+      const auto [got_q, got_k] = module->forward(q, k, offset);
+      const auto [q1, k1] = functional::rotary(q, k, llama(64),
+                                               functional::RotaryFuncOptions().offset(offset));
+      EXPECT_TRUE(bit_equal(got_q, q1) && bit_equal(got_k, k1)) << offset;
+      const auto ids = range(offset, offset + 9).expand({2, 9});
+      EXPECT_TRUE(bit_equal(std::get<0>(module->forward(q, k, 0, ids)), q1)) << offset;
+      module->forward_(q, k, offset);
+      EXPECT_TRUE(bit_equal(q, q1) && bit_equal(k, k1)) << offset;
+    }
+  }
+}
+
+// Rows of a table are those of positions that are computed by themselves.
+TEST(RotaryEmbedding, CachesWhatItWouldCompute) {
+  RotaryEmbedding module(llama(80));
+  for (const auto dtype : {torch::kFloat, torch::kHalf, torch::kFloat}) {
+    for (const auto& ids : {range(0, 5), range(777, 801), torch::tensor({{4, 900, 2}, {0, 1, 33}}),
+                            torch::tensor({5}, torch::kInt)}) {
+      expect_cos_sin(module->cos_sin(ids, dtype), rotary_cos_sin(llama(80), ids, dtype));
+    }
+  }
+  RotaryEmbedding small(RotaryEmbeddingOptions(llama(80)).cache_rows(16));
+  const auto q = torch::randn({1, 30, 80});
+  EXPECT_TRUE(bit_equal(std::get<0>(small->forward(q, {})), std::get<0>(module->forward(q, {}))));
+}
+
+TEST(RotaryEmbedding, TakesHeadsOnEitherSideOfTheLength) {
+  const auto q = torch::randn({2, 7, 4, 64});
+  RotaryEmbedding after(RotaryEmbeddingOptions(llama(64)).head_axis(HeadAxis::AfterLength));
+  RotaryEmbedding before(llama(64));
+  EXPECT_TRUE(bit_equal(std::get<0>(after->forward(q, {})),
+                        std::get<0>(before->forward(q.transpose(1, 2), {})).transpose(1, 2)));
+}
+
+TEST(RotaryEmbedding, KeepsItsFrequenciesThroughHalfPrecision) {
+  RotaryEmbedding module(llama(64)), cast(RotaryEmbeddingOptions(llama(64)).casts_frequencies(true));
+  const auto before = module->inv_freq.clone();
+  const auto ids = range(0, 100);
+  cast->cos_sin(ids);  // fills the cache, which must not outlive its frequencies
+  for (const auto& m : {module, cast}) m->to(torch::kBFloat16);
+  EXPECT_TRUE(bit_equal(module->inv_freq, before));
+  EXPECT_EQ(cast->inv_freq.scalar_type(), torch::kBFloat16);
+  expect_cos_sin(module->cos_sin(ids), rotary_cos_sin(llama(64), ids));
+  const RotaryFrequencies rounded{before.to(torch::kBFloat16).to(torch::kFloat)};
+  expect_cos_sin(cast->cos_sin(ids), rotary_cos_sin(llama(64), rounded, ids));
+  EXPECT_FALSE(cast->cos_sin(ids).cos.equal(module->cos_sin(ids).cos));
+}
+
+TEST(RotaryEmbedding, SeesThatItsFrequenciesWereWritten) {
+  RotaryEmbedding module(llama(8));
+  const auto ids = range(0, 10);
+  module->cos_sin(ids);
+  module->inv_freq.zero_();
+  EXPECT_TRUE(module->cos_sin(ids).cos.equal(torch::ones({10, 8})));
+}
+
+TEST(RotaryEmbedding, NamesItsBufferAsPyTorchSavesIt) {
+  RotaryEmbedding module(llama(8)), saved(RotaryEmbeddingOptions(llama(8)).persistent(true));
+  EXPECT_EQ(module->named_buffers().keys(), std::vector<std::string>{"inv_freq"});
+  EXPECT_EQ(module->non_persistent_names(), std::vector<std::string>{"inv_freq"});
+  EXPECT_TRUE(saved->non_persistent_names().empty());
+  EXPECT_EQ(c10::str(*module), "posenc::RotaryEmbedding(dim=8, base=500000)");
+  const auto copy = std::dynamic_pointer_cast<RotaryEmbeddingImpl>(saved->clone());
+  EXPECT_TRUE(bit_equal(copy->inv_freq, saved->inv_freq));
+}
+
+// The lengths of rotary.Dynamic's documentation: 400, then 200, exactly 128, 127, then 129.
+TEST(RotaryEmbedding, RemembersLengthsAsTransformersDoes) {
+  auto options = llama(64);
+  options.scaling(rotary::Dynamic{4.0, 128});
+  RotaryEmbedding system(options);
+  RotaryEmbedding per_call(RotaryEmbeddingOptions(options).length_rule(LengthRule::PerCall));
+  RotaryEmbedding fixed(
+      RotaryEmbeddingOptions(options).length_rule(LengthRule::Fixed).length(1000));
+  const auto with = [&](int64_t length, int64_t rows) {
+    return rotary_cos_sin(options, rotary_frequencies(options, length), range(0, rows));
+  };
+  const std::pair<int64_t, int64_t> calls[] = {{100, 0},   {400, 400}, {200, 400}, {128, 400},
+                                               {127, 0},   {129, 129}, {401, 401}, {400, 401}};
+  for (const auto& [rows, length] : calls) {
+    SCOPED_TRACE(rows);
+    expect_cos_sin(system->cos_sin(range(0, rows)), with(length, rows));
+    expect_cos_sin(per_call->cos_sin(range(0, rows)), with(rows, rows));
+    expect_cos_sin(fixed->cos_sin(range(0, rows)), with(1000, rows));
+  }
+}
+
+TEST(RotaryEmbedding, SwitchesLongRopeByTheLargestPosition) {
+  auto options = llama(8);
+  options.scaling(rotary::LongRope{{1, 1, 1, 1}, {2, 3, 4, 5}, 32, 4.0, {}});
+  RotaryEmbedding module(options);
+  for (const int64_t rows : {32, 33, 20, 100}) {
+    expect_cos_sin(module->cos_sin(range(0, rows)),
+                   rotary_cos_sin(options, rotary_frequencies(options, rows), range(0, rows)));
+  }
+}
+
+TEST(RotaryEmbedding, GrowsWhileOthersRead) {
+  RotaryEmbedding module(llama(16));
+  const auto want = rotary_cos_sin(llama(16), range(0, 3000));
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int64_t i = 0; i < 40; ++i) {
+        const int64_t offset = (i * 73 + t * 7) % 2990;
+        const auto got = module->cos_sin(range(offset, offset + 9));
+        if (!got.cos.equal(want.cos.slice(0, offset, offset + 9))) ++wrong;
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(RotaryEmbedding, IsExactAtAnyPosition) {
+  const auto options = RotaryOptions(16, Pairing::Halves).precision(Precision::Exact);
+  RotaryEmbedding module(options);
+  EXPECT_FALSE(module->inv_freq.defined());
+  const auto ids = torch::tensor({int64_t{0}, int64_t{100}, int64_t{2000000011}});
+  expect_cos_sin(module->cos_sin(ids), rotary_cos_sin(options, ids));
+}
+
+TEST(RotaryEmbedding, CanBeUsedInTrainingAfterInferenceMode) {
+  RotaryEmbedding module(llama(8));
+  {
+    const c10::InferenceMode inference;
+    module->forward(torch::randn({1, 4, 8}), {});
+  }
+  const auto q = torch::randn({1, 4, 8}).requires_grad_();
+  std::get<0>(module->forward(q, {})).sum().backward();
+  EXPECT_TRUE(q.grad().defined());
+}
+
+TEST(RotaryEmbedding, RefusesWhatHasNoMeaning) {
+  RotaryEmbedding module(llama(8));
+  const auto q = torch::randn({1, 4, 8});
+  EXPECT_ERROR(module->forward(q, {}, -1), c10::ValueError, "offset must not be negative. Got -1");
+  EXPECT_ERROR(module->forward(q, {}, 2, range(0, 4)), c10::ValueError, "offset must be 0");
+  EXPECT_ERROR(module->forward({}, {}), c10::ValueError, "must be a tensor");
+  EXPECT_ERROR(module->forward(q, {}, 0, torch::tensor({0, 1, -2, 3})), c10::ValueError, "Got -2");
+  EXPECT_ERROR(module->forward(q, {}, 0, torch::ones({4})), c10::TypeError, "must be integers");
+  EXPECT_ERROR(module->cos_sin({}), c10::ValueError, "Got none");
+  EXPECT_ERROR(RotaryEmbedding(RotaryEmbeddingOptions(llama(8)).length_rule(LengthRule::Fixed)),
+               c10::ValueError, "length must be positive");
+  EXPECT_ERROR(RotaryEmbedding(RotaryEmbeddingOptions(llama(8).precision(Precision::Exact))
+                                   .persistent(true)),
+               c10::ValueError, "persistent must be false");
+}
+
+}  // namespace
+}  // namespace posenc
