@@ -12,6 +12,7 @@ SECTIONS = {
     "threads": "Two threads against one",
     "adam": "Optimisers",
     "tables": "Tables",
+    "rotary": "Rotary embedding of q and k (32 heads of 128 channels each)",
     "load": "Loading weights",
     "transformer": "Transformer encoder, eval",
     "encode": "Encoder of a frozen Transformer (d 512, 8 heads, d_ff 2048, 6 layers)",
@@ -70,6 +71,15 @@ def goals() -> list[tuple]:
         length, width = map(int, size.split("/"))
         add("tables", f"{kind} table {length:,} x {width:,}", f"table/{kind}/{size}", f"table/pytorch_recipe/{size}", least)
     add("tables", "32,768 scattered rows of 1e6", "rows/factored", "rows/full_table", 1.5)
+    for bits, dtype in ((32, "float32"), (16, "bfloat16")):
+        for length, eager in ((1, 5), (128, None), (2048, 8)):
+            case, title = f"{length}/{bits}", SIZE.format(length).replace("1 tokens", "1 token") + f", {dtype}"
+            add("rotary", title, f"rotary/fused/{case}", f"rotary/eager/{case}", eager)
+            add("rotary", f"{title}, module", f"rotary/module/{case}", f"rotary/eager/{case}")
+            add("rotary", f"{title}, into existing tensors", f"rotary/out/{case}", f"rotary/copy/{case}", 1 / 1.5 if length > 1 else None)
+            add("rotary", f"{title}, in place", f"rotary/in_place/{case}", f"rotary/copy/{case}", 1 / 1.5 if length > 1 else None)
+            add("rotary", f"{title}, backward", f"rotary/backward/fused/{case}", f"rotary/backward/eager/{case}", eager)
+    add("rotary", "exact cos and sin of 131,072 positions", "rotary_cos_sin/exact/131072", "rotary_cos_sin/reference/131072", 5)
     for kind, theirs, least in (("pt", "memcpy", 1 / 1.3), ("safetensors", "memcpy", 1 / 1.3), ("pt", "torch_load", 4),
                                 ("safetensors", "load_file", 1), ("script", "jit_load", 1 / 0.3)):  # fmt: skip
         add("load", f"1 GiB {kind} into a module", f"load/1GiB/{kind}", f"load/1GiB/{theirs}", least)

@@ -17,12 +17,19 @@ int64_t width_of(const MultiheadAttentionWeights& weights) {
   return (packed(weights) ? weights.in_proj_weight : weights.q_proj_weight).size(-1);
 }
 
-// Projects with rows part * E .. (part + count) * E of the weight: 0 is query, 1 key, 2 value.
+// The width of keys and values: E, or less where a head of them serves several queries.
+int64_t kv_width_of(const MultiheadAttentionWeights& weights) {
+  return packed(weights) ? (weights.in_proj_weight.size(0) - width_of(weights)) / 2
+                         : weights.k_proj_weight.size(0);
+}
+
+// Projects with the rows of parts part .. part + count - 1: 0 is query, 1 key, 2 value.
 at::Tensor project(const at::Tensor& x, const MultiheadAttentionWeights& weights, int64_t part,
                    int64_t count = 1) {
-  const int64_t width = width_of(weights);
+  const int64_t width = width_of(weights), kv_width = kv_width_of(weights);
+  const int64_t first[] = {0, width, width + kv_width, width + 2 * kv_width};
   const auto rows = [&](const at::Tensor& whole) {
-    return count == 3 ? whole : whole.narrow(0, part * width, count * width);
+    return count == 3 ? whole : whole.narrow(0, first[part], first[part + count] - first[part]);
   };
   const at::Tensor own[] = {weights.q_proj_weight, weights.k_proj_weight, weights.v_proj_weight};
   std::optional<at::Tensor> bias;
@@ -30,9 +37,9 @@ at::Tensor project(const at::Tensor& x, const MultiheadAttentionWeights& weights
   return at::linear(x, packed(weights) ? rows(weights.in_proj_weight) : own[part], bias);
 }
 
-// (B, L, count * E) -> count x (B, H, L, Dh), as views.
-at::Tensor heads_of(const at::Tensor& x, int64_t num_heads, int64_t count = 1) {
-  return x.unflatten(-1, {count, num_heads, x.size(-1) / (count * num_heads)})
+// (B, L, count * H * Dh) -> count x (B, H, L, Dh), as views.
+at::Tensor heads_of(const at::Tensor& x, int64_t head_dim, int64_t count = 1) {
+  return x.unflatten(-1, {count, x.size(-1) / (count * head_dim), head_dim})
       .permute({2, 0, 3, 1, 4});
 }
 
@@ -47,6 +54,12 @@ void check_inputs(const at::Tensor& query, const at::Tensor& key, const at::Tens
   check_positive("MultiheadAttention", "num_heads", num_heads);
   TORCH_CHECK_VALUE(width % num_heads == 0, "[MultiheadAttention] num_heads must divide embed_dim ",
                     width, ". Got ", num_heads);
+  const int64_t head_dim = width / num_heads, kv_width = kv_width_of(weights);
+  TORCH_CHECK_VALUE(kv_width > 0 && kv_width % head_dim == 0 &&
+                        num_heads % (kv_width / head_dim) == 0,
+                    "[MultiheadAttention] keys and values must have whole heads of ", head_dim,
+                    " channels, whose number divides num_heads ", num_heads, ". Got ", kv_width,
+                    " channels");
   if (query.defined()) check_input("query", query, width);
   if (!key.defined()) return;
   check_input("key", key, packed(weights) ? width : weights.k_proj_weight.size(1));
@@ -64,19 +77,26 @@ void check_inputs(const at::Tensor& query, const at::Tensor& key, const at::Tens
 Heads split_heads(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                   const MultiheadAttentionWeights& weights, int64_t num_heads) {
   check_inputs(query, key, value, weights, num_heads);
+  const int64_t width = width_of(weights), kv_width = kv_width_of(weights);
+  const int64_t head_dim = width / num_heads;
   if (packed(weights) && query.is_same(key) && key.is_same(value)) {
-    const at::Tensor all = heads_of(project(query, weights, 0, 3), num_heads, 3);
-    return {all[0], all[1], all[2]};
+    const at::Tensor whole = project(query, weights, 0, 3);
+    if (kv_width == width) {
+      const at::Tensor all = heads_of(whole, head_dim, 3);
+      return {all[0], all[1], all[2]};
+    }
+    const at::Tensor both = heads_of(whole.narrow(-1, width, 2 * kv_width), head_dim, 2);
+    return {heads_of(whole.narrow(-1, 0, width), head_dim)[0], both[0], both[1]};
   }
   Heads heads;
-  if (query.defined()) heads.query = heads_of(project(query, weights, 0), num_heads)[0];
+  if (query.defined()) heads.query = heads_of(project(query, weights, 0), head_dim)[0];
   if (!key.defined()) return heads;
   if (packed(weights) && key.is_same(value)) {
-    const at::Tensor both = heads_of(project(key, weights, 1, 2), num_heads, 2);
+    const at::Tensor both = heads_of(project(key, weights, 1, 2), head_dim, 2);
     heads.key = both[0], heads.value = both[1];
   } else {
-    heads.key = heads_of(project(key, weights, 1), num_heads)[0];
-    heads.value = heads_of(project(value, weights, 2), num_heads)[0];
+    heads.key = heads_of(project(key, weights, 1), head_dim)[0];
+    heads.value = heads_of(project(value, weights, 2), head_dim)[0];
   }
   return heads;
 }
@@ -87,9 +107,11 @@ at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& wei
   const at::Tensor& query = heads.query;
   for (const at::Tensor* one : {&heads.key, &heads.value}) {  // size 1 would silently broadcast
     TORCH_CHECK_VALUE(query.dim() == 4 && one->dim() == 4 && one->size(0) == query.size(0) &&
-                          one->size(1) == query.size(1) && one->size(2) == heads.key.size(2),
+                          one->size(1) == heads.key.size(1) && one->size(1) > 0 &&
+                          query.size(1) % one->size(1) == 0 &&
+                          one->size(2) == heads.key.size(2),
                       "[MultiheadAttention] query, keys and values must be (B, H, L, Dh), "
-                      "(B, H, S, Dh) and (B, H, S, Dv) of one batch. Got ",
+                      "(B, Hkv, S, Dh) and (B, Hkv, S, Dv) of one batch, where Hkv divides H. Got ",
                       query.sizes(), ", ", heads.key.sizes(), " and ", heads.value.sizes());
   }
   const ScoreMask mask = options.mask().resolve(
@@ -99,7 +121,8 @@ at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& wei
   if (weights.out_proj_bias.defined()) out_bias = weights.out_proj_bias;
   const at::Tensor context = at::scaled_dot_product_attention(
       query, heads.key, heads.value, score_bias, options.training() ? options.dropout() : 0.0,
-      mask.is_causal);                          // (B, H, L, Dh)
+      mask.is_causal, std::nullopt,
+      /*enable_gqa=*/heads.key.size(1) != query.size(1));  // (B, H, L, Dh)
   const auto join = [&](const at::Tensor& x) {  // (., ., H, Dh) -> (., ., E)
     return at::linear(x.flatten(2), weights.out_proj_weight, out_bias);
   };

@@ -7,9 +7,47 @@
 #include <ostream>
 #include <utility>
 
-#include "posenc/core/check.h"
+#include "core/check.h"
+#include "core/growth_lock.h"
+#include "core/opaque_definitions.h"
 
 namespace posenc {
+
+struct RotaryEmbeddingState {
+  struct Cached {
+    torch::Dtype dtype;
+    torch::Device device;
+    int64_t length;  // that its frequencies are for
+    RotaryCosSin table;
+  };
+
+  bool was_computed_from(const torch::Tensor& inv_freq) const {
+    return !inv_freq.defined() || (inv_freq.const_data_ptr() == data && version_of(inv_freq) == version);
+  }
+  void clear_for(const torch::Tensor& inv_freq) {
+    cache.clear();
+    data = inv_freq.const_data_ptr();
+    version = version_of(inv_freq);
+  }
+  std::vector<Cached>::iterator find(torch::Dtype dtype, torch::Device device, int64_t length) {
+    return std::find_if(cache.begin(), cache.end(), [&](const Cached& c) {
+      return c.dtype == dtype && c.device == device && c.length == length;
+    });
+  }
+  static int64_t version_of(const torch::Tensor& t) {
+    return t.is_inference() ? 0 : static_cast<int64_t>(t._version());
+  }
+
+  GrowthLock lock;
+  std::vector<Cached> cache;
+  const void* data = nullptr;  // the state of `inv_freq` that the cache was computed from
+  int64_t version = -1;
+  double attention_scaling = 1.0;
+  int64_t longest = 0;  // of the calls so far, for LengthRule::System
+};
+
+template class detail::Opaque<RotaryEmbeddingState>;
+
 namespace {
 
 constexpr int64_t kFirstRows = 64;
@@ -56,9 +94,9 @@ void RotaryEmbeddingImpl::reset() {
   if (options.length_rule() == LengthRule::Fixed)
     check_positive("RotaryEmbedding", "length", options.length());
   const RotaryFrequencies f = rotary_frequencies(o);
-  attention_scaling_ = f.attention_scaling;
-  cache_.clear();
-  longest_ = 0;
+  state_->attention_scaling = f.attention_scaling;
+  state_->cache.clear();
+  state_->longest = 0;
   if (o.precision() == Precision::Exact) {
     TORCH_CHECK_VALUE(!options.persistent(),
                       "[RotaryEmbedding] persistent must be false with Precision::Exact, whose "
@@ -127,29 +165,21 @@ int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
   if (options.length_rule() == LengthRule::Fixed) return switched(o, options.length());
   const rotary::Dynamic* const dynamic = as_dynamic(o);
   if (dynamic == nullptr || options.length_rule() == LengthRule::PerCall) return switched(o, last);
-  const std::unique_lock<std::shared_mutex> writing(lock_);
-  if (last < dynamic->max_position) longest_ = 0;
-  longest_ = std::max(longest_, last);
-  return switched(o, longest_);
+  const std::unique_lock<std::shared_mutex> writing(state_->lock);
+  if (last < dynamic->max_position) state_->longest = 0;
+  state_->longest = std::max(state_->longest, last);
+  return switched(o, state_->longest);
 }
 
 RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length) const {
   const RotaryOptions& o = options.rotary();
   if (length != 0 || !inv_freq.defined()) return rotary_frequencies(o, length);
-  return {inv_freq.to(torch::kFloat), attention_scaling_};
+  return {inv_freq.to(torch::kFloat), state_->attention_scaling};
 }
 
 RotaryCosSin RotaryEmbeddingImpl::computed(const torch::Tensor& position_ids, torch::Dtype dtype,
                                            int64_t length) {
   return rotary_cos_sin(options.rotary(), frequencies(length), position_ids, dtype);
-}
-
-// Whether nobody has written to the frequencies since.
-bool RotaryEmbeddingImpl::is_current() const {
-  return !inv_freq.defined() ||
-         (inv_freq.const_data_ptr() == cached_data_ &&
-          (inv_freq.is_inference() ? 0 : static_cast<int64_t>(inv_freq._version())) ==
-              cached_version_);
 }
 
 // Frequencies that change with each token are not worth rows for all positions.
@@ -161,32 +191,25 @@ bool RotaryEmbeddingImpl::may_cache(int64_t rows, torch::Dtype dtype, int64_t le
 
 RotaryCosSin RotaryEmbeddingImpl::cached(int64_t rows, torch::Dtype dtype, torch::Device device,
                                          int64_t length) {
-  const auto find = [&] {
-    return std::find_if(cache_.begin(), cache_.end(), [&](const Cached& c) {
-      return c.dtype == dtype && c.device == device && c.length == length;
-    });
-  };
+  using State = RotaryEmbeddingState;
+  State& s = *state_;
   {
-    const std::shared_lock<std::shared_mutex> reading(lock_);
-    const auto entry = find();
-    if (entry != cache_.end() && is_current() && entry->table.cos.size(0) >= rows)
+    const std::shared_lock<std::shared_mutex> reading(s.lock);
+    const auto entry = s.find(dtype, device, length);
+    if (entry != s.cache.end() && s.was_computed_from(inv_freq) && entry->table.cos.size(0) >= rows)
       return entry->table;
   }
-  const std::unique_lock<std::shared_mutex> writing(lock_);
-  if (!is_current()) {
-    cache_.clear();
-    cached_data_ = inv_freq.const_data_ptr();
-    cached_version_ = inv_freq.is_inference() ? 0 : static_cast<int64_t>(inv_freq._version());
-  }
-  auto entry = find();
-  const int64_t present = entry == cache_.end() ? 0 : entry->table.cos.size(0);
+  const std::unique_lock<std::shared_mutex> writing(s.lock);
+  if (!s.was_computed_from(inv_freq)) s.clear_for(inv_freq);
+  auto entry = s.find(dtype, device, length);
+  const int64_t present = entry == s.cache.end() ? 0 : entry->table.cos.size(0);
   if (rows <= present) return entry->table;  // another thread was here first
   // A backward may need them, also if a forward inside InferenceMode was the first.
   const c10::InferenceMode off(false);
   const int64_t wanted = std::min(std::max({rows, 2 * present, kFirstRows}), options.cache_rows());
   const auto ids = torch::arange(wanted, torch::TensorOptions(torch::kLong).device(device));
   RotaryCosSin table = computed(ids, dtype, length);
-  if (entry == cache_.end()) entry = cache_.insert(entry, Cached{dtype, device, length, {}});
+  if (entry == s.cache.end()) entry = s.cache.insert(entry, State::Cached{dtype, device, length, {}});
   entry->table = std::move(table);
   return entry->table;
 }

@@ -11,13 +11,14 @@ namespace posenc {
 namespace functional POSENC_EXPORT {
 
 /// The weights of multi-head attention, by PyTorch's names: either in_proj_weight, or one matrix
-/// each for queries, keys and values. Biases may be undefined.
+/// each for queries, keys and values. Biases may be undefined. Keys and values have the width Ekv,
+/// which is E, or less if each of their heads serves several queries.
 struct MultiheadAttentionWeights {
-  at::Tensor in_proj_weight;  ///< (3E, E): projections of queries, keys and values, stacked by rows
-  at::Tensor q_proj_weight;   ///< (E, E)
-  at::Tensor k_proj_weight;   ///< (E, kdim)
-  at::Tensor v_proj_weight;   ///< (E, vdim)
-  at::Tensor in_proj_bias;    ///< (3E)
+  at::Tensor in_proj_weight;   ///< (E + 2 Ekv, E): of queries, keys and values, stacked by rows
+  at::Tensor q_proj_weight;    ///< (E, E)
+  at::Tensor k_proj_weight;    ///< (Ekv, kdim)
+  at::Tensor v_proj_weight;    ///< (Ekv, vdim)
+  at::Tensor in_proj_bias;     ///< (E + 2 Ekv)
   at::Tensor out_proj_weight;  ///< (E, E)
   at::Tensor out_proj_bias;    ///< (E)
 };
@@ -40,11 +41,11 @@ struct MultiheadAttentionFuncOptions {
   TORCH_ARG(bool, python_dropout_order) = false;
 };
 
-/// Projections split into heads, E = H * Dh.
+/// Projections split into heads, E = H * Dh and Ekv = Hkv * Dh.
 struct Heads {
   at::Tensor query;  ///< (B, H, L, Dh)
-  at::Tensor key;    ///< (B, H, S, Dh)
-  at::Tensor value;  ///< (B, H, S, Dh)
+  at::Tensor key;    ///< (B, Hkv, S, Dh)
+  at::Tensor value;  ///< (B, Hkv, S, Dh)
 };
 
 /// Multi-head attention: softmax(q k^T / sqrt(Dh) + mask) v in each head, concatenated and

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "posenc/core/cloneable.h"
-#include "posenc/core/growth_lock.h"
+#include "posenc/core/opaque.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/functional/rotary.h"
 #include "posenc/sinusoid/rotary.h"
@@ -49,6 +49,8 @@ struct RotaryEmbeddingOptions {
   /// Rows of cos and sin that are kept at most; positions from there on are computed in each call.
   TORCH_ARG(int64_t, cache_rows) = 32768;
 };
+
+struct RotaryEmbeddingState;
 
 /// Turns queries and keys by their positions; for the formula see RotaryOptions.
 ///
@@ -110,13 +112,6 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
                                   {3, torch::nn::AnyValue(torch::Tensor())})
 
  private:
-  struct Cached {
-    torch::Dtype dtype;
-    torch::Device device;
-    int64_t length;  // that its frequencies are for
-    RotaryCosSin table;
-  };
-
   int64_t length_for(int64_t last);
   RotaryFrequencies frequencies(int64_t length) const;
   RotaryCosSin computed(const torch::Tensor& position_ids, torch::Dtype dtype, int64_t length);
@@ -124,15 +119,9 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
   RotaryCosSin cached(int64_t rows, torch::Dtype dtype, torch::Device device, int64_t length);
   RotaryCosSin rows(const torch::Tensor& like, int64_t offset, const torch::Tensor& position_ids);
   RotaryCosSin rows_of(const torch::Tensor& position_ids, torch::Dtype dtype);
-  bool is_current() const;
   void restore(const torch::Tensor& frequencies);
 
-  GrowthLock lock_;
-  std::vector<Cached> cache_;
-  const void* cached_data_ = nullptr;  // the state of `inv_freq` that the cache was computed from
-  int64_t cached_version_ = -1;
-  double attention_scaling_ = 1.0;
-  int64_t longest_ = 0;  // of the calls so far, for LengthRule::System
+  detail::Opaque<RotaryEmbeddingState> state_;
 };
 
 TORCH_MODULE(RotaryEmbedding);

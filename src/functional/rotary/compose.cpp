@@ -50,11 +50,18 @@ at::Tensor joined(const Members& y, const RotaryOptions& o) {
   return at::cat({y.first, y.second}, -1);
 }
 
+// A view where there can be one: pairs begin at even places.
+at::Tensor as_complex(const at::Tensor& pairs) {
+  bool even = pairs.stride(-1) == 1 && pairs.storage_offset() % 2 == 0;
+  for (const int64_t stride : pairs.strides().slice(0, pairs.dim() - 1)) even &= stride % 2 == 0;
+  return at::view_as_complex(even ? pairs : pairs.clone(at::MemoryFormat::Contiguous));
+}
+
 at::Tensor complex_product(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() /= 2;
   sizes.push_back(2);
-  const at::Tensor pairs = at::view_as_complex(x.to(at::kFloat).reshape(sizes));
+  const at::Tensor pairs = as_complex(x.to(at::kFloat).reshape(sizes));
   return at::view_as_real(pairs * at::complex(cos.to(at::kFloat), sin.to(at::kFloat))).flatten(-2);
 }
 

@@ -3,6 +3,8 @@
 #include <torch/nn/init.h>
 
 #include <ostream>
+#include <tuple>
+#include <utility>
 
 #include "core/check.h"
 #include "nn/make_linear.h"
@@ -26,18 +28,32 @@ void MultiheadAttentionImpl::reset() {
   const int64_t kdim = options.kdim().value_or(width), vdim = options.vdim().value_or(width);
   check_positive("MultiheadAttention", "kdim", kdim);
   check_positive("MultiheadAttention", "vdim", vdim);
+  const int64_t kv_heads = options.num_kv_heads().value_or(options.num_heads());
+  check_positive("MultiheadAttention", "num_kv_heads", kv_heads);
+  TORCH_CHECK_VALUE(options.num_heads() % kv_heads == 0,
+                    "[MultiheadAttention] num_kv_heads must divide num_heads ", options.num_heads(),
+                    ". Got ", kv_heads);
+  const int64_t kv_width = width / options.num_heads() * kv_heads;
   if (kdim == width && vdim == width) {
-    in_proj_weight = register_parameter("in_proj_weight", torch::empty({3 * width, width}));
+    in_proj_weight =
+        register_parameter("in_proj_weight", torch::empty({width + 2 * kv_width, width}));
   } else {
     q_proj_weight = register_parameter("q_proj_weight", torch::empty({width, width}));
-    k_proj_weight = register_parameter("k_proj_weight", torch::empty({width, kdim}));
-    v_proj_weight = register_parameter("v_proj_weight", torch::empty({width, vdim}));
+    k_proj_weight = register_parameter("k_proj_weight", torch::empty({kv_width, kdim}));
+    v_proj_weight = register_parameter("v_proj_weight", torch::empty({kv_width, vdim}));
   }
   if (options.bias()) {
-    in_proj_bias = register_parameter("in_proj_bias", torch::empty({3 * width}));
+    in_proj_bias = register_parameter("in_proj_bias", torch::empty({width + 2 * kv_width}));
   }
-  out_proj = register_module(
-      "out_proj", make_linear(torch::nn::LinearOptions(width, width).bias(options.bias())));
+  const bool out_bias = options.out_bias().value_or(options.bias());
+  out_proj = register_module("out_proj",
+                             make_linear(torch::nn::LinearOptions(width, width).bias(out_bias)));
+  if (options.rotary()) {
+    // Heads are split before they are turned: (B, H, L, Dh), whatever the system's order.
+    auto own = *options.rotary();
+    own.head_axis(rotary::HeadAxis::BeforeLength);
+    rotary = register_module("rotary", RotaryEmbedding(std::move(own)));
+  }
   if (!SkipInit::is_active()) reset_in_projection();
 }
 
@@ -50,16 +66,17 @@ void MultiheadAttentionImpl::reset_in_projection() {
   for (auto* weight : {&in_proj_weight, &q_proj_weight, &k_proj_weight, &v_proj_weight}) {
     if (weight->defined()) torch::nn::init::xavier_uniform_(*weight);
   }
-  if (!options.bias()) return;
-  torch::nn::init::zeros_(in_proj_bias);
-  torch::nn::init::zeros_(out_proj->bias);
+  if (in_proj_bias.defined()) torch::nn::init::zeros_(in_proj_bias);
+  if (out_proj->bias.defined()) torch::nn::init::zeros_(out_proj->bias);
 }
 
 void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::MultiheadAttention(embed_dim=" << options.embed_dim()
          << ", num_heads=" << options.num_heads();
+  if (options.num_kv_heads()) stream << ", num_kv_heads=" << *options.num_kv_heads();
   if (options.dropout() > 0.0) stream << ", dropout=" << options.dropout();
   if (!options.bias()) stream << ", bias=false";
+  if (options.out_bias()) stream << ", out_bias=" << (*options.out_bias() ? "true" : "false");
   if (options.kdim()) stream << ", kdim=" << *options.kdim();
   if (options.vdim()) stream << ", vdim=" << *options.vdim();
   if (!options.batch_first()) stream << ", batch_first=false";
@@ -68,9 +85,14 @@ void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor MultiheadAttentionImpl::forward(const torch::Tensor& query, const torch::Tensor& key,
-                                              const torch::Tensor& value,
-                                              const AttentionMask& mask) {
-  if (options.batch_first()) return attend_heads(split_heads(query, key, value), mask);
+                                              const torch::Tensor& value, const AttentionMask& mask,
+                                              const torch::Tensor& position_ids) {
+  const auto attend = [&](const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v) {
+    functional::Heads heads = split_heads(q, k, v);
+    turn(heads, 0, position_ids);
+    return attend_heads(heads, mask);
+  };
+  if (options.batch_first()) return attend(query, key, value);
   TORCH_CHECK_VALUE(query.dim() == 3 && key.dim() == 3 && value.dim() == 3,
                     "[MultiheadAttention] query, key and value must be (L, B, E). Got ",
                     query.sizes(), ", ", key.sizes(), " and ", value.sizes());
@@ -78,7 +100,54 @@ torch::Tensor MultiheadAttentionImpl::forward(const torch::Tensor& query, const 
   const auto q = query.transpose(0, 1);
   const auto k = key.is_same(query) ? q : key.transpose(0, 1);
   const auto v = value.is_same(key) ? k : value.transpose(0, 1);
-  return attend_heads(split_heads(q, k, v), mask).transpose(0, 1);
+  return attend(q, k, v).transpose(0, 1);
+}
+
+// Queries and keys of one length share their rows of cosines and sines.
+void MultiheadAttentionImpl::turn(functional::Heads& heads, int64_t offset,
+                                  const torch::Tensor& position_ids) {
+  TORCH_CHECK_VALUE(rotary || !position_ids.defined(),
+                    "[MultiheadAttention] position_ids are for a rotary embedding, which "
+                    "options.rotary has. Got some without one");
+  if (!rotary) return;
+  if (heads.query.size(2) == heads.key.size(2)) {
+    std::tie(heads.query, heads.key) =
+        rotary->forward(heads.query, heads.key, offset, position_ids);
+    return;
+  }
+  TORCH_CHECK_VALUE(!position_ids.defined(),
+                    "[MultiheadAttention] position_ids are for a query and a key of one length. "
+                    "Got ",
+                    heads.query.size(2), " and ", heads.key.size(2));
+  heads.query = std::get<0>(rotary->forward(heads.query, {}, offset));
+  heads.key = std::get<1>(rotary->forward({}, heads.key, offset));
+}
+
+KeyValueCache MultiheadAttentionImpl::make_cache(int64_t batch, int64_t capacity) const {
+  check_positive("MultiheadAttention", "batch", batch);
+  const int64_t kv_heads = options.num_kv_heads().value_or(options.num_heads());
+  const auto like = torch::empty({batch, kv_heads, 0, options.embed_dim() / options.num_heads()},
+                                 out_proj->weight.options());
+  return {{{}, like, like}, capacity};
+}
+
+torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache& cache,
+                                           const AttentionMask& mask,
+                                           const torch::Tensor& position_ids) {
+  TORCH_CHECK_VALUE(options.batch_first(),
+                    "[MultiheadAttention] step() needs batch_first. Got batch_first(false)");
+  const torch::NoGradGuard no_grad;
+  const int64_t before = cache.length();
+  functional::Heads heads = split_heads(x, x, x);
+  turn(heads, position_ids.defined() ? 0 : before, position_ids);
+  const functional::Heads all = cache.append(heads);
+  try {
+    // A single token may attend to all that are cached, and to itself.
+    return attend_heads(all, x.size(1) == 1 ? mask : mask & AttentionMask::causal(before));
+  } catch (...) {
+    cache.truncate(before);
+    throw;
+  }
 }
 
 functional::Heads MultiheadAttentionImpl::split_heads(const torch::Tensor& query,

@@ -2,8 +2,8 @@
 
 #include <ostream>
 
+#include "core/check.h"
 #include "nn/make_linear.h"
-#include "posenc/core/check.h"
 
 namespace posenc {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <ostream>
 
-#include "posenc/core/check.h"
+#include "core/check.h"
 
 namespace posenc {
 

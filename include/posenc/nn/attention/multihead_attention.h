@@ -9,6 +9,8 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
 #include "posenc/functional/multihead_attention.h"
+#include "posenc/nn/attention/key_value_cache.h"
+#include "posenc/nn/rotary_embedding.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -24,10 +26,17 @@ struct MultiheadAttentionOptions {
   TORCH_ARG(int64_t, embed_dim);
   /// Number of heads.
   TORCH_ARG(int64_t, num_heads);
+  /// Number of heads of keys and values, each of which serves several queries; must divide
+  /// num_heads, and is num_heads unless set.
+  TORCH_ARG(std::optional<int64_t>, num_kv_heads) = std::nullopt;
+  /// Turns queries and keys by their positions; none unless set.
+  TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
   /// Probability of zeroing an attention weight in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
   /// Whether the projections have a bias.
   TORCH_ARG(bool, bias) = true;
+  /// Whether the output projection has one; as `bias` unless set.
+  TORCH_ARG(std::optional<bool>, out_bias) = std::nullopt;
   /// Width of keys; embed_dim unless set.
   TORCH_ARG(std::optional<int64_t>, kdim) = std::nullopt;
   /// Width of values; embed_dim unless set.
@@ -43,11 +52,14 @@ struct MultiheadAttentionOptions {
 /// query: (B, L, E), key: (B, S, kdim), value: (B, S, vdim)  ->  (B, L, E); with batch_first(false)
 /// the length comes before the batch.
 ///
-/// Keys: `in_proj_weight` (3E, E), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight` if the
-/// widths differ; `in_proj_bias`, `out_proj.weight`, `out_proj.bias`. The same seed gives the same
-/// initial weights as in PyTorch.
+/// With num_kv_heads, keys and values have the width Ekv = num_kv_heads * E / num_heads.
 ///
-/// Errors: those of functional::multihead_attention().
+/// Keys: `in_proj_weight` (E + 2 Ekv, E), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight` if the
+/// widths differ; `in_proj_bias`, `out_proj.weight`, `out_proj.bias`; with a rotary embedding
+/// `rotary.inv_freq`, which is not in PyTorch's state_dict. The same seed gives the same initial
+/// weights as in PyTorch.
+///
+/// Errors: those of functional::multihead_attention() and RotaryEmbedding.
 ///
 /// Source: torch.nn.MultiheadAttention.
 class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
@@ -63,25 +75,42 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
-  /// Returns the attention of `query` to `key` and `value`, with the shape of `query`.
+  /// Returns the attention of `query` to `key` and `value`, with the shape of `query`. A rotary
+  /// embedding turns both from position 0 on, or by `position_ids`, (L) or (B, L), which are for a
+  /// query and a key of one length.
   torch::Tensor forward(const torch::Tensor& query, const torch::Tensor& key,
-                        const torch::Tensor& value, const AttentionMask& mask = {});
+                        const torch::Tensor& value, const AttentionMask& mask = {},
+                        const torch::Tensor& position_ids = {});
+
+  /// An empty cache for `capacity` tokens of `batch` sequences, in the module's dtype and on its
+  /// device.
+  KeyValueCache make_cache(int64_t batch, int64_t capacity) const;
+
+  /// Causal self-attention of further tokens x (B, t, E)  ->  (B, t, E), whose keys, turned, and
+  /// values are added to those in `cache`. Token by token, or all at once, it is what forward()
+  /// returns for the whole sequence with AttentionMask::causal(), which `mask` narrows. They follow
+  /// the cached ones, or have `position_ids`. For inference, and batch_first only.
+  torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache, const AttentionMask& mask = {},
+                     const torch::Tensor& position_ids = {});
 
   MultiheadAttentionOptions options;    ///< the options given to the constructor
-  torch::Tensor in_proj_weight;         ///< (3E, E), if all widths are equal
+  torch::Tensor in_proj_weight;         ///< (E + 2 Ekv, E), if all widths are equal
   torch::Tensor q_proj_weight;          ///< (E, E), if a width differs
-  torch::Tensor k_proj_weight;          ///< (E, kdim), if a width differs
-  torch::Tensor v_proj_weight;          ///< (E, vdim), if a width differs
-  torch::Tensor in_proj_bias;           ///< (3E), undefined with bias(false)
+  torch::Tensor k_proj_weight;          ///< (Ekv, kdim), if a width differs
+  torch::Tensor v_proj_weight;          ///< (Ekv, vdim), if a width differs
+  torch::Tensor in_proj_bias;           ///< (E + 2 Ekv), undefined with bias(false)
   torch::nn::Linear out_proj{nullptr};  ///< the output projection
+  RotaryEmbedding rotary{nullptr};      ///< null without a rotary embedding
 
  protected:
-  POSENC_FORWARD_HAS_DEFAULT_ARGS({3, torch::nn::AnyValue(AttentionMask())})
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({3, torch::nn::AnyValue(AttentionMask())},
+                                  {4, torch::nn::AnyValue(torch::Tensor())})
 
  private:
   friend struct MultiheadAttentionAccess;
 
   void reset_in_projection();
+  void turn(functional::Heads& heads, int64_t offset, const torch::Tensor& position_ids);
   functional::Heads split_heads(const torch::Tensor& query, const torch::Tensor& key,
                                 const torch::Tensor& value) const;
   torch::Tensor attend_heads(const functional::Heads& heads, const AttentionMask& mask) const;
