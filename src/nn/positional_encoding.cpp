@@ -165,7 +165,9 @@ void PositionalEncodingImpl::convert(torch::Dtype dtype) {
 
 const torch::Tensor& PositionalEncodingAccess::rows_to_add(PositionalEncodingImpl& module) {
   const torch::Tensor& pe = module.pe;
-  if (!pe.defined() || !pe.is_cpu() || !sums_in_float(module.options, pe.scalar_type())) return pe;
+  if (module.options.sinusoid().precision() != Precision::Exact || !pe.defined() || !pe.is_cpu() ||
+      !at::isReducedFloatingType(pe.scalar_type()))
+    return pe;
   PositionalEncodingState& state = *module.state_;
   static std::mutex looking;  // held long only after a conversion, a load or growth
   const int64_t version = pe.is_inference() ? 0 : static_cast<int64_t>(pe._version());

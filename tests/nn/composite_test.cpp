@@ -251,8 +251,7 @@ TEST(CompositeErrors, NameTheRuleAndTheValue) {
   using Options = TokenAndPositionEmbeddingOptions;
   EXPECT_ERROR(TokenAndPositionEmbedding(Options(9, 6).dropout(1)), c10::ValueError,
                "[TokenAndPositionEmbedding] dropout must lie in [0, 1). Got 1");
-  EXPECT_ERROR(TokenAndPositionEmbedding(PositionEmbeddingOptions(6).max_len(0)), c10::ValueError,
-               "vocab_size must be positive");
+  EXPECT_ERROR(TokenAndPositionEmbedding(0, 6), c10::ValueError, "vocab_size must be positive");
   EXPECT_ERROR(TokenAndPositionEmbedding(9, 6, 0), c10::ValueError, "max_len must be positive");
   EXPECT_ERROR(TokenAndPositionEmbedding(9, 7), c10::ValueError, "dim must be even");
   EXPECT_ERROR(TokenAndPositionEmbedding(Options(9, 6).sinusoid(SinusoidOptions(8))),
