@@ -127,7 +127,7 @@ TEST_F(BadMarianFolder, AConfigurationThatIsNoJsonObject) {
   for (const auto& [text, message] :
        {std::pair<std::string, std::string>{" ", rule + "byte 2"},
         {"{", rule + "byte 2"},
-        {"{\"model_type\": \"marian\"} x", rule + "byte 25"},
+        {"{\"model_type\": \"marian\"} x", rule + "byte 26"},
         {std::string(65, '['), "config.json: must nest its settings no deeper than 64"},
         {"[]", "config.json: must be a JSON object. Got array"}}) {
     write_bytes(folder_ / "config.json", text);
