@@ -30,7 +30,7 @@ struct Probe : autograd::Node {
       access.grad() = grads[0].clone();
     } else {
       in_place = access.may_add_in_place(grads[0]);
-      access.grad() = access.grad() + grads[0];
+      access.grad() = grads[0] + access.grad();  // in this order it may be sparse
     }
     return {torch::Tensor()};
   }
@@ -132,9 +132,7 @@ TEST_F(GradAccessTest, IsNotGivenWhereSomebodyListens) {
   EXPECT_FALSE(is_given([&] { probe->add_post_hook(std::make_unique<Listener>()); }));
   const auto with = [&](const std::function<void(autograd::Node&)>& listen) {
     weight = torch::ones({2, 3}).requires_grad_();
-    const auto accumulator = autograd::impl::grad_accumulator(weight);
-    listen(*accumulator);
-    return is_given();
+    return is_given([&] { listen(*probe->next_edge(0).function); });
   };
   EXPECT_TRUE(with([](autograd::Node&) {}));
   EXPECT_FALSE(with([](autograd::Node& node) { node.add_pre_hook(std::make_unique<Listener>()); }));
@@ -154,7 +152,7 @@ TEST_F(GradAccessTest, IsNotGivenOfALeafThatIsOtherThanInTheForward) {
   EXPECT_TRUE(is_given([&] { weight.set_data(torch::zeros({2, 3})); })) << "other values";
   const auto out = forward();
   weight.set_data(torch::ones({4, 3}));
-  EXPECT_ANY_THROW(out.sum().backward());
+  out.sum().backward();
   EXPECT_FALSE(probe->given) << "other sizes";
 }
 

@@ -35,8 +35,9 @@ class Recorder {
                 [](const at::RecordFunction& function) -> std::unique_ptr<at::ObserverContext> {
                   auto context = std::make_unique<Context>();
                   context->index = events.size();
-                  events.push_back(
-                      {function.name(), function.inputs().size(), function.seqNr(), false});
+                  events.push_back({function.name(),
+                                    function.needsInputs() ? function.inputs().size() : 0,
+                                    function.seqNr(), false});
                   return context;
                 },
                 [](const at::RecordFunction&, at::ObserverContext* context) {
