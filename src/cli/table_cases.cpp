@@ -12,6 +12,7 @@
 #include "cli/arguments.h"
 #include "cli/error.h"
 #include "io/base/json_tree.h"
+#include "posenc/io/error.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
