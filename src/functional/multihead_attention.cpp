@@ -55,11 +55,10 @@ void check_inputs(const at::Tensor& query, const at::Tensor& key, const at::Tens
   TORCH_CHECK_VALUE(width % num_heads == 0, "[MultiheadAttention] num_heads must divide embed_dim ",
                     width, ". Got ", num_heads);
   const int64_t head_dim = width / num_heads, kv_width = kv_width_of(weights);
-  TORCH_CHECK_VALUE(kv_width > 0 && kv_width % head_dim == 0 &&
-                        num_heads % (kv_width / head_dim) == 0,
-                    "[MultiheadAttention] keys and values must have whole heads of ", head_dim,
-                    " channels, whose number divides num_heads ", num_heads, ". Got ", kv_width,
-                    " channels");
+  TORCH_CHECK_VALUE(
+      kv_width > 0 && kv_width % head_dim == 0 && num_heads % (kv_width / head_dim) == 0,
+      "[MultiheadAttention] keys and values must have whole heads of ", head_dim,
+      " channels, whose number divides num_heads ", num_heads, ". Got ", kv_width, " channels");
   if (query.defined()) check_input("query", query, width);
   if (!key.defined()) return;
   check_input("key", key, packed(weights) ? width : weights.k_proj_weight.size(1));
@@ -108,8 +107,7 @@ at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& wei
   for (const at::Tensor* one : {&heads.key, &heads.value}) {  // size 1 would silently broadcast
     TORCH_CHECK_VALUE(query.dim() == 4 && one->dim() == 4 && one->size(0) == query.size(0) &&
                           one->size(1) == heads.key.size(1) && one->size(1) > 0 &&
-                          query.size(1) % one->size(1) == 0 &&
-                          one->size(2) == heads.key.size(2),
+                          query.size(1) % one->size(1) == 0 && one->size(2) == heads.key.size(2),
                       "[MultiheadAttention] query, keys and values must be (B, H, L, Dh), "
                       "(B, Hkv, S, Dh) and (B, Hkv, S, Dv) of one batch, where Hkv divides H. Got ",
                       query.sizes(), ", ", heads.key.sizes(), " and ", heads.value.sizes());
@@ -123,7 +121,7 @@ at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& wei
       query, heads.key, heads.value, score_bias, options.training() ? options.dropout() : 0.0,
       mask.is_causal, std::nullopt,
       /*enable_gqa=*/heads.key.size(1) != query.size(1));  // (B, H, L, Dh)
-  const auto join = [&](const at::Tensor& x) {  // (., ., H, Dh) -> (., ., E)
+  const auto join = [&](const at::Tensor& x) {             // (., ., H, Dh) -> (., ., E)
     return at::linear(x.flatten(2), weights.out_proj_weight, out_bias);
   };
   if (!options.python_dropout_order()) return join(context.transpose(1, 2));

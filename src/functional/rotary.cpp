@@ -97,8 +97,7 @@ QueryKey turn(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& tabl
               const RotaryOptions& o, const RotaryFuncOptions& how) {
   check_tables(q, k, table, o, how);
   RotaryPlan plan;
-  if (is_fusable(q, k, table, o, how, Pass::Forward, plan))
-    return rotary_fused(plan, q, k, o, how);
+  if (is_fusable(q, k, table, o, how, Pass::Forward, plan)) return rotary_fused(plan, q, k, o, how);
   return {turned_heads(q, table, o, how), turned_heads(k, table, o, how)};
 }
 
@@ -120,7 +119,7 @@ void check_out(const char* name, const at::Tensor& out, const at::Tensor& x,
                     "[rotary] a rotation into ", name,
                     " records no gradient: use rotary(), or at::NoGradGuard. Got a tensor that "
                     "requires one");
-  const char* const rule = torch_internals::no_writing_to(out);
+  const char* const rule = torch_internals::write_violation(out);
   TORCH_CHECK_VALUE(rule == nullptr, "[rotary] ", name, " to be written ", rule);
 }
 
@@ -128,8 +127,7 @@ void check_out(const char* name, const at::Tensor& out, const at::Tensor& x,
 bool may_write(const at::Tensor& out, const at::Tensor& x, const at::Tensor& other,
                const at::Tensor& other_out, const RotaryCosSin& table) {
   if (!out.defined()) return true;
-  const bool in_place =
-      out.const_data_ptr() == x.const_data_ptr() && out.strides() == x.strides();
+  const bool in_place = out.const_data_ptr() == x.const_data_ptr() && out.strides() == x.strides();
   const bool apart = !torch_internals::share_memory(out, table.cos) &&
                      !torch_internals::share_memory(out, table.sin) &&
                      !torch_internals::share_memory(out, other) &&

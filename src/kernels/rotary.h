@@ -9,8 +9,8 @@ namespace posenc::kernels::rotary {
 
 // As for embeddings: the half types round after each operation, as ATen does, and the Exact ones
 // compute in float32 and round once, at the end.
-using embed::Type;
 using embed::kTypes;
+using embed::Type;
 
 // cos and sin, a row of each for every position. Pair i multiplies its first member by entry
 // i * step, its second by the entry `second` after that.
@@ -42,8 +42,8 @@ struct Rotation {
   bool read_adjacent, write_adjacent;  // pairs are channels 2i, 2i + 1; else i, i + pairs
   bool negative;                       // by the negated sine
   bool transposed;                     // the matrix of each pair is: the gradient's way back
-  bool stream;                         // non-temporal stores: they pay for outputs that no cache holds
-  int count;                           // of heads
+  bool stream;  // non-temporal stores: they pay for outputs that no cache holds
+  int count;    // of heads
   Heads heads[2];
 };
 

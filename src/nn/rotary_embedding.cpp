@@ -22,7 +22,8 @@ struct RotaryEmbeddingState {
   };
 
   bool was_computed_from(const torch::Tensor& inv_freq) const {
-    return !inv_freq.defined() || (inv_freq.const_data_ptr() == data && version_of(inv_freq) == version);
+    return !inv_freq.defined() ||
+           (inv_freq.const_data_ptr() == data && version_of(inv_freq) == version);
   }
   void clear_for(const torch::Tensor& inv_freq) {
     cache.clear();
@@ -60,7 +61,9 @@ const rotary::Dynamic* as_dynamic(const RotaryOptions& o) {
 struct Switched {
   int64_t last;
   template <typename T>
-  int64_t operator()(const T&) const { return 0; }
+  int64_t operator()(const T&) const {
+    return 0;
+  }
   int64_t operator()(const rotary::Dynamic& s) const { return last > s.max_position ? last : 0; }
   int64_t operator()(const rotary::LongRope& s) const { return beyond(s.original_max_position); }
   int64_t operator()(const rotary::PhiMoe& s) const { return beyond(s.original_max_position); }
@@ -140,8 +143,7 @@ void RotaryEmbeddingImpl::restore(const torch::Tensor& frequencies) {
 functional::QueryKey RotaryEmbeddingImpl::forward(const torch::Tensor& q, const torch::Tensor& k,
                                                   int64_t offset,
                                                   const torch::Tensor& position_ids) {
-  return functional::rotary(q, k, rows(q.defined() ? q : k, offset, position_ids),
-                            options.rotary(),
+  return functional::rotary(q, k, rows(q.defined() ? q : k, offset, position_ids), options.rotary(),
                             functional::RotaryFuncOptions().head_axis(options.head_axis()));
 }
 
@@ -209,7 +211,8 @@ RotaryCosSin RotaryEmbeddingImpl::cached(int64_t rows, torch::Dtype dtype, torch
   const int64_t wanted = std::min(std::max({rows, 2 * present, kFirstRows}), options.cache_rows());
   const auto ids = torch::arange(wanted, torch::TensorOptions(torch::kLong).device(device));
   RotaryCosSin table = computed(ids, dtype, length);
-  if (entry == s.cache.end()) entry = s.cache.insert(entry, State::Cached{dtype, device, length, {}});
+  if (entry == s.cache.end())
+    entry = s.cache.insert(entry, State::Cached{dtype, device, length, {}});
   entry->table = std::move(table);
   return entry->table;
 }

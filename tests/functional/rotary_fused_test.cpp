@@ -135,8 +135,8 @@ std::string describe(const Case& c) {
   return c10::str("dim ", o.dim(), " pairing ", static_cast<int>(o.pairing()), " layout ",
                   static_cast<int>(o.cos_layout()), " cos ", c.table.cos.scalar_type(),
                   " arithmetic ", static_cast<int>(o.arithmetic()), " part ",
-                  static_cast<int>(o.part()), " axis ", static_cast<int>(c.how.head_axis()),
-                  " q ", c.q.defined() ? c.q.sizes() : at::IntArrayRef(), " k ",
+                  static_cast<int>(o.part()), " axis ", static_cast<int>(c.how.head_axis()), " q ",
+                  c.q.defined() ? c.q.sizes() : at::IntArrayRef(), " k ",
                   c.k.defined() ? c.k.sizes() : at::IntArrayRef());
 }
 
@@ -163,8 +163,11 @@ TEST_P(RotaryFused, EqualsTheCompositionForwardAndBackward) {
 TEST_P(RotaryFused, IsTheSameForAnyNumberOfThreads) {
   torch::manual_seed(testing::seed(42));
   const auto options = RotaryOptions(64, Pairing::Halves);
-  Case c{torch::randn({2, 8, 150, 64}).to(GetParam()), torch::randn({2, 2, 150, 64}).to(GetParam()),
-         {}, options, {}};
+  Case c{torch::randn({2, 8, 150, 64}).to(GetParam()),
+         torch::randn({2, 2, 150, 64}).to(GetParam()),
+         {},
+         options,
+         {}};
   c.table = rotary_cos_sin(options, torch::arange(300).view({2, 150}), GetParam());
   const auto [q, k] = composed(c);
   for (const int threads : {1, 2, 3, 4}) {

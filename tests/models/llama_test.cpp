@@ -21,11 +21,10 @@ std::string llama_path(const std::string& name) { return POSENC_LIVE_DIR "/llama
 struct LayerImpl : torch::nn::Module {
   LayerImpl(const RotaryOptions& rotary, bool qkv_bias) {
     attention = register_module(
-        "self_attn", MultiheadAttention(MultiheadAttentionOptions(48, 6)
-                                            .num_kv_heads(2)
-                                            .bias(qkv_bias)
-                                            .out_bias(false)
-                                            .rotary(RotaryEmbeddingOptions(rotary))));
+        "self_attn",
+        MultiheadAttention(
+            MultiheadAttentionOptions(48, 6).num_kv_heads(2).bias(qkv_bias).out_bias(false).rotary(
+                RotaryEmbeddingOptions(rotary))));
     mlp = register_module("mlp", GatedFeedForward(48, 80));
     norm1 = register_module("input_layernorm", RMSNorm(48));
     norm2 = register_module("post_attention_layernorm", RMSNorm(48));
@@ -51,7 +50,8 @@ struct ModelImpl : torch::nn::Module {
     for (int i = 0; i < 3; ++i) layers->push_back(Layer(rotary, qkv_bias));
     register_module("layers", layers);
     norm = register_module("norm", RMSNorm(48));
-    head = register_module("lm_head", torch::nn::Linear(torch::nn::LinearOptions(48, 101).bias(false)));
+    head = register_module("lm_head",
+                           torch::nn::Linear(torch::nn::LinearOptions(48, 101).bias(false)));
   }
   torch::Tensor forward(const torch::Tensor& ids) {
     auto x = embed->forward(ids);
@@ -87,8 +87,8 @@ StateDict packed(const StateDict& from, bool qkv_bias) {
   for (int i = 0; i < 3; ++i) {
     const std::string layer = "layers." + std::to_string(i) + ".self_attn.";
     const auto part = [&](const char* name) { return from["model." + layer + name]; };
-    to.insert(layer + "in_proj_weight", torch::cat({part("q_proj.weight"), part("k_proj.weight"),
-                                                    part("v_proj.weight")}));
+    to.insert(layer + "in_proj_weight",
+              torch::cat({part("q_proj.weight"), part("k_proj.weight"), part("v_proj.weight")}));
     if (qkv_bias)
       to.insert(layer + "in_proj_bias",
                 torch::cat({part("q_proj.bias"), part("k_proj.bias"), part("v_proj.bias")}));
@@ -104,7 +104,8 @@ class Llama : public ::testing::TestWithParam<const char*> {
   static RotaryOptions rotary() {
     const auto options = rotary_preset("llama", 8);
     if (qkv_bias()) return RotaryOptions(options).base(1000000.0);
-    return RotaryOptions(options).base(500000.0).scaling(posenc::rotary::Llama3{4.0, 1.0, 4.0, 16.0});
+    return RotaryOptions(options).base(500000.0).scaling(
+        posenc::rotary::Llama3{4.0, 1.0, 4.0, 16.0});
   }
   static Model model() {
     const std::string folder = llama_path(GetParam());
@@ -181,14 +182,14 @@ TEST(LlamaParts, NormsHaveTheBitsOfTransformers) {
 TEST(LlamaParts, FeedForwardNetworksAreThoseOfTransformers) {
   const torch::NoGradGuard no_grad;
   const auto said = load_safetensors(llama_path("parts.safetensors")).tensors;
-  for (const auto& [name, act] : {std::pair<std::string, std::string>{"llama", "silu"},
-                                  {"gemma", "gelu_pytorch_tanh"}}) {
+  for (const auto& [name, act] :
+       {std::pair<std::string, std::string>{"llama", "silu"}, {"gemma", "gelu_pytorch_tanh"}}) {
     GatedFeedForward mlp(GatedFeedForwardOptions(24, 40).gate(gate_of(act)));
     LoadOptions options;
     options.prefix("mlp." + name + ".").allow_unexpected(true);
     load_state_dict(mlp, said, options);
-    EXPECT_TRUE(within(Op::Linear, mlp->forward(said["mlp." + name + ".x"]),
-                       said["mlp." + name + ".out"]));
+    EXPECT_TRUE(
+        within(Op::Linear, mlp->forward(said["mlp." + name + ".x"]), said["mlp." + name + ".out"]));
   }
   EXPECT_ERROR(gate_of("tanh"), c10::ValueError, "hidden_act must be");
   EXPECT_ERROR(GatedFeedForward(3, 4)->forward(torch::ones({2, 4})), c10::ValueError,

@@ -28,10 +28,11 @@ TEST(RotaryEmbedding, TurnsAsTheFunctionFromAnyOffset) {
   for (const auto dtype : {torch::kFloat, torch::kBFloat16}) {
     RotaryEmbedding module(llama(64));
     for (const int64_t offset : {0, 3, 1000, 40}) {
-      const auto q = torch::randn({2, 4, 9, 64}).to(dtype), k = torch::randn({2, 2, 9, 64}).to(dtype);
+      const auto q = torch::randn({2, 4, 9, 64}).to(dtype),
+                 k = torch::randn({2, 2, 9, 64}).to(dtype);
       const auto [got_q, got_k] = module->forward(q, k, offset);
-      const auto [q1, k1] = functional::rotary(q, k, llama(64),
-                                               functional::RotaryFuncOptions().offset(offset));
+      const auto [q1, k1] =
+          functional::rotary(q, k, llama(64), functional::RotaryFuncOptions().offset(offset));
       EXPECT_TRUE(bit_equal(got_q, q1) && bit_equal(got_k, k1)) << offset;
       const auto ids = range(offset, offset + 9).expand({2, 9});
       EXPECT_TRUE(bit_equal(std::get<0>(module->forward(q, k, 0, ids)), q1)) << offset;
@@ -64,7 +65,8 @@ TEST(RotaryEmbedding, TakesHeadsOnEitherSideOfTheLength) {
 }
 
 TEST(RotaryEmbedding, KeepsItsFrequenciesThroughHalfPrecision) {
-  RotaryEmbedding module(llama(64)), cast(RotaryEmbeddingOptions(llama(64)).casts_frequencies(true));
+  RotaryEmbedding module(llama(64)),
+      cast(RotaryEmbeddingOptions(llama(64)).casts_frequencies(true));
   const auto before = module->inv_freq.clone();
   const auto ids = range(0, 100);
   cast->cos_sin(ids);  // fills the cache, which must not outlive its frequencies
@@ -107,8 +109,8 @@ TEST(RotaryEmbedding, RemembersLengthsAsTransformersDoes) {
   const auto with = [&](int64_t length, int64_t rows) {
     return rotary_cos_sin(options, rotary_frequencies(options, length), range(0, rows));
   };
-  const std::pair<int64_t, int64_t> calls[] = {{100, 0},   {400, 400}, {200, 400}, {128, 400},
-                                               {127, 0},   {129, 129}, {401, 401}, {400, 401}};
+  const std::pair<int64_t, int64_t> calls[] = {{100, 0}, {400, 400}, {200, 400}, {128, 400},
+                                               {127, 0}, {129, 129}, {401, 401}, {400, 401}};
   for (const auto& [rows, length] : calls) {
     SCOPED_TRACE(rows);
     expect_cos_sin(system->cos_sin(range(0, rows)), with(length, rows));
@@ -175,8 +177,8 @@ TEST(RotaryEmbedding, RefusesWhatHasNoMeaning) {
   EXPECT_ERROR(module->cos_sin({}), c10::ValueError, "Got none");
   EXPECT_ERROR(RotaryEmbedding(RotaryEmbeddingOptions(llama(8)).length_rule(LengthRule::Fixed)),
                c10::ValueError, "length must be positive");
-  EXPECT_ERROR(RotaryEmbedding(RotaryEmbeddingOptions(llama(8).precision(Precision::Exact))
-                                   .persistent(true)),
+  EXPECT_ERROR(RotaryEmbedding(
+                   RotaryEmbeddingOptions(llama(8).precision(Precision::Exact)).persistent(true)),
                c10::ValueError, "persistent must be false");
 }
 

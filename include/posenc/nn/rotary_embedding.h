@@ -10,10 +10,11 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/core/opaque.h"
 #include "posenc/core/state_dict_traits.h"
+#include "posenc/export.h"
 #include "posenc/functional/rotary.h"
 #include "posenc/sinusoid/rotary.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// For which length a scaling that depends on it (rotary::Dynamic, LongRope, PhiMoe) is computed.
 enum class LengthRule {

@@ -36,7 +36,9 @@ struct Shape {
   }
 };
 
-bool has_whole_rows(const at::Tensor& t) { return t.strides().back() == 1 || t.sizes().back() == 1; }
+bool has_whole_rows(const at::Tensor& t) {
+  return t.strides().back() == 1 || t.sizes().back() == 1;
+}
 
 // Where the arithmetic rounds. Reference: by_arithmetic() in compose.cpp and what autograd makes of
 // it, which rounds the terms of a gradient to the type that was promoted.
@@ -91,8 +93,8 @@ bool plan_heads(const at::Tensor& x, const Shape& like, const RotaryOptions& o,
   r.length = s.length;
   r.width = s.width;
   r.first = o.part() == rotary::Part::Last ? s.width - o.turning() : 0;
-  r.heads[r.count++] = {x.const_data_ptr(), nullptr, s.heads,  s.batch_stride,
-                        s.head_stride,      s.row_stride, 0, 0, 0};
+  r.heads[r.count++] = {
+      x.const_data_ptr(), nullptr, s.heads, s.batch_stride, s.head_stride, s.row_stride, 0, 0, 0};
   return true;
 }
 

@@ -29,16 +29,16 @@ const typename K::Real* converted(const Angles& a, const void* table, int64_t at
     return static_cast<const Real*>(table) + at;
   } else if constexpr (sizeof(T) == sizeof(double)) {
     if (!a.is_float) return static_cast<const Real*>(table) + at;
-    for (int64_t i = 0; i < entries; ++i)
-      to[i] = Real{static_cast<const float*>(table)[at + i]};
+    for (int64_t i = 0; i < entries; ++i) to[i] = Real{static_cast<const float*>(table)[at + i]};
   } else if (a.is_float) {
     const float* const from = static_cast<const float*>(table) + at;
     for (int64_t i = 0; i < entries; i += kFloats) {
       Floats x = {};
-      memcpy(&x, from + i, sizeof(float) * static_cast<size_t>(
-                               entries - i < kFloats ? entries - i : kFloats));
+      memcpy(&x, from + i,
+             sizeof(float) * static_cast<size_t>(entries - i < kFloats ? entries - i : kFloats));
       // one NaN for all: rounding has no place for another's low bits
-      x = a.round ? K::Single::round_any(x) : floats_of(select(x == x, bits_of(x), Words{} + 0x7fc00000));
+      x = a.round ? K::Single::round_any(x)
+                  : floats_of(select(x == x, bits_of(x), Words{} + 0x7fc00000));
       store(to + i, x);
     }
   } else {
@@ -100,7 +100,8 @@ class Rotator {
   }
 
  private:
-  // Where a row of factors begins: halves have c1, s1, c2, s2, adjacent pairs c and s of twice that.
+  // Where a row of factors begins: halves have c1, s1, c2, s2, adjacent pairs c and s of twice
+  // that.
   Factors<K> factors_at(Real* row) const {
     const int64_t part = adjacent_ ? 2 * padded_ : padded_;
     return {row, row + part, row + (adjacent_ ? 0 : 2 * part), row + (adjacent_ ? 0 : 3 * part)};
@@ -200,8 +201,8 @@ struct WithSingle : K {
 template <typename K>
 void rotate(const Rotation& r, int64_t begin, int64_t end, float* scratch) {
   Rotator<K> rotator(r, scratch);
-  r.stream && has_lines<typename K::Stored>(r) ? rotator.template run<true>(begin, end)
-                                               : rotator.template run<false>(begin, end);
+  r.stream&& has_lines<typename K::Stored>(r) ? rotator.template run<true>(begin, end)
+                                              : rotator.template run<false>(begin, end);
 }
 
 }  // namespace

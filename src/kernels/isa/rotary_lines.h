@@ -58,7 +58,8 @@ POSENC_INLINE typename K::Vector turned(typename K::Vector x, typename K::Vector
   return K::result(K::rounded(K::rounded(x * cosine) + K::rounded(other * sine)));
 }
 
-// The factors of one row, n entries a part: c1, s1, c2, s2, or with adjacent pairs c and s, 2n each.
+// The factors of one row, n entries a part: c1, s1, c2, s2, or with adjacent pairs c and s, 2n
+// each.
 template <typename K>
 struct Factors {
   using T = typename K::Stored;

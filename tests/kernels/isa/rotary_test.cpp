@@ -25,9 +25,7 @@ struct Case {
 };
 
 int64_t elements(const Case& c, int i) { return c.batch * c.r.heads[i].x_batch; }
-Type type_of_table(const Case& c) {
-  return c.r.angles.is_float ? Type::Float32 : plain(c.type);
-}
+Type type_of_table(const Case& c) { return c.r.angles.is_float ? Type::Float32 : plain(c.type); }
 
 Heads heads_of(const Case& c, int64_t count, int64_t gap) {
   const int64_t width = c.r.width + gap, length = c.r.length;
@@ -79,9 +77,9 @@ Case random_case(Type type, int64_t pairs, std::mt19937& random) {
 double angle(const Case& c, const Bytes& table, int64_t batch, int64_t row, int64_t i,
              bool second) {
   const Angles& a = c.r.angles;
-  const double x = get(table, type_of_table(c),
-                       batch * a.batch_stride + row * a.row_stride + i * a.step +
-                           (second ? a.second : 0));
+  const double x =
+      get(table, type_of_table(c),
+          batch * a.batch_stride + row * a.row_stride + i * a.step + (second ? a.second : 0));
   return a.round ? rounded(plain(c.type), x) : x;
 }
 
@@ -158,8 +156,7 @@ void expect_rotated(const Kernels& use, Case& c, bool in_place, bool stream, int
     c.r.heads[i].out = out[i];
   }
   const int64_t rows = c.batch * c.r.length;
-  float* const scratch =
-      platform::scratch(platform::Scratch::Rotation, scratch_floats(c.r.pairs));
+  float* const scratch = platform::scratch(platform::Scratch::Rotation, scratch_floats(c.r.pairs));
   for (int64_t begin = 0; begin < rows; begin += split)
     use.rotary.rotate[static_cast<int>(c.type)](c.r, begin, std::min(rows, begin + split), scratch);
   for (int i = 0; i < c.r.count; ++i) {

@@ -6,8 +6,9 @@
 #include <string>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/export.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of GatedFeedForward.
 struct GatedFeedForwardOptions {

@@ -3,8 +3,9 @@
 #include <torch/nn/pimpl.h>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/export.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Options of RMSNorm.
 struct RMSNormOptions {
