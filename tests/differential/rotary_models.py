@@ -112,6 +112,27 @@ class Embedding:
         return self._apply(q, k, *table, **more)
 
 
+class TableEmbedding:
+    """GPT-J's and CodeGen's, whose attention looks up a table and turns the first channels."""
+
+    heads_after_length = True
+
+    def __init__(self, model_type: str, config: PreTrainedConfig):
+        self._module, self._width = modeling(model_type), config.rotary_dim
+        self._rows = self._module.create_sinusoidal_positions(config.n_positions, self._width)
+        self._casts = model_type == "gptj"
+
+    def table(self, position_ids: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        rows = self._rows[position_ids]
+        sin, cos = torch.split(rows.to(dtype) if self._casts else rows, rows.shape[-1] // 2, dim=-1)
+        return cos, sin
+
+    def turn(self, q: Tensor, k: Tensor, table: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+        cos, sin, width = *table, self._width
+        turn = self._module.apply_rotary_pos_emb
+        return tuple(torch.cat([turn(x[..., :width], sin, cos), x[..., width:]], dim=-1) for x in (q, k))
+
+
 def parts(table) -> dict[str, Tensor]:
     cos, sin = table if isinstance(table, tuple) else (table.real, table.imag)
     return {"cos": cos.contiguous(), "sin": sin.contiguous()}
@@ -151,7 +172,7 @@ def sections(draw: Draw, preset: str, pairs: int) -> list[int]:
 
 
 LAYERS = {"cohere_compass_text": ["full_attention"]}  # none by default
-FIXED = {"bamba", "dots3_note_audio_encoder", "granitemoehybrid", "gradium_phonon_tts", "pocket_tts"}  # whose widths depend on others
+FIXED = {"bamba", "dots3_note_audio_encoder", "dots3_note_vision_encoder", "granitemoehybrid", "gradium_phonon_tts", "pocket_tts"}  # whose widths depend on others
 
 
 class Settings:
@@ -177,7 +198,7 @@ class Settings:
     def _head_dim(self, default: PreTrainedConfig) -> None:
         if self.kind.model_type in FIXED:
             self.head_dim = getattr(default, "head_dim", None) or default.hidden_size // default.num_attention_heads
-            self.arguments, self.longest = {}, default.max_position_embeddings
+            self.arguments, self.longest = {}, getattr(default, "max_position_embeddings", 128)
             return
         if self.kind.model_type == "falcon" or self.preset in VISION - {"gemma4_vision"}:
             return
@@ -208,6 +229,9 @@ class Settings:
         return rope
 
     def _rope(self, draw: Draw, default: PreTrainedConfig) -> None:
+        if self.preset in ("gptj", "codegen"):
+            self.arguments["rotary_dim"] = self.head_dim // 4 * 2
+            return
         if self.preset in VISION:
             self.arguments["rope_parameters"] = {"rope_type": "axial", "rope_theta": draw.choice([100.0, 10000.0, 20011.7])}
             if self.kind.model_type == "qwen2_vl_vision":
