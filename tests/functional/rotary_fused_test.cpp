@@ -226,6 +226,26 @@ TEST(RotaryFused, LooksBeforeItWrites) {
   EXPECT_TRUE(bit_equal(to.contiguous(), want));
 }
 
+// One projection to q, k and v, turned where it lies, whichever of the axes comes first.
+TEST(RotaryFused, TurnsPartsOfAPackedProjection) {
+  const auto options = RotaryOptions(8, Pairing::Halves);
+  const auto table = rotary_cos_sin(options, torch::arange(5));
+  for (const HeadAxis axis : {HeadAxis::AfterLength, HeadAxis::BeforeLength}) {
+    const auto all = torch::randn({2, 5, 3 * 4, 8}), before = all.clone();
+    const auto part = [&](const torch::Tensor& from, int64_t i) {
+      const auto heads = from.slice(2, 4 * i, 4 * i + 4);
+      return axis == HeadAxis::AfterLength ? heads : heads.transpose(1, 2);
+    };
+    const Case c{part(before, 0), part(before, 1), table, options, {}};
+    Case own = c;
+    own.how.head_axis(axis);
+    const auto [q, k] = composed(own);
+    rotary_(part(all, 0), part(all, 1), table, options, own.how);
+    EXPECT_TRUE(part(all, 0).equal(q) && part(all, 1).equal(k));
+    EXPECT_TRUE(part(all, 2).equal(part(before, 2)));
+  }
+}
+
 TEST(RotaryFused, HasASecondDerivative) {
   const auto options = RotaryOptions(8, Pairing::Halves);
   const auto table = rotary_cos_sin(options, torch::arange(4), torch::kDouble);

@@ -65,6 +65,8 @@ void place(const Real* from, int64_t step, Real factor, int64_t n, Real* to, int
     to_step == 1 ? place<2, 1>(from, factor, n, to) : place<2, 2>(from, factor, n, to);
 }
 
+constexpr int64_t kAhead = 4;  // heads
+
 template <typename K>
 class Rotator {
  public:
@@ -126,21 +128,28 @@ class Rotator {
     arrange(to, row_, static_cast<typename K::Vector*>(nullptr));
   }
 
+  // In the order of memory. Runs of rows are too short for the hardware to foresee them: those that
+  // come kAhead later are asked for.
   template <bool kStream>
   void block(const Heads& h, int64_t batch, int64_t row, int64_t n) const {
+    const bool by_head = h.out_head > h.out_row;
+    const int64_t outer = by_head ? h.count : n, inner = by_head ? n : h.count;
+    const int64_t x_outer = by_head ? h.x_head : h.x_row, x_inner = by_head ? h.x_row : h.x_head;
+    const int64_t out_outer = by_head ? h.out_head : h.out_row;
+    const int64_t out_inner = by_head ? h.out_row : h.out_head;
     const T* const x = static_cast<const T*>(h.x) + batch * h.x_batch + row * h.x_row;
     T* const out = static_cast<T*>(h.out) + batch * h.out_batch + row * h.out_row;
-    const auto one = [&](int64_t head, int64_t i) {
-      this->template head<kStream>(x + head * h.x_head + i * h.x_row,
-                                   out + head * h.out_head + i * h.out_row,
-                                   factors_at(factors_ + i * row_));
-    };
-    if (h.out_head > h.out_row) {
-      for (int64_t head = 0; head < h.count; ++head)
-        for (int64_t i = 0; i < n; ++i) one(head, i);
-    } else {
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t head = 0; head < h.count; ++head) one(head, i);
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < inner; ++i) {
+        const bool within = i + kAhead < inner || o + 1 == outer;
+        const int64_t later = within ? i + kAhead : i + kAhead - inner;
+        const T* const ahead = x + (within ? o : o + 1) * x_outer +
+                               (later < inner ? later : inner - 1) * x_inner;
+        for (int64_t j = 0; j < r_.width; j += kLineBytes / static_cast<int64_t>(sizeof(T)))
+          __builtin_prefetch(ahead + j);
+        head<kStream>(x + o * x_outer + i * x_inner, out + o * out_outer + i * out_inner,
+                      factors_at(factors_ + (by_head ? i : o) * row_));
+      }
     }
   }
 
