@@ -12,6 +12,7 @@
 #include "io/base/file.h"
 #include "io/base/json_tree.h"
 #include "models/rotary/rope_parameters.h"
+#include "posenc/io/error.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
 namespace posenc {
@@ -35,10 +36,15 @@ std::string contents(const std::string& path) {
 Json read(const std::string& config) {
   const size_t first = config.find_first_not_of(" \t\r\n");
   const bool is_text = first != std::string::npos && config[first] == '{';
-  Json tree = io::json_tree<Json>(is_text ? config : contents(config));
-  TORCH_CHECK_VALUE(tree.is_object(), "[rotary_options_from_hf] ",
-                    is_text ? "the configuration" : config, " must be a JSON object");
-  return tree;
+  const std::string name = is_text ? "the configuration" : config;
+  const std::string text = is_text ? config : contents(config);
+  try {
+    Json tree = io::json_tree<Json>(text, "its settings");
+    TORCH_CHECK_VALUE(tree.is_object(), "[rotary_options_from_hf] ", name, " must be a JSON object");
+    return tree;
+  } catch (const WeightsError& error) {
+    TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] ", name, " ", error.reason());
+  }
 }
 
 [[noreturn]] void refuse_model(const std::string& model_type) {
