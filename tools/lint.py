@@ -301,11 +301,15 @@ def camel(stem):
 
 
 def check_system(tree, entry, require, mentions):
-    """The links of a module that mirrors a real system: its presets, which the test compares it with."""
+    """The links of a module that mirrors a real system: its presets, which the test compares it with, or the script
+    that runs the system itself for the test."""
     presets = "src/sinusoid/presets/preset_table.cpp"
     table = tree.text(presets) if presets in tree.files else ""
     python = entry["system_class"]
     require(mentions("header", python), f"{entry['header']} names {python} as its source")
+    if "live" in entry:
+        require(entry["live"] in tree.files, f"`live` {entry['live']} exists")
+        return
     require(entry["presets"], "`presets` names at least one")
     for number, preset in enumerate(entry["presets"]):
         source = entry["system"] if number == 0 else ""
@@ -329,13 +333,16 @@ def check_stems(tree):
             if not condition:
                 tree.say(table, line, "stem", f"{stem}: {required}")
 
-        require(entry["class"] in (camel(stem), stem), f"the C++ name is {camel(stem)} or {stem}, not {entry['class']}")
+        require(entry["class"].lower() == stem.replace("_", "") or entry["class"] == stem,
+                f"the C++ name is {camel(stem)} or {stem}, not {entry['class']}")
         system = "system" in entry  # a real system instead of a notebook: its presets are the reference
         torch = "torch_class" in entry  # PyTorch's own module is the reference, live
         links = [
             ("header", rf"include/posenc/\w+/(\w+/)?{stem}\.h"),
             ("source", rf"src/\w+/(\w+/)?{stem}\.cpp"),
-            ("test", r"tests/parity/\w+_test\.cpp" if torch else rf"tests/{'nn' if system else 'parity'}/{stem}_test\.cpp"),
+            ("test", r"tests/parity/\w+_test\.cpp" if torch else
+             r"tests/\w+/\w+_test\.cpp" if system and "live" in entry else
+             rf"tests/{'nn' if system else 'parity'}/{stem}_test\.cpp"),
         ]
         if not (system or torch):
             slug = r"\w+" if "live" in entry else Path(entry["reference"]).stem  # the notebook's

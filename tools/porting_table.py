@@ -35,7 +35,7 @@ def table() -> str:
         else:
             origin, python = (row["system"], row["system_class"]) if system else (link("notebook"), row["notebook_class"])
         python = f"{row['after']}`, then `{python}" if "after" in row else python  # the system has two classes for it
-        reference = ", ".join(f"`{name}`" for name in row["presets"]) if system else "live"
+        reference = ", ".join(f"`{name}`" for name in row["presets"]) if "presets" in row else "live"
         if "fixtures" in row:
             reference = link("fixtures")
         cells = [origin, f"`{python}`", f"[`{row['class']}`](../{row['header']})", keys_of(row), link("test"), reference]

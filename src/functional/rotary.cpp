@@ -186,8 +186,7 @@ void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tens
   check_out("k", k_out, k, options);
   check_tables(q, k, table, options, how);
   RotaryPlan plan;
-  if (may_write(q_out, q, k, k_out, table, how) &&
-      may_write(k_out, k, q, q_out, table, how) &&
+  if (may_write(q_out, q, k, k_out, table, how) && may_write(k_out, k, q, q_out, table, how) &&
       is_fusable(q, k, table, options, how, Pass::Forward, plan))
     return rotary_fused_out(plan, q_out, k_out, q, k, how);
   const at::Tensor turned_q = turned_heads(q, table, options, how);

@@ -40,7 +40,8 @@ Json read(const std::string& config) {
   const std::string text = is_text ? config : contents(config);
   try {
     Json tree = io::json_tree<Json>(text, "its settings");
-    TORCH_CHECK_VALUE(tree.is_object(), "[rotary_options_from_hf] ", name, " must be a JSON object");
+    TORCH_CHECK_VALUE(tree.is_object(), "[rotary_options_from_hf] ", name,
+                      " must be a JSON object");
     return tree;
   } catch (const WeightsError& error) {
     TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] ", name, " ", error.reason());

@@ -113,7 +113,8 @@ TEST(RotaryConfig, ReadsAFile) {
   std::ofstream(folder / "list.json") << "[]";
   EXPECT_EQ(message_of([&] { rotary_options_from_hf(folder / "list.json"); }),
             "[rotary_options_from_hf] " + (folder / "list.json") + " must be a JSON object");
-  EXPECT_EQ(refusal("{").find("[rotary_options_from_hf] the configuration must have JSON in UTF-8"), 0U)
+  EXPECT_EQ(refusal("{").find("[rotary_options_from_hf] the configuration must have JSON in UTF-8"),
+            0U)
       << refusal("{");
 }
 

@@ -13,10 +13,14 @@
 #include "posenc/nn/grid_positional_encoding.h"
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/position_embedding.h"
+#include "posenc/nn/rotary_embedding.h"
 #include "posenc/nn/sine_position_embedding_2d.h"
 #include "posenc/nn/sinusoidal_timesteps.h"
 #include "posenc/nn/timestep_embedding.h"
+#include "posenc/nn/transformer/gated_feed_forward.h"
+#include "posenc/nn/transformer/rms_norm.h"
 #include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/rotary_preset.h"
 
 namespace posenc {
 namespace {
@@ -95,6 +99,9 @@ std::multimap<std::string, Module> modules() {
       {"TransformerDecoder", make<TransformerDecoderImpl>(decoder)},
       {"TransformerDecoder",
        make<TransformerDecoderImpl>(TransformerDecoderOptions(decoder).norm(true))},
+      {"RotaryEmbedding", make<RotaryEmbeddingImpl>(rotary_preset("llama", 8))},
+      {"RMSNorm", make<RMSNormImpl>(8)},
+      {"GatedFeedForward", make<GatedFeedForwardImpl>(8, 5)},
       {"Transformer", make<TransformerImpl>(TransformerOptions(9, 9)
                                                 .d_model(8)
                                                 .num_heads(2)

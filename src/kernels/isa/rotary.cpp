@@ -143,8 +143,8 @@ class Rotator {
       for (int64_t i = 0; i < inner; ++i) {
         const bool within = i + kAhead < inner || o + 1 == outer;
         const int64_t later = within ? i + kAhead : i + kAhead - inner;
-        const T* const ahead = x + (within ? o : o + 1) * x_outer +
-                               (later < inner ? later : inner - 1) * x_inner;
+        const T* const ahead =
+            x + (within ? o : o + 1) * x_outer + (later < inner ? later : inner - 1) * x_inner;
         for (int64_t j = 0; j < r_.width; j += kLineBytes / static_cast<int64_t>(sizeof(T)))
           __builtin_prefetch(ahead + j);
         head<kStream>(x + o * x_outer + i * x_inner, out + o * out_outer + i * out_inner,
