@@ -34,10 +34,11 @@ std::vector<std::string> plain_presets() {
     const auto one = case_of(entry, 36);
     if (!one) continue;
     const SinusoidOptions& o = one->options;
-    const bool plain =
-        o.axes() == 1 && !o.raw_first() && o.position_range() == sinusoid::PositionRange::Up &&
-        o.start() == 0.0 && o.step() == 1.0 && !o.zero_row() && !o.angle_by_length() &&
-        o.post() == sinusoid::Post::None && o.power_shape() == sinusoid::PowerShape::Row;
+    const bool plain = o.axes() == 1 && !o.raw_first() &&
+                       o.position_range() == sinusoid::PositionRange::Up && o.start() == 0.0 &&
+                       o.step() == 1.0 && !o.zero_row() && !o.cls_row() && !o.angle_by_length() &&
+                       o.post() == sinusoid::Post::None &&
+                       o.power_shape() == sinusoid::PowerShape::Row;
     if (plain) names.push_back(entry.name);
   }
   return names;
