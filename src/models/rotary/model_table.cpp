@@ -130,7 +130,8 @@ const std::vector<RotaryModelRow>& rotary_model_table() {
        .max_position = 131072}},
       {"moonshine", "glm", {.partial = 0.9, .hidden = 288, .heads = 8, .max_position = 512,
        .heads_key = "decoder_num_attention_heads"}},
-      {"moonshine_streaming", "glm", {.hidden = 320, .heads = 8, .max_position = 4096}},
+      {"moonshine_streaming", "glm", {.hidden = 320, .heads = 8, .max_position = 4096,
+       .rope_parameters = R"({"partial_rotary_factor": 0.8})"}},
       // glm4v
       {"glm4v_text", "glm4v", {.hidden = 4096, .heads = 32, .max_position = 32768}},
       {"glm_ocr_text", "glm4v", {.hidden = 1024, .heads = 16, .max_position = 131072}},

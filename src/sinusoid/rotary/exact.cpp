@@ -46,10 +46,19 @@ struct Stretch {
     return static_cast<double>(i) < turning ? exact::reciprocal(big(s.factor))
                                             : exact::big_zero(kLimbs);
   }
+  // alpha^-e, of which float64 has the nearest number r: r^-e (1 + x)^-e, where x is below 2^-52.
   Big operator()(const rotary::Dynamic& s) const {
     const auto most = static_cast<double>(s.max_position);
-    const double longer = std::max(static_cast<double>(length), most);
-    return power(s.factor * longer / most - (s.factor - 1), i, options.dim() - 2);
+    const Big longer = big(std::max(static_cast<double>(length), most));
+    const Big alpha = exact::sub(quotient(exact::mul(big(s.factor), longer), big(most)),
+                                 exact::sub(big(s.factor), big(1)));
+    const double rough = exact::to_double(alpha);
+    const Big x = quotient(exact::sub(alpha, big(rough)), big(rough));
+    const int64_t beyond = options.dim() - 2;
+    const Big e = quotient(big(static_cast<double>(2 * i)), big(static_cast<double>(beyond)));
+    const Big square = exact::mul(exact::mul(e, exact::add(e, big(1))), exact::mul(x, x));
+    const Big near = exact::add(exact::sub(big(1), exact::mul(e, x)), exact::scaled(square, -1));
+    return exact::mul(power(rough, i, beyond), near);
   }
   Big operator()(const rotary::NtkAlpha& s) const { return power(s.alpha, i, options.dim() - 2); }
   Big operator()(const rotary::Yarn& s) const {

@@ -7,7 +7,7 @@
 namespace posenc {
 
 /// The frequencies of the formula in real arithmetic, each as the sum of two float64: (2, n). The
-/// ends of YaRN's ramp and the factor of a base that grows are float64.
+/// ends of YaRN's ramp are float64.
 at::Tensor exact_inv_freq(const RotaryOptions& options, int64_t length);
 
 /// cos and sin of the real angles at positions (..., L), int64: (..., L, n), each entry rounded
