@@ -89,11 +89,11 @@ TEST(RotaryConfig, HeadWidthsOfLayers) {
 }
 
 TEST(RotaryConfig, ACompositeModelStandsForItsText) {
-  const auto inner = of(R"({"model_type": "qwen2_vl", "text_config": {"head_dim": 4,
+  const auto inner = of(R"({"model_type": "qwen2_vl", "text_config": {"head_dim": 8,
       "hidden_size": 16, "num_attention_heads": 2,
       "rope_parameters": {"type": "mrope", "mrope_section": [1, 1, 2]}}})");
   EXPECT_EQ(inner.planes(), rotary::Planes::Chunked);
-  EXPECT_EQ(inner.dim(), 4);
+  EXPECT_EQ(inner.dim(), 8);
   const auto flat = of(R"({"model_type": "qwen2_vl", "hidden_size": 256, "num_attention_heads": 2,
       "rope_scaling": {"type": "mrope", "mrope_section": [16, 24, 24]}})");
   EXPECT_EQ(flat.dim(), 128);
@@ -180,9 +180,9 @@ TEST(RotaryConfig, ParametersByTheirNames) {
       rotary_options_from_params("qwen2_vl", {{"head_dim", 8}, {"mrope_section", "1,1,2"}});
   EXPECT_EQ(planes.sections(), (std::vector<int64_t>{1, 1, 2}));
   EXPECT_EQ(
-      message_of([] { rotary_options_from_params("llama", {{"head_dims", 64}}); }).substr(0, 92),
+      message_of([] { rotary_options_from_params("llama", {{"head_dims", 64}}); }).substr(0, 88),
       "[rotary_options_from_params] there is no parameter `head_dims`; the nearest are "
-      "head_dim, fa");
+      "head_dim");
   EXPECT_EQ(message_of([] { rotary_options_from_params("llama", {}); }),
             "[rotary_options_from_params] `llama` needs the parameter `head_dim`");
 }
