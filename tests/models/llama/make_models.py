@@ -40,7 +40,7 @@ def write_model(name: str, config, out: Path) -> None:
     torch.manual_seed(11)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
     for key, parameter in model.named_parameters():  # random weights of the usual size give one token for ever
-        torch.nn.init.normal_(parameter, 1.0 if "norm" in key else 0.0, 0.2)
+        torch.nn.init.normal_(parameter, 1.0 if "norm" in key else 0.0, 0.1)
     model.save_pretrained(out / name)
     ids = torch.randint(0, config.vocab_size, (3, 21))
     prompt = ids[:, :5].contiguous()
