@@ -28,6 +28,10 @@ Projection linear(const torch::nn::Linear& module, GemmSelector& gemm) {
 Projection in_projection(const MultiheadAttention& module, int64_t part, int64_t count,
                          GemmSelector& gemm) {
   const int64_t width = module->options.embed_dim();
+  TORCH_CHECK_VALUE(module->rotary.is_empty() && module->in_proj_weight.defined() &&
+                        module->in_proj_weight.size(0) == 3 * width,
+                    "[freeze] attention must be torch.nn's, without a rotary embedding, grouped "
+                    "queries or keys of another width");
   const auto rows = [&](const at::Tensor& whole) {
     return whole.defined() ? whole.narrow(0, part * width, count * width) : whole;
   };

@@ -72,6 +72,15 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
                       setting, " in config.json must be axis ", axis, " of ", *found, ", (",
                       c10::Join(", ", sizes), "). Got ", value);
   }
+  for (const char* name :
+       {"model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"}) {
+    const auto* entry = entry_of(source, name);
+    if (entry == nullptr) continue;  // it can be computed
+    TORCH_CHECK_VALUE(entry->sizes.size() == 2 && entry->sizes[0] == options.max_len(),
+                      "[load_marian] ", folder,
+                      ": max_position_embeddings in config.json must be axis 0 of ", name, ", (",
+                      c10::Join(", ", entry->sizes), "). Got ", options.max_len());
+  }
   const std::pair<const char*, int64_t> stacks[] = {{"encoder", options.num_encoder_layers()},
                                                     {"decoder", options.num_decoder_layers()}};
   for (const auto& [stack, layers] : stacks) {

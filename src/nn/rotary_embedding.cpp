@@ -51,6 +51,8 @@ template class detail::Opaque<RotaryEmbeddingState>;
 
 namespace {
 
+constexpr int64_t kMostPositions = int64_t{1} << 31;
+
 constexpr int64_t kFirstRows = 64;
 
 const rotary::Dynamic* as_dynamic(const RotaryOptions& o) {
@@ -230,10 +232,14 @@ RotaryCosSin RotaryEmbeddingImpl::rows(const torch::Tensor& like, int64_t offset
                       offset);
     return rows_of(position_ids, dtype);
   }
-  TORCH_CHECK_VALUE(offset >= 0, "[RotaryEmbedding] offset must not be negative. Got ", offset);
   const bool heads_first = options.head_axis() == rotary::HeadAxis::BeforeLength;
-  const int64_t last = offset + like.size(heads_first ? -2 : -3), length = length_for(last);
-  if (may_cache(last, dtype, length)) {
+  const int64_t tokens = like.size(heads_first ? -2 : -3);
+  TORCH_CHECK_VALUE(offset >= 0 && offset <= kMostPositions - tokens,
+                    "[RotaryEmbedding] offset must not be negative, and positions must be below "
+                    "2^31. Got ",
+                    offset, " for ", tokens, " tokens");
+  const int64_t last = offset + tokens, length = length_for(last);
+  if (last > 0 && may_cache(last, dtype, length)) {
     const RotaryCosSin all = cached(last, dtype, like.device(), length);
     return {all.cos.slice(0, offset, last), all.sin.slice(0, offset, last)};
   }

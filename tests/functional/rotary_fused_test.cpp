@@ -201,6 +201,38 @@ TEST_P(RotaryFused, TurnsInPlaceAndIntoOtherTensors) {
 }
 
 // 17 MB: streamed past the caches.
+// Every preset, with or without a kernel of its own: the public function and its definition agree.
+TEST(RotaryFused, EveryPresetIsAsComposed) {
+  int64_t compared = 0;
+  for (const RotaryPreset& preset : rotary_presets()) {
+    SCOPED_TRACE(preset.name);
+    const RotaryOptions o = rotary_preset(preset.name, 16);
+    Case c{torch::randn({2, 3, 5, o.turning() + 4}),
+           torch::randn({2, 3, 5, o.turning() + 4}),
+           {},
+           o,
+           {}};
+    c.how.head_axis(HeadAxis::BeforeLength);
+    if (o.part() == rotary::Part::Whole) {
+      c.q = c.q.slice(-1, 0, o.turning());
+      c.k = c.k.slice(-1, 0, o.turning());
+    }
+    const auto angles = torch::rand({5, o.cos_width()}) * 6;
+    c.table = {angles.cos(), angles.sin()};
+    QueryKey got;
+    try {
+      got = functional::rotary(c.q, c.k, c.table, c.options, c.how);
+    } catch (const c10::ValueError&) {
+      continue;  // sections, which only a model gives
+    }
+    ++compared;
+    const auto [q, k] = composed(c);
+    EXPECT_TRUE(bit_equal(std::get<0>(got), q));
+    EXPECT_TRUE(bit_equal(std::get<1>(got), k));
+  }
+  EXPECT_GT(compared, 30);
+}
+
 TEST(RotaryFusedLarge, EqualsTheComposition) {
   const auto options = RotaryOptions(128, Pairing::Halves);
   Case c{torch::randn({1, 32, 1100, 128}), torch::randn({1, 8, 1100, 128}), {}, options, {}};

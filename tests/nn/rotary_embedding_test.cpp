@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
+#include <limits>
 #include <thread>
 
 #include "posenc/sinusoid/rotary_preset.h"
@@ -166,10 +167,23 @@ TEST(RotaryEmbedding, CanBeUsedInTrainingAfterInferenceMode) {
   EXPECT_TRUE(q.grad().defined());
 }
 
+TEST(RotaryEmbedding, TakesAnEmptySequence) {
+  RotaryEmbedding module(llama(64));
+  for (const int64_t offset : {0, 5}) {
+    const auto [q, k] =
+        module->forward(torch::zeros({2, 8, 0, 64}), torch::zeros({2, 2, 0, 64}), offset);
+    EXPECT_EQ(q.sizes(), (std::vector<int64_t>{2, 8, 0, 64}));
+    EXPECT_EQ(k.sizes(), (std::vector<int64_t>{2, 2, 0, 64}));
+  }
+}
+
 TEST(RotaryEmbedding, RefusesWhatHasNoMeaning) {
   RotaryEmbedding module(llama(8));
   const auto q = torch::randn({1, 4, 8});
-  EXPECT_ERROR(module->forward(q, {}, -1), c10::ValueError, "offset must not be negative. Got -1");
+  EXPECT_ERROR(module->forward(q, {}, -1), c10::ValueError,
+               "offset must not be negative, and positions must be below 2^31. Got -1");
+  EXPECT_ERROR(module->forward(q, {}, std::numeric_limits<int64_t>::max()), c10::ValueError,
+               "positions must be below 2^31");
   EXPECT_ERROR(module->forward(q, {}, 2, range(0, 4)), c10::ValueError, "offset must be 0");
   EXPECT_ERROR(module->forward({}, {}), c10::ValueError, "must be a tensor");
   EXPECT_ERROR(module->forward(q, {}, 0, torch::tensor({0, 1, -2, 3})), c10::ValueError, "Got -2");

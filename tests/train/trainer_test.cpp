@@ -67,7 +67,8 @@ TEST(Trainer, Learns) {
       [&](const TrainingProgress& progress) { reports.push_back(progress); }));
   EXPECT_TRUE(run.trainer.train());
   ASSERT_EQ(reports.size(), 10u);
-  EXPECT_LT(reports.back().loss, 0.9 * reports.front().loss);  // 0.6 to 0.75, by the seed
+  EXPECT_LT(reports.back().loss, 0.8 * reports.front().loss)  // 0.6 to 0.72 for most seeds
+      << "after " << reports.back().step << " steps";
   EXPECT_EQ(reports[1].step, 40);
   EXPECT_EQ(reports[1].steps, 200);
   EXPECT_GT(reports[1].epoch, 0);

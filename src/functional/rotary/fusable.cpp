@@ -133,6 +133,7 @@ bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
   const at::Tensor& first = q.defined() ? q : k;
   if (!torch_internals::dispatches_plainly() || (first.dim() != 3 && first.dim() != 4))
     return false;
+  if (options.pairing() == Pairing::HalvesPerAxis) return false;  // several rotations a head
   if (q.defined() && k.defined() && (q.dim() != k.dim() || q.scalar_type() != k.scalar_type()))
     return false;
   const Shape shape(first, how.head_axis());

@@ -155,6 +155,7 @@ bool MappedSource::is_as_in_source(const Entry& entry) {
 at::Tensor MappedSource::tensor(std::size_t index, at::ScalarType type) const {
   const Entry& entry = entries_[index];
   if (is_as_in_source(entry)) return source_.tensor(entry.parts.front().index).to(type);
+  const at::NoGradGuard no_grad;
   auto result = at::empty(entry.sizes, at::TensorOptions(type));
   copy_to(index, result);
   return result;
@@ -162,8 +163,22 @@ at::Tensor MappedSource::tensor(std::size_t index, at::ScalarType type) const {
 
 at::Tensor MappedSource::head(std::size_t index, int64_t axis, int64_t count) const {
   const Entry& entry = entries_[index];
-  if (!is_as_in_source(entry)) return tensor(index, at::kDouble).narrow(axis, 0, count);
-  return source_.head(entry.parts.front().index, axis, count).cpu();
+  const Part& part = entry.parts.front();
+  if (is_as_in_source(entry)) return source_.head(part.index, axis, count).cpu();
+  if (entry.parts.size() > 1 || count == entry.sizes[axis]) {
+    return tensor(index, at::kDouble).narrow(axis, 0, count);
+  }
+  // Reads no more than the rows asked for: a file may claim any number of them.
+  auto sizes = entry.sizes;
+  sizes[axis] = count;
+  const at::NoGradGuard no_grad;
+  auto result = at::empty(sizes, at::TensorOptions(at::kDouble));
+  const at::Tensor view = as_in_file(*part.how, result);
+  const auto& in_file = entry_of(part).sizes;
+  int64_t cut = 0;
+  while (view.size(cut) == in_file[cut]) ++cut;
+  view.copy_(source_.head(part.index, cut, count));
+  return result;
 }
 
 void MappedSource::copy_to(std::size_t index, const at::Tensor& target) const {

@@ -71,8 +71,21 @@ torch::Tensor TransformerDecoderLayerImpl::forward(const torch::Tensor& x,
       });
 }
 
+namespace {
+
+// A module put in place of the layer's own may rotate, or group, what steps do not.
+void check_plain(const MultiheadAttention& attention) {
+  TORCH_CHECK_VALUE(attention->rotary.is_empty(),
+                    "[TransformerDecoderLayer] steps are not implemented for attention with a "
+                    "rotary embedding: use its own step()");
+}
+
+}  // namespace
+
 DecoderLayerCache TransformerDecoderLayerImpl::start(const torch::Tensor& memory,
                                                      int64_t capacity) {
+  check_plain(self_attn);
+  check_plain(multihead_attn);
   const auto heads = Attention::split_heads(*multihead_attn, {}, memory, memory);
   return {KeyValueCache(heads, capacity), {{}, heads.key.contiguous(), heads.value.contiguous()}};
 }

@@ -10,6 +10,8 @@
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/models/marian.h"
+#include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/table.h"
 #include "support/compare.h"
 
 namespace posenc::testing {
@@ -260,6 +262,20 @@ TEST_F(BadMarianFolder, PositionsInTheFileAreTheModels) {
   const auto model = load_marian(path()).model;
   EXPECT_TRUE(bit_equal(model->src_embedding->position_encoding->pe[0], other));
   EXPECT_FALSE(bit_equal(model->tgt_embedding->position_encoding->pe[0], other));
+}
+
+TEST_F(BadMarianFolder, APositionTableOfAnotherLength) {
+  const auto options = SinusoidOptions(preset("hf_marian", 48));
+  for (const int64_t rows : {40, 56}) {
+    change_weights([&](StateDict& tensors) {
+      if (rows > 40) tensors.erase("model.decoder.embed_positions.weight");
+      tensors.insert("model.decoder.embed_positions.weight", sinusoid_table(options, rows));
+    });
+    expect_value_error(
+        "max_position_embeddings in config.json must be axis 0 of "
+        "model.decoder.embed_positions.weight, (" +
+        std::to_string(rows) + ", 48). Got 48");
+  }
 }
 
 }  // namespace
