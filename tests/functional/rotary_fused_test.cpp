@@ -10,6 +10,7 @@
 #include "functional/rotary/compose.h"
 #include "functional/rotary/fusable.h"
 #include "posenc/functional/rotary.h"
+#include "posenc/sinusoid/rotary_preset.h"
 #include "support/compare.h"
 #include "support/seed.h"
 #include "support/threads.h"
