@@ -1,4 +1,4 @@
-// posenc rotary: cos and sin of a model's rotary embedding, and q and k turned by it.
+// posenc rotary: cos and sin of a model's rotary embedding, and q and k rotated by it.
 
 #include "posenc/functional/rotary.h"
 
@@ -48,7 +48,7 @@ at::Tensor tensor_in(const StateDict& tensors, const char* name) {
   return tensors.contains(name) ? tensors[name] : at::Tensor();
 }
 
-void turn(const RotaryArguments& arguments) {
+void rotate(const RotaryArguments& arguments) {
   const StateDict given = read_tensors(arguments.input, {"position_ids"});
   const at::Tensor ids = given["position_ids"];
   const at::Tensor q = tensor_in(given, "q"), k = tensor_in(given, "k");
@@ -62,9 +62,9 @@ void turn(const RotaryArguments& arguments) {
   result.insert("sin", table.sin);
   if (hidden.defined()) {
     const auto how = F::RotaryFuncOptions().head_axis(head_axis_of(options, hidden, ids));
-    const auto [turned_q, turned_k] = F::rotary(q, k, table, options, how);
-    if (q.defined()) result.insert("q", turned_q);
-    if (k.defined()) result.insert("k", turned_k);
+    const auto [rotated_q, rotated_k] = F::rotary(q, k, table, options, how);
+    if (q.defined()) result.insert("q", rotated_q);
+    if (k.defined()) result.insert("k", rotated_k);
   }
   save_safetensors(arguments.output, result);
 }
@@ -75,7 +75,7 @@ void add_rotary(CLI::App& app) {
   auto arguments = std::make_shared<RotaryArguments>();
   auto* sub = app.add_subcommand("rotary",
                                  "Compute a model's rotary embedding: cos and sin, and q and k "
-                                 "turned by them.");
+                                 "rotated by them.");
   auto* what = sub->add_option_group("embedding")->require_option(1);
   auto* config =
       what->add_option("--config", arguments->config,
@@ -110,7 +110,7 @@ void add_rotary(CLI::App& app) {
       "  posenc rotary --config config.json --in positions.safetensors --out rotary.safetensors\n"
       "  posenc rotary --preset llama --param head_dim=64 --in qk.safetensors --out "
       "rotary.safetensors");
-  sub->callback([arguments] { turn(*arguments); });
+  sub->callback([arguments] { rotate(*arguments); });
 }
 
 }  // namespace posenc::cli

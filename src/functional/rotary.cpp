@@ -29,10 +29,10 @@ void check_heads(const char* name, const at::Tensor& x, const RotaryOptions& o,
       before_length(how) ? "(B, H, L, Dh) or (H, L, Dh)" : "(B, L, H, Dh) or (T, H, Dh)", ". Got ",
       x.sizes());
   const bool fits =
-      o.part() == rotary::Part::Whole ? x.size(-1) == o.turning() : x.size(-1) >= o.turning();
+      o.part() == rotary::Part::Whole ? x.size(-1) == o.rotary_dim() : x.size(-1) >= o.rotary_dim();
   TORCH_CHECK_VALUE(fits, "[rotary] ", name, " must have ",
-                    o.part() == rotary::Part::Whole ? "" : "at least ", o.turning(),
-                    " channels in its last axis, which turn. Got ", x.sizes());
+                    o.part() == rotary::Part::Whole ? "" : "at least ", o.rotary_dim(),
+                    " channels in its last axis, which rotate. Got ", x.sizes());
 }
 
 void check_pair(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o,
@@ -70,9 +70,11 @@ at::Tensor positions_of(const at::Tensor& q, const at::Tensor& k, const RotaryFu
                       how.offset());
     return how.position_ids();
   }
-  TORCH_CHECK_VALUE(how.offset() >= 0, "[rotary] offset must not be negative. Got ", how.offset());
   const at::Tensor& x = q.defined() ? q : k;
   const int64_t length = x.size(length_axis(how));
+  TORCH_CHECK_VALUE(how.offset() >= 0 && how.offset() <= (int64_t{1} << 31) - length,
+                    "[rotary] offset must not be negative, and positions must be below 2^31. Got ",
+                    how.offset(), " for ", length, " tokens");
   return at::arange(how.offset(), how.offset() + length,
                     at::TensorOptions(at::kLong).device(x.device()));
 }
@@ -80,7 +82,7 @@ at::Tensor positions_of(const at::Tensor& q, const at::Tensor& k, const RotaryFu
 // Of the functions that take ready cos and sin.
 void check_arguments(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
                      const RotaryFuncOptions& how) {
-  check(options);
+  options.validate();
   check_pair(q, k, options, how);
   TORCH_CHECK_VALUE(!how.position_ids().defined() && how.offset() == 0,
                     "[rotary] cos and sin have their positions: position_ids and offset must be "
@@ -93,12 +95,12 @@ void check_tables(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& 
   check_table(k, table, o, how);
 }
 
-QueryKey turn(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
-              const RotaryOptions& o, const RotaryFuncOptions& how) {
+QueryKey rotate(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
+                const RotaryOptions& o, const RotaryFuncOptions& how) {
   check_tables(q, k, table, o, how);
   RotaryPlan plan;
   if (is_fusable(q, k, table, o, how, Pass::Forward, plan)) return rotary_fused(plan, q, k, o, how);
-  return {turned_heads(q, table, o, how), turned_heads(k, table, o, how)};
+  return {rotated_heads(q, table, o, how), rotated_heads(k, table, o, how)};
 }
 
 void check_out(const char* name, const at::Tensor& out, const at::Tensor& x,
@@ -161,16 +163,16 @@ bool may_write(const at::Tensor& out, const at::Tensor& x, const at::Tensor& oth
 
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
                 const RotaryFuncOptions& how) {
-  check(options);
+  options.validate();
   check_pair(q, k, options, how);
   const at::ScalarType dtype = (q.defined() ? q : k).scalar_type();
-  return turn(q, k, rotary_cos_sin(options, positions_of(q, k, how), dtype), options, how);
+  return rotate(q, k, rotary_cos_sin(options, positions_of(q, k, how), dtype), options, how);
 }
 
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
                 const RotaryOptions& options, const RotaryFuncOptions& how) {
   check_arguments(q, k, options, how);
-  return turn(q, k, table, options, how);
+  return rotate(q, k, table, options, how);
 }
 
 void rotary_(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
@@ -189,10 +191,10 @@ void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tens
   if (may_write(q_out, q, k, k_out, table, how) && may_write(k_out, k, q, q_out, table, how) &&
       is_fusable(q, k, table, options, how, Pass::Forward, plan))
     return rotary_fused_out(plan, q_out, k_out, q, k, how);
-  const at::Tensor turned_q = turned_heads(q, table, options, how);
-  const at::Tensor turned_k = turned_heads(k, table, options, how);
-  if (q.defined()) q_out.copy_(turned_q);
-  if (k.defined()) k_out.copy_(turned_k);
+  const at::Tensor rotated_q = rotated_heads(q, table, options, how);
+  const at::Tensor rotated_k = rotated_heads(k, table, options, how);
+  if (q.defined()) q_out.copy_(rotated_q);
+  if (k.defined()) k_out.copy_(rotated_k);
 }
 
 }  // namespace posenc::functional

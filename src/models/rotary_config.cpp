@@ -74,13 +74,13 @@ const RotaryModelRow& model_of(RotarySettings& config) {
   refuse_model(name);
 }
 
-// The share of a head that turns, in channels: truncated, as Python's int() does.
+// The share of a head that rotates, in channels: truncated, as Python's int() does.
 int64_t part_of(int64_t head_dim, double factor) {
   return static_cast<int64_t>(static_cast<double>(head_dim) * factor);
 }
 
-int64_t turning_channels(const RotarySettings& config, const RopeSettings& rope,
-                         const RotaryOptions& preset, const std::string& layer_type) {
+int64_t rotating_channels(const RotarySettings& config, const RopeSettings& rope,
+                          const RotaryOptions& preset, const std::string& layer_type) {
   const int64_t head_dim = rotary_head_dim(config, rope.model, layer_type);
   if (rope.model.preset == std::string_view("dots3_note")) {
     return layer_number(config, layer_type, "qk_rope_head_dim").value_or(64);
@@ -104,7 +104,7 @@ RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& mod
                          const std::string& layer_type) {
   const RopeSettings rope = rope_settings(config, model, layer_type);
   RotaryOptions options = rotary_preset(model.preset, 0);
-  options.dim(turning_channels(config, rope, options, layer_type));
+  options.dim(rotating_channels(config, rope, options, layer_type));
   options.base(rope.parameters.required("rope_theta", "the frequencies"));
   options.scaling(scaling_of(rope));
   if (has_sections(options.planes())) {
@@ -116,7 +116,7 @@ RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& mod
     options.pairing(rotary::Pairing::Halves);
   }
   try {
-    check(options);
+    options.validate();
   } catch (const c10::ValueError& error) {
     TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] `", model.model_type,
                       "`: ", error.what_without_backtrace());

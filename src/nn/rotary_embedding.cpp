@@ -138,6 +138,10 @@ void RotaryEmbeddingImpl::to(torch::Dtype dtype, bool non_blocking) {
 }
 
 void RotaryEmbeddingImpl::restore(const torch::Tensor& frequencies) {
+  {  // rows of frequencies that may have been rounded
+    const std::unique_lock<std::shared_mutex> writing(state_->lock);
+    state_->cache.clear();
+  }
   if (!inv_freq.defined() || options.casts_frequencies()) return;
   inv_freq.set_data(frequencies.to(inv_freq.device()));
 }
@@ -251,12 +255,15 @@ RotaryCosSin RotaryEmbeddingImpl::rows(const torch::Tensor& like, int64_t offset
 RotaryCosSin RotaryEmbeddingImpl::rows_of(const torch::Tensor& position_ids, torch::Dtype dtype) {
   const RotaryOptions& o = options.rotary();
   // Positions of several planes are combined, and those on a GPU are not read back.
-  const bool may_look_up = position_ids.is_cpu() && position_ids.dim() < 3;
+  const bool may_look_up = position_ids.is_cpu() && position_ids.dim() < 3 && !o.axial();
   int64_t last = 0;
   if (position_ids.numel() > 0 && (o.length_dependent() || may_look_up))
     last = position_ids.max().item().toLong() + 1;
+  // Positions that are an error do not count as the longest so far.
+  if (last > kMostPositions || (may_look_up && is_outside(position_ids)))
+    return computed(position_ids, dtype, 0);
   const int64_t length = length_for(last);
-  if (!may_look_up || last < 1 || !may_cache(last, dtype, length) || is_outside(position_ids))
+  if (!may_look_up || last < 1 || !may_cache(last, dtype, length))
     return computed(position_ids, dtype, length);
   const RotaryCosSin all = cached(last, dtype, position_ids.device(), length);
   const torch::Tensor ids = position_ids.to(torch::kLong);

@@ -80,12 +80,12 @@ void module(benchmark::State& state) {
   run(state, [&](const Case& c) { benchmark::DoNotOptimize(rotary->forward(c.q, c.k)); });
 }
 
-template <F::QueryKey (*turn)(const Case&)>
+template <F::QueryKey (*rotate)(const Case&)>
 void backward(benchmark::State& state) {
   Case c(state);
   c.q.requires_grad_();
   c.k.requires_grad_();
-  const auto [q, k] = turn(c);
+  const auto [q, k] = rotate(c);
   for (auto _ : state)
     benchmark::DoNotOptimize(
         torch::autograd::grad({q, k}, {c.q, c.k}, {c.q_out, c.k_out}, /*retain_graph=*/true));

@@ -61,12 +61,12 @@ TEST_F(Rotary, TurnsByAPreset) {
 TEST_F(Rotary, ReadsEitherOrderOfAxes) {
   const auto q = torch::randn({1, 5, 3, 8});  // (B, L, H, D)
   const auto ids = torch::arange(5).unsqueeze(0);
-  const auto turned = [&](const torch::Tensor& given) {
+  const auto rotated = [&](const torch::Tensor& given) {
     safetensors("in.safetensors", dict({{"position_ids", ids}, {"q", given.contiguous()}}));
     EXPECT_EQ(rotary({"--preset", "llama4"}).status, 0);
     return load_safetensors(file("out")).tensors["q"];
   };
-  EXPECT_TRUE(bit_equal(turned(q), turned(q.transpose(1, 2)).transpose(1, 2).contiguous()));
+  EXPECT_TRUE(bit_equal(rotated(q), rotated(q.transpose(1, 2)).transpose(1, 2).contiguous()));
 }
 
 TEST_F(Rotary, NeedsNoQueries) {

@@ -16,12 +16,12 @@ StateDict rotary(const Json& options, const StateDict& tensors) {
   const at::Tensor q = tensors["q"], k = tensors["k"];
   const RotaryCosSin table = rotary_cos_sin(how, tensors["position_ids"], q.scalar_type());
   const auto axes = F::RotaryFuncOptions().head_axis(how.head_axis());
-  const auto [turned_q, turned_k] = F::rotary(q, k, table, how, axes);
+  const auto [rotated_q, rotated_k] = F::rotary(q, k, table, how, axes);
   StateDict results;
   results.insert("cos", table.cos);
   results.insert("sin", table.sin);
-  results.insert("q", turned_q);
-  results.insert("k", turned_k);
+  results.insert("q", rotated_q);
+  results.insert("k", rotated_k);
   return results;
 }
 

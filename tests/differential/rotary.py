@@ -53,7 +53,7 @@ def case(draw: Draw, model_type: str, preset: str) -> Case:
     if isinstance(table, torch.Tensor):
         shape = (*shape[:3], 2 * table.shape[-1])
     q, k = draw.normal(*shape).to(dtype), draw.normal(*shape).to(dtype)
-    expected["q"], expected["k"] = (t.contiguous() for t in own.turn(q, k, table))
+    expected["q"], expected["k"] = (t.contiguous() for t in own.rotate(q, k, table))
     # as transformers saves it, or what somebody wrote by hand
     text = config.to_json_string(use_diff=True) if draw.coin(0.7) else json.dumps({"model_type": model_type} | settings.arguments)
     options = {"op": "rotary", "config": text, "layer_type": layer}

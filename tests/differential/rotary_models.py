@@ -93,7 +93,7 @@ class Embedding:
     def table(self, position_ids: Tensor, dtype: torch.dtype):
         return self._module(torch.zeros(1, dtype=dtype), position_ids, **self._layer)
 
-    def turn(self, q: Tensor, k: Tensor, table) -> tuple[Tensor, Tensor]:
+    def rotate(self, q: Tensor, k: Tensor, table) -> tuple[Tensor, Tensor]:
         if self._preset == "gemma4_vision":
             apply = modeling("gemma4_vision").apply_multidimensional_rope
             return tuple(apply(x, *table, torch.zeros(1, 1, 2)) for x in (q, k))
@@ -101,8 +101,8 @@ class Embedding:
             return self._apply(q, k, *table, **({"unsqueeze_dim": 0} if self._preset == "pixtral" else {}))
         if self._slices:  # outside of the function, in these models' attention
             width = table[0].shape[-1]
-            turned = self._apply(q[..., :width], k[..., :width], *table)
-            return tuple(torch.cat((a, b[..., width:]), -1) for a, b in zip(turned, (q, k)))
+            rotated = self._apply(q[..., :width], k[..., :width], *table)
+            return tuple(torch.cat((a, b[..., width:]), -1) for a, b in zip(rotated, (q, k)))
         names = inspect.signature(self._apply).parameters
         more = {"unsqueeze_dim": 2} if self.heads_after_length and "unsqueeze_dim" in names else {}
         if not isinstance(table, tuple):
@@ -113,7 +113,7 @@ class Embedding:
 
 
 class TableEmbedding:
-    """GPT-J's and CodeGen's, whose attention looks up a table and turns the first channels."""
+    """GPT-J's and CodeGen's, whose attention looks up a table and rotates the first channels."""
 
     heads_after_length = True
 
@@ -127,10 +127,10 @@ class TableEmbedding:
         sin, cos = torch.split(rows.to(dtype) if self._casts else rows, rows.shape[-1] // 2, dim=-1)
         return cos, sin
 
-    def turn(self, q: Tensor, k: Tensor, table: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
+    def rotate(self, q: Tensor, k: Tensor, table: tuple[Tensor, Tensor]) -> tuple[Tensor, ...]:
         cos, sin, width = *table, self._width
-        turn = self._module.apply_rotary_pos_emb
-        return tuple(torch.cat([turn(x[..., :width], sin, cos), x[..., width:]], dim=-1) for x in (q, k))
+        rotate = self._module.apply_rotary_pos_emb
+        return tuple(torch.cat([rotate(x[..., :width], sin, cos), x[..., width:]], dim=-1) for x in (q, k))
 
 
 def parts(table) -> dict[str, Tensor]:
@@ -211,17 +211,17 @@ class Settings:
         first_part = self.preset in ("gpt_neox", "glm", "qwen3_5", "glm4v", "glm4v_moe", "laguna", "mimo_v2_flash", "deepseek_v4")
         kind = draw.choice(kinds)
         share = draw.choice([1.0, 0.5, 0.25, 0.9]) if first_part else 1.0
-        turning = int(self.head_dim * share)
-        if turning % 4 and (kind in ("yarn", "longrope", "dynamic") or self.preset in ("qwen3_5", "glm4v", "glm4v_moe", "neomme")):
-            share, turning = 1.0, self.head_dim
-        rope = rope_parameters(draw, kind, turning // 2, self.longest)
+        rotating = int(self.head_dim * share)
+        if rotating % 4 and (kind in ("yarn", "longrope", "dynamic") or self.preset in ("qwen3_5", "glm4v", "glm4v_moe", "neomme")):
+            share, rotating = 1.0, self.head_dim
+        rope = rope_parameters(draw, kind, rotating // 2, self.longest)
         if first_part:
             rope["partial_rotary_factor"] = share
         if kind == "proportional":
             rope["partial_rotary_factor"] = draw.choice([0.25, 0.5, 0.3, 1.0])
-            turning = self.head_dim
+            rotating = self.head_dim
         if self.preset in ("qwen2_vl", "qwen3_vl", "qwen3_5", "glm4v", "glm4v_moe", "hunyuan_vl", "ernie4_5_vl", "cohere_compass"):
-            rope["mrope_section"] = sections(draw, self.preset, turning // 2)
+            rope["mrope_section"] = sections(draw, self.preset, rotating // 2)
         if self.preset in ("hunyuan_v1", "hunyuan_vl") and draw.coin():
             rope |= {"rope_type": "dynamic", "alpha": draw.choice([1000.0, 50.0]), "factor": 1.0}
         if kind == "longrope" and self.preset == "phimoe":

@@ -46,7 +46,7 @@ torch::Tensor plain(const torch::Tensor& query, const torch::Tensor& key,
   };
   const auto q = heads(query, 0), k = heads(key, 1), v = heads(value, 2);
   const AttentionShape shape = {q.size(0), num_heads, q.size(2), k.size(2)};
-  // `& all` turns a mask that would be is_causal into a bias
+  // `& all` rotates a mask that would be is_causal into a bias
   const auto all = AttentionMask::allowed_pairs(torch::ones({1, 1}, torch::kBool).to(q.device()));
   const auto bias = (mask & all).resolve(shape, q).bias;
   const auto scores =

@@ -83,7 +83,7 @@ Case random_case(Dice& dice, torch::Dtype dtype) {
   Case c{{}, {}, {}, random_options(dice, dtype), {}};
   const RotaryOptions& o = c.options;
   const bool whole = o.part() == rotary::Part::Whole;
-  const int64_t width = o.turning() + (whole ? 0 : dice.below(40));
+  const int64_t width = o.rotary_dim() + (whole ? 0 : dice.below(40));
   const int64_t batch = dice.below(4), length = 1 + dice.below(50);
   c.how.head_axis(dice.any({HeadAxis::BeforeLength, HeadAxis::AfterLength}));
   c.how.inverse(dice.below(3) == 0);
@@ -102,14 +102,14 @@ torch::Tensor cotangent(const torch::Tensor& like) {
   return torch::linspace(-3, 4, like.numel()).sin().view(like.sizes()).to(like.dtype());
 }
 
-// The result of turning q and k and the gradients of both.
-std::vector<torch::Tensor> step(const Case& c, const std::function<QueryKey(const Case&)>& turn) {
+// The result of rotating q and k and the gradients of both.
+std::vector<torch::Tensor> step(const Case& c, const std::function<QueryKey(const Case&)>& rotate) {
   Case own = c;
   std::vector<torch::Tensor> inputs, outputs, gradients;
   for (torch::Tensor* x : {&own.q, &own.k}) {
     if (x->defined()) inputs.push_back(*x = x->detach().requires_grad_());
   }
-  const auto [q, k] = turn(own);
+  const auto [q, k] = rotate(own);
   for (const torch::Tensor& y : {q, k}) {
     if (!y.defined()) continue;
     outputs.push_back(y);
@@ -121,8 +121,8 @@ std::vector<torch::Tensor> step(const Case& c, const std::function<QueryKey(cons
 }
 
 QueryKey composed(const Case& c) {
-  return {turned_heads(c.q, c.table, c.options, c.how),
-          turned_heads(c.k, c.table, c.options, c.how)};
+  return {rotated_heads(c.q, c.table, c.options, c.how),
+          rotated_heads(c.k, c.table, c.options, c.how)};
 }
 
 QueryKey must_be_fused(const Case& c) {
@@ -173,8 +173,8 @@ TEST_P(RotaryFused, IsTheSameForAnyNumberOfThreads) {
   const auto [q, k] = composed(c);
   for (const int threads : {1, 2, 3, 4}) {
     const Threads some(threads);
-    const auto [turned_q, turned_k] = must_be_fused(c);
-    EXPECT_TRUE(bit_equal(turned_q, q) && bit_equal(turned_k, k)) << threads;
+    const auto [rotated_q, rotated_k] = must_be_fused(c);
+    EXPECT_TRUE(bit_equal(rotated_q, q) && bit_equal(rotated_k, k)) << threads;
   }
 }
 
@@ -208,15 +208,15 @@ TEST(RotaryFused, EveryPresetIsAsComposed) {
   for (const RotaryPreset& preset : rotary_presets()) {
     SCOPED_TRACE(preset.name);
     const RotaryOptions o = rotary_preset(preset.name, 16);
-    Case c{torch::randn({2, 3, 5, o.turning() + 4}),
-           torch::randn({2, 3, 5, o.turning() + 4}),
+    Case c{torch::randn({2, 3, 5, o.rotary_dim() + 4}),
+           torch::randn({2, 3, 5, o.rotary_dim() + 4}),
            {},
            o,
            {}};
     c.how.head_axis(HeadAxis::BeforeLength);
     if (o.part() == rotary::Part::Whole) {
-      c.q = c.q.slice(-1, 0, o.turning());
-      c.k = c.k.slice(-1, 0, o.turning());
+      c.q = c.q.slice(-1, 0, o.rotary_dim());
+      c.k = c.k.slice(-1, 0, o.rotary_dim());
     }
     const auto angles = torch::rand({5, o.cos_width()}) * 6;
     c.table = {angles.cos(), angles.sin()};
@@ -259,7 +259,7 @@ TEST(RotaryFused, LooksBeforeItWrites) {
   EXPECT_TRUE(bit_equal(to.contiguous(), want));
 }
 
-// One projection to q, k and v, turned where it lies, whichever of the axes comes first.
+// One projection to q, k and v, rotated where it lies, whichever of the axes comes first.
 TEST(RotaryFused, TurnsPartsOfAPackedProjection) {
   const auto options = RotaryOptions(8, Pairing::Halves);
   const auto table = rotary_cos_sin(options, torch::arange(5));

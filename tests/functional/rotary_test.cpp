@@ -35,9 +35,9 @@ TEST_P(Rotary, HalvesAreLlamasTwoLines) {
     const auto ids = torch::arange(3, 8, torch::TensorOptions(device()).dtype(torch::kLong));
     const auto table = rotary_cos_sin(options, ids, dtype);
     const auto expected = q * table.cos + rotate_half(q) * table.sin;
-    const auto [turned, turned_k] = rotary(q, k, options, How().offset(3));
-    EXPECT_TRUE(bit_equal(turned, expected));
-    EXPECT_TRUE(bit_equal(turned_k, k * table.cos + rotate_half(k) * table.sin));
+    const auto [rotated, rotated_k] = rotary(q, k, options, How().offset(3));
+    EXPECT_TRUE(bit_equal(rotated, expected));
+    EXPECT_TRUE(bit_equal(rotated_k, k * table.cos + rotate_half(k) * table.sin));
     EXPECT_TRUE(bit_equal(std::get<0>(rotary(q, k, table, options)), expected));
     EXPECT_TRUE(bit_equal(std::get<0>(rotary(q, {}, options, How().position_ids(ids))), expected));
   }
@@ -80,8 +80,8 @@ TEST_P(Rotary, TheOtherChannelsPass) {
   const auto q = randn({1, 2, 6, 12});
   const auto first = std::get<0>(rotary(q, {}, rotary_preset("gpt_neox", 8)));
   EXPECT_TRUE(bit_equal(first.slice(-1, 8), q.slice(-1, 8).contiguous()));
-  const auto turned = std::get<0>(rotary(q.slice(-1, 0, 8), {}, rotary_preset("llama", 8)));
-  EXPECT_TRUE(bit_equal(first.slice(-1, 0, 8).contiguous(), turned));
+  const auto rotated = std::get<0>(rotary(q.slice(-1, 0, 8), {}, rotary_preset("llama", 8)));
+  EXPECT_TRUE(bit_equal(first.slice(-1, 0, 8).contiguous(), rotated));
   const auto last = std::get<0>(rotary(q, {}, rotary_preset("deepseek_v4", 8)));
   EXPECT_TRUE(bit_equal(last.slice(-1, 0, 4).contiguous(), q.slice(-1, 0, 4).contiguous()));
 }
@@ -132,24 +132,24 @@ TEST_P(Rotary, InPlaceAndIntoGivenTensors) {
 
 TEST_P(Rotary, ConvertedWeightsGiveTheSameScores) {
   const int64_t heads = 2, width = 12, in = 5;
-  for (const int64_t turning : {12, 8}) {
+  for (const int64_t rotating : {12, 8}) {
     const auto wq = randn({heads * width, in}), wk = randn({heads * width, in});
     const auto x = randn({7, in});
     const auto scores = [&](const torch::Tensor& a, const torch::Tensor& b, const char* name) {
       const auto project = [&](const torch::Tensor& w) {
         return x.matmul(w.t()).view({7, heads, width}).transpose(0, 1);
       };
-      const auto [q, k] = rotary(project(a), project(b), rotary_preset(name, turning));
+      const auto [q, k] = rotary(project(a), project(b), rotary_preset(name, rotating));
       return q.matmul(k.transpose(1, 2));
     };
     const auto convert = [&](const torch::Tensor& w) {
-      return convert_rotary_weight(w, heads, Pairing::Adjacent, Pairing::Halves, turning);
+      return convert_rotary_weight(w, heads, Pairing::Adjacent, Pairing::Halves, rotating);
     };
     const auto meta = scores(wq, wk, "glm"), hf = scores(convert(wq), convert(wk), "gpt_neox");
     EXPECT_LT((meta - hf).abs().max().item<double>(), 1e-4);
     EXPECT_GT((meta - scores(wq, wk, "gpt_neox")).abs().max().item<double>(), 1e-2);
     EXPECT_TRUE(bit_equal(
-        convert_rotary_weight(convert(wq), heads, Pairing::Halves, Pairing::Adjacent, turning),
+        convert_rotary_weight(convert(wq), heads, Pairing::Halves, Pairing::Adjacent, rotating),
         wq));
     EXPECT_TRUE(bit_equal(convert(wq).select(1, 0).contiguous(),
                           convert(wq.select(1, 0).contiguous())));  // a bias
@@ -157,14 +157,15 @@ TEST_P(Rotary, ConvertedWeightsGiveTheSameScores) {
 }
 
 TEST_P(Rotary, ConversionOfOtherShapesIsAnError) {
-  const auto refused = [&](const torch::Tensor& w, int64_t heads, Pairing to, int64_t turning = 0) {
-    return message_of([&] { convert_rotary_weight(w, heads, Pairing::Adjacent, to, turning); });
+  const auto refused = [&](const torch::Tensor& w, int64_t heads, Pairing to,
+                           int64_t rotating = 0) {
+    return message_of([&] { convert_rotary_weight(w, heads, Pairing::Adjacent, to, rotating); });
   };
   EXPECT_EQ(refused(randn({10, 2}), 3, Pairing::Halves),
             "[convert_rotary_weight] weight must be (heads * Dh, in) or (heads * Dh) with 3 heads. "
             "Got [10, 2]");
   EXPECT_EQ(refused(randn({12, 2}), 3, Pairing::Halves, 3),
-            "[convert_rotary_weight] turning must be even and at most 4. Got 3");
+            "[convert_rotary_weight] rotary_dim must be even and at most 4. Got 3");
   EXPECT_EQ(refused(randn({12, 2}), 3, Pairing::AdjacentToHalves),
             "[convert_rotary_weight] pairings must be Halves and Adjacent. Got another");
 }
@@ -179,10 +180,11 @@ TEST_P(Rotary, WrongInputsAreErrors) {
   EXPECT_EQ(refused(q.to(torch::kLong), {}), "[rotary] q must be floating-point. Got Long");
   EXPECT_EQ(refused(q[0][0], {}), "[rotary] q must be (B, H, L, Dh) or (H, L, Dh). Got [5, 8]");
   EXPECT_EQ(refused(q, q.slice(-1, 0, 6)),
-            "[rotary] k must have 8 channels in its last axis, which turn. Got [2, 4, 5, 6]");
-  EXPECT_EQ(message_of([&] { rotary(q, {}, rotary_preset("glm", 10)); }),
-            "[rotary] q must have at least 10 channels in its last axis, which turn. Got [2, 4, 5, "
-            "8]");
+            "[rotary] k must have 8 channels in its last axis, which rotate. Got [2, 4, 5, 6]");
+  EXPECT_EQ(
+      message_of([&] { rotary(q, {}, rotary_preset("glm", 10)); }),
+      "[rotary] q must have at least 10 channels in its last axis, which rotate. Got [2, 4, 5, "
+      "8]");
   EXPECT_EQ(refused(q, q.to(torch::kHalf)),
             "[rotary] q and k must have one dtype. Got Float and Half");
   EXPECT_EQ(refused(q, {}, How().offset(-1)), "[rotary] offset must not be negative. Got -1");

@@ -75,7 +75,7 @@ TEST(RotaryConfig, OneForEachLayerType) {
   EXPECT_EQ(refusal(R"({"model_type": "laguna", "rope_parameters": {"full_attention": {}}})",
                     "full_attention"),
             "[rotary_options_from_hf] `rope_parameters.full_attention` must be an object: `laguna` "
-            "turns these layers by it. Got none");
+            "rotates these layers by it. Got none");
 }
 
 TEST(RotaryConfig, HeadWidthsOfLayers) {

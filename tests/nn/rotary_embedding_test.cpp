@@ -167,6 +167,31 @@ TEST(RotaryEmbedding, CanBeUsedInTrainingAfterInferenceMode) {
   EXPECT_TRUE(q.grad().defined());
 }
 
+TEST(RotaryEmbedding, AxialPositionsAreNoLookUp) {
+  RotaryEmbedding module(rotary_preset("qwen2_vl_vision", 64));
+  const auto ids = torch::tensor({{0, 0}, {0, 1}, {3, 2}});
+  expect_cos_sin(module->cos_sin(ids), rotary_cos_sin(rotary_preset("qwen2_vl_vision", 64), ids));
+}
+
+// A position that is refused is not remembered.
+TEST(RotaryEmbedding, AnErrorDoesNotLengthenTheSequence) {
+  const auto options = llama(16).scaling(rotary::Dynamic{4.0, 128});
+  RotaryEmbedding module(options), fresh(options);
+  EXPECT_ERROR(module->cos_sin(torch::tensor({int64_t{1} << 40})), c10::ValueError, "2^31");
+  expect_cos_sin(module->cos_sin(range(0, 200)), fresh->cos_sin(range(0, 200)));
+}
+
+TEST(RotaryEmbedding, RoundedFrequenciesAreNotServedFromTheCache) {
+  RotaryEmbedding module(RotaryEmbeddingOptions(llama(64)).casts_frequencies(true));
+  const auto before = module->cos_sin(range(0, 100)).cos;
+  module->to(torch::kBFloat16);
+  module->to(torch::kFloat);
+  const auto after = module->cos_sin(range(0, 100)).cos;
+  EXPECT_FALSE(bit_equal(before, after));
+  const RotaryFrequencies rounded = {module->inv_freq, 1.0};
+  EXPECT_TRUE(bit_equal(after, rotary_cos_sin(llama(64), rounded, range(0, 100)).cos));
+}
+
 TEST(RotaryEmbedding, TakesAnEmptySequence) {
   RotaryEmbedding module(llama(64));
   for (const int64_t offset : {0, 5}) {

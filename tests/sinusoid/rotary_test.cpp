@@ -21,7 +21,7 @@ using rotary::Planes;
 RotaryOptions llama(int64_t dim) { return rotary_preset("llama", dim); }
 at::Tensor ids(std::vector<int64_t> values) { return torch::tensor(values); }
 std::string refusal(const RotaryOptions& options) {
-  return message_of([&] { check(options); });
+  return message_of([&] { options.validate(); });
 }
 
 TEST(Rotary, HalvesAreLlamasOwnOperations) {
@@ -47,7 +47,7 @@ TEST(Rotary, LayoutsHoldTheSameEntries) {
 
 TEST(Rotary, AnOddDimTurnsOneMoreChannel) {
   auto options = RotaryOptions(21, Pairing::Halves).part(rotary::Part::First);
-  EXPECT_EQ(options.turning(), 22);
+  EXPECT_EQ(options.rotary_dim(), 22);
   const auto f = torch::pow(10000.0, torch::arange(0, 21, 2, torch::kFloat) / 21).reciprocal();
   EXPECT_TRUE(bit_equal(rotary_frequencies(options).inv_freq, f));
 }
@@ -150,7 +150,7 @@ TEST(Rotary, PresetsAreFoundByName) {
 TEST(Rotary, WrongOptionsAreErrors) {
   EXPECT_EQ(refusal(llama(0)), "[rotary] dim must lie in [1, 2^20]. Got 0");
   EXPECT_EQ(refusal(llama(7)),
-            "[rotary] an odd dim turns one more channel: part must be First or Last. Got 7");
+            "[rotary] an odd dim rotates one more channel: part must be First or Last. Got 7");
   EXPECT_EQ(refusal(llama(8).base(0.0)), "[rotary] base must be positive and finite. Got 0");
   EXPECT_EQ(refusal(llama(8).scaling(rotary::Linear{-1.0})),
             "[rotary] factor must be positive and finite. Got -1");
@@ -203,9 +203,10 @@ TEST(Rotary, LayoutsMustFitThePairing) {
   EXPECT_EQ(with(Pairing::Halves, CosLayout::Pairs),
             "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent. Got another pairing");
   const auto complex = rotary_preset("deepseek_v2", 8);
-  EXPECT_EQ(refusal(RotaryOptions(complex).reversed(true)),
-            "[rotary] complex numbers are adjacent pairs that turn forward. Got another pairing or "
-            "reversed");
+  EXPECT_EQ(
+      refusal(RotaryOptions(complex).reversed(true)),
+      "[rotary] complex numbers are adjacent pairs that rotate forward. Got another pairing or "
+      "reversed");
   EXPECT_EQ(refusal(RotaryOptions(complex).planes(Planes::Chunked).sections({4})),
             "[rotary] CosLayout::Complex has one plane. Got more");
   EXPECT_EQ(refusal(RotaryOptions(8, Pairing::Adjacent).planes(Planes::Doubled).sections({2, 2})),

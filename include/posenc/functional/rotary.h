@@ -20,14 +20,14 @@ struct RotaryFuncOptions {
   TORCH_ARG(at::Tensor, position_ids) = {};
   /// The order of the axes of q and k.
   TORCH_ARG(rotary::HeadAxis, head_axis) = rotary::HeadAxis::BeforeLength;
-  /// Turns back: the inverse of the rotation, and its derivative.
+  /// Rotates back: the inverse of the rotation, and its derivative.
   TORCH_ARG(bool, inverse) = false;
 };
 
 /// Queries and keys.
 using QueryKey = std::tuple<at::Tensor, at::Tensor>;
 
-/// Turns q and k by their positions.
+/// Rotates q and k by their positions.
 ///
 /// q: (B, H, L, Dh), k: (B, Hkv, L, Dh) or, with HeadAxis::AfterLength, (B, L, H, Dh) and
 /// (B, L, Hkv, Dh); without B as well  ->  as q and k. Either may be undefined.
@@ -41,7 +41,7 @@ using QueryKey = std::tuple<at::Tensor, at::Tensor>;
 /// ```
 ///
 /// Errors: c10::ValueError for a wrong rank, width or shape, a negative offset, position_ids beside
-/// an offset, and options that check() refuses; c10::TypeError for q and k that are not
+/// an offset, and options that validate() rejects; c10::TypeError for q and k that are not
 /// floating-point or differ in dtype.
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
                 const RotaryFuncOptions& how = {});
@@ -65,16 +65,16 @@ void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tens
                 const at::Tensor& k, const RotaryCosSin& table, const RotaryOptions& options,
                 const RotaryFuncOptions& how = {});
 
-/// Reorders the rows of a query or key projection, so that a model turned as `from` gives the same
-/// scores when it is turned as `to`: Meta's weights (Adjacent) and Hugging Face's (Halves).
+/// Reorders the rows of a query or key projection, so that a model rotated as `from` gives the same
+/// scores when it is rotated as `to`: Meta's weights (Adjacent) and Hugging Face's (Halves).
 ///
-/// weight: (heads * Dh, in) or a bias (heads * Dh)  ->  the same shape. `turning`: the channels of
-/// a head that turn, the first ones; 0: all.
+/// weight: (heads * Dh, in) or a bias (heads * Dh)  ->  the same shape. `rotary_dim`: the channels
+/// of a head that rotate, the first ones; 0: all.
 ///
-/// Errors: c10::ValueError for a shape that has no such heads, an odd number of turning channels,
+/// Errors: c10::ValueError for a shape that has no such heads, an odd number of rotating channels,
 /// and pairings other than Halves and Adjacent.
 at::Tensor convert_rotary_weight(const at::Tensor& weight, int64_t heads, rotary::Pairing from,
-                                 rotary::Pairing to, int64_t turning = 0);
+                                 rotary::Pairing to, int64_t rotary_dim = 0);
 
 }  // namespace functional
 }  // namespace posenc

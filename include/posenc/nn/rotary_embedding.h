@@ -23,7 +23,8 @@ enum class LengthRule {
   /// the calls before it.
   System,
   PerCall,  ///< by the call's largest position
-  /// For RotaryEmbeddingOptions::length in every call. Keys in a cache were then turned by the same
+  /// For RotaryEmbeddingOptions::length in every call. Keys in a cache were then rotated by the
+  /// same
   /// frequencies as those that follow.
   Fixed,
 };
@@ -53,7 +54,7 @@ struct RotaryEmbeddingOptions {
 
 struct RotaryEmbeddingState;
 
-/// Turns queries and keys by their positions; for the formula see RotaryOptions.
+/// Rotates queries and keys by their positions; for the formula see RotaryOptions.
 ///
 /// q: (B, H, L, Dh), k: (B, Hkv, L, Dh), or with HeadAxis::AfterLength (B, L, H, Dh) and so on; see
 /// functional::rotary()  ->  as q and k.
@@ -90,7 +91,7 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Dtype dtype, bool non_blocking = false) override;
 
-  /// Returns q and k turned; either may be undefined. `offset` is the position of the first row,
+  /// Returns q and k rotated; either may be undefined. `offset` is the position of the first row,
   /// `position_ids` are explicit positions instead: (L), (B, L) or (planes, B, L).
   functional::QueryKey forward(const torch::Tensor& q, const torch::Tensor& k, int64_t offset = 0,
                                const torch::Tensor& position_ids = {});

@@ -13,7 +13,7 @@
 namespace posenc POSENC_EXPORT {
 
 /// A rotary embedding, described down to its individual operations. Pair i of a head at position p
-/// turns by the angle a = p * f_i, where f_i = base**(-2 i / dim):
+/// rotates by the angle a = p * f_i, where f_i = base**(-2 i / dim):
 ///
 ///     y1 = x1 cos(a) - x2 sin(a),  y2 = x2 cos(a) + x1 sin(a)
 ///
@@ -30,7 +30,7 @@ struct RotaryOptions {
   /// runs, and is wrong.
   RotaryOptions(int64_t dim, rotary::Pairing pairing) : dim_(dim), pairing_(pairing) {}
 
-  /// Number of channels D that turn; an odd D turns D + 1.
+  /// Number of channels D that rotate; an odd D rotates D + 1.
   TORCH_ARG(int64_t, dim);
   /// Which channels form a pair.
   TORCH_ARG(rotary::Pairing, pairing);
@@ -62,18 +62,18 @@ struct RotaryOptions {
   // rotation
   /// How q and k are multiplied.
   TORCH_ARG(rotary::Arithmetic, arithmetic) = rotary::Arithmetic::Input;
-  /// Which channels of a head turn.
+  /// Which channels of a head rotate.
   TORCH_ARG(rotary::Part, part) = rotary::Part::Whole;
-  /// Turns the other way, by -a: nanochat.
+  /// Rotates the other way, by -a: nanochat.
   TORCH_ARG(bool, reversed) = false;
-  /// The order of the axes in which the mirrored system turns q and k.
+  /// The order of the axes in which the mirrored system rotates q and k.
   TORCH_ARG(rotary::HeadAxis, head_axis) = rotary::HeadAxis::BeforeLength;
 
  public:
   /// Number of frequencies n.
   int64_t frequencies() const { return (dim_ + 1) / 2; }
-  /// Number of channels that turn: 2 n.
-  int64_t turning() const { return 2 * frequencies(); }
+  /// Number of channels that rotate: 2 n.
+  int64_t rotary_dim() const { return 2 * frequencies(); }
   /// Number of entries of cos and of sin for one position: n or 2 n.
   int64_t cos_width() const;
   /// Whether the frequencies or the factor of cos and sin depend on the length of the sequence.
@@ -84,10 +84,9 @@ struct RotaryOptions {
   bool axial() const;
   /// Number of channels that the exponents are divided by: D, or those of one axis.
   int64_t frequency_dim() const;
+  /// Throws c10::ValueError, naming the option, the rule and the value, if nothing can be computed.
+  void validate() const;
 };
-
-/// Throws c10::ValueError, naming the option, the rule and the value, if nothing can be computed.
-void check(const RotaryOptions& options);
 
 /// The frequencies of a rotary embedding, and the factor of its cos and sin.
 struct RotaryFrequencies {
@@ -101,7 +100,7 @@ struct RotaryFrequencies {
 /// mirrored system computes them when it is constructed. The length counts only where
 /// options.length_dependent().
 ///
-/// Errors: those of check(); c10::ValueError for a negative length.
+/// Errors: those of validate(); c10::ValueError for a negative length.
 RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t length = 0);
 
 /// cos and sin of a rotary embedding; with CosLayout::Complex real and imaginary part.
@@ -120,8 +119,8 @@ struct RotaryCosSin {
 /// A system that remembers the longest sequence it has seen (rotary::Dynamic) is a new one here at
 /// each call; RotaryEmbedding has its memory.
 ///
-/// Errors: those of check(); c10::TypeError for positions that are not integers and a dtype that is
-/// not floating-point; c10::ValueError for a wrong shape.
+/// Errors: those of validate(); c10::TypeError for positions that are not integers and a dtype that
+/// is not floating-point; c10::ValueError for a wrong shape.
 RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const at::Tensor& position_ids,
                             at::ScalarType dtype = at::kFloat);
 

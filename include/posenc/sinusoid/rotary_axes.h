@@ -8,13 +8,13 @@
 #include "posenc/export.h"
 
 // The words in which RotaryOptions describes a rotary embedding. D is the number of channels that
-// turn, n = (D + 1) / 2 the number of frequencies, b the base, L a sequence's length: its largest
+// rotate, n = (D + 1) / 2 the number of frequencies, b the base, L a sequence's length: its largest
 // position plus one.
 
 namespace posenc {
 namespace rotary POSENC_EXPORT {
 
-/// Which channels form the pair that one frequency turns, among the D channels that turn.
+/// Which channels form the pair that one frequency rotates, among the D channels that rotate.
 enum class Pairing {
   Halves,            ///< channels i and i + n: Llama, GPT-NeoX, most of transformers
   Adjacent,          ///< channels 2i and 2i + 1: Meta's own Llama, GPT-J, Cohere, GLM
@@ -46,7 +46,7 @@ enum class Arithmetic {
   Complex,   ///< one complex64 product a pair, rounded once to q's dtype
 };
 
-/// Which channels of a head turn. The others pass unchanged.
+/// Which channels of a head rotate. The others pass unchanged.
 enum class Part {
   Whole,  ///< all of them: a head has D channels, anything else is an error
   First,  ///< the first D
@@ -87,7 +87,7 @@ struct Linear {
 /// Frequencies of the first int(proportion * D / 2) pairs only, divided by factor; the other pairs
 /// have frequency 0.
 struct Proportional {
-  double proportion = 1.0;  ///< share of the pairs that turn
+  double proportion = 1.0;  ///< share of the pairs that rotate
   double factor = 1.0;      ///< divides the frequencies
 };
 
@@ -107,8 +107,8 @@ struct NtkAlpha {
 struct Yarn {
   double factor = 1.0;                          ///< how many times longer
   double original_max_position = 0.0;           ///< the length of pretraining
-  double beta_fast = 32.0;                      ///< turns at which the ramp begins
-  double beta_slow = 1.0;                       ///< turns at which it ends
+  double beta_fast = 32.0;                      ///< rotations at which the ramp begins
+  double beta_slow = 1.0;                       ///< rotations at which it ends
   bool truncate = true;                         ///< rounds the ramp's ends outward
   std::optional<double> attention_factor = {};  ///< of cos and sin; absent: from the next two
   double mscale = 0.0, mscale_all_dim = 0.0;    ///< DeepSeek's; 0: absent

@@ -27,8 +27,8 @@ const std::vector<RotaryPreset>& rotary_presets();
 /// Errors: c10::ValueError, listing the nearest names, if there is no such preset.
 const RotaryPreset& find_rotary_preset(std::string_view name);
 
-/// Returns the options with which `dim` channels turn as in that system. Base, scaling and sections
-/// are the model's, not the system's:
+/// Returns the options with which `dim` channels rotate as in that system. Base, scaling and
+/// sections are the model's, not the system's:
 /// ```cpp
 /// auto options = posenc::rotary_preset("llama", 128).base(500000.0);
 /// ```

@@ -43,7 +43,7 @@ at::Tensor RotaryBackward::composed(const at::Tensor& grad, const RotaryCosSin& 
   const bool again = at::GradMode::is_enabled();
   const at::AutoGradMode recording(true);
   const at::Tensor x = at::zeros(sizes, grad.options().dtype(dtype)).requires_grad_();
-  const at::Tensor y = turned_heads(x, table, options, how);
+  const at::Tensor y = rotated_heads(x, table, options, how);
   return autograd::grad({y}, {x}, {grad}, /*retain_graph=*/again, /*create_graph=*/again)[0];
 }
 

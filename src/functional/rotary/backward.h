@@ -6,7 +6,7 @@
 
 namespace posenc::functional {
 
-/// Makes `out` the recorded result of turning `x` by `table`.
+/// Makes `out` the recorded result of rotating `x` by `table`.
 void record(const at::Tensor& out, const at::Tensor& x, const RotaryCosSin& table,
             const RotaryOptions& options, const RotaryFuncOptions& how);
 

@@ -66,8 +66,8 @@ at::Tensor complex_product(const at::Tensor& x, const at::Tensor& cos, const at:
 }
 
 // x (..., D) -> (..., D), in the dtype of the arithmetic.
-at::Tensor turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-                  const RotaryOptions& o) {
+at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                   const RotaryOptions& o) {
   const Members in = is_halves(o) ? halves(x) : adjacent(x);
   const Members c = factors(cos, o), s = factors(sin, o);
   return joined(
@@ -86,18 +86,18 @@ at::Tensor by_arithmetic(const at::Tensor& x, const at::Tensor& cos, const at::T
                          const RotaryOptions& o) {
   const at::ScalarType type = x.scalar_type();
   switch (o.arithmetic()) {
-    case Arithmetic::Input: return turned(x, cos.to(type), sin.to(type), o);
-    case Arithmetic::Promoted: return turned(x, cos, sin, o).to(type);
-    case Arithmetic::Widened: return turned(x, cos, sin, o);
+    case Arithmetic::Input: return rotated(x, cos.to(type), sin.to(type), o);
+    case Arithmetic::Promoted: return rotated(x, cos, sin, o).to(type);
+    case Arithmetic::Widened: return rotated(x, cos, sin, o);
     case Arithmetic::Float32:
-      return turned(x.to(at::kFloat), cos.to(at::kFloat), sin.to(at::kFloat), o).to(type);
+      return rotated(x.to(at::kFloat), cos.to(at::kFloat), sin.to(at::kFloat), o).to(type);
     case Arithmetic::Complex: break;
   }
   return complex_product(x, cos, sin).to(type);
 }
 
-at::Tensor turned_part(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-                       const RotaryOptions& o) {
+at::Tensor rotated_part(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+                        const RotaryOptions& o) {
   if (o.pairing() != Pairing::HalvesPerAxis) return by_arithmetic(x, cos, sin, o);
   return by_arithmetic(by_axis(x, o), by_axis(cos, o), by_axis(sin, o), o).flatten(-2);
 }
@@ -107,17 +107,17 @@ at::Tensor turned_part(const at::Tensor& x, const at::Tensor& cos, const at::Ten
 at::Tensor composed_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                            const RotaryOptions& o, bool inverse) {
   const at::Tensor signed_sin = inverse != o.reversed() ? -sin : sin;
-  const int64_t width = o.turning(), passing = x.size(-1) - width;
-  if (passing == 0) return turned_part(x, cos, signed_sin, o);
+  const int64_t width = o.rotary_dim(), passing = x.size(-1) - width;
+  if (passing == 0) return rotated_part(x, cos, signed_sin, o);
   const bool last = o.part() == rotary::Part::Last;
-  const at::Tensor turning = last ? x.slice(-1, passing) : x.slice(-1, 0, width);
+  const at::Tensor rotating = last ? x.slice(-1, passing) : x.slice(-1, 0, width);
   const at::Tensor rest = last ? x.slice(-1, 0, passing) : x.slice(-1, width);
-  const at::Tensor y = turned_part(turning, cos, signed_sin, o);
+  const at::Tensor y = rotated_part(rotating, cos, signed_sin, o);
   return last ? at::cat({rest, y}, -1) : at::cat({y, rest}, -1);
 }
 
-at::Tensor turned_heads(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
-                        const RotaryFuncOptions& how) {
+at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
+                         const RotaryFuncOptions& how) {
   if (!x.defined()) return {};
   const int64_t heads = how.head_axis() == rotary::HeadAxis::BeforeLength ? -3 : -2;
   return composed_rotary(x, table.cos.unsqueeze(heads), table.sin.unsqueeze(heads), o,

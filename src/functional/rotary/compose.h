@@ -7,13 +7,13 @@
 namespace posenc::functional {
 
 /// The rotation as ATen operations: the definition. `cos` and `sin` (..., options.cos_width()) are
-/// broadcast against x (..., Dh). `inverse` turns back.
+/// broadcast against x (..., Dh). `inverse` rotates back.
 at::Tensor composed_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                            const RotaryOptions& options, bool inverse);
 
 /// The same of q or k, whose heads' axis `how` names; `table` as in rotary(). An undefined x gives
 /// an undefined tensor.
-at::Tensor turned_heads(const at::Tensor& x, const RotaryCosSin& table,
-                        const RotaryOptions& options, const RotaryFuncOptions& how);
+at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table,
+                         const RotaryOptions& options, const RotaryFuncOptions& how);
 
 }  // namespace posenc::functional

@@ -89,10 +89,10 @@ bool plan_heads(const at::Tensor& x, const Shape& like, const RotaryOptions& o,
   if (!is_plain(x) || x.numel() == 0 || !has_whole_rows(x)) return false;
   const Shape s(x, how.head_axis());
   if (s.batch != like.batch || s.length != like.length || s.width != like.width) return false;
-  if (s.width < o.turning()) return false;
+  if (s.width < o.rotary_dim()) return false;
   r.length = s.length;
   r.width = s.width;
-  r.first = o.part() == rotary::Part::Last ? s.width - o.turning() : 0;
+  r.first = o.part() == rotary::Part::Last ? s.width - o.rotary_dim() : 0;
   r.heads[r.count++] = {
       x.const_data_ptr(), nullptr, s.heads, s.batch_stride, s.head_stride, s.row_stride, 0, 0, 0};
   return true;

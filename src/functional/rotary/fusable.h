@@ -17,7 +17,7 @@ struct RotaryPlan {
 /// Which way a plan goes: the rotation, or its gradient.
 enum class Pass { Forward, Backward };
 
-/// Whether rotary_fused() can turn q and k, or the gradients of their results, in one pass on the
+/// Whether rotary_fused() can rotate q and k, or the gradients of their results, in one pass on the
 /// CPU, with the bits of composed_rotary() or of its derivative. If so, fills `plan`. Either of q
 /// and k may be undefined.
 bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,

@@ -1,4 +1,4 @@
-// Rotary embeddings: the channels of each head turn in pairs. Compiled once per instruction set,
+// Rotary embeddings: the channels of each head rotate in pairs. Compiled once per instruction set,
 // with -ffp-contract=off.
 //
 // The reference path is the composition of functional/rotary/compose.cpp: products, their sum and

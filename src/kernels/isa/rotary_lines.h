@@ -1,4 +1,4 @@
-// One head's pairs turn by factors that are in the order of its channels. Included by rotary.cpp,
+// One head's pairs rotate by factors that are in the order of its channels. Included by rotary.cpp,
 // inside the instruction set's own namespace.
 #pragma once
 #include "kernels/isa/embed_kinds.h"
@@ -50,8 +50,8 @@ POSENC_INLINE void arrange(float* entries, int64_t n, Pair*) {
 
 // x c + other s, each product and the sum rounded as the kind has it.
 template <typename K>
-POSENC_INLINE typename K::Vector turned(typename K::Vector x, typename K::Vector other,
-                                        const typename K::Real* c, const typename K::Real* s) {
+POSENC_INLINE typename K::Vector rotated(typename K::Vector x, typename K::Vector other,
+                                         const typename K::Real* c, const typename K::Real* s) {
   typename K::Vector cosine, sine;
   load_factors(c, cosine);
   load_factors(s, sine);
@@ -76,8 +76,8 @@ struct Factors {
 #pragma GCC unroll 4
     for (int j = 0; j < kLine; j += kLanes) {
       const auto a = K::Element::read(x1 + i + j), b = K::Element::read(x2 + i + j);
-      const auto first = turned<K>(a, b, c1 + i + j, s1 + i + j);
-      const auto second = turned<K>(b, a, c2 + i + j, s2 + i + j);
+      const auto first = rotated<K>(a, b, c1 + i + j, s1 + i + j);
+      const auto second = rotated<K>(b, a, c2 + i + j, s2 + i + j);
       K::Element::write(to1 + j, first);
       K::Element::write(to2 + j, second);
     }
@@ -92,7 +92,7 @@ struct Factors {
 #pragma GCC unroll 4
     for (int j = 0; j < kLine; j += kLanes) {
       const auto a = K::Element::read(x + i + j);
-      K::Element::write(to + j, turned<K>(a, swapped(a), c1 + i + j, s1 + i + j));
+      K::Element::write(to + j, rotated<K>(a, swapped(a), c1 + i + j, s1 + i + j));
     }
     if (kStream) stream_line(y + i, staged);
   }

@@ -25,7 +25,7 @@ struct RotaryDefaults {
   int64_t hidden = 0, heads = 0;          ///< hidden_size, num_attention_heads
   int64_t head_dim = 0;                   ///< 0: hidden / heads
   const char* head_dim_key = "head_dim";  ///< empty: always hidden / heads
-  const char* rope_dim_key = "";  ///< where head_dim_key is absent, its part that turns, or none
+  const char* rope_dim_key = "";  ///< where head_dim_key is absent, its part that rotates, or none
   const char* more_key = "";      ///< the other part, or none
   int64_t more = 0;               ///< the default of that
   int64_t max_position = 0;       ///< max_position_embeddings

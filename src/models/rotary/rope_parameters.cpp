@@ -63,7 +63,7 @@ RotarySettings layer_parameters(const RotarySettings& config, const RotaryModelR
   TORCH_CHECK_VALUE(is_given || all.empty() || model.defaults.merges,
                     "[rotary_options_from_hf] `rope_parameters.", layer.layer_type,
                     "` must be an object: `", model.model_type,
-                    "` turns these layers by it. Got none");
+                    "` rotates these layers by it. Got none");
   if (!is_given) own = layer_defaults(config, layer);
   if (is_given && layer.takes_scaling) own.update(config.object("rope_scaling"));
   own.set_default("rope_theta", config.real(layer.theta_key).value_or(layer.theta));

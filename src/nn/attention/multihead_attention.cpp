@@ -49,7 +49,7 @@ void MultiheadAttentionImpl::reset() {
   out_proj = register_module("out_proj",
                              make_linear(torch::nn::LinearOptions(width, width).bias(out_bias)));
   if (options.rotary()) {
-    // Heads are split before they are turned: (B, H, L, Dh), whatever the system's order.
+    // Heads are split before they are rotated: (B, H, L, Dh), whatever the system's order.
     auto own = *options.rotary();
     own.head_axis(rotary::HeadAxis::BeforeLength);
     rotary = register_module("rotary", RotaryEmbedding(std::move(own)));
@@ -89,7 +89,7 @@ torch::Tensor MultiheadAttentionImpl::forward(const torch::Tensor& query, const 
                                               const torch::Tensor& position_ids) {
   const auto attend = [&](const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v) {
     functional::Heads heads = split_heads(q, k, v);
-    turn(heads, 0, position_ids);
+    rotate(heads, 0, position_ids);
     return attend_heads(heads, mask);
   };
   if (options.batch_first()) return attend(query, key, value);
@@ -104,8 +104,8 @@ torch::Tensor MultiheadAttentionImpl::forward(const torch::Tensor& query, const 
 }
 
 // Queries and keys of one length share their rows of cosines and sines.
-void MultiheadAttentionImpl::turn(functional::Heads& heads, int64_t offset,
-                                  const torch::Tensor& position_ids) {
+void MultiheadAttentionImpl::rotate(functional::Heads& heads, int64_t offset,
+                                    const torch::Tensor& position_ids) {
   TORCH_CHECK_VALUE(rotary || !position_ids.defined(),
                     "[MultiheadAttention] position_ids are for a rotary embedding, which "
                     "options.rotary has. Got some without one");
@@ -139,7 +139,7 @@ torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache
   const torch::NoGradGuard no_grad;
   const int64_t before = cache.length();
   functional::Heads heads = split_heads(x, x, x);
-  turn(heads, position_ids.defined() ? 0 : before, position_ids);
+  rotate(heads, position_ids.defined() ? 0 : before, position_ids);
   const functional::Heads all = cache.append(heads);
   try {
     // A single token may attend to all that are cached, and to itself.

@@ -63,8 +63,8 @@ RotaryCosSin reference(const RotaryOptions& o, const RotaryFrequencies& f, const
   warm_up_vector_math();
   const at::Tensor angles = ids.unsqueeze(-1).to(at::kFloat) * f.inv_freq.to(ids.device());
   if (o.cos_layout() == rotary::CosLayout::Complex) {
-    const at::Tensor turns = at::polar(at::ones_like(angles), angles) * f.attention_scaling;
-    return {at::real(turns), at::imag(turns)};
+    const at::Tensor rotations = at::polar(at::ones_like(angles), angles) * f.attention_scaling;
+    return {at::real(rotations), at::imag(rotations)};
   }
   return {at::cos(angles) * f.attention_scaling, at::sin(angles) * f.attention_scaling};
 }
@@ -83,7 +83,7 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const at::Tensor& posi
 
 RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencies& frequencies,
                             const at::Tensor& position_ids, at::ScalarType dtype) {
-  check(options);
+  options.validate();
   check_dtype(dtype);
   TORCH_CHECK_VALUE(position_ids.defined(), "[rotary] position_ids must be a tensor. Got none");
   check_positions(options, position_ids);

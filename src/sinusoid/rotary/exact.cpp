@@ -42,9 +42,9 @@ struct Stretch {
   Big operator()(const rotary::Plain&) const { return big(1); }
   Big operator()(const rotary::Linear& s) const { return exact::reciprocal(big(s.factor)); }
   Big operator()(const rotary::Proportional& s) const {
-    const auto turning = std::floor(s.proportion * static_cast<double>(options.dim()) / 2.0);
-    return static_cast<double>(i) < turning ? exact::reciprocal(big(s.factor))
-                                            : exact::big_zero(kLimbs);
+    const auto rotating = std::floor(s.proportion * static_cast<double>(options.dim()) / 2.0);
+    return static_cast<double>(i) < rotating ? exact::reciprocal(big(s.factor))
+                                             : exact::big_zero(kLimbs);
   }
   // alpha^-e, of which float64 has the nearest number r: r^-e (1 + x)^-e, where x is below 2^-52.
   Big operator()(const rotary::Dynamic& s) const {
@@ -79,12 +79,12 @@ struct Stretch {
     return exact::reciprocal(big(s.short_factor[static_cast<size_t>(i)]));
   }
   Big operator()(const rotary::Llama3& s) const {
-    const Big turns =
+    const Big rotations =
         exact::mul(big(s.original_max_position), quotient(f, exact::scaled(exact::pi(kLimbs), 1)));
-    const double rough = exact::to_double(turns);
+    const double rough = exact::to_double(rotations);
     if (rough < s.low_freq_factor) return exact::reciprocal(big(s.factor));
     if (rough > s.high_freq_factor) return big(1);
-    return between(quotient(exact::sub(turns, big(s.low_freq_factor)),
+    return between(quotient(exact::sub(rotations, big(s.low_freq_factor)),
                             exact::sub(big(s.high_freq_factor), big(s.low_freq_factor))),
                    s.factor);
   }

@@ -53,10 +53,10 @@ struct Maker {
   }
 
   RotaryFrequencies operator()(const rotary::Proportional& s) const {
-    const auto turning =
+    const auto rotating =
         static_cast<int64_t>(std::floor(s.proportion * static_cast<double>(dim()) / 2.0));
-    at::Tensor f = at::pow(options.base(), exponents(2 * turning, dim())).reciprocal();
-    if (turning < dim() / 2) f = at::cat({f, at::zeros({dim() / 2 - turning}, f.options())});
+    at::Tensor f = at::pow(options.base(), exponents(2 * rotating, dim())).reciprocal();
+    if (rotating < dim() / 2) f = at::cat({f, at::zeros({dim() / 2 - rotating}, f.options())});
     return {f.div_(s.factor)};
   }
 
@@ -136,7 +136,7 @@ at::Tensor sorted_by_plane(const at::Tensor& f, int64_t of_time) {
 }  // namespace
 
 RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t length) {
-  check(options);
+  options.validate();
   TORCH_CHECK_VALUE(length >= 0, "[rotary] length must not be negative. Got ", length);
   RotaryFrequencies result;
   // pow() rounds by an entry's place in its thread's part.

@@ -158,7 +158,7 @@ void check_layout(const RotaryOptions& o) {
                     "[rotary] CosLayout::Complex and Arithmetic::Complex go together. Got one of "
                     "them");
   TORCH_CHECK_VALUE(!is_complex || (o.pairing() == Pairing::Adjacent && !o.reversed()),
-                    "[rotary] complex numbers are adjacent pairs that turn forward. Got another "
+                    "[rotary] complex numbers are adjacent pairs that rotate forward. Got another "
                     "pairing or reversed");
   TORCH_CHECK_VALUE(!is_complex || o.cos_type() == rotary::CosType::Float32,
                     "[rotary] CosLayout::Complex is float32: cos_type must be Float32. Got Input");
@@ -177,7 +177,7 @@ void check_layout(const RotaryOptions& o) {
 int64_t RotaryOptions::cos_width() const {
   const bool doubled =
       cos_layout_ == rotary::CosLayout::Halves || cos_layout_ == rotary::CosLayout::Pairs;
-  return doubled ? turning() : frequencies();
+  return doubled ? rotary_dim() : frequencies();
 }
 
 bool RotaryOptions::axial() const {
@@ -216,12 +216,13 @@ int64_t RotaryOptions::plane_count() const {
   return 1;
 }
 
-void check(const RotaryOptions& o) {
+void RotaryOptions::validate() const {
+  const RotaryOptions& o = *this;
   TORCH_CHECK_VALUE(o.dim() > 0 && o.dim() <= kMostChannels,
                     "[rotary] dim must lie in [1, 2^20]. Got ", o.dim());
-  TORCH_CHECK_VALUE(o.dim() % 2 == 0 || o.part() != rotary::Part::Whole,
-                    "[rotary] an odd dim turns one more channel: part must be First or Last. Got ",
-                    o.dim());
+  TORCH_CHECK_VALUE(
+      o.dim() % 2 == 0 || o.part() != rotary::Part::Whole,
+      "[rotary] an odd dim rotates one more channel: part must be First or Last. Got ", o.dim());
   check_positive("base", o.base());
   std::visit(ScalingCheck{o}, o.scaling());
   check_sections(o);

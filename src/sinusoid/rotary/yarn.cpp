@@ -7,7 +7,7 @@
 namespace posenc {
 namespace {
 
-// The frequency, as a real index, that turns `rotations` times in the length of pretraining.
+// The frequency, as a real index, that rotates `rotations` times in the length of pretraining.
 double frequency_of(double rotations, const rotary::Yarn& s, int64_t dim, double base) {
   const double wavelength = rotations * 2 * std::numbers::pi;
   return (static_cast<double>(dim) * std::log(s.original_max_position / wavelength)) /

@@ -29,7 +29,7 @@ struct MultiheadAttentionOptions {
   /// Number of heads of keys and values, each of which serves several queries; must divide
   /// num_heads, and is num_heads unless set.
   TORCH_ARG(std::optional<int64_t>, num_kv_heads) = std::nullopt;
-  /// Turns queries and keys by their positions; none unless set.
+  /// Rotates queries and keys by their positions; none unless set.
   TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
   /// Probability of zeroing an attention weight in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
@@ -76,8 +76,8 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   void pretty_print(std::ostream& stream) const override;
 
   /// Returns the attention of `query` to `key` and `value`, with the shape of `query`. A rotary
-  /// embedding turns both from position 0 on, or by `position_ids`, (L) or (B, L), which are for a
-  /// query and a key of one length.
+  /// embedding rotates both from position 0 on, or by `position_ids`, (L) or (B, L), which are for
+  /// a query and a key of one length.
   torch::Tensor forward(const torch::Tensor& query, const torch::Tensor& key,
                         const torch::Tensor& value, const AttentionMask& mask = {},
                         const torch::Tensor& position_ids = {});
@@ -86,7 +86,7 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   /// device.
   KeyValueCache make_cache(int64_t batch, int64_t capacity) const;
 
-  /// Causal self-attention of further tokens x (B, t, E)  ->  (B, t, E), whose keys, turned, and
+  /// Causal self-attention of further tokens x (B, t, E)  ->  (B, t, E), whose keys, rotated, and
   /// values are added to those in `cache`. Token by token, or all at once, it is what forward()
   /// returns for the whole sequence with AttentionMask::causal(), which `mask` narrows. They follow
   /// the cached ones, or have `position_ids`. For inference, and batch_first only.
@@ -110,7 +110,7 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   friend struct MultiheadAttentionAccess;
 
   void reset_in_projection();
-  void turn(functional::Heads& heads, int64_t offset, const torch::Tensor& position_ids);
+  void rotate(functional::Heads& heads, int64_t offset, const torch::Tensor& position_ids);
   functional::Heads split_heads(const torch::Tensor& query, const torch::Tensor& key,
                                 const torch::Tensor& value) const;
   torch::Tensor attend_heads(const functional::Heads& heads, const AttentionMask& mask) const;
