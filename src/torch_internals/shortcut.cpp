@@ -55,7 +55,7 @@ bool is_plain(const at::Tensor& tensor) {
 
 bool is_recorded(const at::Tensor& tensor) {
   return tensor.requires_grad() && at::GradMode::is_enabled() &&
-         !c10::impl::tls_local_dispatch_key_set().excluded_.has(Key::AutogradCPU);
+         !c10::impl::tls_local_dispatch_key_set().excluded_.has(Key::AutogradFunctionality);
 }
 
 const char* write_violation(const at::Tensor& tensor) {

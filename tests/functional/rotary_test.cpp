@@ -187,7 +187,9 @@ TEST_P(Rotary, WrongInputsAreErrors) {
       "8]");
   EXPECT_EQ(refused(q, q.to(torch::kHalf)),
             "[rotary] q and k must have one dtype. Got Float and Half");
-  EXPECT_EQ(refused(q, {}, How().offset(-1)), "[rotary] offset must not be negative, and positions must be below 2^31. Got -1 for 5 tokens");
+  EXPECT_EQ(refused(q, {}, How().offset(-1)),
+            "[rotary] offset must not be negative, and positions must be below 2^31. Got -1 for 5 "
+            "tokens");
   const auto ids = torch::arange(5, torch::TensorOptions(device()).dtype(torch::kLong));
   EXPECT_EQ(refused(q, {}, How().offset(1).position_ids(ids)),
             "[rotary] position_ids are absolute: offset must be 0 beside them. Got 1");

@@ -191,10 +191,9 @@ TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
   };
   for (const auto& options : searches) {
     auto none = GenerateOptions(options).suppress_tokens(all);
-    EXPECT_ERROR(generate(*model, src, {}, none), c10::ValueError,
-                 "a token to write as token 1 of source");
+    EXPECT_ERROR(generate(*model, src, {}, none), c10::ValueError, "[generate] token 1 of source");
     EXPECT_ERROR(generate(freeze(model), src, {}, none.renormalize(true)), c10::ValueError,
-                 "there must be a token to write");
+                 "must have a logit");
     none.forced_eos_id(kEnd).max_new_tokens(1);  // one is allowed after all
     EXPECT_EQ(generate(freeze(model), src, {}, none)[2][0].tokens, std::vector<int64_t>{kEnd});
   }
@@ -203,8 +202,8 @@ TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
   const auto before = bias.clone();
   for (const double number : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     bias.fill_(number);
-    check(*model, "logits that are numbers");
-    check(freeze(model), "logits that are numbers");
+    check(*model, "must have a logit that is a number");
+    check(freeze(model), "must have a logit that is a number");
   }
   bias.copy_(before);
   const auto frozen = freeze(model);
@@ -227,9 +226,10 @@ TEST(GenerateEdges, ABeamOfNaNs) {
   const auto first =
       generate(*model, src, {}, GenerateOptions(options).max_new_tokens(1).num_return_sequences(3));
   model->tgt_embedding->token_embedding->weight[first[1][2].tokens[0]].fill_(std::nan(""));
-  EXPECT_ERROR(generate(*model, src, {}, options), c10::ValueError, "logits that are numbers");
+  EXPECT_ERROR(generate(*model, src, {}, options), c10::ValueError,
+               "must have a logit that is a number");
   EXPECT_ERROR(generate(freeze(model), src, {}, options), c10::ValueError,
-               "logits that are numbers");
+               "must have a logit that is a number");
 }
 
 // A finished sample is still decoded while others of its source go on; its further tokens are

@@ -81,8 +81,8 @@ bool Search::stops(int64_t token) const {
 
 void Search::check_choice(float score, int64_t length, int64_t source) {
   TORCH_CHECK_VALUE(score > kNever,  // false for NaN as well
-                    "[generate] there must be a token to write as token ", length, " of source ",
-                    source, ": a logit that is a number and not suppressed");
+                    "[generate] token ", length, " of source ", source,
+                    " must have a logit that is a number and not suppressed");
 }
 
 double Search::score(double log_probability, int64_t length) const {
