@@ -2,9 +2,7 @@
 
 #include <cstdint>
 
-#include "posenc/export.h"
-
-namespace posenc POSENC_EXPORT {
+namespace posenc {
 
 /// Throws c10::ValueError `[module] dropout must lie in [0, 1). Got p` unless p is in [0, 1).
 void check_dropout(const char* module, double p);

@@ -6,9 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "posenc/export.h"
-
-namespace posenc POSENC_EXPORT {
+namespace posenc {
 
 /// Returns up to `most` names with the smallest edit distance from `wanted`, nearest first, for the
 /// "did you mean" of an error message. Names more than `farthest` edits away are left out.

@@ -60,7 +60,7 @@ class ConfigTest(unittest.TestCase):
         library = PACKAGE.parents[1]
         copy = self.root / library.relative_to(PREFIX)
         package = shutil.copytree(PACKAGE, copy / "cmake/posenc")
-        for path in library.glob("libposenc.*"):
+        for path in library.glob("libposenc*.*"):
             (copy / path.name).symlink_to(path)
         (self.root / "include").symlink_to(PREFIX / "include")
         config = package / "posencConfig.cmake"
@@ -76,7 +76,7 @@ class ConfigTest(unittest.TestCase):
             "get_target_property(folders posenc::posenc INTERFACE_INCLUDE_DIRECTORIES)\n"
             'message(STATUS "folders=${folders}")', f"-Dposenc_DIR={PACKAGE}")
         self.assertEqual(code, 0, output)
-        self.assertIn(f"folders={PREFIX}/include", output)
+        self.assertRegex(output, rf"folders=\S*{re.escape(str(PREFIX))}/include")
         self.assertNotIn("Warning", output, "LibTorch's on kineto among them")
 
     def test_older_cmake_is_refused(self):

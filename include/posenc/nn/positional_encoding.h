@@ -8,9 +8,12 @@
 #include "posenc/nn/table_module.h"
 #include "posenc/sinusoid/options.h"
 
+namespace posenc {
+struct PositionalEncodingAccess;  // private
+}
+
 namespace posenc POSENC_EXPORT {
 
-struct PositionalEncodingAccess;
 struct PositionalEncodingState;
 
 /// Where a module takes its sinusoidal rows from.

@@ -105,7 +105,8 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t lengt
 
 /// cos and sin of a rotary embedding; with CosLayout::Complex real and imaginary part.
 struct RotaryCosSin {
-  at::Tensor cos, sin;
+  at::Tensor cos;  ///< the cosines, or real parts
+  at::Tensor sin;  ///< the sines, or imaginary parts
 };
 
 /// cos and sin at `position_ids`, as the mirrored system's own class returns them to a layer whose

@@ -106,27 +106,30 @@ struct NtkAlpha {
 /// YaRN: high frequencies stay, low ones are divided by factor, and a ramp joins them.
 struct Yarn {
   double factor = 1.0;                          ///< how many times longer
-  double original_max_position = 0.0;           ///< the length of pretraining
+  double original_max_position = 0.0;           ///< the original context length
   double beta_fast = 32.0;                      ///< rotations at which the ramp begins
   double beta_slow = 1.0;                       ///< rotations at which it ends
   bool truncate = true;                         ///< rounds the ramp's ends outward
   std::optional<double> attention_factor = {};  ///< of cos and sin; absent: from the next two
-  double mscale = 0.0, mscale_all_dim = 0.0;    ///< DeepSeek's; 0: absent
+  double mscale = 0.0;                          ///< DeepSeek's; 0: absent
+  double mscale_all_dim = 0.0;                  ///< DeepSeek's; 0: absent
 };
 
-/// LongRoPE: a factor per frequency, one set for L up to the length of pretraining, one beyond.
+/// LongRoPE: a factor per frequency, one set for L up to the original context length, one beyond.
 struct LongRope {
-  std::vector<double> short_factor, long_factor;  ///< n each
-  double original_max_position = 0.0;             ///< the length of pretraining
-  double factor = 1.0;                            ///< how many times longer
-  std::optional<double> attention_factor = {};    ///< of cos and sin; absent: from factor
+  std::vector<double> short_factor;             ///< n factors up to the original context
+  std::vector<double> long_factor;              ///< n factors beyond it
+  double original_max_position = 0.0;           ///< the original context length
+  double factor = 1.0;                          ///< how many times longer
+  std::optional<double> attention_factor = {};  ///< of cos and sin; absent: from factor
 };
 
 /// Phi-MoE's LongRoPE, which has the frequencies of the short set at every length.
 struct PhiMoe {
-  std::vector<double> short_factor;              ///< n
-  double original_max_position = 0.0;            ///< the length of pretraining
-  double short_mscale = 1.0, long_mscale = 1.0;  ///< factors of cos and sin up to and beyond it
+  std::vector<double> short_factor;    ///< n
+  double original_max_position = 0.0;  ///< the original context length
+  double short_mscale = 1.0;           ///< factor of cos and sin up to it
+  double long_mscale = 1.0;            ///< factor of cos and sin beyond it
 };
 
 /// Llama 3.1: long wavelengths divided by factor, short ones kept, a ramp between.
@@ -134,7 +137,7 @@ struct Llama3 {
   double factor = 1.0;                 ///< how many times longer
   double low_freq_factor = 1.0;        ///< wavelengths beyond original / this: divided
   double high_freq_factor = 4.0;       ///< wavelengths below original / this: kept
-  double original_max_position = 0.0;  ///< the length of pretraining
+  double original_max_position = 0.0;  ///< the original context length
 };
 
 /// One of the ways to stretch the frequencies.
