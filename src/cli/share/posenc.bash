@@ -5,7 +5,7 @@ _posenc() {
   if [ "$current" = = ]; then current=; fi
   if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'version help verify run table presets identify plot inspect convert translate -h --help -V --version' -- "$current"))
+    COMPREPLY=($(compgen -W 'version help verify run table rotary presets identify plot inspect convert translate -h --help -V --version' -- "$current"))
     return
   fi
   case $previous in
@@ -20,7 +20,8 @@ _posenc() {
     verify) options='-h --help --module --prefix --param' ;;
     run) options='-h --help --module --prefix --param --input --out' ;;
     table) options='-h --help --preset --dim --param --precision --cases --out --length --positions' ;;
-    presets) options='-h --help --json' ;;
+    rotary) options='-h --help --param --layer-type --precision --in --out [Exactly --config --preset' ;;
+    presets) options='-h --help --json --rotary' ;;
     identify) options='-h --help --json' ;;
     plot) options='-h --help --out --preset --dim --length --param' ;;
     inspect) options='-h --help --json' ;;
@@ -28,7 +29,7 @@ _posenc() {
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
-    words='version help verify run table presets identify plot inspect convert translate'
+    words='version help verify run table rotary presets identify plot inspect convert translate'
   fi
   if [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))
