@@ -59,7 +59,7 @@ TEST_F(Rotary, TurnsByAPreset) {
 }
 
 TEST_F(Rotary, ReadsEitherOrderOfAxes) {
-  const auto q = torch::randn({1, 5, 3, 8});  // (B, L, H, D)
+  const auto q = torch::randn({1, 5, 3, 16});  // (B, L, H, D)
   const auto ids = torch::arange(5).unsqueeze(0);
   const auto rotated = [&](const torch::Tensor& given) {
     safetensors("in.safetensors", dict({{"position_ids", ids}, {"q", given.contiguous()}}));

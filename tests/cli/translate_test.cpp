@@ -182,7 +182,7 @@ TEST_F(Translate, OverridesBeamsAndLength) {
   EXPECT_EQ(translate(marian_path("untied"), text, {"--beams", "1"}).out, own);
   EXPECT_LT(translate(marian_path("untied"), text, {"--max-length", "3"}).out.size(), own.size());
   expect_refused(translate(marian_path("untied"), text, {"--max-length", "49"}), "translate",
-                 "max_length must be at most the model's max_len 48. Got 49");
+                 "max_new_tokens must be at most the model's max_len 48. Got 49");
 }
 
 TEST_F(Translate, ALineThatIsTooLong) {
