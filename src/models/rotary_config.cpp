@@ -44,7 +44,7 @@ Json read(const std::string& config) {
                       " must be a JSON object");
     return tree;
   } catch (const WeightsError& error) {
-    TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] ", name, " ", error.reason());
+    C10_THROW_ERROR(ValueError, c10::str("[rotary_options_from_hf] ", name, " ", error.reason()));
   }
 }
 
