@@ -119,9 +119,6 @@ void CandidateGenerator::try_moved_starts(const Candidate& own) const {
   if (line->step != 1.0) {
     c.edits.push_back({fmt::format(".step({})", line->step), "step", number(line->step)});
   }
-  if (o.zero_row()) {  // the row itself, whatever position it would have had
-    c.options.zero_row(*o.zero_row());
-  }
   try_candidate(c);
 }
 

@@ -17,25 +17,6 @@ using torch_internals::is_plain;
 // ATen's complex product fuses additions in the rest of a row that is no multiple of this.
 constexpr int64_t kWholeComplexVectors = 8;
 
-// (B, H, L, Dh), (B, L, H, Dh), or without B
-struct Shape {
-  int64_t batch, heads, length, width;
-  int64_t batch_stride, head_stride, row_stride;
-  Shape(const at::Tensor& x, rotary::HeadAxis axis) {
-    const at::IntArrayRef sizes = x.sizes(), strides = x.strides();
-    const size_t first = sizes.size() == 4 ? 1 : 0;
-    const bool heads_first = axis == rotary::HeadAxis::BeforeLength;
-    const size_t head = heads_first ? first : first + 1, row = heads_first ? first + 1 : first;
-    batch = first == 1 ? sizes[0] : 1;
-    batch_stride = first == 1 ? strides[0] : 0;
-    heads = sizes[head];
-    head_stride = strides[head];
-    length = sizes[row];
-    row_stride = strides[row];
-    width = sizes[first + 2];
-  }
-};
-
 bool has_whole_rows(const at::Tensor& t) {
   return t.strides().back() == 1 || t.sizes().back() == 1;
 }
@@ -84,10 +65,10 @@ void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass
 }
 
 // One of q and k, as large as the one before it but for its number of heads.
-bool plan_heads(const at::Tensor& x, const Shape& like, const RotaryOptions& o,
+bool plan_heads(const at::Tensor& x, const HeadsShape& like, const RotaryOptions& o,
                 const RotaryFuncOptions& how, kernel::Rotation& r) {
   if (!is_plain(x) || x.numel() == 0 || !has_whole_rows(x)) return false;
-  const Shape s(x, how.head_axis());
+  const HeadsShape s(x, how.head_axis());
   if (s.batch != like.batch || s.length != like.length || s.width != like.width) return false;
   if (s.width < o.rotary_dim()) return false;
   r.length = s.length;
@@ -98,7 +79,7 @@ bool plan_heads(const at::Tensor& x, const Shape& like, const RotaryOptions& o,
   return true;
 }
 
-bool plan_table(const RotaryCosSin& table, const Shape& x, const RotaryOptions& o,
+bool plan_table(const RotaryCosSin& table, const HeadsShape& x, const RotaryOptions& o,
                 RotaryPlan& plan) {
   for (const at::Tensor* t : {&table.cos, &table.sin}) {
     if (!t->defined() || !is_plain(*t) || torch_internals::is_recorded(*t)) return false;
@@ -127,6 +108,20 @@ bool plan_table(const RotaryCosSin& table, const Shape& x, const RotaryOptions& 
 
 }  // namespace
 
+HeadsShape::HeadsShape(const at::Tensor& x, rotary::HeadAxis axis) {
+  const at::IntArrayRef sizes = x.sizes(), strides = x.strides();
+  const size_t first = sizes.size() == 4 ? 1 : 0;
+  const bool heads_first = axis == rotary::HeadAxis::BeforeLength;
+  const size_t head = heads_first ? first : first + 1, row = heads_first ? first + 1 : first;
+  batch = first == 1 ? sizes[0] : 1;
+  batch_stride = first == 1 ? strides[0] : 0;
+  heads = sizes[head];
+  head_stride = strides[head];
+  length = sizes[row];
+  row_stride = strides[row];
+  width = sizes[first + 2];
+}
+
 bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
                 const RotaryOptions& options, const RotaryFuncOptions& how, Pass pass,
                 RotaryPlan& plan) {
@@ -136,7 +131,7 @@ bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
   if (options.pairing() == Pairing::HalvesPerAxis) return false;  // several rotations a head
   if (q.defined() && k.defined() && (q.dim() != k.dim() || q.scalar_type() != k.scalar_type()))
     return false;
-  const Shape shape(first, how.head_axis());
+  const HeadsShape shape(first, how.head_axis());
   kernel::Rotation& r = plan.rotation;
   r.count = 0;
   for (const at::Tensor* x : {&q, &k})

@@ -17,6 +17,13 @@ struct RotaryPlan {
 /// Which way a plan goes: the rotation, or its gradient.
 enum class Pass { Forward, Backward };
 
+/// Sizes and strides, in elements, of (B, H, L, Dh), (B, L, H, Dh), or either without B.
+struct HeadsShape {
+  HeadsShape(const at::Tensor& x, rotary::HeadAxis axis);
+  int64_t batch, heads, length, width;
+  int64_t batch_stride, head_stride, row_stride;
+};
+
 /// Whether rotary_fused() can rotate q and k, or the gradients of their results, in one pass on the
 /// CPU, with the bits of composed_rotary() or of its derivative. If so, fills `plan`. Either of q
 /// and k may be undefined.

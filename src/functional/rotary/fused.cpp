@@ -21,13 +21,11 @@ namespace kernel = kernels::rotary;
 constexpr int64_t kGrainElements = 32768;
 
 void write_to(const at::Tensor& out, const RotaryFuncOptions& how, kernel::Heads& h) {
-  const at::IntArrayRef strides = out.strides();
-  const size_t first = strides.size() == 4 ? 1 : 0;
-  const bool heads_first = how.head_axis() == rotary::HeadAxis::BeforeLength;
+  const HeadsShape shape(out, how.head_axis());
   h.out = out.data_ptr();
-  h.out_batch = first == 1 ? strides[0] : 0;
-  h.out_head = strides[heads_first ? first : first + 1];
-  h.out_row = strides[heads_first ? first + 1 : first];
+  h.out_batch = shape.batch_stride;
+  h.out_head = shape.head_stride;
+  h.out_row = shape.row_stride;
 }
 
 // A row of the result has one owner, so the number of threads changes no bit.
