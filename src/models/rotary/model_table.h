@@ -6,6 +6,15 @@
 
 namespace posenc {
 
+/// What a layer takes of parameters that are not by layer type: `rope_scaling`, or rope_parameters
+/// that have them directly.
+enum class FlatUse : uint8_t {
+  None,
+  Over,     ///< `rope_scaling` only, over the layer's own
+  Scaling,  ///< the scaling; base and share stay the layer's
+  All,      ///< everything
+};
+
 /// The rotary embedding of one kind of layer, where a model has several: what a configuration that
 /// says nothing means.
 struct RotaryLayerDefaults {
@@ -14,11 +23,13 @@ struct RotaryLayerDefaults {
   double partial = 0.0;  ///< partial_rotary_factor; 0: none
   const char* rope_type = "default";
   const char* theta_key = "";  ///< the key beside rope_parameters that has its base, or none
-  bool takes_scaling = false;  ///< whether `rope_scaling` beside rope_parameters is its
-  double yarn_attention_factor = 0.0;  ///< of a `rope_scaling` of type yarn that has none; 0: none
+  const char* partial_key = "";  ///< the key beside rope_parameters that has its share, or none
+  FlatUse flat = FlatUse::None;
+  double yarn_attention_factor = 0.0;  ///< of flat parameters of type yarn without one; 0: none
 };
 
-/// What a model's configuration class assumes and how it spells its keys.
+/// What a model's configuration class assumes and how it spells its keys. A key may have several
+/// names with spaces between them, of which the first that is there counts.
 struct RotaryDefaults {
   double theta = 10000.0;
   double partial = 0.0;                   ///< partial_rotary_factor; 0: none
@@ -26,7 +37,7 @@ struct RotaryDefaults {
   int64_t head_dim = 0;                   ///< 0: hidden / heads
   const char* head_dim_key = "head_dim";  ///< empty: always hidden / heads
   const char* rope_dim_key = "";  ///< where head_dim_key is absent, its part that rotates, or none
-  const char* more_key = "";      ///< the other part, or none
+  const char* more_key = "";      ///< the other part, or none; the share that rotates follows
   int64_t more = 0;               ///< the default of that
   int64_t max_position = 0;       ///< max_position_embeddings
   int64_t original_max_position = 0;  ///< beside rope_parameters; 0: none
@@ -34,17 +45,22 @@ struct RotaryDefaults {
   const char* heads_key = "num_attention_heads";
   const char* max_position_key = "max_position_embeddings";
   const char* theta_key = "rope_theta";
-  const char* partial_key = "partial_rotary_factor";  ///< empty: not read beside rope_parameters
+  const char* partial_key = "partial_rotary_factor";  ///< empty: not read beside them
   const char* rotary_dim_key = "";  ///< the key that has partial_rotary_factor * head_dim, or none
   const char* rope_parameters = "{}";            ///< JSON: of a configuration that has none
   const char* scalings = "";                     ///< the scalings that the model knows; empty: all
   std::vector<RotaryLayerDefaults> layers = {};  ///< not empty: rope_parameters by layer type
+  const char* layers_key = "";  ///< the key that names further layer types, or none
   bool merges = false;          ///< whether what rope_parameters lacks of them is filled in
+  bool only_layers = false;     ///< whether rope_parameters may have nothing but layer types
+  bool lists = false;           ///< whether base and share are lists in the order of layer_types
   int64_t global_head_dim = 0;  ///< head_dim of full attention; 0: as all
   bool reads_partial = false;   ///< whether unscaled frequencies read the partial factor too
   bool longrope_names = false;  ///< whether `su` and `yarn` mean longrope
   bool interleave_key = false;  ///< whether `rope_interleave` false means halves
   bool ignores_rope_parameters = false;  ///< whether only `rope_theta` is read
+  bool ignores_rope_scaling = false;
+  bool needs_head_dim = false;  ///< whether a head_dim of null or 0 is refused
 };
 
 /// A model type of transformers.

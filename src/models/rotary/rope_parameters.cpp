@@ -11,7 +11,8 @@
 namespace posenc {
 namespace {
 
-int64_t positive(const RotarySettings& config, const char* key, int64_t fallback) {
+int64_t positive(const RotarySettings& config, const char* names, int64_t fallback) {
+  const std::string key = config.first_of(names);
   const int64_t value = config.whole(key).value_or(fallback);
   if (config.has(key) && value <= 0) config.refuse(key, "positive");
   return value;
@@ -19,18 +20,35 @@ int64_t positive(const RotarySettings& config, const char* key, int64_t fallback
 
 // Versions of transformers before 5 have `rope_scaling`, which goes first where both are there.
 RotarySettings flat_parameters(const RotarySettings& config, const RotaryModelRow& model) {
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    const RotarySettings found = config.object(key);
-    if (!found.empty()) return found;
+  const RotaryDefaults& d = model.defaults;
+  const RotarySettings scaling = config.object("rope_scaling");
+  if (!scaling.empty() && !d.ignores_rope_scaling) return scaling;
+  RotarySettings result = config.object("rope_parameters");
+  if (result.empty()) result = {nlohmann::json::parse(d.rope_parameters), "rope_parameters."};
+  if (d.more != 0) {
+    const auto turning = static_cast<double>(config.whole(d.rope_dim_key).value_or(d.head_dim));
+    const auto width = static_cast<double>(rotary_head_dim(config, model, ""));
+    result.set_default("partial_rotary_factor", turning / width);
   }
-  return {nlohmann::json::parse(model.defaults.rope_parameters), "rope_parameters."};
+  return result;
 }
 
-const RotaryLayerDefaults& find_layer(const RotaryModelRow& model, const std::string& layer_type) {
+bool names_layer(const RotarySettings& config, const char* key, const std::string& layer_type) {
+  const nlohmann::json& names = config.value(key);
+  if (names.is_array()) return std::find(names.begin(), names.end(), layer_type) != names.end();
+  return names.is_object() && names.contains(layer_type);
+}
+
+RotaryLayerDefaults find_layer(const RotarySettings& config, const RotaryModelRow& model,
+                               const std::string& layer_type) {
+  const RotaryDefaults& d = model.defaults;
   std::vector<std::string> names;
-  for (const RotaryLayerDefaults& layer : model.defaults.layers) {
+  for (const RotaryLayerDefaults& layer : d.layers) {
     if (layer.layer_type == layer_type) return layer;
     names.push_back(layer.layer_type);
+  }
+  if (names_layer(config, d.layers_key, layer_type)) {
+    return {.layer_type = layer_type.c_str(), .theta = d.theta, .theta_key = d.theta_key};
   }
   TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] `", model.model_type,
                     "` has a rotary embedding for each layer type: layer_type must be one of ",
@@ -38,40 +56,70 @@ const RotaryLayerDefaults& find_layer(const RotaryModelRow& model, const std::st
                     layer_type.empty() ? "none" : layer_type);
 }
 
+// rope_parameters without those of layer types.
+RotarySettings beside_layers(const RotarySettings& config, const RotaryModelRow& model) {
+  RotarySettings rest = config.object("rope_parameters");
+  for (const RotaryLayerDefaults& layer : model.defaults.layers) rest.erase(layer.layer_type);
+  return rest;
+}
+
+void check_flat(const RotarySettings& config, const RotaryModelRow& model) {
+  const auto& layers = model.defaults.layers;
+  const bool takes = std::any_of(layers.begin(), layers.end(), [](const RotaryLayerDefaults& l) {
+    return l.flat != FlatUse::None;
+  });
+  if (!takes && !config.object("rope_scaling").empty()) {
+    config.refuse("rope_scaling", fmt::format("left out: `{}` has rope_parameters by layer type",
+                                              model.model_type));
+  }
+  if (model.defaults.only_layers && !beside_layers(config, model).empty()) {
+    config.refuse("rope_parameters", "objects by layer type and nothing else");
+  }
+}
+
+// The number of a layer in a list by layer, or the one number for all.
+double number_of_layer(const RotarySettings& config, const std::string& key,
+                       const std::string& layer_type, double fallback) {
+  const auto& list = config.value(key);
+  if (!list.is_array()) return config.real(key).value_or(fallback);
+  const std::vector<double> numbers = *config.reals(key);
+  const nlohmann::json& types = config.value("layer_types");
+  const auto found = std::find(types.begin(), types.end(), layer_type);
+  const auto index = static_cast<size_t>(types.is_array() ? found - types.begin() : 0);
+  if (index >= numbers.size()) config.refuse(key, "a number for each of layer_types");
+  return numbers[index];
+}
+
 // What the configuration class makes of a layer without parameters of its own.
-RotarySettings layer_defaults(const RotarySettings& config, const RotaryLayerDefaults& layer) {
+RotarySettings layer_defaults(const RotarySettings& config, const RotaryModelRow& model,
+                              const RotaryLayerDefaults& layer) {
   RotarySettings result(nlohmann::json::object(),
                         fmt::format("rope_parameters.{}.", layer.layer_type));
   result.set("rope_type", layer.rope_type);
-  const RotarySettings scaling = config.object("rope_scaling");
-  if (!layer.takes_scaling || scaling.empty()) return result;
-  result.update(scaling);
-  if (scaling.has("type") && !scaling.has("rope_type")) {
-    result.set("rope_type", scaling.value("type"));
+  if (model.defaults.lists) {
+    result.set("rope_theta", number_of_layer(config, layer.theta_key, layer.layer_type, layer.theta));
+    result.set("partial_rotary_factor",
+               number_of_layer(config, "partial_rotary_factors", layer.layer_type, 1.0));
   }
-  if (layer.yarn_attention_factor != 0.0 && result.value("rope_type") == "yarn") {
-    result.set_default("attention_factor", layer.yarn_attention_factor);
-  }
+  // `type`, the older name, changes nothing: rope_type is there.
+  if (layer.flat == FlatUse::Over) result.update(config.object("rope_scaling"));
   return result;
 }
 
-RotarySettings layer_parameters(const RotarySettings& config, const RotaryModelRow& model,
-                                const RotaryLayerDefaults& layer) {
-  const RotarySettings all = config.object("rope_parameters");
-  RotarySettings own = all.object(layer.layer_type);
-  const bool is_given = !own.empty();
-  TORCH_CHECK_VALUE(is_given || all.empty() || model.defaults.merges,
-                    "[rotary_options_from_hf] `rope_parameters.", layer.layer_type,
-                    "` must be an object: `", model.model_type,
-                    "` rotates these layers by it. Got none");
-  if (!is_given) own = layer_defaults(config, layer);
-  if (is_given && layer.takes_scaling) own.update(config.object("rope_scaling"));
-  own.set_default("rope_theta", config.real(layer.theta_key).value_or(layer.theta));
-  if (layer.partial != 0.0 && (!is_given || model.defaults.merges)) {
-    own.set_default("partial_rotary_factor",
-                    config.real("partial_rotary_factor").value_or(layer.partial));
+// A layer of flat parameters; `own` becomes them.
+void take_flat(const RotarySettings& config, const RotaryModelRow& model,
+               const RotaryLayerDefaults& layer, RotarySettings& own) {
+  if (layer.flat == FlatUse::All) {
+    own.set_default("rope_theta",
+                    config.real(model.defaults.theta_key).value_or(model.defaults.theta));
+    return;
   }
-  return own;
+  own.erase("rope_theta");
+  own.erase("partial_rotary_factor");
+  const std::string type = own.text("rope_type").value_or(own.text("type").value_or("default"));
+  if (layer.yarn_attention_factor != 0.0 && type == "yarn") {
+    own.set_default("attention_factor", layer.yarn_attention_factor);
+  }
 }
 
 // partial_rotary_factor where rope_parameters has none; 0: it has no default.
@@ -81,6 +129,44 @@ double partial_beside(const RotarySettings& config, const RotaryModelRow& model)
   if (d.rotary_dim_key[0] == '\0' || !config.has(d.rotary_dim_key)) return d.partial;
   return static_cast<double>(*config.whole(d.rotary_dim_key)) /
          static_cast<double>(rotary_head_dim(config, model, ""));
+}
+
+RotarySettings layer_parameters(const RotarySettings& config, const RotaryModelRow& model,
+                                const RotaryLayerDefaults& layer) {
+  const RotaryDefaults& d = model.defaults;
+  check_flat(config, model);
+  const RotarySettings all = config.object("rope_parameters");
+  const RotarySettings scaling = config.object("rope_scaling");
+  RotarySettings own = all.object(layer.layer_type);
+  bool is_given = !own.empty();
+  const RotarySettings flat = scaling.empty() ? beside_layers(config, model) : scaling;
+  const bool takes_flat = layer.flat == FlatUse::Scaling || layer.flat == FlatUse::All;
+  if (takes_flat && !flat.empty() && !(is_given && scaling.empty())) {
+    own = flat;
+    take_flat(config, model, layer, own);
+    is_given = false;
+  } else if (is_given) {
+    if (d.lists) {  // which rope_parameters replace, and rope_scaling with them
+      own.set_default("rope_theta", layer.theta);
+      return own;
+    }
+    if (layer.flat == FlatUse::Over) own.update(scaling);
+  } else {
+    TORCH_CHECK_VALUE(all.empty() || d.merges, "[rotary_options_from_hf] `rope_parameters.",
+                      layer.layer_type, "` must be an object: `", model.model_type,
+                      "` rotates these layers by it. Got none");
+    own = layer_defaults(config, model, layer);
+  }
+  if (!own.has("rope_theta")) {
+    own.set("rope_theta", config.real(layer.theta_key).value_or(layer.theta));
+  }
+  if (const auto share = config.real(layer.partial_key)) {
+    own.set_default("partial_rotary_factor", *share);
+  }
+  if (layer.partial != 0.0 && (!is_given || d.merges)) {
+    own.set_default("partial_rotary_factor", layer.partial);
+  }
+  return own;
 }
 
 void fill_in(const RotarySettings& config, const RotaryModelRow& model, RotarySettings& own) {
@@ -106,19 +192,20 @@ std::optional<int64_t> layer_number(const RotarySettings& config, const std::str
 int64_t rotary_head_dim(const RotarySettings& config, const RotaryModelRow& model,
                         const std::string& layer_type) {
   const RotaryDefaults& d = model.defaults;
+  const std::string key = config.first_of(d.head_dim_key);
   const bool is_global = d.global_head_dim != 0 && layer_type == "full_attention" &&
                          config.object("per_layer_config").empty();
   int64_t width = 0;
-  if (d.rope_dim_key[0] != '\0' && !config.has(d.head_dim_key)) {
+  if (d.rope_dim_key[0] != '\0' && !config.has(key)) {
     width = config.whole(d.rope_dim_key).value_or(d.head_dim);
     if (d.more != 0) width += config.whole(d.more_key).value_or(d.more);
   } else if (is_global) {
     width = config.whole("global_head_dim").value_or(d.global_head_dim);
-  } else if (d.head_dim_key[0] != '\0') {
-    const auto given = layer_number(config, layer_type, d.head_dim_key);
-    width = given.value_or(config.mentions(d.head_dim_key) ? 0 : d.head_dim);
+  } else if (!key.empty()) {
+    const auto given = layer_number(config, layer_type, key);
+    width = given.value_or(config.mentions(key) ? 0 : d.head_dim);
   }
-  if (width < 0) config.refuse(d.head_dim_key, "positive");
+  if (width < 0 || (width == 0 && d.needs_head_dim)) config.refuse(key, "positive");
   if (width > 0) return width;
   return positive(config, d.hidden_key, d.hidden) / positive(config, d.heads_key, d.heads);
 }
@@ -133,7 +220,7 @@ RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& m
                     layer_type);
   RotarySettings own(nlohmann::json::object(), "");
   if (nested) {
-    own = layer_parameters(config, model, find_layer(model, layer_type));
+    own = layer_parameters(config, model, find_layer(config, model, layer_type));
   } else if (!d.ignores_rope_parameters) {
     own = flat_parameters(config, model);
   }

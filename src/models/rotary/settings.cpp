@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
 
 namespace posenc {
 namespace {
@@ -22,6 +23,16 @@ bool is_whole(const nlohmann::json& value) {
 const nlohmann::json& RotarySettings::value(const std::string& name) const {
   const auto found = object_.find(name);
   return found == object_.end() ? kNone : *found;
+}
+
+std::string RotarySettings::first_of(const std::string& names) const {
+  std::istringstream words(names);
+  std::string first, name;
+  while (words >> name) {
+    if (has(name)) return name;
+    if (first.empty()) first = name;
+  }
+  return first;
 }
 
 RotarySettings RotarySettings::object(const std::string& name) const {

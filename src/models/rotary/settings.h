@@ -21,6 +21,8 @@ class RotarySettings {
   bool has(const std::string& name) const { return !value(name).is_null(); }
   /// Whether the key is there, if only with null.
   bool mentions(const std::string& name) const { return object_.contains(name); }
+  /// Of `names` with spaces between them the first that has a value, or the first of all.
+  std::string first_of(const std::string& names) const;
   /// The object under `name`; an empty one where it is absent.
   RotarySettings object(const std::string& name) const;
   /// Whether nothing is in it.
@@ -28,6 +30,7 @@ class RotarySettings {
   /// Gives `name` a value unless it has one.
   void set_default(const std::string& name, nlohmann::json value);
   void set(const std::string& name, nlohmann::json value) { object_[name] = std::move(value); }
+  void erase(const std::string& name) { object_.erase(name); }
   /// Takes the keys of another object, over its own.
   void update(const RotarySettings& other) { object_.update(other.object_); }
 
