@@ -4,6 +4,8 @@
 #include <torch/types.h>
 
 #include <set>
+#include <string>
+#include <vector>
 
 #include "posenc/sinusoid/rotary_preset.h"
 #include "support/compare.h"
@@ -169,6 +171,145 @@ TEST(RotaryConfig, ErrorsNameTheKey) {
   EXPECT_EQ(refusal(R"({"model_type": "qwen2_vl_text", "rope_parameters": {"mrope_section": 3}})"),
             "[rotary_options_from_hf] `rope_parameters.mrope_section` must be a list of whole "
             "numbers. Got 3");
+}
+
+// The numbers of these are those that transformers 5.23 has for the same configuration.
+
+struct Expected {
+  const char* config;
+  const char* layer;
+  int64_t dim;
+  double base, factor;  ///< factor: of linear scaling, 1 for none
+};
+
+double linear_factor(const RotaryOptions& options) {
+  const auto* linear = std::get_if<rotary::Linear>(&options.scaling());
+  return linear == nullptr ? 1.0 : linear->factor;
+}
+
+void expect_all(const std::vector<Expected>& cases) {
+  for (const Expected& expected : cases) {
+    SCOPED_TRACE(std::string(expected.config) + " " + expected.layer);
+    const RotaryOptions options = of(expected.config, expected.layer);
+    EXPECT_EQ(options.dim(), expected.dim);
+    EXPECT_EQ(options.base(), expected.base);
+    EXPECT_EQ(linear_factor(options), expected.factor);
+  }
+}
+
+TEST(RotaryConfig, ListsByLayer) {
+  const std::string start = R"({"model_type": "step3p5", "rope_theta": [5e6, 1e4],
+      "layer_types": ["full_attention", "sliding_attention"], )";
+  const std::string lists = start + R"("partial_rotary_factors": [0.5, 1.0]})";
+  const std::string scaled = start + R"("rope_scaling": {"rope_type": "linear", "factor": 4.0}})";
+  const char* given = R"({"model_type": "step3p5", "rope_theta": 7.0,
+      "rope_scaling": {"rope_type": "linear", "factor": 2.0},
+      "rope_parameters": {"full_attention": {"rope_theta": 5.0}}})";
+  expect_all({{lists.c_str(), "full_attention", 64, 5e6, 1.0},
+              {lists.c_str(), "sliding_attention", 128, 1e4, 1.0},
+              {scaled.c_str(), "full_attention", 128, 5e6, 4.0},
+              {scaled.c_str(), "sliding_attention", 128, 1e4, 1.0},
+              {given, "full_attention", 128, 5.0, 1.0},
+              {R"({"model_type": "step3p5", "rope_theta": 7777.0})", "full_attention", 128, 7777.0,
+               1.0}});
+  EXPECT_EQ(refusal(R"({"model_type": "step3p5", "rope_theta": [5.0],
+                        "layer_types": ["full_attention", "sliding_attention"]})",
+                    "sliding_attention"),
+            "[rotary_options_from_hf] `rope_theta` must be a number for each of layer_types. Got "
+            "[5.0]");
+  EXPECT_NE(refusal(R"({"model_type": "step3p5"})", "sliding_attention"), "");
+  const std::string beam = R"({"model_type": "beam", "rope_parameters": {
+      "sliding_attention": {"rope_theta": 6.0}, "full_attention": )";
+  EXPECT_EQ(of(beam + R"({"rope_theta": 5.0}}})", "full_attention").base(), 5.0);
+  EXPECT_NE(refusal(beam + "null}}", "full_attention"), "");
+}
+
+TEST(RotaryConfig, FlatParametersOfModelsWithLayers) {
+  expect_all(
+      {{R"({"model_type": "gemma3_text", "rope_scaling": {"type": "linear", "factor": 2.0}})",
+        "full_attention", 256, 1e6, 1.0},  // which reads rope_type only
+       {R"({"model_type": "gemma3_text", "partial_rotary_factor": 0.75,
+            "rope_scaling": {"rope_type": "linear", "factor": 2.0}})",
+        "full_attention", 192, 1e6, 2.0},
+       {R"({"model_type": "modernbert", "rope_scaling": {"type": "linear", "factor": 2.0}})",
+        "sliding_attention", 64, 1e4, 1.0},
+       {R"({"model_type": "olmo3", "rope_scaling": {"type": "linear", "factor": 2.0}})",
+        "full_attention", 128, 5e5, 1.0},
+       {R"({"model_type": "deepseek_v4", "rope_parameters": {"type": "linear", "factor": 2.0,
+            "rope_theta": 7.0, "partial_rotary_factor": 0.25}})",
+        "compress", 64, 160000.0, 2.0},
+       {R"({"model_type": "deepseek_v4", "rope_scaling": {"type": "linear", "factor": 2.0}})",
+        "main", 64, 1e4, 1.0},
+       {R"({"model_type": "dots3_note_text", "rope_theta": 7777.0,
+            "rope_scaling": {"rope_type": "linear", "factor": 2.0}})",
+        "sliding_attention", 64, 7777.0, 2.0},
+       {R"({"model_type": "dots3_note_text", "rope_parameters":
+            {"rope_type": "linear", "factor": 2.0}})",
+        "indexed_attention", 64, 8e7, 2.0}});
+  EXPECT_EQ(refusal(R"({"model_type": "mellum", "rope_scaling": {"factor": 2.0}})",
+                    "full_attention"),
+            "[rotary_options_from_hf] `rope_scaling` must be left out: `mellum` has "
+            "rope_parameters by layer type. Got {\"factor\":2.0}");
+  EXPECT_EQ(refusal(R"({"model_type": "modernbert", "rope_parameters": {"factor": 2.0}})",
+                    "full_attention"),
+            "[rotary_options_from_hf] `rope_parameters` must be objects by layer type and nothing "
+            "else. Got {\"factor\":2.0}");
+}
+
+TEST(RotaryConfig, KeysBesideTheParameters) {
+  const char* audio = R"({"model_type": "nemotron3_5_transcribe_asr_audio",
+      "rope_parameters": {"rope_type": "default", "rope_theta": 7777.0}})";
+  expect_all(
+      {{R"({"model_type": "moonshine_streaming", "rope_theta": 7777.0})", "", 32, 1e4, 1.0},
+       {R"({"model_type": "nemotron3_5_transcribe_asr_audio", "rope_theta": 7.0})", "", 64, 1e4,
+        1.0},
+       {audio, "", 128, 7777.0, 1.0},
+       {R"({"model_type": "cohere2_moe", "rope_scaling": {"type": "linear", "factor": 2.0}})", "",
+        128, 1e4, 1.0},
+       {R"({"model_type": "zaya", "partial_rotary_factor": 0.75})", "hybrid", 64, 5e6, 1.0},
+       {R"({"model_type": "neomme", "partial_rotary_factor": 0.75})", "full_attention", 16, 1e6,
+        1.0},
+       {R"({"model_type": "diffusion_gemma_text", "partial_rotary_factor": 0.75})",
+        "sliding_attention", 192, 1e4, 1.0},
+       {R"({"model_type": "mistral4", "qk_rope_head_dim": 32, "rope_parameters":
+            {"rope_type": "linear", "factor": 2.0}})",
+        "", 32, 1e4, 2.0},
+       {R"({"model_type": "jetmoe", "head_dim": 64, "kv_channels": 32})", "", 64, 1e4, 1.0},
+       {R"({"model_type": "zamba2", "head_dim": 64})", "", 64, 1e4, 1.0},
+       {R"({"model_type": "zamba2", "head_dim": 64, "attention_head_dim": 32})", "", 32, 1e4,
+        1.0}});
+  EXPECT_EQ(of(R"({"model_type": "gpt_oss", "rope_theta": 7777.0})").base(), 7777.0);
+  EXPECT_EQ(of(R"({"model_type": "openai_privacy_filter", "rope_theta": 7777.0})").base(), 7777.0);
+  for (const char* model : {"dbrx", "bailing_hybrid"}) {
+    const auto options = of(std::string(R"({"model_type": ")") + model +
+                            R"(", "max_position_embeddings": 1000, "rope_parameters": {"rope_type":
+                               "yarn", "factor": null, "original_max_position_embeddings": 100}})");
+    EXPECT_EQ(std::get<rotary::Yarn>(options.scaling()).factor, 10.0) << model;
+  }
+}
+
+TEST(RotaryConfig, WhatTransformersRefuses) {
+  for (const char* value : {"null", "0"}) {
+    EXPECT_EQ(refusal(std::string(R"({"model_type": "gptj", "rotary_dim": )") + value + "}"),
+              std::string("[rotary_options_from_hf] `rotary_dim` must be positive. Got ") + value);
+  }
+  for (const char* model : {"phi3", "phi4_multimodal"}) {
+    EXPECT_EQ(refusal(std::string(R"({"model_type": ")") + model +
+                      R"(", "rope_scaling": {"type": "linear", "factor": 2.0}})"),
+              std::string("[rotary_options_from_hf] `rope_scaling.type` must be a type of scaling "
+                          "that `") +
+                  model + "` knows; the nearest are longrope, default. Got \"linear\"");
+  }
+}
+
+TEST(RotaryConfig, ATruncateOfNullIsFalse) {
+  const auto truncates = [](const std::string& more) {
+    const auto options = of(llama(R"({"rope_type": "yarn", "factor": 4.0)" + more + "}"));
+    return std::get<rotary::Yarn>(options.scaling()).truncate;
+  };
+  EXPECT_TRUE(truncates(""));
+  EXPECT_FALSE(truncates(R"(, "truncate": null)"));
+  EXPECT_FALSE(truncates(R"(, "truncate": false)"));
 }
 
 TEST(RotaryConfig, ParametersByTheirNames) {

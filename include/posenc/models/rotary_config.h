@@ -25,6 +25,9 @@ std::vector<RotaryModel> rotary_models();
 /// `layer_type`: the kind of layer, such as `sliding_attention`, where a model has one rotary
 /// embedding for each. A composite model stands for its text model.
 ///
+/// GPT-J and CodeGen look up a table of `n_positions` rows and fail past it; the options have no
+/// longest position and go on.
+///
 /// Errors: c10::ValueError, naming the key: a model type that is not known, a type of scaling that
 /// is not known (both with the nearest names), a parameter that is missing or of the wrong kind, a
 /// layer type that the model does not have; WeightsError for a file that cannot be read.
