@@ -97,7 +97,8 @@ RotarySettings layer_defaults(const RotarySettings& config, const RotaryModelRow
                         fmt::format("rope_parameters.{}.", layer.layer_type));
   result.set("rope_type", layer.rope_type);
   if (model.defaults.lists) {
-    result.set("rope_theta", number_of_layer(config, layer.theta_key, layer.layer_type, layer.theta));
+    result.set("rope_theta",
+               number_of_layer(config, layer.theta_key, layer.layer_type, layer.theta));
     result.set("partial_rotary_factor",
                number_of_layer(config, "partial_rotary_factors", layer.layer_type, 1.0));
   }
