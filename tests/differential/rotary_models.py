@@ -212,7 +212,7 @@ class Settings:
         kind = draw.choice(kinds)
         share = draw.choice([1.0, 0.5, 0.25, 0.9]) if first_part else 1.0
         rotating = int(self.head_dim * share)
-        if rotating % 4 and (kind in ("yarn", "longrope", "dynamic") or self.preset in ("qwen3_5", "glm4v", "glm4v_moe", "neomme")):
+        if rotating < 10 or rotating % 4 and (kind in ("yarn", "longrope", "dynamic") or self.preset in ("qwen3_5", "glm4v", "glm4v_moe", "neomme")):
             share, rotating = 1.0, self.head_dim
         rope = rope_parameters(draw, kind, rotating // 2, self.longest)
         if first_part:

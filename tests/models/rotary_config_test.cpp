@@ -88,6 +88,22 @@ TEST(RotaryConfig, HeadWidthsOfLayers) {
                                 "per_layer_config": {"1": {"head_dim": 96}}})";
   EXPECT_EQ(of(start + layers, "full_attention").dim(), 96);
   EXPECT_EQ(of(start + layers, "sliding_attention").dim(), 64);
+  // transformers pads the number of a layer when it saves more than ten of them
+  const std::string padded = R"("layer_types": ["sliding_attention", "full_attention"],
+                                "per_layer_config": {"01": {"head_dim": 96}}})";
+  EXPECT_EQ(of(start + padded, "full_attention").dim(), 96);
+  EXPECT_EQ(of(start + padded, "sliding_attention").dim(), 64);
+}
+
+TEST(RotaryConfig, TheOriginalLengthIsTheClassesOwnWhereTheLengthHasItsOldName) {
+  const std::string yarn = R"("rope_parameters": {"rope_type": "yarn", "factor": 8.0}})";
+  const auto original = [&](const char* key) {
+    const std::string start = R"({"model_type": "bailing_hybrid", "qk_rope_head_dim": 64, ")";
+    const auto options = of(start + key + R"(": 128, )" + yarn);
+    return std::get<rotary::Yarn>(options.scaling()).original_max_position;
+  };
+  EXPECT_EQ(original("max_position_embeddings"), 128);
+  EXPECT_EQ(original("model_max_length"), 262144);
 }
 
 TEST(RotaryConfig, ACompositeModelStandsForItsText) {
@@ -205,13 +221,13 @@ TEST(RotaryConfig, ListsByLayer) {
   const char* given = R"({"model_type": "step3p5", "rope_theta": 7.0,
       "rope_scaling": {"rope_type": "linear", "factor": 2.0},
       "rope_parameters": {"full_attention": {"rope_theta": 5.0}}})";
-  expect_all({{lists.c_str(), "full_attention", 64, 5e6, 1.0},
-              {lists.c_str(), "sliding_attention", 128, 1e4, 1.0},
-              {scaled.c_str(), "full_attention", 128, 5e6, 4.0},
-              {scaled.c_str(), "sliding_attention", 128, 1e4, 1.0},
-              {given, "full_attention", 128, 5.0, 1.0},
-              {R"({"model_type": "step3p5", "rope_theta": 7777.0})", "full_attention", 128, 7777.0,
-               1.0}});
+  expect_all(
+      {{lists.c_str(), "full_attention", 64, 5e6, 1.0},
+       {lists.c_str(), "sliding_attention", 128, 1e4, 1.0},
+       {scaled.c_str(), "full_attention", 128, 5e6, 4.0},
+       {scaled.c_str(), "sliding_attention", 128, 1e4, 1.0},
+       {given, "full_attention", 128, 5.0, 1.0},
+       {R"({"model_type": "step3p5", "rope_theta": 7777.0})", "full_attention", 128, 7777.0, 1.0}});
   EXPECT_EQ(refusal(R"({"model_type": "step3p5", "rope_theta": [5.0],
                         "layer_types": ["full_attention", "sliding_attention"]})",
                     "sliding_attention"),
@@ -246,10 +262,10 @@ TEST(RotaryConfig, FlatParametersOfModelsWithLayers) {
        {R"({"model_type": "dots3_note_text", "rope_parameters":
             {"rope_type": "linear", "factor": 2.0}})",
         "indexed_attention", 64, 8e7, 2.0}});
-  EXPECT_EQ(refusal(R"({"model_type": "mellum", "rope_scaling": {"factor": 2.0}})",
-                    "full_attention"),
-            "[rotary_options_from_hf] `rope_scaling` must be left out: `mellum` has "
-            "rope_parameters by layer type. Got {\"factor\":2.0}");
+  EXPECT_EQ(
+      refusal(R"({"model_type": "mellum", "rope_scaling": {"factor": 2.0}})", "full_attention"),
+      "[rotary_options_from_hf] `rope_scaling` must be left out: `mellum` has "
+      "rope_parameters by layer type. Got {\"factor\":2.0}");
   EXPECT_EQ(refusal(R"({"model_type": "modernbert", "rope_parameters": {"factor": 2.0}})",
                     "full_attention"),
             "[rotary_options_from_hf] `rope_parameters` must be objects by layer type and nothing "

@@ -22,7 +22,7 @@ struct RotaryLayerDefaults {
   double theta;
   double partial = 0.0;  ///< partial_rotary_factor; 0: none
   const char* rope_type = "default";
-  const char* theta_key = "";  ///< the key beside rope_parameters that has its base, or none
+  const char* theta_key = "";    ///< the key beside rope_parameters that has its base, or none
   const char* partial_key = "";  ///< the key beside rope_parameters that has its share, or none
   FlatUse flat = FlatUse::None;
   double yarn_attention_factor = 0.0;  ///< of flat parameters of type yarn without one; 0: none

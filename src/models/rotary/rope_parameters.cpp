@@ -170,6 +170,17 @@ RotarySettings layer_parameters(const RotarySettings& config, const RotaryModelR
   return own;
 }
 
+// What per_layer_config has for layer `number`. transformers pads the number with zeros when it
+// saves a configuration: layer 5 of 30 is `05`.
+RotarySettings config_of_layer(const RotarySettings& config, int64_t number) {
+  const RotarySettings layers = config.object("per_layer_config");
+  std::string name = std::to_string(number);
+  for (; name.size() < 20; name.insert(0, "0")) {
+    if (layers.has(name)) break;
+  }
+  return layers.object(name);
+}
+
 void fill_in(const RotarySettings& config, const RotaryModelRow& model, RotarySettings& own) {
   const RotaryDefaults& d = model.defaults;
   own.set_default("rope_theta", config.real(d.theta_key).value_or(d.theta));
@@ -182,12 +193,11 @@ void fill_in(const RotarySettings& config, const RotaryModelRow& model, RotarySe
 std::optional<int64_t> layer_number(const RotarySettings& config, const std::string& layer_type,
                                     const std::string& name) {
   const nlohmann::json& types = config.value("layer_types");
-  const RotarySettings layers = config.object("per_layer_config");
   if (layer_type.empty() || !types.is_array()) return config.whole(name);
   const auto found = std::find(types.begin(), types.end(), layer_type);
-  const std::string index = std::to_string(found - types.begin());
-  if (found == types.end() || !layers.object(index).has(name)) return config.whole(name);
-  return layers.object(index).whole(name);
+  if (found == types.end()) return config.whole(name);
+  const RotarySettings layer = config_of_layer(config, found - types.begin());
+  return layer.has(name) ? layer.whole(name) : config.whole(name);
 }
 
 int64_t rotary_head_dim(const RotarySettings& config, const RotaryModelRow& model,
@@ -233,7 +243,10 @@ RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& m
   if (!nested && (beside || d.original_max_position != 0)) {
     result.parameters.set(original, beside.value_or(d.original_max_position));
   }
-  result.parameters.set_default(original, max_position);
+  // transformers fills this default in before it applies an alias of the key, which stands first.
+  const std::string keys = d.max_position_key;
+  const std::string own_key = keys.substr(keys.rfind(' ') + 1);
+  result.parameters.set_default(original, config.whole(own_key).value_or(d.max_position));
   return result;
 }
 
