@@ -1,8 +1,7 @@
 #pragma once
 
-/// @file
-/// What a shared posenc exports: the names of its public headers, and nothing else.
+/// @file A shared posenc exports the names in its public headers and nothing else.
 
-/// Stands on the namespace blocks of the public headers. posenc itself is compiled with
-/// -fvisibility=hidden, so that names which are declared elsewhere stay inside.
+/// Marks the namespaces of the public headers for export. posenc itself is compiled with
+/// -fvisibility=hidden, so names declared anywhere else are not exported.
 #define POSENC_EXPORT __attribute__((visibility("default")))

@@ -1,12 +1,11 @@
 #pragma once
 
-/// @file
-/// The version. The macros give that of the headers that a program was compiled with, version()
-/// that of the library that it is linked to. CMake reads the version from this file.
+/// @file The version. The macros describe the headers that a program is compiled with, version()
+/// the library that it is linked to. CMake reads the version from this file.
 
 /// Major version.
 #define POSENC_VERSION_MAJOR 0
-/// Minor version; before 1.0 the one that changes when the API does.
+/// Minor version; before 1.0 an incompatible change of the API increases it.
 #define POSENC_VERSION_MINOR 1
 /// Patch version.
 #define POSENC_VERSION_PATCH 0

@@ -64,7 +64,7 @@ void PlainSha256::update(const void* data, std::size_t count) {
 
 std::string PlainSha256::hex() {
   const uint64_t bits = bytes_ * 8;
-  const unsigned char end[64] = {0x80};  // a one bit, zeros up to a block but for eight bytes
+  const unsigned char end[64] = {0x80};  // a one bit, then zeros
   update(end, 1 + (119 - bytes_ % 64) % 64);
   unsigned char length[8];
   for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(bits >> (56 - 8 * i));

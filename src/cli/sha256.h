@@ -23,12 +23,13 @@ class PlainSha256 {
 
   std::array<uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                  0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<unsigned char, 64> block_{};  ///< of the bytes so far, those after the last whole one
+  std::array<unsigned char, 64> block_{};  ///< bytes not yet hashed
   uint64_t bytes_ = 0;
 };
 
 #ifdef POSENC_HAS_OPENSSL
-/// The same by OpenSSL, several times as fast: it has the processor's own instructions.
+/// The same with OpenSSL, which is several times as fast, as it uses the processor's SHA
+/// instructions.
 class OpenSslSha256 {
  public:
   OpenSslSha256();

@@ -68,7 +68,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
 
   const std::string text = error.what(), kind = error.get_name();
   if (kind == "ArgumentMismatch") return count_message(text);
-  if (kind == "ConversionError") {  // of a flag: values of options are validated before
+  if (kind == "ConversionError") {  // of a flag: other values have been validated
     return text.substr(text.find("--"), text.find(" = ") - text.find("--")) + " takes no value";
   }
   if (kind == "ExcludesError") {

@@ -17,7 +17,7 @@ int64_t width_of(const MultiheadAttentionWeights& weights) {
   return (packed(weights) ? weights.in_proj_weight : weights.q_proj_weight).size(-1);
 }
 
-// The width of keys and values: E, or less where a head of them serves several queries.
+// The width of keys and values: E, or less with grouped-query attention.
 int64_t kv_width_of(const MultiheadAttentionWeights& weights) {
   return packed(weights) ? (weights.in_proj_weight.size(0) - width_of(weights)) / 2
                          : weights.k_proj_weight.size(0);

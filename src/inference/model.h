@@ -6,14 +6,14 @@
 
 namespace posenc::inference {
 
-/// What a FrozenEncoder computes with.
+/// The implementation of FrozenEncoder.
 struct EncoderModel {
   TransformerEncoderOptions options;
   StaleCheck watch;
   EncoderStack stack;
 };
 
-/// What a FrozenTransformer computes with.
+/// The implementation of FrozenTransformer.
 struct TransformerModel {
   TransformerOptions options;
   StaleCheck watch;
@@ -23,7 +23,7 @@ struct TransformerModel {
   Projection final_layer;
 };
 
-/// The way between the public classes and what they hold.
+/// Wraps and unwraps the implementations of the public classes.
 struct FrozenAccess {
   static FrozenEncoder wrap(std::shared_ptr<const EncoderModel> model) {
     return FrozenEncoder(std::move(model));

@@ -18,7 +18,8 @@ struct Packing {
   /// Drops the rows that the mask excludes, if it is a plain key mask; otherwise keeps all rows.
   static Packing of(const AttentionMask& mask, int64_t batch, int64_t length);
 
-  /// What `mask`, from which this was made, excludes in addition; for scores of this shape.
+  /// The part of `mask`, the mask that this packing was made from, that the packing does not cover,
+  /// for scores of this shape.
   ScoreMask residual_mask(const AttentionMask& mask, const AttentionShape& shape,
                           const at::Tensor& like) const;
 

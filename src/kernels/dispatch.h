@@ -26,7 +26,7 @@ struct Kernels {
   const sincos::SincosKernels& sincos;
 };
 
-const Kernels& chosen();                // the set chosen by isa.h
+const Kernels& chosen();                // those of chosen_isa()
 const Kernels* find(const char* name);  // null if this processor does not support the set
 
 }  // namespace posenc::kernels

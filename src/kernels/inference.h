@@ -85,7 +85,7 @@ struct AddNorm {
 enum class Activation { ReLU, GELU, Swish };
 constexpr int kActivations = 3;
 
-// log(sum(exp(x))) = largest + rest, kept apart so that x - largest - rest loses no precision.
+// log(sum(exp(x))) = largest + rest, kept separate so that x - largest - rest loses no precision.
 struct LogSum {
   float largest, rest;
 };

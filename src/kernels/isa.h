@@ -1,4 +1,4 @@
-// Chooses the kernels' instruction set: the one place that asks the processor and the environment.
+// Selects the kernels' instruction set, from what the processor supports and from POSENC_ISA.
 #pragma once
 
 namespace posenc::kernels {

@@ -23,7 +23,7 @@ PositionalEncodingOptions position_options(const Options& options) {
   return position;
 }
 
-/// A module that embeds tokens and adds positions, as functional::embed() needs it.
+/// The parts of a module that embeds tokens and adds positions.
 struct EmbedModule {
   const char* name;
   torch::nn::EmbeddingImpl& tokens;
@@ -35,8 +35,8 @@ struct EmbedModule {
 };
 
 /// The module's forward: functional::embed() of the ids with the rows of their positions. The rows
-/// are computed, or come from the table, which is locked while it is read and grows if its options
-/// say so.
+/// are computed, or are read from the table, which is locked meanwhile and grows if its options
+/// allow it.
 torch::Tensor embed_forward(const EmbedModule& module, const torch::Tensor& ids, int64_t offset,
                             const torch::Tensor& position_ids);
 

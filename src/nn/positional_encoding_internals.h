@@ -7,7 +7,7 @@
 
 namespace posenc {
 
-/// What a module that embeds tokens needs of its PositionalEncoding, and no user does.
+/// Functions of PositionalEncoding that only modules that embed tokens call.
 struct PositionalEncodingAccess {
   /// Extends the table to `rows` if it is shorter and may grow. `pe` does not change while the
   /// returned lock is held. Without grow(true) nothing is locked.

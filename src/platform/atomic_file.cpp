@@ -204,13 +204,13 @@ void AtomicFile::open_named(unsigned mode) {
     if (descriptor < 0 && errno == EEXIST) continue;
     if (descriptor < 0) return;
     struct stat status {};
-    (void)lock(descriptor);  // without locks, nobody can take the file for a stale one
+    (void)lock(descriptor);  // without locks, no process can mistake the file for a stale one
     if (::fstat(descriptor, &status) == 0 && status.st_nlink > 0) {
       temporary_ = name;
       descriptor_ = descriptor;
       return;
     }
-    ::close(descriptor);  // taken for a stale one and removed before it was locked
+    ::close(descriptor);  // mistaken for a stale one and removed before it was locked
   }
 }
 

@@ -14,11 +14,11 @@ std::string temporary_prefix();
 /// Replaces the file at `path` once its new content is complete: written to an unnamed file (or,
 /// where the file system has none, under a temporary name in the same folder), synced, given a
 /// name, renamed. `path` keeps its old content until commit(), and a file that is never committed
-/// leaves nothing. What a killed process leaves is removed by the next one that writes in the
-/// folder: at once if it is from this machine, after a day if it is from another one (or from
-/// before a restart).
+/// leaves nothing. A temporary file left by a killed process is removed by the next process that
+/// writes to the folder: at once if it is from this machine, after a day if it is from another one
+/// (or from before a restart).
 ///
-/// A symbolic link is kept, and the file that it leads to is written, even if that does not exist
+/// A symbolic link is kept, and the file that it points to is written, even if that does not exist
 /// yet. A file that may not be written to is not replaced either. A new file gets mode, group and
 /// owner of the old one as far as the process may set them, without setuid, setgid and sticky bits;
 /// access control lists and other attributes are not kept, and another hard link keeps the old
@@ -38,7 +38,7 @@ class AtomicFile {
   void open_unnamed(unsigned mode);
   void open_named(unsigned mode);
 
-  std::string target_;  // `path`, or what it leads to as a symbolic link
+  std::string target_;  // `path`, or the target of the symbolic link
   std::string folder_;
   std::string temporary_;  // empty while there is no name to remove
   int descriptor_ = -1;

@@ -5,8 +5,8 @@
 namespace posenc::platform {
 namespace {
 
-// Reads CPUID itself: __builtin_cpu_supports does not know "f16c" in clang before 15. Whether the
-// system saves the wide registers is answered by "avx2".
+// Reads CPUID itself: __builtin_cpu_supports does not know "f16c" in clang before 15. Its check for
+// "avx2" includes whether the operating system saves the wide registers.
 bool has_f16c() {
   unsigned a, b, c, d;
   return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;

@@ -68,8 +68,8 @@ Descriptor open_to_read(const std::string& path);
 std::size_t read_at(const Descriptor& file, uint64_t offset, void* into, std::size_t count);
 
 /// The number of bytes between `begin` and `end` that are stored, not holes, counted up to
-/// `enough`; nullopt if the file system does not tell. One without holes reports all of them as
-/// stored.
+/// `enough`; nullopt if the file system does not report it. A file system without holes reports all
+/// bytes as stored.
 std::optional<uint64_t> stored_bytes(const Descriptor& file, uint64_t begin, uint64_t end,
                                      uint64_t enough);
 

@@ -20,7 +20,7 @@ void catch_stop_signals(void (*handler)(int number)) {
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
     sigaction(kStopSignals[i], nullptr, &before[i]);
-    // The parent has this signal ignored: a Ctrl-C is meant for the foreground job, for example.
+    // The parent ignores this signal: for example, a Ctrl-C is meant for the foreground job.
     if (before[i].sa_handler != SIG_IGN) sigaction(kStopSignals[i], &action, nullptr);
   }
 }

@@ -14,7 +14,7 @@ namespace posenc::torch_internals {
 namespace {
 
 constexpr size_t kAlignment = 64;
-// In elements. Beyond this size, allocating takes next to no time beside writing.
+// In elements. Beyond this size, allocating takes next to no time compared with writing.
 constexpr uint64_t kSmall = uint64_t{1} << 16;
 
 char* aligned(char* memory) {

@@ -19,8 +19,8 @@
 //    another thread, twice, with create_graph, or with a gradient of another layout.
 // 5. Adding to .grad. Only through GradAccess (grad_access.h), which makes all the checks that
 //    AccumulateGrad and the engine make.
-// 6. Handing out memory again. Only if is_unobservable(): nobody holds the tensor, and it has no
-// past.
+// 6. Reusing the memory of an earlier result. Only if is_unobservable(): no one else holds the
+//    tensor, and it is indistinguishable from a new one.
 // 7. New memory comes from c10's allocator, or is resizable and has its size reported to c10.
 // 8. The profiler sees the work: a Profiled (profiled.h) lives for as long as it takes.
 #pragma once
@@ -43,8 +43,8 @@ bool is_recorded(const at::Tensor& tensor);
 /// not ..."; null if it may be written.
 const char* write_violation(const at::Tensor& tensor);
 
-/// To be called before a kernel writes to `tensor`: bumps its version, so that a backward that
-/// saved it, and anything else that compares versions, notices. Throws c10::Error if
+/// Call this before a kernel writes to `tensor`. Increments its version, so that a backward that
+/// saved it, and anything else that compares versions, detects the write. Throws c10::Error if
 /// write_violation() names a rule.
 void note_write(const at::Tensor& tensor);
 

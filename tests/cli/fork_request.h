@@ -4,10 +4,10 @@
 
 namespace posenc::testing {
 
-/// The variable with the number of the socket that a program with fork_server.cpp listens to.
+/// Environment variable with the descriptor of the socket on which fork_server.cpp listens.
 constexpr const char* kForkSocket = "POSENC_FORK_SOCKET";
 
-/// Bytes of a request: strings, each with its end.
+/// Maximum size of a request, a sequence of null-terminated strings, in bytes.
 constexpr std::size_t kLongestRequest = 128 * 1024;
 
 }  // namespace posenc::testing

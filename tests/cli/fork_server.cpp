@@ -1,10 +1,10 @@
-// Preloaded into a program, this has it started once and forked for each run: loading LibTorch
-// takes a third of a second, and the tests run the command line hundreds of times. The program
-// itself is the one that users get.
+// Preloaded into a program, so that it is started once and then forked for each run: loading
+// LibTorch takes a third of a second, and the tests run the command line hundreds of times. The
+// program itself is the one that users run.
 //
-// glibc calls the first __libc_start_main() that it finds. This one gives it a main() that waits
-// for requests before it calls the program's own. Until then the program has started no thread, so
-// that a fork has all of it.
+// glibc calls the first __libc_start_main() that it finds. This one passes on a main() that waits
+// for requests before it calls the program's own. Until then the program has started no threads, so
+// a fork copies all of it.
 
 #include <dlfcn.h>
 #include <sys/socket.h>
@@ -26,8 +26,8 @@ namespace {
 using Main = int (*)(int, char**, char**);
 Main program_main = nullptr;
 
-// The next request: its strings, and the descriptors that are to be 0, 1 and 2. False after the
-// last.
+// Receives the next request: its strings, and the descriptors that become 0, 1 and 2. Returns false
+// after the last request.
 bool receive(int socket, std::vector<std::string>& strings, int (&descriptors)[3]) {
   static std::vector<char> bytes(posenc::testing::kLongestRequest);
   iovec part{bytes.data(), bytes.size()};
@@ -46,8 +46,8 @@ bool receive(int socket, std::vector<std::string>& strings, int (&descriptors)[3
   return true;
 }
 
-// Runs the program with the strings of a request: the folder, the number of arguments, these, the
-// environment.
+// Runs the program with the strings of a request: the folder, the number of arguments, the
+// arguments, the environment.
 [[noreturn]] void run(std::vector<std::string>& strings, const int (&descriptors)[3]) {
   const auto count = static_cast<std::size_t>(std::atoi(strings[1].c_str()));
   static std::vector<char*> arguments, variables;
@@ -60,7 +60,7 @@ bool receive(int socket, std::vector<std::string>& strings, int (&descriptors)[3
   environ = variables.data();
   const int status = program_main(static_cast<int>(count), arguments.data(), variables.data());
   std::fflush(nullptr);
-  _exit(status);  // LibTorch's destructors take a tenth of a second; started programs run them
+  _exit(status);  // skips LibTorch's destructors, which take a tenth of a second
 }
 
 int serve(int argc, char** argv, char** variables) {

@@ -15,14 +15,14 @@
 namespace posenc::testing {
 namespace {
 
-constexpr int kSocket = 3;  // the server's number for its end
+constexpr int kSocket = 3;  // the server's descriptor for its end
 
 std::vector<std::string> without_path(std::vector<std::string> environment) {
   std::erase_if(environment, [](const std::string& entry) { return entry.starts_with("PATH="); });
   return environment;
 }
 
-// A loaded program. It ends when its socket does, with this process.
+// A loaded program. It exits when this process does, because that closes its socket.
 class Server {
  public:
   Server(const std::string& program, std::vector<std::string> environment)
@@ -30,7 +30,7 @@ class Server {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return;
     const int far =
-        ::fcntl(ends[1], F_DUPFD_CLOEXEC, kSocket + 1);  // not kSocket: dup2 would keep its flag
+        ::fcntl(ends[1], F_DUPFD_CLOEXEC, kSocket + 1);  // not kSocket: dup2 would keep FD_CLOEXEC
     ::close(ends[1]);
     environment.push_back("LD_PRELOAD=" POSENC_FORK_SERVER);
     environment.push_back(std::string(kForkSocket) + "=" + std::to_string(kSocket));

@@ -56,7 +56,7 @@ int run_started(const std::vector<std::string>& command, const std::vector<std::
   const int failure = posix_spawn(&child, command[0].c_str(), &actions, nullptr,
                                   pointers(arguments).data(), pointers(entries).data());
   posix_spawn_file_actions_destroy(&actions);
-  int status = 127 << 8;  // as a shell's, of a program that it cannot start
+  int status = 127 << 8;  // as in a shell, for a program that cannot be started
   if (failure == 0) waitpid(child, &status, 0);
   return status;
 }

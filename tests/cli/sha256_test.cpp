@@ -12,7 +12,7 @@ namespace {
 template <typename Hash>
 class Sha256 : public ::testing::Test {
  public:
-  // Of `text` in pieces of `piece` bytes.
+  // Hashes `text` in pieces of `piece` bytes.
   static std::string digest(const std::string& text, std::size_t piece) {
     Hash hash;
     for (std::size_t begin = 0; begin < text.size(); begin += piece) {
@@ -22,7 +22,7 @@ class Sha256 : public ::testing::Test {
   }
 };
 
-// The plain one, and the one that the command line uses, which may be OpenSSL's.
+// The plain implementation, and the one that the command line uses, which may be OpenSSL's.
 using Hashes = ::testing::Types<cli::PlainSha256, cli::Sha256>;
 TYPED_TEST_SUITE(Sha256, Hashes);
 
@@ -38,7 +38,7 @@ TYPED_TEST(Sha256, GivesThePublishedDigests) {
             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
-// Every place of the end in a block, and every cut of the bytes into pieces.
+// Texts that end anywhere in a block, split into pieces of several sizes.
 TYPED_TEST(Sha256, GivesPythonsDigestsOfEveryLength) {
   const TempDir folder;
   ASSERT_TRUE(run_python(folder, R"(

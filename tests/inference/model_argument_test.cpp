@@ -1,4 +1,4 @@
-// A model is given as it is or by its holder: every function that takes one takes both.
+// Every function that takes a model accepts the module and its holder.
 
 #include <gtest/gtest.h>
 #include <torch/nn/modules/linear.h>
@@ -18,14 +18,14 @@
 namespace posenc::testing {
 namespace {
 
-// What has no module, or one that may not be changed where it would be, is no reference to one.
+// Other types do not convert, and a const module does not convert to a ModuleRef.
 static_assert(std::is_convertible_v<torch::nn::Linear, ModuleRef>);
 static_assert(std::is_convertible_v<torch::nn::LinearImpl&, ModuleRef>);
 static_assert(std::is_convertible_v<const torch::nn::LinearImpl&, ConstModuleRef>);
 static_assert(!std::is_convertible_v<const torch::nn::LinearImpl&, ModuleRef>);
 static_assert(!std::is_convertible_v<torch::Tensor, ModuleRef>);
 
-// `module` is what the functions are given, `*holder` what it stands for.
+// `module` is passed to the functions; `*holder` is the module that it refers to.
 template <typename Given>
 void saves_and_loads(torch::nn::Linear& holder, Given& module) {
   const TempDir dir;

@@ -15,9 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 shared: Path
 static: Path
 LIBRARIES = ["posenc", "posenc_identify"]
-# What the compiler emits wherever it is used, and the loader joins by name: LibTorch's and the standard library's templates.
+# Templates of LibTorch and the standard library: the compiler emits them wherever they are used, and the loader merges them
+# by name.
 COMMON = re.compile(r"^(std|__gnu_cxx|c10|at|torch|caffe2|ska|ska_ordered)::")
-# What belongs to a class: `vtable for posenc::TransformerImpl`.
+# Symbols that belong to a class, such as `vtable for posenc::TransformerImpl`.
 OF_A_CLASS = re.compile(r"^(vtable|VTT|typeinfo|typeinfo name|guard variable|construction vtable|(non-)?virtual thunk) (for|to) ")
 
 

@@ -87,7 +87,8 @@ TEST(FreshMemory, ComesFromTheAllocatorThatWasSet) {
   EXPECT_EQ(allocator.count, 2);
 }
 
-// Whatever at::empty() gives its tensors, ours have: a new key or flag would be missing here.
+// Our tensors have every property of those from at::empty(): a key or flag that LibTorch adds would
+// be missing here.
 TEST(FreshMemory, MakesTensorsLikeAtEmpty) {
   for (const auto& made : {fresh_output({3, 5}, torch::kHalf), lazy_zeros(5, 3, torch::kHalf),
                            lazy_zeros(4100, 2500, torch::kFloat)}) {

@@ -1,7 +1,8 @@
-// GradAccess is given a .grad only where nobody can tell its use from AccumulateGrad's. What a new
-// LibTorch may change: the node's mutex, the engine's list of what is wanted, the kinds of hooks,
-// the metadata that it compares. Each case below is one of the questions;
-// functional/embed_accumulate_test.cpp compares the results of all of them with AccumulateGrad's.
+// GradAccess grants access to a .grad only if the result cannot be distinguished from
+// AccumulateGrad's. A new LibTorch may change the node's mutex, the engine's list of requested
+// inputs, the kinds of hooks, or the metadata that it compares. Each test covers one of these
+// conditions; functional/embed_accumulate_test.cpp compares the results of all of them with
+// AccumulateGrad's.
 
 #include "torch_internals/grad_access.h"
 
@@ -20,7 +21,7 @@ namespace {
 
 namespace autograd = torch::autograd;
 
-// The node of y = w, which notes what it was given, and adds to .grad itself where it may.
+// The node of y = w. It records whether it got access, and then adds to .grad itself.
 struct Probe : autograd::Node {
   autograd::variable_list apply(autograd::variable_list&& grads) override {
     GradAccess access(*this, {2, 3}, torch::kFloat);
@@ -49,7 +50,7 @@ struct GradAccessTest : ::testing::Test {
     return out;
   }
 
-  // Whether access is given in a backward after `arrange`.
+  // Whether access is granted in a backward after `arrange`.
   bool is_given(const std::function<void()>& arrange = [] {}) {
     const auto out = forward();
     arrange();

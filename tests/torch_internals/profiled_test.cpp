@@ -1,5 +1,5 @@
-// A Profiled is to profilers what an operation of ATen's is. What a new LibTorch may change: the
-// steps of its dispatcher (callbacks, inputs, the number that joins a forward with its backward).
+// To profilers, a Profiled looks like an operation of ATen. A new LibTorch may change the steps of
+// its dispatcher (callbacks, inputs, the number that links a forward to its backward).
 
 #include "torch_internals/profiled.h"
 
@@ -26,7 +26,7 @@ struct Context : at::ObserverContext {
   std::size_t index = 0;
 };
 
-// Notes the operations of this thread while it lives.
+// Records the operations of this thread while it is alive.
 class Recorder {
  public:
   explicit Recorder(bool needs_inputs)
@@ -77,7 +77,8 @@ TEST(Profiled, ShowsItsInputsToWhoAsksForThem) {
   }
 }
 
-// ATen's mul carries the number of its node; so does a Profiled before which a node is made.
+// ATen's mul has the sequence number of its node; so does a Profiled that is followed by a new
+// node.
 TEST(Profiled, HasTheNumberOfTheNodeThatIsMadeNext) {
   const auto x = torch::ones(3).requires_grad_();
   const Recorder recorder(false);

@@ -1,6 +1,6 @@
-// What a shortcut asks before it goes around ATen, held against what ATen does. What a new LibTorch
-// may change: the keys of a plain tensor and of a plain thread (then everything takes the slow way,
-// or a mode is missed), the counting of writes, and what a tensor carries.
+// The checks before a shortcut past ATen, compared with ATen's behaviour. A new LibTorch may change
+// the dispatch keys of a plain tensor and of a plain thread (everything would then take the slow
+// path, or a mode would be missed), the counting of writes, and the metadata of a tensor.
 
 #include "torch_internals/shortcut.h"
 
@@ -135,7 +135,7 @@ TEST(NoteWrite, MovesTheVersionAsAnOperationInPlaceDoes) {
   EXPECT_THROW(out.backward(), c10::Error) << "autograd does not notice";
 }
 
-// Of two tensors without gaps ATen gives the same answer.
+// ATen gives the same answer for two tensors without gaps.
 TEST(ShareMemory, AsAtenSaysOfDenseTensors) {
   const auto x = torch::arange(12);
   const std::vector<torch::Tensor> parts = {

@@ -8,15 +8,15 @@ class Module;
 
 namespace posenc POSENC_EXPORT {
 
-/// A reference to a module, made from the module or from its holder: where a function takes one,
-/// `model` and `*model` are the same. It does not keep the module alive.
+/// A reference to a module, constructed from the module or from its holder, so that functions
+/// accept both `*model` and `model`. It does not keep the module alive.
 ///
 /// Errors: c10::Error for an empty holder.
 template <typename Module>
 class BasicModuleRef {
  public:
   /// Refers to `module`.
-  BasicModuleRef(Module& module) : module_(&module) {}  // NOLINT: a module is a reference to it
+  BasicModuleRef(Module& module) : module_(&module) {}  // NOLINT: implicit by design
   /// Refers to the module of a holder, such as torch::nn::Linear or Transformer.
   template <typename Holder, typename = typename Holder::ContainedType>
   BasicModuleRef(const Holder& holder) : module_(holder.ptr().get()) {}  // NOLINT: as above

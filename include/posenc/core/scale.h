@@ -18,7 +18,7 @@ class Scale {
   static const Scale SqrtDim;  ///< sqrt(d_model)
 
   /// A fixed factor.
-  Scale(double value) : kind_(Kind::Value), value_(value) {}  // NOLINT: a number is a scale
+  Scale(double value) : kind_(Kind::Value), value_(value) {}  // NOLINT: implicit by design
 
   /// Whether this is Scale::None.
   bool is_none() const noexcept { return kind_ == Kind::None; }

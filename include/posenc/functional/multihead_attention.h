@@ -12,7 +12,7 @@ namespace functional POSENC_EXPORT {
 
 /// The weights of multi-head attention, by PyTorch's names: either in_proj_weight, or one matrix
 /// each for queries, keys and values. Biases may be undefined. Keys and values have the width Ekv,
-/// which is E, or less if each of their heads serves several queries.
+/// which is E, or less with fewer key and value heads (grouped-query attention).
 struct MultiheadAttentionWeights {
   at::Tensor in_proj_weight;   ///< (E + 2 Ekv, E): of queries, keys and values, stacked by rows
   at::Tensor q_proj_weight;    ///< (E, E)

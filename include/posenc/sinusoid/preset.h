@@ -19,7 +19,7 @@ namespace posenc POSENC_EXPORT {
 /// shortest decimal text, the form in which they also come from a command line.
 struct PresetValue {
   /// An integer.
-  PresetValue(int value);  // NOLINT: a value is a value
+  PresetValue(int value);  // NOLINT: implicit by design
   /// An integer.
   PresetValue(int64_t value);  // NOLINT
   /// A number.

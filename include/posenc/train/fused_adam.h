@@ -26,7 +26,7 @@ class AdamOptionsBase : public MomentsOptions<Derived> {
 struct FusedAdamOptions : AdamOptionsBase<FusedAdamOptions> {
   FusedAdamOptions() = default;
   /// The default options with this learning rate.
-  FusedAdamOptions(double lr) { this->lr(lr); }  // NOLINT: a learning rate is options
+  FusedAdamOptions(double lr) { this->lr(lr); }  // NOLINT: implicit by design
 };
 
 /// Options of FusedAdamW. Here weight_decay is 0.01 unless set.

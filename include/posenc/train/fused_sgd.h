@@ -14,7 +14,7 @@ class FusedSGDOptions : public OptimizerOptions<FusedSGDOptions> {
  public:
   FusedSGDOptions() = default;
   /// The default options with this learning rate.
-  FusedSGDOptions(double lr) { this->lr(lr); }  // NOLINT: a learning rate is options
+  FusedSGDOptions(double lr) { this->lr(lr); }  // NOLINT: implicit by design
 
  private:
   using Derived = FusedSGDOptions;

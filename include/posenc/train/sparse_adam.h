@@ -13,7 +13,7 @@ namespace posenc POSENC_EXPORT {
 struct SparseAdamOptions : MomentsOptions<SparseAdamOptions> {
   SparseAdamOptions() = default;
   /// The default options with this learning rate.
-  SparseAdamOptions(double lr) { this->lr(lr); }  // NOLINT: a learning rate is options
+  SparseAdamOptions(double lr) { this->lr(lr); }  // NOLINT: implicit by design
 };
 
 /// Adam for embedding tables with sparse gradients. The moments and weights of a row change only if

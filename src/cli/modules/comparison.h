@@ -17,7 +17,7 @@ struct Outcome {
   bool good = false;    ///< equal, or within tolerance
 };
 
-/// Calls both with every probe that the arguments of the script in the file `path` allow. Throws
+/// Calls both with every probe that suits the arguments of the script in the file `path`. Throws
 /// Refused if its forward requires an argument that the counterpart does not take.
 std::vector<Outcome> outcomes_of(const std::string& path, const Script& script, ModuleSpec& spec);
 

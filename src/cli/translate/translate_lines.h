@@ -21,8 +21,8 @@ struct TranslateOptions {
   int64_t threads = 0;
 };
 
-/// Writes the translation of each line of a file to standard output. Throws Refused: for what is
-/// wrong with the model or the text, and always where this build has no SentencePiece.
+/// Writes the translation of each line of a file to standard output. Throws Refused if the model or
+/// the text is invalid, and always in a build without SentencePiece.
 void translate_lines(const TranslateOptions& options);
 
 }  // namespace posenc::cli

@@ -1,4 +1,4 @@
-// translate_lines() of a build for which CMake found no SentencePiece.
+// translate_lines() in builds without SentencePiece.
 
 #include "cli/error.h"
 #include "cli/translate/translate_lines.h"

@@ -33,7 +33,7 @@ bool is_readable(const at::Tensor& ids) {
          (ids.scalar_type() == at::kLong || ids.scalar_type() == at::kInt);
 }
 
-// A Node rather than an autograd::Function: it costs a third as much, and can find out where its
+// A Node rather than an autograd::Function: it costs a third as much, and can determine where its
 // gradient goes.
 struct EmbedBackward : autograd::Node {
   autograd::variable_list apply(autograd::variable_list&& grads) override;

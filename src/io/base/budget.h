@@ -21,8 +21,8 @@ class Budget {
   void spend(uint64_t bytes) { take(bytes_, bytes); }
   void work(uint64_t units) { take(work_, units); }
 
-  /// Whether a plain value of this many bytes may still be listed. Honest files have millions of
-  /// them, which nobody reads one by one: they have a limit of their own, and reaching it is not an
+  /// Whether a plain value of this many bytes may still be listed. Valid files may have millions of
+  /// them, which no one reads one by one, so they have a separate limit, and reaching it is not an
   /// error.
   bool list_value(uint64_t bytes) {
     if (bytes > values_) return false;

@@ -7,10 +7,10 @@
 
 namespace posenc::io {
 
-// What files and LibTorch call each dtype, in the order of ManifestDtype: the names in
-// ManifestDtype and in torch, bytes per element, the name in safetensors ("" for none), torch's
-// storage class, whether torch.save writes that class (for others it names the dtype; TorchScript
-// reads them), torch.export's number, and LibTorch's at::ScalarType.
+// The dtypes in files and in LibTorch, in the order of ManifestDtype: the names in ManifestDtype
+// and in torch, bytes per element, the name in safetensors ("" for none), torch's storage class,
+// whether torch.save writes that class (otherwise it writes the dtype's name; TorchScript reads the
+// class), torch.export's number, and LibTorch's at::ScalarType.
 // clang-format off
 #define POSENC_DTYPES(X) \
   X(UInt8, "uint8", 1, "U8", "ByteStorage", true, 1, Byte) \

@@ -13,15 +13,16 @@ namespace posenc::io {
 namespace {
 
 constexpr int64_t kWindow = int64_t{8} << 20;  // bytes of the file read at once
-constexpr int64_t kNear = int64_t{16} << 10;   // reading so far is cheaper than another call
-constexpr int64_t kDense = 8;                  // or as far as this many times what is needed
+constexpr int64_t kNear = int64_t{16} << 10;   // gaps in spans of this size are read, not skipped
+constexpr int64_t kDense = 8;                  // as are those in spans of this many times the need
 
 class WindowReader {
  public:
   WindowReader(const FileView& view, const std::function<void(const Window&)>& take)
       : part_(view), starts_(view.sizes.size(), 0), take_(take) {}
 
-  // One window, if that is small or mostly needed; else two halves, cut along the longest stride.
+  // Reads one window if it is small or mostly needed; otherwise splits it in two along the axis
+  // with the longest stride.
   void run() {
     const int64_t span = part_.extent() * part_.item();
     int64_t needed = part_.item();

@@ -26,7 +26,7 @@ class JsonHandler {
   virtual void real(double value, const std::string& text);
   virtual void boolean(bool value) { other(value ? "true" : "false"); }
   virtual void null() { other("null"); }
-  /// A scalar that a handler has no function of its own for, as text for messages.
+  /// Any other scalar, as text for messages.
   virtual void other(const std::string& text) = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace posenc::io {
 namespace {
 
-constexpr int64_t kBlock = int64_t{8} << 20;  // bytes that a thread reads at once
+constexpr int64_t kBlock = int64_t{8} << 20;  // bytes that a thread reads per call
 
 bool same_layout(const FileView& view, const at::Tensor& target) {
   if (view.is_contiguous() && target.is_contiguous()) return true;
@@ -37,7 +37,7 @@ void copy_view(const FileView& view, const at::Tensor& target) {
                         same_layout(view, target);
   if (!straight) return copy_windows(view, target);
   torch_internals::note_write(target);
-  // In parallel: where the file's bytes are not aligned as memory is, copying them is slow.
+  // In parallel, because copying is slow if the file's bytes are not aligned like the memory.
   auto* bytes = static_cast<char*>(target.mutable_data_ptr());
   at::parallel_for(0, static_cast<int64_t>(target.nbytes()), kBlock,
                    [&](int64_t begin, int64_t end) {

@@ -6,8 +6,8 @@
 
 namespace posenc::io {
 
-/// Copies the view into `target`, of the same sizes, on any device and of any dtype: straight into
-/// its memory where that is possible, else by windows of a few MB.
+/// Copies the view into `target`, which has the same sizes and any device and dtype: directly into
+/// its memory if possible, otherwise in windows of a few MB.
 void copy_view(const FileView& view, const at::Tensor& target);
 
 }  // namespace posenc::io

@@ -127,7 +127,7 @@ void LoadPlan::list_missing(const LoadOptions& options, const std::set<std::stri
   }
 }
 
-// As in `torch.save({"model": model})`: what is missing may be inside.
+// As in `torch.save({"model": model})`: the missing tensors may be inside such an object.
 void LoadPlan::name_whole_modules() {
   for (const auto& entry : source_.source().entries()) {
     if (!entry.is_module) continue;

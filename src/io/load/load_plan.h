@@ -26,7 +26,7 @@ class LoadPlan {
   LoadPlan(const torch::nn::Module& module, const TensorSource& source, const LoadOptions& options,
            const FormatNames& names = {});
 
-  /// Reads everything that is still to be read into separate memory.
+  /// Reads everything that has not been read yet into separate memory.
   void stage();
   /// Writes to the module. Its errors name the tensors that have already been written.
   void apply() const;
@@ -38,7 +38,7 @@ class LoadPlan {
 
   struct Match {
     std::size_t source = kNone;  // index of an entry
-    at::Tensor value;            // what has been read already: a table, or everything once staged
+    at::Tensor value;            // if it has been read already: a table, or any after stage()
   };
 
   void match_names(const LoadOptions& options);

@@ -19,7 +19,7 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-// File sizes can be anything, as long as one of them is zero.
+// The sizes in a file can be arbitrarily large if one of them is zero, so the sum may overflow.
 int64_t sum_of_rows(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<int64_t>::max() : sum;
@@ -47,7 +47,7 @@ MappedSource::MappedSource(const TensorSource& source, const LoadOptions& option
     : source_(source), map_(options.key_map()) {
   check_key_map(map_);
   const std::size_t prefix = options.prefix().size();
-  std::map<std::pair<std::size_t, Runs>, std::size_t> packs;  // to entries, by rule and runs
+  std::map<std::pair<std::size_t, Runs>, std::size_t> packs;  // entry by rule and runs
   for (std::size_t i = 0; i < source.entries().size(); ++i) {
     const std::string& name = source.entries()[i].name;
     if (!name.starts_with(options.prefix())) continue;
@@ -66,7 +66,8 @@ MappedSource::MappedSource(const TensorSource& source, const LoadOptions& option
       continue;
     }
     const auto [pack, is_new] = packs.try_emplace({found->rule, found->runs}, entries_.size());
-    // Of two tensors with one name the second begins an entry that the first one contradicts.
+    // If two tensors match the same part, the second starts another entry, which match_names()
+    // reports as a duplicate.
     if (is_new || entries_[pack->second].parts[found->source].index != kAbsent) {
       Entry entry{fill_pattern(rule.name, found->runs), {}};
       for (const auto& other : sources) {
@@ -168,7 +169,7 @@ at::Tensor MappedSource::head(std::size_t index, int64_t axis, int64_t count) co
   if (entry.parts.size() > 1 || count == entry.sizes[axis]) {
     return tensor(index, at::kDouble).narrow(axis, 0, count);
   }
-  // Reads no more than the rows asked for: a file may claim any number of them.
+  // Reads only the rows that are needed, because a file may claim any number of them.
   auto sizes = entry.sizes;
   sizes[axis] = count;
   const at::NoGradGuard no_grad;

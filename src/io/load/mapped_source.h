@@ -10,23 +10,23 @@
 
 namespace posenc::io {
 
-/// The tensors of a source as LoadOptions turn them into a module's: those after the prefix,
-/// renamed, changed and packed. The source has to outlive it.
+/// The tensors of a source after the prefix and the key map of LoadOptions: selected, renamed,
+/// changed and packed into the tensors of a module. The source has to outlive it.
 class MappedSource {
  public:
   static constexpr std::size_t kAbsent = static_cast<std::size_t>(-1);
 
-  /// A tensor of the source within an entry.
+  /// A tensor of the source that becomes an entry, or rows of one.
   struct Part {
     std::size_t index = kAbsent;      ///< in the source
-    std::string name = {};            ///< in the source, of a part that is absent too
-    const KeySource* how = nullptr;   ///< null where no rule matched
-    std::vector<int64_t> sizes = {};  ///< after its change; those in the source if there is none
+    std::string name = {};            ///< in the source, even if it is absent there
+    const KeySource* how = nullptr;   ///< null if no rule matched
+    std::vector<int64_t> sizes = {};  ///< after the rule's change, if any
   };
   struct Entry {
-    std::optional<std::string> name;  ///< in the module; nothing where the map drops it
+    std::optional<std::string> name;  ///< in the module; nullopt if the map drops it
     std::vector<Part> parts;          ///< in the order of their rows
-    std::vector<int64_t> sizes = {};  ///< of all, where faults() has none
+    std::vector<int64_t> sizes = {};  ///< of all parts together, if faults() is empty
   };
 
   MappedSource(const TensorSource& source, const LoadOptions& options);
@@ -35,25 +35,27 @@ class MappedSource {
 
   const TensorSource& source() const { return source_; }
   const std::vector<Entry>& entries() const { return entries_; }
-  /// The entry's names in the source: 'q', 'k' and 'v'.
+  /// The names of an entry's parts, for messages: 'q', 'k' and 'v'.
   std::string label(std::size_t index) const;
-  /// A part's entry in the source, for a part that is there.
+  /// A part's entry in the source; the part must not be absent.
   const TensorSource::Entry& entry_of(const Part& part) const;
 
-  /// What keeps the entry from being put together for a tensor `target` of these sizes.
+  /// Why the entry cannot be assembled for the module's tensor `target` of these sizes; empty if it
+  /// can.
   std::vector<Fault> faults(std::size_t index, const std::string& target,
                             at::IntArrayRef sizes) const;
 
-  /// The rest is for entries without faults. The entry in memory that is not the module's, of that
-  /// dtype. It may be shared with the source.
+  /// The functions below are for entries without faults. Returns the entry in this dtype, in memory
+  /// that is not the module's but may be the source's.
   at::Tensor tensor(std::size_t index, at::ScalarType type) const;
-  /// Its first `count` rows along `axis`, on the CPU, of a dtype that holds their values.
+  /// Returns its first `count` rows along `axis`, on the CPU, in a dtype that represents their
+  /// values.
   at::Tensor head(std::size_t index, int64_t axis, int64_t count) const;
-  /// Copies the entry into `target`, of the same shape, with a cast where the dtype is another.
+  /// Copies the entry into `target`, which has the same shape, with a cast if its dtype differs.
   void copy_to(std::size_t index, const at::Tensor& target) const;
-  /// Whether the two, of the same sizes, give a tensor of that dtype the same bytes.
+  /// Whether two entries of the same sizes give a tensor of this dtype the same bytes.
   bool equal(std::size_t a, std::size_t b, at::ScalarType type) const;
-  /// Throws WeightsError for bytes that no tensor of that dtype may hold.
+  /// Throws WeightsError for bytes that are invalid in a tensor of that dtype.
   void check_values(std::size_t index) const;
 
  private:

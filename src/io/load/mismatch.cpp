@@ -32,7 +32,7 @@ std::string prefix_of(const Names& missing, const Names& unexpected) {
   return "";
 }
 
-// Only names of similar length, or the same with something in front; others would be noise.
+// Only names of similar length, or the same name after a prefix; others would be noise.
 std::string hint(const std::string& name, const Names& candidates) {
   constexpr std::size_t kLongest = 256;  // bounds the work on names from foreign files
   Names plausible;

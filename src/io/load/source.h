@@ -8,7 +8,7 @@
 
 namespace posenc::io {
 
-/// Named tensors, in memory or in a file; none is read before it is asked for.
+/// Named tensors, in memory or in a file; each is read only when requested.
 class TensorSource {
  public:
   struct Entry {

@@ -111,7 +111,7 @@ Manifest read_beside(const std::filesystem::path& folder, const std::string& nam
   }
 }
 
-// Checks what the index says about a shard against what the shard holds.
+// Compares the index's entries for a shard with the shard's tensors.
 void check_shard(const ShardIndex::Shard& shard, const Manifest& manifest) {
   NameViews held, mapped(shard.tensors.begin(), shard.tensors.end());
   for (const auto& tensor : manifest.tensors) held.insert(tensor.name);

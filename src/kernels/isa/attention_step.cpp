@@ -28,7 +28,7 @@ POSENC_INLINE void prefetch_row(const float* row, int64_t width) {
   for (int64_t i = 0; i < width; i += kWide) __builtin_prefetch(row + i);
 }
 
-// query . key of four tokens; the last token is repeated where there are fewer.
+// query . key of four tokens; if there are fewer, the last token is repeated.
 POSENC_INLINE Floats4 dots(const One& one, const float* const (&key)[kKeys]) {
   Wide sums[kKeys] = {};
   const int64_t whole = one.width / kWide * kWide, rest = one.width - whole;

@@ -21,7 +21,7 @@ POSENC_INLINE uint16_t to_float16(uint32_t x) {
 }
 
 // A correctly rounded float32 rounds to 16 bits as the exact value would, unless it is itself
-// halfway between two 16-bit values. These tell whether it may be such a tie.
+// halfway between two 16-bit values. The functions below return whether it may be such a tie.
 POSENC_INLINE bool bfloat16_tie(uint32_t x) { return (x & 0xffff) == 0x8000; }
 POSENC_INLINE bool float16_tie(uint32_t x) {
   // Below 2^-14 ties are odd multiples of 2^-25 of at most 11 bits: the float's low 13 bits are 0.

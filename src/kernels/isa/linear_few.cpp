@@ -13,7 +13,8 @@ namespace {
 
 constexpr int64_t kAhead = 4096;  // floats: 16 KB
 constexpr int kColumns = 4;       // output columns, or rows of the weight, at a time
-// Rows of x and accumulators at a time: what the registers hold beside the operands.
+// Rows of x and accumulators at a time: as many as fit in the registers in addition to the
+// operands.
 #if defined(__AVX512F__)
 constexpr int kMostRows = 8, kSums = 16;
 #elif defined(__AVX2__)

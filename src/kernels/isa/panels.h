@@ -8,8 +8,8 @@
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
-// Tile size, in columns of the product and registers of rows: what the registers hold beside the
-// operands.
+// Tile size, in columns of the product and registers of rows: as many as fit in the registers in
+// addition to the operands.
 #if defined(__AVX512F__)
 constexpr int kColumns = 8;
 #else

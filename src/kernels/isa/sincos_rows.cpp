@@ -11,7 +11,7 @@
 // product.
 // Fused multiply-add is used explicitly if the set has it: it only lowers these errors. The last
 // bits of the rows then differ between sets; the entries do not, since they are correctly rounded.
-// posenc-budget: the AVX-512 writer is kept beside the portable one that defines it
+// posenc-budget: the AVX-512 writer is kept next to the portable one that defines it
 #ifdef __AVX512F__
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12's own header

@@ -15,7 +15,7 @@ constexpr const char* kMarianShared = "model.shared.weight";
 LoadOptions marian_load_options(Tying tying);
 io::FormatNames marian_format_names(Tying tying);
 
-/// The name that MarianMTModel has for the model's tensor `name`; of a pack the first one's.
+/// MarianMTModel's name of the model's tensor `name`; for a packed tensor, that of its first part.
 std::string marian_name(const std::string& name);
 
 }  // namespace posenc

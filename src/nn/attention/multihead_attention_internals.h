@@ -4,7 +4,7 @@
 
 namespace posenc {
 
-/// The two halves of forward(), always with (B, L, E), for a layer that keeps keys and values.
+/// The two halves of forward(), always with (B, L, E), for a layer that caches keys and values.
 struct MultiheadAttentionAccess {
   /// The projections. An undefined query, or an undefined key and value, is skipped.
   static functional::Heads split_heads(const MultiheadAttentionImpl& module,

@@ -27,7 +27,7 @@ void RMSNormImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
-// The systems' operations in their order: the same bits.
+// The original systems' operations in their order, for the same bits.
 torch::Tensor RMSNormImpl::forward(const torch::Tensor& x) {
   TORCH_CHECK_TYPE(x.is_floating_point(), "[RMSNorm] x must be floating-point. Got ",
                    x.scalar_type());

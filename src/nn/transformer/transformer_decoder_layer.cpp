@@ -73,7 +73,8 @@ torch::Tensor TransformerDecoderLayerImpl::forward(const torch::Tensor& x,
 
 namespace {
 
-// A module put in place of the layer's own may rotate, or group, what steps do not.
+// self_attn or multihead_attn may have been replaced by a module with a rotary embedding, which
+// step() does not apply.
 void check_plain(const MultiheadAttention& attention) {
   TORCH_CHECK_VALUE(attention->rotary.is_empty(),
                     "[TransformerDecoderLayer] steps are not implemented for attention with a "

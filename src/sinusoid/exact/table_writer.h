@@ -32,7 +32,7 @@ class Doubles {
 struct Destination {
   void* data = nullptr;  // row 0
   RowLayout layout;
-  // Non-temporal stores: they pay from max(16 MB, half of the last-level cache) on.
+  // Use non-temporal stores, which pay off from max(16 MB, half of the last-level cache) on.
   bool stream = false;
 };
 

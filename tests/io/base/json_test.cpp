@@ -1,4 +1,5 @@
-// The one layer over the JSON library: trees equal the library's own, and what it refuses.
+// The layer over the JSON library: its trees equal the library's own, and invalid texts are
+// rejected.
 #include "io/base/json.h"
 
 #include <gtest/gtest.h>

@@ -26,8 +26,8 @@ struct MultiheadAttentionOptions {
   TORCH_ARG(int64_t, embed_dim);
   /// Number of heads.
   TORCH_ARG(int64_t, num_heads);
-  /// Number of heads of keys and values, each of which serves several queries; must divide
-  /// num_heads, and is num_heads unless set.
+  /// Number of key and value heads (grouped-query attention); must divide num_heads; num_heads
+  /// unless set.
   TORCH_ARG(std::optional<int64_t>, num_kv_heads) = std::nullopt;
   /// Rotates queries and keys by their positions; none unless set.
   TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
@@ -35,7 +35,7 @@ struct MultiheadAttentionOptions {
   TORCH_ARG(double, dropout) = 0.0;
   /// Whether the projections have a bias.
   TORCH_ARG(bool, bias) = true;
-  /// Whether the output projection has one; as `bias` unless set.
+  /// Whether the output projection has a bias; the same as `bias` unless set.
   TORCH_ARG(std::optional<bool>, out_bias) = std::nullopt;
   /// Width of keys; embed_dim unless set.
   TORCH_ARG(std::optional<int64_t>, kdim) = std::nullopt;
@@ -76,8 +76,8 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   void pretty_print(std::ostream& stream) const override;
 
   /// Returns the attention of `query` to `key` and `value`, with the shape of `query`. A rotary
-  /// embedding rotates both from position 0 on, or by `position_ids`, (L) or (B, L), which are for
-  /// a query and a key of one length.
+  /// embedding rotates queries and keys by positions 0, 1, ... or by `position_ids`, (L) or (B, L),
+  /// which require a query and a key of the same length.
   torch::Tensor forward(const torch::Tensor& query, const torch::Tensor& key,
                         const torch::Tensor& value, const AttentionMask& mask = {},
                         const torch::Tensor& position_ids = {});
@@ -86,10 +86,10 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   /// device.
   KeyValueCache make_cache(int64_t batch, int64_t capacity) const;
 
-  /// Causal self-attention of further tokens x (B, t, E)  ->  (B, t, E), whose keys, rotated, and
-  /// values are added to those in `cache`. Token by token, or all at once, it is what forward()
-  /// returns for the whole sequence with AttentionMask::causal(), which `mask` narrows. They follow
-  /// the cached ones, or have `position_ids`. For inference, and batch_first only.
+  /// Causal self-attention of the next tokens x (B, t, E)  ->  (B, t, E), whose rotated keys and
+  /// values are appended to `cache`. Steps of any size give the results of forward() for the whole
+  /// sequence with AttentionMask::causal(), combined with `mask`. Positions continue from the cache
+  /// unless `position_ids` are given. For inference, with batch_first only.
   torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache, const AttentionMask& mask = {},
                      const torch::Tensor& position_ids = {});
 

@@ -4,9 +4,9 @@
 
 namespace posenc::io {
 
-/// The opcodes of pickle that can be read: all that PyTorch writes in protocols 2 to 5, and what
-/// Python's own pickler might write instead. Left out are the text opcodes of protocols 0 and 1,
-/// the extension registry, and out-of-band buffers.
+/// The pickle opcodes that can be read: all that PyTorch writes in protocols 2 to 5, and those that
+/// Python's own pickler may write instead. Left out are the text opcodes of protocols 0 and 1, the
+/// extension registry, and out-of-band buffers.
 enum class Opcode : uint8_t {
   Mark = '(',
   Stop = '.',

@@ -154,7 +154,7 @@ class Parser {
     return count;
   }
 
-  // Charged as capacity grows, not with each push: honest files push millions but hold few at once.
+  // Charged as capacity grows, not with each push: valid files push millions but hold few at once.
   void push_onto(std::vector<uint32_t>& numbers, uint32_t number) {
     if (numbers.size() == numbers.capacity()) {
       const std::size_t room = 2 * numbers.size() + 64;
