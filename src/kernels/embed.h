@@ -67,7 +67,7 @@ struct Gather {
   bool stream = false;  // non-temporal stores: worth it for outputs larger than the caches
 };
 
-// The gradient rows of some ids: row(g) = sum of the rows grad[order[i]], times dropout's factor,
+// The gradient rows of some ids: row(g) = sum of the rows grad[token[i]], times dropout's factor,
 // times scale, over i in [first[g], first[g + 1]), added in this order, starting from zero. Every
 // group has at least one token.
 struct SumRows {
@@ -75,7 +75,7 @@ struct SumRows {
   int64_t dim = 0;
   double scale = 1.0;
   Kept kept;
-  const int32_t* order = nullptr;
+  const int32_t* token = nullptr;
   const int32_t* first = nullptr;
   const int64_t* row = nullptr;  // index in `out` of row g; null: g itself
   void* out = nullptr;

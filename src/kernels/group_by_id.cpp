@@ -26,7 +26,7 @@ void sort_by_digit(const std::vector<Keyed>& from, std::vector<Keyed>& to, int s
 
 }  // namespace
 
-Order group_by_id(const Integers& ids, int64_t n, int64_t bound, int64_t skip) {
+TokenGroups group_by_id(const Integers& ids, int64_t n, int64_t bound, int64_t skip) {
   std::vector<Keyed> tokens, spare;
   tokens.reserve(static_cast<size_t>(n));
   for (int64_t t = 0; t < n; ++t) {
@@ -43,22 +43,24 @@ Order group_by_id(const Integers& ids, int64_t n, int64_t bound, int64_t skip) {
       tokens.swap(spare);
     }
   }
-  Order sorted;
-  sorted.order.reserve(tokens.size());
+  TokenGroups groups;
+  groups.tokens.reserve(tokens.size());
   for (const Keyed& k : tokens) {
-    if (sorted.ids.empty() || sorted.ids.back() != k.id) {
-      sorted.ids.push_back(k.id);
-      sorted.first.push_back(static_cast<int32_t>(sorted.order.size()));
+    if (groups.ids.empty() || groups.ids.back() != k.id) {
+      groups.ids.push_back(k.id);
+      groups.first.push_back(static_cast<int32_t>(groups.tokens.size()));
     }
-    sorted.order.push_back(k.token);
+    groups.tokens.push_back(k.token);
   }
-  sorted.first.push_back(static_cast<int32_t>(sorted.order.size()));
-  return sorted;
+  groups.first.push_back(static_cast<int32_t>(groups.tokens.size()));
+  return groups;
 }
 
-int64_t first_group(const Order& order, int64_t part, int64_t parts) {
-  const auto token = static_cast<int32_t>(static_cast<int64_t>(order.order.size()) * part / parts);
-  return std::lower_bound(order.first.begin(), order.first.end() - 1, token) - order.first.begin();
+int64_t first_group(const TokenGroups& groups, int64_t part, int64_t parts) {
+  const auto token =
+      static_cast<int32_t>(static_cast<int64_t>(groups.tokens.size()) * part / parts);
+  return std::lower_bound(groups.first.begin(), groups.first.end() - 1, token) -
+         groups.first.begin();
 }
 
 }  // namespace posenc::kernels::embed

@@ -46,11 +46,11 @@ struct EmbedBackward : autograd::Node {
 
   at::Tensor saved_ids(const at::Tensor& grad) const;
   at::Tensor composed(const at::Tensor& grad, const at::Tensor& saved) const;
-  kernel::SumRows request(const at::Tensor& grad, const kernel::Order& order) const;
-  void sum(const kernel::SumRows& request, const kernel::Order& order, bool scratch) const;
-  at::Tensor dense(const at::Tensor& grad, const kernel::Order& order) const;
-  at::Tensor sparse(const at::Tensor& grad, const kernel::Order& order) const;
-  bool accumulate(const at::Tensor& grad, const kernel::Order& order);
+  kernel::SumRows request(const at::Tensor& grad, const kernel::TokenGroups& groups) const;
+  void sum(const kernel::SumRows& request, const kernel::TokenGroups& groups, bool scratch) const;
+  at::Tensor dense(const at::Tensor& grad, const kernel::TokenGroups& groups) const;
+  at::Tensor sparse(const at::Tensor& grad, const kernel::TokenGroups& groups) const;
+  bool accumulate(const at::Tensor& grad, const kernel::TokenGroups& groups);
 
   autograd::SavedVariable ids;
   at::Tensor mask;
@@ -83,53 +83,55 @@ at::Tensor EmbedBackward::composed(const at::Tensor& grad, const at::Tensor& sav
                                 /*scale_grad_by_freq=*/false, is_sparse);
 }
 
-kernel::SumRows EmbedBackward::request(const at::Tensor& grad, const kernel::Order& order) const {
+kernel::SumRows EmbedBackward::request(const at::Tensor& grad,
+                                       const kernel::TokenGroups& groups) const {
   kernel::SumRows s;
   s.grad = grad.const_data_ptr();
   s.dim = dim;
   s.scale = scale;
   s.kept = kept;
-  s.order = order.order.data();
-  s.first = order.first.data();
-  s.row = order.ids.data();
+  s.token = groups.tokens.data();
+  s.first = groups.first.data();
+  s.row = groups.ids.data();
   s.out_stride = dim;
   return s;
 }
 
 // Each row is summed by one thread, so the result does not depend on the number of threads.
-void EmbedBackward::sum(const kernel::SumRows& request, const kernel::Order& order,
+void EmbedBackward::sum(const kernel::SumRows& request, const kernel::TokenGroups& groups,
                         bool scratch) const {
   const auto sum_rows = kernels::chosen().sum_rows.sum_rows[static_cast<int>(type)];
-  const auto summed = static_cast<int64_t>(order.order.size());
+  const auto summed = static_cast<int64_t>(groups.tokens.size());
   const int64_t parts = worth_threads(summed * dim) ? at::get_num_threads() : 1;
   const auto part = [&](int64_t begin, int64_t end) {
     kernel::SumRows own = request;
     std::vector<char> row(scratch ? static_cast<size_t>(dim * kernel::element_size(type)) : 0);
     own.scratch = scratch ? row.data() : nullptr;
-    sum_rows(own, kernel::first_group(order, begin, parts), kernel::first_group(order, end, parts));
+    sum_rows(own, kernel::first_group(groups, begin, parts),
+             kernel::first_group(groups, end, parts));
   };
   parts > 1 ? at::parallel_for(0, parts, 1, part) : part(0, 1);
 }
 
-at::Tensor EmbedBackward::dense(const at::Tensor& grad, const kernel::Order& order) const {
+at::Tensor EmbedBackward::dense(const at::Tensor& grad, const kernel::TokenGroups& groups) const {
   at::Tensor out = torch_internals::lazy_zeros(rows, dim, dtype);
-  kernel::SumRows s = request(grad, order);
+  kernel::SumRows s = request(grad, groups);
   s.out = out.data_ptr();
-  sum(s, order, /*scratch=*/false);
+  sum(s, groups, /*scratch=*/false);
   return out;
 }
 
-at::Tensor EmbedBackward::sparse(const at::Tensor& grad, const kernel::Order& order) const {
-  const auto groups = static_cast<int64_t>(order.ids.size());
+at::Tensor EmbedBackward::sparse(const at::Tensor& grad, const kernel::TokenGroups& groups) const {
+  const auto count = static_cast<int64_t>(groups.ids.size());
   const at::TensorOptions options(dtype);
-  const at::Tensor indices = at::empty({1, groups}, at::TensorOptions(at::kLong));
-  const at::Tensor values = at::empty({groups, dim}, options);
-  if (groups > 0) {
-    std::memcpy(indices.data_ptr(), order.ids.data(), sizeof(int64_t) * order.ids.size());
-    kernel::SumRows s = request(grad, order);
+  const at::Tensor indices = at::empty({1, count}, at::TensorOptions(at::kLong));
+  const at::Tensor values = at::empty({count, dim}, options);
+  if (count > 0) {
+    std::memcpy(indices.data_ptr(), groups.ids.data(), sizeof(int64_t) * groups.ids.size());
+    kernel::SumRows s = request(grad, groups);
     s.row = nullptr;
     s.out = values.data_ptr();
-    sum(s, order, /*scratch=*/false);
+    sum(s, groups, /*scratch=*/false);
   }
   return at::_sparse_coo_tensor_unsafe(indices, values, {rows, dim}, options.layout(at::kSparse),
                                        /*is_coalesced=*/true);
@@ -138,20 +140,20 @@ at::Tensor EmbedBackward::sparse(const at::Tensor& grad, const kernel::Order& or
 // Adds to the weight's .grad directly. AccumulateGrad would need a V x D tensor, mostly zeros, to
 // add. As there, each row is summed first and then added; the only difference is that a -0.0 in a
 // row that no token uses stays -0.0.
-bool EmbedBackward::accumulate(const at::Tensor& grad, const kernel::Order& order) {
+bool EmbedBackward::accumulate(const at::Tensor& grad, const kernel::TokenGroups& groups) {
   const int64_t sizes[] = {rows, dim};
   const torch_internals::GradAccess access(*this, sizes, dtype);
   if (!access) return false;
   at::Tensor& existing = access.grad();
   if (!existing.defined()) {
-    if (is_sparse) existing = sparse(grad, order);  // AccumulateGrad would drop is_coalesced
+    if (is_sparse) existing = sparse(grad, groups);  // AccumulateGrad would drop is_coalesced
     return is_sparse;
   }
   if (is_sparse || !access.may_add_in_place(grad)) return false;
   torch_internals::note_write(existing);
-  kernel::SumRows s = request(grad, order);
+  kernel::SumRows s = request(grad, groups);
   s.out = existing.data_ptr();
-  sum(s, order, /*scratch=*/true);
+  sum(s, groups, /*scratch=*/true);
   return true;
 }
 
@@ -166,10 +168,10 @@ autograd::variable_list EmbedBackward::apply(autograd::variable_list&& grads) {
       !is_readable(saved))
     return {composed(grads[0], saved)};
   const at::Tensor grad = grads[0].contiguous();
-  const kernel::Order order = kernel::group_by_id(
+  const kernel::TokenGroups groups = kernel::group_by_id(
       {saved.const_data_ptr(), saved.scalar_type() == at::kLong}, tokens, rows, padding);
-  if (accumulate(grad, order)) return {at::Tensor()};
-  return {is_sparse ? sparse(grad, order) : dense(grad, order)};
+  if (accumulate(grad, groups)) return {at::Tensor()};
+  return {is_sparse ? sparse(grad, groups) : dense(grad, groups)};
 }
 
 }  // namespace

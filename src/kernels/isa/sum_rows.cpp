@@ -82,9 +82,9 @@ void rows(const SumRows& s, int64_t begin, int64_t end) {
     term.next_out = sum.next_out = out_of(row + 1 < end ? row + 1 : row);
     term.to = s.scratch != nullptr ? static_cast<T*>(s.scratch) : out;
     for (int64_t i = s.first[row]; i < s.first[row + 1]; ++i) {
-      term.grad = grad + s.order[i] * s.dim;
-      term.next_grad = grad + s.order[i + 1 < s.first[end] ? i + 1 : i] * s.dim;
-      term.first_bit = s.order[i] * s.dim;
+      term.grad = grad + s.token[i] * s.dim;
+      term.next_grad = grad + s.token[i + 1 < s.first[end] ? i + 1 : i] * s.dim;
+      term.first_bit = s.token[i] * s.dim;
       i == s.first[row] ? term.template add<true>(s.dim) : term.template add<false>(s.dim);
     }
     if (s.scratch == nullptr) continue;

@@ -64,28 +64,28 @@ TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
         for (const int64_t tokens : {0, 1, 40, 700}) {
           const Case c = random_case(type, tokens, dim, (dim + tokens) % 3 != 0, random);
           const Bytes want = expected(c);
-          const Order order = group_by_id({c.ids.data(), true}, tokens, c.rows, c.padding);
-          const auto groups = static_cast<int64_t>(order.ids.size());
+          const TokenGroups groups = group_by_id({c.ids.data(), true}, tokens, c.rows, c.padding);
+          const auto count = static_cast<int64_t>(groups.ids.size());
           SumRows s;
           s.grad = c.grad.data();
           s.dim = dim;
           s.scale = c.scale;
           s.kept = c.kept;
-          s.order = order.order.data();
-          s.first = order.first.data();
-          s.row = order.ids.data();
+          s.token = groups.tokens.data();
+          s.first = groups.first.data();
+          s.row = groups.ids.data();
           s.out_stride = dim;
           const auto sum_rows = use.sum_rows.sum_rows[static_cast<int>(type)];
           Bytes fresh(want.size());
           s.out = fresh.data();
           for (int64_t part = 0; part < 3; ++part)  // like three threads
-            sum_rows(s, first_group(order, part, 3), first_group(order, part + 1, 3));
+            sum_rows(s, first_group(groups, part, 3), first_group(groups, part + 1, 3));
           EXPECT_EQ(fresh, want) << "dim " << dim << " tokens " << tokens;
 
           Bytes existing = random_values(plain(type), c.rows * dim, random);
           existing.resize(want.size());
           Bytes total = existing;  // summed first, then added, as in autograd
-          for (const int64_t id : order.ids) {
+          for (const int64_t id : groups.ids) {
             for (int64_t i = id * dim; i < (id + 1) * dim; ++i)
               put(total, plain(type), i,
                   sum(type, get(existing, plain(type), i), get(want, plain(type), i)));
@@ -93,18 +93,18 @@ TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
           Bytes scratch(static_cast<size_t>(dim * element_size(type)), kAnything);
           s.out = existing.data();
           s.scratch = scratch.data();
-          sum_rows(s, 0, groups);
+          sum_rows(s, 0, count);
           EXPECT_EQ(existing, total) << "dim " << dim << " tokens " << tokens;
 
-          Bytes rows(static_cast<size_t>(groups * dim * element_size(type)), kAnything);
+          Bytes rows(static_cast<size_t>(count * dim * element_size(type)), kAnything);
           s.out = rows.data();
           s.scratch = nullptr;
           s.row = nullptr;  // consecutive rows: a sparse gradient's values
-          sum_rows(s, 0, groups);
-          for (int64_t g = 0; g < groups; ++g) {
+          sum_rows(s, 0, count);
+          for (int64_t g = 0; g < count; ++g) {
             const int64_t bytes = dim * element_size(type);
             EXPECT_TRUE(std::equal(rows.begin() + g * bytes, rows.begin() + (g + 1) * bytes,
-                                   want.begin() + order.ids[static_cast<size_t>(g)] * bytes));
+                                   want.begin() + groups.ids[static_cast<size_t>(g)] * bytes));
           }
         }
       }
@@ -122,11 +122,11 @@ TEST(EmbedOrder, LeavesOutWhatLiesOutside) {
     ids[4] = INT64_MIN;
     ids[5] = 6;
     ids[6] = 0;
-    const Order order = group_by_id({ids.data(), true}, static_cast<int64_t>(n), 7, -1);
-    EXPECT_EQ(order.ids, (std::vector<int64_t>{0, 4, 6}));
-    EXPECT_EQ(order.order.size(), n - 4);
-    EXPECT_EQ(order.order.front(), 6);
-    EXPECT_EQ(order.order.back(), 5);
+    const TokenGroups groups = group_by_id({ids.data(), true}, static_cast<int64_t>(n), 7, -1);
+    EXPECT_EQ(groups.ids, (std::vector<int64_t>{0, 4, 6}));
+    EXPECT_EQ(groups.tokens.size(), n - 4);
+    EXPECT_EQ(groups.tokens.front(), 6);
+    EXPECT_EQ(groups.tokens.back(), 5);
   }
 }
 
@@ -140,24 +140,24 @@ TEST(EmbedOrder, IsStableAndLeavesOutThePadding) {
         ids.push_back(static_cast<int64_t>((uint64_t{random()} << 20 ^ random() % 7) %
                                            static_cast<uint64_t>(bound)));
       const int64_t skip = ids.empty() ? -1 : ids[0];
-      const Order order = group_by_id({ids.data(), true}, n, bound, skip);
+      const TokenGroups groups = group_by_id({ids.data(), true}, n, bound, skip);
       std::vector<int32_t> want;
       for (int64_t i = 0; i < n; ++i)
         if (ids[static_cast<size_t>(i)] != skip) want.push_back(static_cast<int32_t>(i));
       std::stable_sort(want.begin(), want.end(), [&](int32_t a, int32_t b) {
         return ids[static_cast<size_t>(a)] < ids[static_cast<size_t>(b)];
       });
-      EXPECT_EQ(order.order, want);
-      ASSERT_EQ(order.first.size(), order.ids.size() + 1);
-      EXPECT_EQ(order.first.back(), static_cast<int32_t>(want.size()));
-      for (size_t g = 0; g < order.ids.size(); ++g) {
-        EXPECT_LT(order.first[g], order.first[g + 1]);
-        EXPECT_TRUE(g == 0 || order.ids[g - 1] < order.ids[g]);
-        for (int32_t i = order.first[g]; i < order.first[g + 1]; ++i)
-          EXPECT_EQ(ids[static_cast<size_t>(order.order[static_cast<size_t>(i)])], order.ids[g]);
+      EXPECT_EQ(groups.tokens, want);
+      ASSERT_EQ(groups.first.size(), groups.ids.size() + 1);
+      EXPECT_EQ(groups.first.back(), static_cast<int32_t>(want.size()));
+      for (size_t g = 0; g < groups.ids.size(); ++g) {
+        EXPECT_LT(groups.first[g], groups.first[g + 1]);
+        EXPECT_TRUE(g == 0 || groups.ids[g - 1] < groups.ids[g]);
+        for (int32_t i = groups.first[g]; i < groups.first[g + 1]; ++i)
+          EXPECT_EQ(ids[static_cast<size_t>(groups.tokens[static_cast<size_t>(i)])], groups.ids[g]);
       }
-      EXPECT_EQ(first_group(order, 0, 4), 0);
-      EXPECT_EQ(first_group(order, 4, 4), static_cast<int64_t>(order.ids.size()));
+      EXPECT_EQ(first_group(groups, 0, 4), 0);
+      EXPECT_EQ(first_group(groups, 4, 4), static_cast<int64_t>(groups.ids.size()));
     }
   }
 }
