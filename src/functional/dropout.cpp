@@ -35,17 +35,18 @@ struct DropBackward : autograd::Node {
   }
 
   at::Tensor mask;
-  kernel::Kept kept;
+  kernel::DropoutMask kept;
   kernel::Type type;
   at::ScalarType dtype;
   std::vector<int64_t> sizes, strides;
 };
 
-kernel::Drop request(const at::Tensor& x, const kernel::Kept& kept, const at::Tensor& out) {
+kernel::DropoutRequest request(const at::Tensor& x, const kernel::DropoutMask& kept,
+                               const at::Tensor& out) {
   return {x.const_data_ptr(), kept, out.data_ptr()};
 }
 
-void run(kernel::Type type, const kernel::Drop& drop, int64_t elements) {
+void run(kernel::Type type, const kernel::DropoutRequest& drop, int64_t elements) {
   const auto kernel = kernels::chosen().dropout.drop[static_cast<int>(type)];
   if (!worth_threads(elements)) return kernel(drop, 0, elements);
   at::parallel_for(0, (elements + kChunk - 1) / kChunk, 1, [&](int64_t begin, int64_t end) {
@@ -86,7 +87,8 @@ at::Tensor drop(const at::Tensor& x, double p, kernel::Type type) {
   const at::Tensor mask = at::empty({mask_bytes(elements)}, at::kByte);
   DropoutBits bits(1.0 - p, x.scalar_type(), mask.data_ptr<uint8_t>());
   const at::Tensor out = at::empty_strided(x.sizes(), x.strides(), x.options());
-  const kernel::Kept kept{mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, x.scalar_type())};
+  const kernel::DropoutMask kept{mask.const_data_ptr<uint8_t>(),
+                                 kept_factor(1.0 - p, x.scalar_type())};
   const auto work = request(x, kept, out);
   const auto kernel = kernels::chosen().dropout.drop[static_cast<int>(type)];
   if (worth_threads(elements)) {

@@ -121,7 +121,7 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, GemmSelector& g
 at::Tensor attend(const AttentionInput& input) {
   const int64_t batch = input.queries.batch, width = input.query.size(1) / input.heads;
   const at::Tensor out = at::empty({input.queries.rows, input.query.size(1)}, at::kFloat);
-  kernel::SequenceAttention request = {};
+  kernel::SequenceAttentionRequest request = {};
   request.query = input.query.const_data_ptr<float>();
   request.query_stride = input.query.stride(0);
   request.keys = input.key.const_data_ptr<float>();

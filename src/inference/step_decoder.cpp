@@ -137,7 +137,7 @@ at::Tensor StepDecoder::memory_bias() const {
 void StepDecoder::attend(size_t layer, const VisibleTokens& seen, const float* query,
                          int64_t stride, const at::Tensor& bias) const {
   const DecoderStack& stack = model_.decoder;
-  kernel::Attention request;
+  kernel::AttentionRequest request;
   request.query = query;
   request.query_stride = stride;
   request.heads = stack.heads;

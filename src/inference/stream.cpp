@@ -50,7 +50,7 @@ Norm::Norm(const LayerNorm& norm) {
 }
 
 void add(const Stream& stream, const float* y, const Norm& norm) {
-  kernel::AddNorm request = {};
+  kernel::AddNormRequest request = {};
   request.x = stream.x;
   request.y = y;
   request.width = stream.width;

@@ -12,8 +12,8 @@ namespace posenc::kernels {
 struct Kernels {
   const char* name;
   const embed::GatherKernels& gather;
-  const embed::SumKernels& sum_rows;
-  const embed::DropKernels& dropout;
+  const embed::SumRowsKernels& sum_rows;
+  const embed::DropoutKernels& dropout;
   const embed::RandomKernels& random;
   const rotary::RotaryKernels& rotary;
   const inference::LinearKernels& linear_few;

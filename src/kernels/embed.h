@@ -35,7 +35,7 @@ struct Integers {
 
 // The dropout mask: one bit per element, set where the element is kept. The bits must be readable
 // for 8 bytes past the last one.
-struct Kept {
+struct DropoutMask {
   const uint8_t* bits = nullptr;  // null: no dropout
   double factor = 1.0;            // multiplies each kept element: 1 / (1 - p)
 };
@@ -54,7 +54,7 @@ struct Positions {
 
 // Fields without an initializer are set for every request: clearing the whole struct first would
 // take longer than computing the row of a single token.
-struct Gather {
+struct GatherRequest {
   Integers ids;
   int64_t tokens;
   const void* weight;
@@ -62,7 +62,7 @@ struct Gather {
   int64_t dim;
   double scale = 1.0;  // 1: an exact multiplication, the same bits as without it
   Positions positions;
-  Kept kept;
+  DropoutMask kept;
   void* out;            // (tokens, dim), contiguous
   bool stream = false;  // non-temporal stores: worth it for outputs larger than the caches
 };
@@ -70,11 +70,11 @@ struct Gather {
 // The gradient rows of some ids: row(g) = sum of the rows grad[token[i]], times dropout's factor,
 // times scale, over i in [first[g], first[g + 1]), added in this order, starting from zero. Every
 // group has at least one token.
-struct SumRows {
+struct SumRowsRequest {
   const void* grad = nullptr;  // (tokens, dim), contiguous
   int64_t dim = 0;
   double scale = 1.0;
-  Kept kept;
+  DropoutMask kept;
   const int32_t* token = nullptr;
   const int32_t* first = nullptr;
   const int64_t* row = nullptr;  // index in `out` of row g; null: g itself
@@ -84,26 +84,27 @@ struct SumRows {
 };
 
 // The multiplication of at::dropout, for values or for their gradient.
-struct Drop {
+struct DropoutRequest {
   const void* x;
-  Kept kept;
+  DropoutMask kept;
   void* out;
 };
 
 struct GatherKernels {
-  void (*gather[kTypes])(const Gather& request, int64_t begin, int64_t end);  // tokens [begin, end)
+  void (*gather[kTypes])(const GatherRequest& request, int64_t begin,
+                         int64_t end);  // tokens [begin, end)
   // The index of the first of n integers that is not in [0, bound), or -1.
   int64_t (*find_out_of_range)(const Integers& ids, int64_t n, int64_t bound);
 };
 
-struct SumKernels {
+struct SumRowsKernels {
   // Rows [begin, end) of the result.
-  void (*sum_rows[kTypes])(const SumRows& request, int64_t begin, int64_t end);
+  void (*sum_rows[kTypes])(const SumRowsRequest& request, int64_t begin, int64_t end);
 };
 
-struct DropKernels {
+struct DropoutKernels {
   // Elements [begin, end); only for the types that round after each operation.
-  void (*drop[4])(const Drop& request, int64_t begin, int64_t end);
+  void (*drop[4])(const DropoutRequest& request, int64_t begin, int64_t end);
 };
 
 struct RandomKernels {

@@ -17,7 +17,7 @@
 namespace posenc::kernels::inference {
 
 // out = x weight^T + bias, with torch's row-major weight read in place: no packed copy is made.
-struct Linear {
+struct LinearRequest {
   const float* x;  // (rows, inner)
   int64_t x_stride;
   int64_t rows;
@@ -38,7 +38,7 @@ constexpr int64_t packed_rows(int64_t inner) {
 // softmax(scale * q k^T + bias) v for one query in each row and head. Tokens may be anywhere in
 // memory: token[key + h * width] is where a token's key in head h begins, and
 // token[value + h * width] its value.
-struct Attention {
+struct AttentionRequest {
   const float* query;  // (rows, heads * width)
   int64_t query_stride;
   int64_t heads, width;
@@ -54,7 +54,7 @@ struct Attention {
 
 // softmax(scale * q k^T + bias) v of whole sequences, each a block of contiguous rows. Rows of
 // queries, keys and values hold their heads side by side; keys and values may share rows.
-struct SequenceAttention {
+struct SequenceAttentionRequest {
   const float* query;  // (rows, heads * width)
   int64_t query_stride;
   const float *keys, *values;  // (key rows, heads * width)
@@ -71,7 +71,7 @@ struct SequenceAttention {
 };
 
 // sum = x + y; out = (sum - mean) / sqrt(variance + eps) * weight + bias, for contiguous rows.
-struct AddNorm {
+struct AddNormRequest {
   const float* x;  // (rows, width)
   const float* y;  // null: nothing is added
   int64_t width;
@@ -98,22 +98,23 @@ struct Ranked {
 
 struct LinearKernels {
   // Columns [begin, end) of out. `scratch`: scratch_floats(inner).
-  void (*run)(const Linear& request, int64_t begin, int64_t end, float* scratch);
+  void (*run)(const LinearRequest& request, int64_t begin, int64_t end, float* scratch);
 };
 constexpr int64_t scratch_floats(int64_t inner) { return packed_rows(inner) * inner; }
 struct AttentionKernels {
   // Rows times heads. `scratch`: the largest count, rounded up to a multiple of 16, in floats.
-  void (*attend)(const Attention& request, int64_t begin, int64_t end, float* scratch);
+  void (*attend)(const AttentionRequest& request, int64_t begin, int64_t end, float* scratch);
 };
 struct SequenceAttentionKernels {
   // Heads times sequences. `scratch`: sequence_floats(width, the largest number of keys).
-  void (*attend)(const SequenceAttention& request, int64_t begin, int64_t end, float* scratch);
+  void (*attend)(const SequenceAttentionRequest& request, int64_t begin, int64_t end,
+                 float* scratch);
 };
 constexpr int64_t sequence_floats(int64_t width, int64_t keys) {
   return kPanelRows * (width + keys);
 }
 struct AddNormKernels {
-  void (*add_norm)(const AddNorm& request, int64_t begin, int64_t end);  // rows [begin, end)
+  void (*add_norm)(const AddNormRequest& request, int64_t begin, int64_t end);  // rows [begin, end)
 };
 struct ActivationKernels {
   void (*activate[kActivations])(float* x, int64_t n);  // in place

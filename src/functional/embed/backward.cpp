@@ -46,8 +46,9 @@ struct EmbedBackward : autograd::Node {
 
   at::Tensor saved_ids(const at::Tensor& grad) const;
   at::Tensor composed(const at::Tensor& grad, const at::Tensor& saved) const;
-  kernel::SumRows request(const at::Tensor& grad, const kernel::TokenGroups& groups) const;
-  void sum(const kernel::SumRows& request, const kernel::TokenGroups& groups, bool scratch) const;
+  kernel::SumRowsRequest request(const at::Tensor& grad, const kernel::TokenGroups& groups) const;
+  void sum(const kernel::SumRowsRequest& request, const kernel::TokenGroups& groups,
+           bool scratch) const;
   at::Tensor dense(const at::Tensor& grad, const kernel::TokenGroups& groups) const;
   at::Tensor sparse(const at::Tensor& grad, const kernel::TokenGroups& groups) const;
   bool accumulate(const at::Tensor& grad, const kernel::TokenGroups& groups);
@@ -55,7 +56,7 @@ struct EmbedBackward : autograd::Node {
   autograd::SavedVariable ids;
   at::Tensor mask;
   kernel::Type type = kernel::Type::Float32;
-  kernel::Kept kept;
+  kernel::DropoutMask kept;
   double scale = 1.0;
   int64_t tokens = 0, rows = 0, dim = 0, padding = -1;
   at::ScalarType dtype = at::kFloat;
@@ -83,9 +84,9 @@ at::Tensor EmbedBackward::composed(const at::Tensor& grad, const at::Tensor& sav
                                 /*scale_grad_by_freq=*/false, is_sparse);
 }
 
-kernel::SumRows EmbedBackward::request(const at::Tensor& grad,
-                                       const kernel::TokenGroups& groups) const {
-  kernel::SumRows s;
+kernel::SumRowsRequest EmbedBackward::request(const at::Tensor& grad,
+                                              const kernel::TokenGroups& groups) const {
+  kernel::SumRowsRequest s;
   s.grad = grad.const_data_ptr();
   s.dim = dim;
   s.scale = scale;
@@ -98,13 +99,13 @@ kernel::SumRows EmbedBackward::request(const at::Tensor& grad,
 }
 
 // Each row is summed by one thread, so the result does not depend on the number of threads.
-void EmbedBackward::sum(const kernel::SumRows& request, const kernel::TokenGroups& groups,
+void EmbedBackward::sum(const kernel::SumRowsRequest& request, const kernel::TokenGroups& groups,
                         bool scratch) const {
   const auto sum_rows = kernels::chosen().sum_rows.sum_rows[static_cast<int>(type)];
   const auto summed = static_cast<int64_t>(groups.tokens.size());
   const int64_t parts = worth_threads(summed * dim) ? at::get_num_threads() : 1;
   const auto part = [&](int64_t begin, int64_t end) {
-    kernel::SumRows own = request;
+    kernel::SumRowsRequest own = request;
     std::vector<char> row(scratch ? static_cast<size_t>(dim * kernel::element_size(type)) : 0);
     own.scratch = scratch ? row.data() : nullptr;
     sum_rows(own, kernel::first_group(groups, begin, parts),
@@ -115,7 +116,7 @@ void EmbedBackward::sum(const kernel::SumRows& request, const kernel::TokenGroup
 
 at::Tensor EmbedBackward::dense(const at::Tensor& grad, const kernel::TokenGroups& groups) const {
   at::Tensor out = torch_internals::lazy_zeros(rows, dim, dtype);
-  kernel::SumRows s = request(grad, groups);
+  kernel::SumRowsRequest s = request(grad, groups);
   s.out = out.data_ptr();
   sum(s, groups, /*scratch=*/false);
   return out;
@@ -128,7 +129,7 @@ at::Tensor EmbedBackward::sparse(const at::Tensor& grad, const kernel::TokenGrou
   const at::Tensor values = at::empty({count, dim}, options);
   if (count > 0) {
     std::memcpy(indices.data_ptr(), groups.ids.data(), sizeof(int64_t) * groups.ids.size());
-    kernel::SumRows s = request(grad, groups);
+    kernel::SumRowsRequest s = request(grad, groups);
     s.row = nullptr;
     s.out = values.data_ptr();
     sum(s, groups, /*scratch=*/false);
@@ -151,7 +152,7 @@ bool EmbedBackward::accumulate(const at::Tensor& grad, const kernel::TokenGroups
   }
   if (is_sparse || !access.may_add_in_place(grad)) return false;
   torch_internals::note_write(existing);
-  kernel::SumRows s = request(grad, groups);
+  kernel::SumRowsRequest s = request(grad, groups);
   s.out = existing.data_ptr();
   sum(s, groups, /*scratch=*/true);
   return true;

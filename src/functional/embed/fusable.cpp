@@ -56,7 +56,7 @@ double factor_of(const Scale& scale, int64_t dim) {
 
 bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
                     const PositionalEncodingFuncOptions& how, EmbedPlan& plan) {
-  kernel::Gather& g = plan.gather;
+  kernel::GatherRequest& g = plan.gather;
   const at::IntArrayRef sizes = ids.sizes();
   if (!is_plain(table) || is_recorded(table) || sizes.empty() || sizes.size() > 2) return false;
   const Rows rows(table);
@@ -88,7 +88,7 @@ bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
 bool plan_tokens(const at::Tensor& ids, const at::Tensor& weight, const EmbedFuncOptions& options,
                  EmbedPlan& plan) {
   const bool exact = options.precision() == Precision::Exact;
-  kernel::Gather& g = plan.gather;
+  kernel::GatherRequest& g = plan.gather;
   if (!weight.defined() || !is_plain(weight) || weight.dim() != 2 ||
       !find_type(weight.scalar_type(), exact, plan.type) || !ids.defined() ||
       !read_integers(ids, plan.ids_copy, g.ids))

@@ -10,7 +10,7 @@ namespace posenc::functional {
 /// The arguments that embed_fused() passes to the kernels.
 struct EmbedPlan {
   kernels::embed::Type type;
-  kernels::embed::Gather gather;           // all but its output and its mask
+  kernels::embed::GatherRequest gather;    // all but its output and its mask
   at::Tensor ids_copy, position_ids_copy;  // contiguous int32 or int64, if the originals are not
   int64_t padding = -1;
   bool is_recorded = false;  // by autograd

@@ -23,17 +23,17 @@ constexpr int64_t kGrainElements = 32768;
 // that its rows of the table stay in the cache while the output streams past.
 constexpr int64_t kPositionBlock = 64;
 
-using Run = void (*)(const kernel::Gather&, int64_t, int64_t);
+using Run = void (*)(const kernel::GatherRequest&, int64_t, int64_t);
 
 // Whether to go through the output by blocks of positions: with several long sequences, and a table
 // that does not fit in the cache.
-bool pays_position_blocks(const kernel::Gather& g, int64_t table_row_bytes) {
+bool pays_position_blocks(const kernel::GatherRequest& g, int64_t table_row_bytes) {
   const kernel::Positions& p = g.positions;
   return g.stream && p.table != nullptr && p.ids.data == nullptr && p.divide == 1 &&
          p.count < g.tokens && p.count * table_row_bytes > platform::caches().level2;
 }
 
-void run(Run gather, const kernel::Gather& g, bool by_position) {
+void run(Run gather, const kernel::GatherRequest& g, bool by_position) {
   const int64_t length = g.positions.count;
   const auto blocks = [&](int64_t begin, int64_t end) {  // positions, in every sequence
     for (int64_t from = begin; from < end; from += kPositionBlock) {
@@ -59,7 +59,7 @@ at::Tensor output_for(const at::Tensor& ids, int64_t dim, at::ScalarType dtype) 
 }
 
 void run_without_dropout(const EmbedPlan& plan) {
-  const kernel::Gather& g = plan.gather;
+  const kernel::GatherRequest& g = plan.gather;
   run(kernels::chosen().gather.gather[static_cast<int>(plan.type)], g,
       pays_position_blocks(g, g.dim * kernel::table_element_size(plan.type)));
 }
@@ -67,7 +67,7 @@ void run_without_dropout(const EmbedPlan& plan) {
 void run_with_dropout(EmbedPlan& plan, double p, at::ScalarType dtype, at::Tensor& mask) {
   const bool exact = rounds_once(plan.type);
   const at::ScalarType drawn_as = exact ? at::kFloat : dtype;
-  kernel::Gather& g = plan.gather;
+  kernel::GatherRequest& g = plan.gather;
   mask = torch_internals::fresh_output({mask_bytes(g.tokens * g.dim)}, at::kByte);
   g.kept = {mask.const_data_ptr<uint8_t>(), kept_factor(1.0 - p, drawn_as)};
   {
@@ -89,7 +89,7 @@ void run_with_dropout(EmbedPlan& plan, double p, at::ScalarType dtype, at::Tenso
 at::Tensor embed_fused(EmbedPlan& plan, const at::Tensor& ids, const at::Tensor& weight,
                        const at::Tensor& table, const EmbedFuncOptions& options,
                        const at::Tensor& out) {
-  kernel::Gather& g = plan.gather;
+  kernel::GatherRequest& g = plan.gather;
   const torch_internals::Profiled profiled(out.defined() ? "posenc::embed_out" : "posenc::embed",
                                            ids, weight, table);
   if (out.defined()) torch_internals::note_write(out);

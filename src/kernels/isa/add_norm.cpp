@@ -10,7 +10,7 @@ namespace posenc::kernels::inference::POSENC_ISA {
 namespace {
 
 // sum = x + y; returns the mean.
-float add_row(const AddNorm& p, const float* x, const float* y, float* sum) {
+float add_row(const AddNormRequest& p, const float* x, const float* y, float* sum) {
   Wide all_of = {};
   by_sixteen(p.width, [&](int64_t i, int64_t n) {
     Wide s = read(x + i, n);
@@ -24,7 +24,7 @@ float add_row(const AddNorm& p, const float* x, const float* y, float* sum) {
   return total(all_of) / static_cast<float>(p.width);
 }
 
-void norm_row(const AddNorm& p, const float* sum, float mean, float* out) {
+void norm_row(const AddNormRequest& p, const float* sum, float mean, float* out) {
   Wide squares = {};
   by_sixteen(p.width, [&](int64_t i, int64_t n) {
     float middle[kWide];
@@ -49,7 +49,7 @@ void norm_row(const AddNorm& p, const float* sum, float mean, float* out) {
   });
 }
 
-void add_norm(const AddNorm& p, int64_t begin, int64_t end) {
+void add_norm(const AddNormRequest& p, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const int64_t at = row * p.width;
     float* const out = p.out != nullptr ? p.out + at : nullptr;

@@ -21,7 +21,7 @@ struct Block {
 
 // Turns the dot products with key j into final scores: scale, bias, causal mask.
 template <int kVectors>
-POSENC_INLINE void finish(const SequenceAttention& p, const Block& block, int64_t j,
+POSENC_INLINE void finish(const SequenceAttentionRequest& p, const Block& block, int64_t j,
                           float* scores) {
   for (int v = 0; v < kVectors; ++v) {
     float* const at = scores + v * kFloats;
@@ -39,8 +39,8 @@ POSENC_INLINE void finish(const SequenceAttention& p, const Block& block, int64_
 // Replaces scores (count, width) by exp(score - the query's largest); factors: 1 / their sum, or 0
 // for a query that sees no key.
 template <int kVectors>
-POSENC_INLINE void softmax_weights(const SequenceAttention& p, const Block& block, float* scores,
-                                   Floats (&factors)[kVectors]) {
+POSENC_INLINE void softmax_weights(const SequenceAttentionRequest& p, const Block& block,
+                                   float* scores, Floats (&factors)[kVectors]) {
   constexpr int kWidth = kVectors * kFloats;
   const Floats nothing = all(-__builtin_inff());
   Floats most[kVectors];
@@ -65,7 +65,7 @@ POSENC_INLINE void softmax_weights(const SequenceAttention& p, const Block& bloc
 }
 
 template <int kVectors>
-void attend(const SequenceAttention& p, const Block& block, float* scratch) {
+void attend(const SequenceAttentionRequest& p, const Block& block, float* scratch) {
   constexpr int kWidth = kVectors * kFloats;
   float* const panel = scratch;
   float* const scores = scratch + p.width * kWidth;
@@ -87,7 +87,8 @@ void attend(const SequenceAttention& p, const Block& block, float* scratch) {
   }
 }
 
-void attend_sequences(const SequenceAttention& p, int64_t begin, int64_t end, float* scratch) {
+void attend_sequences(const SequenceAttentionRequest& p, int64_t begin, int64_t end,
+                      float* scratch) {
   for (int64_t i = begin; i < end; ++i) {
     const int64_t head = i / p.sequences, sequence = i % p.sequences, column = head * p.width;
     const int64_t queries = p.query_lengths[sequence], keys = p.key_lengths[sequence];
@@ -114,6 +115,6 @@ void attend_sequences(const SequenceAttention& p, int64_t begin, int64_t end, fl
 
 }  // namespace
 
-const SequenceAttentionKernels sequence_kernels = {attend_sequences};
+const SequenceAttentionKernels attention_sequence_kernels = {attend_sequences};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

@@ -110,7 +110,7 @@ void mix_all(const One& one, const float* weights, float factor, float* out) {
   }
 }
 
-void attend(const Attention& a, int64_t begin, int64_t end, float* scratch) {
+void attend(const AttentionRequest& a, int64_t begin, int64_t end, float* scratch) {
   for (int64_t i = begin; i < end; ++i) {
     const int64_t row = i / a.heads, head = i % a.heads;
     const int64_t column = head * a.width;
@@ -131,6 +131,6 @@ void attend(const Attention& a, int64_t begin, int64_t end, float* scratch) {
 
 }  // namespace
 
-const AttentionKernels attention_kernels = {attend};
+const AttentionKernels attention_step_kernels = {attend};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

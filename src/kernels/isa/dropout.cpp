@@ -11,7 +11,7 @@ namespace posenc::kernels::embed::POSENC_ISA {
 namespace {
 
 template <typename K>
-void drop(const Drop& d, int64_t begin, int64_t end) {
+void drop(const DropoutRequest& d, int64_t begin, int64_t end) {
   using T = typename K::Stored;
   const T* const x = static_cast<const T*>(d.x);
   T* const out = static_cast<T*>(d.out);
@@ -33,7 +33,7 @@ void drop(const Drop& d, int64_t begin, int64_t end) {
 
 }  // namespace
 
-const DropKernels drop_kernels = {
+const DropoutKernels dropout_kernels = {
     {drop<Kind<Float32, Float32, true>>, drop<Kind<Float64, Float64, true>>,
      drop<Kind<BFloat16Pairs, BFloat16Pairs, true>>, drop<Kind<Float16, Float16, true>>}};
 

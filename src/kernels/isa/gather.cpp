@@ -79,7 +79,7 @@ struct Slots {
 };
 
 template <typename K, bool kPosition, bool kDropout, bool kStream>
-void rows(const Gather& g, int64_t begin, int64_t end) {
+void rows(const GatherRequest& g, int64_t begin, int64_t end) {
   using T = typename K::Stored;
   using P = typename K::Table::Stored;
   const T* const weight = static_cast<const T*>(g.weight);
@@ -111,7 +111,7 @@ void rows(const Gather& g, int64_t begin, int64_t end) {
 }
 
 template <typename K, bool kPosition, bool kDropout>
-void rows_to(const Gather& g, int64_t begin, int64_t end) {
+void rows_to(const GatherRequest& g, int64_t begin, int64_t end) {
   // A row that starts inside a cache line cannot be streamed in lines.
   const bool lines = reinterpret_cast<uintptr_t>(g.out) % kLineBytes == 0 && g.dim % K::kLine == 0;
   g.stream&& lines ? rows<K, kPosition, kDropout, true>(g, begin, end)
@@ -119,7 +119,7 @@ void rows_to(const Gather& g, int64_t begin, int64_t end) {
 }
 
 template <typename K>
-void gather(const Gather& g, int64_t begin, int64_t end) {
+void gather(const GatherRequest& g, int64_t begin, int64_t end) {
   const bool position = g.positions.table != nullptr, dropout = g.kept.bits != nullptr;
   const auto run = position ? (dropout ? rows_to<K, true, true> : rows_to<K, true, false>)
                             : (dropout ? rows_to<K, false, true> : rows_to<K, false, false>);

@@ -25,7 +25,7 @@ constexpr int kMostRows = 1, kSums = 2;
 
 // Adds elements k .. k + 15 of some rows and columns; only `rest` of them, if it is positive.
 template <int kRows, int kCols>
-POSENC_INLINE void step(const Linear& p, const float* x, const float* weight, int64_t rest,
+POSENC_INLINE void step(const LinearRequest& p, const float* x, const float* weight, int64_t rest,
                         Wide (&sums)[kRows][kCols]) {
   const auto read = [rest](const float* from) __attribute__((always_inline)) {
     return rest > 0 ? load_wide(from, rest) : load_wide(from);
@@ -45,7 +45,7 @@ POSENC_INLINE void step(const Linear& p, const float* x, const float* weight, in
 
 // out[r * kColumns + c] = x[r] . weight[c], as sixteen partial sums.
 template <int kRows, int kCols>
-POSENC_INLINE void dots(const Linear& p, const float* x, const float* weight, Wide* out) {
+POSENC_INLINE void dots(const LinearRequest& p, const float* x, const float* weight, Wide* out) {
   Wide sums[kRows][kCols] = {};
   const int64_t whole = p.inner / kWide * kWide;
   for (int64_t k = 0; k < whole; k += kWide) step(p, x + k, weight + k, 0, sums);
@@ -58,7 +58,7 @@ POSENC_INLINE void dots(const Linear& p, const float* x, const float* weight, Wi
 
 // Columns n .. n + 3, kRows rows at a time, as long as there are that many; returns the next row.
 template <int kRows>
-POSENC_INLINE int64_t tiles(const Linear& p, int64_t row, int64_t n) {
+POSENC_INLINE int64_t tiles(const LinearRequest& p, int64_t row, int64_t n) {
   constexpr int kCols = kSums / kRows < kColumns ? kSums / kRows : kColumns;
   for (; row + kRows <= p.rows; row += kRows) {
     const float* const x = p.x + row * p.x_stride;
@@ -77,7 +77,7 @@ POSENC_INLINE int64_t tiles(const Linear& p, int64_t row, int64_t n) {
 }
 
 // One of the last columns, of which there are too few for a tile.
-void column(const Linear& p, int64_t n) {
+void column(const LinearRequest& p, int64_t n) {
   for (int64_t row = 0; row < p.rows; ++row) {
     Wide sum[1];
     dots<1, 1>(p, p.x + row * p.x_stride, p.weight + n * p.inner, sum);
@@ -85,7 +85,7 @@ void column(const Linear& p, int64_t n) {
   }
 }
 
-void linear_few(const Linear& p, int64_t begin, int64_t end, float*) {
+void linear_few(const LinearRequest& p, int64_t begin, int64_t end, float*) {
   int64_t n = begin;
   for (; n + kColumns <= end; n += kColumns) {
     int64_t row = 0;
@@ -99,6 +99,6 @@ void linear_few(const Linear& p, int64_t begin, int64_t end, float*) {
 
 }  // namespace
 
-const LinearKernels few_kernels = {linear_few};
+const LinearKernels linear_few_kernels = {linear_few};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

@@ -12,7 +12,7 @@ namespace {
 
 // At most kGroup columns of out, starting at n, for the rows of one panel.
 template <int kVectors>
-void panel_product(const Linear& p, int64_t row, int64_t rows, int64_t n, int64_t columns,
+void panel_product(const LinearRequest& p, int64_t row, int64_t rows, int64_t n, int64_t columns,
                    const float* panel) {
   constexpr int kWidth = kVectors * kFloats;
   alignas(64) float sums[kGroup * kWidth];
@@ -24,14 +24,15 @@ void panel_product(const Linear& p, int64_t row, int64_t rows, int64_t n, int64_
 
 // Calls f(row, rows, panel's memory) for the panels of rows begin .. end - 1.
 template <typename F>
-POSENC_INLINE void by_panel(const Linear& p, int64_t begin, int64_t end, float* scratch, F f) {
+POSENC_INLINE void by_panel(const LinearRequest& p, int64_t begin, int64_t end, float* scratch,
+                            F f) {
   for (int64_t row = begin; row < end; row += kPanel) {
     const int64_t left = end - row;
     f(row, left < kPanel ? left : kPanel, scratch + (row - begin) * p.inner);
   }
 }
 
-void linear_many(const Linear& p, int64_t begin, int64_t end, float* scratch) {
+void linear_many(const LinearRequest& p, int64_t begin, int64_t end, float* scratch) {
   const int64_t most = packed_rows(p.inner) / kPanel * kPanel;
   for (int64_t row = 0; row < p.rows; row += most) {
     const int64_t last = row + most < p.rows ? row + most : p.rows;
@@ -51,6 +52,6 @@ void linear_many(const Linear& p, int64_t begin, int64_t end, float* scratch) {
 
 }  // namespace
 
-const LinearKernels many_kernels = {linear_many};
+const LinearKernels linear_many_kernels = {linear_many};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

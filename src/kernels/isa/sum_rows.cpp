@@ -65,7 +65,7 @@ struct Term {
 };
 
 template <typename K, bool kDropout>
-void rows(const SumRows& s, int64_t begin, int64_t end) {
+void rows(const SumRowsRequest& s, int64_t begin, int64_t end) {
   using T = typename K::Stored;
   const T* const grad = static_cast<const T*>(s.grad);
   Term<K, kDropout> term;
@@ -95,12 +95,12 @@ void rows(const SumRows& s, int64_t begin, int64_t end) {
 }
 
 template <typename K>
-void sum_rows(const SumRows& s, int64_t begin, int64_t end) {
+void sum_rows(const SumRowsRequest& s, int64_t begin, int64_t end) {
   s.kept.bits != nullptr ? rows<K, true>(s, begin, end) : rows<K, false>(s, begin, end);
 }
 
 }  // namespace
 
-const SumKernels sum_kernels = {POSENC_FOR_EACH_TYPE(sum_rows)};
+const SumRowsKernels sum_rows_kernels = {POSENC_FOR_EACH_TYPE(sum_rows)};
 
 }  // namespace posenc::kernels::embed::POSENC_ISA

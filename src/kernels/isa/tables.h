@@ -6,25 +6,25 @@
 #include "kernels/rotary.h"
 #include "kernels/sincos.h"
 
-#define POSENC_DECLARE(isa)                               \
-  namespace posenc::kernels::embed::isa {                 \
-  extern const GatherKernels gather_kernels;              \
-  extern const SumKernels sum_kernels;                    \
-  extern const DropKernels drop_kernels;                  \
-  extern const RandomKernels random_kernels;              \
-  extern const rotary::RotaryKernels rotary_kernels;      \
-  }                                                       \
-  namespace posenc::kernels::inference::isa {             \
-  extern const LinearKernels few_kernels;                 \
-  extern const LinearKernels many_kernels;                \
-  extern const AttentionKernels attention_kernels;        \
-  extern const SequenceAttentionKernels sequence_kernels; \
-  extern const AddNormKernels add_norm_kernels;           \
-  extern const ActivationKernels activation_kernels;      \
-  extern const TopkKernels topk_kernels;                  \
-  }                                                       \
-  namespace posenc::kernels::sincos::isa {                \
-  extern const SincosKernels sincos_kernels;              \
+#define POSENC_DECLARE(isa)                                         \
+  namespace posenc::kernels::embed::isa {                           \
+  extern const GatherKernels gather_kernels;                        \
+  extern const SumRowsKernels sum_rows_kernels;                     \
+  extern const DropoutKernels dropout_kernels;                      \
+  extern const RandomKernels random_kernels;                        \
+  extern const rotary::RotaryKernels rotary_kernels;                \
+  }                                                                 \
+  namespace posenc::kernels::inference::isa {                       \
+  extern const LinearKernels linear_few_kernels;                    \
+  extern const LinearKernels linear_many_kernels;                   \
+  extern const AttentionKernels attention_step_kernels;             \
+  extern const SequenceAttentionKernels attention_sequence_kernels; \
+  extern const AddNormKernels add_norm_kernels;                     \
+  extern const ActivationKernels activation_kernels;                \
+  extern const TopkKernels topk_kernels;                            \
+  }                                                                 \
+  namespace posenc::kernels::sincos::isa {                          \
+  extern const SincosKernels sincos_kernels;                        \
   }
 POSENC_DECLARE(sse2)
 POSENC_DECLARE(avx2)

@@ -75,7 +75,7 @@ struct Case {
 
   torch::Tensor run(const Kernels& use, int64_t split) const {
     const auto out = torch::full({queries.rows, heads * width}, 7.0F);
-    SequenceAttention request = {};
+    SequenceAttentionRequest request = {};
     request.query = query.const_data_ptr<float>();
     request.query_stride = query.size(1);
     request.keys = both.const_data_ptr<float>();

@@ -71,7 +71,7 @@ struct Case {
       counts.push_back(one.size());
     }
     for (const auto& one : seen) places.push_back(one.data());
-    Attention request = {};
+    AttentionRequest request = {};
     request.query = query.const_data_ptr<float>();
     request.query_stride = query.size(1);
     request.heads = heads;

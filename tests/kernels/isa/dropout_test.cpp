@@ -20,7 +20,7 @@ TEST(EmbedDrop, IsAMultiplicationOrZero) {
         Bytes out(static_cast<size_t>(n * element_size(type)) + 8, 0xab);
         const auto drop = use.dropout.drop[static_cast<int>(type)];
         const int64_t first = n / 128 * 64;  // in two calls
-        const Drop request{x.data(), {mask.data(), factor}, out.data()};
+        const DropoutRequest request{x.data(), {mask.data(), factor}, out.data()};
         drop(request, 0, first);
         drop(request, first, n);
         for (int64_t i = 0; i < n; ++i) {

@@ -21,7 +21,7 @@ struct Case {
   std::vector<int32_t> narrow_ids, narrow_position_ids;
   Bytes weight, table;
   std::vector<uint8_t> mask;
-  Gather g;
+  GatherRequest g;
 };
 
 template <typename From>
@@ -110,7 +110,7 @@ void run(const Case& c, const Kernels& use, const Bytes& want, int64_t split, bo
          size_t misalign) {
   Aligned out(want.size() + misalign);
   std::memset(out.memory, 0xab, want.size() + misalign);
-  Gather g = c.g;
+  GatherRequest g = c.g;
   g.out = out.memory + misalign;
   g.stream = stream;
   for (int64_t begin = 0; begin < c.tokens; begin += split)

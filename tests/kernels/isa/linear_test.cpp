@@ -30,15 +30,15 @@ struct Case {
   torch::Tensor run(const LinearKernels& kernels, int64_t split) const {
     const auto out = torch::full({rows(), outer() + 2}, 7.0F);
     std::vector<float> scratch(static_cast<size_t>(scratch_floats(inner())));
-    const Linear request = {x.const_data_ptr<float>(),
-                            inner() + 3,
-                            rows(),
-                            weight.const_data_ptr<float>(),
-                            bias.defined() ? bias.const_data_ptr<float>() : nullptr,
-                            inner(),
-                            outer(),
-                            out.data_ptr<float>(),
-                            outer() + 2};
+    const LinearRequest request = {x.const_data_ptr<float>(),
+                                   inner() + 3,
+                                   rows(),
+                                   weight.const_data_ptr<float>(),
+                                   bias.defined() ? bias.const_data_ptr<float>() : nullptr,
+                                   inner(),
+                                   outer(),
+                                   out.data_ptr<float>(),
+                                   outer() + 2};
     for (int64_t n = 0; n < outer(); n += split)
       kernels.run(request, n, std::min(n + split, outer()), scratch.data());
     EXPECT_TRUE((out.narrow(1, outer(), 2) == 7.0F).all().item<bool>());

@@ -40,7 +40,7 @@ TEST(InferenceRows, AddAndNormalise) {
             const auto from = x.clone();
             const auto out = in_place ? from : torch::empty_like(x);
             const auto kept = in_place ? torch::Tensor() : torch::empty_like(x);
-            AddNorm request = {};
+            AddNormRequest request = {};
             request.x = from.const_data_ptr<float>();
             request.y = added ? y.const_data_ptr<float>() : nullptr;
             request.width = width;
@@ -64,7 +64,7 @@ TEST(InferenceRows, AddAlone) {
   const auto x = torch::randn({kRows, 33}), y = torch::randn({kRows, 33});
   expect_on_each_set(Op::Forward, x + y, [&](const Kernels& use) {
     const auto sum = x.clone();
-    AddNorm request = {};
+    AddNormRequest request = {};
     request.x = request.sum = sum.data_ptr<float>();
     request.y = y.const_data_ptr<float>();
     request.width = 33;

@@ -21,7 +21,7 @@ struct Case {
   std::vector<int64_t> ids;
   Bytes grad;
   std::vector<uint8_t> mask;
-  Kept kept;
+  DropoutMask kept;
 };
 
 Case random_case(Type type, int64_t tokens, int64_t dim, bool dropout, std::mt19937& random) {
@@ -66,7 +66,7 @@ TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
           const Bytes want = expected(c);
           const TokenGroups groups = group_by_id({c.ids.data(), true}, tokens, c.rows, c.padding);
           const auto count = static_cast<int64_t>(groups.ids.size());
-          SumRows s;
+          SumRowsRequest s;
           s.grad = c.grad.data();
           s.dim = dim;
           s.scale = c.scale;
