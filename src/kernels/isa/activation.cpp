@@ -17,16 +17,16 @@ POSENC_INLINE void in_place(float* x, int64_t count, F f) {
 }
 
 void relu(float* x, int64_t n) {
-  in_place(x, n, [](Floats v) { return larger(all(0.0f), v); });
+  in_place(x, n, [](Floats v) { return maximum(broadcast(0.0f), v); });
 }
 
 void swish(float* x, int64_t n) {
-  in_place(x, n, [](Floats v) { return v / (all(1.0f) + exponential(-v)); });
+  in_place(x, n, [](Floats v) { return v / (broadcast(1.0f) + exponential(-v)); });
 }
 
 // erf as a rational function (Eigen's), within 1e-7 up to |x| = 4, beyond which it is 1.
 POSENC_INLINE Floats error_function(Floats x) {
-  x = larger(all(-4.0f), smaller(all(4.0f), x));
+  x = maximum(broadcast(-4.0f), minimum(broadcast(4.0f), x));
   const Floats x2 = x * x;
   const Floats p =
       polynomial(x2, {-2.72614225801306e-10f, 2.77068142495902e-08f, -2.10102402082508e-06f,
@@ -40,7 +40,8 @@ POSENC_INLINE Floats error_function(Floats x) {
 
 void gelu(float* x, int64_t n) {
   in_place(x, n, [](Floats v) {
-    return all(0.5f) * v * (all(1.0f) + error_function(v * all(0.70710678118654752f)));
+    return broadcast(0.5f) * v *
+           (broadcast(1.0f) + error_function(v * broadcast(0.70710678118654752f)));
   });
 }
 

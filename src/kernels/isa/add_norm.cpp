@@ -32,12 +32,12 @@ void norm_row(const AddNormRequest& p, const float* sum, float mean, float* out)
     memcpy(middle, sum + i, sizeof(float) * static_cast<size_t>(n));
     const Wide s = load_wide(middle);
     squares = each([&](int part) {
-      const Floats away = s.part[part] - all(mean);
+      const Floats away = s.part[part] - broadcast(mean);
       return fma(away, away, squares.part[part]);
     });
   });
   const float variance = total(squares) / static_cast<float>(p.width);
-  const Floats scale = all(1.0f / sqrtf(variance + p.eps)), middle = all(mean);
+  const Floats scale = broadcast(1.0f / sqrtf(variance + p.eps)), middle = broadcast(mean);
   by_sixteen(p.width, [&](int64_t i, int64_t n) {
     const Wide s = read(sum + i, n), weight = read(p.weight + i, n);
     Wide y = each([&](int part) { return (s.part[part] - middle) * scale * weight.part[part]; });

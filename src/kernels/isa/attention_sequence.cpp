@@ -25,7 +25,7 @@ POSENC_INLINE void finish(const SequenceAttentionRequest& p, const Block& block,
                           float* scores) {
   for (int v = 0; v < kVectors; ++v) {
     float* const at = scores + v * kFloats;
-    store(at, load<Floats>(at) * all(p.scale));
+    store(at, load<Floats>(at) * broadcast(p.scale));
   }
   if (block.bias != nullptr) {
     const float* const bias = block.bias + j * p.bias_strides[3];
@@ -42,13 +42,13 @@ template <int kVectors>
 POSENC_INLINE void softmax_weights(const SequenceAttentionRequest& p, const Block& block,
                                    float* scores, Floats (&factors)[kVectors]) {
   constexpr int kWidth = kVectors * kFloats;
-  const Floats nothing = all(-__builtin_inff());
+  const Floats nothing = broadcast(-__builtin_inff());
   Floats most[kVectors];
   for (Floats& one : most) one = nothing;
   for (int64_t j = 0; j < block.count; ++j) {
     finish<kVectors>(p, block, j, scores + j * kWidth);
     for (int v = 0; v < kVectors; ++v)
-      most[v] = larger(most[v], load<Floats>(scores + j * kWidth + v * kFloats));
+      most[v] = maximum(most[v], load<Floats>(scores + j * kWidth + v * kFloats));
   }
   Floats sums[kVectors] = {};
   for (Floats& one : most) one = one == nothing ? Floats{} : one;
@@ -61,7 +61,7 @@ POSENC_INLINE void softmax_weights(const SequenceAttentionRequest& p, const Bloc
     }
   }
   for (int v = 0; v < kVectors; ++v)
-    factors[v] = sums[v] == Floats{} ? Floats{} : all(1.0f) / sums[v];
+    factors[v] = sums[v] == Floats{} ? Floats{} : broadcast(1.0f) / sums[v];
 }
 
 template <int kVectors>

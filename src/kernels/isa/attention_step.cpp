@@ -71,7 +71,7 @@ float exponentiate(float* scores, int64_t count, float most) {
   Wide sum = {};
   for (int64_t j = 0; j < count; j += kWide) {
     for (int i = 0; i < kParts; ++i) {
-      const Floats weight = exponential(load<Floats>(scores + j + i * kFloats) - all(most));
+      const Floats weight = exponential(load<Floats>(scores + j + i * kFloats) - broadcast(most));
       store(scores + j + i * kFloats, weight);
       sum.part[i] += weight;
     }
@@ -87,7 +87,7 @@ void mix(const One& one, const float* weights, float factor, int64_t at, float* 
   for (int64_t j = 0; j < one.count; ++j) {
     const float* const value = one.value(j) + at;
     Wide weight;
-    for (Floats& part : weight.part) part = all(weights[j]);
+    for (Floats& part : weight.part) part = broadcast(weights[j]);
 #pragma GCC unroll 4
     for (int i = 0; i < kSixteens; ++i)
       sums[i] = fma(weight, load_wide(value + i * kWide), sums[i]);
@@ -95,7 +95,7 @@ void mix(const One& one, const float* weights, float factor, int64_t at, float* 
 #pragma GCC unroll 4
   for (int i = 0; i < kSixteens; ++i)
     for (int part = 0; part < kParts; ++part)
-      store(out + i * kWide + part * kFloats, sums[i].part[part] * all(factor));
+      store(out + i * kWide + part * kFloats, sums[i].part[part] * broadcast(factor));
 }
 
 void mix_all(const One& one, const float* weights, float factor, float* out) {

@@ -15,7 +15,7 @@ void drop(const DropoutRequest& d, int64_t begin, int64_t end) {
   using T = typename K::Stored;
   const T* const x = static_cast<const T*>(d.x);
   T* const out = static_cast<T*>(d.out);
-  const auto factor = K::all(d.kept.factor);
+  const auto factor = K::broadcast(d.kept.factor);
   const auto line = [&](const T* from, T* to, uint64_t kept) {
 #pragma GCC unroll 4
     for (int i = 0; i < K::kLine; i += K::kLanes)

@@ -47,7 +47,7 @@ struct Plain {  // float32, float64
   using Real = T;
   using Vector = V;
   static constexpr int kLanes = sizeof(V) / sizeof(T);
-  static POSENC_INLINE V all(T x) { return x + V{}; }
+  static POSENC_INLINE V broadcast(T x) { return x + V{}; }
   static POSENC_INLINE V read(const T* from) { return load<V>(from); }
   static POSENC_INLINE void write(T* to, V x) { store(to, x); }
   static POSENC_INLINE V round(V x) { return x; }
@@ -61,7 +61,7 @@ struct BFloat16 {
   using Real = float;
   using Vector = Floats;
   static constexpr int kLanes = kFloats;
-  static POSENC_INLINE Floats all(float x) { return x + Floats{}; }
+  static POSENC_INLINE Floats broadcast(float x) { return x + Floats{}; }
   static POSENC_INLINE Floats read(const uint16_t* from) { return floats_of(widen(from) << 16); }
   // The values are already rounded, so a shift is enough.
   static POSENC_INLINE void write(uint16_t* to, Floats x) { narrow(to, bits_of(x) >> 16); }
@@ -86,8 +86,8 @@ POSENC_INLINE Pair operator+(Pair a, Pair b) { return {a.even + b.even, a.odd + 
 POSENC_INLINE Pair spread(uint64_t bits, Pair factor) {
   Ints even;
   for (int i = 0; i < kFloats; ++i) even[i] = static_cast<int32_t>(1u << (2 * i));
-  const Ints all = static_cast<int32_t>(bits) + Ints{};
-  const Ints at_even = (all & even) != 0, at_odd = (all & (even << 1)) != 0;
+  const Ints every = static_cast<int32_t>(bits) + Ints{};
+  const Ints at_even = (every & even) != 0, at_odd = (every & (even << 1)) != 0;
   return {reinterpret_cast<Floats>(at_even & reinterpret_cast<Ints>(factor.even)),
           reinterpret_cast<Floats>(at_odd & reinterpret_cast<Ints>(factor.odd))};
 }
@@ -97,7 +97,7 @@ struct BFloat16Pairs {
   using Real = float;
   using Vector = Pair;
   static constexpr int kLanes = 2 * kFloats;
-  static POSENC_INLINE Pair all(float x) { return {x + Floats{}, x + Floats{}}; }
+  static POSENC_INLINE Pair broadcast(float x) { return {x + Floats{}, x + Floats{}}; }
   static POSENC_INLINE Pair read(const uint16_t* from) {
     const Words u = load<Words>(from);
     return {floats_of(u << 16), floats_of(u & 0xffff0000)};
@@ -118,7 +118,7 @@ struct Float16 {
   using Real = float;
   using Vector = Floats;
   static constexpr int kLanes = kFloats;
-  static POSENC_INLINE Floats all(float x) { return x + Floats{}; }
+  static POSENC_INLINE Floats broadcast(float x) { return x + Floats{}; }
 #if defined(__AVX512F__)
   static POSENC_INLINE Floats read(const uint16_t* from) {
     return reinterpret_cast<Floats>(_mm512_cvtph_ps(load<__m256i>(from)));

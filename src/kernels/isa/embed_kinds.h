@@ -27,8 +27,8 @@ struct Kind {
   static constexpr int kLine = kLineBytes / static_cast<int>(sizeof(Stored));
   static POSENC_INLINE Vector rounded(Vector x) { return round_each ? E::round(x) : x; }
   static POSENC_INLINE Vector result(Vector x) { return round_each ? x : E::round_any(x); }
-  static POSENC_INLINE Vector all(double x) {  // makes any NaN the canonical one
-    return E::all(static_cast<Real>(x == x ? x : __builtin_nan("")));
+  static POSENC_INLINE Vector broadcast(double x) {  // makes any NaN the canonical one
+    return E::broadcast(static_cast<Real>(x == x ? x : __builtin_nan("")));
   }
 };
 

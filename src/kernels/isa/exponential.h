@@ -8,9 +8,9 @@ namespace {
 // c[0] x^(n-1) + c[1] x^(n-2) + ... + c[n-1]
 template <int n>
 POSENC_INLINE Floats polynomial(Floats x, const float (&c)[n]) {
-  Floats y = all(c[0]);
+  Floats y = broadcast(c[0]);
 #pragma GCC unroll 8
-  for (int i = 1; i < n; ++i) y = fma(y, x, all(c[i]));
+  for (int i = 1; i < n; ++i) y = fma(y, x, broadcast(c[i]));
   return y;
 }
 
@@ -21,11 +21,11 @@ POSENC_INLINE Floats exponential(Floats x) {
   constexpr float kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   constexpr float kLog2e = 1.44269504088896341f, kLog2High = 0.693359375f,
                   kLog2Low = -2.12194440e-4f;
-  const Ints tiny = x < all(-87.3f);
-  x = larger(all(-87.3f), smaller(all(88.0f), x));
-  const Floats shifted = fma(x, all(kLog2e), all(kRound));
-  const Floats n = shifted - all(kRound);
-  const Floats r = fma(n, all(-kLog2Low), fma(n, all(-kLog2High), x));
+  const Ints tiny = x < broadcast(-87.3f);
+  x = maximum(broadcast(-87.3f), minimum(broadcast(88.0f), x));
+  const Floats shifted = fma(x, broadcast(kLog2e), broadcast(kRound));
+  const Floats n = shifted - broadcast(kRound);
+  const Floats r = fma(n, broadcast(-kLog2Low), fma(n, broadcast(-kLog2High), x));
   const Floats y =
       polynomial(r, {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f});
   const Ints exponent = reinterpret_cast<Ints>(shifted) << 23;  // n, in a float's exponent field

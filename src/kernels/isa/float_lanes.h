@@ -16,7 +16,7 @@ typedef float Floats4 __attribute__((vector_size(16)));
 typedef float Floats8 __attribute__((vector_size(32)));
 #endif
 
-POSENC_INLINE Floats all(float x) { return x - Floats{}; }
+POSENC_INLINE Floats broadcast(float x) { return x - Floats{}; }
 
 // a * b + c. Contraction is off in these files: products are fused only where this is called.
 POSENC_INLINE Floats fma(Floats a, Floats b, Floats c) {
@@ -30,11 +30,11 @@ POSENC_INLINE Floats fma(Floats a, Floats b, Floats c) {
 }
 
 // Lane-wise maximum and minimum; b where either is NaN.
-POSENC_INLINE Floats larger(Floats a, Floats b) { return a > b ? a : b; }
-POSENC_INLINE Floats smaller(Floats a, Floats b) { return a < b ? a : b; }
+POSENC_INLINE Floats maximum(Floats a, Floats b) { return a > b ? a : b; }
+POSENC_INLINE Floats minimum(Floats a, Floats b) { return a < b ? a : b; }
 
 // Whether a > b in any lane.
-POSENC_INLINE bool any_larger(Floats a, Floats b) {
+POSENC_INLINE bool any_greater(Floats a, Floats b) {
 #if defined(__AVX512F__)
   return _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0;
 #elif defined(__AVX2__)

@@ -88,8 +88,8 @@ void rows(const GatherRequest& g, int64_t begin, int64_t end) {
   const int64_t rest = g.dim - whole;
   Slots slots(g.positions, begin);
   Row<K> row;
-  row.scale = K::all(g.scale);
-  row.factor = K::all(g.kept.factor);
+  row.scale = K::broadcast(g.scale);
+  row.factor = K::broadcast(g.kept.factor);
   row.bits = g.kept.bits;
   for (int64_t t = begin; t < end; ++t, slots.next()) {
     row.word = weight + g.ids[t] * g.weight_stride;

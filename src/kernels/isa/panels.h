@@ -107,7 +107,7 @@ POSENC_INLINE void tile(const float* panel, const Matrix& matrix, int64_t inner,
     for (int v = 0; v < kVectors; ++v) x[v] = load<Floats>(panel + k * kWidth + v * kFloats);
 #pragma GCC unroll 8
     for (int c = 0; c < kCols; ++c) {
-      const Floats w = all(matrix.at(c, k));
+      const Floats w = broadcast(matrix.at(c, k));
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[c][v] = fma(w, x[v], sums[c][v]);
     }

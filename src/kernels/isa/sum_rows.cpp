@@ -34,7 +34,7 @@ struct Term {
       if constexpr (kDropout) x = K::rounded(x * spread(kept >> i, factor));
       // The Exact types round here, as the reference path's cast does.
       x = K::Element::round_any(x * scale);
-      const V sum = kFirst ? K::all(0.0) : K::Element::read(to + j + i);
+      const V sum = kFirst ? K::broadcast(0.0) : K::Element::read(to + j + i);
       K::Element::write(to + j + i, K::Element::round(sum + x));
     }
   }
@@ -69,11 +69,11 @@ void rows(const SumRowsRequest& s, int64_t begin, int64_t end) {
   using T = typename K::Stored;
   const T* const grad = static_cast<const T*>(s.grad);
   Term<K, kDropout> term;
-  term.scale = K::all(s.scale);
-  term.factor = K::all(s.kept.factor);
+  term.scale = K::broadcast(s.scale);
+  term.factor = K::broadcast(s.kept.factor);
   term.bits = s.kept.bits;
   Term<K, false> sum;  // adds the scratch row, times 1
-  sum.scale = K::all(1.0);
+  sum.scale = K::broadcast(1.0);
   const auto out_of = [&](int64_t row) {
     return static_cast<T*>(s.out) + (s.row != nullptr ? s.row[row] : row) * s.out_stride;
   };

@@ -19,10 +19,10 @@ POSENC_INLINE Wide read_logits(const float* from, int64_t n) {
 }
 
 LogSum log_sum_exp(const float* x, int64_t n) {
-  Wide most = each([](int) { return all(-__builtin_inff()); });
+  Wide most = each([](int) { return broadcast(-__builtin_inff()); });
   by_sixteen(n, [&](int64_t i, int64_t count) {
     const Wide w = read_logits(x + i, count);
-    most = each([&](int part) { return larger(most.part[part], w.part[part]); });
+    most = each([&](int part) { return maximum(most.part[part], w.part[part]); });
   });
   float lanes[kWide], largest = -__builtin_inff();
   write(lanes, most, kWide);
@@ -31,7 +31,8 @@ LogSum log_sum_exp(const float* x, int64_t n) {
   Wide sum = {};
   by_sixteen(n, [&](int64_t i, int64_t count) {
     const Wide w = read_logits(x + i, count);
-    sum = each([&](int part) { return sum.part[part] + exponential(w.part[part] - all(largest)); });
+    sum = each(
+        [&](int part) { return sum.part[part] + exponential(w.part[part] - broadcast(largest)); });
   });
   return {largest, logf(total(sum))};
 }
@@ -49,7 +50,8 @@ void topk_insert(const float* x, int64_t n, float shift, float base, int64_t pla
     const Wide w = read_logits(x + i, some);
     bool any = false;
     for (const Floats& part : w.part)
-      any = any || any_larger((part - all(shift)) + all(base), all(best[count - 1].score));
+      any = any || any_greater((part - broadcast(shift)) + broadcast(base),
+                               broadcast(best[count - 1].score));
     for (int64_t j = i; any && j < i + some; ++j) {
       const float score = (x[j] - shift) + base;
       if (score > best[count - 1].score) insert({score, place + j}, best, count);
