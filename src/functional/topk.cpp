@@ -58,7 +58,7 @@ TopScores beam_topk(const at::Tensor& logits, const LogSumExp& sum, const at::Te
   auto* const places = top.places.data_ptr<int64_t>();
   const auto insert = kernels::chosen().topk.topk_insert;
   at::parallel_for(0, groups, 1, [&](int64_t begin, int64_t end) {
-    std::vector<kernels::inference::Ranked> best(static_cast<size_t>(count));
+    std::vector<kernels::inference::TopkEntry> best(static_cast<size_t>(count));
     for (int64_t b = begin; b < end; ++b) {
       best.assign(best.size(), {-std::numeric_limits<float>::infinity(), 0});
       for (int64_t k = 0; k < group; ++k) {

@@ -91,7 +91,7 @@ struct LogSum {
 };
 
 // A score and its index.
-struct Ranked {
+struct TopkEntry {
   float score;
   int64_t place;
 };
@@ -124,7 +124,7 @@ struct TopkKernels {
   // Inserts (x[i] - shift) + base, with the index place + i, into the `count` best so far, which
   // are sorted; the first of equal scores wins.
   void (*topk_insert)(const float* x, int64_t n, float shift, float base, int64_t place,
-                      Ranked* best, int64_t count);
+                      TopkEntry* best, int64_t count);
 };
 
 }  // namespace posenc::kernels::inference

@@ -38,13 +38,13 @@ LogSum log_sum_exp(const float* x, int64_t n) {
 }
 
 // Inserts it after entries of equal score.
-void insert(Ranked one, Ranked* best, int64_t count) {
+void insert(TopkEntry one, TopkEntry* best, int64_t count) {
   int64_t i = count - 1;
   for (; i > 0 && one.score > best[i - 1].score; --i) best[i] = best[i - 1];
   best[i] = one;
 }
 
-void topk_insert(const float* x, int64_t n, float shift, float base, int64_t place, Ranked* best,
+void topk_insert(const float* x, int64_t n, float shift, float base, int64_t place, TopkEntry* best,
                  int64_t count) {
   by_sixteen(n, [&](int64_t i, int64_t some) {
     const Wide w = read_logits(x + i, some);

@@ -152,7 +152,7 @@ TEST(InferenceRows, Ranks) {
         all.emplace_back(-(x.view(-1)[i].item<float>() - 2.0F + base[i / n]), i);
       std::sort(all.begin(), all.end());
       on_each_set([&](const Kernels& use) {
-        std::vector<Ranked> best(count, {-std::numeric_limits<float>::infinity(), 0});
+        std::vector<TopkEntry> best(count, {-std::numeric_limits<float>::infinity(), 0});
         for (int64_t row = 0; row < 2; ++row)
           use.topk.topk_insert(x[row].const_data_ptr<float>(), n, 2.0F, base[row], row * n,
                                best.data(), count);
