@@ -13,7 +13,7 @@ torch::Tensor FrozenEncoder::forward(const torch::Tensor& x, const AttentionMask
   const torch::NoGradGuard no_grad;
   const auto& layer = model_->options.layer();
   inference::check_sequence("FrozenEncoder", x, layer.d_model());
-  model_->watch.check();
+  model_->stale_check.check();
   const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
   const Packing packing = Packing::of(mask, batch, length);
@@ -27,7 +27,7 @@ torch::Tensor FrozenEncoder::forward(const torch::Tensor& x, const AttentionMask
 }
 
 const TransformerEncoderOptions& FrozenEncoder::options() const { return model_->options; }
-FrozenBytes FrozenEncoder::bytes() const { return model_->watch.bytes(); }
+FrozenBytes FrozenEncoder::bytes() const { return model_->stale_check.bytes(); }
 
 std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model) {
   const auto& options = model.options();

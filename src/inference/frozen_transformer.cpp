@@ -42,7 +42,7 @@ torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
                                         const AttentionMask& src_mask) const {
   const torch::NoGradGuard no_grad;
   check_ids("src", src);
-  model_->watch.check();
+  model_->stale_check.check();
   const Memory memory = inference::encode(*model_, src, src_mask);
   return memory.packing.unpack(memory.rows);
 }
@@ -56,7 +56,7 @@ torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::T
   TORCH_CHECK_VALUE(tgt.size(0) == memory.size(0),
                     "[FrozenTransformer] tgt and memory must have one batch. Got ", tgt.sizes(),
                     " and ", memory.sizes());
-  model_->watch.check();
+  model_->stale_check.check();
   const int64_t batch = tgt.size(0), length = tgt.size(1), heads = model_->decoder.heads;
   const torch::Tensor x = model_->tgt_embedding(tgt).flatten(0, 1);
   const torch::Tensor out = inference::run(
@@ -70,7 +70,7 @@ torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::T
 }
 
 const TransformerOptions& FrozenTransformer::options() const { return model_->options; }
-FrozenBytes FrozenTransformer::bytes() const { return model_->watch.bytes(); }
+FrozenBytes FrozenTransformer::bytes() const { return model_->stale_check.bytes(); }
 
 std::ostream& operator<<(std::ostream& stream, const FrozenTransformer& model) {
   const auto& options = model.options();

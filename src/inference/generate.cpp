@@ -13,7 +13,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   check_generation(options, model.options().tgt_vocab(), model.options().max_len());
   const torch::NoGradGuard no_grad;
   const inference::TransformerModel& frozen = inference::FrozenAccess::model(model);
-  frozen.watch.check();
+  frozen.stale_check.check();
   const int64_t sources = src.size(0);
   if (sources == 0) return {};
   const auto memory = inference::encode(frozen, src, src_mask);

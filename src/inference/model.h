@@ -9,14 +9,14 @@ namespace posenc::inference {
 /// The implementation of FrozenEncoder.
 struct EncoderModel {
   TransformerEncoderOptions options;
-  StaleCheck watch;
+  StaleCheck stale_check;
   EncoderStack stack;
 };
 
 /// The implementation of FrozenTransformer.
 struct TransformerModel {
   TransformerOptions options;
-  StaleCheck watch;
+  StaleCheck stale_check;
   Embedding src_embedding, tgt_embedding;
   EncoderStack encoder;
   DecoderStack decoder;
