@@ -11,15 +11,17 @@
 
 namespace posenc::cli {
 
-/// The input was rejected: exit status 1, with the text on stderr after the command's name.
-class Refused : public std::runtime_error {
+/// The command fails, usually because its input is rejected: exit status 1, with the text on stderr
+/// after the command's name.
+class CommandError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
+/// Throws CommandError with a formatted message.
 template <typename... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
-  throw Refused(fmt::format(format, std::forward<Args>(args)...));
+[[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) {
+  throw CommandError(fmt::format(format, std::forward<Args>(args)...));
 }
 
 /// Writes to stderr. Unlike fmt::print, does not throw if stderr is closed or full: nothing can be

@@ -18,7 +18,7 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 File nameless_file() {
   File file(std::tmpfile(), std::fclose);
-  if (!file) refuse("cannot create a temporary file: {}", std::strerror(errno));
+  if (!file) fail("cannot create a temporary file: {}", std::strerror(errno));
   return file;
 }
 
@@ -37,8 +37,8 @@ int run_gnuplot(std::FILE* in, std::FILE* out, std::FILE* err) {
     return platform::run_program({"gnuplot", "-d", "-"}, in, out, err, "GNUTERM");
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::no_such_file_or_directory)
-      refuse("gnuplot is not installed (Debian: apt-get install gnuplot-nox)");
-    refuse("cannot run gnuplot: {}", error.code().message());
+      fail("gnuplot is not installed (Debian: apt-get install gnuplot-nox)");
+    fail("cannot run gnuplot: {}", error.code().message());
   }
 }
 
@@ -54,15 +54,15 @@ std::string gnuplot(const std::string& script) {
   const File in = nameless_file(), out = nameless_file(), err = nameless_file();
   if (std::fwrite(script.data(), 1, script.size(), in.get()) != script.size() ||
       std::fflush(in.get()) != 0) {
-    refuse("cannot pass the plot's data to gnuplot: {}", std::strerror(errno));
+    fail("cannot pass the plot's data to gnuplot: {}", std::strerror(errno));
   }
   std::rewind(in.get());
   const int status = run_gnuplot(in.get(), out.get(), err.get());
   const std::string complaint = content(err.get());
-  if (status != 0 || !complaint.empty()) refuse("gnuplot failed: {}", complaint);
+  if (status != 0 || !complaint.empty()) fail("gnuplot failed: {}", complaint);
   std::string picture = content(out.get());
-  if (picture.empty()) refuse("gnuplot wrote nothing");
-  if (!is_whole(picture)) refuse("gnuplot could not write the complete plot to a temporary file");
+  if (picture.empty()) fail("gnuplot wrote nothing");
+  if (!is_whole(picture)) fail("gnuplot could not write the complete plot to a temporary file");
   return picture;
 }
 

@@ -9,7 +9,7 @@ Params::Params(const std::vector<std::string>& assignments) {
   for (const auto& text : assignments) {
     const auto equals = text.find('=');
     const auto [at, fresh] = values_.emplace(text.substr(0, equals), text.substr(equals + 1));
-    if (!fresh) refuse("--param {} is given twice", at->first);
+    if (!fresh) fail("--param {} is given twice", at->first);
   }
 }
 
@@ -18,8 +18,8 @@ void Params::allow(const std::string& subject, const std::vector<std::string>& k
     bool found = false;
     for (const auto& name : known) found = found || name == key;
     if (found) continue;
-    if (known.empty()) refuse("--param {}: {} has no parameters", key, subject);
-    refuse("--param {}: {} has no such parameter{}", key, subject, suggestion(key, known));
+    if (known.empty()) fail("--param {}: {} has no parameters", key, subject);
+    fail("--param {}: {} has no such parameter{}", key, subject, suggestion(key, known));
   }
 }
 
@@ -32,7 +32,7 @@ std::optional<int64_t> Params::integer(const std::string& key) const {
   const std::string* text = find(key);
   if (!text) return std::nullopt;
   const auto value = whole_number(*text);
-  if (!value) refuse("--param {} must be a whole number. Got {}", key, *text);
+  if (!value) fail("--param {} must be a whole number. Got {}", key, *text);
   return value;
 }
 
@@ -40,7 +40,7 @@ std::optional<double> Params::real(const std::string& key) const {
   const std::string* text = find(key);
   if (!text) return std::nullopt;
   const auto value = real_number(*text);
-  if (!value) refuse("--param {} must be a number. Got {}", key, *text);
+  if (!value) fail("--param {} must be a number. Got {}", key, *text);
   return value;
 }
 
@@ -54,7 +54,7 @@ bool Params::flag(const std::string& key, bool otherwise) const {
   if (!text) return otherwise;
   if (*text == "true" || *text == "1") return true;
   if (*text == "false" || *text == "0") return false;
-  refuse("--param {} must be true or false. Got {}", key, *text);
+  fail("--param {} must be true or false. Got {}", key, *text);
 }
 
 PresetParams Params::for_preset() const {
@@ -70,7 +70,7 @@ Scale Params::scale(const std::string& key, const Scale& otherwise) const {
   if (*text == "sqrt_dim") return Scale::SqrtDim;
   const auto value = real_number(*text);
   if (!value) {
-    refuse("--param {} must be none, sqrt_dim or a number. Got {}", key, *text);
+    fail("--param {} must be none, sqrt_dim or a number. Got {}", key, *text);
   }
   return Scale(*value);
 }

@@ -17,7 +17,7 @@ class Params {
   /// Each entry has the form key=value (checked by the command line); keys are unique.
   explicit Params(const std::vector<std::string>& assignments = {});
 
-  /// Throws Refused, suggesting the nearest names, for a key that `subject` does not accept.
+  /// Throws CommandError, suggesting the nearest names, for a key that `subject` does not accept.
   void allow(const std::string& subject, const std::vector<std::string>& known) const;
 
   std::optional<int64_t> integer(const std::string& key) const;

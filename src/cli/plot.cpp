@@ -39,7 +39,7 @@ void write_file(const std::string& path, const std::string& content) {
     file.write(content.data(), content.size());
     file.commit();
   } catch (const WeightsError& error) {
-    refuse("{}: {}", path, error.what());
+    fail("{}: {}", path, error.what());
   }
 }
 
@@ -75,16 +75,16 @@ void plot(const PlotOptions& options) {
   if (!recipe.grid().empty() && !options.length) {
     length = cells_of(recipe);
   }
-  if (length < 2) refuse("--length must be at least 2 for a plot. Got {}", length);
+  if (length < 2) fail("--length must be at least 2 for a plot. Got {}", length);
   if (length > kMostCells / std::max(options.dim, length)) {
-    refuse("--dim {} and --length {} are too many cells for a plot; at most {}", options.dim,
-           length, kMostCells);
+    fail("--dim {} and --length {} are too many cells for a plot; at most {}", options.dim, length,
+         kMostCells);
   }
   const auto pictures = pictures_of(figures(options.preset, recipe, length));
   std::error_code error;
   const std::filesystem::path folder(options.folder);
   std::filesystem::create_directories(folder, error);
-  if (error) refuse("{}: {}", options.folder, error.message());
+  if (error) fail("{}: {}", options.folder, error.message());
   for (const auto& [name, content] : pictures) write_file((folder / name).string(), content);
   for (const auto& [name, content] : pictures) fmt::print("{}\n", (folder / name).string());
 }

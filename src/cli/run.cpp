@@ -32,8 +32,8 @@ Call call_of(const std::string& path, const ModuleSpec& spec) {
   for (const auto& kind : kinds()) {
     for (const auto& name : kind.optional) {
       if (!tensors.contains(name) || call.count(name)) continue;
-      refuse("{}: this module takes no `{}`{}", path, name,
-             spec.optional.empty() ? "" : "; it takes " + listed(spec.optional));
+      fail("{}: this module takes no `{}`{}", path, name,
+           spec.optional.empty() ? "" : "; it takes " + listed(spec.optional));
     }
   }
   return call;

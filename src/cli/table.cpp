@@ -41,8 +41,8 @@ void make(const TableOptions& options) {
   } else {
     const at::Tensor positions = read_tensors(options.positions, {"positions"})["positions"];
     if (positions.dim() != 1) {
-      refuse("{}: `positions` must have shape (rows). Got {}", options.positions,
-             shape_of(positions));
+      fail("{}: `positions` must have shape (rows). Got {}", options.positions,
+           shape_of(positions));
     }
     result.insert("table", sinusoid(recipe, positions));
   }

@@ -24,7 +24,7 @@ using Json = nlohmann::ordered_json;
 
 int64_t extent_of(const Json& value, const std::string& key, int64_t most) {
   const bool fits = value.is_number_integer() && value >= 1 && value <= most;
-  if (!fits) refuse("{} must be a whole number from 1 to {}. Got {}", key, most, value.dump());
+  if (!fits) fail("{} must be a whole number from 1 to {}. Got {}", key, most, value.dump());
   return value.get<int64_t>();
 }
 
@@ -35,26 +35,26 @@ PresetValue value_of(const Json& value, const std::string& key) {
   if (value.is_number_integer() && fits) return value.get<int64_t>();
   if (value.is_number()) return value.get<double>();
   if (value.is_string()) return value.get<std::string>();
-  refuse("params: {} must be a number or a string. Got {}", key, value.dump());
+  fail("params: {} must be a number or a string. Got {}", key, value.dump());
 }
 
 Precision precision_of(const Json& value) {
   if (value == "reference") return Precision::Reference;
   if (value == "exact") return Precision::Exact;
-  refuse("precision must be reference or exact. Got {}", value.dump());
+  fail("precision must be reference or exact. Got {}", value.dump());
 }
 
 at::Tensor table_of_case(const Json& entry) {
   static const std::set<std::string> known = {"name",   "preset", "dim",
                                               "length", "params", "precision"};
   for (const auto& [key, value] : entry.items()) {
-    if (!known.count(key)) refuse("a case has no field {}", key);
+    if (!known.count(key)) fail("a case has no field {}", key);
   }
-  if (!entry.contains("preset") || !entry["preset"].is_string()) refuse("preset must be a name");
-  if (!entry.contains("dim")) refuse("dim must be a whole number");
+  if (!entry.contains("preset") || !entry["preset"].is_string()) fail("preset must be a name");
+  if (!entry.contains("dim")) fail("dim must be a whole number");
   PresetParams params;
   if (entry.contains("params")) {
-    if (!entry["params"].is_object()) refuse("params must be an object");
+    if (!entry["params"].is_object()) fail("params must be an object");
     for (const auto& [key, value] : entry["params"].items()) {
       params.emplace(key, value_of(value, key));
     }
@@ -69,9 +69,9 @@ at::Tensor table_of_case(const Json& entry) {
 
 Json read_cases(const std::string& path) {
   std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown)) refuse("{}: must be a file of cases", path);
+  if (std::filesystem::is_directory(path, unknown)) fail("{}: must be a file of cases", path);
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) refuse("{}: cannot be read", path);
+  if (!stream) fail("{}: cannot be read", path);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
   const Json list = [&] {
     try {
@@ -81,15 +81,15 @@ Json read_cases(const std::string& path) {
     }
   }();
   if (!list.is_array()) {
-    refuse("{}: must contain a JSON array of cases. Got {}", path, list.type_name());
+    fail("{}: must contain a JSON array of cases. Got {}", path, list.type_name());
   }
   std::set<std::string> names;
   for (const auto& entry : list) {
     if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string()) {
-      refuse("{}: each case must be an object with a name. Got {}", path, entry.dump());
+      fail("{}: each case must be an object with a name. Got {}", path, entry.dump());
     }
     if (!names.insert(entry["name"].get<std::string>()).second) {
-      refuse("{}: the case {} occurs twice", path, entry["name"].dump());
+      fail("{}: the case {} occurs twice", path, entry["name"].dump());
     }
   }
   return list;
@@ -100,14 +100,14 @@ Json read_cases(const std::string& path) {
 int64_t cells_of(const SinusoidOptions& options) {
   int64_t cells = 1;
   for (const int64_t extent : options.grid()) {
-    if (extent > kMostRows / cells) refuse("a grid must have at most {} cells", kMostRows);
+    if (extent > kMostRows / cells) fail("a grid must have at most {} cells", kMostRows);
     cells *= extent;
   }
   return cells;
 }
 
 at::Tensor table_of(const SinusoidOptions& options, std::optional<int64_t> length) {
-  if (!length && options.grid().empty()) refuse("length must be given");
+  if (!length && options.grid().empty()) fail("length must be given");
   return sinusoid_table(options, length ? *length : cells_of(options));
 }
 

@@ -91,12 +91,12 @@ Report verify(const std::string& path, const VerifyOptions& options) {
   const at::NoGradGuard no_grad;
   Weights weights = read_weights(path, options.prefix);
   if (weights.format != WeightsFormat::TorchScript) {
-    refuse("{} contains only weights: there is no script to compare with", path);
+    fail("{} contains only weights: there is no script to compare with", path);
   }
   const Script script(path, options.prefix);
   weights.class_name = script.class_name();
   if (weights.class_name.empty()) {
-    refuse("the prefix {} matches no part of the script", options.prefix);
+    fail("the prefix {} matches no part of the script", options.prefix);
   }
   ModuleSpec spec = make_module_spec(weights, options.module, Params(options.params));
 

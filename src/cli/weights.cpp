@@ -29,14 +29,14 @@ bool may_be_non_persistent(const Manifest& manifest, const ManifestTensor& tenso
 Weights read_weights(const std::string& path, const std::string& prefix) {
   io::OpenWeights weights(path);
   Manifest& manifest = weights.manifest;
-  if (manifest.tensors.empty()) refuse("{} contains no parameters or buffers", path);
+  if (manifest.tensors.empty()) fail("{} contains no parameters or buffers", path);
   std::vector<std::string> names;
   for (const auto& tensor : manifest.tensors) names.push_back(shown(tensor.name));
   std::erase_if(manifest.tensors, [&](const auto& tensor) {
     return !tensor.name.starts_with(prefix) || tensor.name.size() == prefix.size();
   });
   if (manifest.tensors.empty()) {
-    refuse("{} has no name that begins with {}; it contains {}", path, prefix, shortened(names));
+    fail("{} has no name that begins with {}; it contains {}", path, prefix, shortened(names));
   }
   const auto& first = manifest.tensors.front().name;
   const auto begins_with_dot = [&](const auto& tensor) {
@@ -44,8 +44,8 @@ Weights read_weights(const std::string& path, const std::string& prefix) {
   };
   if (!prefix.empty() &&
       std::all_of(manifest.tensors.begin(), manifest.tensors.end(), begins_with_dot)) {
-    refuse("--prefix {0}: must include the dot, as in --prefix {0}.; {1} contains {2}", prefix,
-           path, shown(first));
+    fail("--prefix {0}: must include the dot, as in --prefix {0}.; {1} contains {2}", prefix, path,
+         shown(first));
   }
   Weights part{path, manifest.format, prefix.empty() ? manifest.class_name : "", StateDict(), {},
                {}};
@@ -71,7 +71,7 @@ StateDict read_tensors(const std::string& path, const std::vector<std::string>& 
   StateDict tensors = load_safetensors(path).tensors;
   for (const auto& name : names) {
     if (!tensors.contains(name)) {
-      refuse("{} must have a tensor `{}`; it contains {}", path, name, described(tensors));
+      fail("{} must have a tensor `{}`; it contains {}", path, name, described(tensors));
     }
   }
   return tensors;

@@ -93,7 +93,7 @@ TEST_F(TokenizerFolder, WhatIsNotSupportedIsNamed) {
     std::string text = "nothing was refused";
     try {
       const MarianTokenizer tokenizer(folder);
-    } catch (const cli::Refused& refused) {
+    } catch (const cli::CommandError& refused) {
       text = refused.what();
     }
     write_bytes(folder + "/tokenizer_config.json", before);

@@ -11,7 +11,7 @@ TEST(WithoutSentencePiece, TranslateSaysWhatIsMissing) {
   try {
     cli::translate_lines({});
     FAIL() << "no error";
-  } catch (const cli::Refused& error) {
+  } catch (const cli::CommandError& error) {
     EXPECT_STREQ(
         error.what(),
         "this posenc was built without SentencePiece, which Marian's tokenizer needs: install it "

@@ -92,11 +92,11 @@ Arguments arguments_of(const std::string& path, const Script& script, const Modu
     if (known && required) result.needed.push_back(own);
     if (known && !required) result.named[name] = own;
     if (known || !required) continue;
-    refuse("{}: its {} requires an argument that the C++ class does not take: {}", path,
-           script.signature("forward"), name);
+    fail("{}: its {} requires an argument that the C++ class does not take: {}", path,
+         script.signature("forward"), name);
   }
   if (result.needed.size() < spec.inputs.size()) {
-    refuse("{}: its {} must take {}", path, script.signature("forward"), listed(spec.inputs));
+    fail("{}: its {} must take {}", path, script.signature("forward"), listed(spec.inputs));
   }
   return result;
 }
@@ -132,10 +132,10 @@ at::Tensor call_with_image(const Script& script, const std::string& method, cons
   const at::Tensor &image = call.at("image"), &t = call.at("input");
   try {
     return script.call(method, {image, t});
-  } catch (const Refused& error) {
+  } catch (const CommandError& error) {
     try {
       return script.call(method, {t, image});
-    } catch (const Refused&) {
+    } catch (const CommandError&) {
       throw error;
     }
   }

@@ -18,7 +18,7 @@ struct Outcome {
 };
 
 /// Calls both with every probe that suits the arguments of the script in the file `path`. Throws
-/// Refused if its forward requires an argument that the counterpart does not take.
+/// CommandError if its forward requires an argument that the counterpart does not take.
 std::vector<Outcome> outcomes_of(const std::string& path, const Script& script, ModuleSpec& spec);
 
 }  // namespace posenc::cli

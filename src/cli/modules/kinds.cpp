@@ -63,8 +63,8 @@ int64_t offset_of(const Call& call) {
   if (!offset.defined()) return 0;
   const bool whole = offset.scalar_type() == at::kLong || offset.scalar_type() == at::kInt;
   if (!whole || offset.numel() != 1 || offset.dim() > 1) {
-    refuse("`offset` must be int64 or int32 of shape () or (1). Got {} {}", dtype_text(offset),
-           shape_of(offset));
+    fail("`offset` must be int64 or int32 of shape () or (1). Got {} {}", dtype_text(offset),
+         shape_of(offset));
   }
   return offset.item<int64_t>();
 }

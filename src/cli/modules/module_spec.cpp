@@ -65,8 +65,8 @@ const Kind& with_keys(const Candidates& candidates, const std::string& name,
   const auto fitting =
       filter(candidates, [&](const Kind* kind) { return has_keys(*kind, weights.tensors); });
   if (fitting.empty()) {
-    refuse("{}: {} must have the keys {}; the file contains {}", weights.path, name,
-           keys_of(candidates), described(weights.tensors));
+    fail("{}: {} must have the keys {}; the file contains {}", weights.path, name,
+         keys_of(candidates), described(weights.tensors));
   }
   return *fitting.front();  // the combination of name and keys is unique
 }
@@ -77,7 +77,7 @@ const Kind& find_kind(const Weights& weights, const std::string& name) {
     if (candidates.empty()) {
       std::set<std::string> known;  // several kinds may share a name and differ in their keys
       for (const auto& kind : kinds()) known.insert(kind.names.begin(), kind.names.end());
-      refuse("--module {} is not known{}", name, suggestion(name, {known.begin(), known.end()}));
+      fail("--module {} is not known{}", name, suggestion(name, {known.begin(), known.end()}));
     }
     return with_keys(candidates, "--module " + name, weights);
   }
@@ -98,9 +98,9 @@ const Kind& find_kind(const Weights& weights, const std::string& name) {
   const std::string what = weights.class_name.empty()
                                ? "it has no class name"
                                : "its class " + shown(weights.class_name) + " is unknown";
-  refuse("{}: {}, and its keys match {}: {}. Choose one with --module NAME:\n{}", weights.path,
-         what, fitting.empty() ? "no class" : "several classes", described(weights.tensors),
-         module_names());
+  fail("{}: {}, and its keys match {}: {}. Choose one with --module NAME:\n{}", weights.path, what,
+       fitting.empty() ? "no class" : "several classes", described(weights.tensors),
+       module_names());
 }
 
 // The sizes given by the shapes, which must agree.
@@ -114,14 +114,14 @@ std::map<std::string, int64_t> sizes_of(const Kind& kind, const Weights& weights
       fits = axes[i] != "1" || tensor.size(i) == 1;
     }
     if (!fits) {
-      refuse("{}: `{}` must be ({}). Got {}", weights.path, name, listed(axes), shape_of(tensor));
+      fail("{}: `{}` must be ({}). Got {}", weights.path, name, listed(axes), shape_of(tensor));
     }
     for (std::size_t i = 0; i < axes.size(); ++i) {
       const auto [at, fresh] = sizes.emplace(axes[i], tensor.size(i));
       if (fresh) first[axes[i]] = name;
       if (at->second != tensor.size(i) && axes[i] != "1") {
-        refuse("{}: `{}` has {} {}, but `{}` has {}", weights.path, first[axes[i]], axes[i],
-               at->second, name, tensor.size(i));
+        fail("{}: `{}` has {} {}, but `{}` has {}", weights.path, first[axes[i]], axes[i],
+             at->second, name, tensor.size(i));
       }
     }
   }

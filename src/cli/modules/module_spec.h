@@ -43,8 +43,8 @@ struct ModuleSpec {
 
 /// Makes the counterpart of the module in `weights`, in eval mode. It is found by `name` (a C++
 /// class or a notebook's) if given, else by the class name in the file, else by its keys if they
-/// are unique. Throws Refused if there is none or several, if keys or shapes do not match, or for
-/// unknown parameters.
+/// are unique. Throws CommandError if there is none or several, if keys or shapes do not match, or
+/// for unknown parameters.
 ModuleSpec make_module_spec(const Weights& weights, const std::string& name, const Params& params);
 
 /// All names that --module accepts, with the class that each refers to, one per line.

@@ -40,9 +40,9 @@ struct Script::State {
   std::optional<torch::jit::Module> module;
 
   torch::jit::Method method(const std::string& name) const {
-    if (!module) refuse("the prefix {} matches no part of the script", prefix);
+    if (!module) fail("the prefix {} matches no part of the script", prefix);
     const auto found = module->find_method(name);
-    if (!found) refuse("the script has no method {}", name);
+    if (!found) fail("the script has no method {}", name);
     return *found;
   }
 
@@ -95,12 +95,12 @@ at::Tensor Script::call(const std::string& method, const std::vector<at::Tensor>
   c10::IValue result;
   try {
     result = state_->method(method)(std::move(values), named);
-  } catch (const Refused&) {
+  } catch (const CommandError&) {
     throw;
   } catch (const std::exception& error) {
-    refuse("the script failed: {}", last_line(message_of(error)));
+    fail("the script failed: {}", last_line(message_of(error)));
   }
-  if (!result.isTensor()) refuse("the script returns {}, not a tensor", result.tagKind());
+  if (!result.isTensor()) fail("the script returns {}, not a tensor", result.tagKind());
   return result.toTensor();
 }
 

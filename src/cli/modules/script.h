@@ -28,7 +28,7 @@ class Script {
   std::string signature(const std::string& method) const;
   std::vector<ScriptArgument> arguments(const std::string& method) const;
 
-  /// Throws Refused with the last line of the script's error if it fails or returns no tensor.
+  /// Throws CommandError with the last line of the script's error if it fails or returns no tensor.
   at::Tensor call(const std::string& method, const std::vector<at::Tensor>& arguments,
                   const std::map<std::string, at::Tensor>& by_name = {}) const;
 

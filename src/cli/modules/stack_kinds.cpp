@@ -23,8 +23,8 @@ std::optional<std::string> value_of(const Weights& weights, const std::string& s
   for (const auto& [name, text] : weights.values) {
     if (!name.ends_with("." + suffix)) continue;
     if (found && *found != text) {
-      refuse("{}: {} must be the same in all layers. Got {} and {}", weights.path, suffix, *found,
-             text);
+      fail("{}: {} must be the same in all layers. Got {} and {}", weights.path, suffix, *found,
+           text);
     }
     found = text;
   }
@@ -35,7 +35,7 @@ int64_t heads_of(const Params& params, const Weights& weights) {
   if (const auto given = params.integer("num_heads")) return *given;
   const auto heads = whole_number(value_of(weights, "num_heads").value_or(""));
   if (!heads) {
-    refuse("{}: the number of heads is not in the file; pass --param num_heads=N", weights.path);
+    fail("{}: the number of heads is not in the file; pass --param num_heads=N", weights.path);
   }
   return *heads;
 }
@@ -45,8 +45,8 @@ Activation activation_of_file(const Params& params, const Weights& weights) {
   const auto mark =
       value_of(weights, "activation_relu_or_gelu");  // torch.nn: 1, 2, or 0 for others
   if (mark == "0") {
-    refuse("{}: its activation is neither relu nor gelu; pass --param activation=swish",
-           weights.path);
+    fail("{}: its activation is neither relu nor gelu; pass --param activation=swish",
+         weights.path);
   }
   return mark == "2" ? Activation::GELU : Activation::ReLU;
 }
@@ -121,7 +121,7 @@ Tying tying_of_the_target(const Weights& weights) {
   if (shared != weights.values.end() && shared->second == kOut) return Tying::DecoderOutput;
   if (shared != weights.values.end() && shared->second == kSrc) return Tying::EncoderDecoder;
   if (weights.tensors[kSrc].size(0) != weights.tensors[kOut].size(0)) return Tying::DecoderOutput;
-  refuse(
+  fail(
       "{}: {} is missing, and may be tied to the source embedding or to the output; pass "
       "--param tie=encoder_decoder or --param tie=decoder_output",
       weights.path, kTgt);

@@ -20,18 +20,18 @@ LineReader::LineReader(const std::string& path) try
       input_(is_standard_input(path) ? "" : path) {
   if (is_standard_input(path)) return;
   std::error_code unknown;
-  if (std::filesystem::is_directory(path, unknown)) refuse("{}: must be a text file", path);
+  if (std::filesystem::is_directory(path, unknown)) fail("{}: must be a text file", path);
   const auto size = std::filesystem::file_size(path, unknown);
   if (!unknown) size_ = size;
 } catch (const platform::FileError& error) {
-  refuse("{}: {}", path, error.what());
+  fail("{}: {}", path, error.what());
 }
 
 bool LineReader::wait(bool for_ever) const {
   try {
     return input_.is_ready(for_ever);
   } catch (const platform::FileError& error) {
-    refuse("{}: {}", name_, error.what());
+    fail("{}: {}", name_, error.what());
   }
 }
 
@@ -46,7 +46,7 @@ void LineReader::fill() {
     buffer_.resize(held + count.value_or(0));
     at_end_ = count && *count == 0;
   } catch (const platform::FileError& error) {
-    refuse("{}: after line {}: {}", name_, number_, error.what());
+    fail("{}: after line {}: {}", name_, number_, error.what());
   }
 }
 
@@ -74,14 +74,14 @@ bool LineReader::next(std::string& line) {
   if (begin_ == buffer_.size()) return false;
   ++number_;
   if (searched_ - begin_ > kLongestLine) {
-    refuse("{}: line {} must have at most {} bytes", name_, number_, kLongestLine);
+    fail("{}: line {} must have at most {} bytes", name_, number_, kLongestLine);
   }
   line.assign(buffer_, begin_, searched_ - begin_);
   if (line.ends_with('\r')) line.pop_back();
   const std::size_t past = searched_ + (searched_ < buffer_.size() ? 1 : 0);
   bytes_ += past - begin_;
   begin_ = searched_ = past;
-  if (!io::is_utf8(line)) refuse("{}: line {} must be UTF-8", name_, number_);
+  if (!io::is_utf8(line)) fail("{}: line {} must be UTF-8", name_, number_);
   return true;
 }
 

@@ -9,7 +9,7 @@
 namespace posenc::cli {
 
 /// Reads the lines of a file or of standard input: UTF-8, at most a million bytes each. Otherwise
-/// throws Refused with the line number.
+/// throws CommandError with the line number.
 class LineReader {
  public:
   /// "" or "-" means standard input.

@@ -25,11 +25,11 @@ std::string in(const std::string& folder, const char* name) {
 void load_pieces(sentencepiece::SentencePieceProcessor& pieces, const std::string& path) {
   const io::InputFile file(path);
   if (file.size() > kLongestPieces) {
-    refuse("{}: must have at most {} bytes. Got {}", path, kLongestPieces, file.size());
+    fail("{}: must have at most {} bytes. Got {}", path, kLongestPieces, file.size());
   }
   const auto status = pieces.LoadFromSerializedProto(file.read(0, file.size()));
   if (!status.ok()) {
-    refuse("{}: must be a SentencePiece model. {}", path, status.ToString());
+    fail("{}: must be a SentencePiece model. {}", path, status.ToString());
   }
 }
 
@@ -66,15 +66,15 @@ void MarianTokenizer::read_settings(const std::string& folder) {
   for (const auto& [id, token] : settings.added) {
     const auto [place, is_new] = ids.emplace(token.text, id);
     if (!is_new) {
-      refuse("{}: must give the token {} one id. Got {} and {}", folder, io::in_quotes(token.text),
-             place->second, id);
+      fail("{}: must give the token {} one id. Got {} and {}", folder, io::in_quotes(token.text),
+           place->second, id);
     }
   }
   const auto needed = [&](const std::string& token, bool may_be_added) {
     const auto added = ids.find(token);
     const auto own = source_.id(token);
     const bool is_there = own || (may_be_added && added != ids.end());
-    if (!is_there) refuse("{}: must have the token {}", in(folder, "vocab.json"), shown(token));
+    if (!is_there) fail("{}: must have the token {}", in(folder, "vocab.json"), shown(token));
     return added == ids.end() ? *own : added->second;
   };
   end_ = needed(settings.end, /*may_be_added=*/true);
@@ -106,7 +106,7 @@ void MarianTokenizer::encode_plain(std::string_view text, std::vector<int64_t>& 
   }
   std::vector<std::string> pieces;
   if (const auto status = source_pieces_.Encode(text, &pieces); !status.ok()) {
-    refuse("SentencePiece: {}", status.ToString());
+    fail("SentencePiece: {}", status.ToString());
   }
   for (const auto& piece : pieces) ids.push_back(id_of(piece));
 }
@@ -145,7 +145,7 @@ const sentencepiece::SentencePieceProcessor& MarianTokenizer::output_pieces() co
 std::string MarianTokenizer::joined(const std::vector<std::string>& pieces) const {
   std::string text;
   if (const auto status = output_pieces().Decode(pieces, &text); !status.ok()) {
-    refuse("SentencePiece: {}", status.ToString());
+    fail("SentencePiece: {}", status.ToString());
   }
   return text;
 }

@@ -20,7 +20,7 @@ namespace posenc::cli {
 /// target.spm is used only with two vocabularies; otherwise source.spm also joins translations.
 class MarianTokenizer {
  public:
-  /// Throws Refused, and WeightsError for a file that cannot be read.
+  /// Throws CommandError, and WeightsError for a file that cannot be read.
   explicit MarianTokenizer(const std::string& folder);
 
   /// Encodes a line of UTF-8; the end token comes last. Recognizes added and special tokens in the

@@ -31,7 +31,7 @@ class Object {
     if (!std::filesystem::exists(path_)) return;
     const io::InputFile file(path_);
     if (file.size() > kLongestSettings) {
-      cli::refuse("{}: must have at most {} bytes. Got {}", path_, kLongestSettings, file.size());
+      cli::fail("{}: must have at most {} bytes. Got {}", path_, kLongestSettings, file.size());
     }
     try {
       values_ = io::json_tree<Json>(file.read(0, file.size()), "its settings");
@@ -39,7 +39,7 @@ class Object {
       throw error.in_file(path_);
     }
     if (!values_.is_object()) {
-      cli::refuse("{}: must be a JSON object. Got {}", path_, values_.type_name());
+      cli::fail("{}: must be a JSON object. Got {}", path_, values_.type_name());
     }
   }
 
@@ -52,13 +52,12 @@ class Object {
   }
   bool flag(const char* name) const {
     const Json& given = value(name);
-    if (!given.is_null() && !given.is_boolean()) refuse(name, given, "must be true or false");
+    if (!given.is_null() && !given.is_boolean()) fail(name, given, "must be true or false");
     return given.is_boolean() && given.get<bool>();
   }
-  [[noreturn]] void refuse(const std::string& name, const Json& got, const char* rule) const {
-    cli::refuse(
-        "{}: {} {}. Got {}", path_, name, rule,
-        io::shortened(got.dump(-1, ' ', false, Json::error_handler_t::replace), kMostShown));
+  [[noreturn]] void fail(const std::string& name, const Json& got, const char* rule) const {
+    cli::fail("{}: {} {}. Got {}", path_, name, rule,
+              io::shortened(got.dump(-1, ' ', false, Json::error_handler_t::replace), kMostShown));
   }
 
  private:
@@ -69,7 +68,7 @@ class Object {
 // The token's text; `token` is the text itself, or an object that describes the token.
 std::string text_of(const Object& file, const std::string& name, const Json& token) {
   const Json& text = token.is_object() && token.contains("content") ? token["content"] : token;
-  if (!text.is_string()) file.refuse(name, token, "must be a token");
+  if (!text.is_string()) file.fail(name, token, "must be a token");
   return text.get<std::string>();
 }
 
@@ -77,8 +76,7 @@ AddedToken described(const Object& file, const std::string& name, const Json& to
   AddedToken result{text_of(file, name, token)};
   const auto flag = [&](const char* key) {
     const Json given = token.is_object() ? token.value(key, Json()) : Json();
-    if (!given.is_null() && !given.is_boolean())
-      file.refuse(name, token, "must have boolean flags");
+    if (!given.is_null() && !given.is_boolean()) file.fail(name, token, "must have boolean flags");
     return given.is_boolean() && given.get<bool>();
   };
   result.single_word = flag("single_word");
@@ -90,7 +88,7 @@ AddedToken described(const Object& file, const std::string& name, const Json& to
 void add(const Object& file, const std::string& name, const Json& id, AddedToken token,
          std::map<int64_t, AddedToken>& added) {
   const bool fits = id.is_number_integer() && id >= 0 && id < kIdBound;
-  if (!fits) file.refuse(name, id, "must have whole numbers below 16777216 as ids");
+  if (!fits) file.fail(name, id, "must have whole numbers below 16777216 as ids");
   if (!token.text.empty()) added[id.get<int64_t>()] = std::move(token);
 }
 
@@ -105,7 +103,7 @@ class Specials {
       } else if (name.ends_with("_token") && (value.is_string() || value.is_object())) {
         named_[name] = text_of(file, name, value);
       } else if (is_standard(name)) {
-        file.refuse(name, value, "must be a token");
+        file.fail(name, value, "must be a token");
       }
     }
   }
@@ -140,12 +138,12 @@ class Specials {
       for (const auto& [key, token] : value.items()) named_[key] = text_of(file, name, token);
       return;
     }
-    if (!value.is_array()) file.refuse(name, value, "must be a list of tokens");
+    if (!value.is_array()) file.fail(name, value, "must be a list of tokens");
     auto& list = name == "extra_special_tokens" ? extra_ : additional_;
     for (const auto& token : value) {
       // Without `__type`, transformers would make a token of the description itself.
       const bool is_text = token.is_string() || (token.is_object() && token.contains("__type"));
-      if (!is_text) file.refuse(name, token, "must be a list of strings");
+      if (!is_text) file.fail(name, token, "must be a list of strings");
       list.push_back(text_of(file, name, token));
     }
   }
@@ -158,10 +156,9 @@ void read_added_tokens(const std::string& folder, const Object& config, Specials
                        std::map<int64_t, AddedToken>& added) {
   const std::string name = "added_tokens_decoder";
   if (config.values().contains(name)) {
-    if (!config.value(name).is_object())
-      config.refuse(name, config.value(name), "must be an object");
+    if (!config.value(name).is_object()) config.fail(name, config.value(name), "must be an object");
     for (const auto& [id, token] : config.value(name).items()) {
-      if (!token.is_object()) config.refuse(name, token, "must describe each token by an object");
+      if (!token.is_object()) config.fail(name, token, "must describe each token by an object");
       add(config, name, Json::parse(id, nullptr, false), described(config, name, token), added);
     }
     return;
@@ -185,8 +182,8 @@ TokenizerSettings read_tokenizer_settings(const std::string& folder) {
   settings.cleans_up = config.flag("clean_up_tokenization_spaces");
   settings.splits_specials = config.flag("split_special_tokens");
   if (const Json& given = config.value("sp_model_kwargs"); !given.is_null() && !given.empty()) {
-    config.refuse("sp_model_kwargs", given,
-                  "must be empty: only SentencePiece's defaults are supported");
+    config.fail("sp_model_kwargs", given,
+                "must be empty: only SentencePiece's defaults are supported");
   }
   Specials specials;
   specials.read(config);

@@ -31,10 +31,10 @@ void check_ids(const std::vector<int64_t>& ids, const Translator& translator,
                const LineReader& reader) {
   for (const int64_t id : ids) {
     if (id < translator.source_vocabulary()) continue;
-    refuse("{}: line {} has the added token {} with id {}, but the model has only {} tokens",
-           reader.name(), reader.number(),
-           io::in_quotes(translator.tokenizer().added_token(id)->text), id,
-           translator.source_vocabulary());
+    fail("{}: line {} has the added token {} with id {}, but the model has only {} tokens",
+         reader.name(), reader.number(),
+         io::in_quotes(translator.tokenizer().added_token(id)->text), id,
+         translator.source_vocabulary());
   }
 }
 
@@ -47,9 +47,8 @@ std::vector<int64_t> ids_of(const std::string& line, const Translator& translato
   const auto longest = static_cast<std::size_t>(translator.longest());
   if (ids.size() <= longest) return ids;
   if (!truncate) {
-    refuse(
-        "{}: line {} must have at most {} tokens, including EOS; --truncate truncates it. Got {}",
-        reader.name(), reader.number(), longest, ids.size());
+    fail("{}: line {} must have at most {} tokens, including EOS; --truncate truncates it. Got {}",
+         reader.name(), reader.number(), longest, ids.size());
   }
   print_error("posenc translate: {}: line {} was truncated from {} tokens to {}\n", reader.name(),
               reader.number(), ids.size(), longest);
@@ -84,7 +83,7 @@ void write_window(const Window& window, const std::vector<std::vector<Translatio
       fmt::print("{}\n", one.text);
     }
   }
-  if (std::fflush(stdout) != 0) refuse("the output could not be written");
+  if (std::fflush(stdout) != 0) fail("the output could not be written");
 }
 
 // Shows progress in bytes of a file, or in lines of any other input.

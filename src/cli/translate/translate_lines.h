@@ -21,8 +21,8 @@ struct TranslateOptions {
   int64_t threads = 0;
 };
 
-/// Writes the translation of each line of a file to standard output. Throws Refused if the model or
-/// the text is invalid, and always in a build without SentencePiece.
+/// Writes the translation of each line of a file to standard output. Throws CommandError if the
+/// model or the text is invalid, and always in a build without SentencePiece.
 void translate_lines(const TranslateOptions& options);
 
 }  // namespace posenc::cli

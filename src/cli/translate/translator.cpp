@@ -13,14 +13,14 @@ namespace {
 constexpr int64_t kMostLogits = 1 << 24;  // per step: 64 MiB
 
 void check_folder(const std::string& folder) {
-  if (!std::filesystem::is_directory(folder)) refuse("{}: must be a folder", folder);
+  if (!std::filesystem::is_directory(folder)) fail("{}: must be a folder", folder);
   std::vector<std::string> lacking;
   for (const char* name : {"config.json", "source.spm", "target.spm", "vocab.json"}) {
     if (!std::filesystem::exists(std::filesystem::path(folder) / name)) lacking.emplace_back(name);
   }
   if (!lacking.empty()) {
-    refuse("{}: must be a Hugging Face folder of a Marian model. Missing: {}", folder,
-           listed(lacking));
+    fail("{}: must be a Hugging Face folder of a Marian model. Missing: {}", folder,
+         listed(lacking));
   }
 }
 
@@ -38,8 +38,8 @@ Translator::Translator(const std::string& folder, const TranslatorOptions& optio
       batch_tokens_(options.batch) {
   const auto& sizes = marian_.model->options;
   if (tokenizer_.largest_source_id() >= sizes.src_vocab()) {
-    refuse("{}: the ids in vocab.json must be below vocab_size {} of the weights. Got {}", folder,
-           sizes.src_vocab(), tokenizer_.largest_source_id());
+    fail("{}: the ids in vocab.json must be below vocab_size {} of the weights. Got {}", folder,
+         sizes.src_vocab(), tokenizer_.largest_source_id());
   }
   GenerateOptions& generation = marian_.generation;
   if (options.beams > 0) generation.num_beams(options.beams);

@@ -21,7 +21,7 @@ struct Translation {
 /// Translates texts with the Marian model in a folder.
 class Translator {
  public:
-  /// Throws Refused, c10::ValueError and WeightsError.
+  /// Throws CommandError, c10::ValueError and WeightsError.
   Translator(const std::string& folder, const TranslatorOptions& options);
 
   const MarianTokenizer& tokenizer() const { return tokenizer_; }

@@ -30,7 +30,7 @@ class VocabularyHandler : public io::JsonHandler {
   void number(uint64_t value) override {
     if (!started_ || value >= kMostIds) wrong(std::to_string(value));
     const auto [place, is_new] = ids_.emplace(std::move(token_), static_cast<int64_t>(value));
-    if (!is_new) refuse("{}: the token {} occurs twice", path_, io::in_quotes(place->first));
+    if (!is_new) fail("{}: the token {} occurs twice", path_, io::in_quotes(place->first));
     tokens_[place->second] = &place->first;  // if several have the same id, the last, as in Python
   }
   void end_object() override {}
@@ -41,7 +41,7 @@ class VocabularyHandler : public io::JsonHandler {
 
  private:
   [[noreturn]] void wrong(const std::string& got) const {
-    refuse("{}: must be an object of tokens and ids below {}. Got {}", path_, kMostIds, got);
+    fail("{}: must be an object of tokens and ids below {}. Got {}", path_, kMostIds, got);
   }
 
   const std::string& path_;
@@ -56,7 +56,7 @@ class VocabularyHandler : public io::JsonHandler {
 Vocabulary::Vocabulary(const std::string& path) {
   const io::InputFile file(path);
   if (file.size() > kLongestVocabulary) {
-    refuse("{}: must have at most {} bytes. Got {}", path, kLongestVocabulary, file.size());
+    fail("{}: must have at most {} bytes. Got {}", path, kLongestVocabulary, file.size());
   }
   VocabularyHandler handler(path, ids_, tokens_);
   try {

@@ -12,7 +12,7 @@ namespace posenc::cli {
 /// The tokens of a vocab.json and their ids: {"</s>": 0, "▁the": 1, ...}.
 class Vocabulary {
  public:
-  /// Throws Refused, and WeightsError for a file that cannot be read or is not JSON.
+  /// Throws CommandError, and WeightsError for a file that cannot be read or is not JSON.
   explicit Vocabulary(const std::string& path);
 
   std::optional<int64_t> id(const std::string& token) const;

@@ -6,7 +6,7 @@
 namespace posenc::cli {
 
 void translate_lines(const TranslateOptions&) {
-  refuse(
+  fail(
       "this posenc was built without SentencePiece, which Marian's tokenizer needs: install it "
       "(Debian's libsentencepiece-dev) and build posenc again");
 }
