@@ -50,7 +50,7 @@ at::Tensor positions_from_ids(const at::Tensor& ids, int64_t padding_idx, int64_
 
 at::Tensor positions_from_mask(const at::Tensor& mask, int64_t padding_position) {
   TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool,
-                   "[positions_from_mask] mask must be boolean, true where a token stands. Got ",
+                   "[positions_from_mask] mask must be boolean, true for a token. Got ",
                    mask.scalar_type());
   TORCH_CHECK_VALUE(mask.dim() >= 1, "[positions_from_mask] mask must be (..., L). Got ",
                     mask.sizes());

@@ -59,7 +59,7 @@ NamedOptions options_in(const Values& values, std::size_t group, const NamedOpti
   if (values.count(prefix + kMaximize) != 0) read_value(values, prefix + kMaximize, maximize);
   if (maximize != 0.0 && present.count(kMaximize) == 0) {
     throw WeightsError(Code::Unsupported,
-                       "must be of an optimiser that goes down: LibTorch's cannot maximize");
+                       "must be of an optimiser that minimizes: LibTorch's cannot maximize");
   }
   return found;
 }

@@ -238,7 +238,7 @@ void LoadPlan::check_ties(const std::string& prefix) {
     mismatch_.faults.push_back({WeightsErrorCode::TieConflict,
                                 source_.label(kept.source) + " and " + source_.label(source) +
                                     " are one tensor in the module, but differ",
-                                "say which wins by leaving the other out: LoadOptions().key_map({" +
+                                "choose one by dropping the other: LoadOptions().key_map({" +
                                     rules + "}) keeps the first"});
   }
 }

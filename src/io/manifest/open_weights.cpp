@@ -13,7 +13,7 @@ constexpr int kAttempts = 5;
 constexpr std::size_t kMostOpen = 256;  // of a process's thousand descriptors or so
 
 WeightsError changed(const std::string& what) {
-  return {WeightsErrorCode::Io, what, "load it when whoever writes it has finished"};
+  return {WeightsErrorCode::Io, what, "load it again when it has been written completely"};
 }
 
 }  // namespace

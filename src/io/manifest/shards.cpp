@@ -40,7 +40,7 @@ class IndexHandler : public JsonHandler {
   bool key(std::string& name) override {
     if (state_ == State::Map) {
       if (!names_.insert(name).second) {
-        throw WeightsError(Code::DuplicateKey, "stands twice in weight_map").in_tensor(name);
+        throw WeightsError(Code::DuplicateKey, "occurs twice in weight_map").in_tensor(name);
       }
       tensor_ = std::move(name);
       return true;

@@ -16,7 +16,8 @@ Manifest read_single_file(const InputFile& file) {
   if (looks_like_torch_legacy(file)) return read_torch_legacy(file);
   if (looks_like_safetensors(file)) return read_safetensors(file);
   if (looks_like_json(file)) {
-    throw WeightsError(WeightsErrorCode::Shard, "is an index of shards where one file is due");
+    throw WeightsError(WeightsErrorCode::Shard,
+                       "is an index of shards, where a single file is expected");
   }
   refuse_unknown_format(file);
 }

@@ -212,7 +212,7 @@ void check_names(const std::vector<ManifestTensor>& tensors) {
   names.reserve(tensors.size());
   for (const auto& tensor : tensors) {
     if (!names.insert(tensor.name).second) {
-      throw WeightsError(Code::DuplicateKey, "stands twice in the header").in_tensor(tensor.name);
+      throw WeightsError(Code::DuplicateKey, "occurs twice in the header").in_tensor(tensor.name);
     }
   }
 }

@@ -33,8 +33,8 @@ void check(const std::vector<SafetensorsEntry>& entries) {
   for (const auto& entry : entries) {
     if (!names.insert(entry.name).second) {
       throw WeightsError(Code::DuplicateKey, entry.name == "__metadata__"
-                                                 ? "has the name that safetensors keeps for itself"
-                                                 : "stands twice among the tensors to be written")
+                                                 ? "has a name that safetensors reserves"
+                                                 : "occurs twice among the tensors to be written")
           .in_tensor(entry.name);
     }
     if (safetensors_dtype(entry.dtype).empty()) {

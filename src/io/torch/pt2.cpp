@@ -138,7 +138,7 @@ Manifest read_pt2(const Archive& archive) {
       }
       tensor.storage = storage->second;
       if (!list.add(std::move(tensor))) {
-        throw WeightsError(WeightsErrorCode::DuplicateKey, "stands in the file twice");
+        throw WeightsError(WeightsErrorCode::DuplicateKey, "occurs twice in the file");
       }
     } catch (const WeightsError& error) {
       throw error.in_tensor(weight.name);

@@ -52,7 +52,7 @@ bool StateDictWalker::step() {
   } else if (frame.form == Frame::Form::Pairs) {
     if ((!pickle.is(value, PickleKind::Tuple) && !pickle.is(value, PickleKind::List)) ||
         pickle.count(value) != 2) {
-      throw WeightsError(WeightsErrorCode::Corrupt, "holds a dict made of what are no pairs");
+      throw WeightsError(WeightsErrorCode::Corrupt, "holds a dict that is not made of pairs");
     }
     const auto first = pickle.items(value);
     key = pickle.item(first);
@@ -147,7 +147,7 @@ void StateDictWalker::push(PickleId source, PickleId later, Frame::Form form, Pl
   if (frames_.size() == kDeepestObject) {
     throw WeightsError(WeightsErrorCode::LimitExceeded, "holds objects nested deeper than " +
                                                             std::to_string(kDeepestObject) +
-                                                            " levels, or in a circle");
+                                                            " levels, or in a cycle");
   }
   const uint32_t at = source == kNoObject ? kNoObject : objects_.pickle().items(source);
   frames_.push_back({at, form, later, name_.size(), place, script, listed});

@@ -201,7 +201,7 @@ std::vector<int64_t> TorchTensors::read_sizes(PickleId id) {
     if (!items.empty()) id = items[0];
   }
   if (!pickle_.is(id, PickleKind::Tuple) && !pickle_.is(id, PickleKind::List)) {
-    throw contradiction("has sizes or strides that are no tuple");
+    throw contradiction("has sizes or strides that are not a tuple");
   }
   if (pickle_.count(id) > kMostDimensions) {
     throw contradiction("must have at most 64 dimensions. Got " +
@@ -217,14 +217,14 @@ std::vector<int64_t> TorchTensors::read_sizes(PickleId id) {
 
 int64_t TorchTensors::read_integer(PickleId id, const char* what) const {
   if (!pickle_.is(id, PickleKind::Int)) {
-    throw contradiction(std::string("has a ") + what + " that is no 64-bit integer");
+    throw contradiction(std::string("has a ") + what + " that is not a 64-bit integer");
   }
   return pickle_.integer(id);
 }
 
 void TorchTensors::read_flags(PickleId metadata, ManifestTensor& tensor) const {
   if (pickle_.is(metadata, PickleKind::None)) return;
-  if (!pickle_.is(metadata, PickleKind::Dict)) throw contradiction("has flags that are no dict");
+  if (!pickle_.is(metadata, PickleKind::Dict)) throw contradiction("has flags that are not a dict");
   for (auto at = pickle_.items(metadata); at != kNoObject; at = pickle_.next(pickle_.next(at))) {
     const PickleId key = pickle_.item(at), value = pickle_.item(pickle_.next(at));
     const auto name = pickle_.is(key, PickleKind::Text) ? pickle_.text(key) : "";

@@ -47,7 +47,7 @@ void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max
   const auto longest = static_cast<double>(options.max_new_tokens());
   TORCH_CHECK_VALUE(std::pow(longest, std::abs(options.length_penalty())) <= kMostPenalty,
                     "[generate] max_new_tokens ^ length_penalty must lie between ",
-                    1 / kMostPenalty, " and ", kMostPenalty, ", or scores are no numbers. Got ",
+                    1 / kMostPenalty, " and ", kMostPenalty, ", or scores would overflow. Got ",
                     options.max_new_tokens(), " ^ ", options.length_penalty());
   TORCH_CHECK_VALUE(options.top_k() >= 0, "[generate] top_k must not be negative. Got ",
                     options.top_k());
