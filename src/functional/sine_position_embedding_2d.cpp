@@ -65,7 +65,7 @@ void check_input(const at::Tensor& mask) {
                     "padding (B, C, H, W). Got ",
                     mask.sizes());
   TORCH_CHECK_TYPE(mask.dim() == 4 || mask.scalar_type() == at::kBool,
-                   "[SinePositionEmbedding2d] the mask must be bool, true where padding stands. "
+                   "[SinePositionEmbedding2d] the mask must be bool, true for padding. "
                    "Got ",
                    mask.scalar_type());
   TORCH_CHECK_TYPE(mask.dim() == 3 || mask.is_floating_point(),

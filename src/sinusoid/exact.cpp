@@ -110,7 +110,7 @@ void check_exact(const SinusoidOptions& o) {
   require(o.axis_values() == sinusoid::AxisValues::Plain ||
               o.axis_values() == sinusoid::AxisValues::OneBased,
           "normalised coordinates");
-  require(2 * o.shift() == std::trunc(2 * o.shift()), "a shift that is no multiple of 1/2");
+  require(2 * o.shift() == std::trunc(2 * o.shift()), "a shift that is not a multiple of 1/2");
   for (const sinusoid::Coordinate& c : o.coordinates()) {
     int exponent = 0;
     require(std::abs(std::frexp(c.factor, &exponent)) == 0.5, "coordinates times no power of two");

@@ -162,7 +162,7 @@ TEST(Sine2dErrors, NameTheRuleAndTheValue) {
   EXPECT_ERROR(module->forward(torch::zeros({2, 3}, torch::kBool)), c10::ValueError,
                "the mask must be (B, H, W), or an image without padding (B, C, H, W). Got [2, 3]");
   EXPECT_ERROR(module->forward(torch::zeros({1, 2, 3})), c10::TypeError,
-               "the mask must be bool, true where padding stands. Got Float");
+               "the mask must be bool, true for padding. Got Float");
   EXPECT_ERROR(module->forward(torch::zeros({1, 1, 2, 3}, torch::kBool)), c10::TypeError,
                "the image must be real-valued. Got Bool");
   EXPECT_ERROR(module->forward(torch::zeros({1, 0, 3}, torch::kBool)), c10::ValueError,

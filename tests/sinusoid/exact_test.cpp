@@ -178,7 +178,7 @@ TEST(ExactErrors, NameWhatIsNotDefined) {
   refused(SinusoidOptions(16).frequency(sinusoid::Frequency::Power),
           "this phase with this frequency");
   refused(SinusoidOptions(16).phase(sinusoid::Phase::Quotient), "this phase with this frequency");
-  refused(SinusoidOptions(16).shift(0.3), "a shift that is no multiple of 1/2");
+  refused(SinusoidOptions(16).shift(0.3), "a shift that is not a multiple of 1/2");
   refused(SinusoidOptions(16).coordinates({{false, 0.3}}), "coordinates times no power of two");
   refused(SinusoidOptions(16).grid({4}).axis_values(sinusoid::AxisValues::Scaled),
           "normalised coordinates");

@@ -50,9 +50,10 @@ void InputFile::check_holes(uint64_t offset, std::size_t count) const {
   const uint64_t due = (count - kFree) / kFactor, end = offset + std::min(count, size() - offset);
   const auto stored = platform::stored_bytes(file_, offset, end, due);
   if (!stored || *stored >= due) return;
-  throw WeightsError(WeightsErrorCode::LimitExceeded,
-                     "must not ask for " + std::to_string(count) + " bytes at once, as it has " +
-                         std::to_string(*stored) + " of them on disk and holes else")
+  throw WeightsError(WeightsErrorCode::LimitExceeded, "must not require " + std::to_string(count) +
+                                                          " bytes at once, as it has only " +
+                                                          std::to_string(*stored) +
+                                                          " of them on disk, and holes")
       .in_file(path_);
 }
 

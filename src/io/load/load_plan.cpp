@@ -30,8 +30,8 @@ std::string short_number(double value) {
 WeightsError interrupted(const WeightsError& error, const std::vector<std::string>& written,
                          const std::string& name) {
   constexpr std::size_t kListed = 1000;
-  std::string text = error.reason() + "; of the module " + std::to_string(written.size()) +
-                     " tensors had been written";
+  std::string text = error.reason() + "; " + std::to_string(written.size()) +
+                     " tensors of the module had been written";
   for (std::size_t i = 0; i < std::min(written.size(), kListed); ++i) {
     text += (i == 0 ? ": " : ", ") + in_quotes(written[i]);
   }

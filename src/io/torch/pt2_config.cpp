@@ -43,7 +43,7 @@ class ConfigHandler : public JsonHandler {
   bool key(std::string& name) override {
     Level& level = levels_.back();
     budget_.spend(64 + 2 * name.size());
-    if (!level.keys.insert(name).second) throw damaged("key " + in_quotes(name) + " stands twice");
+    if (!level.keys.insert(name).second) throw damaged("key " + in_quotes(name) + " occurs twice");
     level.key = std::move(name);
     return true;
   }

@@ -95,7 +95,7 @@ TEST(InputFile, HolesAreNotReadIntoMemory) {
   write_bytes(dir / "x", "0123456789");
   std::filesystem::resize_file(dir / "x", std::uintmax_t{6} << 30);
   const io::InputFile file(dir / "x");
-  EXPECT_CONTAINS(refusal([&] { file.read(0, std::size_t{4} << 30); }), "on disk and holes else");
+  EXPECT_CONTAINS(refusal([&] { file.read(0, std::size_t{4} << 30); }), "on disk, and holes");
   EXPECT_EQ(file.read(5, 6), std::string("56789\0", 6));
 }
 
@@ -108,7 +108,7 @@ TEST(InputFile, HolesAreThoseOfWhatIsAskedFor) {
   std::filesystem::resize_file(dir / "x", std::uintmax_t{5} << 30);
   std::ofstream(dir / "x", std::ios::binary | std::ios::app) << std::string(70 * kMegabyte, 'x');
   const io::InputFile file(dir / "x");
-  EXPECT_CONTAINS(refusal([&] { file.read(0, std::size_t{4} << 30); }), "on disk and holes else");
+  EXPECT_CONTAINS(refusal([&] { file.read(0, std::size_t{4} << 30); }), "on disk, and holes");
   const auto part = file.read((std::uint64_t{5} << 30) - 100 * kMegabyte, 170 * kMegabyte);
   EXPECT_EQ(part[100 * kMegabyte - 1], '\0');
   EXPECT_EQ(part[100 * kMegabyte], 'x');

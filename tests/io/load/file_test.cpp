@@ -118,7 +118,8 @@ TEST(LoadFile, AFileThatShrinksNamesWhatWasWritten) {
   EXPECT_EQ(error.code(), Code::Truncated);
   EXPECT_EQ(error.tensor(), "b");
   EXPECT_EQ(error.file(), dir / "x");
-  EXPECT_CONTAINS(error.what(), "of the module 1 tensors had been written: 'a', and maybe a part");
+  EXPECT_CONTAINS(error.what(),
+                  "; 1 tensors of the module had been written: 'a', and maybe a part");
   EXPECT_CONTAINS(error.remedy(), "staged(true)");
 }
 

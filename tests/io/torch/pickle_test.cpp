@@ -154,7 +154,7 @@ TEST(Pickle, RefusesByRule) {
   EXPECT_CONTAINS(refused("\x80\2NNa."), "items for an object that cannot have them at its byte 4");
   EXPECT_CONTAINS(refused("\x80\2](Na."), "items for no object at its byte 5");
   EXPECT_CONTAINS(refused("\x80\2}(Nu."), "a key without a value at its byte 5");
-  EXPECT_CONTAINS(refused("\x80\2NNR."), "arguments that are no tuple at its byte 4");
+  EXPECT_CONTAINS(refused("\x80\2NNR."), "arguments that are not a tuple at its byte 4");
   EXPECT_CONTAINS(refused("\x80\2N}b."), "a state for no object at its byte 4");
   EXPECT_CONTAINS(refused("\x80\4K\1K\2\x93."), "a global without a name at its byte 6");
   EXPECT_CONTAINS(refused("\x80\2NN."), "more than one object is left at its byte 4");

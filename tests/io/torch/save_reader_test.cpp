@@ -61,7 +61,7 @@ TEST(ExportedProgram, NamesTheByteWhereItsListOfWeightsIsNotJson) {
       refusal([&] { read_config(R"({"config":{},})"); }),
       "Corrupt: must have JSON in UTF-8 as its list of weights. Got an error at byte 14");
   EXPECT_CONTAINS(refusal([&] { read_config(R"({"config":{"a":{"x":1,"x":2}}})"); }),
-                  "Corrupt: has a damaged list of weights: key 'x' stands twice");
+                  "Corrupt: has a damaged list of weights: key 'x' occurs twice");
 }
 
 // The fields of a weight, but not inside a weight.

@@ -114,7 +114,7 @@ class Parser {
         const PickleId arguments = pop();
         const PickleId callable = pop();
         if (!out_.is(arguments, PickleKind::Tuple)) {
-          throw cursor_.damaged("arguments that are no tuple");
+          throw cursor_.damaged("arguments that are not a tuple");
         }
         push(out_.add_call(callable, arguments));
         break;
