@@ -17,7 +17,7 @@ TEST_F(Demo, EveryWordComesBack) {
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "10 of 10 (100.0 %)", result.out);
 }
 
-TEST_F(Demo, RefusesWhatIsNoText) {
+TEST_F(Demo, RejectsFilesThatAreNotText) {
   EXPECT_EQ(run_program({kDemo}).status, 2);
   EXPECT_EQ(run_program({kDemo, file("absent")}).status, 1);
   const auto empty = run_program({kDemo, text_file("empty", "1, 2, 3")});

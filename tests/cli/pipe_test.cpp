@@ -108,7 +108,7 @@ TEST_F(Pipe, EachLineIsAnsweredBeforeTheNext) {
   EXPECT_EQ(answers, expected);
 }
 
-TEST_F(Pipe, WhatIsThereIsTakenTogetherAndLongLinesToo) {
+TEST_F(Pipe, TranslatesAvailableLinesTogether) {
   std::string lines;
   for (int i = 0; i < 300; ++i) lines += i % 7 == 0 ? "\r\n" : "two hundred and five\n";
   lines.append(200'000, ' ');  // more than a pipe holds

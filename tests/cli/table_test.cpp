@@ -116,7 +116,7 @@ TEST_F(Table, MakesManyAtOnce) {
 }
 
 // A number beyond int64 is not silently changed, and deep nesting does not crash the program.
-TEST_F(Table, CasesAreReadAsTheyStand) {
+TEST_F(Table, CasesAreReadExactly) {
   const auto cases = text_file("c", R"([
     {"name": "far", "preset": "diffusers_timesteps", "dim": 8, "length": 2,
      "params": {"start": 18446744073709551615}},
@@ -139,7 +139,7 @@ TEST_F(Table, CasesAreReadAsTheyStand) {
   }
 }
 
-TEST_F(Table, RefusesCasesThatAreNone) {
+TEST_F(Table, RejectsInvalidCases) {
   const auto attempt = [&](const std::string& content) {
     return posenc({"table", "--cases", text_file("c", content), "--out", file("out")});
   };

@@ -101,7 +101,7 @@ TEST_F(TransformerFiles, VerifyFindsAWrongParameter) {
   }
 }
 
-TEST_F(TransformerFiles, AScriptTellsItsHeads) {
+TEST_F(TransformerFiles, AScriptHasItsNumberOfHeads) {
   const auto input = path("three_way.io.safetensors");
   const auto params = params_of("three_way", "num_heads");
   EXPECT_EQ(run(path("three_way.pt"), input, params).status, 0);
@@ -149,7 +149,7 @@ TEST_F(TransformerFiles, WhatIsTiedIsFound) {
   EXPECT_EQ(run(file, input, params).status, 0);
 }
 
-TEST_F(TransformerFiles, CopiesThatDifferAreNoTie) {
+TEST_F(TransformerFiles, CopiesThatDifferAreNotTied) {
   StateDict changed;
   for (const auto& item : load_tensors(path("three_way.state.pt"))) {
     changed.insert(item.key(), item.value().clone());

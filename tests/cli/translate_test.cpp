@@ -202,7 +202,7 @@ TEST_F(Translate, ALineThatIsTooLong) {
 }
 
 // Truncation removes the last tokens of the text, but not the end token.
-TEST_F(Translate, ALineIsCutBeforeItsEnd) {
+TEST_F(Translate, TruncationKeepsTheEndToken) {
   const cli::MarianTokenizer tokenizer(marian_path("shared"));
   std::string line = "seven";
   while (tokenizer.encode(line + " seven").size() <= 48) line += " seven";
@@ -269,7 +269,7 @@ TEST_F(Translate, AVocabularyThatDoesNotFitTheWeights) {
                  "the ids in vocab.json must be below vocab_size 98 of the weights. Got 98");
 }
 
-TEST_F(Translate, AVocabularyThatIsNone) {
+TEST_F(Translate, AnInvalidVocabulary) {
   const auto model = copy("shared");
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{\"a\": 0, \"a\": 1}", "the token 'a' occurs twice"},
@@ -286,7 +286,7 @@ TEST_F(Translate, AVocabularyThatIsNone) {
   }
 }
 
-TEST_F(Translate, PiecesThatAreNone) {
+TEST_F(Translate, InvalidPieces) {
   const auto model = copy("shared");
   write_bytes(model + "/source.spm", "no pieces");
   const auto result = translate(model, "six\n");
@@ -294,7 +294,7 @@ TEST_F(Translate, PiecesThatAreNone) {
   EXPECT_CONTAINS(result.err, "source.spm: must be a SentencePiece model");
 }
 
-TEST_F(Translate, PiecesThatAreNoFile) {
+TEST_F(Translate, PiecesThatAreNotAFile) {
   for (const std::string name : {"source.spm", "target.spm"}) {
     const auto model = copy("shared");
     std::filesystem::remove(model + "/" + name);

@@ -68,7 +68,7 @@ TEST(LastOutput, WithAnotherHolderIsNot) {
   EXPECT_FALSE(again([&](torch::Tensor& x) { weak = decltype(weak)(x.getIntrusivePtr()); }));
 }
 
-TEST(LastOutput, OfAnotherKindIsNot) {
+TEST(LastOutput, DoesNotReuseOtherSizesOrTypes) {
   const auto unused = [](torch::Tensor&) {};
   EXPECT_FALSE(again(unused, {3, 2}));
   EXPECT_FALSE(again(unused, {2, 3}, torch::kHalf));

@@ -87,7 +87,7 @@ TEST(AttentionMask, ComparesIdsAsInt64) {
 
 // torch.nn's three axes are (B * H, L, S). With B = H = L = S, a (4, 4, 4) tensor could be a mask
 // per head or per sequence, so it is an error.
-TEST(AttentionMask, OfTorchNnBeginsWithBatchesTimesHeads) {
+TEST(AttentionMask, TorchNnMasksHaveBatchTimesHeads) {
   const AttentionShape square = {4, 4, 4, 4};
   const auto like = torch::zeros({1});
   const auto right = bits({16, 4, 4});
@@ -191,7 +191,7 @@ TEST(AttentionMask, SaysWhichKeysArePadding) {
   }
 }
 
-TEST(AttentionMask, OfSomeQueriesIsThoseRowsOfTheMask) {
+TEST(AttentionMask, QueriesSelectsRowsOfTheMask) {
   const auto mask = AttentionMask::causal(1) & AttentionMask::key_padding(bits({2, 5})) &
                     AttentionMask::allowed_pairs(bits({4, 5})) &
                     AttentionMask::additive(torch::randn({6, 4, 5})) &

@@ -144,7 +144,7 @@ TEST_F(EmbedAccumulate, LeavesAWeightAloneThatWasFrozenAfterTheForward) {
   }
 }
 
-TEST_F(EmbedAccumulate, RefusesAWeightThatIsNoLeafAnyMore) {
+TEST_F(EmbedAccumulate, RejectsAWeightThatIsNoLongerALeaf) {
   same([](torch::Tensor& w, const Forward& forward) {
     w.mutable_grad() = torch::ones_like(w);
     const auto loss = forward(w).pow(2).sum();
@@ -306,7 +306,7 @@ TEST_F(EmbedAccumulate, IsSeenByEveryKindOfHook) {
   });
 }
 
-TEST_F(EmbedAccumulate, OfEveryKindOfBackward) {
+TEST_F(EmbedAccumulate, EveryKindOfBackward) {
   how = EmbedFuncOptions();
   const auto loss = [](const torch::Tensor& out) { return out.pow(2).sum(); };
   same([&](torch::Tensor& w, const Forward& forward) {  // anomaly detection

@@ -33,7 +33,7 @@ class EmbedFallback : public ::testing::Test {
   const torch::Tensor expected = embed(ids, weight, table);
 };
 
-TEST_F(EmbedFallback, OfTensorsThatTheKernelsDoNotRead) {
+TEST_F(EmbedFallback, UnsupportedTensors) {
   EXPECT_TRUE(is_fused());
   const auto columns = torch::randn({4, 9}).t();
   EXPECT_FALSE(is_fused(ids, columns, table));

@@ -131,7 +131,7 @@ TEST_F(EmbedGradient, IsRefusedAfterTheIdsChanged) {
   EXPECT_ERROR(out.sum().backward(), c10::Error, "modified by an inplace operation");
 }
 
-TEST_F(EmbedGradient, IsNotRecordedWhereNobodyAsks) {
+TEST_F(EmbedGradient, IsRecordedOnlyIfRequired) {
   auto weight = values.clone().requires_grad_();
   {
     const torch::NoGradGuard guard;

@@ -33,7 +33,7 @@ TEST_F(EmbedOut, BackwardNoticesThatWhatItSavedWasOverwritten) {
   }
 }
 
-TEST_F(EmbedOut, OfAnInferenceTensorOutsideInferenceModeIsRefused) {
+TEST_F(EmbedOut, RejectsAnInferenceTensorOutsideInferenceMode) {
   const auto make = [&] {
     const c10::InferenceMode guard;
     return torch::zeros({2, 5, 6});
@@ -52,7 +52,7 @@ TEST_F(EmbedOut, OfAnInferenceTensorOutsideInferenceModeIsRefused) {
 }
 
 // Like ATen's functions with out=, an unrecorded write to a leaf is an error.
-TEST_F(EmbedOut, OfALeafWithoutARecord) {
+TEST_F(EmbedOut, WritesToALeafOnlyUnrecorded) {
   out.requires_grad_();
   EXPECT_ERROR(embed_out(out, ids, weight, table), c10::ValueError, "NoGradGuard");
   const torch::NoGradGuard guard;

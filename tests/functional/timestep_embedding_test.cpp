@@ -36,7 +36,7 @@ TEST_P(Timestep, IsTwoLinearMapsOfTheRow) {
                               functional::timestep_embedding(t.unsqueeze(1), table, w), out));
 }
 
-TEST_P(Timestep, LiesOnEveryPixelOfItsChannel) {
+TEST_P(Timestep, IsAddedToEveryPixelOfItsChannel) {
   const auto encoding = torch::randn({4, 3, 1, 1}).to(device());
   const auto image = torch::randn({3, 8, 7}).to(device());
   const auto sum = functional::add_timestep(image, encoding);

@@ -63,7 +63,7 @@ class AfterErrors : public ::testing::Test {
   torch::Tensor large = any_ids(dice, 14, 30, true), small = any_ids(dice, 2, 3, true);
 };
 
-TEST_F(AfterErrors, OfACallback) {
+TEST_F(AfterErrors, ExceptionInACallback) {
   const auto expected = all_of(model, frozen, large, 3);
   for (const int64_t beams : {1, 3})
     for (const int64_t step : {1, 4}) {
@@ -81,7 +81,7 @@ TEST_F(AfterErrors, OfACallback) {
     }
 }
 
-TEST_F(AfterErrors, OfAnIdThatIsNone) {
+TEST_F(AfterErrors, InvalidId) {
   const auto wrong = large.clone();
   wrong[3][0] = 1000;
   for (const int threads : {1, 3}) {
@@ -96,7 +96,7 @@ TEST_F(AfterErrors, OfAnIdThatIsNone) {
 
 // Fails the first allocation, then the second, and so on, of a large call. A small call follows on
 // the same thread, with the scratch memory that the failure left, and then the large one again.
-TEST_F(AfterErrors, OfMemoryThatIsRefused) {
+TEST_F(AfterErrors, FailedAllocations) {
   const TestAllocator allocator(is_refused);
   for (const int threads : {1, 2}) {
     const Threads set(threads);
@@ -123,14 +123,14 @@ TEST_F(AfterErrors, OfMemoryThatIsRefused) {
   }
 }
 
-TEST_F(AfterErrors, OfAFreezeThatIsRefusedMemory) {
+TEST_F(AfterErrors, FreezeOutOfMemory) {
   const auto expected = all_of(model, frozen, small, 2);
   const TestAllocator allocator(is_refused);
-  for (const auto multiplier : {GemmBackend::Native, GemmBackend::Autotune})
+  for (const auto gemm : {GemmBackend::Native, GemmBackend::Autotune})
     for (int64_t attempt = 0; attempt < 3; ++attempt) {
       allocations_left = attempt;
       try {
-        freeze(model, FreezeOptions().gemm(multiplier));
+        freeze(model, FreezeOptions().gemm(gemm));
       } catch (const std::bad_alloc&) {
       }
       allocations_left = -1;
@@ -176,7 +176,7 @@ class AfterErrorsOfACache : public ::testing::Test {
   }();
 };
 
-TEST_F(AfterErrorsOfACache, OfAStep) {
+TEST_F(AfterErrorsOfACache, FailingStep) {
   const auto expected = third(cache);
   torch::Tensor logits;
   refuse_each([&](DecoderCache& of) { logits = model->step(tgt.narrow(1, 2, 1), of); });
@@ -184,7 +184,7 @@ TEST_F(AfterErrorsOfACache, OfAStep) {
   EXPECT_EQ(cache.length(), 3);
 }
 
-TEST_F(AfterErrorsOfACache, OfASelection) {
+TEST_F(AfterErrorsOfACache, FailingSelect) {
   for (const auto& rows : {torch::tensor({2, 0}), torch::tensor({1})}) {
     const auto whole = cache;
     const auto expected = third(cache).index_select(0, rows);
@@ -199,7 +199,7 @@ TEST_F(AfterErrorsOfACache, OfASelection) {
 }
 
 // The first layer has seen the token; the second one is of the wrong class.
-TEST_F(AfterErrorsOfACache, OfALayer) {
+TEST_F(AfterErrorsOfACache, FailingLayer) {
   const auto expected = third(cache);
   const auto layers = model->decoder->layers;
   model->decoder->layers = torch::nn::ModuleList(layers->ptr(0), torch::nn::Linear(8, 8).ptr());

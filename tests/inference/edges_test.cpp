@@ -173,7 +173,7 @@ TEST(FreezeEdges, AVocabularyOfFewerSequencesThanBeams) {
 
 // A decoder's NaN, or no allowed token at all, is an error rather than an empty list of hypotheses.
 // Values that are masked out have no effect.
-TEST(GenerateEdges, SaysThatThereIsNothingToWrite) {
+TEST(GenerateEdges, FailsWithoutCandidates) {
   Dice dice(5);
   auto model = any_model(dice, 5);
   const int64_t vocab = model->options.tgt_vocab();
@@ -290,7 +290,7 @@ TEST(GenerateEdges, TheLastStepFinishesEverySource) {
   }
 }
 
-TEST(GenerateEdges, NumbersThatAreNoSettings) {
+TEST(GenerateEdges, InvalidOptions) {
   Dice dice(8);
   auto model = any_model(dice, 8);
   const auto src = any_ids(dice, 1, 2, false);

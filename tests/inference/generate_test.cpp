@@ -257,7 +257,7 @@ TEST(FrozenGenerate, TakesNoMemoryAheadOfItsUse) {
   EXPECT_LT(counting.most(), size_t{2 * kRows * 528 * 4});
 }
 
-TEST(FrozenGenerate, StopsWhenTold) {
+TEST(FrozenGenerate, StopsOnRequest) {
   Dice dice(6);
   auto model = any_model(dice, 6);
   const auto src = any_ids(dice, 3, 4, false);

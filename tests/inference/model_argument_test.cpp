@@ -61,7 +61,7 @@ TEST(ModelArgument, IsAModuleOrAHolderOfOne) {
   EXPECT_EQ(state_dict(own).keys(), state_dict(*own).keys());
 }
 
-TEST(ModelArgument, OfGenerateAndFreezeToo) {
+TEST(ModelArgument, GenerateAndFreezeTakeEither) {
   const Transformer model = tiny_model();
   auto& module = *model.ptr();
   const auto src = torch::tensor({{3, 4, 5}, {6, 7, 8}});
@@ -87,7 +87,7 @@ TEST(ModelArgument, OfGenerateAndFreezeToo) {
   EXPECT_THROW(frozen.forward(x), c10::Error) << "a change is found in it as well";
 }
 
-TEST(ModelArgument, IsNoEmptyHolder) {
+TEST(ModelArgument, RejectsEmptyHolders) {
   const torch::nn::Linear none(nullptr);
   EXPECT_THROW(state_dict(none), c10::Error);
   EXPECT_ERROR(

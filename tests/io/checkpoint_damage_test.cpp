@@ -126,7 +126,7 @@ TEST_P(DamagedAdam, AMomentOfAnotherKind) {
                   "the shape of its parameter, [2, 3]. Got [3, 2]");
 }
 
-TEST_P(DamagedAdam, ACountThatIsNone) {
+TEST_P(DamagedAdam, AnInvalidCount) {
   for (const char* value :
        {"-1", "9007199254740993", "1.5", "nan", "", "-0x1", "99999999999999999999"}) {
     const auto text = with_value("optimizer.0.step", value);
@@ -155,7 +155,7 @@ TEST_P(DamagedAdam, OptionsOutOfRange) {
 }
 
 // As in Python, where schedules end with this rate.
-TEST_P(DamagedAdam, ARateOfZeroIsNoDamage) {
+TEST_P(DamagedAdam, ARateOfZeroIsValid) {
   auto file = file_;
   file.metadata["optimizer.group.0.lr"] = "0";
   save_safetensors(dir_ / "zero", file.tensors, file.metadata);
@@ -163,7 +163,7 @@ TEST_P(DamagedAdam, ARateOfZeroIsNoDamage) {
   EXPECT_EQ(run_.optimizer->param_groups()[0].options().get_lr(), 0.0);
 }
 
-TEST_P(Damaged, AFlagThatIsNone) {
+TEST_P(Damaged, AnInvalidFlag) {
   for (const char* value : {"2", "-1", "yes"}) {
     EXPECT_CONTAINS(with_value("optimizer.0.has_state", value), "'optimizer.0.has_state'. Got '");
   }
@@ -201,7 +201,7 @@ TEST_P(DamagedSgd, BufferAndOptions) {
 }
 
 // As in a run without momentum: the next step creates a buffer.
-TEST_P(DamagedSgd, WithoutABufferThereIsNoState) {
+TEST_P(DamagedSgd, AStateWithoutABufferIsIgnored) {
   auto file = file_;
   file.tensors.erase("optimizer.0.momentum_buffer");
   save_safetensors(dir_ / "none", file.tensors, file.metadata);

@@ -224,7 +224,7 @@ TEST(Checkpoint, OptimisersOfOneRuleGoOnFromEachOthersState) {
   }
 }
 
-TEST(Checkpoint, OneThatClimbsIsNoneForLibTorch) {
+TEST(Checkpoint, RejectsAMaximizingOptimizerForLibTorchs) {
   const TempDir dir;
   const auto [libtorch, climbing] = two_kinds("Adam", "FusedAdam");
   Training up(climbing), down(libtorch);

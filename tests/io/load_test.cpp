@@ -189,7 +189,7 @@ TEST_F(Load, TensorsKeepTheirTies) {
   }
 }
 
-TEST_F(Load, AScriptTellsItsClass) {
+TEST_F(Load, AScriptHasItsClassName) {
   EXPECT_EQ(read_manifest(file("float32.script.pt")).class_name, "Encoder");
   EXPECT_EQ(read_manifest(file("float32.trace.pt")).class_name, "Encoder");
 }
@@ -267,7 +267,7 @@ TEST_F(Load, RefusesATruncatedFileAtAnyLength) {
   }
 }
 
-TEST_F(Load, RefusesWhatIsNoFile) {
+TEST_F(Load, RejectsOtherThanRegularFiles) {
   Encoder module(load_tensors(file("float32.pt")));
   EXPECT_EQ(refused(module, file("none")).code(), Code::NotFound);
   EXPECT_EQ(refused(module, dir_->path().string()).code(), Code::NotRegular);

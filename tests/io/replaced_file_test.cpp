@@ -118,7 +118,7 @@ TEST(ReplacedFile, MayBeWrittenTo) {
   EXPECT_EQ(dir.entries(), 1u);
 }
 
-TEST(ReplacedFile, IsTheOneBehindASymbolicLink) {
+TEST(ReplacedFile, IsTheTargetOfASymbolicLink) {
   const TempDir dir;
   fs::create_directory(dir / "real");
   write_bytes(dir / "real/x", "old");
@@ -130,7 +130,7 @@ TEST(ReplacedFile, IsTheOneBehindASymbolicLink) {
   EXPECT_TRUE(is_saved(dir / "real/x"));
 }
 
-TEST(ReplacedFile, IsMadeBehindALinkThatLeadsToNone) {
+TEST(ReplacedFile, IsCreatedAtADanglingLinksTarget) {
   const TempDir dir;
   fs::create_directory(dir / "real");
   fs::create_symlink("real/new", dir / "link");
@@ -146,7 +146,7 @@ TEST(ReplacedFile, IsMadeBehindALinkThatLeadsToNone) {
   EXPECT_TRUE(fs::is_symlink(dir / "astray"));
 }
 
-TEST(ReplacedFile, IsNoCircleOfLinks) {
+TEST(ReplacedFile, RejectsACycleOfLinks) {
   const TempDir dir;
   fs::create_symlink("b", dir / "a");
   fs::create_symlink("a", dir / "b");
@@ -158,7 +158,7 @@ TEST(ReplacedFile, IsNoCircleOfLinks) {
 
 // For example, a single file in a container's volume: renaming over it fails, and writing in place
 // is not atomic.
-TEST(ReplacedFile, IsNoMountOfItsOwn) {
+TEST(ReplacedFile, RejectsAMountPoint) {
   const TempDir dir;
   write_bytes(dir / "outside", "old");
   write_bytes(dir / "x", "below the mount");

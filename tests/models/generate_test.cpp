@@ -189,7 +189,7 @@ TEST(Generate, EarlyStoppingMayMissABetterSequence) {
   EXPECT_GT(shorter, 0);
 }
 
-TEST(Generate, WhatMayBeWrittenIsRenormalised) {
+TEST(Generate, RenormalizesAllowedTokens) {
   auto model = tiny_model();
   const auto src = sources().narrow(0, 0, 1);
   const auto probable = next(*model, src, {}).exp();
@@ -289,7 +289,7 @@ TEST(Generate, SamplingFilters) {
   EXPECT_EQ(drawn(up_to(1).top_p(two + 1e-3)), 3);
 }
 
-TEST(Generate, TellsHowFarItIsAndStopsWhenTold) {
+TEST(Generate, ReportsProgressAndStopsOnRequest) {
   auto model = tiny_model();
   for (const int64_t beams : {1, 2}) {
     std::vector<int64_t> steps;

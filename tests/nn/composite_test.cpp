@@ -93,7 +93,7 @@ TEST_P(Composite, EmbedsInOnePassAsItsPartsDo) {
   }
 }
 
-TEST(CompositeReuse, WritesTheLastOutputAgainOnlyWhenNobodyHoldsIt) {
+TEST(CompositeReuse, ReusesTheLastOutputOnlyIfNotHeld) {
   InputEmbedding module(InputEmbeddingOptions(40, 20, 16).reuse_output(true));
   InputEmbedding plain(40, 20, 16);
   plain->token_embedding->embedding->weight.set_data(module->token_embedding->embedding->weight);
@@ -173,7 +173,7 @@ TEST(CompositeReuse, TakesFreshMemoryWhereTheLastOutputMayNotBeWritten) {
   EXPECT_TRUE(module->forward(ids).requires_grad());
 }
 
-TEST(CompositeDropout, OfAllElements) {
+TEST(CompositeDropout, DropsAllElementsIfPIsOne) {
   TokenAndPositionEmbedding module(40, 20, 16);
   module->dropout->options.p(1.0);
   const auto ids = torch::randint(0, 40, {3, 16}, torch::kLong);
@@ -212,7 +212,7 @@ TEST_P(Composite, PositionEmbeddingHoldsItsNotebooksTable) {
   }
 }
 
-TEST_P(Composite, TimestepLiesOnTheNotebooksImage) {
+TEST_P(Composite, TimestepIsAddedToTheNotebooksImage) {
   TimestepEmbedding module(128, 1);
   module->to(device());
   const auto t = torch::randint(0, 100, {16, 1}, torch::kLong).to(device());

@@ -74,7 +74,7 @@ TEST(Fourier, HasThePresetsBits) {
   EXPECT_TRUE(bit_equal(linear.index_select(1, order), sinusoid(options, p)));
 }
 
-TEST(Fourier, OfTheOriginIsZerosAndOnes) {
+TEST(Fourier, TheOriginGivesZerosAndOnes) {
   const auto out = FourierFeatures(2, 2)->forward(torch::zeros({2}));
   EXPECT_TRUE(
       bit_equal(out, torch::tensor({0., 0., 0., 0., 1., 1., 0., 0., 1., 1.}, torch::kFloat)));

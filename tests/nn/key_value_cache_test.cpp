@@ -61,7 +61,7 @@ TEST(KeyValueCache, ACopyGoesOnApart) {
   EXPECT_EQ(copy.capacity(), 0);
 }
 
-TEST(KeyValueCache, ForgetsWhatItIsTold) {
+TEST(KeyValueCache, TruncatesToALength) {
   const auto first = some(3), second = some(1);
   KeyValueCache cache(first, 5);
   cache.append(first);

@@ -213,7 +213,7 @@ TEST(PositionalEncodingGrowth, ServesExplicitPositions) {
 }
 
 // A long sequence in InferenceMode does not turn the module's table into an inference tensor.
-TEST(PositionalEncodingGrowth, InInferenceModeLeavesAnOrdinaryTable) {
+TEST(PositionalEncodingGrowth, LeavesAnOrdinaryTableInInferenceMode) {
   PositionalEncoding module(Options(6, 4).grow(true));
   {
     const c10::InferenceMode guard;
@@ -229,7 +229,7 @@ TEST(PositionalEncodingGrowth, InInferenceModeLeavesAnOrdinaryTable) {
   EXPECT_TRUE(bit_equal(x.grad(), module->pe.slice(1, 0, 9)));
 }
 
-TEST(PositionalEncodingGrowth, OfAModuleOfInferenceMode) {
+TEST(PositionalEncodingGrowth, GrowsAModuleMadeInInferenceMode) {
   const auto make = [] {
     const c10::InferenceMode guard;
     return PositionalEncoding(Options(6, 4).grow(true));

@@ -44,20 +44,20 @@ void expect_good_memory(Make make, int64_t more) {
   EXPECT_TRUE(memory->seen.empty());
 }
 
-TEST(FreshMemory, OfLargeGradientsIsSeenAndCanBeResized) {
+TEST(FreshMemory, LargeGradientsAreReportedAndResizable) {
   expect_good_memory([] { return lazy_zeros(4100, 2500, torch::kFloat); },
                      4200);  // 41 MB
   EXPECT_EQ(lazy_zeros(4100, 2500, torch::kFloat).count_nonzero().item<int64_t>(), 0);
 }
 
-TEST(FreshMemory, OfSmallOutputsIsSeenAndCanBeResized) {
+TEST(FreshMemory, SmallOutputsAreReportedAndResizable) {
   for (const int64_t rows : {1, 3, 100, 10000}) {
     for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kHalf})
       expect_good_memory([&] { return fresh_output({rows, 7}, dtype); }, 2 * rows);
   }
 }
 
-TEST(FreshMemory, OfImpossibleOutputsIsRefused) {
+TEST(FreshMemory, RejectsImpossibleSizes) {
   EXPECT_EQ(fresh_output({3, 0}, torch::kFloat).sizes(), (std::vector<int64_t>{3, 0}));
   EXPECT_THROW(fresh_output({int64_t{1} << 33, int64_t{1} << 31}, torch::kFloat), c10::Error);
   EXPECT_THROW(fresh_output({int64_t{1} << 62, 1}, torch::kDouble), c10::Error);

@@ -129,7 +129,7 @@ TEST_F(GradAccessTest, IsNotGivenWhereTheLeafHasOtherUses) {
   EXPECT_FALSE(probe->given);
 }
 
-TEST_F(GradAccessTest, IsNotGivenWhereSomebodyListens) {
+TEST_F(GradAccessTest, IsNotGivenWithHooks) {
   EXPECT_FALSE(is_given([&] { probe->add_post_hook(std::make_unique<Listener>()); }));
   const auto with = [&](const std::function<void(autograd::Node&)>& listen) {
     weight = torch::ones({2, 3}).requires_grad_();
@@ -147,7 +147,7 @@ TEST_F(GradAccessTest, IsNotGivenWhereSomebodyListens) {
   }));
 }
 
-TEST_F(GradAccessTest, IsNotGivenOfALeafThatIsOtherThanInTheForward) {
+TEST_F(GradAccessTest, IsNotGivenToALeafChangedSinceTheForward) {
   EXPECT_FALSE(is_given([&] { weight.requires_grad_(false); })) << "frozen";
   weight = torch::ones({2, 3}).requires_grad_();
   EXPECT_TRUE(is_given([&] { weight.set_data(torch::zeros({2, 3})); })) << "other values";

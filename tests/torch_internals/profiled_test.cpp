@@ -67,7 +67,7 @@ TEST(Profiled, LastsAsLongAsTheWork) {
   EXPECT_GT(events.size(), 1u) << "ATen's operations inside are seen as well";
 }
 
-TEST(Profiled, ShowsItsInputsToWhoAsksForThem) {
+TEST(Profiled, ShowsItsInputsOnRequest) {
   const auto x = torch::ones(3);
   for (const bool needs_inputs : {false, true}) {
     const Recorder recorder(needs_inputs);

@@ -17,7 +17,7 @@
 namespace posenc::torch_internals {
 namespace {
 
-TEST(DispatchesPlainly, InAnyOrdinaryThread) {
+TEST(DispatchesPlainly, TrueInOrdinaryThreads) {
   EXPECT_TRUE(dispatches_plainly()) << "LibTorch has another set of keys than this library knows";
   const torch::NoGradGuard no_grad;
   EXPECT_TRUE(dispatches_plainly());
@@ -25,7 +25,7 @@ TEST(DispatchesPlainly, InAnyOrdinaryThread) {
   EXPECT_TRUE(dispatches_plainly());
 }
 
-TEST(DispatchesPlainly, NotWhereAnOperationIsMoreThanItsKernel) {
+TEST(DispatchesPlainly, FalseWithModesAndTransforms) {
   at::autocast::set_autocast_enabled(at::kCPU, true);
   const bool autocast = dispatches_plainly();
   at::autocast::set_autocast_enabled(at::kCPU, false);
@@ -50,7 +50,7 @@ TEST(DispatchesPlainly, NotWhereAnOperationIsMoreThanItsKernel) {
   EXPECT_TRUE(dispatches_plainly());
 }
 
-TEST(IsPlain, OfWhatTheCpuKernelsOfAtenTake) {
+TEST(IsPlain, TrueForPlainCpuTensors) {
   const auto x = torch::ones({2, 3});
   EXPECT_TRUE(is_plain(x)) << "LibTorch's tensors have another key than this library knows";
   EXPECT_TRUE(is_plain(x.t()));
@@ -68,7 +68,7 @@ TEST(IsPlain, OfWhatTheCpuKernelsOfAtenTake) {
   EXPECT_FALSE(is_plain(torch::quantize_per_tensor(x, 1.0, 0, torch::kQInt8)));
 }
 
-TEST(IsPlain, NotWithAForwardGradient) {
+TEST(IsPlain, FalseWithAForwardGradient) {
   const auto x = torch::ones(3), base = torch::zeros(3), view = base.slice(0);
   const auto level = torch::autograd::ForwardADLevel::get_next_idx();
   const auto dual = at::_make_dual(x, x, static_cast<int64_t>(level));
@@ -80,7 +80,7 @@ TEST(IsPlain, NotWithAForwardGradient) {
   EXPECT_TRUE(is_plain(view));
 }
 
-TEST(IsRecorded, WhereAnOperationsResultRequiresAGradient) {
+TEST(IsRecorded, TrueIfTheResultRequiresAGradient) {
   const auto same = [](const torch::Tensor& x) {
     EXPECT_EQ(is_recorded(x), (x * 2).requires_grad());
   };
@@ -100,7 +100,7 @@ TEST(IsRecorded, WhereAnOperationsResultRequiresAGradient) {
   }
 }
 
-TEST(NoWritingTo, WhatAtenRefusesToWriteTo) {
+TEST(WriteViolation, TensorsThatAtenDoesNotWriteTo) {
   const auto refused = [](const torch::Tensor& x) {
     EXPECT_NE(write_violation(x), nullptr);
     EXPECT_THROW(note_write(x), c10::Error);
@@ -136,7 +136,7 @@ TEST(NoteWrite, MovesTheVersionAsAnOperationInPlaceDoes) {
 }
 
 // ATen gives the same answer for two tensors without gaps.
-TEST(ShareMemory, AsAtenSaysOfDenseTensors) {
+TEST(ShareMemory, AgreesWithAtenForDenseTensors) {
   const auto x = torch::arange(12);
   const std::vector<torch::Tensor> parts = {
       x, x.slice(0, 0, 6), x.slice(0, 6), x.slice(0, 5, 7), x.clone(), x.slice(0, 3, 3)};
@@ -151,7 +151,7 @@ TEST(ShareMemory, AsAtenSaysOfDenseTensors) {
   EXPECT_FALSE(share_memory(x, torch::Tensor()));
 }
 
-TEST(IsAsNew, UntilSomebodyCouldTell) {
+TEST(IsUnobservable, UntilItIsDistinguishable) {
   const auto make = [] { return torch::ones({2, 3}); };
   EXPECT_TRUE(is_unobservable(make()))
       << "LibTorch's new tensors carry more than this library knows";

@@ -74,7 +74,7 @@ void for_each_rule(Check&& check) {
   check.template operator()<SparseAdam>(SparseAdamOptions(0.1), Kind::Sparse);
 }
 
-TEST(AfterErrors, OfStateThatMayNotBeWrittenHere) {
+TEST(AfterErrors, UnwritableState) {
   for_each_rule([]<typename Optimizer>(const auto& options, Kind kind) {
     SCOPED_TRACE(std::string(typeid(options).name()) + " " +
                  std::to_string(static_cast<int>(kind)));
@@ -102,7 +102,7 @@ TEST(AfterErrors, OfStateThatMayNotBeWrittenHere) {
 
 // Fails the first allocation of a step, then the second, and so on; in the first step, which
 // creates the state, and in a later one.
-TEST(AfterErrors, OfMemoryThatIsRefused) {
+TEST(AfterErrors, FailedAllocations) {
   const Threads one_thread(1);
   for_each_rule([]<typename Optimizer>(const auto& options, Kind kind) {
     SCOPED_TRACE(std::string(typeid(options).name()) + " " +

@@ -134,7 +134,7 @@ TEST_P(Resume, FromARateOfZero) {
   EXPECT_EQ(rate(*third), 0.0);
 }
 
-TEST(Archive, OfLibTorchsAdamGoesOn) {
+TEST(Archive, ContinuesFromLibTorchsAdam) {
   const auto all = parameters();
   torch::optim::Adam theirs(all, torch::optim::AdamOptions(0.25).weight_decay(0.5));
   steps(theirs, all, false, 0, 3);

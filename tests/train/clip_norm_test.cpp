@@ -22,7 +22,7 @@ std::vector<TokenPair> some_pairs() { return {{{1, 1, 3}, {1, 2}}, {{3, 5, 5}, {
 
 // A table with a dense or sparse gradient, and a dense matrix: both kinds give the same step, from
 // the norm over both. Rows repeat, so that the sparse gradient is not coalesced.
-TEST(ClipNorm, ClipsSparseGradientsAsTheDenseOnesThatTheyStandFor) {
+TEST(ClipNorm, ClipsSparseGradientsLikeDenseOnes) {
   const auto step = [](bool sparse, double clip) {
     torch::manual_seed(4);
     torch::nn::Embedding table(torch::nn::EmbeddingOptions(9, 4).sparse(sparse));

@@ -78,7 +78,7 @@ TEST(OptimizerOptions, AGroupTakesWhatItWasNotGiven) {
   EXPECT_EQ(FusedAdamWOptions().weight_decay(), 0.01);
 }
 
-TEST(OptimizerOptions, OfAnotherOptimizerAreRefused) {
+TEST(OptimizerOptions, RejectsThoseOfAnotherOptimizer) {
   std::vector<Group> groups;
   groups.emplace_back(std::vector{parameter({2})}, std::make_unique<FusedSGDOptions>(0.5));
   EXPECT_ERROR(FusedAdam{groups}, c10::TypeError,
@@ -86,7 +86,7 @@ TEST(OptimizerOptions, OfAnotherOptimizerAreRefused) {
 }
 
 // A group's set_options() accepts those of any optimiser.
-TEST(OptimizerOptions, OfAnotherOptimizerDoNotStep) {
+TEST(OptimizerOptions, DoNotStepWithThoseOfAnotherOptimizer) {
   const auto p = torch::ones({2}).set_requires_grad(true);
   const auto q = torch::ones({2}).set_requires_grad(true);
   FusedSGD sgd({p}, 0.5);
@@ -214,7 +214,7 @@ TEST(Optimizers, RefuseOptionsOutOfRange) {
   EXPECT_ERROR(SparseAdam(p, SparseAdamOptions().betas({-0.1, 0.9})), c10::ValueError, "betas");
 }
 
-TEST(Optimizers, RefuseWhatIsNoParameter) {
+TEST(Optimizers, RejectTensorsThatAreNotParameters) {
   const auto p = parameter({2});
   EXPECT_ERROR(FusedAdam({torch::Tensor()}), c10::ValueError, "must be defined");
   EXPECT_ERROR(FusedAdam({p * 2}), c10::ValueError, "[FusedAdam] a parameter must be a leaf");

@@ -52,7 +52,7 @@ TEST_F(LexiconFile, HasAWordOnceWithAllItsWays) {
       << "without stress two ways are one";
 }
 
-TEST_F(LexiconFile, RefusesWhatIsNone) {
+TEST_F(LexiconFile, RejectsInvalidFiles) {
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "No such file",
                       refusal_of([&] { read_lexicon(file("absent")); }));
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "must have words of a-z",

@@ -119,7 +119,7 @@ class Train : public InFolder {
   const std::string dictionary_ = text_file("dictionary", dictionary_text());
 };
 
-TEST_F(Train, LearnsToSpeak) {
+TEST_F(Train, Learns) {
   const auto trained = run(command("out"));
   ASSERT_EQ(trained.status, 0) << trained.err;
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "20 held-out words: phoneme error rate ",

@@ -18,7 +18,7 @@ std::string refused(const std::string& path) {
   return refusal([&] { io::InputFile file(path); });
 }
 
-TEST(InputFile, RefusesAtOnceWhatIsNoFile) {
+TEST(InputFile, RejectsOtherThanRegularFilesAtOnce) {
   const TempDir dir;
   EXPECT_CONTAINS(refused(dir / "none"),
                   "NotFound: " + (dir / "none") + ": cannot be opened: No such");

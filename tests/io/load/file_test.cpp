@@ -80,7 +80,7 @@ TEST(LoadFile, EmptyTensorsAndScalars) {
   expect_equal(module, tensors);
 }
 
-TEST(LoadFile, AutogradIsToldThatTheTensorChanged) {
+TEST(LoadFile, IncrementsTheVersion) {
   const TempDir dir;
   StateDict tensors;
   tensors.insert("w", at::ones({2}));

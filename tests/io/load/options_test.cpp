@@ -151,14 +151,14 @@ struct WithTraits : torch::nn::Module, StateDictTraits {
   torch::nn::Linear child{nullptr};
 };
 
-TEST(Notes, AreSeenByStateDict) {
+TEST(StateDictTraitsLoad, AreSeenByStateDict) {
   WithTraits module;
   EXPECT_EQ(names(state_dict(module)),
             (Names{"table", "child.weight", "child.bias", "output.weight", "again.weight"}));
   EXPECT_TRUE(state_dict(module)["output.weight"].is_same(module.table));
 }
 
-TEST(Notes, AnAliasIsEnoughAndMustAgree) {
+TEST(StateDictTraitsLoad, AnAliasIsEnoughAndMustAgree) {
   WithTraits module;
   auto tensors = dict({{"output.weight", at::full({4, 2}, 5.0f)},
                        {"child.weight", at::ones({2, 2})},
@@ -173,7 +173,7 @@ TEST(Notes, AnAliasIsEnoughAndMustAgree) {
   EXPECT_CONTAINS(error.what(), "key_map({{\"output.weight\", \"\"}}) keeps the first");
 }
 
-TEST(Notes, NonPersistentNamesAreIgnored) {
+TEST(StateDictTraitsLoad, NonPersistentNamesAreIgnored) {
   WithTraits module;
   auto tensors = state_dict(WithTraits());
   for (const char* name : {"scratch", "child.mask", "position_ids"}) {

@@ -109,7 +109,7 @@ TEST(Table, HalfPrecisionIsComparedAsRounded) {
   }
 }
 
-TEST(Table, EveryModuleTellsOfItsOwn) {
+TEST(Table, EveryModuleReportsItsTable) {
   PositionEmbedding embedding(PositionEmbeddingOptions(6).max_len(8));
   PositionEmbedding longer(PositionEmbeddingOptions(6).max_len(20));
   EXPECT_TRUE(load_state_dict(*embedding, state_dict(*longer)).tables.at(0).as_computed);

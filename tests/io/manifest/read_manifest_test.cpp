@@ -154,7 +154,7 @@ TEST_F(ReadManifest, ListsATensorOfAnUnknownDtypeWithItsReason) {
   EXPECT_EQ(sharded.opaque.size(), 2u);
 }
 
-TEST_F(ReadManifest, RefusesWhatIsNoRegularFile) {
+TEST_F(ReadManifest, RejectsOtherThanRegularFiles) {
   const auto code = [&](const std::string& path) {
     try {
       read_manifest(path);

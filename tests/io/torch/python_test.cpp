@@ -177,7 +177,7 @@ ManifestEntry opaque_in(const Manifest& manifest, const std::string& name) {
   return {};
 }
 
-TEST_F(TorchFiles, OneUnreadableTensorKeepsNobodyFromTheOthers) {
+TEST_F(TorchFiles, AnUnreadableTensorDoesNotAffectTheOthers) {
   const Manifest packed = manifest("float4.pt");
   ASSERT_EQ(packed.tensors.size(), 1u);
   EXPECT_EQ(packed.tensors[0].name, "b");

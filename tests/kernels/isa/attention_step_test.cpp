@@ -102,7 +102,7 @@ void check(const Case& one) {
   });
 }
 
-TEST(InferenceAttention, SeesWhatItIsTold) {
+TEST(InferenceAttention, AttendsToTheListedTokens) {
   torch::manual_seed(testing::seed(1));
   for (const int64_t width : {1, 5, 16, 24, 64, 80, 128})
     for (const int64_t most : {1, 3, 4, 17, 70})

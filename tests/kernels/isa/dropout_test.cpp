@@ -9,7 +9,7 @@ namespace {
 
 using namespace scalar;
 
-TEST(EmbedDrop, IsAMultiplicationOrZero) {
+TEST(EmbedDropout, MultipliesOrZeroes) {
   on_each_set([](const Kernels& use) {
     std::mt19937 random(testing::seed(7));
     for (const Type type : {Type::Float32, Type::Float64, Type::BFloat16, Type::Float16}) {

@@ -113,7 +113,7 @@ TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
 }
 
 // Ids that were in range when checked, but not when read again.
-TEST(EmbedOrder, LeavesOutWhatLiesOutside) {
+TEST(GroupById, SkipsIdsOutOfRange) {
   for (const size_t n : {size_t{40}, size_t{3000}}) {
     std::vector<int64_t> ids(n, 4);
     ids[1] = -1;
@@ -130,7 +130,7 @@ TEST(EmbedOrder, LeavesOutWhatLiesOutside) {
   }
 }
 
-TEST(EmbedOrder, IsStableAndLeavesOutThePadding) {
+TEST(GroupById, IsStableAndSkipsPadding) {
   std::mt19937 random(testing::seed(5));
   for (const int64_t n : {0, 1, 2, 255, 256, 3000}) {
     for (const int64_t bound :

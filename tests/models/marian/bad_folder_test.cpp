@@ -124,7 +124,7 @@ TEST_F(BadMarianFolder, SizesThatTheWeightsDoNotHave) {
   expect_weights_error("UnexpectedKeys: ");
 }
 
-TEST_F(BadMarianFolder, AConfigurationThatIsNoJsonObject) {
+TEST_F(BadMarianFolder, AConfigurationThatIsNotAJsonObject) {
   const std::string rule = "config.json: must have JSON in UTF-8 as its settings. Got an error at ";
   for (const auto& [text, message] :
        {std::pair<std::string, std::string>{" ", rule + "byte 2"},
