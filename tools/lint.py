@@ -53,6 +53,27 @@ LIBRARIES = {"include/posenc/identify.h": "identify"}
 # the whole program.
 ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|inference|rotary|sincos|sincos_types)\.h$|(string|math|stdint|stddef)\.h$|\w+intrin\.h$")
 
+# The private headers of other layers that src/cli/ may include, and why: apart from these it uses public headers, like
+# any other program.
+CLI_MAY = {
+    "src/core/nearest.h": "suggestions, as in the library's own messages",
+    "src/core/ordinals.h": "differences in units in the last place",
+    "src/platform/process.h": "runs gnuplot",
+    "src/platform/streams.h": "standard streams, which may be closed or pipes",
+    "src/io/base/atomic_file.h": "writes pictures all or nothing, like weights",
+    "src/io/base/context.h": "adds the file to the errors of the functions below",
+    "src/io/base/dtype.h": "names of dtypes",
+    "src/io/base/file.h": "reads a model's small files with the checks that weights have",
+    "src/io/base/json.h": "the only layer over the JSON library",
+    "src/io/base/json_tree.h": "the only layer over the JSON library",
+    "src/io/base/quote.h": "names from files in messages",
+    "src/io/base/tensor_bytes.h": "digests of tensors, read piece by piece",
+    "src/io/base/utf8.h": "checks and shortens text from files",
+    "src/io/convert.h": "posenc convert, which never holds all tensors",
+    "src/io/load/load_all.h": "loads from files that are already open",
+    "src/io/manifest/open_weights.h": "lists and reads a file that is opened once",
+}
+
 # The first match counts.
 BUDGETS = [
     (r"include/.*\.h$", 150),
@@ -200,6 +221,8 @@ def check_layers(tree):
                 tree.say(name, number, "layer", f"{target} is of a library of its own, which not every user links")
             if layer and found == "include/posenc/posenc.h" and layer != "cli":
                 tree.say(name, number, "layer", "the umbrella posenc.h is for users; include what is used")
+            if layer == "cli" and found and found.startswith("src/") and layer_of(found) != "cli" and found not in CLI_MAY:
+                tree.say(name, number, "layer", f"the command line includes public headers and those of CLI_MAY; {target} is private")
             if public and found and not found.startswith("include/"):
                 tree.say(name, number, "layer", f"a public header includes public headers only; {target} is private")
             if public and target in ("torch/torch.h", "torch/all.h"):

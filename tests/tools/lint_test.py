@@ -73,6 +73,15 @@ class Lint(unittest.TestCase):
     def test_a_public_header_sees_no_private_one(self):
         self.rejects({"src/nn/x.h": "\n", "include/posenc/nn/gate.h": '#include "nn/x.h"\nclass Gate;\n'}, "is private")
 
+    def test_a_command_sees_no_private_header_but_the_listed_ones(self):
+        def command(target):
+            return {"src/cli/x.cpp": f'#include "{target}"\n', "src/cli/CMakeLists.txt": "set(sources x.cpp)\n",
+                    "src/core/nearest.h": "\n", "src/nn/y.h": "\n"}
+
+        for target in ("posenc/nn/gate.h", "core/nearest.h"):
+            self.assertEqual(self.lint(command(target))[0], 0, target)
+        self.rejects(command("nn/y.h"), "src/cli/x.cpp:1: layer: the command line includes public headers")
+
     def test_a_circle(self):
         self.rejects({"src/nn/x.h": '#include "nn/y.h"\n', "src/nn/y.h": '#include "nn/x.h"\n'}, "no circle of includes")
 
