@@ -67,6 +67,15 @@ class ConfigTest(unittest.TestCase):
         config.write_text(config.read_text().replace(str(TORCH_DIR), "/nowhere"))
         return package
 
+    # --- posenc's own CMakeLists.txt ---
+
+    def test_another_processor_is_rejected_before_anything_is_compiled(self):
+        source = Path(__file__).resolve().parents[2]
+        code, output = self.configure(f"add_subdirectory({source} posenc)", "-DCMAKE_SYSTEM_NAME=Linux",
+                                      "-DCMAKE_SYSTEM_PROCESSOR=aarch64")
+        self.assertNotEqual(code, 0, output)
+        self.assertIn("[posenc] the platform must be x86-64 Linux. Got aarch64 Linux", output)
+
     # --- posencConfig.cmake ---
 
     def test_old_cmake_gets_the_headers_and_nobody_a_warning(self):
