@@ -46,7 +46,7 @@ void add_translate(CLI::App& app) {
       "Example:\n  posenc translate --model opus-mt-en-de letter.txt > brief.txt\n"
       "  echo 'How are you?' | posenc translate --model opus-mt-en-de --beams 4");
   sub->callback([options, n_best] {
-    options->n_best = n_best->count() > 0;
+    options->with_scores = n_best->count() > 0;
     translate_lines(*options);
   });
 }

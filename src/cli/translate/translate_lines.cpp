@@ -74,12 +74,12 @@ Window read_window(LineReader& reader, const Translator& translator, bool trunca
 }
 
 void write_window(const Window& window, const std::vector<std::vector<Translation>>& found,
-                  bool n_best) {
+                  bool with_scores) {
   auto next = found.begin();
   for (std::size_t i = 0; i < window.numbers.size(); ++i) {
     const auto all = window.is_blank[i] ? std::vector<Translation>(1) : *next++;
     for (const auto& one : all) {
-      if (n_best) fmt::print("{}\t{:.6g}\t", window.numbers[i], one.score);
+      if (with_scores) fmt::print("{}\t{:.6g}\t", window.numbers[i], one.score);
       fmt::print("{}\n", one.text);
     }
   }
@@ -88,7 +88,7 @@ void write_window(const Window& window, const std::vector<std::vector<Translatio
 
 // Shows progress in bytes of a file, or in lines of any other input.
 void translate_window(Translator& translator, const LineReader& reader, const Window& window,
-                      uint64_t bytes_before, bool n_best) {
+                      uint64_t bytes_before, bool with_scores) {
   std::vector<std::vector<Translation>> found;
   {
     Progress progress("translating");
@@ -104,7 +104,7 @@ void translate_window(Translator& translator, const LineReader& reader, const Wi
       }
     });
   }
-  write_window(window, found, n_best);
+  write_window(window, found, with_scores);
 }
 
 // More threads than processors only wait for each other, and very large numbers cannot be started.
@@ -123,7 +123,7 @@ void translate_lines(const TranslateOptions& options) {
     const uint64_t bytes_before = reader.bytes();
     const auto window = read_window(reader, translator, options.truncate);
     if (window.numbers.empty()) return;
-    translate_window(translator, reader, window, bytes_before, options.n_best);
+    translate_window(translator, reader, window, bytes_before, options.with_scores);
   }
 }
 

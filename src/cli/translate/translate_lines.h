@@ -5,8 +5,8 @@
 
 namespace posenc::cli {
 
-/// Options of `posenc translate`; 0 selects the model's own setting.
-struct TranslatorOptions {
+/// Settings of the search; 0 selects the model's own setting.
+struct SearchOptions {
   int64_t beams = 0;
   int64_t max_length = 0;  ///< of a translation, in tokens
   int64_t n_best = 1;
@@ -16,8 +16,9 @@ struct TranslatorOptions {
 /// The arguments of `posenc translate`.
 struct TranslateOptions {
   std::string folder, file;
-  TranslatorOptions search;
-  bool n_best = false, truncate = false;
+  SearchOptions search;
+  bool with_scores = false;  ///< prints LINE, SCORE and TEXT instead of the text alone
+  bool truncate = false;
   int64_t threads = 0;
 };
 

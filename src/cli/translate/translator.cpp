@@ -31,7 +31,7 @@ const std::string& checked(const std::string& folder) {
 
 }  // namespace
 
-Translator::Translator(const std::string& folder, const TranslatorOptions& options)
+Translator::Translator(const std::string& folder, const SearchOptions& options)
     : tokenizer_(checked(folder)),
       marian_(load_marian(folder)),
       frozen_(freeze(marian_.model)),

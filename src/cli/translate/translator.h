@@ -22,7 +22,7 @@ struct Translation {
 class Translator {
  public:
   /// Throws CommandError, c10::ValueError and WeightsError.
-  Translator(const std::string& folder, const TranslatorOptions& options);
+  Translator(const std::string& folder, const SearchOptions& options);
 
   const MarianTokenizer& tokenizer() const { return tokenizer_; }
   /// Maximum number of tokens in a source, including the end token.
