@@ -65,7 +65,7 @@ torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::T
       memory_mask.resolve({batch, heads, length, memory.size(1)}, x));
   const torch::Tensor logits = at::empty({batch, length, model_->final_layer.out()}, at::kFloat);
   model_->final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
-                          inference::rows_case(batch * length));
+                          inference::row_regime(batch * length));
   return logits;
 }
 

@@ -164,7 +164,7 @@ at::Tensor run(const EncoderStack& stack, const at::Tensor& rows, const Packing&
   const auto project = [&](const Stream& part, int64_t begin, const EncoderLayer& layer) {
     const int64_t stride = projected.size(1);
     float* const to = projected.data_ptr<float>() + begin * stride;
-    layer.in_proj.run(part.input, width, part.rows, to, stride, part.of);
+    layer.in_proj.run(part.input, width, part.rows, to, stride, part.regime);
   };
   by_rows(count, [&](int64_t begin, int64_t end) {
     const Stream part = stream.part(begin, end);
@@ -200,18 +200,18 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
   const at::Tensor query = at::empty({count, width}, at::kFloat);
   const at::Tensor remembered = at::empty({memory.size(0), 2 * width}, at::kFloat);
   const Stream stream = stack.stream(x.data_ptr<float>(), input.data_ptr<float>(), count);
-  const Rows of_memory = rows_case(memory.size(0));
+  const RowRegime memory_regime = row_regime(memory.size(0));
   const auto each_row = [&](const auto& f) {
     by_rows(count, [&](int64_t begin, int64_t end) { f(stream.part(begin, end), begin * width); });
   };
   each_row([&](const Stream& part, int64_t) { normalise(part, stack.entry); });
   for (const DecoderLayer& layer : stack.layers) {
     each_row([&](const Stream& part, int64_t at) {
-      layer.in_proj.run(part.input, part.rows, projected.data_ptr<float>() + 3 * at, part.of);
+      layer.in_proj.run(part.input, part.rows, projected.data_ptr<float>() + 3 * at, part.regime);
     });
     by_rows(memory.size(0), [&](int64_t begin, int64_t end) {
       layer.memory.run(memory.const_data_ptr<float>() + begin * width, end - begin,
-                       remembered.data_ptr<float>() + begin * 2 * width, of_memory);
+                       remembered.data_ptr<float>() + begin * 2 * width, memory_regime);
     });
     const at::Tensor own =
         attend({projected.narrow(1, 0, width), projected.narrow(1, width, width),
@@ -219,7 +219,7 @@ at::Tensor run(const DecoderStack& stack, const at::Tensor& rows, const at::Tens
     each_row([&](const Stream& part, int64_t at) {
       add_projected(part, layer.out_proj, own.const_data_ptr<float>() + at, width,
                     layer.after_attention);
-      layer.query.run(part.input, part.rows, query.data_ptr<float>() + at, part.of);
+      layer.query.run(part.input, part.rows, query.data_ptr<float>() + at, part.regime);
     });
     const at::Tensor cross =
         attend({query, remembered.narrow(1, 0, width), remembered.narrow(1, width, width), packing,

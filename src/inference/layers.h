@@ -36,7 +36,7 @@ struct Stack {
   /// The residual stream in `x` (rows, D). `input` is a buffer of the same size, used only by a
   /// pre-norm stack.
   Stream stream(float* x, float* input, int64_t rows) const {
-    return {x, norm_first ? input : x, rows, width, rows_case(rows)};
+    return {x, norm_first ? input : x, rows, width, row_regime(rows)};
   }
   /// Where the result is after all layers: in `input` if a pre-norm stack has a last norm, else in
   /// x.

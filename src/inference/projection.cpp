@@ -56,19 +56,19 @@ NativeFor measure(const at::Tensor& weight) {
   for (const int64_t rows : {int64_t{1}, kernel::kFewRows, kernel::kPanelRows}) {
     const at::Tensor x = at::ones({rows, weight.size(1)}, at::kFloat);
     const at::Tensor y = at::empty({rows, columns}, at::kFloat);
-    const Rows of = rows_case(rows);
+    const RowRegime regime = row_regime(rows);
     const auto with = [&](const Projection& projection) {
-      return [&] { projection.run(x.const_data_ptr<float>(), rows, y.data_ptr<float>(), of); };
+      return [&] { projection.run(x.const_data_ptr<float>(), rows, y.data_ptr<float>(), regime); };
     };
-    result.rows[static_cast<int>(of)] = is_native_faster(with(own), with(aten));
+    result.rows[static_cast<int>(regime)] = is_native_faster(with(own), with(aten));
   }
   return result;
 }
 
 }  // namespace
 
-Rows rows_case(int64_t rows) {
-  return rows == 1 ? Rows::One : rows <= kernel::kFewRows ? Rows::Few : Rows::Many;
+RowRegime row_regime(int64_t rows) {
+  return rows == 1 ? RowRegime::One : rows <= kernel::kFewRows ? RowRegime::Few : RowRegime::Many;
 }
 
 NativeFor GemmSelector::choose(const at::Tensor& weight) {
@@ -85,9 +85,9 @@ Projection::Projection(const at::Tensor& weight, const at::Tensor& bias, NativeF
 }
 
 void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, int64_t to_stride,
-                     Rows of) const {
+                     RowRegime regime) const {
   if (rows == 0) return;
-  if (!own_.rows[static_cast<int>(of)]) {
+  if (!own_.rows[static_cast<int>(regime)]) {
     const at::Tensor from =
         at::from_blob(const_cast<float*>(x), {rows, in()}, {x_stride, 1}, at::kFloat);
     at::Tensor result = at::from_blob(to, {rows, out()}, {to_stride, 1}, at::kFloat);
@@ -97,7 +97,7 @@ void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, 
     return;
   }
   const kernels::Kernels& set = kernels::chosen();
-  const bool many = of == Rows::Many;
+  const bool many = regime == RowRegime::Many;
   const kernel::LinearKernels& linear = many ? set.linear_many : set.linear_few;
   const kernel::LinearRequest request = {x,
                                          x_stride,

@@ -11,9 +11,9 @@ namespace posenc::inference {
 
 /// The number of rows in the whole call. The kernels for few and for many rows sum in different
 /// orders, so the choice must not depend on how rows are split between threads.
-enum class Rows { One, Few, Many };
+enum class RowRegime { One, Few, Many };
 constexpr int kRowsCases = 3;
-Rows rows_case(int64_t rows);
+RowRegime row_regime(int64_t rows);
 
 /// The numbers of rows for which a weight is multiplied by posenc's own kernels instead of
 /// at::linear.
@@ -44,12 +44,12 @@ class Projection {
   Projection(const at::Tensor& weight, const at::Tensor& bias, NativeFor own);
 
   /// out (rows, out()) = x (rows, in()) W^T + b; threads share the work by columns.
-  void run(const float* x, int64_t rows, float* out, Rows of) const {
-    run(x, in(), rows, out, this->out(), of);
+  void run(const float* x, int64_t rows, float* out, RowRegime regime) const {
+    run(x, in(), rows, out, this->out(), regime);
   }
   /// The same for rows with strides `x_stride` and `out_stride`.
   void run(const float* x, int64_t x_stride, int64_t rows, float* out, int64_t out_stride,
-           Rows of) const;
+           RowRegime regime) const;
 
   int64_t in() const { return weight_.size(1); }
   int64_t out() const { return weight_.size(0); }

@@ -70,14 +70,14 @@ StepDecoder::StepDecoder(const TransformerModel& model, const Memory& memory, co
 
 void StepDecoder::project_memory(const Memory& memory) {
   const int64_t rows = memory.packing.rows, width = model_.decoder.width;
-  const Rows of = rows_case(rows);
+  const RowRegime regime = row_regime(rows);
   memory_ = at::empty({rows, token_stride_}, at::kFloat);
   float* to = memory_.data_ptr<float>();
   for (int64_t row = 0; row < rows; ++row) memory_tokens_.push_back(to + row * token_stride_);
   for (const DecoderLayer& layer : model_.decoder.layers) {
     by_rows(rows, [&](int64_t begin, int64_t end) {
       layer.memory.run(memory.rows.const_data_ptr<float>() + begin * width, width, end - begin,
-                       to + begin * token_stride_, token_stride_, of);
+                       to + begin * token_stride_, token_stride_, regime);
     });
     to += 2 * width;
   }
@@ -180,12 +180,12 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   normalise(stream, stack.entry);
   for (size_t i = 0; i < stack.layers.size(); ++i) {
     const DecoderLayer& layer = stack.layers[i];
-    layer.in_proj.run(stream.input, rows_, qkv, stream.of);
+    layer.in_proj.run(stream.input, rows_, qkv, stream.regime);
     keep(qkv + width, 3 * width, rows_, 2 * width, place, token_stride_);
     place += 2 * width;
     attend(i, visible_own_, qkv, 3 * width, {});
     add_projected(stream, layer.out_proj, attended, width, layer.after_attention);
-    layer.query.run(stream.input, rows_, query, stream.of);
+    layer.query.run(stream.input, rows_, query, stream.regime);
     attend(i, visible_memory_, query, width, bias);
     add_projected(stream, layer.cross_out, attended, width, layer.after_cross);
     feed_forward(stream, layer.feed_forward, layer.after_feed_forward);
@@ -193,7 +193,7 @@ torch::Tensor StepDecoder::step(const torch::Tensor& tokens) {
   normalise(stream, stack.last);
   ++length_;
   const at::Tensor logits = logits_.narrow(0, 0, rows_);
-  model_.final_layer.run(stack.result(stream), rows_, logits.data_ptr<float>(), stream.of);
+  model_.final_layer.run(stack.result(stream), rows_, logits.data_ptr<float>(), stream.regime);
   return logits;
 }
 

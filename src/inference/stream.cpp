@@ -73,14 +73,14 @@ void normalise(const Stream& stream, const Norm& norm) {
 void add_projected(const Stream& stream, const Projection& projection, const float* y,
                    int64_t stride, const Norm& after) {
   float* const branch = platform::scratch(platform::Scratch::Branch, stream.rows * stream.width);
-  projection.run(y, stride, stream.rows, branch, stream.width, stream.of);
+  projection.run(y, stride, stream.rows, branch, stream.width, stream.regime);
   add(stream, branch, after);
 }
 
 void feed_forward(const Stream& stream, const FeedForward& layer, const Norm& after) {
   const int64_t width = layer.wide.out(), stride = odd_stride(width);
   float* const hidden = platform::scratch(platform::Scratch::Hidden, stream.rows * stride);
-  layer.wide.run(stream.input, stream.width, stream.rows, hidden, stride, stream.of);
+  layer.wide.run(stream.input, stream.width, stream.rows, hidden, stride, stream.regime);
   const auto activate =
       kernels::chosen().activation.activate[static_cast<int>(kernel_activation(layer.activation))];
   split(stream.rows, width, [&](int64_t begin, int64_t end) {

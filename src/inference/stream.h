@@ -30,11 +30,11 @@ struct Stream {
   float* input;
   int64_t rows;
   int64_t width;
-  Rows of;  ///< rows of the whole call
+  RowRegime regime;  ///< of the whole call
 
   /// Rows [begin, end).
   Stream part(int64_t begin, int64_t end) const {
-    return {x + begin * width, input + begin * width, end - begin, width, of};
+    return {x + begin * width, input + begin * width, end - begin, width, regime};
   }
   bool norm_first() const { return x != input; }
 };

@@ -76,8 +76,8 @@ PairLoader::PairLoader(std::vector<TokenPair> pairs, const PairLoaderOptions& op
   batches_ = batches_of(0);
 }
 
-std::vector<PairLoader::Rows> PairLoader::batches_of(int64_t epoch) const {
-  Rows order(pairs_.size());
+std::vector<PairLoader::PairIndices> PairLoader::batches_of(int64_t epoch) const {
+  PairIndices order(pairs_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   train::Shuffler shuffle(options_.seed(), epoch);
   if (options_.shuffle()) shuffle(order);
@@ -85,7 +85,7 @@ std::vector<PairLoader::Rows> PairLoader::batches_of(int64_t epoch) const {
     return std::pair(pairs_[a].src.size(), pairs_[a].tgt.size()) <
            std::pair(pairs_[b].src.size(), pairs_[b].tgt.size());
   });
-  std::vector<Rows> batches;
+  std::vector<PairIndices> batches;
   std::size_t src = 0, tgt = 0;  // longest sequences in the last batch
   for (const std::size_t row : order) {
     src = std::max(src, pairs_[row].src.size());
@@ -105,7 +105,7 @@ std::vector<PairLoader::Rows> PairLoader::batches_of(int64_t epoch) const {
 }
 
 PairBatch PairLoader::next() {
-  const Rows& rows = batches_[static_cast<std::size_t>(taken_)];
+  const PairIndices& rows = batches_[static_cast<std::size_t>(taken_)];
   std::vector<const std::vector<int64_t>*> sources, targets;
   std::size_t src = 0, tgt = 0;
   PairBatch batch;

@@ -81,15 +81,15 @@ class PairLoader {
   void restore(const CheckpointScalars& state);
 
  private:
-  using Rows = std::vector<std::size_t>;  // places in pairs_
-  std::vector<Rows> batches_of(int64_t epoch) const;
+  using PairIndices = std::vector<std::size_t>;  // in pairs_
+  std::vector<PairIndices> batches_of(int64_t epoch) const;
   double fingerprint() const;
 
   std::vector<TokenPair> pairs_;
   PairLoaderOptions options_;
   double fingerprint_ = 0.0;
   int64_t epoch_ = 0, taken_ = 0;
-  std::vector<Rows> batches_;
+  std::vector<PairIndices> batches_;
 };
 
 }  // namespace posenc

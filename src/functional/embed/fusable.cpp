@@ -28,10 +28,10 @@ bool read_integers(const at::Tensor& from, at::Tensor& copy, kernel::Integers& t
 
 // A table (rows, D) or (1, rows, D). Its rows are `whole` if each is contiguous and none overlap.
 // Reads sizes and strides as arrays because size(axis) checks its argument on every call.
-struct Rows {
+struct RowView {
   int64_t count, width, stride;
   bool whole;
-  explicit Rows(const at::Tensor& t) {
+  explicit RowView(const at::Tensor& t) {
     const at::IntArrayRef sizes = t.sizes(), strides = t.strides();
     const size_t n = sizes.size();
     const bool matrix = n == 2 || (n == 3 && sizes[0] == 1);
@@ -59,7 +59,7 @@ bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
   kernel::GatherRequest& g = plan.gather;
   const at::IntArrayRef sizes = ids.sizes();
   if (!is_plain(table) || is_recorded(table) || sizes.empty() || sizes.size() > 2) return false;
-  const Rows rows(table);
+  const RowView rows(table);
   if (!rows.whole || rows.width != g.dim) return false;
   const bool sequence_first = sizes.size() == 2 && !how.batch_first();
   const int64_t length = sizes[sizes.size() == 1 || sequence_first ? 0 : 1];
@@ -93,7 +93,7 @@ bool plan_tokens(const at::Tensor& ids, const at::Tensor& weight, const EmbedFun
       !find_type(weight.scalar_type(), exact, plan.type) || !ids.defined() ||
       !read_integers(ids, plan.ids_copy, g.ids))
     return false;
-  const Rows rows(weight);
+  const RowView rows(weight);
   g.tokens = ids.numel();
   if (!rows.whole || g.tokens == 0 || rows.count == 0 || rows.width == 0) return false;
   g.weight = weight.const_data_ptr();
