@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kForbidden = -std::numeric_limits<double>::infinity();
 
-std::string type_name(const at::Tensor& mask) {
+std::string mask_dtype(const at::Tensor& mask) {
   return mask.defined() ? c10::toString(mask.scalar_type()) : "an undefined tensor";
 }
 
@@ -30,7 +30,7 @@ std::string right_maker(const at::Tensor& mask) {
 }
 
 void check_type(bool takes, const char* maker, const char* what, const at::Tensor& mask) {
-  TORCH_CHECK_TYPE(takes, "[AttentionMask] ", maker, " takes ", what, ". Got ", type_name(mask),
+  TORCH_CHECK_TYPE(takes, "[AttentionMask] ", maker, " takes ", what, ". Got ", mask_dtype(mask),
                    right_maker(mask));
 }
 

@@ -99,15 +99,16 @@ void Projection::run(const float* x, int64_t x_stride, int64_t rows, float* to, 
   const kernels::Kernels& set = kernels::chosen();
   const bool many = regime == RowRegime::Many;
   const kernel::LinearKernels& linear = many ? set.linear_many : set.linear_few;
-  const kernel::LinearRequest request = {x,
-                                         x_stride,
-                                         rows,
-                                         weight_.const_data_ptr<float>(),
-                                         bias_.defined() ? bias_.const_data_ptr<float>() : nullptr,
-                                         in(),
-                                         out(),
-                                         to,
-                                         to_stride};
+  const kernel::LinearRequest request = {
+      .x = x,
+      .x_stride = x_stride,
+      .rows = rows,
+      .weight = weight_.const_data_ptr<float>(),
+      .bias = bias_.defined() ? bias_.const_data_ptr<float>() : nullptr,
+      .inner = in(),
+      .outer = out(),
+      .out = to,
+      .out_stride = to_stride};
   const auto columns = [&](int64_t begin, int64_t end) {  // in cache lines
     float* const panel =
         many ? platform::scratch(platform::Scratch::Panel, kernel::scratch_floats(in())) : nullptr;

@@ -12,13 +12,13 @@ namespace posenc::inference {
 /// The number of rows in the whole call. The kernels for few and for many rows sum in different
 /// orders, so the choice must not depend on how rows are split between threads.
 enum class RowRegime { One, Few, Many };
-constexpr int kRowsCases = 3;
+constexpr int kRowRegimes = 3;
 RowRegime row_regime(int64_t rows);
 
 /// The numbers of rows for which a weight is multiplied by posenc's own kernels instead of
 /// at::linear.
 struct NativeFor {
-  bool rows[kRowsCases];
+  bool rows[kRowRegimes];
 };
 
 /// Row stride of buffers passed between kernels: an odd number of cache lines of 16 floats. With a

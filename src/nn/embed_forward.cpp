@@ -18,7 +18,7 @@ using functional::EmbedFuncOptions;
 using functional::PositionalEncodingFuncOptions;
 
 // Sequence length of ids (B, L), (L, B) or (L); 0 for other shapes, which embed() rejects.
-int64_t length_of(const torch::Tensor& ids, bool batch_first) {
+int64_t sequence_length(const torch::Tensor& ids, bool batch_first) {
   if (!ids.defined() || ids.dim() < 1 || ids.dim() > 2) return 0;
   return ids.size(ids.dim() == 2 && batch_first ? 1 : 0);
 }
@@ -48,7 +48,7 @@ torch::Tensor embed_with_table(const EmbedModule& module, const torch::Tensor& i
   how.position().offset(offset).position_ids(position_ids);
   const bool grows = module.position.options.grow() && !position_ids.defined() && offset >= 0;
   constexpr int64_t kBeyond = int64_t{1} << 31;  // rejected later; a larger offset could overflow
-  const int64_t length = length_of(ids, how.position().batch_first());
+  const int64_t length = sequence_length(ids, how.position().batch_first());
   const auto held = PositionalEncodingAccess::hold(module.position,
                                                    grows ? std::min(offset, kBeyond) + length : 0);
   const torch::Tensor& rows = PositionalEncodingAccess::rows_to_add(module.position);
@@ -78,7 +78,7 @@ torch::Tensor embed_with_growth(const EmbedModule& module, const torch::Tensor& 
 torch::Tensor embed_with_computed_rows(const EmbedModule& module, const torch::Tensor& ids,
                                        int64_t offset, const torch::Tensor& position_ids,
                                        EmbedFuncOptions& how) {
-  const int64_t length = length_of(ids, how.position().batch_first());
+  const int64_t length = sequence_length(ids, how.position().batch_first());
   const torch::Tensor rows = PositionalEncodingAccess::computed_rows(module.position, ids.sizes(),
                                                                      length, offset, position_ids)
                                  .to(module.tokens.weight.device());

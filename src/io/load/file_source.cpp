@@ -13,12 +13,10 @@ FileSource::FileSource(const std::string& path) : weights_(path) {
   }
   // Objects are not weights, and matter only if the module has a tensor of that name.
   for (const auto& [name, text, kind] : manifest().opaque) {
-    entries_.push_back({name,
-                        at::kFloat,
-                        {},
-                        "must be a dense tensor. Got " + text,
-                        false,
-                        kind == EntryKind::Module});
+    entries_.push_back({.name = name,
+                        .fault = "must be a dense tensor. Got " + text,
+                        .is_tensor = false,
+                        .is_module = kind == EntryKind::Module});
   }
 }
 
