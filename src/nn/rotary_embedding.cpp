@@ -179,15 +179,17 @@ int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
   return switched(o, state_->longest);
 }
 
-RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length) const {
+RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype dtype) const {
   const RotaryOptions& o = options.rotary();
-  if (length != 0 || !inv_freq.defined()) return rotary_frequencies(o, length);
-  return {inv_freq.to(torch::kFloat), state_->attention_scaling};
+  const bool by_dtype = o.angle_type() == rotary::AngleType::Input;
+  if (length != 0 || by_dtype || !inv_freq.defined()) return rotary_frequencies(o, length, dtype);
+  const bool wide = o.angle_type() == rotary::AngleType::Float64;
+  return {inv_freq.to(wide ? torch::kDouble : torch::kFloat), state_->attention_scaling};
 }
 
 RotaryCosSin RotaryEmbeddingImpl::computed(const torch::Tensor& position_ids, torch::Dtype dtype,
                                            int64_t length) {
-  return rotary_cos_sin(options.rotary(), frequencies(length), position_ids, dtype);
+  return rotary_cos_sin(options.rotary(), frequencies(length, dtype), position_ids, dtype);
 }
 
 // Frequencies that change with each token are not worth rows for all positions.

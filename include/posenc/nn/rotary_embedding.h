@@ -115,7 +115,7 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
 
  private:
   int64_t length_for(int64_t last);
-  RotaryFrequencies frequencies(int64_t length) const;
+  RotaryFrequencies frequencies(int64_t length, torch::Dtype dtype) const;
   RotaryCosSin computed(const torch::Tensor& position_ids, torch::Dtype dtype, int64_t length);
   bool may_cache(int64_t rows, torch::Dtype dtype, int64_t length) const;
   RotaryCosSin cached(int64_t rows, torch::Dtype dtype, torch::Device device, int64_t length);

@@ -1,8 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <variant>
 #include <vector>
 
 #include "posenc/export.h"
@@ -13,6 +11,25 @@
 
 namespace posenc {
 namespace rotary POSENC_EXPORT {
+
+/// How the n frequencies f_i of D channels are computed, and the angle from one of them and a
+/// position p. A scaling (rotary_scaling.h) takes Power.
+enum class Frequency {
+  Power,          ///< f = 1 / b^(2i / D), angle p f
+  PowerOfSteps,   ///< the same, with the exponent as i steps of 2 / D: DINOv3 in transformers
+  PowerDivisor,   ///< f = b^(2i / D), angle p / f: RoFormer, DINOv3 in timm
+  GrowingPower,   ///< f = b^(i / (n - 1)) pi / 2, angle p f: LTX-Video
+  PixelBands,     ///< f = pi times n equal steps from 1 to b / 2, angle p f: timm
+  LogPixelBands,  ///< f = pi times n powers of two in equal steps from 1 to b / 2, angle p f: timm
+  Learned,        ///< the model's own weights: given, as are cos and sin; LightGlue, Mochi
+};
+
+/// The dtype in which frequencies, angles, cosines and sines are computed.
+enum class AngleType {
+  Float32,  ///< float32
+  Float64,  ///< float64: most of diffusers
+  Input,    ///< that of the hidden states: V-JEPA 2
+};
 
 /// Which channels form the pair that one frequency rotates, among the D channels that rotate.
 enum class Pairing {
@@ -25,16 +42,18 @@ enum class Pairing {
 /// What cos and sin hold for the n angles of a position. It is a matter of the tensors' shape, and
 /// of which entry a channel is multiplied by.
 enum class CosLayout {
-  Halves,   ///< (..., D): all n, then all n again
-  Pairs,    ///< (..., D): each of the n twice
-  Single,   ///< (..., n)
-  Complex,  ///< (..., n), by torch.polar, whose bits are not those of cos and sin
+  Halves,         ///< (..., D): all n, then all n again; Adjacent pairs read the first
+  Pairs,          ///< (..., D): each of the n twice
+  HalvesPerAxis,  ///< (..., D): Halves for each position axis; channel i reads entry i
+  Single,         ///< (..., n)
+  Complex,        ///< (..., n), by torch.polar, whose bits are not those of cos and sin
 };
 
 /// The dtype of cos and sin.
 enum class CosType {
-  Input,    ///< that of the hidden states: rounded from float32
+  Input,    ///< that of the hidden states
   Float32,  ///< float32
+  Float64,  ///< float64
 };
 
 /// How q and k are multiplied. The result has the dtype of q and k, except with Widened.
@@ -43,7 +62,9 @@ enum class Arithmetic {
   Promoted,  ///< in PyTorch's common dtype of q and cos, rounded once to q's
   Widened,   ///< the same, left in that dtype: CodeGen's float32 q and k
   Float32,   ///< in float32, rounded once to q's dtype
-  Complex,   ///< one complex64 product a pair, rounded once to q's dtype
+  Float64,   ///< in float64, rounded once to q's dtype
+  Complex,   ///< one complex product a pair, rounded once to q's dtype; complex128 for
+             ///< CosType::Float64
 };
 
 /// Which channels of a head rotate. The others pass unchanged.
@@ -62,9 +83,8 @@ enum class Planes {
   Doubled,      ///< Chunked over the doubled row: the two of a pair may differ in angle: HunYuan-VL
   HeightWidth,  ///< height and width take turns, then time: ERNIE 4.5 VL
   RowColumn,    ///< even frequencies from plane 0, odd from 1: NeoMME
-  Axial,        ///< each plane with all the frequencies of its D / planes channels, in turn: vision
-  AxialReversed,     ///< the same, the last plane first
-  AxialAlternating,  ///< the same, frequency by frequency, the last plane first: Kimi K2.5
+  Axial,        ///< each plane with all the frequencies of its own channels, in turn: vision
+  AxialAlternating,  ///< the same, frequency by frequency: Kimi K2.5, EfficientLoFTR
   EvenOdd,           ///< even frequencies of the head from plane 0, then odd from 1: Pixtral
 };
 
@@ -74,75 +94,27 @@ enum class HeadAxis {
   AfterLength,   ///< (B, L, H, Dh), or packed sequences (T, H, Dh)
 };
 
-// The ways to stretch the frequencies f of a longer context, each with its own parameters.
-
-/// f = 1 / b^(2i / D).
-struct Plain {};
-
-/// f / factor: position interpolation.
-struct Linear {
-  double factor = 1.0;  ///< how many times longer
+/// The coordinate of patch i of n along an axis of a grid. `reference` is Grid's.
+enum class Coordinates {
+  Index,      ///< i
+  OneBased,   ///< i + 1
+  Centered,   ///< i - ceil(n / 2): Qwen-Image
+  Midpoints,  ///< 2 (i + 1/2) / n - 1: DINOv3
+  Interval,   ///< n numbers in equal steps from -1 to 1: timm
+  Resized,    ///< i / n * reference: timm's EVA
+  Scaled,     ///< i * (reference / width), on each axis: SAM 3
+  Floored,    ///< floor(i * reference / n): CogView4
 };
 
-/// Frequencies of the first int(proportion * D / 2) pairs only, divided by factor; the other pairs
-/// have frequency 0.
-struct Proportional {
-  double proportion = 1.0;  ///< share of the pairs that rotate
-  double factor = 1.0;      ///< divides the frequencies
+/// How the positions of a grid's patches are made. An axis before height and width is time, with
+/// Coordinates::Index.
+struct Grid {
+  Coordinates coordinates = Coordinates::Index;  ///< of each patch
+  bool width_first = false;             ///< a position is (width, height), not (height, width)
+  int64_t zero_tokens = 0;              ///< tokens after the patches, at 0: Llama 4's class token
+  std::vector<int64_t> reference = {};  ///< the size of the grid that the model was trained with
+  double offset = 0.0;                  ///< is added to i: timm's grid_offset
 };
-
-/// A base that grows with the sequence: b (factor L / max_position - (factor - 1))^(D / (D - 2)),
-/// with L at least max_position.
-struct Dynamic {
-  double factor = 1.0;       ///< how fast the base grows
-  int64_t max_position = 0;  ///< the length up to which nothing changes
-};
-
-/// A fixed base b alpha^(D / (D - 2)): HunYuan.
-struct NtkAlpha {
-  double alpha = 1.0;  ///< the factor before its power
-};
-
-/// YaRN: high frequencies stay, low ones are divided by factor, and a ramp joins them.
-struct Yarn {
-  double factor = 1.0;                          ///< how many times longer
-  double original_max_position = 0.0;           ///< the original context length
-  double beta_fast = 32.0;                      ///< rotations at which the ramp begins
-  double beta_slow = 1.0;                       ///< rotations at which it ends
-  bool truncate = true;                         ///< rounds the ramp's ends outward
-  std::optional<double> attention_factor = {};  ///< of cos and sin; absent: from the next two
-  double mscale = 0.0;                          ///< DeepSeek's; 0: absent
-  double mscale_all_dim = 0.0;                  ///< DeepSeek's; 0: absent
-};
-
-/// LongRoPE: a factor per frequency, one set for L up to the original context length, one beyond.
-struct LongRope {
-  std::vector<double> short_factor;             ///< n factors up to the original context
-  std::vector<double> long_factor;              ///< n factors beyond it
-  double original_max_position = 0.0;           ///< the original context length
-  double factor = 1.0;                          ///< how many times longer
-  std::optional<double> attention_factor = {};  ///< of cos and sin; absent: from factor
-};
-
-/// Phi-MoE's LongRoPE, which has the frequencies of the short set at every length.
-struct PhiMoe {
-  std::vector<double> short_factor;    ///< n
-  double original_max_position = 0.0;  ///< the original context length
-  double short_mscale = 1.0;           ///< factor of cos and sin up to it
-  double long_mscale = 1.0;            ///< factor of cos and sin beyond it
-};
-
-/// Llama 3.1: long wavelengths divided by factor, short ones kept, a ramp between.
-struct Llama3 {
-  double factor = 1.0;                 ///< how many times longer
-  double low_freq_factor = 1.0;        ///< wavelengths beyond original / this: divided
-  double high_freq_factor = 4.0;       ///< wavelengths below original / this: kept
-  double original_max_position = 0.0;  ///< the original context length
-};
-
-/// One of the ways to stretch the frequencies.
-using Scaling =
-    std::variant<Plain, Linear, Proportional, Dynamic, NtkAlpha, Yarn, LongRope, PhiMoe, Llama3>;
 
 }  // namespace rotary
 }  // namespace posenc

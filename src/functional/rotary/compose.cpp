@@ -36,6 +36,7 @@ bool is_halves(const RotaryOptions& o) {
 Members factors(const at::Tensor& t, const RotaryOptions& o) {
   switch (o.cos_layout()) {
     case CosLayout::Pairs: return adjacent(t);
+    case CosLayout::HalvesPerAxis: return is_halves(o) ? halves(t) : adjacent(t);
     case CosLayout::Halves:
       if (is_halves(o)) return halves(t);
       return {halves(t).first, halves(t).first};
@@ -61,8 +62,9 @@ at::Tensor complex_product(const at::Tensor& x, const at::Tensor& cos, const at:
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() /= 2;
   sizes.push_back(2);
+  const at::ScalarType type = cos.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   const at::Tensor pairs = as_complex(x.to(at::kFloat).reshape(sizes));
-  return at::view_as_real(pairs * at::complex(cos.to(at::kFloat), sin.to(at::kFloat))).flatten(-2);
+  return at::view_as_real(pairs * at::complex(cos.to(type), sin.to(type))).flatten(-2);
 }
 
 // x (..., D) -> (..., D), in the dtype of the arithmetic.
@@ -77,8 +79,8 @@ at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor&
 // (..., D) as (..., axes, D / axes)
 at::Tensor by_axis(const at::Tensor& t, const RotaryOptions& o) {
   std::vector<int64_t> sizes = t.sizes().vec();
-  sizes.back() /= o.axes();
-  sizes.insert(sizes.end() - 1, o.axes());
+  sizes.back() /= o.plane_count();
+  sizes.insert(sizes.end() - 1, o.plane_count());
   return t.reshape(sizes);
 }
 
@@ -91,6 +93,8 @@ at::Tensor by_arithmetic(const at::Tensor& x, const at::Tensor& cos, const at::T
     case Arithmetic::Widened: return rotated(x, cos, sin, o);
     case Arithmetic::Float32:
       return rotated(x.to(at::kFloat), cos.to(at::kFloat), sin.to(at::kFloat), o).to(type);
+    case Arithmetic::Float64:
+      return rotated(x.to(at::kDouble), cos.to(at::kDouble), sin.to(at::kDouble), o).to(type);
     case Arithmetic::Complex: break;
   }
   return complex_product(x, cos, sin).to(type);
@@ -120,8 +124,13 @@ at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table, const R
                          const RotaryFuncOptions& how) {
   if (!x.defined()) return {};
   const int64_t heads = how.head_axis() == rotary::HeadAxis::BeforeLength ? -3 : -2;
-  return composed_rotary(x, table.cos.unsqueeze(heads), table.sin.unsqueeze(heads), o,
-                         how.inverse());
+  const int64_t rotating = o.rotary_heads();
+  const auto rotate = [&](const at::Tensor& part) {
+    return composed_rotary(part, table.cos.unsqueeze(heads), table.sin.unsqueeze(heads), o,
+                           how.inverse());
+  };
+  if (rotating == 0 || rotating >= x.size(heads)) return rotate(x);
+  return at::cat({rotate(x.slice(heads, 0, rotating)), x.slice(heads, rotating)}, heads);
 }
 
 }  // namespace posenc::functional

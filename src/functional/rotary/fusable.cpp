@@ -36,6 +36,7 @@ bool plan_arithmetic(at::ScalarType type, at::ScalarType of_table, const RotaryO
     case Arithmetic::Widened:
       if (is_half && is_wide) return false;
       break;
+    case Arithmetic::Float64: return false;
     case Arithmetic::Promoted: once = is_half && is_wide && pass == Pass::Forward; break;
     case Arithmetic::Complex:
       if (is_half && !is_wide) return false;
@@ -52,9 +53,10 @@ bool plan_arithmetic(at::ScalarType type, at::ScalarType of_table, const RotaryO
 void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass,
                  kernel::Rotation& r) {
   r.pairs = o.frequencies();
-  r.angles.step = o.cos_layout() == CosLayout::Pairs ? 2 : 1;
-  r.angles.second = 0;
-  if (o.cos_layout() == CosLayout::Pairs) r.angles.second = 1;
+  const bool by_channel =
+      o.cos_layout() == CosLayout::Pairs || o.cos_layout() == CosLayout::HalvesPerAxis;
+  r.angles.step = by_channel ? 2 : 1;
+  r.angles.second = by_channel ? 1 : 0;
   if (o.cos_layout() == CosLayout::Halves && o.pairing() == Pairing::Halves)
     r.angles.second = r.pairs;
   r.read_adjacent = o.pairing() != Pairing::Halves;
@@ -129,6 +131,7 @@ bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
   if (!torch_internals::dispatches_plainly() || (first.dim() != 3 && first.dim() != 4))
     return false;
   if (options.pairing() == Pairing::HalvesPerAxis) return false;  // several rotations a head
+  if (options.rotary_heads() != 0) return false;
   if (q.defined() && k.defined() && (q.dim() != k.dim() || q.scalar_type() != k.scalar_type()))
     return false;
   const HeadsShape shape(first, how.head_axis());

@@ -37,7 +37,7 @@ std::vector<double> factors(const RopeSettings& s, const char* name) {
   return *numbers;
 }
 
-rotary::Scaling plain(const RopeSettings&) { return rotary::Plain{}; }
+rotary::Scaling by_default(const RopeSettings&) { return rotary::Default{}; }
 
 rotary::Scaling linear(const RopeSettings& s) {
   return rotary::Linear{s.parameters.required("factor", "rope_type linear")};
@@ -101,9 +101,9 @@ struct Known {
   Maker make;
 };
 constexpr Known kKnown[] = {
-    {"default", plain},   {"linear", linear}, {"proportional", proportional},
-    {"dynamic", dynamic}, {"yarn", yarn},     {"longrope", longrope},
-    {"llama3", llama3},   {"axial", plain},
+    {"default", by_default}, {"linear", linear},    {"proportional", proportional},
+    {"dynamic", dynamic},    {"yarn", yarn},        {"longrope", longrope},
+    {"llama3", llama3},      {"axial", by_default},
 };
 
 // Older names, which the models' configuration classes translate.

@@ -4,7 +4,7 @@
 
 #include "models/rotary/model_table.h"
 #include "models/rotary/settings.h"
-#include "posenc/sinusoid/rotary_axes.h"
+#include "posenc/sinusoid/rotary_scaling.h"
 
 namespace posenc {
 

@@ -7,6 +7,7 @@
 #include <ATen/ops/real.h>
 #include <ATen/ops/sin.h>
 #include <c10/util/Exception.h>
+#include <fmt/format.h>
 
 #include "posenc/sinusoid/rotary.h"
 #include "sinusoid/frequency.h"
@@ -23,50 +24,116 @@ void check_dtype(at::ScalarType dtype) {
                    dtype);
 }
 
-// Positions on another device are not read back.
-void check_positions(const RotaryOptions& o, const at::Tensor& ids) {
-  TORCH_CHECK_TYPE(at::isIntegralType(ids.scalar_type(), /*includeBool=*/false),
-                   "[rotary] position_ids must be integers. Got ", ids.scalar_type());
+void check_shape(const RotaryOptions& o, const at::Tensor& ids) {
   const int64_t planes = o.plane_count();
   if (o.axial()) {
-    TORCH_CHECK_VALUE((ids.dim() == 2 || ids.dim() == 3) && ids.size(-1) == planes,
-                      "[rotary] position_ids must be (N, ", planes, ") or (B, N, ", planes,
+    const int64_t numbers = planes + (o.modulated() ? 1 : 0);
+    TORCH_CHECK_VALUE((ids.dim() == 2 || ids.dim() == 3) && ids.size(-1) == numbers,
+                      "[rotary] position_ids must be (N, ", numbers, ") or (B, N, ", numbers,
                       "). Got ", ids.sizes());
-  } else {
-    const bool has_planes = ids.dim() == 3 && ids.size(0) == planes;
-    TORCH_CHECK_VALUE(ids.dim() == 1 || ids.dim() == 2 || (planes > 1 && has_planes),
-                      "[rotary] position_ids must be (L) or (B, L)",
-                      planes > 1 ? c10::str(" or (", planes, ", B, L)") : c10::str(""), ". Got ",
-                      ids.sizes());
+    return;
   }
+  const bool has_planes = ids.dim() == 3 && ids.size(0) == planes;
+  TORCH_CHECK_VALUE(ids.dim() == 1 || ids.dim() == 2 || (planes > 1 && has_planes),
+                    "[rotary] position_ids must be (L) or (B, L)",
+                    planes > 1 ? c10::str(" or (", planes, ", B, L)") : c10::str(""), ". Got ",
+                    ids.sizes());
+}
+
+// Positions on another device are not read back.
+void check_positions(const RotaryOptions& o, const at::Tensor& ids) {
+  const at::ScalarType type = ids.scalar_type();
+  const bool real = o.axial() && (type == at::kFloat || type == at::kDouble);
+  TORCH_CHECK_TYPE(real || at::isIntegralType(type, /*includeBool=*/false),
+                   "[rotary] position_ids must be integers",
+                   o.axial() ? ", float32 or float64. Got " : ". Got ", type);
+  check_shape(o, ids);
   if (!ids.device().is_cpu() || ids.numel() == 0) return;
-  const auto [least, most] = ids.aminmax();
-  TORCH_CHECK_VALUE(least.item<int64_t>() >= 0 && most.item<int64_t>() < kMostPositions,
-                    "[rotary] positions must lie in [0, 2^31). Got ",
-                    least.item<int64_t>() < 0 ? least.item<int64_t>() : most.item<int64_t>());
+  const auto [low, high] = ids.aminmax();
+  const auto least = low.item<double>(), most = high.item<double>();
+  const bool signless = least >= 0 || (o.axial() && least > -kMostPositions);
+  TORCH_CHECK_VALUE(signless && most < kMostPositions, "[rotary] positions must lie in ",
+                    o.axial() ? "(-2^31, 2^31)" : "[0, 2^31)", ". Got ",
+                    fmt::format("{}", signless ? most : least));
 }
 
 // (planes, ..., L), or as they are without planes
 at::Tensor by_plane(const RotaryOptions& o, const at::Tensor& ids) {
-  if (o.axial()) return ids.movedim(-1, 0);
+  if (o.axial()) return ids.movedim(-1, 0).slice(0, 0, o.plane_count());
   if (o.planes() == rotary::Planes::One || ids.dim() == 3) return ids;
   std::vector<int64_t> sizes = ids.sizes().vec();
   sizes.insert(sizes.begin(), o.plane_count());
   return ids.unsqueeze(0).expand(sizes);
 }
 
-at::Tensor in_dtype(const RotaryOptions& o, const at::Tensor& t, at::ScalarType dtype) {
-  return o.cos_type() == rotary::CosType::Input ? t.to(dtype) : t;
+// By way of float32, in which the systems keep what they compute in float64.
+at::Tensor rounded(const at::Tensor& entries, at::ScalarType dtype) {
+  const bool twice = entries.scalar_type() == at::kDouble && at::isReducedFloatingType(dtype);
+  return (twice ? entries.to(at::kFloat) : entries).to(dtype);
 }
 
-RotaryCosSin reference(const RotaryOptions& o, const RotaryFrequencies& f, const at::Tensor& ids) {
-  warm_up_vector_math();
-  const at::Tensor angles = ids.unsqueeze(-1).to(at::kFloat) * f.inv_freq.to(ids.device());
+at::ScalarType cos_dtype(const RotaryOptions& o, at::ScalarType dtype) {
+  switch (o.cos_type()) {
+    case rotary::CosType::Input: return dtype;
+    case rotary::CosType::Float32: return at::kFloat;
+    case rotary::CosType::Float64: break;
+  }
+  return at::kDouble;
+}
+
+// Positions (..., L) and frequencies (n) -> (..., L, n); modulation: (L) or (B, L).
+at::Tensor angles_of(const RotaryOptions& o, const at::Tensor& inv_freq, const at::Tensor& ids,
+                     const at::Tensor& modulation) {
+  at::Tensor positions = ids.unsqueeze(-1).to(inv_freq.scalar_type());
+  if (o.position_scale() != 1.0) positions = positions * o.position_scale();
+  const bool divides = o.frequency() == rotary::Frequency::PowerDivisor;
+  at::Tensor angles = divides ? positions / inv_freq : positions * inv_freq;
+  if (o.angle_divisor() != 1.0) angles = angles / o.angle_divisor();
+  if (!modulation.defined()) return angles;
+  return angles * modulation.unsqueeze(-1).to(angles.scalar_type());
+}
+
+RotaryCosSin reference(const RotaryOptions& o, const RotaryFrequencies& f, const at::Tensor& ids,
+                       const at::Tensor& modulation) {
+  const at::Tensor angles = angles_of(o, f.inv_freq.to(ids.device()), ids, modulation);
   if (o.cos_layout() == rotary::CosLayout::Complex) {
     const at::Tensor rotations = at::polar(at::ones_like(angles), angles) * f.attention_scaling;
     return {at::real(rotations), at::imag(rotations)};
   }
   return {at::cos(angles) * f.attention_scaling, at::sin(angles) * f.attention_scaling};
+}
+
+// cos and sin of each plane.
+struct PlaneTables {
+  std::vector<at::Tensor> cos, sin;
+};
+
+PlaneTables plane_tables(const RotaryOptions& o, const RotaryFrequencies& frequencies,
+                         const at::Tensor& position_ids, at::ScalarType dtype) {
+  const at::Tensor ids = by_plane(o, position_ids);
+  const at::Tensor modulation =
+      o.modulated() ? position_ids.select(-1, o.plane_count()) : at::Tensor();
+  const auto table = [&](const at::Tensor& inv_freq, const at::Tensor& positions) {
+    const RotaryFrequencies f{inv_freq, frequencies.attention_scaling};
+    if (o.precision() == Precision::Exact)
+      return exact_cos_sin(o, f, positions, cos_dtype(o, dtype));
+    return reference(o, f, positions, modulation);
+  };
+  PlaneTables result;
+  if (o.shares_frequencies()) {
+    const RotaryCosSin all = table(frequencies.inv_freq, ids);
+    if (o.planes() == rotary::Planes::One) return {{all.cos}, {all.sin}};
+    return {all.cos.unbind(0), all.sin.unbind(0)};
+  }
+  int64_t begin = 0, plane = 0;
+  for (const int64_t dim : o.plane_dims()) {
+    const at::Tensor own = frequencies.inv_freq.slice(-1, begin, begin + dim / 2);
+    const RotaryCosSin one = table(own.contiguous(), ids.select(0, plane++));
+    result.cos.push_back(one.cos);
+    result.sin.push_back(one.sin);
+    begin += dim / 2;
+  }
+  return result;
 }
 
 }  // namespace
@@ -78,7 +145,7 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const at::Tensor& posi
     check_positions(options, position_ids);
     length = position_ids.max().item<int64_t>() + 1;
   }
-  return rotary_cos_sin(options, rotary_frequencies(options, length), position_ids, dtype);
+  return rotary_cos_sin(options, rotary_frequencies(options, length, dtype), position_ids, dtype);
 }
 
 RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencies& frequencies,
@@ -89,16 +156,16 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencie
   check_positions(options, position_ids);
   const bool exact = options.precision() == Precision::Exact;
   const at::Tensor& inv_freq = frequencies.inv_freq;
-  const int64_t count = (options.frequency_dim() + 1) / 2;
+  const int64_t count = options.frequency_count();
   TORCH_CHECK_VALUE(
       inv_freq.defined() && inv_freq.dim() == (exact ? 2 : 1) && inv_freq.size(-1) == count,
       "[rotary] inv_freq must be (", exact ? "2, " : "", count, "). Got ", inv_freq.sizes());
   const at::NoGradGuard no_grad;
-  const at::Tensor ids = by_plane(options, position_ids);
-  const RotaryCosSin entries = exact ? exact_cos_sin(options, frequencies, ids, dtype)
-                                     : reference(options, frequencies, ids);
-  return {in_dtype(options, combine_planes(options, entries.cos), dtype),
-          in_dtype(options, combine_planes(options, entries.sin), dtype)};
+  if (!exact) warm_up_vector_math();
+  const PlaneTables planes = plane_tables(options, frequencies, position_ids, dtype);
+  const at::ScalarType type = cos_dtype(options, dtype);
+  return {rounded(combine_planes(options, planes.cos, 1.0), type),
+          rounded(combine_planes(options, planes.sin, 0.0), type)};
 }
 
 }  // namespace posenc

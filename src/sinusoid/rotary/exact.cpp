@@ -27,8 +27,8 @@ Big power(double base, int64_t i, int64_t dim) {
   return exact::inverse_power(base, 2 * i, dim, kLimbs);
 }
 
-// The factor of frequency i, which the unstretched formula gives as f.
-struct Stretch {
+// The factor of frequency i, which the unscaled formula gives as f.
+struct ScaleFactor {
   const RotaryOptions& options;
   int64_t length;
   int64_t i;
@@ -39,7 +39,7 @@ struct Stretch {
     return exact::add(part, quotient(exact::sub(big(1), part), big(factor)));
   }
 
-  Big operator()(const rotary::Plain&) const { return big(1); }
+  Big operator()(const rotary::Default&) const { return big(1); }
   Big operator()(const rotary::Linear& s) const { return exact::reciprocal(big(s.factor)); }
   Big operator()(const rotary::Proportional& s) const {
     const auto rotating = std::floor(s.proportion * static_cast<double>(options.dim()) / 2.0);
@@ -92,14 +92,15 @@ struct Stretch {
 
 exact::FrequencySpec spec_of(const RotaryOptions& o, const at::Tensor& inv_freq) {
   exact::FrequencySpec spec;
-  spec.count = (o.frequency_dim() + 1) / 2;
+  spec.count = inv_freq.size(-1);
   // Beyond 106 bits, which float64 entries at large positions can need.
-  const bool plain = std::holds_alternative<rotary::Plain>(o.scaling()) &&
-                     o.planes() != rotary::Planes::HeightWidth &&
-                     o.planes() != rotary::Planes::EvenOdd;
-  if (plain) {
+  const bool has_formula = std::holds_alternative<rotary::Default>(o.scaling()) &&
+                           o.shares_frequencies() && o.position_scale() == 1.0 &&
+                           o.angle_divisor() == 1.0 && o.planes() != rotary::Planes::HeightWidth &&
+                           o.planes() != rotary::Planes::EvenOdd;
+  if (has_formula) {
     spec.base = o.base();
-    spec.denominator = o.frequency_dim();
+    spec.denominator = o.plane_dims()[0];
     return spec;
   }
   spec.values_high = inv_freq.select(0, 0).const_data_ptr<double>();
@@ -110,32 +111,39 @@ exact::FrequencySpec spec_of(const RotaryOptions& o, const at::Tensor& inv_freq)
 }  // namespace
 
 at::Tensor exact_inv_freq(const RotaryOptions& o, int64_t length) {
-  const int64_t count = (o.frequency_dim() + 1) / 2;
+  const int64_t count = o.frequency_count();
   at::Tensor result = at::empty({2, count}, at::TensorOptions(at::kDouble));
   double* high = result.data_ptr<double>();
   double* low = high + count;
-  for (int64_t i = 0; i < count; ++i) {
-    const Big f = power(o.base(), i, o.frequency_dim());
-    const Big w = exact::mul(f, std::visit(Stretch{o, length, i, f}, o.scaling()));
-    high[i] = exact::to_double(w);
-    low[i] = exact::to_double(exact::sub(w, big(high[i])));
+  std::vector<int64_t> dims = o.plane_dims();
+  if (o.shares_frequencies()) dims.resize(1);
+  const Big unit = quotient(big(o.position_scale()), big(o.angle_divisor()));
+  for (size_t plane = 0; plane < dims.size(); ++plane) {
+    const double base = o.axis_bases().empty() ? o.base() : o.axis_bases()[plane];
+    for (int64_t i = 0; i < (dims[plane] + 1) / 2; ++i, ++high, ++low) {
+      const Big f = power(base, i, dims[plane]);
+      const Big scale = std::visit(ScaleFactor{o, length, i, f}, o.scaling());
+      const Big w = exact::mul(exact::mul(f, scale), unit);
+      *high = exact::to_double(w);
+      *low = exact::to_double(exact::sub(w, big(*high)));
+    }
   }
   return result;
 }
 
 RotaryCosSin exact_cos_sin(const RotaryOptions& o, const RotaryFrequencies& f,
                            const at::Tensor& positions, at::ScalarType dtype) {
-  const at::ScalarType type = o.cos_type() == rotary::CosType::Input ? dtype : at::kFloat;
-  const bool scaled = f.attention_scaling != 1.0;
-  const at::Tensor ids = positions.to(at::kCPU, at::kLong).contiguous();
-  const int64_t n = (o.frequency_dim() + 1) / 2;
+  const bool scaled = f.attention_scaling != 1.0, real = positions.is_floating_point();
+  const at::Tensor ids = positions.to(at::kCPU, real ? at::kDouble : at::kLong).contiguous();
+  const int64_t n = f.inv_freq.size(-1);
   std::vector<int64_t> sizes = ids.sizes().vec();
   sizes.push_back(2 * n);
-  at::Tensor rows = at::empty(sizes, at::TensorOptions(scaled ? at::kDouble : type));
+  at::Tensor rows = at::empty(sizes, at::TensorOptions(scaled ? at::kDouble : dtype));
   const at::Tensor values = f.inv_freq.to(at::kCPU, at::kDouble).contiguous();
   const exact::Frequencies frequencies(spec_of(o, values));
   exact::Positions where;
-  where.integers = ids.const_data_ptr<int64_t>();
+  if (real) where.reals = ids.const_data_ptr<double>();
+  if (!real) where.integers = ids.const_data_ptr<int64_t>();
   const exact::TableWriter writer(frequencies, where, ids.numel(),
                                   exact_format(rows.scalar_type()));
   exact::Destination to;
@@ -147,7 +155,7 @@ RotaryCosSin exact_cos_sin(const RotaryOptions& o, const RotaryFrequencies& f,
   to.layout.row_stride = 2 * n;
   at::parallel_for(0, ids.numel(), kGrain,
                    [&](int64_t begin, int64_t end) { writer.write(begin, end, to); });
-  if (scaled) rows = (rows * f.attention_scaling).to(type);
+  if (scaled) rows = (rows * f.attention_scaling).to(dtype);
   rows = rows.to(positions.device());
   return {rows.slice(-1, 0, n), rows.slice(-1, n)};
 }

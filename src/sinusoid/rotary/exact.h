@@ -10,9 +10,9 @@ namespace posenc {
 /// ends of YaRN's ramp are float64.
 at::Tensor exact_inv_freq(const RotaryOptions& options, int64_t length);
 
-/// cos and sin of the real angles at positions (..., L), int64: (..., L, n), each entry rounded
-/// once to the dtype that the options give for hidden states of type `dtype`; twice where it has an
-/// attention scaling, which float64 multiplies.
+/// cos and sin of the real angles at positions (..., L), integers or reals: (..., L, n) for the n
+/// frequencies, which are those of one plane, each entry rounded once to `dtype`; twice where it
+/// has an attention scaling, which float64 multiplies.
 RotaryCosSin exact_cos_sin(const RotaryOptions& options, const RotaryFrequencies& frequencies,
                            const at::Tensor& positions, at::ScalarType dtype);
 

@@ -1,197 +1,38 @@
-#include <c10/util/Exception.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include "posenc/sinusoid/rotary_options.h"
 
-#include <algorithm>
-#include <cmath>
 #include <numeric>
 
-#include "posenc/sinusoid/rotary.h"
+#include "sinusoid/rotary/planes.h"
 
 namespace posenc {
-namespace {
-
-constexpr int64_t kMostChannels = int64_t{1} << 20;
-
-void check_positive(const char* what, double value) {
-  TORCH_CHECK_VALUE(std::isfinite(value) && value > 0.0, "[rotary] ", what,
-                    " must be positive and finite. Got ", value);
-}
-
-void check_finite(const char* what, double value) {
-  TORCH_CHECK_VALUE(std::isfinite(value), "[rotary] ", what, " must be finite. Got ", value);
-}
-
-void check_even(const char* scaling, int64_t dim) {
-  TORCH_CHECK_VALUE(dim % 2 == 0, "[rotary] dim must be even for ", scaling, ". Got ", dim);
-}
-
-// The base is raised to dim / (dim - 2).
-void check_beyond_two(const char* scaling, int64_t dim) {
-  TORCH_CHECK_VALUE(dim > 2, "[rotary] dim must be above 2 for ", scaling, ". Got ", dim);
-}
-
-void check_factors(const char* what, const std::vector<double>& factors, int64_t count) {
-  TORCH_CHECK_VALUE(static_cast<int64_t>(factors.size()) == count, "[rotary] ", what,
-                    " must have dim / 2 = ", count, " numbers. Got ", factors.size());
-  for (const double factor : factors) check_positive(what, factor);
-}
-
-void check_attention_factor(const std::optional<double>& factor) {
-  if (factor) check_finite("attention_factor", *factor);
-}
-
-struct ScalingCheck {
-  const RotaryOptions& options;
-
-  void operator()(const rotary::Plain&) const {}
-  void operator()(const rotary::Linear& s) const { check_positive("factor", s.factor); }
-  void operator()(const rotary::Proportional& s) const {
-    check_even("rotary::Proportional", options.dim());
-    check_positive("factor", s.factor);
-    TORCH_CHECK_VALUE(s.proportion > 0.0 && s.proportion <= 1.0,
-                      "[rotary] proportion must lie in (0, 1]. Got ", s.proportion);
-  }
-  void operator()(const rotary::Dynamic& s) const {
-    check_beyond_two("rotary::Dynamic", options.dim());
-    check_positive("factor", s.factor);
-    check_positive("max_position", static_cast<double>(s.max_position));
-  }
-  void operator()(const rotary::NtkAlpha& s) const {
-    check_beyond_two("rotary::NtkAlpha", options.dim());
-    check_positive("alpha", s.alpha);
-  }
-  void operator()(const rotary::Yarn& s) const {
-    check_even("rotary::Yarn", options.dim());
-    check_positive("factor", s.factor);
-    check_positive("original_max_position", s.original_max_position);
-    check_positive("beta_fast", s.beta_fast);
-    check_positive("beta_slow", s.beta_slow);
-    check_finite("mscale", s.mscale);
-    check_finite("mscale_all_dim", s.mscale_all_dim);
-    check_attention_factor(s.attention_factor);
-    TORCH_CHECK_VALUE(options.base() != 1.0,
-                      "[rotary] base must not be 1 for rotary::Yarn, which divides by its "
-                      "logarithm. Got 1");
-  }
-  void operator()(const rotary::LongRope& s) const {
-    check_factors("short_factor", s.short_factor, options.frequencies());
-    check_factors("long_factor", s.long_factor, options.frequencies());
-    check_positive("original_max_position", s.original_max_position);
-    check_positive("factor", s.factor);
-    check_attention_factor(s.attention_factor);
-    TORCH_CHECK_VALUE(s.attention_factor || s.factor <= 1.0 || s.original_max_position > 1.0,
-                      "[rotary] original_max_position must be above 1 for rotary::LongRope, which "
-                      "divides by its logarithm. Got ",
-                      s.original_max_position);
-  }
-  void operator()(const rotary::PhiMoe& s) const {
-    check_factors("short_factor", s.short_factor, options.frequencies());
-    check_positive("original_max_position", s.original_max_position);
-    check_finite("short_mscale", s.short_mscale);
-    check_finite("long_mscale", s.long_mscale);
-  }
-  void operator()(const rotary::Llama3& s) const {
-    check_positive("factor", s.factor);
-    check_positive("low_freq_factor", s.low_freq_factor);
-    check_positive("high_freq_factor", s.high_freq_factor);
-    check_positive("original_max_position", s.original_max_position);
-    TORCH_CHECK_VALUE(s.high_freq_factor != s.low_freq_factor,
-                      "[rotary] high_freq_factor must differ from low_freq_factor. Got ",
-                      s.high_freq_factor, " for both");
-  }
-};
-
-void check_sections(const RotaryOptions& o) {
-  const auto& sections = o.sections();
-  const auto got = [&] { return fmt::format("[{}]", fmt::join(sections, ", ")); };
-  const int64_t sum = std::accumulate(sections.begin(), sections.end(), int64_t{0});
-  TORCH_CHECK_VALUE(
-      std::all_of(sections.begin(), sections.end(), [](int64_t section) { return section >= 0; }),
-      "[rotary] sections must not be negative. Got ", got());
-  switch (o.planes()) {
-    case rotary::Planes::One:
-    case rotary::Planes::RowColumn:
-    case rotary::Planes::Axial:
-    case rotary::Planes::AxialReversed:
-    case rotary::Planes::AxialAlternating:
-    case rotary::Planes::EvenOdd:
-      TORCH_CHECK_VALUE(sections.empty(), "[rotary] these planes have no sections. Got ", got());
-      break;
-    case rotary::Planes::Interleaved:
-      TORCH_CHECK_VALUE(sections.size() == 3, "[rotary] sections must be three numbers. Got ",
-                        got());
-      break;
-    case rotary::Planes::HeightWidth:
-      TORCH_CHECK_VALUE(sections.size() == 3 && sections[0] == sections[1] && sections[2] > 0,
-                        "[rotary] sections must be three numbers, the first two equal and the last "
-                        "positive. Got ",
-                        got());
-      [[fallthrough]];
-    case rotary::Planes::Chunked:
-    case rotary::Planes::Doubled:
-      TORCH_CHECK_VALUE(sum == o.frequencies() && !sections.empty(),
-                        "[rotary] sections must sum to dim / 2 = ", o.frequencies(), ". Got ",
-                        got());
-  }
-  const bool by_two =
-      o.planes() == rotary::Planes::RowColumn || o.planes() == rotary::Planes::EvenOdd;
-  TORCH_CHECK_VALUE(!by_two || o.dim() % 4 == 0,
-                    "[rotary] dim must be a multiple of 4 for these planes. Got ", o.dim());
-  TORCH_CHECK_VALUE(!o.axial() || (o.axes() > 0 && o.dim() % (2 * o.axes()) == 0),
-                    "[rotary] dim must be a multiple of two channels for each of the axes. Got ",
-                    o.dim(), " for ", o.axes());
-  TORCH_CHECK_VALUE(!o.axial() || std::holds_alternative<rotary::Plain>(o.scaling()),
-                    "[rotary] patches have rotary::Plain frequencies. Got another scaling");
-  TORCH_CHECK_VALUE(
-      o.pairing() != rotary::Pairing::HalvesPerAxis ||
-          (o.planes() == rotary::Planes::Axial && o.cos_layout() == rotary::CosLayout::Halves),
-      "[rotary] Pairing::HalvesPerAxis belongs to Planes::Axial and CosLayout::Halves. Got "
-      "another");
-}
-
-void check_layout(const RotaryOptions& o) {
-  using rotary::CosLayout;
-  using rotary::Pairing;
-  const bool is_complex = o.cos_layout() == CosLayout::Complex;
-  TORCH_CHECK_VALUE(is_complex == (o.arithmetic() == rotary::Arithmetic::Complex),
-                    "[rotary] CosLayout::Complex and Arithmetic::Complex go together. Got one of "
-                    "them");
-  TORCH_CHECK_VALUE(!is_complex || (o.pairing() == Pairing::Adjacent && !o.reversed()),
-                    "[rotary] complex numbers are adjacent pairs that rotate forward. Got another "
-                    "pairing or reversed");
-  TORCH_CHECK_VALUE(!is_complex || o.cos_type() == rotary::CosType::Float32,
-                    "[rotary] CosLayout::Complex is float32: cos_type must be Float32. Got Input");
-  TORCH_CHECK_VALUE(!is_complex || o.planes() == rotary::Planes::One,
-                    "[rotary] CosLayout::Complex has one plane. Got more");
-  TORCH_CHECK_VALUE(o.cos_layout() != CosLayout::Pairs || o.pairing() == Pairing::Adjacent,
-                    "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent. Got another pairing");
-  TORCH_CHECK_VALUE(
-      o.planes() != rotary::Planes::Doubled ||
-          (o.cos_layout() == CosLayout::Halves && o.pairing() == Pairing::Halves),
-      "[rotary] Planes::Doubled belongs to Pairing::Halves and CosLayout::Halves. Got another");
-}
-
-}  // namespace
 
 int64_t RotaryOptions::cos_width() const {
-  const bool doubled =
-      cos_layout_ == rotary::CosLayout::Halves || cos_layout_ == rotary::CosLayout::Pairs;
-  return doubled ? rotary_dim() : frequencies();
+  const bool single =
+      cos_layout_ == rotary::CosLayout::Single || cos_layout_ == rotary::CosLayout::Complex;
+  return single ? frequencies() : rotary_dim();
 }
 
 bool RotaryOptions::axial() const {
   switch (planes_) {
     case rotary::Planes::Axial:
-    case rotary::Planes::AxialReversed:
     case rotary::Planes::AxialAlternating:
     case rotary::Planes::EvenOdd: return true;
     default: return false;
   }
 }
 
-int64_t RotaryOptions::frequency_dim() const {
-  return axial() && planes_ != rotary::Planes::EvenOdd ? dim_ / axes_ : dim_;
+std::vector<int64_t> RotaryOptions::plane_dims() const {
+  if (!takes_turns(*this)) return {dim_};
+  if (!axis_dims_.empty()) return axis_dims_;
+  return std::vector<int64_t>(static_cast<size_t>(axes_), dim_ / axes_);
+}
+
+bool RotaryOptions::shares_frequencies() const { return axis_dims_.empty() && axis_bases_.empty(); }
+
+int64_t RotaryOptions::frequency_count() const {
+  const std::vector<int64_t> dims = plane_dims();
+  if (shares_frequencies()) return (dims[0] + 1) / 2;
+  return std::accumulate(dims.begin(), dims.end(), int64_t{0}) / 2;
 }
 
 bool RotaryOptions::length_dependent() const {
@@ -207,26 +48,13 @@ int64_t RotaryOptions::plane_count() const {
     case rotary::Planes::RowColumn:
     case rotary::Planes::EvenOdd: return 2;
     case rotary::Planes::Axial:
-    case rotary::Planes::AxialReversed:
-    case rotary::Planes::AxialAlternating: return axes_;
+    case rotary::Planes::AxialAlternating:
+      return axis_dims_.empty() ? axes_ : static_cast<int64_t>(axis_dims_.size());
     case rotary::Planes::Chunked:
     case rotary::Planes::Interleaved:
     case rotary::Planes::HeightWidth: return 3;
   }
   return 1;
-}
-
-void RotaryOptions::validate() const {
-  const RotaryOptions& o = *this;
-  TORCH_CHECK_VALUE(o.dim() > 0 && o.dim() <= kMostChannels,
-                    "[rotary] dim must lie in [1, 2^20]. Got ", o.dim());
-  TORCH_CHECK_VALUE(
-      o.dim() % 2 == 0 || o.part() != rotary::Part::Whole,
-      "[rotary] an odd dim rotates one more channel: part must be First or Last. Got ", o.dim());
-  check_positive("base", o.base());
-  std::visit(ScalingCheck{o}, o.scaling());
-  check_sections(o);
-  check_layout(o);
 }
 
 }  // namespace posenc

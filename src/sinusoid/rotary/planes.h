@@ -2,12 +2,18 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "posenc/sinusoid/rotary.h"
 
 namespace posenc {
 
-/// The entries of each plane (planes, ..., n), or (..., n) without planes, as the row that
-/// options.cos_layout() describes: (..., options.cos_width()).
-at::Tensor combine_planes(const RotaryOptions& options, const at::Tensor& entries);
+/// Whether each plane has frequencies of its own channels: Planes::Axial and AxialAlternating.
+bool takes_turns(const RotaryOptions& options);
+
+/// The entries of each plane, (..., n) or those of its own frequencies, as the row that
+/// options.cos_layout() describes: (..., options.cos_width()). `rest`: the entry of angle 0.
+at::Tensor combine_planes(const RotaryOptions& options, const std::vector<at::Tensor>& planes,
+                          double rest);
 
 }  // namespace posenc

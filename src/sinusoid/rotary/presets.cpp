@@ -156,7 +156,8 @@ std::vector<RotaryPreset> make() {
        halves().planes(Planes::Axial).arithmetic(f32).head_axis(HeadAxis::AfterLength)},
       {"step3p7_vision", "transformers 5.23 Step3p7VisionRotaryEmbedding", "width, then height",
        halves()
-           .planes(Planes::AxialReversed)
+           .planes(Planes::Axial)
+           .last_plane_first(true)
            .cos_type(kept)
            .arithmetic(f32)
            .head_axis(HeadAxis::AfterLength)},
@@ -164,13 +165,15 @@ std::vector<RotaryPreset> make() {
        "width and height take turns",
        halves()
            .planes(Planes::AxialAlternating)
+           .last_plane_first(true)
            .cos_type(kept)
            .arithmetic(f32)
            .head_axis(HeadAxis::AfterLength)},
       {"inkling2_vision", "transformers 5.23 Inkling2VisionRotaryEmbedding",
        "width, then height; adjacent pairs",
        adjacent()
-           .planes(Planes::AxialReversed)
+           .planes(Planes::Axial)
+           .last_plane_first(true)
            .cos_layout(CosLayout::Pairs)
            .cos_type(kept)
            .arithmetic(f32)
@@ -181,6 +184,7 @@ std::vector<RotaryPreset> make() {
        "each axis rotates in channels of its own",
        RotaryOptions(0, Pairing::HalvesPerAxis)
            .planes(Planes::Axial)
+           .cos_layout(CosLayout::HalvesPerAxis)
            .head_axis(HeadAxis::AfterLength)},
       {"minimax_m3_vision", "transformers 5.23 MiniMaxM3VLVisionRotaryEmbedding",
        "time, height and width; the first part of a head rotates",

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "posenc/sinusoid/rotary_axes.h"
+#include "posenc/sinusoid/rotary_scaling.h"
 
 namespace posenc {
 
