@@ -26,7 +26,7 @@ HEAD = """# Performance
 Unless stated otherwise: float32, V = 32,000, D = 512, one thread. "Speedup" is the competitor's median time divided by posenc's, followed
 by the ratio of the minimum times. A goal is the project's own target for the ratio of the medians; a missed goal is marked. In a run of
 `tools/bench.py`, posenc and its competitors run in separate processes and take turns, and results that can be bit-identical are
-compared before anything is timed.
+compared before anything is timed. Loading uses a thread per processor and reads files that are in the page cache; `memcpy` uses one thread.
 
 **LibTorch composition** is the code that one would write without posenc: `dropout(embedding(ids) * scale + pe.slice(1, 0, length))`, with
 `torch::nn::Embedding`, `torch::nn::Dropout` and a precomputed table of positions. **Python eager** is the same in Python.
@@ -47,7 +47,7 @@ README_ROWS = [
     ("64 tokens, greedy, batch 1, 8 and 32, against CTranslate2 in float32",
      [f"decode/decode/posenc/{batch}/32/1" for batch in (1, 8, 32)], "ctranslate2"),
     ("64 tokens, four beams, batch 8, against CTranslate2 in float32", ["decode/decode_beams/posenc/8/32/1"], "ctranslate2"),
-    ("**slower:** loading 1 GiB of safetensors, against safetensors.torch", ["load/1GiB/safetensors"], "load_file"),
+    ("**slower:** loading 1 GiB of safetensors, two threads, against safetensors.torch", ["load/1GiB/safetensors"], "load_file"),
     ("**slower:** sparse SGD step of 128 rows, against LibTorch's SGD", ["sgd_rows/rows/128/512/1"], "libtorch"),
     ("**slower:** training step of 60 million parameters, two threads, against the same with LibTorch's Adam", ["train_step/posenc/base/2"], "libtorch"),
 ]  # fmt: skip
