@@ -1,7 +1,7 @@
 # How posenc's own targets are compiled.
 
 # posenc_find_openmp(): finds OpenMP, without which LibTorch's inline at::parallel_for is compiled as a serial loop.
-# Sets POSENC_OPENMP_LIBRARY, what a program links.
+# Sets POSENC_OPENMP_LIBRARY, which programs link.
 function(posenc_find_openmp)
   find_package(OpenMP COMPONENTS CXX)
   if(NOT OpenMP_CXX_FOUND)
@@ -12,9 +12,9 @@ function(posenc_find_openmp)
     endif()
     message(FATAL_ERROR "[posenc] the compiler must know OpenMP. Got ${CMAKE_CXX_COMPILER} without it${advice}")
   endif()
-  # gcc's library is linked by its name, as every compiler looks where gcc has it. Its path would be another file than
-  # LibTorch's library of the same name, which CMake warns about, and clang takes the flag -fopenmp to mean its own
-  # libomp. At run time only LibTorch's is loaded. LLVM's library is in a folder of its own and needs its path.
+  # gcc's library is linked by name, since every compiler searches gcc's folder. With its path, CMake would warn that
+  # LibTorch has another library of the same name; with the flag -fopenmp, clang would link its own libomp. At run time
+  # only LibTorch's is loaded. LLVM's library is in a separate folder and needs its path.
   set(library ${OpenMP_CXX_LIBRARIES})
   if("gomp" IN_LIST OpenMP_CXX_LIB_NAMES)
     set(library gomp)

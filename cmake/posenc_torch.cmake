@@ -1,10 +1,10 @@
 # How LibTorch is found: for posenc's own build and, once installed, for its users (posencConfig.cmake).
 
 # LibTorch's CUDA build, which pip installs by default, demands a CUDA toolkit: its public/cuda.cmake stops without one.
-# Programs that compile no CUDA themselves do not need it, since LibTorch's libraries find CUDA's beside themselves.
+# Programs that compile no CUDA themselves do not need it, since LibTorch's libraries find CUDA's next to their own.
 # That file returns at once if torch::cudart is a target, and nothing else of CUDA is required. So this defines one,
 # unless a complete toolkit (nvcc, cuda.h and libcudart in one folder) of a version that PyTorch accepts is installed:
-# then PyTorch's own way is left alone, for projects that compile CUDA. LibTorch's CPU build ignores the target.
+# then PyTorch's own search is not changed, for projects that compile CUDA. LibTorch's CPU build ignores the target.
 function(posenc_skip_cuda_toolkit)
   if(TARGET torch::cudart)
     return()

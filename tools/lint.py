@@ -37,7 +37,7 @@ LAYERS = {
 }
 
 # The same one level down: a format may use what all formats share, but no other format.
-ROOMS = {
+SUBFOLDERS = {
     "io/base": {"io/base"},
     "io/safetensors": {"io/safetensors", "io/base"},
     "io/torch": {"io/torch", "io/base"},
@@ -179,10 +179,10 @@ def layer_of(name):
     return match.group(1) if match else None
 
 
-def room_of(name):
-    """The room of a private file, such as `io/base`, or None if its layer has no rooms."""
+def subfolder_of(name):
+    """The subfolder of a private file, such as `io/base`, or None if its layer has none with rules."""
     match = re.match(r"src/(\w+/\w+)/", name)
-    return match.group(1) if match and match.group(1) in ROOMS else None
+    return match.group(1) if match and match.group(1) in SUBFOLDERS else None
 
 
 def resolve(tree, including, kind, target):
@@ -213,10 +213,10 @@ def check_layers(tree):
             if layer and other and other not in LAYERS[layer]:
                 tree.say(name, number, "layer",
                          f"`{layer}` includes only {', '.join(sorted(LAYERS[layer]))}; {target} is `{other}`")
-            room, other = room_of(name), found and room_of(found)
-            if room and other and other not in ROOMS[room]:
+            subfolder, other = subfolder_of(name), found and subfolder_of(found)
+            if subfolder and other and other not in SUBFOLDERS[subfolder]:
                 tree.say(name, number, "layer",
-                         f"`{room}` includes only {', '.join(sorted(ROOMS[room]))}; {target} is `{other}`")
+                         f"`{subfolder}` includes only {', '.join(sorted(SUBFOLDERS[subfolder]))}; {target} is `{other}`")
             if found in LIBRARIES and name.startswith("include/"):
                 tree.say(name, number, "layer", f"{target} is of a library of its own, which not every user links")
             if layer and found == "include/posenc/posenc.h" and layer != "cli":
@@ -294,10 +294,10 @@ def check_lists(tree):
 
     listed("src/CMakeLists.txt", "include/posenc",
            [name for name in tree.matching(r"include/posenc/.*\.h$") if name not in LIBRARIES], "a public header")
-    for header, room in LIBRARIES.items():
-        listed(f"src/{room}/CMakeLists.txt", f"src/{room}", [name for name in tree.files if name == header], "a public header")
-    for room in sorted({name.split("/")[1] for name in tree.matching(r"src/\w+/.*\.cpp$")}):
-        listed(f"src/{room}/CMakeLists.txt", f"src/{room}", tree.matching(rf"src/{room}/.*\.cpp$"), "a source")
+    for header, folder in LIBRARIES.items():
+        listed(f"src/{folder}/CMakeLists.txt", f"src/{folder}", [name for name in tree.files if name == header], "a public header")
+    for folder in sorted({name.split("/")[1] for name in tree.matching(r"src/\w+/.*\.cpp$")}):
+        listed(f"src/{folder}/CMakeLists.txt", f"src/{folder}", tree.matching(rf"src/{folder}/.*\.cpp$"), "a source")
     for example in sorted({name.split("/")[1] for name in tree.matching(r"examples/\w+/.*\.cpp$")}):
         folder = f"examples/{example}"
         listed(f"{folder}/CMakeLists.txt", folder, tree.matching(rf"{folder}/.*\.cpp$"), "a source")
