@@ -45,6 +45,7 @@
 #include "posenc/nn/position_embedding.h"
 #include "posenc/nn/positional_encoding.h"
 #include "posenc/nn/rotary_embedding.h"
+#include "posenc/nn/rotary_position_embedding_2d.h"
 #include "posenc/nn/sine_position_embedding_2d.h"
 #include "posenc/nn/sinusoidal_timesteps.h"
 #include "posenc/nn/table_module.h"

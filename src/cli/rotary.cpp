@@ -3,6 +3,7 @@
 #include "posenc/functional/rotary.h"
 
 #include <CLI/Error.hpp>
+#include <algorithm>
 #include <memory>
 
 #include "cli/arguments.h"
@@ -34,38 +35,70 @@ RotaryOptions options_of(const RotaryArguments& arguments, const at::Tensor& q) 
   return rotary_options_from_params(arguments.preset, params);
 }
 
-// Models differ in the order of the axes. Where q has the positions' length along one of the two
-// only, that decides; where along both, the model's own order does.
-HeadAxis head_axis_of(const RotaryOptions& options, const at::Tensor& q, const at::Tensor& ids) {
-  if (!q.defined() || q.dim() != 4 || ids.dim() == 0) return options.head_axis();
-  const int64_t length = ids.size(options.axial() && ids.dim() > 1 ? -2 : -1);
-  const bool before = q.size(2) == length, after = q.size(1) == length;
-  if (before == after) return options.head_axis();
-  return before ? HeadAxis::BeforeLength : HeadAxis::AfterLength;
-}
-
 at::Tensor tensor_in(const StateDict& tensors, const char* name) {
   return tensors.contains(name) ? tensors[name] : at::Tensor();
 }
 
+// The positions, or those of a grid's patches; undefined where cos and sin are given.
+at::Tensor positions_in(const StateDict& given, const RotaryOptions& options,
+                        const std::string& path) {
+  if (given.contains("cos") && given.contains("sin")) return {};
+  if (given.contains("position_ids")) return given["position_ids"];
+  if (!given.contains("grid")) {
+    refuse("{} must have a tensor `position_ids`, `grid`, or `cos` and `sin`; it contains {}", path,
+           described(given));
+  }
+  const at::Tensor grid = given["grid"];
+  if (grid.scalar_type() != at::kLong || grid.dim() != 1) {
+    refuse("`grid` must be int64 and (2) or (3), patches along each axis; it is {} {}",
+           dtype_text(grid), shape_of(grid));
+  }
+  return rotary_grid(options, at::IntArrayRef(grid.contiguous().const_data_ptr<int64_t>(),
+                                              static_cast<size_t>(grid.numel())));
+}
+
+// Models differ in the order of the axes. Where x has the positions' length along one of the two
+// only, that decides; where along both or neither, the model's own order does.
+HeadAxis head_axis_of(const RotaryOptions& options, const at::Tensor& x, int64_t length) {
+  if (x.dim() != 4) return options.head_axis();
+  const bool before = x.size(2) == length, after = x.size(1) == length;
+  if (before == after) return options.head_axis();
+  return before ? HeadAxis::BeforeLength : HeadAxis::AfterLength;
+}
+
+// How x rotates by a table of `length` rows. Tokens before an image's patches have none.
+F::RotaryFuncOptions how_of(const RotaryOptions& options, const at::Tensor& x, int64_t length) {
+  F::RotaryFuncOptions how;
+  how.head_axis(head_axis_of(options, x, length));
+  if (!options.axial() || x.dim() < 3) return how;
+  const int64_t tokens = x.size(how.head_axis() == HeadAxis::BeforeLength ? -2 : -3);
+  return how.prefix_tokens(std::max<int64_t>(0, tokens - length));
+}
+
 void rotate(const RotaryArguments& arguments) {
-  const StateDict given = read_tensors(arguments.input, {"position_ids"});
-  const at::Tensor ids = given["position_ids"];
-  const at::Tensor q = tensor_in(given, "q"), k = tensor_in(given, "k");
-  RotaryOptions options = options_of(arguments, q.defined() ? q : k);
-  options.precision(arguments.precision == "exact" ? Precision::Exact : Precision::Reference);
+  const StateDict given = read_tensors(arguments.input, {});
+  const at::Tensor q = tensor_in(given, "q"), k = tensor_in(given, "k"), v = tensor_in(given, "v");
   const at::Tensor& hidden = q.defined() ? q : k;
+  RotaryOptions options = options_of(arguments, hidden);
+  options.precision(arguments.precision == "exact" ? Precision::Exact : Precision::Reference);
+  const at::Tensor ids = positions_in(given, options, arguments.input);
   const RotaryCosSin table =
-      rotary_cos_sin(options, ids, hidden.defined() ? hidden.scalar_type() : at::kFloat);
+      ids.defined()
+          ? rotary_cos_sin(options, ids, hidden.defined() ? hidden.scalar_type() : at::kFloat)
+          : RotaryCosSin{given["cos"], given["sin"]};
   StateDict result;
   result.insert("cos", table.cos);
   result.insert("sin", table.sin);
+  const auto rotated = [&](const at::Tensor& a, const at::Tensor& b) {
+    const int64_t length = table.cos.dim() > 1 ? table.cos.size(-2) : 0;
+    return F::rotary(a, b, table, options, how_of(options, a.defined() ? a : b, length));
+  };
   if (hidden.defined()) {
-    const auto how = F::RotaryFuncOptions().head_axis(head_axis_of(options, hidden, ids));
-    const auto [rotated_q, rotated_k] = F::rotary(q, k, table, options, how);
+    const auto [rotated_q, rotated_k] = rotated(q, k);
     if (q.defined()) result.insert("q", rotated_q);
     if (k.defined()) result.insert("k", rotated_k);
   }
+  if (options.rotary_value() && v.defined()) result.insert("v", std::get<0>(rotated(v, {})));
   save_safetensors(arguments.output, result);
 }
 
@@ -96,13 +129,15 @@ void add_rotary(CLI::App& app) {
                   "reference (default): the system's own bits; exact: cos and sin of the real "
                   "angle, rounded once")
       ->check(choice({"reference", "exact"}));
-  sub->add_option("--in", arguments->input,
-                  "safetensors: `position_ids` (B, L), or (planes, B, L); optionally `q` (B, H, L, "
-                  "Dh) and `k` (B, Hkv, L, Dh)")
+  sub->add_option(
+         "--in", arguments->input,
+         "safetensors: `position_ids` (B, L), (planes, B, L) or, of patches, (N, axes); or "
+         "`grid`, an image's patches along each axis; or `cos` and `sin`; optionally `q` "
+         "(B, H, L, Dh), `k` (B, Hkv, L, Dh) and `v`")
       ->required()
       ->check(input_path());
   sub->add_option("--out", arguments->output,
-                  "safetensors with `cos`, `sin`, `q` and `k`, any extension")
+                  "safetensors with `cos`, `sin`, `q`, `k` and `v`, any extension")
       ->required()
       ->check(output_path());
   sub->footer(

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <c10/util/Exception.h>
 
 #include "functional/rotary/compose.h"
@@ -20,6 +21,20 @@ bool before_length(const RotaryFuncOptions& how) {
 
 int64_t length_axis(const RotaryFuncOptions& how) { return before_length(how) ? -2 : -3; }
 
+// The tokens that have positions.
+at::Tensor after_prefix(const at::Tensor& x, const RotaryFuncOptions& how) {
+  if (!x.defined() || how.prefix_tokens() == 0) return x;
+  return x.slice(length_axis(how), how.prefix_tokens());
+}
+
+// `rotated` after the prefix of x.
+at::Tensor with_prefix(const at::Tensor& x, const at::Tensor& rotated,
+                       const RotaryFuncOptions& how) {
+  if (!x.defined() || how.prefix_tokens() == 0) return rotated;
+  const int64_t axis = length_axis(how);
+  return at::cat({x.slice(axis, 0, how.prefix_tokens()), rotated}, axis);
+}
+
 void check_heads(const char* name, const at::Tensor& x, const RotaryOptions& o,
                  const RotaryFuncOptions& how) {
   TORCH_CHECK_TYPE(x.is_floating_point(), "[rotary] ", name, " must be floating-point. Got ",
@@ -33,6 +48,9 @@ void check_heads(const char* name, const at::Tensor& x, const RotaryOptions& o,
   TORCH_CHECK_VALUE(fits, "[rotary] ", name, " must have ",
                     o.part() == rotary::Part::Whole ? "" : "at least ", o.rotary_dim(),
                     " channels in its last axis, which rotate. Got ", x.sizes());
+  TORCH_CHECK_VALUE(how.prefix_tokens() >= 0 && how.prefix_tokens() <= x.size(length_axis(how)),
+                    "[rotary] prefix_tokens must lie in [0, ", x.size(length_axis(how)),
+                    "], the tokens of ", name, ". Got ", how.prefix_tokens());
 }
 
 void check_pair(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o,
@@ -71,7 +89,7 @@ at::Tensor positions_of(const at::Tensor& q, const at::Tensor& k, const RotaryFu
     return how.position_ids();
   }
   const at::Tensor& x = q.defined() ? q : k;
-  const int64_t length = x.size(length_axis(how));
+  const int64_t length = x.size(length_axis(how)) - how.prefix_tokens();
   TORCH_CHECK_VALUE(how.offset() >= 0 && how.offset() <= (int64_t{1} << 31) - length,
                     "[rotary] offset must not be negative, and positions must be below 2^31. Got ",
                     how.offset(), " for ", length, " tokens");
@@ -101,6 +119,12 @@ QueryKey rotate(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
   RotaryPlan plan;
   if (is_fusable(q, k, table, o, how, Pass::Forward, plan)) return rotary_fused(plan, q, k, o, how);
   return {rotated_heads(q, table, o, how), rotated_heads(k, table, o, how)};
+}
+
+QueryKey rotate_after_prefix(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
+                             const RotaryOptions& o, const RotaryFuncOptions& how) {
+  const auto [q_out, k_out] = rotate(after_prefix(q, how), after_prefix(k, how), table, o, how);
+  return {with_prefix(q, q_out, how), with_prefix(k, k_out, how)};
 }
 
 void check_out(const char* name, const at::Tensor& out, const at::Tensor& x,
@@ -159,6 +183,25 @@ bool may_write(const at::Tensor& out, const at::Tensor& x, const at::Tensor& oth
          (in_place || apart(x));
 }
 
+void rotate_into(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tensor& q,
+                 const at::Tensor& k, const RotaryCosSin& table, const RotaryOptions& options,
+                 const RotaryFuncOptions& how) {
+  RotaryPlan plan;
+  if (may_write(q_out, q, k, k_out, table, how) && may_write(k_out, k, q, q_out, table, how) &&
+      is_fusable(q, k, table, options, how, Pass::Forward, plan))
+    return rotary_fused_out(plan, q_out, k_out, q, k, how);
+  const at::Tensor rotated_q = rotated_heads(q, table, options, how);
+  const at::Tensor rotated_k = rotated_heads(k, table, options, how);
+  if (q.defined()) q_out.copy_(rotated_q);
+  if (k.defined()) k_out.copy_(rotated_k);
+}
+
+void copy_prefix(const at::Tensor& out, const at::Tensor& x, const RotaryFuncOptions& how) {
+  if (!x.defined() || how.prefix_tokens() == 0 || out.is_same(x)) return;
+  const int64_t axis = length_axis(how), count = how.prefix_tokens();
+  out.slice(axis, 0, count).copy_(x.slice(axis, 0, count));
+}
+
 }  // namespace
 
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
@@ -166,13 +209,14 @@ QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o
   options.validate();
   check_pair(q, k, options, how);
   const at::ScalarType dtype = (q.defined() ? q : k).scalar_type();
-  return rotate(q, k, rotary_cos_sin(options, positions_of(q, k, how), dtype), options, how);
+  const RotaryCosSin table = rotary_cos_sin(options, positions_of(q, k, how), dtype);
+  return rotate_after_prefix(q, k, table, options, how);
 }
 
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
                 const RotaryOptions& options, const RotaryFuncOptions& how) {
   check_arguments(q, k, options, how);
-  return rotate(q, k, table, options, how);
+  return rotate_after_prefix(q, k, table, options, how);
 }
 
 void rotary_(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
@@ -186,15 +230,12 @@ void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tens
   check_arguments(q, k, options, how);
   check_out("q", q_out, q, options);
   check_out("k", k_out, k, options);
-  check_tables(q, k, table, options, how);
-  RotaryPlan plan;
-  if (may_write(q_out, q, k, k_out, table, how) && may_write(k_out, k, q, q_out, table, how) &&
-      is_fusable(q, k, table, options, how, Pass::Forward, plan))
-    return rotary_fused_out(plan, q_out, k_out, q, k, how);
-  const at::Tensor rotated_q = rotated_heads(q, table, options, how);
-  const at::Tensor rotated_k = rotated_heads(k, table, options, how);
-  if (q.defined()) q_out.copy_(rotated_q);
-  if (k.defined()) k_out.copy_(rotated_k);
+  // Checked before anything is written.
+  check_tables(after_prefix(q, how), after_prefix(k, how), table, options, how);
+  copy_prefix(q_out, q, how);
+  copy_prefix(k_out, k, how);
+  rotate_into(after_prefix(q_out, how), after_prefix(k_out, how), after_prefix(q, how),
+              after_prefix(k, how), table, options, how);
 }
 
 }  // namespace posenc::functional

@@ -85,10 +85,14 @@ int64_t rotating_channels(const RotarySettings& config, const RopeSettings& rope
   if (rope.model.preset == std::string_view("dots3_note")) {
     return layer_number(config, layer_type, "qk_rope_head_dim").value_or(64);
   }
+  const RotaryDefaults& d = rope.model.defaults;
+  if (preset.axial() && d.reads_partial) {  // the share of one axis
+    const double share = rope.parameters.real("partial_rotary_factor").value_or(1.0);
+    return preset.axes() * part_of(head_dim, share);
+  }
   if (preset.axial()) return preset.axes() * 2 * (head_dim / preset.axes() / 2);
   const std::string type = rope.rope_type();
-  if (type == "proportional" || rope.model.defaults.ignores_rope_parameters) return head_dim;
-  const RotaryDefaults& d = rope.model.defaults;
+  if (type == "proportional" || d.ignores_rope_parameters) return head_dim;
   const bool reads = type != "default" || preset.part() != rotary::Part::Whole || d.reads_partial;
   if (!reads) return head_dim;
   const double fallback = type == "default" && d.partial != 0.0 ? d.partial : 1.0;
@@ -98,6 +102,25 @@ int64_t rotating_channels(const RotarySettings& config, const RopeSettings& rope
 bool has_sections(rotary::Planes planes) {
   return planes == rotary::Planes::Chunked || planes == rotary::Planes::Interleaved ||
          planes == rotary::Planes::Doubled || planes == rotary::Planes::HeightWidth;
+}
+
+// What a configuration says of some presets only.
+void take_particulars(const RotarySettings& config, const RotaryModelRow& model,
+                      RotaryOptions& options) {
+  const std::string_view preset = model.preset;
+  if (model.defaults.interleave_key && !config.flag("rope_interleave").value_or(true)) {
+    options.pairing(rotary::Pairing::Halves);
+  }
+  if (preset == "sam2_video") {  // an older name, which goes before the newer one
+    options.base(config.real("memory_attention_rope_theta").value_or(options.base()));
+  }
+  if (preset == "roformer") options.rotary_value(config.flag("rotary_value").value_or(false));
+  if (preset == "sam3_vit") {
+    const int64_t window = config.whole("window_size").value_or(24);
+    rotary::Grid grid = options.grid();
+    grid.reference = {window, window};
+    options.grid(grid);
+  }
 }
 
 RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& model,
@@ -112,9 +135,7 @@ RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& mod
     if (const auto sections = rope.parameters.wholes(key)) options.sections(*sections);
     if (options.sections().empty()) rope.parameters.refuse(key, "a list of whole numbers");
   }
-  if (model.defaults.interleave_key && !config.flag("rope_interleave").value_or(true)) {
-    options.pairing(rotary::Pairing::Halves);
-  }
+  take_particulars(config, model, options);
   try {
     options.validate();
   } catch (const c10::ValueError& error) {

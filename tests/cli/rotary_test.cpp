@@ -77,6 +77,41 @@ TEST_F(Rotary, NeedsNoQueries) {
   EXPECT_EQ(out["cos"].sizes(), (std::vector<int64_t>{2, 3, 4}));
 }
 
+TEST_F(Rotary, TakesAGridWithTokensBeforeIt) {
+  const auto q = torch::randn({1, 2, 5 + 2 * 3, 8});
+  safetensors("in.safetensors", dict({{"grid", torch::tensor({2, 3})}, {"q", q}}));
+  const auto result = rotary({"--preset", "dinov3", "--param", "rope_theta=100"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto out = load_safetensors(file("out")).tensors;
+  const auto options = rotary_preset("dinov3", 8).base(100.0);
+  const auto table = rotary_cos_sin(options, rotary_grid(options, {2, 3}));
+  EXPECT_TRUE(bit_equal(out["cos"], table.cos));
+  const auto how = functional::RotaryFuncOptions().prefix_tokens(5);
+  EXPECT_TRUE(bit_equal(out["q"], std::get<0>(functional::rotary(q, {}, table, options, how))));
+}
+
+TEST_F(Rotary, TakesCosAndSin) {
+  const auto cos = torch::rand({2, 4, 8}), sin = torch::rand({2, 4, 8});
+  const auto q = torch::randn({2, 3, 4, 8});
+  safetensors("in.safetensors", dict({{"cos", cos}, {"sin", sin}, {"q", q}}));
+  const auto result = rotary({"--preset", "lightglue"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto options = rotary_preset("lightglue", 8);
+  const auto expected = std::get<0>(functional::rotary(q, {}, {cos, sin}, options));
+  EXPECT_TRUE(bit_equal(load_safetensors(file("out")).tensors["q"], expected));
+}
+
+TEST_F(Rotary, RotatesTheValuesOfClvp) {
+  const auto v = torch::randn({1, 2, 3, 40});
+  safetensors(
+      "in.safetensors",
+      dict({{"position_ids", torch::arange(3)}, {"q", torch::randn({1, 2, 3, 40})}, {"v", v}}));
+  ASSERT_EQ(rotary({"--preset", "clvp", "--param", "head_dim=32"}).status, 0);
+  const auto options = rotary_preset("clvp", 32);
+  EXPECT_TRUE(bit_equal(load_safetensors(file("out")).tensors["v"],
+                        std::get<0>(functional::rotary(v, {}, options))));
+}
+
 TEST_F(Rotary, RefusesWhatItDoesNotKnow) {
   input();
   const auto config = text_file("config.json", R"({"model_type": "gemma3_text"})");
@@ -88,6 +123,9 @@ TEST_F(Rotary, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(rotary({"--preset", "llamma"}).err.find("llama"), std::string::npos);
   safetensors("in.safetensors", dict({{"q", torch::ones({1, 1, 1, 2})}}));
   EXPECT_NE(rotary({"--preset", "llama"}).err.find("position_ids"), std::string::npos);
+  safetensors("in.safetensors", dict({{"grid", torch::ones({2})}}));
+  EXPECT_NE(rotary({"--preset", "dinov3", "--param", "head_dim=8"}).err.find("must be int64"),
+            std::string::npos);
   EXPECT_EQ(names(), (std::vector<std::string>{"config.json", "in.safetensors"}));
 }
 

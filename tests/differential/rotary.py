@@ -5,6 +5,7 @@ import json
 import torch
 
 import rotary_models as models
+import rotary_systems as systems
 from harness import Case, Draw, Failure, Programs, run
 
 CASES = 40
@@ -30,6 +31,8 @@ def planes_of(preset: str, config) -> int:
 
 
 def case(draw: Draw, model_type: str, preset: str) -> Case | None:
+    if preset in systems.SYSTEMS:
+        return systems.SYSTEMS[preset](draw, model_type)
     settings = models.Settings(draw, model_type, preset)
     # without arguments, Qwen3-Omni's heads have 73 channels, which its own layers refuse
     if draw.coin(0.15) and preset not in ("hunyuan_vl", "cohere_compass") and model_type != "qwen3_omni_moe_text":
@@ -80,7 +83,7 @@ def model_types(programs: Programs) -> dict[str, str]:
 
 
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
-    known = model_types(programs)
+    known = model_types(programs) | systems.WITHOUT_MODEL_TYPE
     drawn = [case(draw, name, known[name]) for name in draw.sample(sorted(known), CASES)]
     cases = [one for one in drawn if one]
     if len(cases) < CASES // 2:

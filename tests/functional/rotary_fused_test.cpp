@@ -54,12 +54,15 @@ RotaryOptions random_options(Dice& dice, torch::Dtype dtype) {
   RotaryOptions o(dice.any<int64_t>({2, 6, 16, 22, 64, 80, 128}), pairing);
   o.cos_layout(dice.any({CosLayout::Halves, CosLayout::Single}));
   if (pairing == Pairing::Adjacent && dice.coin()) o.cos_layout(CosLayout::Pairs);
+  if (pairing == Pairing::Adjacent && o.dim() % 4 == 0 && dice.below(4) == 0)
+    o.planes(rotary::Planes::Axial).cos_layout(CosLayout::HalvesPerAxis);
   o.cos_type(dice.any({CosType::Input, CosType::Float32}));
   o.arithmetic(dice.any({Arithmetic::Input, Arithmetic::Promoted}));
   if (dtype != torch::kDouble && dice.below(3) == 0) o.arithmetic(Arithmetic::Float32);
   if (dtype != torch::kDouble && pairing == Pairing::Adjacent && o.dim() % 16 == 0 &&
       dice.below(3) == 0) {
-    o.arithmetic(Arithmetic::Complex).cos_layout(CosLayout::Complex).cos_type(CosType::Float32);
+    o.arithmetic(Arithmetic::Complex).cos_type(CosType::Float32);
+    o.cos_layout(dice.any({CosLayout::Complex, CosLayout::Single}));
   }
   o.reversed(o.arithmetic() != Arithmetic::Complex && dice.below(4) == 0);
   o.part(dice.any({rotary::Part::Whole, rotary::Part::First, rotary::Part::Last}));
@@ -93,7 +96,8 @@ Case random_case(Dice& dice, torch::Dtype dtype) {
     c.k = heads(dice, batch, 1 + dice.below(3), length, width, c.how.head_axis(), dtype);
   }
   const bool each = batch > 0 && dice.coin();
-  const auto shape = each ? std::vector<int64_t>{batch, length} : std::vector<int64_t>{length};
+  auto shape = each ? std::vector<int64_t>{batch, length} : std::vector<int64_t>{length};
+  if (o.axial()) shape.push_back(o.plane_count());
   c.table = rotary_cos_sin(o, torch::randint(0, 5000, shape, torch::kLong), dtype);
   return c;
 }

@@ -328,6 +328,46 @@ TEST(RotaryConfig, ATruncateOfNullIsFalse) {
   EXPECT_FALSE(truncates(R"(, "truncate": false)"));
 }
 
+TEST(RotaryConfig, WidthsOfPatchesAndOfSound) {
+  const auto dim = [](const std::string& json) { return of(json).dim(); };
+  EXPECT_EQ(dim(R"({"model_type": "dinov3_vit"})"), 64);
+  EXPECT_EQ(dim(R"({"model_type": "llama4_vision_model"})"), 48);
+  EXPECT_EQ(dim(R"({"model_type": "sam2_video"})"), 256);
+  EXPECT_EQ(dim(R"({"model_type": "sam2_video", "memory_attention_downsample_rate": 2,
+                    "memory_attention_num_attention_heads": 4})"),
+            32);
+  EXPECT_EQ(dim(R"({"model_type": "vjepa2", "hidden_size": 22, "num_attention_heads": 1})"), 18);
+  EXPECT_EQ(dim(R"({"model_type": "efficientloftr"})"), 256);
+  EXPECT_EQ(dim(R"({"model_type": "clvp_encoder"})"), 32);
+  EXPECT_EQ(dim(R"({"model_type": "clvp_encoder", "projection_dim": 1024})"), 42);
+  EXPECT_EQ(dim(R"({"model_type": "seamless_m4t", "speech_encoder_attention_heads": 8})"), 128);
+  EXPECT_EQ(dim(R"({"model_type": "lightglue", "descriptor_dim": 128})"), 32);
+}
+
+TEST(RotaryConfig, ParticularsOfPatchesAndOfSound) {
+  EXPECT_EQ(of(R"({"model_type": "dinov3_vit"})").base(), 100.0);
+  EXPECT_EQ(of(R"({"model_type": "dinov3_vit", "rope_theta": 50.0,
+                   "rope_parameters": {"rope_theta": 7.0}})")
+                .base(),
+            50.0);
+  EXPECT_EQ(of(R"({"model_type": "wav2vec2-bert", "rotary_embedding_base": 500})").base(), 500.0);
+  EXPECT_EQ(of(R"({"model_type": "sam2_video", "rope_parameters": {"rope_theta": 7.0},
+                   "memory_attention_rope_theta": 500.0})")
+                .base(),
+            500.0);
+  EXPECT_EQ(of(R"({"model_type": "roformer", "rope_theta": 7.0})").base(), 10000.0);
+  EXPECT_FALSE(of(R"({"model_type": "roformer"})").rotary_value());
+  EXPECT_TRUE(of(R"({"model_type": "roformer", "rotary_value": true})").rotary_value());
+  EXPECT_EQ(of(R"({"model_type": "sam3_vit_model", "window_size": 7})").grid().reference,
+            (std::vector<int64_t>{7, 7}));
+  EXPECT_EQ(refusal(R"({"model_type": "llama4_vision_model",
+                        "rope_parameters": {"rope_type": "linear", "factor": 2.0}})"),
+            "[rotary_options_from_hf] `rope_parameters.rope_type` must be a type of scaling that "
+            "`llama4_vision_model` knows; the nearest are default. Got \"linear\"");
+  EXPECT_EQ(refusal(R"({"model_type": "sam2_video", "memory_attention_downsample_rate": 0})"),
+            "[rotary_options_from_hf] `memory_attention_downsample_rate` must be positive. Got 0");
+}
+
 TEST(RotaryConfig, ParametersByTheirNames) {
   const auto options = rotary_options_from_params(
       "llama", {{"head_dim", 64}, {"rope_type", "linear"}, {"factor", 2.5}});

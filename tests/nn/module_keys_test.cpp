@@ -14,6 +14,7 @@
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/position_embedding.h"
 #include "posenc/nn/rotary_embedding.h"
+#include "posenc/nn/rotary_position_embedding_2d.h"
 #include "posenc/nn/sine_position_embedding_2d.h"
 #include "posenc/nn/sinusoidal_timesteps.h"
 #include "posenc/nn/timestep_embedding.h"
@@ -100,6 +101,8 @@ std::multimap<std::string, Module> modules() {
       {"TransformerDecoder",
        make<TransformerDecoderImpl>(TransformerDecoderOptions(decoder).norm(true))},
       {"RotaryEmbedding", make<RotaryEmbeddingImpl>(rotary_preset("llama", 8))},
+      {"RotaryPositionEmbedding2d",
+       make<RotaryPositionEmbedding2dImpl>(rotary_preset("dinov3", 8))},
       {"RMSNorm", make<RMSNormImpl>(8)},
       {"GatedFeedForward", make<GatedFeedForwardImpl>(8, 5)},
       {"Transformer", make<TransformerImpl>(TransformerOptions(9, 9)

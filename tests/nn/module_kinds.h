@@ -10,6 +10,7 @@
 #include "posenc/nn/grid_positional_encoding.h"
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/position_embedding.h"
+#include "posenc/nn/rotary_position_embedding_2d.h"
 #include "posenc/nn/sine_position_embedding_2d.h"
 #include "posenc/nn/sinusoidal_timesteps.h"
 #include "posenc/nn/timestep_embedding.h"
@@ -17,6 +18,7 @@
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/rotary_preset.h"
 
 namespace posenc::testing {
 
@@ -161,6 +163,17 @@ inline const Kind kModules[] = {
      },
      [](torch::nn::Module& module, const torch::Tensor& ids) {
        return dynamic_cast<SinePositionEmbedding2dImpl&>(module).forward((ids == 0).unsqueeze(0));
+     }},
+    {"RotaryPositionEmbedding2d", "", "",
+     "posenc::RotaryPositionEmbedding2d(dim=8, base=10000, prefix_tokens=1)",
+     [] {
+       return std::make_shared<RotaryPositionEmbedding2dImpl>(
+           RotaryPositionEmbedding2dOptions(rotary_preset("dinov3", 8)).prefix_tokens(1));
+     },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {  // a row of patches
+       const auto q = torch::one_hot(ids, 8).to(torch::kFloat).unsqueeze(1);
+       auto& self = dynamic_cast<RotaryPositionEmbedding2dImpl&>(module);
+       return std::get<0>(self.forward(q, {}, 1, ids.size(1) - 1));
      }},
     {"SinusoidalTimesteps", "linear_1.weight linear_1.bias linear_2.weight linear_2.bias", "",
      "posenc::SinusoidalTimesteps(d_model=6, hidden=5, channels=5)",

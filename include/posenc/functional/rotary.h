@@ -16,10 +16,14 @@ namespace functional POSENC_EXPORT {
 struct RotaryFuncOptions {
   /// The position of the first token. Cannot be combined with position_ids.
   TORCH_ARG(int64_t, offset) = 0;
-  /// Explicit positions, integers: (L), (B, L), or (planes, B, L); packed sequences: (T).
+  /// Explicit positions, as in rotary_cos_sin(): (L), (B, L), (planes, B, L), or of patches
+  /// (N, planes) or (B, N, planes); packed sequences: (T).
   TORCH_ARG(at::Tensor, position_ids) = {};
   /// The order of the axes of q and k.
   TORCH_ARG(rotary::HeadAxis, head_axis) = rotary::HeadAxis::BeforeLength;
+  /// Tokens before those that have positions, which pass unchanged: class and register tokens of
+  /// vision models.
+  TORCH_ARG(int64_t, prefix_tokens) = 0;
   /// Rotates back: the inverse of the rotation, and its derivative.
   TORCH_ARG(bool, inverse) = false;
 };

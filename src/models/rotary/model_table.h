@@ -41,6 +41,9 @@ struct RotaryDefaults {
   int64_t more = 0;               ///< the default of that
   int64_t max_position = 0;       ///< max_position_embeddings
   int64_t original_max_position = 0;  ///< beside rope_parameters; 0: none
+  const char* divisor_key = "";       ///< a further divisor of hidden / heads, or none
+  int64_t divisor = 1;                ///< the default of that
+  int64_t least = 1;                  ///< hidden / heads is at least this
   const char* hidden_key = "hidden_size";
   const char* heads_key = "num_attention_heads";
   const char* max_position_key = "max_position_embeddings";

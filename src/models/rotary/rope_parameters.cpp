@@ -218,7 +218,9 @@ int64_t rotary_head_dim(const RotarySettings& config, const RotaryModelRow& mode
   }
   if (width < 0 || (width == 0 && d.needs_head_dim)) config.refuse(key, "positive");
   if (width > 0) return width;
-  return positive(config, d.hidden_key, d.hidden) / positive(config, d.heads_key, d.heads);
+  const int64_t heads = positive(config, d.heads_key, d.heads);
+  const int64_t parts = heads * positive(config, d.divisor_key, d.divisor);
+  return std::max(positive(config, d.hidden_key, d.hidden) / parts, d.least);
 }
 
 RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& model,

@@ -10,13 +10,16 @@
 
 #include "core/nearest.h"
 #include "posenc/sinusoid/rotary_preset.h"
+#include "sinusoid/rotary/axial_presets.h"
 
 namespace posenc {
 namespace {
 
+using rotary::AngleType;
 using rotary::Arithmetic;
 using rotary::CosLayout;
 using rotary::CosType;
+using rotary::Frequency;
 using rotary::HeadAxis;
 using rotary::Pairing;
 using rotary::Part;
@@ -35,7 +38,7 @@ RotaryOptions complex() {
 std::vector<RotaryPreset> make() {
   const auto f32 = Arithmetic::Float32;
   const auto kept = CosType::Float32;
-  return {
+  std::vector<RotaryPreset> rows = {
       // halves
       {"llama", "transformers 5.23 LlamaRotaryEmbedding", "the common case", halves()},
       {"gpt_neox", "transformers 5.23 GPTNeoXRotaryEmbedding", "the first part of a head rotates",
@@ -71,6 +74,18 @@ std::vector<RotaryPreset> make() {
        halves().part(Part::First)},
       {"mimo_v2_flash", "transformers 5.23 MiMoV2FlashRotaryEmbedding", "as laguna",
        halves().part(Part::First)},
+      {"wav2vec2_conformer",
+       "transformers 5.23 Wav2Vec2ConformerRotaryPositionalEmbedding, Wav2Vec2Bert's, "
+       "SeamlessM4T's",
+       "as llama; rotates the hidden states before their projections",
+       halves().head_axis(HeadAxis::AfterLength)},
+      {"clvp", "transformers 5.23 ClvpRotaryPositionalEmbedding",
+       "the first part of q, k and v rotates; they become float32",
+       halves()
+           .cos_type(kept)
+           .part(Part::First)
+           .arithmetic(Arithmetic::Widened)
+           .rotary_value(true)},
       // adjacent pairs
       {"blt", "transformers 5.23 BltRotaryEmbedding", "cos and sin of adjacent pairs",
        adjacent().cos_layout(CosLayout::Pairs)},
@@ -92,6 +107,8 @@ std::vector<RotaryPreset> make() {
        adjacent_to_halves()},
       {"dots3_note", "transformers 5.23 Dots3NoteTextRotaryEmbedding",
        "as deepseek_v3, one for each layer type", adjacent_to_halves()},
+      {"qwen2_5_omni_dit", "transformers 5.23 Qwen2_5OmniDiTRotaryEmbedding",
+       "as deepseek_v3, the first head only", adjacent_to_halves().rotary_heads(1)},
       {"deepseek_v2", "transformers 5.23 DeepseekV2RotaryEmbedding", "complex numbers", complex()},
       {"llama4", "transformers 5.23 Llama4TextRotaryEmbedding",
        "complex numbers; q and k are (B, L, H, D)", complex().head_axis(HeadAxis::AfterLength)},
@@ -108,6 +125,12 @@ std::vector<RotaryPreset> make() {
            .part(Part::First)
            .arithmetic(Arithmetic::Widened)
            .head_axis(HeadAxis::AfterLength)},
+      {"roformer", "transformers 5.23 RoFormerSinusoidalPositionalEmbedding",
+       "a table computed in float64, its angles by division",
+       adjacent()
+           .frequency(Frequency::PowerDivisor)
+           .angle_type(AngleType::Float64)
+           .cos_layout(CosLayout::Single)},
       // several position planes
       {"qwen2_vl", "transformers 5.23 Qwen2VLRotaryEmbedding",
        "sections of frequencies for time, height, width",
@@ -144,52 +167,10 @@ std::vector<RotaryPreset> make() {
       {"neomme", "transformers 5.23 NeoMMERotaryEmbedding",
        "even frequencies for rows, odd for columns",
        halves().planes(Planes::RowColumn).part(Part::First)},
-      // patches of images
-      {"qwen2_vl_vision", "transformers 5.23 Qwen2VLVisionRotaryEmbedding", "height, then width",
-       halves()
-           .planes(Planes::Axial)
-           .cos_type(kept)
-           .arithmetic(f32)
-           .head_axis(HeadAxis::AfterLength)},
-      {"muse_vision", "transformers 5.23 MuseGlimmerVisionRotaryEmbedding",
-       "the same, cos and sin rounded",
-       halves().planes(Planes::Axial).arithmetic(f32).head_axis(HeadAxis::AfterLength)},
-      {"step3p7_vision", "transformers 5.23 Step3p7VisionRotaryEmbedding", "width, then height",
-       halves()
-           .planes(Planes::Axial)
-           .last_plane_first(true)
-           .cos_type(kept)
-           .arithmetic(f32)
-           .head_axis(HeadAxis::AfterLength)},
-      {"kimi_k25_vision", "transformers 5.23 Kimi_K25VisionRotaryEmbedding",
-       "width and height take turns",
-       halves()
-           .planes(Planes::AxialAlternating)
-           .last_plane_first(true)
-           .cos_type(kept)
-           .arithmetic(f32)
-           .head_axis(HeadAxis::AfterLength)},
-      {"inkling2_vision", "transformers 5.23 Inkling2VisionRotaryEmbedding",
-       "width, then height; adjacent pairs",
-       adjacent()
-           .planes(Planes::Axial)
-           .last_plane_first(true)
-           .cos_layout(CosLayout::Pairs)
-           .cos_type(kept)
-           .arithmetic(f32)
-           .head_axis(HeadAxis::AfterLength)},
-      {"pixtral", "transformers 5.23 PixtralVisionRotaryEmbedding",
-       "even frequencies for height, odd for width", halves().planes(Planes::EvenOdd)},
-      {"gemma4_vision", "transformers 5.23 Gemma4VisionRotaryEmbedding",
-       "each axis rotates in channels of its own",
-       RotaryOptions(0, Pairing::HalvesPerAxis)
-           .planes(Planes::Axial)
-           .cos_layout(CosLayout::HalvesPerAxis)
-           .head_axis(HeadAxis::AfterLength)},
-      {"minimax_m3_vision", "transformers 5.23 MiniMaxM3VLVisionRotaryEmbedding",
-       "time, height and width; the first part of a head rotates",
-       halves().planes(Planes::Axial).axes(3).part(Part::First).head_axis(HeadAxis::AfterLength)},
   };
+  const std::vector<RotaryPreset> axial = axial_presets();
+  rows.insert(rows.end(), axial.begin(), axial.end());
+  return rows;
 }
 
 }  // namespace

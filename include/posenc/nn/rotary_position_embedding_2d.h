@@ -1,0 +1,106 @@
+#pragma once
+
+#include <torch/nn/modules/common.h>
+#include <torch/nn/pimpl.h>
+#include <torch/types.h>
+
+#include <utility>
+
+#include "posenc/core/cloneable.h"
+#include "posenc/core/opaque.h"
+#include "posenc/export.h"
+#include "posenc/functional/rotary.h"
+#include "posenc/sinusoid/rotary.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// Options of RotaryPositionEmbedding2d.
+struct RotaryPositionEmbedding2dOptions {
+  /// The default options for a rotary embedding of the axial kinds; see rotary::Planes.
+  RotaryPositionEmbedding2dOptions(RotaryOptions rotary)
+      : rotary_(std::move(rotary)), head_axis_(rotary_.head_axis()) {}
+
+  /// The rotary embedding: how its angles are computed, and where a patch lies
+  /// (RotaryOptions::grid).
+  TORCH_ARG(RotaryOptions, rotary);
+  /// The order of the axes of q and k; unless set, that of the mirrored system.
+  TORCH_ARG(rotary::HeadAxis, head_axis);
+  /// Tokens before the patches, which are left alone: class and register tokens.
+  TORCH_ARG(int64_t, prefix_tokens) = 0;
+  /// In training all coordinates are moved by a number from [-shift, shift], one for each axis; 0:
+  /// none. This and the next two are DINOv3's pos_embed_shift, _jitter and _rescale, with PyTorch's
+  /// random numbers.
+  TORCH_ARG(double, shift) = 0.0;
+  /// In training they are multiplied by a number from [1 / jitter, jitter] for each axis; 0: none.
+  TORCH_ARG(double, jitter) = 0.0;
+  /// In training they are multiplied by one from [1 / rescale, rescale] for both; 0: none.
+  TORCH_ARG(double, rescale) = 0.0;
+  /// The number of grids whose cos and sin are kept, the latest ones.
+  TORCH_ARG(int64_t, cached_grids) = 8;
+};
+
+struct RotaryPositionEmbedding2dState;
+
+/// Rotates the queries and keys of an image's patches by their places in the grid; for the formula
+/// see RotaryOptions, for the places rotary_grid().
+///
+/// q: (B, H, T, Dh), k: (B, Hkv, T, Dh), or with HeadAxis::AfterLength (B, T, H, Dh) and so on, T =
+/// prefix_tokens + frames * height * width, and Llama 4's class token  ->  as q and k.
+///
+/// ```cpp
+/// posenc::RotaryPositionEmbedding2d rotary(
+///     posenc::RotaryPositionEmbedding2dOptions(posenc::rotary_preset("dinov3",
+///     64)).prefix_tokens(5));
+/// auto q = torch::randn({2, 6, 5 + 14 * 14, 64}), k = torch::randn({2, 6, 5 + 14 * 14, 64});
+/// auto [rotated_q, rotated_k] = rotary->forward(q, k, 14, 14);
+/// ```
+///
+/// cos and sin are computed once for each grid, dtype and device. forward() may be called from
+/// several threads at a time.
+///
+/// Keys: none, as in PyTorch, whose `inv_freq` and `freqs_ci` are not persistent here.
+///
+/// Errors: those of functional::rotary() and rotary_grid(); at construction, c10::ValueError for a
+/// rotary embedding of other planes than two or three, a negative prefix_tokens or cached_grids, a
+/// negative shift, and a jitter or rescale below 1.
+///
+/// Source: the rotary embeddings of vision models in transformers 5.23, such as
+/// `DINOv3ViTRopePositionEmbedding`, `Qwen2VLVisionRotaryEmbedding`,
+/// `Sam2VideoVisionRotaryEmbedding`.
+class RotaryPositionEmbedding2dImpl : public Cloneable<RotaryPositionEmbedding2dImpl> {
+ public:
+  /// A module for a rotary embedding.
+  explicit RotaryPositionEmbedding2dImpl(RotaryOptions rotary)
+      : RotaryPositionEmbedding2dImpl(RotaryPositionEmbedding2dOptions(std::move(rotary))) {}
+  /// A module with the given options.
+  explicit RotaryPositionEmbedding2dImpl(RotaryPositionEmbedding2dOptions options_);
+
+  void reset() override;
+  void pretty_print(std::ostream& stream) const override;
+
+  /// Returns q and k rotated; either may be undefined. The patches of several frames follow each
+  /// other; without a time axis (three planes) all frames have the same angles.
+  functional::QueryKey forward(const torch::Tensor& q, const torch::Tensor& k, int64_t height,
+                               int64_t width, int64_t frames = 1);
+
+  /// cos and sin of a grid, as the system's class returns them to a layer whose hidden states are
+  /// of type `dtype`: (frames * height * width, W), without the tokens of the prefix.
+  RotaryCosSin cos_sin(int64_t height, int64_t width, int64_t frames = 1,
+                       torch::Dtype dtype = torch::kFloat, torch::Device device = torch::kCPU);
+
+  RotaryPositionEmbedding2dOptions options;  ///< the options given to the constructor
+
+ protected:
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({4, torch::nn::AnyValue(int64_t{1})})
+
+ private:
+  bool is_augmented() const;
+  torch::Tensor augmented(torch::Tensor positions) const;
+  RotaryCosSin computed(at::IntArrayRef sizes, torch::Dtype dtype, torch::Device device) const;
+
+  detail::Opaque<RotaryPositionEmbedding2dState> state_;
+};
+
+TORCH_MODULE(RotaryPositionEmbedding2d);
+
+}  // namespace posenc

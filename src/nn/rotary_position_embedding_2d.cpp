@@ -1,0 +1,163 @@
+#include "posenc/nn/rotary_position_embedding_2d.h"
+
+#include <c10/core/InferenceMode.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <ostream>
+
+#include "core/growth_lock.h"
+#include "core/opaque_definitions.h"
+
+namespace posenc {
+
+struct RotaryPositionEmbedding2dState {
+  struct Cached {
+    std::vector<int64_t> sizes;
+    torch::Dtype dtype;
+    torch::Device device;
+    RotaryCosSin table;
+  };
+
+  const RotaryCosSin* find(const std::vector<int64_t>& sizes, torch::Dtype dtype,
+                           torch::Device device) const {
+    const auto found = std::find_if(cache.begin(), cache.end(), [&](const Cached& c) {
+      return c.sizes == sizes && c.dtype == dtype && c.device == device;
+    });
+    return found == cache.end() ? nullptr : &found->table;
+  }
+
+  GrowthLock lock;
+  std::vector<Cached> cache;  // the oldest first
+};
+
+template class detail::Opaque<RotaryPositionEmbedding2dState>;
+
+namespace {
+
+// A number for each of the last two axes, drawn as DINOv3 draws them.
+torch::Tensor drawn(const torch::Tensor& positions, int64_t count, double low, double high) {
+  return torch::empty({1, count}, positions.options()).uniform_(low, high);
+}
+
+void check_range(const char* name, double value) {
+  TORCH_CHECK_VALUE(value == 0.0 || (std::isfinite(value) && value >= 1.0),
+                    "[RotaryPositionEmbedding2d] ", name, " must be 0 or at least 1. Got ", value);
+}
+
+}  // namespace
+
+RotaryPositionEmbedding2dImpl::RotaryPositionEmbedding2dImpl(
+    RotaryPositionEmbedding2dOptions options_)
+    : options(std::move(options_)) {
+  RotaryPositionEmbedding2dImpl::reset();
+}
+
+void RotaryPositionEmbedding2dImpl::reset() {
+  const RotaryOptions& o = options.rotary();
+  o.validate();
+  const int64_t planes = o.plane_count();
+  TORCH_CHECK_VALUE(o.axial() && !o.modulated() && (planes == 2 || planes == 3),
+                    "[RotaryPositionEmbedding2d] rotary must have planes of an axial kind, two or "
+                    "three of them. Got ",
+                    o.axial() ? c10::str(planes, o.modulated() ? ", modulated" : "") : "another");
+  TORCH_CHECK_VALUE(o.frequency() != rotary::Frequency::Learned,
+                    "[RotaryPositionEmbedding2d] rotary must have frequencies of a formula. Got "
+                    "Frequency::Learned");
+  TORCH_CHECK_VALUE(options.prefix_tokens() >= 0,
+                    "[RotaryPositionEmbedding2d] prefix_tokens must not be negative. Got ",
+                    options.prefix_tokens());
+  TORCH_CHECK_VALUE(options.cached_grids() >= 0,
+                    "[RotaryPositionEmbedding2d] cached_grids must not be negative. Got ",
+                    options.cached_grids());
+  TORCH_CHECK_VALUE(std::isfinite(options.shift()) && options.shift() >= 0.0,
+                    "[RotaryPositionEmbedding2d] shift must be finite and not negative. Got ",
+                    options.shift());
+  check_range("jitter", options.jitter());
+  check_range("rescale", options.rescale());
+  state_->cache.clear();
+}
+
+void RotaryPositionEmbedding2dImpl::pretty_print(std::ostream& stream) const {
+  const RotaryOptions& o = options.rotary();
+  stream << "posenc::RotaryPositionEmbedding2d(dim=" << o.dim() << ", base=" << o.base();
+  if (options.prefix_tokens() > 0) stream << ", prefix_tokens=" << options.prefix_tokens();
+  if (options.shift() != 0.0) stream << ", shift=" << options.shift();
+  if (options.jitter() != 0.0) stream << ", jitter=" << options.jitter();
+  if (options.rescale() != 0.0) stream << ", rescale=" << options.rescale();
+  stream << ")";
+}
+
+functional::QueryKey RotaryPositionEmbedding2dImpl::forward(const torch::Tensor& q,
+                                                            const torch::Tensor& k, int64_t height,
+                                                            int64_t width, int64_t frames) {
+  const torch::Tensor& like = q.defined() ? q : k;
+  TORCH_CHECK_VALUE(like.defined(),
+                    "[RotaryPositionEmbedding2d] q or k must be a tensor. Got neither");
+  TORCH_CHECK_TYPE(like.is_floating_point(),
+                   "[RotaryPositionEmbedding2d] q and k must be floating-point. Got ",
+                   like.scalar_type());
+  const auto how = functional::RotaryFuncOptions()
+                       .head_axis(options.head_axis())
+                       .prefix_tokens(options.prefix_tokens());
+  const RotaryCosSin table = cos_sin(height, width, frames, like.scalar_type(), like.device());
+  return functional::rotary(q, k, table, options.rotary(), how);
+}
+
+bool RotaryPositionEmbedding2dImpl::is_augmented() const {
+  return is_training() &&
+         (options.shift() != 0.0 || options.jitter() != 0.0 || options.rescale() != 0.0);
+}
+
+torch::Tensor RotaryPositionEmbedding2dImpl::augmented(torch::Tensor positions) const {
+  positions = positions.to(torch::kFloat);
+  const int64_t axes = positions.size(-1);
+  if (options.shift() != 0.0)
+    positions = positions + drawn(positions, axes, -options.shift(), options.shift());
+  if (options.jitter() != 0.0) {
+    const double most = std::log(options.jitter());
+    positions = positions * drawn(positions, axes, -most, most).exp();
+  }
+  if (options.rescale() != 0.0) {
+    const double most = std::log(options.rescale());
+    positions = positions * drawn(positions, 1, -most, most).exp();
+  }
+  return positions;
+}
+
+RotaryCosSin RotaryPositionEmbedding2dImpl::computed(at::IntArrayRef sizes, torch::Dtype dtype,
+                                                     torch::Device device) const {
+  const RotaryOptions& o = options.rotary();
+  const size_t planes = static_cast<size_t>(o.plane_count());
+  torch::Tensor positions = rotary_grid(o, sizes.slice(sizes.size() - planes)).to(device);
+  if (is_augmented()) positions = augmented(positions);
+  const RotaryCosSin grid = rotary_cos_sin(o, positions, dtype);
+  if (planes == sizes.size() || sizes[0] == 1) return grid;
+  return {grid.cos.repeat({sizes[0], 1}), grid.sin.repeat({sizes[0], 1})};
+}
+
+RotaryCosSin RotaryPositionEmbedding2dImpl::cos_sin(int64_t height, int64_t width, int64_t frames,
+                                                    torch::Dtype dtype, torch::Device device) {
+  const std::vector<int64_t> sizes = {frames, height, width};
+  TORCH_CHECK_VALUE(std::min({frames, height, width}) > 0,
+                    "[RotaryPositionEmbedding2d] height, width and frames must be positive. Got ",
+                    height, ", ", width, " and ", frames);
+  if (is_augmented()) return computed(sizes, dtype, device);
+  RotaryPositionEmbedding2dState& s = *state_;
+  {
+    const std::shared_lock<std::shared_mutex> reading(s.lock);
+    if (const RotaryCosSin* const found = s.find(sizes, dtype, device)) return *found;
+  }
+  // A backward may need them, also if a forward inside InferenceMode was the first.
+  const c10::InferenceMode off(false);
+  const RotaryCosSin table = computed(sizes, dtype, device);
+  const std::unique_lock<std::shared_mutex> writing(s.lock);
+  if (options.cached_grids() == 0 || s.find(sizes, dtype, device) != nullptr) return table;
+  if (static_cast<int64_t>(s.cache.size()) >= options.cached_grids())
+    s.cache.erase(s.cache.begin());
+  s.cache.push_back({sizes, dtype, device, table});
+  return table;
+}
+
+}  // namespace posenc

@@ -1,0 +1,133 @@
+// What a row leaves out is Llama's, as in presets.cpp.
+
+#include "sinusoid/rotary/axial_presets.h"
+
+#include <numbers>
+
+namespace posenc {
+namespace {
+
+using rotary::AngleType;
+using rotary::Arithmetic;
+using rotary::Coordinates;
+using rotary::CosLayout;
+using rotary::CosType;
+using rotary::Frequency;
+using rotary::Grid;
+using rotary::HeadAxis;
+using rotary::Pairing;
+using rotary::Part;
+using rotary::Planes;
+
+RotaryOptions halves() { return RotaryOptions(0, Pairing::Halves).planes(Planes::Axial); }
+RotaryOptions adjacent() { return RotaryOptions(0, Pairing::Adjacent).planes(Planes::Axial); }
+
+// SAM's: both axes in pairs, in float32.
+RotaryOptions sam(Coordinates coordinates) {
+  return adjacent()
+      .cos_layout(CosLayout::Pairs)
+      .cos_type(CosType::Float32)
+      .arithmetic(Arithmetic::Float32)
+      .grid(Grid{.coordinates = coordinates, .width_first = true});
+}
+
+}  // namespace
+
+std::vector<RotaryPreset> axial_presets() {
+  const auto f32 = Arithmetic::Float32;
+  const auto kept = CosType::Float32;
+  return {
+      // patches of images
+      {"qwen2_vl_vision", "transformers 5.23 Qwen2VLVisionRotaryEmbedding", "height, then width",
+       halves().cos_type(kept).arithmetic(f32).head_axis(HeadAxis::AfterLength)},
+      {"muse_vision", "transformers 5.23 MuseGlimmerVisionRotaryEmbedding",
+       "the same, cos and sin rounded", halves().arithmetic(f32).head_axis(HeadAxis::AfterLength)},
+      {"step3p7_vision", "transformers 5.23 Step3p7VisionRotaryEmbedding", "width, then height",
+       halves().last_plane_first(true).cos_type(kept).arithmetic(f32).head_axis(
+           HeadAxis::AfterLength)},
+      {"kimi_k25_vision", "transformers 5.23 Kimi_K25VisionRotaryEmbedding",
+       "width and height take turns",
+       halves()
+           .planes(Planes::AxialAlternating)
+           .last_plane_first(true)
+           .cos_type(kept)
+           .arithmetic(f32)
+           .head_axis(HeadAxis::AfterLength)},
+      {"inkling2_vision", "transformers 5.23 Inkling2VisionRotaryEmbedding",
+       "width, then height; adjacent pairs",
+       adjacent()
+           .last_plane_first(true)
+           .cos_layout(CosLayout::Pairs)
+           .cos_type(kept)
+           .arithmetic(f32)
+           .head_axis(HeadAxis::AfterLength)},
+      {"pixtral", "transformers 5.23 PixtralVisionRotaryEmbedding",
+       "even frequencies for height, odd for width", halves().planes(Planes::EvenOdd)},
+      {"gemma4_vision", "transformers 5.23 Gemma4VisionRotaryEmbedding",
+       "each axis rotates in channels of its own",
+       RotaryOptions(0, Pairing::HalvesPerAxis)
+           .planes(Planes::Axial)
+           .cos_layout(CosLayout::HalvesPerAxis)
+           .head_axis(HeadAxis::AfterLength)
+           .grid(Grid{.width_first = true})},
+      {"minimax_m3_vision", "transformers 5.23 MiniMaxM3VLVisionRotaryEmbedding",
+       "time, height and width; the first part of a head rotates",
+       halves().axes(3).part(Part::First).head_axis(HeadAxis::AfterLength)},
+      {"llama4_vision", "transformers 5.23 Llama4VisionRotaryEmbedding",
+       "complex numbers of cos and sin; width, then height, from 1; the class token is last, at 0",
+       adjacent()
+           .last_plane_first(true)
+           .cos_layout(CosLayout::Single)
+           .cos_type(kept)
+           .arithmetic(Arithmetic::Complex)
+           .head_axis(HeadAxis::AfterLength)
+           .grid(Grid{.coordinates = Coordinates::OneBased, .zero_tokens = 1})},
+      {"dinov3",
+       "transformers 5.23 DINOv3ViTRopePositionEmbedding, Sapiens2's, EomtDinov3RotaryEmbedding",
+       "the midpoints of patches between -1 and 1, in turns",
+       halves()
+           .frequency(Frequency::PowerOfSteps)
+           .position_scale(2 * std::numbers::pi)
+           .grid(Grid{.coordinates = Coordinates::Midpoints})},
+      {"sam2_video",
+       "transformers 5.23 Sam2VideoVisionRotaryEmbedding, EdgeTamVideo's, Sam3TrackerVideo's",
+       "adjacent pairs, width first", sam(Coordinates::Index)},
+      {"sam3_vit", "transformers 5.23 Sam3ViTRotaryEmbedding",
+       "the same, with positions scaled to the window", sam(Coordinates::Scaled)},
+      {"vjepa2", "transformers 5.23 VJEPA2RopeAttention",
+       "time, height and width, in the dtype of q; the two of a pair differ in angle",
+       adjacent()
+           .axes(3)
+           .angle_type(AngleType::Input)
+           .cos_layout(CosLayout::HalvesPerAxis)
+           .part(Part::First)},
+      {"efficientloftr", "transformers 5.23 EfficientLoFTRRotaryEmbedding",
+       "height and width take turns, from 1; all heads are one",
+       adjacent()
+           .planes(Planes::AxialAlternating)
+           .cos_layout(CosLayout::Pairs)
+           .arithmetic(f32)
+           .head_axis(HeadAxis::AfterLength)
+           .grid(Grid{.coordinates = Coordinates::OneBased})},
+      // no patches
+      {"esmfold2", "transformers 5.23 EsmFold2RotaryEmbedding",
+       "an atom's three coordinates and its number, with a base of their own", halves()},
+      {"musicflamingo", "transformers 5.23 MusicFlamingoRotaryEmbedding",
+       "window and time, times a time stamp; the rotation in float64",
+       adjacent()
+           .modulated(true)
+           .cos_layout(CosLayout::Pairs)
+           .cos_type(kept)
+           .part(Part::First)
+           .arithmetic(Arithmetic::Float64)},
+      {"lightglue", "transformers 5.23 LightGluePositionalEncoder",
+       "learned frequencies: the rotation only, by given cos and sin",
+       adjacent()
+           .frequency(Frequency::Learned)
+           .cos_layout(CosLayout::Pairs)
+           .cos_type(kept)
+           .arithmetic(f32)},
+  };
+}
+
+}  // namespace posenc
