@@ -20,10 +20,12 @@ class KeySource {
  public:
   /// How a tensor of the file is changed.
   enum class Change {
-    None,       ///< not at all
-    Transpose,  ///< torch.transpose(axis0, axis1)
-    Squeeze,    ///< torch.squeeze(axis0)
-    Unsqueeze,  ///< torch.unsqueeze(axis0)
+    None,              ///< not at all
+    Transpose,         ///< torch.transpose(axis0, axis1)
+    Squeeze,           ///< torch.squeeze(axis0)
+    Unsqueeze,         ///< torch.unsqueeze(axis0)
+    AdjacentToHalves,  ///< rows of each head reordered: rotary pairs 2i, 2i + 1 become i, i + n
+    HalvesToAdjacent,  ///< the same, back
   };
 
   /// Tensors that are loaded as they are.
@@ -44,22 +46,39 @@ class KeySource {
     return {std::move(pattern), Change::Unsqueeze, axis, 0};
   }
 
+  /// Reorders the rows of a query or key projection, (heads * Dh, in), or of its bias, so that a
+  /// model that rotates adjacent channels can be run as one that rotates halves: Meta's Llama files
+  /// in Hugging Face's layout. `heads`: those of the projection, num_kv_heads for keys; 1 for a
+  /// norm of one head. `rotary_dim`: the channels of a head that rotate, the first ones; 0: all.
+  /// Exact: functional::convert_rotary_weight() has the same result.
+  static KeySource adjacent_to_halves(std::string pattern, int64_t heads, int64_t rotary_dim = 0) {
+    return {std::move(pattern), Change::AdjacentToHalves, heads, rotary_dim};
+  }
+  /// The inverse of adjacent_to_halves().
+  static KeySource halves_to_adjacent(std::string pattern, int64_t heads, int64_t rotary_dim = 0) {
+    return {std::move(pattern), Change::HalvesToAdjacent, heads, rotary_dim};
+  }
+
   /// The pattern.
   const std::string& pattern() const { return pattern_; }
   /// How the tensors are changed.
   Change change() const { return change_; }
   /// The axis of the change; the first one of a transpose.
-  int64_t axis0() const { return axis0_; }
+  int64_t axis0() const { return first_; }
   /// The second axis of a transpose.
-  int64_t axis1() const { return axis1_; }
+  int64_t axis1() const { return second_; }
+  /// The number of heads whose rows are reordered.
+  int64_t heads() const { return first_; }
+  /// The channels of a head that are reordered; 0: all.
+  int64_t rotary_dim() const { return second_; }
 
  private:
-  KeySource(std::string pattern, Change change, int64_t axis0, int64_t axis1)
-      : pattern_(std::move(pattern)), change_(change), axis0_(axis0), axis1_(axis1) {}
+  KeySource(std::string pattern, Change change, int64_t first, int64_t second)
+      : pattern_(std::move(pattern)), change_(change), first_(first), second_(second) {}
 
   std::string pattern_;
   Change change_ = Change::None;
-  int64_t axis0_ = 0, axis1_ = 0;
+  int64_t first_ = 0, second_ = 0;  // axes, or heads and rotary_dim
 };
 
 /// The sources of a rule: one, or several in braces, whose rows follow one another in the module's
@@ -97,6 +116,7 @@ struct KeyRule {
 ///     {"transformer.h.*.ln_1.*", "layers.*.norm1.*"},                           // renames
 ///     {"lm_head.*", ""},                                                        // drops
 ///     {KeySource::transposed("h.*.c_fc.weight"), "layers.*.linear1.weight"},    // transposes
+///     {KeySource::adjacent_to_halves("*.wk.weight", 8), "*.k_proj.weight"},     // reorders rows
 ///     {{"*.q_proj.*", "*.k_proj.*", "*.v_proj.*"}, "*.self_attn.in_proj_*"}};   // packs by rows
 /// ```
 /// The first pattern that matches a whole name is used, and a name that none matches stays as it

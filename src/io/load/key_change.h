@@ -17,8 +17,14 @@ std::optional<std::vector<int64_t>> changed_sizes(const KeySource& source, at::I
 std::string change_rule(const KeySource& source);
 
 /// `changed`, which has the sizes after the change, viewed so that copying the file's tensor into
-/// the view applies the change. The view has the file's axes; a change of the order of rows within
-/// blocks would split axis 0, which a copy may follow as it may any view.
+/// the view applies the change. Not for a change that reorders_rows(): no view of the file's axes
+/// does.
 at::Tensor as_in_file(const KeySource& source, const at::Tensor& changed);
+
+/// Whether the change moves rows within heads.
+bool reorders_rows(const KeySource& source);
+
+/// The file's tensor after a change that reorders_rows(), in memory of its own.
+at::Tensor reordered(const KeySource& source, const at::Tensor& in_file);
 
 }  // namespace posenc::io

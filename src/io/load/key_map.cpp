@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "io/base/quote.h"
+#include "io/load/key_change.h"
 
 namespace posenc::io {
 namespace {
@@ -53,6 +54,14 @@ bool become(const std::vector<std::string>& names, std::string_view name, const 
   });
 }
 
+void check_heads(const KeySource& source) {
+  TORCH_CHECK_VALUE(source.heads() > 0, "[LoadOptions] heads in key_map must be positive. Got ",
+                    source.heads(), " for ", in_quotes(source.pattern()));
+  TORCH_CHECK_VALUE(source.rotary_dim() >= 0 && source.rotary_dim() % 2 == 0,
+                    "[LoadOptions] rotary_dim in key_map must be even and not negative. Got ",
+                    source.rotary_dim(), " for ", in_quotes(source.pattern()));
+}
+
 void check_axes(const KeySource& source) {
   for (const int64_t axis : {source.axis0(), source.axis1()}) {
     TORCH_CHECK_VALUE(axis >= 0, "[LoadOptions] an axis in key_map must not be negative. Got ",
@@ -71,7 +80,7 @@ void check_rule(const KeyRule& rule) {
       in_quotes(first), ". Got ", in_quotes(rule.name));
   std::set<std::string_view> patterns;
   for (const auto& source : sources) {
-    check_axes(source);
+    reorders_rows(source) ? check_heads(source) : check_axes(source);
     TORCH_CHECK_VALUE(stars(source.pattern()) == stars(first),
                       "[LoadOptions] the patterns of a pack in key_map must have the same number "
                       "of asterisks. Got ",

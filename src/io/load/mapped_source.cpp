@@ -36,6 +36,8 @@ const char* after_change(const KeySource* how) {
     case KeySource::Change::Transpose: return ", transposed,";
     case KeySource::Change::Squeeze: return ", squeezed,";
     case KeySource::Change::Unsqueeze: return ", unsqueezed,";
+    case KeySource::Change::AdjacentToHalves:
+    case KeySource::Change::HalvesToAdjacent: return ", reordered,";
     case KeySource::Change::None: break;
   }
   return "";
@@ -166,7 +168,7 @@ at::Tensor MappedSource::head(std::size_t index, int64_t axis, int64_t count) co
   const Entry& entry = entries_[index];
   const Part& part = entry.parts.front();
   if (is_as_in_source(entry)) return source_.head(part.index, axis, count).cpu();
-  if (entry.parts.size() > 1 || count == entry.sizes[axis]) {
+  if (entry.parts.size() > 1 || count == entry.sizes[axis] || reorders_rows(*part.how)) {
     return tensor(index, at::kDouble).narrow(axis, 0, count);
   }
   // Reads only the rows that are needed, because a file may claim any number of them.
@@ -187,8 +189,11 @@ void MappedSource::copy_to(std::size_t index, const at::Tensor& target) const {
   int64_t row = 0;
   for (const auto& part : parts) {
     at::Tensor into = parts.size() == 1 ? target : target.narrow(0, row, part.sizes[0]);
-    if (part.how != nullptr) into = as_in_file(*part.how, into);
-    source_.copy_to(part.index, into);
+    if (part.how != nullptr && reorders_rows(*part.how)) {
+      into.copy_(reordered(*part.how, source_.tensor(part.index)));
+    } else {
+      source_.copy_to(part.index, part.how == nullptr ? into : as_in_file(*part.how, into));
+    }
     if (parts.size() > 1) row += part.sizes[0];
   }
 }
