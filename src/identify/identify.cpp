@@ -4,11 +4,8 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
-#include <cctype>
-#include <string_view>
-
 #include "identify/report.h"
+#include "identify/rotary_place.h"
 #include "identify/search.h"
 
 namespace posenc {
@@ -20,25 +17,6 @@ bool is_known(const at::Tensor& tensor) {
   const auto type = tensor.scalar_type();
   return tensor.layout() == at::kStrided &&
          (type == at::kFloat || type == at::kDouble || type == at::kHalf || type == at::kBFloat16);
-}
-
-// Whether a component of the dotted name is an attention module, or names rotary embeddings.
-bool is_rotary_place(std::string_view name) {
-  std::string part;
-  for (std::size_t i = 0; i <= name.size(); ++i) {
-    if (i < name.size() && name[i] != '.') {
-      part += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
-      continue;
-    }
-    const bool module = i < name.size();  // the last component is the tensor's own name
-    if (module && (part == "attn" || part == "self_attn" || part == "attention" ||
-                   part == "self_attention")) {
-      return true;
-    }
-    if (part.find("rotary") != std::string::npos || part == "rope") return true;
-    part.clear();
-  }
-  return false;
 }
 
 Identification rejected(const char* verdict) {

@@ -1,0 +1,31 @@
+#pragma once
+
+// Estimates the frequencies of a rotary embedding from its cosines and sines.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "identify/rotary_view.h"
+
+namespace posenc::identification {
+
+/// The frequencies, radians per position, with the largest error of each.
+struct RotaryEstimate {
+  std::vector<double> f, error;
+  double amplitude = 1.0;  ///< the factor of cos and sin; 1 where only frequencies are known
+  double amplitude_error = 0.0;
+  int64_t length = 0;  ///< positions of the table; 0: frequencies only
+};
+
+/// From angles at positions 1, 2, 4, ..., each of which says how many turns the next one has made.
+RotaryEstimate estimate_frequencies(const RotaryView& view);
+
+/// `value` rounded to 1, 2, ... significant digits, and itself at the end: those within the
+/// relative `error`, the roundest first.
+std::vector<double> rounded_values(double value, double error);
+
+/// Shortest text that parses as `value`: 500000, 0.25.
+std::string number_text(double value);
+
+}  // namespace posenc::identification
