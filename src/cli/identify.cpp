@@ -1,4 +1,5 @@
-// posenc identify: finds the tensors of a file that are sinusoids, and the recipes that made them.
+// posenc identify: finds the tensors of a file that are sinusoids or belong to a rotary embedding,
+// and the recipes that made them.
 
 #include "posenc/identify.h"
 
@@ -33,12 +34,28 @@ Json value_of(const std::string& text) {
   return whole ? Json(static_cast<int64_t>(number)) : Json(number);
 }
 
-Json json_of(const std::string& name, const Identification& found) {
+// The keys that both kinds of results have.
+template <typename Found>
+Json json_of(const std::string& name, const Found& found) {
   auto params = Json::object();
   for (const auto& [key, value] : found.params) params[key] = value_of(value);
-  return {{"tensor", name},           {"sinusoid", found.sinusoid}, {"presets", found.presets},
-          {"nearest", found.nearest}, {"max_abs", found.max_abs},   {"max_ulp", found.max_ulp},
-          {"params", params}};
+  return {{"tensor", name},           {"sinusoid", false},        {"presets", found.presets},
+          {"nearest", found.nearest}, {"max_abs", found.max_abs}, {"max_ulp", found.max_ulp},
+          {"params", params},         {"rotary", nullptr}};
+}
+
+Json json_of_sinusoid(const std::string& name, const Identification& found) {
+  Json result = json_of(name, found);
+  result["sinusoid"] = found.sinusoid;
+  return result;
+}
+
+// cos and sin do not tell how q and k are paired.
+Json json_of_rotary(const std::string& name, const RotaryIdentification& found) {
+  Json result = json_of(name, found);
+  result["rotary"] = {
+      {"holds", found.holds}, {"layout", found.layout}, {"pairing_of_q_and_k", "unknown"}};
+  return result;
 }
 
 // Describes a sinusoid, or a table that began as one, with the C++ that recreates it.
@@ -56,6 +73,20 @@ std::string text_of(const std::string& name, const at::Tensor& tensor,
                             found.options, found.length);
 }
 
+std::string text_of(const std::string& name, const at::Tensor& tensor,
+                    const RotaryIdentification& found) {
+  std::string text = fmt::format("{}  {} {}\n  {}\n", shown(name), dtype_text(tensor),
+                                 shape_of(tensor), found.verdict);
+  if (!found.layout.empty())
+    text += fmt::format("  {} positions, laid out as {}\n", found.length, found.layout);
+  if (found.presets.size() > 1) text += fmt::format("  presets: {}\n", listed(found.presets));
+  if (found.max_ulp > 0) {
+    text += fmt::format("  max_abs {:.3g}, max_ulp {}\n", found.max_abs, found.max_ulp);
+  }
+  if (!found.options.empty()) text += fmt::format("  {}\n", found.options);
+  return text;
+}
+
 void identify_file(const IdentifyOptions& options) {
   const Weights weights = read_weights(options.file, "");
   auto list = Json::array();
@@ -63,8 +94,13 @@ void identify_file(const IdentifyOptions& options) {
   std::string text;
   for (const auto& item : weights.tensors) {
     const Identification found = identify(item.value(), item.key());
+    const RotaryIdentification rotary =
+        found.sinusoid ? RotaryIdentification() : identify_rotary(item.value(), item.key());
     if (options.json) {
-      list.push_back(json_of(item.key(), found));
+      list.push_back(rotary.rotary ? json_of_rotary(item.key(), rotary)
+                                   : json_of_sinusoid(item.key(), found));
+    } else if (rotary.rotary) {
+      text += for_terminal(text_of(item.key(), item.value(), rotary));
     } else if (found.nearest.empty()) {
       ++others;
     } else {
@@ -74,8 +110,8 @@ void identify_file(const IdentifyOptions& options) {
   if (options.json) {
     fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print("{}{} of {} tensors {}\n", text, others, weights.tensors.size(),
-               others == 1 ? "is not a sinusoid" : "are not sinusoids");
+    fmt::print("{}{} of {} tensors {} neither sinusoidal nor rotary\n", text, others,
+               weights.tensors.size(), others == 1 ? "is" : "are");
   }
 }
 
@@ -84,11 +120,14 @@ void identify_file(const IdentifyOptions& options) {
 void add_identify(CLI::App& app) {
   auto options = std::make_shared<IdentifyOptions>();
   auto* sub = app.add_subcommand(
-      "identify", "Identify the preset and the parameters that produced each sinusoidal tensor.");
+      "identify",
+      "Identify the preset and the parameters that produced each sinusoidal tensor, and each cache "
+      "of a rotary embedding: cos, sin, complex freqs_cis, inv_freq.");
   sub->add_option("FILE", options->file, kReadableFiles)->required()->check(input_path());
   sub->add_flag("--json", options->json,
                 "print every tensor, as an array of {tensor, sinusoid, presets, nearest, max_abs, "
-                "max_ulp, params}");
+                "max_ulp, params, rotary}; rotary: null, or {holds, layout, pairing_of_q_and_k}, "
+                "the last of which is never known from cos and sin");
   sub->footer("Example:\n  posenc identify model.safetensors");
   sub->callback([options] { identify_file(*options); });
 }
