@@ -5,6 +5,7 @@
 #include <ATen/ops/cat.h>
 #include <c10/util/Exception.h>
 
+#include "core/position_limit.h"
 #include "functional/rotary/compose.h"
 #include "functional/rotary/fusable.h"
 #include "functional/rotary/fused.h"
@@ -56,6 +57,10 @@ void check_heads(const char* name, const at::Tensor& x, const RotaryOptions& o,
 void check_pair(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o,
                 const RotaryFuncOptions& how) {
   TORCH_CHECK_VALUE(q.defined() || k.defined(), "[rotary] q or k must be a tensor. Got neither");
+  TORCH_CHECK_VALUE(
+      !how.inverse() || o.planes() != rotary::Planes::Doubled,
+      "[rotary] inverse must be false with Planes::Doubled, where the two channels of "
+      "a pair may rotate by different angles. Got true");
   if (q.defined()) check_heads("q", q, o, how);
   if (k.defined()) check_heads("k", k, o, how);
   if (!q.defined() || !k.defined()) return;
@@ -90,7 +95,7 @@ at::Tensor positions_of(const at::Tensor& q, const at::Tensor& k, const RotaryFu
   }
   const at::Tensor& x = q.defined() ? q : k;
   const int64_t length = x.size(length_axis(how)) - how.prefix_tokens();
-  TORCH_CHECK_VALUE(how.offset() >= 0 && how.offset() <= (int64_t{1} << 31) - length,
+  TORCH_CHECK_VALUE(how.offset() >= 0 && how.offset() <= kPositionLimit - length,
                     "[rotary] offset must not be negative, and positions must be below 2^31. Got ",
                     how.offset(), " for ", length, " tokens");
   return at::arange(how.offset(), how.offset() + length,

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <set>
+
 #include "posenc/sinusoid/rotary_preset.h"
 #include "support/compare.h"
 #include "support/devices.h"
@@ -64,16 +66,56 @@ TEST_P(Rotary, TheOrderOfAxesIsNoMatterOfBits) {
   EXPECT_TRUE(bit_equal(std::get<0>(rotary(q[0], {}, options, how)), after[0]));  // packed
 }
 
-TEST_P(Rotary, TurningBackGivesTheInput) {
-  for (const char* name : {"llama", "nanochat", "blt", "deepseek_v2", "glm", "deepseek_v4"}) {
-    const auto options = rotary_preset(name, 8);
-    const auto width = options.part() == rotary::Part::Whole ? 8 : 12;
-    const auto q = randn({1, 2, 6, width});
-    const auto there = std::get<0>(rotary(q, {}, options, How().offset(100)));
-    const auto back = std::get<0>(rotary(there, {}, options, How().offset(100).inverse(true)));
-    EXPECT_LT((back - q).abs().max().item<double>(), 1e-5) << name;
-    EXPECT_GT((there - q).abs().max().item<double>(), 1e-2) << name;
+// Of every pairing, fused and composed: a leaf that requires a gradient takes the other way.
+TEST_P(Rotary, TheInverseGivesTheInput) {
+  std::set<Pairing> pairings;
+  for (const RotaryPreset& preset : rotary_presets()) {
+    RotaryOptions options = rotary_preset(preset.name, 12);
+    if (options.planes() == rotary::Planes::Doubled) continue;
+    if (!options.sections().empty()) options.sections({2, 2, 2});
+    pairings.insert(options.pairing());
+    const int64_t channels = options.part() == rotary::Part::Whole ? 12 : 16;
+    const auto q = randn({1, 2, 6, channels}), k = randn({1, 1, 6, channels});
+    const auto angles = randn({6, 6});
+    const auto row = [&](const torch::Tensor& t) {
+      switch (options.cos_layout()) {
+        case rotary::CosLayout::Pairs: return torch::stack({t, t}, -1).flatten(-2);
+        case rotary::CosLayout::Halves: break;
+        default: return t;
+      }
+      if (options.pairing() != Pairing::HalvesPerAxis) return torch::cat({t, t}, -1);
+      const auto by_axis = t.view({6, options.axes(), -1});
+      return torch::cat({by_axis, by_axis}, -1).flatten(-2);
+    };
+    const RotaryCosSin table{row(angles.cos()), row(angles.sin())};
+    const auto how = How().head_axis(HeadAxis::BeforeLength);
+    const auto [there_q, there_k] = rotary(q, k, table, options, how);
+    const auto back = How(how).inverse(true);
+    const auto [back_q, back_k] = rotary(there_q, there_k, table, options, back);
+    EXPECT_LT((back_q - q).abs().max().item<double>(), 1e-5) << preset.name;
+    EXPECT_LT((back_k - k).abs().max().item<double>(), 1e-5) << preset.name;
+    EXPECT_GT((there_q - q).abs().max().item<double>(), 1e-2) << preset.name;
+    const auto strided = torch::stack({there_q, there_q}, -1).select(-1, 0);  // which is not fused
+    const auto composed = std::get<0>(rotary(strided, {}, table, options, back));
+    EXPECT_LT((composed - q).abs().max().item<double>(), 1e-5) << preset.name;
   }
+  EXPECT_EQ(pairings.size(), 4U);
+}
+
+TEST_P(Rotary, TheInversesGradientIsTheRotation) {
+  const auto options = rotary_preset("deepseek_v3", 8);
+  const auto q = randn({1, 2, 3, 8}).requires_grad_();
+  const auto g = randn({1, 2, 3, 8});
+  std::get<0>(rotary(q, {}, options, How().offset(4).inverse(true))).backward(g);
+  const auto rotated = std::get<0>(rotary(g, {}, options, How().offset(4)));
+  EXPECT_LT((q.grad() - rotated).abs().max().item<double>(), 1e-5);
+}
+
+TEST_P(Rotary, TwoAnglesOfAPairHaveNoInverse) {
+  const auto options = rotary_preset("hunyuan_vl", 8).sections({2, 1, 1});
+  EXPECT_EQ(message_of([&] { rotary(randn({2, 3, 8}), {}, options, How().inverse(true)); }),
+            "[rotary] inverse must be false with Planes::Doubled, where the two channels of a pair "
+            "may rotate by different angles. Got true");
 }
 
 TEST_P(Rotary, TheOtherChannelsPass) {

@@ -46,8 +46,8 @@ Members factors(const at::Tensor& t, const RotaryOptions& o) {
   return {t, t};
 }
 
-at::Tensor joined(const Members& y, const RotaryOptions& o) {
-  if (o.pairing() == Pairing::Adjacent) return at::stack({y.first, y.second}, -1).flatten(-2);
+at::Tensor joined(const Members& y, bool adjacent) {
+  if (adjacent) return at::stack({y.first, y.second}, -1).flatten(-2);
   return at::cat({y.first, y.second}, -1);
 }
 
@@ -69,11 +69,12 @@ at::Tensor complex_product(const at::Tensor& x, const at::Tensor& cos, const at:
 
 // x (..., D) -> (..., D), in the dtype of the arithmetic.
 at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-                   const RotaryOptions& o) {
-  const Members in = is_halves(o) ? halves(x) : adjacent(x);
+                   const RotaryOptions& o, bool inverse) {
+  const Members in = reads_adjacent(o, inverse) ? adjacent(x) : halves(x);
   const Members c = factors(cos, o), s = factors(sin, o);
   return joined(
-      {in.first * c.first - in.second * s.first, in.second * c.second + in.first * s.second}, o);
+      {in.first * c.first - in.second * s.first, in.second * c.second + in.first * s.second},
+      writes_adjacent(o, inverse));
 }
 
 // (..., D) as (..., axes, D / axes)
@@ -85,38 +86,47 @@ at::Tensor by_axis(const at::Tensor& t, const RotaryOptions& o) {
 }
 
 at::Tensor by_arithmetic(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-                         const RotaryOptions& o) {
+                         const RotaryOptions& o, bool inverse) {
   const at::ScalarType type = x.scalar_type();
   switch (o.arithmetic()) {
-    case Arithmetic::Input: return rotated(x, cos.to(type), sin.to(type), o);
-    case Arithmetic::Promoted: return rotated(x, cos, sin, o).to(type);
-    case Arithmetic::Widened: return rotated(x, cos, sin, o);
+    case Arithmetic::Input: return rotated(x, cos.to(type), sin.to(type), o, inverse);
+    case Arithmetic::Promoted: return rotated(x, cos, sin, o, inverse).to(type);
+    case Arithmetic::Widened: return rotated(x, cos, sin, o, inverse);
     case Arithmetic::Float32:
-      return rotated(x.to(at::kFloat), cos.to(at::kFloat), sin.to(at::kFloat), o).to(type);
+      return rotated(x.to(at::kFloat), cos.to(at::kFloat), sin.to(at::kFloat), o, inverse).to(type);
     case Arithmetic::Float64:
-      return rotated(x.to(at::kDouble), cos.to(at::kDouble), sin.to(at::kDouble), o).to(type);
+      return rotated(x.to(at::kDouble), cos.to(at::kDouble), sin.to(at::kDouble), o, inverse)
+          .to(type);
     case Arithmetic::Complex: break;
   }
   return complex_product(x, cos, sin).to(type);
 }
 
 at::Tensor rotated_part(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-                        const RotaryOptions& o) {
-  if (o.pairing() != Pairing::HalvesPerAxis) return by_arithmetic(x, cos, sin, o);
-  return by_arithmetic(by_axis(x, o), by_axis(cos, o), by_axis(sin, o), o).flatten(-2);
+                        const RotaryOptions& o, bool inverse) {
+  if (o.pairing() != Pairing::HalvesPerAxis) return by_arithmetic(x, cos, sin, o, inverse);
+  return by_arithmetic(by_axis(x, o), by_axis(cos, o), by_axis(sin, o), o, inverse).flatten(-2);
 }
 
 }  // namespace
+
+bool reads_adjacent(const RotaryOptions& o, bool inverse) {
+  return o.pairing() == Pairing::Adjacent || (o.pairing() == Pairing::AdjacentToHalves && !inverse);
+}
+
+bool writes_adjacent(const RotaryOptions& o, bool inverse) {
+  return o.pairing() == Pairing::Adjacent || (o.pairing() == Pairing::AdjacentToHalves && inverse);
+}
 
 at::Tensor composed_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                            const RotaryOptions& o, bool inverse) {
   const at::Tensor signed_sin = inverse != o.reversed() ? -sin : sin;
   const int64_t width = o.rotary_dim(), passing = x.size(-1) - width;
-  if (passing == 0) return rotated_part(x, cos, signed_sin, o);
+  if (passing == 0) return rotated_part(x, cos, signed_sin, o, inverse);
   const bool last = o.part() == rotary::Part::Last;
   const at::Tensor rotating = last ? x.slice(-1, passing) : x.slice(-1, 0, width);
   const at::Tensor rest = last ? x.slice(-1, 0, passing) : x.slice(-1, width);
-  const at::Tensor y = rotated_part(rotating, cos, signed_sin, o);
+  const at::Tensor y = rotated_part(rotating, cos, signed_sin, o, inverse);
   return last ? at::cat({rest, y}, -1) : at::cat({y, rest}, -1);
 }
 

@@ -11,8 +11,13 @@ namespace posenc::functional {
 at::Tensor composed_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                            const RotaryOptions& options, bool inverse);
 
-/// The same of q or k, whose heads' axis `how` names; `table` as in rotary(). An undefined x gives
-/// an undefined tensor.
+/// Whether the two channels of a pair are adjacent in what the rotation, or its inverse, reads.
+bool reads_adjacent(const RotaryOptions& options, bool inverse);
+/// The same for what it writes.
+bool writes_adjacent(const RotaryOptions& options, bool inverse);
+
+/// composed_rotary() of q or k, whose heads' axis `how` names; `table` as in rotary(). An undefined
+/// x gives an undefined tensor.
 at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table,
                          const RotaryOptions& options, const RotaryFuncOptions& how);
 

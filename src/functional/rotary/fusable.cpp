@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "functional/dispatch.h"
+#include "functional/rotary/compose.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
@@ -59,8 +60,8 @@ void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass
   r.angles.second = by_channel ? 1 : 0;
   if (o.cos_layout() == CosLayout::Halves && o.pairing() == Pairing::Halves)
     r.angles.second = r.pairs;
-  r.read_adjacent = o.pairing() != Pairing::Halves;
-  r.write_adjacent = o.pairing() == Pairing::Adjacent;
+  r.read_adjacent = reads_adjacent(o, how.inverse());
+  r.write_adjacent = writes_adjacent(o, how.inverse());
   r.negative = how.inverse() != o.reversed();
   r.transposed = pass == Pass::Backward;
   if (r.transposed) std::swap(r.read_adjacent, r.write_adjacent);
