@@ -10,6 +10,7 @@
 #include "core/check.h"
 #include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
+#include "core/position_limit.h"
 
 namespace posenc {
 
@@ -21,28 +22,38 @@ struct RotaryEmbeddingState {
     RotaryCosSin table;
   };
 
-  bool was_computed_from(const torch::Tensor& inv_freq) const {
-    return !inv_freq.defined() ||
-           (inv_freq.const_data_ptr() == data && version_of(inv_freq) == version);
+  // A buffer, as it was when the cache was computed from it.
+  struct Source {
+    const void* data = nullptr;
+    int64_t version = -1;
+
+    explicit Source(const torch::Tensor& buffer = {}) {
+      if (!buffer.defined()) return;
+      data = buffer.const_data_ptr();
+      version = buffer.is_inference() ? 0 : static_cast<int64_t>(buffer._version());
+    }
+    bool operator==(const Source& other) const {
+      return data == other.data && version == other.version;
+    }
+  };
+
+  bool was_computed_from(const torch::Tensor& inv_freq, const torch::Tensor& alpha) const {
+    return sources[0] == Source(inv_freq) && sources[1] == Source(alpha);
   }
-  void clear_for(const torch::Tensor& inv_freq) {
+  void clear_for(const torch::Tensor& inv_freq, const torch::Tensor& alpha) {
     cache.clear();
-    data = inv_freq.const_data_ptr();
-    version = version_of(inv_freq);
+    sources[0] = Source(inv_freq);
+    sources[1] = Source(alpha);
   }
   std::vector<Cached>::iterator find(torch::Dtype dtype, torch::Device device, int64_t length) {
     return std::find_if(cache.begin(), cache.end(), [&](const Cached& c) {
       return c.dtype == dtype && c.device == device && c.length == length;
     });
   }
-  static int64_t version_of(const torch::Tensor& t) {
-    return t.is_inference() ? 0 : static_cast<int64_t>(t._version());
-  }
 
   GrowthLock lock;
   std::vector<Cached> cache;
-  const void* data = nullptr;  // the state of `inv_freq` that the cache was computed from
-  int64_t version = -1;
+  Source sources[2];  // inv_freq and alpha
   double attention_scaling = 1.0;
   int64_t longest = 0;  // of the calls so far, for LengthRule::System
 };
@@ -50,8 +61,6 @@ struct RotaryEmbeddingState {
 template class detail::Opaque<RotaryEmbeddingState>;
 
 namespace {
-
-constexpr int64_t kMostPositions = int64_t{1} << 31;
 
 constexpr int64_t kFirstRows = 64;
 
@@ -84,6 +93,8 @@ bool is_outside(const torch::Tensor& ids) {
          ids.min().item().toLong() < 0;
 }
 
+torch::Tensor detached(const torch::Tensor& t) { return t.defined() ? t.detach() : t; }
+
 bool is_heads(const torch::Tensor& x) { return x.defined() && (x.dim() == 3 || x.dim() == 4); }
 
 }  // namespace
@@ -103,12 +114,13 @@ void RotaryEmbeddingImpl::reset() {
   state_->cache.clear();
   state_->longest = 0;
   if (o.precision() == Precision::Exact) {
-    TORCH_CHECK_VALUE(!options.persistent(),
-                      "[RotaryEmbedding] persistent must be false with Precision::Exact, whose "
-                      "frequencies no float32 buffer holds. Got true");
+    TORCH_CHECK_VALUE(!options.persistent() && !options.learned_scale(),
+                      "[RotaryEmbedding] persistent and learned_scale must be false with "
+                      "Precision::Exact, whose frequencies no float32 buffer holds. Got true");
     return;
   }
   inv_freq = register_buffer("inv_freq", f.inv_freq);
+  if (options.learned_scale()) alpha = register_buffer("alpha", torch::zeros_like(f.inv_freq));
 }
 
 void RotaryEmbeddingImpl::pretty_print(std::ostream& stream) const {
@@ -118,6 +130,7 @@ void RotaryEmbeddingImpl::pretty_print(std::ostream& stream) const {
   if (options.length_rule() == LengthRule::Fixed) stream << ", length=" << options.length();
   if (options.persistent()) stream << ", persistent=true";
   if (options.casts_frequencies()) stream << ", casts_frequencies=true";
+  if (options.learned_scale()) stream << ", learned_scale=true";
   stream << ")";
 }
 
@@ -126,24 +139,25 @@ std::vector<std::string> RotaryEmbeddingImpl::non_persistent_names() const {
 }
 
 void RotaryEmbeddingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
-  const torch::Tensor before = inv_freq.defined() ? inv_freq.detach() : inv_freq;
+  const torch::Tensor frequencies = detached(inv_freq), scale = detached(alpha);
   torch::nn::Module::to(device, dtype, non_blocking);
-  restore(before);
+  restore(frequencies, scale);
 }
 
 void RotaryEmbeddingImpl::to(torch::Dtype dtype, bool non_blocking) {
-  const torch::Tensor before = inv_freq.defined() ? inv_freq.detach() : inv_freq;
+  const torch::Tensor frequencies = detached(inv_freq), scale = detached(alpha);
   torch::nn::Module::to(dtype, non_blocking);
-  restore(before);
+  restore(frequencies, scale);
 }
 
-void RotaryEmbeddingImpl::restore(const torch::Tensor& frequencies) {
+void RotaryEmbeddingImpl::restore(const torch::Tensor& frequencies, const torch::Tensor& scale) {
   {  // rows of frequencies that may have been rounded
     const std::unique_lock<std::shared_mutex> writing(state_->lock);
     state_->cache.clear();
   }
   if (!inv_freq.defined() || options.casts_frequencies()) return;
   inv_freq.set_data(frequencies.to(inv_freq.device()));
+  if (alpha.defined()) alpha.set_data(scale.to(alpha.device()));
 }
 
 functional::QueryKey RotaryEmbeddingImpl::forward(const torch::Tensor& q, const torch::Tensor& k,
@@ -179,12 +193,23 @@ int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
   return switched(o, state_->longest);
 }
 
+// As transformers: LongRoPE's other set is copied into the buffer, which rounds it if the buffer
+// was cast; the frequencies of a longer sequence (Dynamic) replace the buffer, and PhiMoe's are
+// computed anew in each call.
 RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype dtype) const {
   const RotaryOptions& o = options.rotary();
-  const bool by_dtype = o.angle_type() == rotary::AngleType::Input;
-  if (length != 0 || by_dtype || !inv_freq.defined()) return rotary_frequencies(o, length, dtype);
+  if (!inv_freq.defined() || o.angle_type() == rotary::AngleType::Input)
+    return rotary_frequencies(o, length, dtype);
+  RotaryFrequencies f{inv_freq, state_->attention_scaling};
+  if (length != 0 || std::holds_alternative<rotary::PhiMoe>(o.scaling())) {
+    f = rotary_frequencies(o, length, dtype);
+    if (std::holds_alternative<rotary::LongRope>(o.scaling()))
+      f.inv_freq = f.inv_freq.to(inv_freq.options());
+  }
   const bool wide = o.angle_type() == rotary::AngleType::Float64;
-  return {inv_freq.to(wide ? torch::kDouble : torch::kFloat), state_->attention_scaling};
+  f.inv_freq = f.inv_freq.to(wide ? torch::kDouble : torch::kFloat);
+  if (alpha.defined()) f.inv_freq = f.inv_freq * alpha.to(torch::kFloat).exp();
+  return f;
 }
 
 RotaryCosSin RotaryEmbeddingImpl::computed(const torch::Tensor& position_ids, torch::Dtype dtype,
@@ -206,11 +231,12 @@ RotaryCosSin RotaryEmbeddingImpl::cached(int64_t rows, torch::Dtype dtype, torch
   {
     const std::shared_lock<std::shared_mutex> reading(s.lock);
     const auto entry = s.find(dtype, device, length);
-    if (entry != s.cache.end() && s.was_computed_from(inv_freq) && entry->table.cos.size(0) >= rows)
+    if (entry != s.cache.end() && s.was_computed_from(inv_freq, alpha) &&
+        entry->table.cos.size(0) >= rows)
       return entry->table;
   }
   const std::unique_lock<std::shared_mutex> writing(s.lock);
-  if (!s.was_computed_from(inv_freq)) s.clear_for(inv_freq);
+  if (!s.was_computed_from(inv_freq, alpha)) s.clear_for(inv_freq, alpha);
   auto entry = s.find(dtype, device, length);
   const int64_t present = entry == s.cache.end() ? 0 : entry->table.cos.size(0);
   if (rows <= present) return entry->table;  // another thread was here first
@@ -240,7 +266,7 @@ RotaryCosSin RotaryEmbeddingImpl::rows(const torch::Tensor& like, int64_t offset
   }
   const bool heads_first = options.head_axis() == rotary::HeadAxis::BeforeLength;
   const int64_t tokens = like.size(heads_first ? -2 : -3);
-  TORCH_CHECK_VALUE(offset >= 0 && offset <= kMostPositions - tokens,
+  TORCH_CHECK_VALUE(offset >= 0 && offset <= kPositionLimit - tokens,
                     "[RotaryEmbedding] offset must not be negative, and positions must be below "
                     "2^31. Got ",
                     offset, " for ", tokens, " tokens");
@@ -262,7 +288,7 @@ RotaryCosSin RotaryEmbeddingImpl::rows_of(const torch::Tensor& position_ids, tor
   if (position_ids.numel() > 0 && (o.length_dependent() || may_look_up))
     last = position_ids.max().item().toLong() + 1;
   // Positions that are an error do not count as the longest so far.
-  if (last > kMostPositions || (may_look_up && is_outside(position_ids)))
+  if (last > kPositionLimit || (may_look_up && is_outside(position_ids)))
     return computed(position_ids, dtype, 0);
   const int64_t length = length_for(last);
   if (!may_look_up || last < 1 || !may_cache(last, dtype, length))

@@ -4,6 +4,7 @@
 
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/sinusoid/rotary_preset.h"
 #include "support/compare.h"
 
 namespace posenc {
@@ -75,6 +76,72 @@ TEST(LayerErrors, RejectLayersOfAnotherClass) {
   EXPECT_ERROR(decoder->forward(x, x), c10::ValueError, of_decoder);
   EXPECT_ERROR(decoder->reset_parameters(), c10::ValueError, of_decoder);
   EXPECT_ERROR(decoder->start(x, 4), c10::ValueError, of_decoder);
+}
+
+MultiheadAttentionOptions rotating(int64_t dim) {
+  return MultiheadAttentionOptions(8, 2).rotary(
+      RotaryEmbeddingOptions(rotary_preset("llama", dim)));
+}
+
+TEST(LayerErrors, RejectARotaryEmbeddingOfAnotherWidth) {
+  for (const int64_t dim : {2, 8}) {
+    EXPECT_ERROR(MultiheadAttention(rotating(dim)), c10::ValueError,
+                 "[MultiheadAttention] rotary must rotate the 4 channels of a head. Got " +
+                     std::to_string(dim));
+  }
+  const auto part = [](int64_t dim) {
+    return MultiheadAttentionOptions(8, 2).rotary(
+        RotaryEmbeddingOptions(rotary_preset("gpt_neox", dim)));
+  };
+  EXPECT_ERROR(MultiheadAttention(part(6)), c10::ValueError,
+               "rotary must rotate at most the 4 channels of a head. Got 6");
+  const auto x = torch::randn({1, 3, 8});
+  EXPECT_EQ(MultiheadAttention(part(2))->forward(x, x, x).sizes(), x.sizes());
+}
+
+// A layer whose attention was replaced by one that rotates is no layer that steps, but the whole
+// sequence is rotated.
+TEST(LayerErrors, RejectStepsOfAttentionThatRotates) {
+  const torch::NoGradGuard no_grad;
+  const char* rule =
+      "[TransformerDecoderLayer] steps are not implemented for attention with a rotary embedding";
+  const auto memory = torch::randn({2, 3, 8});
+  for (const bool cross : {false, true}) {
+    TransformerDecoderLayer layer(8, 2);
+    layer->eval();
+    const auto before = layer->forward(memory, memory);
+    auto& attention = cross ? layer->multihead_attn : layer->self_attn;
+    const MultiheadAttention plain = attention;
+    attention = MultiheadAttention(rotating(4));
+    attention->in_proj_weight.copy_(plain->in_proj_weight);
+    attention->out_proj->weight.copy_(plain->out_proj->weight);
+    EXPECT_ERROR(layer->start(memory, 4), c10::ValueError, rule);
+    EXPECT_FALSE(layer->forward(memory, memory).equal(before));
+  }
+  TransformerEncoderLayer layer(8, 2);
+  layer->eval();
+  const auto before = layer->forward(memory), first = layer->forward(memory.slice(1, 0, 1));
+  const MultiheadAttention plain = layer->self_attn;
+  layer->self_attn = MultiheadAttention(rotating(4));
+  layer->self_attn->in_proj_weight.copy_(plain->in_proj_weight);
+  layer->self_attn->out_proj->weight.copy_(plain->out_proj->weight);
+  EXPECT_FALSE(layer->forward(memory).equal(before));
+  EXPECT_TRUE(torch::allclose(layer->forward(memory.slice(1, 0, 1)), first, 1e-5, 1e-6))
+      << "position 0 is not rotated";
+}
+
+// Of a query shorter than the key, both are rotated by the frequencies of the longer.
+TEST(LayerErrors, UnequalLengthsShareTheirFrequencies) {
+  const torch::NoGradGuard no_grad;
+  const auto options =
+      rotary_preset("llama", 4).scaling(rotary::LongRope{{1, 1}, {2, 3}, 4, 4.0, {}});
+  MultiheadAttention attention(
+      MultiheadAttentionOptions(8, 2).rotary(RotaryEmbeddingOptions(options)));
+  const auto y = torch::randn({1, 9, 8});
+  // The first queries of the whole, which see all keys.
+  const auto whole = attention->forward(y, y, y);
+  const auto first = attention->forward(y.slice(1, 0, 3), y, y);
+  EXPECT_TRUE(torch::allclose(first, whole.slice(1, 0, 3), 1e-5, 1e-6));
 }
 
 TEST(Activation, HasNames) {

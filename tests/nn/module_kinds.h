@@ -10,11 +10,14 @@
 #include "posenc/nn/grid_positional_encoding.h"
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/position_embedding.h"
+#include "posenc/nn/rotary_embedding.h"
 #include "posenc/nn/rotary_position_embedding_2d.h"
 #include "posenc/nn/sine_position_embedding_2d.h"
 #include "posenc/nn/sinusoidal_timesteps.h"
 #include "posenc/nn/timestep_embedding.h"
 #include "posenc/nn/token_and_position_embedding.h"
+#include "posenc/nn/transformer/gated_feed_forward.h"
+#include "posenc/nn/transformer/rms_norm.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/sinusoid/preset.h"
@@ -242,6 +245,20 @@ inline const Kind kModules[] = {
        return std::make_shared<TransformerDecoderImpl>(TransformerDecoderOptions(small_layer(), 2));
      },
      on_memory<TransformerDecoderImpl>},
+    {"RotaryEmbedding", "", "", "posenc::RotaryEmbedding(dim=8, base=10000)",
+     [] { return std::make_shared<RotaryEmbeddingImpl>(rotary_preset("llama", 8)); },
+     [](torch::nn::Module& module, const torch::Tensor& ids) {
+       const auto heads = torch::one_hot(ids.cpu(), 8).to(torch::kFloat).unsqueeze(1);
+       return std::get<0>(dynamic_cast<RotaryEmbeddingImpl&>(module).forward(heads, {}, 3));
+     }},
+    {"RMSNorm", "weight", "", "posenc::RMSNorm(d_model=8, eps=1e-06)",
+     [] { return std::make_shared<RMSNormImpl>(8); }, on_vectors<RMSNormImpl>},
+    {"GemmaRMSNorm", "weight", "", "posenc::RMSNorm(d_model=8",
+     [] { return std::make_shared<RMSNormImpl>(RMSNormOptions::gemma(8)); },
+     on_vectors<RMSNormImpl>},
+    {"GatedFeedForward", "gate_proj.weight up_proj.weight down_proj.weight", "",
+     "posenc::GatedFeedForward(d_model=8, d_ff=5",
+     [] { return std::make_shared<GatedFeedForwardImpl>(8, 5); }, on_vectors<GatedFeedForwardImpl>},
     {"FourierFeatures", "", "",
      "posenc::FourierFeatures(channels=3, multires=2, include_input=false)",
      [] {

@@ -192,6 +192,69 @@ TEST(RotaryEmbedding, RoundedFrequenciesAreNotServedFromTheCache) {
   EXPECT_TRUE(bit_equal(after, rotary_cos_sin(llama(64), rounded, range(0, 100)).cos));
 }
 
+// As transformers after model.to(bfloat16): LongRoPE copies its other set into the buffer.
+TEST(RotaryEmbedding, RoundsTheFrequenciesOfLongSequencesTooWhereItCasts) {
+  const std::vector<double> ones(32, 1.0), longer(32, 3.7);
+  const auto options = llama(64).scaling(rotary::LongRope{ones, longer, 32, 4.0, {}});
+  RotaryEmbedding cast(RotaryEmbeddingOptions(options).casts_frequencies(true)), kept(options);
+  cast->to(torch::kBFloat16);
+  kept->to(torch::kBFloat16);
+  for (const int64_t rows : {20, 100, 20}) {
+    RotaryFrequencies f = rotary_frequencies(options, rows);
+    expect_cos_sin(kept->cos_sin(range(0, rows)), rotary_cos_sin(options, f, range(0, rows)));
+    f.inv_freq = f.inv_freq.to(torch::kBFloat16).to(torch::kFloat);
+    expect_cos_sin(cast->cos_sin(range(0, rows)), rotary_cos_sin(options, f, range(0, rows)));
+  }
+}
+
+// Dynamic's growth replaces the buffer, and Phi-MoE computes its frequencies in each call.
+TEST(RotaryEmbedding, DoesNotRoundFrequenciesThatReplaceTheBuffer) {
+  const auto dynamic = llama(64).scaling(rotary::Dynamic{4.0, 32});
+  RotaryEmbedding module(RotaryEmbeddingOptions(dynamic).casts_frequencies(true));
+  module->to(torch::kBFloat16);
+  expect_cos_sin(module->cos_sin(range(0, 100)), rotary_cos_sin(dynamic, range(0, 100)));
+  const auto phimoe =
+      llama(64).scaling(rotary::PhiMoe{std::vector<double>(32, 1.3), 32, 1.25, 1.5});
+  RotaryEmbedding fresh(RotaryEmbeddingOptions(phimoe).casts_frequencies(true));
+  fresh->to(torch::kBFloat16);
+  for (const int64_t rows : {20, 100})
+    expect_cos_sin(fresh->cos_sin(range(0, rows)), rotary_cos_sin(phimoe, range(0, rows)));
+}
+
+TEST(RotaryEmbedding, MultipliesItsFrequenciesByALearnedScale) {
+  RotaryEmbedding module(RotaryEmbeddingOptions(llama(8)).learned_scale(true)), plain(llama(8));
+  EXPECT_TRUE(bit_equal(module->alpha, torch::zeros({4})));
+  EXPECT_EQ(module->non_persistent_names(), std::vector<std::string>{"inv_freq"});
+  const auto ids = range(0, 20);
+  expect_cos_sin(module->cos_sin(ids), plain->cos_sin(ids));
+  module->alpha.copy_(torch::tensor({0.0, -0.5, 0.25, 1.0}));
+  const RotaryFrequencies scaled{plain->inv_freq * module->alpha.exp()};
+  expect_cos_sin(module->cos_sin(ids), rotary_cos_sin(llama(8), scaled, ids));
+  const auto alpha = module->alpha.clone();
+  module->to(torch::kHalf);
+  EXPECT_TRUE(bit_equal(module->alpha, alpha));
+  EXPECT_ERROR(
+      RotaryEmbedding(
+          RotaryEmbeddingOptions(llama(8).precision(Precision::Exact)).learned_scale(true)),
+      c10::ValueError, "learned_scale must be false");
+}
+
+// Systems have one position_ids for both.
+TEST(RotaryEmbedding, TakesQueriesAndKeysOfOneLength) {
+  for (const rotary::Scaling& scaling :
+       {rotary::Scaling(rotary::Plain{}), rotary::Scaling(rotary::Dynamic{4.0, 4}),
+        rotary::Scaling(rotary::LongRope{{1, 1}, {2, 3}, 4, 4.0, {}})}) {
+    const auto options = RotaryOptions(4, Pairing::Halves).scaling(scaling);
+    RotaryEmbedding module(options);
+    const auto q = torch::randn({1, 2, 3, 4}), k = torch::randn({1, 2, 9, 4});
+    EXPECT_ERROR(
+        module->forward(q, k), c10::ValueError,
+        "cos and sin must have the batch and length of q and k. Got [3, 4] for [1, 2, 9, 4]");
+    EXPECT_ERROR(functional::rotary(q, k, options), c10::ValueError,
+                 "cos and sin must have the batch and length of q and k");
+  }
+}
+
 TEST(RotaryEmbedding, TakesAnEmptySequence) {
   RotaryEmbedding module(llama(64));
   for (const int64_t offset : {0, 5}) {
@@ -218,7 +281,7 @@ TEST(RotaryEmbedding, RefusesWhatHasNoMeaning) {
                c10::ValueError, "length must be positive");
   EXPECT_ERROR(RotaryEmbedding(
                    RotaryEmbeddingOptions(llama(8).precision(Precision::Exact)).persistent(true)),
-               c10::ValueError, "persistent must be false");
+               c10::ValueError, "persistent and learned_scale must be false");
 }
 
 }  // namespace

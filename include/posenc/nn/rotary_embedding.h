@@ -24,8 +24,7 @@ enum class LengthRule {
   System,
   PerCall,  ///< by the call's largest position
   /// For RotaryEmbeddingOptions::length in every call. Keys in a cache were then rotated by the
-  /// same
-  /// frequencies as those that follow.
+  /// same frequencies as those that follow.
   Fixed,
 };
 
@@ -48,6 +47,9 @@ struct RotaryEmbeddingOptions {
   /// Whether to(dtype) rounds the frequencies, as it does in Python, where a position of 1000 in
   /// bfloat16 is then off by more than a turn.
   TORCH_ARG(bool, casts_frequencies) = false;
+  /// Whether the frequencies are multiplied by exp(alpha), a saved buffer that is 0 until it is
+  /// loaded: Mistral Large 4.
+  TORCH_ARG(bool, learned_scale) = false;
   /// Rows of cos and sin that are kept at most; positions from there on are computed in each call.
   TORCH_ARG(int64_t, cache_rows) = 32768;
 };
@@ -70,10 +72,11 @@ struct RotaryEmbeddingState;
 /// the scaling depends on the length.
 ///
 /// Keys: buffer `inv_freq` (n), float32 whatever the module is converted to; not in PyTorch's
-/// state_dict unless persistent(true). With Precision::Exact there is none.
+/// state_dict unless persistent(true). With Precision::Exact there is none. With
+/// learned_scale(true) buffer `alpha` (n).
 ///
 /// Errors: those of functional::rotary(); at construction, c10::ValueError for LengthRule::Fixed
-/// without a length, and for persistent(true) with Precision::Exact.
+/// without a length, and for persistent(true) or learned_scale(true) with Precision::Exact.
 ///
 /// Source: transformers' LlamaRotaryEmbedding and its kind.
 class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateDictTraits {
@@ -108,6 +111,7 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
 
   RotaryEmbeddingOptions options;  ///< the options given to the constructor
   torch::Tensor inv_freq;          ///< (n); undefined with Precision::Exact
+  torch::Tensor alpha;             ///< (n); undefined without learned_scale
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({2, torch::nn::AnyValue(int64_t{0})},
@@ -121,7 +125,7 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
   RotaryCosSin cached(int64_t rows, torch::Dtype dtype, torch::Device device, int64_t length);
   RotaryCosSin rows(const torch::Tensor& like, int64_t offset, const torch::Tensor& position_ids);
   RotaryCosSin rows_of(const torch::Tensor& position_ids, torch::Dtype dtype);
-  void restore(const torch::Tensor& frequencies);
+  void restore(const torch::Tensor& frequencies, const torch::Tensor& scale);
 
   detail::Opaque<RotaryEmbeddingState> state_;
 };

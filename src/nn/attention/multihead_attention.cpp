@@ -2,6 +2,7 @@
 
 #include <torch/nn/init.h>
 
+#include <algorithm>
 #include <ostream>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,16 @@
 #include "posenc/core/skip_init.h"
 
 namespace posenc {
+namespace {
+
+void check_head_width(const RotaryOptions& rotary, int64_t width) {
+  const bool whole = rotary.part() == rotary::Part::Whole;
+  const bool fits = whole ? rotary.rotary_dim() == width : rotary.rotary_dim() <= width;
+  TORCH_CHECK_VALUE(fits, "[MultiheadAttention] rotary must rotate ", whole ? "" : "at most ",
+                    "the ", width, " channels of a head. Got ", rotary.rotary_dim());
+}
+
+}  // namespace
 
 MultiheadAttentionImpl::MultiheadAttentionImpl(MultiheadAttentionOptions options_)
     : options(options_) {
@@ -52,6 +63,7 @@ void MultiheadAttentionImpl::reset() {
     // Heads are split before they are rotated: (B, H, L, Dh), whatever the system's order.
     auto own = *options.rotary();
     own.head_axis(rotary::HeadAxis::BeforeLength);
+    check_head_width(own.rotary(), options.embed_dim() / options.num_heads());
     rotary = register_module("rotary", RotaryEmbedding(std::move(own)));
   }
   if (!SkipInit::is_active()) reset_in_projection();
@@ -119,8 +131,17 @@ void MultiheadAttentionImpl::rotate(functional::Heads& heads, int64_t offset,
                     "[MultiheadAttention] position_ids are for a query and a key of one length. "
                     "Got ",
                     heads.query.size(2), " and ", heads.key.size(2));
-  heads.query = std::get<0>(rotary->forward(heads.query, {}, offset));
-  heads.key = std::get<1>(rotary->forward({}, heads.key, offset));
+  // One table for both: a scaling that depends on the length has one set of frequencies.
+  const int64_t queries = heads.query.size(2), keys = heads.key.size(2);
+  const auto ids = torch::arange(offset, offset + std::max(queries, keys),
+                                 torch::TensorOptions(torch::kLong).device(heads.query.device()));
+  const RotaryCosSin all = rotary->cos_sin(ids, heads.query.scalar_type());
+  const auto first = [&](int64_t rows) {
+    return RotaryCosSin{all.cos.slice(0, 0, rows), all.sin.slice(0, 0, rows)};
+  };
+  const RotaryOptions& o = rotary->options.rotary();
+  heads.query = std::get<0>(functional::rotary(heads.query, {}, first(queries), o));
+  heads.key = std::get<1>(functional::rotary({}, heads.key, first(keys), o));
 }
 
 KeyValueCache MultiheadAttentionImpl::make_cache(int64_t batch, int64_t capacity) const {
