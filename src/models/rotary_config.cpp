@@ -9,10 +9,8 @@
 #include <string>
 
 #include "core/nearest.h"
-#include "io/base/file.h"
-#include "io/base/json_tree.h"
+#include "models/read_settings.h"
 #include "models/rotary/rope_parameters.h"
-#include "posenc/io/error.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
 namespace posenc {
@@ -24,28 +22,12 @@ using Json = nlohmann::json;
 constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_config",
                                         "language_config"};
 
-constexpr uint64_t kLongestConfig = 1 << 24;
-
-std::string contents(const std::string& path) {
-  const io::InputFile file(path);
-  TORCH_CHECK_VALUE(file.size() <= kLongestConfig, "[rotary_options_from_hf] ", path,
-                    " must have at most ", kLongestConfig, " bytes. Got ", file.size());
-  return file.read(0, file.size());
-}
-
+// A text that is no path begins with a brace.
 Json read(const std::string& config) {
   const size_t first = config.find_first_not_of(" \t\r\n");
   const bool is_text = first != std::string::npos && config[first] == '{';
-  const std::string name = is_text ? "the configuration" : config;
-  const std::string text = is_text ? config : contents(config);
-  try {
-    Json tree = io::json_tree<Json>(text, "its settings");
-    TORCH_CHECK_VALUE(tree.is_object(), "[rotary_options_from_hf] ", name,
-                      " must be a JSON object");
-    return tree;
-  } catch (const WeightsError& error) {
-    C10_THROW_ERROR(ValueError, c10::str("[rotary_options_from_hf] ", name, " ", error.reason()));
-  }
+  return is_text ? parse_settings("rotary_options_from_hf", "the configuration", config)
+                 : read_settings("rotary_options_from_hf", config);
 }
 
 [[noreturn]] void refuse_model(const std::string& model_type) {
@@ -123,9 +105,23 @@ void take_particulars(const RotarySettings& config, const RotaryModelRow& model,
   }
 }
 
+// Molmo 2 scales the frequencies in the layers of rope_scaling_layers only.
+RopeSettings settings_of(const RotarySettings& config, const RotaryModelRow& model,
+                         const std::string& layer_type) {
+  if (!model.defaults.unscaled_layers || layer_type.empty())
+    return rope_settings(config, model, layer_type);
+  TORCH_CHECK_VALUE(layer_type == "scaled" || layer_type == "unscaled",
+                    "[rotary_options_from_hf] `", model.model_type,
+                    "` has layers of the types scaled, in rope_scaling_layers, and unscaled. Got ",
+                    layer_type);
+  RopeSettings rope = rope_settings(config, model, "");
+  if (layer_type == "unscaled") rope.parameters.set("rope_type", "default");
+  return rope;
+}
+
 RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& model,
                          const std::string& layer_type) {
-  const RopeSettings rope = rope_settings(config, model, layer_type);
+  const RopeSettings rope = settings_of(config, model, layer_type);
   RotaryOptions options = rotary_preset(model.preset, 0);
   options.dim(rotating_channels(config, rope, options, layer_type));
   options.base(rope.parameters.required("rope_theta", "the frequencies"));

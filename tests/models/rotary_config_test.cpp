@@ -117,6 +117,19 @@ TEST(RotaryConfig, ACompositeModelStandsForItsText) {
   EXPECT_EQ(flat.dim(), 128);
 }
 
+TEST(RotaryConfig, MolmosLayersAreScaledOrNot) {
+  const std::string config = R"({"model_type": "molmo2_text", "rope_scaling_layers": [1],
+      "rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 5000.0}})";
+  for (const std::string layer : {"", "scaled", "unscaled"}) {
+    const auto options = rotary_options_from_hf(config, layer);
+    EXPECT_EQ(options.base(), 5000.0);
+    EXPECT_EQ(std::holds_alternative<rotary::Linear>(options.scaling()), layer != "unscaled");
+  }
+  EXPECT_EQ(message_of([&] { rotary_options_from_hf(config, "sliding_attention"); }),
+            "[rotary_options_from_hf] `molmo2_text` has layers of the types scaled, in "
+            "rope_scaling_layers, and unscaled. Got sliding_attention");
+}
+
 TEST(RotaryConfig, InterleavingMayBeSwitchedOff) {
   EXPECT_EQ(of(R"({"model_type": "deepseek_v3"})").pairing(), rotary::Pairing::AdjacentToHalves);
   EXPECT_EQ(of(R"({"model_type": "deepseek_v3", "rope_interleave": false})").pairing(),
@@ -129,10 +142,11 @@ TEST(RotaryConfig, ReadsAFile) {
   EXPECT_EQ(rotary_options_from_hf(folder / "config.json").base(), 7.0);
   EXPECT_NE(message_of([&] { rotary_options_from_hf(folder / "none.json"); }), "");
   std::ofstream(folder / "list.json") << "[]";
-  EXPECT_EQ(message_of([&] { rotary_options_from_hf(folder / "list.json"); }),
-            "[rotary_options_from_hf] " + (folder / "list.json") + " must be a JSON object");
-  EXPECT_EQ(refusal("{").find("[rotary_options_from_hf] the configuration must have JSON in UTF-8"),
-            0U)
+  EXPECT_EQ(
+      message_of([&] { rotary_options_from_hf(folder / "list.json"); }),
+      "[rotary_options_from_hf] " + (folder / "list.json") + ": must be a JSON object. Got array");
+  EXPECT_EQ(
+      refusal("{").find("[rotary_options_from_hf] the configuration: must have JSON in UTF-8"), 0U)
       << refusal("{");
 }
 

@@ -22,20 +22,22 @@ std::vector<RotaryModel> rotary_models();
 /// The rotary embedding of a Hugging Face model, from its configuration: the path of a config.json,
 /// or its text, which begins with a brace.
 ///
-/// `layer_type`: the kind of layer, such as `sliding_attention`, where a model has one rotary
-/// embedding for each. A composite model stands for its text model.
+/// `layer_type`: the kind of layer, such as `sliding_attention`, for models with a rotary embedding
+/// per kind; for Molmo 2 `scaled` (the default) or `unscaled`, the layers outside
+/// `rope_scaling_layers`. Of a composite model, the text model is used.
 ///
-/// GPT-J and CodeGen look up a table of `n_positions` rows and fail past it; the options have no
-/// longest position and go on.
+/// GPT-J and CodeGen look up a table of `n_positions` rows and fail beyond it; the returned options
+/// have no such limit. The learned `alpha` of Mistral Large 4 is not part of the options:
+/// RotaryEmbeddingOptions::learned_scale() has it.
 ///
-/// Errors: c10::ValueError, naming the key: a model type that is not known, a type of scaling that
-/// is not known (both with the nearest names), a parameter that is missing or of the wrong kind, a
+/// Errors: c10::ValueError, naming the key, for an unknown model type or type of scaling (with the
+/// nearest names), a parameter that is missing or of the wrong kind, and a
 /// layer type that the model does not have; WeightsError for a file that cannot be read.
 RotaryOptions rotary_options_from_hf(const std::string& config, const std::string& layer_type = "");
 
 /// A preset with the parameters that a config.json would have, by their names there: `head_dim`,
-/// `rope_theta`, `rope_type`, `factor`, `partial_rotary_factor`, `mrope_section` ...; lists are
-/// numbers with commas between them.
+/// `rope_theta`, `rope_type`, `factor`, `partial_rotary_factor`, `mrope_section` and so on. A list
+/// is written as numbers separated by commas.
 ///
 /// Errors: those of rotary_options_from_hf(); c10::ValueError for a parameter that is not known.
 RotaryOptions rotary_options_from_params(std::string_view preset, const PresetParams& params);

@@ -4,38 +4,22 @@
 
 #include <utility>
 
-#include "io/base/file.h"
-#include "io/base/json_tree.h"
 #include "io/base/utf8.h"
+#include "models/read_settings.h"
 
 namespace posenc {
 namespace {
 
-constexpr uint64_t kLongestSettings = 16'000'000;  // in bytes
-constexpr std::size_t kMostShown = 80;             // of a value, in an error message
+constexpr std::size_t kMostShown = 80;  // of a value, in an error message
 
 bool is_id(const nlohmann::json& value, int64_t vocab) {
   return value.is_number_unsigned() && value.get<uint64_t>() < static_cast<uint64_t>(vocab);
 }
 
-nlohmann::json parsed(const std::string& text, const std::string& path) {
-  try {
-    return io::json_tree<nlohmann::json>(text, "its settings");
-  } catch (const WeightsError& error) {
-    TORCH_CHECK_VALUE(false, "[load_marian] ", path, ": ", error.reason());
-  }
-}
-
 }  // namespace
 
-Settings::Settings(std::string path) : path_(std::move(path)) {
-  const io::InputFile file(path_);
-  TORCH_CHECK_VALUE(file.size() <= kLongestSettings, "[load_marian] ", path_,
-                    ": must have at most ", kLongestSettings, " bytes. Got ", file.size());
-  object_ = parsed(file.read(0, file.size()), path_);
-  TORCH_CHECK_VALUE(object_.is_object(), "[load_marian] ", path_, ": must be a JSON object. Got ",
-                    object_.type_name());
-}
+Settings::Settings(std::string path)
+    : path_(std::move(path)), object_(read_settings("load_marian", path_)) {}
 
 const nlohmann::json& Settings::value(const char* name) const {
   static const nlohmann::json kAbsent;

@@ -387,7 +387,7 @@ const std::vector<RotaryModelRow>& rotary_model_table() {
        .merges = true, .only_layers = true}},
       // molmo2
       {"molmo2_text", "molmo2", {.hidden = 4096, .heads = 32, .head_dim = 128,
-       .max_position = 36864}},
+       .max_position = 36864, .unscaled_layers = true}},
       // nanochat
       {"nanochat", "nanochat", {.hidden = 768, .heads = 6, .max_position = 2048}},
       // neomme
