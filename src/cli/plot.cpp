@@ -1,4 +1,5 @@
-// posenc plot: draws a heat map, waveforms and position similarity as PNG and SVG.
+// posenc plot: draws a heat map, waveforms and position similarity as PNG and SVG, or the decay of
+// rotary scores with distance.
 
 #include <algorithm>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include "cli/error.h"
 #include "cli/gnuplot.h"
 #include "cli/params.h"
+#include "cli/plot_rotary.h"
 #include "cli/plot_scripts.h"
 #include "cli/progress.h"
 #include "cli/table_cases.h"
@@ -22,6 +24,7 @@ namespace {
 
 struct PlotOptions {
   std::string folder, preset = "notebook_000";
+  bool rotary = false;
   int64_t dim = 128;
   std::optional<int64_t> length;
   std::vector<std::string> params;
@@ -68,7 +71,25 @@ std::vector<std::pair<std::string, std::string>> pictures_of(const std::vector<F
   return pictures;
 }
 
-void plot(const PlotOptions& options) {
+Figure rotary_figure(const PlotOptions& options) {
+  const Params params(options.params);
+  params.allow("plot --rotary", {"rope_theta", "factor"});
+  RotaryPlot plot;
+  plot.dim = options.dim;
+  plot.length = options.length.value_or(plot.length);
+  plot.base = params.real("rope_theta").value_or(plot.base);
+  plot.factor = params.real("factor").value_or(plot.factor);
+  if (plot.dim % 2 != 0 || plot.dim < 4) {
+    fail("--dim must be even and at least 4 with --rotary. Got {}", plot.dim);
+  }
+  if (!(plot.base > 1.0)) fail("rope_theta must be above 1. Got {}", plot.base);
+  if (!(plot.factor > 1.0) || plot.factor > static_cast<double>(plot.length) / 16) {
+    fail("factor must be above 1, and at most --length / 16. Got {}", plot.factor);
+  }
+  return rotary_decay(plot);
+}
+
+std::vector<Figure> table_figures(const PlotOptions& options) {
   const SinusoidOptions recipe =
       preset(options.preset, options.dim, Params(options.params).for_preset());
   int64_t length = options.length.value_or(kLength);
@@ -80,7 +101,12 @@ void plot(const PlotOptions& options) {
     fail("--dim {} and --length {} are too many cells for a plot; at most {}", options.dim, length,
          kMostCells);
   }
-  const auto pictures = pictures_of(figures(options.preset, recipe, length));
+  return figures(options.preset, recipe, length);
+}
+
+void plot(const PlotOptions& options) {
+  const auto pictures = pictures_of(options.rotary ? std::vector<Figure>{rotary_figure(options)}
+                                                   : table_figures(options));
   std::error_code error;
   const std::filesystem::path folder(options.folder);
   std::filesystem::create_directories(folder, error);
@@ -95,23 +121,35 @@ void add_plot(CLI::App& app) {
   auto options = std::make_shared<PlotOptions>();
   auto* sub = app.add_subcommand(
       "plot",
-      "Plot a heat map, waveforms and the similarity of positions as PNG and SVG, with gnuplot.");
-  sub->add_option("--out", options->folder, "folder for the six files; created if it is missing")
+      "Plot a heat map, waveforms and the similarity of positions as PNG and SVG, with gnuplot; or "
+      "how the scores of rotary embeddings fall with distance.");
+  sub->add_option("--out", options->folder, "folder for the files; created if it is missing")
       ->required()
       ->check(output_path());
-  sub->add_option("--preset", options->preset, "the preset; `posenc presets` lists them")
-      ->capture_default_str();
-  sub->add_option("--dim", options->dim, "D, the number of channels")
+  auto* preset =
+      sub->add_option("--preset", options->preset, "the preset; `posenc presets` lists them")
+          ->capture_default_str();
+  sub->add_flag("--rotary", options->rotary,
+                "plot the score of a query with an equal key over their distance, for each scaling "
+                "of rotary frequencies: rotary_decay.png and .svg")
+      ->excludes(preset);
+  sub->add_option("--dim", options->dim, "D, the number of channels; with --rotary, of a head")
       ->capture_default_str()
       ->check(whole(1, kMostPixels));
   sub->add_option("--length", options->length,
-                  fmt::format("number of positions; default: {}, or the cells of a grid", kLength))
+                  fmt::format("number of positions; default: {}, or the cells of a grid; with "
+                              "--rotary the largest distance, by default {}",
+                              kLength, RotaryPlot().length))
       ->check(whole(2, kMostRows));
-  sub->add_option("--param", options->params, "a parameter of the preset, key=value")
+  sub->add_option("--param", options->params,
+                  "a parameter of the preset, key=value; with --rotary rope_theta (10000) or "
+                  "factor (8): how "
+                  "many times longer than the original context")
       ->check(assignment())
       ->allow_extra_args(false);
   sub->footer(
-      "Example:\n  posenc plot --out pictures --preset notebook_000 --dim 128 --length 100");
+      "Example:\n  posenc plot --out pictures --preset notebook_000 --dim 128 --length 100\n"
+      "  posenc plot --out pictures --rotary --param factor=8");
   sub->callback([options] { plot(*options); });
 }
 

@@ -22,19 +22,6 @@ constexpr const char* kCosine = "#d1662a";
 constexpr int64_t kFew = 10;         // cells on an axis
 constexpr int64_t kMostSlices = 40;  // of a grid, to draw lines between
 
-// `$name << EOD ... EOD`, one matrix row per line.
-std::string data_block(const std::string& name, const at::Tensor& matrix) {
-  const auto rows = matrix.to(torch::kFloat).contiguous();
-  const float* values = rows.const_data_ptr<float>();
-  std::string text = "$" + name + " << EOD\n";
-  auto out = std::back_inserter(text);
-  for (int64_t i = 0; i < rows.size(0); ++i) {
-    for (int64_t k = 0; k < rows.size(1); ++k) fmt::format_to(out, "{:.6g} ", *values++);
-    text += '\n';
-  }
-  return text + "EOD\n";
-}
-
 // Tics at integers only: with few cells, gnuplot would also place them at halves.
 std::string whole_tics(char axis, int64_t count) {
   return count <= kFew ? fmt::format("set {}tics {}\n", axis, count > kFew / 2 ? 2 : 1) : "";
@@ -210,6 +197,18 @@ Figure similarity(const std::string& preset, const SinusoidOptions& recipe,
 }
 
 }  // namespace
+
+std::string data_block(const std::string& name, const at::Tensor& matrix) {
+  const auto rows = matrix.to(torch::kFloat).contiguous();
+  const float* values = rows.const_data_ptr<float>();
+  std::string text = "$" + name + " << EOD\n";
+  auto out = std::back_inserter(text);
+  for (int64_t i = 0; i < rows.size(0); ++i) {
+    for (int64_t k = 0; k < rows.size(1); ++k) fmt::format_to(out, "{:.6g} ", *values++);
+    text += '\n';
+  }
+  return text + "EOD\n";
+}
 
 std::vector<Figure> figures(const std::string& preset, const SinusoidOptions& recipe,
                             int64_t length) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,6 +21,9 @@ struct Figure {
 /// its name.
 std::vector<Figure> figures(const std::string& preset, const SinusoidOptions& recipe,
                             int64_t length);
+
+/// `$name << EOD ... EOD`, one row of the matrix per line.
+std::string data_block(const std::string& name, const at::Tensor& matrix);
 
 /// The script that draws `figure` to standard output as `format`, "png" or "svg".
 std::string script_for(const Figure& figure, const std::string& format);

@@ -23,7 +23,7 @@ using rotary::HeadAxis;
 struct RotaryArguments {
   std::string config, preset, layer_type, input, output;
   std::vector<std::string> params;
-  std::string precision = "reference";
+  std::string precision = "reference", layout;
 };
 
 RotaryOptions options_of(const RotaryArguments& arguments, const at::Tensor& q) {
@@ -33,6 +33,16 @@ RotaryOptions options_of(const RotaryArguments& arguments, const at::Tensor& q) 
   PresetParams params = Params(arguments.params).for_preset();
   if (q.defined() && q.dim() > 0) params.try_emplace("head_dim", q.size(-1));
   return rotary_options_from_params(arguments.preset, params);
+}
+
+void check_length(const char* name, const at::Tensor& x, int64_t length, HeadAxis axis) {
+  if (!x.defined() || (x.dim() != 3 && x.dim() != 4)) return;  // rotary() has the error
+  const bool before = axis == HeadAxis::BeforeLength;
+  const int64_t given = x.size(before ? -2 : -3);
+  if (given == length) return;
+  fail("{} must have the {} tokens of position_ids along L of {}; `--layout {}` reads {}. Got {}",
+       name, length, before ? "(B, H, L, Dh)" : "(B, L, H, Dh)", before ? "blhd" : "bhld",
+       before ? "(B, L, H, Dh)" : "(B, H, L, Dh)", shape_of(x));
 }
 
 at::Tensor tensor_in(const StateDict& tensors, const char* name) {
@@ -45,21 +55,25 @@ at::Tensor positions_in(const StateDict& given, const RotaryOptions& options,
   if (given.contains("cos") && given.contains("sin")) return {};
   if (given.contains("position_ids")) return given["position_ids"];
   if (!given.contains("grid")) {
-    refuse("{} must have a tensor `position_ids`, `grid`, or `cos` and `sin`; it contains {}", path,
+    fail("{} must have a tensor `position_ids`, `grid`, or `cos` and `sin`; it contains {}", path,
            described(given));
   }
   const at::Tensor grid = given["grid"];
   if (grid.scalar_type() != at::kLong || grid.dim() != 1) {
-    refuse("`grid` must be int64 and (2) or (3), patches along each axis; it is {} {}",
+    fail("`grid` must be int64 and (2) or (3), patches along each axis; it is {} {}",
            dtype_text(grid), shape_of(grid));
   }
   return rotary_grid(options, at::IntArrayRef(grid.contiguous().const_data_ptr<int64_t>(),
                                               static_cast<size_t>(grid.numel())));
 }
 
-// Models differ in the order of the axes. Where x has the positions' length along one of the two
-// only, that decides; where along both or neither, the model's own order does.
-HeadAxis head_axis_of(const RotaryOptions& options, const at::Tensor& x, int64_t length) {
+// Models differ in the order of the axes. Unless --layout says which: where x has the positions'
+// length along one of the two only, that decides; where along both or neither, the model's own
+// order does.
+HeadAxis head_axis_of(const RotaryArguments& arguments, const RotaryOptions& options,
+                      const at::Tensor& x, int64_t length) {
+  if (arguments.layout == "bhld") return HeadAxis::BeforeLength;
+  if (arguments.layout == "blhd") return HeadAxis::AfterLength;
   if (x.dim() != 4) return options.head_axis();
   const bool before = x.size(2) == length, after = x.size(1) == length;
   if (before == after) return options.head_axis();
@@ -67,9 +81,10 @@ HeadAxis head_axis_of(const RotaryOptions& options, const at::Tensor& x, int64_t
 }
 
 // How x rotates by a table of `length` rows. Tokens before an image's patches have none.
-F::RotaryFuncOptions how_of(const RotaryOptions& options, const at::Tensor& x, int64_t length) {
+F::RotaryFuncOptions how_of(const RotaryArguments& arguments, const RotaryOptions& options,
+                            const at::Tensor& x, int64_t length) {
   F::RotaryFuncOptions how;
-  how.head_axis(head_axis_of(options, x, length));
+  how.head_axis(head_axis_of(arguments, options, x, length));
   if (!options.axial() || x.dim() < 3) return how;
   const int64_t tokens = x.size(how.head_axis() == HeadAxis::BeforeLength ? -2 : -3);
   return how.prefix_tokens(std::max<int64_t>(0, tokens - length));
@@ -91,7 +106,12 @@ void rotate(const RotaryArguments& arguments) {
   result.insert("sin", table.sin);
   const auto rotated = [&](const at::Tensor& a, const at::Tensor& b) {
     const int64_t length = table.cos.dim() > 1 ? table.cos.size(-2) : 0;
-    return F::rotary(a, b, table, options, how_of(options, a.defined() ? a : b, length));
+    const auto how = how_of(arguments, options, a.defined() ? a : b, length);
+    if (!options.axial()) {
+      check_length("q", a, length, how.head_axis());
+      check_length("k", b, length, how.head_axis());
+    }
+    return F::rotary(a, b, table, options, how);
   };
   if (hidden.defined()) {
     const auto [rotated_q, rotated_k] = rotated(q, k);
@@ -130,10 +150,15 @@ void add_rotary(CLI::App& app) {
                   "angle, rounded once")
       ->check(choice({"reference", "exact"}));
   sub->add_option(
+         "--layout", arguments->layout,
+         "the axes of q and k: bhld, (B, H, L, Dh), or blhd, (B, L, H, Dh); default: the one that "
+         "fits the number of positions, or that of the model's own code where both fit")
+      ->check(choice({"bhld", "blhd"}));
+  sub->add_option(
          "--in", arguments->input,
          "safetensors: `position_ids` (B, L), (planes, B, L) or, of patches, (N, axes); or "
          "`grid`, an image's patches along each axis; or `cos` and `sin`; optionally `q` "
-         "(B, H, L, Dh), `k` (B, Hkv, L, Dh) and `v`")
+         "(B, H, L, Dh), `k` (B, Hkv, L, Dh) and `v`, or as --layout says")
       ->required()
       ->check(input_path());
   sub->add_option("--out", arguments->output,

@@ -2,8 +2,10 @@
 #include <sstream>
 
 #include "cli/plot_channels.h"
+#include "cli/plot_rotary.h"
 #include "cli/program.h"
 #include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/rotary.h"
 #include "posenc/sinusoid/table.h"
 
 namespace posenc::testing {
@@ -51,6 +53,49 @@ TEST_F(Plot, WritesSixPictures) {
     EXPECT_NE(waves.find(title), std::string::npos) << title;
   }
   EXPECT_NE(content("a/b/heat_map.svg").find("Position"), std::string::npos);
+}
+
+TEST_F(Plot, DrawsTheDecayOfRotaryScores) {
+  const auto result = posenc({"plot", "--rotary", "--out", file("r"), "--dim", "16", "--length",
+                              "1024", "--param", "factor=4"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_GT(content("r/rotary_decay.png").size(), 10000u);
+  const auto picture = content("r/rotary_decay.svg");
+  for (const std::string title : {"default", "linear", "dynamic", "yarn", "llama3", "longrope",
+                                  "Distance (tokens)", "original context 256, factor 4"})
+    EXPECT_NE(picture.find(title), std::string::npos) << title;
+}
+
+// Column by column: the distance, then each score and its trend.
+TEST_F(Plot, RotaryScoresAreThoseOfTheLibrary) {
+  const auto figure = cli::rotary_decay({.dim = 16, .length = 1024, .base = 500.0, .factor = 4.0});
+  std::istringstream data(figure.script.substr(figure.script.find('\n') + 1));
+  for (std::string line; std::getline(data, line) && line != "EOD";) {
+    std::istringstream row(line);
+    double distance = 0, plain = 0, plain_trend = 0, linear = 0;
+    row >> distance >> plain >> plain_trend >> linear;
+    const auto table = [&](const rotary::Scaling& scaling) {
+      const auto options = RotaryOptions(16, rotary::Pairing::Halves).base(500.0).scaling(scaling);
+      const auto f = rotary_frequencies(options).inv_freq.to(torch::kDouble);
+      return (f * distance).cos().mean().item<double>();
+    };
+    EXPECT_NEAR(plain, table(rotary::Plain{}), 1e-5) << distance;
+    EXPECT_NEAR(linear, table(rotary::Linear{4.0}), 1e-5) << distance;
+  }
+}
+
+TEST_F(Plot, RefusesRotaryOptionsThatHaveNoPicture) {
+  const auto refused = [&](std::vector<std::string> more, const std::string& why) {
+    std::vector<std::string> command = {"plot", "--rotary", "--out", file("r")};
+    command.insert(command.end(), more.begin(), more.end());
+    expect_refused(posenc(command), "plot", why);
+  };
+  refused({"--dim", "7"}, "--dim must be even and at least 4");
+  refused({"--param", "factor=1"}, "factor must be above 1");
+  refused({"--length", "64", "--param", "factor=8"}, "at most --length / 16. Got 8");
+  refused({"--param", "rope_theta=1"}, "rope_theta must be above 1. Got 1");
+  refused({"--param", "base=7"}, "base");
+  EXPECT_EQ(posenc({"plot", "--rotary", "--preset", "mae_2d", "--out", file("r")}).status, 2);
 }
 
 TEST_F(Plot, TheSmallestTableHasPicturesToo) {

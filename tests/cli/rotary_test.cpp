@@ -58,7 +58,7 @@ TEST_F(Rotary, TurnsByAPreset) {
   EXPECT_TRUE(bit_equal(out["cos"], table.cos));
 }
 
-TEST_F(Rotary, ReadsEitherOrderOfAxes) {
+TEST_F(Rotary, ReadsEitherOrderOfAxesWhereTheShapeTells) {
   const auto q = torch::randn({1, 5, 3, 16});  // (B, L, H, D)
   const auto ids = torch::arange(5).unsqueeze(0);
   const auto rotated = [&](const torch::Tensor& given) {
@@ -67,6 +67,52 @@ TEST_F(Rotary, ReadsEitherOrderOfAxes) {
     return load_safetensors(file("out")).tensors["q"];
   };
   EXPECT_TRUE(bit_equal(rotated(q), rotated(q.transpose(1, 2)).transpose(1, 2).contiguous()));
+}
+
+// As many heads as tokens: the shape does not tell the axes.
+TEST_F(Rotary, ReadsTheOrderOfAxesThatItIsGiven) {
+  const auto q = torch::randn({1, 5, 5, 16});
+  const auto ids = torch::arange(5).unsqueeze(0);
+  const auto rotated = [&](const torch::Tensor& given, std::vector<std::string> how) {
+    safetensors("in.safetensors", dict({{"position_ids", ids}, {"q", given.contiguous()}}));
+    const auto result = rotary(std::move(how));
+    EXPECT_EQ(result.status, 0) << result.err;
+    return load_safetensors(file("out")).tensors["q"];
+  };
+  for (const std::string preset : {"llama", "llama4"}) {
+    const bool before = preset == "llama";
+    const auto own = rotated(q, {"--preset", preset});
+    const auto options = rotary_preset(preset, 16);
+    const auto how = functional::RotaryFuncOptions().head_axis(options.head_axis());
+    EXPECT_TRUE(bit_equal(own, std::get<0>(functional::rotary(q, {}, options, how)))) << preset;
+    const auto same = rotated(q, {"--preset", preset, "--layout", before ? "bhld" : "blhd"});
+    EXPECT_TRUE(bit_equal(own, same)) << preset;
+    const auto other =
+        rotated(q.transpose(1, 2), {"--preset", preset, "--layout", before ? "blhd" : "bhld"});
+    EXPECT_TRUE(bit_equal(own, other.transpose(1, 2).contiguous())) << preset;
+  }
+}
+
+TEST_F(Rotary, RefusesAnotherOrderOfAxes) {
+  const auto ids = torch::arange(5).unsqueeze(0);
+  const auto refused = [&](const torch::Tensor& q, std::vector<std::string> how) {
+    safetensors("in.safetensors", dict({{"position_ids", ids}, {"q", q}}));
+    const auto result = rotary(std::move(how));
+    EXPECT_EQ(result.status, 1);
+    return result.err;
+  };
+  EXPECT_NE(
+      refused(torch::ones({1, 5, 3, 16}), {"--preset", "llama", "--layout", "bhld"})
+          .find("q must have the 5 tokens of position_ids along L of (B, H, L, Dh); `--layout "
+                "blhd` reads (B, L, H, Dh). Got (1, 5, 3, 16)"),
+      std::string::npos);
+  EXPECT_NE(refused(torch::ones({1, 3, 5, 16}), {"--preset", "llama4", "--layout", "blhd"})
+                .find("`--layout bhld`"),
+            std::string::npos);
+  EXPECT_NE(
+      refused(torch::ones({3, 5, 16}), {"--preset", "llama", "--layout", "blhd"}).find("5 tokens"),
+      std::string::npos);
+  EXPECT_EQ(rotary({"--preset", "llama", "--layout", "hbld"}).status, 2);
 }
 
 TEST_F(Rotary, NeedsNoQueries) {

@@ -8,7 +8,11 @@
 #include "posenc/io/load.h"
 #include "posenc/io/manifest.h"
 #include "posenc/io/safetensors.h"
+#include "posenc/nn/rotary_embedding.h"
+#include "posenc/nn/transformer/gated_feed_forward.h"
+#include "posenc/nn/transformer/rms_norm.h"
 #include "posenc/sinusoid/preset.h"
+#include "posenc/sinusoid/rotary_preset.h"
 #include "posenc/sinusoid/table.h"
 #include "support/compare.h"
 
@@ -171,6 +175,34 @@ TEST_F(Run, TypesOfTheFileAreKept) {
     const auto x = torch::randn({1, 3, 6}).to(type);
     EXPECT_TRUE(bit_equal(output(weights, dict({{"input", x}})), x + pe.to(type).slice(1, 0, 3)));
   }
+}
+
+TEST_F(Run, PartsOfDecoderOnlyModels) {
+  const torch::NoGradGuard no_grad;
+  const auto x = torch::randn({2, 3, 8});
+  const auto input = dict({{"input", x}});
+  RMSNorm llama(RMSNormOptions(8).eps(1e-5)), gemma(RMSNormOptions::gemma(8));
+  llama->weight.copy_(torch::rand(8));
+  gemma->weight.copy_(llama->weight);
+  const auto norm = safetensors("norm", dict({{"weight", llama->weight.detach()}}));
+  EXPECT_TRUE(bit_equal(output(norm, input, {"--module", "LlamaRMSNorm", "--param", "eps=1e-5"}),
+                        llama->forward(x)));
+  EXPECT_TRUE(bit_equal(output(norm, input, {"--module", "GemmaRMSNorm"}), gemma->forward(x)));
+  for (const std::string gate : {"silu", "gelu_pytorch_tanh"}) {
+    GatedFeedForward network(GatedFeedForwardOptions(8, 5).gate(gate_of(gate)));
+    const auto file = safetensors("mlp", state_dict(*network));
+    const char* name = gate == "silu" ? "LlamaMLP" : "GemmaMLP";
+    EXPECT_TRUE(bit_equal(output(file, input, {"--module", name}), network->forward(x)));
+  }
+  const auto options = rotary_preset("cohere", 8).base(500.0);
+  const auto frequencies = rotary_frequencies(options).inv_freq;
+  const auto rotary = safetensors("rotary", dict({{"inv_freq", frequencies}}));
+  const auto heads = torch::randn({1, 2, 3, 8});
+  const auto got = output(rotary, dict({{"input", heads}}),
+                          {"--module", "RotaryEmbedding", "--param", "preset=cohere"});
+  EXPECT_TRUE(bit_equal(got, std::get<0>(functional::rotary(heads, {}, options))));
+  const auto unnamed = attempt(rotary, dict({{"input", heads}}), {"--module", "RotaryEmbedding"});
+  expect_refused(unnamed, "run", "pass --param preset=NAME");
 }
 
 TEST_F(Run, RefusedInputsWriteNothing) {

@@ -22,6 +22,7 @@ constexpr Tolerance tolerances[] = {
     {Input::Ids, 0, "gather, multiply, add: one rounding per operation"},
     {Input::Positions, 0, "a gather"},
     {Input::Embeddings, 0, "one addition per element"},
+    {Input::Vectors, 0, "the same operations of the same shapes in the same process"},
     {Input::Timesteps, 0, "the same at::linear of the same shapes in the same process"},
     {Input::Sentences, 64, "torch.nn's fast path sums in another order, layer after layer"},
     {Input::Sequences, 64, "the same"},

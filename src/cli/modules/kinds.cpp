@@ -4,6 +4,7 @@
 #include "cli/modules/kinds.h"
 
 #include "cli/error.h"
+#include "cli/modules/decoder_kinds.h"
 #include "cli/modules/stack_kinds.h"
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/position_embedding.h"
@@ -227,6 +228,7 @@ std::vector<Kind> all_kinds() {
        .build = timestep_embedding},
   };
   for (auto& kind : stack_kinds()) table.push_back(std::move(kind));
+  for (auto& kind : decoder_kinds()) table.push_back(std::move(kind));
   return table;
 }
 

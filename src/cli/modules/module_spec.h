@@ -13,9 +13,10 @@
 
 namespace posenc::cli {
 
-/// The inputs of a module's forward: one tensor of the given kind; source and target sentences; or
-/// one or two sequences of vectors.
-enum class Input { Ids, Positions, Embeddings, Timesteps, Sentences, Sequences };
+/// The inputs of a module's forward: one tensor of the given kind, of which Embeddings has
+/// positions added and Vectors any length; source and target sentences; or one or two sequences of
+/// vectors.
+enum class Input { Ids, Positions, Embeddings, Vectors, Timesteps, Sentences, Sequences };
 
 /// The arguments of a forward, by name.
 using Call = std::map<std::string, at::Tensor>;

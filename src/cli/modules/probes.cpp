@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "posenc/io/state_dict.h"
+
 namespace posenc::cli {
 namespace {
 
@@ -70,6 +72,21 @@ Inputs embedding_probes(const ModuleSpec& spec) {
   };
 }
 
+// (B, L, d_model), or for a module that splits heads (H, L, d_model).
+Inputs vector_probes(const ModuleSpec& spec) {
+  auto source = generator();
+  const auto state = state_dict(*spec.module);
+  const auto type = state[0].value().scalar_type();
+  const int64_t d_model = spec.sizes.at("d_model");
+  const auto random = [&](int64_t batch, int64_t length) {
+    return torch::randn({batch, length, d_model}, source, torch::kDouble).to(type);
+  };
+  return {{"length 1", random(1, 1)},
+          {"batch of 1", random(1, 17)},
+          {"batch of 5", random(5, 33)},
+          {"zeros", torch::zeros({2, 7, d_model}, type)}};
+}
+
 Inputs timestep_probes(int64_t steps) {
   auto source = generator();
   return {
@@ -89,6 +106,7 @@ Inputs single_inputs(const ModuleSpec& spec) {
       return index_probes(spec.sizes.at("vocab_size"), size(spec, "max_len", kNoLimit), d_model);
     case Input::Positions: return index_probes(spec.sizes.at("max_len"), kNoLimit, d_model);
     case Input::Embeddings: return embedding_probes(spec);
+    case Input::Vectors: return vector_probes(spec);
     case Input::Timesteps: return timestep_probes(spec.sizes.at("max_len"));
     case Input::Sentences:
     case Input::Sequences: break;
