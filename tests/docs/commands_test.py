@@ -91,6 +91,16 @@ def make_model(folder: Path) -> None:
     save_file({"src": torch.randint(20, (4, 4)), "tgt": torch.randint(30, (4, 4))}, folder / "ids.safetensors")
 
 
+def make_rotary(folder: Path) -> None:
+    """Writes config.json, a Llama's, and qk.safetensors with as many heads as tokens: either layout fits."""
+    import torch
+    from safetensors.torch import save_file
+
+    (folder / "config.json").write_text('{"model_type": "llama", "head_dim": 8}')
+    heads = {name: torch.randn(1, 4, 4, 8) for name in "qk"}
+    save_file({"position_ids": torch.arange(4)[None], **heads}, folder / "qk.safetensors")
+
+
 class Commands(unittest.TestCase):
     def check_make(self, arguments: "list[str]") -> None:
         makefile = text(ROOT / "Makefile")
@@ -137,6 +147,7 @@ class Commands(unittest.TestCase):
             (folder / "letter.txt").write_text("two hundred and five\n\nseven\n")
             shutil.copy(live / "transformer_scripts" / "none_real_masks.pt", folder / "model.pt")  # a pre-norm model
             make_model(folder)
+            make_rotary(folder)
             ran = 0
             for where, line in shell_lines():
                 used = [command for command in commands(line) if Path(command[0]).name == "posenc"]
