@@ -56,12 +56,12 @@ at::Tensor positions_in(const StateDict& given, const RotaryOptions& options,
   if (given.contains("position_ids")) return given["position_ids"];
   if (!given.contains("grid")) {
     fail("{} must have a tensor `position_ids`, `grid`, or `cos` and `sin`; it contains {}", path,
-           described(given));
+         described(given));
   }
   const at::Tensor grid = given["grid"];
   if (grid.scalar_type() != at::kLong || grid.dim() != 1) {
     fail("`grid` must be int64 and (2) or (3), patches along each axis; it is {} {}",
-           dtype_text(grid), shape_of(grid));
+         dtype_text(grid), shape_of(grid));
   }
   return rotary_grid(options, at::IntArrayRef(grid.contiguous().const_data_ptr<int64_t>(),
                                               static_cast<size_t>(grid.numel())));

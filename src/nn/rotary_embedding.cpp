@@ -193,9 +193,8 @@ int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
   return switched(o, state_->longest);
 }
 
-// As transformers: LongRoPE's other set is copied into the buffer, which rounds it if the buffer
-// was cast; the frequencies of a longer sequence (Dynamic) replace the buffer, and PhiMoe's are
-// computed anew in each call.
+// As transformers: LongRoPE's other set is copied into the buffer, and rounded if that was cast;
+// those of a longer sequence (Dynamic) replace the buffer; PhiMoe's are computed in each call.
 RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype dtype) const {
   const RotaryOptions& o = options.rotary();
   if (!inv_freq.defined() || o.angle_type() == rotary::AngleType::Input)

@@ -88,18 +88,16 @@ TEST(RotaryConfig, HeadWidthsOfLayers) {
                                 "per_layer_config": {"1": {"head_dim": 96}}})";
   EXPECT_EQ(of(start + layers, "full_attention").dim(), 96);
   EXPECT_EQ(of(start + layers, "sliding_attention").dim(), 64);
-  // transformers pads the number of a layer when it saves more than ten of them
   const std::string padded = R"("layer_types": ["sliding_attention", "full_attention"],
-                                "per_layer_config": {"01": {"head_dim": 96}}})";
+                                "per_layer_config": {"01": {"head_dim": 96}}})";  // of many layers
   EXPECT_EQ(of(start + padded, "full_attention").dim(), 96);
   EXPECT_EQ(of(start + padded, "sliding_attention").dim(), 64);
 }
 
 TEST(RotaryConfig, TheOriginalLengthIsTheClassesOwnWhereTheLengthHasItsOldName) {
-  const std::string yarn = R"("rope_parameters": {"rope_type": "yarn", "factor": 8.0}})";
-  const auto original = [&](const char* key) {
-    const std::string start = R"({"model_type": "bailing_hybrid", "qk_rope_head_dim": 64, ")";
-    const auto options = of(start + key + R"(": 128, )" + yarn);
+  const auto original = [](const std::string& key) {
+    const auto options = of(R"({"model_type": "bailing_hybrid", "qk_rope_head_dim": 64, ")" + key +
+                            R"(": 128, "rope_parameters": {"rope_type": "yarn", "factor": 8.0}})");
     return std::get<rotary::Yarn>(options.scaling()).original_max_position;
   };
   EXPECT_EQ(original("max_position_embeddings"), 128);
