@@ -9,6 +9,8 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "posenc/sinusoid/rotary.h"
 #include "sinusoid/frequency.h"
 #include "sinusoid/rotary/exact.h"
@@ -51,10 +53,11 @@ void check_positions(const RotaryOptions& o, const at::Tensor& ids) {
   if (!ids.device().is_cpu() || ids.numel() == 0) return;
   const auto [low, high] = ids.aminmax();
   const auto least = low.item<double>(), most = high.item<double>();
-  const bool signless = least >= 0 || (o.axial() && least > -kMostPositions);
-  TORCH_CHECK_VALUE(signless && most < kMostPositions, "[rotary] positions must lie in ",
+  const bool above = least >= 0 || (o.axial() && least > -kMostPositions);
+  const double wrong = above ? most : least;
+  TORCH_CHECK_VALUE(above && most < kMostPositions, "[rotary] positions must lie in ",
                     o.axial() ? "(-2^31, 2^31)" : "[0, 2^31)", ". Got ",
-                    fmt::format("{}", signless ? most : least));
+                    std::isnan(wrong) ? std::string("nan") : fmt::format("{}", wrong));
 }
 
 // (planes, ..., L), or as they are without planes
