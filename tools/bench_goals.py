@@ -74,12 +74,15 @@ def goals() -> list[tuple]:
     for bits, dtype in ((32, "float32"), (16, "bfloat16")):
         for length, eager in ((1, 5), (128, None), (2048, 8)):
             case, title = f"{length}/{bits}", SIZE.format(length).replace("1 tokens", "1 token") + f", {dtype}"
-            add("rotary", title, f"rotary/fused/{case}", f"rotary/eager/{case}", eager)
-            add("rotary", f"{title}, module", f"rotary/module/{case}", f"rotary/eager/{case}")
-            add("rotary", f"{title}, into existing tensors", f"rotary/out/{case}", f"rotary/copy/{case}", 1 / 1.5 if length > 1 else None)
-            add("rotary", f"{title}, in place", f"rotary/in_place/{case}", f"rotary/copy/{case}", 1 / 1.5 if length > 1 else None)
-            add("rotary", f"{title}, backward", f"rotary/backward/fused/{case}", f"rotary/backward/eager/{case}", eager)
-    add("rotary", "exact cos and sin of 131,072 positions", "rotary_cos_sin/exact/131072", "rotary_cos_sin/reference/131072", 5)
+            for theirs, least in {"composed": eager, "eager": None, "compile": 1.2 if eager else None}.items():
+                add("rotary", title, f"rotary/fused/{case}", f"rotary/{theirs}/{case}", least)
+            add("rotary", f"{title}, module", f"rotary/module/{case}", f"rotary/composed/{case}")
+            add("rotary", f"{title}, rows of a cache by position_ids", f"rotary/looked_up/{case}", f"rotary/composed/{case}")
+            for ours, where in (("out", "into existing tensors"), ("in_place", "in place")):
+                add("rotary", f"{title}, {where}", f"rotary/{ours}/{case}", f"rotary/copy/{case}", 1 / 1.5 if length == 2048 else None)
+            add("rotary", f"{title}, backward", f"rotary/backward/fused/{case}", f"rotary/backward/composed/{case}", eager)
+    for kind, least in (("exact", 5), ("reference", None)):
+        add("rotary", f"{kind} cos and sin of 131,072 positions", f"rotary_cos_sin/{kind}/131072", "rotary_cos_sin/pytorch_recipe/131072", least)
     for kind, theirs, least in (("pt", "memcpy", 1 / 1.3), ("safetensors", "memcpy", 1 / 1.3), ("pt", "torch_load", 4),
                                 ("safetensors", "load_file", 1), ("script", "jit_load", 1 / 0.3)):  # fmt: skip
         add("load", f"1 GiB {kind} into a module", f"load/1GiB/{kind}", f"load/1GiB/{theirs}", least)

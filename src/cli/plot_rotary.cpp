@@ -39,7 +39,7 @@ std::vector<Scaled> scalings(const RotaryPlot& plot, double original) {
   rotary::Yarn yarn;
   yarn.factor = plot.factor;
   yarn.original_max_position = original;
-  return {{"default", "#31688e", rotary::Plain{}},
+  return {{"default", "#31688e", rotary::Default{}},
           {"linear", "#d1662a", rotary::Linear{plot.factor}},
           {"dynamic", "#2a9d5c", rotary::Dynamic{plot.factor, static_cast<int64_t>(original)}},
           {"yarn", "#8e3179", yarn},

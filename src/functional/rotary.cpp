@@ -6,6 +6,7 @@
 #include <c10/util/Exception.h>
 
 #include "core/position_limit.h"
+#include "functional/lookup.h"
 #include "functional/rotary/compose.h"
 #include "functional/rotary/fusable.h"
 #include "functional/rotary/fused.h"
@@ -107,9 +108,10 @@ void check_arguments(const at::Tensor& q, const at::Tensor& k, const RotaryOptio
                      const RotaryFuncOptions& how) {
   options.validate();
   check_pair(q, k, options, how);
-  TORCH_CHECK_VALUE(!how.position_ids().defined() && how.offset() == 0,
-                    "[rotary] cos and sin have their positions: position_ids and offset must be "
-                    "left out beside them. Got one");
+  TORCH_CHECK_VALUE(how.offset() == 0,
+                    "[rotary] cos and sin begin at the first token: offset must be 0 beside them. "
+                    "Got ",
+                    how.offset());
 }
 
 void check_tables(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
@@ -118,11 +120,26 @@ void check_tables(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& 
   check_table(k, table, o, how);
 }
 
+// The rows that position_ids, (L) or (B, L), name in a table of all positions.
+RotaryCosSin rows_of(const RotaryCosSin& table, const at::Tensor& ids) {
+  TORCH_CHECK_VALUE(table.cos.defined() && table.sin.defined(),
+                    "[rotary] cos and sin must be tensors. Got none");
+  const LookupNames names = {"rotary", "position", "rows"};
+  return {lookup(names, ids, table.cos), lookup(names, ids, table.sin)};
+}
+
+bool is_recorded(const at::Tensor& x) { return x.defined() && torch_internals::is_recorded(x); }
+
 QueryKey rotate(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
                 const RotaryOptions& o, const RotaryFuncOptions& how) {
-  check_tables(q, k, table, o, how);
+  const at::Tensor& ids = how.position_ids();
+  if (!ids.defined()) check_tables(q, k, table, o, how);
+  const bool needs_rows = ids.defined() && (is_recorded(q) || is_recorded(k));  // for backward
   RotaryPlan plan;
-  if (is_fusable(q, k, table, o, how, Pass::Forward, plan)) return rotary_fused(plan, q, k, o, how);
+  if (!needs_rows && is_fusable(q, k, table, o, how, Pass::Forward, plan, ids))
+    return rotary_fused(plan, q, k, o, how);
+  if (ids.defined())
+    return rotate(q, k, rows_of(table, ids), o, RotaryFuncOptions(how).position_ids({}));
   return {rotated_heads(q, table, o, how), rotated_heads(k, table, o, how)};
 }
 
@@ -184,17 +201,22 @@ bool may_write(const at::Tensor& out, const at::Tensor& x, const at::Tensor& oth
   };
   const bool in_place = out.const_data_ptr() == x.const_data_ptr() && out.strides() == x.strides();
   return torch_internals::is_plain(out) && out.stride(-1) == 1 && !share_memory(out, table.cos) &&
-         !share_memory(out, table.sin) && apart(other) && apart(other_out) &&
-         (in_place || apart(x));
+         !share_memory(out, table.sin) && !share_memory(out, how.position_ids()) && apart(other) &&
+         apart(other_out) && (in_place || apart(x));
 }
 
 void rotate_into(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tensor& q,
                  const at::Tensor& k, const RotaryCosSin& table, const RotaryOptions& options,
                  const RotaryFuncOptions& how) {
+  const at::Tensor& ids = how.position_ids();
+  if (!ids.defined()) check_tables(q, k, table, options, how);
   RotaryPlan plan;
   if (may_write(q_out, q, k, k_out, table, how) && may_write(k_out, k, q, q_out, table, how) &&
-      is_fusable(q, k, table, options, how, Pass::Forward, plan))
+      is_fusable(q, k, table, options, how, Pass::Forward, plan, ids))
     return rotary_fused_out(plan, q_out, k_out, q, k, how);
+  if (ids.defined())
+    return rotate_into(q_out, k_out, q, k, rows_of(table, ids), options,
+                       RotaryFuncOptions(how).position_ids({}));
   const at::Tensor rotated_q = rotated_heads(q, table, options, how);
   const at::Tensor rotated_k = rotated_heads(k, table, options, how);
   if (q.defined()) q_out.copy_(rotated_q);
@@ -215,7 +237,8 @@ QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o
   check_pair(q, k, options, how);
   const at::ScalarType dtype = (q.defined() ? q : k).scalar_type();
   const RotaryCosSin table = rotary_cos_sin(options, positions_of(q, k, how), dtype);
-  return rotate_after_prefix(q, k, table, options, how);
+  return rotate_after_prefix(q, k, table, options,
+                             RotaryFuncOptions(how).position_ids({}).offset(0));
 }
 
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
@@ -235,12 +258,10 @@ void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tens
   check_arguments(q, k, options, how);
   check_out("q", q_out, q, options);
   check_out("k", k_out, k, options);
-  // Checked before anything is written.
-  check_tables(after_prefix(q, how), after_prefix(k, how), table, options, how);
-  copy_prefix(q_out, q, how);
-  copy_prefix(k_out, k, how);
   rotate_into(after_prefix(q_out, how), after_prefix(k_out, how), after_prefix(q, how),
               after_prefix(k, how), table, options, how);
+  copy_prefix(q_out, q, how);
+  copy_prefix(k_out, k, how);
 }
 
 }  // namespace posenc::functional

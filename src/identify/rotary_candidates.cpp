@@ -60,7 +60,7 @@ class Candidates : RotaryFit {
     if (f(0) < kPlain) return false;
     const auto try_base = [&](double b) {
       return (number_text(b).size() <= kRoundDigits || b == std::round(b / 1000) * 1000) == round &&
-             offer(b, rotary::Plain{}, {{"rope_type", "default"}}, "");
+             offer(b, rotary::Default{}, {{"rope_type", "default"}}, "");
     };
     const auto all = rounded(base(n_));
     return std::any_of(all.begin(), all.end(), try_base);

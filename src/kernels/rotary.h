@@ -12,11 +12,13 @@ namespace posenc::kernels::rotary {
 using embed::kTypes;
 using embed::Type;
 
-// cos and sin, a row of each for every position. Pair i multiplies its first member by entry
-// i * step, its second by the entry `second` after that.
+// cos and sin, a row of each for every token, or with `ids` for every position. Pair i multiplies
+// its first member by entry i * step, its second by the entry `second` after that.
 struct Angles {
   const void *cos, *sin;
   int64_t batch_stride, row_stride;  // elements; batch_stride 0: one row for a whole batch
+  embed::Integers ids;  // token `row` of a batch: position ids[batch * ids_batch + row]
+  int64_t ids_batch;
   int64_t step, second;
   bool is_float;  // float32 whatever the type of x; else as x
   bool round;     // to x's type before use
@@ -52,15 +54,16 @@ struct RotaryKernels {
   void (*rotate[kTypes])(const Rotation& request, int64_t begin, int64_t end, float* scratch);
 };
 
-// Rows whose cosines and sines are prepared together fill this much.
+// Rows whose factors are prepared together: as much as the nearest cache, as longer runs of memory
+// are read faster; half of it for the half types, which compute for longer than they read.
 constexpr int64_t kBlockFloats = 8192;
 // An array for each pair, rounded up to whole lines.
 constexpr int64_t padded_pairs(int64_t pairs) { return (pairs + 31) / 32 * 32; }
-constexpr int64_t row_entries(int64_t pairs) { return 4 * padded_pairs(pairs); }
-// The block, or one row of float64 that is longer than a block; a table's row and a head.
+// Four factors for a pair, or twelve if the kernel has them in two forms; and one row of the table
+// on its way there, and a head, which may be float64.
 constexpr int64_t scratch_floats(int64_t pairs) {
-  const int64_t row = 2 * row_entries(pairs);
-  return (row > kBlockFloats ? row : kBlockFloats) + 2 * row;
+  const int64_t padded = padded_pairs(pairs), row = 12 * padded;
+  return (row > kBlockFloats ? row : kBlockFloats) + 20 * padded;
 }
 
 }  // namespace posenc::kernels::rotary

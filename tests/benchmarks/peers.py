@@ -36,14 +36,14 @@ def known_or(key: tuple, make) -> str:
     return FINGERPRINTS[key]
 
 
-def timed(work, prepare=lambda: None) -> float:
+def timed(work, prepare=lambda: None, clock=time.perf_counter) -> float:
     """Seconds per call, not counting `prepare`."""
     calls, total = 0, 0.0
     while total < LEAST_SECONDS:
         prepared = prepare()
-        start = time.perf_counter()
+        start = clock()
         work() if prepared is None else work(prepared)
-        total += time.perf_counter() - start
+        total += clock() - start
         calls += 1
     return total / calls
 
@@ -123,6 +123,31 @@ def step_case(tokens: int):
     return timed(step), "-"  # ours sums each row before the step, which rounds differently
 
 
+# --- rotary embeddings: transformers' two lines ---------------------------------------------------
+
+
+def rotate_half(x: Tensor) -> Tensor:
+    half = x.shape[-1] // 2
+    return torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+
+
+def apply_rotary(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    return q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin
+
+
+def rotary_case(peer: str, length: int, dtype: torch.dtype):
+    torch.manual_seed(1)
+    q, k = (torch.randn(1, 32, length, 128).to(dtype) for _ in range(2))
+    angles = torch.arange(length)[:, None] * 1e4 ** (-torch.arange(0, 128, 2) / 128)
+    cos, sin = (torch.cat((f(angles),) * 2, -1).to(dtype)[None, None] for f in (torch.cos, torch.sin))
+    call = apply_rotary
+    if peer == "compile":
+        call = torch.compile(types.FunctionType(apply_rotary.__code__.replace(), globals()), dynamic=False)
+    with torch.no_grad():
+        call(q, k, cos, sin)
+        return timed(lambda: call(q, k, cos, sin), clock=time.process_time), "-"  # as Google Benchmark
+
+
 # --- the optimisers ------------------------------------------------------------------------------
 
 
@@ -157,7 +182,7 @@ def optimizer_case(make, width: int, tokens: int | None, same: bool = True):
 
 
 def cases(peer: str) -> dict:
-    """Maps names to functions; names end in tokens or rows / width / threads."""
+    """Maps names to functions; names end in tokens or rows / width / threads, of rotary embeddings in length / bits."""
     found = {}
 
     def add(family: str, size: int, threads: int, function, name: str = peer) -> None:
@@ -174,6 +199,9 @@ def cases(peer: str) -> dict:
     for existing in (False, True):
         add("embed_backward_existing" if existing else "embed_backward", 4096, 1,
             lambda e=existing: backward_case(peer, 4096, e))  # fmt: skip
+    for bits, dtype in ((32, torch.float32), (16, torch.bfloat16)):
+        for length in (1, 128, 2048):
+            found[f"rotary/{peer}/{length}/{bits}"] = (1, lambda n=length, d=dtype: rotary_case(peer, n, d))
     if peer == "compile":
         return found
 

@@ -1,6 +1,6 @@
-// Rotary embeddings of q and k, 32 heads of 128 channels each, against the two lines of eager
-// PyTorch that transformers has, and against copying both. One thread; tools/bench.py prints the
-// ratios.
+// Rotary embeddings of q and k, 32 heads of 128 channels each, against the two lines that
+// transformers has (here as LibTorch's operations, in peers.py in Python), and against copying
+// both. One thread; tools/bench.py prints the ratios.
 
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
@@ -26,9 +26,10 @@ struct Case {
     q_out = at::zeros_like(q);
     k_out = at::zeros_like(k);
     table = posenc::rotary_cos_sin(options, at::arange(length), dtype);
+    ids = at::arange(length);
   }
   posenc::RotaryOptions options = posenc::rotary_preset("llama", kWidth);
-  at::Tensor q, k, q_out, k_out;
+  at::Tensor q, k, q_out, k_out, ids;
   posenc::RotaryCosSin table;
 };
 
@@ -37,14 +38,14 @@ at::Tensor rotate_half(const at::Tensor& x) {
   return at::cat({-x.slice(-1, n), x.slice(-1, 0, n)}, -1);
 }
 
-F::QueryKey eager_of(const Case& c) {
+F::QueryKey composed_of(const Case& c) {
   const at::Tensor cos = c.table.cos.unsqueeze(0), sin = c.table.sin.unsqueeze(0);
   return {(c.q * cos) + (rotate_half(c.q) * sin), (c.k * cos) + (rotate_half(c.k) * sin)};
 }
 F::QueryKey rotary_of(const Case& c) { return F::rotary(c.q, c.k, c.table, c.options); }
 
 bool is_right(const Case& c) {
-  const auto [q, k] = eager_of(c);
+  const auto [q, k] = composed_of(c);
   const auto [own_q, own_k] = rotary_of(c);
   return own_q.equal(q) && own_k.equal(k);
 }
@@ -57,8 +58,8 @@ void run(benchmark::State& state, const Work& work) {
   for (auto _ : state) work(c);
 }
 
-void eager(benchmark::State& state) {
-  run(state, [](const Case& c) { benchmark::DoNotOptimize(eager_of(c)); });
+void composed(benchmark::State& state) {
+  run(state, [](const Case& c) { benchmark::DoNotOptimize(composed_of(c)); });
 }
 void fused(benchmark::State& state) {
   run(state, [](const Case& c) { benchmark::DoNotOptimize(rotary_of(c)); });
@@ -68,6 +69,12 @@ void out(benchmark::State& state) {
 }
 void in_place(benchmark::State& state) {
   run(state, [](const Case& c) { F::rotary_(c.q, c.k, c.table, c.options); });
+}
+void looked_up(benchmark::State& state) {
+  run(state, [](const Case& c) {
+    const auto how = F::RotaryFuncOptions().position_ids(c.ids);
+    benchmark::DoNotOptimize(F::rotary(c.q, c.k, c.table, c.options, how));
+  });
 }
 void copy(benchmark::State& state) {
   run(state, [](const Case& c) {
@@ -86,9 +93,10 @@ void backward(benchmark::State& state) {
   c.q.requires_grad_();
   c.k.requires_grad_();
   const auto [q, k] = rotate(c);
+  const at::Tensor q_grad = at::randn_like(q), k_grad = at::randn_like(k);
   for (auto _ : state)
     benchmark::DoNotOptimize(
-        torch::autograd::grad({q, k}, {c.q, c.k}, {c.q_out, c.k_out}, /*retain_graph=*/true));
+        torch::autograd::grad({q, k}, {c.q, c.k}, {q_grad, k_grad}, /*retain_graph=*/true));
 }
 
 #define POSENC_ROTARY(name, function) \
@@ -101,16 +109,17 @@ void backward(benchmark::State& state) {
       ->Args({128, 16})               \
       ->Args({2048, 16})              \
       ->Unit(benchmark::kMicrosecond)
-POSENC_ROTARY("eager", eager);
+POSENC_ROTARY("composed", composed);
 POSENC_ROTARY("fused", fused);
 POSENC_ROTARY("out", out);
 POSENC_ROTARY("in_place", in_place);
+POSENC_ROTARY("looked_up", looked_up);
 POSENC_ROTARY("copy", copy);
 POSENC_ROTARY("module", module);
-POSENC_ROTARY("backward/eager", backward<eager_of>);
+POSENC_ROTARY("backward/composed", backward<composed_of>);
 POSENC_ROTARY("backward/fused", backward<rotary_of>);
 
-// cos and sin exact at 131,072 positions, against the recipe's own.
+// cos and sin of 131,072 positions: ours, and the operations of transformers' LlamaRotaryEmbedding.
 template <posenc::Precision precision>
 void cos_sin(benchmark::State& state) {
   at::set_num_threads(1);
@@ -118,13 +127,22 @@ void cos_sin(benchmark::State& state) {
   const at::Tensor ids = at::arange(state.range(0));
   for (auto _ : state) benchmark::DoNotOptimize(posenc::rotary_cos_sin(options, ids));
 }
-BENCHMARK(cos_sin<posenc::Precision::Reference>)
-    ->Name("rotary_cos_sin/reference")
-    ->Arg(131072)
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK(cos_sin<posenc::Precision::Exact>)
-    ->Name("rotary_cos_sin/exact")
-    ->Arg(131072)
-    ->Unit(benchmark::kMillisecond);
+void cos_sin_recipe(benchmark::State& state) {
+  at::set_num_threads(1);
+  const auto options = posenc::rotary_preset("llama", kWidth);
+  const at::Tensor inv_freq = posenc::rotary_frequencies(options).inv_freq;
+  const at::Tensor ids = at::arange(state.range(0)).unsqueeze(0);
+  for (auto _ : state) {
+    const at::Tensor angles = ids.unsqueeze(-1).to(at::kFloat) * inv_freq;
+    const at::Tensor row = at::cat({angles, angles}, -1);
+    benchmark::DoNotOptimize(
+        std::pair((row.cos() * 1.0).to(at::kFloat), (row.sin() * 1.0).to(at::kFloat)));
+  }
+}
+#define POSENC_COS_SIN(name, function) \
+  BENCHMARK(function)->Name("rotary_cos_sin/" name)->Arg(131072)->Unit(benchmark::kMillisecond)
+POSENC_COS_SIN("exact", cos_sin<posenc::Precision::Exact>);
+POSENC_COS_SIN("reference", cos_sin<posenc::Precision::Reference>);
+POSENC_COS_SIN("pytorch_recipe", cos_sin_recipe);
 
 }  // namespace

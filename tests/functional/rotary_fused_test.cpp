@@ -249,6 +249,42 @@ TEST(RotaryFusedLarge, EqualsTheComposition) {
   }
 }
 
+// Rows that the kernel looks up in a cache are those that are gathered first, with a gradient too.
+TEST_P(RotaryFused, LooksRowsUpByPosition) {
+  Dice dice(static_cast<uint32_t>(GetParam()) + 60);
+  torch::manual_seed(testing::seed(44));
+  for (int i = 0; i < 40; ++i) {
+    Case c = random_case(dice, GetParam());
+    SCOPED_TRACE(c10::str("case ", i, " ", describe(c)));
+    const torch::Tensor& x = c.q.defined() ? c.q : c.k;
+    const int64_t length = x.size(c.how.head_axis() == HeadAxis::BeforeLength ? -2 : -3);
+    const bool each = x.dim() == 4 && dice.coin();
+    const auto shape =
+        each ? std::vector<int64_t>{x.size(0), length} : std::vector<int64_t>{length};
+    const auto ids = torch::randint(0, 90, shape, dice.coin() ? torch::kLong : torch::kInt);
+    Case cached = c;
+    cached.table = rotary_cos_sin(c.options, torch::arange(90), GetParam());
+    cached.how.position_ids(ids);
+    c.table = {torch::embedding(cached.table.cos, ids), torch::embedding(cached.table.sin, ids)};
+    RotaryPlan plan;
+    EXPECT_TRUE(is_fusable(c.q, c.k, cached.table, c.options, c.how, Pass::Forward, plan, ids));
+    const auto by_position = [](const Case& own) {
+      return functional::rotary(own.q, own.k, own.table, own.options, own.how);
+    };
+    const auto [q, k] = by_position(cached);
+    const auto [want_q, want_k] = composed(c);
+    EXPECT_TRUE(!q.defined() || bit_equal(q, want_q));
+    EXPECT_TRUE(!k.defined() || bit_equal(k, want_k));
+    const auto ours = step(cached, by_position), theirs = step(c, composed);
+    for (size_t j = 0; j < ours.size(); ++j) EXPECT_TRUE(bit_equal(ours[j], theirs[j])) << j;
+    const auto copy = [](const torch::Tensor& t) { return t.defined() ? t.clone() : t; };
+    const auto own_q = copy(c.q), own_k = copy(c.k);
+    rotary_(own_q, own_k, cached.table, c.options, cached.how);
+    EXPECT_TRUE(!q.defined() || bit_equal(own_q, q));
+    EXPECT_TRUE(!k.defined() || bit_equal(own_k, k));
+  }
+}
+
 // q and k that share memory with each other, or with where they go: the composition does it.
 TEST(RotaryFused, LooksBeforeItWrites) {
   const auto options = RotaryOptions(8, Pairing::AdjacentToHalves);

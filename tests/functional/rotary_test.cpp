@@ -254,8 +254,20 @@ TEST_P(Rotary, WrongTablesAreErrors) {
             "[rotary] cos and sin must have the batch and length of q and k. Got [3, 5, 8] for [2, "
             "4, 5, 8]");
   EXPECT_EQ(refused(good, How().offset(2)),
-            "[rotary] cos and sin have their positions: position_ids and offset must be left out "
-            "beside them. Got one");
+            "[rotary] cos and sin begin at the first token: offset must be 0 beside them. Got 2");
+  const auto long_ids = torch::TensorOptions(device()).dtype(torch::kLong);
+  const auto at = [&](const torch::Tensor& ids) { return refused(good, How().position_ids(ids)); };
+  EXPECT_EQ(at(torch::tensor({0, 1, 2, 3, 5}, long_ids)),
+            "[rotary] every position must lie in [0, rows) = [0, 5). Got 5 at index [4]");
+  EXPECT_EQ(at(torch::tensor({0, -1, 2, 3, 4}, long_ids)),
+            "[rotary] every position must lie in [0, rows) = [0, 5). Got -1 at index [1]");
+  EXPECT_EQ(at(torch::tensor({0, 1}, long_ids)),
+            "[rotary] cos and sin must have the batch and length of q and k. Got [2, 8] for [2, 4, "
+            "5, 8]");
+  EXPECT_EQ(at(torch::ones({5}, torch::TensorOptions(device()))),
+            "[rotary] positions must be integers. Got Float");
+  EXPECT_EQ(refused({}, How().position_ids(torch::arange(5, long_ids))),
+            "[rotary] cos and sin must be tensors. Got none");
 }
 
 TEST_P(Rotary, WrongOutputsAreErrorsAndNothingIsWritten) {

@@ -103,6 +103,35 @@ TEST(Rotary, ExactIsTheRealAngleAtAnyPosition) {
                         rotary_cos_sin(options, ids({77})).sin));
 }
 
+// Positions at equal distances are computed together, others one by one: the same entries, in each
+// layout and type.
+TEST(Rotary, ExactPositionsInARowAreAsOnTheirOwn) {
+  for (const CosLayout layout : {CosLayout::Halves, CosLayout::Pairs, CosLayout::Single}) {
+    for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kBFloat16}) {
+      auto options = RotaryOptions(128, Pairing::Adjacent).cos_layout(layout);
+      options.precision(Precision::Exact);
+      const auto row = torch::arange(100001, 100001 + 7 * 300, 7);
+      const auto own = torch::cat({row, ids({3})});  // which is out of step
+      const auto together = rotary_cos_sin(options, row, dtype);
+      const auto alone = rotary_cos_sin(options, own, dtype);
+      EXPECT_TRUE(bit_equal(together.cos, alone.cos.slice(0, 0, 300)));
+      EXPECT_TRUE(bit_equal(together.sin, alone.sin.slice(0, 0, 300)));
+      EXPECT_TRUE(together.cos.is_contiguous() && together.sin.is_contiguous());
+      const auto first = layout == CosLayout::Halves  ? together.cos.slice(1, 0, 64)
+                         : layout == CosLayout::Pairs ? together.cos.slice(1, 0, 128, 2)
+                                                      : together.cos;
+      const auto second = layout == CosLayout::Halves  ? together.cos.slice(1, 64)
+                          : layout == CosLayout::Pairs ? together.cos.slice(1, 1, 128, 2)
+                                                       : first;
+      EXPECT_TRUE(bit_equal(first, second));
+      const auto angle = row.to(torch::kDouble).unsqueeze(-1) *
+                         torch::pow(10000.0, torch::arange(0, 128, 2, torch::kDouble) / -128);
+      EXPECT_LT((first.to(torch::kDouble) - angle.cos()).abs().max().item<double>(),
+                dtype == torch::kBFloat16 ? 0.002 : 1e-7);
+    }
+  }
+}
+
 TEST(Rotary, ExactScalingsAreNearTheSystems) {
   rotary::LongRope longrope{{1.0, 1.1, 1.3, 2.0}, {2.0, 3.0, 4.5, 9.0}, 32, 4.0, {}};
   rotary::Yarn yarn;

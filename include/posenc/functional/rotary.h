@@ -51,7 +51,11 @@ QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o
                 const RotaryFuncOptions& how = {});
 
 /// rotary() with ready cos and sin, of rotary_cos_sin() or of a model's own: (L, W) or (B, L, W).
-/// The options say how they are laid out and multiplied; `how` must have no positions.
+/// With position_ids, (L) or (B, L), they are a cache (P, W) with a row for every position. The
+/// options say how they are laid out and multiplied; `how` must have no offset.
+///
+/// Errors: those of rotary(); c10::ValueError for cos and sin of another shape; c10::IndexError for
+/// a position without a row.
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
                 const RotaryOptions& options, const RotaryFuncOptions& how = {});
 

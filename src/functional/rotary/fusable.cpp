@@ -4,6 +4,7 @@
 
 #include "functional/dispatch.h"
 #include "functional/rotary/compose.h"
+#include "kernels/dispatch.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
@@ -82,18 +83,33 @@ bool plan_heads(const at::Tensor& x, const HeadsShape& like, const RotaryOptions
   return true;
 }
 
-bool plan_table(const RotaryCosSin& table, const HeadsShape& x, const RotaryOptions& o,
-                RotaryPlan& plan) {
+// The rows that tokens have by their positions.
+bool plan_ids(const at::Tensor& ids, const HeadsShape& x, int64_t rows, kernel::Angles& a) {
+  a.ids.data = nullptr;
+  if (!ids.defined()) return true;
+  if (!is_plain(ids) || !ids.is_contiguous() || ids.dim() < 1 || ids.dim() > 2) return false;
+  if (ids.scalar_type() != at::kLong && ids.scalar_type() != at::kInt) return false;
+  const bool batched = ids.dim() == 2 && ids.size(0) != 1;
+  if (ids.sizes().back() != x.length || (batched && ids.size(0) != x.batch)) return false;
+  a.ids = {ids.const_data_ptr(), ids.scalar_type() == at::kLong};
+  a.ids_batch = batched ? x.length : 0;
+  return kernels::chosen().gather.find_out_of_range(a.ids, ids.numel(), rows) < 0;
+}
+
+bool plan_table(const RotaryCosSin& table, const at::Tensor& ids, const HeadsShape& x,
+                const RotaryOptions& o, RotaryPlan& plan) {
   for (const at::Tensor* t : {&table.cos, &table.sin}) {
     if (!t->defined() || !is_plain(*t) || torch_internals::is_recorded(*t)) return false;
     const at::IntArrayRef sizes = t->sizes();
     if (sizes.size() != 2 && sizes.size() != 3) return false;
-    if (sizes.back() != o.cos_width() || sizes[sizes.size() - 2] != x.length) return false;
+    if (sizes.back() != o.cos_width()) return false;
+    if (ids.defined() ? sizes.size() == 3 : sizes[sizes.size() - 2] != x.length) return false;
     if (sizes.size() == 3 && sizes[0] != 1 && sizes[0] != x.batch) return false;
   }
   plan.cos = table.cos;
   plan.sin = table.sin;
   if (table.cos.scalar_type() != table.sin.scalar_type()) return false;
+  if (ids.defined() && table.cos.size(0) != table.sin.size(0)) return false;
   if (!has_whole_rows(plan.cos) || table.cos.sizes() != table.sin.sizes() ||
       table.cos.strides() != table.sin.strides()) {
     plan.cos = table.cos.expand_as(table.sin).contiguous();
@@ -106,7 +122,7 @@ bool plan_table(const RotaryCosSin& table, const HeadsShape& x, const RotaryOpti
   a.sin = plan.sin.const_data_ptr();
   a.batch_stride = batched ? plan.cos.stride(0) : 0;
   a.row_stride = plan.cos.stride(-2);
-  return true;
+  return plan_ids(ids, x, plan.cos.size(-2), a);
 }
 
 }  // namespace
@@ -127,7 +143,7 @@ HeadsShape::HeadsShape(const at::Tensor& x, rotary::HeadAxis axis) {
 
 bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
                 const RotaryOptions& options, const RotaryFuncOptions& how, Pass pass,
-                RotaryPlan& plan) {
+                RotaryPlan& plan, const at::Tensor& ids) {
   const at::Tensor& first = q.defined() ? q : k;
   if (!torch_internals::dispatches_plainly() || (first.dim() != 3 && first.dim() != 4))
     return false;
@@ -140,7 +156,7 @@ bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
   r.count = 0;
   for (const at::Tensor* x : {&q, &k})
     if (x->defined() && !plan_heads(*x, shape, options, how, r)) return false;
-  if (!plan_table(table, shape, options, plan)) return false;
+  if (!plan_table(table, ids, shape, options, plan)) return false;
   plan_layout(options, how, pass, r);
   return plan_arithmetic(first.scalar_type(), table.cos.scalar_type(), options, pass, plan);
 }

@@ -26,9 +26,9 @@ struct HeadsShape {
 
 /// Whether rotary_fused() can rotate q and k, or the gradients of their results, in one pass on the
 /// CPU, with the bits of composed_rotary() or of its derivative. If so, fills `plan`. Either of q
-/// and k may be undefined.
+/// and k may be undefined. With `ids`, (L) or (B, L), the table has a row for every position.
 bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
                 const RotaryOptions& options, const RotaryFuncOptions& how, Pass pass,
-                RotaryPlan& plan);
+                RotaryPlan& plan, const at::Tensor& ids = {});
 
 }  // namespace posenc::functional

@@ -11,6 +11,7 @@
 //   adjacent  y[j] = x[j] c[j] + x[j ^ 1] s[j]
 #include "kernels/rotary.h"
 
+#include "kernels/isa/rotary_factors.h"
 #include "kernels/isa/rotary_lines.h"
 #include "kernels/isa/tables.h"
 
@@ -19,53 +20,10 @@ namespace {
 
 using namespace posenc::kernels::rotary;
 
-// A row of the table in the arithmetic's type, in `to` where it has to be converted.
-template <typename K>
-const typename K::Real* converted(const Angles& a, const void* table, int64_t at, int64_t entries,
-                                  typename K::Real* to) {
-  using T = typename K::Stored;
-  using Real = typename K::Real;
-  if constexpr (sizeof(T) == sizeof(float)) {
-    return static_cast<const Real*>(table) + at;
-  } else if constexpr (sizeof(T) == sizeof(double)) {
-    if (!a.is_float) return static_cast<const Real*>(table) + at;
-    for (int64_t i = 0; i < entries; ++i) to[i] = Real{static_cast<const float*>(table)[at + i]};
-  } else if (a.is_float) {
-    const float* const from = static_cast<const float*>(table) + at;
-    for (int64_t i = 0; i < entries; i += kFloats) {
-      Floats x = {};
-      memcpy(&x, from + i,
-             sizeof(float) * static_cast<size_t>(entries - i < kFloats ? entries - i : kFloats));
-      // one NaN for all: rounding has no place for another's low bits
-      x = a.round ? K::Single::round_any(x)
-                  : floats_of(select(x == x, bits_of(x), Words{} + 0x7fc00000));
-      store(to + i, x);
-    }
-  } else {
-    const T* const from = static_cast<const T*>(table) + at;
-    for (int64_t i = 0; i < entries; i += kFloats) {
-      T padded[kFloats] = {};
-      memcpy(padded, from + i,
-             sizeof(T) * static_cast<size_t>(entries - i < kFloats ? entries - i : kFloats));
-      store(to + i, K::Single::read(padded));
-    }
-  }
-  return to;
-}
+// Which channels form a pair, where it is read and where it is written.
+enum class Form { Halves, Adjacent, AdjacentToHalves, HalvesToAdjacent };
 
-template <int kFrom, int kTo, typename Real>
-POSENC_INLINE void place(const Real* from, Real factor, int64_t n, Real* to) {
-  for (int64_t i = 0; i < n; ++i) to[kTo * i] = from[kFrom * i] * factor;
-}
-template <typename Real>
-void place(const Real* from, int64_t step, Real factor, int64_t n, Real* to, int to_step) {
-  if (step == 1)
-    to_step == 1 ? place<1, 1>(from, factor, n, to) : place<1, 2>(from, factor, n, to);
-  else
-    to_step == 1 ? place<2, 1>(from, factor, n, to) : place<2, 2>(from, factor, n, to);
-}
-
-constexpr int64_t kAhead = 4;  // heads
+constexpr int64_t kAheadBytes = 2048;
 
 template <typename K>
 class Rotator {
@@ -76,114 +34,158 @@ class Rotator {
   Rotator(const Rotation& request, float* scratch)
       : r_(request),
         padded_(padded_pairs(request.pairs)),
-        row_(row_entries(request.pairs)),
         adjacent_(request.read_adjacent && request.write_adjacent) {
-    Real* const memory = reinterpret_cast<Real*>(scratch);
-    const int64_t block = kBlockFloats * static_cast<int64_t>(sizeof(float)) /
-                          (row_ * static_cast<int64_t>(sizeof(Real)));
-    rows_ = block > 1 ? block : 1;
-    factors_ = memory;
-    table_ = memory + rows_ * row_;
-    head_ = reinterpret_cast<T*>(table_ + row_);
+    const int64_t row = (K::kHasQuick ? 8 : 4) * padded_ * static_cast<int64_t>(sizeof(Real));
+    const int64_t block = kBlockFloats * (sizeof(T) == 2 ? 2 : 4);
+    rows_ = block > row ? block / row : 1;
+    factors_ = reinterpret_cast<Real*>(scratch);
+    quick_ = factors_ + rows_ * 4 * padded_;
+    table_ = quick_ + (K::kHasQuick ? rows_ * 8 * padded_ : 0);
+    parts_ = table_ + 4 * padded_;
+    head_ = reinterpret_cast<T*>(parts_ + 4 * padded_);
   }
 
   template <bool kStream>
+  void run(int64_t begin, int64_t end) {
+    if (adjacent_) return run<Form::Adjacent, kStream>(begin, end);
+    if (r_.read_adjacent) return run<Form::AdjacentToHalves, kStream>(begin, end);
+    if (r_.write_adjacent) return run<Form::HalvesToAdjacent, kStream>(begin, end);
+    run<Form::Halves, kStream>(begin, end);
+  }
+
+ private:
+  template <Form form, bool kStream>
   void run(int64_t begin, int64_t end) {
     while (begin < end) {
       const int64_t batch = begin / r_.length, row = begin % r_.length;
       int64_t n = r_.length - row;
       if (n > end - begin) n = end - begin;
       if (n > rows_) n = rows_;
-      for (int64_t i = 0; i < n; ++i) prepare(batch, row + i, factors_ + i * row_);
-      for (int i = 0; i < r_.count; ++i) block<kStream>(r_.heads[i], batch, row, n);
+      bool quick = K::kHasQuick;
+      for (int64_t i = 0; i < n; ++i) quick &= prepare(batch, row + i, i);
+      for (int i = 0; i < r_.count; ++i) {
+        if constexpr (K::kHasQuick) {
+          if (quick) {
+            block<form, true, kStream>(r_.heads[i], batch, row, n);
+            continue;
+          }
+        }
+        block<form, false, kStream>(r_.heads[i], batch, row, n);
+      }
       begin += n;
     }
     if (kStream) _mm_sfence();
   }
 
- private:
-  // Where a row of factors begins: halves have c1, s1, c2, s2, adjacent pairs c and s of twice
-  // that.
-  Factors<K> factors_at(Real* row) const {
-    const int64_t part = adjacent_ ? 2 * padded_ : padded_;
-    return {row, row + part, row + (adjacent_ ? 0 : 2 * part), row + (adjacent_ ? 0 : 3 * part)};
-  }
-
-  void prepare(int64_t batch, int64_t row, Real* to) const {
+  // The factors of a row: a vector of c1, s1, c2, s2 after the other, or with adjacent pairs of c
+  // and s. Returns whether they are there for the quick arithmetic, too.
+  bool prepare(int64_t batch, int64_t row, int64_t slot) const {
     const Angles& a = r_.angles;
-    const int64_t n = r_.pairs, at = batch * a.batch_stride + row * a.row_stride;
-    const int64_t entries = (n - 1) * a.step + a.second + 1;
+    const int64_t n = r_.pairs, entries = (n - 1) * a.step + a.second + 1;
+    const int64_t at = a.ids.data != nullptr ? a.ids[batch * a.ids_batch + row] * a.row_stride
+                                             : batch * a.batch_stride + row * a.row_stride;
     const Real* const cosine = converted<K>(a, a.cos, at, entries, table_);
     const Real* const sine = converted<K>(a, a.sin, at, entries, table_ + 2 * padded_);
     const Real sign = r_.negative != r_.transposed ? Real{1} : Real{-1};
     const int64_t second = a.second, into_first = r_.transposed ? second : 0;
-    const int step = adjacent_ ? 2 : 1;
-    Real* const s = to + (adjacent_ ? 2 : 1) * padded_;
-    Real* const c2 = adjacent_ ? to + 1 : to + 2 * padded_;
-    Real* const s2 = adjacent_ ? s + 1 : s + 2 * padded_;
-    place(cosine, a.step, Real{1}, n, to, step);
+    const int step = adjacent_ ? 2 : 1, count = adjacent_ ? 2 : 4;
+    const int64_t part = 4 * padded_ / count;
+    Real* const s = parts_ + part;
+    Real* const c2 = adjacent_ ? parts_ + 1 : parts_ + 2 * part;
+    Real* const s2 = adjacent_ ? s + 1 : s + 2 * part;
+    place(cosine, a.step, Real{1}, n, parts_, step);
     place(cosine + second, a.step, Real{1}, n, c2, step);
     place(sine + into_first, a.step, sign, n, s, step);
     place(sine + second - into_first, a.step, -sign, n, s2, step);
-    arrange(to, row_, static_cast<typename K::Vector*>(nullptr));
+    Real* to = factors_ + slot * 4 * padded_;
+    Real* quick = quick_ + slot * 8 * padded_;
+    for (int64_t i = 0; i < part; i += K::kLanes) {
+      for (int j = 0; j < count; ++j, to += K::kLanes) {
+        const auto v = arranged(parts_ + j * part + i, static_cast<typename K::Vector*>(nullptr));
+        store_vector(to, v);
+        if constexpr (K::kHasQuick) {
+          store_quick(quick, v);
+          quick += kQuickFloats;
+        }
+      }
+    }
+    if constexpr (K::kHasQuick) {
+      if (a.is_float && !a.round) return false;
+      return adjacent_ ? are_ordinary(parts_, s, 2 * n)
+                       : are_ordinary(parts_, s, n) && are_ordinary(c2, s2, n);
+    }
+    return false;
   }
 
   // In the order of memory. Runs of rows are too short for the hardware to foresee them: those that
-  // come kAhead later are asked for.
-  template <bool kStream>
+  // come kAheadBytes later are asked for.
+  template <Form form, bool kQuick, bool kStream>
   void block(const Heads& h, int64_t batch, int64_t row, int64_t n) const {
-    const bool by_head = h.out_head > h.out_row;
+    constexpr int64_t kLine = kLineBytes / static_cast<int64_t>(sizeof(T));
+    const bool by_head = h.count == 1 || (n > 1 && h.out_head > h.out_row);
     const int64_t outer = by_head ? h.count : n, inner = by_head ? n : h.count;
     const int64_t x_outer = by_head ? h.x_head : h.x_row, x_inner = by_head ? h.x_row : h.x_head;
     const int64_t out_outer = by_head ? h.out_head : h.out_row;
     const int64_t out_inner = by_head ? h.out_row : h.out_head;
-    const T* const x = static_cast<const T*>(h.x) + batch * h.x_batch + row * h.x_row;
-    T* const out = static_cast<T*>(h.out) + batch * h.out_batch + row * h.out_row;
+    const int64_t next_factors = by_head ? padded_ : 0;
+    const T* x = static_cast<const T*>(h.x) + batch * h.x_batch + row * h.x_row;
+    T* out = static_cast<T*>(h.out) + batch * h.out_batch + row * h.out_row;
+    const bool passes = x != out && r_.width > 2 * r_.pairs;
+    const int64_t first = r_.first, pairs = r_.pairs, width = r_.width;
+    int64_t ahead = kAheadBytes / (width * static_cast<int64_t>(sizeof(T))) + 1;
+    if (ahead > inner) ahead = inner;
     for (int64_t o = 0; o < outer; ++o) {
+      const T* from = x + o * x_outer;
+      const T* const next = o + 1 < outer ? from + x_outer - inner * x_inner : from;
+      T* to = out + o * out_outer;
+      const Real* f = factors_ + (by_head ? 0 : o * 4 * padded_);
+      const Real* quick = quick_ + (by_head ? 0 : o * 8 * padded_);
       for (int64_t i = 0; i < inner; ++i) {
-        const bool within = i + kAhead < inner || o + 1 == outer;
-        const int64_t later = within ? i + kAhead : i + kAhead - inner;
-        const T* const ahead =
-            x + (within ? o : o + 1) * x_outer + (later < inner ? later : inner - 1) * x_inner;
-        for (int64_t j = 0; j < r_.width; j += kLineBytes / static_cast<int64_t>(sizeof(T)))
-          __builtin_prefetch(ahead + j);
-        head<kStream>(x + o * x_outer + i * x_inner, out + o * out_outer + i * out_inner,
-                      factors_at(factors_ + (by_head ? i : o) * row_));
+        const T* const later = (i + ahead < inner ? from : next + i * x_inner) + ahead * x_inner;
+        for (int64_t j = 0; j < width; j += kLine) __builtin_prefetch(later + j);
+        if (passes) pass(from, to);
+        head<form, kQuick, kStream>(from + first, to + first, pairs, f, quick);
+        from += x_inner;
+        to += out_inner;
+        f += 4 * next_factors;
+        quick += 8 * next_factors;
       }
     }
   }
 
-  template <bool kStream>
-  POSENC_INLINE void head(const T* x, T* out, const Factors<K>& factors) const {
-    const int64_t n = r_.pairs, after = r_.first + 2 * n;
-    if (x != out && r_.first > 0) memcpy(out, x, sizeof(T) * static_cast<size_t>(r_.first));
-    if (x != out && after < r_.width)
-      memcpy(out + after, x + after, sizeof(T) * static_cast<size_t>(r_.width - after));
-    x += r_.first;
-    out += r_.first;
-    if (adjacent_) {
-      factors.template adjacent<kStream>(x, out, 2 * n);
-    } else if (r_.read_adjacent) {
+  template <Form form, bool kQuick, bool kStream>
+  POSENC_INLINE void head(const T* x, T* out, int64_t n, const Real* f, const Real* quick) const {
+    using L = Lines<K, kQuick>;
+    if constexpr (form == Form::Adjacent) {
+      L::template adjacent<kStream>(x, out, 2 * n, f, quick);
+    } else if constexpr (form == Form::AdjacentToHalves) {
       for (int64_t i = 0; i < n; ++i) {
         head_[i] = x[2 * i];
         head_[i + n] = x[2 * i + 1];
       }
-      factors.template halves<kStream>(head_, out, n);
-    } else if (r_.write_adjacent) {
-      factors.template halves<false>(x, head_, n);
+      L::template halves<kStream>(head_, out, n, f, quick);
+    } else if constexpr (form == Form::HalvesToAdjacent) {
+      L::template halves<false>(x, head_, n, f, quick);
       for (int64_t i = 0; i < n; ++i) {
         out[2 * i] = head_[i];
         out[2 * i + 1] = head_[i + n];
       }
     } else {
-      factors.template halves<kStream>(x, out, n);
+      L::template halves<kStream>(x, out, n, f, quick);
     }
   }
 
+  // The channels that do not rotate.
+  __attribute__((noinline)) void pass(const T* x, T* out) const {
+    const int64_t after = r_.first + 2 * r_.pairs;
+    memcpy(out, x, sizeof(T) * static_cast<size_t>(r_.first));
+    memcpy(out + after, x + after, sizeof(T) * static_cast<size_t>(r_.width - after));
+  }
+
   const Rotation& r_;
-  int64_t padded_, row_, rows_;
+  int64_t padded_, rows_;
   bool adjacent_;
-  Real *factors_, *table_;
+  Real *factors_, *quick_, *table_, *parts_;
   T* head_;
 };
 
@@ -201,10 +203,12 @@ bool has_lines(const Rotation& r) {
   return true;
 }
 
-// What is read one element at a time, whatever the width of the kind's vectors.
-template <typename K, typename E>
-struct WithSingle : K {
+// What is read one element at a time, whatever the width of the kind's vectors, and whether there
+// is a quick arithmetic.
+template <typename K, typename E, bool quick = false>
+struct Rotated : K {
   using Single = E;
+  static constexpr bool kHasQuick = quick;
 };
 
 template <typename K>
@@ -217,11 +221,11 @@ void rotate(const Rotation& r, int64_t begin, int64_t end, float* scratch) {
 }  // namespace
 
 const rotary::RotaryKernels rotary_kernels = {
-    {rotate<WithSingle<Kind<Float32, Float32, true>, Float32>>,
-     rotate<WithSingle<Kind<Float64, Float64, true>, Float64>>,
-     rotate<WithSingle<Kind<BFloat16Pairs, BFloat16Pairs, true>, BFloat16>>,
-     rotate<WithSingle<Kind<Float16, Float16, true>, Float16>>,
-     rotate<WithSingle<Kind<BFloat16Pairs, Float32, false>, BFloat16>>,
-     rotate<WithSingle<Kind<Float16, Float32, false>, Float16>>}};
+    {rotate<Rotated<Kind<Float32, Float32, true>, Float32>>,
+     rotate<Rotated<Kind<Float64, Float64, true>, Float64>>,
+     rotate<Rotated<Kind<BFloat16Pairs, BFloat16Pairs, true>, BFloat16, true>>,
+     rotate<Rotated<Kind<Float16, Float16, true>, Float16>>,
+     rotate<Rotated<Kind<BFloat16Pairs, Float32, false>, BFloat16>>,
+     rotate<Rotated<Kind<Float16, Float32, false>, Float16>>}};
 
 }  // namespace posenc::kernels::embed::POSENC_ISA

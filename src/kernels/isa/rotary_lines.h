@@ -1,7 +1,7 @@
 // One head's pairs rotate by factors that are in the order of its channels. Included by rotary.cpp,
 // inside the instruction set's own namespace.
 #pragma once
-#include "kernels/isa/embed_kinds.h"
+#include "kernels/isa/rotary_bfloat16.h"
 
 namespace posenc::kernels::embed::POSENC_ISA {
 namespace {
@@ -27,25 +27,10 @@ POSENC_INLINE Doubles swapped(Doubles x) {
 }
 POSENC_INLINE Pair swapped(Pair x) { return {x.odd, x.even}; }
 
-// Factors as they were arranged for this vector.
-POSENC_INLINE void load_factors(const float* from, Floats& to) { to = load<Floats>(from); }
-POSENC_INLINE void load_factors(const double* from, Doubles& to) { to = load<Doubles>(from); }
-POSENC_INLINE void load_factors(const float* from, Pair& to) {
+POSENC_INLINE void load_vector(const float* from, Floats& to) { to = load<Floats>(from); }
+POSENC_INLINE void load_vector(const double* from, Doubles& to) { to = load<Doubles>(from); }
+POSENC_INLINE void load_vector(const float* from, Pair& to) {
   to = {load<Floats>(from), load<Floats>(from + kFloats)};
-}
-
-// As load_factors() wants them.
-POSENC_INLINE void arrange(float*, int64_t, Floats*) {}
-POSENC_INLINE void arrange(double*, int64_t, Doubles*) {}
-POSENC_INLINE void arrange(float* entries, int64_t n, Pair*) {
-  for (int64_t i = 0; i < n; i += 2 * kFloats) {
-    float mixed[2 * kFloats];
-    memcpy(mixed, entries + i, sizeof mixed);
-    for (int j = 0; j < kFloats; ++j) {
-      entries[i + j] = mixed[2 * j];
-      entries[i + kFloats + j] = mixed[2 * j + 1];
-    }
-  }
 }
 
 // x c + other s, each product and the sum rounded as the kind has it.
@@ -53,83 +38,139 @@ template <typename K>
 POSENC_INLINE typename K::Vector rotated(typename K::Vector x, typename K::Vector other,
                                          const typename K::Real* c, const typename K::Real* s) {
   typename K::Vector cosine, sine;
-  load_factors(c, cosine);
-  load_factors(s, sine);
+  load_vector(c, cosine);
+  load_vector(s, sine);
   return K::result(K::rounded(K::rounded(x * cosine) + K::rounded(other * sine)));
 }
 
-// The factors of one row, n entries a part: c1, s1, c2, s2, or with adjacent pairs c and s, 2n
-// each.
+// A vector of channels: of both halves by its factors c1, s1, c2, s2, or of neighbours by c, s.
 template <typename K>
-struct Factors {
+struct Step {
+  using T = typename K::Stored;
+  using Real = typename K::Real;
+  static constexpr int kLanes = K::kLanes;
+
+  static POSENC_INLINE void halves(const T* x1, const T* x2, T* y1, T* y2, const Real* f) {
+    const auto a = K::Element::read(x1), b = K::Element::read(x2);
+    const auto first = rotated<K>(a, b, f, f + kLanes);
+    const auto second = rotated<K>(b, a, f + 2 * kLanes, f + 3 * kLanes);
+    K::Element::write(y1, first);
+    K::Element::write(y2, second);
+  }
+  static POSENC_INLINE void adjacent(const T* x, T* y, const Real* f) {
+    const auto a = K::Element::read(x);
+    K::Element::write(y, rotated<K>(a, swapped(a), f, f + kLanes));
+  }
+};
+
+// The same with factors in two forms: as above, and for the quick arithmetic.
+template <typename K>
+struct QuickStep {
+  using T = typename K::Stored;
+
+  static POSENC_INLINE void halves(const T* x1, const T* x2, T* y1, T* y2, const float* f,
+                                   const float* quick) {
+    const Words a = load<Words>(x1), b = load<Words>(x2);
+    if (!__builtin_expect(are_ordinary(ordinary_bits(a) & ordinary_bits(b)), 1))
+      return slow_halves(x1, x2, y1, y2, f);
+    const Pair first = pair_of(a), second = pair_of(b);
+    rotate_quick(first, second, quick, quick + kQuickFloats, y1);
+    rotate_quick(second, first, quick + 2 * kQuickFloats, quick + 3 * kQuickFloats, y2);
+  }
+  static POSENC_INLINE void adjacent(const T* x, T* y, const float* f, const float* quick) {
+    const Words a = load<Words>(x);
+    if (!__builtin_expect(are_ordinary(ordinary_bits(a)), 1)) return slow_adjacent(x, y, f);
+    const Pair pair = pair_of(a);
+    rotate_quick(pair, swapped(pair), quick, quick + kQuickFloats, y);
+  }
+
+ private:
+  static POSENC_INLINE Pair pair_of(Words u) {
+    return {floats_of(u << 16), floats_of(u & 0xffff0000)};
+  }
+  static __attribute__((noinline)) void slow_halves(const T* x1, const T* x2, T* y1, T* y2,
+                                                    const float* f) {
+    Step<K>::halves(x1, x2, y1, y2, f);
+  }
+  static __attribute__((noinline)) void slow_adjacent(const T* x, T* y, const float* f) {
+    Step<K>::adjacent(x, y, f);
+  }
+};
+
+// n channels, with the factors of each vector side by side.
+template <typename K, bool kQuick>
+struct Lines {
   using T = typename K::Stored;
   using Real = typename K::Real;
   static constexpr int kLine = K::kLine, kLanes = K::kLanes;
 
-  const Real *c1, *s1, *c2, *s2;
-
   template <bool kStream>
-  POSENC_INLINE void halves_line(const T* x1, const T* x2, T* y1, T* y2, int64_t i) const {
-    alignas(kLineBytes) T staged1[kLine], staged2[kLine];
-    T* const to1 = kStream ? staged1 : y1 + i;
-    T* const to2 = kStream ? staged2 : y2 + i;
-#pragma GCC unroll 4
-    for (int j = 0; j < kLine; j += kLanes) {
-      const auto a = K::Element::read(x1 + i + j), b = K::Element::read(x2 + i + j);
-      const auto first = rotated<K>(a, b, c1 + i + j, s1 + i + j);
-      const auto second = rotated<K>(b, a, c2 + i + j, s2 + i + j);
-      K::Element::write(to1 + j, first);
-      K::Element::write(to2 + j, second);
-    }
-    if (kStream) stream_line(y1 + i, staged1);
-    if (kStream) stream_line(y2 + i, staged2);
+  static POSENC_INLINE void halves(const T* x, T* y, int64_t n, const Real* f, const Real* quick) {
+    const int64_t whole = n / kLine * kLine;
+    for (int64_t i = 0; i < whole; i += kLine)
+      halves_line<kStream>(x + i, x + n + i, y + i, y + n + i, f + 4 * i, quick + 8 * i);
+    if (whole < n) halves_tail(x + whole, y + whole, n, n - whole, f + 4 * whole);
   }
 
   template <bool kStream>
-  POSENC_INLINE void adjacent_line(const T* x, T* y, int64_t i) const {
-    alignas(kLineBytes) T staged[kLine];
-    T* const to = kStream ? staged : y + i;
-#pragma GCC unroll 4
-    for (int j = 0; j < kLine; j += kLanes) {
-      const auto a = K::Element::read(x + i + j);
-      K::Element::write(to + j, rotated<K>(a, swapped(a), c1 + i + j, s1 + i + j));
-    }
-    if (kStream) stream_line(y + i, staged);
-  }
-
-  template <bool kStream>
-  POSENC_INLINE void halves(const T* x, T* y, int64_t n) const {
-    const int64_t whole = n / kLine * kLine, rest = n - whole;
-    for (int64_t i = 0; i < whole; i += kLine) halves_line<kStream>(x, x + n, y, y + n, i);
-    if (rest > 0) halves_tail(x + whole, y + whole, n, whole, rest);
-  }
-
-  template <bool kStream>
-  POSENC_INLINE void adjacent(const T* x, T* y, int64_t n) const {
-    const int64_t whole = n / kLine * kLine, rest = n - whole;
-    for (int64_t i = 0; i < whole; i += kLine) adjacent_line<kStream>(x, y, i);
-    if (rest > 0) adjacent_tail(x + whole, y + whole, whole, rest);
+  static POSENC_INLINE void adjacent(const T* x, T* y, int64_t n, const Real* f,
+                                     const Real* quick) {
+    const int64_t whole = n / kLine * kLine;
+    for (int64_t i = 0; i < whole; i += kLine)
+      adjacent_line<kStream>(x + i, y + i, f + 2 * i, quick + 4 * i);
+    if (whole < n) adjacent_tail(x + whole, y + whole, n - whole, f + 2 * whole);
   }
 
  private:
-  Factors from(int64_t i) const { return {c1 + i, s1 + i, c2 + i, s2 + i}; }
+  template <bool kStream>
+  static POSENC_INLINE void halves_line(const T* x1, const T* x2, T* y1, T* y2, const Real* f,
+                                        const Real* quick) {
+    alignas(kLineBytes) T staged1[kLine], staged2[kLine];
+    T* const to1 = kStream ? staged1 : y1;
+    T* const to2 = kStream ? staged2 : y2;
+#pragma GCC unroll 4
+    for (int j = 0; j < kLine; j += kLanes) {
+      if constexpr (kQuick)
+        QuickStep<K>::halves(x1 + j, x2 + j, to1 + j, to2 + j, f + 4 * j, quick + 8 * j);
+      else
+        Step<K>::halves(x1 + j, x2 + j, to1 + j, to2 + j, f + 4 * j);
+    }
+    if (kStream) stream_line(y1, staged1);
+    if (kStream) stream_line(y2, staged2);
+  }
+
+  template <bool kStream>
+  static POSENC_INLINE void adjacent_line(const T* x, T* y, const Real* f, const Real* quick) {
+    alignas(kLineBytes) T staged[kLine];
+    T* const to = kStream ? staged : y;
+#pragma GCC unroll 4
+    for (int j = 0; j < kLine; j += kLanes) {
+      if constexpr (kQuick)
+        QuickStep<K>::adjacent(x + j, to + j, f + 2 * j, quick + 4 * j);
+      else
+        Step<K>::adjacent(x + j, to + j, f + 2 * j);
+    }
+    if (kStream) stream_line(y, staged);
+  }
 
   // The last elements, by way of lines padded with zeros.
-  __attribute__((noinline)) void halves_tail(const T* x, T* y, int64_t n, int64_t i,
-                                             int64_t rest) const {
+  static __attribute__((noinline)) void halves_tail(const T* x, T* y, int64_t n, int64_t rest,
+                                                    const Real* f) {
     const size_t bytes = sizeof(T) * static_cast<size_t>(rest);
     T x1[kLine] = {}, x2[kLine] = {}, y1[kLine], y2[kLine];
     memcpy(x1, x, bytes);
     memcpy(x2, x + n, bytes);
-    from(i).template halves_line<false>(x1, x2, y1, y2, 0);
+    for (int j = 0; j < kLine; j += kLanes)
+      Step<K>::halves(x1 + j, x2 + j, y1 + j, y2 + j, f + 4 * j);
     memcpy(y, y1, bytes);
     memcpy(y + n, y2, bytes);
   }
-  __attribute__((noinline)) void adjacent_tail(const T* x, T* y, int64_t i, int64_t rest) const {
+  static __attribute__((noinline)) void adjacent_tail(const T* x, T* y, int64_t rest,
+                                                      const Real* f) {
     const size_t bytes = sizeof(T) * static_cast<size_t>(rest);
     T padded[kLine] = {}, result[kLine];
     memcpy(padded, x, bytes);
-    from(i).template adjacent_line<false>(padded, result, 0);
+    for (int j = 0; j < kLine; j += kLanes) Step<K>::adjacent(padded + j, result + j, f + 2 * j);
     memcpy(y, result, bytes);
   }
 };

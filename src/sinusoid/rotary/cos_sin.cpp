@@ -11,6 +11,7 @@
 
 #include <cmath>
 
+#include "core/position_limit.h"
 #include "posenc/sinusoid/rotary.h"
 #include "sinusoid/frequency.h"
 #include "sinusoid/rotary/exact.h"
@@ -18,8 +19,6 @@
 
 namespace posenc {
 namespace {
-
-constexpr int64_t kMostPositions = int64_t{1} << 31;
 
 void check_dtype(at::ScalarType dtype) {
   TORCH_CHECK_TYPE(at::isFloatingType(dtype), "[rotary] cos and sin must be floating-point. Got ",
@@ -53,9 +52,9 @@ void check_positions(const RotaryOptions& o, const at::Tensor& ids) {
   if (!ids.device().is_cpu() || ids.numel() == 0) return;
   const auto [low, high] = ids.aminmax();
   const auto least = low.item<double>(), most = high.item<double>();
-  const bool above = least >= 0 || (o.axial() && least > -kMostPositions);
+  const bool above = least >= 0 || (o.axial() && least > -kPositionLimit);
   const double wrong = above ? most : least;
-  TORCH_CHECK_VALUE(above && most < kMostPositions, "[rotary] positions must lie in ",
+  TORCH_CHECK_VALUE(above && most < kPositionLimit, "[rotary] positions must lie in ",
                     o.axial() ? "(-2^31, 2^31)" : "[0, 2^31)", ". Got ",
                     std::isnan(wrong) ? std::string("nan") : fmt::format("{}", wrong));
 }
@@ -139,6 +138,16 @@ PlaneTables plane_tables(const RotaryOptions& o, const RotaryFrequencies& freque
   return result;
 }
 
+// What a row of one plane, all of whose entries are those of one position, has twice.
+Copies copies_of(const RotaryOptions& o) {
+  if (o.planes() != rotary::Planes::One) return Copies::One;
+  switch (o.cos_layout()) {
+    case rotary::CosLayout::Halves: return Copies::Halves;
+    case rotary::CosLayout::Pairs: return Copies::Pairs;
+    default: return Copies::One;
+  }
+}
+
 }  // namespace
 
 RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const at::Tensor& position_ids,
@@ -165,8 +174,11 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencie
       "[rotary] inv_freq must be (", exact ? "2, " : "", count, "). Got ", inv_freq.sizes());
   const at::NoGradGuard no_grad;
   if (!exact) warm_up_vector_math();
-  const PlaneTables planes = plane_tables(options, frequencies, position_ids, dtype);
   const at::ScalarType type = cos_dtype(options, dtype);
+  const Copies copies = copies_of(options);
+  if (exact && copies != Copies::One)
+    return exact_cos_sin(options, frequencies, position_ids, type, copies);
+  const PlaneTables planes = plane_tables(options, frequencies, position_ids, dtype);
   return {rounded(combine_planes(options, planes.cos, 1.0), type),
           rounded(combine_planes(options, planes.sin, 0.0), type)};
 }

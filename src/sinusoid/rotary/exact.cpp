@@ -8,6 +8,8 @@
 #include <cmath>
 #include <vector>
 
+#include "core/position_limit.h"
+#include "platform/huge_pages.h"
 #include "sinusoid/exact.h"
 #include "sinusoid/exact/bigfloat.h"
 #include "sinusoid/exact/table_writer.h"
@@ -20,6 +22,7 @@ using exact::Big;
 
 constexpr int kLimbs = 4;
 constexpr int64_t kGrain = 128;  // rows
+constexpr int64_t kRows = 64;    // that are written before their entries are copied
 
 Big big(double value) { return exact::big_from(value, kLimbs); }
 Big quotient(const Big& a, const Big& b) { return exact::mul(a, exact::reciprocal(b)); }
@@ -108,6 +111,79 @@ exact::FrequencySpec spec_of(const RotaryOptions& o, const at::Tensor& inv_freq)
   return spec;
 }
 
+// Positions that follow each other at equal distances share most of their work.
+exact::Positions positions_of(const at::Tensor& ids) {
+  constexpr int64_t kWorthwhile = 128;
+  const int64_t n = ids.numel();
+  exact::Positions where;
+  if (ids.is_floating_point()) {
+    where.reals = ids.const_data_ptr<double>();
+    return where;
+  }
+  const int64_t* const p = ids.const_data_ptr<int64_t>();
+  where.integers = p;
+  if (n < kWorthwhile || p[0] < 0 || p[1] <= p[0]) return where;
+  for (int64_t i = 1; i < n; ++i)
+    if (p[i] - p[i - 1] != p[1] - p[0]) return where;
+  if (p[n - 1] >= kPositionLimit) return where;
+  where.integers = nullptr;
+  where.start = p[0];
+  where.step = p[1] - p[0];
+  return where;
+}
+
+// Rows begin ... end - 1, whose entries have been written to the first of their places.
+template <typename T>
+void copy_entries(T* rows, int64_t n, Copies copies, int64_t begin, int64_t end) {
+  for (T* row = rows + begin * 2 * n; row < rows + end * 2 * n; row += 2 * n) {
+    if (copies == Copies::Halves) {
+      std::copy(row, row + n, row + n);
+    } else {
+      for (int64_t i = 0; i < n; ++i) row[2 * i + 1] = row[2 * i];
+    }
+  }
+}
+
+// (2, ..., W): cos, then sin, at the positions (...).
+at::Tensor write_planes(const exact::Frequencies& frequencies, const at::Tensor& ids,
+                        at::ScalarType type, Copies copies) {
+  const int64_t n = frequencies.view().count, count = ids.numel();
+  const int64_t width = copies == Copies::One ? n : 2 * n;
+  std::vector<int64_t> sizes = ids.sizes().vec();
+  sizes.insert(sizes.begin(), 2);
+  sizes.push_back(width);
+  at::Tensor planes = at::empty(sizes, at::TensorOptions(type));
+  if (platform::benefits_from_huge_pages(planes.nbytes()))
+    platform::advise_huge_pages(planes.data_ptr(), planes.nbytes());
+  const exact::TableWriter writer(frequencies, positions_of(ids), count, exact_format(type));
+  exact::Destination to;
+  to.data = planes.data_ptr();
+  to.layout.cos_offset = 0;
+  to.layout.sin_offset = count * width;
+  to.layout.sin_stride = to.layout.cos_stride = copies == Copies::Pairs ? 2 : 1;
+  to.layout.sin_count = to.layout.cos_count = n;
+  to.layout.row_stride = width;
+  const auto copy = [&](auto* rows, int64_t begin, int64_t end) {
+    copy_entries(rows, n, copies, begin, end);
+    copy_entries(rows + to.layout.sin_offset, n, copies, begin, end);
+  };
+  const auto write = [&](int64_t begin, int64_t end) {
+    writer.write(begin, end, to);
+    if (copies == Copies::One) return;
+    switch (planes.element_size()) {
+      case 2: return copy(static_cast<uint16_t*>(to.data), begin, end);
+      case 4: return copy(static_cast<uint32_t*>(to.data), begin, end);
+      default: return copy(static_cast<uint64_t*>(to.data), begin, end);
+    }
+  };
+  // Entries are copied while the nearest caches hold them.
+  at::parallel_for(0, count, kGrain, [&](int64_t begin, int64_t end) {
+    for (; begin < end; begin = std::min(end, begin / kRows * kRows + kRows))
+      write(begin, std::min(end, begin / kRows * kRows + kRows));
+  });
+  return planes;
+}
+
 }  // namespace
 
 at::Tensor exact_inv_freq(const RotaryOptions& o, int64_t length) {
@@ -132,32 +208,15 @@ at::Tensor exact_inv_freq(const RotaryOptions& o, int64_t length) {
 }
 
 RotaryCosSin exact_cos_sin(const RotaryOptions& o, const RotaryFrequencies& f,
-                           const at::Tensor& positions, at::ScalarType dtype) {
+                           const at::Tensor& positions, at::ScalarType dtype, Copies copies) {
   const bool scaled = f.attention_scaling != 1.0, real = positions.is_floating_point();
   const at::Tensor ids = positions.to(at::kCPU, real ? at::kDouble : at::kLong).contiguous();
-  const int64_t n = f.inv_freq.size(-1);
-  std::vector<int64_t> sizes = ids.sizes().vec();
-  sizes.push_back(2 * n);
-  at::Tensor rows = at::empty(sizes, at::TensorOptions(scaled ? at::kDouble : dtype));
   const at::Tensor values = f.inv_freq.to(at::kCPU, at::kDouble).contiguous();
-  const exact::Frequencies frequencies(spec_of(o, values));
-  exact::Positions where;
-  if (real) where.reals = ids.const_data_ptr<double>();
-  if (!real) where.integers = ids.const_data_ptr<int64_t>();
-  const exact::TableWriter writer(frequencies, where, ids.numel(),
-                                  exact_format(rows.scalar_type()));
-  exact::Destination to;
-  to.data = rows.data_ptr();
-  to.layout.sin_offset = n;
-  to.layout.sin_stride = to.layout.cos_stride = 1;
-  to.layout.cos_offset = 0;
-  to.layout.sin_count = to.layout.cos_count = n;
-  to.layout.row_stride = 2 * n;
-  at::parallel_for(0, ids.numel(), kGrain,
-                   [&](int64_t begin, int64_t end) { writer.write(begin, end, to); });
-  if (scaled) rows = (rows * f.attention_scaling).to(dtype);
-  rows = rows.to(positions.device());
-  return {rows.slice(-1, 0, n), rows.slice(-1, n)};
+  at::Tensor planes = write_planes(exact::Frequencies(spec_of(o, values)), ids,
+                                   scaled ? at::kDouble : dtype, copies);
+  if (scaled) planes = (planes * f.attention_scaling).to(dtype);
+  planes = planes.to(positions.device());
+  return {planes.select(0, 0), planes.select(0, 1)};
 }
 
 }  // namespace posenc

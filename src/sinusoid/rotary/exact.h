@@ -10,10 +10,15 @@ namespace posenc {
 /// ends of YaRN's ramp are float64.
 at::Tensor exact_inv_freq(const RotaryOptions& options, int64_t length);
 
+/// How often each entry stands in a row: once, or as CosLayout::Halves or Pairs have it.
+enum class Copies { One, Halves, Pairs };
+
 /// cos and sin of the real angles at positions (..., L), integers or reals: (..., L, n) for the n
-/// frequencies, which are those of one plane, each entry rounded once to `dtype`; twice where it
-/// has an attention scaling, which float64 multiplies.
+/// frequencies, which are those of one plane, or (..., L, 2 n) with copies; each entry rounded once
+/// to `dtype`; twice where it has an attention scaling, which float64 multiplies. Both are in one
+/// storage.
 RotaryCosSin exact_cos_sin(const RotaryOptions& options, const RotaryFrequencies& frequencies,
-                           const at::Tensor& positions, at::ScalarType dtype);
+                           const at::Tensor& positions, at::ScalarType dtype,
+                           Copies copies = Copies::One);
 
 }  // namespace posenc

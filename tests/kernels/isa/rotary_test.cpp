@@ -146,20 +146,23 @@ int64_t first_difference(const uint8_t* got, const Bytes& want, Type type, int64
   return -1;
 }
 
-void expect_rotated(const Kernels& use, Case& c, bool in_place, bool stream, int64_t split) {
-  c.r.angles.cos = c.cos.data();
-  c.r.angles.sin = c.sin.data();
-  c.r.stream = stream;
+// `request` gives what the definition makes of `c`, a case without ids.
+void expect_rotated(const Kernels& use, Case& request, const Case& c, bool in_place, bool stream,
+                    int64_t split) {
+  request.r.angles.cos = request.cos.data();
+  request.r.angles.sin = request.sin.data();
+  request.r.stream = stream;
   const Aligned first(c.x[0]), second(c.x[1]);
   uint8_t* const out[2] = {first.memory, second.memory};
   for (int i = 0; i < c.r.count; ++i) {
-    c.r.heads[i].x = in_place ? out[i] : c.x[i].data();
-    c.r.heads[i].out = out[i];
+    request.r.heads[i].x = in_place ? out[i] : request.x[i].data();
+    request.r.heads[i].out = out[i];
   }
   const int64_t rows = c.batch * c.r.length;
   float* const scratch = platform::scratch(platform::Scratch::Rotation, scratch_floats(c.r.pairs));
   for (int64_t begin = 0; begin < rows; begin += split)
-    use.rotary.rotate[static_cast<int>(c.type)](c.r, begin, std::min(rows, begin + split), scratch);
+    use.rotary.rotate[static_cast<int>(c.type)](request.r, begin, std::min(rows, begin + split),
+                                                scratch);
   for (int i = 0; i < c.r.count; ++i) {
     EXPECT_EQ(first_difference(out[i], expected(c, i), c.type, elements(c, i)), -1)
         << "type " << static_cast<int>(c.type) << " pairs " << c.r.pairs << " width " << c.r.width
@@ -176,8 +179,84 @@ TEST(Rotary, EqualsTheDefinitionOnEachInstructionSet) {
       for (const int64_t pairs : {1, 3, 8, 11, 16, 19, 32, 40, 64, 300}) {
         for (int i = 0; i < 4; ++i) {
           Case c = random_case(type, pairs, random);
-          expect_rotated(use, c, i % 2 == 1, i == 0, i < 2 ? 1000 : 3);
+          expect_rotated(use, c, c, i % 2 == 1, i == 0, i < 2 ? 1000 : 3);
         }
+      }
+    }
+  });
+}
+
+// Every product of two mantissas of bfloat16, ties among them, on both sides of the sizes that the
+// quick arithmetic takes: 2^-63 to 2^64 in x, 2^-40 to 2^40 among the factors, and zeros.
+TEST(Rotary, RoundsEachProductOfBFloat16) {
+  constexpr int64_t kMantissas = 128;
+  const auto number = [](int64_t mantissa, int exponent) {
+    return std::ldexp(1 + static_cast<double>(mantissa) / kMantissas, exponent);
+  };
+  Case c;
+  c.type = Type::BFloat16;
+  c.batch = 1;
+  c.heads_first = true;
+  c.r = {};
+  c.r.length = c.r.pairs = c.r.angles.row_stride = kMantissas;
+  c.r.width = 2 * kMantissas;
+  c.r.angles.step = 1;
+  c.r.count = 1;
+  c.r.heads[0] = heads_of(c, 5, 0);
+  c.cos = c.sin = Bytes(2 * kMantissas * kMantissas);
+  c.x[0] = Bytes(static_cast<size_t>(2 * elements(c, 0)));
+  for (int64_t row = 0; row < kMantissas; ++row) {
+    const int size = row < 100 ? 0 : row < 107 ? 40 : row < 114 ? -40 : row < 121 ? -41 : -64;
+    for (int64_t i = 0; i < kMantissas; ++i) {
+      const int64_t at = row * kMantissas + i;
+      put(c.cos, c.type, at, row % 50 == 49 ? 0.0 : number(row, size));
+      put(c.sin, c.type, at, row % 25 == 24 ? -0.0 : -number((row + i) % kMantissas, -size / 2));
+    }
+  }
+  const int sizes[5] = {0, -63, 63, -64, 64};
+  for (int64_t i = 0; i < elements(c, 0); ++i) {
+    const int64_t channel = i % c.r.width, head = i / c.r.heads[0].x_head;
+    const double sign = i % 3 == 0 ? -1 : 1;
+    put(c.x[0], c.type, i,
+        sign * (head == 3 && channel % 64 == 5 ? 0.0 : number(channel % kMantissas, sizes[head])));
+  }
+  on_each_set([&](const Kernels& use) {
+    for (const bool adjacent : {false, true}) {
+      c.r.read_adjacent = c.r.write_adjacent = adjacent;
+      expect_rotated(use, c, c, adjacent, false, 1000);
+    }
+  });
+}
+
+// Rows of a table of all positions, which the tokens' ids name.
+TEST(Rotary, LooksRowsUp) {
+  on_each_set([](const Kernels& use) {
+    std::mt19937 random(testing::seed(33));
+    for (const Type type : embed::scalar::kAllTypes) {
+      for (const bool wide : {false, true}) {
+        Case c = random_case(type, 19, random);
+        const int64_t rows = c.batch * c.r.length, stride = c.r.angles.row_stride;
+        const int64_t size = embed::element_size(type_of_table(c));
+        c.r.angles.batch_stride = c.r.length * stride;
+        Case cached = c;
+        cached.cos = random_values(type_of_table(c), 50 * stride, random);
+        cached.sin = random_values(type_of_table(c), 50 * stride, random);
+        c.cos.resize(static_cast<size_t>(rows * stride * size));
+        c.sin.resize(static_cast<size_t>(rows * stride * size));
+        std::vector<int64_t> ids(static_cast<size_t>(rows));
+        for (size_t i = 0; i < ids.size(); ++i) {
+          ids[i] = static_cast<int64_t>(random() % 50);
+          const auto row = static_cast<size_t>(stride * size);
+          std::memcpy(c.cos.data() + i * row, cached.cos.data() + static_cast<size_t>(ids[i]) * row,
+                      row);
+          std::memcpy(c.sin.data() + i * row, cached.sin.data() + static_cast<size_t>(ids[i]) * row,
+                      row);
+        }
+        const std::vector<int32_t> narrow(ids.begin(), ids.end());
+        cached.r.angles.ids = {wide ? static_cast<const void*>(ids.data()) : narrow.data(), wide};
+        cached.r.angles.ids_batch = c.r.length;
+        cached.r.angles.batch_stride = 0;
+        expect_rotated(use, cached, c, false, false, 7);
       }
     }
   });
@@ -199,7 +278,7 @@ TEST(Rotary, StreamsTheSameBits) {
             c.r.heads[i] = heads_of(c, 1 + i, 0);
             c.x[i] = random_values(plain(type), elements(c, i), random);
           }
-          expect_rotated(use, c, false, true, 1000);
+          expect_rotated(use, c, c, false, true, 1000);
         }
       }
     }
