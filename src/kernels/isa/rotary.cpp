@@ -157,29 +157,41 @@ class Rotator {
   POSENC_INLINE void head(const T* x, T* out, int64_t n, const Real* f, const Real* quick) const {
     using L = Lines<K, kQuick>;
     if constexpr (form == Form::Adjacent) {
-      L::template adjacent<kStream>(x, out, 2 * n, f, quick);
+      L::template adjacent<kStream>(x, out, 2 * n, f, quick, r_.transposed);
     } else if constexpr (form == Form::AdjacentToHalves) {
       for (int64_t i = 0; i < n; ++i) {
         head_[i] = x[2 * i];
         head_[i + n] = x[2 * i + 1];
       }
-      L::template halves<kStream>(head_, out, n, f, quick);
+      L::template halves<kStream>(head_, out, n, f, quick, r_.transposed);
     } else if constexpr (form == Form::HalvesToAdjacent) {
-      L::template halves<false>(x, head_, n, f, quick);
+      L::template halves<false>(x, head_, n, f, quick, r_.transposed);
       for (int64_t i = 0; i < n; ++i) {
         out[2 * i] = head_[i];
         out[2 * i + 1] = head_[i + n];
       }
     } else {
-      L::template halves<kStream>(x, out, n, f, quick);
+      L::template halves<kStream>(x, out, n, f, quick, r_.transposed);
     }
   }
 
   // The channels that do not rotate.
   __attribute__((noinline)) void pass(const T* x, T* out) const {
     const int64_t after = r_.first + 2 * r_.pairs;
-    memcpy(out, x, sizeof(T) * static_cast<size_t>(r_.first));
-    memcpy(out + after, x + after, sizeof(T) * static_cast<size_t>(r_.width - after));
+    pass(x, out, r_.first);
+    pass(x + after, out + after, r_.width - after);
+  }
+  void pass(const T* x, T* out, int64_t n) const {
+    if (!r_.transposed) {
+      memcpy(out, x, sizeof(T) * static_cast<size_t>(n));
+      return;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      if constexpr (sizeof(T) == 2)  // the bits of a half type
+        out[i] = x[i] == 0x8000 ? 0 : x[i];
+      else
+        out[i] = x[i] + T{};
+    }
   }
 
   const Rotation& r_;
