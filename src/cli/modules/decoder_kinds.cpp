@@ -9,14 +9,8 @@
 namespace posenc::cli {
 namespace {
 
-template <typename Holder>
-void plain(Holder module, ModuleSpec& spec) {
-  spec.module = module.ptr();
-  spec.forward = [module](const Call& call) mutable { return module->forward(call.at("input")); };
-}
-
 void norm(const Params& params, ModuleSpec& spec, const RMSNormOptions& options) {
-  plain(RMSNorm(RMSNormOptions(options).eps(params.real("eps").value_or(options.eps()))), spec);
+  set_module(RMSNorm(RMSNormOptions(options).eps(params.real("eps").value_or(options.eps()))), spec);
 }
 
 void llama_norm(const Params& params, const Weights&, ModuleSpec& spec) {
@@ -28,7 +22,7 @@ void gemma_norm(const Params& params, const Weights&, ModuleSpec& spec) {
 }
 
 void feed_forward(const Params& params, ModuleSpec& spec, const std::string& gate) {
-  plain(GatedFeedForward(GatedFeedForwardOptions(spec.sizes["d_model"], spec.sizes["d_ff"])
+  set_module(GatedFeedForward(GatedFeedForwardOptions(spec.sizes["d_model"], spec.sizes["d_ff"])
                              .gate(gate_of(params.text("gate").value_or(gate)))),
         spec);
 }

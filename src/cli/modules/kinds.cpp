@@ -17,20 +17,13 @@ namespace {
 
 using RegisterAs = PositionEmbeddingOptions::RegisterAs;
 
-// For modules whose forward takes only the input.
-template <typename Holder>
-void plain(Holder module, ModuleSpec& spec) {
-  spec.module = module.ptr();
-  spec.forward = [module](const Call& call) mutable { return module->forward(call.at("input")); };
-}
-
 // Rows of the counterpart's table: those of the file, unless max_len is given.
 int64_t rows_of(const Params& params, const ModuleSpec& spec) {
   return params.integer("max_len").value_or(spec.sizes.at("max_len"));
 }
 
 void token_embedding(const Params& params, ModuleSpec& spec, const Scale& scale) {
-  plain(TokenEmbedding(TokenEmbeddingOptions(spec.sizes["vocab_size"], spec.sizes["d_model"])
+  set_module(TokenEmbedding(TokenEmbeddingOptions(spec.sizes["vocab_size"], spec.sizes["d_model"])
                            .scale(params.scale("scale", scale))
                            .padding_idx(params.integer("padding_idx"))),
         spec);
@@ -97,7 +90,7 @@ void token_and_position_embedding(const Params& params, const Weights&, ModuleSp
 }
 
 void position_embedding(const Params& params, ModuleSpec& spec, RegisterAs register_as) {
-  plain(PositionEmbedding(PositionEmbeddingOptions(spec.sizes["d_model"])
+  set_module(PositionEmbedding(PositionEmbeddingOptions(spec.sizes["d_model"])
                               .max_len(rows_of(params, spec))
                               .register_as(register_as)),
         spec);

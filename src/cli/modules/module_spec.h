@@ -42,6 +42,13 @@ struct ModuleSpec {
   at::Tensor table() const;
 };
 
+/// Sets a module whose forward takes only the input.
+template <typename Holder>
+void set_module(Holder module, ModuleSpec& spec) {
+  spec.module = module.ptr();
+  spec.forward = [module](const Call& call) mutable { return module->forward(call.at("input")); };
+}
+
 /// Makes the counterpart of the module in `weights`, in eval mode. It is found by `name` (a C++
 /// class or a notebook's) if given, else by the class name in the file, else by its keys if they
 /// are unique. Throws CommandError if there is none or several, if keys or shapes do not match, or
