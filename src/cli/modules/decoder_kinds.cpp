@@ -10,7 +10,8 @@ namespace posenc::cli {
 namespace {
 
 void norm(const Params& params, ModuleSpec& spec, const RMSNormOptions& options) {
-  set_module(RMSNorm(RMSNormOptions(options).eps(params.real("eps").value_or(options.eps()))), spec);
+  set_module(RMSNorm(RMSNormOptions(options).eps(params.real("eps").value_or(options.eps()))),
+             spec);
 }
 
 void llama_norm(const Params& params, const Weights&, ModuleSpec& spec) {
@@ -23,8 +24,8 @@ void gemma_norm(const Params& params, const Weights&, ModuleSpec& spec) {
 
 void feed_forward(const Params& params, ModuleSpec& spec, const std::string& gate) {
   set_module(GatedFeedForward(GatedFeedForwardOptions(spec.sizes["d_model"], spec.sizes["d_ff"])
-                             .gate(gate_of(params.text("gate").value_or(gate)))),
-        spec);
+                                  .gate(gate_of(params.text("gate").value_or(gate)))),
+             spec);
 }
 
 void llama_feed_forward(const Params& params, const Weights&, ModuleSpec& spec) {

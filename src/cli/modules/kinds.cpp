@@ -24,9 +24,9 @@ int64_t rows_of(const Params& params, const ModuleSpec& spec) {
 
 void token_embedding(const Params& params, ModuleSpec& spec, const Scale& scale) {
   set_module(TokenEmbedding(TokenEmbeddingOptions(spec.sizes["vocab_size"], spec.sizes["d_model"])
-                           .scale(params.scale("scale", scale))
-                           .padding_idx(params.integer("padding_idx"))),
-        spec);
+                                .scale(params.scale("scale", scale))
+                                .padding_idx(params.integer("padding_idx"))),
+             spec);
 }
 
 void plain_tokens(const Params& params, const Weights&, ModuleSpec& spec) {
@@ -91,9 +91,9 @@ void token_and_position_embedding(const Params& params, const Weights&, ModuleSp
 
 void position_embedding(const Params& params, ModuleSpec& spec, RegisterAs register_as) {
   set_module(PositionEmbedding(PositionEmbeddingOptions(spec.sizes["d_model"])
-                              .max_len(rows_of(params, spec))
-                              .register_as(register_as)),
-        spec);
+                                   .max_len(rows_of(params, spec))
+                                   .register_as(register_as)),
+             spec);
 }
 
 void frozen_positions(const Params& params, const Weights&, ModuleSpec& spec) {

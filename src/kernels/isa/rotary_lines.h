@@ -33,8 +33,8 @@ POSENC_INLINE void load_vector(const float* from, Pair& to) {
   to = {load<Floats>(from), load<Floats>(from + kFloats)};
 }
 
-// x c + other s, each product and the sum rounded as the kind has it. A gradient has no -0: autograd
-// adds those of the parts of a head, each with zeros in place of the others.
+// x c + other s, each product and the sum rounded as the kind has it. A gradient has no -0:
+// autograd adds those of the parts of a head, each with zeros in place of the others.
 template <typename K>
 POSENC_INLINE typename K::Vector rotated(typename K::Vector x, typename K::Vector other,
                                          const typename K::Real* c, const typename K::Real* s,
@@ -85,7 +85,8 @@ struct QuickStep {
   static POSENC_INLINE void adjacent(const T* x, T* y, const float* f, const float* quick,
                                      bool gradient) {
     const Words a = load<Words>(x);
-    if (!__builtin_expect(are_ordinary(ordinary_bits(a)), 1)) return slow_adjacent(x, y, f, gradient);
+    if (!__builtin_expect(are_ordinary(ordinary_bits(a)), 1))
+      return slow_adjacent(x, y, f, gradient);
     const Pair pair = pair_of(a);
     rotate_quick(pair, swapped(pair), quick, quick + kQuickFloats, y);
   }
@@ -98,7 +99,8 @@ struct QuickStep {
                                                     const float* f, bool gradient) {
     Step<K>::halves(x1, x2, y1, y2, f, gradient);
   }
-  static __attribute__((noinline)) void slow_adjacent(const T* x, T* y, const float* f, bool gradient) {
+  static __attribute__((noinline)) void slow_adjacent(const T* x, T* y, const float* f,
+                                                      bool gradient) {
     Step<K>::adjacent(x, y, f, gradient);
   }
 };
@@ -115,8 +117,7 @@ struct Lines {
                                    bool gradient) {
     const int64_t whole = n / kLine * kLine;
     for (int64_t i = 0; i < whole; i += kLine)
-      halves_line<kStream>(x + i, x + n + i, y + i, y + n + i, f + 4 * i, quick + 8 * i,
-                           gradient);
+      halves_line<kStream>(x + i, x + n + i, y + i, y + n + i, f + 4 * i, quick + 8 * i, gradient);
     if (whole < n) halves_tail(x + whole, y + whole, n, n - whole, f + 4 * whole, gradient);
   }
 
@@ -139,8 +140,7 @@ struct Lines {
 #pragma GCC unroll 4
     for (int j = 0; j < kLine; j += kLanes) {
       if constexpr (kQuick)
-        QuickStep<K>::halves(x1 + j, x2 + j, to1 + j, to2 + j, f + 4 * j, quick + 8 * j,
-                             gradient);
+        QuickStep<K>::halves(x1 + j, x2 + j, to1 + j, to2 + j, f + 4 * j, quick + 8 * j, gradient);
       else
         Step<K>::halves(x1 + j, x2 + j, to1 + j, to2 + j, f + 4 * j, gradient);
     }
@@ -175,12 +175,12 @@ struct Lines {
     memcpy(y, y1, bytes);
     memcpy(y + n, y2, bytes);
   }
-  static __attribute__((noinline)) void adjacent_tail(const T* x, T* y, int64_t rest,
-                                                      const Real* f, bool gradient) {
+  static __attribute__((noinline)) void adjacent_tail(const T* x, T* y, int64_t rest, const Real* f,
+                                                      bool gradient) {
     const size_t bytes = sizeof(T) * static_cast<size_t>(rest);
     T padded[kLine] = {}, result[kLine];
     memcpy(padded, x, bytes);
-    for (int j = 0; j < kLine; j += kLanes) 
+    for (int j = 0; j < kLine; j += kLanes)
       Step<K>::adjacent(padded + j, result + j, f + 2 * j, gradient);
     memcpy(y, result, bytes);
   }
