@@ -104,6 +104,7 @@ void rotate(const RotaryArguments& arguments) {
   StateDict result;
   result.insert("cos", table.cos);
   result.insert("sin", table.sin);
+  if (table.scale.defined()) result.insert("scale", table.scale);
   const auto rotated = [&](const at::Tensor& a, const at::Tensor& b) {
     const int64_t length = table.cos.dim() > 1 ? table.cos.size(-2) : 0;
     const auto how = how_of(arguments, options, a.defined() ? a : b, length);

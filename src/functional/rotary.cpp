@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/pow.h>
 #include <c10/util/Exception.h>
 
 #include "core/position_limit.h"
@@ -22,6 +23,7 @@ bool before_length(const RotaryFuncOptions& how) {
 }
 
 int64_t length_axis(const RotaryFuncOptions& how) { return before_length(how) ? -2 : -3; }
+int64_t heads_axis(const RotaryFuncOptions& how) { return before_length(how) ? -3 : -2; }
 
 // The tokens that have positions.
 at::Tensor after_prefix(const at::Tensor& x, const RotaryFuncOptions& how) {
@@ -69,20 +71,25 @@ void check_pair(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o
                    q.scalar_type(), " and ", k.scalar_type());
 }
 
-// cos and sin fit q and k: one position a token, one row of them or one for each of the batch.
+// cos and sin fit q and k: a row for each token, for each of the batch as well, for each head too.
 void check_table(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
                  const RotaryFuncOptions& how) {
   if (!x.defined()) return;
   for (const at::Tensor* t : {&table.cos, &table.sin}) {
-    TORCH_CHECK_VALUE(t->defined() && t->is_floating_point() && (t->dim() == 2 || t->dim() == 3) &&
+    TORCH_CHECK_VALUE(t->defined() && t->is_floating_point() && t->dim() >= 2 && t->dim() <= 4 &&
                           t->size(-1) == o.cos_width(),
-                      "[rotary] cos and sin must be floating-point (L, ", o.cos_width(),
-                      ") or (B, L, ", o.cos_width(), "). Got ",
+                      "[rotary] cos and sin must be floating-point (L, W), (B, L, W) or (B, H, L, "
+                      "W), W = ",
+                      o.cos_width(), ". Got ",
                       t->defined() ? c10::str(t->scalar_type(), " ", t->sizes()) : "none");
-    const bool batched = t->dim() == 3 && t->size(0) != 1;
+    const bool batched = t->dim() > 2 && t->size(0) != 1;
     TORCH_CHECK_VALUE(t->size(-2) == x.size(length_axis(how)) &&
                           (!batched || (x.dim() == 4 && t->size(0) == x.size(0))),
                       "[rotary] cos and sin must have the batch and length of q and k. Got ",
+                      t->sizes(), " for ", x.sizes());
+    TORCH_CHECK_VALUE(t->dim() < 4 || t->size(1) == 1 || t->size(1) == x.size(heads_axis(how)),
+                      "[rotary] cos and sin with a row for each head must have the heads of q and "
+                      "k. Got ",
                       t->sizes(), " for ", x.sizes());
   }
 }
@@ -118,6 +125,21 @@ void check_tables(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& 
                   const RotaryOptions& o, const RotaryFuncOptions& how) {
   check_table(q, table, o, how);
   check_table(k, table, o, how);
+  TORCH_CHECK_VALUE(
+      table.scale.defined() == (o.xpos_scale_base() != 0.0),
+      "[rotary] the table must have a scale with xpos_scale_base, and only then. Got ",
+      table.scale.defined() ? "one" : "none");
+  TORCH_CHECK_VALUE(!table.scale.defined() || table.scale.sizes() == table.cos.sizes(),
+                    "[rotary] scale must have the shape of cos. Got ", table.scale.sizes(), " for ",
+                    table.cos.sizes());
+  TORCH_CHECK_VALUE(!table.scale.defined() || !how.inverse(),
+                    "[rotary] xPos has no inverse rotation. Got inverse");
+}
+
+// xPos multiplies keys by the inverse of what multiplies queries.
+RotaryCosSin for_keys(const RotaryCosSin& table) {
+  if (!table.scale.defined()) return table;
+  return {table.cos, table.sin, at::pow(table.scale, -1.0)};
 }
 
 // The rows that position_ids, (L) or (B, L), name in a table of all positions.
@@ -125,7 +147,8 @@ RotaryCosSin rows_of(const RotaryCosSin& table, const at::Tensor& ids) {
   TORCH_CHECK_VALUE(table.cos.defined() && table.sin.defined(),
                     "[rotary] cos and sin must be tensors. Got none");
   const LookupNames names = {"rotary", "position", "rows"};
-  return {lookup(names, ids, table.cos), lookup(names, ids, table.sin)};
+  return {lookup(names, ids, table.cos), lookup(names, ids, table.sin),
+          table.scale.defined() ? lookup(names, ids, table.scale) : at::Tensor()};
 }
 
 bool is_recorded(const at::Tensor& x) { return x.defined() && torch_internals::is_recorded(x); }
@@ -140,7 +163,7 @@ QueryKey rotate(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
     return rotary_fused(plan, q, k, o, how);
   if (ids.defined())
     return rotate(q, k, rows_of(table, ids), o, RotaryFuncOptions(how).position_ids({}));
-  return {rotated_heads(q, table, o, how), rotated_heads(k, table, o, how)};
+  return {rotated_heads(q, table, o, how), rotated_heads(k, for_keys(table), o, how)};
 }
 
 QueryKey rotate_after_prefix(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
@@ -175,7 +198,7 @@ void check_out(const char* name, const at::Tensor& out, const at::Tensor& x,
 // values do.
 bool lie_side_by_side(const at::Tensor& a, const at::Tensor& b, const RotaryFuncOptions& how) {
   if (!a.is_alias_of(b) || a.dim() != b.dim() || a.scalar_type() != b.scalar_type()) return false;
-  const int64_t rows = length_axis(how), heads = before_length(how) ? -3 : -2;
+  const int64_t rows = length_axis(how), heads = heads_axis(how);
   const int64_t stride = a.stride(rows);
   const auto is_grid = [&](const at::Tensor& t) {
     return stride > 0 && t.stride(rows) == stride && t.stride(heads) >= 0 && t.stride(-1) == 1 &&
@@ -218,7 +241,7 @@ void rotate_into(const at::Tensor& q_out, const at::Tensor& k_out, const at::Ten
     return rotate_into(q_out, k_out, q, k, rows_of(table, ids), options,
                        RotaryFuncOptions(how).position_ids({}));
   const at::Tensor rotated_q = rotated_heads(q, table, options, how);
-  const at::Tensor rotated_k = rotated_heads(k, table, options, how);
+  const at::Tensor rotated_k = rotated_heads(k, for_keys(table), options, how);
   if (q.defined()) q_out.copy_(rotated_q);
   if (k.defined()) k_out.copy_(rotated_k);
 }

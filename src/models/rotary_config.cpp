@@ -10,6 +10,7 @@
 
 #include "core/nearest.h"
 #include "models/read_settings.h"
+#include "models/rotary/package_params.h"
 #include "models/rotary/rope_parameters.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
@@ -72,7 +73,8 @@ int64_t rotating_channels(const RotarySettings& config, const RopeSettings& rope
     const double share = rope.parameters.real("partial_rotary_factor").value_or(1.0);
     return preset.axes() * part_of(head_dim, share);
   }
-  if (preset.axial()) return preset.axes() * 2 * (head_dim / preset.axes() / 2);
+  if (preset.axial() && !d.whole_head)
+    return preset.axes() * 2 * (head_dim / preset.axes() / 2);
   const std::string type = rope.rope_type();
   if (type == "proportional" || d.ignores_rope_parameters) return head_dim;
   const bool reads = type != "default" || preset.part() != rotary::Part::Whole || d.reads_partial;
@@ -122,9 +124,11 @@ RopeSettings settings_of(const RotarySettings& config, const RotaryModelRow& mod
 RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& model,
                          const std::string& layer_type) {
   const RopeSettings rope = settings_of(config, model, layer_type);
-  RotaryOptions options = rotary_preset(model.preset, 0);
+  const RotaryPreset& preset = find_rotary_preset(model.preset);
+  RotaryOptions options = preset.options;
   options.dim(rotating_channels(config, rope, options, layer_type));
   options.base(rope.parameters.required("rope_theta", "the frequencies"));
+  if (preset.derive != nullptr) preset.derive(options);
   options.scaling(scaling_of(rope));
   if (has_sections(options.planes())) {
     const char* key = rope.parameters.has("xdrope_section") ? "xdrope_section" : "mrope_section";
@@ -132,10 +136,14 @@ RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& mod
     if (options.sections().empty()) rope.parameters.refuse(key, "a list of whole numbers");
   }
   take_particulars(config, model, options);
+  return options;
+}
+
+RotaryOptions checked(RotaryOptions options, const char* model_type) {
   try {
     options.validate();
   } catch (const c10::ValueError& error) {
-    TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] `", model.model_type,
+    TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] `", model_type,
                       "`: ", error.what_without_backtrace());
   }
   return options;
@@ -174,16 +182,20 @@ std::vector<RotaryModel> rotary_models() {
 RotaryOptions rotary_options_from_hf(const std::string& config, const std::string& layer_type) {
   RotarySettings settings(read(config), "");
   const RotaryModelRow& model = model_of(settings);
-  return options_of(settings, model, layer_type);
+  return checked(options_of(settings, model, layer_type), model.model_type);
 }
 
 RotaryOptions rotary_options_from_params(std::string_view preset, const PresetParams& params) {
-  const std::string name = find_rotary_preset(preset).name;
+  const RotaryPreset& entry = find_rotary_preset(preset);
+  const std::string& name = entry.name;
+  const std::vector<std::string> own = package_parameters(name);
   Json config = Json::object(), inside = Json::object();
   for (const auto& [key, value] : params) {
-    const bool beside = std::find(kBeside.begin(), kBeside.end(), key) != kBeside.end();
+    const bool beside = std::find(kBeside.begin(), kBeside.end(), key) != kBeside.end() ||
+                        std::find(own.begin(), own.end(), key) != own.end();
     if (!beside && std::find(kInside.begin(), kInside.end(), key) == kInside.end()) {
       std::vector<std::string> names = kInside;
+      names.insert(names.end(), own.begin(), own.end());
       names.insert(names.end(), kBeside.begin(), kBeside.end());
       TORCH_CHECK_VALUE(false, "[rotary_options_from_params] there is no parameter `", key,
                         "`; the nearest are ",
@@ -195,7 +207,12 @@ RotaryOptions rotary_options_from_params(std::string_view preset, const PresetPa
                     "` needs the parameter `head_dim`");
   config["rope_parameters"] = std::move(inside);
   RotaryModelRow model{name.c_str(), name.c_str(), {}};
-  return options_of({std::move(config), ""}, model, "");
+  model.defaults.theta = entry.options.base();
+  model.defaults.whole_head = entry.source.rfind("transformers ", 0) != 0;
+  const RotarySettings settings(std::move(config), "");
+  RotaryOptions options = options_of(settings, model, "");
+  apply_package_parameters(name, settings, options);
+  return checked(std::move(options), model.model_type);
 }
 
 }  // namespace posenc

@@ -205,7 +205,7 @@ RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype 
     if (std::holds_alternative<rotary::LongRope>(o.scaling()))
       f.inv_freq = f.inv_freq.to(inv_freq.options());
   }
-  const bool wide = o.angle_type() == rotary::AngleType::Float64;
+  const bool wide = o.angle_type() != rotary::AngleType::Float32;
   f.inv_freq = f.inv_freq.to(wide ? torch::kDouble : torch::kFloat);
   if (alpha.defined()) f.inv_freq = f.inv_freq * alpha.to(torch::kFloat).exp();
   return f;
@@ -220,7 +220,8 @@ RotaryCosSin RotaryEmbeddingImpl::computed(const torch::Tensor& position_ids, to
 bool RotaryEmbeddingImpl::may_cache(int64_t rows, torch::Dtype dtype, int64_t length) const {
   const bool lasting = length == 0 || options.length_rule() == LengthRule::Fixed ||
                        as_dynamic(options.rotary()) == nullptr;
-  return lasting && rows <= options.cache_rows() && at::isFloatingType(dtype);
+  const bool by_position = options.rotary().xpos_scale_base() == 0.0;
+  return lasting && by_position && rows <= options.cache_rows() && at::isFloatingType(dtype);
 }
 
 RotaryCosSin RotaryEmbeddingImpl::cached(int64_t rows, torch::Dtype dtype, torch::Device device,

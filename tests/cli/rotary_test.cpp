@@ -158,6 +158,17 @@ TEST_F(Rotary, RotatesTheValuesOfClvp) {
                         std::get<0>(functional::rotary(v, {}, options))));
 }
 
+TEST_F(Rotary, TakesParametersOfOtherPackages) {
+  const auto ids = torch::tensor({{0, 1, 2}, {0, 3, 4}});
+  safetensors("in.safetensors", dict({{"position_ids", ids}}));
+  const auto result = rotary({"--preset", "flux", "--param", "axes_dim=4,6,8", "--param",
+                              "head_dim=18", "--param", "rope_theta=500"});
+  ASSERT_EQ(result.status, 0) << result.err;
+  const auto options = rotary_preset("flux", 18).axis_dims({4, 6, 8}).base(500);
+  const auto out = load_safetensors(file("out")).tensors;
+  EXPECT_TRUE(bit_equal(out["cos"], rotary_cos_sin(options, ids).cos));
+}
+
 TEST_F(Rotary, RefusesWhatItDoesNotKnow) {
   input();
   const auto config = text_file("config.json", R"({"model_type": "gemma3_text"})");

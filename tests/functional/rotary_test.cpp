@@ -248,8 +248,10 @@ TEST_P(Rotary, WrongTablesAreErrors) {
   };
   const RotaryCosSin good{randn({5, 8}), randn({5, 8})};
   EXPECT_EQ(refused(good), "");
-  EXPECT_EQ(refused({randn({5, 4}), randn({5, 4})}),
-            "[rotary] cos and sin must be floating-point (L, 8) or (B, L, 8). Got Float [5, 4]");
+  EXPECT_EQ(
+      refused({randn({5, 4}), randn({5, 4})}),
+      "[rotary] cos and sin must be floating-point (L, W), (B, L, W) or (B, H, L, W), W = 8. Got "
+      "Float [5, 4]");
   EXPECT_EQ(refused({randn({3, 5, 8}), randn({3, 5, 8})}),
             "[rotary] cos and sin must have the batch and length of q and k. Got [3, 5, 8] for [2, "
             "4, 5, 8]");

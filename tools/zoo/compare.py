@@ -3,7 +3,7 @@
 Each preset is one call of `posenc table --cases FILE.json --out FILE.safetensors` for each number of threads. FILE.json
 is a list of {"name": "case0", "preset": ..., "length": ..., "dim": ..., "params": {...}}; the output holds one tensor
 for each case that succeeded, by name, and in its metadata, under the name of each that failed, the error message. The
-exit status is 0 even if cases failed.
+exit status is 0 even if cases failed. After them, the rotary embeddings of rotary_compare.py.
 """
 
 import argparse
@@ -20,9 +20,11 @@ from safetensors import safe_open
 
 import cases
 import rederived
+import rotary_compare
 import sites
 import sources
 from adapters import COPIES, Reference, all_of
+from rotary_registry import ROTARY
 from selfcheck import explain, same
 
 TIMEOUT = 300
@@ -127,6 +129,7 @@ def main() -> int:
     )
     parser.add_argument("--require-all", action="store_true", help="a missing package is a failure, not a skip")
     parser.add_argument("--preset", nargs="+", default=rederived.NAMES, choices=rederived.NAMES, metavar="NAME")
+    parser.add_argument("--rotary", nargs="*", default=list(ROTARY), choices=list(ROTARY), metavar="NAME")
     args = parser.parse_args()
     torch.set_num_threads(1)
     begin = time.monotonic()
@@ -152,6 +155,11 @@ def main() -> int:
         for text in problems[:3] + [f"... {len(problems) - 3} more"] * (len(problems) > 3):
             print(f"    {text}")
         passed, failed = passed + (not problems), failed + bool(problems)
+    for text in rotary_compare.unknown(args.posenc):
+        print(text)
+        failed += 1
+    outcome = rotary_compare.compare(args.posenc, args.threads, args.seed, args.rotary)
+    passed, failed, skipped = (a + b for a, b in zip((passed, failed, skipped), outcome))
     threads = " and ".join(map(str, args.threads))
     print(f"zoo: {time.monotonic() - begin:.0f} s, torch {torch.__version__}, posenc with {threads} threads")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")

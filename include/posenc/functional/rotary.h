@@ -50,7 +50,8 @@ using QueryKey = std::tuple<at::Tensor, at::Tensor>;
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
                 const RotaryFuncOptions& how = {});
 
-/// rotary() with ready cos and sin, of rotary_cos_sin() or of a model's own: (L, W) or (B, L, W).
+/// rotary() with ready cos and sin, of rotary_cos_sin() or of a model's own: (L, W), (B, L, W), or
+/// where each head has its own, as with learned frequencies, (B, H, L, W), B or H possibly 1.
 /// With position_ids, (L) or (B, L), they are a cache (P, W) with a row for every position. The
 /// options say how they are laid out and multiplied; `how` must have no offset.
 ///

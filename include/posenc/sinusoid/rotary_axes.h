@@ -26,9 +26,10 @@ enum class Frequency {
 
 /// The dtype in which frequencies, angles, cosines and sines are computed.
 enum class AngleType {
-  Float32,  ///< float32
-  Float64,  ///< float64: most of diffusers
-  Input,    ///< that of the hidden states: V-JEPA 2
+  Float32,       ///< float32
+  Float64,       ///< float64: most of diffusers
+  Float64Angle,  ///< frequencies and angles float64, rounded to float32 before cosine and sine
+  Input,         ///< that of the hidden states: V-JEPA 2
 };
 
 /// Which channels form the pair that one frequency rotates, among the D channels that rotate.

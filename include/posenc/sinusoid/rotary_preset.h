@@ -17,6 +17,8 @@ struct RotaryPreset {
   std::string summary;  ///< what sets it apart, in a few words
   /// Its options at dim 0, which rotary_preset() replaces.
   RotaryOptions options;
+  /// Sets what the system derives from dim, such as axis_dims; null: nothing.
+  void (*derive)(RotaryOptions& options) = nullptr;
 };
 
 /// All presets in a fixed order.

@@ -58,23 +58,36 @@ at::Tensor as_complex(const at::Tensor& pairs) {
   return at::view_as_complex(even ? pairs : pairs.clone(at::MemoryFormat::Contiguous));
 }
 
-at::Tensor complex_product(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) {
+at::Tensor complex_product(const at::Tensor& x, const RotaryCosSin& table) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() /= 2;
   sizes.push_back(2);
-  const at::ScalarType type = cos.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  const bool wide = table.cos.scalar_type() == at::kDouble;
+  const at::ScalarType type = wide ? at::kDouble : at::kFloat;
   const at::Tensor pairs = as_complex(x.to(at::kFloat).reshape(sizes));
-  return at::view_as_real(pairs * at::complex(cos.to(type), sin.to(type))).flatten(-2);
+  return at::view_as_real(pairs * at::complex(table.cos.to(type), table.sin.to(type))).flatten(-2);
 }
 
 // x (..., D) -> (..., D), in the dtype of the arithmetic.
-at::Tensor rotated(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-                   const RotaryOptions& o, bool inverse) {
+at::Tensor rotated(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
+                   bool inverse) {
   const Members in = reads_adjacent(o, inverse) ? adjacent(x) : halves(x);
-  const Members c = factors(cos, o), s = factors(sin, o);
-  return joined(
-      {in.first * c.first - in.second * s.first, in.second * c.second + in.first * s.second},
-      writes_adjacent(o, inverse));
+  const Members c = factors(table.cos, o), s = factors(table.sin, o);
+  if (!table.scale.defined()) {
+    return joined(
+        {in.first * c.first - in.second * s.first, in.second * c.second + in.first * s.second},
+        writes_adjacent(o, inverse));
+  }
+  const Members by = factors(table.scale, o);
+  return joined({in.first * c.first * by.first - in.second * s.first * by.first,
+                 in.second * c.second * by.second + in.first * s.second * by.second},
+                writes_adjacent(o, inverse));
+}
+
+// The table in another dtype.
+RotaryCosSin converted(const RotaryCosSin& table, at::ScalarType type) {
+  return {table.cos.to(type), table.sin.to(type),
+          table.scale.defined() ? table.scale.to(type) : at::Tensor()};
 }
 
 // (..., D) as (..., axes, D / axes)
@@ -85,27 +98,27 @@ at::Tensor by_axis(const at::Tensor& t, const RotaryOptions& o) {
   return t.reshape(sizes);
 }
 
-at::Tensor by_arithmetic(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-                         const RotaryOptions& o, bool inverse) {
+at::Tensor by_arithmetic(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
+                         bool inverse) {
   const at::ScalarType type = x.scalar_type();
   switch (o.arithmetic()) {
-    case Arithmetic::Input: return rotated(x, cos.to(type), sin.to(type), o, inverse);
-    case Arithmetic::Promoted: return rotated(x, cos, sin, o, inverse).to(type);
-    case Arithmetic::Widened: return rotated(x, cos, sin, o, inverse);
+    case Arithmetic::Input: return rotated(x, converted(table, type), o, inverse);
+    case Arithmetic::Promoted: return rotated(x, table, o, inverse).to(type);
+    case Arithmetic::Widened: return rotated(x, table, o, inverse);
     case Arithmetic::Float32:
-      return rotated(x.to(at::kFloat), cos.to(at::kFloat), sin.to(at::kFloat), o, inverse).to(type);
+      return rotated(x.to(at::kFloat), converted(table, at::kFloat), o, inverse).to(type);
     case Arithmetic::Float64:
-      return rotated(x.to(at::kDouble), cos.to(at::kDouble), sin.to(at::kDouble), o, inverse)
-          .to(type);
+      return rotated(x.to(at::kDouble), converted(table, at::kDouble), o, inverse).to(type);
     case Arithmetic::Complex: break;
   }
-  return complex_product(x, cos, sin).to(type);
+  return complex_product(x, table).to(type);
 }
 
-at::Tensor rotated_part(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-                        const RotaryOptions& o, bool inverse) {
-  if (o.pairing() != Pairing::HalvesPerAxis) return by_arithmetic(x, cos, sin, o, inverse);
-  return by_arithmetic(by_axis(x, o), by_axis(cos, o), by_axis(sin, o), o, inverse).flatten(-2);
+at::Tensor rotated_part(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
+                        bool inverse) {
+  if (o.pairing() != Pairing::HalvesPerAxis) return by_arithmetic(x, table, o, inverse);
+  return by_arithmetic(by_axis(x, o), {by_axis(table.cos, o), by_axis(table.sin, o)}, o, inverse)
+      .flatten(-2);
 }
 
 }  // namespace
@@ -118,27 +131,37 @@ bool writes_adjacent(const RotaryOptions& o, bool inverse) {
   return o.pairing() == Pairing::Adjacent || (o.pairing() == Pairing::AdjacentToHalves && inverse);
 }
 
-at::Tensor composed_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
-                           const RotaryOptions& o, bool inverse) {
-  const at::Tensor signed_sin = inverse != o.reversed() ? -sin : sin;
+at::Tensor composed_rotary(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
+                           bool inverse) {
+  RotaryCosSin own = table;
+  if (inverse != o.reversed()) own.sin = -own.sin;
   const int64_t width = o.rotary_dim(), passing = x.size(-1) - width;
-  if (passing == 0) return rotated_part(x, cos, signed_sin, o, inverse);
+  if (passing == 0) return rotated_part(x, own, o, inverse);
   const bool last = o.part() == rotary::Part::Last;
   const at::Tensor rotating = last ? x.slice(-1, passing) : x.slice(-1, 0, width);
   const at::Tensor rest = last ? x.slice(-1, 0, passing) : x.slice(-1, width);
-  const at::Tensor y = rotated_part(rotating, cos, signed_sin, o, inverse);
+  const at::Tensor y = rotated_part(rotating, own, o, inverse);
   return last ? at::cat({rest, y}, -1) : at::cat({y, rest}, -1);
 }
 
 at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
                          const RotaryFuncOptions& how) {
   if (!x.defined()) return {};
-  const int64_t heads = how.head_axis() == rotary::HeadAxis::BeforeLength ? -3 : -2;
-  const int64_t rotating = o.rotary_heads();
-  const auto rotate = [&](const at::Tensor& part) {
-    return composed_rotary(part, table.cos.unsqueeze(heads), table.sin.unsqueeze(heads), o,
-                           how.inverse());
+  const bool heads_first = how.head_axis() == rotary::HeadAxis::BeforeLength;
+  const int64_t heads = heads_first ? -3 : -2;
+  // (L, W), (B, L, W) or (B, H, L, W), with the axes of x
+  const auto beside = [&](at::Tensor t) {
+    const bool per_head = t.dim() == 4;
+    if (t.dim() > 2 && x.dim() == 3) t = t.select(0, 0);
+    if (!per_head) return t.unsqueeze(heads);
+    return heads_first ? t : t.transpose(-3, -2);
   };
+  const at::Tensor cos = beside(table.cos), sin = beside(table.sin);
+  const at::Tensor scale = table.scale.defined() ? beside(table.scale) : at::Tensor();
+  const auto rotate = [&](const at::Tensor& part) {
+    return composed_rotary(part, {cos, sin, scale}, o, how.inverse());
+  };
+  const int64_t rotating = o.rotary_heads();
   if (rotating == 0 || rotating >= x.size(heads)) return rotate(x);
   return at::cat({rotate(x.slice(heads, 0, rotating)), x.slice(heads, rotating)}, heads);
 }

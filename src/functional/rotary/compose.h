@@ -6,9 +6,10 @@
 
 namespace posenc::functional {
 
-/// The rotation as ATen operations: the definition. `cos` and `sin` (..., options.cos_width()) are
-/// broadcast against x (..., Dh). `inverse` rotates back.
-at::Tensor composed_rotary(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
+/// The rotation as ATen operations: the definition. The tensors of `table`, (...,
+/// options.cos_width()), are broadcast against x (..., Dh); its scale multiplies x as it is.
+/// `inverse` rotates back.
+at::Tensor composed_rotary(const at::Tensor& x, const RotaryCosSin& table,
                            const RotaryOptions& options, bool inverse);
 
 /// Whether the two channels of a pair are adjacent in what the rotation, or its inverse, reads.

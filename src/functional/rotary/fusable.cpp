@@ -148,7 +148,7 @@ bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
   if (!torch_internals::dispatches_plainly() || (first.dim() != 3 && first.dim() != 4))
     return false;
   if (options.pairing() == Pairing::HalvesPerAxis) return false;  // several rotations a head
-  if (options.rotary_heads() != 0) return false;
+  if (options.rotary_heads() != 0 || table.scale.defined()) return false;
   if (q.defined() && k.defined() && (q.dim() != k.dim() || q.scalar_type() != k.scalar_type()))
     return false;
   const HeadsShape shape(first, how.head_axis());

@@ -1,9 +1,12 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cos.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/imag.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/polar.h>
+#include <ATen/ops/pow.h>
 #include <ATen/ops/real.h>
 #include <ATen/ops/sin.h>
 #include <c10/util/Exception.h>
@@ -90,6 +93,7 @@ at::Tensor angles_of(const RotaryOptions& o, const at::Tensor& inv_freq, const a
   if (o.position_scale() != 1.0) positions = positions * o.position_scale();
   const bool divides = o.frequency() == rotary::Frequency::PowerDivisor;
   at::Tensor angles = divides ? positions / inv_freq : positions * inv_freq;
+  if (o.angle_type() == rotary::AngleType::Float64Angle) angles = angles.to(at::kFloat);
   if (o.angle_divisor() != 1.0) angles = angles / o.angle_divisor();
   if (!modulation.defined()) return angles;
   return angles * modulation.unsqueeze(-1).to(angles.scalar_type());
@@ -103,6 +107,17 @@ RotaryCosSin reference(const RotaryOptions& o, const RotaryFrequencies& f, const
     return {at::real(rotations), at::imag(rotations)};
   }
   return {at::cos(angles) * f.attention_scaling, at::sin(angles) * f.attention_scaling};
+}
+
+// xPos: grows or shrinks from the middle of the positions, (..., n).
+at::Tensor xpos_scale(const RotaryOptions& o, const at::Tensor& ids) {
+  const auto dim = static_cast<double>(o.dim());
+  const at::Tensor rates =
+      (at::arange(0, o.dim(), 2, at::TensorOptions(ids.device()).dtype(at::kFloat)) + 0.4 * dim) /
+      (1.4 * dim);
+  const at::Tensor middle = (ids.max() + 1).div(2, "floor");
+  const at::Tensor powers = (ids - middle).to(at::kFloat) / o.xpos_scale_base();
+  return at::pow(rates, powers.unsqueeze(-1));
 }
 
 // cos and sin of each plane.
@@ -175,12 +190,21 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencie
   const at::NoGradGuard no_grad;
   if (!exact) warm_up_vector_math();
   const at::ScalarType type = cos_dtype(options, dtype);
-  const Copies copies = copies_of(options);
-  if (exact && copies != Copies::One)
-    return exact_cos_sin(options, frequencies, position_ids, type, copies);
-  const PlaneTables planes = plane_tables(options, frequencies, position_ids, dtype);
-  return {rounded(combine_planes(options, planes.cos, 1.0), type),
-          rounded(combine_planes(options, planes.sin, 0.0), type)};
+  const Copies copies = exact ? copies_of(options) : Copies::One;
+  RotaryCosSin result;
+  if (copies != Copies::One) {
+    result = exact_cos_sin(options, frequencies, position_ids, type, copies);
+  } else {
+    const PlaneTables planes = plane_tables(options, frequencies, position_ids, dtype);
+    result.cos = rounded(combine_planes(options, planes.cos, 1.0), type);
+    result.sin = rounded(combine_planes(options, planes.sin, 0.0), type);
+  }
+  if (options.xpos_scale_base() != 0.0) {
+    result.scale = position_ids.numel() == 0
+                       ? at::empty_like(result.cos, at::kFloat)
+                       : combine_planes(options, {xpos_scale(options, position_ids)}, 1.0);
+  }
+  return result;
 }
 
 }  // namespace posenc

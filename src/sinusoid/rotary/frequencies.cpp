@@ -21,6 +21,7 @@
 #include "sinusoid/frequency.h"
 #include "sinusoid/rotary/angle_dtype.h"
 #include "sinusoid/rotary/exact.h"
+#include "sinusoid/rotary/ntk.h"
 #include "sinusoid/rotary/yarn.h"
 
 namespace posenc {
@@ -129,7 +130,7 @@ struct Maker {
   }
 
   RotaryFrequencies operator()(const rotary::NtkAlpha& s) const {
-    return {unscaled(options.base() * std::pow(s.alpha, growth()))};
+    return {unscaled(ntk_base(options.base(), s.alpha, dim()))};
   }
 
   RotaryFrequencies operator()(const rotary::Yarn& s) const {

@@ -11,6 +11,7 @@
 #include "core/nearest.h"
 #include "posenc/sinusoid/rotary_preset.h"
 #include "sinusoid/rotary/axial_presets.h"
+#include "sinusoid/rotary/package_presets.h"
 
 namespace posenc {
 namespace {
@@ -168,8 +169,9 @@ std::vector<RotaryPreset> make() {
        "even frequencies for rows, odd for columns",
        halves().planes(Planes::RowColumn).part(Part::First)},
   };
-  const std::vector<RotaryPreset> axial = axial_presets();
-  rows.insert(rows.end(), axial.begin(), axial.end());
+  for (const auto& more : {axial_presets(), package_presets()}) {
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
   return rows;
 }
 
@@ -193,7 +195,11 @@ const RotaryPreset& find_rotary_preset(std::string_view name) {
 }
 
 RotaryOptions rotary_preset(std::string_view name, int64_t dim) {
-  return RotaryOptions(find_rotary_preset(name).options).dim(dim);
+  const RotaryPreset& preset = find_rotary_preset(name);
+  RotaryOptions options = preset.options;
+  options.dim(dim);
+  if (preset.derive != nullptr) preset.derive(options);
+  return options;
 }
 
 }  // namespace posenc

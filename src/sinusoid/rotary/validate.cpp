@@ -233,6 +233,9 @@ void check_layout(const RotaryOptions& o) {
   TORCH_CHECK_VALUE(std::isfinite(o.xpos_scale_base()) && o.xpos_scale_base() >= 0.0,
                     "[rotary] xpos_scale_base must be finite and not negative. Got ",
                     o.xpos_scale_base());
+  TORCH_CHECK_VALUE(
+      o.xpos_scale_base() == 0.0 || (o.planes() == rotary::Planes::One && !is_complex),
+      "[rotary] xpos_scale_base needs Planes::One, and no Arithmetic::Complex. Got another");
   TORCH_CHECK_VALUE(o.cos_layout() != CosLayout::Pairs || o.pairing() == Pairing::Adjacent,
                     "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent. Got another pairing");
   TORCH_CHECK_VALUE(

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/rotary/settings.h"
+#include "posenc/sinusoid/rotary.h"
+
+namespace posenc {
+
+/// The parameters of the class that `preset` mirrors, by their names there, beside those that a
+/// config.json has. Classes of transformers have none.
+std::vector<std::string> package_parameters(std::string_view preset);
+
+/// Sets what `given` has of them.
+///
+/// Errors: c10::ValueError for a value of the wrong kind.
+void apply_package_parameters(std::string_view preset, const RotarySettings& given,
+                              RotaryOptions& options);
+
+}  // namespace posenc
