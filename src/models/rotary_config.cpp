@@ -73,8 +73,7 @@ int64_t rotating_channels(const RotarySettings& config, const RopeSettings& rope
     const double share = rope.parameters.real("partial_rotary_factor").value_or(1.0);
     return preset.axes() * part_of(head_dim, share);
   }
-  if (preset.axial() && !d.whole_head)
-    return preset.axes() * 2 * (head_dim / preset.axes() / 2);
+  if (preset.axial() && !d.whole_head) return preset.axes() * 2 * (head_dim / preset.axes() / 2);
   const std::string type = rope.rope_type();
   if (type == "proportional" || d.ignores_rope_parameters) return head_dim;
   const bool reads = type != "default" || preset.part() != rotary::Part::Whole || d.reads_partial;
