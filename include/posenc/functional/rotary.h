@@ -24,7 +24,9 @@ struct RotaryFuncOptions {
   /// Tokens before those that have positions, which pass unchanged: class and register tokens of
   /// vision models.
   TORCH_ARG(int64_t, prefix_tokens) = 0;
-  /// Rotates back: the inverse of the rotation, and its derivative.
+  /// Rotates by the negative angles, and puts channels that the pairing reorders back: the inverse.
+  /// Where cos and sin have a factor (YaRN, LongRoPE), the result is multiplied by its square. Not
+  /// with Planes::Doubled.
   TORCH_ARG(bool, inverse) = false;
 };
 
@@ -34,14 +36,15 @@ using QueryKey = std::tuple<at::Tensor, at::Tensor>;
 /// Rotates q and k by their positions.
 ///
 /// q: (B, H, L, Dh), k: (B, Hkv, L, Dh) or, with HeadAxis::AfterLength, (B, L, H, Dh) and
-/// (B, L, Hkv, Dh); without B as well  ->  as q and k. Either may be undefined.
+/// (B, L, Hkv, Dh); B may be left out  ->  as q and k. Either may be undefined. Both have the same
+/// positions, and so the same length.
 ///
 /// ```cpp
 /// namespace F = posenc::functional;
 /// auto options = posenc::rotary_preset("llama", 64);
 /// auto q = torch::randn({2, 8, 16, 64}), k = torch::randn({2, 2, 16, 64});
 /// auto [q1, k1] = F::rotary(q, k, options);                                          // prompt
-/// auto [q2, k2] = F::rotary(q, k, options, F::RotaryFuncOptions().offset(16));  // what follows
+/// auto [q2, k2] = F::rotary(q, k, options, F::RotaryFuncOptions().offset(16));  // the next tokens
 /// ```
 ///
 /// Errors: c10::ValueError for a wrong rank, width or shape, a negative offset, position_ids beside
@@ -50,10 +53,10 @@ using QueryKey = std::tuple<at::Tensor, at::Tensor>;
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
                 const RotaryFuncOptions& how = {});
 
-/// rotary() with ready cos and sin, of rotary_cos_sin() or of a model's own: (L, W), (B, L, W), or
+/// rotary() with given cos and sin, from rotary_cos_sin() or from the model itself: (L, W), (B, L, W), or
 /// where each head has its own, as with learned frequencies, (B, H, L, W), B or H possibly 1.
 /// With position_ids, (L) or (B, L), they are a cache (P, W) with a row for every position. The
-/// options say how they are laid out and multiplied; `how` must have no offset.
+/// options describe their layout and the arithmetic; `how` must have no offset.
 ///
 /// Errors: those of rotary(); c10::ValueError for cos and sin of another shape; c10::IndexError for
 /// a position without a row.
@@ -74,14 +77,15 @@ void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tens
                 const at::Tensor& k, const RotaryCosSin& table, const RotaryOptions& options,
                 const RotaryFuncOptions& how = {});
 
-/// Reorders the rows of a query or key projection, so that a model rotated as `from` gives the same
-/// scores when it is rotated as `to`: Meta's weights (Adjacent) and Hugging Face's (Halves).
+/// Reorders the rows of a query or key projection that was trained with the pairing `from`, so that
+/// rotating its output with the pairing `to` gives the same scores: Meta's weights are Adjacent,
+/// Hugging Face's Halves. KeySource::adjacent_to_halves() does the same while a file is loaded.
 ///
-/// weight: (heads * Dh, in) or a bias (heads * Dh)  ->  the same shape. `rotary_dim`: the channels
-/// of a head that rotate, the first ones; 0: all.
+/// weight: (heads * Dh, in) or a bias (heads * Dh)  ->  the same shape. `rotary_dim`: how many of a
+/// head's channels rotate, the first ones; 0: all.
 ///
-/// Errors: c10::ValueError for a shape that has no such heads, an odd number of rotating channels,
-/// and pairings other than Halves and Adjacent.
+/// Errors: c10::ValueError for rows that are not those of `heads` heads, an odd number of rotating
+/// channels, and pairings other than Halves and Adjacent.
 at::Tensor convert_rotary_weight(const at::Tensor& weight, int64_t heads, rotary::Pairing from,
                                  rotary::Pairing to, int64_t rotary_dim = 0);
 

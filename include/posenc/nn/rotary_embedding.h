@@ -16,15 +16,17 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// For which length a scaling that depends on it (rotary::Dynamic, LongRope, PhiMoe) is computed.
+/// The sequence length for which a scaling that depends on it (rotary::Dynamic, LongRope, PhiMoe)
+/// is computed.
 enum class LengthRule {
-  /// As transformers does it: LongRope and PhiMoe by the call's largest position; Dynamic by the
-  /// largest of all calls, until one that stays below max_position. What a call returns depends on
-  /// the calls before it.
+  /// As in transformers: LongRope and PhiMoe by the largest position of the call; Dynamic by the
+  /// largest of all calls so far, until a call stays below max_position. The result of a call then
+  /// depends on earlier calls.
   System,
-  PerCall,  ///< by the call's largest position
-  /// For RotaryEmbeddingOptions::length in every call. Keys in a cache were then rotated by the
-  /// same frequencies as those that follow.
+  PerCall,  ///< by the largest position of the call
+  /// RotaryEmbeddingOptions::length in every call, so that cached keys and later ones are rotated
+  /// by
+  /// the same frequencies.
   Fixed,
 };
 
@@ -38,19 +40,20 @@ struct RotaryEmbeddingOptions {
   TORCH_ARG(RotaryOptions, rotary);
   /// The order of the axes of q and k; unless set, that of the mirrored system.
   TORCH_ARG(rotary::HeadAxis, head_axis);
-  /// For which length the frequencies are computed, where that matters.
+  /// The length for which frequencies that depend on it are computed.
   TORCH_ARG(LengthRule, length_rule) = LengthRule::System;
   /// The length of LengthRule::Fixed.
   TORCH_ARG(int64_t, length) = 0;
-  /// Whether PyTorch saves `inv_freq`: ESM, Wav2Vec2-Conformer, CLVP, Stable Audio do.
+  /// Whether `inv_freq` is in the state_dict, as it is for ESM, Wav2Vec2-Conformer, CLVP and Stable
+  /// Audio.
   TORCH_ARG(bool, persistent) = false;
-  /// Whether to(dtype) rounds the frequencies, as it does in Python, where a position of 1000 in
-  /// bfloat16 is then off by more than a turn.
+  /// Whether to(dtype) rounds the frequencies, as in Python. In bfloat16, the angle at position
+  /// 1000 is then off by more than a full turn.
   TORCH_ARG(bool, casts_frequencies) = false;
   /// Whether the frequencies are multiplied by exp(alpha), a saved buffer that is 0 until it is
   /// loaded: Mistral Large 4.
   TORCH_ARG(bool, learned_scale) = false;
-  /// Rows of cos and sin that are kept at most; positions from there on are computed in each call.
+  /// The most rows of cos and sin to cache; later positions are computed in each call.
   TORCH_ARG(int64_t, cache_rows) = 32768;
 };
 
@@ -58,8 +61,8 @@ struct RotaryEmbeddingState;
 
 /// Rotates queries and keys by their positions; for the formula see RotaryOptions.
 ///
-/// q: (B, H, L, Dh), k: (B, Hkv, L, Dh), or with HeadAxis::AfterLength (B, L, H, Dh) and so on; see
-/// functional::rotary()  ->  as q and k.
+/// q: (B, H, L, Dh), k: (B, Hkv, L, Dh), or with HeadAxis::AfterLength (B, L, H, Dh) and
+/// (B, L, Hkv, Dh); see functional::rotary()  ->  as q and k.
 ///
 /// ```cpp
 /// posenc::RotaryEmbedding rotary(posenc::rotary_preset("llama", 64).base(500000.0));
@@ -68,17 +71,17 @@ struct RotaryEmbeddingState;
 /// ```
 ///
 /// cos and sin are computed once for each position and dtype, in a cache that grows. forward() may
-/// be called from several threads at a time. Explicit positions on a GPU are not read back, unless
+/// be called from several threads at once. Explicit positions on a GPU are not read back, unless
 /// the scaling depends on the length.
 ///
-/// Keys: buffer `inv_freq` (n), float32 whatever the module is converted to; not in PyTorch's
-/// state_dict unless persistent(true). With Precision::Exact there is none. With
-/// learned_scale(true) buffer `alpha` (n).
+/// Keys: buffer `inv_freq` (n), which stays float32 unless casts_frequencies(true); not in
+/// PyTorch's state_dict unless persistent(true); absent with Precision::Exact. With
+/// learned_scale(true) also buffer `alpha` (n).
 ///
 /// Errors: those of functional::rotary(); at construction, c10::ValueError for LengthRule::Fixed
 /// without a length, and for persistent(true) or learned_scale(true) with Precision::Exact.
 ///
-/// Source: transformers' LlamaRotaryEmbedding and its kind.
+/// Source: transformers' LlamaRotaryEmbedding and similar classes.
 class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateDictTraits {
  public:
   /// A module for a rotary embedding.
@@ -94,8 +97,8 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Dtype dtype, bool non_blocking = false) override;
 
-  /// Returns q and k rotated; either may be undefined. `offset` is the position of the first row,
-  /// `position_ids` are explicit positions instead: (L), (B, L) or (planes, B, L).
+  /// Returns q and k rotated; either may be undefined. `offset` is the position of the first row;
+  /// `position_ids` (L), (B, L) or (planes, B, L) give explicit positions instead.
   functional::QueryKey forward(const torch::Tensor& q, const torch::Tensor& k, int64_t offset = 0,
                                const torch::Tensor& position_ids = {});
 

@@ -40,8 +40,8 @@ enum class Pairing {
   HalvesPerAxis,     ///< Halves inside the channels of each position axis: Gemma 4's vision
 };
 
-/// What cos and sin hold for the n angles of a position. It is a matter of the tensors' shape, and
-/// of which entry a channel is multiplied by.
+/// What cos and sin hold for the n angles of a position: the shape of the tensors, and the entry
+/// that each channel is multiplied by.
 enum class CosLayout {
   Halves,         ///< (..., D): all n, then all n again; Adjacent pairs read the first
   Pairs,          ///< (..., D): each of the n twice

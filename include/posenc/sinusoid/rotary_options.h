@@ -26,8 +26,8 @@ namespace posenc POSENC_EXPORT {
 /// A preset (rotary_preset.h) has the options of a real model, rotary_options_from_hf()
 /// (models/rotary_config.h) those of a config.json.
 struct RotaryOptions {
-  /// A rotary embedding of `dim` channels. No pairing is the usual one: with the other one a model
-  /// runs, and is wrong.
+  /// A rotary embedding of `dim` channels. The pairing has no default: with the wrong one a model
+  /// runs without an error and gives wrong results.
   RotaryOptions(int64_t dim, rotary::Pairing pairing) : dim_(dim), pairing_(pairing) {}
 
   /// Number of channels D that rotate; an odd D rotates D + 1.
