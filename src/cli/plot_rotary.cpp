@@ -13,7 +13,7 @@ namespace posenc::cli {
 namespace {
 
 constexpr int64_t kPoints = 1500;  // of a curve, at equal ratios of the distance
-constexpr int64_t kSmooth = 61;    // points that a trend averages
+constexpr double kSmooth = 1.15;   // of distances whose scores a trend averages
 
 struct Scaled {
   const char* name;
@@ -64,11 +64,19 @@ torch::Tensor scores(const RotaryPlot& plot, const rotary::Scaling& scaling,
          (f.attention_scaling * f.attention_scaling);
 }
 
-// The running mean, over fewer points at the ends.
-torch::Tensor trend(const torch::Tensor& curve) {
-  return torch::avg_pool1d(curve.view({1, 1, -1}), kSmooth, 1, kSmooth / 2, /*ceil_mode=*/false,
-                           /*count_include_pad=*/false)
-      .view(-1);
+// The mean over the distances within a ratio of kSmooth.
+torch::Tensor trend(const torch::Tensor& distance, const torch::Tensor& curve) {
+  const double* const d = distance.const_data_ptr<double>();
+  const double* const y = curve.const_data_ptr<double>();
+  auto result = torch::empty_like(curve);
+  auto* const mean = result.mutable_data_ptr<double>();
+  double sum = 0.0;
+  for (int64_t i = 0, begin = 0, end = 0; i < curve.numel(); ++i) {
+    for (; end < curve.numel() && d[end] <= d[i] * kSmooth; ++end) sum += y[end];
+    for (; d[begin] < d[i] / kSmooth; ++begin) sum -= y[begin];
+    mean[i] = sum / static_cast<double>(end - begin);
+  }
+  return result;
 }
 
 }  // namespace
@@ -84,7 +92,7 @@ Figure rotary_decay(const RotaryPlot& plot) {
     least = std::min(least, curve.min().item<double>());
     most = std::max(most, curve.max().item<double>());
     columns.push_back(curve);
-    columns.push_back(trend(curve));
+    columns.push_back(trend(distance, curve));
   }
   constexpr double width = 1000, height = 680;
   std::string script = data_block("scores", torch::stack(columns, 1));
@@ -92,7 +100,7 @@ Figure rotary_decay(const RotaryPlot& plot) {
       "set multiplot layout 2,3 title 'Score of a query with an equal key at a distance: {} "
       "channels, base {}, original context {}, factor {}' offset 0,-0.2 "
       "margins {},{},{},{} spacing {},{}\n",
-      plot.dim, plot.base, original, plot.factor, 75 / width, 1 - 20 / width, 55 / height,
+      plot.dim, plot.base, original, plot.factor, 75 / width, 1 - 20 / width, 65 / height,
       1 - 80 / height, 25 / width, 85 / height);
   script += fmt::format(
       "set logscale x 2\nset xrange [1:{}]\nset yrange [{:.1f}:{:.1f}]\nset ytics 0.5\n"
