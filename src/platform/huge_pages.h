@@ -9,8 +9,9 @@ namespace posenc::platform {
 /// pages.
 void advise_huge_pages(void* fresh, std::size_t bytes);
 
-/// Whether malloc is certain to map new pages for this many bytes, so that the hint pays off: with
-/// malloc's own header they exceed the largest threshold that glibc sets for itself.
-inline bool benefits_from_huge_pages(std::size_t bytes) { return bytes >= std::size_t{32} << 20; }
+/// Whether this many bytes are so often fresh from the system that the hint pays off: from 32 MB on
+/// glibc maps every block, and what lies free at the top of its heap it returns once that exceeds
+/// twice the largest block so far. For memory in use the hint is one system call without effect.
+inline bool benefits_from_huge_pages(std::size_t bytes) { return bytes >= std::size_t{16} << 20; }
 
 }  // namespace posenc::platform
