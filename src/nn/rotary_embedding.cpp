@@ -205,8 +205,8 @@ RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype 
     if (std::holds_alternative<rotary::LongRope>(o.scaling()))
       f.inv_freq = f.inv_freq.to(inv_freq.options());
   }
-  const bool wide = o.angle_type() != rotary::AngleType::Float32;
-  f.inv_freq = f.inv_freq.to(wide ? torch::kDouble : torch::kFloat);
+  const bool single = o.angle_type() == rotary::AngleType::Float32;
+  f.inv_freq = f.inv_freq.to(single ? torch::kFloat : torch::kDouble);
   if (alpha.defined()) f.inv_freq = f.inv_freq * alpha.to(torch::kFloat).exp();
   return f;
 }
@@ -226,8 +226,7 @@ bool RotaryEmbeddingImpl::may_cache(int64_t rows, torch::Dtype dtype, int64_t le
 
 RotaryCosSin RotaryEmbeddingImpl::cached(int64_t rows, torch::Dtype dtype, torch::Device device,
                                          int64_t length) {
-  using State = RotaryEmbeddingState;
-  State& s = *state_;
+  RotaryEmbeddingState& s = *state_;
   {
     const std::shared_lock<std::shared_mutex> reading(s.lock);
     const auto entry = s.find(dtype, device, length);
@@ -246,7 +245,7 @@ RotaryCosSin RotaryEmbeddingImpl::cached(int64_t rows, torch::Dtype dtype, torch
   const auto ids = torch::arange(wanted, torch::TensorOptions(torch::kLong).device(device));
   RotaryCosSin table = computed(ids, dtype, length);
   if (entry == s.cache.end())
-    entry = s.cache.insert(entry, State::Cached{dtype, device, length, {}});
+    entry = s.cache.insert(entry, RotaryEmbeddingState::Cached{dtype, device, length, {}});
   entry->table = std::move(table);
   return entry->table;
 }

@@ -53,10 +53,10 @@ using QueryKey = std::tuple<at::Tensor, at::Tensor>;
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
                 const RotaryFuncOptions& how = {});
 
-/// rotary() with given cos and sin, from rotary_cos_sin() or from the model itself: (L, W), (B, L, W), or
-/// where each head has its own, as with learned frequencies, (B, H, L, W), B or H possibly 1.
-/// With position_ids, (L) or (B, L), they are a cache (P, W) with a row for every position. The
-/// options describe their layout and the arithmetic; `how` must have no offset.
+/// rotary() with given cos and sin, from rotary_cos_sin() or from the model itself: (L, W), (B, L,
+/// W), or where each head has its own, as with learned frequencies, (B, H, L, W), B or H
+/// possibly 1. With position_ids, (L) or (B, L), they are a cache (P, W) with a row for every
+/// position. The options describe their layout and the arithmetic; `how` must have no offset.
 ///
 /// Errors: those of rotary(); c10::ValueError for cos and sin of another shape; c10::IndexError for
 /// a position without a row.
