@@ -13,6 +13,7 @@
 namespace posenc POSENC_EXPORT {
 
 class LastOutput;
+extern template class detail::Opaque<LastOutput>;
 
 /// Options of InputEmbedding.
 struct InputEmbeddingOptions {

@@ -15,6 +15,7 @@ struct PositionalEncodingAccess;  // private
 namespace posenc POSENC_EXPORT {
 
 struct PositionalEncodingState;
+extern template class detail::Opaque<PositionalEncodingState>;
 
 /// Where a module takes its sinusoidal rows from.
 enum class TableSource {

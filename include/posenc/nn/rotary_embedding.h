@@ -58,6 +58,7 @@ struct RotaryEmbeddingOptions {
 };
 
 struct RotaryEmbeddingState;
+extern template class detail::Opaque<RotaryEmbeddingState>;
 
 /// Rotates queries and keys by their positions; for the formula see RotaryOptions.
 ///

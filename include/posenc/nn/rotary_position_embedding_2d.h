@@ -40,6 +40,7 @@ struct RotaryPositionEmbedding2dOptions {
 };
 
 struct RotaryPositionEmbedding2dState;
+extern template class detail::Opaque<RotaryPositionEmbedding2dState>;
 
 /// Rotates the queries and keys of an image's patches by their places in the grid; for the formula
 /// see RotaryOptions, for the places rotary_grid().

@@ -16,6 +16,7 @@
 namespace posenc POSENC_EXPORT {
 
 class LastOutput;
+extern template class detail::Opaque<LastOutput>;
 
 /// Options of TokenAndPositionEmbedding.
 struct TokenAndPositionEmbeddingOptions {

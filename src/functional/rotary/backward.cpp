@@ -53,8 +53,9 @@ autograd::variable_list RotaryBackward::apply(autograd::variable_list&& grads) {
   const torch_internals::Profiled profiled("posenc::rotary_backward", grads[0]);
   const RotaryCosSin table{cos.unpack(), sin.unpack()};
   const at::Tensor& grad = grads[0];
-  TORCH_CHECK(grad.sizes() == at::IntArrayRef(sizes), "[rotary] backward needs a gradient ", sizes,
-              ". Got ", grad.sizes());
+  const at::IntArrayRef expected = sizes;
+  TORCH_CHECK(grad.sizes() == expected, "[rotary] backward needs a gradient ", expected, ". Got ",
+              grad.sizes());
   RotaryPlan plan;
   if (!at::GradMode::is_enabled() && grad.scalar_type() == dtype) {
     const at::Tensor whole = grad.stride(-1) == 1 ? grad : grad.contiguous();
