@@ -6,6 +6,7 @@
 
 #include "torch_internals/grad_access.h"
 
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -114,6 +115,7 @@ TEST_F(GradAccessTest, IsNotGivenToOtherKindsOfBackward) {
   out = forward();
   out.sum().backward({}, /*retain_graph=*/true, /*create_graph=*/true);
   EXPECT_FALSE(probe->given) << "create_graph";
+  weight = torch::ones({2, 3}).requires_grad_();  // with an accumulator that `out` does not hold
   forward();
   (*probe)({torch::ones({2, 3})});
   EXPECT_FALSE(probe->given) << "a call of the node";
@@ -137,6 +139,9 @@ TEST_F(GradAccessTest, IsNotGivenWithHooks) {
   };
   EXPECT_TRUE(with([](autograd::Node&) {}));
   EXPECT_FALSE(with([](autograd::Node& node) { node.add_pre_hook(std::make_unique<Listener>()); }));
+  EXPECT_FALSE(with([](autograd::Node& node) {
+    node.add_retains_grad_hook(std::make_unique<Listener>(), /*output_idx=*/0);
+  }));
   EXPECT_FALSE(
       with([](autograd::Node& node) { node.add_post_hook(std::make_unique<Listener>()); }));
   EXPECT_FALSE(with([&](autograd::Node&) {
@@ -155,6 +160,12 @@ TEST_F(GradAccessTest, IsNotGivenToALeafChangedSinceTheForward) {
   weight.set_data(torch::ones({4, 3}));
   out.sum().backward();
   EXPECT_FALSE(probe->given) << "other sizes";
+  weight = torch::ones({2, 3}).requires_grad_();
+  EXPECT_FALSE(is_given([&] { weight.set_data(torch::ones({2, 3})._neg_view()); })) << "not plain";
+  for (const auto& then : {torch::ones({4, 3}), torch::ones({2, 3}, torch::kDouble)}) {
+    weight = then.clone().requires_grad_();
+    EXPECT_FALSE(is_given([&] { weight.set_data(torch::ones({2, 3})); })) << then.toString();
+  }
 }
 
 TEST_F(GradAccessTest, MayNotAddInPlaceToAnUnusualGradient) {
@@ -169,6 +180,21 @@ TEST_F(GradAccessTest, MayNotAddInPlaceToAnUnusualGradient) {
   EXPECT_FALSE(in_place(torch::ones({1, 1}).expand({2, 3})));
   EXPECT_FALSE(in_place(torch::ones({2, 3}).requires_grad_()));
   EXPECT_FALSE(in_place(torch::ones({2, 3}).to_sparse()));
+  EXPECT_FALSE(in_place(torch::ones({1, 3})));
+  EXPECT_FALSE(in_place(torch::ones({2, 3}, torch::kDouble)));
+  const auto made_in_inference = [] {
+    const c10::InferenceMode guard;
+    return torch::ones({2, 3});
+  };
+  EXPECT_FALSE(in_place(made_in_inference()));
+}
+
+TEST_F(GradAccessTest, MayNotAddAGradientToItselfInPlace) {
+  const auto own = torch::ones({2, 3});
+  weight.mutable_grad() = own;
+  forward().backward(own);
+  EXPECT_TRUE(probe->given);
+  EXPECT_FALSE(probe->in_place);
 }
 
 }  // namespace

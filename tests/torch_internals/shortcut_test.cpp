@@ -166,6 +166,11 @@ TEST(IsUnobservable, UntilItIsDistinguishable) {
     EXPECT_FALSE(is_unobservable(x));
   }
   EXPECT_TRUE(is_unobservable(x));
+  {
+    const c10::Storage memory = x.storage();
+    EXPECT_FALSE(is_unobservable(x)) << "its memory has another holder";
+  }
+  EXPECT_TRUE(is_unobservable(x));
   const c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl> weak(
       x.getIntrusivePtr());
   EXPECT_FALSE(is_unobservable(x)) << "a weak reference";
@@ -177,6 +182,12 @@ TEST(IsUnobservable, UntilItIsDistinguishable) {
   EXPECT_TRUE(is_unobservable(x));
   x = x.slice(0, 1);
   EXPECT_FALSE(is_unobservable(x)) << "a part of its storage";
+  {
+    const c10::InferenceMode guard;  // views have no autograd data
+    x = make();
+    x = x.slice(0, 1);
+  }
+  EXPECT_FALSE(is_unobservable(x)) << "a part of its storage, of inference mode";
   x = make();
   x.storage().unsafeGetStorageImpl()->set_nbytes(4);
   EXPECT_FALSE(is_unobservable(x)) << "a storage that was shrunk";
