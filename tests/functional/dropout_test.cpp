@@ -105,18 +105,26 @@ TEST(Dropout, LeavesWhatItDoesNotReadToATen) {
 }
 
 TEST(Dropout, GradientsOfAnotherLayoutAndTwice) {
-  const auto x = torch::randn({6, 8}, torch::kDouble).requires_grad_();
+  const auto rows = torch::randn({6, 8}, torch::kDouble).requires_grad_();
+  const auto columns = torch::randn({8, 6}, torch::kDouble).t().requires_grad_();
   const auto weight = torch::randn({8, 6}, torch::kDouble);
-  const auto twice = [&](Dropout drop) {
+  const auto twice = [&](Dropout drop, const torch::Tensor& x) {
     torch::manual_seed(testing::seed(4));
     const auto out = drop(x, 0.3, true);
     const auto grad =
         torch::autograd::grad({(out.t().pow(3) * weight).sum()}, {x}, {}, true, true)[0];
     return std::pair(grad.detach(), torch::autograd::grad({grad.pow(2).sum()}, {x})[0]);
   };
-  const auto expected = twice(aten), found = twice(ours);
-  EXPECT_TRUE(bit_equal(found.first, expected.first));
-  EXPECT_TRUE(bit_equal(found.second, expected.second));
+  for (const auto& x : {rows, columns}) {
+    const auto expected = twice(aten, x), found = twice(ours, x);
+    EXPECT_TRUE(bit_equal(found.first, expected.first));
+    EXPECT_TRUE(bit_equal(found.second, expected.second));
+  }
+}
+
+TEST(Dropout, GradientsThatAreLazyNegations) {
+  const auto x = torch::randn({6, 8}), grad = torch::randn({6, 8})._neg_view();
+  EXPECT_TRUE(bit_equal(outcome(ours, x, 0.3, grad).grad, outcome(aten, x, 0.3, grad).grad));
 }
 
 TEST(Dropout, FreesItsMaskAfterwards) {

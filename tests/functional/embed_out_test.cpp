@@ -59,6 +59,12 @@ TEST_F(EmbedOut, WritesToALeafOnlyUnrecorded) {
   EXPECT_TRUE(bit_equal(embed_out(out, ids, weight, table), embed(ids, weight, table)));
 }
 
+// Its bytes are not its values.
+TEST_F(EmbedOut, OfALazyNegation) {
+  const auto negated = out._neg_view();
+  EXPECT_TRUE(torch::equal(embed_out(negated, ids, weight, table), embed(ids, weight, table)));
+}
+
 TEST_F(EmbedOut, NeedsATable) {
   EXPECT_ERROR(embed_out(out, ids, weight, {}), c10::ValueError, "there must be a table");
   EXPECT_ERROR(embed(ids, weight, {}), c10::ValueError, "there must be a table");

@@ -70,6 +70,8 @@ TEST(EmbedSaved, ANodeThatIsCalledByHandChecksItsGradient) {
   const torch::NoGradGuard no_grad;
   EXPECT_ERROR(node({torch::ones({4000, kDim})}), c10::Error, "must match the size");
   EXPECT_EQ(node({torch::ones({kRows, kDim})})[0].sizes(), weight.sizes());
+  const auto of_doubles = node({torch::ones({kRows, kDim}, torch::kDouble)})[0];
+  EXPECT_TRUE(bit_equal(of_doubles, dropped.detach().to(torch::kDouble)));
 }
 
 }  // namespace

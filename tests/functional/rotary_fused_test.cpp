@@ -301,6 +301,51 @@ TEST(RotaryFused, LooksBeforeItWrites) {
   const auto from = memory.slice(1, 0, 3), to = memory.slice(1, 1, 4);
   rotary_out(to, {}, from, {}, table, options);  // a head further
   EXPECT_TRUE(bit_equal(to.contiguous(), want));
+
+  const Case swap{torch::randn({1, 3, 5, 8}), torch::randn({1, 3, 5, 8}), table, options, {}};
+  const auto [rotated_q, rotated_k] = composed(swap);
+  const auto q = swap.q.clone(), other = swap.k.clone();
+  rotary_out(other, q, q, other, table, options);  // each where the other comes from
+  EXPECT_TRUE(bit_equal(other, rotated_q));
+  EXPECT_TRUE(bit_equal(q, rotated_k));
+
+  // A row of the first sequence goes where a row of the second comes from.
+  const auto lines = torch::randn({96});
+  const auto here = lines.as_strided({2, 1, 2, 8}, {40, 32, 32, 1}, /*storage_offset=*/0);
+  const auto beside = lines.as_strided({2, 1, 2, 8}, {40, 32, 32, 1}, /*storage_offset=*/8);
+  const auto two = rotary_cos_sin(options, torch::arange(2));
+  const Case moved{here.clone(), {}, two, options, {}};
+  rotary_out(beside, {}, here, {}, two, options);
+  EXPECT_TRUE(bit_equal(beside.contiguous(), std::get<0>(composed(moved))));
+
+  // Two heads of k reach from beside q into q's next row.
+  const auto k = lines.as_strided({1, 2, 2, 8}, {96, 20, 32, 1}, /*storage_offset=*/8);
+  const auto q_out = lines.as_strided({1, 1, 2, 8}, {96, 32, 32, 1}, /*storage_offset=*/0);
+  const Case pair{torch::randn({1, 1, 2, 8}), k.clone(), two, options, {}};
+  const auto k_out = torch::empty({1, 2, 2, 8});
+  rotary_out(q_out, k_out, pair.q, k, two, options);
+  EXPECT_TRUE(bit_equal(q_out.contiguous(), std::get<0>(composed(pair))));
+  EXPECT_TRUE(bit_equal(k_out, std::get<1>(composed(pair))));
+}
+
+TEST(RotaryFused, LooksAtTheLayoutOfWhatItWrites) {
+  const auto options = RotaryOptions(8, Pairing::Halves);
+  const auto table = rotary_cos_sin(options, torch::arange(3));
+  const auto square = torch::randn({1, 3, 3, 8});
+  const Case c{square.clone(), {}, table, options, {}};
+  const auto want = std::get<0>(composed(c));
+  rotary_out(square.transpose(1, 2), {}, square, {}, table, options);  // the same first element
+  EXPECT_TRUE(bit_equal(square.transpose(1, 2).contiguous(), want));
+  const auto by_channel = torch::zeros({1, 3, 8, 3}).transpose(2, 3);
+  rotary_out(by_channel, {}, c.q, {}, table, options);
+  EXPECT_TRUE(bit_equal(by_channel.contiguous(), want));
+
+  // More rows than are prepared at a time, over the sines of the later ones.
+  const auto sines = torch::randn({300, 8});
+  const Case over{
+      torch::randn({1, 300, 8}), {}, {torch::randn({300, 8}), sines.clone()}, options, {}};
+  rotary_out(sines.view({1, 300, 8}), {}, over.q, {}, {over.table.cos, sines}, options);
+  EXPECT_TRUE(bit_equal(sines.view({1, 300, 8}), std::get<0>(composed(over))));
 }
 
 // One projection to q, k and v, rotated where it lies, whichever of the axes comes first.
@@ -356,6 +401,26 @@ TEST(RotaryFused, LeavesToTheCompositionWhatItCannotDo) {
   EXPECT_TRUE(table.cos.grad().defined());
 }
 
+// Whatever does not fit the kernel has the composition's bits.
+TEST(RotaryFused, LeavesOtherShapesAndTypesToTheComposition) {
+  const auto q = torch::randn({2, 3, 5, 22}), k = torch::randn({2, 3, 5, 22});
+  auto complex = RotaryOptions(22, Pairing::Adjacent).arithmetic(Arithmetic::Complex);
+  complex.cos_layout(CosLayout::Complex).cos_type(CosType::Float32);
+  const auto part = RotaryOptions(16, Pairing::Halves).part(rotary::Part::First);
+  const auto angles = torch::rand({5, 16}, torch::kDouble) * 6;
+  const RotaryCosSin fitting = rotary_cos_sin(part, torch::arange(5));
+  const auto by_column = fitting.sin.t().contiguous().t();
+  for (const Case& c : {Case{q, k, rotary_cos_sin(complex, torch::arange(5)), complex, {}},
+                        Case{q, k, {angles.cos(), angles.sin()}, part, {}},
+                        Case{q, k.slice(0, 0, 1), fitting, part, {}},
+                        Case{q, k, {fitting.cos, by_column}, part, {}},
+                        Case{q, k.slice(-1, 0, 18), fitting, part, {}}}) {
+    const auto got = functional::rotary(c.q, c.k, c.table, c.options, c.how), want = composed(c);
+    EXPECT_TRUE(bit_equal(std::get<0>(got), std::get<0>(want))) << describe(c);
+    EXPECT_TRUE(bit_equal(std::get<1>(got), std::get<1>(want))) << describe(c);
+  }
+}
+
 TEST(RotaryFused, RefusesToWriteWhereAGradientIsRecorded) {
   const auto options = RotaryOptions(8, Pairing::Halves);
   const auto table = rotary_cos_sin(options, torch::arange(4));
@@ -363,6 +428,8 @@ TEST(RotaryFused, RefusesToWriteWhereAGradientIsRecorded) {
   const auto before = q.detach().clone();
   EXPECT_ERROR(rotary_(q, {}, table, options), c10::ValueError, "records no gradient");
   EXPECT_TRUE(bit_equal(q.detach(), before));
+  EXPECT_ERROR(rotary_out(torch::empty_like(q).requires_grad_(), {}, before, {}, table, options),
+               c10::ValueError, "records no gradient");
   const auto one = torch::randn({1, 1, 8}).expand({1, 4, 8});
   EXPECT_ERROR(rotary_(one, {}, table, options), c10::ValueError, "a place of its own");
 }

@@ -1,7 +1,8 @@
 #include "posenc/functional/rotary.h"
 
 #include <gtest/gtest.h>
-#include <torch/types.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/utils.h>
 
 #include <set>
 
@@ -238,6 +239,9 @@ TEST_P(Rotary, WrongInputsAreErrors) {
   EXPECT_EQ(refused(q, {}, How().position_ids(ids.slice(0, 0, 4))),
             "[rotary] cos and sin must have the batch and length of q and k. Got [4, 8] for [2, 4, "
             "5, 8]");
+  EXPECT_EQ(refused(q, {}, How().position_ids(ids.slice(0, 0, 1))),  // nor does one row broadcast
+            "[rotary] cos and sin must have the batch and length of q and k. Got [1, 8] for [2, 4, "
+            "5, 8]");
 }
 
 TEST_P(Rotary, WrongTablesAreErrors) {
@@ -294,6 +298,34 @@ TEST_P(Rotary, WrongOutputsAreErrorsAndNothingIsWritten) {
             "[rotary] a rotation into q records no gradient: use rotary(), or at::NoGradGuard. Got "
             "a tensor that requires one");
   EXPECT_TRUE(bit_equal(leaf.detach(), q));
+}
+
+// Complex numbers are views of pairs only where these begin at even places.
+TEST(RotaryComplex, ReadsPairsAtAnyPlace) {
+  const auto options = RotaryOptions(6, Pairing::Adjacent)
+                           .arithmetic(rotary::Arithmetic::Complex)
+                           .cos_layout(rotary::CosLayout::Complex)
+                           .cos_type(rotary::CosType::Float32);
+  const auto even = torch::randn({1, 2, 5, 6});
+  const auto odd = torch::zeros({61}).slice(0, 1).view({1, 2, 5, 6}).copy_(even);
+  const auto gaps = torch::zeros({1, 2, 5, 7}).slice(-1, 0, 6).copy_(even);
+  const auto want = std::get<0>(rotary(even, {}, options));
+  EXPECT_TRUE(bit_equal(std::get<0>(rotary(odd, {}, options)), want));
+  EXPECT_TRUE(bit_equal(std::get<0>(rotary(gaps, {}, options)), want));
+}
+
+// Only the engine compares a gradient with the result and converts it.
+TEST(RotaryBackward, ANodeThatIsCalledByHandChecksItsGradient) {
+  const auto options = rotary_preset("llama", 8);
+  const auto q = torch::randn({1, 2, 5, 8}).requires_grad_();
+  const auto y = std::get<0>(rotary(q, {}, options));
+  auto& node = *y.grad_fn();
+  const torch::NoGradGuard no_grad;
+  EXPECT_ERROR(node({torch::ones({4, 2, 5, 8})}), c10::Error,
+               "[rotary] backward needs a gradient [1, 2, 5, 8]. Got [4, 2, 5, 8]");
+  const auto of_floats = node({torch::ones({1, 2, 5, 8})})[0];
+  const auto of_doubles = node({torch::ones({1, 2, 5, 8}, torch::kDouble)})[0];
+  EXPECT_TRUE(bit_equal(of_doubles, of_floats));
 }
 
 }  // namespace
