@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <memory>
+#include <tuple>
 #include <type_traits>
 
 #include "posenc/nn/input_embedding.h"
@@ -135,22 +136,41 @@ TEST(CompositeReuse, ACopyStartsWithoutAnOutput) {
 // Half types with Precision::Exact: rounded once, from float32 rows; a table from elsewhere is used
 // as it is.
 TEST(CompositeExact, HalfTypesAreSummedInFloat32) {
-  for (const auto source : {posenc::TableSource::Buffer, posenc::TableSource::Factored}) {
+  using PositionSource = posenc::TableSource;
+  for (const auto source :
+       {PositionSource::Buffer, PositionSource::Factored, PositionSource::OnTheFly}) {
     const auto exact = SinusoidOptions(64).precision(Precision::Exact);
-    InputEmbedding module(InputEmbeddingOptions(40, 64, 32).table_source(source).sinusoid(exact));
+    const double scale = 1.3;
+    InputEmbedding module(
+        InputEmbeddingOptions(40, 64, 32).table_source(source).sinusoid(exact).scale(scale));
     module->to(torch::kBFloat16);
     const torch::NoGradGuard guard;
     const auto ids = torch::randint(0, 40, {3, 32}, torch::kLong);
     const auto& weight = module->token_embedding->embedding->weight;
     const auto rows = sinusoid_table(exact, 32);
     const auto once =
-        (weight.to(torch::kFloat).index_select(0, ids.flatten()).view({3, 32, 64}) + rows)
+        (weight.to(torch::kFloat).index_select(0, ids.flatten()).view({3, 32, 64}) * scale + rows)
             .to(torch::kBFloat16);
     EXPECT_TRUE(bit_equal(module->forward(ids), once));
-    if (source != posenc::TableSource::Buffer) continue;
+    if (source != PositionSource::Buffer) continue;
     module->pos_encoding->pe.mul_(1.5);  // like values from a checkpoint
     const auto tokens = weight.index_select(0, ids.flatten()).view({3, 32, 64});
-    EXPECT_TRUE(bit_equal(module->forward(ids), tokens + module->pos_encoding->pe));
+    EXPECT_TRUE(bit_equal(module->forward(ids), tokens * scale + module->pos_encoding->pe));
+  }
+}
+
+TEST(CompositeExact, RowsWithoutATableFollowEveryConversion) {
+  const auto exact = SinusoidOptions(64).precision(Precision::Exact);
+  for (const auto source : {posenc::TableSource::Factored, posenc::TableSource::OnTheFly}) {
+    InputEmbedding module(InputEmbeddingOptions(40, 64, 32).table_source(source).sinusoid(exact));
+    const torch::NoGradGuard no_grad;
+    module->token_embedding->embedding->weight.zero_();
+    for (const auto dtype : {torch::kBFloat16, torch::kDouble, torch::kHalf, torch::kFloat}) {
+      module->to(dtype);
+      EXPECT_TRUE(bit_equal(module->forward(torch::zeros({32}, torch::kLong)),
+                            sinusoid_table(exact, 32, dtype)))
+          << dtype;
+    }
   }
 }
 
@@ -195,6 +215,22 @@ TEST(CompositeGrowth, IsNotForABadToken) {
   EXPECT_THROW(module->forward(bad - 98, std::numeric_limits<int64_t>::max()), c10::ValueError);
 }
 
+// The first position beyond the table, by length, by offset and by number.
+TEST(CompositeGrowth, IsByASingleRowToo) {
+  const auto row = sinusoid_table(SinusoidOptions(20), 17)[16];
+  const auto ids = torch::zeros({1, 17}, torch::kLong);
+  for (const auto& [length, offset, position] :
+       {std::tuple<int64_t, int64_t, int64_t>(17, 0, -1), {2, 15, -1}, {1, 0, 16}}) {
+    TokenAndPositionEmbedding module(
+        TokenAndPositionEmbeddingOptions(40, 20, 16).dropout(0.0).grow(true));
+    const auto y =
+        module->forward(ids.slice(1, 0, length), offset,
+                        position < 0 ? torch::Tensor() : torch::tensor({position}, torch::kLong));
+    const auto token = module->token_embedding->weight[0] * std::pow(20.0, 0.5);
+    EXPECT_TRUE(bit_equal(y[0][-1], token + row)) << length << " at " << offset;
+  }
+}
+
 TEST_P(Composite, PositionEmbeddingHoldsItsNotebooksTable) {
   const auto options = PositionEmbeddingOptions(18).max_len(30);
   PositionEmbedding frozen(options);
@@ -235,6 +271,25 @@ static_assert(!kTakesThreeNumbers<TimestepEmbeddingImpl>);
 static_assert(kTakesTwoNumbers<TimestepEmbeddingImpl>);
 static_assert(kTakesTwoNumbers<PositionalEncodingImpl>);
 
+TEST(CompositeOptions, OfTheTokensReachTheTable) {
+  const InputEmbeddingOptions options(9, 6, 4);
+  EXPECT_FALSE(InputEmbedding(InputEmbeddingOptions(options).freeze(true))
+                   ->token_embedding->embedding->weight.requires_grad());
+  const auto gradient_of = [](auto module, const torch::Tensor& weight) {
+    module->forward(torch::tensor({{1, 0, 1}})).sum().backward();
+    return weight.grad();
+  };
+  InputEmbedding one(InputEmbeddingOptions(options).sparse(true).padding_idx(0));
+  const auto of_one = gradient_of(one, one->token_embedding->embedding->weight);
+  TokenAndPositionEmbedding other(
+      TokenAndPositionEmbeddingOptions(9, 6, 4).sparse(true).padding_idx(0));
+  const auto of_other = gradient_of(other, other->token_embedding->weight);
+  for (const auto& gradient : {of_one, of_other}) {
+    ASSERT_TRUE(gradient.is_sparse());
+    EXPECT_TRUE(bit_equal(gradient.coalesce().indices(), torch::tensor({{1}})));
+  }
+}
+
 TEST(CompositeErrors, NameTheRuleAndTheValue) {
   EXPECT_ERROR(PositionEmbedding(PositionEmbeddingOptions(6).max_len(0)), c10::ValueError,
                "[PositionEmbedding] max_len must be positive. Got 0");
@@ -263,6 +318,11 @@ TEST(CompositeErrors, NameTheRuleAndTheValue) {
   EXPECT_ERROR(module->forward(torch::zeros({1, 5}, torch::kLong)), c10::ValueError,
                "sequence length 5 exceeds max_len 4");
   EXPECT_ERROR(module->forward(torch::tensor({{9}})), c10::IndexError, "Got 9 at index [0, 0]");
+  for (const bool grow : {false, true}) {
+    TokenAndPositionEmbedding either(Options(9, 6, 4).grow(grow));
+    EXPECT_ERROR(either->forward(torch::tensor({{1}}), 2, torch::tensor({0})), c10::ValueError,
+                 "offset must be 0 beside them. Got 2");
+  }
   module->token_embedding->options.max_norm(2.0);
   EXPECT_ERROR(module->forward(torch::tensor({{1}})), c10::ValueError,
                "[TokenAndPositionEmbedding] max_norm is not supported");

@@ -55,12 +55,23 @@ TEST(LayerErrors, RejectStepsOfAnotherBatch) {
   }
   EXPECT_ERROR(decoder->step(torch::randn({3, 8}), cache), c10::ValueError, "must be (B, t, 8)");
   EXPECT_ERROR(decoder->step(torch::randn({3, 3, 8}), cache), c10::ValueError,
-               "the capacity is 2 tokens. Got token 3");
+               "[TransformerDecoder] the capacity is 2 tokens. Got token 3");
   TransformerDecoder shallow(TransformerDecoderOptions({8, 2}, 1));
   EXPECT_ERROR(shallow->step(torch::randn({3, 1, 8}), cache), c10::ValueError,
                "of 1 layers. Got 2");
   EXPECT_EQ(cache.length(), 0);
   EXPECT_EQ(decoder->step(torch::randn({3, 2, 8}), cache).size(0), 3) << "after the errors";
+}
+
+TEST(LayerErrors, RejectStepsWithARotaryEmbedding) {
+  const MultiheadAttention rotating(MultiheadAttentionOptions(8, 2).rotary(
+      RotaryEmbeddingOptions(RotaryOptions(4, rotary::Pairing::Halves))));
+  for (const bool own : {true, false}) {
+    TransformerDecoderLayer layer(8, 2);
+    (own ? layer->self_attn : layer->multihead_attn) = rotating;
+    EXPECT_ERROR(layer->start(torch::randn({3, 4, 8}), 2), c10::ValueError,
+                 "steps are not implemented for attention with a rotary embedding");
+  }
 }
 
 TEST(LayerErrors, RejectLayersOfAnotherClass) {

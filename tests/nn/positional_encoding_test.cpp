@@ -121,6 +121,10 @@ TEST_P(Encoding, OtherStoragesGiveTheSameRowsAndHaveNoEnd) {
     const auto far = torch::tensor({int64_t{2147483647}}).to(device());
     EXPECT_TRUE(bit_equal(module->forward(torch::zeros({1, 6}, device()), 0, far).cpu(),
                           sinusoid(exact, far.cpu())));
+    EXPECT_ERROR(module->forward(torch::zeros({1, 6}, device()), 0, far + 1), c10::IndexError,
+                 "[PositionalEncoding] every position must lie in [0, 2^31). Got 2147483648");
+    EXPECT_NO_THROW(module->forward(x, (int64_t{1} << 31) - 9));
+    EXPECT_ERROR(module->forward(x, (int64_t{1} << 31) - 8), c10::ValueError, "below 2^31");
     EXPECT_ERROR(module->forward(x, int64_t{1} << 31), c10::ValueError, "below 2^31");
     EXPECT_ERROR(module->forward(x, -1), c10::ValueError, "offset must not be negative");
     EXPECT_ERROR(module->forward(x, 0, ids.t()), c10::ValueError, "position_ids must be");
@@ -239,6 +243,29 @@ TEST(PositionalEncodingGrowth, GrowsAModuleMadeInInferenceMode) {
   const auto y = module->forward(torch::zeros({1, 9, 6}));
   EXPECT_TRUE(module->pe.is_inference());
   EXPECT_TRUE(bit_equal(y[0], sinusoid_table(SinusoidOptions(6), 9)));
+}
+
+TEST(PositionalEncodingGrowth, GoesByTheLengthAndDoubles) {
+  PositionalEncoding module(Options(6, 4).grow(true).batch_first(false));
+  const auto present = module->table(4);
+  const auto y = module->forward(torch::zeros({5, 2, 6}));  // (L, B, D)
+  EXPECT_TRUE(bit_equal(y.select(1, 1).contiguous(), sinusoid_table(SinusoidOptions(6), 5)));
+  EXPECT_EQ(module->pe.size(1), 8);
+  EXPECT_EQ(present.size(1), 4) << "a handle on the rows as they were";
+  const auto by_number = torch::tensor({{8}});
+  EXPECT_TRUE(bit_equal(module->forward(torch::zeros({1, 1, 6}), 0, by_number)[0][0],
+                        sinusoid_table(SinusoidOptions(6), 9)[8]));
+}
+
+// What the loader compares a file's table with.
+TEST(PositionalEncodingGrowth, TheRecipeFollowsTheTable) {
+  PositionalEncoding module(Options(6, 4).grow(true));
+  module->forward(torch::zeros({1, 9, 6}));
+  const auto tables = module->computed_tables();
+  ASSERT_EQ(tables.size(), 1u);
+  EXPECT_TRUE(bit_equal(tables[0].compute(), module->pe));
+  module->pe.set_data(torch::zeros({1, 9, 8}));
+  EXPECT_FALSE(module->computed_tables()[0].compute().defined()) << "the recipe has another width";
 }
 
 TEST(PositionalEncodingGrowth, HasABound) {
