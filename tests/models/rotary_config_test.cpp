@@ -1,8 +1,10 @@
+// posenc-budget: one case for each way in which configurations spell a rotary embedding
 #include "posenc/models/rotary_config.h"
 
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -143,6 +145,12 @@ TEST(RotaryConfig, ReadsAFile) {
   EXPECT_EQ(
       message_of([&] { rotary_options_from_hf(folder / "list.json"); }),
       "[rotary_options_from_hf] " + (folder / "list.json") + ": must be a JSON object. Got array");
+  const std::string long_file = folder / "long.json";
+  std::ofstream(long_file) << "{}";
+  std::filesystem::resize_file(long_file, (1 << 24) + 1);
+  EXPECT_NE(message_of([&] { rotary_options_from_hf(long_file); })
+                .find(long_file + ": must have at most 16777216 bytes. Got 16777217"),
+            std::string::npos);
   EXPECT_EQ(
       refusal("{").find("[rotary_options_from_hf] the configuration: must have JSON in UTF-8"), 0U)
       << refusal("{");
@@ -174,6 +182,11 @@ TEST(RotaryConfig, ErrorsNameTheKey) {
             "[rotary_options_from_hf] `rope_parameters` must be an object. Got []");
   EXPECT_EQ(refusal(R"({"model_type": "llama", "hidden_size": 1.5})"),
             "[rotary_options_from_hf] `hidden_size` must be a whole number. Got 1.5");
+  EXPECT_EQ(refusal(R"({"model_type": "llama", "hidden_size": 1e16})"),
+            "[rotary_options_from_hf] `hidden_size` must be a whole number. Got 1e+16");
+  EXPECT_EQ(refusal(llama("\"" + std::string(200, 'x') + "\"")),
+            "[rotary_options_from_hf] `rope_parameters` must be an object. Got \"" +
+                std::string(119, 'x') + "...");
   EXPECT_EQ(refusal(R"({"model_type": "llama", "num_attention_heads": 0})"),
             "[rotary_options_from_hf] `num_attention_heads` must be positive. Got 0");
   EXPECT_EQ(refusal(R"({"model_type": "llama", "head_dim": -2})"),
@@ -273,7 +286,20 @@ TEST(RotaryConfig, FlatParametersOfModelsWithLayers) {
         "sliding_attention", 64, 7777.0, 2.0},
        {R"({"model_type": "dots3_note_text", "rope_parameters":
             {"rope_type": "linear", "factor": 2.0}})",
-        "indexed_attention", 64, 8e7, 2.0}});
+        "indexed_attention", 64, 8e7, 2.0},
+       {R"({"model_type": "olmo3", "rope_parameters": {"full_attention": {"rope_theta": 5.0}},
+            "rope_scaling": {"rope_type": "linear", "factor": 2.0}})",
+        "full_attention", 128, 5.0, 2.0},
+       {R"({"model_type": "mimo_v2_flash", "rope_parameters": {"full_attention":
+            {"rope_type": "linear", "factor": 2.0}}})",
+        "full_attention", 192, 5e6, 2.0},  // the default share is of unscaled frequencies
+       {R"({"model_type": "mimo_v2_flash", "rope_parameters": {"full_attention":
+            {"rope_type": "default"}}})",
+        "full_attention", 64, 5e6, 1.0}});
+  const auto compressed = of(R"({"model_type": "deepseek_v4", "rope_scaling": {"type": "yarn",
+      "factor": 4.0, "original_max_position_embeddings": 65536}})",
+                             "compress");
+  EXPECT_EQ(std::get<rotary::Yarn>(compressed.scaling()).attention_factor, 1.0);
   EXPECT_EQ(
       refusal(R"({"model_type": "mellum", "rope_scaling": {"factor": 2.0}})", "full_attention"),
       "[rotary_options_from_hf] `rope_scaling` must be left out: `mellum` has "
@@ -314,6 +340,13 @@ TEST(RotaryConfig, KeysBesideTheParameters) {
                                "yarn", "factor": null, "original_max_position_embeddings": 100}})");
     EXPECT_EQ(std::get<rotary::Yarn>(options.scaling()).factor, 10.0) << model;
   }
+  const auto sections = of(R"({"model_type": "hunyuan_vl_text", "head_dim": 16, "rope_parameters":
+      {"rope_type": "xdrope", "alpha": 1000.0, "xdrope_section": [2, 1, 2, 3]}})");
+  EXPECT_EQ(sections.sections(), (std::vector<int64_t>{2, 1, 2, 3}));
+  const auto phi3 = of(R"({"model_type": "phi3", "hidden_size": 64, "num_attention_heads": 8,
+      "original_max_position_embeddings": 100, "rope_scaling": {"type": "yarn",
+      "short_factor": [1, 1, 1, 1], "long_factor": [2, 2, 2, 2]}})");
+  EXPECT_EQ(std::get<rotary::LongRope>(phi3.scaling()).original_max_position, 100.0);
 }
 
 TEST(RotaryConfig, WhatTransformersRefuses) {

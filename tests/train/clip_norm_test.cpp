@@ -14,6 +14,7 @@
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/trainer.h"
 #include "support/compare.h"
+#include "train/clip_norm.h"
 
 namespace posenc::testing {
 namespace {
@@ -50,6 +51,18 @@ TEST(ClipNorm, ClipsSparseGradientsLikeDenseOnes) {
   EXPECT_NEAR(sparse.norm().item<double>(), 0.5, 1e-4);
   for (const bool of_rows : {false, true}) {  // below the norm, nothing changes
     EXPECT_TRUE(within(Op::Training, step(of_rows, 1e9), step(false, /*clip=*/0.0)));
+  }
+}
+
+// By the norm plus 1e-6, which shows where the norm is as small.
+TEST(ClipNorm, DividesAsPyTorchDoes) {
+  for (const double size : {1e-7, 1e-3, 10.0}) {
+    auto ours = torch::zeros({5}).requires_grad_(), theirs = torch::zeros({5}).requires_grad_();
+    ours.mutable_grad() = torch::randn({5}) * size;
+    theirs.mutable_grad() = ours.grad().clone();
+    train::clip_norm({ours}, size / 3);
+    torch::nn::utils::clip_grad_norm_(std::vector<torch::Tensor>{theirs}, size / 3);
+    EXPECT_TRUE(bit_equal(ours.grad(), theirs.grad())) << size;
   }
 }
 
