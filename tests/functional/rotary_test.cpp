@@ -321,8 +321,7 @@ TEST(RotaryBackward, ANodeThatIsCalledByHandChecksItsGradient) {
   const auto y = std::get<0>(rotary(q, {}, options));
   auto& node = *y.grad_fn();
   const torch::NoGradGuard no_grad;
-  EXPECT_ERROR(node({torch::ones({4, 2, 5, 8})}), c10::Error,
-               "[rotary] backward needs a gradient [1, 2, 5, 8]. Got [4, 2, 5, 8]");
+  EXPECT_ERROR(node({torch::ones({4, 2, 5, 8})}), c10::Error, "[rotary] backward needs a gradient");
   const auto of_floats = node({torch::ones({1, 2, 5, 8})})[0];
   const auto of_doubles = node({torch::ones({1, 2, 5, 8}, torch::kDouble)})[0];
   EXPECT_TRUE(bit_equal(of_doubles, of_floats));

@@ -162,10 +162,6 @@ TEST_F(GradAccessTest, IsNotGivenToALeafChangedSinceTheForward) {
   EXPECT_FALSE(probe->given) << "other sizes";
   weight = torch::ones({2, 3}).requires_grad_();
   EXPECT_FALSE(is_given([&] { weight.set_data(torch::ones({2, 3})._neg_view()); })) << "not plain";
-  for (const auto& then : {torch::ones({4, 3}), torch::ones({2, 3}, torch::kDouble)}) {
-    weight = then.clone().requires_grad_();
-    EXPECT_FALSE(is_given([&] { weight.set_data(torch::ones({2, 3})); })) << then.toString();
-  }
 }
 
 TEST_F(GradAccessTest, MayNotAddInPlaceToAnUnusualGradient) {
