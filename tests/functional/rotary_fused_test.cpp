@@ -1,3 +1,4 @@
+// posenc-budget: each rule of the fused rotation has a case that breaks it
 // The one pass against the composition that defines it: forward, gradients, in place, into other
 // tensors. Random shapes, types, layouts and numbers of threads.
 
