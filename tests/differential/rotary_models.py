@@ -204,6 +204,8 @@ class Settings:
             return
         if "qk_rope_head_dim" in vars(default) and self.preset in ("deepseek_v2", "deepseek_v3", "mistral_large4", "llama"):
             self.arguments["qk_rope_head_dim"] = self.head_dim
+            if self.kind.model_type == "longcat_flash":  # which reads this one
+                self.arguments["head_dim"] = self.head_dim
         elif hasattr(self.kind, "head_dim") or hasattr(default, "head_dim"):
             self.arguments[self.names["head_dim"]] = self.head_dim
 
