@@ -19,7 +19,7 @@ from rotary_compare import text_of, wide
 from rotary_registry import ROTARY, Case, RotaryReference
 
 ENTRIES = 300  # minimum size of the queries
-SEEDS = 120
+SEEDS = 40
 
 
 def small(reference: RotaryReference, dtype: torch.dtype) -> Case:
@@ -35,12 +35,17 @@ def small(reference: RotaryReference, dtype: torch.dtype) -> Case:
 
 
 def tensors_of(prefix: str, case: Case) -> dict[str, torch.Tensor]:
-    few = slice(1) if wide(case.cos).ndim == 2 else slice(None)  # of the batch
+    batched = case.cos.ndim > 2 and case.cos.shape[0] > 1
+    few = slice(None) if batched else slice(1)
     named = {"cos": case.cos, "sin": case.sin, "q": case.q[few], "k": case.k[few]}
     named |= {"rotated_q": case.rotated_q[few], "rotated_k": case.rotated_k[few]}
     if case.positions is not None:
         named["position_ids"] = case.positions
     return {f"{prefix}.{name}": t.contiguous().clone() for name, t in named.items()}
+
+
+def params_of(case: Case) -> dict[str, str]:
+    return {key: text_of(value) for key, value in ({"head_dim": case.q.shape[-1]} | case.params).items()}
 
 
 def main() -> int:
@@ -57,7 +62,7 @@ def main() -> int:
         for number, case in enumerate(chosen):
             tensors |= tensors_of(str(number), case)
         metadata = {
-            "cases": json.dumps([{key: text_of(value) for key, value in c.params.items()} for c in chosen]),
+            "cases": json.dumps([params_of(c) for c in chosen]),
             "source": f"package {reference.package} {reference.version}",
             "torch": torch.__version__,
         }
