@@ -75,8 +75,8 @@ extern template class detail::Opaque<RotaryEmbeddingState>;
 /// be called from several threads at once. Explicit positions on a GPU are not read back, unless
 /// the scaling depends on the length.
 ///
-/// Keys: buffer `inv_freq` (n), which stays float32 (float64 with rotary::AngleType::Float64) unless
-/// casts_frequencies(true); not in PyTorch's state_dict unless persistent(true); absent with
+/// Keys: buffer `inv_freq` (n), which stays float32 (float64 with rotary::AngleType::Float64)
+/// unless casts_frequencies(true); not in PyTorch's state_dict unless persistent(true); absent with
 /// Precision::Exact. With learned_scale(true) also buffer `alpha` (n).
 ///
 /// Errors: those of functional::rotary(); at construction, c10::ValueError for LengthRule::Fixed
