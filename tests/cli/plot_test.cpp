@@ -79,7 +79,7 @@ TEST_F(Plot, RotaryScoresAreThoseOfTheLibrary) {
       const auto f = rotary_frequencies(options).inv_freq.to(torch::kDouble);
       return (f * distance).cos().mean().item<double>();
     };
-    EXPECT_NEAR(plain, table(rotary::Plain{}), 1e-5) << distance;
+    EXPECT_NEAR(plain, table(rotary::Default{}), 1e-5) << distance;
     EXPECT_NEAR(linear, table(rotary::Linear{4.0}), 1e-5) << distance;
   }
 }

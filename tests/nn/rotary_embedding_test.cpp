@@ -242,7 +242,7 @@ TEST(RotaryEmbedding, MultipliesItsFrequenciesByALearnedScale) {
 // Systems have one position_ids for both.
 TEST(RotaryEmbedding, TakesQueriesAndKeysOfOneLength) {
   for (const rotary::Scaling& scaling :
-       {rotary::Scaling(rotary::Plain{}), rotary::Scaling(rotary::Dynamic{4.0, 4}),
+       {rotary::Scaling(rotary::Default{}), rotary::Scaling(rotary::Dynamic{4.0, 4}),
         rotary::Scaling(rotary::LongRope{{1, 1}, {2, 3}, 4, 4.0, {}})}) {
     const auto options = RotaryOptions(4, Pairing::Halves).scaling(scaling);
     RotaryEmbedding module(options);
