@@ -1,6 +1,7 @@
 #pragma once
 
-/// @file The version. The macros describe the headers that a program is compiled with, version()
+/// @file
+/// The version. The macros describe the headers that a program is compiled with, version()
 /// the library that it is linked to. CMake reads the version from this file.
 
 /// Major version.

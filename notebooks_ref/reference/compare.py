@@ -120,7 +120,7 @@ def compare_scripts(committed: Path, fresh: Path) -> List[str]:
     return found
 
 
-PACKAGES = "presets"  # tools/zoo/fixtures.py writes these, from the real packages
+PACKAGES = ("presets", "rotary")  # tools/zoo writes these, from the real packages
 
 
 def compare_folders(committed: Path, fresh: Path) -> Report:
@@ -134,7 +134,7 @@ def compare_folders(committed: Path, fresh: Path) -> Report:
             path.relative_to(root)
             for pattern in ("*.safetensors", "*.pt")
             for path in root.rglob(pattern)
-            if path.relative_to(root).parts[0] != PACKAGES
+            if path.relative_to(root).parts[0] not in PACKAGES
         }
     both = sorted(names[committed] & names[fresh])
     for name in sorted(names[committed] ^ names[fresh]):

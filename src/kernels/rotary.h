@@ -33,6 +33,10 @@ struct Heads {
   int64_t out_batch, out_head, out_row;
 };
 
+// Where autograd adds zeros to a gradient, so that it has no -0: to the arithmetic's sums, as each
+// channel of a pair is a slice of its own, and to whole heads, as the channels that rotate are.
+enum Zeros : int { kNoZeros = 0, kToPairs = 1, kToHeads = 2 };
+
 // y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin for each pair of the channels first ... first + 2 *
 // pairs - 1; the others are copied.
 struct Rotation {
@@ -44,6 +48,7 @@ struct Rotation {
   bool read_adjacent, write_adjacent;  // pairs are channels 2i, 2i + 1; else i, i + pairs
   bool negative;                       // by the negated sine
   bool transposed;                     // the matrix of each pair is: the gradient's way back
+  int zeros;                           // of Zeros
   bool stream;  // non-temporal stores: they pay for outputs that no cache holds
   int count;    // of heads
   Heads heads[2];

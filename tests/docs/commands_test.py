@@ -99,6 +99,7 @@ def make_rotary(folder: Path) -> None:
     (folder / "config.json").write_text('{"model_type": "llama", "head_dim": 8}')
     heads = {name: torch.randn(1, 4, 4, 8) for name in "qk"}
     save_file({"position_ids": torch.arange(4)[None], **heads}, folder / "qk.safetensors")
+    save_file({"grid": torch.tensor([14, 14])}, folder / "patches.safetensors")
 
 
 class Commands(unittest.TestCase):

@@ -260,6 +260,7 @@ TEST_P(RotaryFused, LooksRowsUpByPosition) {
   torch::manual_seed(testing::seed(44));
   for (int i = 0; i < 40; ++i) {
     Case c = random_case(dice, GetParam());
+    if (c.options.axial()) continue;  // whose positions are several numbers
     SCOPED_TRACE(c10::str("case ", i, " ", describe(c)));
     const torch::Tensor& x = c.q.defined() ? c.q : c.k;
     const int64_t length = x.size(c.how.head_axis() == HeadAxis::BeforeLength ? -2 : -3);

@@ -189,7 +189,7 @@ std::string save_refusal(const TempDir& dir, const std::string& name, const at::
 TEST(SafetensorsSave, RefusesWhatTheFormatCannotHold) {
   const TempDir dir;
   EXPECT_CONTAINS(save_refusal(dir, "__metadata__", at::ones({1})),
-                  "the name that safetensors keeps");
+                  "a name that safetensors reserves");
   EXPECT_CONTAINS(save_refusal(dir, "a", at::Tensor()), "tensor 'a' is undefined");
   EXPECT_CONTAINS(save_refusal(dir, "a", at::ones({2}).to_sparse()), "must be dense");
   EXPECT_CONTAINS(save_refusal(dir, "a", at::ones({2}, at::device(at::kMeta))), "meta tensor");

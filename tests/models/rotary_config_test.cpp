@@ -147,10 +147,10 @@ TEST(RotaryConfig, ReadsAFile) {
       "[rotary_options_from_hf] " + (folder / "list.json") + ": must be a JSON object. Got array");
   const std::string long_file = folder / "long.json";
   std::ofstream(long_file) << "{}";
-  std::filesystem::resize_file(long_file, (1 << 24) + 1);
+  std::filesystem::resize_file(long_file, 16'000'001);
   EXPECT_NE(message_of([&] {
               rotary_options_from_hf(long_file);
-            }).find(long_file + ": must have at most 16777216 bytes. Got 16777217"),
+            }).find(long_file + ": must have at most 16000000 bytes. Got 16000001"),
             std::string::npos);
   EXPECT_EQ(
       refusal("{").find("[rotary_options_from_hf] the configuration: must have JSON in UTF-8"), 0U)

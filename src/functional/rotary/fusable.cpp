@@ -65,7 +65,11 @@ void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass
   r.write_adjacent = writes_adjacent(o, how.inverse());
   r.negative = how.inverse() != o.reversed();
   r.transposed = pass == Pass::Backward;
-  if (r.transposed) std::swap(r.read_adjacent, r.write_adjacent);
+  r.zeros = kernel::kNoZeros;
+  if (!r.transposed) return;
+  std::swap(r.read_adjacent, r.write_adjacent);
+  if (o.arithmetic() != Arithmetic::Complex) r.zeros |= kernel::kToPairs;
+  if (r.width > o.rotary_dim()) r.zeros |= kernel::kToHeads;
 }
 
 // One of q and k, as large as the one before it but for its number of heads.

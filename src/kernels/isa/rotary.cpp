@@ -130,7 +130,7 @@ class Rotator {
     const int64_t next_factors = by_head ? padded_ : 0;
     const T* x = static_cast<const T*>(h.x) + batch * h.x_batch + row * h.x_row;
     T* out = static_cast<T*>(h.out) + batch * h.out_batch + row * h.out_row;
-    const bool passes = x != out && r_.width > 2 * r_.pairs;
+    const bool passes = (x != out || (r_.zeros & kToHeads) != 0) && r_.width > 2 * r_.pairs;
     const int64_t first = r_.first, pairs = r_.pairs, width = r_.width;
     int64_t ahead = kAheadBytes / (width * static_cast<int64_t>(sizeof(T))) + 1;
     if (ahead > inner) ahead = inner;
@@ -157,21 +157,21 @@ class Rotator {
   POSENC_INLINE void head(const T* x, T* out, int64_t n, const Real* f, const Real* quick) const {
     using L = Lines<K, kQuick>;
     if constexpr (form == Form::Adjacent) {
-      L::template adjacent<kStream>(x, out, 2 * n, f, quick, r_.transposed);
+      L::template adjacent<kStream>(x, out, 2 * n, f, quick, r_.zeros);
     } else if constexpr (form == Form::AdjacentToHalves) {
       for (int64_t i = 0; i < n; ++i) {
         head_[i] = x[2 * i];
         head_[i + n] = x[2 * i + 1];
       }
-      L::template halves<kStream>(head_, out, n, f, quick, r_.transposed);
+      L::template halves<kStream>(head_, out, n, f, quick, r_.zeros);
     } else if constexpr (form == Form::HalvesToAdjacent) {
-      L::template halves<false>(x, head_, n, f, quick, r_.transposed);
+      L::template halves<false>(x, head_, n, f, quick, r_.zeros);
       for (int64_t i = 0; i < n; ++i) {
         out[2 * i] = head_[i];
         out[2 * i + 1] = head_[i + n];
       }
     } else {
-      L::template halves<kStream>(x, out, n, f, quick, r_.transposed);
+      L::template halves<kStream>(x, out, n, f, quick, r_.zeros);
     }
   }
 
@@ -182,7 +182,7 @@ class Rotator {
     pass(x + after, out + after, r_.width - after);
   }
   void pass(const T* x, T* out, int64_t n) const {
-    if (!r_.transposed) {
+    if ((r_.zeros & kToHeads) == 0) {
       memcpy(out, x, sizeof(T) * static_cast<size_t>(n));
       return;
     }

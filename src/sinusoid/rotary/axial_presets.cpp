@@ -19,12 +19,12 @@ using rotary::Pairing;
 using rotary::Part;
 using rotary::Planes;
 
-RotaryOptions halves() { return RotaryOptions(0, Pairing::Halves).planes(Planes::Axial); }
-RotaryOptions adjacent() { return RotaryOptions(0, Pairing::Adjacent).planes(Planes::Axial); }
+RotaryOptions axial_halves() { return RotaryOptions(0, Pairing::Halves).planes(Planes::Axial); }
+RotaryOptions axial_pairs() { return RotaryOptions(0, Pairing::Adjacent).planes(Planes::Axial); }
 
 // SAM's: both axes in pairs, in float32.
 RotaryOptions sam(Coordinates coordinates) {
-  return adjacent()
+  return axial_pairs()
       .cos_layout(CosLayout::Pairs)
       .cos_type(CosType::Float32)
       .arithmetic(Arithmetic::Float32)
@@ -39,15 +39,16 @@ std::vector<RotaryPreset> axial_presets() {
   return {
       // patches of images
       {"qwen2_vl_vision", "transformers 5.23 Qwen2VLVisionRotaryEmbedding", "height, then width",
-       halves().cos_type(kept).arithmetic(f32).head_axis(HeadAxis::AfterLength)},
+       axial_halves().cos_type(kept).arithmetic(f32).head_axis(HeadAxis::AfterLength)},
       {"muse_vision", "transformers 5.23 MuseGlimmerVisionRotaryEmbedding",
-       "the same, cos and sin rounded", halves().arithmetic(f32).head_axis(HeadAxis::AfterLength)},
+       "the same, cos and sin rounded",
+       axial_halves().arithmetic(f32).head_axis(HeadAxis::AfterLength)},
       {"step3p7_vision", "transformers 5.23 Step3p7VisionRotaryEmbedding", "width, then height",
-       halves().last_plane_first(true).cos_type(kept).arithmetic(f32).head_axis(
+       axial_halves().last_plane_first(true).cos_type(kept).arithmetic(f32).head_axis(
            HeadAxis::AfterLength)},
       {"kimi_k25_vision", "transformers 5.23 Kimi_K25VisionRotaryEmbedding",
        "width and height take turns",
-       halves()
+       axial_halves()
            .planes(Planes::AxialAlternating)
            .last_plane_first(true)
            .cos_type(kept)
@@ -55,14 +56,14 @@ std::vector<RotaryPreset> axial_presets() {
            .head_axis(HeadAxis::AfterLength)},
       {"inkling2_vision", "transformers 5.23 Inkling2VisionRotaryEmbedding",
        "width, then height; adjacent pairs",
-       adjacent()
+       axial_pairs()
            .last_plane_first(true)
            .cos_layout(CosLayout::Pairs)
            .cos_type(kept)
            .arithmetic(f32)
            .head_axis(HeadAxis::AfterLength)},
       {"pixtral", "transformers 5.23 PixtralVisionRotaryEmbedding",
-       "even frequencies for height, odd for width", halves().planes(Planes::EvenOdd)},
+       "even frequencies for height, odd for width", axial_halves().planes(Planes::EvenOdd)},
       {"gemma4_vision", "transformers 5.23 Gemma4VisionRotaryEmbedding",
        "each axis rotates in channels of its own",
        RotaryOptions(0, Pairing::HalvesPerAxis)
@@ -72,10 +73,10 @@ std::vector<RotaryPreset> axial_presets() {
            .grid(Grid{.width_first = true})},
       {"minimax_m3_vision", "transformers 5.23 MiniMaxM3VLVisionRotaryEmbedding",
        "time, height and width; the first part of a head rotates",
-       halves().axes(3).part(Part::First).head_axis(HeadAxis::AfterLength)},
+       axial_halves().axes(3).part(Part::First).head_axis(HeadAxis::AfterLength)},
       {"llama4_vision", "transformers 5.23 Llama4VisionRotaryEmbedding",
        "complex numbers of cos and sin; width, then height, from 1; the class token is last, at 0",
-       adjacent()
+       axial_pairs()
            .last_plane_first(true)
            .cos_layout(CosLayout::Single)
            .cos_type(kept)
@@ -85,7 +86,7 @@ std::vector<RotaryPreset> axial_presets() {
       {"dinov3",
        "transformers 5.23 DINOv3ViTRopePositionEmbedding, Sapiens2's, EomtDinov3RotaryEmbedding",
        "the midpoints of patches between -1 and 1, in turns",
-       halves()
+       axial_halves()
            .frequency(Frequency::PowerOfSteps)
            .position_scale(2 * std::numbers::pi)
            .grid(Grid{.coordinates = Coordinates::Midpoints})},
@@ -96,14 +97,14 @@ std::vector<RotaryPreset> axial_presets() {
        "the same, with positions scaled to the window", sam(Coordinates::Scaled)},
       {"vjepa2", "transformers 5.23 VJEPA2RopeAttention",
        "time, height and width, in the dtype of q; the two of a pair differ in angle",
-       adjacent()
+       axial_pairs()
            .axes(3)
            .angle_type(AngleType::Input)
            .cos_layout(CosLayout::HalvesPerAxis)
            .part(Part::First)},
       {"efficientloftr", "transformers 5.23 EfficientLoFTRRotaryEmbedding",
        "height and width take turns, from 1; all heads are one",
-       adjacent()
+       axial_pairs()
            .planes(Planes::AxialAlternating)
            .cos_layout(CosLayout::Pairs)
            .arithmetic(f32)
@@ -111,10 +112,10 @@ std::vector<RotaryPreset> axial_presets() {
            .grid(Grid{.coordinates = Coordinates::OneBased})},
       // no patches
       {"esmfold2", "transformers 5.23 EsmFold2RotaryEmbedding",
-       "an atom's three coordinates and its number, with a base of their own", halves()},
+       "an atom's three coordinates and its number, with a base of their own", axial_halves()},
       {"musicflamingo", "transformers 5.23 MusicFlamingoRotaryEmbedding",
        "window and time, times a time stamp; the rotation in float64",
-       adjacent()
+       axial_pairs()
            .modulated(true)
            .cos_layout(CosLayout::Pairs)
            .cos_type(kept)
@@ -122,7 +123,7 @@ std::vector<RotaryPreset> axial_presets() {
            .arithmetic(Arithmetic::Float64)},
       {"lightglue", "transformers 5.23 LightGluePositionalEncoder",
        "learned frequencies: the rotation only, by given cos and sin",
-       adjacent()
+       axial_pairs()
            .frequency(Frequency::Learned)
            .cos_layout(CosLayout::Pairs)
            .cos_type(kept)

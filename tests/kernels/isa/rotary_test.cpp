@@ -55,6 +55,7 @@ Case random_case(Type type, int64_t pairs, std::mt19937& random) {
   r.write_adjacent = below(2) == 0;
   r.negative = below(2) == 0;
   r.transposed = below(2) == 0;
+  r.zeros = static_cast<int>(below(4));
   Angles& a = r.angles;
   const int layout = static_cast<int>(below(3));  // halves, pairs, n wide
   a.step = layout == 1 ? 2 : 1;
@@ -90,11 +91,14 @@ void rotate_head(const Case& c, const Bytes& x, int64_t x_at, Bytes& out, int64_
   const Rotation& r = c.r;
   const Type type = plain(c.type), between = is_exact(c.type) ? Type::Float32 : type;
   const int64_t n = r.pairs;
-  for (int64_t j = 0; j < r.width; ++j) put(out, type, out_at + j, get(x, type, x_at + j));
+  const double to_pairs = r.zeros & kToPairs ? 0.0 : -0.0,
+               to_heads = r.zeros & kToHeads ? 0.0 : -0.0;
+  for (int64_t j = 0; j < r.width; ++j)
+    put(out, type, out_at + j, get(x, type, x_at + j) + to_heads);
   const auto combined = [&](double a, double cosine, double b, double sine) {
     const double p = rounded(between, product(type, a, cosine));
     const double q = rounded(between, product(type, b, sine));
-    return rounded(between, sum(type, p, q));
+    return rounded(type, rounded(between, sum(type, p, q)) + to_pairs) + to_heads;
   };
   for (int64_t i = 0; i < n; ++i) {
     const int64_t from1 = r.first + (r.read_adjacent ? 2 * i : i);
