@@ -52,7 +52,13 @@ at::Tensor tensor_in(const StateDict& tensors, const char* name) {
 // The positions, or those of a grid's patches; undefined where cos and sin are given.
 at::Tensor positions_in(const StateDict& given, const RotaryOptions& options,
                         const std::string& path) {
-  if (given.contains("cos") && given.contains("sin")) return {};
+  if (given.contains("cos") && given.contains("sin")) {
+    if (given.contains("position_ids") || given.contains("grid")) {
+      fail("{} must have either positions or `cos` and `sin`; it contains {}", path,
+           described(given));
+    }
+    return {};
+  }
   if (given.contains("position_ids")) return given["position_ids"];
   if (!given.contains("grid")) {
     fail("{} must have a tensor `position_ids`, `grid`, or `cos` and `sin`; it contains {}", path,
@@ -100,7 +106,7 @@ void rotate(const RotaryArguments& arguments) {
   const RotaryCosSin table =
       ids.defined()
           ? rotary_cos_sin(options, ids, hidden.defined() ? hidden.scalar_type() : at::kFloat)
-          : RotaryCosSin{given["cos"], given["sin"]};
+          : RotaryCosSin{given["cos"], given["sin"], tensor_in(given, "scale")};
   StateDict result;
   result.insert("cos", table.cos);
   result.insert("sin", table.sin);

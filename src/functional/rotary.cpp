@@ -60,10 +60,12 @@ void check_heads(const char* name, const at::Tensor& x, const RotaryOptions& o,
 void check_pair(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o,
                 const RotaryFuncOptions& how) {
   TORCH_CHECK_VALUE(q.defined() || k.defined(), "[rotary] q or k must be a tensor. Got neither");
-  TORCH_CHECK_VALUE(
-      !how.inverse() || o.planes() != rotary::Planes::Doubled,
-      "[rotary] inverse must be false with Planes::Doubled, where the two channels of "
-      "a pair may rotate by different angles. Got true");
+  const bool two_angles = o.planes() == rotary::Planes::Doubled ||
+                          (o.cos_layout() == rotary::CosLayout::HalvesPerAxis &&
+                           o.pairing() != rotary::Pairing::HalvesPerAxis);
+  TORCH_CHECK_VALUE(!how.inverse() || !two_angles,
+                    "[rotary] inverse must be false with Planes::Doubled or V-JEPA 2's layout, "
+                    "where the two channels of a pair may rotate by different angles. Got true");
   if (q.defined()) check_heads("q", q, o, how);
   if (k.defined()) check_heads("k", k, o, how);
   if (!q.defined() || !k.defined()) return;
@@ -146,6 +148,9 @@ RotaryCosSin for_keys(const RotaryCosSin& table) {
 RotaryCosSin rows_of(const RotaryCosSin& table, const at::Tensor& ids) {
   TORCH_CHECK_VALUE(table.cos.defined() && table.sin.defined(),
                     "[rotary] cos and sin must be tensors. Got none");
+  TORCH_CHECK_VALUE(ids.dim() == 1 || ids.dim() == 2,
+                    "[rotary] position_ids beside a cache must be (L) or (B, L). Got ",
+                    ids.sizes());
   const LookupNames names = {"rotary", "position", "rows"};
   return {lookup(names, ids, table.cos), lookup(names, ids, table.sin),
           table.scale.defined() ? lookup(names, ids, table.scale) : at::Tensor()};
@@ -281,6 +286,10 @@ void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tens
   check_arguments(q, k, options, how);
   check_out("q", q_out, q, options);
   check_out("k", k_out, k, options);
+  for (const at::Tensor* t : {&table.cos, &table.sin, &table.scale})
+    TORCH_CHECK_VALUE(!t->defined() || !is_recorded(*t),
+                      "[rotary] a rotation into existing tensors records no gradient: cos and sin "
+                      "must not require one. Got ones that do");
   rotate_into(after_prefix(q_out, how), after_prefix(k_out, how), after_prefix(q, how),
               after_prefix(k, how), table, options, how);
   copy_prefix(q_out, q, how);

@@ -1,3 +1,4 @@
+// posenc-budget: the module and its cache, which nothing else uses
 #include "posenc/nn/rotary_embedding.h"
 
 #include <c10/core/InferenceMode.h>
@@ -109,6 +110,12 @@ void RotaryEmbeddingImpl::reset() {
   check_positive("RotaryEmbedding", "cache_rows", options.cache_rows());
   if (options.length_rule() == LengthRule::Fixed)
     check_positive("RotaryEmbedding", "length", options.length());
+  TORCH_CHECK_VALUE(
+      o.angle_type() != rotary::AngleType::Input ||
+          !(options.persistent() || options.learned_scale()),
+      "[RotaryEmbedding] persistent and learned_scale must be false with AngleType::Input, whose "
+      "frequencies are computed for each dtype. Got true");
+  const c10::InferenceMode off(false);  // whose tensors do not count their changes
   const RotaryFrequencies f = rotary_frequencies(o);
   state_->attention_scaling = f.attention_scaling;
   state_->cache.clear();

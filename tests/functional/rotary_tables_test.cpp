@@ -83,6 +83,48 @@ TEST(RotaryTables, XPosScalesQueriesUpAndKeysDown) {
             (std::vector<int64_t>{0, 8}));
 }
 
+// The first heads rotate, by their own rows.
+TEST(RotaryTables, SomeHeadsRotateByTheirOwn) {
+  const auto options = RotaryOptions(8, rotary::Pairing::Halves).rotary_heads(2);
+  const auto q = torch::randn({2, 4, 5, 8});
+  const RotaryCosSin table{torch::randn({2, 4, 5, 8}), torch::randn({2, 4, 5, 8})};
+  const auto first = [](const torch::Tensor& t) { return t.slice(1, 0, 2); };
+  const RotaryCosSin of_first{first(table.cos), first(table.sin)};
+  const auto all = RotaryOptions(8, rotary::Pairing::Halves);
+  const auto rotated = std::get<0>(functional::rotary(first(q), {}, of_first, all));
+  EXPECT_TRUE(torch::equal(std::get<0>(functional::rotary(q, {}, table, options)),
+                           torch::cat({rotated, q.slice(1, 2)}, 1)));
+}
+
+TEST(RotaryTables, CosAndSinOfDifferentShapesAreBroadcast) {
+  const auto options = RotaryOptions(8, rotary::Pairing::Halves);
+  const auto q = torch::randn({2, 4, 5, 8});
+  const auto cos = torch::randn({2, 5, 8}), sin = torch::randn({1, 5, 8});
+  const RotaryCosSin expanded{cos, sin.expand({2, 5, 8}).clone()};
+  const auto want = std::get<0>(functional::rotary(q, {}, expanded, options));
+  EXPECT_TRUE(torch::equal(std::get<0>(functional::rotary(q, {}, {cos, sin}, options)), want));
+  const RotaryCosSin swapped{expanded.sin, cos}, mixed{sin, cos};
+  EXPECT_TRUE(torch::equal(std::get<0>(functional::rotary(q, {}, mixed, options)),
+                           std::get<0>(functional::rotary(q, {}, swapped, options))));
+}
+
+TEST(RotaryTables, WrongCachesAreErrorsAndNothingIsWritten) {
+  const auto options = RotaryOptions(8, rotary::Pairing::Halves);
+  const auto q = torch::randn({3, 4, 5, 8}), before = q.clone();
+  const RotaryCosSin cache{torch::randn({9, 8}), torch::randn({9, 8})};
+  const auto planes =
+      functional::RotaryFuncOptions().position_ids(torch::zeros({3, 1, 5}, torch::kLong));
+  EXPECT_THROW(functional::rotary(q, {}, cache, options, planes), c10::ValueError);
+  EXPECT_THROW(functional::rotary_(q, {}, cache, options, planes), c10::ValueError);
+  const auto rows = functional::RotaryFuncOptions().position_ids(torch::arange(5));
+  const auto xpos = RotaryOptions(options).xpos_scale_base(512.0);
+  EXPECT_THROW(functional::rotary(q, {}, cache, xpos, rows), c10::ValueError);
+  EXPECT_THROW(functional::rotary_(q, {}, cache, xpos, rows), c10::ValueError);
+  const RotaryCosSin learned{cache.cos.clone().requires_grad_(), cache.sin};
+  EXPECT_THROW(functional::rotary_(q, {}, learned, options, rows), c10::ValueError);
+  EXPECT_TRUE(torch::equal(q, before));
+}
+
 TEST(RotaryTables, WrongOnesAreErrors) {
   const auto q = torch::randn({2, 3, 5, 8});
   const auto refusal = [&](const RotaryCosSin& table, const char* preset, const How& how = {}) {

@@ -79,6 +79,12 @@ TEST_P(Rotary, TheInverseGivesTheInput) {
     const auto q = randn({1, 2, 6, channels}), k = randn({1, 1, 6, channels});
     const auto angles = randn({6, 6});
     if (options.xpos_scale_base() != 0.0) continue;  // which has none
+    if (preset.name == std::string("vjepa2")) {
+      const auto x = randn({1, 2, 6, options.rotary_dim()});
+      const RotaryCosSin any{randn({6, options.cos_width()}), randn({6, options.cos_width()})};
+      EXPECT_THROW(rotary(x, {}, any, options, How().inverse(true)), c10::ValueError);
+      continue;
+    }
     const auto row = [&](const torch::Tensor& t) {
       switch (options.cos_layout()) {
         case rotary::CosLayout::Pairs: return torch::stack({t, t}, -1).flatten(-2);
@@ -115,9 +121,10 @@ TEST_P(Rotary, TheInversesGradientIsTheRotation) {
 
 TEST_P(Rotary, TwoAnglesOfAPairHaveNoInverse) {
   const auto options = rotary_preset("hunyuan_vl", 8).sections({2, 1, 1});
-  EXPECT_EQ(message_of([&] { rotary(randn({2, 3, 8}), {}, options, How().inverse(true)); }),
-            "[rotary] inverse must be false with Planes::Doubled, where the two channels of a pair "
-            "may rotate by different angles. Got true");
+  EXPECT_EQ(
+      message_of([&] { rotary(randn({2, 3, 8}), {}, options, How().inverse(true)); }),
+      "[rotary] inverse must be false with Planes::Doubled or V-JEPA 2's layout, where the two "
+      "channels of a pair may rotate by different angles. Got true");
 }
 
 TEST_P(Rotary, TheOtherChannelsPass) {

@@ -159,7 +159,10 @@ at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table, const R
   const at::Tensor cos = beside(table.cos), sin = beside(table.sin);
   const at::Tensor scale = table.scale.defined() ? beside(table.scale) : at::Tensor();
   const auto rotate = [&](const at::Tensor& part) {
-    return composed_rotary(part, {cos, sin, scale}, o, how.inverse());
+    const auto of_part = [&](const at::Tensor& t) {
+      return !t.defined() || t.size(heads) == 1 ? t : t.slice(heads, 0, part.size(heads));
+    };
+    return composed_rotary(part, {of_part(cos), of_part(sin), of_part(scale)}, o, how.inverse());
   };
   const int64_t rotating = o.rotary_heads();
   if (rotating == 0 || rotating >= x.size(heads)) return rotate(x);

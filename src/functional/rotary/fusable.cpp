@@ -113,12 +113,10 @@ bool plan_table(const RotaryCosSin& table, const at::Tensor& ids, const HeadsSha
   plan.cos = table.cos;
   plan.sin = table.sin;
   if (table.cos.scalar_type() != table.sin.scalar_type()) return false;
-  if (ids.defined() && table.cos.size(0) != table.sin.size(0)) return false;
-  if (!has_whole_rows(plan.cos) || table.cos.sizes() != table.sin.sizes() ||
-      table.cos.strides() != table.sin.strides()) {
-    plan.cos = table.cos.expand_as(table.sin).contiguous();
-    plan.sin = table.sin.expand_as(table.cos).contiguous();
-    if (plan.cos.sizes() != plan.sin.sizes()) return false;
+  if (table.cos.sizes() != table.sin.sizes()) return false;
+  if (!has_whole_rows(plan.cos) || table.cos.strides() != table.sin.strides()) {
+    plan.cos = table.cos.contiguous();
+    plan.sin = table.sin.contiguous();
   }
   kernel::Angles& a = plan.rotation.angles;
   const bool batched = plan.cos.dim() == 3 && plan.cos.size(0) != 1;
@@ -152,7 +150,8 @@ bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
   if (!torch_internals::dispatches_plainly() || (first.dim() != 3 && first.dim() != 4))
     return false;
   if (options.pairing() == Pairing::HalvesPerAxis) return false;  // several rotations a head
-  if (options.rotary_heads() != 0 || table.scale.defined()) return false;
+  if (options.rotary_heads() != 0 || table.scale.defined() || options.xpos_scale_base() != 0.0)
+    return false;
   if (q.defined() && k.defined() && (q.dim() != k.dim() || q.scalar_type() != k.scalar_type()))
     return false;
   const HeadsShape shape(first, how.head_axis());

@@ -2,6 +2,7 @@
 // inside the instruction set's own namespace.
 #pragma once
 #include "kernels/isa/rotary_bfloat16.h"
+#include "kernels/rotary.h"
 
 namespace posenc::kernels::embed::POSENC_ISA {
 namespace {
@@ -42,9 +43,9 @@ POSENC_INLINE typename K::Vector rotated(typename K::Vector x, typename K::Vecto
   load_vector(c, cosine);
   load_vector(s, sine);
   auto y = K::rounded(K::rounded(x * cosine) + K::rounded(other * sine));
-  if (zeros & kToPairs) y = y + typename K::Vector{};
+  if (zeros & rotary::kToPairs) y = y + typename K::Vector{};
   y = K::result(y);
-  return zeros & kToHeads ? y + typename K::Vector{} : y;
+  return zeros & rotary::kToHeads ? y + typename K::Vector{} : y;
 }
 
 // A vector of channels: of both halves by its factors c1, s1, c2, s2, or of neighbours by c, s.
