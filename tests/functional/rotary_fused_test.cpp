@@ -90,7 +90,9 @@ Case random_case(Dice& dice, torch::Dtype dtype) {
   const int64_t width = o.rotary_dim() + (whole ? 0 : dice.below(40));
   const int64_t batch = dice.below(4), length = 1 + dice.below(50);
   c.how.head_axis(dice.any({HeadAxis::BeforeLength, HeadAxis::AfterLength}));
-  c.how.inverse(dice.below(3) == 0);
+  const bool two_angles =
+      o.cos_layout() == rotary::CosLayout::HalvesPerAxis && o.pairing() != Pairing::HalvesPerAxis;
+  c.how.inverse(dice.below(3) == 0 && !two_angles);
   const int64_t count = 1 + dice.below(6);
   if (dice.below(6) != 0) c.q = heads(dice, batch, count, length, width, c.how.head_axis(), dtype);
   if (!c.q.defined() || dice.below(6) != 0) {

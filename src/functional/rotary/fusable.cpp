@@ -10,7 +10,7 @@
 namespace posenc::functional {
 namespace {
 
-namespace kernel = kernels::rotary;
+namespace rotary_kernel = kernels::rotary;
 using rotary::Arithmetic;
 using rotary::CosLayout;
 using rotary::Pairing;
@@ -29,7 +29,7 @@ bool plan_arithmetic(at::ScalarType type, at::ScalarType of_table, const RotaryO
                      Pass pass, RotaryPlan& plan) {
   const bool is_half = at::isReducedFloatingType(type), is_wide = of_table != type;
   if (is_wide && of_table != at::kFloat) return false;
-  kernel::Angles& a = plan.rotation.angles;
+  rotary_kernel::Angles& a = plan.rotation.angles;
   a.is_float = of_table == at::kFloat;
   a.round = false;
   bool once = false;
@@ -53,7 +53,7 @@ bool plan_arithmetic(at::ScalarType type, at::ScalarType of_table, const RotaryO
 }
 
 void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass,
-                 kernel::Rotation& r) {
+                 rotary_kernel::Rotation& r) {
   r.pairs = o.frequencies();
   const bool by_channel =
       o.cos_layout() == CosLayout::Pairs || o.cos_layout() == CosLayout::HalvesPerAxis;
@@ -65,16 +65,16 @@ void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass
   r.write_adjacent = writes_adjacent(o, how.inverse());
   r.negative = how.inverse() != o.reversed();
   r.transposed = pass == Pass::Backward;
-  r.zeros = kernel::kNoZeros;
+  r.zeros = rotary_kernel::kNoZeros;
   if (!r.transposed) return;
   std::swap(r.read_adjacent, r.write_adjacent);
-  if (o.arithmetic() != Arithmetic::Complex) r.zeros |= kernel::kToPairs;
-  if (r.width > o.rotary_dim()) r.zeros |= kernel::kToHeads;
+  if (o.arithmetic() != Arithmetic::Complex) r.zeros |= rotary_kernel::kToPairs;
+  if (r.width > o.rotary_dim()) r.zeros |= rotary_kernel::kToHeads;
 }
 
 // One of q and k, as large as the one before it but for its number of heads.
 bool plan_heads(const at::Tensor& x, const HeadsShape& like, const RotaryOptions& o,
-                const RotaryFuncOptions& how, kernel::Rotation& r) {
+                const RotaryFuncOptions& how, rotary_kernel::Rotation& r) {
   if (!is_plain(x) || x.numel() == 0 || !has_whole_rows(x)) return false;
   const HeadsShape s(x, how.head_axis());
   if (s.batch != like.batch || s.length != like.length || s.width != like.width) return false;
@@ -88,7 +88,7 @@ bool plan_heads(const at::Tensor& x, const HeadsShape& like, const RotaryOptions
 }
 
 // The rows that tokens have by their positions.
-bool plan_ids(const at::Tensor& ids, const HeadsShape& x, int64_t rows, kernel::Angles& a) {
+bool plan_ids(const at::Tensor& ids, const HeadsShape& x, int64_t rows, rotary_kernel::Angles& a) {
   a.ids.data = nullptr;
   if (!ids.defined()) return true;
   if (!is_plain(ids) || !ids.is_contiguous() || ids.dim() < 1 || ids.dim() > 2) return false;
@@ -118,7 +118,7 @@ bool plan_table(const RotaryCosSin& table, const at::Tensor& ids, const HeadsSha
     plan.cos = table.cos.contiguous();
     plan.sin = table.sin.contiguous();
   }
-  kernel::Angles& a = plan.rotation.angles;
+  rotary_kernel::Angles& a = plan.rotation.angles;
   const bool batched = plan.cos.dim() == 3 && plan.cos.size(0) != 1;
   a.cos = plan.cos.const_data_ptr();
   a.sin = plan.sin.const_data_ptr();
@@ -155,7 +155,7 @@ bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
   if (q.defined() && k.defined() && (q.dim() != k.dim() || q.scalar_type() != k.scalar_type()))
     return false;
   const HeadsShape shape(first, how.head_axis());
-  kernel::Rotation& r = plan.rotation;
+  rotary_kernel::Rotation& r = plan.rotation;
   r.count = 0;
   for (const at::Tensor* x : {&q, &k})
     if (x->defined() && !plan_heads(*x, shape, options, how, r)) return false;

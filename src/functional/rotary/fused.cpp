@@ -16,11 +16,11 @@
 namespace posenc::functional {
 namespace {
 
-namespace kernel = kernels::rotary;
+namespace rotary_kernel = kernels::rotary;
 
 constexpr int64_t kGrainElements = 32768;
 
-void write_to(const at::Tensor& out, const RotaryFuncOptions& how, kernel::Heads& h) {
+void write_to(const at::Tensor& out, const RotaryFuncOptions& how, rotary_kernel::Heads& h) {
   const HeadsShape shape(out, how.head_axis());
   h.out = out.data_ptr();
   h.out_batch = shape.batch_stride;
@@ -30,12 +30,12 @@ void write_to(const at::Tensor& out, const RotaryFuncOptions& how, kernel::Heads
 
 // A row of the result has one owner, so the number of threads changes no bit.
 void run(RotaryPlan& plan, int64_t elements, int64_t rows) {
-  kernel::Rotation& r = plan.rotation;
+  rotary_kernel::Rotation& r = plan.rotation;
   r.stream = elements * kernels::embed::element_size(plan.type) >= platform::caches().stream_bytes;
   const auto rotate = kernels::chosen().rotary.rotate[static_cast<int>(plan.type)];
   const auto part = [&](int64_t begin, int64_t end) {
     rotate(r, begin, end,
-           platform::scratch(platform::Scratch::Rotation, kernel::scratch_floats(r.pairs)));
+           platform::scratch(platform::Scratch::Rotation, rotary_kernel::scratch_floats(r.pairs)));
   };
   if (!worth_threads(elements)) return part(0, rows);
   at::parallel_for(0, rows, std::max<int64_t>(1, kGrainElements * rows / elements), part);
@@ -47,7 +47,7 @@ void run_into(RotaryPlan& plan, const at::Tensor& first, const at::Tensor& secon
   int64_t elements = 0, count = 0, rows = 0;
   for (const at::Tensor* out : {&first, &second}) {
     if (!out->defined()) continue;
-    kernel::Heads& h = plan.rotation.heads[count++];
+    rotary_kernel::Heads& h = plan.rotation.heads[count++];
     write_to(*out, how, h);
     elements += out->numel();
     rows = out->numel() / (h.count * plan.rotation.width);
