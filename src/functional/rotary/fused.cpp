@@ -18,7 +18,7 @@ namespace {
 
 namespace rotary_kernel = kernels::rotary;
 
-constexpr int64_t kGrainElements = 32768;
+constexpr int64_t kRotationGrain = 32768;
 
 void write_to(const at::Tensor& out, const RotaryFuncOptions& how, rotary_kernel::Heads& h) {
   const HeadsShape shape(out, how.head_axis());
@@ -38,7 +38,7 @@ void run(RotaryPlan& plan, int64_t elements, int64_t rows) {
            platform::scratch(platform::Scratch::Rotation, rotary_kernel::scratch_floats(r.pairs)));
   };
   if (!worth_threads(elements)) return part(0, rows);
-  at::parallel_for(0, rows, std::max<int64_t>(1, kGrainElements * rows / elements), part);
+  at::parallel_for(0, rows, std::max<int64_t>(1, kRotationGrain * rows / elements), part);
 }
 
 // Into those of two results that are defined, in the plan's order.

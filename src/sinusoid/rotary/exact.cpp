@@ -21,8 +21,8 @@ namespace {
 using exact::Big;
 
 constexpr int kLimbs = 4;
-constexpr int64_t kGrain = 128;  // rows
-constexpr int64_t kRows = 64;    // that are written before their entries are copied
+constexpr int64_t kGrainRows = 128;  // rows
+constexpr int64_t kRows = 64;        // that are written before their entries are copied
 
 Big big(double value) { return exact::big_from(value, kLimbs); }
 Big quotient(const Big& a, const Big& b) { return exact::mul(a, exact::reciprocal(b)); }
@@ -177,7 +177,7 @@ at::Tensor write_planes(const exact::Frequencies& frequencies, const at::Tensor&
     }
   };
   // Entries are copied while the nearest caches hold them.
-  at::parallel_for(0, count, kGrain, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, count, kGrainRows, [&](int64_t begin, int64_t end) {
     for (; begin < end; begin = std::min(end, begin / kRows * kRows + kRows))
       write(begin, std::min(end, begin / kRows * kRows + kRows));
   });
