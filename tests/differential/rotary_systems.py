@@ -186,7 +186,7 @@ def qwen2_5_omni_dit(draw: Draw, model_type: str) -> Case:
 
 def musicflamingo(draw: Draw, _: str) -> Case:
     module, dtype = modeling("musicflamingo"), draw.choice(DTYPES)
-    length, channels, share = draw.randint(1, 30), draw.choice([80, 128, 320]), draw.choice([0.2, 0.25, 0.5])
+    length, channels, share = draw.randint(1, 30), draw.choice([80, 160, 320]), draw.choice([0.2, 0.25, 0.5])
     base = draw.choice([1200.0, 500.0])
     config = SimpleNamespace(rope_parameters={"rope_type": "default", "rope_theta": base, "partial_rotary_factor": share},
                              max_position_embeddings=base, head_dim=channels, audio_frame_step=0.01)  # fmt: skip
