@@ -6,12 +6,11 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/utils.h>
 
-#include <random>
-
 #include "functional/embed/composed.h"
 #include "functional/embed/fused.h"
 #include "posenc/functional/embed.h"
 #include "support/compare.h"
+#include "support/dice.h"
 #include "support/seed.h"
 #include "support/threads.h"
 
@@ -19,26 +18,12 @@ namespace posenc::functional {
 namespace {
 
 using posenc::testing::bit_equal;
+using posenc::testing::Dice;
 using posenc::testing::Threads;
 
 struct Case {
   torch::Tensor ids, weight, table;
   EmbedFuncOptions how;
-};
-
-// Uniform random choices.
-class Dice {
- public:
-  explicit Dice(uint32_t own) : random_(testing::seed(own)) {}
-  int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
-  bool coin() { return below(2) == 0; }
-  template <typename T>
-  T any(std::initializer_list<T> of) {
-    return *(of.begin() + below(static_cast<int64_t>(of.size())));
-  }
-
- private:
-  std::mt19937 random_;
 };
 
 torch::Tensor integers(Dice& dice, int64_t bound, torch::IntArrayRef shape) {

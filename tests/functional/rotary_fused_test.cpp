@@ -6,13 +6,12 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/utils.h>
 
-#include <random>
-
 #include "functional/rotary/compose.h"
 #include "functional/rotary/fusable.h"
 #include "posenc/functional/rotary.h"
 #include "posenc/sinusoid/rotary_preset.h"
 #include "support/compare.h"
+#include "support/dice.h"
 #include "support/seed.h"
 #include "support/threads.h"
 
@@ -20,6 +19,7 @@ namespace posenc::functional {
 namespace {
 
 using posenc::testing::bit_equal;
+using posenc::testing::Dice;
 using posenc::testing::Threads;
 using rotary::Arithmetic;
 using rotary::CosLayout;
@@ -32,20 +32,6 @@ struct Case {
   RotaryCosSin table;
   RotaryOptions options;
   RotaryFuncOptions how;
-};
-
-class Dice {
- public:
-  explicit Dice(uint32_t own) : random_(testing::seed(own)) {}
-  int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
-  bool coin() { return below(2) == 0; }
-  template <typename T>
-  T any(std::initializer_list<T> of) {
-    return *(of.begin() + below(static_cast<int64_t>(of.size())));
-  }
-
- private:
-  std::mt19937 random_;
 };
 
 // What no system does, the kernel does not either: arithmetic that would widen its result, complex
