@@ -24,6 +24,8 @@ kernel::Activation kernel_activation(Activation activation) {
     case Activation::ReLU: return kernel::Activation::ReLU;
     case Activation::GELU: return kernel::Activation::GELU;
     case Activation::Swish: return kernel::Activation::Swish;
+    case Activation::GELUTanh: return kernel::Activation::GELUTanh;
+    case Activation::QuickGELU: return kernel::Activation::QuickGELU;
   }
   return kernel::Activation::ReLU;
 }

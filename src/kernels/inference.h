@@ -6,7 +6,7 @@
 //   attention_step.cpp      one query per row, over keys and values anywhere in memory
 //   attention_sequence.cpp  all queries of contiguous sequences
 //   add_norm.cpp            residual and layer norm in one pass
-//   activation.cpp          ReLU, GELU, Swish
+//   activation.cpp          ReLU, GELU and its approximations, Swish
 //   topk.cpp                log-sum-exp of a row, and its top entries
 //
 // Each result depends only on its own row's inputs and on which of the two linear kernels computes
@@ -82,8 +82,8 @@ struct AddNormRequest {
   float eps;
 };
 
-enum class Activation { ReLU, GELU, Swish };
-constexpr int kActivations = 3;
+enum class Activation { ReLU, GELU, Swish, GELUTanh, QuickGELU };
+constexpr int kActivations = 5;
 
 // log(sum(exp(x))) = largest + rest, kept separate so that x - largest - rest loses no precision.
 struct LogSum {

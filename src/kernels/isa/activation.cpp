@@ -1,6 +1,6 @@
 // Activations, in place. Compiled once per instruction set.
 //
-// The reference paths are at::relu, at::gelu and at::silu.
+// The reference paths are at::relu, at::gelu (also "tanh"), at::silu and x * sigmoid(1.702 x).
 #include "kernels/isa/by_sixteen.h"
 #include "kernels/isa/exponential.h"
 #include "kernels/isa/tables.h"
@@ -45,8 +45,22 @@ void gelu(float* x, int64_t n) {
   });
 }
 
+// (1 + tanh(u)) / 2 = sigmoid(2 u).
+void gelu_tanh(float* x, int64_t n) {
+  in_place(x, n, [](Floats v) {
+    const Floats twice = broadcast(-1.5957691216057308f) * (v + broadcast(0.044715f) * v * v * v);
+    return v / (broadcast(1.0f) + exponential(twice));
+  });
+}
+
+void quick_gelu(float* x, int64_t n) {
+  in_place(x, n, [](Floats v) {
+    return v / (broadcast(1.0f) + exponential(broadcast(-1.702f) * v));
+  });
+}
+
 }  // namespace
 
-const ActivationKernels activation_kernels = {{relu, gelu, swish}};
+const ActivationKernels activation_kernels = {{relu, gelu, swish, gelu_tanh, quick_gelu}};
 
 }  // namespace posenc::kernels::inference::POSENC_ISA

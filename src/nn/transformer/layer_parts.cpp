@@ -45,6 +45,8 @@ torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear
     case Activation::ReLU: hidden.relu_(); break;  // in place: a layer's largest tensor
     case Activation::GELU: hidden = torch::gelu(hidden); break;
     case Activation::Swish: hidden = torch::silu(hidden); break;
+    case Activation::GELUTanh: hidden = torch::gelu(hidden, "tanh"); break;
+    case Activation::QuickGELU: hidden = hidden * torch::sigmoid(1.702 * hidden); break;
   }
   return linear2.forward(drop(dropout, hidden));
 }

@@ -2,6 +2,8 @@
 
 #include <torch/nn/modules/container/modulelist.h>
 
+#include <vector>
+
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
 #include "posenc/nn/transformer/transformer_encoder_layer.h"
@@ -20,6 +22,9 @@ struct TransformerEncoderOptions {
   TORCH_ARG(int64_t, num_layers);
   /// Adds a final norm after all layers, which pre-norm stacks need.
   TORCH_ARG(bool, norm) = false;
+  /// The layers in the order in which they run, as indices below num_layers, for models that share
+  /// layers (ALBERT); each once unless set.
+  TORCH_ARG(std::vector<int64_t>, order) = {};
 };
 
 /// A stack of encoder layers with an optional final norm.

@@ -11,16 +11,20 @@ namespace posenc POSENC_EXPORT {
 
 /// The activation of a feed-forward network.
 enum class Activation {
-  ReLU,   ///< max(x, 0)
-  GELU,   ///< x times the normal distribution function of x
-  Swish,  ///< x * sigmoid(x), also called SiLU
+  ReLU,       ///< max(x, 0)
+  GELU,       ///< x times the normal distribution function of x
+  Swish,      ///< x * sigmoid(x), also called SiLU
+  GELUTanh,   ///< GELU with the approximation 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))
+  QuickGELU,  ///< x * sigmoid(1.702 x)
 };
 
-/// Returns the activation named `relu`, `gelu`, `swish` or `silu`.
+/// Returns the activation named `relu`, `gelu`, `swish` or `silu`, `gelu_tanh` (transformers'
+/// `gelu_new`, `gelu_fast`, `gelu_accurate`, `gelu_pytorch_tanh`, `gelu_python_tanh`), or
+/// `quick_gelu`.
 ///
 /// Errors: c10::ValueError for any other name.
 Activation activation_of(const std::string& name);
-/// Returns `relu`, `gelu` or `swish`.
+/// Returns `relu`, `gelu`, `swish`, `gelu_tanh` or `quick_gelu`.
 std::string name_of(Activation activation);
 
 /// Options of a layer of the encoder or the decoder.

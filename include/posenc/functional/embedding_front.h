@@ -1,0 +1,130 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/arg.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "posenc/core/scale.h"
+#include "posenc/export.h"
+
+namespace posenc {
+
+/// The places in which the embedding fronts of real systems differ.
+namespace front POSENC_EXPORT {
+
+/// Which of two tables is added to the tokens first. The two sums differ in their last bits.
+enum class Order {
+  TypesFirst,      ///< (tokens + types) + positions, as in BERT
+  PositionsFirst,  ///< (tokens + positions) + types, as in Longformer
+};
+
+/// Where the layer norm is.
+enum class Norm {
+  None,          ///< there is none, as in GPT-2 and CLIP
+  AfterSum,      ///< before the dropout, as in BERT
+  AfterDropout,  ///< as in BigBird
+  AfterTokens,   ///< before positions are added, as in Blenderbot's small decoder
+};
+
+/// Where a projection from the width of the tables to d_model is.
+enum class Projection {
+  None,           ///< the tables have the width d_model
+  Last,           ///< of the result, as in ELECTRA and ALBERT
+  BeforeDropout,  ///< after the norm, as in FNet
+  Tokens,         ///< of the tokens alone, before positions are added, as in OPT
+};
+
+/// How the factor of the tokens is rounded before it is applied.
+enum class ScaleRounding {
+  None,        ///< not at all: a Python number
+  ToWeight,    ///< to the dtype of the tokens, as in Gemma
+  ToBFloat16,  ///< to bfloat16 always, as in RecurrentGemma
+};
+
+}  // namespace front
+
+namespace functional POSENC_EXPORT {
+
+/// The tensors of an embedding front; those that are undefined are left out.
+struct EmbeddingFrontWeights {
+  at::Tensor tokens;             ///< (V, E)
+  at::Tensor positions;          ///< (P, E); (P, D) with Projection::Tokens
+  at::Tensor token_types;        ///< (K, E)
+  at::Tensor task_types;         ///< (T, E), added last
+  at::Tensor norm_weight;        ///< (E)
+  at::Tensor norm_bias;          ///< (E)
+  at::Tensor projection_weight;  ///< (D, E)
+  at::Tensor projection_bias;    ///< (D)
+};
+
+/// Options of embedding_front().
+struct EmbeddingFrontFuncOptions {
+  /// The position of the first token, without position_ids.
+  TORCH_ARG(int64_t, offset) = 0;
+  /// Rows of the table of positions, (L) or (B, L), as they are: nothing is added to them.
+  TORCH_ARG(at::Tensor, position_ids) = {};
+  /// Rows of the table of token types, as `ids`; row 0 for all tokens unless given.
+  TORCH_ARG(at::Tensor, token_type_ids) = {};
+  /// Rows of the table of task types, as `ids`; row 0 for all tokens unless given.
+  TORCH_ARG(at::Tensor, task_type_ids) = {};
+  /// Adds rows of the table of tokens for token_type_ids, if these are given: GPT-2.
+  TORCH_ARG(bool, types_from_tokens) = false;
+  /// What is added to the tokens first.
+  TORCH_ARG(front::Order, order) = front::Order::TypesFirst;
+  /// Where the norm is, if there is a norm_weight.
+  TORCH_ARG(front::Norm, norm) = front::Norm::AfterSum;
+  /// Added to the variance in the norm.
+  TORCH_ARG(double, layer_norm_eps) = 1e-12;
+  /// Where the projection is, if there is a projection_weight.
+  TORCH_ARG(front::Projection, projection) = front::Projection::Last;
+  /// Factor of the tokens, before anything is added to them.
+  TORCH_ARG(Scale, scale) = Scale::None;
+  /// How this factor is rounded.
+  TORCH_ARG(front::ScaleRounding, scale_rounding) = front::ScaleRounding::None;
+  /// Probability of zeroing an element in training, in [0, 1).
+  TORCH_ARG(double, dropout) = 0.0;
+  /// Whether dropout is applied.
+  TORCH_ARG(bool, training) = false;
+  /// The row of the tokens that gets no gradient.
+  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  /// The row of the positions that gets no gradient.
+  TORCH_ARG(std::optional<int64_t>, position_padding_idx) = std::nullopt;
+  /// The row of the token types that gets no gradient.
+  TORCH_ARG(std::optional<int64_t>, type_padding_idx) = std::nullopt;
+};
+
+/// The input of an encoder's first layer from token ids, with tables that are trained:
+/// dropout(norm((tokens[ids] * scale + token_types[type_ids]) + positions[position_ids])), where
+/// the options say which of these steps there are, and in which order.
+///
+/// ids: (B, L) or (L), any integer type  ->  (..., D).
+///
+/// On the CPU in float32, forward and backward are one pass over memory each, norm included, whose
+/// results are those of the separate operations of PyTorch in every bit; the gradients are summed
+/// in autograd's order. In all other cases the operations are run one by one.
+///
+/// Errors: c10::IndexError for an id, a type or a position outside its table, with its place;
+/// c10::TypeError for ids that are not integers; c10::ValueError for shapes that do not match,
+/// position_ids beside an offset, and a dropout outside [0, 1).
+at::Tensor embedding_front(const at::Tensor& ids, const EmbeddingFrontWeights& weights,
+                           const EmbeddingFrontFuncOptions& options = {});
+
+/// RoBERTa's positions: cumsum(ids != padding_idx) * (ids != padding_idx) + padding_idx. The first
+/// token that is no padding has padding_idx + 1.
+///
+/// ids: (B, L) or (L)  ->  the same shape, int64.
+///
+/// Source: transformers, `RobertaEmbeddings.create_position_ids_from_input_ids`.
+at::Tensor position_ids_from_ids(const at::Tensor& ids, int64_t padding_idx);
+
+/// OPT's positions: cumsum(mask) * mask - 1. The first token has position 0, and masked ones -1.
+///
+/// attention_mask: (B, L), nonzero for tokens  ->  the same shape, int64.
+///
+/// Source: transformers, `OPTLearnedPositionalEmbedding`.
+at::Tensor position_ids_from_mask(const at::Tensor& attention_mask);
+
+}  // namespace functional
+}  // namespace posenc
