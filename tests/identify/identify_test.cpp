@@ -175,7 +175,13 @@ TEST(Identify, ReadsPartsAndRowsInFront) {
     const Identification found = identify(at::cat({token, table}));
     EXPECT_TRUE(names(found, name)) << name << " " << described(found);
     EXPECT_EQ(found.leading_rows, 1);
-    EXPECT_TRUE(names(identify(at::cat({at::zeros({1, 38}), table})), name));
+    // Kimi K2.5's table begins with zeros and has, on some processors, the rest of ctrl's bits.
+    const at::Tensor zeros_first = at::cat({at::zeros({1, 38}), table});
+    const Identification padded = identify(zeros_first);
+    EXPECT_TRUE(names(padded, name) ||
+                (names(padded, "kimi_k25") &&
+                 at::equal(sinusoid_table(preset("kimi_k25", 38), 120), zeros_first)))
+        << name << " " << described(padded);
   }
   const at::Tensor middle = sinusoid_table(preset("espnet_rel", 36), 60).slice(0, 10, 90);
   EXPECT_TRUE(identify(middle).sinusoid);
