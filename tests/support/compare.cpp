@@ -30,6 +30,7 @@ const Tolerance kTolerances[] = {
     {Op::Linear, torch::kBFloat16, 2e-2, 1e-2, "rounded to 8 bits of mantissa a layer"},
     {Op::Linear, torch::kHalf, 2e-3, 1e-3, "rounded to 11 bits of mantissa a layer"},
     {Op::Sums, torch::kFloat, 16 * kFloat, 4e-6, "some 100 roundings of terms of size 1"},
+    {Op::LongSums, torch::kFloat, 64 * kFloat, 4e-6, "some 2000 roundings of terms of size 1"},
     {Op::Scores, torch::kFloat, 1e-5, 1e-4, "differences of logits of size 100, from Layers"},
     {Op::Layers, torch::kFloat, 1e-5, 1e-6, "sums in another order, passed on from layer to layer"},
     {Op::Layers, torch::kDouble, 1e-12, 1e-13,
