@@ -54,9 +54,8 @@ void gelu_tanh(float* x, int64_t n) {
 }
 
 void quick_gelu(float* x, int64_t n) {
-  in_place(x, n, [](Floats v) {
-    return v / (broadcast(1.0f) + exponential(broadcast(-1.702f) * v));
-  });
+  in_place(x, n,
+           [](Floats v) { return v / (broadcast(1.0f) + exponential(broadcast(-1.702f) * v)); });
 }
 
 }  // namespace
