@@ -5,13 +5,12 @@
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/empty_strided.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
 
 #include "functional/dispatch.h"
 #include "functional/dropout/generator.h"
 #include "kernels/dispatch.h"
 #include "kernels/embed.h"
+#include "torch_internals/backward_node.h"
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
 
@@ -19,20 +18,16 @@ namespace posenc::functional {
 namespace {
 
 namespace kernel = kernels::embed;
-namespace autograd = torch::autograd;
 using torch_internals::dispatches_plainly;
 using torch_internals::is_plain;
 
 constexpr int64_t kChunk = 32768;  // elements, a multiple of 64
 
 // Processes elements in memory order, whatever the order of the axes.
-struct DropBackward : autograd::Node {
-  autograd::variable_list apply(autograd::variable_list&& grads) override;
-  std::string name() const override { return "DropoutBackward"; }
-  void release_variables() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    mask.reset();
-  }
+struct DropBackward : torch_internals::BackwardNode {
+  DropBackward() : BackwardNode("DropoutBackward") {}
+  torch_internals::Gradients backward(const at::Tensor& incoming) override;
+  void release() override { mask.reset(); }
 
   at::Tensor mask;
   kernel::DropoutMask kept;
@@ -54,18 +49,16 @@ void run(kernel::Type type, const kernel::DropoutRequest& drop, int64_t elements
   });
 }
 
-autograd::variable_list DropBackward::apply(autograd::variable_list&& grads) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!grads[0].defined() || !task_should_compute_output(0)) return {at::Tensor()};
-  const torch_internals::Profiled profiled("posenc::dropout_backward", grads[0]);
-  TORCH_CHECK(mask.defined(), autograd::ERR_BACKWARD_TWICE);
+torch_internals::Gradients DropBackward::backward(const at::Tensor& incoming) {
+  const torch_internals::Profiled profiled("posenc::dropout_backward", incoming);
+  torch_internals::check_not_released(mask.defined());
   const at::TensorOptions options(dtype);
-  if (at::GradMode::is_enabled() || !dispatches_plainly() || !is_plain(grads[0]) ||
-      grads[0].scalar_type() != dtype ||
-      grads[0].sizes() != at::IntArrayRef(sizes)) {  // double backward, or ATen's error
-    return {grads[0] * noise_of(mask, kept.factor, at::empty_strided(sizes, strides, options))};
+  if (at::GradMode::is_enabled() || !dispatches_plainly() || !is_plain(incoming) ||
+      incoming.scalar_type() != dtype ||
+      incoming.sizes() != at::IntArrayRef(sizes)) {  // double backward, or ATen's error
+    return {incoming * noise_of(mask, kept.factor, at::empty_strided(sizes, strides, options))};
   }
-  at::Tensor grad = grads[0];
+  at::Tensor grad = incoming;
   if (grad.strides() != at::IntArrayRef(strides))
     grad = at::empty_strided(sizes, strides, options).copy_(grad);
   const at::Tensor out = at::empty_strided(sizes, strides, options);
@@ -100,14 +93,13 @@ at::Tensor drop(const at::Tensor& x, double p, kernel::Type type) {
   }
   if (!torch_internals::is_recorded(x)) return out;
   auto node = c10::make_intrusive<DropBackward>();
-  node->set_next_edges(autograd::collect_next_edges(x));
   node->mask = mask;
   node->kept = kept;
   node->type = type;
   node->dtype = x.scalar_type();
   node->sizes = x.sizes().vec();
   node->strides = x.strides().vec();
-  autograd::set_history(out, node);
+  torch_internals::set_history(out, std::move(node), x);
   return out;
 }
 

@@ -1,13 +1,8 @@
 #include "inference/stale_check.h"
 
+#include "torch_internals/version.h"
+
 namespace posenc::inference {
-namespace {
-
-uint32_t version_of(c10::TensorImpl& tensor) {
-  return tensor.is_inference() ? 0 : tensor.version_counter().current_version();
-}
-
-}  // namespace
 
 StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_from_this()) {
   const auto add = [&](const std::string& name, const torch::Tensor& tensor) {
@@ -17,7 +12,7 @@ StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_fr
     TORCH_CHECK_VALUE(tensor.is_cpu(), "[freeze] the model must be on the CPU: ", name, ". Got ",
                       tensor.device());
     entries_.push_back({name, Weak(tensor.getIntrusivePtr()), tensor.const_data_ptr(),
-                        version_of(*tensor.unsafeGetTensorImpl()),
+                        torch_internals::version_of(tensor),
                         static_cast<int64_t>(tensor.nbytes())});
   };
   for (const auto& item : source.named_parameters()) add(item.key(), item.value());
@@ -28,9 +23,9 @@ void StaleCheck::check() const {
   for (const Entry& entry : entries_) {
     const auto tensor = entry.tensor.lock();
     // A tensor freed with its module cannot have been changed; otherwise it has been replaced.
-    const bool same = tensor.defined()
-                          ? tensor->data() == entry.data && version_of(*tensor) == entry.version
-                          : source_.expired();
+    const bool same = tensor.defined() ? tensor->data() == entry.data &&
+                                             torch_internals::version_of(*tensor) == entry.version
+                                       : source_.expired();
     TORCH_CHECK(same,
                 "[freeze] the model must not change once it is frozen; freeze it again. Got other "
                 "values in ",

@@ -29,7 +29,7 @@ class StaleCheck {
     std::string name;
     Weak tensor;
     const void* data;
-    uint32_t version;
+    int64_t version;
     int64_t bytes;
   };
   std::weak_ptr<const torch::nn::Module> source_;

@@ -1,7 +1,6 @@
 #include "nn/embed_forward.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_unsafe_view.h>
 #include <ATen/ops/dropout.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "nn/token_table.h"
 #include "posenc/functional/embed.h"
 #include "torch_internals/shortcut.h"
+#include "torch_internals/version.h"
 
 namespace posenc {
 namespace {
@@ -85,8 +85,7 @@ torch::Tensor embed_with_computed_rows(const EmbedModule& module, const torch::T
   if (rows.dim() == 2) return embed(module, ids, rows, how);
   how.position(PositionalEncodingFuncOptions());
   const torch::Tensor flat = embed(module, ids.reshape({-1}), rows.flatten(0, 1), how);
-  // Not a view: a view made in no-grad mode cannot be modified in place outside it.
-  return at::_unsafe_view(flat, {ids.size(0), ids.size(1), flat.size(1)});
+  return torch_internals::reshaped_owner(flat, {ids.size(0), ids.size(1), flat.size(1)});
 }
 
 }  // namespace

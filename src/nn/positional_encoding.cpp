@@ -1,6 +1,5 @@
 #include "posenc/nn/positional_encoding.h"
 
-#include <ATen/ops/_unsafe_view.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/InferenceMode.h>
 
@@ -20,6 +19,7 @@
 #include "posenc/sinusoid/positions.h"
 #include "posenc/sinusoid/table.h"
 #include "sinusoid/rows.h"
+#include "torch_internals/version.h"
 
 namespace posenc {
 
@@ -44,9 +44,9 @@ constexpr int64_t kMaxRows = int64_t{1} << 31;  // beyond, float32 positions are
 
 bool is_whole(double value) { return value == std::trunc(value); }
 
-// (rows, D) to (1, rows, D). Not a view, because autograd checks more for views in each forward.
+// (rows, D) to (1, rows, D).
 torch::Tensor as_batch(const torch::Tensor& table) {
-  return at::_unsafe_view(table, {1, table.size(0), table.size(1)});
+  return torch_internals::reshaped_owner(table, {1, table.size(0), table.size(1)});
 }
 
 // Whether the row of a position does not depend on the length of the table.
@@ -170,7 +170,7 @@ const torch::Tensor& PositionalEncodingAccess::rows_to_add(PositionalEncodingImp
     return pe;
   PositionalEncodingState& state = *module.state_;
   static std::mutex looking;  // held long only after a conversion, a load or growth
-  const int64_t version = pe.is_inference() ? 0 : static_cast<int64_t>(pe._version());
+  const int64_t version = torch_internals::version_of(pe);
   const std::lock_guard<std::mutex> lock(looking);
   if (pe.const_data_ptr() != state.known_data || version != state.known_version) {
     const torch::NoGradGuard no_grad;

@@ -12,6 +12,7 @@
 #include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
 #include "core/position_limit.h"
+#include "torch_internals/version.h"
 
 namespace posenc {
 
@@ -31,7 +32,7 @@ struct RotaryEmbeddingState {
     explicit Source(const torch::Tensor& buffer = {}) {
       if (!buffer.defined()) return;
       data = buffer.const_data_ptr();
-      version = buffer.is_inference() ? 0 : static_cast<int64_t>(buffer._version());
+      version = torch_internals::version_of(buffer);
     }
     bool operator==(const Source& other) const {
       return data == other.data && version == other.version;

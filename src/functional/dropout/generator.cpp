@@ -12,51 +12,32 @@
 #include <vector>
 
 namespace posenc::functional {
-namespace {
-
-namespace kernel = kernels::embed;
-
-at::CPUGeneratorImpl& cpu(const at::Generator& generator) {
-  return *static_cast<at::CPUGeneratorImpl*>(generator.unsafeGetGeneratorImpl());
-}
-
-bool same_state(const at::CPUGeneratorImpl& a, const at::CPUGeneratorImpl& b) {
-  auto& x = const_cast<at::CPUGeneratorImpl&>(a);  // engine() is not const, but changes nothing
-  auto& y = const_cast<at::CPUGeneratorImpl&>(b);
-  const auto p = x.engine().data(), q = y.engine().data();
-  return p.left_ == q.left_ && p.next_ == q.next_ && p.state_ == q.state_;
-}
-
-}  // namespace
-
-DropoutBits::DropoutBits(at::CPUGeneratorImpl& generator, Source source, double keep, bool wide,
+DropoutBits::DropoutBits(const at::Generator& generator, Source source, double keep, bool wide,
                          uint8_t* to)
-    : generator_(generator), lock_(generator.mutex_), writer_{to} {
+    : generator_(generator), writer_{to} {
   const auto& use = kernels::chosen().random;
   if (source == Source::Mcg31) {
-    const uint64_t seed = wide ? generator.random64() : generator.random();
+    const uint64_t seed = wide ? generator_.random64() : generator_.random();
     mcg31_.emplace(static_cast<uint32_t>(seed), keep, use);
     return;
   }
-  engine_.emplace(generator.engine());
-  data_ = engine_->data();
-  state_.words = data_.state_.data();
-  TORCH_CHECK(state_.set_counts(data_.left_, data_.next_),
-              "[dropout] the default generator's counters must agree. Got left ", data_.left_,
-              " and next ", data_.next_, ", set while dropout was at work");
+  engine_ = generator_.engine();
+  state_.words = engine_.words.data();
+  TORCH_CHECK(state_.set_counts(engine_.left, engine_.next),
+              "[dropout] the default generator's counters must agree. Got left ", engine_.left,
+              " and next ", engine_.next, ", set while dropout was at work");
   mt19937_.emplace(&state_, keep, use);
 }
 
 DropoutBits::DropoutBits(double keep, at::ScalarType dtype, uint8_t* to)
-    : DropoutBits(cpu(at::detail::getDefaultCPUGenerator()), found(dtype).source, keep,
+    : DropoutBits(torch_internals::default_cpu_generator(), found(dtype).source, keep,
                   dtype == at::kDouble, to) {}
 
 DropoutBits::~DropoutBits() {
   if (!mt19937_) return;
-  data_.next_ = static_cast<uint32_t>(state_.next);
-  data_.left_ = state_.left();
-  engine_->set_data(data_);
-  generator_.set_engine(*engine_);
+  engine_.next = static_cast<uint32_t>(state_.next);
+  engine_.left = state_.left();
+  generator_.set_engine(engine_);
 }
 
 void DropoutBits::draw(int64_t elements) {
@@ -68,15 +49,16 @@ void DropoutBits::draw(int64_t elements) {
 // a sample shaped like `like`. Starts at an odd position of the generator.
 bool DropoutBits::draws(Source source, at::ScalarType dtype, const at::Tensor& like) {
   constexpr double kKeep = 0.7;
-  const at::Generator theirs = at::detail::createCPUGenerator(20170612);
-  cpu(theirs).random();
-  const auto ours = cpu(theirs).clone();
+  const at::Generator theirs = torch_internals::seeded_cpu_generator(20170612);
+  torch_internals::CpuGenerator(theirs).random();
+  const at::Generator ours = theirs.clone();
   const at::Tensor drawn = at::empty_like(like).bernoulli_(kKeep, theirs);
   const at::Tensor sample = drawn.to(at::kFloat);  // in the same layout
   const float* wanted = sample.const_data_ptr<float>();
   std::vector<uint8_t> bits(static_cast<size_t>(mask_bytes(sample.numel())));
-  DropoutBits(*ours, source, kKeep, dtype == at::kDouble, bits.data()).draw(sample.numel());
-  bool equal = same_state(*ours, cpu(theirs));
+  DropoutBits(ours, source, kKeep, dtype == at::kDouble, bits.data()).draw(sample.numel());
+  bool equal = torch_internals::CpuGenerator(ours).engine() ==
+               torch_internals::CpuGenerator(theirs).engine();
   for (int64_t i = 0; i < sample.numel(); ++i)
     equal = equal && ((bits[i >> 3] >> (i & 7) & 1) != 0) == (wanted[i] != 0.0f);
   return equal;
@@ -111,11 +93,9 @@ bool has_dropout_bits(at::ScalarType dtype, bool contiguous) {
 bool can_draw_dropout_bits(at::ScalarType dtype, bool contiguous) {
   if (!has_dropout_bits(dtype, contiguous)) return false;
   if (DropoutBits::found(dtype).source != DropoutBits::Source::Mt19937) return true;
-  at::CPUGeneratorImpl& generator = cpu(at::detail::getDefaultCPUGenerator());
-  const std::lock_guard<std::mutex> lock(generator.mutex_);
-  const at::mt19937 engine = generator.engine();
-  const auto data = engine.data();
-  return Mt19937().set_counts(data.left_, data.next_);
+  const torch_internals::EngineState engine =
+      torch_internals::CpuGenerator(torch_internals::default_cpu_generator()).engine();
+  return Mt19937().set_counts(engine.left, engine.next);
 }
 
 // A chunk is consumed only after the next one has been drawn, because a kernel may read that

@@ -1,15 +1,15 @@
 #pragma once
 
-#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 
 #include "functional/dropout/keep_mask.h"
+#include "torch_internals/cpu_generator.h"
 
 namespace posenc::functional {
 
@@ -45,16 +45,14 @@ class DropoutBits {
     Source source = Source::None;
     bool any_layout = false;
   };
-  DropoutBits(at::CPUGeneratorImpl& generator, Source source, double keep, bool wide, uint8_t* to);
+  DropoutBits(const at::Generator& generator, Source source, double keep, bool wide, uint8_t* to);
   static bool draws(Source source, at::ScalarType dtype, const at::Tensor& like);
   static Found find(at::ScalarType dtype);
   static const Found& found(at::ScalarType dtype);
 
-  at::CPUGeneratorImpl& generator_;
-  std::unique_lock<std::mutex> lock_;
+  torch_internals::CpuGenerator generator_;
   BitWriter writer_;
-  std::optional<at::mt19937> engine_;
-  at::mt19937_data_pod data_;
+  torch_internals::EngineState engine_;
   Mt19937 state_;
   std::optional<Mt19937Mask> mt19937_;
   std::optional<Mcg31Mask> mcg31_;

@@ -6,9 +6,6 @@
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/embedding_backward.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 #include <cstring>
 #include <vector>
@@ -17,6 +14,7 @@
 #include "functional/dropout/generator.h"
 #include "kernels/dispatch.h"
 #include "kernels/group_by_id.h"
+#include "torch_internals/backward_node.h"
 #include "torch_internals/fresh_memory.h"
 #include "torch_internals/grad_access.h"
 #include "torch_internals/profiled.h"
@@ -26,20 +24,16 @@ namespace posenc::functional {
 namespace {
 
 namespace kernel = kernels::embed;
-namespace autograd = torch::autograd;
 
 bool is_readable(const at::Tensor& ids) {
   return torch_internals::is_plain(ids) && ids.is_contiguous() &&
          (ids.scalar_type() == at::kLong || ids.scalar_type() == at::kInt);
 }
 
-// A Node rather than an autograd::Function: it costs a third as much, and can determine where its
-// gradient goes.
-struct EmbedBackward : autograd::Node {
-  autograd::variable_list apply(autograd::variable_list&& grads) override;
-  std::string name() const override { return "EmbedBackward"; }
-  void release_variables() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+struct EmbedBackward : torch_internals::BackwardNode {
+  EmbedBackward() : BackwardNode("EmbedBackward") {}
+  torch_internals::Gradients backward(const at::Tensor& grad) override;
+  void release() override {
     ids.reset_data();
     mask.reset();
   }
@@ -53,7 +47,7 @@ struct EmbedBackward : autograd::Node {
   at::Tensor sparse(const at::Tensor& grad, const kernel::TokenGroups& groups) const;
   bool accumulate(const at::Tensor& grad, const kernel::TokenGroups& groups);
 
-  autograd::SavedVariable ids;
+  torch_internals::SavedVariable ids;
   at::Tensor mask;
   kernel::Type type = kernel::Type::Float32;
   kernel::DropoutMask kept;
@@ -158,17 +152,15 @@ bool EmbedBackward::accumulate(const at::Tensor& grad, const kernel::TokenGroups
   return true;
 }
 
-autograd::variable_list EmbedBackward::apply(autograd::variable_list&& grads) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!grads[0].defined() || !task_should_compute_output(0)) return {at::Tensor()};
-  const torch_internals::Profiled profiled("posenc::embed_backward", grads[0]);
-  const at::Tensor saved = saved_ids(grads[0]);
-  TORCH_CHECK(kept.bits == nullptr || mask.defined(), autograd::ERR_BACKWARD_TWICE);
+torch_internals::Gradients EmbedBackward::backward(const at::Tensor& incoming) {
+  const torch_internals::Profiled profiled("posenc::embed_backward", incoming);
+  const at::Tensor saved = saved_ids(incoming);
+  torch_internals::check_not_released(kept.bits == nullptr || mask.defined());
   if (at::GradMode::is_enabled() || !torch_internals::dispatches_plainly() ||
-      !torch_internals::is_plain(grads[0]) || grads[0].scalar_type() != dtype ||
+      !torch_internals::is_plain(incoming) || incoming.scalar_type() != dtype ||
       !is_readable(saved))
-    return {composed(grads[0], saved)};
-  const at::Tensor grad = grads[0].contiguous();
+    return {composed(incoming, saved)};
+  const at::Tensor grad = incoming.contiguous();
   const kernel::TokenGroups groups = kernel::group_by_id(
       {saved.const_data_ptr(), saved.scalar_type() == at::kLong}, tokens, rows, padding);
   if (accumulate(grad, groups)) return {at::Tensor()};
@@ -180,8 +172,7 @@ autograd::variable_list EmbedBackward::apply(autograd::variable_list&& grads) {
 void record(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weight,
             const EmbedPlan& plan, const at::Tensor& mask, bool sparse) {
   auto node = c10::make_intrusive<EmbedBackward>();
-  node->set_next_edges(autograd::collect_next_edges(weight));
-  node->ids = autograd::SavedVariable(ids, /*is_output=*/false);
+  node->ids = torch_internals::save_for_backward(ids);
   node->mask = mask;
   node->type = plan.type;
   node->kept = plan.gather.kept;
@@ -192,7 +183,7 @@ void record(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weig
   node->padding = plan.padding;
   node->dtype = weight.scalar_type();
   node->is_sparse = sparse;
-  autograd::set_history(out, node);
+  torch_internals::set_history(out, std::move(node), weight);
 }
 
 }  // namespace posenc::functional

@@ -2,29 +2,24 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/autograd.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
+#include <torch/autograd.h>
 
 #include <vector>
 
 #include "functional/rotary/compose.h"
 #include "functional/rotary/fusable.h"
 #include "functional/rotary/fused.h"
+#include "torch_internals/backward_node.h"
 #include "torch_internals/profiled.h"
 
 namespace posenc::functional {
 namespace {
 
-namespace autograd = torch::autograd;
-
-struct RotaryBackward : autograd::Node {
-  RotaryBackward(const RotaryOptions& o, const RotaryFuncOptions& h) : options(o), how(h) {}
-  autograd::variable_list apply(autograd::variable_list&& grads) override;
-  std::string name() const override { return "RotaryBackward"; }
-  void release_variables() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+struct RotaryBackward : torch_internals::BackwardNode {
+  RotaryBackward(const RotaryOptions& o, const RotaryFuncOptions& h)
+      : BackwardNode("RotaryBackward"), options(o), how(h) {}
+  torch_internals::Gradients backward(const at::Tensor& grad) override;
+  void release() override {
     cos.reset_data();
     sin.reset_data();
   }
@@ -33,7 +28,7 @@ struct RotaryBackward : autograd::Node {
 
   RotaryOptions options;
   RotaryFuncOptions how;
-  autograd::SavedVariable cos, sin;
+  torch_internals::SavedVariable cos, sin;
   std::vector<int64_t> sizes;
   at::ScalarType dtype = at::kFloat;
 };
@@ -44,15 +39,12 @@ at::Tensor RotaryBackward::composed(const at::Tensor& grad, const RotaryCosSin& 
   const at::AutoGradMode recording(true);
   const at::Tensor x = at::zeros(sizes, grad.options().dtype(dtype)).requires_grad_();
   const at::Tensor y = rotated_heads(x, table, options, how);
-  return autograd::grad({y}, {x}, {grad}, /*retain_graph=*/again, /*create_graph=*/again)[0];
+  return torch::autograd::grad({y}, {x}, {grad}, /*retain_graph=*/again, /*create_graph=*/again)[0];
 }
 
-autograd::variable_list RotaryBackward::apply(autograd::variable_list&& grads) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (!grads[0].defined() || !task_should_compute_output(0)) return {at::Tensor()};
-  const torch_internals::Profiled profiled("posenc::rotary_backward", grads[0]);
+torch_internals::Gradients RotaryBackward::backward(const at::Tensor& grad) {
+  const torch_internals::Profiled profiled("posenc::rotary_backward", grad);
   const RotaryCosSin table{cos.unpack(), sin.unpack()};
-  const at::Tensor& grad = grads[0];
   const at::IntArrayRef expected = sizes;
   TORCH_CHECK(grad.sizes() == expected, "[rotary] backward needs a gradient ", expected, ". Got ",
               grad.sizes());
@@ -70,12 +62,11 @@ autograd::variable_list RotaryBackward::apply(autograd::variable_list&& grads) {
 void record(const at::Tensor& out, const at::Tensor& x, const RotaryCosSin& table,
             const RotaryOptions& options, const RotaryFuncOptions& how) {
   auto node = c10::make_intrusive<RotaryBackward>(options, how);
-  node->set_next_edges(autograd::collect_next_edges(x));
-  node->cos = autograd::SavedVariable(table.cos, /*is_output=*/false);
-  node->sin = autograd::SavedVariable(table.sin, /*is_output=*/false);
+  node->cos = torch_internals::save_for_backward(table.cos);
+  node->sin = torch_internals::save_for_backward(table.sin);
   node->sizes = x.sizes().vec();
   node->dtype = x.scalar_type();
-  autograd::set_history(out, node);
+  torch_internals::set_history(out, std::move(node), x);
 }
 
 }  // namespace posenc::functional

@@ -1,6 +1,5 @@
 #include "io/checkpoint/generators.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
 #include <torch/cuda.h>
 
@@ -9,13 +8,14 @@
 #include <vector>
 
 #include "posenc/io/error.h"
+#include "torch_internals/cpu_generator.h"
 
 namespace posenc::io {
 namespace {
 
 std::vector<std::pair<std::string, at::Generator>> default_generators() {
   std::vector<std::pair<std::string, at::Generator>> all = {
-      {"generator.cpu", at::detail::getDefaultCPUGenerator()}};
+      {"generator.cpu", torch_internals::default_cpu_generator()}};
   const std::size_t count = torch::cuda::is_available() ? torch::cuda::device_count() : 0;
   for (std::size_t i = 0; i < count; ++i) {
     const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(i));

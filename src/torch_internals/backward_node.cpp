@@ -1,0 +1,40 @@
+#include "torch_internals/backward_node.h"
+
+#include <torch/csrc/autograd/functions/utils.h>
+
+namespace posenc::torch_internals {
+
+Gradients BackwardNode::apply(Gradients&& grads) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!grads[0].defined() || !wants_any()) return Gradients(num_outputs());
+  return backward(grads[0]);
+}
+
+bool BackwardNode::wants_any() const {
+  for (size_t i = 0; i < num_outputs(); ++i)
+    if (wants(i)) return true;
+  return false;
+}
+
+void BackwardNode::release_variables() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  release();
+}
+
+SavedVariable save_for_backward(const at::Tensor& input) {
+  return SavedVariable(input, /*is_output=*/false);
+}
+
+void check_not_released(bool saved) { TORCH_CHECK(saved, torch::autograd::ERR_BACKWARD_TWICE); }
+
+void set_history(const at::Tensor& out, c10::intrusive_ptr<BackwardNode> node,
+                 at::ArrayRef<at::Tensor> inputs) {
+  torch::autograd::edge_list edges;
+  for (const at::Tensor& input : inputs)
+    edges.push_back(input.defined() ? torch::autograd::impl::gradient_edge(input)
+                                    : torch::autograd::Edge());
+  node->set_next_edges(std::move(edges));
+  torch::autograd::set_history(out, node);
+}
+
+}  // namespace posenc::torch_internals

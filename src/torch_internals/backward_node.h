@@ -1,0 +1,55 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <mutex>
+
+namespace posenc::torch_internals {
+
+/// A tensor kept for backward, which notices if it was changed in place meanwhile.
+using SavedVariable = torch::autograd::SavedVariable;
+/// One gradient for each input of a node.
+using Gradients = torch::autograd::variable_list;
+
+/// The backward of an operation with one output. A Node rather than an autograd::Function: it costs
+/// a third as much, and can determine where its gradients go.
+///
+/// The engine may call a node from any thread, and may release it while it runs, so both are done
+/// under the node's lock.
+class BackwardNode : public torch::autograd::Node {
+ public:
+  Gradients apply(Gradients&& grads) final;
+  std::string name() const final { return name_; }
+  void release_variables() final;
+
+ protected:
+  /// `name`: as grad_fn->name() has it, a literal.
+  explicit BackwardNode(const char* name) : name_(name) {}
+
+  /// The gradients of all inputs, from that of the output; undefined where !wants().
+  virtual Gradients backward(const at::Tensor& grad) = 0;
+  /// Frees what was saved.
+  virtual void release() = 0;
+
+  /// Whether anyone asks for the gradient of input `i`.
+  bool wants(size_t i) const { return task_should_compute_output(i); }
+
+ private:
+  bool wants_any() const;
+
+  const char* name_;
+};
+
+/// Saves an input for backward.
+SavedVariable save_for_backward(const at::Tensor& input);
+
+/// Throws PyTorch's error for a second backward unless `saved` has survived the first.
+void check_not_released(bool saved);
+
+/// Makes `node` the origin of `out`, with edges to `inputs`, some of which may be undefined.
+void set_history(const at::Tensor& out, c10::intrusive_ptr<BackwardNode> node,
+                 at::ArrayRef<at::Tensor> inputs);
+
+}  // namespace posenc::torch_internals
