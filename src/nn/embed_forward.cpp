@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/position_limit.h"
 #include "nn/positional_encoding_internals.h"
 #include "nn/token_table.h"
 #include "posenc/functional/embed.h"
@@ -47,10 +48,10 @@ torch::Tensor embed_with_table(const EmbedModule& module, const torch::Tensor& i
                                const torch::Tensor& position_ids, EmbedFuncOptions& how) {
   how.position().offset(offset).position_ids(position_ids);
   const bool grows = module.position.options.grow() && !position_ids.defined() && offset >= 0;
-  constexpr int64_t kBeyond = int64_t{1} << 31;  // rejected later; a larger offset could overflow
+  // A larger offset, which is rejected later, could overflow.
   const int64_t length = sequence_length(ids, how.position().batch_first());
-  const auto held = PositionalEncodingAccess::hold(module.position,
-                                                   grows ? std::min(offset, kBeyond) + length : 0);
+  const auto held = PositionalEncodingAccess::hold(
+      module.position, grows ? std::min(offset, kPositionLimit) + length : 0);
   const torch::Tensor& rows = PositionalEncodingAccess::rows_to_add(module.position);
   // A half-precision table that is not the rounded exact one is added as it is.
   if (at::isReducedFloatingType(rows.scalar_type())) how.precision(Precision::Reference);

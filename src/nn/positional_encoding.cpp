@@ -11,6 +11,7 @@
 #include "core/check.h"
 #include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
+#include "core/position_limit.h"
 #include "nn/computed_table.h"
 #include "nn/positional_encoding_internals.h"
 #include "nn/print.h"
@@ -40,8 +41,6 @@ template class detail::Opaque<PositionalEncodingState>;
 
 namespace {
 
-constexpr int64_t kMaxRows = int64_t{1} << 31;  // beyond, float32 positions are too coarse
-
 bool is_whole(double value) { return value == std::trunc(value); }
 
 // (rows, D) to (1, rows, D).
@@ -61,7 +60,7 @@ torch::Tensor checked(const torch::Tensor& position_ids) {
                    "[PositionalEncoding] positions must be integers. Got ",
                    position_ids.scalar_type());
   const torch::Tensor here = position_ids.to(torch::kCPU, torch::kLong);
-  const torch::Tensor outside = (here < 0).logical_or_(here >= kMaxRows);
+  const torch::Tensor outside = (here < 0).logical_or_(here >= kPositionLimit);
   TORCH_CHECK_INDEX(!outside.any().item<bool>(),
                     "[PositionalEncoding] every position must lie in [0, 2^31). Got ",
                     here.masked_select(outside)[0].item<int64_t>());
@@ -81,7 +80,7 @@ void check_positions(const PositionalEncodingOptions& options, torch::IntArrayRe
     return;
   }
   TORCH_CHECK_VALUE(offset >= 0, "[PositionalEncoding] offset must not be negative. Got ", offset);
-  TORCH_CHECK_VALUE(offset <= kMaxRows - length,
+  TORCH_CHECK_VALUE(offset <= kPositionLimit - length,
                     "[PositionalEncoding] positions must be below 2^31. Got ", offset, " + ",
                     length);
 }
@@ -157,7 +156,7 @@ void PositionalEncodingImpl::convert(torch::Dtype dtype) {
   TableModule::convert(dtype);
   state_->dtype = dtype;
   if (options.table_source() != TableSource::Factored) return;
-  const int64_t range = std::min(options.max_len(), kMaxRows);
+  const int64_t range = std::min(options.max_len(), kPositionLimit);
   state_->factored.emplace(options.sinusoid(), range, dtype);
   state_->wide_factored.reset();
   if (sums_in_float(options, dtype)) state_->wide_factored.emplace(options.sinusoid(), range);
@@ -220,7 +219,7 @@ torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t of
   if (!options.grow()) return add(pe);
   if (!position_ids.defined()) {
     const int64_t axis = x.dim() == 3 && options.batch_first() ? 1 : 0;
-    const bool sensible = x.dim() > axis && offset >= 0 && offset < kMaxRows;
+    const bool sensible = x.dim() > axis && offset >= 0 && offset < kPositionLimit;
     return add(table(sensible ? offset + x.size(axis) : 1));  // if not, add() throws
   }
   try {
@@ -258,15 +257,15 @@ torch::Tensor PositionalEncodingImpl::table(int64_t rows) {
 }
 
 void PositionalEncodingImpl::grow_to(int64_t rows) {
-  TORCH_CHECK_VALUE(rows <= kMaxRows, "[PositionalEncoding] positions must be below 2^31. Got ",
-                    rows - 1);
+  TORCH_CHECK_VALUE(rows <= kPositionLimit,
+                    "[PositionalEncoding] positions must be below 2^31. Got ", rows - 1);
   std::unique_lock<std::shared_mutex> writing(state_->lock);
   const int64_t present = pe.size(1);
   if (rows <= present) return;  // another thread was faster
   // The table stays an inference tensor, or a normal one, whatever the current mode is.
   const c10::InferenceMode as_made(pe.is_inference());
   const torch::NoGradGuard no_grad;
-  const int64_t wanted = std::min(std::max(rows, 2 * present), kMaxRows);
+  const int64_t wanted = std::min(std::max(rows, 2 * present), kPositionLimit);
   // Keep the present rows: they may come from a checkpoint.
   const auto more =
       module_table(options.sinusoid(), wanted, pe.options()).slice(0, present).unsqueeze(0);

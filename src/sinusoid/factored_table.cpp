@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include "core/position_limit.h"
 #include "sinusoid/columns.h"
 #include "sinusoid/exact.h"
 #include "sinusoid/exact/table_writer.h"
@@ -13,7 +14,6 @@ namespace {
 
 namespace kernel = exact;
 
-constexpr int64_t kBound = int64_t{1} << 31;
 constexpr int64_t kRowsGrain = 256;
 
 }  // namespace
@@ -51,7 +51,7 @@ FactoredTable::FactoredTable(const SinusoidOptions& options, int64_t range, at::
                     "[FactoredTable] the sinusoid must have one axis and one frequency for each "
                     "sine and its cosine. Got ",
                     options.axes(), " axes");
-  TORCH_CHECK_VALUE(range >= 1 && range <= kBound,
+  TORCH_CHECK_VALUE(range >= 1 && range <= kPositionLimit,
                     "[FactoredTable] range must lie in [1, 2^31]. Got ", range);
   state_ = std::make_shared<const State>(options, range, dtype);
 }
@@ -63,7 +63,7 @@ at::Tensor FactoredTable::rows(const at::Tensor& positions) const {
   const at::Tensor flat = positions.to(at::kCPU, at::kLong).reshape({-1}).contiguous();
   const int64_t* values = flat.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < flat.numel(); ++i) {
-    TORCH_CHECK_INDEX(values[i] > -kBound && values[i] < kBound,
+    TORCH_CHECK_INDEX(values[i] > -kPositionLimit && values[i] < kPositionLimit,
                       "[FactoredTable] every position must lie in (-2^31, 2^31). Got ", values[i],
                       " at flat index ", i);
   }
@@ -76,7 +76,7 @@ at::Tensor FactoredTable::rows(const at::Tensor& positions) const {
 }
 
 at::Tensor FactoredTable::rows(int64_t offset, int64_t length) const {
-  TORCH_CHECK_VALUE(length >= 0 && offset > -kBound && offset <= kBound - length,
+  TORCH_CHECK_VALUE(length >= 0 && offset > -kPositionLimit && offset <= kPositionLimit - length,
                     "[FactoredTable] positions must lie in (-2^31, 2^31). Got ", offset, " to ",
                     offset + length - 1);
   at::NoGradGuard no_grad;

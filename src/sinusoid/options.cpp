@@ -7,6 +7,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "core/position_limit.h"
 #include "sinusoid/frequency.h"
 
 namespace posenc {
@@ -83,12 +84,11 @@ void check_columns(const SinusoidOptions& o) {
 }
 
 void check_grid(const SinusoidOptions& o) {
-  constexpr int64_t most = int64_t{1} << 31;
   int64_t cells = 1;
   for (const int64_t extent : o.grid()) {
     TORCH_CHECK_VALUE(extent > 0, "[sinusoid] every extent of a grid must be positive. Got ",
                       extent);
-    TORCH_CHECK_VALUE(extent <= most / cells,
+    TORCH_CHECK_VALUE(extent <= kPositionLimit / cells,
                       "[sinusoid] a grid must have at most 2^31 cells. Got ",
                       at::IntArrayRef(o.grid()));
     cells *= extent;

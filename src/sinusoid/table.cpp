@@ -7,6 +7,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 
+#include "core/position_limit.h"
 #include "sinusoid/columns.h"
 #include "sinusoid/exact.h"
 #include "sinusoid/reference.h"
@@ -14,8 +15,6 @@
 
 namespace posenc {
 namespace {
-
-constexpr int64_t kMaxLength = int64_t{1} << 31;
 
 at::TensorOptions complete(const at::TensorOptions& options) {
   return at::TensorOptions(options.has_dtype() ? c10::typeMetaToScalarType(options.dtype())
@@ -55,7 +54,7 @@ at::Tensor rounded(const SinusoidOptions& o, const at::Tensor& rows, const at::T
 at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
                           const at::TensorOptions& tensor_options) {
   options.validate();
-  TORCH_CHECK_VALUE(length > 0 && length <= kMaxLength,
+  TORCH_CHECK_VALUE(length > 0 && length <= kPositionLimit,
                     "[sinusoid_table] length must lie in [1, 2^31]. Got ", length);
   at::NoGradGuard no_grad;
   TORCH_CHECK_VALUE(options.grid().empty() || length == cells(options),

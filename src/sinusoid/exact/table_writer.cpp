@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/position_limit.h"
 #include "platform/huge_pages.h"
 
 namespace posenc::exact {
@@ -16,7 +17,6 @@ namespace {
 
 constexpr int64_t kSteps =
     64;  // rows per block: the step rows of D = 1024 fill 512 KB, half of a typical L2
-constexpr int64_t kLimit = int64_t{1} << 31;
 constexpr int kLengths = 36;  // bounds are kept for spans 1, 2, 4 ... 2^35
 
 int64_t element_size(Format format) {
@@ -106,7 +106,7 @@ void RowWriter::write(const double* first, const double* second, const double* b
   request.position = position;
   request.position_step = step;
   request.quick = widening_ == 1.0 && !frequencies.view().guarded &&
-                  std::fabs(position) < static_cast<double>(kLimit);
+                  std::fabs(position) < static_cast<double>(kPositionLimit);
   request.stream = to.stream;
   (pairs_ ? use.write_pair : use.write)(request);
 }
@@ -115,7 +115,7 @@ void RowWriter::write_direct(double position, bool real, const Destination& to, 
                              double* scratch_row, double* scratch_bounds,
                              const double* unit) const {
   // Beyond the kernels' range, a row of NaNs leaves every entry to the Ziv fallback.
-  const bool inside = std::fabs(position) < static_cast<double>(kLimit);
+  const bool inside = std::fabs(position) < static_cast<double>(kPositionLimit);
   const double whole = inside ? std::nearbyint(position) : NAN;
   make_row(whole, inside ? position - whole : 0.0, scratch_row);
   const double* bounds = scratch_bounds;
@@ -137,7 +137,8 @@ TableWriter::TableWriter(const Frequencies& frequencies, const Positions& positi
   if (sequence && rows > 0) {
     Wide const last =
         static_cast<Wide>(positions.start) + static_cast<Wide>(positions.step) * (rows - 1);
-    if (std::llabs(positions.start) >= kLimit || last >= kLimit || last <= -kLimit)
+    if (std::llabs(positions.start) >= kPositionLimit || last >= kPositionLimit ||
+        last <= -kPositionLimit)
       throw std::invalid_argument("[exact table] positions must lie in (-2^31, 2^31); start " +
                                   std::to_string(positions.start) + ", step " +
                                   std::to_string(positions.step) + ", rows " +
@@ -186,7 +187,7 @@ void TableWriter::write_sequence(int64_t begin, int64_t end, const Destination& 
 FactoredRows::FactoredRows(const Frequencies& frequencies, int64_t range, Format format,
                            int low_bits, const SincosKernels& use)
     : rows_(frequencies, format, use) {
-  if (range < 1 || range > kLimit)
+  if (range < 1 || range > kPositionLimit)
     throw std::invalid_argument("[factored rows] range must be in [1, 2^31], got " +
                                 std::to_string(range));
   low_bits_ = low_bits;
@@ -244,7 +245,7 @@ void FactoredRows::write(const Positions& positions, int64_t begin, int64_t end,
                              : positions.integers != nullptr
                                  ? positions.integers[row]
                                  : positions.start + row * positions.step;
-    if (real || position <= -kLimit || position >= kLimit) {
+    if (real || position <= -kPositionLimit || position >= kPositionLimit) {
       const double any = real ? positions.reals[row] : static_cast<double>(position);
       rows_.write_direct(any, real, to, row, scratch.row, scratch.bounds, low_.data());
       made = INT64_MIN;

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/nearest.h"
+#include "core/position_limit.h"
 
 namespace posenc {
 
@@ -64,7 +65,7 @@ bool PresetReader::flag(const char* name) const {
 
 int64_t PresetReader::extent(const char* name) const {
   const int64_t value = integer(name);
-  if (value < 1 || value > (int64_t{1} << 31)) refuse(name, "a whole number in [1, 2^31]");
+  if (value < 1 || value > kPositionLimit) refuse(name, "a whole number in [1, 2^31]");
   return value;
 }
 
