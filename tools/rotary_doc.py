@@ -13,15 +13,28 @@ import sys
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "rotary.md"
-BEGIN, END = "<!-- presets: tools/rotary_doc.py -->\n", "<!-- end of presets -->\n"
 
 
-def table(entries: list[dict]) -> str:
-    lines = ["| preset | what sets it apart | class | model types |", "|---|---|---|---|"]
-    for entry in entries:
-        types = ", ".join(f"`{name}`" for name in entry["model_types"])
-        lines.append(f"| `{entry['name']}` | {entry['summary']} | {entry['source']} | {types} |")
+def by_preset(entries: list[dict]) -> str:
+    lines = ["| preset | what sets it apart | class |", "|---|---|---|"]
+    lines += [f"| `{entry['name']}` | {entry['summary']} | {entry['source']} |" for entry in entries]
     return "\n".join(lines) + "\n"
+
+
+def by_model_type(entries: list[dict]) -> str:
+    rows = sorted((name, entry["name"]) for entry in entries for name in entry["model_types"])
+    return "\n".join(["| `model_type` | preset |", "|---|---|"] + [f"| `{name}` | `{preset}` |" for name, preset in rows]) + "\n"
+
+
+TABLES = {"presets": by_preset, "model types": by_model_type}
+
+
+def with_tables(page: str, entries: list[dict]) -> str:
+    for name, table in TABLES.items():
+        begin, end = f"<!-- {name}: tools/rotary_doc.py -->\n", f"<!-- end of {name} -->\n"
+        page, found = re.subn(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: begin + table(entries) + end, page, flags=re.S)
+        assert found == 1, name
+    return page
 
 
 def main() -> int:
@@ -33,7 +46,7 @@ def main() -> int:
     options = parser.parse_args()
     said = subprocess.run([options.posenc, "presets", "--rotary", "--json"], capture_output=True, text=True, check=True)
     page = PAGE.read_text()
-    wanted = re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: BEGIN + table(json.loads(said.stdout)) + END, page, flags=re.S)
+    wanted = with_tables(page, json.loads(said.stdout))
     if options.write:
         PAGE.write_text(wanted)
     elif wanted != page:
