@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/check.h"
-#include "models/marian/settings.h"
+#include "models/settings.h"
 #include "posenc/sinusoid/preset.h"
 
 namespace posenc {
@@ -15,6 +15,7 @@ constexpr int64_t kMostPositions = 1 << 16;  // two tables of this length are al
 constexpr int64_t kMostTokens = 1 << 24;
 constexpr int64_t kMostLayers = 1000;
 constexpr int64_t kMostBeams = 1024;
+constexpr const char* kLoadMarian = "load_marian";
 constexpr int64_t kDefaultNewTokens = 20;  // default of transformers' generate()
 
 std::string path_in(const std::string& folder, const char* name) {
@@ -150,15 +151,16 @@ GenerateOptions generation_in(const Settings& settings, const Settings& config,
 }  // namespace
 
 TransformerOptions read_marian_options(const std::string& folder) {
-  return transformer_in(Settings(path_in(folder, "config.json")));
+  return transformer_in(Settings(kLoadMarian, path_in(folder, "config.json")));
 }
 
 MarianSearch read_marian_search(const std::string& folder, const TransformerOptions& model) {
-  const Settings config(path_in(folder, "config.json"));
+  const Settings config(kLoadMarian, path_in(folder, "config.json"));
   const auto pad = config.tokens("pad_token_id", model.src_vocab());
   if (pad.size() > 1) config.refuse("pad_token_id", "must be one token");
   const auto path = path_in(folder, "generation_config.json");
-  return {generation_in(std::filesystem::exists(path) ? Settings(path) : config, config, model),
+  return {generation_in(std::filesystem::exists(path) ? Settings(kLoadMarian, path) : config,
+                        config, model),
           pad.empty() ? 0 : pad.front()};
 }
 

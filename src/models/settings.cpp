@@ -1,4 +1,4 @@
-#include "models/marian/settings.h"
+#include "models/settings.h"
 
 #include <c10/util/Exception.h>
 
@@ -10,16 +10,33 @@
 namespace posenc {
 namespace {
 
-constexpr std::size_t kMostShown = 80;  // of a value, in an error message
+constexpr std::size_t kMostOfValue = 80;  // in an error message
 
-bool is_id(const nlohmann::json& value, int64_t vocab) {
+bool is_token(const nlohmann::json& value, int64_t vocab) {
   return value.is_number_unsigned() && value.get<uint64_t>() < static_cast<uint64_t>(vocab);
 }
 
 }  // namespace
 
-Settings::Settings(std::string path)
-    : path_(std::move(path)), object_(read_settings("load_marian", path_)) {}
+Settings::Settings(std::string caller, std::string path)
+    : caller_(std::move(caller)), path_(std::move(path)), object_(read_settings(caller_, path_)) {}
+
+Settings Settings::parse(std::string caller, std::string name, const std::string& text) {
+  auto object = parse_settings(caller, name, text);
+  return Settings(std::move(caller), std::move(name), "", std::move(object));
+}
+
+Settings Settings::path_or_text(std::string caller, const std::string& config) {
+  const std::size_t first = config.find_first_not_of(" \t\r\n");
+  const bool is_text = first != std::string::npos && config[first] == '{';
+  return is_text ? parse(std::move(caller), "the configuration", config)
+                 : Settings(std::move(caller), config);
+}
+
+Settings Settings::inside(const char* name) const {
+  if (!value(name).is_object()) refuse(name, "must be an object");
+  return Settings(caller_, path_, within_ + name + ".", value(name));
+}
 
 const nlohmann::json& Settings::value(const char* name) const {
   static const nlohmann::json kAbsent;
@@ -29,8 +46,7 @@ const nlohmann::json& Settings::value(const char* name) const {
 
 void Settings::refuse(const char* name, const std::string& rule) const {
   const auto got = value(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  TORCH_CHECK_VALUE(false, "[load_marian] ", path_, ": ", name, " ", rule, ". Got ",
-                    io::shortened(got, kMostShown));
+  TORCH_CHECK_VALUE(false, where(), name, " ", rule, ". Got ", io::shortened(got, kMostOfValue));
 }
 
 bool Settings::flag(const char* name, bool fallback) const {
@@ -69,7 +85,7 @@ std::vector<int64_t> Settings::tokens(const char* name, int64_t vocab) const {
   const auto& given = value(name);
   std::vector<int64_t> ids;
   for (const auto& id : given.is_array() ? given : nlohmann::json::array({given})) {
-    if (!is_id(id, vocab)) {
+    if (!is_token(id, vocab)) {
       refuse(name, "must be a token in [0, " + std::to_string(vocab) + "), or several");
     }
     ids.push_back(id.get<int64_t>());
@@ -84,7 +100,7 @@ std::vector<int64_t> Settings::single_tokens(const char* name, int64_t vocab) co
   if (!value(name).is_array()) refuse(name, rule);
   std::vector<int64_t> ids;
   for (const auto& list : value(name)) {
-    if (!list.is_array() || list.size() != 1 || !is_id(list[0], vocab)) refuse(name, rule);
+    if (!list.is_array() || list.size() != 1 || !is_token(list[0], vocab)) refuse(name, rule);
     ids.push_back(list[0].get<int64_t>());
   }
   return ids;

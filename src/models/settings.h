@@ -9,15 +9,24 @@
 namespace posenc {
 
 /// Settings from a JSON file in a model's folder, looked up by name. A setting that is absent or
-/// null has its fallback. Errors name the file, the setting and the rule: c10::ValueError, and
-/// WeightsError for a file that cannot be read.
+/// null has its fallback. Errors name the public function, the file, the setting and the rule:
+/// c10::ValueError, and WeightsError for a file that cannot be read.
 class Settings {
  public:
-  explicit Settings(std::string path);
-  /// No settings, for an optional file that the folder does not have.
-  static Settings none(std::string path) { return Settings(std::move(path), nlohmann::json()); }
+  /// Those in the file at `path`.
+  Settings(std::string caller, std::string path);
+  /// Those in `text`, which messages call `name`.
+  static Settings parse(std::string caller, std::string name, const std::string& text);
+  /// Those in `config`: the path of a file, or a text, which begins with a brace.
+  static Settings path_or_text(std::string caller, const std::string& config);
 
   const std::string& path() const { return path_; }
+  /// How messages begin: `[caller] path: `.
+  std::string where() const { return "[" + caller_ + "] " + path_ + ": " + within_; }
+  /// All of them as JSON.
+  const nlohmann::json& object() const { return object_; }
+  /// The settings in the object `name`, of which messages say `name.setting`.
+  Settings inside(const char* name) const;
   bool has(const char* name) const { return !value(name).is_null(); }
 
   bool flag(const char* name, bool fallback) const;
@@ -36,10 +45,14 @@ class Settings {
   [[noreturn]] void refuse(const char* name, const std::string& rule) const;
 
  private:
-  Settings(std::string path, nlohmann::json object)
-      : path_(std::move(path)), object_(std::move(object)) {}
+  Settings(std::string caller, std::string path, std::string within, nlohmann::json object)
+      : caller_(std::move(caller)),
+        path_(std::move(path)),
+        within_(std::move(within)),
+        object_(std::move(object)) {}
 
-  std::string path_;
+  std::string caller_, path_;
+  std::string within_;  // the objects around these settings, with a dot at the end
   nlohmann::json object_;
 };
 

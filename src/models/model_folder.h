@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "io/load/source.h"
+#include "posenc/io/error.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace posenc {
+
+/// The weights in a folder that Hugging Face's save_pretrained() wrote: the path of
+/// model.safetensors, pytorch_model.bin or the index of the shards of either. Throws WeightsError,
+/// naming the public function `caller`, if there are none.
+std::string weights_in(const char* caller, const std::string& folder);
+
+/// The entry of this name, or null.
+const io::TensorSource::Entry* find_entry(const io::TensorSource& source, const std::string& name);
+
+/// The error for a tensor that a file has to have.
+WeightsError missing_tensor(const std::string& name);
+
+/// A size in config.json that a tensor of the file has along an axis.
+struct StatedSize {
+  std::string setting;
+  int64_t value;
+  std::vector<std::string> tensors;  ///< the file has at least one of them
+  std::size_t axis;
+  std::size_t rank = 2;
+};
+
+/// Checks sizes against the tensors, before a model of these sizes is allocated. Throws
+/// c10::ValueError for a contradiction and WeightsError for a missing tensor.
+void check_stated_sizes(const char* caller, const std::string& folder,
+                        const io::TensorSource& source, const std::vector<StatedSize>& stated);
+
+/// Throws WeightsError unless all parameters are finite numbers; those for which `may_be_infinite`
+/// is true may be infinite, but not NaN. `name_in_file` translates names for the message.
+void check_finite(const char* caller, const torch::nn::Module& model, const std::string& path,
+                  const std::function<std::string(const std::string&)>& name_in_file,
+                  const std::function<bool(const std::string&)>& may_be_infinite);
+
+}  // namespace posenc
