@@ -1,0 +1,59 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "posenc/export.h"
+#include "posenc/nn/vision_front_options.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// The vision front of a family of models.
+struct VisionFrontPreset {
+  std::string name;     ///< its name
+  std::string source;   ///< the class of transformers or timm
+  std::string formula;  ///< what it computes
+  std::string resize;   ///< the name of the rule by which its positions are resized
+};
+
+/// All presets in a fixed order.
+std::vector<VisionFrontPreset> vision_front_presets();
+
+/// A `model_type` of Hugging Face's transformers whose vision front is known.
+struct VisionFrontModel {
+  std::string model_type;  ///< as config.json has it
+  std::string preset;      ///< the preset that it uses
+};
+
+/// All of them, by name.
+std::vector<VisionFrontModel> vision_front_models();
+
+/// The vision front of a Hugging Face model, from its configuration: the path of a config.json, or
+/// its text, which begins with a brace. Settings that are absent have the defaults that
+/// transformers has for the model type. Of a composite model, such as CLIP, the vision model is
+/// used.
+///
+/// Positions are resized for images of another size, where transformers does so on request
+/// (`interpolate_pos_encoding=True`) as where it always does: set
+/// `.resize(PositionResize::Refuse)` for its default.
+///
+/// The mask token of ViT, DeiT and I-JEPA, which only their models for masked images have, is
+/// `.mask_token(true)`. The norm after the front of CLIP's models is `.norm(true)`: its keys are
+/// outside `embeddings.` in their files.
+///
+/// Errors: c10::ValueError, naming the setting, for an unknown model type (with the nearest names)
+/// and for settings of the wrong kind or outside their range; WeightsError for a file that cannot
+/// be read.
+VisionFrontOptions vision_front_options_from_hf(const std::string& config);
+
+/// The same for the preset `name`, with a configuration that needs no `model_type`.
+///
+/// The preset `timm_vit` reads the arguments of timm's `VisionTransformer` (`img_size`,
+/// `patch_size`, `in_chans`, `embed_dim`, `class_token`, `reg_tokens`, `no_embed_class`,
+/// `pos_embed`, `pos_drop_rate`, `pre_norm`), also from `model_args` in a config.json of timm.
+///
+/// Errors: those of vision_front_options_from_hf(); c10::ValueError for an unknown preset, with the
+/// nearest names, and for a model type with another preset.
+VisionFrontOptions vision_front_preset(const std::string& name, const std::string& config);
+
+}  // namespace posenc

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <torch/nn/modules/common.h>
+#include <torch/nn/modules/dropout.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/pimpl.h>
+
+#include <string>
+
+#include "posenc/core/cloneable.h"
+#include "posenc/export.h"
+#include "posenc/nn/transformer/layer_norm.h"
+#include "posenc/nn/vision_front_options.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// The convolution that makes a vector of each patch of an image, with a stride of its own size.
+///
+/// pixel_values: (B, C, H, W)  ->  (B, N, D), patch by patch along the rows.
+///
+/// Keys: `weight` (D, C, patch_height, patch_width) and, unless there is none, `bias` (D), below
+/// `path`, the names of modules with dots between them.
+///
+/// Source: `ViTPatchEmbeddings` of transformers 5.23.
+class PatchProjectionImpl : public Cloneable<PatchProjectionImpl> {
+ public:
+  /// The projection of these options, whose tensors are below `path`, or here if that is empty.
+  PatchProjectionImpl(VisionFrontOptions options_, std::string path_);
+
+  void reset() override;
+  /// Draws new initial weights.
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+
+  /// Returns the vectors of the patches.
+  torch::Tensor forward(const torch::Tensor& pixel_values);
+
+  /// (D, C, patch_height, patch_width).
+  const torch::Tensor& weight() const;
+  /// (D), undefined with patch_bias(false).
+  const torch::Tensor& bias() const;
+
+  VisionFrontOptions options;  ///< the options given to the constructor
+  std::string path;            ///< the names of the modules that the tensors are in
+
+ private:
+  std::shared_ptr<PatchProjectionImpl> inner_;
+  torch::Tensor weight_, bias_;
+};
+
+TORCH_MODULE(PatchProjection);
+
+/// What a vision front may be given beside the pixels; all of it is optional.
+struct VisionFrontInputs {
+  /// True for patches that the mask token takes the place of: (B, N), bool.
+  TORCH_ARG(torch::Tensor, bool_masked_pos) = {};
+  /// Numbers by which patches are left out, as MAE does in training: the patches with the least
+  /// are kept, in that order, all but the share mask_ratio. (B, N), floating-point.
+  TORCH_ARG(torch::Tensor, noise) = {};
+};
+
+/// The front of a vision transformer: the projected patches of an image after class and register
+/// tokens, plus trained positions.
+///
+/// pixel_values: (B, C, H, W)  ->  (B, T, d_model), T tokens: class tokens, distillation token,
+/// registers, then the patches along the rows.
+///
+/// Images of another size than the model's have their positions resized by options.resize(), as
+/// the named system does. The results are those of the system in every bit, and gradients are
+/// those of autograd.
+///
+/// ```cpp
+/// auto front = posenc::VisionFront(posenc::vision_front_preset("vit", "vit-base/config.json"));
+/// posenc::load_weights(front, "vit-base/model.safetensors",
+///                      posenc::LoadOptions().prefix("embeddings."));
+/// ```
+///
+/// Keys: as `names` has them, by default `cls_token` (1, n, D), `distillation_token` (1, 1, D),
+/// `register_tokens` (1, n, D), `mask_token` (1, 1, D), `position_embeddings` (1, R, D) or
+/// `position_embeddings.weight` (R, D), `patch_embeddings.projection.weight` and `.bias`,
+/// `pre_layrnorm.weight` and `.bias`, of those that there are.
+///
+/// Initial weights: truncated normal for weights, class tokens and positions, zeros for the rest.
+///
+/// Errors: c10::TypeError for pixels, masks and noise of another dtype; c10::ValueError for shapes,
+/// channels and sizes that the options do not have, for a mask without a mask token, and those of
+/// functional::resize_positions().
+///
+/// Source: the `...Embeddings` classes of transformers 5.23, such as `ViTEmbeddings`;
+/// `VisionTransformer` of timm 1.0.
+class VisionFrontImpl : public Cloneable<VisionFrontImpl> {
+ public:
+  /// A module with the given options.
+  explicit VisionFrontImpl(VisionFrontOptions options_);
+
+  void reset() override;
+  /// Draws new initial weights; a sinusoidal table stays.
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+
+  /// Returns the tokens of the images.
+  torch::Tensor forward(const torch::Tensor& pixel_values, const VisionFrontInputs& inputs = {});
+
+  /// The positions that are added for images of a size in pixels: (1, R, D), undefined if there are
+  /// none.
+  torch::Tensor positions(int64_t height, int64_t width) const;
+
+  VisionFrontOptions options;                        ///< the options given to the constructor
+  PatchProjection patches{nullptr};                  ///< the projection of the patches
+  torch::Tensor class_token;                         ///< undefined if there is none, as the others
+  torch::Tensor distillation_token;                  ///< (1, 1, D)
+  torch::Tensor register_tokens;                     ///< (1, n, D)
+  torch::Tensor mask_token;                          ///< (1, 1, D) or (1, D)
+  torch::Tensor position_table;                      ///< (1, R, D), for PositionTable::Parameter
+  torch::nn::Embedding position_embedding{nullptr};  ///< for PositionTable::Embedding
+  LayerNorm norm{nullptr};                           ///< the norm
+  torch::nn::Dropout dropout{nullptr};               ///< the dropout
+
+ protected:
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(VisionFrontInputs())})
+
+ private:
+  void register_positions();
+};
+
+TORCH_MODULE(VisionFront);
+
+}  // namespace posenc

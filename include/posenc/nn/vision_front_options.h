@@ -1,0 +1,125 @@
+#pragma once
+
+#include <torch/arg.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "posenc/export.h"
+#include "posenc/functional/resize_positions.h"
+#include "posenc/sinusoid/options.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// The places in which the vision fronts of real systems differ.
+namespace vision {
+
+/// What the table of positions is registered as.
+enum class PositionTable {
+  None,       ///< there is none: the layers rotate, as in DINOv3
+  Parameter,  ///< a parameter (1, R, D), as in ViT
+  Embedding,  ///< a module with a `weight` (R, D), as in CLIP
+};
+
+/// Which tokens have a row in the table of positions.
+enum class PositionRows {
+  AllTokens,        ///< all, as in ViT and DeiT
+  AllButRegisters,  ///< as in DINOv2 with registers
+  Patches,          ///< the patches alone, as in SigLIP and timm's `no_embed_class`
+};
+
+/// How the mask token takes the place of patches.
+enum class MaskRule {
+  Blend,   ///< patch * (1 - mask) + token * mask, as in ViT: a NaN of a masked patch remains
+  Select,  ///< one of the two, as in DINOv2 with registers
+};
+
+/// The names under which a front registers its tensors and modules. A dot leads into a module.
+struct Names {
+  std::string class_token = "cls_token";                  ///< the class token
+  std::string distillation_token = "distillation_token";  ///< DeiT's second class token
+  std::string register_tokens = "register_tokens";        ///< the register tokens
+  std::string mask_token = "mask_token";                  ///< the token in place of masked patches
+  std::string patches = "patch_embeddings.projection";    ///< the projection of the patches
+  std::string positions = "position_embeddings";          ///< the table of positions
+  std::string norm = "pre_layrnorm";                      ///< the norm; CLIP's files spell it so
+};
+
+}  // namespace vision
+
+/// Options of VisionFront. vision_front_preset() has those of real systems.
+struct VisionFrontOptions {
+  /// The options of ViT for square images and patches.
+  VisionFrontOptions(int64_t image_size, int64_t patch_size, int64_t d_model)
+      : image_height_(image_size),
+        image_width_(image_size),
+        patch_height_(patch_size),
+        patch_width_(patch_size),
+        d_model_(d_model) {}
+
+  /// Height of the images that the positions are for, in pixels.
+  TORCH_ARG(int64_t, image_height);
+  /// Width of these images.
+  TORCH_ARG(int64_t, image_width);
+  /// Height of a patch, in pixels.
+  TORCH_ARG(int64_t, patch_height);
+  /// Width of a patch.
+  TORCH_ARG(int64_t, patch_width);
+  /// Width of the result.
+  TORCH_ARG(int64_t, d_model);
+  /// Channels of an image.
+  TORCH_ARG(int64_t, num_channels) = 3;
+  /// Whether the projection of the patches has a bias.
+  TORCH_ARG(bool, patch_bias) = true;
+  /// Whether pixels are converted to the dtype of the weight; else another dtype is an error.
+  TORCH_ARG(bool, cast_pixels) = false;
+  /// Refuses images that are not a whole number of patches. Else the rest is left out.
+  TORCH_ARG(bool, whole_patches) = false;
+  /// Number of class tokens.
+  TORCH_ARG(int64_t, class_tokens) = 1;
+  /// Axes of the class token: (1, n, D), or (D) with 1.
+  TORCH_ARG(int64_t, class_token_dim) = 3;
+  /// Whether a distillation token is next.
+  TORCH_ARG(bool, distillation_token) = false;
+  /// Number of register tokens, which are next. With 0 there is an empty parameter.
+  TORCH_ARG(std::optional<int64_t>, register_tokens) = std::nullopt;
+  /// Whether there is a mask token.
+  TORCH_ARG(bool, mask_token) = false;
+  /// Axes of the mask token: (1, 1, D), or (1, D) with 2.
+  TORCH_ARG(int64_t, mask_token_dim) = 3;
+  /// How it takes the place of patches.
+  TORCH_ARG(vision::MaskRule, mask_rule) = vision::MaskRule::Blend;
+  /// The table of positions.
+  TORCH_ARG(vision::PositionTable, position_table) = vision::PositionTable::Parameter;
+  /// The tokens that have positions.
+  TORCH_ARG(vision::PositionRows, position_rows) = vision::PositionRows::AllTokens;
+  /// A frozen sinusoidal table in place of a trained one, such as
+  /// preset("mae_2d", 768, {{"height", 14}, {"cls_token", 1}}).
+  TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
+  /// How the positions are resized for an image of another size.
+  TORCH_ARG(PositionResize, resize) = PositionResize::Bicubic;
+  /// Leaves it to `resize` whether the table fits an image of the model's own size, too. It does
+  /// not in DINOv2 and BEiT if that is not square: they take their tables to be.
+  TORCH_ARG(bool, resize_always) = false;
+  /// The share of the patches that is left out where VisionFrontInputs::noise is given, as in MAE.
+  TORCH_ARG(double, mask_ratio) = 0.75;
+  /// Probability of zeroing an element in training, in [0, 1).
+  TORCH_ARG(double, dropout) = 0.0;
+  /// Whether a norm is last, as the models of CLIP have it.
+  TORCH_ARG(bool, norm) = false;
+  /// Added to the variance in the norm.
+  TORCH_ARG(double, layer_norm_eps) = 1e-5;
+  /// Standard deviation of the initial weights.
+  TORCH_ARG(double, initializer_range) = 0.02;
+  /// The names of the tensors and modules.
+  TORCH_ARG(vision::Names, names) = {};
+
+ public:
+  /// Rows of the table of positions before those of the patches.
+  int64_t position_prefix() const;
+  /// Throws c10::ValueError, beginning with `[VisionFront]`, unless the options can be true.
+  void validate() const;
+};
+
+}  // namespace posenc

@@ -1,0 +1,207 @@
+// The structure of each system's vision front.
+
+#include <cmath>
+
+#include "models/front/vision_table.h"
+#include "posenc/sinusoid/preset.h"
+
+namespace posenc {
+namespace {
+
+using vision::MaskRule;
+using vision::PositionRows;
+using vision::PositionTable;
+
+constexpr int64_t kMostTokens = 1 << 20;
+
+void take_dropout(const Settings& config, VisionFrontOptions& o) {
+  o.dropout(config.real("hidden_dropout_prob", 0.0));
+}
+
+void vision_vit(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  take_dropout(config, o);
+  o.mask_token(defaults.masks);
+}
+
+void vision_deit(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  vision_vit(config, defaults, o);
+  o.distillation_token(true);
+}
+
+void vision_ijepa(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  vision_vit(config, defaults, o);
+  o.class_tokens(0);
+}
+
+void vision_beit(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  take_dropout(config, o);
+  o.mask_token(config.flag("use_mask_token", defaults.masks)).resize_always(true);
+  const bool positions = config.flag("use_absolute_position_embeddings", defaults.positions);
+  if (!positions) o.position_table(PositionTable::None);
+}
+
+void vision_beit_cast(const Settings& config, const VisionDefaults& defaults,
+                      VisionFrontOptions& o) {
+  vision_beit(config, defaults, o);
+  o.cast_pixels(true);
+}
+
+void vision_dinov2(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  take_dropout(config, o);
+  o.mask_token(config.flag("use_mask_token", defaults.masks)).mask_token_dim(2);
+  o.cast_pixels(true).resize(PositionResize::BicubicFloat32).resize_always(true);
+}
+
+void vision_dinov2_with_registers(const Settings& config, const VisionDefaults& defaults,
+                                  VisionFrontOptions& o) {
+  take_dropout(config, o);
+  o.mask_token(true).mask_token_dim(2).mask_rule(MaskRule::Select);
+  o.register_tokens(config.whole("num_register_tokens", defaults.registers, 0, kMostTokens));
+  o.position_rows(PositionRows::AllButRegisters).cast_pixels(true);
+  o.resize(PositionResize::BicubicAntialias).resize_always(true);
+}
+
+void vision_tipsv2(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  vision_dinov2_with_registers(config, defaults, o);
+  o.resize(PositionResize::BilinearAntialias);
+}
+
+void vision_dinov3(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  o.mask_token(true).mask_rule(MaskRule::Select);
+  o.register_tokens(config.whole("num_register_tokens", defaults.registers, 0, kMostTokens));
+  o.position_table(PositionTable::None).cast_pixels(true);
+  vision::Names names;
+  names.patches = "patch_embeddings";
+  o.names(names);
+}
+
+void vision_pixio(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  take_dropout(config, o);
+  o.class_tokens(config.whole("n_cls_tokens", defaults.classes, 0, kMostTokens));
+  o.cast_pixels(true).resize(PositionResize::BicubicFloat32).resize_always(true);
+}
+
+void vision_dpt(const Settings& config, const VisionDefaults&, VisionFrontOptions& o) {
+  if (config.flag("is_hybrid", false))
+    config.refuse("is_hybrid", "must be false, as its patches are made by another model");
+  take_dropout(config, o);
+  o.resize(PositionResize::Bilinear).resize_always(true);
+}
+
+void vision_mae(const Settings& config, const VisionDefaults&, VisionFrontOptions& o) {
+  o.mask_ratio(config.real("mask_ratio", 0.75));
+  const int64_t height = o.image_height() / o.patch_height();
+  const int64_t width = o.image_width() / o.patch_width();
+  if (height == width && height > 0 && o.d_model() % 4 == 0) {
+    o.sinusoid(preset("mae_2d", o.d_model(), {{"height", height}, {"cls_token", 1}}));
+  }
+}
+
+vision::Names clip_names() {
+  vision::Names names;
+  names.class_token = "class_embedding";
+  names.patches = "patch_embedding";
+  names.positions = "position_embedding";
+  return names;
+}
+
+void vision_clip(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  o.names(clip_names()).class_token_dim(1).patch_bias(false).cast_pixels(true);
+  o.position_table(defaults.positions ? PositionTable::Embedding : PositionTable::None);
+  o.layer_norm_eps(config.real("layer_norm_eps", 1e-5));
+}
+
+void vision_blip(const Settings&, const VisionDefaults&, VisionFrontOptions& o) {
+  o.names(clip_names()).cast_pixels(true);
+}
+
+void vision_siglip(const Settings&, const VisionDefaults&, VisionFrontOptions& o) {
+  o.names(clip_names()).class_tokens(0).cast_pixels(true);
+  o.position_table(PositionTable::Embedding);
+}
+
+void vision_step3p7(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  vision_siglip(config, defaults, o);
+  o.patch_bias(false).resize(PositionResize::Bilinear);
+}
+
+void vision_eomt(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  take_dropout(config, o);
+  o.register_tokens(config.whole("num_register_tokens", defaults.registers, 0, kMostTokens));
+  o.position_table(PositionTable::Embedding).position_rows(PositionRows::Patches);
+  o.resize(PositionResize::Refuse);
+}
+
+void vision_timm(const Settings& all, const VisionDefaults& defaults, VisionFrontOptions& o) {
+  const Settings config = all.has("model_args") ? all.inside("model_args") : all;
+  const VisionSides image = vision_sides(config, "img_size", defaults.image);
+  const VisionSides patch = vision_sides(config, "patch_size", defaults.patch);
+  o.image_height(image.height).image_width(image.width);
+  o.patch_height(patch.height).patch_width(patch.width);
+  o.num_channels(config.whole("in_chans", 3, 1, kMostTokens));
+  o.d_model(config.whole("embed_dim", defaults.hidden, 1, kMostTokens));
+  o.class_tokens(config.flag("class_token", true) ? 1 : 0);
+  const int64_t registers = config.whole("reg_tokens", 0, 0, kMostTokens);
+  if (registers > 0) o.register_tokens(registers);
+  if (config.flag("no_embed_class", false)) o.position_rows(PositionRows::Patches);
+  const std::string table = config.text("pos_embed", "learn");
+  if (table != "learn" && table != "none" && !table.empty())
+    config.refuse("pos_embed", "must be learn or none");
+  if (table != "learn") o.position_table(PositionTable::None);
+  const bool norm = config.flag("pre_norm", false);
+  o.norm(norm).layer_norm_eps(1e-6).patch_bias(!norm);
+  o.dropout(config.real("pos_drop_rate", 0.0));
+  o.resize(PositionResize::BicubicAntialiasKeepEqual).resize_always(true).whole_patches(true);
+  vision::Names names;
+  names.register_tokens = "reg_token";
+  names.patches = "patch_embed.proj";
+  names.positions = "pos_embed";
+  names.norm = "norm_pre";
+  o.names(names);
+}
+
+}  // namespace
+
+const std::vector<VisionPresetRow>& vision_preset_table() {
+  static const std::vector<VisionPresetRow> table = {
+      // clang-format off
+      {"vit", "ViTEmbeddings", "dropout([class, patches] + positions)", vision_vit, {}},
+      {"deit", "DeiTEmbeddings", "dropout([class, distillation, patches] + positions)",
+       vision_deit, {}},
+      {"ijepa", "IJepaEmbeddings", "dropout(patches + positions)", vision_ijepa, {}},
+      {"mae", "ViTMAEEmbeddings", "[class, patches] + sinusoid", vision_mae, {}},
+      {"beit", "BeitEmbeddings", "dropout([class, patches] + positions), if there are any",
+       vision_beit, {.positions = false}},
+      {"beit_cast", "Data2VecVisionEmbeddings", "`beit` with pixels in the weight's dtype",
+       vision_beit_cast, {.positions = false}},
+      {"dinov2", "Dinov2Embeddings", "dropout([class, patches] + positions)", vision_dinov2,
+       {.patch = 14, .masks = true}},
+      {"dinov2_with_registers", "Dinov2WithRegistersEmbeddings",
+       "[class, patches] + positions, then registers after the class token",
+       vision_dinov2_with_registers, {.registers = 4}},
+      {"tipsv2", "Tipsv2VisionEmbeddings", "`dinov2_with_registers`", vision_tipsv2,
+       {.image = 448, .patch = 14, .registers = 1}},
+      {"dinov3", "DINOv3ViTEmbeddings", "[class, registers, patches]", vision_dinov3,
+       {.hidden = 384}},
+      {"pixio", "PixioEmbeddings", "dropout([classes, patches] + positions)", vision_pixio,
+       {.image = 256, .hidden = 1280, .classes = 8}},
+      {"dpt", "DPTViTEmbeddings", "dropout([class, patches] + positions)", vision_dpt,
+       {.image = 384}},
+      {"clip", "CLIPVisionEmbeddings", "[class, patches without bias] + positions", vision_clip,
+       {.patch = 32}},
+      {"blip", "BlipVisionEmbeddings", "[class, patches] + positions", vision_blip,
+       {.image = 384}},
+      {"siglip", "SiglipVisionEmbeddings", "patches + positions", vision_siglip, {}},
+      {"step3p7", "Step3p7VisionEmbeddings", "patches without bias + positions", vision_step3p7,
+       {.image = 728, .patch = 14, .hidden = 1536}},
+      {"eomt", "EomtEmbeddings", "dropout([class, registers, patches + positions])", vision_eomt,
+       {.image = 640, .hidden = 1024, .registers = 4}},
+      {"timm_vit", "VisionTransformer of timm",
+       "norm(dropout([class, registers, patches] + positions)), or positions of patches alone",
+       vision_timm, {}},
+      // clang-format on
+  };
+  return table;
+}
+
+}  // namespace posenc
