@@ -17,6 +17,7 @@
 #include "posenc/functional/multihead_attention.h"
 #include "posenc/functional/pad_sequences.h"
 #include "posenc/functional/positional_encoding.h"
+#include "posenc/functional/relative_position_bias.h"
 #include "posenc/functional/resize_positions.h"
 #include "posenc/functional/rotary.h"
 #include "posenc/functional/sine_position_embedding_2d.h"
