@@ -24,7 +24,13 @@ TEST(LayerErrors, RejectOptionsThatNoLayerHas) {
                "num_layers must be positive");
   EXPECT_ERROR(TransformerDecoder(TransformerDecoderOptions({10, 2}, 0)), c10::ValueError,
                "num_layers must be positive");
-  EXPECT_ERROR(activation_of("tanh"), c10::ValueError, "relu, gelu or swish");
+  for (const int64_t outside : {-1, 2}) {
+    EXPECT_ERROR(TransformerEncoder(TransformerEncoderOptions({10, 2}, 2).order({0, outside})),
+                 c10::ValueError,
+                 "[TransformerEncoder] order must have indices of layers, in [0, 2). Got " +
+                     std::to_string(outside));
+  }
+  EXPECT_ERROR(activation_of("tanh"), c10::ValueError, "must be relu, gelu, gelu_tanh");
 }
 
 TEST(LayerErrors, RejectInputsOfOtherShapes) {
@@ -156,8 +162,12 @@ TEST(LayerErrors, UnequalLengthsShareTheirFrequencies) {
 }
 
 TEST(Activation, HasNames) {
-  for (const auto* name : {"relu", "gelu", "swish"}) EXPECT_EQ(name_of(activation_of(name)), name);
+  for (const auto* name : {"relu", "gelu", "swish", "gelu_tanh", "quick_gelu"})
+    EXPECT_EQ(name_of(activation_of(name)), name);
   EXPECT_EQ(activation_of("silu"), Activation::Swish);
+  for (const auto* name :
+       {"gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh"})
+    EXPECT_EQ(activation_of(name), Activation::GELUTanh) << name;
 }
 
 }  // namespace

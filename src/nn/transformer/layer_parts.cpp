@@ -1,5 +1,7 @@
 #include "nn/transformer/layer_parts.h"
 
+#include <numeric>
+
 #include "core/check.h"
 #include "nn/make_linear.h"
 #include "posenc/functional/dropout.h"
@@ -31,6 +33,15 @@ torch::nn::Linear make_linear(int64_t from, int64_t to, const TransformerLayerOp
 LayerNorm make_norm(const TransformerLayerOptions& options) {
   return LayerNorm(
       LayerNormOptions(options.d_model()).eps(options.layer_norm_eps()).bias(options.bias()));
+}
+
+std::vector<size_t> layers_in_order(const std::vector<int64_t>& order, size_t count) {
+  std::vector<size_t> indices(order.begin(), order.end());
+  if (order.empty()) {
+    indices.resize(count);
+    std::iota(indices.begin(), indices.end(), size_t{0});
+  }
+  return indices;
 }
 
 torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x) {

@@ -5,6 +5,7 @@
 #include <torch/nn/modules/linear.h>
 
 #include <ostream>
+#include <vector>
 
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/nn/transformer/layer_norm.h"
@@ -29,6 +30,10 @@ Layer& layer_of(const char* module, const torch::nn::ModuleList& layers, std::si
                     "Layer. Got for layer ", i, " a ", layer->name());
   return *own;
 }
+
+/// The indices of the layers of a stack as they run: `order`, or each of `count` once if it is
+/// empty.
+std::vector<size_t> layers_in_order(const std::vector<int64_t>& order, size_t count);
 
 /// functional::dropout() with the module's options, except that it never runs in place.
 torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x);

@@ -14,6 +14,11 @@ TransformerEncoderImpl::TransformerEncoderImpl(TransformerEncoderOptions options
 
 void TransformerEncoderImpl::reset() {
   check_positive("TransformerEncoder", "num_layers", options.num_layers());
+  for (const int64_t i : options.order()) {
+    TORCH_CHECK_VALUE(i >= 0 && i < options.num_layers(),
+                      "[TransformerEncoder] order must have indices of layers, in [0, ",
+                      options.num_layers(), "). Got ", i);
+  }
   layers = register_module("layers", torch::nn::ModuleList());
   for (int64_t i = 0; i < options.num_layers(); ++i) {
     layers->push_back(TransformerEncoderLayer(options.layer()));
@@ -30,6 +35,7 @@ void TransformerEncoderImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TransformerEncoder(num_layers=" << options.num_layers() << ", ";
   print(stream, options.layer());
   if (options.norm()) stream << ", norm=true";
+  if (!options.order().empty()) stream << ", order=" << at::IntArrayRef(options.order());
   stream << ")";
 }
 
@@ -40,7 +46,8 @@ TransformerEncoderLayerImpl& TransformerEncoderImpl::layer(size_t i) const {
 torch::Tensor TransformerEncoderImpl::forward(const torch::Tensor& x, const AttentionMask& mask) {
   const auto ready = mask.resolved(attention_shape("TransformerEncoder", x, x, options.layer()), x);
   torch::Tensor out = x;
-  for (size_t i = 0; i < layers->size(); ++i) out = layer(i).forward(out, ready);
+  for (const size_t i : layers_in_order(options.order(), layers->size()))
+    out = layer(i).forward(out, ready);
   return norm ? norm->forward(out) : out;
 }
 
