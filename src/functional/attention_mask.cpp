@@ -225,13 +225,18 @@ AttentionMask AttentionMask::operator&(const AttentionMask& other) const {
 }
 
 at::Tensor AttentionMask::keys() const {
-  if (causal_ || !allowed_.empty() || !biases_.empty()) return {};
   at::Tensor keys;
   for (const at::Tensor& one : keys_) {
     if (keys.defined() && keys.sizes() != one.sizes()) return {};
     keys = keys.defined() ? keys.logical_and(one) : one;
   }
   return keys;
+}
+
+AttentionMask AttentionMask::without_keys() const {
+  AttentionMask mask = *this;
+  mask.keys_.clear();
+  return mask;
 }
 
 AttentionMask AttentionMask::queries(int64_t first, int64_t count) const {

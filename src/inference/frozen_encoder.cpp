@@ -20,8 +20,7 @@ torch::Tensor FrozenEncoder::forward(const torch::Tensor& x, const AttentionMask
   const torch::Tensor rows = packing.packed
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
-  const ScoreMask rest =
-      packing.residual_mask(mask, {batch, layer.num_heads(), length, length}, rows);
+  const ScoreMask rest = packing.mask_of_rows(mask, layer.num_heads(), rows);
   const torch::Tensor out = packing.unpack(inference::run(model_->stack, rows, packing, rest));
   return layer.batch_first() ? out : out.transpose(0, 1);
 }

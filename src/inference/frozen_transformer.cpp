@@ -31,8 +31,7 @@ Memory encode(const TransformerModel& model, const at::Tensor& src, const Attent
   } else {
     rows = model.src_embedding(src).flatten(0, 1);
   }
-  const ScoreMask mask =
-      packing.residual_mask(src_mask, {batch, model.encoder.heads, length, length}, rows);
+  const ScoreMask mask = packing.mask_of_rows(src_mask, model.encoder.heads, rows);
   return {run(model.encoder, rows, packing, mask), packing};
 }
 

@@ -18,11 +18,10 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   if (sources == 0) return {};
   const auto memory = inference::encode(frozen, src, src_mask);
   // As in forward(), query i is token i of the target.
-  const AttentionShape shape = {sources, frozen.decoder.heads, options.max_new_tokens(),
-                                src.size(1)};
-  inference::StepDecoder decoder(frozen, memory,
-                                 memory.packing.residual_mask(src_mask, shape, memory.rows),
-                                 rows_per_source(options), options.max_new_tokens());
+  const ScoreMask rest = memory.packing.mask_of_keys(src_mask, frozen.decoder.heads,
+                                                     options.max_new_tokens(), memory.rows);
+  inference::StepDecoder decoder(frozen, memory, rest, rows_per_source(options),
+                                 options.max_new_tokens());
   return search(decoder, options, sources, torch::kCPU);
 }
 

@@ -77,7 +77,8 @@ EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, GemmSelector& g
   const auto& options = encoder.options.layer();
   EncoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
   Norms norms(options.norm_first(), encoder.norm);
-  for (size_t i = 0; i < encoder.layers->size(); ++i) {
+  // A layer that runs several times appears several times, with the same weights.
+  for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
     stack.layers.push_back(
         {in_projection(layer.self_attn, 0, 3, gemm),

@@ -57,7 +57,7 @@ struct AttentionInput {
   const Packing& queries;
   const Packing& keys;
   int64_t heads;
-  ScoreMask mask;  ///< for batches that are not packed
+  ScoreMask mask;  ///< what the packing does not cover, by the kept rows of each sequence
 };
 at::Tensor attend(const AttentionInput& input);
 

@@ -28,13 +28,53 @@ Packing Packing::of(const AttentionMask& mask, int64_t batch, int64_t length) {
   const bool fits =
       keys.defined() && keys.is_cpu() && keys.size(0) == batch && keys.size(1) == length;
   Packing packing = fits && !keys.all().item<bool>() ? Packing(keys) : Packing(batch, length);
-  packing.covers_mask = fits || mask.is_none();
+  packing.covers_keys = fits;
   return packing;
 }
 
-ScoreMask Packing::residual_mask(const AttentionMask& mask, const AttentionShape& shape,
-                                 const at::Tensor& like) const {
-  return covers_mask || batch == 0 ? ScoreMask() : mask.resolve(shape, like);
+AttentionMask Packing::rest_of(const AttentionMask& mask) const {
+  return covers_keys ? mask.without_keys() : mask;
+}
+
+// Whether each sequence keeps its first rows, which then are numbered as before.
+bool Packing::keeps_beginnings() const {
+  for (int64_t b = 0; packed && b < batch; ++b) {
+    const int64_t count = lengths[b];
+    if (count > 0 && places[first[b] + count - 1] != b * length + count - 1) return false;
+  }
+  return true;
+}
+
+// Moves what a bias (B|1, H|1, L|1, S|1) has for the kept rows to the front of `axis`.
+at::Tensor Packing::kept(const at::Tensor& bias, int64_t axis) const {
+  if (!bias.defined() || bias.size(axis) == 1 || keeps_beginnings()) return bias;
+  const at::Tensor index = at::zeros({batch, 1, length}, at::kLong);
+  int64_t* const to = index.data_ptr<int64_t>();
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t i = 0; i < lengths[b]; ++i) to[b * length + i] = places[first[b] + i] - b * length;
+  std::vector<int64_t> sizes = bias.sizes().vec();
+  sizes[0] = batch;
+  const at::Tensor all = bias.expand(sizes);
+  return all.gather(axis, index.unsqueeze(axis == 2 ? 3 : 2).expand(sizes));
+}
+
+ScoreMask Packing::mask_of_rows(const AttentionMask& mask, int64_t heads,
+                                const at::Tensor& like) const {
+  if (batch == 0) return {};
+  // Rows keep their order, so that those before a row are those before it in the whole sequence.
+  const ScoreMask rest = rest_of(mask).resolve({batch, heads, length, length}, like);
+  return {kept(kept(rest.bias, 2), 3), rest.is_causal};
+}
+
+ScoreMask Packing::mask_of_keys(const AttentionMask& mask, int64_t heads, int64_t queries,
+                                const at::Tensor& like) const {
+  if (batch == 0) return {};
+  AttentionMask rest = rest_of(mask);
+  // The kept keys up to key i are not the first i + 1 of them: a causal mask needs a bias.
+  if (!rest.is_none() && !keeps_beginnings())
+    rest = rest & AttentionMask::additive(at::zeros({1, 1, 1, 1}, like.options()));
+  const ScoreMask resolved = rest.resolve({batch, heads, queries, length}, like);
+  return {kept(resolved.bias, 3), resolved.is_causal};
 }
 
 at::Tensor Packing::pack(const at::Tensor& x) const {

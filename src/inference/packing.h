@@ -15,13 +15,15 @@ struct Packing {
   /// Keeps the rows (B, L) for which `keep`, bool on the CPU, is true.
   explicit Packing(const at::Tensor& keep);
 
-  /// Drops the rows that the mask excludes, if it is a plain key mask; otherwise keeps all rows.
+  /// Drops the rows of keys that the mask excludes as padding.
   static Packing of(const AttentionMask& mask, int64_t batch, int64_t length);
 
   /// The part of `mask`, the mask that this packing was made from, that the packing does not cover,
-  /// for scores of this shape.
-  ScoreMask residual_mask(const AttentionMask& mask, const AttentionShape& shape,
-                          const at::Tensor& like) const;
+  /// for scores whose queries and keys both are the kept rows of each sequence, in order.
+  ScoreMask mask_of_rows(const AttentionMask& mask, int64_t heads, const at::Tensor& like) const;
+  /// The same for scores of whole sequences of queries with the kept rows as keys.
+  ScoreMask mask_of_keys(const AttentionMask& mask, int64_t heads, int64_t queries,
+                         const at::Tensor& like) const;
 
   /// (B, L, ...) to (rows, ...).
   at::Tensor pack(const at::Tensor& x) const;
@@ -31,9 +33,14 @@ struct Packing {
   int64_t batch, length;
   int64_t rows;
   bool packed;                          ///< some rows are dropped
-  bool covers_mask = false;             ///< the mask excludes nothing else
+  bool covers_keys = false;             ///< the mask's padding is what is dropped
   std::vector<int64_t> first, lengths;  ///< per sequence: first row, number of rows
   std::vector<int64_t> places;          ///< b * L + l of each row, if packed
+
+ private:
+  AttentionMask rest_of(const AttentionMask& mask) const;
+  bool keeps_beginnings() const;
+  at::Tensor kept(const at::Tensor& bias, int64_t axis) const;
 };
 
 }  // namespace posenc::inference

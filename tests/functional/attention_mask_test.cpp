@@ -183,11 +183,15 @@ TEST(AttentionMask, SaysWhichKeysArePadding) {
   const auto as_keys = first.view({2, 1, 1, 5});
   for (const auto& other :
        {AttentionMask(), AttentionMask::allowed(as_keys), AttentionMask::blocked(as_keys),
-        AttentionMask::attn_mask_torch_nn(first.unsqueeze(1)),
-        both & AttentionMask::allowed(as_keys), both & AttentionMask::causal(),
-        both & AttentionMask::additive(torch::zeros({2, 4, 5})),
+        AttentionMask::attn_mask_torch_nn(first.unsqueeze(1)), AttentionMask::causal(),
         both & AttentionMask::key_padding(bits({2, 4}))}) {
     EXPECT_FALSE(other.keys().defined());
+  }
+  EXPECT_TRUE(both.without_keys().is_none());
+  for (const auto& other : {AttentionMask::allowed(as_keys), AttentionMask::causal(1),
+                            AttentionMask::additive(torch::randn({2, 4, 5}))}) {
+    EXPECT_TRUE((both & other).keys().equal(both.keys()));
+    EXPECT_TRUE(bit_equal(bias_of((both & other).without_keys()), bias_of(other)));
   }
 }
 

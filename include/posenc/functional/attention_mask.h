@@ -77,9 +77,11 @@ class AttentionMask {
   /// Whether every query may attend to every key, for any shape.
   bool is_none() const { return keys_.empty() && allowed_.empty() && biases_.empty() && !causal_; }
 
-  /// Returns the keys that may be attended to, bool (B, S), if the mask consists only of
-  /// key_padding(), key_padding_torch_nn() and padding(); otherwise an undefined tensor.
+  /// Returns the keys that key_padding(), key_padding_torch_nn() and padding() leave, bool (B, S),
+  /// whatever else the mask consists of; undefined without any of these.
   at::Tensor keys() const;
+  /// Returns the mask without these three.
+  AttentionMask without_keys() const;
 
   /// Returns the part of the mask for `count` queries from `first` on, for a decoder that processes
   /// a few queries at a time. Throws c10::ValueError for queries outside the mask's tensors.

@@ -52,8 +52,9 @@ struct FrozenBytes {
 /// in a model that is a local variable and not a holder's.
 class FrozenEncoder {
  public:
-  /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). If `mask` consists only of
-  /// key_padding() and padding(), the rows of masked keys are not computed and are zero.
+  /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). The rows of keys that
+  /// key_padding() and padding() mask are not computed and are zero, whatever else `mask` consists
+  /// of: a batch of unequal lengths costs its real tokens.
   ///
   /// Errors: those of the module; c10::TypeError for dtypes other than float32.
   torch::Tensor forward(const torch::Tensor& x, const AttentionMask& mask = {}) const;

@@ -1,0 +1,127 @@
+// Padding is packed away whatever else a mask consists of: frozen models against their modules with
+// padding on the left, on the right or anywhere, beside causal, boolean and additive masks.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "inference/models.h"
+#include "posenc/functional/relative_position_bias.h"
+#include "posenc/inference/freeze.h"
+#include "support/compare.h"
+#include "support/search_reference.h"
+#include "support/threads.h"
+
+namespace posenc::testing {
+namespace {
+
+enum class PaddingSide { Right, Left, Anywhere };
+constexpr PaddingSide kPaddingSides[] = {PaddingSide::Right, PaddingSide::Left,
+                                         PaddingSide::Anywhere};
+
+// Bool (batch, length), true for tokens. Sequence 0 is whole, and sequence 1 has no token.
+torch::Tensor any_tokens(Dice& dice, int64_t batch, int64_t length, PaddingSide side) {
+  auto tokens = torch::ones({batch, length}, torch::kBool);
+  if (side == PaddingSide::Anywhere) tokens = torch::rand({batch, length}) < 0.6;
+  for (int64_t b = 1; b < batch && side != PaddingSide::Anywhere; ++b) {
+    const int64_t dropped = dice(0, length);
+    tokens[b].narrow(0, side == PaddingSide::Left ? 0 : length - dropped, dropped).fill_(false);
+  }
+  tokens[0].fill_(true);
+  if (batch > 1) tokens[1].fill_(false);
+  return tokens;
+}
+
+// Every kind of mask that may come with padding, of random contents and shapes.
+std::vector<AttentionMask> masks_beside_padding(Dice& dice, int64_t batch, int64_t heads,
+                                                int64_t length) {
+  const auto some = [&](int64_t n) { return dice.coin() ? n : 1; };
+  const std::vector<int64_t> shape = {some(batch), some(heads), some(length), some(length)};
+  const auto relative =
+      functional::relative_position_bias(torch::randn({32, heads}), length, length);
+  return {AttentionMask(),
+          AttentionMask::causal(),
+          AttentionMask::causal(dice(1, 3)),
+          AttentionMask::allowed(torch::rand(shape) < 0.7),
+          AttentionMask::additive(torch::randn(shape)),
+          AttentionMask::additive(relative),
+          AttentionMask::additive(relative) & AttentionMask::causal()};
+}
+
+TEST(Packing, EncodersDropPaddingBesideEveryMask) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned number = 0; number < 12; ++number) {
+    Dice dice(40 + number);
+    torch::manual_seed(seed(number));
+    const int64_t heads = dice(1, 4), batch = dice(1, 6), length = dice(1, 60);
+    const int64_t width = heads * dice(1, 20);
+    TransformerEncoder encoder(TransformerEncoderOptions(
+        TransformerLayerOptions(width, heads).d_ff(dice(1, 90)).norm_first(dice.coin()), 2));
+    encoder->eval();
+    const auto frozen = freeze(encoder, FreezeOptions().gemm(kGemmBackends[number % 3]));
+    const auto x = torch::randn({batch, length, width});
+    const auto side = kPaddingSides[number % 3];
+    const auto tokens = any_tokens(dice, batch, length, side);
+    const auto masks = masks_beside_padding(dice, batch, heads, length);
+    for (size_t i = 0; i < masks.size(); ++i) {
+      SCOPED_TRACE("model " + std::to_string(number) + ", mask " + std::to_string(i));
+      const auto mask = masks[i] & AttentionMask::key_padding(tokens);
+      const auto got = frozen.forward(x, mask);
+      EXPECT_TRUE(
+          within(Op::Layers, got.index({tokens}), encoder->forward(x, mask).index({tokens})));
+      EXPECT_FALSE(got.index({~tokens}).any().item<bool>());
+    }
+  }
+}
+
+// The cost is that of the tokens: they give the same bits alone as beside padding.
+TEST(Packing, PaddingChangesNoBit) {
+  const torch::NoGradGuard no_grad;
+  Dice dice(5);
+  torch::manual_seed(seed(5));
+  TransformerEncoder encoder(TransformerEncoderOptions(TransformerLayerOptions(48, 3).d_ff(70), 2));
+  encoder->eval();
+  const auto frozen = freeze(encoder);
+  const auto weight = torch::randn({32, 3});
+  const auto tokens = any_tokens(dice, 5, 40, PaddingSide::Right);
+  tokens[2].narrow(0, 0, 12).fill_(true);  // more rows than the kernel for a few
+  const auto x = torch::randn({5, 40, 48});
+  for (const bool is_causal : {false, true}) {
+    const auto mask_for = [&](int64_t length) {
+      const auto bias = functional::relative_position_bias(weight, length, length);
+      return is_causal ? AttentionMask::causal() : AttentionMask::additive(bias);
+    };
+    for (const int threads : {1, 2, 3}) {
+      const Threads set(threads);
+      const auto all = frozen.forward(x, mask_for(40) & AttentionMask::key_padding(tokens));
+      const int64_t length = tokens[2].sum().item<int64_t>();
+      const auto alone = frozen.forward(x.narrow(0, 2, 1).narrow(1, 0, length), mask_for(length));
+      EXPECT_TRUE(bit_equal(all.narrow(0, 2, 1).narrow(1, 0, length).contiguous(), alone));
+    }
+  }
+}
+
+// Keys of a memory without padding are numbered anew, whereas a causal mask counts all of them.
+TEST(Packing, SearchesTakePaddingBesideEveryMask) {
+  const torch::NoGradGuard no_grad;
+  for (unsigned number = 0; number < 6; ++number) {
+    SCOPED_TRACE(number);
+    Dice dice(60 + number);
+    auto model = any_model(dice, number);
+    const auto frozen = freeze(model);
+    const int64_t length = dice(2, 12);
+    const auto src = any_ids(dice, 4, length, false);
+    const auto tokens = any_tokens(dice, 4, length, kPaddingSides[number % 3]);
+    const auto options = GenerateOptions(kBegin, kEnd).max_new_tokens(length);
+    for (const auto& other : {AttentionMask::causal(), AttentionMask::causal(1),
+                              AttentionMask::allowed_pairs(torch::rand({length, length}) < 0.7)}) {
+      const auto mask = other & AttentionMask::key_padding(tokens);
+      SearchReference reference(model, src, mask, options, Op::Scores);
+      const auto plain = generate(*model, src, mask, options);
+      EXPECT_TRUE(found_the_same(generate(frozen, src, mask, options), plain, reference));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace posenc::testing
