@@ -59,7 +59,7 @@ void add_run(CLI::App& app) {
   sub->add_option("--prefix", options->prefix, "select the keys with this prefix, dot included");
   sub->add_option("--param", options->params,
                   "set an option: scale=none|sqrt_dim|VALUE, batch_first=false, grow=true, "
-                  "num_heads=8, norm_first=0, activation=relu|gelu|swish, ...")
+                  "num_heads=8, norm_first=0, activation=relu|gelu|gelu_tanh|quick_gelu|swish, ...")
       ->check(assignment())
       ->allow_extra_args(false);
   sub->add_option(

@@ -24,10 +24,11 @@ std::string path_in(const std::string& folder, const char* name) {
 
 Activation activation_in(const Settings& config) {
   const std::string name = config.text("activation_function", "gelu");
-  if (name != "relu" && name != "gelu" && name != "swish" && name != "silu") {
-    config.refuse("activation_function", "must be relu, gelu, swish or silu");
+  try {
+    return activation_of(name);
+  } catch (const c10::ValueError&) {
+    config.refuse("activation_function", "must be relu, gelu, gelu_new, quick_gelu, swish or silu");
   }
-  return activation_of(name);
 }
 
 // As in MarianModel: with share_encoder_decoder_embeddings, all three matrices are one; without it,

@@ -74,8 +74,9 @@ TEST_F(BadMarianFolder, AnotherArchitecture) {
   set("config.json", "is_encoder_decoder", false);
   expect_value_error("is_encoder_decoder must be true. Got false");
   copy("shared");
-  set("config.json", "activation_function", "gelu_new");
-  expect_value_error("activation_function must be relu, gelu, swish or silu. Got \"gelu_new\"");
+  set("config.json", "activation_function", "tanh");
+  expect_value_error(
+      "activation_function must be relu, gelu, gelu_new, quick_gelu, swish or silu. Got \"tanh\"");
 }
 
 TEST_F(BadMarianFolder, AVocabularyThatDoesNotFitTheWeights) {

@@ -45,7 +45,7 @@ MODELS = {
     },
     "untied": {
         "config": {
-            "activation_function": "gelu", "tie_word_embeddings": False, "scale_embedding": True, "d_model": 40,
+            "activation_function": "gelu_new", "tie_word_embeddings": False, "scale_embedding": True, "d_model": 40,
             "encoder_layers": 3, "decoder_layers": 1,
         },
         "generation": {"max_new_tokens": 25, "forced_eos_token_id": None},
