@@ -16,6 +16,7 @@ SECTIONS = {
     "load": "Loading weights",
     "transformer": "Transformer encoder, eval",
     "encode": "Encoder of a frozen Transformer (d 512, 8 heads, d_ff 2048, 6 layers)",
+    "bert": "BERT-base from ids to its last hidden state (d 768, 12 heads, d_ff 3072, 12 layers), frozen",
     "decode": "Decoding 64 tokens with a frozen Transformer (6 + 6 layers, V = 32,000), sources of 32 tokens",
     "train_step": "Training step of a Transformer: forward, label-smoothed loss, backward, clipping, Adam",
 }
@@ -104,6 +105,10 @@ def goals() -> list[tuple]:
         for theirs, least in {"ctranslate2": 1.3, "torch_nn": 1.2}.items():
             add("encode", "32 unsorted sequences, about 30% filled" + behind, f"decode/ragged/posenc/32/64/{threads}",
                 f"decode/ragged/{theirs}/32/64/{threads}", least)  # fmt: skip
+        for case, title in {"1x16": "1 x 16 tokens", "1x128": "1 x 128 tokens", "8x128": "8 x 128 tokens",
+                            "8_ragged": "8 sequences, 41% filled", "32_ragged": "32 sequences, 41% filled"}.items():  # fmt: skip
+            for theirs, least in {"torch_nn": 1.1, "transformers": 1.3, "transformers_eager": 1.3, "ctranslate2": 1}.items():
+                add("bert", title + behind, f"bert/{case}/posenc/{threads}", f"bert/{case}/{theirs}/{threads}", least)
         for batch, leasts in {1: (1.1, 1.1), 8: (1.5, 1.3), 32: (1.3, 1.8)}.items():
             add("decode", f"greedy, batch {batch}" + behind, f"decode/decode/posenc/{batch}/32/{threads}",
                 f"decode/decode/ctranslate2/{batch}/32/{threads}", leasts[threads - 1])  # fmt: skip
@@ -157,6 +162,8 @@ COMPETITORS = {
     "jit_load": "torch::jit::load",
     "torch_nn": "torch.nn.TransformerEncoder",
     "ctranslate2": "CTranslate2",
+    "transformers": "transformers",
+    "transformers_eager": "transformers, eager attention",
     "hf": "transformers",
 }
 

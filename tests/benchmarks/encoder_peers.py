@@ -1,0 +1,172 @@
+"""The peers that encoder_benchmark.cpp compares with: `encoder_peers.py FOLDER PEER`, one process per peer.
+
+transformers        BertModel without its pooler, with scaled_dot_product_attention
+transformers_eager  the same with its own attention
+torch_nn            the encoder's weights in torch.nn.TransformerEncoder, eval mode, with its fast path; takes the front's
+                    output
+ctranslate2         the same weights in CTranslate2, float32
+checkpoint          not a peer: writes FOLDER/encoder.safetensors: the weights by torch.nn's names, the front's by BERT's,
+                    and the results of transformers for sequences of the lengths CHECKED
+
+Answers each line of stdin, `THREADS LENGTH...` (one length for each sequence), with `SECONDS MEGABYTES`: the time of one
+call, and the peak memory of the process during the call.
+"""
+
+import multiprocessing
+import re
+import sys
+import time
+from pathlib import Path
+
+VOCAB, WIDTH, HEADS, HIDDEN, LAYERS, PAD = 30522, 768, 12, 3072, 12, 0
+CHECKED = [23, 40, 1, 9]
+
+
+def bert(attention: str = "sdpa"):
+    import torch
+    from transformers import BertConfig, BertModel
+
+    torch.set_grad_enabled(False)
+    torch.manual_seed(1)
+    config = BertConfig(vocab_size=VOCAB, hidden_size=WIDTH, num_attention_heads=HEADS, intermediate_size=HIDDEN,
+                        num_hidden_layers=LAYERS, pad_token_id=PAD, attn_implementation=attention)  # fmt: skip
+    return BertModel(config).eval()
+
+
+def sources(lengths: list[int]) -> list[list[int]]:
+    """Ids from a linear congruential generator, the same as in encoder_benchmark.cpp."""
+    state = len(lengths) * 1000 + max(lengths)
+    rows = []
+    for length in lengths:
+        rows.append([])
+        for _ in range(length):
+            state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+            rows[-1].append(1 + (state >> 33) % (VOCAB - 1))
+    return rows
+
+
+def padded(rows: list[list[int]]):
+    from torch import tensor
+    from torch.nn.utils.rnn import pad_sequence
+
+    return pad_sequence([tensor(row) for row in rows], True, PAD)
+
+
+def is_ragged(rows: list[list[int]]) -> bool:
+    return any(len(row) != len(rows[0]) for row in rows)
+
+
+def renamed(model) -> dict:
+    """The layers of BertModel by torch.nn's names."""
+    import torch
+
+    tensors = {}
+    for i, layer in enumerate(model.encoder.layer):
+        attention, prefix = layer.attention, f"layers.{i}."
+        parts = [attention.self.query, attention.self.key, attention.self.value]
+        for kind in ("weight", "bias"):
+            tensors[f"{prefix}self_attn.in_proj_{kind}"] = torch.cat([getattr(part, kind) for part in parts])
+        for name, module in (("self_attn.out_proj", attention.output.dense), ("linear1", layer.intermediate.dense),
+                             ("linear2", layer.output.dense), ("norm1", attention.output.LayerNorm),
+                             ("norm2", layer.output.LayerNorm)):  # fmt: skip
+            tensors[f"{prefix}{name}.weight"], tensors[f"{prefix}{name}.bias"] = module.weight.clone(), module.bias.clone()
+    return tensors
+
+
+class Transformers:
+    def __init__(self, attention: str) -> None:
+        self.model = bert(attention)
+        self.model.pooler = None
+
+    def call(self, rows, threads):
+        ids = padded(rows)
+        mask = (ids != PAD).long() if is_ragged(rows) else None
+        return lambda: self.model(input_ids=ids, attention_mask=mask)
+
+
+class TorchNN:
+    def __init__(self) -> None:
+        from torch import nn
+
+        source = bert()
+        self.front = source.embeddings
+        layer = nn.TransformerEncoderLayer(WIDTH, HEADS, HIDDEN, activation="gelu", layer_norm_eps=1e-12, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, LAYERS).eval()
+        self.encoder.load_state_dict(renamed(source))
+
+    def call(self, rows, threads):
+        ids = padded(rows)
+        x, mask = self.front(ids), ids == PAD if is_ragged(rows) else None
+        return lambda: self.encoder(x, src_key_padding_mask=mask)
+
+
+class CTranslate2:
+    def __init__(self) -> None:
+        # In a separate process, so that the conversion does not count as CTranslate2's memory.
+        writer = multiprocessing.Process(target=self.convert)
+        writer.start()
+        writer.join()
+        self.opened = {}
+
+    @staticmethod
+    def convert() -> None:
+        from ctranslate2.converters.transformers import BertLoader
+
+        model = bert()
+        model.config.position_embedding_type = "absolute"  # which transformers 5 no longer writes
+        spec = BertLoader().get_model_spec(model)
+        words = [f"w{i}" for i in range(VOCAB)]
+        spec.register_vocabulary(words)
+        spec.config.unk_token, spec.config.layer_norm_epsilon = words[1], model.config.layer_norm_eps
+        (FOLDER / "ctranslate2").mkdir(parents=True)
+        spec.validate()
+        spec.optimize()
+        spec.save(str(FOLDER / "ctranslate2"))
+
+    def call(self, rows, threads):
+        import ctranslate2
+
+        if threads not in self.opened:
+            self.opened = {threads: ctranslate2.Encoder(str(FOLDER / "ctranslate2"), intra_threads=threads, inter_threads=1)}
+        types = [[0] * len(row) for row in rows]
+        return lambda: self.opened[threads].forward_batch(rows, token_type_ids=types)
+
+
+def write_checkpoint() -> None:
+    from safetensors.torch import save_file
+
+    model = bert()
+    front = {f"front.{key}": value for key, value in model.embeddings.state_dict().items()}
+    rows = sources(CHECKED)
+    ids = padded(rows)
+    out = model(input_ids=ids, attention_mask=(ids != PAD).long()).last_hidden_state
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    save_file({**renamed(model), **front, "out": out}, FOLDER / "encoder.safetensors")
+
+
+def answer(peer, line: str) -> str:
+    threads, *lengths = map(int, line.split())
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(threads)
+    call = peer.call(sources(lengths), threads)
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak to current usage
+    start = time.perf_counter()
+    call()
+    taken = time.perf_counter() - start
+    peak = int(re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text()).group(1)) // 1024
+    return f"{taken} {peak}"
+
+
+PEERS = {
+    "transformers": lambda: Transformers("sdpa"),
+    "transformers_eager": lambda: Transformers("eager"),
+    "torch_nn": TorchNN,
+    "ctranslate2": CTranslate2,
+    "checkpoint": write_checkpoint,
+}
+if __name__ == "__main__":
+    FOLDER = Path(sys.argv[1])
+    peer = PEERS[sys.argv[2]]()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(answer(peer, line), flush=True)
