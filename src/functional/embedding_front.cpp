@@ -5,23 +5,143 @@
 
 #include "core/check.h"
 #include "functional/embedding_front/composed.h"
+#include "functional/lookup.h"
+#include "torch_internals/fresh_memory.h"
+#include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
+namespace {
+
+void check_front_table(const char* name, const at::Tensor& table, int64_t width) {
+  if (!table.defined()) return;
+  TORCH_CHECK_VALUE(table.dim() == 2 && table.size(1) == width, "[EmbeddingFront] ", name,
+                    " must be (rows, ", width, "). Got ", table.sizes());
+}
+
+void check_front_vector(const char* name, const at::Tensor& vector, int64_t width) {
+  if (!vector.defined()) return;
+  TORCH_CHECK_VALUE(vector.dim() == 1 && vector.size(0) == width, "[EmbeddingFront] ", name,
+                    " must be (", width, "). Got ", vector.sizes());
+}
+
+void check_weights(const EmbeddingFrontWeights& weights, const EmbeddingFrontFuncOptions& options) {
+  TORCH_CHECK_VALUE(weights.tokens.defined() && weights.tokens.dim() == 2,
+                    "[EmbeddingFront] tokens must be (V, E). Got ",
+                    weights.tokens.defined() ? c10::str(weights.tokens.sizes()) : "none");
+  const int64_t narrow = weights.tokens.sizes()[1];
+  const at::Tensor& projection = weights.projection_weight;
+  int64_t wide = narrow;
+  if (projection.defined()) {
+    TORCH_CHECK_VALUE(projection.dim() == 2 && projection.size(1) == narrow,
+                      "[EmbeddingFront] projection_weight must be (D, ", narrow, "). Got ",
+                      projection.sizes());
+    wide = projection.sizes()[0];
+  }
+  const bool first = options.projection() == front::Projection::Tokens;
+  const bool before_norm = first || (options.projection() == front::Projection::BeforeDropout &&
+                                     options.norm() == front::Norm::AfterDropout);
+  check_front_table("positions", weights.positions, first ? wide : narrow);
+  check_front_table("token_types", weights.token_types, first ? wide : narrow);
+  check_front_table("task_types", weights.task_types, first ? wide : narrow);
+  check_front_vector("norm_weight", weights.norm_weight, before_norm ? wide : narrow);
+  check_front_vector("norm_bias", weights.norm_bias, before_norm ? wide : narrow);
+  check_front_vector("projection_bias", weights.projection_bias, wide);
+}
+
+void check_as_ids(const char* name, const at::Tensor& given, const at::Tensor& ids, bool used) {
+  if (!given.defined()) return;
+  TORCH_CHECK_VALUE(used, "[EmbeddingFront] ", name, " need a table of their own. Got none");
+  TORCH_CHECK_VALUE(given.sizes() == ids.sizes(), "[EmbeddingFront] ", name,
+                    " must have the shape of the ids ", ids.sizes(), ". Got ", given.sizes());
+}
+
+void check_positions(const at::Tensor& ids, const at::Tensor& table,
+                     const EmbeddingFrontFuncOptions& options) {
+  const at::Tensor& given = options.position_ids();
+  const at::IntArrayRef sizes = ids.sizes();
+  const int64_t first = options.offset();
+  if (given.defined()) {
+    TORCH_CHECK_VALUE(table.defined(),
+                      "[EmbeddingFront] position_ids need a table of positions. Got none");
+    TORCH_CHECK_VALUE(
+        first == 0, "[EmbeddingFront] position_ids and an offset exclude each other. Got ", first);
+    const at::IntArrayRef of = given.sizes();
+    const bool one_row = of.size() == 1 || (of.size() == 2 && of[0] == 1 && sizes.size() == 2);
+    TORCH_CHECK_VALUE(of == sizes || (one_row && of.back() == sizes.back()),
+                      "[EmbeddingFront] position_ids must be (L), (1, L) or (B, L) for ids ", sizes,
+                      ". Got ", of);
+  } else if (table.defined()) {
+    TORCH_CHECK_VALUE(first >= 0, "[EmbeddingFront] offset must not be negative. Got ", first);
+    const int64_t rows = table.sizes()[0], length = sizes.back();
+    TORCH_CHECK_INDEX(length <= rows && first <= rows - length, "[EmbeddingFront] the table has ",
+                      rows, " positions. Got ", length, " tokens",
+                      first == 0 ? c10::str("") : c10::str(" from position ", first));
+  }
+}
+
+// Whether a loop over the elements, in memory order, does what ATen would.
+bool is_simple(const at::Tensor& given) {
+  return torch_internals::dispatches_plainly() && torch_internals::is_plain(given) &&
+         given.is_contiguous();
+}
+
+// Numbers the tokens of each sequence from `first`; all others are `others`.
+template <typename Integer, typename IsToken>
+at::Tensor number_tokens(const at::Tensor& given, int64_t first, int64_t others, IsToken is_token) {
+  const at::Tensor out = torch_internals::fresh_output(given.sizes(), at::kLong);
+  const auto* from = static_cast<const Integer*>(given.const_data_ptr());
+  int64_t* to = out.mutable_data_ptr<int64_t>();
+  const int64_t total = given.numel(), length = given.dim() == 0 ? 1 : given.sizes().back();
+  for (int64_t begin = 0; begin < total; begin += length) {
+    int64_t next = first;
+    for (int64_t i = begin; i < begin + length; ++i) to[i] = is_token(from[i]) ? next++ : others;
+  }
+  return out;
+}
+
+}  // namespace
 
 at::Tensor embedding_front(const at::Tensor& ids, const EmbeddingFrontWeights& weights,
                            const EmbeddingFrontFuncOptions& options) {
   check_dropout("EmbeddingFront", options.dropout());
+  TORCH_CHECK_VALUE(ids.defined() && (ids.dim() == 1 || ids.dim() == 2),
+                    "[EmbeddingFront] ids must be (B, L) or (L). Got ",
+                    ids.defined() ? c10::str(ids.sizes()) : "none");
+  check_weights(weights, options);
+  check_as_ids("token_type_ids", options.token_type_ids(), ids,
+               weights.token_types.defined() || options.types_from_tokens());
+  check_as_ids("task_type_ids", options.task_type_ids(), ids, weights.task_types.defined());
+  check_positions(ids, weights.positions, options);
   return embedding_front_composed(ids, weights, options);
 }
 
 at::Tensor position_ids_from_ids(const at::Tensor& ids, int64_t padding_idx) {
-  const at::Tensor is_token = ids.ne(padding_idx).to(at::kLong);
-  return at::cumsum(is_token, -1) * is_token + padding_idx;
+  const auto is_token = [padding_idx](int64_t id) { return id != padding_idx; };
+  const int64_t first = padding_idx + 1;
+  if (is_simple(ids)) {
+    switch (ids.scalar_type()) {
+      case at::kLong: return number_tokens<int64_t>(ids, first, padding_idx, is_token);
+      case at::kInt: return number_tokens<int32_t>(ids, first, padding_idx, is_token);
+      default: break;
+    }
+  }
+  const at::Tensor tokens = ids.ne(padding_idx).to(at::kLong);
+  return at::cumsum(tokens, -1) * tokens + padding_idx;
 }
 
-at::Tensor position_ids_from_mask(const at::Tensor& attention_mask) {
-  const at::Tensor is_token = attention_mask.to(at::kLong);
-  return at::cumsum(is_token, -1) * is_token - 1;
+at::Tensor position_ids_from_mask(const at::Tensor& attention_mask, int64_t first) {
+  const auto is_token = [](int64_t value) { return value != 0; };
+  if (is_simple(attention_mask)) {
+    switch (attention_mask.scalar_type()) {
+      case at::kLong: return number_tokens<int64_t>(attention_mask, first, first - 1, is_token);
+      case at::kInt: return number_tokens<int32_t>(attention_mask, first, first - 1, is_token);
+      case at::kByte:
+      case at::kBool: return number_tokens<uint8_t>(attention_mask, first, first - 1, is_token);
+      default: break;
+    }
+  }
+  const at::Tensor tokens = attention_mask.ne(0).to(at::kLong);
+  return at::cumsum(tokens, -1) * tokens + (first - 1);
 }
 
 }  // namespace posenc::functional

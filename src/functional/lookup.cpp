@@ -6,10 +6,8 @@
 #include <vector>
 
 namespace posenc::functional {
-namespace {
 
-// Throws for the first index outside [0, rows), with its value and its place.
-void refuse_first_outside(const LookupNames& names, const at::Tensor& index, int64_t rows) {
+void check_indices(const LookupNames& names, const at::Tensor& index, int64_t rows) {
   const at::Tensor flat = index.detach().to(at::kCPU, at::kLong).reshape({-1});
   const int64_t* values = flat.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < flat.numel(); ++i) {
@@ -25,7 +23,13 @@ void refuse_first_outside(const LookupNames& names, const at::Tensor& index, int
   }
 }
 
-}  // namespace
+int64_t padding_row(const char* module, const char* name, const std::optional<int64_t>& index,
+                    int64_t rows) {
+  if (!index) return -1;
+  TORCH_CHECK_VALUE(*index >= -rows && *index < rows, "[", module, "] ", name, " must lie in [",
+                    -rows, ", ", rows, "). Got ", *index);
+  return *index < 0 ? *index + rows : *index;
+}
 
 at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::Tensor& table,
                   int64_t padding_idx, bool sparse) {
@@ -41,7 +45,7 @@ at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::T
     return at::embedding(table, known ? index : index.to(at::kLong), padding_idx,
                          /*scale_grad_by_freq=*/false, sparse);
   } catch (const c10::IndexError&) {
-    refuse_first_outside(names, index, table.size(0));
+    check_indices(names, index, table.size(0));
     throw;  // not a range error
   }
 }

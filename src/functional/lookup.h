@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 namespace posenc::functional {
 
@@ -18,5 +19,13 @@ struct LookupNames {
 /// first, and only then is the offending index searched for.
 at::Tensor lookup(const LookupNames& names, const at::Tensor& index, const at::Tensor& table,
                   int64_t padding_idx = -1, bool sparse = false);
+
+/// Throws c10::IndexError for the first index outside [0, rows), with its value and its place.
+void check_indices(const LookupNames& names, const at::Tensor& index, int64_t rows);
+
+/// The row that gets no gradient as a non-negative index, and -1 if there is none; a negative index
+/// counts from the end. Throws c10::ValueError, calling it `name`, unless it is one of the `rows`.
+int64_t padding_row(const char* module, const char* name, const std::optional<int64_t>& index,
+                    int64_t rows);
 
 }  // namespace posenc::functional

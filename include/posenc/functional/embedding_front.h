@@ -9,10 +9,10 @@
 #include "posenc/core/scale.h"
 #include "posenc/export.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// The places in which the embedding fronts of real systems differ.
-namespace front POSENC_EXPORT {
+namespace front {
 
 /// Which of two tables is added to the tokens first. The two sums differ in their last bits.
 enum class Order {
@@ -45,16 +45,16 @@ enum class ScaleRounding {
 
 }  // namespace front
 
-namespace functional POSENC_EXPORT {
+namespace functional {
 
 /// The tensors of an embedding front; those that are undefined are left out.
 struct EmbeddingFrontWeights {
   at::Tensor tokens;             ///< (V, E)
   at::Tensor positions;          ///< (P, E); (P, D) with Projection::Tokens
-  at::Tensor token_types;        ///< (K, E)
-  at::Tensor task_types;         ///< (T, E), added last
-  at::Tensor norm_weight;        ///< (E)
-  at::Tensor norm_bias;          ///< (E)
+  at::Tensor token_types;        ///< (K, E); as positions
+  at::Tensor task_types;         ///< (T, E), added last; as positions
+  at::Tensor norm_weight;        ///< the width where the norm is
+  at::Tensor norm_bias;          ///< as norm_weight
   at::Tensor projection_weight;  ///< (D, E)
   at::Tensor projection_bias;    ///< (D)
 };
@@ -63,7 +63,7 @@ struct EmbeddingFrontWeights {
 struct EmbeddingFrontFuncOptions {
   /// The position of the first token, without position_ids.
   TORCH_ARG(int64_t, offset) = 0;
-  /// Rows of the table of positions, (L) or (B, L), as they are: nothing is added to them.
+  /// Rows of the table of positions, (L), (1, L) or (B, L), as they are: nothing is added to them.
   TORCH_ARG(at::Tensor, position_ids) = {};
   /// Rows of the table of token types, as `ids`; row 0 for all tokens unless given.
   TORCH_ARG(at::Tensor, token_type_ids) = {};
@@ -87,11 +87,11 @@ struct EmbeddingFrontFuncOptions {
   TORCH_ARG(double, dropout) = 0.0;
   /// Whether dropout is applied.
   TORCH_ARG(bool, training) = false;
-  /// The row of the tokens that gets no gradient.
+  /// The row of the tokens that gets no gradient; a negative index counts from the end.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
-  /// The row of the positions that gets no gradient.
+  /// The row of the positions that gets no gradient, likewise.
   TORCH_ARG(std::optional<int64_t>, position_padding_idx) = std::nullopt;
-  /// The row of the token types that gets no gradient.
+  /// The row of the token types that gets no gradient, likewise.
   TORCH_ARG(std::optional<int64_t>, type_padding_idx) = std::nullopt;
 };
 
@@ -119,12 +119,13 @@ at::Tensor embedding_front(const at::Tensor& ids, const EmbeddingFrontWeights& w
 /// Source: transformers, `RobertaEmbeddings.create_position_ids_from_input_ids`.
 at::Tensor position_ids_from_ids(const at::Tensor& ids, int64_t padding_idx);
 
-/// OPT's positions: cumsum(mask) * mask - 1. The first token has position 0, and masked ones -1.
+/// OPT's positions: cumsum(mask) * mask - 1 + first. The first token has the position `first`, and
+/// masked ones the position before that.
 ///
-/// attention_mask: (B, L), nonzero for tokens  ->  the same shape, int64.
+/// attention_mask: (B, L) or (L), nonzero for tokens  ->  the same shape, int64.
 ///
 /// Source: transformers, `OPTLearnedPositionalEmbedding`.
-at::Tensor position_ids_from_mask(const at::Tensor& attention_mask);
+at::Tensor position_ids_from_mask(const at::Tensor& attention_mask, int64_t first = 0);
 
 }  // namespace functional
 }  // namespace posenc

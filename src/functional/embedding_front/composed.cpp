@@ -20,9 +20,8 @@ using front::Projection;
 constexpr LookupNames kTokens = {"EmbeddingFront", "id", "vocab_size"};
 constexpr LookupNames kPositions = {"EmbeddingFront", "position id", "the number of positions"};
 constexpr LookupNames kTypes = {"EmbeddingFront", "token type id", "type_vocab_size"};
+constexpr LookupNames kTypesOfTokens = {"EmbeddingFront", "token type id", "vocab_size"};
 constexpr LookupNames kTasks = {"EmbeddingFront", "task type id", "task_type_vocab_size"};
-
-int64_t row_or_none(const std::optional<int64_t>& padding_idx) { return padding_idx.value_or(-1); }
 
 at::Tensor position_rows(const at::Tensor& ids, const EmbeddingFrontWeights& weights,
                          const EmbeddingFrontFuncOptions& options) {
@@ -32,14 +31,17 @@ at::Tensor position_rows(const at::Tensor& ids, const EmbeddingFrontWeights& wei
     where = at::arange(first, first + length, ids.options().dtype(at::kLong));
     if (ids.dim() == 2) where = where.unsqueeze(0);  // autograd sums over the batch first
   }
-  return lookup(kPositions, where, weights.positions, row_or_none(options.position_padding_idx()));
+  return lookup(kPositions, where, weights.positions,
+                padding_row("EmbeddingFront", "position_padding_idx",
+                            options.position_padding_idx(), weights.positions.size(0)));
 }
 
 at::Tensor type_rows(const at::Tensor& ids, const EmbeddingFrontWeights& weights,
                      const EmbeddingFrontFuncOptions& options) {
   const at::Tensor& given = options.token_type_ids();
   return lookup(kTypes, given.defined() ? given : at::zeros_like(ids), weights.token_types,
-                row_or_none(options.type_padding_idx()));
+                padding_row("EmbeddingFront", "type_padding_idx", options.type_padding_idx(),
+                            weights.token_types.size(0)));
 }
 
 class Steps {
@@ -78,7 +80,9 @@ double front_scale(const EmbeddingFrontFuncOptions& options, const at::Tensor& t
 at::Tensor embedding_front_composed(const at::Tensor& ids, const EmbeddingFrontWeights& weights,
                                     const EmbeddingFrontFuncOptions& options) {
   const Steps steps(weights, options);
-  at::Tensor x = lookup(kTokens, ids, weights.tokens, row_or_none(options.padding_idx()));
+  const int64_t padding =
+      padding_row("EmbeddingFront", "padding_idx", options.padding_idx(), weights.tokens.size(0));
+  at::Tensor x = lookup(kTokens, ids, weights.tokens, padding);
   if (!options.scale().is_none()) x = x * front_scale(options, weights.tokens);
   x = steps.norm(steps.project(x, Projection::Tokens), Norm::AfterTokens);
   const bool has_types = weights.token_types.defined();
@@ -87,8 +91,7 @@ at::Tensor embedding_front_composed(const at::Tensor& ids, const EmbeddingFrontW
   if (has_types && options.order() == Order::PositionsFirst)
     x = x + type_rows(ids, weights, options);
   if (options.types_from_tokens() && options.token_type_ids().defined())
-    x = x + lookup(kTypes, options.token_type_ids(), weights.tokens,
-                   row_or_none(options.padding_idx()));
+    x = x + lookup(kTypesOfTokens, options.token_type_ids(), weights.tokens, padding);
   if (weights.task_types.defined()) {
     const at::Tensor& given = options.task_type_ids();
     x = x + lookup(kTasks, given.defined() ? given : at::zeros_like(ids), weights.task_types);

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "posenc/export.h"
+#include "posenc/nn/embedding_front_options.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// The front of a family of models.
+struct FrontPreset {
+  std::string name;     ///< its name
+  std::string source;   ///< the class of transformers
+  std::string formula;  ///< what it computes
+};
+
+/// All presets in a fixed order.
+std::vector<FrontPreset> front_presets();
+
+/// A `model_type` of Hugging Face's transformers whose front is known.
+struct FrontModel {
+  std::string model_type;  ///< as config.json has it
+  std::string preset;      ///< the preset that it uses
+};
+
+/// All of them, by name.
+std::vector<FrontModel> front_models();
+
+/// The front of a Hugging Face model, from its configuration: the path of a config.json, or its
+/// text, which begins with a brace. Settings that are absent have the defaults that transformers
+/// has for the model type. Of a composite model, such as CLIP, the text model is used; of an
+/// encoder with a decoder, such as BART, the encoder.
+///
+/// The names of the modules are the last parts of their keys in transformers' files.
+///
+/// Errors: c10::ValueError, naming the setting, for an unknown model type (with the nearest names)
+/// and for settings of the wrong kind or outside their range; WeightsError for a file that cannot
+/// be read.
+EmbeddingFrontOptions front_options_from_hf(const std::string& config);
+
+/// The same for the preset `name`, with a configuration that needs no `model_type`: settings are
+/// then read, and their defaults chosen, as for the preset's first model type.
+///
+/// Errors: those of front_options_from_hf(); c10::ValueError for an unknown preset, with the
+/// nearest names, and for a model type with another preset.
+EmbeddingFrontOptions front_preset(const std::string& name, const std::string& config);
+
+}  // namespace posenc

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/arg.h>
+
+#include <optional>
+#include <string>
+
+#include "posenc/core/scale.h"
+#include "posenc/export.h"
+#include "posenc/functional/embedding_front.h"
+#include "posenc/sinusoid/options.h"
+
+namespace posenc POSENC_EXPORT {
+
+namespace front {
+
+/// How tokens without given position ids are numbered.
+enum class PositionIds {
+  None,            ///< there are no positions
+  Arange,          ///< 0, 1, ... from the offset
+  ArangeExpanded,  ///< the same expanded over the batch, as in BART: another order of gradient sums
+  FromIds,         ///< functional::position_ids_from_ids(), as in RoBERTa
+  FromMask,        ///< functional::position_ids_from_mask(), as in OPT
+};
+
+/// The names under which a front registers its modules. Systems differ in them.
+struct Names {
+  std::string tokens = "word_embeddings";             ///< the table of tokens
+  std::string positions = "position_embeddings";      ///< the table of positions
+  std::string token_types = "token_type_embeddings";  ///< the table of token types
+  std::string task_types = "task_type_embeddings";    ///< the table of task types
+  std::string norm = "LayerNorm";                     ///< the norm
+  std::string projection = "projection";              ///< the projection
+};
+
+}  // namespace front
+
+/// Options of EmbeddingFront. front_preset() has those of real systems.
+struct EmbeddingFrontOptions {
+  /// The default options for these sizes: tokens and learned positions, and nothing else.
+  EmbeddingFrontOptions(int64_t vocab_size, int64_t d_model)
+      : vocab_size_(vocab_size), d_model_(d_model) {}
+
+  /// Number of tokens in the vocabulary.
+  TORCH_ARG(int64_t, vocab_size);
+  /// Width of the result.
+  TORCH_ARG(int64_t, d_model);
+  /// Width of the tables, where a projection leads from it to d_model; d_model unless set.
+  TORCH_ARG(std::optional<int64_t>, embedding_dim) = std::nullopt;
+  /// Rows of the table of positions, those before position_offset included.
+  TORCH_ARG(int64_t, position_rows) = 512;
+  /// How tokens are numbered.
+  TORCH_ARG(front::PositionIds, position_ids) = front::PositionIds::Arange;
+  /// Added to all position ids, given ones too: BART's 2.
+  TORCH_ARG(int64_t, position_offset) = 0;
+  /// The position of the first token unless position ids are given: Nystromformer's 2.
+  TORCH_ARG(int64_t, first_position) = 0;
+  /// A frozen sinusoidal table in place of a learned one.
+  TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
+  /// Number of token types; 0: none.
+  TORCH_ARG(int64_t, type_vocab_size) = 0;
+  /// Number of task types; 0: none.
+  TORCH_ARG(int64_t, task_type_vocab_size) = 0;
+  /// Token types are rows of the table of tokens, added where they are given: GPT-2.
+  TORCH_ARG(bool, types_from_tokens) = false;
+  /// What is added to the tokens first.
+  TORCH_ARG(front::Order, order) = front::Order::TypesFirst;
+  /// Where the norm is.
+  TORCH_ARG(front::Norm, norm) = front::Norm::None;
+  /// Added to the variance in the norm.
+  TORCH_ARG(double, layer_norm_eps) = 1e-12;
+  /// Whether the norm has a bias.
+  TORCH_ARG(bool, norm_bias) = true;
+  /// Where the projection is.
+  TORCH_ARG(front::Projection, projection) = front::Projection::None;
+  /// Whether the projection has a bias.
+  TORCH_ARG(bool, projection_bias) = true;
+  /// Factor of the tokens.
+  TORCH_ARG(Scale, scale) = Scale::None;
+  /// How this factor is rounded.
+  TORCH_ARG(front::ScaleRounding, scale_rounding) = front::ScaleRounding::None;
+  /// Probability of zeroing an element in training, in [0, 1).
+  TORCH_ARG(double, dropout) = 0.0;
+  /// The id of padding: a row of tokens that is initialized to zeros and gets no gradient, and what
+  /// PositionIds::FromIds counts from.
+  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  /// The same for a row of positions.
+  TORCH_ARG(std::optional<int64_t>, position_padding_idx) = std::nullopt;
+  /// The same for a row of token types.
+  TORCH_ARG(std::optional<int64_t>, type_padding_idx) = std::nullopt;
+  /// The names of the modules.
+  TORCH_ARG(front::Names, names) = {};
+};
+
+/// What a front may be given beside the ids; all of it is optional.
+struct EmbeddingFrontInputs {
+  /// Number of tokens before these, as with a cache; not for PositionIds::FromIds.
+  TORCH_ARG(int64_t, offset) = 0;
+  /// The type of each token, as the ids.
+  TORCH_ARG(at::Tensor, token_type_ids) = {};
+  /// The position of each token, (L) or (B, L), in place of the rule of the options.
+  TORCH_ARG(at::Tensor, position_ids) = {};
+  /// Nonzero for tokens and 0 for padding, (B, offset + L); read by PositionIds::FromMask only.
+  TORCH_ARG(at::Tensor, attention_mask) = {};
+  /// The task type of each token, as the ids.
+  TORCH_ARG(at::Tensor, task_type_ids) = {};
+};
+
+}  // namespace posenc

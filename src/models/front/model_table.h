@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "models/settings.h"
+#include "posenc/nn/embedding_front_options.h"
+
+namespace posenc {
+
+/// What a model's configuration class assumes where a configuration says nothing.
+struct FrontSizes {
+  int64_t vocab = 30522, hidden = 768, positions = 512, types = 2;
+  double eps = 1e-12, dropout = 0.1;
+  std::optional<int64_t> pad = 0;
+  bool scales = false;    ///< whether the tokens are multiplied by sqrt(hidden)
+  int64_t embedding = 0;  ///< width of the tables; 0: hidden
+};
+
+/// The names of these settings in a configuration. A setting may have several names with spaces
+/// between them, of which the first that is there counts; one without a name always has the value
+/// of FrontSizes.
+struct FrontKeys {
+  const char* hidden = "hidden_size";
+  const char* positions = "max_position_embeddings";
+  const char* types = "type_vocab_size";
+  const char* eps = "layer_norm_eps";
+  const char* dropout = "hidden_dropout_prob";
+  const char* pad = "pad_token_id";
+  const char* scale = "";
+  const char* embedding = "";
+};
+
+/// Makes a front of options that have the sizes, the epsilon, the dropout, the scale and the
+/// padding of a configuration, and nothing else.
+using BuildFront = void (*)(const Settings& config, EmbeddingFrontOptions& options);
+
+/// The front of a family of models.
+struct FrontPresetRow {
+  const char *name, *source, *formula;
+  BuildFront build;
+};
+
+/// All of them.
+const std::vector<FrontPresetRow>& front_preset_table();
+
+/// A model type of transformers.
+struct FrontModelRow {
+  const char* model_type;
+  const char* preset;
+  FrontSizes sizes;
+  FrontKeys keys = {};
+  BuildFront build = nullptr;  ///< in place of the preset's, for small departures; null: none
+};
+
+/// All of them, by preset; the first of each says how a configuration without a known model type is
+/// read.
+const std::vector<FrontModelRow>& front_model_table();
+
+}  // namespace posenc

@@ -1,0 +1,207 @@
+#include "posenc/nn/embedding_front.h"
+
+#include <torch/nn/init.h>
+
+#include <ostream>
+
+#include "core/check.h"
+#include "functional/lookup.h"
+#include "nn/computed_table.h"
+#include "nn/embedding_front_internals.h"
+#include "nn/make_linear.h"
+#include "nn/print.h"
+#include "nn/token_table.h"
+#include "posenc/core/skip_init.h"
+
+namespace posenc {
+namespace {
+
+using front::Norm;
+using front::PositionIds;
+using front::Projection;
+
+constexpr const char* kFront = "EmbeddingFront";
+
+int64_t table_width(const EmbeddingFrontOptions& options) {
+  return options.embedding_dim().value_or(options.d_model());
+}
+
+// The width of what is added to the tokens.
+int64_t sum_width(const EmbeddingFrontOptions& options) {
+  return options.projection() == Projection::Tokens ? options.d_model() : table_width(options);
+}
+
+int64_t norm_width(const EmbeddingFrontOptions& options) {
+  const bool projected =
+      options.projection() == Projection::BeforeDropout && options.norm() == Norm::AfterDropout;
+  return projected ? options.d_model() : sum_width(options);
+}
+
+bool has_positions(const EmbeddingFrontOptions& options) {
+  return options.position_ids() != PositionIds::None;
+}
+
+// The row of the first token that has no given position.
+int64_t first_row(const EmbeddingFrontOptions& options) {
+  if (options.position_ids() == PositionIds::FromIds) return *options.padding_idx() + 1;
+  return options.position_offset() + options.first_position();
+}
+
+void check_position_options(const EmbeddingFrontOptions& options) {
+  TORCH_CHECK_VALUE(options.position_offset() >= 0 && options.first_position() >= 0, "[", kFront,
+                    "] position_offset and first_position must not be negative. Got ",
+                    options.position_offset(), " and ", options.first_position());
+  if (!has_positions(options)) {
+    TORCH_CHECK_VALUE(!options.sinusoid() && !options.position_padding_idx() &&
+                          options.position_offset() == 0 && options.first_position() == 0,
+                      "[", kFront,
+                      "] sinusoid, position_padding_idx, position_offset and first_position need "
+                      "positions. Got PositionIds::None");
+    return;
+  }
+  check_positive(kFront, "position_rows", options.position_rows());
+  if (options.position_ids() == PositionIds::FromIds) {
+    TORCH_CHECK_VALUE(options.padding_idx().has_value(), "[", kFront,
+                      "] PositionIds::FromIds needs a padding_idx. Got none");
+    TORCH_CHECK_VALUE(options.position_offset() == 0 && options.first_position() == 0, "[", kFront,
+                      "] PositionIds::FromIds counts from padding_idx alone. Got position_offset ",
+                      options.position_offset(), " and first_position ", options.first_position());
+  }
+  TORCH_CHECK_VALUE(options.position_ids() != PositionIds::FromMask || first_row(options) > 0, "[",
+                    kFront,
+                    "] PositionIds::FromMask needs a row for masked tokens before the first "
+                    "position: a position_offset of at least 1. Got 0");
+  TORCH_CHECK_VALUE(first_row(options) < options.position_rows(), "[", kFront,
+                    "] position_rows must exceed the first position's row ", first_row(options),
+                    ". Got ", options.position_rows());
+  if (const auto& sinusoid = options.sinusoid()) {
+    TORCH_CHECK_VALUE(sinusoid->dim() == sum_width(options), "[", kFront,
+                      "] the sinusoid's dim must be ", sum_width(options), ". Got ",
+                      sinusoid->dim());
+    TORCH_CHECK_VALUE(!options.position_padding_idx(), "[", kFront,
+                      "] a sinusoid is not trained: it has no position_padding_idx. Got ",
+                      *options.position_padding_idx());
+  }
+}
+
+void check_type_options(const EmbeddingFrontOptions& options) {
+  TORCH_CHECK_VALUE(options.type_vocab_size() >= 0 && options.task_type_vocab_size() >= 0, "[",
+                    kFront, "] type_vocab_size and task_type_vocab_size must not be negative. Got ",
+                    options.type_vocab_size(), " and ", options.task_type_vocab_size());
+  TORCH_CHECK_VALUE(options.type_vocab_size() > 0 || !options.type_padding_idx(), "[", kFront,
+                    "] type_padding_idx needs a table of token types. Got type_vocab_size 0");
+  TORCH_CHECK_VALUE(!options.types_from_tokens() || options.type_vocab_size() == 0, "[", kFront,
+                    "] types_from_tokens has no table of token types. Got type_vocab_size ",
+                    options.type_vocab_size());
+  TORCH_CHECK_VALUE(!options.types_from_tokens() || options.projection() != Projection::Tokens, "[",
+                    kFront, "] types_from_tokens and Projection::Tokens exclude each other");
+}
+
+void check_options(const EmbeddingFrontOptions& options) {
+  check_positive(kFront, "vocab_size", options.vocab_size());
+  check_positive(kFront, "d_model", options.d_model());
+  check_positive(kFront, "embedding_dim", table_width(options));
+  TORCH_CHECK_VALUE(
+      options.projection() != Projection::None || table_width(options) == options.d_model(), "[",
+      kFront, "] embedding_dim must be d_model ", options.d_model(), " without a projection. Got ",
+      table_width(options));
+  TORCH_CHECK_VALUE(options.layer_norm_eps() >= 0.0, "[", kFront,
+                    "] layer_norm_eps must not be negative. Got ", options.layer_norm_eps());
+  check_dropout(kFront, options.dropout());
+  check_position_options(options);
+  check_type_options(options);
+}
+
+// A table whose padding row, if any, is zeros; negative rows count from the end.
+torch::nn::Embedding front_table(const char* name, int64_t rows, int64_t width,
+                                 const std::optional<int64_t>& padding) {
+  const int64_t row = functional::padding_row(kFront, name, padding, rows);
+  auto options = torch::nn::EmbeddingOptions(rows, width);
+  return make_embedding(row < 0 ? options : options.padding_idx(row));
+}
+
+LearnedPositionEmbedding front_positions(const EmbeddingFrontOptions& options) {
+  const int64_t rows = options.position_rows(), width = sum_width(options);
+  auto learned = LearnedPositionEmbeddingOptions(rows, width).offset(options.position_offset());
+  if (!options.sinusoid()) {
+    functional::padding_row(kFront, "position_padding_idx", options.position_padding_idx(), rows);
+    return LearnedPositionEmbedding(learned.padding_idx(options.position_padding_idx()));
+  }
+  const SkipInit no_draws;  // the sinusoid replaces them
+  LearnedPositionEmbedding made(learned);
+  made->weight.set_data(module_table(*options.sinusoid(), rows));
+  made->weight.set_requires_grad(false);
+  return made;
+}
+
+}  // namespace
+
+EmbeddingFrontImpl::EmbeddingFrontImpl(EmbeddingFrontOptions options_)
+    : options(std::move(options_)) {
+  EmbeddingFrontImpl::reset();
+}
+
+void EmbeddingFrontImpl::reset() {
+  check_options(options);
+  const front::Names& names = options.names();
+  const int64_t width = sum_width(options);
+  tokens = register_module(names.tokens, front_table("padding_idx", options.vocab_size(),
+                                                     table_width(options), options.padding_idx()));
+  if (has_positions(options))
+    positions = register_module(names.positions, front_positions(options));
+  if (options.type_vocab_size() > 0)
+    token_types = register_module(names.token_types,
+                                  front_table("type_padding_idx", options.type_vocab_size(), width,
+                                              options.type_padding_idx()));
+  if (options.task_type_vocab_size() > 0)
+    task_types = register_module(
+        names.task_types, front_table("", options.task_type_vocab_size(), width, std::nullopt));
+  if (options.norm() != Norm::None)
+    norm = register_module(names.norm, LayerNorm(LayerNormOptions(norm_width(options))
+                                                     .eps(options.layer_norm_eps())
+                                                     .bias(options.norm_bias())));
+  if (options.projection() != Projection::None)
+    projection = register_module(
+        names.projection,
+        make_linear(torch::nn::LinearOptions(table_width(options), options.d_model())
+                        .bias(options.projection_bias())));
+  dropout = register_module("dropout", torch::nn::Dropout(options.dropout()));
+}
+
+void EmbeddingFrontImpl::reset_parameters() {
+  tokens->reset_parameters();
+  if (positions && !options.sinusoid()) positions->reset_parameters();
+  if (token_types) token_types->reset_parameters();
+  if (task_types) task_types->reset_parameters();
+  if (norm) norm->reset_parameters();
+  if (projection) projection->reset_parameters();
+}
+
+void EmbeddingFrontImpl::pretty_print(std::ostream& stream) const {
+  stream << "posenc::EmbeddingFront(vocab_size=" << options.vocab_size()
+         << ", d_model=" << options.d_model();
+  if (table_width(options) != options.d_model())
+    stream << ", embedding_dim=" << table_width(options);
+  if (positions) stream << ", max_tokens=" << max_tokens();
+  if (options.type_vocab_size() > 0) stream << ", type_vocab_size=" << options.type_vocab_size();
+  print(stream, options.scale());
+  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
+  stream << ")";
+}
+
+std::vector<std::string> EmbeddingFrontImpl::non_persistent_names() const {
+  return {"position_ids", "token_type_ids"};
+}
+
+int64_t EmbeddingFrontImpl::max_tokens() const {
+  if (!positions) return std::numeric_limits<int64_t>::max();
+  return positions->options.num_embeddings() - first_row(options);
+}
+
+torch::Tensor EmbeddingFrontImpl::forward(const torch::Tensor& ids,
+                                          const EmbeddingFrontInputs& inputs) {
+  return functional::embedding_front(ids, front_weights(*this),
+                                     front_func_options(*this, ids, inputs));
+}
+
+}  // namespace posenc

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "functional/lookup.h"
+#include "posenc/nn/embedding_front.h"
+
+namespace posenc {
+
+/// The weights that EmbeddingFront::forward() passes to functional::embedding_front().
+functional::EmbeddingFrontWeights front_weights(const EmbeddingFrontImpl& front);
+
+/// The options that it passes with them; `training` is the module's mode. Throws what forward()
+/// throws for inputs that the front has no use for and for more tokens than it has positions.
+functional::EmbeddingFrontFuncOptions front_func_options(const EmbeddingFrontImpl& front,
+                                                         const torch::Tensor& ids,
+                                                         const EmbeddingFrontInputs& inputs);
+
+/// position_ids + offset for a table of `rows`. On the CPU, positions outside [0, rows - offset)
+/// are refused, by the values that were given.
+torch::Tensor shifted_positions(const functional::LookupNames& names,
+                                const torch::Tensor& position_ids, int64_t offset, int64_t rows);
+
+}  // namespace posenc
