@@ -1,4 +1,4 @@
-// posenc presets: lists the presets of tables and of rotary embeddings, and their origins.
+// posenc presets: lists the presets of tables, of rotary embeddings and of embedding fronts.
 
 #include "posenc/sinusoid/preset.h"
 
@@ -10,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/text_table.h"
+#include "posenc/models/front_preset.h"
 #include "posenc/models/rotary_config.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
@@ -66,9 +67,12 @@ void print_table() {
   }
 }
 
-std::vector<std::string> model_types_of(const std::string& preset) {
+// The model types that use a preset, of what rotary_models() or front_models() returns.
+template <typename Model>
+std::vector<std::string> model_types_of(const std::string& preset,
+                                        const std::vector<Model>& models) {
   std::vector<std::string> names;
-  for (const RotaryModel& model : rotary_models()) {
+  for (const Model& model : models) {
     if (model.preset == preset) names.push_back(model.model_type);
   }
   return names;
@@ -76,11 +80,12 @@ std::vector<std::string> model_types_of(const std::string& preset) {
 
 void print_rotary_json() {
   auto list = Json::array();
+  const auto models = rotary_models();
   for (const RotaryPreset& preset : rotary_presets()) {
     list.push_back({{"name", preset.name},
                     {"source", preset.source},
                     {"summary", preset.summary},
-                    {"model_types", model_types_of(preset.name)}});
+                    {"model_types", model_types_of(preset.name, models)}});
   }
   fmt::print("{}\n", list.dump(2));
 }
@@ -91,21 +96,50 @@ void print_rotary_table() {
     rows.push_back({preset.name, preset.source, preset.summary});
   }
   fmt::print("rotary\n{}", text_table(rows, 2));
+  const auto models = rotary_models();
   for (const RotaryPreset& preset : rotary_presets()) {
-    const auto names = model_types_of(preset.name);
+    const auto names = model_types_of(preset.name, models);
     if (!names.empty()) fmt::print("\nrotary {}: {}\n", preset.name, listed(names));
   }
 }
 
+void print_front_json() {
+  auto list = Json::array();
+  const auto models = front_models();
+  for (const FrontPreset& preset : front_presets()) {
+    list.push_back({{"name", preset.name},
+                    {"source", preset.source},
+                    {"formula", preset.formula},
+                    {"model_types", model_types_of(preset.name, models)}});
+  }
+  fmt::print("{}\n", list.dump(2));
+}
+
+void print_front_table() {
+  std::vector<std::vector<std::string>> rows;
+  for (const FrontPreset& preset : front_presets())
+    rows.push_back({preset.name, preset.source, preset.formula});
+  fmt::print("fronts\n{}", text_table(rows, 2));
+  const auto models = front_models();
+  for (const FrontPreset& preset : front_presets())
+    fmt::print("\nfront {}: {}\n", preset.name, listed(model_types_of(preset.name, models)));
+}
+
 struct PresetsArguments {
-  bool json = false, rotary = false;
+  bool json = false, rotary = false, fronts = false;
 };
 
 void print(const PresetsArguments& arguments) {
-  if (arguments.json) return arguments.rotary ? print_rotary_json() : print_json();
-  if (!arguments.rotary) print_table();
-  if (!arguments.rotary) fmt::print("\n");
-  print_rotary_table();
+  const bool all = !arguments.rotary && !arguments.fronts;
+  if (arguments.json) {
+    if (all) return print_json();
+    return arguments.rotary ? print_rotary_json() : print_front_json();
+  }
+  if (all) print_table();
+  if (all) fmt::print("\n");
+  if (all || arguments.rotary) print_rotary_table();
+  if (all) fmt::print("\n");
+  if (all || arguments.fronts) print_front_table();
 }
 
 }  // namespace
@@ -116,11 +150,14 @@ void add_presets(CLI::App& app) {
       app.add_subcommand("presets",
                          "List the presets: their origin, how the original system stores the "
                          "table, and their parameters. Presets under one heading have the same "
-                         "bits. Then the rotary embeddings, with the model types that use them.");
+                         "bits. Then the rotary embeddings and the embedding fronts, with the "
+                         "model types that use them.");
   sub->add_flag("--json", arguments->json,
                 "print an array of {name, recipe, aliases, source, storage, params, bound, also}; "
-                "with --rotary of {name, source, summary, model_types}");
-  sub->add_flag("--rotary", arguments->rotary, "list the rotary embeddings only");
+                "with --rotary of {name, source, summary, model_types}, with --fronts of {name, "
+                "source, formula, model_types}");
+  auto* rotary = sub->add_flag("--rotary", arguments->rotary, "list the rotary embeddings only");
+  sub->add_flag("--fronts", arguments->fronts, "list the embedding fronts only")->excludes(rotary);
   sub->footer("Example:\n  posenc presets --json");
   sub->callback([arguments] { print(*arguments); });
 }

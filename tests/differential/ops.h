@@ -24,6 +24,7 @@ using Ops = std::map<std::string, Op>;
 Ops clipping_ops();
 Ops embedding_ops();
 Ops file_ops();
+Ops front_ops();
 Ops function_ops();
 Ops layer_ops();
 Ops marian_ops();

@@ -9,6 +9,7 @@
 
 #include "posenc/io/state_dict.h"
 #include "posenc/models/transformer.h"
+#include "posenc/nn/embedding_front.h"
 #include "posenc/nn/fourier_features.h"
 #include "posenc/nn/grid_positional_encoding.h"
 #include "posenc/nn/input_embedding.h"
@@ -78,6 +79,8 @@ std::multimap<std::string, Module> modules() {
   const auto grid = preset("mae_2d", 8, {{"height", 2}});
   return {
       {"TokenEmbedding", make<TokenEmbeddingImpl>(9, 6)},
+      {"EmbeddingFront", make<EmbeddingFrontImpl>(EmbeddingFrontOptions(9, 6))},
+      {"LearnedPositionEmbedding", make<LearnedPositionEmbeddingImpl>(9, 6)},
       {"PositionalEncoding", make<PositionalEncodingImpl>(6, 7)},
       {"InputEmbedding", make<InputEmbeddingImpl>(9, 6, 8)},
       {"PositionEmbedding", make<PositionEmbeddingImpl>(PositionEmbeddingOptions(6))},

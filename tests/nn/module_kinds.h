@@ -6,9 +6,11 @@
 #include <memory>
 #include <string>
 
+#include "posenc/nn/embedding_front.h"
 #include "posenc/nn/fourier_features.h"
 #include "posenc/nn/grid_positional_encoding.h"
 #include "posenc/nn/input_embedding.h"
+#include "posenc/nn/learned_position_embedding.h"
 #include "posenc/nn/position_embedding.h"
 #include "posenc/nn/rotary_embedding.h"
 #include "posenc/nn/rotary_position_embedding_2d.h"
@@ -124,6 +126,39 @@ inline const Kind kModules[] = {
            PositionEmbeddingOptions(6).max_len(9).register_as(RegisterAs::Buffer));
      },
      forward<PositionEmbeddingImpl>},
+    {"EmbeddingFront",
+     "word_embeddings.weight position_embeddings.weight token_type_embeddings.weight "
+     "LayerNorm.weight LayerNorm.bias projection.weight projection.bias",
+     "",
+     "posenc::EmbeddingFront(vocab_size=9, d_model=6, embedding_dim=4, max_tokens=8, "
+     "type_vocab_size=2, padding_idx=0)",
+     [] {
+       return std::make_shared<EmbeddingFrontImpl>(EmbeddingFrontOptions(9, 6)
+                                                       .embedding_dim(4)
+                                                       .position_rows(8)
+                                                       .type_vocab_size(2)
+                                                       .padding_idx(0)
+                                                       .norm(front::Norm::AfterSum)
+                                                       .projection(front::Projection::Last));
+     },
+     forward<EmbeddingFrontImpl>},
+    {"EmbeddingFrontOfSinusoids", "word_embeddings.weight position_embeddings.weight",
+     "position_embeddings.weight",
+     "posenc::EmbeddingFront(vocab_size=9, d_model=6, max_tokens=8, scale=sqrt(d_model))",
+     [] {
+       return std::make_shared<EmbeddingFrontImpl>(EmbeddingFrontOptions(9, 6)
+                                                       .position_rows(8)
+                                                       .scale(Scale::SqrtDim)
+                                                       .sinusoid(SinusoidOptions(6)));
+     },
+     forward<EmbeddingFrontImpl>},
+    {"LearnedPositionEmbedding", "weight", "",
+     "posenc::LearnedPositionEmbedding(num_embeddings=9, embedding_dim=6, offset=2, padding_idx=1)",
+     [] {
+       return std::make_shared<LearnedPositionEmbeddingImpl>(
+           LearnedPositionEmbeddingOptions(9, 6).offset(2).padding_idx(1));
+     },
+     forward<LearnedPositionEmbeddingImpl>},
     {"InputEmbedding", "token_embedding.embedding.weight pos_encoding.pe", "",
      "posenc::InputEmbedding(vocab_size=9, d_model=6, max_len=8)",
      [] { return std::make_shared<InputEmbeddingImpl>(9, 6, 8); }, forward<InputEmbeddingImpl>},

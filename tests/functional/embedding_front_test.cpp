@@ -1,0 +1,144 @@
+#include "posenc/functional/embedding_front.h"
+
+#include <gtest/gtest.h>
+#include <torch/utils.h>
+
+#include "support/compare.h"
+#include "support/seed.h"
+
+namespace posenc::functional {
+namespace {
+
+using front::Norm;
+using front::Projection;
+using testing::bit_equal;
+using testing::message_of;
+
+using FrontWeights = EmbeddingFrontWeights;
+using FrontOptions = EmbeddingFrontFuncOptions;
+
+FrontWeights narrow_weights() {
+  FrontWeights weights;
+  weights.tokens = torch::randn({9, 4});
+  weights.positions = torch::randn({6, 4});
+  return weights;
+}
+torch::Tensor few_ids() { return torch::tensor({{3, 1, 5}, {2, 8, 1}}); }
+std::string func_refusal(const FrontWeights& weights, const FrontOptions& options = {}) {
+  return message_of([&] { embedding_front(few_ids(), weights, options); });
+}
+
+TEST(EmbeddingFrontFunction, ProjectsWhereItIsTold) {
+  torch::manual_seed(testing::seed(0));
+  FrontWeights weights = narrow_weights();
+  weights.norm_weight = torch::randn({4});
+  weights.norm_bias = torch::randn({4});
+  weights.projection_weight = torch::randn({5, 4});
+  const auto sum = weights.tokens.index({few_ids()}) + weights.positions.slice(0, 0, 3);
+  const auto normed = at::layer_norm(sum, {4}, weights.norm_weight, weights.norm_bias, 1e-12);
+  const auto project = [&](const torch::Tensor& x) {
+    return at::linear(x, weights.projection_weight);
+  };
+  EXPECT_TRUE(bit_equal(embedding_front(few_ids(), weights), project(normed)));
+  weights.positions = torch::randn({6, 5});
+  weights.norm_weight = torch::randn({5});
+  weights.norm_bias = torch::Tensor();
+  const auto tokens = project(weights.tokens.index({few_ids()}));
+  const auto expected =
+      at::layer_norm(tokens + weights.positions.slice(0, 0, 3), {5}, weights.norm_weight, {}, 1e-5);
+  const auto how = FrontOptions().projection(Projection::Tokens).layer_norm_eps(1e-5);
+  EXPECT_TRUE(bit_equal(embedding_front(few_ids(), weights, how), expected));
+}
+
+TEST(EmbeddingFrontFunction, ScalesAreRoundedAsNamed) {
+  FrontWeights weights;
+  weights.tokens = torch::randn({9, 10});
+  const auto rows = weights.tokens.index({few_ids()});
+  const auto of = [&](const Scale& scale, front::ScaleRounding rounding) {
+    return embedding_front(few_ids(), weights,
+                           FrontOptions().scale(scale).scale_rounding(rounding));
+  };
+  EXPECT_TRUE(bit_equal(of(50.596, front::ScaleRounding::None), rows * 50.596));
+  EXPECT_TRUE(bit_equal(of(50.596, front::ScaleRounding::ToBFloat16), rows * 50.5));
+  weights.tokens = weights.tokens.to(torch::kBFloat16);
+  const auto halves = weights.tokens.index({few_ids()});
+  EXPECT_TRUE(bit_equal(of(50.596, front::ScaleRounding::ToWeight), halves * 50.5));
+}
+
+TEST(EmbeddingFrontFunction, RefusesShapesThatDoNotMatch) {
+  const auto with = [](auto change) {
+    FrontWeights weights = narrow_weights();
+    change(weights);
+    return func_refusal(weights);
+  };
+  EXPECT_EQ(func_refusal({}), "[EmbeddingFront] tokens must be (V, E). Got none");
+  EXPECT_EQ(with([](auto& w) { w.tokens = torch::ones({9}); }),
+            "[EmbeddingFront] tokens must be (V, E). Got [9]");
+  EXPECT_EQ(with([](auto& w) { w.positions = torch::ones({6, 5}); }),
+            "[EmbeddingFront] positions must be (rows, 4). Got [6, 5]");
+  EXPECT_EQ(with([](auto& w) { w.token_types = torch::ones({4}); }),
+            "[EmbeddingFront] token_types must be (rows, 4). Got [4]");
+  EXPECT_EQ(with([](auto& w) { w.task_types = torch::ones({2, 3}); }),
+            "[EmbeddingFront] task_types must be (rows, 4). Got [2, 3]");
+  EXPECT_EQ(with([](auto& w) { w.norm_weight = torch::ones({5}); }),
+            "[EmbeddingFront] norm_weight must be (4). Got [5]");
+  EXPECT_EQ(with([](auto& w) { w.norm_bias = torch::ones({5}); }),
+            "[EmbeddingFront] norm_bias must be (4). Got [5]");
+  EXPECT_EQ(with([](auto& w) { w.projection_weight = torch::ones({5, 3}); }),
+            "[EmbeddingFront] projection_weight must be (D, 4). Got [5, 3]");
+  EXPECT_EQ(with([](auto& w) {
+              w.projection_weight = torch::ones({5, 4});
+              w.projection_bias = torch::ones({4});
+            }),
+            "[EmbeddingFront] projection_bias must be (5). Got [4]");
+}
+
+TEST(EmbeddingFrontFunction, RefusesOptionsThatDoNotFit) {
+  const auto rows = [](at::IntArrayRef sizes) { return torch::zeros(sizes, torch::kLong); };
+  FrontWeights weights = narrow_weights();
+  const auto refusal = [&](const FrontOptions& options) { return func_refusal(weights, options); };
+  EXPECT_EQ(refusal(FrontOptions().token_type_ids(rows({2, 3}))),
+            "[EmbeddingFront] token_type_ids need a table of their own. Got none");
+  EXPECT_EQ(refusal(FrontOptions().task_type_ids(rows({2, 3}))),
+            "[EmbeddingFront] task_type_ids need a table of their own. Got none");
+  EXPECT_EQ(refusal(FrontOptions().position_ids(rows({3})).offset(2)),
+            "[EmbeddingFront] position_ids and an offset exclude each other. Got 2");
+  EXPECT_EQ(refusal(FrontOptions().position_ids(rows({2}))),
+            "[EmbeddingFront] position_ids must be (L), (1, L) or (B, L) for ids [2, 3]. Got [2]");
+  EXPECT_EQ(refusal(FrontOptions().offset(-1)),
+            "[EmbeddingFront] offset must not be negative. Got -1");
+  EXPECT_EQ(refusal(FrontOptions().offset(4)),
+            "[EmbeddingFront] the table has 6 positions. Got 3 tokens from position 4");
+  EXPECT_EQ(refusal(FrontOptions().dropout(1.0)),
+            "[EmbeddingFront] dropout must lie in [0, 1). Got 1");
+  EXPECT_EQ(refusal(FrontOptions().padding_idx(9)),
+            "[EmbeddingFront] padding_idx must lie in [-9, 9). Got 9");
+  weights.token_types = torch::ones({2, 4});
+  EXPECT_EQ(refusal(FrontOptions().token_type_ids(rows({3, 2}))),
+            "[EmbeddingFront] token_type_ids must have the shape of the ids [2, 3]. Got [3, 2]");
+  weights.positions = torch::Tensor();
+  EXPECT_EQ(refusal(FrontOptions().position_ids(rows({3}))),
+            "[EmbeddingFront] position_ids need a table of positions. Got none");
+}
+
+// The loops equal ATen's cumsum, which other layouts take.
+TEST(PositionIds, AreThoseOfTheSystems) {
+  const auto ids = torch::tensor({{5, 1, 7, 7}, {1, 1, 0, 3}, {1, 1, 1, 1}});
+  const auto roberta = torch::tensor({{2, 1, 3, 4}, {1, 1, 2, 3}, {1, 1, 1, 1}});
+  const auto mask = ids.ne(1).to(torch::kLong);
+  const auto opt = torch::tensor({{0, -1, 1, 2}, {-1, -1, 0, 1}, {-1, -1, -1, -1}});
+  const auto strided = [](const torch::Tensor& x) { return x.t().contiguous().t(); };
+  for (const auto dtype : {torch::kLong, torch::kInt, torch::kShort}) {
+    EXPECT_TRUE(bit_equal(position_ids_from_ids(ids.to(dtype), 1), roberta));
+    EXPECT_TRUE(bit_equal(position_ids_from_ids(strided(ids.to(dtype)), 1), roberta));
+  }
+  for (const auto dtype : {torch::kLong, torch::kInt, torch::kUInt8, torch::kBool, torch::kFloat}) {
+    EXPECT_TRUE(bit_equal(position_ids_from_mask(mask.to(dtype)), opt));
+    EXPECT_TRUE(bit_equal(position_ids_from_mask(strided(mask.to(dtype)), 2), opt + 2));
+  }
+  EXPECT_TRUE(bit_equal(position_ids_from_ids(ids[0], 1), roberta[0]));
+  EXPECT_EQ(position_ids_from_ids(torch::zeros({2, 0}, torch::kLong), 1).numel(), 0);
+}
+
+}  // namespace
+}  // namespace posenc::functional
