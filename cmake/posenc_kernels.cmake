@@ -3,7 +3,7 @@
 
 # posenc_add_kernels(target source...)
 function(posenc_add_kernels target)
-  set(flags_sse2 -msse2)
+  set(flags_sse2 -msse2 -Wno-psabi) # vectors wider than a register are passed to inline functions only
   set(flags_avx2 -mavx2 -mfma -mf16c)
   set(flags_avx512 -mavx512f -mfma -mf16c -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
   foreach(isa sse2 avx2 avx512)

@@ -51,7 +51,7 @@ LIBRARIES = {"include/posenc/identify.h": "identify"}
 
 # What src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++ header for
 # the whole program.
-ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|inference|rotary|sincos|sincos_types)\.h$|(string|math|stdint|stddef)\.h$|\w+intrin\.h$")
+ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|front|inference|rotary|sincos|sincos_types)\.h$|(string|math|stdint|stddef)\.h$|\w+intrin\.h$")
 
 # The private headers of other layers that src/cli/ may include, and why: apart from these it uses public headers, like
 # any other program.

@@ -1,6 +1,5 @@
 #include "posenc/functional/dropout.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty_like.h>
@@ -21,8 +20,6 @@ namespace kernel = kernels::embed;
 using torch_internals::dispatches_plainly;
 using torch_internals::is_plain;
 
-constexpr int64_t kChunk = 32768;  // elements, a multiple of 64
-
 // Processes elements in memory order, whatever the order of the axes.
 struct DropBackward : torch_internals::BackwardNode {
   DropBackward() : BackwardNode("DropoutBackward") {}
@@ -41,14 +38,6 @@ kernel::DropoutRequest request(const at::Tensor& x, const kernel::DropoutMask& k
   return {x.const_data_ptr(), kept, out.data_ptr()};
 }
 
-void run(kernel::Type type, const kernel::DropoutRequest& drop, int64_t elements) {
-  const auto kernel = kernels::chosen().dropout.drop[static_cast<int>(type)];
-  if (!worth_threads(elements)) return kernel(drop, 0, elements);
-  at::parallel_for(0, (elements + kChunk - 1) / kChunk, 1, [&](int64_t begin, int64_t end) {
-    kernel(drop, begin * kChunk, std::min(end * kChunk, elements));
-  });
-}
-
 torch_internals::Gradients DropBackward::backward(const at::Tensor& incoming) {
   const torch_internals::Profiled profiled("posenc::dropout_backward", incoming);
   torch_internals::check_not_released(mask.defined());
@@ -62,7 +51,7 @@ torch_internals::Gradients DropBackward::backward(const at::Tensor& incoming) {
   if (grad.strides() != at::IntArrayRef(strides))
     grad = at::empty_strided(sizes, strides, options).copy_(grad);
   const at::Tensor out = at::empty_strided(sizes, strides, options);
-  run(type, request(grad, kept, out), grad.numel());
+  run_dropout(type, request(grad, kept, out), grad.numel());
   return {out};
 }
 
@@ -85,7 +74,7 @@ at::Tensor drop(const at::Tensor& x, double p, kernel::Type type) {
   const auto work = request(x, kept, out);
   const auto kernel = kernels::chosen().dropout.drop[static_cast<int>(type)];
   if (worth_threads(elements)) {
-    draw_while_used(bits, elements, kChunk,
+    draw_while_used(bits, elements, kDropoutChunk,
                     [&](int64_t begin, int64_t end) { kernel(work, begin, end); });
   } else {
     bits.draw(elements);

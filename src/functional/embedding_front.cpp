@@ -5,6 +5,8 @@
 
 #include "core/check.h"
 #include "functional/embedding_front/composed.h"
+#include "functional/embedding_front/fusable.h"
+#include "functional/embedding_front/fused.h"
 #include "functional/lookup.h"
 #include "torch_internals/fresh_memory.h"
 #include "torch_internals/shortcut.h"
@@ -112,6 +114,9 @@ at::Tensor embedding_front(const at::Tensor& ids, const EmbeddingFrontWeights& w
                weights.token_types.defined() || options.types_from_tokens());
   check_as_ids("task_type_ids", options.task_type_ids(), ids, weights.task_types.defined());
   check_positions(ids, weights.positions, options);
+  EmbeddingFrontPlan plan;
+  if (is_fusable(ids, weights, options, plan))
+    return embedding_front_fused(plan, ids, weights, options);
   return embedding_front_composed(ids, weights, options);
 }
 

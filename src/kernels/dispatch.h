@@ -1,6 +1,7 @@
 // The kernel table: every operation, compiled for every instruction set.
 #pragma once
 #include "kernels/embed.h"
+#include "kernels/front.h"
 #include "kernels/inference.h"
 #include "kernels/rotary.h"
 #include "kernels/sincos.h"
@@ -15,6 +16,7 @@ struct Kernels {
   const embed::SumRowsKernels& sum_rows;
   const embed::DropoutKernels& dropout;
   const embed::RandomKernels& random;
+  const embed::FrontKernels& front;
   const rotary::RotaryKernels& rotary;
   const inference::LinearKernels& linear_few;
   const inference::LinearKernels& linear_many;

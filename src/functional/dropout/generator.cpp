@@ -1,5 +1,4 @@
 #include "functional/dropout/generator.h"
-#include "kernels/dispatch.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -10,6 +9,9 @@
 #include <atomic>
 #include <thread>
 #include <vector>
+
+#include "functional/dispatch.h"
+#include "kernels/dispatch.h"
 
 namespace posenc::functional {
 DropoutBits::DropoutBits(const at::Generator& generator, Source source, double keep, bool wide,
@@ -117,6 +119,15 @@ void draw_while_used(DropoutBits& bits, int64_t elements, int64_t chunk,
       drawn.store(c + 1, std::memory_order_release);
     }
     for (int64_t thread = begin; thread < end; ++thread) consume();
+  });
+}
+
+void run_dropout(kernel::Type type, const kernel::DropoutRequest& request, int64_t elements) {
+  const auto drop = kernels::chosen().dropout.drop[static_cast<int>(type)];
+  if (!worth_threads(elements)) return drop(request, 0, elements);
+  const int64_t chunks = (elements + kDropoutChunk - 1) / kDropoutChunk;
+  at::parallel_for(0, chunks, 1, [&](int64_t begin, int64_t end) {
+    drop(request, begin * kDropoutChunk, std::min(end * kDropoutChunk, elements));
   });
 }
 

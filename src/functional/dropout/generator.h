@@ -63,6 +63,12 @@ class DropoutBits {
 void draw_while_used(DropoutBits& bits, int64_t elements, int64_t chunk,
                      const std::function<void(int64_t, int64_t)>& use);
 
+constexpr int64_t kDropoutChunk = 32768;  ///< elements that are worth a task of their own
+
+/// The multiplication of at::dropout, with threads if that pays off.
+void run_dropout(kernels::embed::Type type, const kernels::embed::DropoutRequest& request,
+                 int64_t elements);
+
 /// The factor of a kept element: 1 / keep in the arithmetic of `dtype`, as in at::dropout's
 /// noise.div_(keep).
 double kept_factor(double keep, at::ScalarType dtype);

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "functional/arguments.h"
 #include "functional/dispatch.h"
 #include "functional/dropout/generator.h"
 #include "kernels/dispatch.h"
@@ -13,34 +14,6 @@ namespace {
 namespace kernel = kernels::embed;
 using torch_internals::is_plain;
 using torch_internals::is_recorded;
-
-// Describes integers in a form that the kernels read, converting into `copy` if necessary.
-bool read_integers(const at::Tensor& from, at::Tensor& copy, kernel::Integers& to) {
-  if (!is_plain(from) || !at::isIntegralType(from.scalar_type(), /*includeBool=*/false))
-    return false;
-  const bool known = from.scalar_type() == at::kLong || from.scalar_type() == at::kInt;
-  if (!known || !from.is_contiguous()) copy = (known ? from : from.to(at::kLong)).contiguous();
-  const at::Tensor& read = copy.defined() ? copy : from;
-  to.data = read.const_data_ptr();
-  to.wide = read.scalar_type() == at::kLong;
-  return true;
-}
-
-// A table (rows, D) or (1, rows, D). Its rows are `whole` if each is contiguous and none overlap.
-// Reads sizes and strides as arrays because size(axis) checks its argument on every call.
-struct RowView {
-  int64_t count, width, stride;
-  bool whole;
-  explicit RowView(const at::Tensor& t) {
-    const at::IntArrayRef sizes = t.sizes(), strides = t.strides();
-    const size_t n = sizes.size();
-    const bool matrix = n == 2 || (n == 3 && sizes[0] == 1);
-    count = matrix ? sizes[n - 2] : 0;
-    width = matrix ? sizes[n - 1] : 0;
-    stride = matrix ? strides[n - 2] : 0;
-    whole = matrix && (strides[n - 1] == 1 || width == 1) && stride >= width;
-  }
-};
 
 // Caches the last factor: a model has one width, and pow() is slow compared with a single token.
 double factor_of(const Scale& scale, int64_t dim) {
@@ -100,10 +73,7 @@ bool plan_tokens(const at::Tensor& ids, const at::Tensor& weight, const EmbedFun
   g.weight_stride = rows.stride;
   g.dim = rows.width;
   if (!options.scale().is_none()) g.scale = factor_of(options.scale(), g.dim);
-  if (const auto& padding = options.padding_idx()) {
-    if (*padding < -rows.count || *padding >= rows.count) return false;
-    plan.padding = *padding < 0 ? *padding + rows.count : *padding;
-  }
+  if (!find_padding_row(options.padding_idx(), rows.count, plan.padding)) return false;
   return kernels::chosen().gather.find_out_of_range(g.ids, g.tokens, rows.count) < 0;
 }
 

@@ -2,6 +2,7 @@
 // dispatch.cpp.
 #pragma once
 #include "kernels/embed.h"
+#include "kernels/front.h"
 #include "kernels/inference.h"
 #include "kernels/rotary.h"
 #include "kernels/sincos.h"
@@ -12,6 +13,7 @@
   extern const SumRowsKernels sum_rows_kernels;                     \
   extern const DropoutKernels dropout_kernels;                      \
   extern const RandomKernels random_kernels;                        \
+  extern const FrontKernels front_kernels;                          \
   extern const rotary::RotaryKernels rotary_kernels;                \
   }                                                                 \
   namespace posenc::kernels::inference::isa {                       \

@@ -1,0 +1,271 @@
+#include "functional/embedding_front/backward.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/embedding_backward.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+#include <ATen/ops/sum.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <numeric>
+#include <vector>
+
+#include "functional/dropout/generator.h"
+#include "functional/row_gradient.h"
+#include "torch_internals/profiled.h"
+#include "torch_internals/shortcut.h"
+
+// Two nodes, as the composition has one for each operation: the first, of the norm and of the
+// dropout, is the second's input. So each saves what its operations save, and the first can be
+// differentiated again, because the sum of rows that it saves has a place in the graph.
+namespace posenc::functional {
+namespace {
+
+namespace kernel = kernels::embed;
+namespace autograd = torch::autograd;
+
+// Whether a kernel may read the gradient, and nothing records what it does.
+bool is_plain_gradient(const at::Tensor& grad) {
+  return !at::GradMode::is_enabled() && torch_internals::dispatches_plainly() &&
+         torch_internals::is_plain(grad) && grad.scalar_type() == at::kFloat;
+}
+
+// Only the engine compares the gradient's shape with the result's.
+void check_front_gradient(const at::Tensor& grad, int64_t tokens, int64_t dim) {
+  TORCH_CHECK(grad.numel() == tokens * dim, "[EmbeddingFront] backward needs a gradient of ", dim,
+              " channels for each of ", tokens, " tokens. Got ", grad.sizes());
+}
+
+// The norm and the dropout of a front, each present or not.
+struct FrontNormBackward : autograd::Node {
+  autograd::variable_list apply(autograd::variable_list&& grads) override;
+  std::string name() const override { return "EmbeddingFrontNormBackward"; }
+  void release_variables() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    x.reset_data();
+    weight.reset_data();
+    bias.reset_data();
+    mask.reset();
+    mean.reset();
+    rstd.reset();
+  }
+  at::Tensor before_dropout(const at::Tensor& grad) const;
+
+  autograd::SavedVariable x, weight, bias;  // x: the sum of rows
+  at::Tensor mask, mean, rstd;
+  kernel::DropoutMask kept;
+  int64_t tokens = 0, dim = 0;
+  bool norms = false;
+};
+
+at::Tensor FrontNormBackward::before_dropout(const at::Tensor& grad) const {
+  if (kept.bits == nullptr) return grad;
+  TORCH_CHECK(mask.defined(), autograd::ERR_BACKWARD_TWICE);
+  if (!is_plain_gradient(grad)) return grad * noise_of(mask, kept.factor, grad.contiguous());
+  const at::Tensor from = grad.contiguous(), out = at::empty_like(from);
+  run_dropout(kernel::Type::Float32, {from.const_data_ptr(), kept, out.data_ptr()}, from.numel());
+  return out;
+}
+
+autograd::variable_list FrontNormBackward::apply(autograd::variable_list&& grads) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  autograd::variable_list results(num_outputs());
+  if (!grads[0].defined()) return results;
+  const torch_internals::Profiled profiled("posenc::embedding_front_norm_backward", grads[0]);
+  check_front_gradient(grads[0], tokens, dim);
+  const at::Tensor grad = before_dropout(grads[0]);
+  if (!norms) return {grad};
+  const at::Tensor sum = x.unpack();  // throws if there is nothing left
+  auto [of_sum, of_weight, of_bias] =
+      at::native_layer_norm_backward(grad, sum, {dim}, mean, rstd, weight.unpack(), bias.unpack(),
+                                     {task_should_compute_output(0), task_should_compute_output(1),
+                                      task_should_compute_output(2)});
+  return {std::move(of_sum), std::move(of_weight), std::move(of_bias)};
+}
+
+// A table of which rows were added, and which rows.
+struct AddedRows {
+  at::Tensor saved_ids() const;
+  kernel::TokenGroups groups(const at::Tensor& saved) const;
+  at::Tensor index(const at::Tensor& saved) const;
+  at::Tensor of_all(const at::Tensor& grad) const;
+
+  FrontRows rows = FrontRows::Given;
+  autograd::SavedVariable ids;
+  int64_t count = 0;  // of rows that are added, before they are repeated
+  int64_t offset = 0, padding = -1;
+  bool repeats = false;
+  RowGradient table;
+};
+
+// The saved ids, or an undefined tensor if there are none. set_data() can replace a tensor's
+// memory, sizes and dtype without a new version.
+at::Tensor AddedRows::saved_ids() const {
+  if (rows != FrontRows::Given) return {};
+  at::Tensor saved = ids.unpack();
+  TORCH_CHECK(saved.numel() == count, "[EmbeddingFront] backward needs the forward's ", count,
+              " ids. Got ids ", saved.sizes());
+  return saved;
+}
+
+bool is_readable_front_index(const at::Tensor& ids) {
+  return !ids.defined() || (torch_internals::is_plain(ids) && ids.is_contiguous() &&
+                            (ids.scalar_type() == at::kLong || ids.scalar_type() == at::kInt));
+}
+
+kernel::TokenGroups AddedRows::groups(const at::Tensor& saved) const {
+  if (rows == FrontRows::Given)
+    return kernel::group_by_id({saved.const_data_ptr(), saved.scalar_type() == at::kLong}, count,
+                               table.rows, padding);
+  kernel::TokenGroups groups;
+  groups.tokens.resize(static_cast<size_t>(count));
+  std::iota(groups.tokens.begin(), groups.tokens.end(), 0);
+  if (rows == FrontRows::First && padding != 0) {
+    groups.ids = {0};
+    groups.first = {0};
+  } else if (rows == FrontRows::First) {
+    groups.tokens.clear();
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      if (offset + i == padding) continue;
+      groups.tokens[groups.ids.size()] = static_cast<int32_t>(i);
+      groups.first.push_back(static_cast<int32_t>(groups.ids.size()));
+      groups.ids.push_back(offset + i);
+    }
+    groups.tokens.resize(groups.ids.size());
+  }
+  groups.first.push_back(static_cast<int32_t>(groups.tokens.size()));
+  return groups;
+}
+
+at::Tensor AddedRows::index(const at::Tensor& saved) const {
+  if (rows == FrontRows::Given) return saved;
+  const at::TensorOptions options(at::kLong);
+  return rows == FrontRows::First ? at::zeros({count}, options)
+                                  : at::arange(offset, offset + count, options);
+}
+
+at::Tensor AddedRows::of_all(const at::Tensor& grad) const {
+  return repeats ? grad.reshape({-1, count, table.dim}).sum(0) : grad;
+}
+
+// The sum of rows. Its first table is that of the tokens.
+struct FrontSumBackward : autograd::Node {
+  autograd::variable_list apply(autograd::variable_list&& grads) override;
+  std::string name() const override { return "EmbeddingFrontBackward"; }
+  void release_variables() override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (AddedRows& added : tables) added.ids.reset_data();
+  }
+  at::Tensor summed(const AddedRows& added, const at::Tensor& grad, const at::Tensor& saved);
+
+  std::vector<AddedRows> tables;
+  int64_t tokens = 0, dim = 0;
+};
+
+// The kernel's gradient of a table; undefined if it was added to the table's .grad.
+at::Tensor FrontSumBackward::summed(const AddedRows& added, const at::Tensor& grad,
+                                    const at::Tensor& saved) {
+  const at::Tensor rows = added.of_all(grad).contiguous();
+  const kernel::TokenGroups groups = added.groups(saved);
+  if (&added == &tables[0]) {
+    const int64_t sizes[] = {added.table.rows, dim};
+    const torch_internals::GradAccess access(*this, sizes, at::kFloat);
+    if (added.table.add_to(access, rows, groups)) return {};
+  }
+  return added.table.dense(rows, groups);
+}
+
+autograd::variable_list FrontSumBackward::apply(autograd::variable_list&& grads) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  autograd::variable_list results(tables.size());
+  const at::Tensor& grad = grads[0];
+  if (!grad.defined()) return results;
+  const torch_internals::Profiled profiled("posenc::embedding_front_backward", grad);
+  check_front_gradient(grad, tokens, dim);
+  const bool plain = is_plain_gradient(grad);
+  for (size_t i = 0; i < tables.size(); ++i) {
+    const AddedRows& added = tables[i];
+    const at::Tensor saved = added.saved_ids();
+    if (!task_should_compute_output(i)) continue;
+    if (plain && is_readable_front_index(saved)) {
+      results[i] = summed(added, grad, saved);
+      continue;
+    }
+    // The gradient that autograd computes for the composition; can itself be differentiated.
+    const at::Tensor rows = added.of_all(grad);
+    results[i] = at::embedding_backward(added.table.scale == 1.0 ? rows : rows * added.table.scale,
+                                        added.index(saved), added.table.rows, added.padding,
+                                        /*scale_grad_by_freq=*/false, /*sparse=*/false);
+  }
+  return results;
+}
+
+AddedRows added_rows(const FrontTable& from, int64_t dim, int64_t count) {
+  AddedRows added;
+  added.rows = from.rows;
+  added.count = count;
+  added.padding = from.padding;
+  added.repeats = from.repeats;
+  added.table.rows = from.weight->sizes()[0];
+  added.table.dim = dim;
+  if (const at::Tensor* const ids = from.readable_ids())
+    added.ids = autograd::SavedVariable(*ids, /*is_output=*/false);
+  return added;
+}
+
+c10::intrusive_ptr<FrontSumBackward> sum_node(const EmbeddingFrontPlan& plan) {
+  const kernel::FrontRequest& q = plan.request;
+  auto node = c10::make_intrusive<FrontSumBackward>();
+  node->tokens = q.tokens;
+  node->dim = q.dim;
+  node->tables.reserve(1 + kernel::kFrontTables);
+  node->tables.push_back(added_rows(plan.tokens, q.dim, q.tokens));
+  node->tables[0].table.scale = q.scale;
+  node->add_next_edge(autograd::impl::gradient_edge(*plan.tokens.weight));
+  for (int k = 0; k < q.tables; ++k) {
+    const FrontTable& table = plan.added[k];
+    const kernel::Positions& p = q.added[k];
+    const bool first = table.rows == FrontRows::First;
+    node->tables.push_back(added_rows(table, q.dim, first ? q.tokens : p.count));
+    node->tables.back().offset = p.offset;
+    node->add_next_edge(autograd::impl::gradient_edge(*table.weight));
+  }
+  return node;
+}
+
+}  // namespace
+
+void record(const at::Tensor& out, const EmbeddingFrontPlan& plan,
+            const EmbeddingFrontWeights& weights, const FrontSaved& saved) {
+  const kernel::FrontRequest& q = plan.request;
+  const bool norms = q.norm.weight != nullptr;
+  if (!norms && !plan.drops) return autograd::set_history(out, sum_node(plan));
+  auto node = c10::make_intrusive<FrontNormBackward>();
+  node->tokens = q.tokens;
+  node->dim = q.dim;
+  node->mask = saved.mask;
+  node->kept = q.kept;
+  node->norms = norms;
+  if (norms) {
+    if (plan.records_tables) autograd::set_history(saved.sum, sum_node(plan));
+    node->set_next_edges(
+        autograd::collect_next_edges(saved.sum, weights.norm_weight, weights.norm_bias));
+    node->x = autograd::SavedVariable(saved.sum, /*is_output=*/false);
+    node->weight = autograd::SavedVariable(weights.norm_weight, /*is_output=*/false);
+    node->bias = autograd::SavedVariable(weights.norm_bias, /*is_output=*/false);
+    node->mean = saved.mean;
+    node->rstd = saved.rstd;
+  } else {
+    auto sum = sum_node(plan);
+    const uint32_t result = sum->add_input_metadata(out);
+    node->add_next_edge({std::move(sum), result});
+  }
+  autograd::set_history(out, node);
+}
+
+}  // namespace posenc::functional

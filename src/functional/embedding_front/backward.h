@@ -1,0 +1,19 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "functional/embedding_front/fusable.h"
+
+namespace posenc::functional {
+
+/// What the kernel leaves for the backward; undefined where it is not needed.
+struct FrontSaved {
+  at::Tensor mask;             // the dropout bits
+  at::Tensor sum, mean, rstd;  // the rows before the norm; (..., 1)
+};
+
+/// Makes `out` the result of plan.request on `weights` in the autograd graph.
+void record(const at::Tensor& out, const EmbeddingFrontPlan& plan,
+            const EmbeddingFrontWeights& weights, const FrontSaved& saved);
+
+}  // namespace posenc::functional
