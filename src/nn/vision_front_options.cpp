@@ -31,7 +31,8 @@ void check_sinusoid(const VisionFrontOptions& o, int64_t rows) {
   if (!o.sinusoid()) return;
   TORCH_CHECK_VALUE(o.position_table() == vision::PositionTable::Parameter,
                     "[VisionFront] a sinusoid needs PositionTable::Parameter");
-  const int64_t had = cells(*o.sinusoid()), width = o.sinusoid()->channels();
+  const int64_t had = cells(*o.sinusoid()) + (o.sinusoid()->cls_row() ? 1 : 0);
+  const int64_t width = o.sinusoid()->channels();
   TORCH_CHECK_VALUE(had == rows && width == o.d_model(),
                     "[VisionFront] the sinusoid must have a row for each of the ", rows,
                     " tokens with a position, of width ", o.d_model(), ". Got ", had,

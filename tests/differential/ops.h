@@ -32,6 +32,7 @@ Ops model_ops();
 Ops optimizer_ops();
 Ops rotary_ops();
 Ops sinusoid_ops();
+Ops vision_ops();
 
 /// Sets the module's parameters to `param.*`, in the case's dtype and mode. Returns `out` and the
 /// gradients of (out * cotangent).sum(): `grad.param.*` for the module, and `grad.in.*` for the

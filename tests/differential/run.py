@@ -21,7 +21,7 @@ import torch
 
 from harness import Draw, Failure, Programs
 
-AREAS = ["layers", "formats", "translation", "embeddings", "fronts", "optimizers", "functions", "rotary", "sinusoids"]
+AREAS = ["layers", "formats", "translation", "embeddings", "encoders", "fronts", "optimizers", "functions", "rotary", "sinusoids", "vision"]
 
 
 def batch(area: str, seed: int, number: int, programs: Programs) -> tuple[int, list[Failure]]:
