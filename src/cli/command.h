@@ -16,6 +16,7 @@ void add_verify(CLI::App& app, int& status);
 void add_run(CLI::App& app);
 void add_table(CLI::App& app);
 void add_rotary(CLI::App& app);
+void add_encode(CLI::App& app);
 void add_presets(CLI::App& app);
 void add_identify(CLI::App& app);
 void add_plot(CLI::App& app);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "cli/arguments.h"
@@ -17,15 +19,22 @@
 #include "io/base/quote.h"
 #include "io/manifest/open_weights.h"
 #include "posenc/io/manifest.h"
+#include "posenc/models/inspect_folder.h"
 
 namespace posenc::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kReadableFilesOrFolder =
+    "weights: TorchScript, torch.save, safetensors or its index, or .pt2, recognised by content; or "
+    "the folder of a model";
+
 struct InspectOptions {
-  std::string file;
+  std::string path;
   bool json = false;
+  std::string file = "";                   // the path, or the weights in a folder
+  std::optional<FolderInfo> folder = {};  // of a folder
 };
 
 void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
@@ -43,9 +52,13 @@ void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
                        {"shape", tensor.sizes},
                        {"sha256", hashes[i]}});
   }
-  const Json all = {{"file", options.file},
-                    {"format", format_name(manifest.format)},
-                    {"tensors", std::move(tensors)}};
+  Json all = {{"file", options.file}, {"format", format_name(manifest.format)}};
+  if (options.folder) {
+    const auto text = [](const std::string& name) { return name.empty() ? Json() : Json(name); };
+    all["model_type"] = text(options.folder->model_type);
+    all["front_preset"] = text(options.folder->front_preset);
+  }
+  all["tensors"] = std::move(tensors);
   fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -58,6 +71,11 @@ void print_entries(const char* heading, const std::vector<ManifestEntry>& entrie
 
 void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
   const Manifest& manifest = weights.manifest;
+  if (options.folder) {
+    const auto known = [](const std::string& name) { return name.empty() ? "unknown" : shown(name); };
+    fmt::print("{}: model type {}, front preset {}\n", options.path,
+               known(options.folder->model_type), known(options.folder->front_preset));
+  }
   fmt::print("{}: {}{}, {} tensors, {}\n", options.file, format_name(manifest.format),
              manifest.class_name.empty() ? "" : " of " + shown(manifest.class_name),
              manifest.tensors.size(), size_text(weights.total_bytes()));
@@ -75,7 +93,12 @@ void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
   print_entries("metadata", metadata);
 }
 
-void inspect_file(const InspectOptions& options) {
+void inspect(InspectOptions options) {
+  options.file = options.path;
+  if (std::filesystem::is_directory(options.path)) {
+    options.folder = inspect_folder(options.path);
+    options.file = options.folder->weights;
+  }
   const auto weights =
       io::in_context("read_manifest", options.file, [&] { return io::OpenWeights(options.file); });
   options.json ? print_json(options, weights) : print_text(options, weights);
@@ -88,14 +111,15 @@ void add_inspect(CLI::App& app) {
   auto* sub =
       app.add_subcommand("inspect",
                          "List the contents of a file of weights: names (the first 120 bytes of "
-                         "each; --json prints them in full), dtypes, shapes and values. No code in "
-                         "the file is run.");
-  sub->add_option("FILE", options->file, kReadableFiles)->required()->check(input_path());
+                         "each; --json prints them in full), dtypes, shapes and values; of a model's "
+                         "folder also its type and the preset of its front. No code in the file is "
+                         "run.");
+  sub->add_option("FILE", options->path, kReadableFilesOrFolder)->required()->check(input_path());
   sub->add_flag("--json", options->json,
                 "print {file, format, tensors: [{name, dtype, shape, sha256}]}; the hash is of the "
-                "contiguous little-endian bytes");
-  sub->footer("Example:\n  posenc inspect --json model.pt");
-  sub->callback([options] { inspect_file(*options); });
+                "contiguous little-endian bytes. Of a folder also model_type and front_preset");
+  sub->footer("Example:\n  posenc inspect --json model.pt\n  posenc inspect bert-base-uncased");
+  sub->callback([options] { inspect(*options); });
 }
 
 }  // namespace posenc::cli

@@ -118,6 +118,7 @@ int main(int argc, char** argv) {
   posenc::cli::add_plot(app);
   posenc::cli::add_inspect(app);
   posenc::cli::add_convert(app);
+  posenc::cli::add_encode(app);
   posenc::cli::add_translate(app);
 
   const int result = run(app, argc, argv, status);

@@ -23,6 +23,7 @@ using Ops = std::map<std::string, Op>;
 
 Ops clipping_ops();
 Ops embedding_ops();
+Ops encoder_ops();
 Ops file_ops();
 Ops front_ops();
 Ops function_ops();

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <iosfwd>
+#include <memory>
+
+#include "posenc/export.h"
+#include "posenc/inference/freeze.h"
+#include "posenc/models/encoder.h"
+
+namespace posenc POSENC_EXPORT {
+namespace inference {
+struct FrozenEncoderParts;
+}  // namespace inference
+
+/// An Encoder for inference, front and pooler included; see FrozenEncoder. Of a batch of unequal
+/// lengths only the real tokens are computed, so that padding costs next to nothing.
+///
+/// ```cpp
+/// auto bert = posenc::freeze(posenc::load_encoder("bert-base-uncased"));
+/// auto ids = torch::tensor({{101, 7592, 2088, 102}, {101, 7592, 102, 0}});
+/// auto out = bert.forward(ids, posenc::EncoderInputs().attention_mask(ids.ne(0)));
+/// ```
+class FrozenEncoderModel {
+ public:
+  /// What Encoder returns for a batch in eval mode; rows of masked tokens are zero after the layers.
+  ///
+  /// Errors: those of Encoder and FrozenEncoder.
+  EncoderOutput forward(const torch::Tensor& input, const EncoderInputs& inputs = {}) const;
+
+  /// The options of the source.
+  const EncoderOptions& options() const;
+  /// The size of the weights.
+  FrozenBytes bytes() const;
+
+ private:
+  friend FrozenEncoderModel freeze(const EncoderImpl& model, const FreezeOptions& options);
+  explicit FrozenEncoderModel(std::shared_ptr<const inference::FrozenEncoderParts> parts)
+      : parts_(std::move(parts)) {}
+
+  std::shared_ptr<const inference::FrozenEncoderParts> parts_;
+};
+
+/// Freezes an Encoder, as freeze(const TransformerEncoderImpl&, const FreezeOptions&) does.
+///
+/// Errors: the same.
+FrozenEncoderModel freeze(const EncoderImpl& model, const FreezeOptions& options = {});
+/// freeze() for the Encoder of a holder.
+FrozenEncoderModel freeze(const Encoder& model, const FreezeOptions& options = {});
+
+/// Prints the class and its main options on one line.
+std::ostream& operator<<(std::ostream& stream, const FrozenEncoderModel& model);
+
+}  // namespace posenc

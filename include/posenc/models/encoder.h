@@ -1,0 +1,148 @@
+#pragma once
+
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/pimpl.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "posenc/core/cloneable.h"
+#include "posenc/export.h"
+#include "posenc/nn/embedding_front.h"
+#include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/nn/vision_front.h"
+
+namespace posenc POSENC_EXPORT {
+
+namespace encoder {
+
+/// What an encoder returns for a whole sequence.
+enum class Pooling {
+  None,          ///< nothing
+  TanhOfFirst,   ///< tanh(pooler(x)) of the first row: BERT, ViT
+  First,         ///< the first row: DINOv2
+  EndToken,      ///< the row of the first token that is eos_token_id: CLIP
+  LargestToken,  ///< the row of the largest id: CLIP's files with eos_token_id 2
+  LinearOfLast,  ///< pooler(x) of the last row: SigLIP
+};
+
+}  // namespace encoder
+
+/// Options of Encoder; encoder_options_from_hf() has those of real models.
+struct EncoderOptions {
+  /// An encoder of token ids.
+  EncoderOptions(EmbeddingFrontOptions embeddings, TransformerEncoderOptions encoder)
+      : embeddings_(std::move(embeddings)), encoder_(std::move(encoder)) {}
+  /// An encoder of images.
+  EncoderOptions(VisionFrontOptions patches, TransformerEncoderOptions encoder)
+      : patches_(std::move(patches)), encoder_(std::move(encoder)) {}
+
+  /// The front of token ids; nothing in an encoder of images.
+  TORCH_ARG(std::optional<EmbeddingFrontOptions>, embeddings) = std::nullopt;
+  /// The front of images; nothing in an encoder of token ids.
+  TORCH_ARG(std::optional<VisionFrontOptions>, patches) = std::nullopt;
+  /// The layers.
+  TORCH_ARG(TransformerEncoderOptions, encoder);
+  /// Token i attends to tokens 0 .. i only: CLIP's text model.
+  TORCH_ARG(bool, causal) = false;
+  /// Buckets of a relative position bias that all layers share, as in T5; 0: none. MPNet has 32.
+  TORCH_ARG(int64_t, relative_buckets) = 0;
+  /// What is returned for a whole sequence.
+  TORCH_ARG(encoder::Pooling, pooling) = encoder::Pooling::None;
+  /// Width of the pooled output of a linear pooler; d_model unless set.
+  TORCH_ARG(std::optional<int64_t>, pooler_dim) = std::nullopt;
+  /// The id of Pooling::EndToken.
+  TORCH_ARG(int64_t, eos_token_id) = 2;
+};
+
+/// What an encoder may be given beside the ids; all of it is optional.
+struct EncoderInputs {
+  /// Bool or integer (B, L), nonzero for tokens and 0 for padding.
+  TORCH_ARG(torch::Tensor, attention_mask) = {};
+  /// The type of each token, (B, L).
+  TORCH_ARG(torch::Tensor, token_type_ids) = {};
+  /// The position of each token, (L) or (B, L).
+  TORCH_ARG(torch::Tensor, position_ids) = {};
+  /// The task type of each token, (B, L): ERNIE.
+  TORCH_ARG(torch::Tensor, task_type_ids) = {};
+};
+
+/// The result of an encoder.
+struct EncoderOutput {
+  torch::Tensor embeddings;         ///< (B, L, D), the input of the first layer
+  torch::Tensor last_hidden_state;  ///< (B, L, D), after the last norm
+  torch::Tensor pooled;             ///< (B, D'), undefined with Pooling::None
+};
+
+/// An encoder of token ids or images: a front, TransformerEncoder and a pooler. load_encoder()
+/// makes one from a folder; freeze() makes a faster one for inference.
+///
+/// ids: (B, L), or pixel_values: (B, C, H, W)  ->  EncoderOutput.
+///
+/// Keys: `embeddings.*` (EmbeddingFront or VisionFront), `encoder.*` (TransformerEncoder),
+/// `pooler.weight`, `pooler.bias`, `relative_attention_bias.weight` (relative_buckets, H), of those
+/// that there are.
+///
+/// Errors: those of the front; c10::TypeError for an attention_mask that is floating-point;
+/// c10::ValueError for one that is not (B, L), for inputs that are not the front's, and for options
+/// that contradict each other.
+///
+/// Source: `BertModel` and its kin in transformers 5.23.
+class EncoderImpl : public Cloneable<EncoderImpl> {
+ public:
+  /// A module with the given options.
+  explicit EncoderImpl(EncoderOptions options_);
+
+  void reset() override;
+  /// Draws new initial weights.
+  void reset_parameters();
+  void pretty_print(std::ostream& stream) const override;
+
+  /// Encodes a batch of ids or of images.
+  EncoderOutput forward(const torch::Tensor& input, const EncoderInputs& inputs = {});
+
+  EncoderOptions options;                                 ///< the options given to the constructor
+  EmbeddingFront embeddings{nullptr};                     ///< the front of token ids
+  VisionFront patches{nullptr};                           ///< the front of images
+  TransformerEncoder encoder{nullptr};                    ///< the layers
+  torch::nn::Linear pooler{nullptr};                      ///< of a Pooling that has one
+  torch::nn::Embedding relative_attention_bias{nullptr};  ///< with relative_buckets
+
+ protected:
+  POSENC_FORWARD_HAS_DEFAULT_ARGS({1, torch::nn::AnyValue(EncoderInputs())})
+};
+
+TORCH_MODULE(Encoder);
+
+/// The options of the encoder that a Hugging Face configuration describes: the path of a
+/// config.json, or its text, which begins with a brace.
+///
+/// Errors: c10::ValueError for a model type that is unknown (with the nearest names) or that posenc
+/// cannot run (with what it lacks) and for settings that are wrong; WeightsError for a file that
+/// cannot be read.
+EncoderOptions encoder_options_from_hf(const std::string& config);
+
+/// The values of `model_type` that load_encoder() knows, in alphabetical order.
+std::vector<std::string> encoder_model_types();
+
+/// Loads the encoder in a folder that Hugging Face's save_pretrained() wrote, in eval mode: from
+/// config.json and model.safetensors, pytorch_model.bin or the shards of either.
+///
+/// ```cpp
+/// auto bert = posenc::load_encoder("bert-base-uncased");
+/// auto ids = torch::tensor({{101, 7592, 2088, 102}});
+/// auto vectors = posenc::functional::mean_pool(bert->forward(ids).last_hidden_state);
+/// ```
+///
+/// A folder of a model with a head, such as BertForMaskedLM, is read too: of its tensors, those of
+/// the encoder. If the file has no pooler, there is no pooled output. The model is float32 whatever
+/// the type in the file. Settings, sizes, names and shapes are checked before the model is built.
+///
+/// Errors: those of encoder_options_from_hf(); c10::ValueError for sizes in config.json that the
+/// weights do not have; WeightsError for files and weights.
+Encoder load_encoder(const std::string& folder);
+
+}  // namespace posenc

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// What a folder that Hugging Face's save_pretrained() wrote contains.
+struct FolderInfo {
+  std::string weights;       ///< path of the weights, or of the index of their shards
+  std::string model_type;    ///< that of config.json; empty if it has none
+  std::string front_preset;  ///< the preset of the model's front; empty if there is none
+};
+
+/// Finds the weights of a model in `folder`, and the preset of its front: front_preset() for token
+/// ids, vision_front_preset() for images.
+///
+/// Errors: c10::ValueError for a config.json that is not an object; WeightsError for a folder
+/// without weights and for files that cannot be read.
+FolderInfo inspect_folder(const std::string& folder);
+
+}  // namespace posenc

@@ -1,0 +1,119 @@
+#include "posenc/models/encoder.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "core/check.h"
+#include "models/encoder/config.h"
+#include "models/encoder/parts.h"
+#include "nn/make_linear.h"
+#include "nn/token_table.h"
+
+namespace posenc {
+namespace {
+
+void check_encoder(const EncoderOptions& options) {
+  const int64_t width = options.encoder().layer().d_model();
+  const bool is_text = options.embeddings().has_value();
+  TORCH_CHECK_VALUE(is_text != options.patches().has_value(),
+                    "[Encoder] options must have either embeddings or patches");
+  const int64_t front = is_text ? options.embeddings()->d_model() : options.patches()->d_model();
+  TORCH_CHECK_VALUE(front == width, "[Encoder] d_model of the front must be that of the layers, ",
+                    width, ". Got ", front);
+  TORCH_CHECK_VALUE(options.encoder().layer().batch_first(),
+                    "[Encoder] the layers must have batch_first(true)");
+  TORCH_CHECK_VALUE(options.relative_buckets() >= 0,
+                    "[Encoder] relative_buckets must not be negative. Got ",
+                    options.relative_buckets());
+  const bool finds_token = options.pooling() == encoder::Pooling::EndToken ||
+                           options.pooling() == encoder::Pooling::LargestToken;
+  TORCH_CHECK_VALUE(is_text || !finds_token,
+                    "[Encoder] the pooling of an encoder of images must not look for a token");
+}
+
+const char* name_of(encoder::Pooling pooling) {
+  using encoder::Pooling;
+  switch (pooling) {
+    case Pooling::None: return "none";
+    case Pooling::TanhOfFirst: return "tanh_of_first";
+    case Pooling::First: return "first";
+    case Pooling::EndToken: return "end_token";
+    case Pooling::LargestToken: return "largest_token";
+    case Pooling::LinearOfLast: break;
+  }
+  return "linear_of_last";
+}
+
+}  // namespace
+
+EncoderImpl::EncoderImpl(EncoderOptions options_) : options(std::move(options_)) {
+  EncoderImpl::reset();
+}
+
+void EncoderImpl::reset() {
+  check_encoder(options);
+  const auto& layer = options.encoder().layer();
+  if (options.embeddings()) {
+    embeddings = register_module("embeddings", EmbeddingFront(*options.embeddings()));
+  } else {
+    patches = register_module("embeddings", VisionFront(*options.patches()));
+  }
+  encoder = register_module("encoder", TransformerEncoder(options.encoder()));
+  if (has_pooler(options)) {
+    const int64_t width = options.pooler_dim().value_or(layer.d_model());
+    pooler =
+        register_module("pooler", make_linear(torch::nn::LinearOptions(layer.d_model(), width)));
+  }
+  if (options.relative_buckets() > 0) {
+    relative_attention_bias =
+        register_module("relative_attention_bias",
+                        make_embedding(torch::nn::EmbeddingOptions(options.relative_buckets(),
+                                                                   layer.num_heads())));
+  }
+}
+
+void EncoderImpl::reset_parameters() {
+  if (embeddings) embeddings->reset_parameters();
+  if (patches) patches->reset_parameters();
+  encoder->reset_parameters();
+  if (pooler) pooler->reset_parameters();
+  if (relative_attention_bias) relative_attention_bias->reset_parameters();
+}
+
+void EncoderImpl::pretty_print(std::ostream& stream) const {
+  const auto& layer = options.encoder().layer();
+  stream << "posenc::Encoder(" << (options.embeddings() ? "ids" : "images")
+         << ", num_layers=" << options.encoder().num_layers() << ", d_model=" << layer.d_model()
+         << ", num_heads=" << layer.num_heads() << ", d_ff=" << layer.d_ff();
+  if (options.causal()) stream << ", causal=true";
+  stream << ", pooling=" << name_of(options.pooling()) << ")";
+}
+
+EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInputs& inputs) {
+  check_encoder_inputs(options, input, inputs);
+  EncoderOutput out;
+  out.embeddings =
+      embeddings ? embeddings->forward(input, front_inputs(inputs)) : patches->forward(input);
+  const torch::Tensor bias =
+      relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
+  out.last_hidden_state =
+      encoder->forward(out.embeddings, encoder_mask(options, inputs, bias, out.embeddings.size(1)));
+  if (options.pooling() == encoder::Pooling::None) return out;
+  out.pooled = pooled_rows(options, out.last_hidden_state, input);
+  if (pooler) out.pooled = pooler->forward(out.pooled);
+  if (options.pooling() == encoder::Pooling::TanhOfFirst) out.pooled = out.pooled.tanh();
+  return out;
+}
+
+EncoderOptions encoder_options_from_hf(const std::string& config) {
+  return read_encoder_config(Settings::path_or_text("encoder_options_from_hf", config)).options;
+}
+
+std::vector<std::string> encoder_model_types() {
+  std::vector<std::string> names;
+  for (const EncoderModelRow& row : encoder_model_table()) names.emplace_back(row.model_type);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace posenc

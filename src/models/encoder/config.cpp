@@ -1,0 +1,120 @@
+#include "models/encoder/config.h"
+
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "posenc/models/front_preset.h"
+#include "posenc/models/vision_front_preset.h"
+
+namespace posenc {
+namespace {
+
+constexpr int64_t kWidest = 1 << 20;
+constexpr int64_t kMostEncoderLayers = 1000;
+
+// Settings with the only value that posenc has. Old files have them all, and new ones only those
+// that their class knows.
+const std::pair<const char*, nlohmann::json> kFixed[] = {
+    {"add_cross_attention", false},          {"is_decoder", false},     {"pooler_act", "tanh"},
+    {"position_embedding_type", "absolute"}, {"use_swiglu_ffn", false},
+};
+
+Activation activation_in(const Settings& config, const EncoderConfigKeys& keys) {
+  const std::string name = config.text(keys.activation, keys.default_activation);
+  try {
+    return activation_of(name == "gelu_python" ? "gelu" : name);
+  } catch (const c10::ValueError&) {
+    config.refuse(keys.activation,
+                  "must be gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu, relu, silu or "
+                  "swish");
+  }
+}
+
+TransformerEncoderLayerOptions layer_in(const Settings& config, const EncoderConfigKeys& keys) {
+  const int64_t hidden = config.whole(keys.hidden, keys.default_hidden, 1, kWidest);
+  const int64_t heads = config.whole(keys.heads, keys.default_heads, 1, kWidest);
+  if (hidden % heads != 0) {
+    config.refuse(keys.heads,
+                  "must divide " + std::string(keys.hidden) + " " + std::to_string(hidden));
+  }
+  const bool is_ratio = keys.wide == std::string("mlp_ratio");
+  int64_t wide = config.whole(keys.wide, keys.default_wide, 1, kWidest);
+  if (is_ratio) wide *= hidden;
+  const std::string dropout = keys.dropout, eps = keys.eps;
+  return TransformerEncoderLayerOptions(hidden, heads)
+      .d_ff(wide)
+      .dropout(dropout.empty() ? 0.0 : config.real(keys.dropout, 0.1))
+      .activation(activation_in(config, keys))
+      .layer_norm_eps(eps.empty() ? keys.default_eps : config.real(keys.eps, keys.default_eps));
+}
+
+// AlbertTransformer: which of the layers of all groups runs as the i-th.
+std::vector<int64_t> shared_order(int64_t layers, int64_t groups, int64_t inner) {
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < layers; ++i) {
+    const double per_group = static_cast<double>(layers) / static_cast<double>(groups);
+    const auto group = static_cast<int64_t>(static_cast<double>(i) / per_group);
+    for (int64_t j = 0; j < inner; ++j) order.push_back(group * inner + j);
+  }
+  return order;
+}
+
+TransformerEncoderOptions layers_in(const Settings& config, const EncoderModelRow& row) {
+  const auto layer = layer_in(config, row.config).norm_first(row.norm_first);
+  const int64_t layers =
+      config.whole(row.config.layers, row.config.default_layers, 1, kMostEncoderLayers);
+  TransformerEncoderOptions options(layer, layers);
+  options.norm(*row.last_norm != '\0');
+  if (row.shares_layers) {
+    const int64_t groups = config.whole("num_hidden_groups", 1, 1, layers);
+    const int64_t inner = config.whole("inner_group_num", 1, 1, kMostEncoderLayers);
+    options.num_layers(groups * inner).order(shared_order(layers, groups, inner));
+  }
+  return options;
+}
+
+// CLIP's first files have 2 in place of the real id.
+void set_pooling(const Settings& config, const EncoderModelRow& row, EncoderOptions& options) {
+  using encoder::Pooling;
+  options.pooling(row.pooling);
+  if (row.pooling == Pooling::EndToken) {
+    options.eos_token_id(config.whole("eos_token_id", 49407, 0, INT64_MAX));
+    if (options.eos_token_id() == 2) options.pooling(Pooling::LargestToken);
+  }
+  const char* width = row.is_vision ? "pooler_output_size" : "projection_size";
+  const bool has_width =
+      row.is_vision ? row.pooling == Pooling::TanhOfFirst : row.pooling == Pooling::LinearOfLast;
+  const int64_t hidden = options.encoder().layer().d_model();
+  if (has_width) options.pooler_dim(config.whole(width, hidden, 1, kWidest));
+}
+
+EncoderOptions options_in(const Settings& config, const EncoderModelRow& row) {
+  const auto layers = layers_in(config, row);
+  nlohmann::json object = config.object();
+  object["model_type"] = row.model_type;
+  const std::string text = object.dump();
+  EncoderOptions options = row.is_vision
+                               ? EncoderOptions(vision_front_options_from_hf(text), layers)
+                               : EncoderOptions(front_options_from_hf(text), layers);
+  options.causal(row.is_causal);
+  if (*row.relative_bias != '\0')
+    options.relative_buckets(32);  // MPNetEncoder, whatever config.json has
+  set_pooling(config, row, options);
+  return options;
+}
+
+}  // namespace
+
+EncoderConfig read_encoder_config(const Settings& config) {
+  const auto& row = encoder_model(config.where(), config.text("model_type", ""));
+  const Settings own = *row.inner == '\0' ? config : config.inside(row.inner);
+  for (const auto& [name, value] : kFixed) {
+    if (own.has(name) && own.value(name) != value) {
+      own.refuse(name, "must be " + value.dump() + ", the only value that posenc has");
+    }
+  }
+  return {row, own, options_in(own, row)};
+}
+
+}  // namespace posenc

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "models/encoder/model_table.h"
+#include "models/settings.h"
+#include "posenc/models/encoder.h"
+
+namespace posenc {
+
+/// A configuration of a model whose encoder posenc can run.
+struct EncoderConfig {
+  const EncoderModelRow& row;
+  Settings settings;  ///< of the encoder itself, where config.json has those of several
+  EncoderOptions options;
+};
+
+/// Reads a config.json. Throws c10::ValueError for its contents.
+EncoderConfig read_encoder_config(const Settings& config);
+
+}  // namespace posenc

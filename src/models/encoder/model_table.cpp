@@ -1,0 +1,409 @@
+#include "models/encoder/model_table.h"
+
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/nearest.h"
+
+// To add a model type: read its `...Layer` and `...Model` classes in transformers, then write a row
+// of kRows. If its layers have names of their own, write an EncoderLayerKeys too. The differential
+// area `encoders` (tests/differential/encoders.py) then needs its config class.
+
+namespace posenc {
+namespace {
+
+using encoder::Pooling;
+
+const EncoderLayerKeys kBert = {.layer = "encoder.layer.*.",
+                                .query = "attention.self.query",
+                                .key = "attention.self.key",
+                                .value = "attention.self.value",
+                                .out = "attention.output.dense",
+                                .wide = "intermediate.dense",
+                                .narrow = "output.dense",
+                                .norm1 = "attention.output.LayerNorm",
+                                .norm2 = "output.LayerNorm"};
+
+const EncoderLayerKeys kBertPreNorm = {.layer = "encoder.layer.*.",
+                                       .query = "attention.self.query",
+                                       .key = "attention.self.key",
+                                       .value = "attention.self.value",
+                                       .out = "attention.output.dense",
+                                       .wide = "intermediate.dense",
+                                       .narrow = "output.dense",
+                                       .norm1 = "attention.LayerNorm",
+                                       .norm2 = "intermediate.LayerNorm"};
+
+const EncoderLayerKeys kMegatronBert = {.layer = "encoder.layer.*.",
+                                        .query = "attention.self.query",
+                                        .key = "attention.self.key",
+                                        .value = "attention.self.value",
+                                        .out = "attention.output.dense",
+                                        .wide = "intermediate.dense",
+                                        .narrow = "output.dense",
+                                        .norm1 = "attention.ln",
+                                        .norm2 = "ln"};
+
+const EncoderLayerKeys kRobertaXL = {.layer = "encoder.layer.*.",
+                                     .query = "attention.self.query",
+                                     .key = "attention.self.key",
+                                     .value = "attention.self.value",
+                                     .out = "attention.output.dense",
+                                     .wide = "intermediate.dense",
+                                     .narrow = "output.dense",
+                                     .norm1 = "attention.self_attn_layer_norm",
+                                     .norm2 = "LayerNorm"};
+
+const EncoderLayerKeys kDistilBert = {.layer = "transformer.layer.*.",
+                                      .query = "attention.q_lin",
+                                      .key = "attention.k_lin",
+                                      .value = "attention.v_lin",
+                                      .out = "attention.out_lin",
+                                      .wide = "ffn.lin1",
+                                      .narrow = "ffn.lin2",
+                                      .norm1 = "sa_layer_norm",
+                                      .norm2 = "output_layer_norm"};
+
+const EncoderLayerKeys kMPNet = {.layer = "encoder.layer.*.",
+                                 .query = "attention.attn.q",
+                                 .key = "attention.attn.k",
+                                 .value = "attention.attn.v",
+                                 .out = "attention.attn.o",
+                                 .wide = "intermediate.dense",
+                                 .narrow = "output.dense",
+                                 .norm1 = "attention.LayerNorm",
+                                 .norm2 = "output.LayerNorm"};
+
+// Layer j of group g is encoder.albert_layer_groups.g.albert_layers.j.
+const EncoderLayerKeys kAlbert = {.layer = "encoder.albert_layer_groups.*.albert_layers.*.",
+                                  .query = "attention.query",
+                                  .key = "attention.key",
+                                  .value = "attention.value",
+                                  .out = "attention.dense",
+                                  .wide = "ffn",
+                                  .narrow = "ffn_output",
+                                  .norm1 = "attention.LayerNorm",
+                                  .norm2 = "full_layer_layer_norm"};
+
+const EncoderLayerKeys kBart = {.layer = "encoder.layers.*.",
+                                .query = "self_attn.q_proj",
+                                .key = "self_attn.k_proj",
+                                .value = "self_attn.v_proj",
+                                .out = "self_attn.out_proj",
+                                .wide = "fc1",
+                                .narrow = "fc2",
+                                .norm1 = "self_attn_layer_norm",
+                                .norm2 = "final_layer_norm"};
+
+const EncoderLayerKeys kClip = {.layer = "encoder.layers.*.",
+                                .query = "self_attn.q_proj",
+                                .key = "self_attn.k_proj",
+                                .value = "self_attn.v_proj",
+                                .out = "self_attn.out_proj",
+                                .wide = "mlp.fc1",
+                                .narrow = "mlp.fc2",
+                                .norm1 = "layer_norm1",
+                                .norm2 = "layer_norm2"};
+
+// transformers 5 renames the tensors of these when it loads, and back when it saves.
+const EncoderLayerKeys kViTFile = {.layer = "encoder.layer.*.",
+                                   .query = "attention.attention.query",
+                                   .key = "attention.attention.key",
+                                   .value = "attention.attention.value",
+                                   .out = "attention.output.dense",
+                                   .wide = "intermediate.dense",
+                                   .narrow = "output.dense",
+                                   .norm1 = "layernorm_before",
+                                   .norm2 = "layernorm_after"};
+
+const EncoderLayerKeys kViT = {.layer = "layers.*.",
+                               .query = "attention.q_proj",
+                               .key = "attention.k_proj",
+                               .value = "attention.v_proj",
+                               .out = "attention.o_proj",
+                               .wide = "mlp.fc1",
+                               .narrow = "mlp.fc2",
+                               .norm1 = "layernorm_before",
+                               .norm2 = "layernorm_after"};
+
+const EncoderLayerKeys kDinov2File = {.layer = "encoder.layer.*.",
+                                      .query = "attention.attention.query",
+                                      .key = "attention.attention.key",
+                                      .value = "attention.attention.value",
+                                      .out = "attention.output.dense",
+                                      .wide = "mlp.fc1",
+                                      .narrow = "mlp.fc2",
+                                      .norm1 = "norm1",
+                                      .norm2 = "norm2"};
+
+const EncoderLayerKeys kDinov2 = {.layer = "encoder.layer.*.",
+                                  .query = "attention.q_proj",
+                                  .key = "attention.k_proj",
+                                  .value = "attention.v_proj",
+                                  .out = "attention.o_proj",
+                                  .wide = "mlp.fc1",
+                                  .narrow = "mlp.fc2",
+                                  .norm1 = "norm1",
+                                  .norm2 = "norm2"};
+
+const EncoderConfigKeys kBertLarge = {
+    .default_hidden = 1024, .default_heads = 16, .default_layers = 24, .default_wide = 4096};
+
+const EncoderConfigKeys kBartConfig = {.hidden = "d_model",
+                                       .heads = "encoder_attention_heads",
+                                       .layers = "encoder_layers",
+                                       .wide = "encoder_ffn_dim",
+                                       .activation = "activation_function",
+                                       .eps = "",
+                                       .dropout = "dropout",
+                                       .default_hidden = 1024,
+                                       .default_heads = 16,
+                                       .default_wide = 4096,
+                                       .default_eps = 1e-5};
+
+const EncoderConfigKeys kPLBartConfig = {.hidden = "d_model",
+                                         .heads = "encoder_attention_heads",
+                                         .layers = "encoder_layers",
+                                         .wide = "encoder_ffn_dim",
+                                         .activation = "activation_function",
+                                         .eps = "",
+                                         .dropout = "dropout",
+                                         .default_layers = 6,
+                                         .default_eps = 1e-5};
+
+const EncoderConfigKeys kClipConfig = {.dropout = "",
+                                       .default_hidden = 512,
+                                       .default_heads = 8,
+                                       .default_wide = 2048,
+                                       .default_activation = "quick_gelu",
+                                       .default_eps = 1e-5};
+
+const EncoderConfigKeys kSiglipConfig = {
+    .dropout = "", .default_activation = "gelu_pytorch_tanh", .default_eps = 1e-6};
+
+const EncoderConfigKeys kDinov2Config = {
+    .wide = "mlp_ratio", .default_wide = 4, .default_eps = 1e-6};
+
+EncoderModelRow bert(const char* model_type, const char* prefix, EncoderConfigKeys config = {}) {
+  return {.model_type = model_type,
+          .layers = {&kBert},
+          .config = config,
+          .prefix = prefix,
+          .pooling = Pooling::TanhOfFirst};
+}
+
+EncoderModelRow bart(const char* model_type, EncoderConfigKeys config = kBartConfig) {
+  return {.model_type = model_type,
+          .layers = {&kBart},
+          .config = config,
+          .prefix = "model.",
+          .front = "encoder.",
+          .shared = "shared.weight",
+          .dropped = {"decoder.*"}};
+}
+
+EncoderModelRow mbart() {
+  EncoderModelRow row = bart("mbart");
+  row.norm_first = true;
+  row.last_norm = "encoder.layer_norm";
+  return row;
+}
+
+EncoderModelRow clip_text(const char* model_type, const char* inner) {
+  return {.model_type = model_type,
+          .layers = {&kClip},
+          .config = kClipConfig,
+          .prefix = "text_model.",
+          .inner = inner,
+          .norm_first = true,
+          .last_norm = "final_layer_norm",
+          .is_causal = true,
+          .pooling = Pooling::EndToken};
+}
+
+EncoderModelRow siglip_text(const char* model_type, const char* inner) {
+  return {.model_type = model_type,
+          .layers = {&kClip},
+          .config = kSiglipConfig,
+          .prefix = "text_model.",
+          .inner = inner,
+          .norm_first = true,
+          .last_norm = "final_layer_norm",
+          .pooling = Pooling::LinearOfLast,
+          .pooler = "head"};
+}
+
+EncoderModelRow vit(const char* model_type, const char* prefix, Pooling pooling) {
+  return {.model_type = model_type,
+          .layers = {&kViTFile, &kViT},
+          .prefix = prefix,
+          .is_vision = true,
+          .norm_first = true,
+          .last_norm = "layernorm",
+          .pooling = pooling};
+}
+
+EncoderModelRow dinov2(const char* model_type, const char* prefix) {
+  return {.model_type = model_type,
+          .layers = {&kDinov2File, &kDinov2},
+          .config = kDinov2Config,
+          .prefix = prefix,
+          .is_vision = true,
+          .norm_first = true,
+          .last_norm = "layernorm",
+          .pooling = Pooling::First,
+          .has_layer_scale = true};
+}
+
+const std::vector<EncoderModelRow> kRows = {
+    {.model_type = "albert",
+     .layers = {&kAlbert},
+     .config = {.default_hidden = 4096,
+                .default_heads = 64,
+                .default_wide = 16384,
+                .default_activation = "gelu_new"},
+     .prefix = "albert.",
+     .projection = "encoder.embedding_hidden_mapping_in",
+     .pooling = Pooling::TanhOfFirst,
+     .pooler = "pooler",
+     .shares_layers = true},
+    bart("bart"),
+    bert("bert", "bert."),
+    {.model_type = "bert-generation", .layers = {&kBert}, .config = kBertLarge, .prefix = "bert."},
+    bert("camembert", "roberta."),
+    clip_text("clip", "text_config"),
+    clip_text("clip_text_model", ""),
+    bert("data2vec-text", "data2vec_text."),
+    vit("deit", "deit.", Pooling::TanhOfFirst),
+    dinov2("dinov2", "dinov2."),
+    dinov2("dinov2_with_registers", "dinov2_with_registers."),
+    {.model_type = "distilbert",
+     .layers = {&kDistilBert},
+     .config = {.hidden = "dim",
+                .heads = "n_heads",
+                .layers = "n_layers",
+                .wide = "hidden_dim",
+                .activation = "activation",
+                .eps = "",
+                .dropout = "dropout",
+                .default_layers = 6},
+     .prefix = "distilbert."},
+    {.model_type = "electra",
+     .layers = {&kBert},
+     .config = {.default_hidden = 256, .default_heads = 4, .default_wide = 1024},
+     .prefix = "electra.",
+     .projection = "embeddings_project"},
+    bert("ernie", "ernie."),
+    vit("ijepa", "ijepa.", Pooling::TanhOfFirst),
+    mbart(),
+    {.model_type = "megatron-bert",
+     .layers = {&kMegatronBert},
+     .config = kBertLarge,
+     .prefix = "bert.",
+     .norm_first = true,
+     .last_norm = "encoder.ln",
+     .pooling = Pooling::TanhOfFirst},
+    {.model_type = "mpnet",
+     .layers = {&kMPNet},
+     .prefix = "mpnet.",
+     .pooling = Pooling::TanhOfFirst,
+     .relative_bias = "encoder.relative_attention_bias.weight"},
+    bart("plbart", kPLBartConfig),
+    {.model_type = "rembert",
+     .layers = {&kBert},
+     .config = {.embedding = "input_embedding_size",
+                .default_hidden = 1152,
+                .default_heads = 18,
+                .default_layers = 32,
+                .default_wide = 4608},
+     .prefix = "rembert.",
+     .projection = "encoder.embedding_hidden_mapping_in",
+     .pooling = Pooling::TanhOfFirst},
+    bert("roberta", "roberta."),
+    {.model_type = "roberta-prelayernorm",
+     .layers = {&kBertPreNorm},
+     .prefix = "roberta_prelayernorm.",
+     .norm_first = true,
+     .last_norm = "LayerNorm",
+     .pooling = Pooling::TanhOfFirst},
+    siglip_text("siglip", "text_config"),
+    siglip_text("siglip_text_model", ""),
+    {.model_type = "splinter", .layers = {&kBert}, .prefix = "splinter."},
+    vit("vit", "vit.", Pooling::TanhOfFirst),
+    bert("xlm-roberta", "roberta."),
+    {.model_type = "xlm-roberta-xl",
+     .layers = {&kRobertaXL},
+     .config = {.default_hidden = 2560,
+                .default_heads = 32,
+                .default_layers = 36,
+                .default_wide = 10240,
+                .default_eps = 1e-5},
+     .prefix = "roberta.",
+     .norm_first = true,
+     .last_norm = "encoder.LayerNorm",
+     .pooling = Pooling::TanhOfFirst},
+};
+
+// What known encoders have that this one has not.
+const std::pair<const char*, const char*> kUnsupported[] = {
+    {"beit", "a relative position bias in each layer"},
+    {"big_bird", "block-sparse attention"},
+    {"canine", "hashed characters and downsampling"},
+    {"convbert", "span-based dynamic convolutions"},
+    {"deberta", "disentangled attention"},
+    {"deberta-v2", "disentangled attention"},
+    {"dinov3_vit", "rotary positions of patches in the attention"},
+    {"esm", "rotary positions and word dropout"},
+    {"flaubert", "rows that are multiplied by the mask after each layer"},
+    {"fnet", "Fourier transforms in place of attention"},
+    {"funnel", "pooling between layers and relative attention"},
+    {"gpt2", "a decoder's layers"},
+    {"gte", "rotary positions and gated feed-forward networks"},
+    {"jina_embeddings_v3", "rotary positions"},
+    {"layoutlm", "embeddings of boxes"},
+    {"layoutlmv3", "embeddings of boxes and relative attention"},
+    {"longformer", "attention in a sliding window"},
+    {"luke", "attention between words and entities"},
+    {"lxmert", "attention between text and images"},
+    {"mobilebert", "bottlenecks in each layer"},
+    {"modernbert", "rotary positions and gated feed-forward networks"},
+    {"mra", "multi-resolution attention"},
+    {"nomic_bert", "rotary positions and gated feed-forward networks"},
+    {"nystromformer", "attention by Nystrom's method"},
+    {"reformer", "hashed attention"},
+    {"roformer", "rotary positions"},
+    {"squeezebert", "grouped convolutions in place of linear layers"},
+    {"swin", "attention in shifted windows"},
+    {"t5", "relative attention in a model without a front of its own"},
+    {"tapas", "embeddings of table cells"},
+    {"vit_mae", "a random choice of patches"},
+    {"whisper", "a front for audio"},
+    {"xlm", "rows that are multiplied by the mask after each layer"},
+    {"xlnet", "two-stream attention"},
+    {"yoso", "attention by sampling"},
+};
+
+}  // namespace
+
+const std::vector<EncoderModelRow>& encoder_model_table() { return kRows; }
+
+const EncoderModelRow& encoder_model(const std::string& where, std::string_view model_type) {
+  std::vector<std::string> names;
+  for (const EncoderModelRow& row : kRows) {
+    if (row.model_type == model_type) return row;
+    names.emplace_back(row.model_type);
+  }
+  for (const auto& [known, lack] : kUnsupported) {
+    TORCH_CHECK_VALUE(known != model_type, where, "model_type ", model_type,
+                      " is not supported: it needs ", lack);
+  }
+  TORCH_CHECK_VALUE(false, where, "model_type must be that of an encoder; the nearest are ",
+                    fmt::format("{}", fmt::join(nearest(model_type, names), ", ")), ". Got ",
+                    model_type.empty() ? "none" : model_type);
+}
+
+}  // namespace posenc

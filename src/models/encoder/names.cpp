@@ -1,0 +1,169 @@
+#include "models/encoder/names.h"
+
+#include <algorithm>
+
+#include "io/load/key_map.h"
+
+namespace posenc {
+namespace {
+
+using Part = const char* EncoderLayerKeys::*;
+
+bool is_named(const char* name) { return *name != '\0'; }
+
+// The prefix of layer `index` in a file. ALBERT numbers the layers of each group.
+std::string layer_prefix(const EncoderLayerKeys& keys, const EncoderConfig& config, int64_t index) {
+  if (!config.row.shares_layers) return io::fill_pattern(keys.layer, {std::to_string(index)});
+  const int64_t inner = config.settings.whole("inner_group_num", 1, 1, INT64_MAX);
+  const std::string group = std::to_string(index / inner), layer = std::to_string(index % inner);
+  return io::fill_pattern(keys.layer, {group, layer});
+}
+
+// Old files have gamma and beta, as TensorFlow calls them.
+void add_norm(KeyMap& map, const std::string& from, const std::string& to) {
+  map.emplace_back(from + ".gamma", to + ".weight");
+  map.emplace_back(from + ".beta", to + ".bias");
+  map.emplace_back(from + ".*", to + ".*");
+}
+
+// `from` and `to` may contain asterisks. Names that end alike are told apart by the order: those of
+// the attention come first.
+void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const std::string& from,
+               const std::string& to) {
+  const auto in_file = [&](Part part) { return from + keys.*part; };
+  const auto tensors = [&](Part part) { return in_file(part) + ".*"; };
+  map.emplace_back(KeySources{tensors(&EncoderLayerKeys::query), tensors(&EncoderLayerKeys::key),
+                              tensors(&EncoderLayerKeys::value)},
+                   to + "self_attn.in_proj_*");
+  map.emplace_back(tensors(&EncoderLayerKeys::out), to + "self_attn.out_proj.*");
+  map.emplace_back(tensors(&EncoderLayerKeys::wide), to + "linear1.*");
+  map.emplace_back(tensors(&EncoderLayerKeys::narrow), to + "linear2.*");
+  add_norm(map, in_file(&EncoderLayerKeys::norm1), to + "norm1");
+  add_norm(map, in_file(&EncoderLayerKeys::norm2), to + "norm2");
+}
+
+void add_layers(KeyMap& map, const EncoderConfig& config) {
+  for (const EncoderLayerKeys* keys : config.row.layers) {
+    if (!config.row.shares_layers) {
+      add_layer(map, *keys, keys->layer, "encoder.layers.*.");
+      continue;
+    }
+    for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {
+      add_layer(map, *keys, layer_prefix(*keys, config, i),
+                "encoder.layers." + std::to_string(i) + ".");
+    }
+  }
+}
+
+// The front's modules have the last parts of their names in the file.
+void add_front(KeyMap& map, const EncoderConfig& config) {
+  if (config.options.patches()) {  // its names are those of the files
+    // Models for masked images have one, which encoding has no use for.
+    if (!config.options.patches()->mask_token()) map.emplace_back("embeddings.mask_token", "");
+    return;
+  }
+  const auto& row = config.row;
+  const front::Names& names = config.options.embeddings()->names();
+  const std::string to = "embeddings.";
+  add_norm(map, row.front + names.norm, to + names.norm);
+  if (row.front != to) {
+    for (const std::string& name : {names.tokens, names.positions, names.token_types}) {
+      map.emplace_back(row.front + name + ".*", to + name + ".*");
+    }
+  }
+  if (is_named(row.projection)) {
+    map.emplace_back(row.projection + std::string(".*"), to + names.projection + ".*");
+  }
+}
+
+KeyMap key_map_of(const EncoderConfig& config) {
+  const auto& row = config.row;
+  KeyMap map;
+  for (const char* pattern : row.dropped) map.emplace_back(pattern, "");
+  add_front(map, config);
+  add_layers(map, config);
+  if (is_named(row.last_norm)) add_norm(map, row.last_norm, "encoder.norm");
+  if (row.has_layer_scale) map.emplace_back("encoder.layer.*.layer_scale*.lambda1", "");
+  if (is_named(row.relative_bias)) {
+    map.emplace_back(row.relative_bias, "relative_attention_bias.weight");
+  }
+  map.emplace_back(row.pooler + std::string(".*"), "pooler.*");
+  return map;
+}
+
+}  // namespace
+
+std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const std::string& prefix,
+                                             int64_t index, Part part) {
+  std::vector<std::string> names;
+  for (const EncoderLayerKeys* keys : config.row.layers) {
+    names.push_back(prefix + layer_prefix(*keys, config, index) + keys->*part + ".weight");
+  }
+  return names;
+}
+
+std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& source) {
+  for (const std::string prefix : {config.row.prefix, ""}) {
+    for (const auto& name : encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query)) {
+      if (find_entry(source, name) != nullptr) return prefix;
+    }
+  }
+  throw missing_tensor(encoder_layer_names(config, "", 0, &EncoderLayerKeys::query).front());
+}
+
+std::string encoder_pooler_name(const EncoderConfig& config, const std::string& prefix) {
+  using encoder::Pooling;
+  const Pooling pooling = config.options.pooling();
+  const bool has_pooler = pooling == Pooling::TanhOfFirst || pooling == Pooling::LinearOfLast;
+  return has_pooler ? prefix + config.row.pooler + ".weight" : "";
+}
+
+std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
+                                             const std::string& prefix) {
+  const auto& row = config.row;
+  const auto& layer = config.options.encoder().layer();
+  const auto first = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::wide);
+  std::vector<StatedSize> sizes = {{row.config.wide, layer.d_ff(), first, 0},
+                                   {row.config.hidden, layer.d_model(), first, 1}};
+  if (!config.options.embeddings()) return sizes;
+  const EmbeddingFrontOptions& front = *config.options.embeddings();
+  const auto in_file = [&](const std::string& name) {
+    return prefix + row.front + name + ".weight";
+  };
+  std::vector<std::string> tokens = {in_file(front.names().tokens)};
+  if (is_named(row.shared)) tokens.push_back(prefix + row.shared);
+  const char* width = is_named(row.projection) ? row.config.embedding : row.config.hidden;
+  sizes.push_back({"vocab_size", front.vocab_size(), tokens, 0});
+  sizes.push_back({width, front.embedding_dim().value_or(front.d_model()), tokens, 1});
+  const int64_t offset = front.position_offset();
+  const std::string plus = offset == 0 ? "" : " + " + std::to_string(offset);
+  sizes.push_back({"max_position_embeddings" + plus,
+                   front.position_rows(),
+                   {in_file(front.names().positions)},
+                   0});
+  if (front.type_vocab_size() > 0) {
+    sizes.push_back(
+        {"type_vocab_size", front.type_vocab_size(), {in_file(front.names().token_types)}, 0});
+  }
+  return sizes;
+}
+
+LoadOptions encoder_load_options(const EncoderConfig& config, const std::string& prefix) {
+  return LoadOptions().prefix(prefix).cast(true).key_map(key_map_of(config));
+}
+
+io::FormatNames encoder_format_names(const EncoderConfig& config) {
+  io::FormatNames names;
+  if (is_named(config.row.shared)) {
+    const std::string tokens = config.options.embeddings()->names().tokens;
+    names.tied = {{config.row.shared, "embeddings." + tokens + ".weight"}};
+  }
+  if (!config.settings.flag("qkv_bias", true)) {  // zeros then
+    for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {
+      names.optional.insert("encoder.layers." + std::to_string(i) + ".self_attn.in_proj_bias");
+    }
+  }
+  return names;
+}
+
+}  // namespace posenc

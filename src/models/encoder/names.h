@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/load/load_plan.h"
+#include "io/load/source.h"
+#include "models/encoder/config.h"
+#include "models/model_folder.h"
+
+namespace posenc {
+
+/// The prefix of the encoder's tensors in a file: that of models with a head, or none. Throws
+/// WeightsError if the file has no first layer with either.
+std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& source);
+
+/// The names that the tensor `part` of layer `index` may have in a file, such as
+/// `encoder.layer.0.attention.self.query.weight`.
+std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const std::string& prefix,
+                                             int64_t index, const char* EncoderLayerKeys::*part);
+
+/// The name of the pooler's weight in a file; empty for a model without one.
+std::string encoder_pooler_name(const EncoderConfig& config, const std::string& prefix);
+
+/// The sizes in config.json that decide how much memory an Encoder needs.
+std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
+                                             const std::string& prefix);
+
+/// How the tensors of a file become an Encoder's.
+LoadOptions encoder_load_options(const EncoderConfig& config, const std::string& prefix);
+io::FormatNames encoder_format_names(const EncoderConfig& config);
+
+}  // namespace posenc

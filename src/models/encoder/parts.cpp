@@ -1,0 +1,84 @@
+#include "models/encoder/parts.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/argmax.h>
+
+#include <utility>
+
+#include "posenc/functional/relative_position_bias.h"
+
+namespace posenc {
+namespace {
+
+using encoder::Pooling;
+
+// A mask of another shape would be broadcast, or refused by the layers in words of their own.
+void check_mask(const at::Tensor& mask, const at::Tensor& ids) {
+  TORCH_CHECK_TYPE(at::isIntegralType(mask.scalar_type(), /*includeBool=*/true),
+                   "[Encoder] attention_mask must be bool or an integer type. Got ",
+                   mask.scalar_type());
+  TORCH_CHECK_VALUE(mask.sizes() == ids.sizes(),
+                    "[Encoder] attention_mask must be (B, L) = ", ids.sizes(), ". Got ",
+                    mask.sizes());
+}
+
+}  // namespace
+
+void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
+                          const EncoderInputs& inputs) {
+  if (options.embeddings()) {
+    TORCH_CHECK_VALUE(input.dim() == 2, "[Encoder] ids must be (B, L). Got ", input.sizes());
+    if (inputs.attention_mask().defined()) check_mask(inputs.attention_mask(), input);
+    return;
+  }
+  const std::pair<const char*, const at::Tensor&> of_text[] = {
+      {"attention_mask", inputs.attention_mask()},
+      {"token_type_ids", inputs.token_type_ids()},
+      {"position_ids", inputs.position_ids()},
+      {"task_type_ids", inputs.task_type_ids()}};
+  for (const auto& [name, tensor] : of_text) {
+    TORCH_CHECK_VALUE(!tensor.defined(), "[Encoder] an encoder of images takes no ", name);
+  }
+}
+
+EmbeddingFrontInputs front_inputs(const EncoderInputs& inputs) {
+  return EmbeddingFrontInputs()
+      .attention_mask(inputs.attention_mask())
+      .token_type_ids(inputs.token_type_ids())
+      .position_ids(inputs.position_ids())
+      .task_type_ids(inputs.task_type_ids());
+}
+
+AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,
+                           const at::Tensor& relative_bias, int64_t length) {
+  AttentionMask mask;
+  if (inputs.attention_mask().defined()) mask = AttentionMask::key_padding(inputs.attention_mask());
+  if (options.causal()) mask = mask & AttentionMask::causal();
+  if (relative_bias.defined()) {
+    mask = mask & AttentionMask::additive(
+                      functional::relative_position_bias(relative_bias, length, length));
+  }
+  return mask;
+}
+
+bool has_pooler(const EncoderOptions& options) {
+  return options.pooling() == Pooling::TanhOfFirst || options.pooling() == Pooling::LinearOfLast;
+}
+
+at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
+                       const at::Tensor& ids) {
+  switch (options.pooling()) {
+    case Pooling::EndToken:
+    case Pooling::LargestToken: {
+      const at::Tensor marks = options.pooling() == Pooling::EndToken
+                                   ? ids.eq(options.eos_token_id()).to(at::kInt)
+                                   : ids.to(at::kInt);
+      const at::Tensor rows = at::arange(hidden.size(0), ids.options().dtype(at::kLong));
+      return hidden.index({rows, marks.argmax(-1)});  // the first of several
+    }
+    case Pooling::LinearOfLast: return hidden.select(1, hidden.size(1) - 1);
+    default: return hidden.select(1, 0);
+  }
+}
+
+}  // namespace posenc

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "posenc/models/encoder.h"
+
+namespace posenc {
+
+/// Throws the errors that EncoderImpl::forward() documents for inputs that do not fit the options.
+void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
+                          const EncoderInputs& inputs);
+
+/// What the front of token ids is given.
+EmbeddingFrontInputs front_inputs(const EncoderInputs& inputs);
+
+/// The mask of all layers for `length` tokens; `relative_bias` is undefined without buckets.
+AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,
+                           const at::Tensor& relative_bias, int64_t length);
+
+/// The row (B, D) of each sequence that is pooled; not for Pooling::None.
+at::Tensor pooled_rows(const EncoderOptions& options, const at::Tensor& hidden,
+                       const at::Tensor& ids);
+
+/// Whether the pooled rows are projected.
+bool has_pooler(const EncoderOptions& options);
+
+}  // namespace posenc

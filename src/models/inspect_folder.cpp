@@ -1,0 +1,36 @@
+#include "posenc/models/inspect_folder.h"
+
+#include <filesystem>
+
+#include "models/model_folder.h"
+#include "models/settings.h"
+#include "posenc/models/front_preset.h"
+#include "posenc/models/vision_front_preset.h"
+
+namespace posenc {
+namespace {
+
+template <typename Models>
+std::string preset_in(const Models& models, const std::string& model_type) {
+  for (const auto& model : models) {
+    if (model.model_type == model_type) return model.preset;
+  }
+  return "";
+}
+
+}  // namespace
+
+FolderInfo inspect_folder(const std::string& folder) {
+  FolderInfo info;
+  info.weights = weights_in("inspect_folder", folder);
+  const auto config = std::filesystem::path(folder) / "config.json";
+  if (!std::filesystem::exists(config)) return info;
+  info.model_type = Settings("inspect_folder", config.string()).text("model_type", "");
+  info.front_preset = preset_in(front_models(), info.model_type);
+  if (info.front_preset.empty()) {
+    info.front_preset = preset_in(vision_front_models(), info.model_type);
+  }
+  return info;
+}
+
+}  // namespace posenc

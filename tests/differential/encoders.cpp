@@ -1,0 +1,32 @@
+#include "differential/ops.h"
+#include "posenc/inference/frozen_encoder_model.h"
+#include "posenc/models/encoder.h"
+
+namespace posenc::differential {
+namespace {
+
+StateDict encode(const Json& options, const StateDict& tensors) {
+  const auto tensor = [&](const char* name) {
+    return tensors.contains(name) ? tensors[name] : at::Tensor();
+  };
+  const auto inputs = EncoderInputs()
+                          .attention_mask(tensor("attention_mask"))
+                          .token_type_ids(tensor("token_type_ids"))
+                          .position_ids(tensor("position_ids"))
+                          .task_type_ids(tensor("task_type_ids"));
+  const auto input = tensor(tensors.contains("input_ids") ? "input_ids" : "pixel_values");
+  Encoder model = load_encoder(options.at("folder"));
+  const EncoderOutput out = options.at("frozen").get<bool>() ? freeze(model).forward(input, inputs)
+                                                             : model->forward(input, inputs);
+  StateDict results;
+  results.insert("embeddings", out.embeddings);
+  results.insert("last_hidden_state", out.last_hidden_state);
+  if (out.pooled.defined()) results.insert("pooled", out.pooled);
+  return results;
+}
+
+}  // namespace
+
+Ops encoder_ops() { return {{"encode", encode}}; }
+
+}  // namespace posenc::differential

@@ -1,0 +1,244 @@
+"""Encoders with random settings, as transformers saves them: the library, plain and frozen, and `posenc encode`.
+
+What enters the first layer has to be equal in every bit. The last hidden state and the pooled output may differ by 1e-5,
+relative to their largest number where that is more than 1, on tokens that are not padding.
+"""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from harness import Case, Draw, Failure, Programs, differ
+
+MODELS, TOLERANCE = 6, 1e-5
+ACTIVATIONS = ["gelu", "relu", "gelu_new", "silu", "gelu_pytorch_tanh", "quick_gelu"]
+
+
+class Kind(NamedTuple):
+    """A model type, and the names of its classes in transformers."""
+
+    config: str
+    model: str
+    heads: tuple[str, ...] = ()
+    dialect: str = "bert"  # how the config names its sizes
+
+
+KINDS = {
+    "albert": Kind("AlbertConfig", "AlbertModel", ("AlbertForMaskedLM", "AlbertForSequenceClassification"), "albert"),
+    "bart": Kind("BartConfig", "BartModel", ("BartForConditionalGeneration",), "bart"),
+    "bert": Kind("BertConfig", "BertModel", ("BertForMaskedLM", "BertForSequenceClassification", "BertForPreTraining")),
+    "bert-generation": Kind("BertGenerationConfig", "BertGenerationEncoder"),
+    "camembert": Kind("CamembertConfig", "CamembertModel", ("CamembertForMaskedLM",)),
+    "clip": Kind("CLIPConfig", "CLIPModel", (), "pair"),
+    "clip_text_model": Kind("CLIPTextConfig", "CLIPTextModel", ("CLIPTextModelWithProjection",), "clip"),
+    "data2vec-text": Kind("Data2VecTextConfig", "Data2VecTextModel", ("Data2VecTextForMaskedLM",)),
+    "deit": Kind("DeiTConfig", "DeiTModel", ("DeiTForImageClassification",), "vision"),
+    "dinov2": Kind("Dinov2Config", "Dinov2Model", ("Dinov2ForImageClassification",), "dino"),
+    "dinov2_with_registers": Kind("Dinov2WithRegistersConfig", "Dinov2WithRegistersModel", (), "dino"),
+    "distilbert": Kind("DistilBertConfig", "DistilBertModel", ("DistilBertForSequenceClassification",), "distilbert"),
+    "electra": Kind("ElectraConfig", "ElectraModel", ("ElectraForPreTraining", "ElectraForMaskedLM"), "electra"),
+    "ernie": Kind("ErnieConfig", "ErnieModel", ("ErnieForMaskedLM",)),
+    "ijepa": Kind("IJepaConfig", "IJepaModel", (), "vision"),
+    "mbart": Kind("MBartConfig", "MBartModel", ("MBartForConditionalGeneration",), "bart"),
+    "megatron-bert": Kind("MegatronBertConfig", "MegatronBertModel", ("MegatronBertForMaskedLM",)),
+    "mpnet": Kind("MPNetConfig", "MPNetModel", ("MPNetForMaskedLM",)),
+    "plbart": Kind("PLBartConfig", "PLBartModel", (), "bart"),
+    "rembert": Kind("RemBertConfig", "RemBertModel", ("RemBertForMaskedLM",), "rembert"),
+    "roberta": Kind("RobertaConfig", "RobertaModel", ("RobertaForMaskedLM", "RobertaForSequenceClassification")),
+    "roberta-prelayernorm": Kind("RobertaPreLayerNormConfig", "RobertaPreLayerNormModel"),
+    "siglip": Kind("SiglipConfig", "SiglipModel", (), "pair"),
+    "siglip_text_model": Kind("SiglipTextConfig", "SiglipTextModel", (), "clip"),
+    "splinter": Kind("SplinterConfig", "SplinterModel", ("SplinterForQuestionAnswering",)),
+    "vit": Kind("ViTConfig", "ViTModel", ("ViTForImageClassification",), "vision"),
+    "xlm-roberta": Kind("XLMRobertaConfig", "XLMRobertaModel", ("XLMRobertaForMaskedLM",)),
+    "xlm-roberta-xl": Kind("XLMRobertaXLConfig", "XLMRobertaXLModel", ("XLMRobertaXLForMaskedLM",)),
+}
+
+
+def settings(draw: Draw, dialect: str) -> dict:
+    """Random sizes, by the names that this dialect has for them."""
+    heads = draw.choice([1, 2, 3, 4])
+    hidden, wide, layers = heads * draw.choice([1, 2, 4, 5, 8, 16]), draw.randint(1, 70), draw.randint(1, 3)
+    vocab, activation = draw.randint(8, 80), draw.choice(ACTIVATIONS)
+    eps = draw.choice([1e-12, 1e-6, 1e-5, 1e-3])
+    common = {"hidden_size": hidden, "num_attention_heads": heads, "num_hidden_layers": layers,
+              "intermediate_size": wide, "hidden_act": activation, "layer_norm_eps": eps}  # fmt: skip
+    text = {**common, "vocab_size": vocab, "max_position_embeddings": draw.randint(20, 40),
+            "type_vocab_size": draw.choice([1, 2, 3]), "pad_token_id": draw.choice([0, 1, 3])}  # fmt: skip
+    vision = {**common, "image_size": 12, "patch_size": draw.choice([2, 3, 4]), "num_channels": draw.choice([1, 3]),
+              "qkv_bias": draw.coin(0.8)}  # fmt: skip
+    if dialect == "albert":
+        groups = draw.randint(1, layers)
+        return {**text, "embedding_size": draw.choice([hidden, 6, 16]), "num_hidden_groups": groups,
+                "inner_group_num": draw.choice([1, 1, 2])}  # fmt: skip
+    if dialect == "electra":
+        return {**text, "embedding_size": draw.choice([hidden, 6, 16])}
+    if dialect == "rembert":
+        return {**text, "input_embedding_size": draw.choice([hidden, 6, 16])}
+    if dialect == "distilbert":
+        return {"dim": hidden, "n_heads": heads, "n_layers": layers, "hidden_dim": wide, "vocab_size": vocab,
+                "activation": draw.choice(["gelu", "relu"]), "max_position_embeddings": 32,
+                "pad_token_id": text["pad_token_id"]}  # fmt: skip
+    if dialect == "bart":
+        return {"d_model": hidden, "encoder_attention_heads": heads, "decoder_attention_heads": heads,
+                "encoder_layers": layers, "decoder_layers": 1, "encoder_ffn_dim": wide, "decoder_ffn_dim": 4,
+                "vocab_size": vocab, "activation_function": activation, "max_position_embeddings": 30,
+                "scale_embedding": draw.coin(), "pad_token_id": 1, "eos_token_id": 2}  # fmt: skip
+    if dialect in ("clip", "pair"):
+        del text["type_vocab_size"]
+        text = {**text, "eos_token_id": draw.choice([2, 5]), "pad_token_id": 1, "bos_token_id": 0}
+        return text if dialect == "clip" else {"text_config": text, "vision_config": {**vision, "num_channels": 3}}
+    if dialect == "dino":
+        del vision["intermediate_size"]
+        return {**vision, "mlp_ratio": draw.choice([1, 2, 4])}
+    return vision if dialect == "vision" else text
+
+
+def first_layer(model: torch.nn.Module) -> torch.nn.Module:
+    lists = [module for name, module in model.named_modules()
+             if isinstance(module, torch.nn.ModuleList) and name.rsplit(".", 1)[-1] in
+             ("layer", "layers", "albert_layer_groups")]  # fmt: skip
+    return lists[0][0]
+
+
+def encoder_of(model: torch.nn.Module, dialect: str) -> torch.nn.Module:
+    """The part of a model that posenc loads."""
+    if dialect == "pair":
+        return model.text_model
+    base = getattr(model, model.base_model_prefix, model)
+    return base.get_encoder() if dialect == "bart" else base
+
+
+def inputs_of(draw: Draw, dialect: str, config) -> dict[str, torch.Tensor]:
+    batch = draw.randint(1, 4)
+    if dialect in ("vision", "dino"):
+        size = [config.image_size] * 2 if draw.coin(0.6) else [draw.randint(4, 24), draw.randint(4, 24)]
+        return {"pixel_values": draw.normal(batch, config.num_channels, *size)}
+    config = config.text_config if dialect == "pair" else config
+    length = draw.randint(1, 16)
+    ids = draw.integers(config.vocab_size, batch, length)
+    given = {"input_ids": ids}
+    if draw.coin(0.8):
+        mask = torch.zeros(batch, length, dtype=torch.long)
+        for row in range(batch):
+            real = draw.randint(1, length)
+            begin = draw.choice([0, 0, length - real])  # padding on the right, or on the left
+            mask[row, begin : begin + real] = 1
+        given["attention_mask"] = mask
+        if draw.coin(0.7) and config.pad_token_id is not None:
+            ids[mask == 0] = config.pad_token_id
+    if draw.coin() and getattr(config, "type_vocab_size", 0):
+        given["token_type_ids"] = draw.integers(config.type_vocab_size, batch, length)
+    if draw.coin(0.3) and dialect != "bart":
+        rows = config.max_position_embeddings
+        given["position_ids"] = draw.integers(rows, draw.choice([1, batch]), length)
+    return given
+
+
+def saved(draw: Draw, folder: Path, model, base) -> str:
+    """Saves the model in one of the ways that are found in the wild."""
+    how = draw.choice(["safetensors", "safetensors", "shards", "bin", "memory"])
+    model.save_pretrained(folder, max_shard_size="8KB" if how == "shards" else "1GB")
+    files = sorted(folder.glob("*.safetensors"))
+    if how == "bin":  # as old versions wrote it
+        tensors = load_file(files[0])
+        old = {key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): value
+               for key, value in tensors.items()}  # fmt: skip
+        files[0].unlink()
+        torch.save(old, folder / "pytorch_model.bin")
+    elif how == "memory":  # the names that transformers 5 has in memory
+        save_file({key: value.clone().contiguous() for key, value in model.state_dict().items()}, files[0])
+    return how
+
+
+def expected_of(model, base, dialect: str, given: dict) -> dict[str, torch.Tensor]:
+    seen = []
+    hook = first_layer(base).register_forward_pre_hook(
+        lambda module, args, kwargs: seen.append(args[0] if args else kwargs["hidden_states"]), with_kwargs=True)  # fmt: skip
+    more = {"interpolate_pos_encoding": True} if dialect == "vision" else {}
+    out = base(**given, **more)
+    hook.remove()
+    pooled = getattr(out, "pooler_output", None)
+    result = {"embeddings": seen[0], "last_hidden_state": out.last_hidden_state}
+    return result if pooled is None else {**result, "pooled": pooled}
+
+
+def compare(got: dict, expected: dict, mask: torch.Tensor | None, with_pooled: bool) -> str:
+    if set(got) != set(expected):
+        return f"{sorted(got)} for {sorted(expected)}"
+    why = differ(got["embeddings"], expected["embeddings"], "bits")
+    if why:
+        return f"embeddings: {why}"
+    for name in set(expected) - {"embeddings"} - (set() if with_pooled else {"pooled"}):
+        a, b = got[name], expected[name]
+        if a.shape != b.shape:
+            return f"{name}: {tuple(a.shape)} for {tuple(b.shape)}"
+        if name == "last_hidden_state" and mask is not None:
+            a, b = a[mask != 0], b[mask != 0]
+        worst = (a - b).abs().max().item()
+        if not worst <= TOLERANCE * max(1.0, b.abs().max().item()):
+            return f"{name}: off by {worst:.3g}"
+    return ""
+
+
+def pools_tokens(given: dict, dialect: str) -> bool:
+    """Whether no pooled row is padding, whose value depends on what masked queries see: nobody defines that."""
+    mask = given.get("attention_mask")
+    return mask is None or bool((mask if dialect in ("clip", "pair") else mask[:, 0]).all())
+
+
+def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[list[Case], str, bool]:
+    import transformers
+
+    kind = KINDS[kind_name]
+    head = draw.choice(kind.heads) if kind.heads and draw.coin() else kind.model
+    chosen = settings(draw, kind.dialect)
+    config = getattr(transformers, kind.config)(**chosen)
+    config._attn_implementation = draw.choice(["eager", "sdpa"])
+    model = getattr(transformers, head)(config).eval()
+    spread = draw.choice([0.05, 0.3])
+    for parameter in model.parameters():
+        parameter.copy_(draw.normal(*parameter.shape) * spread + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
+    base = encoder_of(model, kind.dialect)
+    folder = programs.folder / f"{kind_name}-{number}"
+    how = saved(draw, folder, model, base)
+    given = inputs_of(draw, kind.dialect, config)
+    expected = expected_of(model, base, kind.dialect, given)
+    cases = [Case({"op": "encode", "folder": str(folder), "frozen": frozen}, given, expected) for frozen in (False, True)]
+    return cases, f"{head} ({how}) {json.dumps(chosen)}", pools_tokens(given, kind.dialect)
+
+
+def by_command_line(programs: Programs, folder: str, given: dict) -> dict | str:
+    file, out = programs.folder / "in.safetensors", programs.folder / "out.safetensors"
+    save_file({key: value.contiguous() for key, value in given.items()}, file)
+    done = programs.posenc("encode", folder, "--in", file, "--out", out)
+    return done.stderr.strip() if done.returncode else load_file(out)
+
+
+def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    failures, count = [], 0
+    with torch.no_grad():
+        made = [one(draw, programs, draw.choice(sorted(KINDS)), number) for number in range(MODELS)]
+    results = iter(programs.compute([case for cases, *_ in made for case in cases]))
+    for number, (cases, what, with_pooled) in enumerate(made):
+        given, expected = cases[0].tensors, cases[0].expected
+        got = [next(results) for _ in cases]
+        names = ["plain", "frozen"]
+        if number == 0:  # loading LibTorch takes seconds
+            got.append(by_command_line(programs, cases[0].options["folder"], given))
+            names.append("posenc encode")
+        for name, one_result in zip(names, got):
+            count += 1
+            why = one_result
+            if not isinstance(one_result, str):
+                why = compare(one_result, expected, given.get("attention_mask"), with_pooled)
+            if why:
+                failures.append(Failure(f"{what}, {name}", why))
+    return count, failures

@@ -1,0 +1,193 @@
+// Encoder and its frozen form: inputs, outputs and errors.
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "models/encoder/tiny_folder.h"
+#include "posenc/inference/frozen_encoder_model.h"
+#include "posenc/models/encoder.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+EncoderOptions small_options() {
+  const auto layer = TransformerEncoderLayerOptions(8, 2).d_ff(12).activation(Activation::GELU);
+  return EncoderOptions(EmbeddingFrontOptions(11, 8)
+                            .position_rows(9)
+                            .type_vocab_size(2)
+                            .norm(front::Norm::AfterSum)
+                            .dropout(0.1),
+                        TransformerEncoderOptions(layer, 2))
+      .pooling(encoder::Pooling::TanhOfFirst);
+}
+
+Encoder small_encoder(const EncoderOptions& options = small_options()) {
+  torch::manual_seed(3);
+  Encoder model(options);
+  model->eval();
+  return model;
+}
+
+struct ShortBatch {
+  torch::Tensor ids = torch::tensor({{2, 5, 7, 3}, {2, 9, 3, 0}});
+  torch::Tensor mask = torch::tensor({{1, 1, 1, 1}, {1, 1, 1, 0}});
+  EncoderInputs inputs = EncoderInputs().attention_mask(mask);
+};
+
+TEST(EncoderModel, HasItsKeysAndCloses) {
+  auto model = small_encoder(small_options().relative_buckets(4));
+  std::vector<std::string> names;
+  for (const auto& item : model->named_children()) names.push_back(item.key());
+  EXPECT_EQ(names, (std::vector<std::string>{"embeddings", "encoder", "pooler",
+                                             "relative_attention_bias"}));
+  const auto copy = std::dynamic_pointer_cast<EncoderImpl>(model->clone());
+  copy->eval();
+  const ShortBatch batch;
+  EXPECT_TRUE(bit_equal(copy->forward(batch.ids, batch.inputs).pooled,
+                        model->forward(batch.ids, batch.inputs).pooled));
+  std::ostringstream text;
+  model->pretty_print(text);
+  EXPECT_EQ(text.str(),
+            "posenc::Encoder(ids, num_layers=2, d_model=8, num_heads=2, d_ff=12, "
+            "pooling=tanh_of_first)");
+}
+
+// A masked token must not change the others, nor its own embedding.
+TEST(EncoderModel, LooksAtTokensOnly) {
+  const ShortBatch batch;
+  for (const int64_t buckets : {0, 32}) {
+    for (const bool causal : {false, true}) {
+      auto model = small_encoder(small_options().relative_buckets(buckets).causal(causal));
+      const auto out = model->forward(batch.ids, batch.inputs);
+      auto other = batch.ids.clone();
+      other[1][3] = 10;
+      const auto changed = model->forward(other, batch.inputs);
+      EXPECT_TRUE(within(Op::Layers, changed.last_hidden_state[1].slice(0, 0, 3),
+                         out.last_hidden_state[1].slice(0, 0, 3)));
+      EXPECT_FALSE(bit_equal(model->forward(other).last_hidden_state[1],
+                             model->forward(batch.ids).last_hidden_state[1]));
+      const auto shorter = model->forward(batch.ids.narrow(1, 0, 2));
+      EXPECT_EQ(causal, bool(within(Op::Layers, shorter.last_hidden_state,
+                                    model->forward(batch.ids).last_hidden_state.narrow(1, 0, 2))));
+    }
+  }
+}
+
+TEST(EncoderModel, PoolsTheRowOfTheEnd) {
+  using encoder::Pooling;
+  const auto ids = torch::tensor({{1, 6, 4, 6}, {1, 9, 3, 6}});
+  const auto pooled_of = [&](Pooling pooling) {
+    auto model = small_encoder(small_options().pooling(pooling).eos_token_id(6));
+    const auto out = model->forward(ids);
+    return std::make_pair(out.pooled, out.last_hidden_state);
+  };
+  const auto rows = [](const torch::Tensor& hidden, int64_t first, int64_t second) {
+    return torch::stack({hidden[0][first], hidden[1][second]});
+  };
+  auto [end, hidden] = pooled_of(Pooling::EndToken);
+  EXPECT_TRUE(bit_equal(end, rows(hidden, 1, 3)));
+  auto [largest, all] = pooled_of(Pooling::LargestToken);
+  EXPECT_TRUE(bit_equal(largest, rows(all, 1, 1)));
+  auto [first, whole] = pooled_of(Pooling::First);
+  EXPECT_TRUE(bit_equal(first, rows(whole, 0, 0)));
+  EXPECT_FALSE(pooled_of(Pooling::None).first.defined());
+  auto model = small_encoder(small_options().pooling(Pooling::LinearOfLast).pooler_dim(5));
+  const auto out = model->forward(ids);
+  EXPECT_TRUE(bit_equal(out.pooled, model->pooler->forward(rows(out.last_hidden_state, 3, 3))));
+  EXPECT_EQ(out.pooled.size(1), 5);
+}
+
+TEST(EncoderModel, TrainsAllOfItsParameters) {
+  auto model = small_encoder(small_options().relative_buckets(4));
+  const ShortBatch batch;
+  const auto out = model->forward(batch.ids, batch.inputs);
+  (out.pooled.sum() + (out.last_hidden_state * torch::randn({2, 4, 8})).sum()).backward();
+  for (const auto& item : model->named_parameters()) {
+    EXPECT_TRUE(item.value().grad().defined()) << item.key();
+  }
+}
+
+TEST(FrozenEncoderModel, ComputesTheSame) {
+  const ShortBatch batch;
+  for (const int64_t buckets : {0, 32}) {
+    for (const bool causal : {false, true}) {
+      auto model = small_encoder(small_options().relative_buckets(buckets).causal(causal));
+      const auto out = model->forward(batch.ids, batch.inputs);
+      model->train();
+      const auto frozen = freeze(model);
+      const auto got = frozen.forward(batch.ids, batch.inputs);
+      EXPECT_TRUE(model->is_training()) << "freezing changes no mode";
+      EXPECT_TRUE(bit_equal(got.embeddings, out.embeddings));
+      const auto real = batch.mask.ne(0).unsqueeze(-1);
+      EXPECT_TRUE(within(Op::Layers, got.last_hidden_state.masked_select(real),
+                         out.last_hidden_state.masked_select(real)));
+      EXPECT_TRUE(within(Op::Layers, got.pooled, out.pooled));
+      EXPECT_FALSE(got.last_hidden_state.requires_grad());
+      EXPECT_TRUE(bit_equal(got.last_hidden_state[1][3], torch::zeros({8})));
+      EXPECT_EQ(frozen.bytes().own, 0) << "weights are shared";
+    }
+  }
+}
+
+TEST(FrozenEncoderModel, NoticesChangesAndEmptyHolders) {
+  auto model = small_encoder();
+  const auto frozen = freeze(model);
+  {
+    const torch::NoGradGuard no_grad;
+    model->pooler->weight.mul_(2.0);
+  }
+  const ShortBatch batch;
+  EXPECT_ERROR(frozen.forward(batch.ids), c10::Error, "freeze");
+  EXPECT_ERROR(freeze(Encoder(nullptr)), c10::ValueError, "must not be an empty holder");
+  std::ostringstream text;
+  text << frozen;
+  EXPECT_EQ(text.str(),
+            "posenc::FrozenEncoderModel(ids, num_layers=2, d_model=8, num_heads=2, d_ff=12)");
+}
+
+TEST(EncoderErrors, AreOfBothForms) {
+  auto model = small_encoder();
+  const auto frozen = freeze(model);
+  const ShortBatch batch;
+  const auto refused = [&](const torch::Tensor& ids, const EncoderInputs& inputs, auto check) {
+    check([&] { model->forward(ids, inputs); });
+    check([&] { frozen.forward(ids, inputs); });
+  };
+  refused(batch.ids, EncoderInputs().attention_mask(torch::ones({2, 4})), [](auto run) {
+    EXPECT_ERROR(run(), c10::TypeError,
+                 "[Encoder] attention_mask must be bool or an integer type. Got Float");
+  });
+  refused(batch.ids, EncoderInputs().attention_mask(torch::ones({4, 4}, torch::kLong)),
+          [](auto run) {
+            EXPECT_ERROR(run(), c10::ValueError,
+                         "[Encoder] attention_mask must be (B, L) = [2, 4]. Got [4, 4]");
+          });
+  refused(batch.ids[0], {}, [](auto run) {
+    EXPECT_ERROR(run(), c10::ValueError, "[Encoder] ids must be (B, L). Got [4]");
+  });
+  refused(torch::zeros({1, 10}, torch::kLong), {}, [](auto run) {
+    EXPECT_ERROR(run(), c10::IndexError, "holds 9 tokens. Got 10");
+  });
+  refused(torch::full({1, 2}, 11), {}, [](auto run) { EXPECT_ERROR(run(), c10::IndexError, "11"); });
+  refused(batch.ids, EncoderInputs().task_type_ids(batch.ids), [](auto run) {
+    EXPECT_ERROR(run(), c10::ValueError, "this front has no task types");
+  });
+}
+
+TEST(EncoderErrors, OptionsThatContradict) {
+  auto neither = small_options().embeddings(std::nullopt);
+  EXPECT_ERROR(Encoder(neither), c10::ValueError, "must have either embeddings or patches");
+  const auto wide = EncoderOptions(EmbeddingFrontOptions(11, 16), small_options().encoder());
+  EXPECT_ERROR(Encoder(wide), c10::ValueError, "d_model of the front must be that of the layers, 8");
+  EXPECT_ERROR(Encoder(small_options().relative_buckets(-1)), c10::ValueError,
+               "relative_buckets must not be negative. Got -1");
+  auto layers = small_options().encoder();
+  const auto length_first = TransformerEncoderLayerOptions(layers.layer()).batch_first(false);
+  EXPECT_ERROR(Encoder(small_options().encoder(layers.layer(length_first))), c10::ValueError,
+               "must have batch_first(true)");
+}
+
+}  // namespace
+}  // namespace posenc::testing

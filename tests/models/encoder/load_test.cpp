@@ -1,0 +1,205 @@
+// What load_encoder() makes of a folder, and what it refuses. The numbers of whole models are
+// compared with transformers by the differential tests.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "models/encoder/tiny_folder.h"
+#include "posenc/models/encoder.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+using nlohmann::json;
+
+torch::Tensor some_ids() { return torch::tensor({{2, 5, 7, 3}, {2, 9, 3, 0}}); }
+
+void expect_same_output(const std::string& a, const std::string& b) {
+  const auto x = load_encoder(a)->forward(some_ids()), y = load_encoder(b)->forward(some_ids());
+  EXPECT_TRUE(bit_equal(x.embeddings, y.embeddings));
+  EXPECT_TRUE(bit_equal(x.last_hidden_state, y.last_hidden_state));
+}
+
+TEST(LoadEncoder, PacksTheWeightsOfTheFile) {
+  const auto folder = TinyFolder::bert();
+  const auto model = load_encoder(folder.write());
+  EXPECT_FALSE(model->is_training());
+  const auto& layer = *model->encoder->layers->ptr<TransformerEncoderLayerImpl>(1);
+  const std::string own = "encoder.layer.1.attention.self.";
+  EXPECT_TRUE(bit_equal(layer.self_attn->in_proj_weight,
+                        torch::cat({folder.tensors[own + "query.weight"],
+                                    folder.tensors[own + "key.weight"],
+                                    folder.tensors[own + "value.weight"]})));
+  EXPECT_TRUE(bit_equal(layer.norm1->weight,
+                        folder.tensors["encoder.layer.1.attention.output.LayerNorm.weight"]));
+  EXPECT_TRUE(bit_equal(layer.norm2->bias, folder.tensors["encoder.layer.1.output.LayerNorm.bias"]));
+  const auto out = model->forward(some_ids());
+  EXPECT_EQ(out.pooled.sizes(), (std::vector<int64_t>{2, 8}));
+  const auto row = out.last_hidden_state.select(1, 0);
+  EXPECT_TRUE(bit_equal(out.pooled, torch::linear(row, folder.tensors["pooler.dense.weight"],
+                                                  folder.tensors["pooler.dense.bias"])
+                                        .tanh()));
+}
+
+TEST(LoadEncoder, TakesTheNamesOfOldFiles) {
+  auto folder = TinyFolder::bert();
+  const auto path = folder.write();
+  auto old = folder;
+  old = TinyFolder();
+  old.config = folder.config;
+  old.tensors = folder.tensors;
+  old.rename([](std::string name) {
+    const auto norm = name.find("LayerNorm.");
+    if (norm == std::string::npos) return name;
+    return name.substr(0, norm) + "LayerNorm." + (name.back() == 's' ? "beta" : "gamma");
+  });
+  old.tensors.insert("embeddings.position_ids", torch::arange(9).unsqueeze(0));
+  expect_same_output(path, old.write());
+}
+
+TEST(LoadEncoder, LeavesOutTheHeadsOfAModel) {
+  auto folder = TinyFolder::bert(), other = TinyFolder();
+  other.config = folder.config;
+  other.tensors = folder.tensors;
+  other.rename([](const std::string& name) {
+    return name.rfind("pooler", 0) == 0 ? std::string() : "bert." + name;
+  });
+  other.add_pair("cls.predictions.transform.dense", {8, 8});
+  expect_same_output(folder.write(), other.write());
+  const auto model = load_encoder(other.write());
+  EXPECT_EQ(model->options.pooling(), encoder::Pooling::None) << "the file has no pooler";
+  EXPECT_FALSE(model->forward(some_ids()).pooled.defined());
+}
+
+TEST(LoadEncoder, CastsToFloat32) {
+  auto folder = TinyFolder::bert();
+  for (auto& item : folder.tensors) item.value() = item.value().to(torch::kHalf);
+  const auto model = load_encoder(folder.write());
+  EXPECT_TRUE(bit_equal(model->pooler->weight,
+                        folder.tensors["pooler.dense.weight"].to(torch::kFloat)));
+}
+
+// Layer i of n is that of group i * groups / n, of which all inner layers run.
+TEST(LoadEncoder, ReadsTheGroupsOfAlbert) {
+  const json config = {{"model_type", "albert"},  {"hidden_size", 8},       {"embedding_size", 4},
+                       {"num_attention_heads", 2}, {"num_hidden_layers", 5}, {"num_hidden_groups", 2},
+                       {"inner_group_num", 2}};
+  const auto options = encoder_options_from_hf(config.dump());
+  EXPECT_EQ(options.encoder().num_layers(), 4);
+  EXPECT_EQ(options.encoder().order(), (std::vector<int64_t>{0, 1, 0, 1, 0, 1, 2, 3, 2, 3}));
+  EXPECT_EQ(options.encoder().layer().activation(), Activation::GELUTanh) << "the default";
+}
+
+TEST(LoadEncoder, HasTheDefaultsOfOldConfigurations) {
+  const auto bert = encoder_options_from_hf(R"({"model_type": "bert"})");
+  EXPECT_EQ(bert.encoder().num_layers(), 12);
+  EXPECT_EQ(bert.encoder().layer().d_ff(), 3072);
+  EXPECT_EQ(bert.encoder().layer().layer_norm_eps(), 1e-12);
+  EXPECT_EQ(bert.embeddings()->vocab_size(), 30522);
+  const auto clip = encoder_options_from_hf(R"({"model_type": "clip_text_model"})");
+  EXPECT_TRUE(clip.causal());
+  EXPECT_EQ(clip.eos_token_id(), 49407);
+  EXPECT_EQ(clip.encoder().layer().activation(), Activation::QuickGELU);
+  EXPECT_EQ(encoder_options_from_hf(R"({"model_type": "clip_text_model", "eos_token_id": 2})")
+                .pooling(),
+            encoder::Pooling::LargestToken);
+  EXPECT_EQ(encoder_options_from_hf(R"({"model_type": "mpnet"})").relative_buckets(), 32);
+}
+
+TEST(LoadEncoder, ReadsEveryModelTypeWithoutSettings) {
+  for (const auto& type : encoder_model_types()) {
+    SCOPED_TRACE(type);
+    json config = {{"model_type", type}};
+    for (const char* inner : {"text_config"}) config[inner] = json::object();
+    EXPECT_NO_THROW(encoder_options_from_hf(config.dump()));
+  }
+}
+
+TEST(BadEncoderFolder, AnotherModelType) {
+  const auto refused = [](const char* type, const std::string& text) {
+    auto folder = TinyFolder::bert();
+    folder.config["model_type"] = type;
+    const auto path = folder.write();
+    EXPECT_ERROR(load_encoder(path), c10::ValueError, "[load_encoder] " + path + "/config.json: ");
+    EXPECT_ERROR(load_encoder(path), c10::ValueError, text);
+  };
+  refused("brt", "model_type must be that of an encoder; the nearest are bert, bart");
+  refused("", "Got none");
+  refused("deberta", "model_type deberta is not supported: it needs disentangled attention");
+  EXPECT_ERROR(encoder_options_from_hf("{}"), c10::ValueError,
+               "[encoder_options_from_hf] the configuration: model_type");
+}
+
+TEST(BadEncoderFolder, SettingsThatPosencDoesNotHave) {
+  const std::vector<std::tuple<const char*, json, const char*>> cases = {
+      {"is_decoder", true, "is_decoder must be false, the only value that posenc has. Got true"},
+      {"position_embedding_type", "relative_key", "position_embedding_type must be \"absolute\""},
+      {"hidden_act", "mish", "hidden_act must be gelu, gelu_new, gelu_fast"},
+      {"num_attention_heads", 3, "num_attention_heads must divide hidden_size 8. Got 3"},
+      {"hidden_size", -8, "hidden_size must be a whole number from 1 to 1048576. Got -8"},
+      {"num_hidden_layers", 0, "num_hidden_layers must be a whole number from 1 to 1000. Got 0"},
+      {"layer_norm_eps", "small", "layer_norm_eps must be a number. Got \"small\""},
+  };
+  for (const auto& [name, value, text] : cases) {
+    SCOPED_TRACE(name);
+    auto folder = TinyFolder::bert();
+    folder.config[name] = value;
+    EXPECT_ERROR(load_encoder(folder.write()), c10::ValueError, text);
+  }
+}
+
+TEST(BadEncoderFolder, SizesThatTheWeightsDoNotHave) {
+  const std::vector<std::tuple<const char*, json, const char*>> cases = {
+      {"vocab_size", 12, "vocab_size in config.json must be axis 0 of embeddings.word_embeddings"},
+      {"hidden_size", 1 << 20, "hidden_size in config.json must be axis 1 of encoder.layer.0.inter"},
+      {"intermediate_size", 1 << 20, "intermediate_size in config.json must be axis 0 of encoder."},
+      {"max_position_embeddings", 10, "max_position_embeddings in config.json must be axis 0 of"},
+      {"type_vocab_size", 3, "type_vocab_size in config.json must be axis 0 of embeddings.token_ty"},
+      {"num_hidden_layers", 3, "which lack encoder.layer.2.attention.self.query.weight. Got 3"},
+  };
+  for (const auto& [name, value, text] : cases) {
+    SCOPED_TRACE(name);
+    auto folder = TinyFolder::bert();
+    folder.config[name] = value;
+    EXPECT_ERROR(load_encoder(folder.write()), c10::ValueError, text);
+  }
+  auto folder = TinyFolder::bert();
+  folder.config["num_hidden_layers"] = 1;
+  EXPECT_CONTAINS(refusal([&] { load_encoder(folder.write()); }), "UnexpectedKeys: [load_encoder] ");
+}
+
+TEST(BadEncoderFolder, FilesAndTensorsThatAreMissing) {
+  const auto folder = TinyFolder::bert();
+  const auto path = folder.write();
+  EXPECT_CONTAINS(refusal([] { load_encoder("/nowhere"); }), "NotFound: [load_encoder] /nowhere");
+  std::filesystem::remove(folder / "model.safetensors");
+  EXPECT_CONTAINS(refusal([&] { load_encoder(path); }), "must hold model.safetensors");
+  std::filesystem::remove(folder / "config.json");
+  EXPECT_CONTAINS(refusal([&] { load_encoder(path); }), "NotFound: [load_encoder] " + path);
+  for (const std::string name : {"encoder.layer.1.output.dense.bias",
+                                 "encoder.layer.0.attention.self.query.weight",
+                                 "embeddings.position_embeddings.weight"}) {
+    auto damaged = TinyFolder::bert();
+    damaged.tensors.erase(name);
+    const auto text = refusal([&] { load_encoder(damaged.write()); });
+    EXPECT_CONTAINS(text, "MissingKeys: [load_encoder] ");
+    EXPECT_CONTAINS(text, name);
+  }
+}
+
+TEST(BadEncoderFolder, TensorsThatDoNotFit) {
+  auto folder = TinyFolder::bert();
+  folder.tensors["encoder.layer.1.attention.self.key.weight"] = torch::zeros({8, 7});
+  folder.tensors.insert("encoder.extra.weight", torch::zeros({2}));
+  const auto text = refusal([&] { load_encoder(folder.write()); });
+  EXPECT_CONTAINS(text, "'encoder.layer.1.attention.self.key.weight' must have shape (8, 8)");
+  EXPECT_CONTAINS(text, "encoder.extra.weight");
+  auto broken = TinyFolder::bert();
+  broken.tensors["encoder.layer.1.attention.self.key.bias"][3] = NAN;
+  EXPECT_CONTAINS(refusal([&] { load_encoder(broken.write()); }), "must be finite numbers");
+}
+
+}  // namespace
+}  // namespace posenc::testing
