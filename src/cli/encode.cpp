@@ -20,8 +20,9 @@ struct EncodeArguments {
   std::string folder, input, output;
 };
 
-const std::vector<std::string> kInputsOfEncode = {"input_ids",    "pixel_values",  "attention_mask",
-                                                  "position_ids", "token_type_ids", "task_type_ids"};
+const std::vector<std::string> kInputsOfEncode = {"input_ids",      "pixel_values",
+                                                  "attention_mask", "position_ids",
+                                                  "token_type_ids", "task_type_ids"};
 
 // The ids or the pixels. A tensor that is not known could be a misspelt mask, so it is an error.
 at::Tensor encoder_input(const StateDict& given, bool is_text, const std::string& path) {
@@ -52,13 +53,12 @@ void encode(const EncodeArguments& arguments) {
   };
   const FrozenEncoderModel model = freeze(load_encoder(arguments.folder));
   const bool is_text = model.options().embeddings().has_value();
-  const EncoderOutput out =
-      model.forward(encoder_input(given, is_text, arguments.input),
-                    EncoderInputs()
-                        .attention_mask(tensor("attention_mask"))
-                        .token_type_ids(tensor("token_type_ids"))
-                        .position_ids(tensor("position_ids"))
-                        .task_type_ids(tensor("task_type_ids")));
+  const EncoderOutput out = model.forward(encoder_input(given, is_text, arguments.input),
+                                          EncoderInputs()
+                                              .attention_mask(tensor("attention_mask"))
+                                              .token_type_ids(tensor("token_type_ids"))
+                                              .position_ids(tensor("position_ids"))
+                                              .task_type_ids(tensor("task_type_ids")));
   StateDict result;
   result.insert("embeddings", out.embeddings.contiguous());
   result.insert("last_hidden_state", out.last_hidden_state.contiguous());
@@ -76,10 +76,11 @@ void add_encode(CLI::App& app) {
                   "folder with config.json and the weights, as save_pretrained() writes it")
       ->required()
       ->check(input_path());
-  sub->add_option("--in", arguments->input,
-                  "safetensors with `input_ids` (B, L) and optionally `attention_mask`, nonzero for "
-                  "tokens, `token_type_ids`, `position_ids` and `task_type_ids`; or `pixel_values` "
-                  "(B, C, H, W)")
+  sub->add_option(
+         "--in", arguments->input,
+         "safetensors with `input_ids` (B, L) and optionally `attention_mask`, nonzero for "
+         "tokens, `token_type_ids`, `position_ids` and `task_type_ids`; or `pixel_values` "
+         "(B, C, H, W)")
       ->required()
       ->check(input_path());
   sub->add_option("--out", arguments->output,
@@ -88,10 +89,9 @@ void add_encode(CLI::App& app) {
                   "model has a pooler; any extension")
       ->required()
       ->check(output_path());
-  sub->footer(
-      "Models:\n" + listed(encoder_model_types()) +
-      "\nExample:\n  posenc encode bert-base-uncased --in ids.safetensors --out "
-      "vectors.safetensors");
+  sub->footer("Models:\n" + listed(encoder_model_types()) +
+              "\nExample:\n  posenc encode bert-base-uncased --in ids.safetensors --out "
+              "vectors.safetensors");
   sub->callback([arguments] { encode(*arguments); });
 }
 

@@ -27,13 +27,14 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kReadableFilesOrFolder =
-    "weights: TorchScript, torch.save, safetensors or its index, or .pt2, recognised by content; or "
+    "weights: TorchScript, torch.save, safetensors or its index, or .pt2, recognised by content; "
+    "or "
     "the folder of a model";
 
 struct InspectOptions {
   std::string path;
   bool json = false;
-  std::string file = "";                   // the path, or the weights in a folder
+  std::string file = "";                  // the path, or the weights in a folder
   std::optional<FolderInfo> folder = {};  // of a folder
 };
 
@@ -72,7 +73,9 @@ void print_entries(const char* heading, const std::vector<ManifestEntry>& entrie
 void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
   const Manifest& manifest = weights.manifest;
   if (options.folder) {
-    const auto known = [](const std::string& name) { return name.empty() ? "unknown" : shown(name); };
+    const auto known = [](const std::string& name) {
+      return name.empty() ? "unknown" : shown(name);
+    };
     fmt::print("{}: model type {}, front preset {}\n", options.path,
                known(options.folder->model_type), known(options.folder->front_preset));
   }
@@ -108,12 +111,12 @@ void inspect(InspectOptions options) {
 
 void add_inspect(CLI::App& app) {
   auto options = std::make_shared<InspectOptions>();
-  auto* sub =
-      app.add_subcommand("inspect",
-                         "List the contents of a file of weights: names (the first 120 bytes of "
-                         "each; --json prints them in full), dtypes, shapes and values; of a model's "
-                         "folder also its type and the preset of its front. No code in the file is "
-                         "run.");
+  auto* sub = app.add_subcommand(
+      "inspect",
+      "List the contents of a file of weights: names (the first 120 bytes of "
+      "each; --json prints them in full), dtypes, shapes and values; of a model's "
+      "folder also its type and the preset of its front. No code in the file is "
+      "run.");
   sub->add_option("FILE", options->path, kReadableFilesOrFolder)->required()->check(input_path());
   sub->add_flag("--json", options->json,
                 "print {file, format, tensors: [{name, dtype, shape, sha256}]}; the hash is of the "

@@ -55,9 +55,14 @@ FrozenBytes FrozenEncoderModel::bytes() const { return parts_->stale_check.bytes
 
 FrozenEncoderModel freeze(const EncoderImpl& model, const FreezeOptions& options) {
   const torch::NoGradGuard no_grad;
-  inference::FrozenEncoderParts parts = {model.options, inference::StaleCheck(model),
-                                         model.embeddings, VisionFront(nullptr),
-                                         freeze(model.encoder, options), {}, {}, {}};
+  inference::FrozenEncoderParts parts = {model.options,
+                                         inference::StaleCheck(model),
+                                         model.embeddings,
+                                         VisionFront(nullptr),
+                                         freeze(model.encoder, options),
+                                         {},
+                                         {},
+                                         {}};
   if (model.patches) {
     parts.patches = VisionFront(std::dynamic_pointer_cast<VisionFrontImpl>(model.patches->clone()));
     parts.patches->eval();

@@ -65,10 +65,9 @@ void EncoderImpl::reset() {
         register_module("pooler", make_linear(torch::nn::LinearOptions(layer.d_model(), width)));
   }
   if (options.relative_buckets() > 0) {
-    relative_attention_bias =
-        register_module("relative_attention_bias",
-                        make_embedding(torch::nn::EmbeddingOptions(options.relative_buckets(),
-                                                                   layer.num_heads())));
+    relative_attention_bias = register_module(
+        "relative_attention_bias",
+        make_embedding(torch::nn::EmbeddingOptions(options.relative_buckets(), layer.num_heads())));
   }
 }
 
@@ -112,6 +111,7 @@ EncoderOptions encoder_options_from_hf(const std::string& config) {
 std::vector<std::string> encoder_model_types() {
   std::vector<std::string> names;
   for (const EncoderModelRow& row : encoder_model_table()) names.emplace_back(row.model_type);
+  for (const CompositeModelRow& row : composite_model_table()) names.emplace_back(row.model_type);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -102,7 +102,8 @@ TEST_F(Inspect, AFullDiskIsNoticed) {
 TEST_F(Inspect, Refuses) {
   EXPECT_EQ(posenc({"inspect"}).status, 2);
   expect_refused(posenc({"inspect", file("missing")}), "inspect", "No such file");
-  expect_refused(posenc({"inspect", "--json", folder_.path().string()}), "inspect", "a directory");
+  expect_refused(posenc({"inspect", "--json", folder_.path().string()}), "inspect",
+                 "must hold model.safetensors");
   expect_refused(posenc({"inspect", text_file("x", "GGUF....")}), "inspect", "is a GGUF file");
   expect_refused(posenc({"inspect", text_file("empty", "")}), "inspect", "is empty");
 }

@@ -112,7 +112,7 @@ def encoder_of(model: torch.nn.Module, dialect: str) -> torch.nn.Module:
     return base.get_encoder() if dialect == "bart" else base
 
 
-def inputs_of(draw: Draw, dialect: str, config) -> dict[str, torch.Tensor]:
+def inputs_of(draw: Draw, dialect: str, config, has_types: bool) -> dict[str, torch.Tensor]:
     batch = draw.randint(1, 4)
     if dialect in ("vision", "dino"):
         size = [config.image_size] * 2 if draw.coin(0.6) else [draw.randint(4, 24), draw.randint(4, 24)]
@@ -130,7 +130,7 @@ def inputs_of(draw: Draw, dialect: str, config) -> dict[str, torch.Tensor]:
         given["attention_mask"] = mask
         if draw.coin(0.7) and config.pad_token_id is not None:
             ids[mask == 0] = config.pad_token_id
-    if draw.coin() and getattr(config, "type_vocab_size", 0):
+    if draw.coin() and has_types:
         given["token_type_ids"] = draw.integers(config.type_vocab_size, batch, length)
     if draw.coin(0.3) and dialect != "bart":
         rows = config.max_position_embeddings
@@ -197,15 +197,17 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     head = draw.choice(kind.heads) if kind.heads and draw.coin() else kind.model
     chosen = settings(draw, kind.dialect)
     config = getattr(transformers, kind.config)(**chosen)
-    config._attn_implementation = draw.choice(["eager", "sdpa"])
-    model = getattr(transformers, head)(config).eval()
+    cls = getattr(transformers, head)
+    config._attn_implementation = draw.choice(["eager", "sdpa"]) if cls._supports_sdpa else "eager"
+    model = cls(config).eval()
     spread = draw.choice([0.05, 0.3])
     for parameter in model.parameters():
         parameter.copy_(draw.normal(*parameter.shape) * spread + (1.0 if parameter.dim() == 1 and draw.coin() else 0.0))
     base = encoder_of(model, kind.dialect)
     folder = programs.folder / f"{kind_name}-{number}"
     how = saved(draw, folder, model, base)
-    given = inputs_of(draw, kind.dialect, config)
+    has_types = any("token_type_embeddings" in name for name in base.state_dict())
+    given = inputs_of(draw, kind.dialect, config, has_types)
     expected = expected_of(model, base, kind.dialect, given)
     cases = [Case({"op": "encode", "folder": str(folder), "frozen": frozen}, given, expected) for frozen in (False, True)]
     return cases, f"{head} ({how}) {json.dumps(chosen)}", pools_tokens(given, kind.dialect)

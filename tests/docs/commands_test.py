@@ -102,6 +102,15 @@ def make_rotary(folder: Path) -> None:
     save_file({"grid": torch.tensor([14, 14])}, folder / "patches.safetensors")
 
 
+def make_sentences(folder: Path) -> None:
+    """Writes sentences.safetensors, ids of BERT's vocabulary with their mask."""
+    import torch
+    from safetensors.torch import save_file
+
+    ids = torch.tensor([[101, 7592, 2088, 102], [101, 7592, 102, 0]])
+    save_file({"input_ids": ids, "attention_mask": (ids != 0).long()}, folder / "sentences.safetensors")
+
+
 class Commands(unittest.TestCase):
     def check_make(self, arguments: "list[str]") -> None:
         makefile = text(ROOT / "Makefile")
@@ -145,10 +154,12 @@ class Commands(unittest.TestCase):
             (folder / "bin").mkdir()
             (folder / "bin" / "posenc").symlink_to(Path(options.posenc).resolve())
             (folder / "opus-mt-en-de").symlink_to(live / "marian" / "shared")
+            (folder / "bert-base-uncased").symlink_to(live / "encoder" / "bert")
             (folder / "letter.txt").write_text("two hundred and five\n\nseven\n")
             shutil.copy(live / "transformer_scripts" / "none_real_masks.pt", folder / "model.pt")  # a pre-norm model
             make_model(folder)
             make_rotary(folder)
+            make_sentences(folder)
             ran = 0
             for where, line in shell_lines():
                 used = [command for command in commands(line) if Path(command[0]).name == "posenc"]

@@ -100,6 +100,9 @@ class Documented : public ::testing::Test {
     const InEmptyFolder here;
     const std::filesystem::path marian(POSENC_LIVE_DIR "/marian/shared");
     std::filesystem::create_directory_symlink(marian, "opus-mt-en-de");
+    for (const char* name : {"bert-base-uncased", "all-MiniLM-L6-v2"}) {  // small ones of that kind
+      std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/bert", name);
+    }
     torch::manual_seed(0);
     example_.run(given_);
   }

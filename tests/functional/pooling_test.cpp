@@ -11,22 +11,24 @@ namespace {
 namespace F = posenc::functional;
 
 // The formula of sentence-transformers, operation by operation.
-torch::Tensor mean_of_sentence_transformers(const torch::Tensor& hidden, const torch::Tensor& mask) {
+torch::Tensor mean_of_sentence_transformers(const torch::Tensor& hidden,
+                                            const torch::Tensor& mask) {
   const auto expanded = mask.unsqueeze(-1).expand(hidden.sizes()).to(hidden.dtype());
   return torch::sum(hidden * expanded, 1) / torch::clamp_min(expanded.sum(1), 1e-9);
 }
 
 TEST(Pooling, TheMeanOfTokensHasTheBitsOfSentenceTransformers) {
   const auto hidden = torch::randn({3, 7, 5});
-  const auto mask = torch::tensor({{1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 0, 0, 0, 0}, {0, 0, 1, 0, 0, 1, 1}});
+  const auto mask =
+      torch::tensor({{1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 0, 0, 0, 0}, {0, 0, 1, 0, 0, 1, 1}});
   for (const auto type : {torch::kLong, torch::kInt, torch::kBool}) {
     EXPECT_TRUE(bit_equal(F::mean_pool(hidden, mask.to(type)),
                           mean_of_sentence_transformers(hidden, mask)));
   }
-  EXPECT_TRUE(bit_equal(F::mean_pool(hidden),
-                        mean_of_sentence_transformers(hidden, torch::ones({3, 7}))));
-  EXPECT_TRUE(bit_equal(F::mean_pool(hidden, torch::zeros({3, 7}, torch::kLong)),
-                        torch::zeros({3, 5})));
+  EXPECT_TRUE(
+      bit_equal(F::mean_pool(hidden), mean_of_sentence_transformers(hidden, torch::ones({3, 7}))));
+  EXPECT_TRUE(
+      bit_equal(F::mean_pool(hidden, torch::zeros({3, 7}, torch::kLong)), torch::zeros({3, 5})));
 }
 
 TEST(Pooling, NormalizedVectorsHaveLengthOne) {

@@ -22,7 +22,8 @@ struct FrozenEncoderParts;
 /// ```
 class FrozenEncoderModel {
  public:
-  /// What Encoder returns for a batch in eval mode; rows of masked tokens are zero after the layers.
+  /// What Encoder returns for a batch in eval mode; rows of masked tokens are zero after the
+  /// layers.
   ///
   /// Errors: those of Encoder and FrozenEncoder.
   EncoderOutput forward(const torch::Tensor& input, const EncoderInputs& inputs = {}) const;

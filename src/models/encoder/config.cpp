@@ -107,8 +107,10 @@ EncoderOptions options_in(const Settings& config, const EncoderModelRow& row) {
 }  // namespace
 
 EncoderConfig read_encoder_config(const Settings& config) {
-  const auto& row = encoder_model(config.where(), config.text("model_type", ""));
-  const Settings own = *row.inner == '\0' ? config : config.inside(row.inner);
+  const std::string model_type = config.text("model_type", "");
+  const CompositeModelRow* whole = find_composite_model(model_type);
+  const auto& row = encoder_model(config.where(), whole ? whole->encoder : model_type);
+  const Settings own = whole ? config.inside(whole->settings) : config;
   for (const auto& [name, value] : kFixed) {
     if (own.has(name) && own.value(name) != value) {
       own.refuse(name, "must be " + value.dump() + ", the only value that posenc has");

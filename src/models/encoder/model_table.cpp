@@ -1,3 +1,4 @@
+// posenc-budget: a row for each model type, and the names of each kind of layer
 #include "models/encoder/model_table.h"
 
 #include <c10/util/Exception.h>
@@ -213,24 +214,22 @@ EncoderModelRow mbart() {
   return row;
 }
 
-EncoderModelRow clip_text(const char* model_type, const char* inner) {
+EncoderModelRow clip_text(const char* model_type) {
   return {.model_type = model_type,
           .layers = {&kClip},
           .config = kClipConfig,
           .prefix = "text_model.",
-          .inner = inner,
           .norm_first = true,
           .last_norm = "final_layer_norm",
           .is_causal = true,
           .pooling = Pooling::EndToken};
 }
 
-EncoderModelRow siglip_text(const char* model_type, const char* inner) {
+EncoderModelRow siglip_text(const char* model_type) {
   return {.model_type = model_type,
           .layers = {&kClip},
           .config = kSiglipConfig,
           .prefix = "text_model.",
-          .inner = inner,
           .norm_first = true,
           .last_norm = "final_layer_norm",
           .pooling = Pooling::LinearOfLast,
@@ -275,8 +274,7 @@ const std::vector<EncoderModelRow> kRows = {
     bert("bert", "bert."),
     {.model_type = "bert-generation", .layers = {&kBert}, .config = kBertLarge, .prefix = "bert."},
     bert("camembert", "roberta."),
-    clip_text("clip", "text_config"),
-    clip_text("clip_text_model", ""),
+    clip_text("clip_text_model"),
     bert("data2vec-text", "data2vec_text."),
     vit("deit", "deit.", Pooling::TanhOfFirst),
     dinov2("dinov2", "dinov2."),
@@ -330,8 +328,7 @@ const std::vector<EncoderModelRow> kRows = {
      .norm_first = true,
      .last_norm = "LayerNorm",
      .pooling = Pooling::TanhOfFirst},
-    siglip_text("siglip", "text_config"),
-    siglip_text("siglip_text_model", ""),
+    siglip_text("siglip_text_model"),
     {.model_type = "splinter", .layers = {&kBert}, .prefix = "splinter."},
     vit("vit", "vit.", Pooling::TanhOfFirst),
     bert("xlm-roberta", "roberta."),
@@ -346,6 +343,12 @@ const std::vector<EncoderModelRow> kRows = {
      .norm_first = true,
      .last_norm = "encoder.LayerNorm",
      .pooling = Pooling::TanhOfFirst},
+};
+
+// Of these the text model is loaded, whose keys begin with `text_model.` in all of them.
+const std::vector<CompositeModelRow> kComposites = {
+    {"clip", "text_config", "clip_text_model"},
+    {"siglip", "text_config", "siglip_text_model"},
 };
 
 // What known encoders have that this one has not.
@@ -390,6 +393,13 @@ const std::pair<const char*, const char*> kUnsupported[] = {
 }  // namespace
 
 const std::vector<EncoderModelRow>& encoder_model_table() { return kRows; }
+const std::vector<CompositeModelRow>& composite_model_table() { return kComposites; }
+
+const CompositeModelRow* find_composite_model(std::string_view model_type) {
+  const auto found = std::find_if(kComposites.begin(), kComposites.end(),
+                                  [&](const auto& row) { return row.model_type == model_type; });
+  return found == kComposites.end() ? nullptr : &*found;
+}
 
 const EncoderModelRow& encoder_model(const std::string& where, std::string_view model_type) {
   std::vector<std::string> names;
@@ -397,6 +407,7 @@ const EncoderModelRow& encoder_model(const std::string& where, std::string_view 
     if (row.model_type == model_type) return row;
     names.emplace_back(row.model_type);
   }
+  for (const CompositeModelRow& row : kComposites) names.emplace_back(row.model_type);
   for (const auto& [known, lack] : kUnsupported) {
     TORCH_CHECK_VALUE(known != model_type, where, "model_type ", model_type,
                       " is not supported: it needs ", lack);

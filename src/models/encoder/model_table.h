@@ -42,8 +42,6 @@ struct EncoderModelRow {
   /// The prefix of all keys in files of models with a head, such as `bert.`; files without it are
   /// read too.
   const char* prefix = "";
-  /// The object in config.json that has the settings, of models that are several encoders.
-  const char* inner = "";
   bool is_vision = false;             ///< the front takes pixel_values
   const char* front = "embeddings.";  ///< the prefix of the front's keys
   const char* projection = "";        ///< the front's projection, if it is not below that prefix
@@ -59,9 +57,20 @@ struct EncoderModelRow {
   std::vector<const char*> dropped = {};  ///< patterns of keys that are not the encoder's
 };
 
-/// All of them.
-const std::vector<EncoderModelRow>& encoder_model_table();
+/// A model of several encoders, of which one is loaded.
+struct CompositeModelRow {
+  const char* model_type;
+  const char* settings;  ///< the object in config.json that has those of the encoder
+  const char* encoder;   ///< its model_type
+};
 
+/// All encoders.
+const std::vector<EncoderModelRow>& encoder_model_table();
+/// All models of several encoders.
+const std::vector<CompositeModelRow>& composite_model_table();
+
+/// The row of `model_type`, or null.
+const CompositeModelRow* find_composite_model(std::string_view model_type);
 /// The row of `model_type`; throws c10::ValueError that begins with `where`, saying what is missing
 /// of a known model, and naming the nearest of an unknown one.
 const EncoderModelRow& encoder_model(const std::string& where, std::string_view model_type);

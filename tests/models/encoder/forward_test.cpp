@@ -167,20 +167,20 @@ TEST(EncoderErrors, AreOfBothForms) {
   refused(batch.ids[0], {}, [](auto run) {
     EXPECT_ERROR(run(), c10::ValueError, "[Encoder] ids must be (B, L). Got [4]");
   });
-  refused(torch::zeros({1, 10}, torch::kLong), {}, [](auto run) {
-    EXPECT_ERROR(run(), c10::IndexError, "holds 9 tokens. Got 10");
-  });
-  refused(torch::full({1, 2}, 11), {}, [](auto run) { EXPECT_ERROR(run(), c10::IndexError, "11"); });
-  refused(batch.ids, EncoderInputs().task_type_ids(batch.ids), [](auto run) {
-    EXPECT_ERROR(run(), c10::ValueError, "this front has no task types");
-  });
+  refused(torch::zeros({1, 10}, torch::kLong), {},
+          [](auto run) { EXPECT_ERROR(run(), c10::IndexError, "holds 9 tokens. Got 10"); });
+  refused(torch::full({1, 2}, 11), {},
+          [](auto run) { EXPECT_ERROR(run(), c10::IndexError, "11"); });
+  refused(batch.ids, EncoderInputs().task_type_ids(batch.ids),
+          [](auto run) { EXPECT_ERROR(run(), c10::ValueError, "this front has no task types"); });
 }
 
 TEST(EncoderErrors, OptionsThatContradict) {
   auto neither = small_options().embeddings(std::nullopt);
   EXPECT_ERROR(Encoder(neither), c10::ValueError, "must have either embeddings or patches");
   const auto wide = EncoderOptions(EmbeddingFrontOptions(11, 16), small_options().encoder());
-  EXPECT_ERROR(Encoder(wide), c10::ValueError, "d_model of the front must be that of the layers, 8");
+  EXPECT_ERROR(Encoder(wide), c10::ValueError,
+               "d_model of the front must be that of the layers, 8");
   EXPECT_ERROR(Encoder(small_options().relative_buckets(-1)), c10::ValueError,
                "relative_buckets must not be negative. Got -1");
   auto layers = small_options().encoder();

@@ -28,13 +28,14 @@ TEST(LoadEncoder, PacksTheWeightsOfTheFile) {
   EXPECT_FALSE(model->is_training());
   const auto& layer = *model->encoder->layers->ptr<TransformerEncoderLayerImpl>(1);
   const std::string own = "encoder.layer.1.attention.self.";
-  EXPECT_TRUE(bit_equal(layer.self_attn->in_proj_weight,
-                        torch::cat({folder.tensors[own + "query.weight"],
-                                    folder.tensors[own + "key.weight"],
-                                    folder.tensors[own + "value.weight"]})));
+  EXPECT_TRUE(bit_equal(
+      layer.self_attn->in_proj_weight,
+      torch::cat({folder.tensors[own + "query.weight"], folder.tensors[own + "key.weight"],
+                  folder.tensors[own + "value.weight"]})));
   EXPECT_TRUE(bit_equal(layer.norm1->weight,
                         folder.tensors["encoder.layer.1.attention.output.LayerNorm.weight"]));
-  EXPECT_TRUE(bit_equal(layer.norm2->bias, folder.tensors["encoder.layer.1.output.LayerNorm.bias"]));
+  EXPECT_TRUE(
+      bit_equal(layer.norm2->bias, folder.tensors["encoder.layer.1.output.LayerNorm.bias"]));
   const auto out = model->forward(some_ids());
   EXPECT_EQ(out.pooled.sizes(), (std::vector<int64_t>{2, 8}));
   const auto row = out.last_hidden_state.select(1, 0);
@@ -77,14 +78,15 @@ TEST(LoadEncoder, CastsToFloat32) {
   auto folder = TinyFolder::bert();
   for (auto& item : folder.tensors) item.value() = item.value().to(torch::kHalf);
   const auto model = load_encoder(folder.write());
-  EXPECT_TRUE(bit_equal(model->pooler->weight,
-                        folder.tensors["pooler.dense.weight"].to(torch::kFloat)));
+  EXPECT_TRUE(
+      bit_equal(model->pooler->weight, folder.tensors["pooler.dense.weight"].to(torch::kFloat)));
 }
 
 // Layer i of n is that of group i * groups / n, of which all inner layers run.
 TEST(LoadEncoder, ReadsTheGroupsOfAlbert) {
-  const json config = {{"model_type", "albert"},  {"hidden_size", 8},       {"embedding_size", 4},
-                       {"num_attention_heads", 2}, {"num_hidden_layers", 5}, {"num_hidden_groups", 2},
+  const json config = {{"model_type", "albert"}, {"hidden_size", 8},
+                       {"embedding_size", 4},    {"num_attention_heads", 2},
+                       {"num_hidden_layers", 5}, {"num_hidden_groups", 2},
                        {"inner_group_num", 2}};
   const auto options = encoder_options_from_hf(config.dump());
   EXPECT_EQ(options.encoder().num_layers(), 4);
@@ -102,9 +104,9 @@ TEST(LoadEncoder, HasTheDefaultsOfOldConfigurations) {
   EXPECT_TRUE(clip.causal());
   EXPECT_EQ(clip.eos_token_id(), 49407);
   EXPECT_EQ(clip.encoder().layer().activation(), Activation::QuickGELU);
-  EXPECT_EQ(encoder_options_from_hf(R"({"model_type": "clip_text_model", "eos_token_id": 2})")
-                .pooling(),
-            encoder::Pooling::LargestToken);
+  EXPECT_EQ(
+      encoder_options_from_hf(R"({"model_type": "clip_text_model", "eos_token_id": 2})").pooling(),
+      encoder::Pooling::LargestToken);
   EXPECT_EQ(encoder_options_from_hf(R"({"model_type": "mpnet"})").relative_buckets(), 32);
 }
 
@@ -153,10 +155,12 @@ TEST(BadEncoderFolder, SettingsThatPosencDoesNotHave) {
 TEST(BadEncoderFolder, SizesThatTheWeightsDoNotHave) {
   const std::vector<std::tuple<const char*, json, const char*>> cases = {
       {"vocab_size", 12, "vocab_size in config.json must be axis 0 of embeddings.word_embeddings"},
-      {"hidden_size", 1 << 20, "hidden_size in config.json must be axis 1 of encoder.layer.0.inter"},
+      {"hidden_size", 1 << 20,
+       "hidden_size in config.json must be axis 1 of encoder.layer.0.inter"},
       {"intermediate_size", 1 << 20, "intermediate_size in config.json must be axis 0 of encoder."},
       {"max_position_embeddings", 10, "max_position_embeddings in config.json must be axis 0 of"},
-      {"type_vocab_size", 3, "type_vocab_size in config.json must be axis 0 of embeddings.token_ty"},
+      {"type_vocab_size", 3,
+       "type_vocab_size in config.json must be axis 0 of embeddings.token_ty"},
       {"num_hidden_layers", 3, "which lack encoder.layer.2.attention.self.query.weight. Got 3"},
   };
   for (const auto& [name, value, text] : cases) {
@@ -167,7 +171,8 @@ TEST(BadEncoderFolder, SizesThatTheWeightsDoNotHave) {
   }
   auto folder = TinyFolder::bert();
   folder.config["num_hidden_layers"] = 1;
-  EXPECT_CONTAINS(refusal([&] { load_encoder(folder.write()); }), "UnexpectedKeys: [load_encoder] ");
+  EXPECT_CONTAINS(refusal([&] { load_encoder(folder.write()); }),
+                  "UnexpectedKeys: [load_encoder] ");
 }
 
 TEST(BadEncoderFolder, FilesAndTensorsThatAreMissing) {
@@ -178,9 +183,9 @@ TEST(BadEncoderFolder, FilesAndTensorsThatAreMissing) {
   EXPECT_CONTAINS(refusal([&] { load_encoder(path); }), "must hold model.safetensors");
   std::filesystem::remove(folder / "config.json");
   EXPECT_CONTAINS(refusal([&] { load_encoder(path); }), "NotFound: [load_encoder] " + path);
-  for (const std::string name : {"encoder.layer.1.output.dense.bias",
-                                 "encoder.layer.0.attention.self.query.weight",
-                                 "embeddings.position_embeddings.weight"}) {
+  for (const std::string name :
+       {"encoder.layer.1.output.dense.bias", "encoder.layer.0.attention.self.query.weight",
+        "embeddings.position_embeddings.weight"}) {
     auto damaged = TinyFolder::bert();
     damaged.tensors.erase(name);
     const auto text = refusal([&] { load_encoder(damaged.write()); });

@@ -22,11 +22,11 @@ class TinyFolder {
   /// A BERT: 11 tokens, 9 positions, 2 types, 2 layers of width 8 with 2 heads, and its pooler.
   static TinyFolder bert() {
     TinyFolder folder;
-    folder.config = {{"model_type", "bert"},       {"vocab_size", 11},
-                     {"hidden_size", 8},           {"num_attention_heads", 2},
-                     {"num_hidden_layers", 2},     {"intermediate_size", 12},
-                     {"type_vocab_size", 2},       {"max_position_embeddings", 9},
-                     {"hidden_act", "gelu"},       {"layer_norm_eps", 1e-12}};
+    folder.config = {{"model_type", "bert"},   {"vocab_size", 11},
+                     {"hidden_size", 8},       {"num_attention_heads", 2},
+                     {"num_hidden_layers", 2}, {"intermediate_size", 12},
+                     {"type_vocab_size", 2},   {"max_position_embeddings", 9},
+                     {"hidden_act", "gelu"},   {"layer_norm_eps", 1e-12}};
     folder.add("embeddings.word_embeddings.weight", {11, 8});
     folder.add("embeddings.position_embeddings.weight", {9, 8});
     folder.add("embeddings.token_type_embeddings.weight", {2, 8});

@@ -1,0 +1,111 @@
+#include <torch/types.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/program.h"
+#include "io/files.h"
+#include "posenc/io/safetensors.h"
+#include "posenc/models/encoder.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string live_encoder(const std::string& name) { return POSENC_LIVE_DIR "/encoder/" + name; }
+
+class Encode : public InFolder, public ::testing::WithParamInterface<std::string> {
+ protected:
+  Result encode(const std::string& folder, const StateDict& inputs) const {
+    return posenc(
+        {"encode", folder, "--in", safetensors("in.safetensors", inputs), "--out", file("out")});
+  }
+};
+
+StateDict part_of(const StateDict& all, const std::string& prefix) {
+  StateDict part;
+  for (const auto& item : all) {
+    if (item.key().rfind(prefix, 0) == 0)
+      part.insert(item.key().substr(prefix.size()), item.value());
+  }
+  return part;
+}
+
+TEST_P(Encode, WritesWhatTransformersComputes) {
+  const auto all = load_safetensors(live_encoder(GetParam() + ".safetensors")).tensors;
+  const auto in = part_of(all, "in.");
+  const auto result = encode(live_encoder(GetParam()), in);
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(result.out + result.err, "");
+  const auto out = load_safetensors(file("out")).tensors;
+  ASSERT_EQ(out.size(), 3u);
+  auto expected = all["out.last_hidden_state"], got = out["last_hidden_state"];
+  if (in.contains("attention_mask")) {
+    const auto real = in["attention_mask"].ne(0).unsqueeze(-1);
+    expected = expected.masked_select(real), got = got.masked_select(real);
+  }
+  EXPECT_TRUE(within(Op::Layers, got, expected));
+  EXPECT_TRUE(within(Op::Layers, out["pooled"], all["out.pooled"]));
+  Encoder model = load_encoder(live_encoder(GetParam()));
+  const auto input = in.contains("input_ids") ? in["input_ids"] : in["pixel_values"];
+  EXPECT_TRUE(bit_equal(out["embeddings"], model->forward(input).embeddings));
+}
+
+INSTANTIATE_TEST_SUITE_P(Made, Encode, ::testing::Values("bert", "clip", "vit"),
+                         [](const auto& info) { return info.param; });
+
+using EncodeErrors = Encode;
+
+TEST_F(EncodeErrors, Refuses) {
+  const auto ids = torch::ones({2, 3}, torch::kLong);
+  const auto bert = live_encoder("bert");
+  expect_refused(encode(bert, dict({{"attention_mask", ids}})), "encode",
+                 "must have a tensor `input_ids`; it contains `attention_mask` int64 (2, 3)");
+  expect_refused(encode(bert, dict({{"input_ids", ids}, {"atention_mask", ids}})), "encode",
+                 "there is no `atention_mask`; did you mean attention_mask?");
+  expect_refused(encode(bert, dict({{"input_ids", ids}, {"pixel_values", torch::ones({2})}})),
+                 "encode", "an encoder of token ids takes no `pixel_values`, but `input_ids`");
+  expect_refused(encode(live_encoder("vit"), dict({{"input_ids", ids}})), "encode",
+                 "an encoder of images takes no `input_ids`, but `pixel_values`");
+  expect_refused(encode(bert, dict({{"input_ids", ids}, {"attention_mask", torch::ones({2, 3})}})),
+                 "encode", "attention_mask must be bool or an integer type");
+  expect_refused(encode(bert, dict({{"input_ids", ids * 40000}})), "encode", "40000");
+  expect_refused(encode(bert, dict({{"input_ids", torch::ones({1, 65}, torch::kLong)}})), "encode",
+                 "holds 64 tokens. Got 65");
+  expect_refused(encode(file("nowhere"), dict({{"input_ids", ids}})), "encode", "nowhere");
+  EXPECT_FALSE(std::filesystem::exists(file("out"))) << "nothing is written for bad input";
+  EXPECT_EQ(posenc({"encode", bert}).status, 2);
+}
+
+class InspectFolder : public InFolder {};
+
+TEST_F(InspectFolder, NamesModelTypeAndFront) {
+  const auto result = posenc({"inspect", live_encoder("bert")});
+  ASSERT_EQ(result.status, 0) << result.err;
+  EXPECT_CONTAINS(result.out, "encoder/bert: model type bert, front preset bert\n");
+  EXPECT_CONTAINS(result.out, "model.safetensors: safetensors, ");
+  const auto seen = Json::parse(posenc({"inspect", "--json", live_encoder("vit")}).out);
+  EXPECT_EQ(seen.at("model_type"), "vit");
+  EXPECT_EQ(seen.at("front_preset"), "vit");
+  EXPECT_EQ(seen.at("file"), live_encoder("vit") + "/model.safetensors");
+  EXPECT_GT(seen.at("tensors").size(), 10u);
+}
+
+TEST_F(InspectFolder, TakesAFolderWithAnUnknownOrNoConfiguration) {
+  save_safetensors(file("model.safetensors"), dict({{"x", torch::ones({2})}}));
+  const auto inspected = [&] {
+    return Json::parse(posenc({"inspect", "--json", folder_.path().string()}).out);
+  };
+  EXPECT_TRUE(inspected().at("model_type").is_null());
+  text_file("config.json", R"({"model_type": "novel"})");
+  EXPECT_EQ(inspected().at("model_type"), "novel");
+  EXPECT_TRUE(inspected().at("front_preset").is_null());
+  EXPECT_CONTAINS(posenc({"inspect", folder_.path().string()}).out,
+                  "model type novel, front preset unknown\n");
+  text_file("config.json", "[]");
+  expect_refused(posenc({"inspect", folder_.path().string()}), "inspect", "must be a JSON object");
+}
+
+}  // namespace
+}  // namespace posenc::testing
