@@ -27,14 +27,29 @@ SavedVariable save_for_backward(const at::Tensor& input) {
 
 void check_not_released(bool saved) { TORCH_CHECK(saved, torch::autograd::ERR_BACKWARD_TWICE); }
 
-void set_history(const at::Tensor& out, c10::intrusive_ptr<BackwardNode> node,
-                 at::ArrayRef<at::Tensor> inputs) {
+void set_inputs(BackwardNode& node, at::ArrayRef<at::Tensor> inputs) {
   torch::autograd::edge_list edges;
+  edges.reserve(inputs.size());
   for (const at::Tensor& input : inputs)
     edges.push_back(input.defined() ? torch::autograd::impl::gradient_edge(input)
                                     : torch::autograd::Edge());
-  node->set_next_edges(std::move(edges));
-  torch::autograd::set_history(out, node);
+  node.set_next_edges(std::move(edges));
+}
+
+void set_input(BackwardNode& node, c10::intrusive_ptr<BackwardNode> before,
+               const at::Tensor& like) {
+  const uint32_t result = before->add_input_metadata(like);
+  node.add_next_edge({std::move(before), result});
+}
+
+void set_output(c10::intrusive_ptr<BackwardNode> node, const at::Tensor& out) {
+  torch::autograd::set_history(out, std::move(node));
+}
+
+void set_history(const at::Tensor& out, c10::intrusive_ptr<BackwardNode> node,
+                 at::ArrayRef<at::Tensor> inputs) {
+  set_inputs(*node, inputs);
+  set_output(std::move(node), out);
 }
 
 }  // namespace posenc::torch_internals

@@ -48,7 +48,14 @@ SavedVariable save_for_backward(const at::Tensor& input);
 /// Throws PyTorch's error for a second backward unless `saved` has survived the first.
 void check_not_released(bool saved);
 
-/// Makes `node` the origin of `out`, with edges to `inputs`, some of which may be undefined.
+/// Sends the gradients of `node` to `inputs`, some of which may be undefined.
+void set_inputs(BackwardNode& node, at::ArrayRef<at::Tensor> inputs);
+/// Sends the only gradient of `node` to another node, whose output was never a tensor of its own
+/// but would have been like `like`.
+void set_input(BackwardNode& node, c10::intrusive_ptr<BackwardNode> before, const at::Tensor& like);
+/// Makes `node` the origin of `out`.
+void set_output(c10::intrusive_ptr<BackwardNode> node, const at::Tensor& out);
+/// Records that `node` made `out` from `inputs`.
 void set_history(const at::Tensor& out, c10::intrusive_ptr<BackwardNode> node,
                  at::ArrayRef<at::Tensor> inputs);
 

@@ -7,15 +7,13 @@
 #include <ATen/ops/native_layer_norm_backward.h>
 #include <ATen/ops/sum.h>
 #include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/function.h>
-#include <torch/csrc/autograd/functions/utils.h>
-#include <torch/csrc/autograd/saved_variable.h>
 
 #include <numeric>
 #include <vector>
 
 #include "functional/dropout/generator.h"
 #include "functional/row_gradient.h"
+#include "torch_internals/backward_node.h"
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
 
@@ -26,7 +24,10 @@ namespace posenc::functional {
 namespace {
 
 namespace kernel = kernels::embed;
-namespace autograd = torch::autograd;
+using torch_internals::check_not_released;
+using torch_internals::Gradients;
+using torch_internals::save_for_backward;
+using torch_internals::SavedVariable;
 
 // Whether a kernel may read the gradient, and nothing records what it does.
 bool is_plain_gradient(const at::Tensor& grad) {
@@ -41,11 +42,10 @@ void check_front_gradient(const at::Tensor& grad, int64_t tokens, int64_t dim) {
 }
 
 // The norm and the dropout of a front, each present or not.
-struct FrontNormBackward : autograd::Node {
-  autograd::variable_list apply(autograd::variable_list&& grads) override;
-  std::string name() const override { return "EmbeddingFrontNormBackward"; }
-  void release_variables() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+struct FrontNormBackward : torch_internals::BackwardNode {
+  FrontNormBackward() : BackwardNode("EmbeddingFrontNormBackward") {}
+  Gradients backward(const at::Tensor& incoming) override;
+  void release() override {
     x.reset_data();
     weight.reset_data();
     bias.reset_data();
@@ -55,7 +55,7 @@ struct FrontNormBackward : autograd::Node {
   }
   at::Tensor before_dropout(const at::Tensor& grad) const;
 
-  autograd::SavedVariable x, weight, bias;  // x: the sum of rows
+  SavedVariable x, weight, bias;  // x: the sum of rows
   at::Tensor mask, mean, rstd;
   kernel::DropoutMask kept;
   int64_t tokens = 0, dim = 0;
@@ -64,26 +64,22 @@ struct FrontNormBackward : autograd::Node {
 
 at::Tensor FrontNormBackward::before_dropout(const at::Tensor& grad) const {
   if (kept.bits == nullptr) return grad;
-  TORCH_CHECK(mask.defined(), autograd::ERR_BACKWARD_TWICE);
+  check_not_released(mask.defined());
   if (!is_plain_gradient(grad)) return grad * noise_of(mask, kept.factor, grad.contiguous());
   const at::Tensor from = grad.contiguous(), out = at::empty_like(from);
   run_dropout(kernel::Type::Float32, {from.const_data_ptr(), kept, out.data_ptr()}, from.numel());
   return out;
 }
 
-autograd::variable_list FrontNormBackward::apply(autograd::variable_list&& grads) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  autograd::variable_list results(num_outputs());
-  if (!grads[0].defined()) return results;
-  const torch_internals::Profiled profiled("posenc::embedding_front_norm_backward", grads[0]);
-  check_front_gradient(grads[0], tokens, dim);
-  const at::Tensor grad = before_dropout(grads[0]);
+Gradients FrontNormBackward::backward(const at::Tensor& incoming) {
+  const torch_internals::Profiled profiled("posenc::embedding_front_norm_backward", incoming);
+  check_front_gradient(incoming, tokens, dim);
+  const at::Tensor grad = before_dropout(incoming);
   if (!norms) return {grad};
   const at::Tensor sum = x.unpack();  // throws if there is nothing left
   auto [of_sum, of_weight, of_bias] =
       at::native_layer_norm_backward(grad, sum, {dim}, mean, rstd, weight.unpack(), bias.unpack(),
-                                     {task_should_compute_output(0), task_should_compute_output(1),
-                                      task_should_compute_output(2)});
+                                     {wants(0), wants(1), wants(2)});
   return {std::move(of_sum), std::move(of_weight), std::move(of_bias)};
 }
 
@@ -95,7 +91,7 @@ struct AddedRows {
   at::Tensor of_all(const at::Tensor& grad) const;
 
   FrontRows rows = FrontRows::Given;
-  autograd::SavedVariable ids;
+  SavedVariable ids;
   int64_t count = 0;  // of rows that are added, before they are repeated
   int64_t offset = 0, padding = -1;
   bool repeats = false;
@@ -154,11 +150,10 @@ at::Tensor AddedRows::of_all(const at::Tensor& grad) const {
 }
 
 // The sum of rows. Its first table is that of the tokens.
-struct FrontSumBackward : autograd::Node {
-  autograd::variable_list apply(autograd::variable_list&& grads) override;
-  std::string name() const override { return "EmbeddingFrontBackward"; }
-  void release_variables() override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+struct FrontSumBackward : torch_internals::BackwardNode {
+  FrontSumBackward() : BackwardNode("EmbeddingFrontBackward") {}
+  Gradients backward(const at::Tensor& grad) override;
+  void release() override {
     for (AddedRows& added : tables) added.ids.reset_data();
   }
   at::Tensor summed(const AddedRows& added, const at::Tensor& grad, const at::Tensor& saved);
@@ -180,18 +175,15 @@ at::Tensor FrontSumBackward::summed(const AddedRows& added, const at::Tensor& gr
   return added.table.dense(rows, groups);
 }
 
-autograd::variable_list FrontSumBackward::apply(autograd::variable_list&& grads) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  autograd::variable_list results(tables.size());
-  const at::Tensor& grad = grads[0];
-  if (!grad.defined()) return results;
+Gradients FrontSumBackward::backward(const at::Tensor& grad) {
+  Gradients results(tables.size());
   const torch_internals::Profiled profiled("posenc::embedding_front_backward", grad);
   check_front_gradient(grad, tokens, dim);
   const bool plain = is_plain_gradient(grad);
   for (size_t i = 0; i < tables.size(); ++i) {
     const AddedRows& added = tables[i];
     const at::Tensor saved = added.saved_ids();
-    if (!task_should_compute_output(i)) continue;
+    if (!wants(i)) continue;
     if (plain && is_readable_front_index(saved)) {
       results[i] = summed(added, grad, saved);
       continue;
@@ -214,7 +206,7 @@ AddedRows added_rows(const FrontTable& from, int64_t dim, int64_t count) {
   added.table.rows = from.weight->sizes()[0];
   added.table.dim = dim;
   if (const at::Tensor* const ids = from.readable_ids())
-    added.ids = autograd::SavedVariable(*ids, /*is_output=*/false);
+    added.ids = save_for_backward(*ids);
   return added;
 }
 
@@ -226,15 +218,16 @@ c10::intrusive_ptr<FrontSumBackward> sum_node(const EmbeddingFrontPlan& plan) {
   node->tables.reserve(1 + kernel::kFrontTables);
   node->tables.push_back(added_rows(plan.tokens, q.dim, q.tokens));
   node->tables[0].table.scale = q.scale;
-  node->add_next_edge(autograd::impl::gradient_edge(*plan.tokens.weight));
+  std::vector<at::Tensor> inputs = {*plan.tokens.weight};
   for (int k = 0; k < q.tables; ++k) {
     const FrontTable& table = plan.added[k];
     const kernel::Positions& p = q.added[k];
     const bool first = table.rows == FrontRows::First;
     node->tables.push_back(added_rows(table, q.dim, first ? q.tokens : p.count));
     node->tables.back().offset = p.offset;
-    node->add_next_edge(autograd::impl::gradient_edge(*table.weight));
+    inputs.push_back(*table.weight);
   }
+  torch_internals::set_inputs(*node, inputs);
   return node;
 }
 
@@ -244,7 +237,7 @@ void record(const at::Tensor& out, const EmbeddingFrontPlan& plan,
             const EmbeddingFrontWeights& weights, const FrontSaved& saved) {
   const kernel::FrontRequest& q = plan.request;
   const bool norms = q.norm.weight != nullptr;
-  if (!norms && !plan.drops) return autograd::set_history(out, sum_node(plan));
+  if (!norms && !plan.drops) return torch_internals::set_output(sum_node(plan), out);
   auto node = c10::make_intrusive<FrontNormBackward>();
   node->tokens = q.tokens;
   node->dim = q.dim;
@@ -252,20 +245,17 @@ void record(const at::Tensor& out, const EmbeddingFrontPlan& plan,
   node->kept = q.kept;
   node->norms = norms;
   if (norms) {
-    if (plan.records_tables) autograd::set_history(saved.sum, sum_node(plan));
-    node->set_next_edges(
-        autograd::collect_next_edges(saved.sum, weights.norm_weight, weights.norm_bias));
-    node->x = autograd::SavedVariable(saved.sum, /*is_output=*/false);
-    node->weight = autograd::SavedVariable(weights.norm_weight, /*is_output=*/false);
-    node->bias = autograd::SavedVariable(weights.norm_bias, /*is_output=*/false);
+    if (plan.records_tables) torch_internals::set_output(sum_node(plan), saved.sum);
+    torch_internals::set_inputs(*node, {saved.sum, weights.norm_weight, weights.norm_bias});
+    node->x = save_for_backward(saved.sum);
+    node->weight = save_for_backward(weights.norm_weight);
+    node->bias = save_for_backward(weights.norm_bias);
     node->mean = saved.mean;
     node->rstd = saved.rstd;
   } else {
-    auto sum = sum_node(plan);
-    const uint32_t result = sum->add_input_metadata(out);
-    node->add_next_edge({std::move(sum), result});
+    torch_internals::set_input(*node, sum_node(plan), out);
   }
-  autograd::set_history(out, node);
+  torch_internals::set_output(std::move(node), out);
 }
 
 }  // namespace posenc::functional
