@@ -77,9 +77,8 @@ Gradients FrontNormBackward::backward(const at::Tensor& incoming) {
   const at::Tensor grad = before_dropout(incoming);
   if (!norms) return {grad};
   const at::Tensor sum = x.unpack();  // throws if there is nothing left
-  auto [of_sum, of_weight, of_bias] =
-      at::native_layer_norm_backward(grad, sum, {dim}, mean, rstd, weight.unpack(), bias.unpack(),
-                                     {wants(0), wants(1), wants(2)});
+  auto [of_sum, of_weight, of_bias] = at::native_layer_norm_backward(
+      grad, sum, {dim}, mean, rstd, weight.unpack(), bias.unpack(), {wants(0), wants(1), wants(2)});
   return {std::move(of_sum), std::move(of_weight), std::move(of_bias)};
 }
 
@@ -205,8 +204,7 @@ AddedRows added_rows(const FrontTable& from, int64_t dim, int64_t count) {
   added.repeats = from.repeats;
   added.table.rows = from.weight->sizes()[0];
   added.table.dim = dim;
-  if (const at::Tensor* const ids = from.readable_ids())
-    added.ids = save_for_backward(*ids);
+  if (const at::Tensor* const ids = from.readable_ids()) added.ids = save_for_backward(*ids);
   return added;
 }
 
