@@ -46,17 +46,15 @@ void check_front_inputs(const EmbeddingFrontImpl& front, const torch::Tensor& id
   std::abort();  // not reached
 }
 
-// The largest of the rows; only for the CPU.
-int64_t largest(const torch::Tensor& rows) { return rows.max().item<int64_t>(); }
-
 // Padding takes no position, so a sequence that is longer than the table may fit it.
-torch::Tensor fitting(const EmbeddingFrontImpl& front, const torch::Tensor& ids, torch::Tensor rows,
-                      int64_t offset) {
-  const int64_t length = ids.sizes().back(), most = front.max_tokens();
-  if (length > most - offset && torch_internals::is_plain(rows) && rows.numel() > 0) {
+// Checked on the CPU only, since a look-up elsewhere must not wait for the device.
+torch::Tensor fitting(const EmbeddingFrontImpl& front, const torch::Tensor& ids,
+                      const torch::Tensor& rows, int64_t offset) {
+  const int64_t most = front.max_tokens() - offset;
+  if (ids.sizes().back() > most && torch_internals::is_plain(rows) && rows.numel() > 0) {
     const int64_t last = front.positions->options.num_embeddings() - 1;
-    if (const int64_t row = largest(rows); row > last)
-      refuse_length(front, row - last + most - offset, offset);
+    const int64_t row = rows.max().item<int64_t>();
+    if (row > last) refuse_length(front, row - last + most, offset);
   }
   return rows;
 }

@@ -5,7 +5,6 @@
 namespace posenc::fronts {
 namespace {
 
-using front::Names;
 using front::Norm;
 using front::Order;
 using front::PositionIds;
@@ -178,6 +177,11 @@ void opt(const Settings&, EmbeddingFrontOptions& options) {
   add_two_rows(options);
   name_tables(options, "embed_tokens", "embed_positions");
   project_if_narrow(options, Projection::Tokens, "project_in");
+}
+
+void pp_formulanet(const Settings& config, EmbeddingFrontOptions& options) {
+  bart(config, options);
+  options.position_ids(PositionIds::Arange);
 }
 
 void trocr(const Settings& config, EmbeddingFrontOptions& options) {

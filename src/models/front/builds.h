@@ -38,6 +38,7 @@ void biogpt(const Settings& config, EmbeddingFrontOptions& options);
 void blenderbot(const Settings& config, EmbeddingFrontOptions& options);
 void led(const Settings& config, EmbeddingFrontOptions& options);
 void opt(const Settings& config, EmbeddingFrontOptions& options);
+void pp_formulanet(const Settings& config, EmbeddingFrontOptions& options);
 void trocr(const Settings& config, EmbeddingFrontOptions& options);
 
 void nomic(const Settings& config, EmbeddingFrontOptions& options);

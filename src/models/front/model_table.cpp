@@ -137,7 +137,7 @@ const std::vector<FrontModelRow>& front_model_table() {
       {"plbart", "bart", {.vocab = 50005, .positions = 1024, .eps = 1e-5, .pad = 1,
        .scales = true}, kBartKeys},
       {"pp_formulanet_text", "bart", {.vocab = 50000, .hidden = 512, .positions = 2560,
-       .eps = 1e-5, .pad = 1, .scales = true}, kBartKeys},
+       .eps = 1e-5, .pad = 1, .scales = true}, kBartKeys, pp_formulanet},
       {"trocr", "bart", {.vocab = 50265, .hidden = 1024, .eps = 1e-5, .pad = 1}, kBartKeys,
        trocr},
       // opt
