@@ -22,6 +22,7 @@
 #include "posenc/nn/transformer/rms_norm.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
+#include "posenc/nn/vision_front.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
@@ -85,6 +86,16 @@ inline std::string layer_keys(const std::string& prefix, bool decoder) {
   if (decoder) add("norm3");
   joined.pop_back();
   return joined;
+}
+
+inline VisionFrontOptions one_pixel_patches() {
+  return VisionFrontOptions(2, 1, 4).image_width(3).num_channels(1);
+}
+
+// ids (B, L) as an image of a channel.
+inline torch::Tensor on_image(torch::nn::Module& module, const torch::Tensor& ids) {
+  const auto image = ids.to(module.parameters()[0].dtype()).view({1, 1, ids.size(0), ids.size(1)});
+  return dynamic_cast<VisionFrontImpl&>(module).forward(image);
 }
 
 inline TransformerLayerOptions small_layer() { return TransformerLayerOptions(8, 2).d_ff(5); }
@@ -303,6 +314,24 @@ inline const Kind kModules[] = {
      [](torch::nn::Module& module, const torch::Tensor& ids) {
        return dynamic_cast<FourierFeaturesImpl&>(module).forward(ids.to(torch::kFloat));
      }},
+    {"VisionFront",
+     "cls_token position_embeddings patch_embeddings.projection.weight "
+     "patch_embeddings.projection.bias",
+     "", "posenc::VisionFront(image=2x3, patch=1x1, channels=1, d_model=4, resize=bicubic)",
+     [] { return std::make_shared<VisionFrontImpl>(one_pixel_patches()); }, on_image},
+    {"VisionFrontEmbedding", "position_embeddings.weight conv.weight", "",
+     "posenc::VisionFront(image=2x3, patch=1x1, channels=1, d_model=4, class_tokens=0",
+     [] {
+       vision::Names names;
+       names.patches = "conv";
+       return std::make_shared<VisionFrontImpl>(
+           one_pixel_patches()
+               .names(names)
+               .class_tokens(0)
+               .patch_bias(false)
+               .position_table(vision::PositionTable::Embedding));
+     },
+     on_image},
 };
 
 }  // namespace posenc::testing
