@@ -21,6 +21,7 @@
 #include "posenc/nn/timestep_embedding.h"
 #include "posenc/nn/transformer/gated_feed_forward.h"
 #include "posenc/nn/transformer/rms_norm.h"
+#include "posenc/nn/vision_front.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
@@ -108,6 +109,7 @@ std::multimap<std::string, Module> modules() {
        make<RotaryPositionEmbedding2dImpl>(rotary_preset("dinov3", 8))},
       {"RMSNorm", make<RMSNormImpl>(8)},
       {"GatedFeedForward", make<GatedFeedForwardImpl>(8, 5)},
+      {"VisionFront", make<VisionFrontImpl>(VisionFrontOptions(4, 2, 6))},
       {"Transformer", make<TransformerImpl>(TransformerOptions(9, 9)
                                                 .d_model(8)
                                                 .num_heads(2)

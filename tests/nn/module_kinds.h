@@ -319,17 +319,14 @@ inline const Kind kModules[] = {
      "patch_embeddings.projection.bias",
      "", "posenc::VisionFront(image=2x3, patch=1x1, channels=1, d_model=4, resize=bicubic)",
      [] { return std::make_shared<VisionFrontImpl>(one_pixel_patches()); }, on_image},
-    {"VisionFrontEmbedding", "position_embeddings.weight conv.weight", "",
+    {"VisionFrontEmbedding", "conv.weight position_embeddings.weight", "",
      "posenc::VisionFront(image=2x3, patch=1x1, channels=1, d_model=4, class_tokens=0",
      [] {
        vision::Names names;
        names.patches = "conv";
        return std::make_shared<VisionFrontImpl>(
-           one_pixel_patches()
-               .names(names)
-               .class_tokens(0)
-               .patch_bias(false)
-               .position_table(vision::PositionTable::Embedding));
+           one_pixel_patches().names(names).class_tokens(0).patch_bias(false).position_table(
+               vision::PositionTable::Embedding));
      },
      on_image},
 };

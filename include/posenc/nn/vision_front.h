@@ -70,9 +70,9 @@ struct VisionFrontInputs {
 /// those of autograd.
 ///
 /// ```cpp
-/// auto front = posenc::VisionFront(posenc::vision_front_preset("vit", "vit-base/config.json"));
-/// posenc::load_weights(front, "vit-base/model.safetensors",
-///                      posenc::LoadOptions().prefix("embeddings."));
+/// posenc::VisionFront front(posenc::vision_front_options_from_hf(
+///     R"({"model_type": "vit", "image_size": 32, "patch_size": 8, "hidden_size": 16})"));
+/// torch::Tensor tokens = front->forward(torch::randn({2, 3, 32, 32}));  // (2, 17, 16)
 /// ```
 ///
 /// Keys: as `names` has them, by default `cls_token` (1, n, D), `distillation_token` (1, 1, D),

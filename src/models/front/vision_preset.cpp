@@ -69,6 +69,7 @@ VisionFrontOptions built(const Settings& config, const VisionPresetRow& preset,
   options.image_width(image.width).patch_width(patch.width);
   options.num_channels(config.whole("num_channels", 3, 1, kMostPixels));
   options.initializer_range(config.real("initializer_range", 0.02));
+  options.resize(preset.resize);
   preset.build(config, defaults, options);
   if (then != nullptr) then(config, defaults, options);
   try {
@@ -97,11 +98,8 @@ VisionSides vision_sides(const Settings& config, const char* name, int64_t fallb
 
 std::vector<VisionFrontPreset> vision_front_presets() {
   std::vector<VisionFrontPreset> presets;
-  for (const VisionPresetRow& row : vision_preset_table()) {
-    const Settings nothing = Settings::parse("vision_front_presets", "{}", "{}");
-    const VisionFrontOptions options = built(nothing, row, row.defaults, nullptr);
-    presets.push_back({row.name, row.source, row.formula, name_of(options.resize())});
-  }
+  for (const VisionPresetRow& row : vision_preset_table())
+    presets.push_back({row.name, row.source, row.formula, name_of(row.resize)});
   return presets;
 }
 

@@ -49,7 +49,7 @@ void vision_beit_cast(const Settings& config, const VisionDefaults& defaults,
 void vision_dinov2(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
   take_dropout(config, o);
   o.mask_token(config.flag("use_mask_token", defaults.masks)).mask_token_dim(2);
-  o.cast_pixels(true).resize(PositionResize::BicubicFloat32).resize_always(true);
+  o.cast_pixels(true).resize_always(true);
 }
 
 void vision_dinov2_with_registers(const Settings& config, const VisionDefaults& defaults,
@@ -57,13 +57,7 @@ void vision_dinov2_with_registers(const Settings& config, const VisionDefaults& 
   take_dropout(config, o);
   o.mask_token(true).mask_token_dim(2).mask_rule(MaskRule::Select);
   o.register_tokens(config.whole("num_register_tokens", defaults.registers, 0, kMostTokens));
-  o.position_rows(PositionRows::AllButRegisters).cast_pixels(true);
-  o.resize(PositionResize::BicubicAntialias).resize_always(true);
-}
-
-void vision_tipsv2(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
-  vision_dinov2_with_registers(config, defaults, o);
-  o.resize(PositionResize::BilinearAntialias);
+  o.position_rows(PositionRows::AllButRegisters).cast_pixels(true).resize_always(true);
 }
 
 void vision_dinov3(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
@@ -78,14 +72,14 @@ void vision_dinov3(const Settings& config, const VisionDefaults& defaults, Visio
 void vision_pixio(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
   take_dropout(config, o);
   o.class_tokens(config.whole("n_cls_tokens", defaults.classes, 0, kMostTokens));
-  o.cast_pixels(true).resize(PositionResize::BicubicFloat32).resize_always(true);
+  o.cast_pixels(true).resize_always(true);
 }
 
 void vision_dpt(const Settings& config, const VisionDefaults&, VisionFrontOptions& o) {
   if (config.flag("is_hybrid", false))
     config.refuse("is_hybrid", "must be false, as its patches are made by another model");
   take_dropout(config, o);
-  o.resize(PositionResize::Bilinear).resize_always(true);
+  o.resize_always(true);
 }
 
 void vision_mae(const Settings& config, const VisionDefaults&, VisionFrontOptions& o) {
@@ -122,14 +116,13 @@ void vision_siglip(const Settings&, const VisionDefaults&, VisionFrontOptions& o
 
 void vision_step3p7(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
   vision_siglip(config, defaults, o);
-  o.patch_bias(false).resize(PositionResize::Bilinear);
+  o.patch_bias(false);
 }
 
 void vision_eomt(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
   take_dropout(config, o);
   o.register_tokens(config.whole("num_register_tokens", defaults.registers, 0, kMostTokens));
   o.position_table(PositionTable::Embedding).position_rows(PositionRows::Patches);
-  o.resize(PositionResize::Refuse);
 }
 
 void vision_timm(const Settings& all, const VisionDefaults& defaults, VisionFrontOptions& o) {
@@ -151,7 +144,7 @@ void vision_timm(const Settings& all, const VisionDefaults& defaults, VisionFron
   const bool norm = config.flag("pre_norm", false);
   o.norm(norm).layer_norm_eps(1e-6).patch_bias(!norm);
   o.dropout(config.real("pos_drop_rate", 0.0));
-  o.resize(PositionResize::BicubicAntialiasKeepEqual).resize_always(true).whole_patches(true);
+  o.resize_always(true).whole_patches(true);
   vision::Names names;
   names.register_tokens = "reg_token";
   names.patches = "patch_embed.proj";
@@ -165,40 +158,46 @@ void vision_timm(const Settings& all, const VisionDefaults& defaults, VisionFron
 const std::vector<VisionPresetRow>& vision_preset_table() {
   static const std::vector<VisionPresetRow> table = {
       // clang-format off
-      {"vit", "ViTEmbeddings", "dropout([class, patches] + positions)", vision_vit, {}},
+      {"vit", "ViTEmbeddings", "dropout([class, patches] + positions)",
+       PositionResize::Bicubic, vision_vit, {}},
       {"deit", "DeiTEmbeddings", "dropout([class, distillation, patches] + positions)",
-       vision_deit, {}},
-      {"ijepa", "IJepaEmbeddings", "dropout(patches + positions)", vision_ijepa, {}},
-      {"mae", "ViTMAEEmbeddings", "[class, patches] + sinusoid", vision_mae, {}},
-      {"beit", "BeitEmbeddings", "dropout([class, patches] + positions), if there are any",
-       vision_beit, {.positions = false}},
-      {"beit_cast", "Data2VecVisionEmbeddings", "`beit` with pixels in the weight's dtype",
-       vision_beit_cast, {.positions = false}},
-      {"dinov2", "Dinov2Embeddings", "dropout([class, patches] + positions)", vision_dinov2,
-       {.patch = 14, .masks = true}},
+       PositionResize::Bicubic, vision_deit, {}},
+      {"ijepa", "IJepaEmbeddings", "dropout(patches + positions)",
+       PositionResize::Bicubic, vision_ijepa, {}},
+      {"mae", "ViTMAEEmbeddings", "[class, patches] + frozen sinusoid",
+       PositionResize::Bicubic, vision_mae, {}},
+      {"beit", "BeitEmbeddings", "dropout([class, patches] + positions, if there are any)",
+       PositionResize::Bicubic, vision_beit, {.positions = false}},
+      {"beit_cast", "Data2VecVisionEmbeddings", "beit, of pixels in the dtype of the weight",
+       PositionResize::Bicubic, vision_beit_cast, {.positions = false}},
+      {"dinov2", "Dinov2Embeddings", "dropout([class, patches] + positions)",
+       PositionResize::BicubicFloat32, vision_dinov2, {.patch = 14, .masks = true}},
       {"dinov2_with_registers", "Dinov2WithRegistersEmbeddings",
-       "[class, patches] + positions, then registers after the class token",
-       vision_dinov2_with_registers, {.registers = 4}},
-      {"tipsv2", "Tipsv2VisionEmbeddings", "`dinov2_with_registers`", vision_tipsv2,
+       "dropout([class, patches] + positions, then registers after the class token)",
+       PositionResize::BicubicAntialias, vision_dinov2_with_registers, {.registers = 4}},
+      {"tipsv2", "Tipsv2VisionEmbeddings", "dinov2_with_registers with another rule",
+       PositionResize::BilinearAntialias, vision_dinov2_with_registers,
        {.image = 448, .patch = 14, .registers = 1}},
-      {"dinov3", "DINOv3ViTEmbeddings", "[class, registers, patches]", vision_dinov3,
-       {.hidden = 384}},
-      {"pixio", "PixioEmbeddings", "dropout([classes, patches] + positions)", vision_pixio,
+      {"dinov3", "DINOv3ViTEmbeddings", "[class, registers, patches]; the layers rotate",
+       PositionResize::Refuse, vision_dinov3, {.hidden = 384}},
+      {"pixio", "PixioEmbeddings", "dropout([several class tokens, patches] + positions)",
+       PositionResize::BicubicFloat32, vision_pixio,
        {.image = 256, .hidden = 1280, .classes = 8}},
-      {"dpt", "DPTViTEmbeddings", "dropout([class, patches] + positions)", vision_dpt,
-       {.image = 384}},
-      {"clip", "CLIPVisionEmbeddings", "[class, patches without bias] + positions", vision_clip,
-       {.patch = 32}},
-      {"blip", "BlipVisionEmbeddings", "[class, patches] + positions", vision_blip,
-       {.image = 384}},
-      {"siglip", "SiglipVisionEmbeddings", "patches + positions", vision_siglip, {}},
-      {"step3p7", "Step3p7VisionEmbeddings", "patches without bias + positions", vision_step3p7,
-       {.image = 728, .patch = 14, .hidden = 1536}},
-      {"eomt", "EomtEmbeddings", "dropout([class, registers, patches + positions])", vision_eomt,
-       {.image = 640, .hidden = 1024, .registers = 4}},
+      {"dpt", "DPTViTEmbeddings", "dropout([class, patches] + positions)",
+       PositionResize::Bilinear, vision_dpt, {.image = 384}},
+      {"clip", "CLIPVisionEmbeddings", "[class, patches without bias] + positions",
+       PositionResize::Bicubic, vision_clip, {.patch = 32}},
+      {"blip", "BlipVisionEmbeddings", "[class, patches] + positions",
+       PositionResize::Bicubic, vision_blip, {.image = 384}},
+      {"siglip", "SiglipVisionEmbeddings", "patches + positions",
+       PositionResize::Bicubic, vision_siglip, {}},
+      {"step3p7", "Step3p7VisionEmbeddings", "patches without bias + positions",
+       PositionResize::Bilinear, vision_step3p7, {.image = 728, .patch = 14, .hidden = 1536}},
+      {"eomt", "EomtEmbeddings", "dropout([class, registers, patches + positions])",
+       PositionResize::Refuse, vision_eomt, {.image = 640, .hidden = 1024, .registers = 4}},
       {"timm_vit", "VisionTransformer of timm",
        "norm(dropout([class, registers, patches] + positions)), or positions of patches alone",
-       vision_timm, {}},
+       PositionResize::BicubicAntialiasKeepEqual, vision_timm, {}},
       // clang-format on
   };
   return table;

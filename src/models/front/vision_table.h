@@ -24,6 +24,7 @@ using BuildVision = void (*)(const Settings& config, const VisionDefaults& defau
 /// The front of a family of models.
 struct VisionPresetRow {
   const char *name, *source, *formula;
+  PositionResize resize;
   BuildVision build;
   VisionDefaults defaults;
 };
