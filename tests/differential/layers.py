@@ -2,6 +2,7 @@
 
 import copy
 import sys
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -9,13 +10,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from harness import DTYPES, Case, Draw, Failure, Programs, run
-from masks import Shape, combined, hidden_keys, hides, random_mask
+from masks import Shape, combined, hidden_keys, key_parts, random_mask
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "notebooks_ref"))
 from reference import transformer as reference  # noqa: E402
 
 CASES = 24
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": F.silu}
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": F.silu, "gelu_tanh": partial(F.gelu, approximate="tanh"),
+               "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x)}  # fmt: skip
 TYINGS = ["none", "encoder_decoder", "decoder_output", "three_way"]
 
 
@@ -189,7 +191,7 @@ def encoder(draw: Draw, dtype: str, stack: bool, frozen: bool = False) -> Case:
         mask, padding = torch_nn(parts, x, sizes.shape(length, length))
         first = "mask" if stack else "src_mask"
         out = module(x["x"], **{first: mask}, src_key_padding_mask=padding)
-        if frozen and hides(parts):  # it does not compute padding
+        if frozen and key_parts(parts):  # it does not compute padding
             left_out = hidden_keys(parts, x, sizes.shape(length, length))
             out = out.masked_fill((left_out if o["batch_first"] else left_out.t()).unsqueeze(-1), 0.0)
         return out
@@ -246,10 +248,10 @@ def transformer(draw: Draw, dtype: str, frozen: bool = False) -> Case:
     inputs |= {**tensors, **more}
     masks: dict = {"src_mask": src, "tgt_mask": tgt}
     memory = src  # unless it has its own
-    if not (hides(src) or not src) or draw.coin():
+    if key_parts(src) != src or draw.coin():
         own, tensors = random_mask(draw, crossed, "memory_mask", open_key, draw.randint(1, 3))
         # The frozen model has no memory at padding, so it must stay masked.
-        memory = masks["memory_mask"] = own + (src if frozen and hides(src) else [])
+        memory = masks["memory_mask"] = own + (key_parts(src) if frozen else [])
         inputs |= tensors
 
     def call(model, x):

@@ -70,9 +70,9 @@ def closed(draw: Draw, sizes: list, open_key: int) -> Tensor:
     return bits
 
 
-def hides(parts: list) -> bool:
-    """Whether all parts are key masks, whose keys a frozen model skips."""
-    return bool(parts) and all(part["kind"] in KEYS for part in parts)
+def key_parts(parts: list) -> list:
+    """The parts that are key masks, whose keys a frozen model skips."""
+    return [part for part in parts if part["kind"] in KEYS]
 
 
 def combined(parts: list, x: dict, shape: Shape) -> Tensor | None:
@@ -106,8 +106,8 @@ def combined(parts: list, x: dict, shape: Shape) -> Tensor | None:
 
 
 def hidden_keys(parts: list, x: dict, shape: Shape) -> Tensor:
-    """(B, S), true for keys that hides() leaves out."""
+    """(B, S), true for keys that key_parts(), of which there are some, leave out."""
     one = Shape(shape.batch, 1, 1, shape.keys)
-    mask = combined(parts, x, one)
+    mask = combined(key_parts(parts), x, one)
     assert mask is not None
     return mask.view(shape.batch, shape.keys)
