@@ -87,29 +87,39 @@ void attend(const SequenceAttentionRequest& p, const Block& block, float* scratc
   }
 }
 
+// One head of one sequence.
+void attend_item(const SequenceAttentionRequest& p, int64_t head, int64_t sequence,
+                 float* scratch) {
+  const int64_t column = head * p.width;
+  const int64_t queries = p.query_lengths[sequence], keys = p.key_lengths[sequence];
+  const int64_t first_row = p.query_first[sequence];
+  const int64_t first_key = p.key_first[sequence] * p.key_stride + column;
+  for (int64_t first = 0; first < queries; first += kPanel) {
+    const int64_t rows = queries - first < kPanel ? queries - first : kPanel;
+    const int64_t seen = p.is_causal && first + rows < keys ? first + rows : keys;
+    Block block = {p.query + (first_row + first) * p.query_stride + column,
+                   p.keys + first_key,
+                   p.values + first_key,
+                   nullptr,
+                   first,
+                   rows,
+                   seen,
+                   p.out + (first_row + first) * p.out_stride + column};
+    if (p.bias != nullptr)
+      block.bias = p.bias + sequence * p.bias_strides[0] + head * p.bias_strides[1] +
+                   first * p.bias_strides[2];
+    with_vectors(rows, [&]<int kVectors> { attend<kVectors>(p, block, scratch); });
+  }
+}
+
+// Item i is head i / sequences of sequence i % sequences, so that threads get equal parts of every
+// sequence; all heads of a sequence are done before the next, since its rows are then in the cache.
 void attend_sequences(const SequenceAttentionRequest& p, int64_t begin, int64_t end,
                       float* scratch) {
-  for (int64_t i = begin; i < end; ++i) {
-    const int64_t head = i / p.sequences, sequence = i % p.sequences, column = head * p.width;
-    const int64_t queries = p.query_lengths[sequence], keys = p.key_lengths[sequence];
-    const int64_t first_row = p.query_first[sequence];
-    const int64_t first_key = p.key_first[sequence] * p.key_stride + column;
-    for (int64_t first = 0; first < queries; first += kPanel) {
-      const int64_t rows = queries - first < kPanel ? queries - first : kPanel;
-      const int64_t seen = p.is_causal && first + rows < keys ? first + rows : keys;
-      Block block = {p.query + (first_row + first) * p.query_stride + column,
-                     p.keys + first_key,
-                     p.values + first_key,
-                     nullptr,
-                     first,
-                     rows,
-                     seen,
-                     p.out + (first_row + first) * p.out_stride + column};
-      if (p.bias != nullptr)
-        block.bias = p.bias + sequence * p.bias_strides[0] + head * p.bias_strides[1] +
-                     first * p.bias_strides[2];
-      with_vectors(rows, [&]<int kVectors> { attend<kVectors>(p, block, scratch); });
-    }
+  for (int64_t sequence = 0; sequence < p.sequences; ++sequence) {
+    const int64_t after = (begin - sequence + p.sequences - 1) / p.sequences;
+    for (int64_t head = after; head * p.sequences + sequence < end; ++head)
+      attend_item(p, head, sequence, scratch);
   }
 }
 
