@@ -22,7 +22,7 @@ def code(names: list[str]) -> str:
 
 def loaded_types(help_text: str) -> list[str]:
     """The names after `Models:`, which the help breaks into lines."""
-    listed = re.search(r"Models:\n(.*?)\n\s*\n", help_text, re.S)
+    listed = re.search(r"Models:\n(.*?)\nExample:", help_text, re.S)
     return re.split(r",\s*", " ".join(listed.group(1).split()))
 
 
