@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "models/encoder/model_table.h"
 #include "models/model_folder.h"
 #include "models/settings.h"
 #include "posenc/models/front_preset.h"
@@ -26,9 +27,11 @@ FolderInfo inspect_folder(const std::string& folder) {
   const auto config = std::filesystem::path(folder) / "config.json";
   if (!std::filesystem::exists(config)) return info;
   info.model_type = Settings("inspect_folder", config.string()).text("model_type", "");
-  info.front_preset = preset_in(front_models(), info.model_type);
+  const CompositeModelRow* whole = find_composite_model(info.model_type);
+  const std::string model_type = whole ? whole->encoder : info.model_type;
+  info.front_preset = preset_in(front_models(), model_type);
   if (info.front_preset.empty()) {
-    info.front_preset = preset_in(vision_front_models(), info.model_type);
+    info.front_preset = preset_in(vision_front_models(), model_type);
   }
   return info;
 }

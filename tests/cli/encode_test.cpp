@@ -85,6 +85,7 @@ TEST_F(InspectFolder, NamesModelTypeAndFront) {
   ASSERT_EQ(result.status, 0) << result.err;
   EXPECT_CONTAINS(result.out, "encoder/bert: model type bert, front preset bert\n");
   EXPECT_CONTAINS(result.out, "model.safetensors: safetensors, ");
+  EXPECT_CONTAINS(posenc({"inspect", live_encoder("clip")}).out, "type clip, front preset clip\n");
   const auto seen = Json::parse(posenc({"inspect", "--json", live_encoder("vit")}).out);
   EXPECT_EQ(seen.at("model_type"), "vit");
   EXPECT_EQ(seen.at("front_preset"), "vit");

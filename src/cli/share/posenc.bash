@@ -5,7 +5,7 @@ _posenc() {
   if [ "$current" = = ]; then current=; fi
   if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'version help verify run table rotary presets identify plot inspect convert translate -h --help -V --version' -- "$current"))
+    COMPREPLY=($(compgen -W 'version help verify run table rotary presets identify plot inspect convert encode translate -h --help -V --version' -- "$current"))
     return
   fi
   case $previous in
@@ -27,10 +27,11 @@ _posenc() {
     plot) options='-h --help --out --preset --rotary --dim --length --param' ;;
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
+    encode) options='-h --help --in --out' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
-    words='version help verify run table rotary presets identify plot inspect convert translate'
+    words='version help verify run table rotary presets identify plot inspect convert encode translate'
   fi
   if [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))

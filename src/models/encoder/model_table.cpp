@@ -274,7 +274,9 @@ const std::vector<EncoderModelRow> kRows = {
     bert("bert", "bert."),
     {.model_type = "bert-generation", .layers = {&kBert}, .config = kBertLarge, .prefix = "bert."},
     bert("camembert", "roberta."),
+    bert("chinese_clip_text_model", "text_model."),
     clip_text("clip_text_model"),
+    clip_text("clipseg_text_model"),
     bert("data2vec-text", "data2vec_text."),
     vit("deit", "deit.", Pooling::TanhOfFirst),
     dinov2("dinov2", "dinov2."),
@@ -328,6 +330,7 @@ const std::vector<EncoderModelRow> kRows = {
      .norm_first = true,
      .last_norm = "LayerNorm",
      .pooling = Pooling::TanhOfFirst},
+    siglip_text("siglip2_text_model"),
     siglip_text("siglip_text_model"),
     {.model_type = "splinter", .layers = {&kBert}, .prefix = "splinter."},
     vit("vit", "vit.", Pooling::TanhOfFirst),
@@ -347,8 +350,11 @@ const std::vector<EncoderModelRow> kRows = {
 
 // Of these the text model is loaded, whose keys begin with `text_model.` in all of them.
 const std::vector<CompositeModelRow> kComposites = {
+    {"chinese_clip", "text_config", "chinese_clip_text_model"},
     {"clip", "text_config", "clip_text_model"},
+    {"clipseg", "text_config", "clipseg_text_model"},
     {"siglip", "text_config", "siglip_text_model"},
+    {"siglip2", "text_config", "siglip2_text_model"},
 };
 
 // What known encoders have that this one has not.

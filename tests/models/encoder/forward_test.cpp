@@ -176,16 +176,17 @@ TEST(EncoderErrors, AreOfBothForms) {
 }
 
 TEST(EncoderErrors, OptionsThatContradict) {
+  const auto made = [](const EncoderOptions& options) { return Encoder(options); };
   auto neither = small_options().embeddings(std::nullopt);
-  EXPECT_ERROR(Encoder(neither), c10::ValueError, "must have either embeddings or patches");
+  EXPECT_ERROR(made(neither), c10::ValueError, "must have either embeddings or patches");
   const auto wide = EncoderOptions(EmbeddingFrontOptions(11, 16), small_options().encoder());
-  EXPECT_ERROR(Encoder(wide), c10::ValueError,
+  EXPECT_ERROR(made(wide), c10::ValueError,
                "d_model of the front must be that of the layers, 8");
-  EXPECT_ERROR(Encoder(small_options().relative_buckets(-1)), c10::ValueError,
+  EXPECT_ERROR(made(small_options().relative_buckets(-1)), c10::ValueError,
                "relative_buckets must not be negative. Got -1");
   auto layers = small_options().encoder();
   const auto length_first = TransformerEncoderLayerOptions(layers.layer()).batch_first(false);
-  EXPECT_ERROR(Encoder(small_options().encoder(layers.layer(length_first))), c10::ValueError,
+  EXPECT_ERROR(made(small_options().encoder(layers.layer(length_first))), c10::ValueError,
                "must have batch_first(true)");
 }
 

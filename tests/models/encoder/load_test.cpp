@@ -24,7 +24,7 @@ void expect_same_output(const std::string& a, const std::string& b) {
 
 TEST(LoadEncoder, PacksTheWeightsOfTheFile) {
   const auto folder = TinyFolder::bert();
-  const auto model = load_encoder(folder.write());
+  auto model = load_encoder(folder.write());
   EXPECT_FALSE(model->is_training());
   const auto& layer = *model->encoder->layers->ptr<TransformerEncoderLayerImpl>(1);
   const std::string own = "encoder.layer.1.attention.self.";
@@ -47,8 +47,7 @@ TEST(LoadEncoder, PacksTheWeightsOfTheFile) {
 TEST(LoadEncoder, TakesTheNamesOfOldFiles) {
   auto folder = TinyFolder::bert();
   const auto path = folder.write();
-  auto old = folder;
-  old = TinyFolder();
+  TinyFolder old;
   old.config = folder.config;
   old.tensors = folder.tensors;
   old.rename([](std::string name) {
@@ -61,7 +60,8 @@ TEST(LoadEncoder, TakesTheNamesOfOldFiles) {
 }
 
 TEST(LoadEncoder, LeavesOutTheHeadsOfAModel) {
-  auto folder = TinyFolder::bert(), other = TinyFolder();
+  const auto folder = TinyFolder::bert();
+  TinyFolder other;
   other.config = folder.config;
   other.tensors = folder.tensors;
   other.rename([](const std::string& name) {
@@ -69,7 +69,7 @@ TEST(LoadEncoder, LeavesOutTheHeadsOfAModel) {
   });
   other.add_pair("cls.predictions.transform.dense", {8, 8});
   expect_same_output(folder.write(), other.write());
-  const auto model = load_encoder(other.write());
+  auto model = load_encoder(other.write());
   EXPECT_EQ(model->options.pooling(), encoder::Pooling::None) << "the file has no pooler";
   EXPECT_FALSE(model->forward(some_ids()).pooled.defined());
 }
@@ -127,7 +127,7 @@ TEST(BadEncoderFolder, AnotherModelType) {
     EXPECT_ERROR(load_encoder(path), c10::ValueError, "[load_encoder] " + path + "/config.json: ");
     EXPECT_ERROR(load_encoder(path), c10::ValueError, text);
   };
-  refused("brt", "model_type must be that of an encoder; the nearest are bert, bart");
+  refused("brt", "model_type must be that of an encoder; the nearest are bart, bert, mbart. Got brt");
   refused("", "Got none");
   refused("deberta", "model_type deberta is not supported: it needs disentangled attention");
   EXPECT_ERROR(encoder_options_from_hf("{}"), c10::ValueError,
