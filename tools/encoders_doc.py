@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "encoders.md"
-BEGIN, END = "<!-- fronts: tools/encoders_doc.py -->\n", "<!-- end of fronts -->\n"
+BEGIN, END = "<!-- encoders: tools/encoders_doc.py -->\n", "<!-- end of encoders -->\n"
 
 
 def code(names: list[str]) -> str:
@@ -27,14 +27,15 @@ def loaded_types(help_text: str) -> list[str]:
 
 
 def table(fronts: list[dict], loaded: list[str]) -> str:
-    lines = ["| front | what it computes | `load_encoder` loads | only the front |", "|---|---|---|---|"]
-    rest = set(loaded)
+    lines, rest = ["| front | model types |", "|---|---|"], set(loaded)
     for front in fronts:
-        whole = [name for name in front["model_types"] if name in loaded]
-        rest -= set(whole)
-        others = [name for name in front["model_types"] if name not in loaded]
-        lines.append(f"| `{front['name']}` | {front['formula']} | {code(whole)} | {code(others)} |")
-    lines.append(f"| of images | see `vision_front_preset` | {code(sorted(rest))} | |")
+        types = [name for name in front["model_types"] if name in rest]
+        rest -= set(types)
+        if types:
+            lines.append(f"| `{front['name']}` | {code(types)} |")
+    pairs = {name for name in rest if f"{name}_text_model" in loaded}
+    lines.append(f"| of images | {code(sorted(rest - pairs))} |")
+    lines.append(f"| `clip`, `bert` | pairs: {code(sorted(pairs))} |")
     return "\n".join(lines) + "\n"
 
 
