@@ -200,6 +200,8 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     kind = KINDS[kind_name]
     head = draw.choice(kind.heads) if kind.heads and draw.coin() else kind.model
     chosen = settings(draw, kind.dialect)
+    if kind_name == "ernie":
+        chosen["use_task_id"] = draw.coin()
     config = getattr(transformers, kind.config)(**chosen)
     cls = getattr(transformers, head)
     config._attn_implementation = draw.choice(["eager", "sdpa"]) if cls._supports_sdpa else "eager"

@@ -28,6 +28,9 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
                           const EncoderInputs& inputs) {
   if (options.embeddings()) {
     TORCH_CHECK_VALUE(input.dim() == 2, "[Encoder] ids must be (B, L). Got ", input.sizes());
+    TORCH_CHECK_VALUE(input.size(1) > 0 || options.pooling() == Pooling::None,
+                      "[Encoder] sequences must have a token that can be pooled. Got ",
+                      input.sizes());
     if (inputs.attention_mask().defined()) check_mask(inputs.attention_mask(), input);
     return;
   }

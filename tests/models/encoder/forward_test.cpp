@@ -167,6 +167,10 @@ TEST(EncoderErrors, AreOfBothForms) {
   refused(batch.ids[0], {}, [](auto run) {
     EXPECT_ERROR(run(), c10::ValueError, "[Encoder] ids must be (B, L). Got [4]");
   });
+  refused(batch.ids.narrow(1, 0, 0), {}, [](auto run) {
+    EXPECT_ERROR(run(), c10::ValueError,
+                 "[Encoder] sequences must have a token that can be pooled. Got [2, 0]");
+  });
   refused(torch::zeros({1, 10}, torch::kLong), {},
           [](auto run) { EXPECT_ERROR(run(), c10::IndexError, "holds 9 tokens. Got 10"); });
   refused(torch::full({1, 2}, 11), {},
@@ -180,8 +184,7 @@ TEST(EncoderErrors, OptionsThatContradict) {
   auto neither = small_options().embeddings(std::nullopt);
   EXPECT_ERROR(made(neither), c10::ValueError, "must have either embeddings or patches");
   const auto wide = EncoderOptions(EmbeddingFrontOptions(11, 16), small_options().encoder());
-  EXPECT_ERROR(made(wide), c10::ValueError,
-               "d_model of the front must be that of the layers, 8");
+  EXPECT_ERROR(made(wide), c10::ValueError, "d_model of the front must be that of the layers, 8");
   EXPECT_ERROR(made(small_options().relative_buckets(-1)), c10::ValueError,
                "relative_buckets must not be negative. Got -1");
   auto layers = small_options().encoder();

@@ -127,7 +127,8 @@ TEST(BadEncoderFolder, AnotherModelType) {
     EXPECT_ERROR(load_encoder(path), c10::ValueError, "[load_encoder] " + path + "/config.json: ");
     EXPECT_ERROR(load_encoder(path), c10::ValueError, text);
   };
-  refused("brt", "model_type must be that of an encoder; the nearest are bart, bert, mbart. Got brt");
+  refused("brt",
+          "model_type must be that of an encoder; the nearest are bart, bert, mbart. Got brt");
   refused("", "Got none");
   refused("deberta", "model_type deberta is not supported: it needs disentangled attention");
   EXPECT_ERROR(encoder_options_from_hf("{}"), c10::ValueError,
