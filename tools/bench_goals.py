@@ -13,6 +13,8 @@ SECTIONS = {
     "adam": "Optimisers",
     "tables": "Tables",
     "rotary": "Rotary embedding of q and k (32 heads of 128 channels each)",
+    "front": "BERT's embedding front (D = 768), eval",
+    "front_train": "BERT's embedding front, a training step: forward, dropout 0.1, backward",
     "load": "Loading weights",
     "transformer": "Transformer encoder, eval",
     "encode": "Encoder of a frozen Transformer (d 512, 8 heads, d_ff 2048, 6 layers)",
@@ -72,6 +74,11 @@ def goals() -> list[tuple]:
         length, width = map(int, size.split("/"))
         add("tables", f"{kind} table {length:,} x {width:,}", f"table/{kind}/{size}", f"table/pytorch_recipe/{size}", least)
     add("tables", "32,768 scattered rows of 1e6", "rows/factored", "rows/full_table", 1.5)
+    for family, batch, length, least in (("front", 1, 1, 6), ("front", 1, 16, 6), ("front", 1, 128, 4), ("front", 8, 128, 4),
+                                         ("front", 32, 128, None), ("front_train", 1, 16, None), ("front_train", 8, 128, 3)):  # fmt: skip
+        for threads in (1, 2):
+            case, title = f"{batch}/{length}/{threads}", f"{batch} x {length}" + (", two threads" if threads == 2 else "")
+            add(family, title, f"{family}/fused/{case}", f"{family}/composed/{case}", least if threads == 1 else None)
     for bits, dtype in ((32, "float32"), (16, "bfloat16")):
         for length, eager in ((1, 5), (128, None), (2048, 8)):
             case, title = f"{length}/{bits}", SIZE.format(length).replace("1 tokens", "1 token") + f", {dtype}"

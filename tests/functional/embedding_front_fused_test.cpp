@@ -10,7 +10,7 @@
 
 #include "functional/embedding_front/composed.h"
 #include "functional/embedding_front/fused.h"
-#include "functional/embedding_front/norm_rounding.h"
+#include "functional/front_case.h"
 #include "posenc/functional/embedding_front.h"
 #include "support/compare.h"
 #include "support/dice.h"
@@ -23,17 +23,6 @@ namespace {
 using posenc::testing::bit_equal;
 using posenc::testing::Dice;
 using posenc::testing::Threads;
-
-struct FrontCase {
-  torch::Tensor ids;
-  EmbeddingFrontWeights weights;
-  EmbeddingFrontFuncOptions how;
-};
-
-std::vector<torch::Tensor*> tensors_of(EmbeddingFrontWeights& w) {
-  return {&w.tokens,      &w.positions, &w.token_types,       &w.task_types,
-          &w.norm_weight, &w.norm_bias, &w.projection_weight, &w.projection_bias};
-}
 
 torch::Tensor front_ids(Dice& dice, int64_t bound, torch::IntArrayRef shape) {
   torch::Tensor ids = torch::randint(0, bound, shape, torch::kLong);
@@ -153,13 +142,7 @@ void expect_front_bits(const FrontCase& c, int64_t trained, bool existing) {
   }
 }
 
-// Processors without an instruction that ATen uses cannot have its bits: POSENC_ISA=sse2.
-class FrontFused : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!norm_rounding()) GTEST_SKIP() << "these kernels cannot round as ATen's norm does";
-  }
-};
+class FrontFused : public FrontTest {};
 
 TEST_F(FrontFused, EqualsTheComposition) {
   Dice dice(5);
@@ -191,30 +174,12 @@ TEST_F(FrontFused, EqualsTheCompositionOnAnyNumberOfThreads) {
 TEST_F(FrontFused, TypesFromTokensAreAddedAndTheirGradientIsTheCompositions) {
   Dice dice(2);
   FrontCase c = random_front(dice, 33, 2, 7);
-  c.weights.token_types = {};
+  c.weights.token_types = torch::Tensor();
   c.how.types_from_tokens(true).token_type_ids(
       torch::randint(0, c.weights.tokens.size(0), c.ids.sizes()));
   expect_front_bits(c, 0, false);
   c.weights.tokens = c.weights.tokens.clone().requires_grad_();
   EXPECT_FALSE(is_fused(c));
-}
-
-FrontCase bert() {
-  FrontCase c;
-  c.ids = torch::tensor({{1, 4, 1}, {0, 6, 1}});
-  c.weights.tokens = torch::randn({7, 5});
-  c.weights.positions = torch::randn({4, 5});
-  c.weights.token_types = torch::randn({2, 5});
-  c.weights.norm_weight = torch::randn({5});
-  c.weights.norm_bias = torch::randn({5});
-  return c;
-}
-
-FrontCase trained_bert() {
-  FrontCase c = bert();
-  for (torch::Tensor* t : tensors_of(c.weights))
-    if (t->defined()) t->requires_grad_();
-  return c;
 }
 
 TEST_F(FrontFused, LeavesTheRestToTheComposition) {
@@ -267,119 +232,6 @@ TEST_F(FrontFused, RefusesRowsOutsideTheirTables) {
         c.how.task_type_ids(torch::full({2, 3}, 3, torch::kInt));
       },
       "Got 3 at index [0, 0]");
-}
-
-// Runs `body` on both functions, each with its own weights; the results must be equal.
-template <typename Body>
-void same(Body body) {
-  const FrontCase values = bert();
-  const auto run = [&](auto forward) {
-    FrontCase c = values;
-    c.how.scale(Scale::SqrtDim).dropout(0.3).training(true);
-    for (torch::Tensor* t : tensors_of(c.weights))
-      if (t->defined()) *t = t->clone().requires_grad_();
-    torch::manual_seed(testing::seed(4));
-    return body(c, [&] { return forward(c.ids, c.weights, c.how); });
-  };
-  EXPECT_TRUE(bit_equal(run(embedding_front), run(embedding_front_composed)));
-}
-
-torch::Tensor all_grads(FrontCase& c) {
-  std::vector<torch::Tensor> flat;
-  for (torch::Tensor* t : tensors_of(c.weights))
-    if (t->defined() && t->grad().defined()) flat.push_back(t->grad().flatten());
-  return torch::cat(flat);
-}
-
-TEST_F(FrontFused, GradientWorksTwiceAndIsKeptWhenAskedTo) {
-  same([](FrontCase& c, auto forward) {
-    const auto loss = forward().pow(2).sum();
-    loss.backward({}, /*retain_graph=*/true);
-    loss.backward();
-    EXPECT_THROW(loss.backward(), c10::Error);
-    return all_grads(c);
-  });
-}
-
-TEST_F(FrontFused, GradientIsDifferentiableOnceMore) {
-  same([](FrontCase& c, auto forward) {
-    const auto& w = c.weights;
-    const auto firsts = torch::autograd::grad({forward().pow(3).sum()},
-                                              {w.tokens, w.positions, w.token_types, w.norm_weight},
-                                              {}, c10::nullopt, /*create_graph=*/true);
-    torch::Tensor loss = torch::zeros({});
-    for (const auto& g : firsts) loss = loss + g.pow(2).sum();
-    loss.backward();
-    return all_grads(c);
-  });
-}
-
-TEST_F(FrontFused, GradientIsSeenByHooksAndSummedWithThatOfOtherUses) {
-  same([](FrontCase& c, auto forward) {
-    auto& tokens = c.weights.tokens;
-    tokens.mutable_grad() = torch::ones_like(tokens);
-    torch::Tensor seen;
-    tokens.register_hook([&](const torch::Tensor& g) { seen = g.clone(); });
-    (forward().pow(2).sum() + tokens.exp().sum() + forward().sum()).backward();
-    return torch::cat({seen.flatten(), all_grads(c)});
-  });
-}
-
-TEST_F(FrontFused, GradientIsAddedInPlace) {
-  FrontCase c = trained_bert();
-  auto& tokens = c.weights.tokens;
-  tokens.mutable_grad() = torch::ones_like(tokens);
-  const void* const place = tokens.grad().data_ptr();
-  const auto version = tokens.grad()._version();
-  embedding_front(c.ids, c.weights, c.how).pow(2).sum().backward();
-  EXPECT_EQ(tokens.grad().data_ptr(), place);
-  EXPECT_GT(tokens.grad()._version(), version);
-}
-
-TEST_F(FrontFused, GradientIsRefusedAfterWhatItNeedsHasChanged) {
-  const std::vector<std::function<torch::Tensor(FrontCase&)>> changes = {
-      [](FrontCase& c) { return c.ids; }, [](FrontCase& c) { return c.how.token_type_ids(); },
-      [](FrontCase& c) { return c.how.position_ids(); },
-      [](FrontCase& c) { return c.weights.norm_weight; },
-      [](FrontCase& c) { return c.weights.norm_bias; }};
-  for (const auto& change : changes) {
-    FrontCase c = trained_bert();
-    c.how.token_type_ids(torch::zeros({2, 3}, torch::kLong)).position_ids(torch::arange(3));
-    for (const auto forward : {embedding_front, embedding_front_composed}) {
-      const auto out = forward(c.ids, c.weights, c.how);
-      {
-        const torch::NoGradGuard no_grad;
-        change(c).add_(0);
-      }
-      EXPECT_ERROR(out.sum().backward(), c10::Error, "modified by an inplace operation");
-    }
-  }
-  FrontCase c = trained_bert();  // nothing needs the tables
-  const auto out = embedding_front(c.ids, c.weights, c.how);
-  {
-    const torch::NoGradGuard no_grad;
-    c.weights.tokens.add_(1);
-  }
-  out.sum().backward();
-  EXPECT_TRUE(c.weights.tokens.grad().defined());
-}
-
-TEST_F(FrontFused, GradientOfIdsThatWereExchangedIsRefused) {
-  FrontCase c = trained_bert();
-  const auto out = embedding_front(c.ids, c.weights, c.how);
-  c.ids.set_data(torch::full({200, 3}, 2));
-  EXPECT_ERROR(out.sum().backward(), c10::Error, "needs the forward's 6 ids");
-}
-
-TEST_F(FrontFused, ANodeThatIsCalledByHandChecksItsGradient) {
-  for (const double p : {0.0, 0.5}) {
-    FrontCase c = trained_bert();
-    c.how.dropout(p).training(true);
-    if (p == 0.0) c.weights.norm_weight = {};
-    auto& node = *embedding_front(c.ids, c.weights, c.how).grad_fn();
-    const torch::NoGradGuard no_grad;
-    EXPECT_ERROR(node({torch::ones({400, 3, 5})}), c10::Error, "backward needs a gradient of 5");
-  }
 }
 
 TEST_F(FrontFused, IsRecordedOnlyIfRequired) {

@@ -86,7 +86,7 @@ Gradients FrontNormBackward::backward(const at::Tensor& incoming) {
 struct AddedRows {
   at::Tensor saved_ids() const;
   kernel::TokenGroups groups(const at::Tensor& saved) const;
-  at::Tensor index(const at::Tensor& saved) const;
+  at::Tensor index(const at::Tensor& saved, const at::Tensor& grad) const;
   at::Tensor of_all(const at::Tensor& grad) const;
 
   FrontRows rows = FrontRows::Given;
@@ -137,11 +137,13 @@ kernel::TokenGroups AddedRows::groups(const at::Tensor& saved) const {
   return groups;
 }
 
-at::Tensor AddedRows::index(const at::Tensor& saved) const {
-  if (rows == FrontRows::Given) return saved;
+// A row for each one of the gradient `grad`, which of_all() has made.
+at::Tensor AddedRows::index(const at::Tensor& saved, const at::Tensor& grad) const {
   const at::TensorOptions options(at::kLong);
-  return rows == FrontRows::First ? at::zeros({count}, options)
-                                  : at::arange(offset, offset + count, options);
+  const at::Tensor flat = rows == FrontRows::Given   ? saved
+                          : rows == FrontRows::First ? at::zeros({count}, options)
+                                                     : at::arange(offset, offset + count, options);
+  return flat.reshape(grad.sizes().slice(0, grad.dim() - 1));
 }
 
 at::Tensor AddedRows::of_all(const at::Tensor& grad) const {
@@ -190,7 +192,7 @@ Gradients FrontSumBackward::backward(const at::Tensor& grad) {
     // The gradient that autograd computes for the composition; can itself be differentiated.
     const at::Tensor rows = added.of_all(grad);
     results[i] = at::embedding_backward(added.table.scale == 1.0 ? rows : rows * added.table.scale,
-                                        added.index(saved), added.table.rows, added.padding,
+                                        added.index(saved, rows), added.table.rows, added.padding,
                                         /*scale_grad_by_freq=*/false, /*sparse=*/false);
   }
   return results;

@@ -74,22 +74,42 @@ POSENC_INLINE Floats scaled_and_shifted(Floats x, Floats weight, Floats bias) {
   return x * weight + bias;
 }
 
-template <bool kFused, bool kBias, bool kDropout>
-void norm_row(const FrontRequest& q, int64_t token, const float* x, float mean, float rstd) {
-  const Floats middle = broadcast(mean), spreading = broadcast(rstd);
+// kRows rows from `x` on, which need each vector of the weight and of the bias only once.
+template <bool kFused, bool kBias, bool kDropout, int kRows>
+void norm_some(const FrontRequest& q, int64_t token, const float* x, const float* mean,
+               const float* rstd) {
+  Floats middle[kRows], spreading[kRows];
+  for (int r = 0; r < kRows; ++r) {
+    middle[r] = broadcast(mean[r]);
+    spreading[r] = broadcast(rstd[r]);
+  }
   const Floats factor = broadcast(static_cast<float>(q.kept.factor));
   float* const to = q.out + token * q.dim;
   by_sixteen(q.dim, [&](int64_t i, int64_t n) {
-    const Wide value = read(x + i, n), weight = read(q.norm.weight + i, n);
+    const Wide weight = read(q.norm.weight + i, n);
     const Wide bias = kBias ? read(q.norm.bias + i, n) : Wide{};
-    const uint64_t kept = kDropout ? bits_from(q.kept.bits, token * q.dim + i) : 0;
-    const Wide y = each([&](int part) {
-      const Floats normal = (value.part[part] - middle) * spreading;
-      const Floats one = scaled_and_shifted<kFused>(normal, weight.part[part], bias.part[part]);
-      return kDropout ? one * spread(kept >> (part * kFloats), factor) : one;
-    });
-    write(to + i, y, n);
+    for (int r = 0; r < kRows; ++r) {
+      const Wide value = read(x + r * q.dim + i, n);
+      const uint64_t kept = kDropout ? bits_from(q.kept.bits, (token + r) * q.dim + i) : 0;
+      const Wide y = each([&](int part) {
+        const Floats normal = (value.part[part] - middle[r]) * spreading[r];
+        const Floats one = scaled_and_shifted<kFused>(normal, weight.part[part], bias.part[part]);
+        return kDropout ? one * spread(kept >> (part * kFloats), factor) : one;
+      });
+      write(to + r * q.dim + i, y, n);
+    }
   });
+}
+
+template <bool kFused, bool kBias, bool kDropout>
+void norm_block(const FrontRequest& q, int64_t first, int64_t n, const float* x, const float* mean,
+                const float* rstd) {
+  constexpr int kTogether = 4;
+  int64_t r = 0;
+  for (; r + kTogether <= n; r += kTogether)
+    norm_some<kFused, kBias, kDropout, kTogether>(q, first + r, x + r * q.dim, mean + r, rstd + r);
+  for (; r < n; ++r)
+    norm_some<kFused, kBias, kDropout, 1>(q, first + r, x + r * q.dim, mean + r, rstd + r);
 }
 
 void drop_row(const FrontRequest& q, int64_t token) {
@@ -108,8 +128,8 @@ template <bool kFused>
 void norm_rows(const FrontRequest& q, const MergePlan& plan, int64_t first, int64_t n) {
   const bool bias = q.norm.bias != nullptr, dropout = q.kept.bits != nullptr;
   const auto norm =
-      bias ? (dropout ? norm_row<kFused, true, true> : norm_row<kFused, true, false>)
-           : (dropout ? norm_row<kFused, false, true> : norm_row<kFused, false, false>);
+      bias ? (dropout ? norm_block<kFused, true, true> : norm_block<kFused, true, false>)
+           : (dropout ? norm_block<kFused, false, true> : norm_block<kFused, false, false>);
   const float* const sums = q.norm.sum != nullptr ? q.norm.sum : q.out;
   const float* rows[kLanes];
   Moments chunks[kLanes * MergePlan::kMostChunks], lanes[kLanes] = {};
@@ -119,12 +139,13 @@ void norm_rows(const FrontRequest& q, const MergePlan& plan, int64_t first, int6
   }
   plan.run<kFused>(chunks, n, lanes);
   const RowScales of = finish_rows<kFused>(rows, lanes, q.dim, q.norm.eps);
-  for (int r = 0; r < n; ++r) {
-    norm(q, first + r, rows[r], of.mean[r], of.rstd[r]);
-    if (q.norm.sum == nullptr) continue;
-    q.norm.mean[first + r] = of.mean[r];
-    q.norm.rstd[first + r] = of.rstd[r];
-  }
+  float mean[kLanes], rstd[kLanes];
+  store(mean, of.mean);
+  store(rstd, of.rstd);
+  norm(q, first, n, rows[0], mean, rstd);
+  if (q.norm.sum == nullptr) return;
+  memcpy(q.norm.mean + first, mean, sizeof(float) * static_cast<size_t>(n));
+  memcpy(q.norm.rstd + first, rstd, sizeof(float) * static_cast<size_t>(n));
 }
 
 template <bool kFused>
