@@ -11,7 +11,7 @@
 #include "core/nearest.h"
 
 // To add a model type: read its `...Layer` and `...Model` classes in transformers, then write a row
-// of kRows. If its layers have names of their own, write an EncoderLayerKeys too. The differential
+// of kEncoderModels. If its layers have names of their own, write an EncoderLayerKeys too. The differential
 // area `encoders` (tests/differential/encoders.py) then needs its config class.
 
 namespace posenc {
@@ -258,7 +258,7 @@ EncoderModelRow dinov2(const char* model_type, const char* prefix) {
           .has_layer_scale = true};
 }
 
-const std::vector<EncoderModelRow> kRows = {
+const std::vector<EncoderModelRow> kEncoderModels = {
     {.model_type = "albert",
      .layers = {&kAlbert},
      .config = {.default_hidden = 4096,
@@ -398,7 +398,7 @@ const std::pair<const char*, const char*> kUnsupported[] = {
 
 }  // namespace
 
-const std::vector<EncoderModelRow>& encoder_model_table() { return kRows; }
+const std::vector<EncoderModelRow>& encoder_model_table() { return kEncoderModels; }
 const std::vector<CompositeModelRow>& composite_model_table() { return kComposites; }
 
 const CompositeModelRow* find_composite_model(std::string_view model_type) {
@@ -409,7 +409,7 @@ const CompositeModelRow* find_composite_model(std::string_view model_type) {
 
 const EncoderModelRow& encoder_model(const std::string& where, std::string_view model_type) {
   std::vector<std::string> names;
-  for (const EncoderModelRow& row : kRows) {
+  for (const EncoderModelRow& row : kEncoderModels) {
     if (row.model_type == model_type) return row;
     names.emplace_back(row.model_type);
   }

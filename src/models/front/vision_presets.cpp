@@ -12,7 +12,7 @@ using vision::MaskRule;
 using vision::PositionRows;
 using vision::PositionTable;
 
-constexpr int64_t kMostTokens = 1 << 20;
+constexpr int64_t kMostClassTokens = 1 << 20;
 
 void take_dropout(const Settings& config, VisionFrontOptions& o) {
   o.dropout(config.real("hidden_dropout_prob", 0.0));
@@ -56,13 +56,13 @@ void vision_dinov2_with_registers(const Settings& config, const VisionDefaults& 
                                   VisionFrontOptions& o) {
   take_dropout(config, o);
   o.mask_token(true).mask_token_dim(2).mask_rule(MaskRule::Select);
-  o.register_tokens(config.whole("num_register_tokens", defaults.registers, 0, kMostTokens));
+  o.register_tokens(config.whole("num_register_tokens", defaults.registers, 0, kMostClassTokens));
   o.position_rows(PositionRows::AllButRegisters).cast_pixels(true).resize_always(true);
 }
 
 void vision_dinov3(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
   o.mask_token(true).mask_rule(MaskRule::Select);
-  o.register_tokens(config.whole("num_register_tokens", defaults.registers, 0, kMostTokens));
+  o.register_tokens(config.whole("num_register_tokens", defaults.registers, 0, kMostClassTokens));
   o.position_table(PositionTable::None).cast_pixels(true);
   vision::Names names;
   names.patches = "patch_embeddings";
@@ -71,7 +71,7 @@ void vision_dinov3(const Settings& config, const VisionDefaults& defaults, Visio
 
 void vision_pixio(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
   take_dropout(config, o);
-  o.class_tokens(config.whole("n_cls_tokens", defaults.classes, 0, kMostTokens));
+  o.class_tokens(config.whole("n_cls_tokens", defaults.classes, 0, kMostClassTokens));
   o.cast_pixels(true).resize_always(true);
 }
 
@@ -121,7 +121,7 @@ void vision_step3p7(const Settings& config, const VisionDefaults& defaults, Visi
 
 void vision_eomt(const Settings& config, const VisionDefaults& defaults, VisionFrontOptions& o) {
   take_dropout(config, o);
-  o.register_tokens(config.whole("num_register_tokens", defaults.registers, 0, kMostTokens));
+  o.register_tokens(config.whole("num_register_tokens", defaults.registers, 0, kMostClassTokens));
   o.position_table(PositionTable::Embedding).position_rows(PositionRows::Patches);
 }
 
@@ -131,10 +131,10 @@ void vision_timm(const Settings& all, const VisionDefaults& defaults, VisionFron
   const VisionSides patch = vision_sides(config, "patch_size", defaults.patch);
   o.image_height(image.height).image_width(image.width);
   o.patch_height(patch.height).patch_width(patch.width);
-  o.num_channels(config.whole("in_chans", 3, 1, kMostTokens));
-  o.d_model(config.whole("embed_dim", defaults.hidden, 1, kMostTokens));
+  o.num_channels(config.whole("in_chans", 3, 1, kMostClassTokens));
+  o.d_model(config.whole("embed_dim", defaults.hidden, 1, kMostClassTokens));
   o.class_tokens(config.flag("class_token", true) ? 1 : 0);
-  const int64_t registers = config.whole("reg_tokens", 0, 0, kMostTokens);
+  const int64_t registers = config.whole("reg_tokens", 0, 0, kMostClassTokens);
   if (registers > 0) o.register_tokens(registers);
   if (config.flag("no_embed_class", false)) o.position_rows(PositionRows::Patches);
   const std::string table = config.text("pos_embed", "learn");
