@@ -7,6 +7,9 @@
 
 #include <limits>
 
+#include "posenc/io/error.h"
+#include "posenc/io/load.h"
+#include "posenc/io/state_dict.h"
 #include "posenc/sinusoid/table.h"
 #include "support/compare.h"
 #include "support/seed.h"
@@ -161,6 +164,18 @@ TEST(EmbeddingFront, TypesOfGpt2AreRowsOfTheTokens) {
   const auto without = front->forward(front_ids());
   EXPECT_TRUE(
       bit_equal(front->forward(front_ids(), with_types(types)), without + front->tokens(types)));
+}
+
+// Files from before transformers 4.31 hold buffers that can be computed.
+TEST(EmbeddingFront, LoadsOldFilesWithTheirBuffers) {
+  EmbeddingFront from(small_bert()), to(small_bert());
+  StateDict file = state_dict(*from);
+  file.insert("position_ids", torch::arange(6).unsqueeze(0));
+  file.insert("token_type_ids", torch::zeros({1, 6}, torch::kLong));
+  load_state_dict(*to, file);
+  EXPECT_TRUE(bit_equal(to->forward(front_ids()), from->forward(front_ids())));
+  file.insert("other", torch::ones({1}));
+  EXPECT_THROW(load_state_dict(*to, file), WeightsError);
 }
 
 TEST(EmbeddingFront, DropsOnlyInTraining) {
