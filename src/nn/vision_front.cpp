@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/dropout.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gather.h>
 #include <ATen/ops/where.h>
@@ -15,7 +16,6 @@
 #include "nn/token_table.h"
 #include "nn/vision/weights.h"
 #include "posenc/core/skip_init.h"
-#include "posenc/functional/dropout.h"
 #include "sinusoid/columns.h"
 
 namespace posenc {
@@ -234,7 +234,9 @@ Tensor VisionFrontImpl::forward(const Tensor& pixel_values, const VisionFrontInp
   Tensor x = inputs.noise().defined()
                  ? sequence_of_kept(prefix, each, added, inputs.noise(), options.mask_ratio())
                  : sequence(prefix, each, added);
-  x = functional::dropout(x, dropout->options.p(), dropout->is_training());
+  // ATen's: without a class token x is not contiguous, and the layout of its gradient decides the
+  // order of the sums in the gradients before it.
+  x = at::dropout(x, dropout->options.p(), dropout->is_training());
   return norm ? norm->forward(x) : x;
 }
 
