@@ -96,8 +96,7 @@ def main() -> int:
         tensors |= front(number, arguments, draw)
     for number, how in enumerate(RESIZES):
         cells = how["old"][0] * how["old"][1] if how["old"] else 16
-        dtype = torch.bfloat16 if number % 2 else torch.float32
-        table = torch.randn((1, cells + how["prefix"], 4), generator=draw).to(dtype)
+        table = torch.randn((1, cells + how["prefix"], 4), generator=draw)
         out = resample_abs_pos_embed(table, how["new"], how["old"], num_prefix_tokens=how["prefix"])
         tensors |= {f"resize.{number}.table": table, f"resize.{number}.out": out.clone()}
     metadata = {
