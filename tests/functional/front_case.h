@@ -43,8 +43,8 @@ inline FrontCase trained_bert() {
   return c;
 }
 
-/// Skipped where the chosen kernels have no fused multiply-add and ATen's norm does: POSENC_ISA=sse2
-/// on a processor with AVX2.
+/// Skipped where the chosen kernels have no fused multiply-add and ATen's norm does:
+/// POSENC_ISA=sse2 on a processor with AVX2.
 class FrontTest : public ::testing::Test {
  protected:
   void SetUp() override {
