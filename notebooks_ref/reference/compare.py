@@ -120,7 +120,7 @@ def compare_scripts(committed: Path, fresh: Path) -> List[str]:
     return found
 
 
-PACKAGES = ("presets", "rotary")  # tools/zoo writes these, from the real packages
+PACKAGES = ("presets", "rotary", "vision")  # tools/zoo writes these, from the real packages
 
 
 def compare_folders(committed: Path, fresh: Path) -> Report:

@@ -71,7 +71,9 @@ MarianModel load_marian(const std::string& folder) {
     Transformer model = empty_model(options);
     fill_from(source, *model);
     // Infinity in final_logits_bias means "never".
-    check_finite("load_marian", *model, path, marian_name,
+    // A lambda: for a pointer to a function, a shared library would export a name of std's.
+    const auto name_in_file = [](const std::string& name) { return marian_name(name); };
+    check_finite("load_marian", *model, path, name_in_file,
                  [](const std::string& name) { return name == "final_layer.bias"; });
     model->eval();
     return MarianModel{model, std::move(search.generation), search.pad};

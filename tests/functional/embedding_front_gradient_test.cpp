@@ -50,6 +50,33 @@ torch::Tensor all_grads(FrontCase& c) {
   return torch::cat(flat);
 }
 
+// Fine-tuning with frozen tokens may refill its buffer of ids before backward.
+TEST_F(FrontGradient, DoesNotNeedTheIdsOfATableThatDoesNotLearn) {
+  same([](FrontCase& c, auto forward) {
+    c.weights.tokens.requires_grad_(false);
+    c.weights.token_types.requires_grad_(false);
+    c.ids = c.ids.clone();
+    const auto loss = forward().pow(2).sum();
+    c.ids.zero_();
+    loss.backward();
+    EXPECT_FALSE(c.weights.tokens.grad().defined());
+    EXPECT_THROW(loss.backward(), c10::Error);
+    return all_grads(c);
+  });
+}
+
+TEST_F(FrontGradient, TakesInferenceIdsForATableThatDoesNotLearn) {
+  same([](FrontCase& c, auto forward) {
+    c.weights.tokens.requires_grad_(false);
+    {
+      const c10::InferenceMode inference;
+      c.ids = c.ids.clone();
+    }
+    forward().sum().backward();
+    return all_grads(c);
+  });
+}
+
 TEST_F(FrontGradient, WorksTwiceAndIsKeptWhenAskedTo) {
   same([](FrontCase& c, auto forward) {
     const auto loss = forward().pow(2).sum();

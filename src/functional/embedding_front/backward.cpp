@@ -155,12 +155,14 @@ struct FrontSumBackward : torch_internals::BackwardNode {
   FrontSumBackward() : BackwardNode("EmbeddingFrontBackward") {}
   Gradients backward(const at::Tensor& grad) override;
   void release() override {
+    released = true;
     for (AddedRows& added : tables) added.ids.reset_data();
   }
   at::Tensor summed(const AddedRows& added, const at::Tensor& grad, const at::Tensor& saved);
 
   std::vector<AddedRows> tables;
   int64_t tokens = 0, dim = 0;
+  bool released = false;
 };
 
 // The kernel's gradient of a table; undefined if it was added to the table's .grad.
@@ -179,12 +181,13 @@ at::Tensor FrontSumBackward::summed(const AddedRows& added, const at::Tensor& gr
 Gradients FrontSumBackward::backward(const at::Tensor& grad) {
   Gradients results(tables.size());
   const torch_internals::Profiled profiled("posenc::embedding_front_backward", grad);
+  check_not_released(!released);
   check_front_gradient(grad, tokens, dim);
   const bool plain = is_plain_gradient(grad);
   for (size_t i = 0; i < tables.size(); ++i) {
     const AddedRows& added = tables[i];
-    const at::Tensor saved = added.saved_ids();
     if (!wants(i)) continue;
+    const at::Tensor saved = added.saved_ids();
     if (plain && is_readable_front_index(saved)) {
       results[i] = summed(added, grad, saved);
       continue;
@@ -206,7 +209,10 @@ AddedRows added_rows(const FrontTable& from, int64_t dim, int64_t count) {
   added.repeats = from.repeats;
   added.table.rows = from.weight->sizes()[0];
   added.table.dim = dim;
-  if (const at::Tensor* const ids = from.readable_ids()) added.ids = save_for_backward(*ids);
+  // As at::embedding does, ids are saved only for a table that learns: others may be refilled.
+  const at::Tensor* const ids = from.readable_ids();
+  if (ids != nullptr && torch_internals::is_recorded(*from.weight))
+    added.ids = save_for_backward(*ids);
   return added;
 }
 
