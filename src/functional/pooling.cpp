@@ -29,7 +29,8 @@ at::Tensor mean_pool(const at::Tensor& hidden, const at::Tensor& attention_mask)
                     ". Got ", attention_mask.sizes());
   const at::Tensor is_token =
       attention_mask.ne(0).unsqueeze(-1).expand_as(hidden).to(hidden.scalar_type());
-  return at::sum(hidden * is_token, 1) / at::clamp_min(is_token.sum(1), 1e-9);
+  // Not the 1e-9 of sentence-transformers, which is 0 in half precision; counts are whole numbers.
+  return at::sum(hidden * is_token, 1) / at::clamp_min(is_token.sum(1), 1.0);
 }
 
 at::Tensor first_pool(const at::Tensor& hidden) {

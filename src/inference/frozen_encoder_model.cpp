@@ -1,5 +1,6 @@
 #include "posenc/inference/frozen_encoder_model.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/ops/linear.h>
 
 #include <ostream>
@@ -28,6 +29,25 @@ struct FrozenEncoderParts {
   }
 };
 
+namespace {
+
+// A masked token attends to the real ones like any other, so its row has a value if it is pooled.
+bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
+                      const at::Tensor& attention_mask) {
+  if (!attention_mask.defined() || options.pooling() == encoder::Pooling::None) return false;
+  return !pooled_rows(options, attention_mask.ne(0), ids).all().item<bool>();
+}
+
+// The mask of a call whose masked rows are computed too: keys that are given as pairs drop no row.
+AttentionMask mask_of_all_rows(const EncoderOptions& options, const EncoderInputs& inputs,
+                               const at::Tensor& relative_bias, int64_t length) {
+  EncoderInputs without_mask = inputs;
+  without_mask.attention_mask({});
+  return encoder_mask(options, without_mask, relative_bias, length) &
+         AttentionMask::allowed(inputs.attention_mask().ne(0).unsqueeze(1));
+}
+
+}  // namespace
 }  // namespace inference
 
 EncoderOutput FrozenEncoderModel::forward(const torch::Tensor& input,
@@ -38,11 +58,18 @@ EncoderOutput FrozenEncoderModel::forward(const torch::Tensor& input,
   parts.stale_check.check();
   EncoderOutput out;
   out.embeddings = parts.embed(input, inputs);
-  out.last_hidden_state = parts.layers.forward(
-      out.embeddings,
-      encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1)));
+  const int64_t length = out.embeddings.size(1);
+  AttentionMask mask = encoder_mask(parts.options, inputs, parts.relative_bias, length);
+  const bool all_rows = inference::pools_masked_row(parts.options, input, inputs.attention_mask());
+  if (all_rows)
+    mask = inference::mask_of_all_rows(parts.options, inputs, parts.relative_bias, length);
+  out.last_hidden_state = parts.layers.forward(out.embeddings, mask);
   if (parts.options.pooling() == encoder::Pooling::None) return out;
   out.pooled = pooled_rows(parts.options, out.last_hidden_state, input);
+  if (all_rows) {
+    out.last_hidden_state =
+        out.last_hidden_state.masked_fill(inputs.attention_mask().eq(0).unsqueeze(-1), 0.0);
+  }
   if (parts.pooler_weight.defined()) {
     out.pooled = at::linear(out.pooled, parts.pooler_weight, parts.pooler_bias);
   }

@@ -25,6 +25,10 @@ void check_encoder(const EncoderOptions& options) {
   TORCH_CHECK_VALUE(options.relative_buckets() >= 0,
                     "[Encoder] relative_buckets must not be negative. Got ",
                     options.relative_buckets());
+  TORCH_CHECK_VALUE(
+      options.relative_rows().value_or(options.relative_buckets()) >= options.relative_buckets(),
+      "[Encoder] relative_rows must be at least relative_buckets, ", options.relative_buckets(),
+      ". Got ", *options.relative_rows());
   const bool finds_token = options.pooling() == encoder::Pooling::EndToken ||
                            options.pooling() == encoder::Pooling::LargestToken;
   TORCH_CHECK_VALUE(is_text || !finds_token,
@@ -65,9 +69,10 @@ void EncoderImpl::reset() {
         register_module("pooler", make_linear(torch::nn::LinearOptions(layer.d_model(), width)));
   }
   if (options.relative_buckets() > 0) {
-    relative_attention_bias = register_module(
-        "relative_attention_bias",
-        make_embedding(torch::nn::EmbeddingOptions(options.relative_buckets(), layer.num_heads())));
+    const int64_t rows = options.relative_rows().value_or(options.relative_buckets());
+    relative_attention_bias =
+        register_module("relative_attention_bias",
+                        make_embedding(torch::nn::EmbeddingOptions(rows, layer.num_heads())));
   }
 }
 

@@ -50,6 +50,8 @@ struct EncoderOptions {
   TORCH_ARG(bool, causal) = false;
   /// Buckets of a relative position bias that all layers share, as in T5; 0: none. MPNet has 32.
   TORCH_ARG(int64_t, relative_buckets) = 0;
+  /// Rows of their table, of which the first ones are used; relative_buckets unless set.
+  TORCH_ARG(std::optional<int64_t>, relative_rows) = std::nullopt;
   /// What is returned for a whole sequence.
   TORCH_ARG(encoder::Pooling, pooling) = encoder::Pooling::None;
   /// Width of the pooled output of a linear pooler; d_model unless set.
@@ -83,7 +85,7 @@ struct EncoderOutput {
 /// ids: (B, L), or pixel_values: (B, C, H, W)  ->  EncoderOutput.
 ///
 /// Keys: `embeddings.*` (EmbeddingFront or VisionFront), `encoder.*` (TransformerEncoder),
-/// `pooler.weight`, `pooler.bias`, `relative_attention_bias.weight` (relative_buckets, H), of those
+/// `pooler.weight`, `pooler.bias`, `relative_attention_bias.weight` (relative_rows, H), of those
 /// that there are.
 ///
 /// Errors: those of the front; c10::TypeError for an attention_mask that is floating-point;

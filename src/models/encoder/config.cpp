@@ -12,6 +12,8 @@ namespace {
 
 constexpr int64_t kWidest = 1 << 20;
 constexpr int64_t kMostEncoderLayers = 1000;
+constexpr int64_t kMPNetBuckets = 32;
+constexpr const char* kMPNetRows = "relative_attention_num_buckets";
 
 // Settings with the only value that posenc has. Old files have them all, and new ones only those
 // that their class knows.
@@ -44,7 +46,7 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const EncoderCon
   const std::string dropout = keys.dropout, eps = keys.eps;
   return TransformerEncoderLayerOptions(hidden, heads)
       .d_ff(wide)
-      .dropout(dropout.empty() ? 0.0 : config.real(keys.dropout, 0.1))
+      .dropout(dropout.empty() ? 0.0 : config.real(keys.dropout, keys.default_dropout))
       .activation(activation_in(config, keys))
       .layer_norm_eps(eps.empty() ? keys.default_eps : config.real(keys.eps, keys.default_eps));
 }
@@ -89,22 +91,45 @@ void set_pooling(const Settings& config, const EncoderModelRow& row, EncoderOpti
   if (has_width) options.pooler_dim(config.whole(width, hidden, 1, kWidest));
 }
 
-EncoderOptions options_in(const Settings& config, const EncoderModelRow& row) {
-  const auto layers = layers_in(config, row);
+// MPNetEncoder has a table of as many rows as config.json says, and computes 32 buckets always.
+void set_relative_bias(const Settings& config, EncoderOptions& options) {
+  const int64_t rows = config.whole(kMPNetRows, kMPNetBuckets, 1, kWidest);
+  if (rows < kMPNetBuckets) {
+    config.refuse(kMPNetRows, "must be at least 32, the number of buckets that MPNet computes");
+  }
+  options.relative_buckets(kMPNetBuckets).relative_rows(rows);
+}
+
+EncoderOptions front_and_layers(const Settings& config, const EncoderModelRow& row,
+                                const TransformerEncoderOptions& layers) {
   nlohmann::json object = config.object();
   object["model_type"] = row.model_type;
   const std::string text = object.dump();
-  EncoderOptions options = row.is_vision
-                               ? EncoderOptions(vision_front_options_from_hf(text), layers)
-                               : EncoderOptions(front_options_from_hf(text), layers);
+  try {
+    if (row.is_vision) return {vision_front_options_from_hf(text), layers};
+    return {front_options_from_hf(text), layers};
+  } catch (const c10::ValueError& error) {
+    refuse_settings(config, error);
+  }
+}
+
+EncoderOptions options_in(const Settings& config, const EncoderModelRow& row) {
+  EncoderOptions options = front_and_layers(config, row, layers_in(config, row));
   options.causal(row.is_causal);
-  if (*row.relative_bias != '\0')
-    options.relative_buckets(32);  // MPNetEncoder, whatever config.json has
+  if (*row.relative_bias != '\0') set_relative_bias(config, options);
   set_pooling(config, row, options);
   return options;
 }
 
 }  // namespace
+
+void refuse_settings(const Settings& config, const c10::ValueError& error) {
+  std::string rule = error.what_without_backtrace();
+  const std::string end_of_module = "] ", unnamed = "the configuration: ";
+  if (rule.rfind('[', 0) == 0) rule.erase(0, rule.find(end_of_module) + end_of_module.size());
+  if (rule.rfind(unnamed, 0) == 0) rule.erase(0, unnamed.size());
+  TORCH_CHECK_VALUE(false, config.where(), rule);
+}
 
 EncoderConfig read_encoder_config(const Settings& config) {
   const std::string model_type = config.text("model_type", "");

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <c10/util/Exception.h>
 
 #include "models/encoder/model_table.h"
 #include "models/settings.h"
@@ -14,6 +14,10 @@ struct EncoderConfig {
   Settings settings;  ///< of the encoder itself, where config.json has those of several
   EncoderOptions options;
 };
+
+/// Throws `error`, which another function found in these settings, as theirs: with the names of the
+/// public function and of the file.
+[[noreturn]] void refuse_settings(const Settings& config, const c10::ValueError& error);
 
 /// Reads a config.json. Throws c10::ValueError for its contents.
 EncoderConfig read_encoder_config(const Settings& config);

@@ -40,9 +40,17 @@ void check_encoder_sizes(const EncoderConfig& config, const io::TensorSource& so
       ". Got ", layers);
 }
 
-Encoder empty_encoder(const EncoderOptions& options, const io::FormatNames& names) {
+Encoder of_settings(const EncoderConfig& config) {
+  try {
+    return Encoder(config.options);
+  } catch (const c10::ValueError& error) {
+    refuse_settings(config.settings, error);
+  }
+}
+
+Encoder empty_encoder(const EncoderConfig& config, const io::FormatNames& names) {
   const SkipInit skip;
-  Encoder model(options);
+  Encoder model = of_settings(config);
   for (auto& item : model->named_parameters()) {
     if (names.optional.count(item.key()) != 0) torch::nn::init::zeros_(item.value());
   }
@@ -91,7 +99,7 @@ Encoder load_encoder(const std::string& folder) {
     check_encoder_sizes(config, source, prefix, folder);
     const LoadOptions load = encoder_load_options(config, prefix);
     const io::FormatNames names = encoder_format_names(config);
-    Encoder model = empty_encoder(config.options, names);
+    Encoder model = empty_encoder(config, names);
     io::LoadPlan(*model, source, load, names).apply();
     if (config.row.has_layer_scale) fold_layer_scale(*model, source, prefix);
     const auto name_in_file = [&](const std::string& name) {

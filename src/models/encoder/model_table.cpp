@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "core/nearest.h"
+#include "models/front/model_table.h"
+#include "models/front/vision_table.h"
 
 // To add a model type: read its `...Layer` and `...Model` classes in transformers, then write a row
 // of kEncoderModels. If its layers have names of their own, write an EncoderLayerKeys too. The
@@ -187,7 +189,7 @@ const EncoderConfigKeys kSiglipConfig = {
     .dropout = "", .default_activation = "gelu_pytorch_tanh", .default_eps = 1e-6};
 
 const EncoderConfigKeys kDinov2Config = {
-    .wide = "mlp_ratio", .default_wide = 4, .default_eps = 1e-6};
+    .wide = "mlp_ratio", .default_wide = 4, .default_eps = 1e-6, .default_dropout = 0.0};
 
 EncoderModelRow bert(const char* model_type, const char* prefix, EncoderConfigKeys config = {}) {
   return {.model_type = model_type,
@@ -239,6 +241,7 @@ EncoderModelRow siglip_text(const char* model_type) {
 EncoderModelRow vit(const char* model_type, const char* prefix, Pooling pooling) {
   return {.model_type = model_type,
           .layers = {&kViTFile, &kViT},
+          .config = {.default_dropout = 0.0},
           .prefix = prefix,
           .is_vision = true,
           .norm_first = true,
@@ -264,7 +267,8 @@ const std::vector<EncoderModelRow> kEncoderModels = {
      .config = {.default_hidden = 4096,
                 .default_heads = 64,
                 .default_wide = 16384,
-                .default_activation = "gelu_new"},
+                .default_activation = "gelu_new",
+                .default_dropout = 0.0},
      .prefix = "albert.",
      .projection = "encoder.embedding_hidden_mapping_in",
      .pooling = Pooling::TanhOfFirst,
@@ -319,7 +323,8 @@ const std::vector<EncoderModelRow> kEncoderModels = {
                 .default_hidden = 1152,
                 .default_heads = 18,
                 .default_layers = 32,
-                .default_wide = 4608},
+                .default_wide = 4608,
+                .default_dropout = 0.0},
      .prefix = "rembert.",
      .projection = "encoder.embedding_hidden_mapping_in",
      .pooling = Pooling::TanhOfFirst},
@@ -396,6 +401,12 @@ const std::pair<const char*, const char*> kUnsupported[] = {
     {"yoso", "attention by sampling"},
 };
 
+template <typename Row>
+bool is_in(const std::vector<Row>& table, std::string_view model_type) {
+  return std::any_of(table.begin(), table.end(),
+                     [&](const Row& row) { return row.model_type == model_type; });
+}
+
 }  // namespace
 
 const std::vector<EncoderModelRow>& encoder_model_table() { return kEncoderModels; }
@@ -418,6 +429,14 @@ const EncoderModelRow& encoder_model(const std::string& where, std::string_view 
     TORCH_CHECK_VALUE(known != model_type, where, "model_type ", model_type,
                       " is not supported: it needs ", lack);
   }
+  TORCH_CHECK_VALUE(model_type != "marian", where,
+                    "model_type marian is a translator: load_marian() loads it");
+  TORCH_CHECK_VALUE(!is_in(front_model_table(), model_type), where, "model_type ", model_type,
+                    " is not supported: its front is known (front_options_from_hf), its layers are "
+                    "not");
+  TORCH_CHECK_VALUE(!is_in(vision_model_table(), model_type), where, "model_type ", model_type,
+                    " is not supported: its front is known (vision_front_options_from_hf), its "
+                    "layers are not");
   TORCH_CHECK_VALUE(false, where, "model_type must be that of an encoder; the nearest are ",
                     fmt::format("{}", fmt::join(nearest(model_type, names), ", ")), ". Got ",
                     model_type.empty() ? "none" : model_type);

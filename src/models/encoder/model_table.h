@@ -31,6 +31,7 @@ struct EncoderConfigKeys {
   int64_t default_hidden = 768, default_heads = 12, default_layers = 12, default_wide = 3072;
   const char* default_activation = "gelu";
   double default_eps = 1e-12;
+  double default_dropout = 0.1;
 };
 
 /// An encoder of transformers. What most models have is the default.

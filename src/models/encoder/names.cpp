@@ -91,6 +91,35 @@ KeyMap key_map_of(const EncoderConfig& config) {
   return map;
 }
 
+void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config,
+                     const std::string& prefix) {
+  const std::string pooler = encoder_pooler_name(config, prefix);
+  if (pooler.empty()) return;
+  const auto& options = config.options;
+  const char* own_setting = config.row.is_vision ? "pooler_output_size" : "projection_size";
+  const char* setting = config.settings.has(own_setting) ? own_setting : config.row.config.hidden;
+  sizes.push_back(
+      {setting, options.pooler_dim().value_or(options.encoder().layer().d_model()), {pooler}, 0});
+}
+
+// `front` is the prefix of the front's tensors.
+void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config,
+                     const std::string& front) {
+  const VisionFrontOptions& options = *config.options.patches();
+  const std::vector<std::string> projection = {front + options.names().patches + ".weight"};
+  sizes.push_back({"hidden_size", options.d_model(), projection, 0, 4});
+  sizes.push_back({"num_channels", options.num_channels(), projection, 1, 4});
+  sizes.push_back({"patch_size", options.patch_height(), projection, 2, 4});
+  sizes.push_back({"patch_size", options.patch_width(), projection, 3, 4});
+  const int64_t patches = (options.image_height() / options.patch_height()) *
+                          (options.image_width() / options.patch_width());
+  sizes.push_back({"(image_size / patch_size)^2 + " + std::to_string(options.position_prefix()),
+                   options.position_prefix() + patches,
+                   {front + options.names().positions},
+                   1,
+                   3});
+}
+
 }  // namespace
 
 std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const std::string& prefix,
@@ -125,7 +154,17 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   const auto first = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::wide);
   std::vector<StatedSize> sizes = {{row.config.wide, layer.d_ff(), first, 0},
                                    {row.config.hidden, layer.d_model(), first, 1}};
-  if (!config.options.embeddings()) return sizes;
+  add_pooler_size(sizes, config, prefix);
+  if (config.options.patches()) {
+    add_patch_sizes(sizes, config, prefix + "embeddings.");
+    return sizes;
+  }
+  if (is_named(row.relative_bias)) {
+    sizes.push_back({"relative_attention_num_buckets",
+                     config.options.relative_rows().value_or(config.options.relative_buckets()),
+                     {prefix + row.relative_bias},
+                     0});
+  }
   const EmbeddingFrontOptions& front = *config.options.embeddings();
   const auto in_file = [&](const std::string& name) {
     return prefix + row.front + name + ".weight";
@@ -144,6 +183,12 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   if (front.type_vocab_size() > 0) {
     sizes.push_back(
         {"type_vocab_size", front.type_vocab_size(), {in_file(front.names().token_types)}, 0});
+  }
+  if (front.task_type_vocab_size() > 0) {
+    sizes.push_back({"task_type_vocab_size",
+                     front.task_type_vocab_size(),
+                     {in_file(front.names().task_types)},
+                     0});
   }
   return sizes;
 }

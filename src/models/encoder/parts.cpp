@@ -58,8 +58,9 @@ AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& i
   if (inputs.attention_mask().defined()) mask = AttentionMask::key_padding(inputs.attention_mask());
   if (options.causal()) mask = mask & AttentionMask::causal();
   if (relative_bias.defined()) {
-    mask = mask & AttentionMask::additive(
-                      functional::relative_position_bias(relative_bias, length, length));
+    const at::Tensor buckets = relative_bias.narrow(0, 0, options.relative_buckets());
+    mask =
+        mask & AttentionMask::additive(functional::relative_position_bias(buckets, length, length));
   }
   return mask;
 }
