@@ -41,6 +41,7 @@ double farthest(const SinusoidOptions& options, int64_t rows) {
   for (const sinusoid::Coordinate& c : options.coordinates()) {
     scale = std::max(scale, std::abs(c.factor));
   }
+  if (options.frequency() == sinusoid::Frequency::Linear) scale *= options.max_frequency();
   if (options.frequency() == sinusoid::Frequency::Periods) {
     scale = std::max(scale, 2 * std::numbers::pi / options.min_period());
   }
