@@ -190,10 +190,10 @@ def compare(got: dict, expected: dict, mask: torch.Tensor | None, with_pooled: b
     return ""
 
 
-def pools_tokens(given: dict, dialect: str) -> bool:
-    """Whether no pooled row is padding, whose value depends on what masked queries see: nobody defines that."""
+def defines_pooled(given: dict, kind_name: str) -> bool:
+    """Whether every pooled row sees a token. In a causal model those of padding on the left see none."""
     mask = given.get("attention_mask")
-    return mask is None or bool((mask if dialect in ("clip", "pair") else mask[:, 0]).all())
+    return mask is None or kind_name not in ("clip", "clip_text_model", "clipseg_text_model") or bool(mask[:, 0].all())
 
 
 def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[list[Case], str, bool]:
@@ -204,6 +204,8 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     chosen = settings(draw, kind.dialect)
     if kind_name == "ernie":
         chosen["use_task_id"] = draw.coin()
+    if kind_name == "mpnet":
+        chosen["relative_attention_num_buckets"] = draw.choice([32, 40])
     config = getattr(transformers, kind.config)(**chosen)
     cls = getattr(transformers, head)
     config._attn_implementation = draw.choice(["eager", "sdpa"]) if cls._supports_sdpa else "eager"
@@ -218,7 +220,7 @@ def one(draw: Draw, programs: Programs, kind_name: str, number: int) -> tuple[li
     given = inputs_of(draw, kind.dialect, config, has_types)
     expected = expected_of(model, base, kind.dialect, given)
     cases = [Case({"op": "encode", "folder": str(folder), "frozen": frozen}, given, expected) for frozen in (False, True)]
-    return cases, f"{head} ({how}) {json.dumps(chosen)}", pools_tokens(given, kind.dialect)
+    return cases, f"{head} ({how}) {json.dumps(chosen)}", defines_pooled(given, kind_name)
 
 
 def by_command_line(programs: Programs, folder: str, given: dict) -> dict | str:

@@ -31,6 +31,16 @@ TEST(Pooling, TheMeanOfTokensHasTheBitsOfSentenceTransformers) {
       bit_equal(F::mean_pool(hidden, torch::zeros({3, 7}, torch::kLong)), torch::zeros({3, 5})));
 }
 
+TEST(Pooling, TheMeanOfNoTokensIsZeroInHalfPrecision) {
+  for (const auto type : {torch::kHalf, torch::kBFloat16}) {
+    const auto hidden = torch::randn({2, 3, 5}).to(type);
+    const auto mask = torch::tensor({{0, 0, 0}, {1, 1, 0}});
+    const auto mean = F::mean_pool(hidden, mask);
+    EXPECT_TRUE(bit_equal(mean[0], torch::zeros({5}, type)));
+    EXPECT_TRUE(bit_equal(mean[1], mean_of_sentence_transformers(hidden, mask)[1]));
+  }
+}
+
 TEST(Pooling, NormalizedVectorsHaveLengthOne) {
   const auto x = torch::randn({4, 6});
   const auto length = x.norm(2, -1, true).clamp_min(1e-12).expand_as(x);

@@ -75,6 +75,20 @@ TEST(EncoderModel, LooksAtTokensOnly) {
   }
 }
 
+TEST(EncoderModel, UsesTheFirstRowsOfTheRelativeTable) {
+  auto model = small_encoder(small_options().relative_buckets(4).relative_rows(6));
+  EXPECT_EQ(model->relative_attention_bias->weight.size(0), 6);
+  const ShortBatch batch;
+  const auto out = model->forward(batch.ids);
+  {
+    const torch::NoGradGuard no_grad;
+    model->relative_attention_bias->weight.slice(0, 4).fill_(9.0);
+    EXPECT_TRUE(within(Op::Layers, model->forward(batch.ids).pooled, out.pooled));
+    model->relative_attention_bias->weight[1].fill_(9.0);
+    EXPECT_FALSE(bit_equal(model->forward(batch.ids).pooled, out.pooled));
+  }
+}
+
 TEST(EncoderModel, PoolsTheRowOfTheEnd) {
   using encoder::Pooling;
   const auto ids = torch::tensor({{1, 6, 4, 6}, {1, 9, 3, 6}});
@@ -127,6 +141,32 @@ TEST(FrozenEncoderModel, ComputesTheSame) {
       EXPECT_FALSE(got.last_hidden_state.requires_grad());
       EXPECT_TRUE(bit_equal(got.last_hidden_state[1][3], torch::zeros({8})));
       EXPECT_EQ(frozen.bytes().own, 0) << "weights are shared";
+    }
+  }
+}
+
+// As in transformers, a masked token attends to the real ones.
+TEST(FrozenEncoderModel, PoolsRowsOfMaskedTokens) {
+  using encoder::Pooling;
+  const auto ids = torch::tensor({{9, 5, 6, 7}, {2, 9, 3, 10}});
+  const auto right = torch::tensor({{1, 1, 1, 1}, {1, 1, 1, 0}});
+  const auto left = torch::tensor({{0, 1, 1, 1}, {1, 1, 1, 1}});
+  const std::tuple<Pooling, bool, torch::Tensor> cases[] = {
+      {Pooling::LinearOfLast, false, right}, {Pooling::LargestToken, true, right},
+      {Pooling::EndToken, true, right},      {Pooling::TanhOfFirst, false, left},
+      {Pooling::First, false, left},
+  };
+  for (const auto& [pooling, causal, mask] : cases) {
+    SCOPED_TRACE(static_cast<int>(pooling));
+    for (const int64_t buckets : {0, 32}) {
+      auto options = small_options().pooling(pooling).causal(causal).relative_buckets(buckets);
+      auto model = small_encoder(options.eos_token_id(10));
+      const auto inputs = EncoderInputs().attention_mask(mask);
+      const auto out = model->forward(ids, inputs), got = freeze(model).forward(ids, inputs);
+      EXPECT_TRUE(within(Op::Layers, got.pooled, out.pooled));
+      const auto padding = mask.eq(0).unsqueeze(-1);
+      EXPECT_TRUE(within(Op::Layers, got.last_hidden_state,
+                         out.last_hidden_state.masked_fill(padding, 0.0)));
     }
   }
 }
@@ -187,6 +227,8 @@ TEST(EncoderErrors, OptionsThatContradict) {
   EXPECT_ERROR(made(wide), c10::ValueError, "d_model of the front must be that of the layers, 8");
   EXPECT_ERROR(made(small_options().relative_buckets(-1)), c10::ValueError,
                "relative_buckets must not be negative. Got -1");
+  EXPECT_ERROR(made(small_options().relative_buckets(4).relative_rows(3)), c10::ValueError,
+               "[Encoder] relative_rows must be at least relative_buckets, 4. Got 3");
   auto layers = small_options().encoder();
   const auto length_first = TransformerEncoderLayerOptions(layers.layer()).batch_first(false);
   EXPECT_ERROR(made(small_options().encoder(layers.layer(length_first))), c10::ValueError,

@@ -108,6 +108,24 @@ TEST(LoadEncoder, HasTheDefaultsOfOldConfigurations) {
       encoder_options_from_hf(R"({"model_type": "clip_text_model", "eos_token_id": 2})").pooling(),
       encoder::Pooling::LargestToken);
   EXPECT_EQ(encoder_options_from_hf(R"({"model_type": "mpnet"})").relative_buckets(), 32);
+  EXPECT_EQ(bert.encoder().layer().dropout(), 0.1);
+  for (const char* type : {"albert", "deit", "dinov2", "ijepa", "rembert", "vit"}) {
+    const auto options = encoder_options_from_hf(json({{"model_type", type}}).dump());
+    EXPECT_EQ(options.encoder().layer().dropout(), 0.0) << type;
+  }
+}
+
+// MPNet computes 32 buckets, whatever the size of its table.
+TEST(LoadEncoder, ReadsTheTableOfMPNet) {
+  const auto read = [](int64_t rows) {
+    const json config = {{"model_type", "mpnet"}, {"relative_attention_num_buckets", rows}};
+    return encoder_options_from_hf(config.dump());
+  };
+  EXPECT_EQ(read(40).relative_buckets(), 32);
+  EXPECT_EQ(read(40).relative_rows(), 40);
+  EXPECT_ERROR(read(31), c10::ValueError,
+               "relative_attention_num_buckets must be at least 32, the number of buckets that "
+               "MPNet computes. Got 31");
 }
 
 TEST(LoadEncoder, ReadsEveryModelTypeWithoutSettings) {
@@ -131,6 +149,9 @@ TEST(BadEncoderFolder, AnotherModelType) {
           "model_type must be that of an encoder; the nearest are bart, bert, mbart. Got brt");
   refused("", "Got none");
   refused("deberta", "model_type deberta is not supported: it needs disentangled attention");
+  refused("marian", "model_type marian is a translator: load_marian() loads it");
+  refused("opt", "its front is known (front_options_from_hf), its layers are not");
+  refused("vit_msn", "its front is known (vision_front_options_from_hf), its layers are not");
   EXPECT_ERROR(encoder_options_from_hf("{}"), c10::ValueError,
                "[encoder_options_from_hf] the configuration: model_type");
 }
@@ -148,6 +169,41 @@ TEST(BadEncoderFolder, SettingsThatPosencDoesNotHave) {
   for (const auto& [name, value, text] : cases) {
     SCOPED_TRACE(name);
     auto folder = TinyFolder::bert();
+    folder.config[name] = value;
+    EXPECT_ERROR(load_encoder(folder.write()), c10::ValueError, text);
+  }
+}
+
+TEST(BadEncoderFolder, SettingsOfTheFront) {
+  for (const auto& [name, value] : {std::pair<const char*, json>{"vocab_size", "many"},
+                                    std::pair<const char*, json>{"layer_norm_eps", -1.0}}) {
+    auto folder = TinyFolder::bert();
+    folder.config[name] = value;
+    const auto path = folder.write();
+    EXPECT_ERROR(load_encoder(path), c10::ValueError,
+                 "[load_encoder] " + path + "/config.json: " + name + " must ");
+  }
+}
+
+TEST(BadEncoderFolder, SizesOfImages) {
+  const std::vector<std::tuple<const char*, json, const char*>> cases = {
+      {"patch_size", 6, "patch_size in config.json must be axis 2 of embeddings.patch_embeddings"},
+      {"num_channels", 1, "num_channels in config.json must be axis 1 of embeddings.patch_embed"},
+      {"image_size", 1 << 15, "image_size / patch_size)^2 + 1 in config.json must be axis 1 of"},
+      {"pooler_output_size", 9, "pooler_output_size in config.json must be axis 0 of pooler.dense"},
+  };
+  for (const auto& [name, value, text] : cases) {
+    SCOPED_TRACE(name);
+    TinyFolder folder;
+    folder.config = {{"model_type", "vit"},      {"hidden_size", 8},
+                     {"num_attention_heads", 2}, {"num_hidden_layers", 1},
+                     {"intermediate_size", 12},  {"image_size", 12},
+                     {"patch_size", 4},          {"num_channels", 3}};
+    folder.add("embeddings.patch_embeddings.projection.weight", {8, 3, 4, 4});
+    folder.add("embeddings.position_embeddings", {1, 10, 8});
+    folder.add("encoder.layer.0.attention.attention.query.weight", {8, 8});
+    folder.add("encoder.layer.0.intermediate.dense.weight", {12, 8});
+    folder.add("pooler.dense.weight", {8, 8});
     folder.config[name] = value;
     EXPECT_ERROR(load_encoder(folder.write()), c10::ValueError, text);
   }
