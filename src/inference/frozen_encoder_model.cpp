@@ -38,13 +38,10 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
   return !pooled_rows(options, attention_mask.ne(0), ids).all().item<bool>();
 }
 
-// The mask of a call whose masked rows are computed too: keys that are given as pairs drop no row.
-AttentionMask mask_of_all_rows(const EncoderOptions& options, const EncoderInputs& inputs,
-                               const at::Tensor& relative_bias, int64_t length) {
-  EncoderInputs without_mask = inputs;
-  without_mask.attention_mask({});
-  return encoder_mask(options, without_mask, relative_bias, length) &
-         AttentionMask::allowed(inputs.attention_mask().ne(0).unsqueeze(1));
+// An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
+// given as pairs.
+AttentionMask mask_of_all_rows(const AttentionMask& mask) {
+  return mask.without_keys() & AttentionMask::allowed(mask.keys().unsqueeze(1));
 }
 
 }  // namespace
@@ -58,12 +55,11 @@ EncoderOutput FrozenEncoderModel::forward(const torch::Tensor& input,
   parts.stale_check.check();
   EncoderOutput out;
   out.embeddings = parts.embed(input, inputs);
-  const int64_t length = out.embeddings.size(1);
-  AttentionMask mask = encoder_mask(parts.options, inputs, parts.relative_bias, length);
+  const AttentionMask mask =
+      encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
   const bool all_rows = inference::pools_masked_row(parts.options, input, inputs.attention_mask());
-  if (all_rows)
-    mask = inference::mask_of_all_rows(parts.options, inputs, parts.relative_bias, length);
-  out.last_hidden_state = parts.layers.forward(out.embeddings, mask);
+  out.last_hidden_state =
+      parts.layers.forward(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask);
   if (parts.options.pooling() == encoder::Pooling::None) return out;
   out.pooled = pooled_rows(parts.options, out.last_hidden_state, input);
   if (all_rows) {
