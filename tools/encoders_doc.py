@@ -5,15 +5,12 @@ tools/encoders_doc.py --posenc BINARY --write    rewrite the page's table
 tools/encoders_doc.py --posenc BINARY --check    exit 1 where it is another
 """
 
-import argparse
 import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "encoders.md"
-BEGIN, END = "<!-- encoders: tools/encoders_doc.py -->\n", "<!-- end of encoders -->\n"
+import page_tables
 
 
 def code(names: list[str]) -> str:
@@ -44,22 +41,10 @@ def output(*command: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--posenc", required=True)
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", action="store_true")
-    action.add_argument("--check", action="store_true")
-    options = parser.parse_args()
+    options = page_tables.arguments(reads_posenc=True)
     fronts = json.loads(output(options.posenc, "presets", "--fronts", "--json"))
     loaded = loaded_types(output(options.posenc, "encode", "--help"))
-    page = PAGE.read_text()
-    wanted = re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: BEGIN + table(fronts, loaded) + END, page, flags=re.S)
-    if options.write:
-        PAGE.write_text(wanted)
-    elif wanted != page:
-        print(f"{PAGE}: out of date; {sys.argv[0]} --posenc {options.posenc} --write")
-        return 1
-    return 0
+    return page_tables.update("encoders.md", {"encoders": lambda: table(fronts, loaded)}, options)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ tools/fronts_doc.py --posenc BINARY --write    rewrite the page's table
 tools/fronts_doc.py --posenc BINARY --check    exit 1 where it is another
 """
 
+import json
+import subprocess
 import sys
 
-import rotary_doc
+import page_tables
 
 
 def table(entries: list[dict]) -> str:
@@ -18,5 +20,11 @@ def table(entries: list[dict]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def main() -> int:
+    options = page_tables.arguments(reads_posenc=True)
+    said = subprocess.run([options.posenc, "presets", "--fronts", "--json"], capture_output=True, text=True, check=True)
+    return page_tables.update("fronts.md", {"presets": lambda: table(json.loads(said.stdout))}, options)
+
+
 if __name__ == "__main__":
-    sys.exit(rotary_doc.main("fronts", {"presets": table}))
+    sys.exit(main())

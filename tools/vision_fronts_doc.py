@@ -5,14 +5,13 @@ tools/vision_fronts_doc.py --write    rewrite the page's tables
 tools/vision_fronts_doc.py --check    exit 1 where they are others
 """
 
-import argparse
 import re
 import sys
 from pathlib import Path
 
+import page_tables
+
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "vision_fronts.md"
-BEGIN, END = "<!-- presets: tools/vision_fronts_doc.py -->\n", "<!-- end of presets -->\n"
 
 
 def rows_of(path: str, pattern: str) -> list[tuple[str, ...]]:
@@ -35,21 +34,5 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", action="store_true")
-    action.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-    page = PAGE.read_text()
-    wanted = re.sub(f"{re.escape(BEGIN)}.*?{re.escape(END)}", lambda _: BEGIN + table() + END, page, flags=re.S)
-    if options.write:
-        PAGE.write_text(wanted)
-    elif wanted != page:
-        print(f"{PAGE}: out of date; {sys.argv[0]} --write")
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(page_tables.update("vision_fronts.md", {"presets": table}, page_tables.arguments(reads_posenc=False)))
