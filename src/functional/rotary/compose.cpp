@@ -51,11 +51,21 @@ at::Tensor joined(const Members& y, bool adjacent) {
   return at::cat({y.first, y.second}, -1);
 }
 
-// A view where there can be one: pairs begin at even places.
-at::Tensor as_complex(const at::Tensor& pairs) {
+// Pairs (..., 2) that LibTorch can view as complex numbers, which begin at even places; a copy
+// where they do not, and undefined if they are.
+at::Tensor at_even_places(const at::Tensor& pairs) {
+  if (!pairs.defined()) return pairs;
   bool even = pairs.stride(-1) == 1 && pairs.storage_offset() % 2 == 0;
   for (const int64_t stride : pairs.strides().slice(0, pairs.dim() - 1)) even &= stride % 2 == 0;
-  return at::view_as_complex(even ? pairs : pairs.clone(at::MemoryFormat::Contiguous));
+  return even ? pairs : pairs.clone(at::MemoryFormat::Contiguous);
+}
+
+// The pairs (..., n, 2) of n complex numbers. The gradient of a slice of odd width may begin
+// anywhere, which the backward of view_as_real() rejects.
+at::Tensor as_real(const at::Tensor& numbers) {
+  at::Tensor pairs = at::view_as_real(numbers);
+  if (pairs.requires_grad()) pairs.register_hook(at_even_places);
+  return pairs;
 }
 
 at::Tensor complex_product(const at::Tensor& x, const RotaryCosSin& table) {
@@ -64,8 +74,8 @@ at::Tensor complex_product(const at::Tensor& x, const RotaryCosSin& table) {
   sizes.push_back(2);
   const bool wide = table.cos.scalar_type() == at::kDouble;
   const at::ScalarType type = wide ? at::kDouble : at::kFloat;
-  const at::Tensor pairs = as_complex(x.to(at::kFloat).reshape(sizes));
-  return at::view_as_real(pairs * at::complex(table.cos.to(type), table.sin.to(type))).flatten(-2);
+  const at::Tensor pairs = at::view_as_complex(at_even_places(x.to(at::kFloat).reshape(sizes)));
+  return as_real(pairs * at::complex(table.cos.to(type), table.sin.to(type))).flatten(-2);
 }
 
 // x (..., D) -> (..., D), in the dtype of the arithmetic.
