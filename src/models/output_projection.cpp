@@ -4,14 +4,19 @@
 
 #include <cmath>
 #include <ostream>
+#include <utility>
 
 #include "core/check.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {
 
-OutputProjectionImpl::OutputProjectionImpl(int64_t d_model, int64_t vocab_size)
-    : d_model_(d_model), vocab_size_(vocab_size) {
+OutputProjectionImpl::OutputProjectionImpl(int64_t d_model, int64_t vocab_size, RankGroup group,
+                                           RankTokens rank_tokens)
+    : d_model_(d_model),
+      vocab_size_(vocab_size),
+      group_(std::move(group)),
+      rank_tokens_(rank_tokens) {
   OutputProjectionImpl::reset();
 }
 
@@ -29,6 +34,14 @@ void OutputProjectionImpl::reset_parameters() {
   if (weight.defined()) torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
   const double bound = 1.0 / std::sqrt(static_cast<double>(d_model_));
   torch::nn::init::uniform_(bias, -bound, bound);
+}
+
+std::vector<ShardedName> OutputProjectionImpl::sharded_names() const {
+  if (!group_) return {};
+  const VocabShard shard = VocabShard::of(vocab_size_, group_.rank(), group_.size());
+  std::vector<ShardedName> names = {{"bias", shard.first, vocab_size_}};
+  if (weight.defined()) names.push_back({"weight", shard.first, vocab_size_});
+  return names;
 }
 
 void OutputProjectionImpl::pretty_print(std::ostream& stream) const {

@@ -44,6 +44,13 @@ void TokenAndPositionEmbeddingImpl::share_tokens(const torch::nn::Embedding& emb
   shares_tokens_ = true;
 }
 
+std::vector<ShardedName> TokenAndPositionEmbeddingImpl::sharded_names() const {
+  const RankGroup& group = options.group();
+  if (!group) return {};
+  const VocabShard shard = VocabShard::of(options.vocab_size(), group.rank(), group.size());
+  return {{"token_embedding.weight", shard.first, options.vocab_size()}};
+}
+
 void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TokenAndPositionEmbedding(vocab_size=" << options.vocab_size()
          << ", d_model=" << options.d_model() << ", ";

@@ -39,6 +39,13 @@ void TokenEmbeddingImpl::build(const torch::Tensor& weight) {
 
 void TokenEmbeddingImpl::reset_parameters() { embedding->reset_parameters(); }
 
+std::vector<ShardedName> TokenEmbeddingImpl::sharded_names() const {
+  const RankGroup& group = options.group();
+  if (!group) return {};
+  const VocabShard shard = VocabShard::of(options.vocab_size(), group.rank(), group.size());
+  return {{"embedding.weight", shard.first, options.vocab_size()}};
+}
+
 void TokenEmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TokenEmbedding(vocab_size=" << options.vocab_size()
          << ", d_model=" << options.d_model();

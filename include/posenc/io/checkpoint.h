@@ -5,6 +5,7 @@
 
 #include "posenc/core/module_ref.h"
 #include "posenc/io/error.h"
+#include "posenc/parallel/group.h"
 
 namespace torch::optim {
 class LRScheduler;
@@ -19,6 +20,8 @@ struct TrainingRun {
   /// LibTorch's Adam, AdamW or SGD, or an optimiser that implements CheckpointableOptimizer.
   torch::optim::Optimizer* optimizer = nullptr;
   torch::optim::LRScheduler* scheduler = nullptr;  ///< of which the step count is saved
+  /// The processes that save and load together; see save_checkpoint().
+  RankGroup group = {};
 };
 
 /// Numbers of the application, such as the epoch and the best loss, stored exactly.
@@ -29,7 +32,10 @@ using CheckpointScalars = std::map<std::string, double>;
 /// the CPU and of CUDA devices, and `numbers`. The file is a safetensors file (`model.*`,
 /// `optimizer.*`, `generator.*`, and metadata) and is replaced atomically, as by save_weights().
 ///
-/// Errors: WeightsError.
+/// With a group, every process calls this. Rank 0 writes one file, the same as one process would
+/// write: shards are sent to it in blocks. The generators of all processes are saved.
+///
+/// Errors: WeightsError; GroupError on the other processes if one cannot save.
 void save_checkpoint(const std::string& path, const TrainingRun& run,
                      const CheckpointScalars& numbers = {});
 
@@ -37,6 +43,10 @@ void save_checkpoint(const std::string& path, const TrainingRun& run,
 /// and checked before anything is changed. A part that exists only in the file or only in the run
 /// is an error; generators of devices that this machine does not have are ignored. To load only the
 /// weights, use load_weights() with the prefix `model.`.
+///
+/// With a group, every process calls this and reads its own shards from the file, which another
+/// number of processes may have written. With the same number the run continues bit for bit; with
+/// another the generators are seeded anew, from the saved ones and the rank.
 ///
 /// Errors: WeightsError.
 CheckpointScalars load_checkpoint(const std::string& path, const TrainingRun& run);

@@ -10,8 +10,11 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/core/opaque.h"
 #include "posenc/core/scale.h"
+#include "posenc/core/state_dict_traits.h"
 #include "posenc/export.h"
 #include "posenc/nn/positional_encoding.h"
+#include "posenc/parallel/group.h"
+#include "posenc/parallel/vocab_shard.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -49,6 +52,10 @@ struct TokenAndPositionEmbeddingOptions {
   /// Lets a forward that records no gradient reuse the memory of the last output, once no one else
   /// holds that output.
   TORCH_ARG(bool, reuse_output) = false;
+  /// Splits the rows of the token table over the processes of a group: each holds those of its VocabShard.
+  TORCH_ARG(RankGroup, group);
+  /// Which tokens the processes of `group` pass.
+  TORCH_ARG(RankTokens, rank_tokens) = RankTokens::Same;
 };
 
 /// Scaled token embeddings plus sinusoidal positions, with dropout:
@@ -61,7 +68,8 @@ struct TokenAndPositionEmbeddingOptions {
 /// Errors: those of functional::embed().
 ///
 /// Source: notebook 03 `TokenAndPositionEmbedding`.
-class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbeddingImpl> {
+class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbeddingImpl>,
+                                      public StateDictTraits {
  public:
   /// A module with the default options.
   TokenAndPositionEmbeddingImpl(int64_t vocab_size, int64_t d_model, int64_t max_len = 5000)
@@ -74,6 +82,7 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
   /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
+  std::vector<ShardedName> sharded_names() const override;
 
   /// Returns the embedded ids. For `offset` and `position_ids` see
   /// PositionalEncodingImpl::forward().

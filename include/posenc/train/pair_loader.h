@@ -53,6 +53,12 @@ struct PairBatch {
   torch::Tensor tgt_labels() const;
 };
 
+/// The pairs of `whole` that process `rank` of `ranks` trains on: every ranks-th pair, without
+/// columns that are padding only. It may be empty.
+///
+/// Errors: c10::ValueError for a rank outside [0, ranks).
+PairBatch share(const PairBatch& whole, int64_t rank, int64_t ranks);
+
 /// An endless stream of length-bucketed batches. Each epoch contains every pair once; pairs of
 /// equal length are grouped differently, and batches are in a different order, in each epoch. The
 /// same seed gives the same batches on every machine.

@@ -12,6 +12,7 @@
 
 #include "posenc/export.h"
 #include "posenc/io/checkpoint.h"
+#include "posenc/parallel/group.h"
 #include "posenc/train/pair_loader.h"
 
 namespace posenc POSENC_EXPORT {
@@ -49,6 +50,12 @@ struct TrainerOptions {
   TORCH_ARG(int64_t, report_every) = 50;
   /// Called after every step; returning true saves and stops the run. See StopSignal.
   TORCH_ARG(std::function<bool()>, stop) = nullptr;
+  /// The processes that train together, each on its share() of every batch; by default one process.
+  /// Gradients, reports, stops and checkpoints are those of the whole.
+  TORCH_ARG(RankGroup, group);
+  /// The weight of a process's share in the mean of the losses; by default the number of targets
+  /// that are not padding, which is right for token_cross_entropy().
+  TORCH_ARG(std::function<double(const PairBatch&)>, weight) = nullptr;
 };
 
 /// The training loop: batch, loss, backward, clipping, optimiser step and scheduler step, in train

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <torch/arg.h>
+
+#include <chrono>
+#include <string>
+
+#include "posenc/export.h"
+#include "posenc/parallel/group.h"
+
+/// @file
+/// Groups of processes over Gloo, PyTorch's engine for CPUs. They are in a library of their own,
+/// `posenc::gloo`, which is built where Gloo's headers are installed (Debian: libgloo-dev).
+
+namespace c10d {
+class Store;
+}
+
+namespace posenc POSENC_EXPORT {
+
+/// Options of gloo_group() and group_from_environment().
+struct GroupOptions {
+  /// How long a collective, and the meeting of the processes, may take. It must exceed the longest
+  /// pause of any process, such as the writing of a checkpoint. A process that dies is noticed
+  /// at once; this limit is for one that hangs and for a host that loses power.
+  TORCH_ARG(std::chrono::milliseconds, timeout) = std::chrono::minutes(5);
+  /// The address of this host, or the name of its interface, at which the other processes reach it.
+  TORCH_ARG(std::string, address) = "127.0.0.1";
+};
+
+/// Makes a group of `size` processes that meet in `store`, for example a c10d::FileStore on one
+/// host or a c10d::TCPStore.
+///
+/// Errors: c10::ValueError for a rank outside [0, size) and a time-out that is not positive;
+/// GroupError (Rendezvous) if the others do not come within the time-out.
+RankGroup gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                     const GroupOptions& options = {});
+
+/// Makes the group that the launcher of this process describes in the environment:
+///
+/// | launcher | rank, size |
+/// |---|---|
+/// | torchrun, or by hand | `RANK`, `WORLD_SIZE` |
+/// | srun | `SLURM_PROCID`, `SLURM_NTASKS` |
+/// | mpirun (Open MPI; MPICH and Intel MPI) | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`; `PMI_RANK`, `PMI_SIZE` |
+///
+/// and `MASTER_ADDR`, `MASTER_PORT`, which srun and mpirun have to be given. torchrun's agent serves
+/// the store; otherwise rank 0 does. A process that no launcher started, with none of these
+/// variables, is a single process: an empty RankGroup.
+///
+/// Errors: c10::ValueError for variables that are missing, are no numbers or contradict each other
+/// (naming the variable); GroupError (Rendezvous) if the processes do not meet in time.
+RankGroup group_from_environment(const GroupOptions& options = {});
+
+}  // namespace posenc
