@@ -2,7 +2,11 @@
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/posenc")
 
-install(TARGETS posenc posenc_identify EXPORT posencTargets FILE_SET HEADERS)
+set(libraries posenc posenc_identify)
+if(TARGET posenc_gloo)
+  list(APPEND libraries posenc_gloo)
+endif()
+install(TARGETS ${libraries} EXPORT posencTargets FILE_SET HEADERS)
 install(EXPORT posencTargets NAMESPACE posenc:: DESTINATION "${package_dir}")
 if(TARGET posenc-cli)
   install(TARGETS posenc-cli)
@@ -30,9 +34,10 @@ install(FILES
 if(POSENC_OPENMP_LIBRARY STREQUAL "gomp") # LLVM's has no name that every linker finds
   file(RELATIVE_PATH posenc_pc_up "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /prefix)
   configure_file(cmake/posenc.pc.in posenc.pc @ONLY)
-  configure_file(cmake/posenc_identify.pc.in posenc_identify.pc @ONLY)
-  install(FILES "${PROJECT_BINARY_DIR}/posenc.pc" "${PROJECT_BINARY_DIR}/posenc_identify.pc"
-    DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  foreach(library IN LISTS libraries)
+    configure_file(cmake/${library}.pc.in ${library}.pc @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/${library}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+  endforeach()
 endif()
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/posenc")
 

@@ -65,7 +65,7 @@ if wants build || wants demo || wants test || wants bench; then
   need_command cmake cmake
   need_command ninja ninja-build
   need_command ccache ccache
-  for package in nlohmann-json3-dev zlib1g-dev libcli11-dev libfmt-dev libsentencepiece-dev libssl-dev; do need_package "$package"; done
+  for package in nlohmann-json3-dev zlib1g-dev libcli11-dev libfmt-dev libsentencepiece-dev libssl-dev libgloo-dev; do need_package "$package"; done
 fi
 if wants demo || wants pronounce || wants test; then need_command gnuplot gnuplot-nox; fi
 if wants test; then need_command pkg-config pkg-config; fi

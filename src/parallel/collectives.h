@@ -5,23 +5,29 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "posenc/parallel/group.h"
 
 namespace posenc::parallel {
 
-// Everything that posenc asks of c10d's engine. collectives.cpp alone calls c10d::ProcessGroup; its
-// names changed between LibTorch 2.11 and 2.13. Each function converts the engine's exceptions to
-// GroupError, whose message names `caller`. For a single process without a group each is a no-op or
-// a copy. Tensors are contiguous; all processes pass the same sizes and dtypes, which
+// Everything that posenc asks of c10d's engine. collectives.cpp alone calls c10d::ProcessGroup,
+// some of whose names changed between LibTorch 2.11 and 2.13. The engine's exceptions are converted
+// to GroupError, whose message names `caller`, a string literal; an error of this process alone,
+// such as a dtype that the engine cannot sum, keeps its type. For a single process each function is
+// a no-op or a copy. Tensors are contiguous; all processes pass the same sizes and dtypes, which
 // agree_on() has to ensure first: the engine aborts the process where they differ.
 
-/// A collective under way. wait() must be called once, also after another one failed.
-class Pending {
+/// A collective under way. An error of it is thrown by wait(), which has to be called; if other
+/// collectives failed first the group is lost anyway, and the object may be dropped.
+class [[nodiscard]] Pending {
  public:
   Pending() = default;  ///< done already
   explicit Pending(std::function<void()> wait) : wait_(std::move(wait)) {}
+  Pending(Pending&&) = default;
+  Pending& operator=(Pending&&) = default;
+  ~Pending() = default;
   void wait();
 
  private:
@@ -36,29 +42,29 @@ void all_reduce(const RankGroup& group, const at::Tensor& tensor, const char* ca
 at::Tensor all_gather(const RankGroup& group, const at::Tensor& tensor, const char* caller);
 /// Tensors of different lengths along dimension 0, concatenated in the order of their ranks; the
 /// other dimensions must be equal. `lengths` are those of all processes (see all_gather_lengths).
+/// The shorter ones are padded on the wire.
 at::Tensor all_gather_rows(const RankGroup& group, const at::Tensor& tensor,
                            const std::vector<int64_t>& lengths, const char* caller);
 /// The numbers of all processes, in the order of their ranks.
-std::vector<int64_t> all_gather_lengths(const RankGroup& group, int64_t length,
-                                        const char* caller);
-/// The sum over all processes of `tensor` (sum of lengths, ...), of which each process gets the rows
-/// of its own length, in the order of their ranks.
+std::vector<int64_t> all_gather_lengths(const RankGroup& group, int64_t length, const char* caller);
+/// The sum over all processes of `tensor` (sum of lengths, ...), of which each process gets the
+/// rows of its own length, in the order of their ranks.
 at::Tensor reduce_scatter_rows(const RankGroup& group, const at::Tensor& tensor,
                                const std::vector<int64_t>& lengths, const char* caller);
 /// Copies `tensor` of `root` to all processes, in place.
 void broadcast(const RankGroup& group, const at::Tensor& tensor, int root, const char* caller);
-/// Sends to, or receives from, one process.
+/// Sends to, or receives from, one other process.
 void send(const RankGroup& group, const at::Tensor& tensor, int to, const char* caller);
 void receive(const RankGroup& group, const at::Tensor& tensor, int from, const char* caller);
 /// Returns when all processes have called it.
 void barrier(const RankGroup& group, const char* caller);
 
-/// Throws GroupError(Disagree) on every process unless all pass the same text; the message shows the
-/// first line in which this process's text differs from rank 0's.
+/// Throws GroupError(Disagree) on every process unless all pass the same text; the message shows
+/// the first line in which this process's text differs from rank 0's, or else another process's.
 void agree_on(const RankGroup& group, const std::string& text, const char* caller);
 /// Runs `work`, which does not communicate, on this process (or on none: null), and throws on every
-/// process if it threw on any: its own exception there, GroupError(PeerFailed), with the message and
-/// the rank, elsewhere. A collective.
+/// process if it threw on any: its own exception there, GroupError(PeerFailed), with the message
+/// and the rank, elsewhere. A collective.
 void all_or_none(const RankGroup& group, const std::function<void()>& work, const char* caller);
 
 }  // namespace posenc::parallel

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace posenc {
@@ -13,6 +14,12 @@ struct RankGroup::Handle {
 
 RankGroup::RankGroup(c10::intrusive_ptr<c10d::ProcessGroup> group) {
   TORCH_CHECK_VALUE(group, "[RankGroup] a process group is required");
+  const std::vector<c10::Device> devices = group->getDeviceTypes();
+  TORCH_CHECK_VALUE(
+      std::any_of(devices.begin(), devices.end(),
+                  [](c10::Device device) { return device.is_cpu(); }),
+      "[RankGroup] the process group must have a backend for CPU tensors, which carries counts and "
+      "messages; set Gloo's beside NCCL's by setBackend(c10::kCPU, ...)");
   handle_ = std::make_shared<const Handle>(Handle{std::move(group)});
 }
 

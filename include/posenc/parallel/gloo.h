@@ -24,15 +24,19 @@ struct GroupOptions {
   /// pause of any process, such as the writing of a checkpoint. A process that dies is noticed
   /// at once; this limit is for one that hangs and for a host that loses power.
   TORCH_ARG(std::chrono::milliseconds, timeout) = std::chrono::minutes(5);
-  /// The address of this host, or the name of its interface, at which the other processes reach it.
-  TORCH_ARG(std::string, address) = "127.0.0.1";
+  /// The address of this host, or the name of its network interface, at which the other processes
+  /// reach it. Empty: for gloo_group() 127.0.0.1, which is for processes on one host; for
+  /// group_from_environment() the interface in `GLOO_SOCKET_IFNAME`, PyTorch's variable, or else
+  /// the address from which this host reaches `MASTER_ADDR`.
+  TORCH_ARG(std::string, address) = "";
 };
 
 /// Makes a group of `size` processes that meet in `store`, for example a c10d::FileStore on one
 /// host or a c10d::TCPStore.
 ///
-/// Errors: c10::ValueError for a rank outside [0, size) and a time-out that is not positive;
-/// GroupError (Rendezvous) if the others do not come within the time-out.
+/// Errors: c10::ValueError for a rank outside [0, size), a time-out that is not positive and an
+/// address that is not this host's; GroupError (Rendezvous) if the others do not come within the
+/// time-out.
 RankGroup gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                      const GroupOptions& options = {});
 
@@ -42,11 +46,13 @@ RankGroup gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int
 /// |---|---|
 /// | torchrun, or by hand | `RANK`, `WORLD_SIZE` |
 /// | srun | `SLURM_PROCID`, `SLURM_NTASKS` |
-/// | mpirun (Open MPI; MPICH and Intel MPI) | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`; `PMI_RANK`, `PMI_SIZE` |
+/// | mpirun (Open MPI; MPICH and Intel MPI) | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`;
+/// `PMI_RANK`, `PMI_SIZE` |
 ///
-/// and `MASTER_ADDR`, `MASTER_PORT`, which srun and mpirun have to be given. torchrun's agent serves
-/// the store; otherwise rank 0 does. A process that no launcher started, with none of these
-/// variables, is a single process: an empty RankGroup.
+/// and `MASTER_ADDR`, `MASTER_PORT`, which srun and mpirun have to be given. torchrun's agent
+/// serves the store; otherwise rank 0 does. If several launchers' variables are set, those nearest
+/// the top count. A process that no launcher started, with none of these variables, is a single
+/// process: an empty RankGroup; so is one whose size is 1, which needs no address.
 ///
 /// Errors: c10::ValueError for variables that are missing, are no numbers or contradict each other
 /// (naming the variable); GroupError (Rendezvous) if the processes do not meet in time.

@@ -1,0 +1,205 @@
+#include "parallel/collectives.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/view_as_real.h>
+#include <c10/util/Exception.h>
+#include <torch/version.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <numeric>
+
+namespace posenc::parallel {
+namespace {
+
+using EngineWork = c10::intrusive_ptr<c10d::Work>;
+
+/// Throws `error` of the engine as GroupError. Its types say little (Gloo's derive from
+/// std::runtime_error and need Gloo's headers), so a time-out is known by its text.
+[[noreturn]] void throw_group_error(const RankGroup& group, const char* caller,
+                                    const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
+  const bool timed_out =
+      text.find("imed out") != std::string::npos || text.find("imeout") != std::string::npos;
+  throw GroupError(
+      timed_out ? GroupErrorCode::TimedOut : GroupErrorCode::PeerLost, group.rank(),
+      c10::str("[", caller, "] rank ", group.rank(), " of ", group.size(), ": ",
+               timed_out ? "another process did not take part within the group's time-out"
+                         : "the group lost a process",
+               "; start all processes again. Got: ", text));
+}
+
+/// Starts a collective on `tensor`, which the result keeps alive.
+template <typename Launch>
+Pending start(const RankGroup& group, const at::Tensor& tensor, const char* caller,
+              const Launch& launch) {
+  EngineWork work;
+  try {
+    work = launch(*group.get());
+  } catch (const c10::DistError& error) {
+    throw_group_error(group, caller, error);
+  } catch (const c10::Error&) {
+    throw;  // what this process asked for is wrong
+  } catch (const std::exception& error) {
+    throw_group_error(group, caller, error);
+  }
+  return Pending([group, tensor, caller, work = std::move(work)] {
+    try {
+      TORCH_CHECK(work->wait(), "the collective was aborted");
+    } catch (const std::exception& error) {
+      throw_group_error(group, caller, error);
+    }
+  });
+}
+
+/// All elements of a tensor as one row, which shares its memory.
+at::Tensor flat(const at::Tensor& tensor) {
+  TORCH_INTERNAL_ASSERT(tensor.is_contiguous(), "collectives take contiguous tensors");
+  return tensor.detach().view({-1});
+}
+
+/// The same as bytes, for collectives that only copy: these then take every dtype.
+at::Tensor bytes(const at::Tensor& tensor) { return flat(tensor).view(at::kByte); }
+
+bool nothing_to_do(const RankGroup& group, const at::Tensor& tensor) {
+  return group.size() == 1 || tensor.numel() == 0;
+}
+
+std::vector<int64_t> with_rows(const at::Tensor& like, at::IntArrayRef leading) {
+  std::vector<int64_t> sizes = leading.vec();
+  const at::IntArrayRef row = like.sizes().slice(1);
+  sizes.insert(sizes.end(), row.begin(), row.end());
+  return sizes;
+}
+
+}  // namespace
+
+void Pending::wait() {
+  if (auto wait = std::exchange(wait_, nullptr)) wait();
+}
+
+Pending start_all_reduce(const RankGroup& group, const at::Tensor& tensor, const char* caller) {
+  if (nothing_to_do(group, tensor)) return {};
+  std::vector<at::Tensor> tensors{flat(tensor.is_complex() ? at::view_as_real(tensor) : tensor)};
+  return start(group, tensor, caller,
+               [&](c10d::ProcessGroup& engine) { return engine.allreduce(tensors); });
+}
+
+void all_reduce(const RankGroup& group, const at::Tensor& tensor, const char* caller) {
+  start_all_reduce(group, tensor, caller).wait();
+}
+
+at::Tensor all_gather(const RankGroup& group, const at::Tensor& tensor, const char* caller) {
+  std::vector<int64_t> sizes = tensor.sizes().vec();
+  sizes.insert(sizes.begin(), group.size());
+  if (group.size() == 1) return tensor.detach().clone().view(sizes);
+  at::Tensor gathered = at::empty(sizes, tensor.options().requires_grad(false));
+  if (tensor.numel() == 0) return gathered;
+  at::Tensor out = bytes(gathered);
+  at::Tensor in = bytes(tensor);
+  start(group, in, caller, [&](c10d::ProcessGroup& engine) {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
+    return engine.all_gather_single(out, in);
+#else
+    return engine._allgather_base(out, in);
+#endif
+  }).wait();
+  return gathered;
+}
+
+at::Tensor all_gather_rows(const RankGroup& group, const at::Tensor& tensor,
+                           const std::vector<int64_t>& lengths, const char* caller) {
+  TORCH_INTERNAL_ASSERT(static_cast<int>(lengths.size()) == group.size());
+  TORCH_INTERNAL_ASSERT(tensor.size(0) == lengths[group.rank()]);
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  at::Tensor padded = tensor.detach();
+  if (tensor.size(0) < longest) {
+    padded = tensor.new_zeros(with_rows(tensor, longest), tensor.options().requires_grad(false));
+    padded.narrow(0, 0, tensor.size(0)).copy_(tensor.detach());
+  }
+  const at::Tensor gathered = all_gather(group, padded, caller);
+  if (std::all_of(lengths.begin(), lengths.end(), [&](int64_t n) { return n == longest; })) {
+    return gathered.flatten(0, 1);
+  }
+  std::vector<at::Tensor> rows;
+  for (size_t rank = 0; rank < lengths.size(); ++rank) {
+    rows.push_back(gathered.select(0, static_cast<int64_t>(rank)).narrow(0, 0, lengths[rank]));
+  }
+  return at::cat(rows);
+}
+
+std::vector<int64_t> all_gather_lengths(const RankGroup& group, int64_t length,
+                                        const char* caller) {
+  const at::Tensor lengths = all_gather(group, at::tensor({length}, at::kLong), caller);
+  const auto* first = lengths.const_data_ptr<int64_t>();
+  return {first, first + group.size()};
+}
+
+// Each process gets the others' parts of its rows and adds them in the order of the ranks: as many
+// bytes as a ring, but lengths may differ, and the sum does not depend on the engine. (Gloo's own
+// reduce_scatter takes longer than an allreduce of the whole.)
+at::Tensor reduce_scatter_rows(const RankGroup& group, const at::Tensor& tensor,
+                               const std::vector<int64_t>& lengths, const char* caller) {
+  TORCH_INTERNAL_ASSERT(static_cast<int>(lengths.size()) == group.size());
+  const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+  TORCH_INTERNAL_ASSERT(tensor.size(0) == total);
+  if (group.size() == 1) return tensor.detach().clone();
+  const int64_t own = lengths[group.rank()];
+  at::Tensor parts =
+      at::empty(with_rows(tensor, {group.size(), own}), tensor.options().requires_grad(false));
+  if (tensor.numel() > 0) {
+    at::Tensor out = flat(parts);
+    at::Tensor in = flat(tensor);
+    const int64_t row = in.numel() / total;
+    std::vector<int64_t> received(lengths.size(), own * row);
+    std::vector<int64_t> sent;
+    for (const int64_t length : lengths) sent.push_back(length * row);
+    start(group, in, caller, [&](c10d::ProcessGroup& engine) {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
+      return engine.all_to_all_single(out, in, received, sent);
+#else
+      return engine.alltoall_base(out, in, received, sent);
+#endif
+    }).wait();
+  }
+  return parts.sum(0, /*keepdim=*/false, tensor.scalar_type());
+}
+
+void broadcast(const RankGroup& group, const at::Tensor& tensor, int root, const char* caller) {
+  if (nothing_to_do(group, tensor)) return;
+  std::vector<at::Tensor> tensors{bytes(tensor)};
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  start(group, tensor, caller, [&](c10d::ProcessGroup& engine) {
+    return engine.broadcast(tensors, options);
+  }).wait();
+}
+
+void send(const RankGroup& group, const at::Tensor& tensor, int to, const char* caller) {
+  if (nothing_to_do(group, tensor)) return;
+  std::vector<at::Tensor> tensors{bytes(tensor)};
+  start(group, tensor, caller, [&](c10d::ProcessGroup& engine) {
+    return engine.send(tensors, to, /*tag=*/0);
+  }).wait();
+}
+
+void receive(const RankGroup& group, const at::Tensor& tensor, int from, const char* caller) {
+  if (nothing_to_do(group, tensor)) return;
+  std::vector<at::Tensor> tensors{bytes(tensor)};
+  start(group, tensor, caller, [&](c10d::ProcessGroup& engine) {
+    return engine.recv(tensors, from, /*tag=*/0);
+  }).wait();
+}
+
+// Not the engine's own barrier, for which NCCL wants a device: nobody gets a sum before all have
+// contributed.
+void barrier(const RankGroup& group, const char* caller) {
+  all_reduce(group, at::ones({1}, at::kLong), caller);
+}
+
+}  // namespace posenc::parallel

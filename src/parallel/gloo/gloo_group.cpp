@@ -1,0 +1,115 @@
+#include <c10/util/Exception.h>
+#include <net/if.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <cstdlib>
+#include <exception>
+
+#include "parallel/gloo/launch.h"
+#include "posenc/parallel/gloo.h"
+
+// LibTorch's Gloo may be newer than the headers that are installed. Nothing here may use a class
+// whose layout or virtual functions differ: above all not ProcessGroupGloo::GlooStore, whose table
+// of virtual functions a program would then share with LibTorch. A test looks for it in the object.
+
+namespace posenc {
+namespace {
+
+using c10d::ProcessGroupGloo;
+
+[[noreturn]] void throw_rendezvous(const char* caller, int rank, int size,
+                                   const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  throw GroupError(
+      GroupErrorCode::Rendezvous, rank,
+      c10::str("[", caller, "] rank ", rank, " of ", size,
+               ": the processes did not find each other within the group's time-out; start all of "
+               "them, with the same address and port. Got: ",
+               torch_error ? torch_error->what_without_backtrace() : error.what()));
+}
+
+void check(const GroupOptions& options, const char* caller) {
+  TORCH_CHECK_VALUE(options.timeout().count() > 0, "[", caller, "] timeout must be positive. Got ",
+                    options.timeout().count(), " ms");
+}
+
+auto make_device(const std::string& address, const char* caller) {
+  try {
+    return ::if_nametoindex(address.c_str()) != 0
+               ? ProcessGroupGloo::createDeviceForInterface(address)
+               : ProcessGroupGloo::createDeviceForHostname(address);
+  } catch (const std::exception& error) {
+    TORCH_CHECK_VALUE(false, "[", caller,
+                      "] address must be an address of this host or the name of one of its network "
+                      "interfaces. Got `",
+                      address, "`");
+  }
+}
+
+RankGroup connect(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                  const std::string& address, const GroupOptions& options, const char* caller) {
+  auto gloo = ProcessGroupGloo::Options::create(options.timeout());
+  gloo->devices.push_back(make_device(address, caller));
+  try {
+    const c10d::StoreTimeoutGuard guard(*store, options.timeout());
+    auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
+    group->setBackend(c10::kCPU, c10d::ProcessGroup::GLOO,
+                      c10::make_intrusive<ProcessGroupGloo>(store, rank, size, gloo));
+    group->setDefaultBackend(c10d::ProcessGroup::GLOO);
+    return group;
+  } catch (const std::exception& error) {
+    throw_rendezvous(caller, rank, size, error);
+  }
+}
+
+/// The address of this host for its peers: PyTorch's own variable, or where the route to them
+/// begins.
+std::string own_address(const gloo::Launch& launch) {
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  if (interface && *interface) return interface;
+  return gloo::local_address(launch.address, launch.port);
+}
+
+}  // namespace
+
+RankGroup gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                     const GroupOptions& options) {
+  TORCH_CHECK_VALUE(store, "[gloo_group] a store is required");
+  TORCH_CHECK_VALUE(rank >= 0 && rank < size, "[gloo_group] rank must lie in [0, ", size, "). Got ",
+                    rank);
+  check(options, "gloo_group");
+  return connect(store, rank, size, options.address().empty() ? "127.0.0.1" : options.address(),
+                 options, "gloo_group");
+}
+
+RankGroup group_from_environment(const GroupOptions& options) {
+  constexpr const char* kCaller = "group_from_environment";
+  check(options, kCaller);
+  const std::optional<gloo::Launch> launch = gloo::launch_from_environment();
+  if (!launch || launch->size == 1) return {};
+  const std::string address = options.address().empty() ? own_address(*launch) : options.address();
+  TORCH_CHECK_VALUE(!address.empty(),
+                    "[group_from_environment] MASTER_ADDR must be the name or "
+                    "address of a host that this one reaches. Got `",
+                    launch->address, "`");
+  c10d::TCPStoreOptions tcp;
+  tcp.port = launch->port;
+  tcp.isServer = !launch->agent_serves && launch->rank == 0;
+  tcp.waitWorkers = false;  // the group itself waits for everybody
+  tcp.multiTenant = true;
+  tcp.timeout = options.timeout();
+  c10::intrusive_ptr<c10d::Store> store;
+  try {
+    store = c10::make_intrusive<c10d::TCPStore>(launch->address, tcp);
+  } catch (const std::exception& error) {
+    throw_rendezvous(kCaller, launch->rank, launch->size, error);
+  }
+  // After a restart, the agent's store still holds the addresses of those that died.
+  store = c10::make_intrusive<c10d::PrefixStore>("posenc/attempt_" + launch->attempt, store);
+  return connect(store, launch->rank, launch->size, address, options, kCaller);
+}
+
+}  // namespace posenc

@@ -1,0 +1,43 @@
+#include "support/rank_threads.h"
+
+#include <c10/util/Exception.h>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "posenc/parallel/gloo.h"
+#include "support/threads.h"
+
+namespace posenc::test {
+
+void run_ranks(int size, const std::function<void(const RankGroup& group)>& work,
+               std::chrono::milliseconds timeout) {
+  const testing::Threads threads(1);  // new threads take over this number
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  std::vector<RankGroup> groups(static_cast<size_t>(size));
+  std::mutex mutex;
+  std::exception_ptr first;
+  const auto run = [&](int rank) {
+    try {
+      RankGroup& group = groups[static_cast<size_t>(rank)];
+      group = gloo_group(store, rank, size, GroupOptions().timeout(timeout));
+      work(
+          group);  // the group then lives until all have finished, or the slower ones would lose it
+    } catch (...) {
+      {
+        const std::lock_guard<std::mutex> lock(mutex);
+        if (!first) first = std::current_exception();
+      }
+      groups[static_cast<size_t>(rank)] = {};  // wakes the others
+    }
+  };
+  std::vector<std::thread> ranks;
+  for (int rank = 0; rank < size; ++rank) ranks.emplace_back(run, rank);
+  for (std::thread& rank : ranks) rank.join();
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace posenc::test
