@@ -1,49 +1,158 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "parallel/collectives.h"
+#include "support/counting_backend.h"
 #include "support/rank_threads.h"
 
 namespace posenc {
 namespace {
 
-using parallel::all_gather;
-using test::run_ranks;
+using RunRanks = void (*)(int size, const std::function<void(const RankGroup&)>& work);
 
-class Collectives : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Ranks, Collectives, ::testing::Values(1, 2, 3, 4));
+/// Every collective on Gloo and on the tests' own engine, with 1 to 4 ranks.
+class Collectives : public ::testing::TestWithParam<std::tuple<RunRanks, int>> {
+ protected:
+  int size() const { return std::get<1>(GetParam()); }
+  void run(const std::function<void(const RankGroup&)>& work) const {
+    std::get<0>(GetParam())(size(), work);
+  }
+};
+void run_gloo_ranks(int size, const std::function<void(const RankGroup&)>& work) {
+  test::run_ranks(size, work);
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, Collectives,
+                         ::testing::Combine(::testing::Values(&run_gloo_ranks,
+                                                              &test::run_counted_ranks),
+                                            ::testing::Values(1, 2, 3, 4)),
+                         [](const auto& info) {
+                           const bool gloo = std::get<0>(info.param) == &run_gloo_ranks;
+                           return (gloo ? "Gloo" : "InMemory") +
+                                  std::to_string(std::get<1>(info.param));
+                         });
 
 TEST_P(Collectives, AllReduceSumsInPlace) {
-  const int size = GetParam();
-  run_ranks(size, [&](const RankGroup& group) {
-    for (const auto dtype : {at::kFloat, at::kDouble, at::kBFloat16, at::kLong}) {
+  run([&](const RankGroup& group) {
+    for (const auto dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kLong, at::kInt,
+                             at::kComplexFloat}) {
       const at::Tensor tensor = at::full({3, 5}, group.rank() + 1, dtype);
       parallel::all_reduce(group, tensor, "test");
-      EXPECT_TRUE(tensor.equal(at::full({3, 5}, size * (size + 1) / 2, dtype))) << dtype;
+      EXPECT_TRUE(tensor.equal(at::full({3, 5}, size() * (size() + 1) / 2, dtype))) << dtype;
     }
   });
 }
 
-TEST_P(Collectives, RowsOfDifferentLengthsAreGatheredAndScattered) {
-  const int size = GetParam();
-  run_ranks(size, [&](const RankGroup& group) {
-    const int64_t own = 2 * group.rank();  // rank 0 has none
-    const std::vector<int64_t> lengths = parallel::all_gather_lengths(group, own, "test");
-    for (int rank = 0; rank < size; ++rank) EXPECT_EQ(lengths[rank], 2 * rank);
-    const at::Tensor rows = parallel::all_gather_rows(
-        group, at::full({own, 3}, group.rank(), at::kFloat), lengths, "test");
-    ASSERT_EQ(rows.size(0), size * (size - 1));
-    const at::Tensor sum = parallel::reduce_scatter_rows(group, rows, lengths, "test");
-    EXPECT_TRUE(sum.equal(at::full({own, 3}, group.rank() * size, at::kFloat)));
+TEST_P(Collectives, SumsUnderWayKeepTheirTensors) {
+  run([&](const RankGroup& group) {
+    std::vector<parallel::Pending> pending;
+    std::vector<at::Tensor> sums;
+    for (int i = 0; i < 10; ++i) {
+      at::Tensor tensor = at::full({1000 + i}, i);
+      sums.push_back(tensor.alias());
+      pending.push_back(parallel::start_all_reduce(group, tensor, "test"));
+    }
+    for (auto& one : pending) one.wait();
+    for (auto& one : pending) one.wait();  // the second time there is nothing to do
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(sums[i].equal(at::full({1000 + i}, i * size())));
   });
 }
 
-TEST_P(Collectives, AgreeingTextsAreQuiet) {
-  run_ranks(GetParam(), [](const RankGroup& group) {
-    EXPECT_NO_THROW(parallel::agree_on(group, "weight float32 (3, 4)\n", "test"));
-    EXPECT_NO_THROW(parallel::agree_on(group, "", "test"));
+TEST_P(Collectives, AllGatherKeepsTheOrderOfRanksForEveryDtype) {
+  run([&](const RankGroup& group) {
+    for (const auto dtype : {at::kFloat, at::kBool, at::kByte, at::kBFloat16, at::kComplexDouble}) {
+      const at::Tensor tensor = at::full({2, 3}, group.rank() % 2, dtype);
+      const at::Tensor gathered = parallel::all_gather(group, tensor, "test");
+      ASSERT_EQ(gathered.sizes(), at::IntArrayRef({size(), 2, 3}));
+      for (int rank = 0; rank < size(); ++rank) {
+        EXPECT_TRUE(gathered[rank].equal(at::full({2, 3}, rank % 2, dtype))) << dtype;
+      }
+    }
+    EXPECT_EQ(parallel::all_gather(group, at::ones({}), "test").sizes(), at::IntArrayRef({size()}));
+    EXPECT_EQ(parallel::all_gather(group, at::ones({0, 4}), "test").sizes(),
+              at::IntArrayRef({size(), 0, 4}));
   });
+}
+
+TEST_P(Collectives, RowsOfDifferentLengthsAreGatheredAndScattered) {
+  run([&](const RankGroup& group) {
+    for (const int step : {2, 0}) {
+      const int64_t own = step == 0 ? 3 : step * group.rank();  // unequal, rank 0 has none; equal
+      const std::vector<int64_t> lengths = parallel::all_gather_lengths(group, own, "test");
+      std::vector<at::Tensor> expected;
+      for (int rank = 0; rank < size(); ++rank) {
+        ASSERT_EQ(lengths[rank], step == 0 ? 3 : step * rank);
+        expected.push_back(at::full({lengths[rank], 3}, rank));
+      }
+      const at::Tensor rows =
+          parallel::all_gather_rows(group, expected[group.rank()], lengths, "test");
+      EXPECT_TRUE(rows.equal(at::cat(expected)));
+      const at::Tensor sum = parallel::reduce_scatter_rows(group, rows, lengths, "test");
+      EXPECT_TRUE(sum.equal(expected[group.rank()] * size()));
+    }
+    const std::vector<int64_t> none(size());
+    EXPECT_EQ(parallel::all_gather_rows(group, at::ones({0, 4}), none, "test").sizes(),
+              at::IntArrayRef({0, 4}));
+    EXPECT_EQ(parallel::reduce_scatter_rows(group, at::ones({0, 4}), none, "test").sizes(),
+              at::IntArrayRef({0, 4}));
+  });
+}
+
+TEST_P(Collectives, ScatteredSumsAreInTheOrderOfRanksWithOneRounding) {
+  run([&](const RankGroup& group) {
+    const std::vector<int64_t> lengths(size(), 1);
+    const at::Tensor parts = at::full({size(), 2}, 1 + group.rank() / 128.0, at::kBFloat16);
+    double exact = 0;
+    for (int rank = 0; rank < size(); ++rank) exact += 1 + rank / 128.0;
+    const at::Tensor sum = parallel::reduce_scatter_rows(group, parts, lengths, "test");
+    EXPECT_TRUE(sum.equal(at::full({1, 2}, exact, at::kDouble).to(at::kBFloat16)));
+  });
+}
+
+TEST_P(Collectives, BroadcastSendAndReceive) {
+  run([&](const RankGroup& group) {
+    for (int root = 0; root < size(); ++root) {
+      const at::Tensor tensor = at::full({5}, group.rank(), at::kHalf);
+      parallel::broadcast(group, tensor, root, "test");
+      EXPECT_TRUE(tensor.equal(at::full({5}, root, at::kHalf)));
+    }
+    at::Tensor passed_on = at::zeros({3}, at::kLong);
+    if (group.rank() > 0) parallel::receive(group, passed_on, group.rank() - 1, "test");
+    passed_on += 1;
+    if (group.rank() + 1 < size()) parallel::send(group, passed_on, group.rank() + 1, "test");
+    EXPECT_TRUE(passed_on.equal(at::full({3}, group.rank() + 1, at::kLong)));
+    EXPECT_NO_THROW(parallel::barrier(group, "test"));
+  });
+}
+
+TEST_P(Collectives, TheArgumentIsNotPartOfAnyGraph) {
+  run([&](const RankGroup& group) {
+    const at::Tensor weight = at::ones({4}).requires_grad_();
+    parallel::broadcast(group, weight, 0, "test");
+    EXPECT_FALSE(parallel::all_gather(group, weight * 2, "test").requires_grad());
+    EXPECT_TRUE(weight.is_leaf());
+  });
+}
+
+TEST(Collectives, ASingleProcessNeedsNoGroup) {
+  const RankGroup none;
+  EXPECT_FALSE(none);
+  EXPECT_EQ(none.size(), 1);
+  EXPECT_EQ(none.rank(), 0);
+  EXPECT_EQ(none.get(), nullptr);
+  const at::Tensor tensor = at::arange(6).view({2, 3});
+  parallel::all_reduce(none, tensor, "test");
+  parallel::broadcast(none, tensor, 0, "test");
+  parallel::barrier(none, "test");
+  EXPECT_TRUE(parallel::all_gather(none, tensor, "test").equal(tensor.unsqueeze(0)));
+  const at::Tensor rows = parallel::all_gather_rows(none, tensor, {2}, "test");
+  EXPECT_TRUE(rows.equal(tensor));
+  EXPECT_FALSE(rows.is_alias_of(tensor));
+  EXPECT_TRUE(parallel::reduce_scatter_rows(none, tensor, {2}, "test").equal(tensor));
+  EXPECT_EQ(parallel::all_gather_lengths(none, 5, "test"), std::vector<int64_t>{5});
+  parallel::agree_on(none, "anything", "test");
 }
 
 }  // namespace

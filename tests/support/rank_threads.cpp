@@ -15,15 +15,22 @@ namespace posenc::test {
 
 void run_ranks(int size, const std::function<void(const RankGroup& group)>& work,
                std::chrono::milliseconds timeout) {
-  const testing::Threads threads(1);  // new threads take over this number
   const auto store = c10::make_intrusive<c10d::HashStore>();
+  run_rank_threads(size, work, [&](int rank) {
+    return gloo_group(store, rank, size, GroupOptions().timeout(timeout));
+  });
+}
+
+void run_rank_threads(int size, const std::function<void(const RankGroup& group)>& work,
+                      const std::function<RankGroup(int rank)>& make_group) {
+  const testing::Threads threads(1);  // new threads take over this number
   std::vector<RankGroup> groups(static_cast<size_t>(size));
   std::mutex mutex;
   std::exception_ptr first;
   const auto run = [&](int rank) {
     try {
       RankGroup& group = groups[static_cast<size_t>(rank)];
-      group = gloo_group(store, rank, size, GroupOptions().timeout(timeout));
+      group = make_group(rank);
       work(
           group);  // the group then lives until all have finished, or the slower ones would lose it
     } catch (...) {

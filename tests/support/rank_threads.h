@@ -15,4 +15,8 @@ namespace posenc::test {
 void run_ranks(int size, const std::function<void(const RankGroup& group)>& work,
                std::chrono::milliseconds timeout = std::chrono::minutes(1));
 
+/// The same with groups that `make_group` makes on each thread.
+void run_rank_threads(int size, const std::function<void(const RankGroup& group)>& work,
+                      const std::function<RankGroup(int rank)>& make_group);
+
 }  // namespace posenc::test
