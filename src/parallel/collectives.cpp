@@ -66,6 +66,21 @@ at::Tensor flat(const at::Tensor& tensor) {
 /// The same as bytes, for collectives that only copy: these then take every dtype.
 at::Tensor bytes(const at::Tensor& tensor) { return flat(tensor).view(at::kByte); }
 
+/// Whether both Gloo and NCCL sum this type.
+bool is_summed(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kByte:
+    case at::kChar:
+    case at::kInt:
+    case at::kLong:
+    case at::kHalf:
+    case at::kBFloat16:
+    case at::kFloat:
+    case at::kDouble: return true;
+    default: return false;
+  }
+}
+
 bool nothing_to_do(const RankGroup& group, const at::Tensor& tensor) {
   return group.size() == 1 || tensor.numel() == 0;
 }
@@ -84,8 +99,13 @@ void Pending::wait() {
 }
 
 Pending start_all_reduce(const RankGroup& group, const at::Tensor& tensor, const char* caller) {
+  const at::Tensor real = tensor.is_complex() ? at::view_as_real(tensor) : tensor;
+  TORCH_CHECK_TYPE(is_summed(real.scalar_type()), "[", caller,
+                   "] tensors that are summed over "
+                   "processes must be floating-point of 16 bits or more, or integers. Got ",
+                   tensor.scalar_type());
   if (nothing_to_do(group, tensor)) return {};
-  std::vector<at::Tensor> tensors{flat(tensor.is_complex() ? at::view_as_real(tensor) : tensor)};
+  std::vector<at::Tensor> tensors{flat(real)};
   return start(group, tensor, caller,
                [&](c10d::ProcessGroup& engine) { return engine.allreduce(tensors); });
 }
