@@ -1,6 +1,7 @@
 #include "posenc/inference/freeze.h"
 
 #include "inference/model.h"
+#include "models/whole_vocabulary.h"
 
 namespace posenc {
 namespace {
@@ -27,6 +28,7 @@ FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& optio
 }
 
 FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& options) {
+  check_whole_vocabulary("freeze", model.options.group());
   const torch::NoGradGuard no_grad;
   inference::GemmSelector gemm(options.gemm());
   auto frozen = std::make_shared<inference::TransformerModel>(

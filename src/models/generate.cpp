@@ -2,6 +2,7 @@
 
 #include "core/check.h"
 #include "models/generate/step_model.h"
+#include "models/whole_vocabulary.h"
 
 namespace posenc {
 namespace {
@@ -36,6 +37,7 @@ class ModelDecoder : public StepModel {
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options) {
+  check_whole_vocabulary("generate", model.options.group());
   TORCH_CHECK_VALUE(!model.is_training(),
                     "[generate] the model must be in eval mode: model->eval(). Got train mode");
   TORCH_CHECK_VALUE(src.dim() == 2, "[generate] src must be ids (B, S). Got ", src.sizes());

@@ -7,7 +7,10 @@
 #include <utility>
 
 #include "core/check.h"
+#include "nn/draw_shard.h"
+#include "nn/print.h"
 #include "posenc/core/skip_init.h"
+#include "posenc/functional/vocab_parallel.h"
 
 namespace posenc {
 
@@ -23,22 +26,28 @@ OutputProjectionImpl::OutputProjectionImpl(int64_t d_model, int64_t vocab_size, 
 void OutputProjectionImpl::reset() {
   check_positive("OutputProjection", "d_model", d_model_);
   check_positive("OutputProjection", "vocab_size", vocab_size_);
-  if (!embedding_) {
-    weight = register_parameter("weight", torch::empty({vocab_size_, d_model_}));
-  }
-  bias = register_parameter("bias", torch::empty({vocab_size_}));
+  const int64_t rows = shard_of(vocab_size_, group_).rows();
+  if (!embedding_) weight = register_parameter("weight", torch::empty({rows, d_model_}));
+  bias = register_parameter("bias", torch::empty({rows}));
   if (!SkipInit::is_active()) reset_parameters();
 }
 
 void OutputProjectionImpl::reset_parameters() {
-  if (weight.defined()) torch::nn::init::kaiming_uniform_(weight, std::sqrt(5.0));
+  const VocabShard shard = shard_of(vocab_size_, group_);
+  if (weight.defined()) {
+    draw_shard(weight, shard, [](const torch::Tensor& block) {
+      torch::nn::init::kaiming_uniform_(block, std::sqrt(5.0));
+    });
+  }
   const double bound = 1.0 / std::sqrt(static_cast<double>(d_model_));
-  torch::nn::init::uniform_(bias, -bound, bound);
+  draw_shard(bias, shard, [bound](const torch::Tensor& block) {
+    torch::nn::init::uniform_(block, -bound, bound);
+  });
 }
 
 std::vector<ShardedName> OutputProjectionImpl::sharded_names() const {
   if (!group_) return {};
-  const VocabShard shard = VocabShard::of(vocab_size_, group_.rank(), group_.size());
+  const VocabShard shard = shard_of(vocab_size_, group_);
   std::vector<ShardedName> names = {{"bias", shard.first, vocab_size_}};
   if (weight.defined()) names.push_back({"weight", shard.first, vocab_size_});
   return names;
@@ -47,18 +56,21 @@ std::vector<ShardedName> OutputProjectionImpl::sharded_names() const {
 void OutputProjectionImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::OutputProjection(d_model=" << d_model_ << ", vocab_size=" << vocab_size_;
   if (embedding_) stream << ", tied";
+  print(stream, group_, rank_tokens_);
   stream << ")";
 }
 
 torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& x) {
-  return torch::linear(x, embedding_ ? embedding_->weight : weight, bias);
+  const torch::Tensor& own = embedding_ ? embedding_->weight : weight;
+  if (group_.size() == 1 && rank_tokens_ == RankTokens::Same) return torch::linear(x, own, bias);
+  return functional::vocab_parallel_output(x, own, bias, group_, rank_tokens_);
 }
 
 void OutputProjectionImpl::tie(const torch::nn::Embedding& embedding) {
-  TORCH_CHECK_VALUE(
-      embedding->weight.size(0) == vocab_size_ && embedding->weight.size(1) == d_model_,
-      "[OutputProjection] the embedding must be (", vocab_size_, ", ", d_model_, "). Got ",
-      embedding->weight.sizes());
+  const int64_t rows = shard_of(vocab_size_, group_).rows();
+  TORCH_CHECK_VALUE(embedding->weight.size(0) == rows && embedding->weight.size(1) == d_model_,
+                    "[OutputProjection] the embedding must be (", rows, ", ", d_model_, "). Got ",
+                    embedding->weight.sizes());
   embedding_ = embedding;
   if (!weight.defined()) return;
   weight = torch::Tensor();

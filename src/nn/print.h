@@ -4,11 +4,16 @@
 
 #include "posenc/core/scale.h"
 #include "posenc/nn/positional_encoding.h"
+#include "posenc/parallel/group.h"
+#include "posenc/parallel/vocab_shard.h"
 
 namespace posenc {
 
 /// `, scale=sqrt(d_model)` or `, scale=0.5`; nothing for Scale::None.
 void print(std::ostream& stream, const Scale& scale);
+
+/// `, rank=1, ranks=4, rank_tokens=Own`; nothing without a group.
+void print(std::ostream& stream, const RankGroup& group, RankTokens rank_tokens);
 
 /// `max_len=77, batch_first=false, grow=true`: max_len, and the options that differ from their
 /// defaults.

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "nn/draw_shard.h"
 #include "nn/embed_forward.h"
 #include "nn/print.h"
 #include "nn/token_table.h"
@@ -24,7 +25,8 @@ void TokenAndPositionEmbeddingImpl::reset() {
         "token_embedding",
         make_embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
                            .padding_idx(options.padding_idx())
-                           .sparse(options.sparse())));
+                           .sparse(options.sparse()),
+                       shard_of(options.vocab_size(), options.group())));
   }
   position_encoding =
       register_module("position_encoding", PositionalEncoding(position_options(options)));
@@ -32,12 +34,14 @@ void TokenAndPositionEmbeddingImpl::reset() {
 }
 
 void TokenAndPositionEmbeddingImpl::reset_parameters() {
-  if (!shares_tokens_) token_embedding->reset_parameters();
+  if (!shares_tokens_)
+    reset_embedding(*token_embedding, shard_of(options.vocab_size(), options.group()));
 }
 
 void TokenAndPositionEmbeddingImpl::share_tokens(const torch::nn::Embedding& embedding) {
   TORCH_CHECK_VALUE(embedding->weight.sizes() == token_embedding->weight.sizes(),
-                    "[TokenAndPositionEmbedding] shared tokens must be (vocab_size, d_model) = ",
+                    "[TokenAndPositionEmbedding] shared tokens must be (vocab_size, d_model)",
+                    options.group().size() > 1 ? ", this process's rows of it," : "", " = ",
                     token_embedding->weight.sizes(), ". Got ", embedding->weight.sizes());
   if (!shares_tokens_) unregister_module("token_embedding");
   token_embedding = embedding;
@@ -45,10 +49,9 @@ void TokenAndPositionEmbeddingImpl::share_tokens(const torch::nn::Embedding& emb
 }
 
 std::vector<ShardedName> TokenAndPositionEmbeddingImpl::sharded_names() const {
-  const RankGroup& group = options.group();
-  if (!group) return {};
-  const VocabShard shard = VocabShard::of(options.vocab_size(), group.rank(), group.size());
-  return {{"token_embedding.weight", shard.first, options.vocab_size()}};
+  if (!options.group() || shares_tokens_) return {};
+  const int64_t vocab = options.vocab_size();
+  return {{"token_embedding.weight", shard_of(vocab, options.group()).first, vocab}};
 }
 
 void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
@@ -59,6 +62,7 @@ void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
   if (options.sparse()) stream << ", sparse=true";
   if (options.reuse_output()) stream << ", reuse_output=true";
+  print(stream, options.group(), options.rank_tokens());
   stream << ", dropout=" << options.dropout() << ")";
 }
 
@@ -70,7 +74,8 @@ torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, i
                               options.padding_idx(),
                               *position_encoding,
                               *dropout,
-                              options.reuse_output() ? last_output_.get() : nullptr};
+                              options.reuse_output() ? last_output_.get() : nullptr,
+                              {options.group(), options.rank_tokens(), options.vocab_size()}};
   return embed_forward(module, ids, offset, position_ids);
 }
 

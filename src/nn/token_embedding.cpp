@@ -3,9 +3,11 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "nn/draw_shard.h"
 #include "nn/print.h"
 #include "nn/token_table.h"
 #include "posenc/functional/token_embedding.h"
+#include "posenc/functional/vocab_parallel.h"
 
 namespace posenc {
 
@@ -33,17 +35,19 @@ void TokenEmbeddingImpl::build(const torch::Tensor& weight) {
       make_embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
                          .padding_idx(options.padding_idx())
                          .sparse(options.sparse())
-                         ._weight(weight)));
+                         ._weight(weight),
+                     shard_of(options.vocab_size(), options.group())));
   embedding->weight.set_requires_grad(!options.freeze());
 }
 
-void TokenEmbeddingImpl::reset_parameters() { embedding->reset_parameters(); }
+void TokenEmbeddingImpl::reset_parameters() {
+  reset_embedding(*embedding, shard_of(options.vocab_size(), options.group()));
+}
 
 std::vector<ShardedName> TokenEmbeddingImpl::sharded_names() const {
-  const RankGroup& group = options.group();
-  if (!group) return {};
-  const VocabShard shard = VocabShard::of(options.vocab_size(), group.rank(), group.size());
-  return {{"embedding.weight", shard.first, options.vocab_size()}};
+  if (!options.group()) return {};
+  const int64_t vocab = options.vocab_size();
+  return {{"embedding.weight", shard_of(vocab, options.group()).first, vocab}};
 }
 
 void TokenEmbeddingImpl::pretty_print(std::ostream& stream) const {
@@ -53,13 +57,23 @@ void TokenEmbeddingImpl::pretty_print(std::ostream& stream) const {
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
   if (options.sparse()) stream << ", sparse=true";
   if (!embedding->weight.requires_grad()) stream << ", frozen";
+  print(stream, options.group(), options.rank_tokens());
   stream << ")";
 }
 
 torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
   check_token_options("TokenEmbedding", embedding->options);
-  return functional::token_embedding(ids, embedding->weight, options.scale(), options.padding_idx(),
-                                     embedding->options.sparse());
+  const RankGroup& group = options.group();
+  if (group.size() == 1)
+    return functional::token_embedding(ids, embedding->weight, options.scale(),
+                                       options.padding_idx(), embedding->options.sparse());
+  return functional::vocab_parallel_embedding(
+      ids, embedding->weight, shard_of(options.vocab_size(), group), group,
+      functional::VocabParallelEmbeddingFuncOptions()
+          .scale(options.scale())
+          .padding_idx(options.padding_idx())
+          .tokens(options.rank_tokens())
+          .sparse(embedding->options.sparse()));
 }
 
 TokenEmbedding TokenEmbedding::from_pretrained(const torch::Tensor& weight, bool freeze,

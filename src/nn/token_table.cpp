@@ -1,5 +1,9 @@
 #include "nn/token_table.h"
 
+#include <torch/nn/init.h>
+
+#include "functional/lookup.h"
+#include "nn/draw_shard.h"
 #include "posenc/core/skip_init.h"
 #include "torch_internals/fresh_memory.h"
 
@@ -16,6 +20,34 @@ torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options) {
   made->options._weight(torch::Tensor());  // otherwise all clones would share this tensor
   if (fresh && !SkipInit::is_active()) made->reset_parameters();
   return made;
+}
+
+torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options, const VocabShard& shard) {
+  if (shard.rows() == shard.vocab) return make_embedding(options);
+  const int64_t padding = functional::padding_row("TokenEmbedding", "padding_idx",
+                                                  options.padding_idx(), shard.vocab);
+  const bool is_own = padding >= shard.first && padding < shard.last;
+  options.num_embeddings(shard.rows())
+      .padding_idx(is_own ? std::optional<int64_t>(padding - shard.first) : std::nullopt);
+  const bool fresh = !options._weight().defined();
+  torch::nn::Embedding made{nullptr};
+  {
+    const SkipInit draw_below;
+    made = make_embedding(options);
+  }
+  if (fresh && !SkipInit::is_active()) reset_embedding(*made, shard);
+  return made;
+}
+
+void reset_embedding(torch::nn::EmbeddingImpl& embedding, const VocabShard& shard) {
+  if (shard.rows() == shard.vocab) return embedding.reset_parameters();
+  draw_shard(embedding.weight, shard, [](const torch::Tensor& block) {
+    torch::nn::init::normal_(block);
+  });
+  if (const auto& padding = embedding.options.padding_idx()) {
+    const torch::NoGradGuard no_grad;
+    embedding.weight[*padding].zero_();
+  }
 }
 
 void check_token_options(const char* module, const torch::nn::EmbeddingOptions& options) {

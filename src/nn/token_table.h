@@ -2,12 +2,21 @@
 
 #include <torch/nn/modules/embedding.h>
 
+#include "posenc/parallel/vocab_shard.h"
+
 namespace posenc {
 
 /// Makes a torch::nn::Embedding with `options._weight()`, or with a weight that is drawn as
 /// torch::nn::Embedding draws it. The memory of a drawn weight is advised to use huge pages, so
 /// that look-ups in random order miss the TLB less often.
 torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options);
+
+/// The rows of `shard` of the table that `options` describe. A weight in the options has these rows
+/// already; a drawn one is made of the numbers that they have in the whole table.
+torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options, const VocabShard& shard);
+
+/// Draws the weight anew, as make_embedding() does.
+void reset_embedding(torch::nn::EmbeddingImpl& embedding, const VocabShard& shard);
 
 /// Throws c10::ValueError for the torch::nn::Embedding options that this library does not support:
 /// max_norm, which modifies the weight in the forward, and scale_grad_by_freq.

@@ -20,24 +20,26 @@ int64_t padding_row(const at::Tensor& weight, const std::optional<int64_t>& padd
   return *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
 }
 
-// Half types with Precision::Exact are computed in float32 and rounded once, at the end.
-bool is_exact_half(const at::Tensor& weight, const EmbedFuncOptions& options) {
-  return options.precision() == Precision::Exact && at::isReducedFloatingType(weight.scalar_type());
-}
-
 }  // namespace
 
 at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                           const EmbedFuncOptions& options) {
-  at::Tensor x = lookup({"TokenEmbedding", "id", "vocab_size"}, ids, weight,
-                        padding_row(weight, options.padding_idx()), options.sparse());
-  const bool once = is_exact_half(weight, options);
-  if (once) x = x.to(at::kFloat);
-  if (!options.scale().is_none()) x = x * options.scale().factor(weight.size(1));
+  return embed_vectors(lookup({"TokenEmbedding", "id", "vocab_size"}, ids, weight,
+                              padding_row(weight, options.padding_idx()), options.sparse()),
+                       table, options);
+}
+
+at::Tensor embed_vectors(const at::Tensor& vectors, const at::Tensor& table,
+                         const EmbedFuncOptions& options) {
+  // Half types with Precision::Exact are computed in float32 and rounded once, at the end.
+  const at::ScalarType type = vectors.scalar_type();
+  const bool once = options.precision() == Precision::Exact && at::isReducedFloatingType(type);
+  at::Tensor x = once ? vectors.to(at::kFloat) : vectors;
+  if (!options.scale().is_none()) x = x * options.scale().factor(x.size(-1));
   if (table.defined())
     x = positional_encoding(x, once ? table.to(at::kFloat) : table, options.position());
   x = at::dropout(x, options.dropout(), options.training());
-  return once ? x.to(weight.scalar_type()) : x;
+  return once ? x.to(type) : x;
 }
 
 }  // namespace posenc::functional
