@@ -92,9 +92,9 @@ void TransformerImpl::reset() {
       "decoder", TransformerDecoder(
                      TransformerDecoderOptions(decoder_layer(options), options.num_decoder_layers())
                          .norm(norm)));
-  final_layer = register_module(
-      "final_layer", OutputProjection(options.d_model(), options.tgt_vocab(), options.group(),
-                                      options.rank_tokens()));
+  final_layer =
+      register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab(),
+                                                      options.group(), options.rank_tokens()));
   if (!SkipInit::is_active()) {
     xavier(*encoder);
     xavier(*decoder);

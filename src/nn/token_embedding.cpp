@@ -67,13 +67,13 @@ torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
   if (group.size() == 1)
     return functional::token_embedding(ids, embedding->weight, options.scale(),
                                        options.padding_idx(), embedding->options.sparse());
-  return functional::vocab_parallel_embedding(
-      ids, embedding->weight, shard_of(options.vocab_size(), group), group,
-      functional::VocabParallelEmbeddingFuncOptions()
-          .scale(options.scale())
-          .padding_idx(options.padding_idx())
-          .tokens(options.rank_tokens())
-          .sparse(embedding->options.sparse()));
+  return functional::vocab_parallel_embedding(ids, embedding->weight,
+                                              shard_of(options.vocab_size(), group), group,
+                                              functional::VocabParallelEmbeddingFuncOptions()
+                                                  .scale(options.scale())
+                                                  .padding_idx(options.padding_idx())
+                                                  .tokens(options.rank_tokens())
+                                                  .sparse(embedding->options.sparse()));
 }
 
 TokenEmbedding TokenEmbedding::from_pretrained(const torch::Tensor& weight, bool freeze,

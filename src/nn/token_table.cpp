@@ -24,8 +24,8 @@ torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options) {
 
 torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options, const VocabShard& shard) {
   if (shard.rows() == shard.vocab) return make_embedding(options);
-  const int64_t padding = functional::padding_row("TokenEmbedding", "padding_idx",
-                                                  options.padding_idx(), shard.vocab);
+  const int64_t padding =
+      functional::padding_row("TokenEmbedding", "padding_idx", options.padding_idx(), shard.vocab);
   const bool is_own = padding >= shard.first && padding < shard.last;
   options.num_embeddings(shard.rows())
       .padding_idx(is_own ? std::optional<int64_t>(padding - shard.first) : std::nullopt);
@@ -41,9 +41,8 @@ torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options, const V
 
 void reset_embedding(torch::nn::EmbeddingImpl& embedding, const VocabShard& shard) {
   if (shard.rows() == shard.vocab) return embedding.reset_parameters();
-  draw_shard(embedding.weight, shard, [](const torch::Tensor& block) {
-    torch::nn::init::normal_(block);
-  });
+  draw_shard(embedding.weight, shard,
+             [](const torch::Tensor& block) { torch::nn::init::normal_(block); });
   if (const auto& padding = embedding.options.padding_idx()) {
     const torch::NoGradGuard no_grad;
     embedding.weight[*padding].zero_();

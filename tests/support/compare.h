@@ -17,6 +17,7 @@ enum class Op {
   Linear,         ///< matrix products: the library chooses the order of summation
   Sums,           ///< the same if terms of size 1 may cancel
   LongSums,       ///< of some 2000 such terms
+  RankSums,       ///< of several processes compared with one
   Scores,         ///< log probabilities of the tokens found by a search
   Layers,         ///< a few layers of attention, norms and matrix products
   Logits,         ///< of a whole Transformer compared with transformers

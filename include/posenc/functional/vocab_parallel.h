@@ -15,8 +15,8 @@
 /// @file
 /// Token embedding, output layer and loss whose vocabulary is split by rows over the processes of a
 /// group: each holds the rows [first, last) of VocabShard::of(V, rank, ranks). All functions are
-/// collectives in forward and backward: every process calls them, and backward(), in the same order.
-/// With one process they are token_embedding(), linear() and token_cross_entropy().
+/// collectives in forward and backward: every process calls them, and backward(), in the same
+/// order. With one process they are token_embedding(), linear() and token_cross_entropy().
 ///
 /// With RankTokens::Own, each call also exchanges the numbers of tokens. If one process's arguments
 /// are invalid it throws its own error, and the others throw GroupError (PeerFailed); no data are
@@ -25,10 +25,10 @@
 /// Every process must compute the gradients of the same tensors. Ids are compared with the shard on
 /// the host, so that on a GPU each call waits for the device.
 ///
-/// Source: Shoeybi et al. 2019, "Megatron-LM"; here the loss takes one exchange of 3 floats a token.
+/// Source: Shoeybi et al. 2019, "Megatron-LM"; here the loss takes one exchange of 3 floats a
+/// token.
 
 namespace posenc {
-
 namespace functional POSENC_EXPORT {
 
 /// Options of vocab_parallel_embedding().
@@ -59,9 +59,9 @@ at::Tensor vocab_parallel_embedding(const at::Tensor& ids, const at::Tensor& wei
 
 /// This process's columns of the logits: x weight^T + bias.
 ///
-/// x: (..., D), weight: (last - first, D), bias: (last - first) or undefined  ->  (..., last - first).
-/// With Own, x (N_r, D) of every process is gathered first: the logits are those of all N tokens,
-/// (N, last - first), in the order of the ranks.
+/// x: (..., D), weight: (last - first, D), bias: (last - first) or undefined  ->  (..., last -
+/// first). With Own, x (N_r, D) of every process is gathered first: the logits are those of all N
+/// tokens, (N, last - first), in the order of the ranks.
 ///
 /// Wire: D floats a token backward (an allreduce); with Own, D forward (all_gather) and D backward
 /// (reduce_scatter).

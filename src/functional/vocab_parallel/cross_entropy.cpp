@@ -32,8 +32,7 @@ void for_row_blocks(const at::Tensor& logits, const Work& work) {
   constexpr int64_t kBlock = 1 << 17;  // elements
   const int64_t rows = logits.size(0);
   const int64_t step = std::max<int64_t>(1, kBlock / logits.size(1));
-  for (int64_t begin = 0; begin < rows; begin += step)
-    work(begin, std::min(step, rows - begin));
+  for (int64_t begin = 0; begin < rows; begin += step) work(begin, std::min(step, rows - begin));
 }
 
 at::ScalarType computed_type(const at::Tensor& logits) {
@@ -115,8 +114,7 @@ TokenLosses combined(const at::Tensor& parts, const at::Tensor& shares) {
   const at::Tensor sum = (parts.select(2, 1) * (maxima - maximum).exp_()).sum(0);
   const at::Tensor log_sum = sum.log();
   // M - (1 - e) z_y - e / V sum z, as the shares add up to 1
-  const at::Tensor distance =
-      (shares * (maximum - finite(maxima)) - parts.select(2, 2)).sum(0);
+  const at::Tensor distance = (shares * (maximum - finite(maxima)) - parts.select(2, 2)).sum(0);
   return {{maximum, log_sum}, distance + log_sum};
 }
 
@@ -168,10 +166,10 @@ at::Tensor checked_targets(const at::Tensor& logits, const at::Tensor& targets,
   TORCH_CHECK_VALUE(logits.dim() > 0 && logits.size(-1) == shard.rows(), "[", kLoss,
                     "] logits must be the shard's columns, (..., ", shard.rows(), "). Got ",
                     logits.sizes());
-  TORCH_CHECK_VALUE(tokens == RankTokens::Own ||
-                        logits.sizes().slice(0, logits.dim() - 1) == targets.sizes(),
-                    "[", kLoss, "] logits must be (..., ", shard.rows(),
-                    ") and targets (...). Got ", logits.sizes(), " and ", targets.sizes());
+  TORCH_CHECK_VALUE(
+      tokens == RankTokens::Own || logits.sizes().slice(0, logits.dim() - 1) == targets.sizes(),
+      "[", kLoss, "] logits must be (..., ", shard.rows(), ") and targets (...). Got ",
+      logits.sizes(), " and ", targets.sizes());
   const at::Tensor is_ignored = targets == options.ignore_index();
   check_range(kLoss, "target", targets.masked_fill(is_ignored, 0), shard.vocab);
   return targets.masked_fill(is_ignored, kIgnored);

@@ -59,7 +59,7 @@ at::Tensor vocab_parallel_embedding(const at::Tensor& ids, const at::Tensor& wei
     check();
     return ids.numel();
   });
-  const at::Tensor all = gather_ids(exchange, ids, shard.vocab);                          // (N)
+  const at::Tensor all = gather_ids(exchange, ids, shard.vocab);                             // (N)
   const at::Tensor own = at::nonzero((all >= shard.first) & (all < shard.last)).squeeze(1);  // (n)
   const at::Tensor rows = token_embedding(at::index_select(all, 0, own) - shard.first, weight,
                                           options.scale(), padding, options.sparse());  // (n, D)

@@ -95,10 +95,9 @@ at::Tensor share_rows(const RowExchange& exchange, const at::Tensor& rows) {
   at::Tensor out;
   {
     const at::NoGradGuard no_grad;
-    out = exchange.lengths.empty()
-              ? rows.detach()
-              : parallel::all_gather_rows(exchange.group, rows.contiguous(), exchange.lengths,
-                                          exchange.caller);
+    out = exchange.lengths.empty() ? rows.detach()
+                                   : parallel::all_gather_rows(exchange.group, rows.contiguous(),
+                                                               exchange.lengths, exchange.caller);
   }
   return recorded(out, rows, exchange, "ShareRowsBackward", sum_rows_of_ranks);
 }
