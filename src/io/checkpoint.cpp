@@ -1,9 +1,11 @@
 #include "posenc/io/checkpoint.h"
 
+#include <ATen/ops/empty.h>
 #include <torch/optim/schedulers/lr_scheduler.h>
 
 #include <limits>
 #include <optional>
+#include <string>
 
 #include "io/base/context.h"
 #include "io/checkpoint/generators.h"
@@ -11,7 +13,9 @@
 #include "io/load/colliding.h"
 #include "io/load/file_source.h"
 #include "io/load/load_plan.h"
+#include "io/load/shape_text.h"
 #include "io/safetensors/writer.h"
+#include "parallel/collectives.h"
 #include "posenc/io/manifest.h"
 
 namespace posenc {
@@ -19,9 +23,12 @@ namespace {
 
 using Code = WeightsErrorCode;
 
+constexpr const char* kSave = "save_checkpoint";
+constexpr const char* kLoad = "load_checkpoint";
 constexpr const char* kMark = "posenc.checkpoint";  // the metadata key that marks such a file
 constexpr const char* kVersion = "1";
 constexpr const char* kStep = "scheduler.step";
+constexpr const char* kRanks = "ranks";  // the number of processes, where there are several
 
 // LibTorch exposes the count to derived classes only.
 struct StepCount : torch::optim::LRScheduler {
@@ -29,10 +36,6 @@ struct StepCount : torch::optim::LRScheduler {
     return scheduler.*(&StepCount::step_count_);
   }
 };
-
-void add_tensors(StateDict& all, const std::string& prefix, const StateDict& tensors) {
-  for (const auto& item : tensors) all.insert(prefix + item.key(), item.value());
-}
 
 // The values whose key begins with `prefix`, without it.
 io::Values values_below(const io::Values& all, const std::string& prefix) {
@@ -48,8 +51,26 @@ bool has_any(const io::Values& all, const std::string& prefix) {
   return first != all.end() && first->first.starts_with(prefix);
 }
 
-// The tensors whose name begins with `prefix`, by their full names.
-StateDict tensors_of(const io::FileSource& source, const std::string& prefix) {
+// The rows of an entry that this process holds.
+at::Tensor rows_of(const io::FileSource& source, std::size_t index, const io::OwnRows& own) {
+  const auto& entry = source.entries()[index];
+  auto sizes = entry.sizes;
+  if (sizes.empty() || sizes[0] != own.whole) {
+    throw WeightsError(Code::ShapeMismatch, "must have the rows of its parameter, " +
+                                                std::to_string(own.whole) + ". Got shape " +
+                                                io::shape_text(sizes))
+        .in_tensor(entry.name);
+  }
+  sizes[0] = own.rows;
+  at::Tensor rows = at::empty(sizes, at::TensorOptions(entry.dtype));
+  source.copy_rows(index, own.first, rows);
+  return rows;
+}
+
+// The tensors whose name begins with `prefix`, by their full names. Of those below a prefix in
+// `shards`, such as `optimizer.3.`, only the rows of this process are read.
+StateDict tensors_of(const io::FileSource& source, const std::string& prefix,
+                     const io::ParameterShards& shards = {}) {
   const auto& entries = source.entries();
   io::refuse_colliding(entries.size(),
                        [&](std::size_t i) -> const std::string& { return entries[i].name; });
@@ -59,7 +80,9 @@ StateDict tensors_of(const io::FileSource& source, const std::string& prefix) {
     if (!entries[i].is_tensor) {
       throw WeightsError(Code::Unsupported, entries[i].fault).in_tensor(entries[i].name);
     }
-    found.insert(entries[i].name, source.tensor(i));
+    const auto shard = shards.find(entries[i].name.substr(0, entries[i].name.rfind('.') + 1));
+    found.insert(entries[i].name,
+                 shard == shards.end() ? source.tensor(i) : rows_of(source, i, shard->second));
   }
   return found;
 }
@@ -90,60 +113,112 @@ CheckpointScalars numbers_of(const io::Values& values) {
   return numbers;
 }
 
-CheckpointScalars load(const io::FileSource& source, const TrainingRun& run) {
-  const auto& values = values_of(source.manifest());
-  check_part("optimizer", has_any(values, "optimizer."), run.optimizer != nullptr);
-  check_part("scheduler", values.count(kStep) != 0, run.scheduler != nullptr);
+// A checkpoint that has been read and compared with a run, which it has not changed.
+class Restore {
+ public:
+  Restore(const std::string& path, const TrainingRun& run) : run_(run), source_(path) {
+    const auto& values = values_of(source_.manifest());
+    check_part("optimizer", has_any(values, "optimizer."), run.optimizer != nullptr);
+    check_part("scheduler", values.count(kStep) != 0, run.scheduler != nullptr);
+    plan_.emplace(*run.module, source_, LoadOptions().prefix("model."));
+    plan_->stage();
+    if (run.optimizer != nullptr) {
+      const auto shards = io::parameter_shards(*run.optimizer, io::module_state(*run.module));
+      optimizer_.emplace(*run.optimizer,
+                         io::OptimizerRecord{tensors_of(source_, "optimizer.", shards), values});
+    }
+    if (run.scheduler != nullptr) {
+      constexpr auto kMost = std::numeric_limits<decltype(step_)>::max();
+      step_ = static_cast<unsigned>(io::read_count(values, kStep, kMost));
+    }
+    numbers_ = numbers_of(values);
+    const int64_t ranks = values.count(kRanks) != 0 ? io::read_count(values, kRanks) : 1;
+    generators_ = io::generator_states_of(tensors_of(source_, "generator."), ranks,
+                                          run.group.rank(), run.group.size());
+  }
 
-  // Everything up to the next comment may fail, but changes nothing.
-  const auto options = LoadOptions().prefix("model.");
-  io::LoadPlan plan(*run.module, source, options);
-  plan.stage();
-  std::optional<io::OptimizerRestore> optimizer;
+  /// May fail, and then changes nothing. Comes before apply(), which cannot.
+  void apply_generators() { io::set_generator_states(generators_); }
+  void apply() {
+    plan_->apply();
+    if (optimizer_) optimizer_->apply();
+    if (run_.scheduler != nullptr) StepCount::of(*run_.scheduler) = step_;
+  }
+  const CheckpointScalars& numbers() const { return numbers_; }
+
+ private:
+  const TrainingRun& run_;
+  io::FileSource source_;
+  std::optional<io::LoadPlan> plan_;
+  std::optional<io::OptimizerRestore> optimizer_;
+  unsigned step_ = 0;
+  CheckpointScalars numbers_;
+  StateDict generators_;
+};
+
+// On every process, or on none.
+CheckpointScalars load(const std::string& path, const TrainingRun& run) {
+  std::optional<Restore> restore;
+  const StateDict generators = io::generator_states();
+  try {
+    parallel::all_or_none(
+        run.group,
+        [&] {
+          restore.emplace(path, run);
+          restore->apply_generators();
+        },
+        kLoad);
+  } catch (...) {
+    io::set_generator_states(generators);
+    throw;
+  }
+  restore->apply();
+  return restore->numbers();
+}
+
+void save(const std::string& path, const TrainingRun& run, const CheckpointScalars& numbers) {
+  io::GroupTensors all;
+  all.group = run.group;
+  io::Values values = {{kMark, kVersion}};
+  if (run.group.size() > 1) values[kRanks] = io::to_text(static_cast<int64_t>(run.group.size()));
+  const auto add = [&](const std::string& prefix, const StateDict& tensors,
+                       const io::Shards& shards) {
+    for (const auto& item : tensors) all.tensors.insert(prefix + item.key(), item.value());
+    for (const auto& [name, shard] : shards) {
+      all.shards[prefix + name] = {prefix + name, shard.first, shard.rows};
+    }
+  };
+  const auto module = io::module_state(*run.module);
+  add("model.", module.tensors, module.shards);
+  add("", io::generator_states(run.group, kSave), {});
   if (run.optimizer != nullptr) {
-    optimizer.emplace(*run.optimizer,
-                      io::OptimizerRecord{tensors_of(source, "optimizer."), values});
+    // A process whose optimiser cannot be saved must not leave the others waiting.
+    io::OptimizerRecord record;
+    parallel::all_or_none(
+        run.group,
+        [&] {
+          record = io::record_of(*run.optimizer, io::parameter_shards(*run.optimizer, module));
+        },
+        kSave);
+    add("", record.tensors, record.shards);
+    values.insert(record.values.begin(), record.values.end());
   }
-  unsigned step = 0;
   if (run.scheduler != nullptr) {
-    constexpr auto kMost = std::numeric_limits<decltype(step)>::max();
-    step = static_cast<unsigned>(io::read_count(values, kStep, kMost));
+    values[kStep] = io::to_text(static_cast<int64_t>(StepCount::of(*run.scheduler)));
   }
-  const CheckpointScalars numbers = numbers_of(values);
-  const StateDict generators = tensors_of(source, "generator.");
-
-  // From here on, only the first step may fail.
-  io::set_generator_states(generators);
-  plan.apply();
-  if (optimizer) optimizer->apply();
-  if (run.scheduler != nullptr) StepCount::of(*run.scheduler) = step;
-  return numbers;
+  for (const auto& [name, number] : numbers) values["number." + name] = io::to_text(number);
+  io::write_safetensors(path, all, values, kSave);
 }
 
 }  // namespace
 
 void save_checkpoint(const std::string& path, const TrainingRun& run,
                      const CheckpointScalars& numbers) {
-  io::in_context("save_checkpoint", path, [&] {
-    StateDict tensors;
-    io::Values values = {{kMark, kVersion}};
-    add_tensors(tensors, "model.", state_dict(*run.module));
-    add_tensors(tensors, "", io::generator_states());
-    if (run.optimizer != nullptr) {
-      const auto record = io::record_of(*run.optimizer);
-      add_tensors(tensors, "", record.tensors);
-      values.insert(record.values.begin(), record.values.end());
-    }
-    if (run.scheduler != nullptr) {
-      values[kStep] = io::to_text(static_cast<int64_t>(StepCount::of(*run.scheduler)));
-    }
-    for (const auto& [name, number] : numbers) values["number." + name] = io::to_text(number);
-    io::write_safetensors(path, tensors, values);
-  });
+  io::in_context(kSave, path, [&] { save(path, run, numbers); });
 }
 
 CheckpointScalars load_checkpoint(const std::string& path, const TrainingRun& run) {
-  return io::in_context("load_checkpoint", path, [&] { return load(io::FileSource(path), run); });
+  return io::in_context(kLoad, path, [&] { return load(path, run); });
 }
 
 CheckpointScalars checkpoint_numbers(const std::string& path) {

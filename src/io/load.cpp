@@ -1,13 +1,24 @@
 #include "posenc/io/load.h"
 
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
 #include "io/base/context.h"
 #include "io/load/file_source.h"
 #include "io/load/load_all.h"
 #include "io/load/load_plan.h"
 #include "io/load/memory_source.h"
+#include "io/load/shard_folder.h"
 
 namespace posenc {
 namespace {
+
+std::unique_ptr<io::TensorSource> open_source(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return std::make_unique<io::ShardFolder>(path);
+  return std::make_unique<io::FileSource>(path);
+}
 
 LoadReport load(torch::nn::Module& module, const io::TensorSource& source,
                 const LoadOptions& options) {
@@ -22,7 +33,7 @@ LoadReport load(torch::nn::Module& module, const io::TensorSource& source,
 LoadReport load_weights(const ModuleRef& module, const std::string& path,
                         const LoadOptions& options) {
   return io::in_context("load_weights", path,
-                        [&] { return load(*module, io::FileSource(path), options); });
+                        [&] { return load(*module, *open_source(path), options); });
 }
 
 LoadReport load_state_dict(const ModuleRef& module, const StateDict& tensors,

@@ -5,34 +5,63 @@
 #include <string_view>
 
 #include "io/base/context.h"
+#include "io/safetensors/shard_writer.h"
 #include "io/safetensors/writer.h"
 #include "io/torch/save_writer.h"
+#include "parallel/collectives.h"
 
 namespace posenc {
 namespace {
 
-bool wants_torch_save(const std::string& path, SaveFormat format) {
-  if (format != SaveFormat::ByExtension) return format == SaveFormat::TorchSave;
-  return path.ends_with(".pt") || path.ends_with(".pth");
+SaveFormat format_of(const std::string& path, SaveFormat format) {
+  if (format != SaveFormat::ByExtension) return format;
+  const bool is_torch = path.ends_with(".pt") || path.ends_with(".pth");
+  return is_torch ? SaveFormat::TorchSave : SaveFormat::Safetensors;
 }
 
-void save(const std::string& path, const StateDict& tensors, const SaveOptions& options) {
-  if (wants_torch_save(path, options.format())) {
-    io::save_torch(path, tensors);
-  } else {
-    io::write_safetensors(path, tensors, options.metadata());
+void refuse_shards(const io::Shards& shards, const std::string& reason, const std::string& remedy) {
+  if (shards.empty()) return;
+  throw WeightsError(WeightsErrorCode::Unsupported, reason, remedy)
+      .in_tensor(shards.begin()->first);
+}
+
+void save(const std::string& path, const io::GroupTensors& all, const SaveOptions& options,
+          const char* caller) {
+  const SaveFormat format = format_of(path, options.format());
+  if (!all.group) {
+    refuse_shards(all.shards,
+                  "is split over the processes of a group, and this one has its own rows",
+                  "SaveOptions().group(group) saves the rows of all");
   }
+  if (format == SaveFormat::SafetensorsShards) {
+    return io::write_safetensors_shards(path, all, options.metadata(), caller);
+  }
+  if (format == SaveFormat::Safetensors) {
+    return io::write_safetensors(path, all, options.metadata(), caller);
+  }
+  refuse_shards(all.shards, "is split over the processes of a group, which torch.save is not for",
+                "save it as safetensors");
+  parallel::all_or_none(
+      all.group,
+      [&] {
+        if (all.group.rank() == 0) io::save_torch(path, all.tensors);
+      },
+      caller);
 }
 
 }  // namespace
 
 void save_weights(const ConstModuleRef& module, const std::string& path,
                   const SaveOptions& options) {
-  io::in_context("save_weights", path, [&] { save(path, state_dict(module), options); });
+  io::in_context("save_weights", path, [&] {
+    auto state = io::module_state(*module);
+    save(path, {state.tensors, state.shards, options.group()}, options, "save_weights");
+  });
 }
 
 void save_tensors(const std::string& path, const StateDict& tensors, const SaveOptions& options) {
-  io::in_context("save_tensors", path, [&] { save(path, tensors, options); });
+  io::in_context("save_tensors", path,
+                 [&] { save(path, {tensors, {}, options.group()}, options, "save_tensors"); });
 }
 
 }  // namespace posenc

@@ -32,6 +32,13 @@ torch::Tensor padded(const std::vector<const std::vector<int64_t>*>& rows, std::
   return ids;
 }
 
+// Without the last columns that are padding only. An empty batch keeps its columns.
+torch::Tensor without_padding(const torch::Tensor& ids, int64_t pad_id) {
+  const auto used = ids.ne(pad_id).any(0).nonzero();
+  const int64_t length = used.numel() > 0 ? used.max().item<int64_t>() + 1 : ids.size(1);
+  return ids.slice(1, 0, length).contiguous();
+}
+
 // The mean loss over zero labels is NaN, which would look like a diverged run.
 void check_targets(const torch::Tensor& tgt) {
   TORCH_CHECK_VALUE(
@@ -55,6 +62,23 @@ torch::Tensor PairBatch::tgt_input() const {
 torch::Tensor PairBatch::tgt_labels() const {
   check_targets(tgt);
   return tgt.slice(1, 1);
+}
+
+PairBatch share(const PairBatch& whole, int64_t rank, int64_t ranks) {
+  TORCH_CHECK_VALUE(rank >= 0 && rank < ranks, "[share] rank must lie in [0, ", ranks, "). Got ",
+                    rank);
+  if (ranks == 1) return whole;
+  const auto rows = [&](const torch::Tensor& ids) {
+    return without_padding(ids.slice(0, rank, std::nullopt, ranks), whole.pad_id);
+  };
+  PairBatch part = whole;
+  part.src = rows(whole.src), part.tgt = rows(whole.tgt);
+  const auto tokens = [&](const torch::Tensor& ids) { return ids.ne(whole.pad_id).sum(); };
+  part.tokens = (tokens(part.src) + tokens(part.tgt)).item<int64_t>();
+  // Padding is at the end of a row.
+  part.src_is_padded = whole.src_is_padded && part.src.numel() > 0 &&
+                       part.src.select(1, -1).eq(whole.pad_id).any().item<bool>();
+  return part;
 }
 
 PairLoader::PairLoader(std::vector<TokenPair> pairs, const PairLoaderOptions& options)

@@ -1,21 +1,29 @@
 #include "posenc/train/trainer.h"
 
-#include <fmt/format.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 #include <torch/optim/schedulers/lr_scheduler.h>
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <utility>
 
 #include "core/check.h"
+#include "io/base/targets.h"
+#include "parallel/collectives.h"
+#include "posenc/parallel/clip_grad_norm.h"
+#include "posenc/parallel/data_parallel.h"
 #include "train/clip_norm.h"
-#include "train/grouped.h"
+#include "train/run_text.h"
+#include "train/shares.h"
 
 namespace posenc {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kName = "Trainer";
 constexpr const char* kStep = "step";
 constexpr const char* kSeconds = "seconds";
 constexpr const char* kLoader = "loader.";
@@ -50,20 +58,7 @@ int64_t step_of(const CheckpointScalars& all, const std::string& path) {
   return static_cast<int64_t>(step);
 }
 
-// Formats seconds as 1:02:03, 2:31 or 0:09.
-std::string clock_text(double seconds) {
-  const auto whole = static_cast<int64_t>(std::llround(std::max(seconds, 0.0)));
-  const int64_t hours = whole / 3600, minutes = whole / 60 % 60, rest = whole % 60;
-  return hours > 0 ? fmt::format("{}:{:02}:{:02}", hours, minutes, rest)
-                   : fmt::format("{}:{:02}", minutes, rest);
-}
-
 }  // namespace
-
-std::string TrainingProgress::to_string() const {
-  return fmt::format("step {}/{}  loss {:.4f}  {} tokens/s  {} left", step, steps, loss,
-                     train::grouped(tokens_per_second), clock_text(seconds_left));
-}
 
 Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
                  const TrainerOptions& options)
@@ -72,16 +67,19 @@ Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
       loss_(std::move(loss)),
       options_(options),
       parameters_(run.module->parameters()) {
-  const char* name = "Trainer";
   TORCH_CHECK_VALUE(run.optimizer != nullptr, "[Trainer] a run must have an optimizer");
   TORCH_CHECK_VALUE(loss_ != nullptr, "[Trainer] a loss is required");
-  check_positive(name, "steps", options.steps());
-  check_positive(name, "report_every", options.report_every());
+  check_positive(kName, "steps", options.steps());
+  check_positive(kName, "report_every", options.report_every());
+  check_positive(kName, "micro_batches", options.micro_batches());
   TORCH_CHECK_VALUE(options.clip_norm() >= 0.0, "[Trainer] clip_norm must not be negative. Got ",
                     options.clip_norm());
   TORCH_CHECK_VALUE(options.checkpoint_every() >= 0,
                     "[Trainer] checkpoint_every must not be negative. Got ",
                     options.checkpoint_every());
+  TORCH_CHECK_VALUE(!run.group || run.group.get() == options.group().get(),
+                    "[Trainer] a run's group must be the one of TrainerOptions");
+  run_.group = options.group();
 }
 
 Trainer::SavedRun Trainer::saved_run(const std::string& path) {
@@ -90,19 +88,27 @@ Trainer::SavedRun Trainer::saved_run(const std::string& path) {
 }
 
 void Trainer::resume(const std::string& path) {
-  const auto saved = checkpoint_numbers(path);
-  const int64_t step = step_of(saved, path);
-  const double seconds = number_of(saved, path, kSeconds);
+  CheckpointScalars saved;
+  int64_t step = 0;
+  double seconds = 0.0;
   const auto place = loader_.state();
-  loader_.restore(below(saved, kLoader));
   try {
+    parallel::all_or_none(
+        run_.group,
+        [&] {
+          saved = checkpoint_numbers(path);
+          step = step_of(saved, path);
+          seconds = number_of(saved, path, kSeconds);
+          loader_.restore(below(saved, kLoader));
+        },
+        kName);
     load_checkpoint(path, run_);
   } catch (...) {
     loader_.restore(place);
     throw;
   }
   step_ = step;
-  open_ = false;
+  open_ = torn_ = false;
   seconds_ = seconds;
   numbers = below(saved, kOwn);
   start_report();  // discard the report of the previous run
@@ -117,34 +123,108 @@ void Trainer::save() const {
   save_checkpoint(options_.checkpoint(), run_, all);
 }
 
-torch::Tensor Trainer::train_step(const PairBatch& batch) {
+// Agrees on what the processes of a group do next.
+void Trainer::begin_group(int64_t end) {
+  TORCH_CHECK_VALUE(!torn_,
+                    "[Trainer] the optimiser of a process failed, so the weights of the processes "
+                    "may differ; resume() from the checkpoint");
+  parallel::agree_on(run_.group, train::run_text(run_, loader_, options_, step_, end), kName);
+  has_shards_ = !io::module_state(*run_.module).shards.empty();
+  if (!parallel_) parallel_ = std::make_shared<DataParallel>(run_.module, run_.group);
+}
+
+// Computes the gradients of this process's share; with a group, they are complete only after the
+// exchange. Returns the share's part of the mean loss; undefined if the share is empty.
+torch::Tensor Trainer::gradients(const std::vector<PairBatch>& batches) {
   run_.optimizer->zero_grad();
   // Clear gradients outside the optimiser too: they count in the norm, and no checkpoint has them.
   run_.module->zero_grad();
-  const torch::Tensor loss = loss_(batch);
-  loss.backward();
-  if (options_.clip_norm() > 0.0) train::clip_norm(parameters_, options_.clip_norm());
-  run_.optimizer->step();
-  return loss.detach();
+  const auto shares = train::shares_of(
+      batches, {run_.group, options_.weight(), options_.global_loss(), has_shards_});
+  torch::Tensor sum;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const auto& [batch, factor] = shares[i];
+    if (factor == 0.0 && !has_shards_) continue;
+    std::optional<DataParallelPause> pause;
+    if (parallel_ && i + 1 < shares.size()) pause.emplace(parallel_->pause());
+    const torch::Tensor loss = loss_(batch);
+    (factor == 1.0 ? loss : loss * factor).backward();
+    // Summed on its device, so that only report() waits for a GPU, and in float64, because half
+    // types cannot represent the sum of a few hundred losses.
+    const torch::Tensor part = loss.detach().to(torch::kDouble) * factor;
+    sum = sum.defined() ? sum + part : part;
+  }
+  return sum;
+}
+
+// The exchange carries three numbers more than the gradients: the loss, which is not finite if any
+// process's is not, whether one wants to stop, and whether one has failed.
+torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
+  std::exception_ptr failure;
+  torch::Tensor loss;
+  bool stop = false;
+  try {
+    loss = gradients(batches);
+    stop = options_.stop() && options_.stop()();
+  } catch (const GroupError& error) {
+    const bool is_dead =
+        error.code() == GroupErrorCode::PeerLost || error.code() == GroupErrorCode::TimedOut;
+    if (is_dead || has_shards_) throw;
+    failure = std::current_exception();
+  } catch (...) {
+    if (has_shards_) throw;  // the others may wait in a collective of the model itself
+    failure = std::current_exception();
+  }
+  double part = failure || !loss.defined() ? 0.0 : loss.item<double>();
+  if (options_.global_loss()) part /= run_.group.size();
+  const std::vector<float> own = {static_cast<float>(part), stop ? 1.0F : 0.0F,
+                                  failure ? 1.0F : 0.0F};
+  torch::Tensor numbers = torch::tensor(own).to(parameters_.front().device());
+  parallel_->finish(numbers);
+  if (numbers[2].item<float>() > 0.0F) {
+    parallel::all_or_none(
+        run_.group,
+        [&] {
+          if (failure) std::rethrow_exception(failure);
+        },
+        kName);
+  }
+  stop_ = numbers[1].item<float>() > 0.0F;
+  return numbers[0].to(torch::kDouble);
+}
+
+torch::Tensor Trainer::train_step(const std::vector<PairBatch>& batches) {
+  const torch::Tensor loss = parallel_ ? agreed_gradients(batches) : gradients(batches);
+  if (options_.clip_norm() > 0.0) {
+    if (has_shards_) {
+      clip_grad_norm(run_.module, options_.clip_norm(), run_.group);
+    } else {
+      train::clip_norm(parameters_, options_.clip_norm());
+    }
+  }
+  torn_ = parallel_ != nullptr;
+  parallel::all_or_none(run_.group, [&] { run_.optimizer->step(); }, kName);
+  torn_ = false;
+  return loss;
 }
 
 void Trainer::one_step() {
   const auto place = loader_.state();
-  const PairBatch batch = loader_.next();
   torch::Tensor loss;
+  int64_t tokens = 0;
   try {
-    loss = train_step(batch);
+    std::vector<PairBatch> batches;
+    for (int64_t i = 0; i < options_.micro_batches(); ++i) batches.push_back(loader_.next());
+    for (const PairBatch& batch : batches) tokens += batch.tokens;
+    loss = train_step(batches);
   } catch (...) {
-    loader_.restore(place);  // the step is not done: give its batch back
+    loader_.restore(place);  // the step is not done: give its batches back
     throw;
   }
   ++step_;
-  // Summed on its device, so that only report() waits for a GPU, and in float64, because half types
-  // cannot represent the sum of a few hundred losses.
-  const torch::Tensor value = loss.to(torch::kDouble);
-  loss_sum_ = loss_sum_.defined() ? loss_sum_ + value : value;
+  loss_sum_ = loss_sum_.defined() ? loss_sum_ + loss : loss;
   ++losses_;
-  tokens_ += batch.tokens;
+  tokens_ += tokens;
   open_ = true;
 }
 
@@ -169,7 +249,12 @@ void Trainer::report() {
   progress.seconds_left = running.count() / static_cast<double>(step_ - first_step_) *
                           static_cast<double>(options_.steps() - step_);
   start_report();
-  if (options_.report()) options_.report()(progress);
+  parallel::all_or_none(
+      run_.group,
+      [&] {
+        if (options_.report() && run_.group.rank() == 0) options_.report()(progress);
+      },
+      kName);
 }
 
 void Trainer::start_report() {
@@ -180,6 +265,7 @@ void Trainer::start_report() {
 
 bool Trainer::train(int64_t until) {
   const int64_t end = until < 0 ? options_.steps() : std::min(until, options_.steps());
+  if (run_.group.size() > 1) begin_group(end);
   if (!began_) began_ = Clock::now(), first_step_ = step_;
   run_.module->train();
   bool stopped = false;
@@ -190,7 +276,7 @@ bool Trainer::train(int64_t until) {
     open_ = false;
     const std::chrono::duration<double> took = Clock::now() - start;
     spent_ += took.count(), seconds_ += took.count();
-    stopped = options_.stop() && options_.stop()();
+    stopped = parallel_ ? stop_ : options_.stop() && options_.stop()();
     const bool last = stopped || step_ == options_.steps();
     if (last || step_ % options_.report_every() == 0) report();
     const bool due = options_.checkpoint_every() > 0 && step_ % options_.checkpoint_every() == 0;

@@ -8,6 +8,7 @@
 #include "posenc/core/module_ref.h"
 #include "posenc/io/error.h"
 #include "posenc/io/state_dict.h"
+#include "posenc/parallel/group.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -16,6 +17,9 @@ enum class SaveFormat {
   ByExtension,  ///< TorchSave for `.pt` and `.pth`, otherwise Safetensors
   Safetensors,  ///< contiguous copies of the tensors
   TorchSave,    ///< for Python's torch.load(weights_only=True); ties and views are preserved
+  /// A folder in which each process writes its own shards, as torch.distributed.checkpoint's
+  /// HuggingFaceStorageWriter(save_distributed=True) does.
+  SafetensorsShards,
 };
 
 /// Options of save_weights() and save_tensors().
@@ -27,6 +31,8 @@ struct SaveOptions {
   TORCH_ARG(SaveFormat, format) = SaveFormat::ByExtension;
   /// Metadata of a safetensors file. `format` names the library for Hugging Face's loaders.
   TORCH_ARG(Metadata, metadata) = { {"format", "pt"} };
+  /// The processes that save together, all of which call the function.
+  TORCH_ARG(RankGroup, group);
 };
 
 /// Saves state_dict(module): contiguous copies in a safetensors file, views of shared memory in a
@@ -35,7 +41,11 @@ struct SaveOptions {
 /// is full or the process is killed. Symbolic links are followed. A file without write permission
 /// is not replaced (docs/weights.md).
 ///
-/// Errors: WeightsError.
+/// With a group, rank 0 writes the file, and the rows that modules split over the processes are
+/// sent to it; SafetensorsShards writes them where they are, into a folder that must not hold
+/// safetensors files yet. Without a group such a module is refused.
+///
+/// Errors: WeightsError; GroupError on the other processes if one cannot save.
 void save_weights(const ConstModuleRef& module, const std::string& path,
                   const SaveOptions& options = {});
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "posenc/train/pair_loader.h"
 
 namespace posenc POSENC_EXPORT {
+
+class DataParallel;
 
 /// Progress of a training run. Loss and speed are those of the steps since the last report.
 struct TrainingProgress {
@@ -44,18 +47,22 @@ struct TrainerOptions {
   TORCH_ARG(std::string, checkpoint) = "";
   /// Number of steps between checkpoints; 0: none between.
   TORCH_ARG(int64_t, checkpoint_every) = 0;
-  /// Called every `report_every` steps and after the last step.
+  /// Called every `report_every` steps and after the last step, on rank 0 only.
   TORCH_ARG(std::function<void(const TrainingProgress&)>, report) = nullptr;
   /// Number of steps between reports.
   TORCH_ARG(int64_t, report_every) = 50;
   /// Called after every step; returning true saves and stops the run. See StopSignal.
   TORCH_ARG(std::function<bool()>, stop) = nullptr;
-  /// The processes that train together, each on its share() of every batch; by default one process.
-  /// Gradients, reports, stops and checkpoints are those of the whole.
+  /// The processes that train together, each on its share() of every batch; gradients, reports,
+  /// stops and checkpoints are those of the whole. By default one process.
   TORCH_ARG(RankGroup, group);
-  /// The weight of a process's share in the mean of the losses; by default the number of targets
-  /// that are not padding, which is right for token_cross_entropy().
+  /// The weight of a share in the mean of the losses; by default its number of targets that are not
+  /// padding, which is right for token_cross_entropy().
   TORCH_ARG(std::function<double(const PairBatch&)>, weight) = nullptr;
+  /// The loss is that of all processes, as vocab_parallel_cross_entropy() gives, without weights.
+  TORCH_ARG(bool, global_loss) = false;
+  /// Number of batches in a step: their gradients accumulate, by weight, and are exchanged once.
+  TORCH_ARG(int64_t, micro_batches) = 1;
 };
 
 /// The training loop: batch, loss, backward, clipping, optimiser step and scheduler step, in train
@@ -67,6 +74,10 @@ struct TrainerOptions {
 /// the step is not done and the loader stays at its batch; since dropout has already drawn for it,
 /// only resuming from the checkpoint is bit-identical. If the scheduler throws, the step is done,
 /// and the next train() first calls the scheduler again.
+///
+/// With a group, all processes stop, throw or report at the same step. An exception on one of them
+/// is a GroupError (PeerFailed) on the others. After one of the loss, train() may be called again,
+/// unless the group splits tensors of the model; after one of the optimiser, only after resume().
 class Trainer {
  public:
   /// Computes the loss of a batch, a scalar on which backward() is called.
@@ -95,7 +106,7 @@ class Trainer {
   /// Trains up to step `until`, by default to the end. Returns false if it was stopped.
   ///
   /// Errors: c10::ValueError if the loss is found not to be finite at a report or checkpoint;
-  /// nothing is saved then.
+  /// nothing is saved then. GroupError (Disagree) if the processes' data, options or steps differ.
   bool train(int64_t until = -1);
 
   /// Number of steps done, including those before a resume.
@@ -106,9 +117,10 @@ class Trainer {
   CheckpointScalars numbers;  ///< numbers of the application, saved in checkpoints
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  torch::Tensor train_step(const PairBatch& batch);
+  void begin_group(int64_t end);
+  torch::Tensor gradients(const std::vector<PairBatch>& batches);
+  torch::Tensor agreed_gradients(const std::vector<PairBatch>& batches);
+  torch::Tensor train_step(const std::vector<PairBatch>& batches);
   void one_step();
   double mean_loss() const;
   void report();
@@ -120,6 +132,8 @@ class Trainer {
   Loss loss_;
   TrainerOptions options_;
   std::vector<torch::Tensor> parameters_;
+  std::shared_ptr<DataParallel> parallel_;  // of a group, from the first train() on
+  bool has_shards_ = false, stop_ = false, torn_ = false;  // torn_: weights may differ
   int64_t step_ = 0;
   bool open_ = false;  // the optimiser has done step_, the scheduler has not
   double seconds_ = 0.0;
@@ -129,7 +143,7 @@ class Trainer {
   int64_t losses_ = 0, tokens_ = 0;
   double spent_ = 0.0;
   // Of this process.
-  std::optional<Clock::time_point> began_;
+  std::optional<std::chrono::steady_clock::time_point> began_;
   int64_t first_step_ = 0;
 };
 

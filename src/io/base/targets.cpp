@@ -2,7 +2,10 @@
 
 #include <torch/nn/module.h>
 
+#include <string>
 #include <unordered_map>
+
+#include "posenc/io/error.h"
 
 namespace posenc::io {
 namespace {
@@ -13,6 +16,10 @@ void add_notes(const StateDictTraits& notes, const std::string& prefix, ModuleSt
     state.tables.back().name = prefix + table.name;
   }
   for (const auto& name : notes.non_persistent_names()) state.non_persistent.insert(prefix + name);
+  for (const auto& shard : notes.sharded_names()) {
+    const std::string name = prefix + shard.name;
+    state.shards[name] = {name, shard.first, shard.rows};
+  }
   for (const auto& [alias, name] : notes.tied_names()) {
     const at::Tensor* tensor = state.tensors.find(prefix + name);
     if (tensor != nullptr && !state.tensors.contains(prefix + alias)) {
@@ -38,14 +45,57 @@ void collect(const torch::nn::Module& module, const std::string& prefix, ModuleS
   }
 }
 
+void check_shard(const ShardedName& shard, const at::Tensor& tensor) {
+  const bool fits = tensor.dim() > 0 && shard.first >= 0 && shard.first <= shard.rows &&
+                    tensor.size(0) <= shard.rows - shard.first;
+  if (fits) return;
+  throw WeightsError(WeightsErrorCode::Module,
+                     "must have rows from " + std::to_string(shard.first) + " to at most " +
+                         std::to_string(shard.rows) +
+                         " as sharded_names() says. Got a tensor of shape " +
+                         c10::str(tensor.sizes()))
+      .in_tensor(shard.name);
+}
+
+// A module may declare a tensor that it does not have, such as the bias of a layer without one. A
+// tied tensor is a shard under all of its names, of which one module declares one.
+void name_shards(ModuleState& state) {
+  if (state.shards.empty()) return;
+  std::unordered_map<const at::TensorImpl*, ShardedName> declared;
+  for (const auto& [name, shard] : state.shards) {
+    const at::Tensor* tensor = state.tensors.find(name);
+    if (tensor == nullptr || !tensor->defined()) continue;
+    check_shard(shard, *tensor);
+    declared.emplace(tensor->unsafeGetTensorImpl(), shard);
+  }
+  state.shards.clear();
+  for (const auto& item : state.tensors) {
+    const auto found = declared.find(item.value().unsafeGetTensorImpl());
+    if (found == declared.end()) continue;
+    state.shards[item.key()] = {item.key(), found->second.first, found->second.rows};
+  }
+}
+
 }  // namespace
 
-ModuleState module_state(const torch::nn::Module& module) {
+std::vector<int64_t> whole_sizes(const at::Tensor& tensor, const ShardedName& shard) {
+  auto sizes = tensor.sizes().vec();
+  sizes.at(0) = shard.rows;
+  return sizes;
+}
+
+ModuleState module_state(const torch::nn::Module& module) { return module_state(module, {}); }
+
+ModuleState module_state(const torch::nn::Module& module, const std::vector<TiedName>& tied) {
   ModuleState state;
   collect(module, "", state);
+  for (const auto& [alias, name] : tied) {
+    state.tensors.insert(alias, at::Tensor(state.tensors[name]));
+  }
   for (const auto& name : state.non_persistent) {
     if (state.tensors.contains(name)) state.tensors.erase(name);
   }
+  name_shards(state);
   return state;
 }
 
@@ -61,11 +111,11 @@ bool is_dense_with_data(const at::Tensor& tensor) {
          !tensor.is_meta();
 }
 
-std::vector<Target> targets_of(const StateDict& tensors) {
+std::vector<Target> targets_of(const ModuleState& state) {
   std::vector<Target> targets;
-  targets.reserve(tensors.size());
+  targets.reserve(state.tensors.size());
   std::unordered_map<const void*, std::vector<std::size_t>> by_address;
-  for (const auto& item : tensors) {
+  for (const auto& item : state.tensors) {
     const at::Tensor& tensor = item.value();
     const std::size_t index = targets.size();
     std::size_t first = index;
@@ -79,7 +129,11 @@ std::vector<Target> targets_of(const StateDict& tensors) {
       }
     }
     if (first == index) by_address[address].push_back(index);
-    targets.push_back({item.key(), tensor, first});
+    const auto shard = state.shards.find(item.key());
+    const bool is_shard = shard != state.shards.end();
+    targets.push_back({item.key(), tensor, first,
+                       is_shard ? whole_sizes(tensor, shard->second) : tensor.sizes().vec(),
+                       is_shard ? shard->second.first : 0});
   }
   return targets;
 }

@@ -4,18 +4,22 @@
 #include <torch/cuda.h>
 
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "parallel/collectives.h"
 #include "posenc/io/error.h"
 #include "torch_internals/cpu_generator.h"
 
 namespace posenc::io {
 namespace {
 
+constexpr const char* kCpu = "generator.cpu";
+
 std::vector<std::pair<std::string, at::Generator>> default_generators() {
   std::vector<std::pair<std::string, at::Generator>> all = {
-      {"generator.cpu", torch_internals::default_cpu_generator()}};
+      {kCpu, torch_internals::default_cpu_generator()}};
   const std::size_t count = torch::cuda::is_available() ? torch::cuda::device_count() : 0;
   for (std::size_t i = 0; i < count; ++i) {
     const at::Device device(at::kCUDA, static_cast<c10::DeviceIndex>(i));
@@ -35,7 +39,43 @@ void set_state(at::Generator& generator, const at::Tensor& state) {
   generator.set_state(state);
 }
 
+std::string name_of(const std::string& generator, int64_t rank) {
+  return rank == 0 ? generator : generator + "." + std::to_string(rank);
+}
+
+// A number that differs for each state and rank (FNV-1a).
+uint64_t new_seed(const at::Tensor& state, int rank) {
+  uint64_t hash = 14695981039346656037u;
+  const auto add = [&](unsigned char byte) { hash = (hash ^ byte) * 1099511628211u; };
+  const at::Tensor bytes = state.contiguous();
+  const auto* data = static_cast<const unsigned char*>(bytes.const_data_ptr());
+  for (std::size_t i = 0; i < bytes.nbytes(); ++i) add(data[i]);
+  for (int shift = 0; shift < 32; shift += 8) add(static_cast<unsigned char>(rank >> shift & 0xff));
+  return hash;
+}
+
 }  // namespace
+
+StateDict generator_states(const RankGroup& group, const char* caller) {
+  const StateDict own = generator_states();
+  if (group.size() == 1) return own;
+  std::string names;
+  for (const auto& item : own) names += item.key() + "\n";
+  parallel::agree_on(group, names, caller);
+  StateDict all = own;
+  for (const auto& item : own) {
+    const at::Tensor states = parallel::all_gather(group, item.value().contiguous(), caller);
+    for (int64_t rank = 0; rank < group.size(); ++rank) {
+      const std::string name = name_of(item.key(), rank);
+      if (rank == 0) {
+        all[name] = states[rank].clone();
+      } else {
+        all.insert(name, states[rank].clone());
+      }
+    }
+  }
+  return all;
+}
 
 StateDict generator_states() {
   StateDict states;
@@ -58,6 +98,30 @@ void set_generator_states(const StateDict& states) {
           .in_tensor(name);
     }
   }
+}
+
+StateDict generator_states_of(const StateDict& saved, int64_t saved_by, int rank, int ranks) {
+  StateDict own;
+  for (auto& [name, generator] : default_generators()) {
+    const bool is_same_run = saved_by == ranks;
+    const std::string key = name_of(name, is_same_run ? rank : 0);
+    const at::Tensor* state = saved.find(key);
+    if (state == nullptr && ranks > 1 && name == kCpu) {
+      throw WeightsError(
+          WeightsErrorCode::MissingKeys,
+          "is missing, and a checkpoint of " + std::to_string(saved_by) + " processes has it")
+          .in_tensor(key);
+    }
+    if (state == nullptr) continue;
+    if (is_same_run) {
+      own.insert(name, *state);
+    } else {
+      auto seeded = generator.clone();
+      seeded.set_current_seed(new_seed(*state, rank));
+      own.insert(name, seeded.get_state());
+    }
+  }
+  return own;
 }
 
 }  // namespace posenc::io

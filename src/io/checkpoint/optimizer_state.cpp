@@ -1,6 +1,7 @@
 #include "io/checkpoint/optimizer_state.h"
 
 #include <cmath>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -90,13 +91,17 @@ struct StateSlot {
 
 class FieldWriter {
  public:
-  FieldWriter(OptimizerRecord& record, StateSlot owner)
-      : record_(record), owner_(std::move(owner)) {}
+  FieldWriter(OptimizerRecord& record, StateSlot owner, const ParameterShards& shards)
+      : record_(record), owner_(std::move(owner)), shards_(shards) {}
 
   void operator()(const char* name, const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     owner_.check(name, tensor);
-    record_.tensors.insert(owner_.prefix + name, tensor);
+    const std::string full = owner_.prefix + name;
+    record_.tensors.insert(full, tensor);
+    const auto shard = shards_.find(owner_.prefix);
+    if (shard == shards_.end()) return;
+    record_.shards[full] = {full, shard->second.first, shard->second.whole};
   }
   void operator()(const char* name, int64_t count) {
     record_.values[owner_.prefix + name] = to_text(count);
@@ -105,6 +110,7 @@ class FieldWriter {
  private:
   OptimizerRecord& record_;
   StateSlot owner_;
+  const ParameterShards& shards_;
 };
 
 class FieldReader {
@@ -152,7 +158,25 @@ void check_count(const std::string& what, int64_t wanted, const Values& values,
 
 }  // namespace
 
-OptimizerRecord record_of(Optimizer& optimizer) {
+ParameterShards parameter_shards(const Optimizer& optimizer, const ModuleState& module) {
+  std::map<const at::TensorImpl*, OwnRows> shards;
+  for (const auto& [name, shard] : module.shards) {
+    const at::Tensor& tensor = module.tensors[name];
+    shards.emplace(tensor.unsafeGetTensorImpl(), OwnRows{shard.first, tensor.size(0), shard.rows});
+  }
+  ParameterShards found;
+  std::size_t index = 0;
+  for (const auto& group : optimizer.param_groups()) {
+    for (const auto& parameter : group.params()) {
+      const std::string prefix = parameter_key(index++);
+      const auto shard = shards.find(parameter.unsafeGetTensorImpl());
+      if (shard != shards.end()) found[prefix] = shard->second;
+    }
+  }
+  return found;
+}
+
+OptimizerRecord record_of(Optimizer& optimizer, const ParameterShards& shards) {
   OptimizerRecord record;
   visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
     using Kind = decltype(kind);
@@ -175,7 +199,8 @@ OptimizerRecord record_of(Optimizer& optimizer) {
                                 : static_cast<const typename Kind::State*>(found->second.get());
         const bool has_state = state != nullptr && is_begun<Kind>(rule, *state);
         record.values[prefix + "has_state"] = to_text(has_state);
-        if (has_state) Kind::fields(*state, FieldWriter(record, {parameter, rule, prefix}));
+        if (!has_state) continue;
+        Kind::fields(*state, FieldWriter(record, {parameter, rule, prefix}, shards));
       }
     }
   });

@@ -2,6 +2,7 @@
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -49,11 +50,8 @@ WeightsError interrupted(const WeightsError& error, const std::vector<std::strin
 LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
                    const LoadOptions& options, const FormatNames& names)
     : source_(source, options) {
-  ModuleState state = module_state(module);
-  for (const auto& [alias, name] : names.tied) {
-    state.tensors.insert(alias, at::Tensor(state.tensors[name]));
-  }
-  targets_ = targets_of(state.tensors);
+  ModuleState state = module_state(module, names.tied);
+  targets_ = targets_of(state);
   matches_.resize(targets_.size());
   for (auto& table : state.tables) tables_.emplace(table.name, table);
   non_persistent_ = std::move(state.non_persistent);
@@ -139,7 +137,7 @@ void LoadPlan::name_whole_modules() {
 // Checks that the source can be copied, and that the copy cannot fail half-way.
 void LoadPlan::check_pair(std::size_t target, bool cast) {
   const Target& to = targets_[target];
-  auto faults = source_.faults(matches_[target].source, to.name, to.tensor.sizes());
+  auto faults = source_.faults(matches_[target].source, to.name, to.sizes);
   if (!faults.empty()) {
     mismatch_.faults.insert(mismatch_.faults.end(), faults.begin(), faults.end());
     return;
@@ -165,8 +163,8 @@ bool LoadPlan::check_memory(const Target& target) {
 }
 
 bool LoadPlan::check_dtype(std::size_t target, bool cast) {
-  const auto& [name, tensor, first] = targets_[target];
-  const at::ScalarType wanted = tensor.scalar_type();
+  const std::string& name = targets_[target].name;
+  const at::ScalarType wanted = targets_[target].tensor.scalar_type();
   const auto& parts = source_.entries()[matches_[target].source].parts;
   bool is_cast = false, fits = true;
   for (const auto& part : parts) {
@@ -185,12 +183,14 @@ bool LoadPlan::check_dtype(std::size_t target, bool cast) {
 }
 
 void LoadPlan::check_shape(std::size_t target, bool may_read) {
-  const auto& [name, tensor, first] = targets_[target];
+  const std::string& name = targets_[target].name;
+  const at::Tensor& tensor = targets_[target].tensor;
   Match& match = matches_[target];
   const auto& entry = source_.entries()[match.source];
   const auto& sizes = entry.sizes;
-  const bool same = tensor.sizes() == at::IntArrayRef(sizes);
-  std::string text = "must have shape " + shape_text(tensor.sizes()) + ". Got " + shape_text(sizes);
+  const auto& wanted = targets_[target].sizes;
+  const bool same = wanted == sizes;
+  std::string text = "must have shape " + shape_text(wanted) + ". Got " + shape_text(sizes);
   if (entry.parts.size() > 1) text += " from " + source_.label(match.source);
 
   const auto table = tables_.find(name);
@@ -211,18 +211,19 @@ void LoadPlan::check_shape(std::size_t target, bool may_read) {
 void LoadPlan::check_ties(const std::string& prefix) {
   const auto& entries = source_.entries();
   for (std::size_t i = 0; i < targets_.size(); ++i) {
-    const auto& [name, tensor, first] = targets_[i];
+    const Target& target = targets_[i];
+    const std::string& name = target.name;
     const std::size_t source = matches_[i].source;
-    if (source == kNone || first == i) continue;
-    Match& kept = matches_[first];
+    if (source == kNone || target.first == i) continue;
+    Match& kept = matches_[target.first];
     if (kept.source == kNone) {
       kept = matches_[i];
       continue;
     }
-    const auto type = tensor.scalar_type();
+    const auto type = target.tensor.scalar_type();
     const auto is_readable = [&](std::size_t index) {
       const auto& parts = entries[index].parts;
-      return source_.faults(index, name, tensor.sizes()).empty() &&
+      return source_.faults(index, name, target.sizes).empty() &&
              std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
                const auto from = source_.entry_of(part).dtype;
                return from == type || can_cast(from, type);
@@ -246,8 +247,24 @@ void LoadPlan::check_ties(const std::string& prefix) {
 void LoadPlan::stage() {
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     Match& match = matches_[i];
-    if (targets_[i].first != i || match.source == kNone || match.value.defined()) continue;
-    match.value = source_.tensor(match.source, targets_[i].tensor.scalar_type());
+    const Target& target = targets_[i];
+    if (target.first != i || match.source == kNone || match.value.defined()) continue;
+    if (target.is_shard()) {
+      const at::NoGradGuard no_grad;
+      match.value =
+          at::empty(target.tensor.sizes(), at::TensorOptions(target.tensor.scalar_type()));
+      source_.copy_rows(match.source, target.first_row, match.value);
+    } else {
+      match.value = source_.tensor(match.source, target.tensor.scalar_type());
+    }
+  }
+}
+
+void LoadPlan::copy_to(const Target& target, std::size_t source) const {
+  if (target.is_shard()) {
+    source_.copy_rows(source, target.first_row, target.tensor);
+  } else {
+    source_.copy_to(source, target.tensor);
   }
 }
 
@@ -261,7 +278,7 @@ void LoadPlan::apply() const {
       targets_[i].tensor.copy_(match.value);
     } else {
       try {
-        source_.copy_to(match.source, targets_[i].tensor);
+        copy_to(targets_[i], match.source);
       } catch (const WeightsError& error) {
         throw interrupted(error, written, targets_[i].name);
       }

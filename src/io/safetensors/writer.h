@@ -3,12 +3,28 @@
 #include <map>
 #include <string>
 
+#include "io/base/targets.h"
 #include "posenc/io/state_dict.h"
+#include "posenc/parallel/group.h"
 
 namespace posenc::io {
 
 /// Writes contiguous little-endian copies of `tensors`, all or nothing. Throws WeightsError.
 void write_safetensors(const std::string& path, const StateDict& tensors,
                        const std::map<std::string, std::string>& metadata);
+
+/// Tensors that a group of processes writes together.
+struct GroupTensors {
+  StateDict tensors;
+  Shards shards = {};  ///< by the names of `tensors`; the others are the same on every process
+  RankGroup group = {};
+};
+
+/// Writes the file that a single process with the whole tensors would write: rank 0 writes, with
+/// its own copies of what is not a shard, and receives the rows of shards in blocks of at most
+/// 64 MB. A collective; `caller` is named in its errors. Throws WeightsError on the process that
+/// fails and GroupError on the others; for what is wrong with the tensors, WeightsError on each.
+void write_safetensors(const std::string& path, const GroupTensors& all,
+                       const std::map<std::string, std::string>& metadata, const char* caller);
 
 }  // namespace posenc::io

@@ -1,0 +1,224 @@
+#include "io/load/shard_folder.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "io/base/dtype.h"
+#include "io/base/json_tree.h"
+#include "io/load/copy_view.h"
+#include "io/load/shape_text.h"
+#include "posenc/io/error.h"
+
+namespace posenc::io {
+namespace {
+
+namespace fs = std::filesystem;
+using Code = WeightsErrorCode;
+using Sizes = std::vector<int64_t>;
+
+constexpr std::size_t kMostFiles = 512;  // which are all open, of a process's thousand or so
+constexpr const char* kInfo = "DCP_SHARDING_INFO";
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".safetensors") files.push_back(entry->path().string());
+  }
+  if (error) throw WeightsError(Code::Io, "cannot be listed: " + error.message());
+  if (files.size() > kMostFiles) {
+    throw WeightsError(Code::LimitExceeded, "must have at most " + std::to_string(kMostFiles) +
+                                                " shards. Got " + std::to_string(files.size()));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+WeightsError bad_info(const std::string& tensor) {
+  return WeightsError(Code::Corrupt, std::string("must have saved_offsets in the metadata ") +
+                                         kInfo + ", one whole number for each dimension")
+      .in_tensor(tensor);
+}
+
+// `{"name": {"saved_offsets": [0, 0]}}`; empty for a file without it, which holds whole tensors.
+nlohmann::json sharding_info(const Manifest& manifest) {
+  const auto found = manifest.metadata.find(kInfo);
+  if (found == manifest.metadata.end()) return {};
+  auto info = json_tree<nlohmann::json>(found->second, "its sharding information");
+  if (!info.is_object())
+    throw WeightsError(Code::Corrupt, std::string("must have an object as ") + kInfo);
+  return info;
+}
+
+Sizes begins_of(const nlohmann::json& info, const ManifestTensor& tensor) {
+  Sizes begins(tensor.sizes.size(), 0);
+  if (info.is_null()) return begins;
+  const auto entry = info.find(tensor.name);
+  if (entry == info.end() || !entry->is_object()) throw bad_info(tensor.name);
+  const auto offsets = entry->find("saved_offsets");
+  if (offsets == entry->end() || !offsets->is_array() || offsets->size() != begins.size()) {
+    throw bad_info(tensor.name);
+  }
+  for (std::size_t i = 0; i < begins.size(); ++i) {
+    constexpr uint64_t kMost = uint64_t{1} << 48;  // with any size, the sum does not overflow
+    const auto& offset = (*offsets)[i];
+    if (!offset.is_number_unsigned() || offset.get<uint64_t>() > kMost ||
+        tensor.sizes[i] > static_cast<int64_t>(kMost)) {
+      throw bad_info(tensor.name);
+    }
+    begins[i] = offset.get<int64_t>();
+  }
+  return begins;
+}
+
+// The product as a real number, which cannot overflow: exact for everything that a disk holds.
+long double volume(const Sizes& sizes) {
+  long double all = 1;
+  for (const int64_t size : sizes) all *= static_cast<long double>(size);
+  return all;
+}
+
+}  // namespace
+
+ShardFolder::ShardFolder(const std::string& folder) {
+  bool has_info = false;
+  for (const auto& path : files_in(folder)) {
+    files_.push_back(std::make_unique<OpenWeights>(path));
+    has_info = has_info || files_.back()->manifest.metadata.count(kInfo) != 0;
+  }
+  if (!has_info) {
+    throw WeightsError(Code::NotRegular,
+                       "is a folder, without shards that torch.distributed.checkpoint or "
+                       "save_weights() wrote as safetensors");
+  }
+  for (const auto& file : files_) {
+    try {
+      add_parts(*file);
+    } catch (const WeightsError& error) {
+      throw error.in_file(file->manifest.files.front());
+    }
+  }
+  for (std::size_t i = 0; i < entries_.size(); ++i) check_cover(i);
+}
+
+void ShardFolder::add_parts(const OpenWeights& file) {
+  const auto info = sharding_info(file.manifest);
+  for (const auto& tensor : file.manifest.tensors) {
+    const Sizes begins = begins_of(info, tensor);
+    const auto [found, is_new] = index_.emplace(tensor.name, entries_.size());
+    if (is_new) {
+      entries_.push_back({tensor.name, scalar_type(tensor.dtype), tensor.sizes});
+      parts_.emplace_back();
+    }
+    Entry& entry = entries_[found->second];
+    if (entry.dtype != scalar_type(tensor.dtype) || entry.sizes.size() != begins.size()) {
+      throw WeightsError(Code::Shard,
+                         "has another dtype or number of dimensions than in other shards")
+          .in_tensor(tensor.name);
+    }
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      entry.sizes[i] = std::max(entry.sizes[i], begins[i] + tensor.sizes[i]);
+    }
+    if (volume(tensor.sizes) > 0) parts_[found->second].push_back({&file, &tensor, begins});
+  }
+}
+
+// Boxes that do not overlap and have the volume of the whole are the whole.
+void ShardFolder::check_cover(std::size_t index) {
+  auto& parts = parts_[index];
+  const Entry& entry = entries_[index];
+  const std::size_t axes = entry.sizes.size();
+  const auto begin = [](const Part& part) { return part.begins.empty() ? 0 : part.begins[0]; };
+  std::sort(parts.begin(), parts.end(),
+            [&](const Part& a, const Part& b) { return begin(a) < begin(b); });
+  const auto overlap = [&](const Part& a, const Part& b, std::size_t axis) {
+    return a.begins[axis] < b.begins[axis] + b.tensor->sizes[axis] &&
+           b.begins[axis] < a.begins[axis] + a.tensor->sizes[axis];
+  };
+  long double covered = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    covered += volume(parts[i].tensor->sizes);
+    for (std::size_t j = i + 1; j < parts.size(); ++j) {
+      if (axes > 0 && !overlap(parts[i], parts[j], 0)) break;
+      std::size_t axis = 0;
+      while (axis < axes && overlap(parts[i], parts[j], axis)) ++axis;
+      if (axis < axes) continue;
+      throw WeightsError(Code::Shard, "has shards that overlap",
+                         "the folder may hold shards of two saves")
+          .in_tensor(entry.name);
+    }
+  }
+  if (covered == volume(entry.sizes)) return;
+  throw WeightsError(
+      Code::Shard, "lacks some of its shards: they are not all of shape " + shape_text(entry.sizes),
+      "copy the shards of all processes into the folder")
+      .in_tensor(entry.name);
+}
+
+void ShardFolder::copy_part(const Part& part, const Sizes& begins, const at::Tensor& target) {
+  try {
+    FileView view = part.file->view(*part.tensor);
+    at::Tensor into = target;
+    for (std::size_t axis = 0; axis < begins.size(); ++axis) {
+      const auto dim = static_cast<int64_t>(axis);
+      const int64_t first = std::max(begins[axis], part.begins[axis]);
+      const int64_t last =
+          std::min(begins[axis] + target.size(dim), part.begins[axis] + part.tensor->sizes[axis]);
+      if (first >= last) return;
+      view = view.narrow(axis, first - part.begins[axis], last - first);
+      into = into.narrow(dim, first - begins[axis], last - first);
+    }
+    copy_view(view, into);
+  } catch (const WeightsError& error) {
+    throw error.in_tensor(part.tensor->name).in_file(part.file->manifest.files.front());
+  }
+}
+
+void ShardFolder::copy_box(std::size_t index, const Sizes& begins, const at::Tensor& target) const {
+  for (const Part& part : parts_[index]) copy_part(part, begins, target);
+}
+
+at::Tensor ShardFolder::tensor(std::size_t index) const {
+  const at::NoGradGuard no_grad;
+  auto result = at::empty(entries_[index].sizes, at::TensorOptions(entries_[index].dtype));
+  copy_to(index, result);
+  return result;
+}
+
+at::Tensor ShardFolder::head(std::size_t index, int64_t axis, int64_t count) const {
+  const at::NoGradGuard no_grad;
+  Sizes sizes = entries_[index].sizes;
+  sizes[static_cast<std::size_t>(axis)] = count;
+  auto result = at::empty(sizes, at::TensorOptions(entries_[index].dtype));
+  copy_to(index, result);
+  return result;
+}
+
+void ShardFolder::copy_to(std::size_t index, const at::Tensor& target) const {
+  copy_box(index, Sizes(entries_[index].sizes.size(), 0), target);
+}
+
+void ShardFolder::copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const {
+  Sizes begins(entries_[index].sizes.size(), 0);
+  begins[0] = first;
+  copy_box(index, begins, target);
+}
+
+bool ShardFolder::equal(std::size_t a, std::size_t b) const {
+  const at::Tensor x = tensor(a), y = tensor(b);
+  return x.scalar_type() == y.scalar_type() && x.sizes() == y.sizes() &&
+         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
+}
+
+void ShardFolder::check_values(std::size_t index) const {
+  for (const Part& part : parts_[index]) check_bools(part.file->view(*part.tensor));
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/base/keyed_hash.h"
+#include "io/load/source.h"
+#include "io/manifest/open_weights.h"
+
+namespace posenc::io {
+
+/// A folder of safetensors files that hold parts of tensors, as torch.distributed.checkpoint writes
+/// it: each file's metadata DCP_SHARDING_INFO says where its parts begin. Parts may be split along
+/// any dimensions; together they have to be the whole tensor.
+class ShardFolder : public TensorSource {
+ public:
+  /// Throws WeightsError: NotRegular for a folder without such files, Shard for parts that are
+  /// missing or overlap.
+  explicit ShardFolder(const std::string& folder);
+
+  at::Tensor tensor(std::size_t index) const override;
+  at::Tensor head(std::size_t index, int64_t axis, int64_t count) const override;
+  void copy_to(std::size_t index, const at::Tensor& target) const override;
+  void copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const override;
+  bool equal(std::size_t a, std::size_t b) const override;
+  void check_values(std::size_t index) const override;
+
+ private:
+  struct Part {
+    const OpenWeights* file;
+    const ManifestTensor* tensor;
+    std::vector<int64_t> begins;  // in the whole tensor, for each axis
+  };
+
+  void add_parts(const OpenWeights& file);
+  /// Throws unless the parts of the entry are the whole tensor.
+  void check_cover(std::size_t index);
+  /// Copies what begins at these indices of the entry and has the shape of `target`.
+  void copy_box(std::size_t index, const std::vector<int64_t>& begins,
+                const at::Tensor& target) const;
+  static void copy_part(const Part& part, const std::vector<int64_t>& begins,
+                        const at::Tensor& target);
+
+  std::vector<std::unique_ptr<OpenWeights>> files_;
+  NameMap<std::size_t> index_;            // of entries, by name
+  std::vector<std::vector<Part>> parts_;  // of each entry
+};
+
+}  // namespace posenc::io

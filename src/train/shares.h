@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "posenc/parallel/group.h"
+#include "posenc/train/pair_loader.h"
+
+namespace posenc::train {
+
+/// What a process does of a step: one of its micro-batches, and the factor of its loss in the mean
+/// over all micro-batches and processes. An empty batch has factor 0.
+struct WeightedShare {
+  PairBatch batch;
+  double factor = 1.0;
+};
+
+/// How a step is divided.
+struct ShareOptions {
+  RankGroup group;
+  std::function<double(const PairBatch&)> weight;  ///< null: targets that are not padding
+  bool global_loss = false;  ///< the loss is that of all processes, and has no weight among them
+  bool shards = false;       ///< every process has to take part, even without pairs of its own
+};
+
+/// The shares of this process of the batches of a step, which are the same on every process. All
+/// factors are computed from the whole batches, so that nothing is sent. Throws c10::ValueError, on
+/// every process, for batches without weight, and with shards for fewer pairs than processes.
+std::vector<WeightedShare> shares_of(const std::vector<PairBatch>& batches,
+                                     const ShareOptions& options);
+
+}  // namespace posenc::train
