@@ -21,10 +21,10 @@ demo: ## compare the notebooks' modules with Python, draw plots, train a small m
 	@tools/build.sh release posenc-cli posenc-pronounce
 	@tools/demo.sh
 
-pronounce: ## train a Transformer to pronounce English in MINUTES (default 5); FRESH=1 starts over
+pronounce: ## train a Transformer to pronounce English in MINUTES (default 5); RANKS=2: on two processes; FRESH=1 starts over
 	@tools/setup.sh build pronounce
 	@tools/build.sh release posenc-pronounce
-	@tools/pronounce.sh "$(or $(MINUTES),5)" $(if $(FRESH),--fresh)
+	@tools/pronounce.sh "$(or $(MINUTES),5)" $(if $(RANKS),--ranks $(RANKS)) $(if $(FRESH),--fresh)
 
 test: ## lint, build, and run all tests
 	@tools/setup.sh build test

@@ -21,6 +21,7 @@
 
 #include "messages.h"
 #include "pronouncer.h"
+#include "ranks.h"
 #include "training.h"
 
 namespace pronounce {
@@ -31,7 +32,7 @@ constexpr int64_t kMostBeams = 10'000;
 struct TrainOptions {
   std::string dictionary, out = "build/pronounce";
   double minutes = 5.0;
-  int64_t held_out = 1000, seed = 1;
+  int64_t held_out = 1000, seed = 1, ranks = 1;
   bool fresh = false;
   std::optional<int64_t> steps, rows, d_model, layers;
 };
@@ -107,6 +108,12 @@ CLI::App* add_train(CLI::App& app, TrainOptions& options) {
   train->add_option("--seed", options.seed, "determines weights, held-out words and order")
       ->capture_default_str()
       ->check(number<int64_t>(kLeast, kMost));
+  train
+      ->add_option("--ranks", options.ranks,
+                   "number of processes that train together, each on its share of every batch; a "
+                   "run may be resumed with another number")
+      ->capture_default_str()
+      ->check(number<int64_t>(1, 256));
   train->add_flag("--fresh", options.fresh, "starts over, even if the folder contains a run");
   train->footer("Example:\n  posenc-pronounce train --dictionary cmudict.dict --minutes 5");
   return train;
@@ -178,6 +185,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     if (*train) {
+      if (starts_ranks(train_options.ranks)) return start_ranks(train_options.ranks, argv);
       return run_training(config_of(train_options), train_options.dictionary, train_options.out,
                           train_options.fresh);
     }

@@ -12,8 +12,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <vector>
@@ -22,6 +24,7 @@
 #include "gnuplot.h"
 #include "learning_curve.h"
 #include "messages.h"
+#include "ranks.h"
 #include "score.h"
 #include "training_display.h"
 
@@ -140,6 +143,12 @@ Score measure(Pronouncer& pronouncer, const std::vector<LexiconEntry>& entries, 
   return score(predicted, entries);
 }
 
+// `2 threads`, or `3 processes of 2 threads`.
+std::string workers_text(int ranks) {
+  const std::string threads = fmt::format("{} threads", at::get_num_threads());
+  return ranks == 1 ? threads : fmt::format("{} processes of {}", ranks, threads);
+}
+
 void draw(const std::vector<CurvePoint>& points, const std::string& path) {
   try {
     write_file(path, gnuplot(plot_script(points)));
@@ -164,6 +173,8 @@ TrainingConfig training_config(double minutes, std::optional<int64_t> steps) {
 
 int run_training(const TrainingConfig& config, const std::string& dictionary,
                  const std::string& folder, bool fresh) {
+  const posenc::RankGroup group = join_ranks();
+  const bool is_first = group.rank() == 0;  // the process that measures, reports and writes
   const RunFiles files(folder);
   const auto settings = settings_of(config);
   const auto split = hold_out(read_lexicon(dictionary), config.held_out, config.seed);
@@ -178,9 +189,14 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
   Pronouncer pronouncer(model_options);
   int64_t parameters = 0;
   for (const auto& parameter : pronouncer.model->parameters()) parameters += parameter.numel();
-  note("{} words to learn, {} held out; {} parameters, {} steps, {} threads\n",
-       with_commas(static_cast<int64_t>(split.train.size())), with_commas(config.held_out),
-       with_commas(parameters), with_commas(config.steps), at::get_num_threads());
+  const std::string workers = workers_text(group.size());
+  if (is_first) {
+    note("{} words to learn, {} held out; {} parameters, {} steps, {}\n",
+         with_commas(static_cast<int64_t>(split.train.size())), with_commas(config.held_out),
+         with_commas(parameters), with_commas(config.steps), workers);
+  } else {
+    torch::manual_seed(static_cast<uint64_t>(config.seed + group.rank()));  // a dropout of its own
+  }
 
   posenc::PairLoader loader(pairs_of(pronouncer, split.train),
                             posenc::PairLoaderOptions().max_rows(config.rows).seed(config.seed));
@@ -206,50 +222,57 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
             display.show(progress);
           })
           .report_every(display.on_terminal() ? 10 : report_every)
-          .stop([&] { return stop.requested(); }));
+          .stop([&] { return stop.requested(); })
+          .group(group));
+  wait_for_all(group);  // until all have looked for a checkpoint
   if (resumes) {
     trainer.resume(files.checkpoint);
-    note("resuming after step {}\n", trainer.step());
+    if (is_first) note("resuming after step {}\n", trainer.step());
   } else {
     trainer.numbers = settings;
-    fs::remove(files.checkpoint, error);
-    fs::remove(files.curve, error);
+    if (is_first) fs::remove(files.checkpoint, error), fs::remove(files.curve, error);
   }
 
-  LearningCurve curve(files.curve, trainer.step());
+  std::optional<LearningCurve> curve;
+  if (is_first) curve.emplace(files.curve, trainer.step());
   const auto add_point = [&] {
     const auto start = std::chrono::steady_clock::now();
     const Score result = measure(pronouncer, split.held_out, 1);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     trainer.numbers[kMeasuring] += took.count();
-    curve.add({trainer.step(), trainer.seconds() + trainer.numbers[kMeasuring], loss,
+    curve->add({trainer.step(), trainer.seconds() + trainer.numbers[kMeasuring], loss,
                result.error_rate(), result.first_error_rate(), result.share_right()});
   };
   const int64_t every = (config.steps + kPoints - 1) / kPoints;
   while (true) {
     const bool done = trainer.step() == config.steps;
     const bool due = done || (trainer.step() > 0 && trainer.step() % every == 0);
-    if (due && !curve.has(trainer.step())) add_point();
+    if (due && curve && !curve->has(trainer.step())) add_point();
     if (done) break;
     if (!trainer.train((trainer.step() / every + 1) * every)) {
       display.clear();
-      note("stopped after step {}; the same command resumes from {}\n", trainer.step(),
-           files.checkpoint);
-      return 128 + stop.number();
+      if (is_first) {
+        note("stopped after step {}; the same command resumes from {}\n", trainer.step(),
+             files.checkpoint);
+      }
+      wait_for_all(group);
+      return 128 + (stop.requested() ? stop.number() : SIGTERM);  // which another process received
     }
   }
   display.clear();
+  wait_for_all(group);
+  if (!is_first) return 0;
   pronouncer.save(files.model);
-  draw(curve.points(), files.picture);
+  draw(curve->points(), files.picture);
   const Score wide = measure(pronouncer, split.held_out, kBeams);
-  const CurvePoint& last = curve.points().back();
+  const CurvePoint& last = curve->points().back();
   fmt::print(
       "{} held-out words: phoneme error rate {:.2f} % ({:.2f} % to the first pronunciation alone), "
       "{:.1f} % of the words right; by {} beams {:.2f} %\n"
-      "{} parameters, {} steps, {:.0f} s, {} threads; {}, {}\n",
+      "{} parameters, {} steps, {:.0f} s, {}; {}, {}\n",
       with_commas(config.held_out), 100.0 * last.phoneme_error_rate, 100.0 * last.first_error_rate,
       100.0 * last.words_right, kBeams, 100.0 * wide.error_rate(), with_commas(parameters),
-      with_commas(config.steps), last.seconds, at::get_num_threads(), files.model, files.curve);
+      with_commas(config.steps), last.seconds, workers, files.model, files.curve);
   return 0;
 }
 

@@ -11,10 +11,9 @@
 
 #include "core/check.h"
 #include "io/base/targets.h"
+#include "parallel/clip_norm.h"
 #include "parallel/collectives.h"
-#include "posenc/parallel/clip_grad_norm.h"
 #include "posenc/parallel/data_parallel.h"
-#include "train/clip_norm.h"
 #include "train/run_text.h"
 #include "train/shares.h"
 
@@ -65,8 +64,7 @@ Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
     : run_(run),
       loader_(loader),
       loss_(std::move(loss)),
-      options_(options),
-      parameters_(run.module->parameters()) {
+      options_(options) {
   TORCH_CHECK_VALUE(run.optimizer != nullptr, "[Trainer] a run must have an optimizer");
   TORCH_CHECK_VALUE(loss_ != nullptr, "[Trainer] a loss is required");
   check_positive(kName, "steps", options.steps());
@@ -179,7 +177,7 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
   if (options_.global_loss()) part /= run_.group.size();
   const std::vector<float> own = {static_cast<float>(part), stop ? 1.0F : 0.0F,
                                   failure ? 1.0F : 0.0F};
-  torch::Tensor numbers = torch::tensor(own).to(parameters_.front().device());
+  torch::Tensor numbers = torch::tensor(own);
   parallel_->finish(numbers);
   if (numbers[2].item<float>() > 0.0F) {
     parallel::all_or_none(
@@ -196,11 +194,7 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
 torch::Tensor Trainer::train_step(const std::vector<PairBatch>& batches) {
   const torch::Tensor loss = parallel_ ? agreed_gradients(batches) : gradients(batches);
   if (options_.clip_norm() > 0.0) {
-    if (has_shards_) {
-      clip_grad_norm(run_.module, options_.clip_norm(), run_.group);
-    } else {
-      train::clip_norm(parameters_, options_.clip_norm());
-    }
+    parallel::clip_norm(*run_.module, options_.clip_norm(), run_.group, kName);
   }
   torn_ = parallel_ != nullptr;
   parallel::all_or_none(run_.group, [&] { run_.optimizer->step(); }, kName);

@@ -131,7 +131,6 @@ class Trainer {
   PairLoader& loader_;
   Loss loss_;
   TrainerOptions options_;
-  std::vector<torch::Tensor> parameters_;
   std::shared_ptr<DataParallel> parallel_;  // of a group, from the first train() on
   bool has_shards_ = false, stop_ = false, torn_ = false;  // torn_: weights may differ
   int64_t step_ = 0;
