@@ -241,7 +241,7 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     trainer.numbers[kMeasuring] += took.count();
     curve->add({trainer.step(), trainer.seconds() + trainer.numbers[kMeasuring], loss,
-               result.error_rate(), result.first_error_rate(), result.share_right()});
+                result.error_rate(), result.first_error_rate(), result.share_right()});
   };
   const int64_t every = (config.steps + kPoints - 1) / kPoints;
   while (true) {

@@ -22,10 +22,10 @@ struct TrainingConfig {
 /// steps.
 TrainingConfig training_config(double minutes, std::optional<int64_t> steps = std::nullopt);
 
-/// Trains on `dictionary`, together with the processes of join_ranks(), or resumes from the checkpoint in `folder` if it is of this
-/// configuration and `fresh` is not set. Writes model, checkpoint and learning curve to `folder`,
-/// progress to stderr and the result to stdout. Returns the exit status: 0, or 128 plus the number
-/// of the signal that stopped training.
+/// Trains on `dictionary`, together with the processes of join_ranks(), or resumes from the
+/// checkpoint in `folder` if it is of this configuration and `fresh` is not set. Writes model,
+/// checkpoint and learning curve to `folder`, progress to stderr and the result to stdout. Returns
+/// the exit status: 0, or 128 plus the number of the signal that stopped training.
 int run_training(const TrainingConfig& config, const std::string& dictionary,
                  const std::string& folder, bool fresh);
 

@@ -61,10 +61,7 @@ int64_t step_of(const CheckpointScalars& all, const std::string& path) {
 
 Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
                  const TrainerOptions& options)
-    : run_(run),
-      loader_(loader),
-      loss_(std::move(loss)),
-      options_(options) {
+    : run_(run), loader_(loader), loss_(std::move(loss)), options_(options) {
   TORCH_CHECK_VALUE(run.optimizer != nullptr, "[Trainer] a run must have an optimizer");
   TORCH_CHECK_VALUE(loss_ != nullptr, "[Trainer] a loss is required");
   check_positive(kName, "steps", options.steps());

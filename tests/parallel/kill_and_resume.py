@@ -4,9 +4,10 @@ the undisturbed run.
 
     kill_and_resume.py PROGRAM [--ranks 2] [--rounds 30] [--seed N] [--steps 40]
 
-A round starts the processes, waits, and sends SIGKILL, SIGSTOP or SIGTERM to one of them. The others have to end by
-themselves, with an error that names the group, and the checkpoint has to be the old one or the new one. Then the same
-command resumes. A run that reaches its end is compared and begins anew.
+A round starts the processes, waits, and sends SIGKILL, SIGSTOP or SIGTERM to one of them, or limits the size of rank 0's
+files, so that SIGXFSZ ends it in the middle of its next checkpoint. The others have to end by themselves, with an error
+that names the group, and the checkpoint has to be the old one or the new one. Then the same command resumes. A run that
+reaches its end is compared and begins anew.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -23,6 +25,7 @@ from pathlib import Path
 
 TIMEOUT = 6  # of the group, in seconds: how long a stopped process stays unnoticed
 LIMIT = 90  # of a round
+CHECKPOINT = 4_000_000  # bytes, less than a checkpoint has
 
 
 class Processes:
@@ -96,14 +99,20 @@ def disturb(folder, options, dice, seconds):
     until = time.monotonic() + LIMIT
     processes.wait_for_first_report(until)
     delay, rank = dice.uniform(0, seconds), dice.randrange(options.ranks)
-    kind = dice.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM))
+    kind = dice.choice((signal.SIGKILL, signal.SIGKILL, signal.SIGXFSZ, signal.SIGXFSZ, signal.SIGSTOP, signal.SIGTERM))
+    size = dice.randrange(1000, CHECKPOINT)
+    rank = 0 if kind == signal.SIGXFSZ else rank  # which writes the checkpoints
     time.sleep(delay)
-    text = f"{kind.name} to rank {rank} after {delay:.3f} s"
+    text = f"{kind.name} to rank {rank} after {delay:.3f} s" + (f", at byte {size}" if kind == signal.SIGXFSZ else "")
     if None not in [process.poll() for process in processes.all]:
         codes = [process.wait() for process in processes.all]
         processes.end()
         return f"{text}: too late, ended with {codes}"
-    processes.all[rank].send_signal(kind)
+    if kind == signal.SIGXFSZ:
+        resource.prlimit(processes.all[rank].pid, resource.RLIMIT_CORE, (0, 0))
+        resource.prlimit(processes.all[rank].pid, resource.RLIMIT_FSIZE, (size, size))
+    else:
+        processes.all[rank].send_signal(kind)
     others = [other for other in range(options.ranks) if other != rank]
     begin = time.monotonic()
     codes = {other: processes.wait(other, until) for other in others}
@@ -114,6 +123,8 @@ def disturb(folder, options, dice, seconds):
     finished = all(code == 0 for code in codes.values())
     errors = [processes.text(other, "err") for other in others]
     processes.end()
+    if kind == signal.SIGXFSZ and own not in (0, -signal.SIGXFSZ):
+        fail(f"{text}: rank {rank} has to be killed while it writes. Got status {own}")
     if kind == signal.SIGTERM:
         # A signal before the handlers are set up, or in the last step, ends the process or comes too late.
         if not finished and own not in (-signal.SIGTERM,) and set([own, *codes.values()]) != {3}:

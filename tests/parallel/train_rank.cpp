@@ -4,9 +4,9 @@
 // finished run, 3 for one that a signal stopped, 1 with a message for an error.
 
 #include <ATen/Parallel.h>
+#include <torch/utils.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/utils.h>
 
 #include <chrono>
 #include <cstdio>

@@ -101,7 +101,8 @@ TEST(SplitWeights, AreSavedWholeByAGroupOnly) {
     const auto alone = error_of([&] { save_weights(model, dir / "alone"); });
     EXPECT_EQ(alone.code(), Code::Unsupported);
     EXPECT_CONTAINS(alone.what(), "SaveOptions().group(group)");
-    const auto torch = error_of([&] { save_weights(model, dir / "t.pt", SaveOptions().group(group)); });
+    const auto torch =
+        error_of([&] { save_weights(model, dir / "t.pt", SaveOptions().group(group)); });
     EXPECT_EQ(torch.code(), Code::Unsupported);
   });
   EXPECT_EQ(read_bytes(dir / "c"), read_bytes(dir / "whole"));

@@ -131,7 +131,7 @@ class Trainer {
   PairLoader& loader_;
   Loss loss_;
   TrainerOptions options_;
-  std::shared_ptr<DataParallel> parallel_;  // of a group, from the first train() on
+  std::shared_ptr<DataParallel> parallel_;                 // of a group, from the first train() on
   bool has_shards_ = false, stop_ = false, torn_ = false;  // torn_: weights may differ
   int64_t step_ = 0;
   bool open_ = false;  // the optimiser has done step_, the scheduler has not
