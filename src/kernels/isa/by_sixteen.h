@@ -18,7 +18,8 @@ POSENC_INLINE Wide read(const float* from, int64_t n) {
   return n == kWide ? load_wide(from) : load_wide(from, n);
 }
 POSENC_INLINE void write(float* to, const Wide& w, int64_t n) {
-  memcpy(to, &w, sizeof(float) * static_cast<size_t>(n));
+  if (n != kWide) return static_cast<void>(memcpy(to, &w, sizeof(float) * static_cast<size_t>(n)));
+  for (int i = 0; i < kParts; ++i) store(to + i * kFloats, w.part[i]);
 }
 template <typename F>
 POSENC_INLINE Wide each(F f) {

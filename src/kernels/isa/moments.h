@@ -7,7 +7,8 @@
 //  3. the row's last elements, fewer than eight, are added one by one, from zero;
 //  4. and to these the eight lanes, one after another.
 // Each step depends on the one before it, but neither chunks nor rows depend on each other: here
-// four chunks run side by side, and 3 and 4 have a row in each lane.
+// up to six chunks run side by side, 2 goes through eight rows at once, and 3 and 4 have a row in
+// each lane.
 #pragma once
 #include "kernels/front.h"
 #include "kernels/isa/vectors.h"
@@ -22,128 +23,141 @@ constexpr int kLanes = 8;
 constexpr int kChunk = 16;  // vectors
 
 // a * b + c, rounded once or twice.
-template <bool kFused>
-POSENC_INLINE Lanes madd(Lanes a, Lanes b, Lanes c) {
+template <bool kFused, typename Vector>
+POSENC_INLINE Vector madd(Vector a, Vector b, Vector c) {
+#if defined(__AVX512F__)
+  if constexpr (kFused && sizeof(Vector) == 64) return _mm512_fmadd_ps(a, b, c);
+#endif
 #if defined(__AVX2__)
-  if constexpr (kFused) return _mm256_fmadd_ps(a, b, c);
+  if constexpr (kFused && sizeof(Vector) == 32) return _mm256_fmadd_ps(a, b, c);
 #endif
   return a * b + c;
 }
 
-// Of some elements: their mean, and the sum of their squared distances from it.
+// Of some elements of eight rows, by row and then by lane: their means, and the sums of their
+// squared distances from them.
 struct Moments {
-  Lanes mean, squares;
+  alignas(kBytes) float mean[kLanes * kLanes], squares[kLanes * kLanes];
 };
 
-// Step 1, for kChunks chunks of n vectors.
-template <bool kFused, int kChunks>
-void chunk_moments(const float* x, int n, Moments* to) {
+// Step 1, for kChunks chunks of n vectors of one row. `value(c, j)` is vector j of chunk c.
+template <bool kFused, int kChunks, typename Value>
+POSENC_INLINE void chunk_moments(int n, int row, Moments* to, Value value) {
   static constexpr float kInverse[kChunk] = {
       1.0f,     1.0f / 2,  1.0f / 3,  1.0f / 4,  1.0f / 5,  1.0f / 6,  1.0f / 7,  1.0f / 8,
       1.0f / 9, 1.0f / 10, 1.0f / 11, 1.0f / 12, 1.0f / 13, 1.0f / 14, 1.0f / 15, 1.0f / 16};
-  Moments m[kChunks] = {};
+  Lanes mean[kChunks], squares[kChunks];
+#pragma GCC unroll 8
+  for (int c = 0; c < kChunks; ++c) mean[c] = squares[c] = Lanes{};
   for (int j = 0; j < n; ++j) {
     const Lanes inverse = kInverse[j] - Lanes{};
 #pragma GCC unroll 8
     for (int c = 0; c < kChunks; ++c) {
-      const Lanes value = load<Lanes>(x + (c * kChunk + j) * kLanes);
-      const Lanes away = value - m[c].mean;
-      m[c].mean = madd<kFused>(inverse, away, m[c].mean);
-      m[c].squares = madd<kFused>(away, value - m[c].mean, m[c].squares);
+      const Lanes x = value(c, j);
+      const Lanes away = x - mean[c];
+      mean[c] = madd<kFused>(inverse, away, mean[c]);
+      squares[c] = madd<kFused>(away, x - mean[c], squares[c]);
     }
   }
-  for (int c = 0; c < kChunks; ++c) to[c] = m[c];
-}
-
-// The same for all chunks of a row, as many side by side as there are registers for.
-template <bool kFused>
-void row_chunks(const float* x, int64_t vectors, Moments* to) {
-  constexpr int kMost = 6;
-  static constexpr decltype(&chunk_moments<kFused, 1>) kMany[kMost] = {
-      chunk_moments<kFused, 1>, chunk_moments<kFused, 2>, chunk_moments<kFused, 3>,
-      chunk_moments<kFused, 4>, chunk_moments<kFused, 5>, chunk_moments<kFused, 6>};
-  int64_t whole = vectors / kChunk;
-  while (whole > 0) {
-    const int64_t n = whole < kMost ? whole : kMost;
-    kMany[n - 1](x, kChunk, to);
-    x += n * kChunk * kLanes;
-    to += n;
-    whole -= n;
+#pragma GCC unroll 8
+  for (int c = 0; c < kChunks; ++c) {
+    store(to[c].mean + row * kLanes, mean[c]);
+    store(to[c].squares + row * kLanes, squares[c]);
   }
-  if (vectors % kChunk != 0) kMany[0](x, static_cast<int>(vectors % kChunk), to);
 }
 
-// Step 2 as a list of merges, which is the same for all rows of one width.
+// Step 2 as a list of sums, which is the same for all rows of one width. Each merge of a counter
+// waits for the one before it; so here all pairs come first, then all pairs of pairs and so on.
 class MergePlan {
  public:
   static constexpr int kMostChunks = kFrontWidest / kLanes / kChunk;
-  static constexpr int kMostLevels = 8;
 
   explicit MergePlan(int64_t width)
-      : vectors_(width / kLanes), chunks_((vectors_ + kChunk - 1) / kChunk) {
+      : vectors_(width / kLanes), chunks_(static_cast<int>((vectors_ + kChunk - 1) / kChunk)) {
     int depth = 0;
-    while ((int64_t{1} << depth) < chunks_) ++depth;
-    if (depth > 1) levels_ = depth;
-    int64_t counts[kMostLevels] = {};
-    for (int64_t i = 0; i < chunks_; ++i) {
-      const int64_t left = vectors_ - i * kChunk;
-      merge(counts, 0, kNextChunk, left < kChunk ? left : kChunk);
-      for (int level = 1; level < depth && ((i + 1) >> (level - 1) & 1) == 0; ++level) {
-        merge(counts, level, level - 1, counts[level - 1]);
-        counts[level - 1] = 0;
+    while ((1 << depth) < chunks_) ++depth;
+    const int top = depth > 0 ? depth - 1 : 0;
+    for (int level = 0; level < top; ++level) {
+      for (int i = 0; i + 2 <= items(level); i += 2) {
+        begin(i << level);
+        add_items(level, i, i + 2);
       }
     }
-    for (int level = 1; level < depth; ++level) merge(counts, 0, level, counts[level]);
+    // The counter's digits in the end: what has no partner, and at the top all that is left.
+    const auto digit = [&](int level) { return level < top ? items(level) / 2 * 2 : 0; };
+    for (int level = 1; level <= top; ++level) {
+      if (digit(level) == items(level)) continue;
+      begin(digit(level) << level);
+      add_items(level, digit(level), items(level));
+    }
+    begin(0);
+    add_items(0, digit(0), items(0));
+    for (int level = 1; level <= top; ++level) {
+      const int first = digit(level), last = items(level);
+      first == last ? add(chunks_, 0) : add(first << level, vectors(level, first, last));
+    }
   }
 
-  int64_t vectors() const { return vectors_; }
-  int64_t chunks() const { return chunks_; }
-
-  // The moments of each lane of some rows, from those of their chunks. The rows go from step to
-  // step together, because a step takes longer to finish than to begin.
+  // The moments of each lane of some rows, which replace those of their first chunk. After the last
+  // chunk is room for another.
   template <bool kFused>
-  void run(const Moments* chunks, int64_t rows, Moments* to) const {
-    Moments levels[kMostLevels][kLanes];
-    for (int level = 0; level < levels_; ++level)
-      for (Moments& m : levels[level]) m = Moments{};
-    for (int s = 0; s < steps_; ++s) {
-      const Step& step = step_[s];
-      const bool is_chunk = step.from == kNextChunk;
-      for (int64_t r = 0; r < rows; ++r) {
-        Moments& more = levels[is_chunk ? 0 : step.from][r];
-        add<kFused>(step, is_chunk ? chunks[r * chunks_] : more, levels[step.to][r]);
-        if (!is_chunk) more = Moments{};
+  void run(Moments* chunks, int64_t rows) const {
+    chunks[chunks_] = Moments{};
+    const Part* first = parts_;
+    for (int s = 0; s < count_; ++s) {
+      const Part* const last = first + sums_[s].parts;
+      for (int64_t i = 0; i < rows * kLanes; i += kFloats) {
+        Floats mean = {}, squares = {};
+        for (const Part* p = first; p < last; ++p) {
+          const Moments& more = chunks[p->from];
+          const Floats away = load<Floats>(more.mean + i) - mean;
+          const Floats part = p->share * away;
+          squares = madd<kFused>(away * p->before, part, squares + load<Floats>(more.squares + i));
+          mean = mean + part;
+        }
+        store(chunks[sums_[s].to].mean + i, mean);
+        store(chunks[sums_[s].to].squares + i, squares);
       }
-      chunks += is_chunk;
+      first = last;
     }
-    for (int64_t r = 0; r < rows; ++r) to[r] = levels[0][r];
   }
 
  private:
-  static constexpr int kNextChunk = -1;
-  struct Step {
+  static constexpr int kMostLevels = 8;
+  // Merged into what is there already: as a share of the whole, after `before` vectors.
+  struct Part {
     float share, before;
-    int to, from;
+    int from;
+  };
+  struct Sum {
+    int to, parts;
   };
 
-  void merge(int64_t* counts, int to, int from, int64_t added) {
-    const int64_t all = counts[to] + added;
-    const float share = all == 0 ? 0.0f : static_cast<float>(added) / static_cast<float>(all);
-    step_[steps_++] = {share, static_cast<float>(counts[to]), to, from};
-    counts[to] = all;
+  // Item i of a level is 2^level chunks, and stands where the first of them was.
+  int items(int level) const { return chunks_ >> level; }
+  int64_t vectors(int level, int first, int last) const {
+    const int64_t end = (int64_t{last} << level) * kChunk;
+    return (end < vectors_ ? end : vectors_) - (int64_t{first} << level) * kChunk;
+  }
+  void begin(int to) {
+    sums_[count_++] = {to, 0};
+    before_ = 0;
+  }
+  void add(int from, int64_t vectors) {
+    const int64_t all = before_ + vectors;
+    const float share = all == 0 ? 0.0f : static_cast<float>(vectors) / static_cast<float>(all);
+    parts_[all_parts_++] = {share, static_cast<float>(before_), from};
+    ++sums_[count_ - 1].parts;
+    before_ = all;
+  }
+  void add_items(int level, int first, int last) {
+    for (int i = first; i < last; ++i) add(i << level, vectors(level, i, i + 1));
   }
 
-  template <bool kFused>
-  static POSENC_INLINE void add(const Step& step, const Moments& more, Moments& m) {
-    const Lanes away = more.mean - m.mean;
-    const Lanes part = step.share * away;
-    m.squares = madd<kFused>(away * step.before, part, m.squares + more.squares);
-    m.mean = m.mean + part;
-  }
-
-  int64_t vectors_, chunks_;
-  int levels_ = 1, steps_ = 0;
-  Step step_[2 * kMostChunks + kMostLevels];
+  int64_t vectors_, before_ = 0;
+  int chunks_, count_ = 0, all_parts_ = 0;
+  Sum sums_[kMostChunks + 2 * kMostLevels];
+  Part parts_[2 * kMostChunks + 2 * kMostLevels];
 };
 
 // Three perfect shuffles of the rows of a matrix transpose it.
@@ -177,21 +191,22 @@ struct RowScales {
 
 // Steps 3 and 4. `of_lanes` are the rows' results of step 2.
 template <bool kFused>
-RowScales finish_rows(const float* const* rows, const Moments* of_lanes, int64_t width, float eps) {
+RowScales finish_rows(const float* x, int64_t n, const Moments& of_lanes, int64_t width,
+                      float eps) {
   Lanes mean = {}, squares = {};
   int64_t count = 0;
   const int64_t vectors = width / kLanes;
   for (int64_t i = vectors * kLanes; i < width; ++i) {
     Lanes value;
-    for (int r = 0; r < kLanes; ++r) value[r] = rows[r][i];
+    for (int r = 0; r < kLanes; ++r) value[r] = x[(r < n ? r : 0) * width + i];
     const Lanes away = value - mean;
     mean = mean + away / static_cast<float>(++count);
     squares = squares + away * (value - mean);
   }
   Lanes means[kLanes], sums[kLanes];
   for (int r = 0; r < kLanes; ++r) {
-    means[r] = of_lanes[r].mean;
-    sums[r] = of_lanes[r].squares;
+    means[r] = load<Lanes>(of_lanes.mean + r * kLanes);
+    sums[r] = load<Lanes>(of_lanes.squares + r * kLanes);
   }
   transpose(means);
   transpose(sums);
