@@ -294,7 +294,7 @@ inline const Kind kModules[] = {
     {"RotaryEmbedding", "", "", "posenc::RotaryEmbedding(dim=8, base=10000)",
      [] { return std::make_shared<RotaryEmbeddingImpl>(rotary_preset("llama", 8)); },
      [](torch::nn::Module& module, const torch::Tensor& ids) {
-       const auto heads = torch::one_hot(ids.cpu(), 8).to(torch::kFloat).unsqueeze(1);
+       const auto heads = torch::one_hot(ids, 8).to(torch::kFloat).unsqueeze(1);
        return std::get<0>(dynamic_cast<RotaryEmbeddingImpl&>(module).forward(heads, {}, 3));
      }},
     {"RMSNorm", "weight", "", "posenc::RMSNorm(d_model=8, eps=1e-06)",

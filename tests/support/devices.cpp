@@ -1,14 +1,14 @@
 #include "support/devices.h"
 
-#include <ATen/DeviceAccelerator.h>
+#include <ATen/Context.h>
+
+#include "support/test_device/test_device.h"
 
 namespace posenc::testing {
 
 std::vector<torch::Device> devices() {
-  std::vector<torch::Device> found = {torch::Device(torch::kCPU)};
-  if (const auto kind = at::accelerator::getAccelerator(false)) {
-    if (at::accelerator::deviceCount() > 0) found.emplace_back(*kind, 0);
-  }
+  std::vector<torch::Device> found = {torch::Device(torch::kCPU), test_device()};
+  if (at::globalContext().hasCUDA()) found.emplace_back(torch::kCUDA, 0);
   return found;
 }
 

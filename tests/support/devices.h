@@ -8,8 +8,8 @@
 
 namespace posenc::testing {
 
-/// The devices of this machine: the CPU, and one of each kind of accelerator that LibTorch
-/// supports.
+/// The devices that tests run on: the CPU, the device for tests (test_device.h), which stands in
+/// for accelerators on every machine, and a CUDA device where there is one.
 std::vector<torch::Device> devices();
 
 /// Base of tests that run on each device.
