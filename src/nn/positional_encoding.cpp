@@ -239,8 +239,8 @@ torch::Tensor PositionalEncodingImpl::forward_without_table(const torch::Tensor&
   check_positions(options, x.sizes().slice(0, x.dim() - 1), length, offset, position_ids);
   const auto rows =
       rows_from(state_->factored, options.sinusoid(), length, offset, position_ids, state_->dtype);
-  return dropout->forward(
-      functional::add_position_rows(x, rows.to(x.device()), options.batch_first()));
+  const auto there = rows.to(x.device(), rows.scalar_type(), /*non_blocking=*/rows.is_cpu());
+  return dropout->forward(functional::add_position_rows(x, there, options.batch_first()));
 }
 
 torch::Tensor PositionalEncodingImpl::table(int64_t rows) {

@@ -130,7 +130,8 @@ RotaryCosSin RotaryPositionEmbedding2dImpl::computed(at::IntArrayRef sizes, torc
                                                      torch::Device device) const {
   const RotaryOptions& o = options.rotary();
   const size_t planes = static_cast<size_t>(o.plane_count());
-  torch::Tensor positions = rotary_grid(o, sizes.slice(sizes.size() - planes)).to(device);
+  const torch::Tensor on_host = rotary_grid(o, sizes.slice(sizes.size() - planes));
+  torch::Tensor positions = on_host.to(device, on_host.scalar_type(), /*non_blocking=*/true);
   if (is_augmented()) positions = augmented(positions);
   const RotaryCosSin grid = rotary_cos_sin(o, positions, dtype);
   if (planes == sizes.size() || sizes[0] == 1) return grid;

@@ -101,7 +101,9 @@ at::Tensor angles_of(const RotaryOptions& o, const at::Tensor& inv_freq, const a
 
 RotaryCosSin reference(const RotaryOptions& o, const RotaryFrequencies& f, const at::Tensor& ids,
                        const at::Tensor& modulation) {
-  const at::Tensor angles = angles_of(o, f.inv_freq.to(ids.device()), ids, modulation);
+  const bool from_host = f.inv_freq.is_cpu();  // only such a copy may return before it is done
+  const at::Tensor there = f.inv_freq.to(ids.device(), f.inv_freq.scalar_type(), from_host);
+  const at::Tensor angles = angles_of(o, there, ids, modulation);
   if (o.cos_layout() == rotary::CosLayout::Complex) {
     const at::Tensor rotations = at::polar(at::ones_like(angles), angles) * f.attention_scaling;
     return {at::real(rotations), at::imag(rotations)};
