@@ -3,9 +3,8 @@
 //
 // The reference path is at::embedding, mul, add, layer_norm and dropout one after another
 // (functional/embedding_front/composed.cpp): the same operations with the same roundings, hence the
-// same bits, but six or more passes over memory where this makes one. Eight rows at a time are
-// summed and their moments taken on the way (moments.h), which are finished together; then the rows
-// are normalised where they are, in the L1 cache.
+// same bits, but six or more passes over memory where this makes one. Eight rows are summed, with
+// their moments (moments.h), and then normalised where they are, in the L1 cache.
 #include "kernels/front.h"
 #include "kernels/isa/by_sixteen.h"
 #include "kernels/isa/embed_kinds.h"
@@ -18,7 +17,6 @@ namespace {
 using inference::POSENC_ISA::broadcast;
 using inference::POSENC_ISA::by_sixteen;
 using inference::POSENC_ISA::each;
-using inference::POSENC_ISA::kWide;
 using inference::POSENC_ISA::read;
 using inference::POSENC_ISA::Wide;
 using inference::POSENC_ISA::write;
@@ -52,8 +50,7 @@ void sum_row(const FrontRequest& q, const RowSum& s, int64_t begin) {
 constexpr decltype(&sum_row<0>) kSumRow[kFrontTables + 1] = {sum_row<0>, sum_row<1>, sum_row<2>,
                                                              sum_row<3>, sum_row<4>};
 
-// The sum of kChunks chunks of n vectors from element `begin` on, and their moments. Lines of the
-// row that is read ahead come in their order.
+// The sum of kChunks chunks of n vectors from element `begin` on, and their moments.
 template <bool kFused, int kTables, int kChunks>
 void sum_chunks(const FrontRequest& q, const RowSum& s, int64_t begin, int n, int row,
                 Moments* to) {
@@ -81,12 +78,9 @@ void sum_and_moments(const FrontRequest& q, const RowSum& s, int row, Moments* t
       sum_chunks<kFused, kTables, 5>, sum_chunks<kFused, kTables, 6>};
   const int64_t vectors = q.dim / kLanes;
   int64_t whole = vectors / kChunk, begin = 0;
-  while (whole > 0) {
-    const int64_t n = whole < kMost ? whole : kMost;
+  for (int64_t n; whole > 0; whole -= n, to += n, begin += n * kChunk * kLanes) {
+    n = whole < kMost ? whole : kMost;
     kMany[n - 1](q, s, begin, kChunk, row, to);
-    begin += n * kChunk * kLanes;
-    to += n;
-    whole -= n;
   }
   if (vectors % kChunk != 0) kMany[0](q, s, begin, static_cast<int>(vectors % kChunk), row, to);
   if (q.dim % kLanes != 0) sum_row<kTables>(q, s, vectors * kLanes);
@@ -170,46 +164,66 @@ void drop_row(const FrontRequest& q, int64_t token) {
 }
 
 template <bool kFused>
-void norm_rows(const FrontRequest& q, int64_t first, int64_t n, const RowScales& of) {
+void norm_rows(const FrontRequest& q, int64_t first, int64_t n, const Moments& of_lanes,
+               const float* x) {
   const bool bias = q.norm.bias != nullptr, dropout = q.kept.bits != nullptr;
   const auto norm =
       bias ? (dropout ? norm_block<kFused, true, true> : norm_block<kFused, true, false>)
            : (dropout ? norm_block<kFused, false, true> : norm_block<kFused, false, false>);
-  const float* const sums = q.norm.sum != nullptr ? q.norm.sum : q.out;
+  const RowScales of = finish_rows<kFused>(x, n, of_lanes, q.dim, q.norm.eps);
   float mean[kLanes], rstd[kLanes];
   store(mean, of.mean);
   store(rstd, of.rstd);
-  norm(q, first, n, sums + first * q.dim, mean, rstd);
+  norm(q, first, n, x, mean, rstd);
   if (q.norm.sum == nullptr) return;
   memcpy(q.norm.mean + first, mean, sizeof(float) * static_cast<size_t>(n));
   memcpy(q.norm.rstd + first, rstd, sizeof(float) * static_cast<size_t>(n));
 }
 
-// What is added for token t, which is before `end`, as is the one that is read ahead.
-POSENC_INLINE RowSum row_sum(const FrontRequest& q, Tables& tables, float* sums, int64_t t,
-                             int64_t end) {
-  RowSum s;
-  s.word = q.weight + q.ids[t] * q.weight_stride;
-  s.ahead = q.weight + q.ids[t + 1 < end ? t + 1 : t] * q.weight_stride;
-  s.to = sums + t * q.dim;
+// What is added for a token. `ahead` is the token whose row comes next.
+POSENC_INLINE RowSum row_sum(const FrontRequest& q, Tables& tables, float* sums, int64_t token,
+                             int64_t ahead) {
+  RowSum s = {q.weight + q.ids[token] * q.weight_stride,
+              {},
+              q.weight + q.ids[ahead] * q.weight_stride,
+              sums + token * q.dim};
   tables.next(s.added);
   return s;
 }
 
+// Of `tokens` tokens: after how many a table repeats itself, if those are many, or all.
+int64_t sequence_length(const FrontRequest& q, int64_t tokens) {
+  int64_t longest = 0;
+  for (int k = 0; k < q.tables; ++k)
+    if (q.added[k].count < tokens && q.added[k].count > longest) longest = q.added[k].count;
+  return longest < 8 * kLanes ? tokens : longest;
+}
+
+// Sequences go side by side, so that a row of positions is still in a near cache when the next
+// sequence needs it.
 template <bool kFused>
 void front_norm(const FrontRequest& q, int64_t begin, int64_t end) {
   const MergePlan plan(q.dim);
   float* const sums = q.norm.sum != nullptr ? q.norm.sum : q.out;
-  Tables tables(q, begin);
   Moments chunks[MergePlan::kMostChunks + 1];
-  for (int64_t first = begin; first < end; first += kLanes) {
-    const int64_t n = end - first < kLanes ? end - first : kLanes;
-    for (int64_t r = 0; r < n; ++r)
-      kSumAndMoments<kFused>[q.tables](q, row_sum(q, tables, sums, first + r, end),
-                                       static_cast<int>(r), chunks);
-    plan.run<kFused>(chunks, n);
-    norm_rows<kFused>(q, first, n,
-                      finish_rows<kFused>(sums + first * q.dim, n, chunks[0], q.dim, q.norm.eps));
+  const auto group = [&](int64_t first, int64_t last, int64_t next) {
+    Tables tables(q, first);
+    for (int64_t t = first; t < last; ++t)
+      kSumAndMoments<kFused>[q.tables](q, row_sum(q, tables, sums, t, t + 1 < last ? t + 1 : next),
+                                       static_cast<int>(t - first), chunks);
+    plan.run<kFused>(chunks, last - first);
+    norm_rows<kFused>(q, first, last - first, chunks[0], sums + first * q.dim);
+  };
+  const int64_t length = sequence_length(q, end - begin);
+  const int64_t origin = length < end - begin ? begin / length * length : begin;
+  for (int64_t at = 0; at < length; at += kLanes) {
+    const int64_t most = length - at < kLanes ? length - at : kLanes;
+    for (int64_t start = origin + at; start < end; start += length) {
+      const int64_t first = start < begin ? begin : start;
+      const int64_t last = start + most < end ? start + most : end;
+      const int64_t next = start + length < end ? start + length : last < end ? last : first;
+      if (first < last) group(first, last, next);
+    }
   }
 }
 
@@ -218,7 +232,7 @@ void front(const FrontRequest& q, int64_t begin, int64_t end) {
   if (q.norm.weight != nullptr) return front_norm<kFused>(q, begin, end);
   Tables tables(q, begin);
   for (int64_t t = begin; t < end; ++t) {
-    kSumRow[q.tables](q, row_sum(q, tables, q.out, t, end), 0);
+    kSumRow[q.tables](q, row_sum(q, tables, q.out, t, t + 1 < end ? t + 1 : t), 0);
     if (q.kept.bits != nullptr) drop_row(q, t);
   }
 }
