@@ -148,7 +148,7 @@ TEST_F(FrontFused, EqualsTheComposition) {
   Dice dice(5);
   torch::manual_seed(testing::seed(5));
   for (int i = 0; i < 300; ++i) {
-    const int64_t dim = dice.any<int64_t>({1, 2, 6, 16, 33, 96, 128, 200, 768});
+    const int64_t dim = dice.any<int64_t>({1, 2, 6, 16, 33, 96, 128, 200, 768, 1000, 1400});
     const FrontCase c = random_front(dice, dim, dice.below(5), 1 + dice.below(30));
     SCOPED_TRACE(c10::str("case ", i, " ids ", c.ids.sizes(), " dim ", dim));
     expect_front_bits(c, dice.coin() ? 255 : dice.below(256), dice.coin());
