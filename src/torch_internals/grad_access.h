@@ -18,7 +18,9 @@ namespace posenc::torch_internals {
 /// - the backward is not an ordinary one: grad(), inputs=, create_graph, anomaly detection, or a
 ///   call of the node outside the engine,
 /// - the leaf has other uses in this graph: their gradients are summed before they are added,
-/// - there are hooks on the tensor or on its accumulator, or post hooks on `node`.
+/// - there are hooks on the tensor or on its accumulator, or post hooks on `node`. Post-accumulate
+///   hooks, in which DataParallel exchanges gradients, do not matter: AccumulateGrad calls them for
+///   an undefined gradient as well, and they are shown the sum.
 class GradAccess {
  public:
   GradAccess(torch::autograd::Node& node, at::IntArrayRef sizes, at::ScalarType dtype);

@@ -306,6 +306,28 @@ TEST_F(EmbedAccumulate, IsSeenByEveryKindOfHook) {
   });
 }
 
+// -0.0 stays in rows of no token only if nothing was added to them: the ordinary way adds a tensor
+// of zeros and makes it 0.0.
+bool kept_negative_zeros(const torch::Tensor& grad) {
+  return grad.index_select(0, torch::tensor({2, 3, 5})).signbit().all().item<bool>();
+}
+
+// A hook that is shown the sum, as those of DataParallel are, costs no tensor of the table's size.
+TEST_F(EmbedAccumulate, AddsInPlaceBeforeAPostAccumulateHook) {
+  auto w = values.clone().requires_grad_();
+  torch::Tensor seen;
+  autograd::impl::set_post_acc_grad_hooks(w, std::make_unique<AfterAccumulation>(seen));
+  w.mutable_grad() = torch::full({kRows, kDim}, -0.0f);
+  embed(ids, w, table, how).pow(2).sum().backward();
+  EXPECT_TRUE(kept_negative_zeros(w.grad()));
+  EXPECT_TRUE(bit_equal(seen, w.grad()));
+  auto composed = values.clone().requires_grad_();
+  composed.mutable_grad() = torch::full({kRows, kDim}, -0.0f);
+  embed_composed(ids, composed, table, how).pow(2).sum().backward();
+  EXPECT_FALSE(kept_negative_zeros(composed.grad())) << "this test cannot fail";
+  EXPECT_TRUE(bit_equal(w.grad() + 0.0, composed.grad()));
+}
+
 TEST_F(EmbedAccumulate, EveryKindOfBackward) {
   how = EmbedFuncOptions();
   const auto loss = [](const torch::Tensor& out) { return out.pow(2).sum(); };

@@ -16,6 +16,7 @@
 #include <torch/utils.h>
 
 #include <functional>
+#include <vector>
 
 namespace posenc::torch_internals {
 namespace {
@@ -71,7 +72,11 @@ struct Listener : autograd::FunctionPreHook, autograd::FunctionPostHook {
 };
 
 struct AfterAccumulation : autograd::PostAccumulateGradHook {
-  void operator()(const autograd::Variable&) override {}
+  explicit AfterAccumulation(std::vector<torch::Tensor>& seen) : seen(seen) {}
+  void operator()(const autograd::Variable& variable) override {
+    seen.push_back(variable.grad().clone());
+  }
+  std::vector<torch::Tensor>& seen;
 };
 
 TEST_F(GradAccessTest, IsGivenInAnOrdinaryBackward) {
@@ -147,9 +152,18 @@ TEST_F(GradAccessTest, IsNotGivenWithHooks) {
   EXPECT_FALSE(with([&](autograd::Node&) {
     weight.register_hook([](const torch::Tensor& grad) { return grad; });
   }));
-  EXPECT_FALSE(with([&](autograd::Node&) {
-    autograd::impl::set_post_acc_grad_hooks(weight, std::make_unique<AfterAccumulation>());
-  }));
+}
+
+// AccumulateGrad calls them although the node returned no gradient: once, after it has added.
+TEST_F(GradAccessTest, IsGivenBeforePostAccumulateHooks) {
+  std::vector<torch::Tensor> seen;
+  autograd::impl::set_post_acc_grad_hooks(weight, std::make_unique<AfterAccumulation>(seen));
+  EXPECT_TRUE(is_given());
+  EXPECT_TRUE(is_given());
+  EXPECT_TRUE(probe->in_place);
+  ASSERT_EQ(seen.size(), 2);
+  EXPECT_TRUE(torch::equal(seen[0], torch::ones({2, 3})));
+  EXPECT_TRUE(torch::equal(seen[1], torch::full({2, 3}, 2.0f)));
 }
 
 TEST_F(GradAccessTest, IsNotGivenToALeafChangedSinceTheForward) {
