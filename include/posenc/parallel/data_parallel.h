@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <torch/arg.h>
 
 #include <cstdint>
@@ -21,14 +22,15 @@ struct DataParallelOptions {
 /// Stops the exchange of gradients while it is alive: for all micro-batches but the last.
 class DataParallelPause {
  public:
-  DataParallelPause(DataParallelPause&& other) noexcept;             ///< moves the pause
-  DataParallelPause& operator=(DataParallelPause&& other) = delete;  ///< a pause ends where it began
+  DataParallelPause(DataParallelPause&& other) noexcept;  ///< moves the pause
+  DataParallelPause& operator=(DataParallelPause&& other) =
+      delete;  ///< a pause ends where it began
   ~DataParallelPause();
 
  private:
   friend class DataParallel;
-  explicit DataParallelPause(int* paused);
-  int* paused_;
+  explicit DataParallelPause(std::shared_ptr<int> paused);
+  std::shared_ptr<int> paused_;
 };
 
 /// Sums the gradients of a module over the processes of a group: every process calls backward() on
@@ -40,34 +42,58 @@ class DataParallelPause {
 ///     (loss_of(my_share) * (my_targets / all_targets)).backward();
 ///     parallel.finish();
 ///     optimizer.step();
+///     optimizer.zero_grad();
 ///
-/// Construction agrees on the model (names, shapes, dtypes, requires_grad and posenc's version) and
-/// copies rank 0's parameters and buffers to all processes. Gradients are exchanged in flat buckets
-/// in a fixed order while backward() still runs. After finish(), a dense `.grad` is an alias of its
-/// place in a bucket, which the next backward pass reuses; zero_grad() may drop it or clear it.
-/// Parameters without a gradient on some process count as zeros there, and those without one on any
-/// process keep none. Sparse gradients are exchanged as ids and rows in finish(). Rows of parameters
-/// that are shards of the group (StateDictTraits::sharded_names) are not exchanged.
+/// Construction agrees on the model (names, shapes, dtypes, strides, requires_grad and posenc's
+/// version) and copies rank 0's parameters and buffers to all processes. Gradients are exchanged in
+/// flat buckets in a fixed order while backward() still runs. After finish(), a dense `.grad` is an
+/// alias of its place in a bucket, which the next backward pass reuses; zero_grad() may drop it or
+/// clear it. What `.grad` holds is summed as it is, so it must be cleared between steps.
 ///
-/// Keeps a reference to the module. The hooks are removed by the destructor.
+/// A parameter without a gradient on some process counts as zeros there, and one without a gradient
+/// on any process keeps none. Sparse COO gradients are exchanged as ids and rows in finish(), and
+/// are coalesced after it. A parameter that is unfrozen later is exchanged from then on. Parameters
+/// that are shards of the group (StateDictTraits::sharded_names) are left to their modules.
 ///
-/// Errors: c10::ValueError for a module that has post-accumulate hooks already, and for options out
-/// of range; GroupError (Disagree) on every process if the models differ; GroupError from
-/// finish() and backward() if a peer is lost or a process reports an error.
+/// Keeps references to the module and to its parameters, of which each has a single place for a
+/// post-accumulate hook. The hooks are removed by the destructor, which waits for nothing. A single
+/// process, with or without a group, exchanges nothing and has no hooks.
+///
+/// Errors: c10::ValueError for a parameter that has a post-accumulate hook, a parameter that is not
+/// dense or has no data, a bucket_bytes that is not positive, and a second backward() before
+/// finish() without pause(); c10::TypeError for a gradient that is neither dense nor sparse COO or
+/// has another shape, dtype or device than its parameter had at construction. GroupError (Disagree)
+/// on every process if the models differ; GroupError from finish() and backward() if a process is
+/// lost. After an error in finish() or backward() nothing waits for the others.
 ///
 /// Source: torch.nn.parallel.DistributedDataParallel; Li et al. 2020, "PyTorch Distributed".
 class DataParallel {
  public:
-  /// Prepares `module`. A single process without a group is allowed: nothing is exchanged.
+  /// Prepares `module`. All processes of the group call this.
   DataParallel(const ModuleRef& module, RankGroup group, const DataParallelOptions& options = {});
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;             ///< hooks refer to this object
   DataParallel& operator=(const DataParallel&) = delete;  ///< hooks refer to this object
 
   /// Completes the exchange after backward(): every gradient is then the sum over the processes.
-  void finish();
+  /// A process whose share is empty, or whose backward() threw, may call it as well: what its
+  /// gradients hold is added.
+  ///
+  /// `extra`, up to 64 float32 numbers, is summed over the processes in place, in the messages that
+  /// are sent anyway: for losses, counts and flags. All processes pass the same number of them.
+  ///
+  /// Errors: c10::TypeError for numbers that are not contiguous float32, c10::ValueError for more
+  /// than 64.
+  void finish(const at::Tensor& extra = {});
 
-  /// Suspends the exchange for backward passes whose gradients accumulate.
+  /// Suspends the exchange for backward passes whose gradients accumulate:
+  ///
+  ///     for (size_t i = 0; i < parts.size(); ++i) {
+  ///       std::optional<posenc::DataParallelPause> pause;
+  ///       if (i + 1 < parts.size()) pause.emplace(parallel.pause());
+  ///       loss_of(parts[i]).backward();
+  ///     }
+  ///     parallel.finish();
   [[nodiscard]] DataParallelPause pause();
 
   /// Copies rank 0's buffers to all processes, for modules whose buffers change in training.

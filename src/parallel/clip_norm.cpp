@@ -1,0 +1,80 @@
+#include "parallel/clip_norm.h"
+
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+#include <torch/nn/module.h>
+
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "parallel/collectives.h"
+#include "parallel/shards.h"
+#include "posenc/parallel/clip_grad_norm.h"
+
+namespace posenc {
+namespace parallel {
+namespace {
+
+// The values that a gradient stores. A sparse gradient is coalesced first: its values are then all
+// of its nonzero elements. LibTorch's mul_() on `grad.data()` would scale a copy of them.
+at::Tensor stored_values(const at::Tensor& parameter) {
+  at::Tensor& gradient = parameter.mutable_grad();
+  if (!gradient.is_sparse()) return gradient.detach();
+  gradient = gradient.coalesce();
+  return gradient._values().detach();
+}
+
+at::Tensor total_norm(const std::vector<at::Tensor>& norms, at::Device device) {
+  if (norms.empty()) return at::zeros({}, at::TensorOptions(at::kFloat).device(device));
+  return norms.size() == 1 ? norms.front() : at::stack(norms).norm();
+}
+
+void check_layouts(const std::vector<at::Tensor>& parameters, const char* caller) {
+  for (const at::Tensor& parameter : parameters) {
+    const at::Tensor& gradient = parameter.grad();
+    TORCH_CHECK_TYPE(
+        !gradient.defined() || gradient.layout() == at::kStrided || gradient.is_sparse(), "[",
+        caller, "] gradients must be dense or sparse (COO). Got ", gradient.layout(),
+        " for a parameter of ", parameter.sizes());
+  }
+}
+
+}  // namespace
+
+at::Tensor clip_norm(const torch::nn::Module& module, double max_norm, const RankGroup& group,
+                     const char* caller) {
+  const at::NoGradGuard no_grad;
+  const auto parameters = module.parameters();
+  check_layouts(parameters, caller);
+  const auto shards = sharded_tensors(module);
+  const at::Device device = parameters.empty() ? at::kCPU : parameters.front().device();
+  std::vector<at::Tensor> values, norms, shard_norms;
+  std::unordered_set<const at::TensorImpl*> seen;  // Module::parameters() lists a tied one twice
+  for (const at::Tensor& parameter : parameters) {
+    const at::TensorImpl* const key = parameter.unsafeGetTensorImpl();
+    if (!parameter.grad().defined() || !seen.insert(key).second) continue;
+    values.push_back(stored_values(parameter));
+    (shards.count(key) > 0 ? shard_norms : norms).push_back(values.back().norm().to(device));
+  }
+  at::Tensor norm = total_norm(norms, device);
+  if (!shards.empty()) {  // on every process then, also where a shard has no rows or no gradient
+    const at::Tensor squares = total_norm(shard_norms, device).to(at::kDouble).square();
+    all_reduce(group, squares, caller);
+    norm = (norm.to(at::kDouble).square() + squares).sqrt();
+  }
+  const at::Tensor factor = at::clamp(max_norm / (norm + 1e-6), std::nullopt, 1.0);
+  for (at::Tensor& value : values) value.mul_(factor.to(value.device(), /*non_blocking=*/true));
+  return norm;
+}
+
+}  // namespace parallel
+
+double clip_grad_norm(const ModuleRef& module, double max_norm, const RankGroup& group) {
+  TORCH_CHECK_VALUE(max_norm > 0.0, "[clip_grad_norm] max_norm must be positive. Got ", max_norm);
+  return parallel::clip_norm(*module, max_norm, group, "clip_grad_norm").item<double>();
+}
+
+}  // namespace posenc

@@ -1,0 +1,158 @@
+#include "posenc/parallel/data_parallel.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
+#include <torch/nn/module.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "core/check.h"
+#include "parallel/collectives.h"
+#include "parallel/gradient_exchange.h"
+#include "parallel/model_text.h"
+#include "parallel/shards.h"
+#include "torch_internals/post_accumulate_hook.h"
+
+namespace posenc {
+namespace {
+
+constexpr const char* kCaller = "DataParallel";
+
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+// Each tensor once, also where several names refer to it, and none that is a shard.
+template <typename Named>
+NamedTensors replicated(const Named& named, const torch::nn::Module& module) {
+  const auto shards = parallel::sharded_tensors(module);
+  std::unordered_set<const at::TensorImpl*> seen;
+  NamedTensors tensors;
+  for (const auto& item : named) {
+    const at::Tensor& tensor = item.value();
+    if (!tensor.defined() || shards.count(tensor.unsafeGetTensorImpl()) > 0) continue;
+    if (seen.insert(tensor.unsafeGetTensorImpl()).second) tensors.emplace_back(item.key(), tensor);
+  }
+  return tensors;
+}
+
+void check_parameters(const NamedTensors& parameters) {
+  for (const auto& [name, tensor] : parameters) {
+    TORCH_CHECK_VALUE(tensor.layout() == at::kStrided && !tensor.is_meta(),
+                      "[DataParallel] parameters must be dense tensors with data. Got ", name,
+                      " of ", tensor.layout(), " on ", tensor.device());
+    TORCH_CHECK_VALUE(!torch_internals::PostAccumulateHook::has_one(tensor),
+                      "[DataParallel] parameters must have no post-accumulate hook, for which "
+                      "autograd has a single place; end the other DataParallel first. Got one on ",
+                      name);
+  }
+}
+
+void broadcast_values(const RankGroup& group, const NamedTensors& tensors) {
+  const at::NoGradGuard no_grad;
+  if (group.size() == 1) return;
+  for (const auto& [name, tensor] : tensors) {
+    // A copy, so that strides may differ and autograd sees the write.
+    const at::Tensor values =
+        at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()).device(tensor.device()));
+    if (group.rank() == 0) values.copy_(tensor);
+    parallel::broadcast(group, values, /*root=*/0, kCaller);
+    if (group.rank() != 0) at::Tensor(tensor).copy_(values);
+  }
+}
+
+}  // namespace
+
+class DataParallel::Impl {
+ public:
+  Impl(torch::nn::Module& module, RankGroup group, const DataParallelOptions& options)
+      : module_(module), group_(std::move(group)) {
+    const NamedTensors parameters = replicated(module.named_parameters(), module);
+    parallel::all_or_none(
+        group_,
+        [&] {
+          check_positive(kCaller, "bucket_bytes", options.bucket_bytes());
+          check_parameters(parameters);
+        },
+        kCaller);
+    parallel::agree_on(group_,
+                       parallel::model_text(module, parallel::sharded_tensors(module)) +
+                           c10::str("bucket_bytes ", options.bucket_bytes()),
+                       kCaller);
+    broadcast_values(group_, parameters);
+    broadcast_buffers();
+    if (group_.size() > 1) start_exchange(parameters, options.bucket_bytes());
+  }
+
+  void finish(const at::Tensor& extra) {
+    if (extra.defined()) {
+      TORCH_CHECK_TYPE(extra.scalar_type() == at::kFloat && extra.is_contiguous(),
+                       "[DataParallel] extra must be a contiguous float32 tensor. Got ",
+                       extra.scalar_type(), " of ", extra.sizes(), ", strides ", extra.strides());
+      TORCH_CHECK_VALUE(extra.numel() <= parallel::GradientExchange::kExtra,
+                        "[DataParallel] extra must have at most ",
+                        parallel::GradientExchange::kExtra, " numbers. Got ", extra.numel());
+    }
+    if (exchange_) exchange_->finish(extra);
+  }
+
+  void broadcast_buffers() {
+    broadcast_values(group_, replicated(module_.named_buffers(), module_));
+  }
+
+  const RankGroup& group() const noexcept { return group_; }
+  const std::shared_ptr<int>& paused() const noexcept { return paused_; }
+
+ private:
+  void start_exchange(const NamedTensors& parameters, int64_t bucket_bytes) {
+    std::vector<at::Tensor> tensors;
+    std::vector<bool> trained;
+    for (const auto& [name, tensor] : parameters) {
+      tensors.push_back(tensor);
+      trained.push_back(tensor.requires_grad());
+    }
+    exchange_.emplace(tensors, trained, group_, bucket_bytes, kCaller);
+    hooks_.reserve(tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {  // also frozen ones, which may be unfrozen
+      hooks_.emplace_back(tensors[i], [this, i] {
+        if (*paused_ == 0) exchange_->ready(i);
+      });
+    }
+  }
+
+  torch::nn::Module& module_;
+  RankGroup group_;
+  std::shared_ptr<int> paused_ = std::make_shared<int>(0);
+  std::optional<parallel::GradientExchange> exchange_;
+  std::vector<torch_internals::PostAccumulateHook> hooks_;  // end before what they call
+};
+
+DataParallel::DataParallel(const ModuleRef& module, RankGroup group,
+                           const DataParallelOptions& options)
+    : impl_(std::make_unique<Impl>(*module, std::move(group), options)) {}
+
+DataParallel::~DataParallel() = default;
+
+void DataParallel::finish(const at::Tensor& extra) { impl_->finish(extra); }
+
+DataParallelPause DataParallel::pause() { return DataParallelPause(impl_->paused()); }
+
+void DataParallel::broadcast_buffers() { impl_->broadcast_buffers(); }
+
+const RankGroup& DataParallel::group() const noexcept { return impl_->group(); }
+
+DataParallelPause::DataParallelPause(std::shared_ptr<int> paused) : paused_(std::move(paused)) {
+  ++*paused_;
+}
+
+DataParallelPause::DataParallelPause(DataParallelPause&& other) noexcept = default;
+
+DataParallelPause::~DataParallelPause() {
+  if (paused_) --*paused_;
+}
+
+}  // namespace posenc

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "parallel/buckets.h"
+#include "parallel/collectives.h"
+#include "posenc/parallel/group.h"
+
+namespace posenc::parallel {
+
+/// Sums the gradients of parameters over the processes of a group, step by step: ready() for the
+/// gradients that a backward pass completes, then finish().
+///
+/// Whether a parameter has a dense gradient, a sparse one or none differs between processes and
+/// between steps, so the last bucket's tail counts the processes of each kind, and all of them act
+/// on the same counts. A parameter has a place in a bucket until its gradient proves to be sparse,
+/// and has none, if it was frozen, until its first gradient, which is then summed by itself.
+class GradientExchange {
+ public:
+  static constexpr int64_t kExtra = 64;  ///< numbers that finish() can sum in the same messages
+
+  /// `parameters` are the same on all processes; those that are `placed` have dense gradients.
+  GradientExchange(std::vector<at::Tensor> parameters, std::vector<bool> placed,
+                   const RankGroup& group, int64_t bucket_bytes, const char* caller);
+
+  /// Parameter `index` has its gradient: puts it into its place, and starts the exchange of the
+  /// buckets that are complete, each only after the one before.
+  void ready(std::size_t index);
+  /// Exchanges what is left, and waits for all. On an error nothing is waited for.
+  void finish(const at::Tensor& extra);
+
+ private:
+  enum class Kind : uint8_t { None, Dense, Sparse };
+
+  template <typename Work>
+  void guarded(const Work& work);
+  void start_step();
+  Kind collect(std::size_t index);
+  void launch();
+  void launch_last(const at::Tensor& extra);
+  void take_sums();
+  at::Tensor dense_sum(std::size_t index);
+  bool exists(std::size_t index, Kind kind) const;
+  void update_places();
+
+  std::vector<at::Tensor> parameters_;
+  std::vector<bool> placed_;
+  RankGroup group_;
+  int64_t bucket_bytes_;
+  const char* caller_;
+  Buckets buckets_;
+  std::mutex mutex_;     // autograd has a thread for each device
+  bool failed_ = false;  // the processes may be at different steps now
+
+  // Of the current step.
+  std::vector<bool> ready_;           // by parameter
+  std::vector<Kind> kinds_;           // by parameter, of this process
+  std::vector<std::size_t> missing_;  // by bucket: parameters that are not ready
+  std::vector<Pending> pending_;      // of the buckets that are under way: the first ones
+  at::Tensor counts_;                 // by kind and parameter, of processes; on the CPU
+};
+
+}  // namespace posenc::parallel
