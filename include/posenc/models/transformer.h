@@ -61,7 +61,8 @@ struct TransformerOptions {
   TORCH_ARG(bool, bias) = true;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
-  /// Splits the rows of the embeddings and of the output layer over the processes of a group: each holds those of its VocabShard.
+  /// Splits the rows of the embeddings and of the output layer over the processes of a group: each
+  /// holds those of its VocabShard.
   TORCH_ARG(RankGroup, group);
   /// Which tokens the processes of `group` pass.
   TORCH_ARG(RankTokens, rank_tokens) = RankTokens::Same;

@@ -52,7 +52,8 @@ struct TokenAndPositionEmbeddingOptions {
   /// Lets a forward that records no gradient reuse the memory of the last output, once no one else
   /// holds that output.
   TORCH_ARG(bool, reuse_output) = false;
-  /// Splits the rows of the token table over the processes of a group: each holds those of its VocabShard.
+  /// Splits the rows of the token table over the processes of a group: each holds those of its
+  /// VocabShard.
   TORCH_ARG(RankGroup, group);
   /// Which tokens the processes of `group` pass.
   TORCH_ARG(RankTokens, rank_tokens) = RankTokens::Same;

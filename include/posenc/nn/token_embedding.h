@@ -32,7 +32,8 @@ struct TokenEmbeddingOptions {
   TORCH_ARG(bool, freeze) = false;
   /// Makes the gradient of the weight sparse, as in nn.Embedding, and coalesced.
   TORCH_ARG(bool, sparse) = false;
-  /// Splits the rows of the table over the processes of a group: each holds those of its VocabShard.
+  /// Splits the rows of the table over the processes of a group: each holds those of its
+  /// VocabShard.
   TORCH_ARG(RankGroup, group);
   /// Which tokens the processes of `group` pass.
   TORCH_ARG(RankTokens, rank_tokens) = RankTokens::Same;

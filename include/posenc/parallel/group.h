@@ -17,9 +17,9 @@ namespace posenc POSENC_EXPORT {
 
 /// What went wrong between the processes of a group.
 enum class GroupErrorCode {
-  PeerLost,   ///< another process ended, was killed or closed its connection
-  TimedOut,   ///< another process did not take part within the group's time-out
-  Disagree,   ///< the processes hold different models, options, dtypes or versions of posenc
+  PeerLost,    ///< another process ended, was killed or closed its connection
+  TimedOut,    ///< another process did not take part within the group's time-out
+  Disagree,    ///< the processes hold different models, options, dtypes or versions of posenc
   PeerFailed,  ///< another process reported an error of its own; this one's call was right
   Rendezvous,  ///< the processes did not find each other
 };

@@ -13,8 +13,8 @@ enum class RankTokens {
 };
 
 /// The rows [first, last) of a matrix of `vocab` rows that a process of a group holds, by the rule
-/// of torch.chunk and of DTensor's Shard(0): ceil(vocab / ranks) rows each, the last processes fewer
-/// or none.
+/// of torch.chunk and of DTensor's Shard(0): ceil(vocab / ranks) rows each, the last processes
+/// fewer or none.
 struct VocabShard {
   int64_t first = 0;  ///< the first row
   int64_t last = 0;   ///< the row after the last one
