@@ -3,10 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "parallel/sparse_sum.h"
@@ -29,6 +27,7 @@ GradientExchange::GradientExchange(std::vector<at::Tensor> parameters, std::vect
                                    const RankGroup& group, int64_t bucket_bytes, const char* caller)
     : parameters_(std::move(parameters)),
       placed_(std::move(placed)),
+      used_(parameters_.size(), false),
       group_(group),
       bucket_bytes_(bucket_bytes),
       caller_(caller) {
@@ -169,13 +168,14 @@ void GradientExchange::take_sums() {
 
 void GradientExchange::update_places() {
   std::vector<bool> placed = placed_;
+  bool any = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (exists(i, Kind::Dense))
-      placed[i] = true;
-    else if (exists(i, Kind::Sparse))
-      placed[i] = false;
+    const bool dense = exists(i, Kind::Dense), sparse = exists(i, Kind::Sparse);
+    any |= dense || sparse;
+    used_[i] = used_[i] || dense || sparse;
+    placed[i] = dense || (placed_[i] && used_[i] && !sparse);
   }
-  if (placed == placed_) return;
+  if (!any || placed == placed_) return;
   placed_ = std::move(placed);
   buckets_ = make_buckets(parameters_, placed_, bucket_bytes_, tail_of(parameters_));
 }

@@ -19,7 +19,8 @@ namespace posenc::parallel {
 /// Whether a parameter has a dense gradient, a sparse one or none differs between processes and
 /// between steps, so the last bucket's tail counts the processes of each kind, and all of them act
 /// on the same counts. A parameter has a place in a bucket until its gradient proves to be sparse,
-/// and has none, if it was frozen, until its first gradient, which is then summed by itself.
+/// or until the first exchange shows that it has none: such a place would hold up the buckets after
+/// it. A gradient without a place is summed by itself, once, and has a place from then on.
 class GradientExchange {
  public:
   static constexpr int64_t kExtra = 64;  ///< numbers that finish() can sum in the same messages
@@ -50,6 +51,7 @@ class GradientExchange {
 
   std::vector<at::Tensor> parameters_;
   std::vector<bool> placed_;
+  std::vector<bool> used_;  // by parameter: some process has had a gradient
   RankGroup group_;
   int64_t bucket_bytes_;
   const char* caller_;

@@ -61,10 +61,11 @@ class DataParallelPause {
 ///
 /// Errors: c10::ValueError for a parameter that has a post-accumulate hook, a parameter that is not
 /// dense or has no data, a bucket_bytes that is not positive, and a second backward() before
-/// finish() without pause(); c10::TypeError for a gradient that is neither dense nor sparse COO or
-/// has another shape, dtype or device than its parameter had at construction. GroupError (Disagree)
-/// on every process if the models differ; GroupError from finish() and backward() if a process is
-/// lost. After an error in finish() or backward() nothing waits for the others.
+/// finish() without pause(), or with create_graph; c10::TypeError for a gradient that is neither
+/// dense nor sparse COO or has another shape, dtype or device than its parameter had at
+/// construction. GroupError (Disagree) on every process if the models differ; GroupError from
+/// finish() and backward() if a process is lost. After an error in finish() or backward() nothing
+/// waits for the others.
 ///
 /// Source: torch.nn.parallel.DistributedDataParallel; Li et al. 2020, "PyTorch Distributed".
 class DataParallel {
