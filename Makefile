@@ -1,6 +1,6 @@
 # Everyday tasks, quick if nothing has changed. setup, demo, pronounce, test, zoo and install also install what they need
 # (tools/setup.sh); the others report what is missing.
-.PHONY: help setup build demo pronounce test check test-cpus test-seeds flat zoo differential lint format docs fixtures figures bench asan clang fuzz install clean
+.PHONY: help setup build demo pronounce test check test-cpus test-seeds flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 quick := core kernels functional inference
@@ -73,6 +73,11 @@ figures: ## redraw the plots of README and docs
 	@tools/build.sh release posenc-cli
 	@build/release/posenc plot --out build/figures && cp build/figures/heat_map.png docs/images/
 	@$(python) tools/error_plot.py build/release/posenc docs/images/error_over_position.png
+
+bench-ranks: ## run data-parallel training steps and Python's; two idle cores, 15 minutes; ROUNDS=5 MODEL=base
+	@tools/setup.sh --check build bench
+	@tools/build.sh bench posenc_rank_benchmark
+	@$(python) -B tests/benchmarks/data_parallel.py build/bench/tests/benchmarks/posenc_rank_benchmark --rounds $(or $(ROUNDS),5) --model $(or $(MODEL),base) --json build/bench/ranks.json
 
 bench: ## run the benchmarks and Python's, and print the ratios; 5 minutes; BENCH=regex selects some, BENCH=decode decoding
 	@tools/setup.sh --check build bench

@@ -55,13 +55,18 @@ def step_of(name: str) -> Step:
     return Step(name)
 
 
-print("ready", flush=True)
-for line in sys.stdin:
-    act, name, *threads = line.split()
-    start = time.perf_counter()
-    if act == "make":
-        step_of(name).save(Path(sys.argv[1]) / f"{name}.safetensors")
-    else:
-        torch.set_num_threads(int(threads[0]))
-        step_of(name).run()
-    print(time.perf_counter() - start, flush=True)
+def main() -> None:
+    print("ready", flush=True)
+    for line in sys.stdin:
+        act, name, *threads = line.split()
+        start = time.perf_counter()
+        if act == "make":
+            step_of(name).save(Path(sys.argv[1]) / f"{name}.safetensors")
+        else:
+            torch.set_num_threads(int(threads[0]))
+            step_of(name).run()
+        print(time.perf_counter() - start, flush=True)
+
+
+if __name__ == "__main__":
+    main()
