@@ -145,7 +145,7 @@ class Commands(unittest.TestCase):
                     elif Path(program).name == "posenc-pronounce":  # not run: needs minutes of training
                         self.check_options(help_of(options.pronounce, arguments[0]), arguments)
                     else:
-                        self.assertIn(program, ["echo", "export", "cmake", "build/app", "g++"], "a command that this test knows")
+                        self.assertIn(program, ["echo", "export", "cmake", "build/app", "g++", "torchrun"], "a command that this test knows")
 
     def test_posenc_commands_run(self):
         with tempfile.TemporaryDirectory() as name:
@@ -213,6 +213,10 @@ class Names(unittest.TestCase):
                 if not re.match(r"https?:", target):
                     with self.subTest(str(path.relative_to(ROOT)), target=target):
                         self.assertTrue((path.parent / target).exists())
+
+    def test_a_file_that_is_shown_is_the_file(self):
+        shown = text(ROOT / "examples/data_parallel/nccl_group.cpp").partition("\n#include")
+        self.assertIn("".join(shown[1:]).strip(), text(ROOT / "docs/distributed.md"))
 
     def test_every_document_is_linked(self):
         linked = {(path.parent / target).resolve() for path in DOCUMENTS
