@@ -31,6 +31,14 @@ class PkgConfig(unittest.TestCase):
             printed = subprocess.run([program], capture_output=True, text=True, check=True).stdout
         self.assertIn("0.8415", printed)  # the row of position 1 starts with sin(1)
 
+    def test_the_groups_library_has_its_own_file(self):
+        folders = [str(path.parent) for path in prefix.rglob("posenc_gloo.pc")]
+        if not folders:
+            self.skipTest("posenc::gloo was not built")
+        said = subprocess.run(["pkg-config", "--libs", "posenc_gloo"], capture_output=True, text=True, check=True,
+                              env={**os.environ, "PKG_CONFIG_PATH": folders[0]}).stdout  # fmt: skip
+        self.assertRegex(said, "-lposenc_gloo .*-lposenc ")
+
 
 if __name__ == "__main__":
     prefix, compiler = Path(sys.argv[1]).resolve(), sys.argv[2]

@@ -14,10 +14,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 shared: Path
 static: Path
-LIBRARIES = ["posenc", "posenc_identify"]
+LIBRARIES = ["posenc", "posenc_identify", "posenc_gloo"]  # the last one if it was built
 # Templates of LibTorch and the standard library: the compiler emits them wherever they are used, and the loader merges them
 # by name.
-COMMON = re.compile(r"^(std|__gnu_cxx|c10|at|torch|caffe2|ska|ska_ordered)::")
+COMMON = re.compile(r"^(std|__gnu_cxx|c10|c10d|at|torch|caffe2|ska|ska_ordered)::")
 # Symbols that belong to a class, such as `vtable for posenc::TransformerImpl`.
 OF_A_CLASS = re.compile(r"^(vtable|VTT|typeinfo|typeinfo name|guard variable|construction vtable|(non-)?virtual thunk) (for|to) ")
 
@@ -94,4 +94,5 @@ class Shared(unittest.TestCase):
 
 if __name__ == "__main__":
     shared, static = (Path(sys.argv.pop(1)).resolve() for _ in range(2))
+    LIBRARIES = [name for name in LIBRARIES if any(shared.rglob(f"lib{name}.so"))]
     unittest.main()

@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""A program that was built with an installed posenc::gloo trains on two processes to the same loss as on one.
+
+tests/package/data_parallel_test.py PROGRAM
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import unittest
+
+program: str
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class DataParallel(unittest.TestCase):
+    def test_two_processes_reach_the_loss_of_one(self):
+        alone = subprocess.run([program], capture_output=True, text=True, timeout=120)
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        self.assertRegex(alone.stdout, r"^loss 0\.\d+\n$")  # from log(1000) = 6.9
+        by_hand = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+        ranks = [subprocess.Popen([program], env={**by_hand, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True) for rank in (0, 1)]
+        printed = [rank.communicate(timeout=120)[0] for rank in ranks]
+        self.assertEqual([rank.returncode for rank in ranks], [0, 0])
+        self.assertEqual(printed, [alone.stdout, ""])
+
+
+if __name__ == "__main__":
+    program = sys.argv.pop()
+    unittest.main()
