@@ -157,7 +157,7 @@ TEST(VocabParallelModules, EmbeddingsHaveTheBitsOfTheWhole) {
     const auto axes = [&](const at::Tensor& ids) {
       return c.options.batch_first() ? ids : ids.t().contiguous();
     };
-    const at::Tensor ids = axes(at::tensor({{8, 2, 0}, {4, 4, 5}}, at::kLong));
+    const at::Tensor ids = axes(at::tensor({8, 2, 0, 4, 4, 5}, at::kLong).view({2, 3}));
     torch::manual_seed(3);
     TokenAndPositionEmbedding whole(c.options);
     whole->to(c.type);
@@ -166,7 +166,7 @@ TEST(VocabParallelModules, EmbeddingsHaveTheBitsOfTheWhole) {
     expected.backward(cotangent);
     const auto dense = [](const at::Tensor& t) { return t.is_sparse() ? t.to_dense() : t; };
     test::run_ranks(2, [&](const RankGroup& group) {
-      const auto own = made_alone(3, [&] {
+      auto own = made_alone(3, [&] {
         return TokenAndPositionEmbedding(TokenAndPositionEmbeddingOptions(c.options).group(group));
       });
       own->to(c.type);
@@ -222,10 +222,12 @@ TEST_P(SplitTransformer, TrainsAsOneProcess) {
   std::vector<TransformerRun> found(ranks);
   test::run_ranks(ranks, [&, tying = tying, ranks = ranks,
                           tokens = tokens](const RankGroup& group) {
-    auto model = made_alone(
-        5, [&] { return Transformer(testing::tiny(tying).group(group).rank_tokens(tokens)); });
-    if (group.rank() == 0)  // a clone stays tied, and in its group
-      model = Transformer(std::dynamic_pointer_cast<TransformerImpl>(model->clone()));
+    auto model = made_alone(5, [&] {
+      Transformer original(testing::tiny(tying).group(group).rank_tokens(tokens));
+      if (group.rank() != 0) return original;
+      // A clone, which draws as well, stays tied and in its group.
+      return Transformer(std::dynamic_pointer_cast<TransformerImpl>(original->clone()));
+    });
     const int64_t busy = std::max(1, ranks - 1);
     const auto begin = [&](int64_t r) { return std::min<int64_t>(3, r >= busy ? 3 : r * 2); };
     const auto mine = [&](const at::Tensor& t) {
@@ -255,7 +257,7 @@ TEST(VocabParallelModules, LogitsAreTheColumnsOfThisProcess) {
   const at::Tensor ids = at::arange(6).view({2, 3});
   const at::Tensor expected = whole->forward(ids, ids);
   test::run_ranks(2, [&](const RankGroup& group) {
-    const auto model = made_alone(5, [&] { return Transformer(testing::tiny().group(group)); });
+    auto model = made_alone(5, [&] { return Transformer(testing::tiny().group(group)); });
     const at::Tensor columns = rows_of(expected.movedim(-1, 0), group).movedim(0, -1);
     EXPECT_TRUE(within(Op::Layers, model->forward(ids, ids), columns));
     EXPECT_TRUE(within(Op::Layers, model->decode(ids, model->encode(ids)), columns));
@@ -276,7 +278,7 @@ TEST(VocabParallelModulesErrors, SharedTablesAndWeightsOfOtherRows) {
     const at::Tensor own = rows_of(at::arange(28.0).view({7, 4}), group);
     TokenEmbedding given(std::make_shared<TokenEmbeddingImpl>(options, own));
     EXPECT_TRUE(bit_equal(given->forward(at::tensor({6, 0}, at::kLong)),
-                          at::tensor({{24.f, 25.f, 26.f, 27.f}, {0.f, 1.f, 2.f, 3.f}})));
+                          at::tensor({24.f, 25.f, 26.f, 27.f, 0.f, 1.f, 2.f, 3.f}).view({2, 4})));
   });
 }
 

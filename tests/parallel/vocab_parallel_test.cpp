@@ -78,8 +78,9 @@ TEST_P(VocabParallel, LossAndGradientsAreThoseOfOneProcess) {
         EXPECT_TRUE(within(Op::RankSums, ranks[0].loss, expected.loss));
         EXPECT_TRUE(within(Op::RankSums, joined(ranks, &VocabResult::table), expected.table));
         EXPECT_TRUE(within(Op::RankSums, joined(ranks, &VocabResult::bias), expected.bias));
-        if (!tied)
+        if (!tied) {
           EXPECT_TRUE(within(Op::RankSums, joined(ranks, &VocabResult::output), expected.output));
+        }
         at::Tensor body = ranks[0].body;
         for (size_t r = 1; r < ranks.size(); ++r) {
           EXPECT_TRUE(bit_equal(ranks[r].loss, ranks[0].loss));
