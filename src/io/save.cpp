@@ -19,19 +19,20 @@ SaveFormat format_of(const std::string& path, SaveFormat format) {
   return is_torch ? SaveFormat::TorchSave : SaveFormat::Safetensors;
 }
 
-void refuse_shards(const io::Shards& shards, const std::string& reason, const std::string& remedy) {
-  if (shards.empty()) return;
-  throw WeightsError(WeightsErrorCode::Unsupported, reason, remedy)
-      .in_tensor(shards.begin()->first);
+WeightsError split_error(const std::string& name, const std::string& reason,
+                         const std::string& remedy) {
+  return WeightsError(WeightsErrorCode::Unsupported,
+                      "is split over the processes of a group, " + reason, remedy)
+      .in_tensor(name);
 }
 
 void save(const std::string& path, const io::GroupTensors& all, const SaveOptions& options,
           const char* caller) {
   const SaveFormat format = format_of(path, options.format());
-  if (!all.group) {
-    refuse_shards(all.shards,
-                  "is split over the processes of a group, and this one has its own rows",
-                  "SaveOptions().group(group) saves the rows of all");
+  for (const auto& [name, shard] : all.shards) {
+    if (all.group || all.tensors[name].size(0) == shard.rows) continue;
+    throw split_error(name, "and this one has its own rows only",
+                      "SaveOptions().group(group) saves the rows of all");
   }
   if (format == SaveFormat::SafetensorsShards) {
     return io::write_safetensors_shards(path, all, options.metadata(), caller);
@@ -39,8 +40,10 @@ void save(const std::string& path, const io::GroupTensors& all, const SaveOption
   if (format == SaveFormat::Safetensors) {
     return io::write_safetensors(path, all, options.metadata(), caller);
   }
-  refuse_shards(all.shards, "is split over the processes of a group, which torch.save is not for",
-                "save it as safetensors");
+  if (!all.shards.empty() && all.group.size() > 1) {
+    throw split_error(all.shards.begin()->first, "which torch.save cannot collect",
+                      "save it as safetensors");
+  }
   parallel::all_or_none(
       all.group,
       [&] {

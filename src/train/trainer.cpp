@@ -104,6 +104,7 @@ void Trainer::resume(const std::string& path) {
   }
   step_ = step;
   open_ = torn_ = false;
+  pending_ = nullptr;
   seconds_ = seconds;
   numbers = below(saved, kOwn);
   start_report();  // discard the report of the previous run
@@ -152,15 +153,15 @@ torch::Tensor Trainer::gradients(const std::vector<PairBatch>& batches) {
   return sum;
 }
 
-// The exchange carries three numbers more than the gradients: the loss, which is not finite if any
-// process's is not, whether one wants to stop, and whether one has failed.
+// The exchange carries four numbers more than the gradients: the loss, which is not finite if any
+// process's is not, whether one wants to stop, has failed, and did so in the last optimiser step.
 torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
-  std::exception_ptr failure;
+  std::exception_ptr failure = std::exchange(pending_, nullptr);
+  const bool tore = failure != nullptr;
   torch::Tensor loss;
   bool stop = false;
   try {
-    loss = gradients(batches);
-    stop = options_.stop() && options_.stop()();
+    if (!failure) loss = gradients(batches), stop = options_.stop() && options_.stop()();
   } catch (const GroupError& error) {
     const bool is_dead =
         error.code() == GroupErrorCode::PeerLost || error.code() == GroupErrorCode::TimedOut;
@@ -173,10 +174,11 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
   double part = failure || !loss.defined() ? 0.0 : loss.item<double>();
   if (options_.global_loss()) part /= run_.group.size();
   const std::vector<float> own = {static_cast<float>(part), stop ? 1.0F : 0.0F,
-                                  failure ? 1.0F : 0.0F};
+                                  failure ? 1.0F : 0.0F, tore ? 1.0F : 0.0F};
   torch::Tensor numbers = torch::tensor(own);
   parallel_->finish(numbers);
   if (numbers[2].item<float>() > 0.0F) {
+    torn_ = numbers[3].item<float>() > 0.0F;
     parallel::all_or_none(
         run_.group,
         [&] {
@@ -193,10 +195,26 @@ torch::Tensor Trainer::train_step(const std::vector<PairBatch>& batches) {
   if (options_.clip_norm() > 0.0) {
     parallel::clip_norm(*run_.module, options_.clip_norm(), run_.group, kName);
   }
-  torn_ = parallel_ != nullptr;
-  parallel::all_or_none(run_.group, [&] { run_.optimizer->step(); }, kName);
-  torn_ = false;
+  try {
+    run_.optimizer->step();
+  } catch (...) {
+    if (!parallel_) throw;
+    pending_ = std::current_exception();  // the others hear of it in the next exchange
+  }
   return loss;
+}
+
+// Throws on every process if the optimiser of one has failed. Called where no exchange follows.
+void Trainer::settle() {
+  if (!parallel_) return;
+  torn_ = true;
+  parallel::all_or_none(
+      run_.group,
+      [&] {
+        if (pending_) std::rethrow_exception(std::exchange(pending_, nullptr));
+      },
+      kName);
+  torn_ = false;
 }
 
 void Trainer::one_step() {
@@ -231,8 +249,7 @@ double Trainer::mean_loss() const {
 void Trainer::report() {
   if (losses_ == 0) return;
   TrainingProgress progress;
-  progress.step = step_;
-  progress.steps = options_.steps();
+  progress.step = step_, progress.steps = options_.steps();
   progress.epoch = loader_.epoch();
   progress.loss = mean_loss();
   progress.tokens_per_second = static_cast<double>(tokens_) / std::max(spent_, 1e-9);
@@ -269,9 +286,13 @@ bool Trainer::train(int64_t until) {
     spent_ += took.count(), seconds_ += took.count();
     stopped = parallel_ ? stop_ : options_.stop() && options_.stop()();
     const bool last = stopped || step_ == options_.steps();
-    if (last || step_ % options_.report_every() == 0) report();
+    const bool reports = last || step_ % options_.report_every() == 0;
     const bool due = options_.checkpoint_every() > 0 && step_ % options_.checkpoint_every() == 0;
-    if (!options_.checkpoint().empty() && (last || due)) save();
+    const bool saves = !options_.checkpoint().empty() && (last || due);
+    // With shards, the next step begins with collectives of the model, not with the exchange.
+    if (has_shards_ || reports || saves || step_ == end) settle();
+    if (reports) report();
+    if (saves) save();
   }
   return !stopped;
 }

@@ -16,10 +16,11 @@
 namespace posenc::testing {
 
 /// A model with a table and a bias that are split over the processes of a group, under two names
-/// for the table, beside a matrix and a buffer that every process has.
+/// for the table, beside a matrix and a buffer that every process has. Rows are whole vectors of
+/// any instruction set, so that an optimiser rounds them alike wherever they are.
 class SplitModel : public torch::nn::Module, public StateDictTraits {
  public:
-  static constexpr int64_t kVocab = 7, kWidth = 3;
+  static constexpr int64_t kVocab = 7, kWidth = 16;
 
   explicit SplitModel(const RankGroup& group = {}) : SplitModel(group.rank(), group.size()) {}
   SplitModel(int rank, int ranks) : shard_(VocabShard::of(kVocab, rank, ranks)) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -123,6 +124,7 @@ class Trainer {
   torch::Tensor train_step(const std::vector<PairBatch>& batches);
   void one_step();
   double mean_loss() const;
+  void settle();
   void report();
   void start_report();
   void save() const;
@@ -133,17 +135,16 @@ class Trainer {
   TrainerOptions options_;
   std::shared_ptr<DataParallel> parallel_;                 // of a group, from the first train() on
   bool has_shards_ = false, stop_ = false, torn_ = false;  // torn_: weights may differ
-  int64_t step_ = 0;
-  bool open_ = false;  // the optimiser has done step_, the scheduler has not
+  std::exception_ptr pending_;         // of this process's optimiser, to be thrown on all
+  int64_t step_ = 0, first_step_ = 0;  // first_step_: of this process
+  bool open_ = false;                  // the optimiser has done step_, the scheduler has not
   double seconds_ = 0.0;
 
   // Since the last report.
   torch::Tensor loss_sum_;
   int64_t losses_ = 0, tokens_ = 0;
   double spent_ = 0.0;
-  // Of this process.
   std::optional<std::chrono::steady_clock::time_point> began_;
-  int64_t first_step_ = 0;
 };
 
 }  // namespace posenc
