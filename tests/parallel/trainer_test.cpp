@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
 #include "support/compare.h"
+#include "support/counting_backend.h"
 #include "support/rank_threads.h"
 
 namespace posenc::testing {
@@ -298,6 +300,27 @@ TEST_P(Group, AResumeThatFailsOnOneChangesNothingOnAny) {
     EXPECT_CONTAINS(error, group.rank() == 1 ? "No such file" : "PeerFailed: [Trainer]");
     EXPECT_TRUE(all_bits(*own.model) == before);
     EXPECT_EQ(trainer.step(), kSteps);
+  });
+}
+
+// The loss, a request to stop and failures travel with the gradients, which fit into one bucket.
+TEST(GroupTraffic, AStepIsOneExchange) {
+  const auto ranks = processes(2);
+  test::run_counted_ranks(2, [&](const RankGroup& group) {
+    auto trainer =
+        ranks[group.rank()]->trainer(TrainerOptions(kSteps).stop([] { return false; }), group);
+    trainer.train(1);
+    const auto calls_of = [&](int64_t steps) {
+      test::reset_traffic(group);
+      trainer.train(trainer.step() + steps);
+      std::map<std::string, int64_t> calls;
+      for (const auto& [name, count] : test::traffic(group)) calls[name] = count.calls;
+      return calls;
+    };
+    auto of_two = calls_of(2);
+    const auto of_seven = calls_of(7);
+    of_two["all_reduce"] += 5;
+    EXPECT_EQ(of_seven, of_two);
   });
 }
 

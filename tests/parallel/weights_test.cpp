@@ -167,7 +167,7 @@ TEST(SplitWeights, ShardsThatAreNotAllAreRefused) {
   fs::copy(shard(dir / "doubled", 2), shard(dir / "doubled", 9));
   EXPECT_CONTAINS(refused(dir / "doubled").what(), "has shards that overlap");
   const auto other =
-      changed("other", R"({"table":{"saved_offsets":[4,0]},"bias":{"saved_offsets":[3]},
+      changed("other", R"({"table":{"saved_offsets":[20,0]},"bias":{"saved_offsets":[3]},
                            "output.table":{"saved_offsets":[3,0]}})");
   EXPECT_CONTAINS(other.what(), "lacks some of its shards");
   for (const char* info : {"[]", R"({"table":{}})", R"({"table":{"saved_offsets":[3]}})",
