@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/check.h"
-#include "io/base/targets.h"
 #include "parallel/clip_norm.h"
 #include "parallel/collectives.h"
+#include "parallel/shards.h"
 #include "posenc/parallel/data_parallel.h"
 #include "train/run_text.h"
 #include "train/shares.h"
@@ -125,7 +125,7 @@ void Trainer::begin_group(int64_t end) {
                     "[Trainer] the optimiser of a process failed, so the weights of the processes "
                     "may differ; resume() from the checkpoint");
   parallel::agree_on(run_.group, train::run_text(run_, loader_, options_, step_, end), kName);
-  has_shards_ = !io::module_state(*run_.module).shards.empty();
+  has_shards_ = !parallel::sharded_tensors(*run_.module).empty();
   if (!parallel_) parallel_ = std::make_shared<DataParallel>(run_.module, run_.group);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "parallel/shards.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
@@ -16,10 +17,6 @@ void add_notes(const StateDictTraits& notes, const std::string& prefix, ModuleSt
     state.tables.back().name = prefix + table.name;
   }
   for (const auto& name : notes.non_persistent_names()) state.non_persistent.insert(prefix + name);
-  for (const auto& shard : notes.sharded_names()) {
-    const std::string name = prefix + shard.name;
-    state.shards[name] = {name, shard.first, shard.rows};
-  }
   for (const auto& [alias, name] : notes.tied_names()) {
     const at::Tensor* tensor = state.tensors.find(prefix + name);
     if (tensor != nullptr && !state.tensors.contains(prefix + alias)) {
@@ -57,22 +54,16 @@ void check_shard(const ShardedName& shard, const at::Tensor& tensor) {
       .in_tensor(shard.name);
 }
 
-// A module may declare a tensor that it does not have, such as the bias of a layer without one. A
-// tied tensor is a shard under all of its names, of which one module declares one.
-void name_shards(ModuleState& state) {
-  if (state.shards.empty()) return;
-  std::unordered_map<const at::TensorImpl*, ShardedName> declared;
-  for (const auto& [name, shard] : state.shards) {
-    const at::Tensor* tensor = state.tensors.find(name);
-    if (tensor == nullptr || !tensor->defined()) continue;
-    check_shard(shard, *tensor);
-    declared.emplace(tensor->unsafeGetTensorImpl(), shard);
-  }
-  state.shards.clear();
+// A tied tensor is a shard under all of its names, of which one module declares one.
+void name_shards(const torch::nn::Module& module, ModuleState& state) {
+  const auto shards = parallel::sharded_tensors(module);
+  if (shards.empty()) return;
   for (const auto& item : state.tensors) {
-    const auto found = declared.find(item.value().unsafeGetTensorImpl());
-    if (found == declared.end()) continue;
-    state.shards[item.key()] = {item.key(), found->second.first, found->second.rows};
+    const auto found = shards.find(item.value().unsafeGetTensorImpl());
+    if (found == shards.end()) continue;
+    const ShardedName shard{item.key(), found->second.first, found->second.rows};
+    check_shard(shard, item.value());
+    state.shards.emplace(item.key(), shard);
   }
 }
 
@@ -95,7 +86,7 @@ ModuleState module_state(const torch::nn::Module& module, const std::vector<Tied
   for (const auto& name : state.non_persistent) {
     if (state.tensors.contains(name)) state.tensors.erase(name);
   }
-  name_shards(state);
+  name_shards(module, state);
   return state;
 }
 
