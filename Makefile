@@ -3,7 +3,7 @@
 .PHONY: help setup build demo pronounce test check test-cpus test-seeds flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
-quick := core kernels functional inference
+quick := core torch_internals kernels sinusoid functional inference
 space := $(subst ,, )
 
 help: ## print this list
@@ -33,7 +33,7 @@ test: ## lint, build, and run all tests
 	@ctest --preset release -j2
 	@[ -f .venv-zoo/zoo-stamp ] || echo "zoo.live skipped: the original packages are not installed; make zoo installs them into .venv-zoo"
 
-check: ## format, lint and the tests that need no Python; about a minute once they are built
+check: ## format, lint, and a quick selection of the tests: the lower layers, and frozen models
 	@tools/setup.sh --check build test
 	@$(python) tools/lint.py
 	@WITH_TESTS=ON tools/build.sh release posenc posenc-cli $(addsuffix _test,$(quick))
@@ -68,11 +68,14 @@ fixtures: ## regenerate tests/fixtures from the Python reference
 	@tools/setup.sh --check build test
 	@$(python) notebooks_ref/regenerate.py
 
-figures: ## redraw the plots of README and docs
+figures: ## redraw the plots of README and docs; MODEL=folder of all-MiniLM-L6-v2 for its positions
 	@tools/setup.sh --check build demo
 	@tools/build.sh release posenc-cli
 	@build/release/posenc plot --out build/figures && cp build/figures/heat_map.png docs/images/
+	@build/release/posenc plot --rotary --out build/figures && cp build/figures/rotary_decay.png docs/images/
 	@$(python) tools/error_plot.py build/release/posenc docs/images/error_over_position.png
+	@$(python) tools/pronounce_doc.py --write
+	@$(if $(MODEL),$(python) tools/positions_plot.py --posenc build/release/posenc --model '$(MODEL)' --out docs/images/learned_positions.png,echo "learned_positions.png is left as it is: its model is not given (MODEL=folder)")
 
 bench-ranks: ## run data-parallel training steps and Python's; two idle cores, 15 minutes; ROUNDS=5 MODEL=base
 	@tools/setup.sh --check build bench

@@ -75,6 +75,19 @@ CLI_MAY = {
     "src/io/manifest/open_weights.h": "lists and reads a file that is opened once",
 }
 
+# What LibTorch does not promise to keep: code that needs it is in src/torch_internals/, or in a file listed here, with the
+# reason why it is not. Python's optimisers and interpolate() call the _fused_ and _upsample_ operations, so these stay.
+INTERNALS = re.compile(r"\bmutable_grad\b|\bat::_(?!fused_|upsample_)\w+\(|<ATen/(?:ThreadLocalState|CPUGeneratorImpl|ops/_(?!fused_|upsample_)\w+)\.h>|<torch/csrc/autograd/")
+INTERNALS_MAY = {
+    "src/cli/modules/probes.cpp": "CPUGeneratorImpl: seeds a generator of its own; the command line uses no torch_internals",
+    "src/cli/plot_rotary.cpp": "at::_unique: the C++ API has no unique() of all values",
+    "src/functional/embed/backward.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
+    "src/io/load/load_all.cpp": "_conj and _neg_view: there is no other way to make the views that a file describes",
+    "src/sinusoid/reference.cpp": "ThreadLocalState carries the grad mode into threads; sinusoid is below torch_internals",
+    "src/train/clip_norm.cpp": "mutable_grad: replaces a sparse gradient by its coalesced one",
+    "src/train/sparse_adam.cpp": "ThreadLocalState carries the grad mode into threads",
+}
+
 # The first match counts.
 BUDGETS = [
     (r"include/.*\.h$", 150),
@@ -234,6 +247,17 @@ def check_layers(tree):
                 tree.say(name, number, "layer", "what is compiled once per instruction set includes C headers, its own "
                          f"folder and the requests of kernels/*.h; {target} is compiled once or is C++'s")
     check_circles(tree, graph)
+
+
+def check_internals(tree):
+    for name in tree.matching(r"(include/posenc|src|examples)/(?!torch_internals/).*\.(h|cpp)$"):
+        if name in INTERNALS_MAY:
+            continue
+        for number, text in enumerate(tree.lines(name), 1):
+            match = INTERNALS.search(text.split("//")[0])
+            if match:
+                tree.say(name, number, "internals", f"{match.group(0)} is an internal of LibTorch: src/torch_internals/, or "
+                         "INTERNALS_MAY with the reason")
 
 
 def check_visibility(tree):
@@ -438,7 +462,7 @@ def main():
     if arguments.fix:
         check_format(tree, fix=True)
     else:
-        for check in (check_format, check_layers, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_text):
+        for check in (check_format, check_layers, check_internals, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_text):
             check(tree)
     for name, line, rule, required in sorted(tree.findings):
         print(f"{name}:{line}: {rule}: {required}")

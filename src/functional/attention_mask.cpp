@@ -224,7 +224,7 @@ AttentionMask AttentionMask::operator&(const AttentionMask& other) const {
   return both;
 }
 
-at::Tensor AttentionMask::keys() const {
+at::Tensor AttentionMask::padding_keys() const {
   at::Tensor keys;
   for (const at::Tensor& one : keys_) {
     if (keys.defined() && keys.sizes() != one.sizes()) return {};

@@ -52,7 +52,7 @@ void check_weights(const EmbeddingFrontWeights& weights, const EmbeddingFrontFun
 
 void check_as_ids(const char* name, const at::Tensor& given, const at::Tensor& ids, bool used) {
   if (!given.defined()) return;
-  TORCH_CHECK_VALUE(used, "[EmbeddingFront] ", name, " need a table of their own. Got none");
+  TORCH_CHECK_VALUE(used, "[EmbeddingFront] ", name, " need a table of their own");
   TORCH_CHECK_VALUE(given.sizes() == ids.sizes(), "[EmbeddingFront] ", name,
                     " must have the shape of the ids ", ids.sizes(), ". Got ", given.sizes());
 }
@@ -63,8 +63,7 @@ void check_positions(const at::Tensor& ids, const at::Tensor& table,
   const at::IntArrayRef sizes = ids.sizes();
   const int64_t first = options.offset();
   if (given.defined()) {
-    TORCH_CHECK_VALUE(table.defined(),
-                      "[EmbeddingFront] position_ids need a table of positions. Got none");
+    TORCH_CHECK_VALUE(table.defined(), "[EmbeddingFront] position_ids need a table of positions");
     TORCH_CHECK_VALUE(
         first == 0, "[EmbeddingFront] position_ids and an offset exclude each other. Got ", first);
     const at::IntArrayRef of = given.sizes();

@@ -59,7 +59,7 @@ void check_heads(const char* name, const at::Tensor& x, const RotaryOptions& o,
 
 void check_pair(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o,
                 const RotaryFuncOptions& how) {
-  TORCH_CHECK_VALUE(q.defined() || k.defined(), "[rotary] q or k must be a tensor. Got neither");
+  TORCH_CHECK_VALUE(q.defined() || k.defined(), "[rotary] q or k must be a tensor");
   const bool two_angles = o.planes() == rotary::Planes::Doubled ||
                           (o.cos_layout() == rotary::CosLayout::HalvesPerAxis &&
                            o.pairing() != rotary::Pairing::HalvesPerAxis);
@@ -112,7 +112,7 @@ at::Tensor positions_of(const at::Tensor& q, const at::Tensor& k, const RotaryFu
                     at::TensorOptions(at::kLong).device(x.device()));
 }
 
-// Of the functions that take ready cos and sin.
+// For the functions that take ready cos and sin.
 void check_arguments(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
                      const RotaryFuncOptions& how) {
   options.validate();
@@ -147,7 +147,7 @@ RotaryCosSin for_keys(const RotaryCosSin& table) {
 // The rows that position_ids, (L) or (B, L), name in a table of all positions.
 RotaryCosSin rows_of(const RotaryCosSin& table, const at::Tensor& ids) {
   TORCH_CHECK_VALUE(table.cos.defined() && table.sin.defined(),
-                    "[rotary] cos and sin must be tensors. Got none");
+                    "[rotary] cos and sin must be tensors");
   TORCH_CHECK_VALUE(ids.dim() == 1 || ids.dim() == 2,
                     "[rotary] position_ids beside a cache must be (L) or (B, L). Got ",
                     ids.sizes());
@@ -180,7 +180,7 @@ QueryKey rotate_after_prefix(const at::Tensor& q, const at::Tensor& k, const Rot
 void check_out(const char* name, const at::Tensor& out, const at::Tensor& x,
                const RotaryOptions& o) {
   TORCH_CHECK_VALUE(out.defined() == x.defined(), "[rotary] ", name,
-                    " must be given as its input is. Got one without the other");
+                    " must be given exactly when its input is");
   if (!x.defined()) return;
   TORCH_CHECK_TYPE(o.arithmetic() != rotary::Arithmetic::Widened,
                    "[rotary] Arithmetic::Widened changes the dtype: there is no rotation in place. "

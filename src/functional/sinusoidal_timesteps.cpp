@@ -50,7 +50,7 @@ at::Tensor timestep_rows(const at::Tensor& t, const SinusoidOptions& options) {
   TORCH_CHECK_VALUE(t.dim() == 1, "[SinusoidalTimesteps] t must be (N). Got ", t.sizes());
   TORCH_CHECK_TYPE(t.scalar_type() != at::kBool && !t.is_complex(),
                    "[SinusoidalTimesteps] t must be integer or real. Got ", t.scalar_type());
-  // On other devices, reading the answer would synchronize.
+  // On other devices, reading the answer would synchronise.
   TORCH_CHECK_VALUE(!t.is_cpu() || at::isfinite(t).all().item<bool>(),
                     "[SinusoidalTimesteps] t must be finite. Got NaN or infinity");
   options.validate();

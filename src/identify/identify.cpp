@@ -5,7 +5,7 @@
 #include <c10/util/Exception.h>
 
 #include "identify/report.h"
-#include "identify/rotary_place.h"
+#include "identify/rotary/place.h"
 #include "identify/search.h"
 
 namespace posenc {

@@ -15,9 +15,9 @@
 #include <cmath>
 
 #include "identify/candidate.h"
-#include "identify/rotary_candidates.h"
-#include "identify/rotary_place.h"
-#include "identify/rotary_view.h"
+#include "identify/rotary/candidates.h"
+#include "identify/rotary/place.h"
+#include "identify/rotary/view.h"
 #include "posenc/identify.h"
 #include "posenc/sinusoid/rotary_preset.h"
 

@@ -5,9 +5,8 @@ namespace posenc::inference {
 Embedding::Embedding(const TokenAndPositionEmbedding& embedding)
     : weight(embedding->token_embedding->weight.detach()), scale(embedding->options.scale()) {
   const auto& pe = embedding->position_encoding->pe;
-  TORCH_CHECK_VALUE(
-      pe.defined(),
-      "[freeze] an embedding must have a table of positions: TableSource::Buffer. Got ", "none");
+  TORCH_CHECK_VALUE(pe.defined(),
+                    "[freeze] an embedding must have a table of positions: TableSource::Buffer");
   table = pe.detach();
 }
 

@@ -41,7 +41,7 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
 // An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
 // given as pairs.
 AttentionMask mask_of_all_rows(const AttentionMask& mask) {
-  return mask.without_keys() & AttentionMask::allowed(mask.keys().unsqueeze(1));
+  return mask.without_keys() & AttentionMask::allowed(mask.padding_keys().unsqueeze(1));
 }
 
 }  // namespace

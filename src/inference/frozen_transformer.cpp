@@ -74,7 +74,7 @@ FrozenBytes FrozenTransformer::bytes() const { return model_->stale_check.bytes(
 std::ostream& operator<<(std::ostream& stream, const FrozenTransformer& model) {
   const auto& options = model.options();
   return stream << "posenc::FrozenTransformer(src_vocab=" << options.src_vocab()
-                << ", tgt_vocab=" << options.tgt_vocab() << ", tie=" << name_of(options.tie())
+                << ", tgt_vocab=" << options.tgt_vocab() << ", tie=" << to_string(options.tie())
                 << ", num_encoder_layers=" << options.num_encoder_layers()
                 << ", num_decoder_layers=" << options.num_decoder_layers()
                 << ", d_model=" << options.d_model() << ", num_heads=" << options.num_heads()

@@ -24,16 +24,16 @@ Packing::Packing(const at::Tensor& keep)
 }
 
 Packing Packing::of(const AttentionMask& mask, int64_t batch, int64_t length) {
-  const at::Tensor keys = mask.keys();
+  const at::Tensor keys = mask.padding_keys();
   const bool fits =
       keys.defined() && keys.is_cpu() && keys.size(0) == batch && keys.size(1) == length;
   Packing packing = fits && !keys.all().item<bool>() ? Packing(keys) : Packing(batch, length);
-  packing.covers_keys = fits;
+  packing.covers_mask = fits;
   return packing;
 }
 
-AttentionMask Packing::rest_of(const AttentionMask& mask) const {
-  return covers_keys ? mask.without_keys() : mask;
+AttentionMask Packing::residual_mask(const AttentionMask& mask) const {
+  return covers_mask ? mask.without_keys() : mask;
 }
 
 // Whether each sequence keeps its first rows, which then are numbered as before.
@@ -62,14 +62,14 @@ ScoreMask Packing::mask_of_rows(const AttentionMask& mask, int64_t heads,
                                 const at::Tensor& like) const {
   if (batch == 0) return {};
   // Rows keep their order, so that those before a row are those before it in the whole sequence.
-  const ScoreMask rest = rest_of(mask).resolve({batch, heads, length, length}, like);
+  const ScoreMask rest = residual_mask(mask).resolve({batch, heads, length, length}, like);
   return {kept(kept(rest.bias, 2), 3), rest.is_causal};
 }
 
 ScoreMask Packing::mask_of_keys(const AttentionMask& mask, int64_t heads, int64_t queries,
                                 const at::Tensor& like) const {
   if (batch == 0) return {};
-  AttentionMask rest = rest_of(mask);
+  AttentionMask rest = residual_mask(mask);
   // The kept keys up to key i are not the first i + 1 of them: a causal mask needs a bias.
   if (!rest.is_none() && !keeps_beginnings())
     rest = rest & AttentionMask::additive(at::zeros({1, 1, 1, 1}, like.options()));

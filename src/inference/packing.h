@@ -33,12 +33,12 @@ struct Packing {
   int64_t batch, length;
   int64_t rows;
   bool packed;                          ///< some rows are dropped
-  bool covers_keys = false;             ///< the mask's padding is what is dropped
+  bool covers_mask = false;             ///< the mask's padding is what is dropped
   std::vector<int64_t> first, lengths;  ///< per sequence: first row, number of rows
   std::vector<int64_t> places;          ///< b * L + l of each row, if packed
 
  private:
-  AttentionMask rest_of(const AttentionMask& mask) const;
+  AttentionMask residual_mask(const AttentionMask& mask) const;
   bool keeps_beginnings() const;
   at::Tensor kept(const at::Tensor& bias, int64_t axis) const;
 };

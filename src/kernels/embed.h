@@ -52,7 +52,7 @@ struct Positions {
   int64_t count = 1;
 };
 
-// Fields without an initializer are set for every request: clearing the whole struct first would
+// Fields without an initialiser are set for every request: clearing the whole struct first would
 // take longer than computing the row of a single token.
 struct GatherRequest {
   Integers ids;

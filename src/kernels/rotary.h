@@ -33,8 +33,8 @@ struct Heads {
   int64_t out_batch, out_head, out_row;
 };
 
-// Where autograd adds zeros to a gradient, so that it has no -0: to the arithmetic's sums, as each
-// channel of a pair is a slice of its own, and to whole heads, as the channels that rotate are.
+// Where autograd adds zeros to a gradient, which turns a -0 into 0: to the sums of a pair, because
+// each of its channels is a slice, and to whole heads, because the rotating channels are a slice.
 enum Zeros : int { kNoZeros = 0, kToPairs = 1, kToHeads = 2 };
 
 // y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin for each pair of the channels first ... first + 2 *
@@ -55,7 +55,8 @@ struct Rotation {
 };
 
 struct RotaryKernels {
-  // Of the rows batch * length; `scratch`: scratch_floats(pairs), aligned to a cache line.
+  // Rotates the rows [begin, end) of batch * length; `scratch` is aligned to a cache line and has
+  // scratch_floats(pairs) floats.
   void (*rotate[kTypes])(const Rotation& request, int64_t begin, int64_t end, float* scratch);
 };
 

@@ -35,7 +35,7 @@ void check_encoder(const EncoderOptions& options) {
                     "[Encoder] the pooling of an encoder of images must not look for a token");
 }
 
-const char* name_of(encoder::Pooling pooling) {
+const char* to_string(encoder::Pooling pooling) {
   using encoder::Pooling;
   switch (pooling) {
     case Pooling::None: return "none";
@@ -90,7 +90,7 @@ void EncoderImpl::pretty_print(std::ostream& stream) const {
          << ", num_layers=" << options.encoder().num_layers() << ", d_model=" << layer.d_model()
          << ", num_heads=" << layer.num_heads() << ", d_ff=" << layer.d_ff();
   if (options.causal()) stream << ", causal=true";
-  stream << ", pooling=" << name_of(options.pooling()) << ")";
+  stream << ", pooling=" << to_string(options.pooling()) << ")";
 }
 
 EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInputs& inputs) {

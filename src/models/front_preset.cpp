@@ -55,7 +55,7 @@ const FrontModelRow* front_model_of(Settings& config) {
   return find_front_model(config.text("model_type", name + "_text_model"));
 }
 
-// Of names with spaces between them the first that has a value, or the first of all.
+// The first name that has a value, from `names` separated by spaces; without any, the first name.
 std::string spelling(const Settings& config, const char* names) {
   std::istringstream words(names);
   std::string first, name;

@@ -148,7 +148,7 @@ RotaryOptions checked(RotaryOptions options, const char* model_type) {
   return options;
 }
 
-// The parameters that stand beside rope_parameters.
+// The parameters that are beside rope_parameters in a configuration.
 const std::vector<std::string> kBeside = {"head_dim", "max_position_embeddings",
                                           "original_max_position_embeddings"};
 const std::vector<std::string> kInside = {

@@ -33,9 +33,9 @@ void check_transformer(const TransformerOptions& options) {
   };
   check_heads("num_heads", options.num_heads());
   if (options.decoder_num_heads()) check_heads("decoder_num_heads", *options.decoder_num_heads());
-  name_of(options.tie());  // throws for an invalid value
+  to_string(options.tie());  // throws for an invalid value
   TORCH_CHECK_VALUE(!shares_embeddings(options.tie()) || options.src_vocab() == options.tgt_vocab(),
-                    "[Transformer] tie(", name_of(options.tie()),
+                    "[Transformer] tie(", to_string(options.tie()),
                     ") needs one vocabulary: src_vocab and tgt_vocab must be equal. Got ",
                     options.src_vocab(), " and ", options.tgt_vocab());
 }
@@ -141,7 +141,7 @@ std::shared_ptr<torch::nn::Module> TransformerImpl::clone(
 
 void TransformerImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::Transformer(src_vocab=" << options.src_vocab()
-         << ", tgt_vocab=" << options.tgt_vocab() << ", tie=" << name_of(options.tie())
+         << ", tgt_vocab=" << options.tgt_vocab() << ", tie=" << to_string(options.tie())
          << ", num_encoder_layers=" << options.num_encoder_layers()
          << ", num_decoder_layers=" << options.num_decoder_layers()
          << ", max_len=" << options.max_len() << ", ";

@@ -22,7 +22,7 @@ Tying tying_of(const std::string& name) {
       false, "[Tying] must be none, encoder_decoder, decoder_output or three_way. Got ", name);
 }
 
-std::string name_of(Tying tying) {
+std::string to_string(Tying tying) {
   for (const auto& [name, known] : kTyings) {
     if (tying == known) return name;
   }

@@ -84,7 +84,7 @@ torch::Tensor embed_with_table(const EmbedModule& module, const torch::Tensor& i
 }
 
 // For a table that may grow to the largest of the given positions. Reading the positions up front
-// would synchronize the device, so the table only grows after a look-up has failed, and not if the
+// would synchronise the device, so the table only grows after a look-up has failed, and not if the
 // look-up failed because of a token. A split table's look-up is not repeated, as the other
 // processes would not take part: there, the table grows first.
 torch::Tensor embed_with_growth(const EmbedModule& module, const torch::Tensor& ids,

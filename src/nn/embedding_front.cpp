@@ -62,7 +62,7 @@ void check_position_options(const EmbeddingFrontOptions& options) {
   check_positive(kFront, "position_rows", options.position_rows());
   if (options.position_ids() == PositionIds::FromIds) {
     TORCH_CHECK_VALUE(options.padding_idx().has_value(), "[", kFront,
-                      "] PositionIds::FromIds needs a padding_idx. Got none");
+                      "] PositionIds::FromIds needs a padding_idx");
     TORCH_CHECK_VALUE(options.position_offset() == 0 && options.first_position() == 0, "[", kFront,
                       "] PositionIds::FromIds counts from padding_idx alone. Got position_offset ",
                       options.position_offset(), " and first_position ", options.first_position());

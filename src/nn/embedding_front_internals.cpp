@@ -59,7 +59,8 @@ torch::Tensor fitting(const EmbeddingFrontImpl& front, const torch::Tensor& ids,
   return rows;
 }
 
-// 0, 1, ... after `first` for each sequence by itself, whose gradients are then summed one by one.
+// first, first + 1, ... repeated for each sequence, so that the gradients of the sequences are
+// summed one after the other.
 torch::Tensor expanded_arange(const torch::Tensor& ids, int64_t first) {
   const int64_t length = ids.sizes().back();
   const torch::Tensor row = at::arange(first, first + length, ids.options().dtype(at::kLong));

@@ -4,7 +4,7 @@
 
 namespace posenc {
 
-/// Makes a torch::nn::Linear, with uninitialized weights inside a SkipInit.
+/// Makes a torch::nn::Linear, with uninitialised weights inside a SkipInit.
 torch::nn::Linear make_linear(const torch::nn::LinearOptions& options);
 
 }  // namespace posenc

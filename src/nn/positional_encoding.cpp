@@ -134,7 +134,7 @@ void PositionalEncodingImpl::reset() {
           is_whole(options.sinusoid().start()) && is_whole(options.sinusoid().step()) &&
               !options.sinusoid().zero_row(),
           "[PositionalEncoding] TableSource::Factored needs whole numbers as start and "
-          "step, and no zero_row. Got another sinusoid");
+          "step, and no zero_row");
       convert(state_->dtype);
       break;
     case TableSource::OnTheFly: options.sinusoid().validate(); break;

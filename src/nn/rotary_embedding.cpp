@@ -182,8 +182,7 @@ void RotaryEmbeddingImpl::forward_(const torch::Tensor& q, const torch::Tensor& 
 }
 
 RotaryCosSin RotaryEmbeddingImpl::cos_sin(const torch::Tensor& position_ids, torch::Dtype dtype) {
-  TORCH_CHECK_VALUE(position_ids.defined(),
-                    "[RotaryEmbedding] position_ids must be a tensor. Got none");
+  TORCH_CHECK_VALUE(position_ids.defined(), "[RotaryEmbedding] position_ids must be a tensor");
   return rows_of(position_ids, dtype);
 }
 
@@ -247,7 +246,7 @@ RotaryCosSin RotaryEmbeddingImpl::cached(int64_t rows, torch::Dtype dtype, torch
   auto entry = s.find(dtype, device, length);
   const int64_t present = entry == s.cache.end() ? 0 : entry->table.cos.size(0);
   if (rows <= present) return entry->table;  // another thread was here first
-  // A backward may need them, also if a forward inside InferenceMode was the first.
+  // A later backward may need these tensors, even if the first forward runs inside InferenceMode.
   const c10::InferenceMode off(false);
   const int64_t wanted = std::min(std::max({rows, 2 * present, kFirstRows}), options.cache_rows());
   const auto ids = torch::arange(wanted, torch::TensorOptions(torch::kLong).device(device));

@@ -93,8 +93,7 @@ functional::QueryKey RotaryPositionEmbedding2dImpl::forward(const torch::Tensor&
                                                             const torch::Tensor& k, int64_t height,
                                                             int64_t width, int64_t frames) {
   const torch::Tensor& like = q.defined() ? q : k;
-  TORCH_CHECK_VALUE(like.defined(),
-                    "[RotaryPositionEmbedding2d] q or k must be a tensor. Got neither");
+  TORCH_CHECK_VALUE(like.defined(), "[RotaryPositionEmbedding2d] q or k must be a tensor");
   TORCH_CHECK_TYPE(like.is_floating_point(),
                    "[RotaryPositionEmbedding2d] q and k must be floating-point. Got ",
                    like.scalar_type());
@@ -150,7 +149,7 @@ RotaryCosSin RotaryPositionEmbedding2dImpl::cos_sin(int64_t height, int64_t widt
     const std::shared_lock<std::shared_mutex> reading(s.lock);
     if (const RotaryCosSin* const found = s.find(sizes, dtype, device)) return *found;
   }
-  // A backward may need them, also if a forward inside InferenceMode was the first.
+  // A later backward may need these tensors, even if the first forward runs inside InferenceMode.
   const c10::InferenceMode off(false);
   const RotaryCosSin table = computed(sizes, dtype, device);
   const std::unique_lock<std::shared_mutex> writing(s.lock);

@@ -75,7 +75,7 @@ Tensor masked(const Tensor& patches, const Tensor& mask, const Tensor& token,
   return patches * (1 - share) + tokens * share;
 }
 
-// The share of the patches with the least noise, in the order of their noise.
+// Keeps the 1 - mask_ratio of the patches that have the least noise, in the order of their noise.
 Tensor kept(const Tensor& patches, const Tensor& noise, double mask_ratio) {
   TORCH_CHECK_TYPE(noise.is_floating_point(), "[VisionFront] noise must be floating-point. Got ",
                    noise.scalar_type());
@@ -251,7 +251,7 @@ void VisionFrontImpl::pretty_print(std::ostream& stream) const {
   if (options.position_table() == PositionTable::None) {
     stream << ", positions=none";
   } else {
-    stream << ", resize=" << name_of(options.resize());
+    stream << ", resize=" << to_string(options.resize());
   }
   if (options.dropout() != 0.0) stream << ", dropout=" << options.dropout();
   if (options.norm()) stream << ", norm=true";

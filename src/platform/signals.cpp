@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <array>
+#include <csignal>
 #include <cstddef>
 
 namespace posenc::platform {
@@ -10,12 +11,16 @@ namespace {
 
 constexpr std::array<int, 2> kStopSignals = {SIGINT, SIGTERM};
 std::array<struct sigaction, kStopSignals.size()> before;
+volatile std::sig_atomic_t came = 0;  // the only kind of object that a signal handler may modify
+
+void remember(int number) { came = number; }
 
 }  // namespace
 
-void catch_stop_signals(void (*handler)(int number)) {
+void catch_stop_signals() {
+  came = 0;
   struct sigaction action = {};
-  action.sa_handler = handler;
+  action.sa_handler = remember;
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   sigemptyset(&action.sa_mask);
   for (std::size_t i = 0; i < kStopSignals.size(); ++i) {
@@ -30,5 +35,7 @@ void restore_stop_signals() {
     sigaction(kStopSignals[i], &before[i], nullptr);
   }
 }
+
+int stop_signal() { return came; }
 
 }  // namespace posenc::platform

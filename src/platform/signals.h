@@ -2,11 +2,14 @@
 
 namespace posenc::platform {
 
-/// Installs `handler` for SIGINT and SIGTERM. It is called for the first of each; the system's
-/// default action follows the second. A signal ignored since the process started stays ignored.
-void catch_stop_signals(void (*handler)(int number));
+/// Begins to record SIGINT and SIGTERM for stop_signal(), instead of the system's default action,
+/// which follows the second of a kind. A signal ignored since the process started stays ignored.
+void catch_stop_signals();
 
 /// Restores the handlers from before catch_stop_signals().
 void restore_stop_signals();
+
+/// The number of the last signal since catch_stop_signals(); 0: none.
+int stop_signal();
 
 }  // namespace posenc::platform

@@ -76,7 +76,7 @@ void OptimizerOptions<Derived>::serialize(torch::serialize::OutputArchive& archi
       [&](const char* name, auto member) { archive.write(name, c10::IValue(own.*member)); });
 }
 
-// LibTorch's archives have no `maximize`, because its optimisers only minimize.
+// LibTorch's archives have no `maximize`, because its optimisers only minimise.
 template <typename Derived>
 void OptimizerOptions<Derived>::serialize(torch::serialize::InputArchive& archive) {
   auto& own = static_cast<Derived&>(*this);

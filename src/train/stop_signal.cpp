@@ -2,25 +2,19 @@
 
 #include <c10/util/Exception.h>
 
-#include <csignal>
-
 #include "platform/signals.h"
 
 namespace posenc {
 namespace {
 
-volatile std::sig_atomic_t came = 0;  // all that a signal handler may modify
 bool installed = false;
-
-void remember(int number) { came = number; }
 
 }  // namespace
 
 StopSignal::StopSignal() {
-  TORCH_CHECK(!installed, "[StopSignal] there must be one at a time. Got a second");
+  TORCH_CHECK(!installed, "[StopSignal] there must be one at a time");
   installed = true;
-  came = 0;
-  platform::catch_stop_signals(remember);
+  platform::catch_stop_signals();
 }
 
 StopSignal::~StopSignal() {
@@ -28,6 +22,6 @@ StopSignal::~StopSignal() {
   installed = false;
 }
 
-int StopSignal::number() const { return came; }
+int StopSignal::number() const { return platform::stop_signal(); }
 
 }  // namespace posenc

@@ -46,6 +46,25 @@ TEST_F(Rotary, TurnsByAConfiguration) {
   EXPECT_TRUE(bit_equal(out["k"], k));
 }
 
+TEST_F(Rotary, TurnsByTheKindOfLayerThatIsGiven) {
+  const auto config = text_file("config.json", R"({"model_type": "gemma3_text", "head_dim": 8})");
+  input();
+  const auto in = load_safetensors(file("in.safetensors")).tensors;
+  std::vector<torch::Tensor> rotated;
+  for (const std::string type : {"sliding_attention", "full_attention"}) {
+    const auto result = rotary({"--config", config, "--layer-type", type});
+    ASSERT_EQ(result.status, 0) << result.err;
+    const auto out = load_safetensors(file("out")).tensors;
+    const auto options = rotary_options_from_hf(config, type);
+    const auto table = rotary_cos_sin(options, in["position_ids"]);
+    EXPECT_TRUE(bit_equal(out["cos"], table.cos)) << type;
+    EXPECT_TRUE(bit_equal(out["q"], std::get<0>(functional::rotary(in["q"], {}, table, options))))
+        << type;
+    rotated.push_back(out["q"]);
+  }
+  EXPECT_FALSE(rotated[0].equal(rotated[1])) << "each kind has frequencies of its own";
+}
+
 TEST_F(Rotary, TurnsByAPreset) {
   input();
   const auto result = rotary({"--preset", "llama", "--param", "rope_type=linear", "--param",

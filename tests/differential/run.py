@@ -41,7 +41,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--area", nargs="+", choices=AREAS, default=AREAS)
     parser.add_argument("--batch", type=int, default=None, help="this one alone")
-    parser.add_argument("--batches", type=int, default=None, help="so many of each area, whatever the time")
+    parser.add_argument("--batches", type=int, default=None, help="this many of each area, whatever the time")
     options = parser.parse_args()
     seed = secrets.randbelow(10**9) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)

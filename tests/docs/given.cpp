@@ -103,6 +103,7 @@ class Documented : public ::testing::Test {
     for (const char* name : {"bert-base-uncased", "all-MiniLM-L6-v2"}) {  // small ones of that kind
       std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/bert", name);
     }
+    std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/llama/llama", "tiny-llama");
     torch::manual_seed(0);
     example_.run(given_);
   }

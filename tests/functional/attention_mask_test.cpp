@@ -179,18 +179,18 @@ TEST(AttentionMask, CombinesWhatBothAllow) {
 TEST(AttentionMask, SaysWhichKeysArePadding) {
   const auto first = bits({2, 5}), second = bits({2, 5});
   const auto both = AttentionMask::key_padding(first) & AttentionMask::key_padding_torch_nn(second);
-  EXPECT_TRUE(both.keys().equal(first.logical_and(second.logical_not())));
+  EXPECT_TRUE(both.padding_keys().equal(first.logical_and(second.logical_not())));
   const auto as_keys = first.view({2, 1, 1, 5});
   for (const auto& other :
        {AttentionMask(), AttentionMask::allowed(as_keys), AttentionMask::blocked(as_keys),
         AttentionMask::attn_mask_torch_nn(first.unsqueeze(1)), AttentionMask::causal(),
         both & AttentionMask::key_padding(bits({2, 4}))}) {
-    EXPECT_FALSE(other.keys().defined());
+    EXPECT_FALSE(other.padding_keys().defined());
   }
   EXPECT_TRUE(both.without_keys().is_none());
   for (const auto& other : {AttentionMask::allowed(as_keys), AttentionMask::causal(1),
                             AttentionMask::additive(torch::randn({2, 4, 5}))}) {
-    EXPECT_TRUE((both & other).keys().equal(both.keys()));
+    EXPECT_TRUE((both & other).padding_keys().equal(both.padding_keys()));
     EXPECT_TRUE(bit_equal(bias_of((both & other).without_keys()), bias_of(other)));
   }
 }

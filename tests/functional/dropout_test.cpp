@@ -1,4 +1,4 @@
-// The vectorized dropout against at::dropout: values, gradients and the final state of the
+// The vectorised dropout against at::dropout: values, gradients and the final state of the
 // generator, for each dtype, layout, size and number of threads.
 
 #include "posenc/functional/dropout.h"

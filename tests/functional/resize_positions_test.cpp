@@ -139,7 +139,7 @@ TEST(ResizePositions, GradientsFlowToTheWholeTable) {
 }
 
 TEST(ResizePositions, RulesHaveNames) {
-  for (const auto rule : kResizes) EXPECT_EQ(position_resize_of(name_of(rule)), rule);
+  for (const auto rule : kResizes) EXPECT_EQ(position_resize_of(to_string(rule)), rule);
   EXPECT_EQ(position_resize_of("refuse"), PositionResize::Refuse);
   EXPECT_ERROR(position_resize_of("cubic"), c10::ValueError,
                "[position_resize_of] the rule must be one of refuse, bicubic, bicubic_float32, "

@@ -67,7 +67,7 @@ TEST_P(Rotary, TheOrderOfAxesIsNoMatterOfBits) {
   EXPECT_TRUE(bit_equal(std::get<0>(rotary(q[0], {}, options, how)), after[0]));  // packed
 }
 
-// Of every pairing, fused and composed: a leaf that requires a gradient takes the other way.
+// Every pairing, fused and composed: a leaf that requires a gradient is rotated by the composition.
 TEST_P(Rotary, TheInverseGivesTheInput) {
   std::set<Pairing> pairings;
   for (const RotaryPreset& preset : rotary_presets()) {
@@ -218,7 +218,7 @@ TEST_P(Rotary, ConversionOfOtherShapesIsAnError) {
   EXPECT_EQ(refused(randn({12, 2}), 3, Pairing::Halves, 3),
             "[convert_rotary_weight] rotary_dim must be even and at most 4. Got 3");
   EXPECT_EQ(refused(randn({12, 2}), 3, Pairing::AdjacentToHalves),
-            "[convert_rotary_weight] pairings must be Halves and Adjacent. Got another");
+            "[convert_rotary_weight] pairings must be Halves and Adjacent");
 }
 
 TEST_P(Rotary, WrongInputsAreErrors) {
@@ -227,7 +227,7 @@ TEST_P(Rotary, WrongInputsAreErrors) {
   const auto refused = [&](const torch::Tensor& a, const torch::Tensor& b, const How& how = {}) {
     return message_of([&] { rotary(a, b, options, how); });
   };
-  EXPECT_EQ(refused({}, {}), "[rotary] q or k must be a tensor. Got neither");
+  EXPECT_EQ(refused({}, {}), "[rotary] q or k must be a tensor");
   EXPECT_EQ(refused(q.to(torch::kLong), {}), "[rotary] q must be floating-point. Got Long");
   EXPECT_EQ(refused(q[0][0], {}), "[rotary] q must be (B, H, L, Dh) or (H, L, Dh). Got [5, 8]");
   EXPECT_EQ(refused(q, q.slice(-1, 0, 6)),
@@ -281,7 +281,7 @@ TEST_P(Rotary, WrongTablesAreErrors) {
   EXPECT_EQ(at(torch::ones({5}, torch::TensorOptions(device()))),
             "[rotary] positions must be integers. Got Float");
   EXPECT_EQ(refused({}, How().position_ids(torch::arange(5, long_ids))),
-            "[rotary] cos and sin must be tensors. Got none");
+            "[rotary] cos and sin must be tensors");
 }
 
 TEST_P(Rotary, WrongOutputsAreErrorsAndNothingIsWritten) {
@@ -292,8 +292,7 @@ TEST_P(Rotary, WrongOutputsAreErrorsAndNothingIsWritten) {
                            const RotaryOptions& how) {
     return message_of([&] { rotary_out(out, {}, in, {}, table, how); });
   };
-  EXPECT_EQ(refused({}, q, options),
-            "[rotary] q must be given as its input is. Got one without the other");
+  EXPECT_EQ(refused({}, q, options), "[rotary] q must be given exactly when its input is");
   EXPECT_EQ(refused(torch::empty_like(q).to(torch::kHalf), q, options),
             "[rotary] q must be Float. Got Half");
   EXPECT_EQ(refused(torch::empty_like(q)[0], q, options),

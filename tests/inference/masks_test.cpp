@@ -28,7 +28,8 @@ TEST(FrozenMasks, EncodeEveryForm) {
                            AttentionMask::causal() & padding, AttentionMask::causal(2),
                            AttentionMask::additive(torch::randn({batch, heads, length, length}))}) {
     // Rows of padding are not computed.
-    const auto rows = mask.keys().defined() ? mask.keys() : torch::ones_like(src, torch::kBool);
+    const auto rows =
+        mask.padding_keys().defined() ? mask.padding_keys() : torch::ones_like(src, torch::kBool);
     EXPECT_TRUE(computes(frozen.encode(src, mask).index({rows}), model,
                          [&](auto& from, auto) { return from.encode(src, mask).index({rows}); }));
   }

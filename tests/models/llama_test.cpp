@@ -7,10 +7,10 @@
 
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
+#include "posenc/models/rotary_config.h"
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/nn/transformer/gated_feed_forward.h"
 #include "posenc/nn/transformer/rms_norm.h"
-#include "posenc/sinusoid/rotary_preset.h"
 #include "support/compare.h"
 
 namespace posenc::testing {
@@ -24,7 +24,7 @@ struct LayerImpl : torch::nn::Module {
         "self_attn",
         MultiheadAttention(
             MultiheadAttentionOptions(48, 6).num_kv_heads(2).bias(qkv_bias).out_bias(false).rotary(
-                RotaryEmbeddingOptions(rotary))));
+                rotary)));
     mlp = register_module("mlp", GatedFeedForward(48, 80));
     norm1 = register_module("input_layernorm", RMSNorm(48));
     norm2 = register_module("post_attention_layernorm", RMSNorm(48));
@@ -76,41 +76,23 @@ struct ModelImpl : torch::nn::Module {
 };
 TORCH_MODULE(Model);
 
-// q, k and v of each layer one below the other, as posenc multiplies by them.
-StateDict packed(const StateDict& from, bool qkv_bias) {
-  StateDict to;
-  for (const auto& item : from) {
-    const std::string& name = item.key();
-    if (name.find("self_attn.") == std::string::npos)
-      to.insert(name.rfind("model.", 0) == 0 ? name.substr(6) : name, item.value());
-  }
-  for (int i = 0; i < 3; ++i) {
-    const std::string layer = "layers." + std::to_string(i) + ".self_attn.";
-    const auto part = [&](const char* name) { return from["model." + layer + name]; };
-    to.insert(layer + "in_proj_weight",
-              torch::cat({part("q_proj.weight"), part("k_proj.weight"), part("v_proj.weight")}));
-    if (qkv_bias)
-      to.insert(layer + "in_proj_bias",
-                torch::cat({part("q_proj.bias"), part("k_proj.bias"), part("v_proj.bias")}));
-    to.insert(layer + "out_proj.weight", part("o_proj.weight"));
-  }
-  return to;
-}
+// The map of docs/llama.md.
+const KeyMap kLlamaMap = {
+    {{"model.layers.*.self_attn.q_proj.*", "model.layers.*.self_attn.k_proj.*",
+      "model.layers.*.self_attn.v_proj.*"},
+     "layers.*.self_attn.in_proj_*"},
+    {"model.layers.*.self_attn.o_proj.weight", "layers.*.self_attn.out_proj.weight"},
+    {"model.*", "*"}};
 
 class Llama : public ::testing::TestWithParam<const char*> {
  protected:
   static bool qkv_bias() { return std::string(GetParam()) == "qwen2"; }
-  // As its config.json says.
-  static RotaryOptions rotary() {
-    const auto options = rotary_preset("llama", 8);
-    if (qkv_bias()) return RotaryOptions(options).base(1000000.0);
-    return RotaryOptions(options).base(500000.0).scaling(
-        posenc::rotary::Llama3{4.0, 1.0, 4.0, 16.0});
-  }
   static Model model() {
     const std::string folder = llama_path(GetParam());
-    Model model(rotary(), qkv_bias());
-    load_state_dict(model, packed(load_tensors(folder + "/model.safetensors"), qkv_bias()));
+    Model model(rotary_options_from_hf(folder + "/config.json"), qkv_bias());
+    const auto report =
+        load_weights(model, folder + "/model.safetensors", LoadOptions().key_map(kLlamaMap));
+    EXPECT_EQ(report.loaded.size(), model->named_parameters().size());
     model->eval();
     return model;
   }

@@ -139,7 +139,7 @@ TEST(Search, SamplesEndOnceAndComeBestFirst) {
   }
 }
 
-// The forced end has probability 1, even with suppression or renormalization.
+// The forced end has probability 1, even with suppression or renormalisation.
 TEST(Search, AForcedEndCostsNothing) {
   for (const bool renormalize : {false, true})
     for (const int64_t beams : {1, 2}) {

@@ -64,7 +64,7 @@ class Tied : public ::testing::TestWithParam<Tying> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, Tied, ::testing::ValuesIn(testing::kTyings),
-                         [](const auto& info) { return name_of(info.param); });
+                         [](const auto& info) { return to_string(info.param); });
 
 TEST_P(Tied, IsOneParameterUnderPythonsNames) {
   auto model = make();
@@ -265,9 +265,9 @@ TEST_P(Tied, SavesAndLoads) {
 }
 
 TEST(TyingErrors, NamesTheWays) {
-  for (const Tying tying : testing::kTyings) EXPECT_EQ(tying_of(name_of(tying)), tying);
+  for (const Tying tying : testing::kTyings) EXPECT_EQ(tying_of(to_string(tying)), tying);
   EXPECT_ERROR(tying_of("both"), c10::ValueError, "none, encoder_decoder, decoder_output or");
-  EXPECT_ERROR(name_of(static_cast<Tying>(7)), c10::ValueError, "one of the four ways. Got 7");
+  EXPECT_ERROR(to_string(static_cast<Tying>(7)), c10::ValueError, "one of the four ways. Got 7");
   EXPECT_ERROR(Transformer(tiny().tie(static_cast<Tying>(7))), c10::ValueError, "[Tying]");
   for (const Tying tying : {Tying::EncoderDecoder, Tying::ThreeWay}) {
     EXPECT_ERROR(Transformer(tiny().tie(tying)), c10::ValueError,

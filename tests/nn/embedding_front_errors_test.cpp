@@ -29,7 +29,7 @@ TEST(EmbeddingFrontErrors, OptionsThatContradictEachOther) {
       {plain_front().position_rows(0), "position_rows must be positive. Got 0"},
       {plain_front().position_offset(-1), "must not be negative. Got -1 and 0"},
       {plain_front().first_position(6), "must exceed the first position's row 6. Got 6"},
-      {plain_front().position_ids(PositionIds::FromIds), "needs a padding_idx. Got none"},
+      {plain_front().position_ids(PositionIds::FromIds), "needs a padding_idx"},
       {plain_front().position_ids(PositionIds::FromIds).padding_idx(5), "row 6. Got 6"},
       {plain_front().position_ids(PositionIds::FromIds).padding_idx(1).position_offset(2),
        "counts from padding_idx alone. Got position_offset 2"},

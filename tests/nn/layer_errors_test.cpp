@@ -147,7 +147,7 @@ TEST(LayerErrors, RejectStepsOfAttentionThatRotates) {
       << "position 0 is not rotated";
 }
 
-// Of a query shorter than the key, both are rotated by the frequencies of the longer.
+// If the query is shorter than the key, both are rotated by the frequencies of the longer.
 TEST(LayerErrors, UnequalLengthsShareTheirFrequencies) {
   const torch::NoGradGuard no_grad;
   const auto options =
@@ -163,7 +163,7 @@ TEST(LayerErrors, UnequalLengthsShareTheirFrequencies) {
 
 TEST(Activation, HasNames) {
   for (const auto* name : {"relu", "gelu", "swish", "gelu_tanh", "quick_gelu"})
-    EXPECT_EQ(name_of(activation_of(name)), name);
+    EXPECT_EQ(to_string(activation_of(name)), name);
   EXPECT_EQ(activation_of("silu"), Activation::Swish);
   for (const auto* name :
        {"gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh"})

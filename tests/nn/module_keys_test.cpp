@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "posenc/io/state_dict.h"
+#include "posenc/models/encoder.h"
 #include "posenc/models/transformer.h"
 #include "posenc/nn/embedding_front.h"
 #include "posenc/nn/fourier_features.h"
@@ -78,9 +79,10 @@ std::multimap<std::string, Module> modules() {
   const auto encoder = TransformerEncoderOptions(layer, kLayers);
   const auto decoder = TransformerDecoderOptions(layer, kLayers);
   const auto grid = preset("mae_2d", 8, {{"height", 2}});
+  const auto bert = EmbeddingFrontOptions(9, 8).type_vocab_size(2).norm(front::Norm::AfterSum);
   return {
       {"TokenEmbedding", make<TokenEmbeddingImpl>(9, 6)},
-      {"EmbeddingFront", make<EmbeddingFrontImpl>(EmbeddingFrontOptions(9, 6))},
+      {"EmbeddingFront", make<EmbeddingFrontImpl>(bert)},
       {"LearnedPositionEmbedding", make<LearnedPositionEmbeddingImpl>(9, 6)},
       {"PositionalEncoding", make<PositionalEncodingImpl>(6, 7)},
       {"InputEmbedding", make<InputEmbeddingImpl>(9, 6, 8)},
@@ -110,6 +112,14 @@ std::multimap<std::string, Module> modules() {
       {"RMSNorm", make<RMSNormImpl>(8)},
       {"GatedFeedForward", make<GatedFeedForwardImpl>(8, 5)},
       {"VisionFront", make<VisionFrontImpl>(VisionFrontOptions(4, 2, 6))},
+      {"VisionFront", make<VisionFrontImpl>(VisionFrontOptions(4, 2, 6)
+                                                .mask_token(true)
+                                                .register_tokens(3)
+                                                .distillation_token(true)
+                                                .norm(true))},
+      {"Encoder",
+       make<EncoderImpl>(
+           EncoderOptions(bert, encoder).pooling(posenc::encoder::Pooling::TanhOfFirst))},
       {"Transformer", make<TransformerImpl>(TransformerOptions(9, 9)
                                                 .d_model(8)
                                                 .num_heads(2)

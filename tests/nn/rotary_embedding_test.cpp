@@ -43,7 +43,7 @@ TEST(RotaryEmbedding, TurnsAsTheFunctionFromAnyOffset) {
   }
 }
 
-// Rows of a table are those of positions that are computed by themselves.
+// The rows of a cached table equal those that are computed for the positions alone.
 TEST(RotaryEmbedding, CachesWhatItWouldCompute) {
   RotaryEmbedding module(llama(80));
   for (const auto dtype : {torch::kFloat, torch::kHalf, torch::kFloat}) {
@@ -276,7 +276,7 @@ TEST(RotaryEmbedding, RefusesWhatHasNoMeaning) {
   EXPECT_ERROR(module->forward({}, {}), c10::ValueError, "must be a tensor");
   EXPECT_ERROR(module->forward(q, {}, 0, torch::tensor({0, 1, -2, 3})), c10::ValueError, "Got -2");
   EXPECT_ERROR(module->forward(q, {}, 0, torch::ones({4})), c10::TypeError, "must be integers");
-  EXPECT_ERROR(module->cos_sin({}), c10::ValueError, "Got none");
+  EXPECT_ERROR(module->cos_sin({}), c10::ValueError, "position_ids must be a tensor");
   EXPECT_ERROR(RotaryEmbedding(RotaryEmbeddingOptions(llama(8)).length_rule(LengthRule::Fixed)),
                c10::ValueError, "length must be positive");
   EXPECT_ERROR(RotaryEmbedding(

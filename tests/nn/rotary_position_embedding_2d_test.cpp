@@ -157,7 +157,7 @@ TEST(RotaryPositionEmbedding2d, WrongInputsAreErrors) {
   const auto refused = [&](const torch::Tensor& x, int64_t height, int64_t width) {
     return message_of([&] { module->forward(x, {}, height, width); });
   };
-  EXPECT_EQ(refused({}, 2, 3), "[RotaryPositionEmbedding2d] q or k must be a tensor. Got neither");
+  EXPECT_EQ(refused({}, 2, 3), "[RotaryPositionEmbedding2d] q or k must be a tensor");
   EXPECT_EQ(refused(q.to(torch::kInt), 2, 3),
             "[RotaryPositionEmbedding2d] q and k must be floating-point. Got Int");
   EXPECT_EQ(

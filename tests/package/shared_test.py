@@ -74,7 +74,8 @@ class Shared(unittest.TestCase):
             self.assertGreater(seen, 0, name)
 
     def test_the_static_library_has_the_same_public_symbols(self):
-        """Both are compiled in unity mode, but in other groups: nothing may depend on what shares a group."""
+        """Here both are compiled in unity mode, but in other groups; the workflow compares with a build file by file.
+        Nothing may depend on what shares a group."""
         if library(static, "posenc").suffix != ".a":
             self.skipTest("this build is shared itself")
         for name in LIBRARIES:

@@ -118,7 +118,7 @@ TEST(SinusoidOptions, RejectsWhatNoTableCanHave) {
 }
 
 // Columns that overlap, are never written, or have no frequency: such a table used to contain
-// uninitialized memory.
+// uninitialised memory.
 TEST(SinusoidOptions, RejectsColumnsThatNothingFills) {
   const auto odd = [](sinusoid::Index index) {
     return SinusoidOptions(7).odd_dim(sinusoid::OddDim::ExtraSin).index(index);

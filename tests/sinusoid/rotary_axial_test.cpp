@@ -53,7 +53,7 @@ TEST(RotaryAxial, EveryRuleOfFrequencies) {
   EXPECT_TRUE(bit_equal(rule(Frequency::LogPixelBands), torch::pow(2, line(0, doublings)) * kPi));
   EXPECT_EQ(message_of([&] { rule(Frequency::Learned); }),
             "[rotary] Frequency::Learned has no formula: pass the model's frequencies, or its cos "
-            "and sin. Got none");
+            "and sin");
 }
 
 TEST(RotaryAxial, StepsThatRoundToOneMoreAreLeftOut) {
@@ -183,7 +183,7 @@ TEST(RotaryAxial, WrongAxesAreErrors) {
   EXPECT_EQ(refusal(axial(8).axis_dims({4, 6})),
             "[rotary] axis_dims must not sum to more than dim = 8. Got [4, 6]");
   EXPECT_EQ(refusal(axial(8).rest_first(true)),
-            "[rotary] rest_first needs axis_dims, which leave pairs over. Got none");
+            "[rotary] rest_first needs axis_dims, which leave pairs over");
   EXPECT_EQ(refusal(axial(8).axis_bases({1.0})),
             "[rotary] axis_bases must have a number for each plane of Planes::Axial or "
             "AxialAlternating. Got 1");
@@ -193,7 +193,7 @@ TEST(RotaryAxial, WrongAxesAreErrors) {
             "[rotary] last_plane_first belongs to Planes::Axial and AxialAlternating. Got other "
             "planes");
   EXPECT_EQ(refusal(single(8).modulated(true)),
-            "[rotary] modulated belongs to the axial kinds of planes. Got another");
+            "[rotary] modulated belongs to the axial kinds of planes");
   EXPECT_EQ(refusal(axial(10)),
             "[rotary] dim must be a multiple of two channels for each of the axes. Got 10 for 2");
 }
@@ -213,17 +213,17 @@ TEST(RotaryAxial, WrongGridsAreErrors) {
   EXPECT_EQ(refused(Grid{.offset = INFINITY}, {3, 3}),
             "[rotary] grid.offset must be finite. Got inf");
   EXPECT_EQ(refusal(single(8).grid(Grid{.width_first = true})),
-            "[rotary] grid.width_first needs two planes of the axial kinds. Got others");
+            "[rotary] grid.width_first needs two planes of the axial kinds");
 }
 
 TEST(RotaryAxial, WrongFrequenciesAndLayoutsAreErrors) {
   EXPECT_EQ(refusal(axial(8).scaling(rotary::Linear{2.0})),
-            "[rotary] patches have rotary::Default frequencies. Got another scaling");
+            "[rotary] patches have rotary::Default frequencies");
   EXPECT_EQ(refusal(single(8).frequency(Frequency::PixelBands).scaling(rotary::Linear{2.0})),
-            "[rotary] a scaling takes Frequency::Power. Got another");
+            "[rotary] a scaling takes Frequency::Power");
   EXPECT_EQ(refusal(single(8).frequency(Frequency::PixelBands).precision(Precision::Exact)),
             "[rotary] Precision::Exact needs frequencies 1 / b^(2i / D) and positions that are "
-            "not modulated. Got others");
+            "not modulated");
   EXPECT_EQ(refusal(single(8).position_scale(0.0)),
             "[rotary] position_scale must be finite and not 0. Got 0");
   EXPECT_EQ(refusal(single(8).angle_divisor(0.0)),
@@ -233,12 +233,12 @@ TEST(RotaryAxial, WrongFrequenciesAndLayoutsAreErrors) {
   EXPECT_EQ(refusal(single(8).xpos_scale_base(-1.0)),
             "[rotary] xpos_scale_base must be finite and not negative. Got -1");
   EXPECT_EQ(refusal(RotaryOptions(8, Pairing::HalvesPerAxis).planes(Planes::Axial)),
-            "[rotary] Pairing::HalvesPerAxis belongs to CosLayout::HalvesPerAxis. Got another");
+            "[rotary] Pairing::HalvesPerAxis belongs to CosLayout::HalvesPerAxis");
   EXPECT_EQ(refusal(single(8).cos_layout(CosLayout::HalvesPerAxis)),
             "[rotary] CosLayout::HalvesPerAxis belongs to Planes::Axial with equal axes and "
-            "Pairing::HalvesPerAxis or Adjacent. Got another");
+            "Pairing::HalvesPerAxis or Adjacent");
   EXPECT_EQ(refusal(single(8).arithmetic(rotary::Arithmetic::Complex).cos_type(CosType::Input)),
-            "[rotary] Arithmetic::Complex takes CosType::Float32 or Float64. Got Input");
+            "[rotary] Arithmetic::Complex takes CosType::Float32 or Float64");
 }
 
 TEST(RotaryAxial, WrongCoordinatesAreErrors) {

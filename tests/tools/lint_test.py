@@ -124,6 +124,13 @@ class Lint(unittest.TestCase):
             self.rejects({"src/kernels/dispatch.h": "#pragma once\n", "src/platform/caches.h": "#pragma once\n",
                           "src/kernels/isa/x.cpp": f"#include {include}\n"}, "what is compiled once per instruction set")
 
+    def test_internals_of_libtorch(self):
+        for line in ("#include <ATen/ThreadLocalState.h>", "#include <ATen/ops/_conj.h>", "#include <torch/csrc/autograd/function.h>",
+                     "auto& g = p.mutable_grad();", "auto u = at::_unique(x);"):  # fmt: skip
+            self.rejects({"src/nn/gate.cpp": line + "\n"}, "src/nn/gate.cpp:1: internals: ")
+            internals = {"src/torch_internals/x.cpp": line + "\n", "src/torch_internals/CMakeLists.txt": "x.cpp\n"}
+            self.assertEqual(self.lint(internals)[0], 0, line)
+
     def test_rooms_of_io(self):
         self.rejects({"src/io/torch/zip/end.h": "#pragma once\n",
                       "src/io/base/x.h": '#pragma once\n#include "io/torch/zip/end.h"\n'},

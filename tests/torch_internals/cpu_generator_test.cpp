@@ -1,4 +1,4 @@
-// What the vectorized dropout needs of ATen's generator: its engine's words and counters.
+// What the vectorised dropout needs of ATen's generator: its engine's words and counters.
 #include "torch_internals/cpu_generator.h"
 
 #include <gtest/gtest.h>

@@ -143,7 +143,7 @@ TEST(Archive, ContinuesFromLibTorchsAdam) {
   const auto options = ours.named_options(0);
   EXPECT_EQ(options.at("lr"), 0.25);
   EXPECT_EQ(options.at("weight_decay"), 0.5);
-  EXPECT_EQ(options.at("maximize"), 0.0);  // LibTorch's optimisers minimize
+  EXPECT_EQ(options.at("maximize"), 0.0);  // LibTorch's optimisers minimise
   const auto key = all[0].unsafeGetTensorImpl();
   const auto& a = static_cast<torch::optim::AdamParamState&>(*ours.state().at(key));
   const auto& b = static_cast<torch::optim::AdamParamState&>(*theirs.state().at(key));

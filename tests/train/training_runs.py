@@ -21,7 +21,7 @@ from reference.transformer import Transformer, causal  # noqa: E402
 FOLDER = Path(sys.argv[2])
 STEPS, VOCAB, WIDTH, HEADS, LAYERS, WIDE, MAX_LEN, PAD = 20, 300, 64, 4, 2, 128, 32, 0
 CLIP, SMOOTHING, SEED = 1.0, 0.1, 3
-RUN_WARMUP = 100  # for the runs, which a higher rate would destabilize
+RUN_WARMUP = 100  # for the runs, which a higher rate would destabilise
 WARMUP = 8  # for the schedules, so that they pass their peak
 
 RUNS = {

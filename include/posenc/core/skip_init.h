@@ -5,7 +5,7 @@
 namespace posenc POSENC_EXPORT {
 
 /// RAII guard: posenc's modules constructed on this thread while it is alive leave their weights
-/// uninitialized. Use it when a checkpoint will overwrite them anyway.
+/// uninitialised. Use it when a checkpoint will overwrite them anyway.
 ///
 /// Source: torch.nn.utils.skip_init.
 class SkipInit {

@@ -79,7 +79,7 @@ class AttentionMask {
 
   /// Returns the keys that key_padding(), key_padding_torch_nn() and padding() leave, bool (B, S),
   /// whatever else the mask consists of; undefined without any of these.
-  at::Tensor keys() const;
+  at::Tensor padding_keys() const;
   /// Returns the mask without these three.
   AttentionMask without_keys() const;
 

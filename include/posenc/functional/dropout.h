@@ -7,14 +7,14 @@
 namespace posenc {
 namespace functional POSENC_EXPORT {
 
-/// at::dropout with a vectorized random generator: zeroes each element with probability p and
+/// at::dropout with a vectorised random generator: zeroes each element with probability p and
 /// divides the others by 1 - p.
 ///
 /// x: any shape  ->  the same shape and layout; x itself unless `training` is set and p > 0.
 ///
 /// For the same seed, values, gradients and the generator's state afterwards are bit-identical to
 /// those of at::dropout, with any number of threads. The mask kept for backward has one bit per
-/// element. Inputs for which the vectorized generator is not known to be exact are passed to
+/// element. Inputs for which the vectorised generator is not known to be exact are passed to
 /// at::dropout.
 ///
 /// Errors: those of at::dropout.

@@ -11,7 +11,7 @@ namespace posenc POSENC_EXPORT {
 
 /// How systems resize a trained table of positions to another grid of patches. They differ in the
 /// filter, in the arithmetic, and in when the table is left as it is. All sample between the
-/// centers of the cells (align_corners=False).
+/// centres of the cells (align_corners=False).
 ///
 /// The rules of transformers that are marked with a star leave the table as it is only if the image
 /// is square and has as many patches as the table.
@@ -37,7 +37,7 @@ enum class PositionResize {
 PositionResize position_resize_of(const std::string& name);
 
 /// Returns the name of a rule.
-std::string name_of(PositionResize rule);
+std::string to_string(PositionResize rule);
 
 namespace functional POSENC_EXPORT {
 

@@ -12,8 +12,8 @@ namespace inference {
 struct FrozenEncoderParts;
 }  // namespace inference
 
-/// An Encoder for inference, front and pooler included; see FrozenEncoder. Of a batch of unequal
-/// lengths only the real tokens are computed, so that padding costs next to nothing.
+/// An Encoder for inference, front and pooler included; see FrozenEncoder. In a batch of unequal
+/// lengths only the real tokens are computed, so padding costs next to nothing.
 ///
 /// ```cpp
 /// auto bert = posenc::freeze(posenc::load_encoder("bert-base-uncased"));

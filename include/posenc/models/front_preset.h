@@ -29,8 +29,8 @@ std::vector<FrontModel> front_models();
 
 /// The front of a Hugging Face model, from its configuration: the path of a config.json, or its
 /// text, which begins with a brace. Settings that are absent have the defaults that transformers
-/// has for the model type. Of a composite model, such as CLIP, the text model is used; of an
-/// encoder with a decoder, such as BART, the encoder.
+/// has for the model type. For a composite model, such as CLIP, the text model is used; for
+/// an encoder with a decoder, such as BART, the encoder.
 ///
 /// The names of the modules are the last parts of their keys in transformers' files.
 ///

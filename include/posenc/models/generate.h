@@ -39,7 +39,7 @@ struct GenerateOptions {
   /// Tokens that are never generated. Their probability is not redistributed, unless renormalize is
   /// set.
   TORCH_ARG(std::vector<int64_t>, suppress_tokens) = {};
-  /// Renormalizes the probabilities of the remaining tokens to a sum of 1.
+  /// Renormalises the probabilities of the remaining tokens to a sum of 1.
   TORCH_ARG(bool, renormalize) = false;
   /// The last token of a sequence that reaches max_new_tokens, whatever the model predicts. It
   /// counts with probability 1.

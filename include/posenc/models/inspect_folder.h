@@ -14,8 +14,8 @@ struct FolderInfo {
 };
 
 /// Finds the weights of a model in `folder`, and the preset of its front: front_preset() for token
-/// ids, vision_front_preset() for images. Of a model of several encoders, such as CLIP, it is that
-/// of the encoder that load_encoder() reads.
+/// ids, vision_front_preset() for images. For a model with several encoders, such as CLIP, it is
+/// that of the encoder that load_encoder() reads.
 ///
 /// Errors: c10::ValueError for a config.json that is not an object; WeightsError for a folder
 /// without weights and for files that cannot be read.

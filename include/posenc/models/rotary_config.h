@@ -24,7 +24,7 @@ std::vector<RotaryModel> rotary_models();
 ///
 /// `layer_type`: the kind of layer, such as `sliding_attention`, for models with a rotary embedding
 /// per kind; for Molmo 2 `scaled` (the default) or `unscaled`, the layers outside
-/// `rope_scaling_layers`. Of a composite model, the text model is used.
+/// `rope_scaling_layers`. For a composite model, the text model is used.
 ///
 /// GPT-J and CodeGen look up a table of `n_positions` rows and fail beyond it; the returned options
 /// have no such limit. The learned `alpha` of Mistral Large 4 is not part of the options:

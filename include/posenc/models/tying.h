@@ -20,6 +20,6 @@ enum class Tying {
 /// Errors: c10::ValueError for any other name.
 Tying tying_of(const std::string& name);
 /// Returns the name that tying_of() takes.
-std::string name_of(Tying tying);
+std::string to_string(Tying tying);
 
 }  // namespace posenc

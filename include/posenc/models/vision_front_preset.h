@@ -30,8 +30,8 @@ std::vector<VisionFrontModel> vision_front_models();
 
 /// The vision front of a Hugging Face model, from its configuration: the path of a config.json, or
 /// its text, which begins with a brace. Settings that are absent have the defaults that
-/// transformers has for the model type. Of a composite model, such as CLIP, the vision model is
-/// used.
+/// transformers has for the model type. For a composite model, such as CLIP, the vision model
+/// is used.
 ///
 /// Positions are resized for images of another size, where transformers does so on request
 /// (`interpolate_pos_encoding=True`) as where it always does: set

@@ -82,7 +82,7 @@ struct EmbeddingFrontOptions {
   TORCH_ARG(front::ScaleRounding, scale_rounding) = front::ScaleRounding::None;
   /// Probability of zeroing an element in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
-  /// The id of padding: a row of tokens that is initialized to zeros and gets no gradient, and what
+  /// The id of padding: a row of tokens that is initialised to zeros and gets no gradient, and what
   /// PositionIds::FromIds counts from.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// The same for a row of positions.

@@ -29,7 +29,7 @@ struct InputEmbeddingOptions {
   TORCH_ARG(int64_t, max_len);
   /// Factor of the token vectors, before positions are added.
   TORCH_ARG(Scale, scale) = Scale::None;
-  /// A row of the token table that is initialized to zeros and gets no gradient.
+  /// A row of the token table that is initialised to zeros and gets no gradient.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// Excludes the token table from training (requires_grad false).
   TORCH_ARG(bool, freeze) = false;

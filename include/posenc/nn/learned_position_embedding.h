@@ -23,7 +23,7 @@ struct LearnedPositionEmbeddingOptions {
   TORCH_ARG(int64_t, embedding_dim);
   /// Added to all position ids: 2 in BART, whose first rows are never used.
   TORCH_ARG(int64_t, offset) = 0;
-  /// A row that is initialized to zeros and gets no gradient.
+  /// A row that is initialised to zeros and gets no gradient.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
 };
 
@@ -33,7 +33,7 @@ struct LearnedPositionEmbeddingOptions {
 ///
 /// position_ids: any shape and integer type, in [0, num_embeddings - offset)  ->  (..., D).
 ///
-/// Keys: `weight`, (num_embeddings, D), initialized as that of nn.Embedding.
+/// Keys: `weight`, (num_embeddings, D), initialised as that of nn.Embedding.
 ///
 /// Errors: c10::IndexError for a position outside the table, with its place; c10::TypeError for
 /// positions that are not integers.
@@ -41,7 +41,7 @@ struct LearnedPositionEmbeddingOptions {
 /// Source: nn.Embedding as transformers 5.23 uses it; `BartLearnedPositionalEmbedding`.
 class LearnedPositionEmbeddingImpl : public Cloneable<LearnedPositionEmbeddingImpl> {
  public:
-  /// A table with the default options.
+  /// A table with the default options. The sizes are in nn.Embedding's order.
   LearnedPositionEmbeddingImpl(int64_t num_embeddings, int64_t embedding_dim)
       : LearnedPositionEmbeddingImpl(
             LearnedPositionEmbeddingOptions(num_embeddings, embedding_dim)) {}
@@ -60,8 +60,8 @@ class LearnedPositionEmbeddingImpl : public Cloneable<LearnedPositionEmbeddingIm
   int64_t max_positions() const;
 
   /// Replaces the table of a grid of patches, whose first `prefix` rows are class tokens, by that
-  /// of height x width patches; see functional::resize_positions(). The parameter is a new one, as
-  /// its shape changes: make optimizers after this.
+  /// of height x width patches; see functional::resize_positions(). resize() replaces the
+  /// parameter, so create optimisers afterwards.
   void resize(int64_t height, int64_t width, PositionResize rule, int64_t prefix = 0);
 
   LearnedPositionEmbeddingOptions options;  ///< the options given to the constructor

@@ -56,7 +56,7 @@ struct PositionalEncodingOptions {
 /// that a table would have, including start and step of the sinusoid. forward() may be called from
 /// several threads at a time, even if the table grows.
 ///
-/// TableSource::Buffer never synchronizes with a GPU. The other two compute rows on the CPU and
+/// TableSource::Buffer never synchronises with a GPU. The other two compute rows on the CPU and
 /// copy them to the device in each forward; explicit positions are first copied to the CPU. With
 /// Precision::Exact and half precision, modified values in `pe` are detected if autograd counts the
 /// write (copy_(), loading), but not after memcpy() or pe.data().fill_().
@@ -81,7 +81,7 @@ class PositionalEncodingImpl : public TableModule<PositionalEncodingImpl> {
 
   /// Returns x plus its encodings. `offset` is the position of x's first row; `position_ids` are
   /// explicit positions instead, (L) or with the shape of x without its last axis. With grow(true)
-  /// they extend the table only on the CPU, since reading them back would synchronize a GPU.
+  /// they extend the table only on the CPU, since reading them back would synchronise a GPU.
   torch::Tensor forward(const torch::Tensor& x, int64_t offset = 0,
                         const torch::Tensor& position_ids = {});
 

@@ -41,7 +41,7 @@ struct SinusoidalTimestepsOptions {
 /// device.
 ///
 /// Keys: `linear_1.weight` (H, D), `linear_1.bias`, `linear_2.weight` (C, H), `linear_2.bias`; with
-/// .sequential("mlp"): `mlp.0.weight`, `mlp.0.bias`, `mlp.2.weight`, `mlp.2.bias`. Initialized like
+/// .sequential("mlp"): `mlp.0.weight`, `mlp.0.bias`, `mlp.2.weight`, `mlp.2.bias`. Initialised like
 /// nn.Linear.
 ///
 /// Errors: those of functional::timestep_rows(); c10::ValueError for widths below 1, a sinusoid of

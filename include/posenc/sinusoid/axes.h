@@ -60,7 +60,7 @@ struct sinusoid {
     Quotient,  ///< p / f
   };
 
-  /// The tensor over which powers are evaluated. Vectorized pow() and its scalar remainder loop
+  /// The tensor over which powers are evaluated. Vectorised pow() and its scalar remainder loop
   /// round differently, so the shape affects the last bits.
   enum class PowerShape {
     Row,   ///< one row of exponents

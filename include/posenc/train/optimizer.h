@@ -41,7 +41,7 @@ class OptimizerOptions : public torch::optim::OptimizerCloneableOptions<Derived>
  public:
   /// The learning rate.
   POSENC_OPTIMIZER_ARG(double, lr) = 1e-3;
-  /// Maximizes the objective instead of minimizing it.
+  /// Maximises the objective instead of minimising it.
   POSENC_OPTIMIZER_ARG(bool, maximize) = false;
 
  public:

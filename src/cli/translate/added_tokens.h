@@ -22,7 +22,7 @@ class AddedTokens {
  public:
   AddedTokens() = default;
   /// `ids` contains the texts of `tokens`, and possibly others whose ids now belong to other
-  /// tokens: transformers still recognizes those if SentencePiece produces such a piece.
+  /// tokens: transformers still recognises those if SentencePiece produces such a piece.
   AddedTokens(std::map<int64_t, AddedToken> tokens, std::unordered_map<std::string, int64_t> ids);
 
   /// nullptr if there is none.

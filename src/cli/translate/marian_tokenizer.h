@@ -23,7 +23,7 @@ class MarianTokenizer {
   /// Throws CommandError, and WeightsError for a file that cannot be read.
   explicit MarianTokenizer(const std::string& folder);
 
-  /// Encodes a line of UTF-8; the end token comes last. Recognizes added and special tokens in the
+  /// Encodes a line of UTF-8; the end token comes last. Recognises added and special tokens in the
   /// text, and a leading `>>lang<<`. Tokens that are not in the vocabulary become <unk>. An added
   /// token's id may exceed the model's vocabulary.
   std::vector<int64_t> encode(std::string_view line) const;

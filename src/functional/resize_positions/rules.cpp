@@ -78,6 +78,6 @@ PositionResize position_resize_of(const std::string& name) {
   return found->rule;
 }
 
-std::string name_of(PositionResize rule) { return functional::resize_rule(rule).name; }
+std::string to_string(PositionResize rule) { return functional::resize_rule(rule).name; }
 
 }  // namespace posenc

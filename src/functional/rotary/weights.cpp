@@ -11,7 +11,7 @@ at::Tensor convert_rotary_weight(const at::Tensor& weight, int64_t heads, rotary
                                  rotary::Pairing to, int64_t rotary_dim) {
   for (const Pairing pairing : {from, to}) {
     TORCH_CHECK_VALUE(pairing == Pairing::Halves || pairing == Pairing::Adjacent,
-                      "[convert_rotary_weight] pairings must be Halves and Adjacent. Got another");
+                      "[convert_rotary_weight] pairings must be Halves and Adjacent");
   }
   TORCH_CHECK_VALUE(weight.defined() && (weight.dim() == 1 || weight.dim() == 2) && heads > 0 &&
                         weight.size(0) % heads == 0,

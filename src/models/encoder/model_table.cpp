@@ -353,7 +353,7 @@ const std::vector<EncoderModelRow> kEncoderModels = {
      .pooling = Pooling::TanhOfFirst},
 };
 
-// Of these the text model is loaded, whose keys begin with `text_model.` in all of them.
+// Composite models, of which the text model is loaded. Its keys begin with `text_model.` in all.
 const std::vector<CompositeModelRow> kComposites = {
     {"chinese_clip", "text_config", "chinese_clip_text_model"},
     {"clip", "text_config", "clip_text_model"},

@@ -99,7 +99,7 @@ VisionSides vision_sides(const Settings& config, const char* name, int64_t fallb
 std::vector<VisionFrontPreset> vision_front_presets() {
   std::vector<VisionFrontPreset> presets;
   for (const VisionPresetRow& row : vision_preset_table())
-    presets.push_back({row.name, row.source, row.formula, name_of(row.resize)});
+    presets.push_back({row.name, row.source, row.formula, to_string(row.resize)});
   return presets;
 }
 

@@ -155,7 +155,7 @@ RotarySettings layer_parameters(const RotarySettings& config, const RotaryModelR
   } else {
     TORCH_CHECK_VALUE(all.empty() || d.merges, "[rotary_options_from_hf] `rope_parameters.",
                       layer.layer_type, "` must be an object: `", model.model_type,
-                      "` rotates these layers by it. Got none");
+                      "` rotates these layers by it");
     own = layer_defaults(config, model, layer);
   }
   if (!own.has("rope_theta")) {
@@ -239,13 +239,14 @@ RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& m
   }
   if (!nested) fill_in(config, model, own);
   RopeSettings result{own, nested ? config.object("rope_parameters") : own, max_position, model};
-  // Beside the parameters it goes before the one inside.
+  // A value beside rope_parameters takes precedence over one inside them.
   const char* original = "original_max_position_embeddings";
   const auto beside = config.whole(original);
   if (!nested && (beside || d.original_max_position != 0)) {
     result.parameters.set(original, beside.value_or(d.original_max_position));
   }
-  // transformers fills this default in before it applies an alias of the key, which stands first.
+  // transformers fills this default in before it applies an alias of the key, which is the
+  // first of the names.
   const std::string keys = d.max_position_key;
   const std::string own_key = keys.substr(keys.rfind(' ') + 1);
   result.parameters.set_default(original, config.whole(own_key).value_or(d.max_position));

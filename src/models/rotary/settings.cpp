@@ -100,7 +100,7 @@ std::optional<std::vector<int64_t>> RotarySettings::wholes(const std::string& na
 double RotarySettings::required(const std::string& name, const std::string& reason) const {
   const std::optional<double> number = real(name);
   TORCH_CHECK_VALUE(number.has_value(), "[rotary_options_from_hf] `", path_, name,
-                    "` is needed for ", reason, ". Got none");
+                    "` is needed for ", reason);
   return *number;
 }
 

@@ -21,7 +21,7 @@ class RotarySettings {
   bool has(const std::string& name) const { return !value(name).is_null(); }
   /// Whether the key is there, if only with null.
   bool mentions(const std::string& name) const { return object_.contains(name); }
-  /// Of `names` with spaces between them the first that has a value, or the first of all.
+  /// The first of `names`, separated by spaces, that has a value; without any, the first.
   std::string first_of(const std::string& names) const;
   /// The object under `name`; an empty one where it is absent.
   RotarySettings object(const std::string& name) const;

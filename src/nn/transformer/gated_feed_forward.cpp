@@ -10,7 +10,7 @@ namespace {
 
 using Gate = GatedFeedForwardOptions::Gate;
 
-const char* name_of(Gate gate) {
+const char* to_string(Gate gate) {
   switch (gate) {
     case Gate::SiLU: return "silu";
     case Gate::GELU: return "gelu";
@@ -61,7 +61,7 @@ void GatedFeedForwardImpl::reset() {
 
 void GatedFeedForwardImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::GatedFeedForward(d_model=" << options.d_model() << ", d_ff=" << options.d_ff()
-         << ", gate=" << name_of(options.gate());
+         << ", gate=" << to_string(options.gate());
   if (options.bias()) stream << ", bias=true";
   stream << ")";
 }

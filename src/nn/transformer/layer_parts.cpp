@@ -77,7 +77,7 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
   stream << "d_model=" << options.d_model() << ", num_heads=" << options.num_heads()
          << ", d_ff=" << options.d_ff() << ", dropout=" << options.dropout();
   if (options.activation() != Activation::ReLU) {
-    stream << ", activation=" << name_of(options.activation());
+    stream << ", activation=" << to_string(options.activation());
   }
   if (options.norm_first()) stream << ", norm_first=true";
   if (options.layer_norm_eps() != 1e-5) stream << ", layer_norm_eps=" << options.layer_norm_eps();

@@ -20,7 +20,7 @@ Activation activation_of(const std::string& name) {
   return Activation::Swish;
 }
 
-std::string name_of(Activation activation) {
+std::string to_string(Activation activation) {
   switch (activation) {
     case Activation::ReLU: return "relu";
     case Activation::GELU: return "gelu";

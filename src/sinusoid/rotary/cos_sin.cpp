@@ -155,7 +155,7 @@ PlaneTables plane_tables(const RotaryOptions& o, const RotaryFrequencies& freque
   return result;
 }
 
-// What a row of one plane, all of whose entries are those of one position, has twice.
+// How a row holds each entry if it has one plane, so that all entries are of the same position.
 Copies copies_of(const RotaryOptions& o) {
   if (o.planes() != rotary::Planes::One) return Copies::One;
   switch (o.cos_layout()) {
@@ -181,7 +181,7 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencie
                             const at::Tensor& position_ids, at::ScalarType dtype) {
   options.validate();
   check_dtype(dtype);
-  TORCH_CHECK_VALUE(position_ids.defined(), "[rotary] position_ids must be a tensor. Got none");
+  TORCH_CHECK_VALUE(position_ids.defined(), "[rotary] position_ids must be a tensor");
   check_positions(options, position_ids);
   const bool exact = options.precision() == Precision::Exact;
   const at::Tensor& inv_freq = frequencies.inv_freq;

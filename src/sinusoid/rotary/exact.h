@@ -10,7 +10,7 @@ namespace posenc {
 /// ends of YaRN's ramp are float64.
 at::Tensor exact_inv_freq(const RotaryOptions& options, int64_t length);
 
-/// How often each entry stands in a row: once, or as CosLayout::Halves or Pairs have it.
+/// How often each entry occurs in a row: once, or twice as in CosLayout::Halves or Pairs.
 enum class Copies { One, Halves, Pairs };
 
 /// cos and sin of the real angles at positions (..., L), integers or reals: (..., L, n) for the n

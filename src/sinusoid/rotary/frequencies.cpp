@@ -53,7 +53,7 @@ struct Rule {
     }
     return at::pow(base, exponents(dim, dim, type));
   }
-  // Of some widths, as 98, arange has a step too many, with which transformers fails.
+  // For some widths, such as 98, arange returns a step too many, with which transformers fails.
   at::Tensor powers_of_steps() const {
     const double step = 2.0 / static_cast<double>(dim);
     const at::Tensor steps = at::arange(0, 1, step, at::TensorOptions(type));
@@ -74,7 +74,7 @@ struct Rule {
     }
     TORCH_CHECK_VALUE(false,
                       "[rotary] Frequency::Learned has no formula: pass the model's frequencies, "
-                      "or its cos and sin. Got none");
+                      "or its cos and sin");
   }
 };
 

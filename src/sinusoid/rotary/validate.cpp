@@ -157,7 +157,7 @@ void check_axis_dims(const RotaryOptions& o) {
                     "[rotary] axis_dims must not sum to more than dim = ", o.dim(), ". Got ",
                     got());
   TORCH_CHECK_VALUE(!o.rest_first() || !dims.empty(),
-                    "[rotary] rest_first needs axis_dims, which leave pairs over. Got none");
+                    "[rotary] rest_first needs axis_dims, which leave pairs over");
 }
 
 void check_axes(const RotaryOptions& o) {
@@ -174,12 +174,11 @@ void check_axes(const RotaryOptions& o) {
       o.axis_bases().size());
   for (const double base : o.axis_bases()) check_positive("axis_bases", base);
   TORCH_CHECK_VALUE(!o.last_plane_first() || takes_turns(o),
-                    "[rotary] last_plane_first belongs to Planes::Axial and AxialAlternating. Got "
-                    "other planes");
+                    "[rotary] last_plane_first belongs to Planes::Axial and AxialAlternating");
   TORCH_CHECK_VALUE(!o.modulated() || o.axial(),
-                    "[rotary] modulated belongs to the axial kinds of planes. Got another");
+                    "[rotary] modulated belongs to the axial kinds of planes");
   TORCH_CHECK_VALUE(!o.grid().width_first || (o.axial() && o.plane_count() > 1),
-                    "[rotary] grid.width_first needs two planes of the axial kinds. Got others");
+                    "[rotary] grid.width_first needs two planes of the axial kinds");
   TORCH_CHECK_VALUE(o.grid().zero_tokens >= 0,
                     "[rotary] grid.zero_tokens must not be negative. Got ", o.grid().zero_tokens);
   for (const int64_t size : o.grid().reference)
@@ -190,16 +189,15 @@ void check_axes(const RotaryOptions& o) {
 void check_frequency(const RotaryOptions& o) {
   using rotary::Frequency;
   const bool scaled = !std::holds_alternative<rotary::Default>(o.scaling());
-  TORCH_CHECK_VALUE(!o.axial() || !scaled,
-                    "[rotary] patches have rotary::Default frequencies. Got another scaling");
+  TORCH_CHECK_VALUE(!o.axial() || !scaled, "[rotary] patches have rotary::Default frequencies");
   TORCH_CHECK_VALUE(o.frequency() == Frequency::Power || !scaled,
-                    "[rotary] a scaling takes Frequency::Power. Got another");
+                    "[rotary] a scaling takes Frequency::Power");
   const bool of_powers = o.frequency() == Frequency::Power ||
                          o.frequency() == Frequency::PowerOfSteps ||
                          o.frequency() == Frequency::PowerDivisor;
   TORCH_CHECK_VALUE(o.precision() == Precision::Reference || (of_powers && !o.modulated()),
                     "[rotary] Precision::Exact needs frequencies 1 / b^(2i / D) and positions that "
-                    "are not modulated. Got others");
+                    "are not modulated");
   TORCH_CHECK_VALUE(std::isfinite(o.position_scale()) && o.position_scale() != 0.0,
                     "[rotary] position_scale must be finite and not 0. Got ", o.position_scale());
   check_positive("angle_divisor", o.angle_divisor());
@@ -213,21 +211,20 @@ void check_layout(const RotaryOptions& o) {
       is_complex ? o.cos_layout() == CosLayout::Complex || o.cos_layout() == CosLayout::Single
                  : o.cos_layout() != CosLayout::Complex,
       "[rotary] Arithmetic::Complex takes CosLayout::Complex or Single, and CosLayout::Complex "
-      "Arithmetic::Complex. Got another");
+      "Arithmetic::Complex");
   TORCH_CHECK_VALUE(!is_complex || (o.pairing() == Pairing::Adjacent && !o.reversed()),
-                    "[rotary] complex numbers are adjacent pairs that rotate forward. Got another "
-                    "pairing or reversed");
+                    "[rotary] complex numbers are adjacent pairs that rotate forward");
   TORCH_CHECK_VALUE(!is_complex || o.cos_type() != rotary::CosType::Input,
-                    "[rotary] Arithmetic::Complex takes CosType::Float32 or Float64. Got Input");
+                    "[rotary] Arithmetic::Complex takes CosType::Float32 or Float64");
   TORCH_CHECK_VALUE(
       o.cos_layout() != CosLayout::HalvesPerAxis ||
           (o.planes() == rotary::Planes::Axial && o.axis_dims().empty() &&
            (o.pairing() == Pairing::HalvesPerAxis || o.pairing() == Pairing::Adjacent)),
       "[rotary] CosLayout::HalvesPerAxis belongs to Planes::Axial with equal axes "
-      "and Pairing::HalvesPerAxis or Adjacent. Got another");
+      "and Pairing::HalvesPerAxis or Adjacent");
   TORCH_CHECK_VALUE(
       o.pairing() != Pairing::HalvesPerAxis || o.cos_layout() == CosLayout::HalvesPerAxis,
-      "[rotary] Pairing::HalvesPerAxis belongs to CosLayout::HalvesPerAxis. Got another");
+      "[rotary] Pairing::HalvesPerAxis belongs to CosLayout::HalvesPerAxis");
   TORCH_CHECK_VALUE(o.rotary_heads() >= 0, "[rotary] rotary_heads must not be negative. Got ",
                     o.rotary_heads());
   TORCH_CHECK_VALUE(std::isfinite(o.xpos_scale_base()) && o.xpos_scale_base() >= 0.0,
@@ -235,13 +232,12 @@ void check_layout(const RotaryOptions& o) {
                     o.xpos_scale_base());
   TORCH_CHECK_VALUE(
       o.xpos_scale_base() == 0.0 || (o.planes() == rotary::Planes::One && !is_complex),
-      "[rotary] xpos_scale_base needs Planes::One, and no Arithmetic::Complex. Got another");
+      "[rotary] xpos_scale_base needs Planes::One, and no Arithmetic::Complex");
   TORCH_CHECK_VALUE(o.cos_layout() != CosLayout::Pairs || o.pairing() == Pairing::Adjacent,
-                    "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent. Got another pairing");
-  TORCH_CHECK_VALUE(
-      o.planes() != rotary::Planes::Doubled ||
-          (o.cos_layout() == CosLayout::Halves && o.pairing() == Pairing::Halves),
-      "[rotary] Planes::Doubled belongs to Pairing::Halves and CosLayout::Halves. Got another");
+                    "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent");
+  TORCH_CHECK_VALUE(o.planes() != rotary::Planes::Doubled ||
+                        (o.cos_layout() == CosLayout::Halves && o.pairing() == Pairing::Halves),
+                    "[rotary] Planes::Doubled belongs to Pairing::Halves and CosLayout::Halves");
 }
 
 }  // namespace

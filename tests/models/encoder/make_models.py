@@ -4,7 +4,8 @@
     make_models.py --out FOLDER
 
 `bert` has BERT's own vocabulary, so that ids of real texts fit; `clip` is a pair of encoders and `vit` one of images. The
-tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`.
+tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
+holds those of `bert` with token types and positions.
 """
 
 import argparse
@@ -44,6 +45,22 @@ def inputs_of(name: str) -> dict[str, torch.Tensor]:
     return {"input_ids": ids, "attention_mask": (ids != 1).long()}
 
 
+def types_and_positions() -> dict[str, torch.Tensor]:
+    types = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 1, 0, 0]])
+    positions = torch.tensor([[3, 1, 4, 15, 9], [0, 1, 2, 63, 5]])
+    return {**inputs_of("bert"), "token_type_ids": types, "position_ids": positions}
+
+
+def write(model, given: dict[str, torch.Tensor], path: Path) -> None:
+    with torch.no_grad():
+        result = model(**given, output_hidden_states=True)
+    tensors = {f"in.{key}": value for key, value in given.items()}
+    tensors["out.embeddings"] = result.hidden_states[0]
+    tensors["out.last_hidden_state"] = result.last_hidden_state
+    tensors["out.pooled"] = result.pooler_output
+    save_file({key: value.contiguous() for key, value in tensors.items()}, path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
@@ -58,13 +75,9 @@ def main() -> None:
         torch.manual_seed(5)
         model = make().eval()
         model.save_pretrained(out / name)
-        given = inputs_of(name)
-        with torch.no_grad():
-            result = (model.text_model if name == "clip" else model)(**given)
-        tensors = {f"in.{key}": value for key, value in given.items()}
-        tensors["out.last_hidden_state"] = result.last_hidden_state
-        tensors["out.pooled"] = result.pooler_output
-        save_file({key: value.contiguous() for key, value in tensors.items()}, out / f"{name}.safetensors")
+        write(model.text_model if name == "clip" else model, inputs_of(name), out / f"{name}.safetensors")
+        if name == "bert":
+            write(model, types_and_positions(), out / "bert_types.safetensors")
 
 
 if __name__ == "__main__":

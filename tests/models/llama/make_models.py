@@ -39,7 +39,7 @@ MLPS = {
 def write_model(name: str, config, out: Path) -> None:
     torch.manual_seed(11)
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
-    for key, parameter in model.named_parameters():  # random weights of the usual size give one token for ever
+    for key, parameter in model.named_parameters():  # with weights of the usual size, greedy search repeats one token
         torch.nn.init.normal_(parameter, 1.0 if "norm" in key else 0.0, 0.1)
     model.save_pretrained(out / name)
     ids = torch.randint(0, config.vocab_size, (3, 21))

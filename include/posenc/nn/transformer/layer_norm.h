@@ -20,12 +20,12 @@ struct LayerNormOptions {
   TORCH_ARG(bool, bias) = true;
 };
 
-/// Layer normalization over the last axis: (x - mean) / sqrt(variance + eps) * weight + bias.
+/// Layer normalisation over the last axis: (x - mean) / sqrt(variance + eps) * weight + bias.
 /// Unlike torch::nn::LayerNorm, and like PyTorch's, it has an option for the bias.
 ///
 /// x: (..., D)  ->  (..., D).
 ///
-/// Keys: `weight`, initialized to ones; `bias`, initialized to zeros.
+/// Keys: `weight`, initialised to ones; `bias`, initialised to zeros.
 ///
 /// Source: torch.nn.LayerNorm.
 class LayerNormImpl : public Cloneable<LayerNormImpl> {
@@ -40,7 +40,7 @@ class LayerNormImpl : public Cloneable<LayerNormImpl> {
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
-  /// Returns x normalized.
+  /// Returns x normalised.
   torch::Tensor forward(const torch::Tensor& x);
 
   LayerNormOptions options;  ///< the options given to the constructor

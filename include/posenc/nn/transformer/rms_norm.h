@@ -9,7 +9,7 @@ namespace posenc POSENC_EXPORT {
 
 /// Options of RMSNorm.
 struct RMSNormOptions {
-  /// Where a normalized x of half precision, which is float32, is rounded.
+  /// Where a normalised x of half precision, which is float32, is rounded.
   enum class RoundTo {
     BeforeWeight,  ///< before it is multiplied by the weight: Llama, Mistral, Qwen
     AfterWeight,   ///< after: Gemma, OLMo 2
@@ -28,16 +28,16 @@ struct RMSNormOptions {
   TORCH_ARG(double, eps) = 1e-6;
   /// Where half precision is rounded.
   TORCH_ARG(RoundTo, round) = RoundTo::BeforeWeight;
-  /// Whether x is multiplied by 1 + weight, which is then initialized to zeros.
+  /// Whether x is multiplied by 1 + weight, which is then initialised to zeros.
   TORCH_ARG(bool, plus_one) = false;
 };
 
-/// Root mean square normalization over the last axis: x / sqrt(mean(x^2) + eps) * weight, computed
+/// Root mean square normalisation over the last axis: x / sqrt(mean(x^2) + eps) * weight, computed
 /// in float32.
 ///
 /// x: (..., D)  ->  (..., D), in the dtype of x.
 ///
-/// Keys: `weight` (D), initialized to ones.
+/// Keys: `weight` (D), initialised to ones.
 ///
 /// Errors: c10::ValueError for another width; c10::TypeError unless x is floating-point.
 ///
@@ -54,7 +54,7 @@ class RMSNormImpl : public Cloneable<RMSNormImpl> {
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
 
-  /// Returns x normalized.
+  /// Returns x normalised.
   torch::Tensor forward(const torch::Tensor& x);
 
   RMSNormOptions options;  ///< the options given to the constructor

@@ -25,7 +25,7 @@ enum class Activation {
 /// Errors: c10::ValueError for any other name.
 Activation activation_of(const std::string& name);
 /// Returns `relu`, `gelu`, `swish`, `gelu_tanh` or `quick_gelu`.
-std::string name_of(Activation activation);
+std::string to_string(Activation activation);
 
 /// Options of a layer of the encoder or the decoder.
 struct TransformerLayerOptions {
@@ -43,7 +43,7 @@ struct TransformerLayerOptions {
   TORCH_ARG(double, dropout) = 0.1;
   /// Activation of the feed-forward network.
   TORCH_ARG(Activation, activation) = Activation::ReLU;
-  /// Normalizes the input of each block (pre-norm); false: its output, as in the paper.
+  /// Normalises the input of each block (pre-norm); false: its output, as in the paper.
   TORCH_ARG(bool, norm_first) = false;
   /// Added to the variance in the norms.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;

@@ -1,4 +1,4 @@
-#include "identify/rotary_view.h"
+#include "identify/rotary/view.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>

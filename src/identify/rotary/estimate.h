@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "identify/rotary_view.h"
+#include "identify/rotary/view.h"
 
 namespace posenc::identification {
 

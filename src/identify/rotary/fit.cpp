@@ -1,4 +1,4 @@
-#include "identify/rotary_fit.h"
+#include "identify/rotary/fit.h"
 
 #include <algorithm>
 
@@ -35,7 +35,8 @@ bool RotaryFit::fits_first(double base) const {
   return true;
 }
 
-// Ramps begin at different places: from the usual to the first and the last.
+// A ramp may begin at any frequency: the usual place is tried first, then an earlier and a later
+// one.
 std::vector<double> RotaryFit::bases_before_ramp() const {
   std::vector<double> all;
   for (const int64_t end : {n_ / 4, n_ / 8, n_ / 2}) {

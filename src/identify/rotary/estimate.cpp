@@ -1,4 +1,4 @@
-#include "identify/rotary_estimate.h"
+#include "identify/rotary/estimate.h"
 
 #include <ATen/TensorOperators.h>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Where a scaling has more parameters than its frequencies show, those that models have are tried:
 // a candidate counts only if it reproduces the table.
 
-#include "identify/rotary_candidates.h"
+#include "identify/rotary/candidates.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@
 #include <numbers>
 #include <utility>
 
-#include "identify/rotary_fit.h"
+#include "identify/rotary/fit.h"
 
 namespace posenc::identification {
 namespace {
@@ -47,8 +47,8 @@ class Candidates : RotaryFit {
         .cos_layout(rotary::CosLayout::Single);
   }
 
-  bool offer(double base, const rotary::Scaling& scaling, Params params, std::string code,
-             int64_t length = 0, std::string preset = "") const {
+  bool try_candidate(double base, const rotary::Scaling& scaling, Params params, std::string code,
+                     int64_t length = 0, std::string preset = "") const {
     params["rope_theta"] = number_text(base);
     params["head_dim"] = std::to_string(dim_);
     return visit_({options(base).scaling(scaling), length, std::move(params), std::move(code),
@@ -60,7 +60,7 @@ class Candidates : RotaryFit {
     if (f(0) < kPlain) return false;
     const auto try_base = [&](double b) {
       return (number_text(b).size() <= kRoundDigits || b == std::round(b / 1000) * 1000) == round &&
-             offer(b, rotary::Default{}, {{"rope_type", "default"}}, "");
+             try_candidate(b, rotary::Default{}, {{"rope_type", "default"}}, "");
     };
     const auto all = rounded(base(n_));
     return std::any_of(all.begin(), all.end(), try_base);
@@ -71,8 +71,9 @@ class Candidates : RotaryFit {
     const FittedValue factor{1 / f(0), std::max(kErrors * relative_error(0), kFactorError)};
     for (const double b : rounded(base(n_))) {
       for (const double by : rounded(factor)) {
-        if (offer(b, rotary::Linear{by}, {{"rope_type", "linear"}, {"factor", number_text(by)}},
-                  fmt::format("posenc::rotary::Linear{{{}}}", number_text(by))))
+        if (try_candidate(b, rotary::Linear{by},
+                          {{"rope_type", "linear"}, {"factor", number_text(by)}},
+                          fmt::format("posenc::rotary::Linear{{{}}}", number_text(by))))
           return true;
       }
     }
@@ -91,9 +92,9 @@ class Candidates : RotaryFit {
         Params params = {{"rope_type", "proportional"},
                          {"partial_rotary_factor", number_text(share)}};
         if (by != 1.0) params["factor"] = number_text(by);
-        if (offer(b, rotary::Proportional{share, by}, params,
-                  fmt::format("posenc::rotary::Proportional{{{}, {}}}", number_text(share),
-                              number_text(by))))
+        if (try_candidate(b, rotary::Proportional{share, by}, params,
+                          fmt::format("posenc::rotary::Proportional{{{}, {}}}", number_text(share),
+                                      number_text(by))))
           return true;
       }
     }
@@ -108,8 +109,8 @@ class Candidates : RotaryFit {
       const double by = rounded_values(alpha.value, alpha.error).front();
       const std::string text = number_text(by);
       if (text.size() <= 6 &&
-          offer(usual, rotary::NtkAlpha{by}, {{"rope_type", "dynamic"}, {"alpha", text}},
-                fmt::format("posenc::rotary::NtkAlpha{{{}}}", text), 0, "hunyuan_v1"))
+          try_candidate(usual, rotary::NtkAlpha{by}, {{"rope_type", "dynamic"}, {"alpha", text}},
+                        fmt::format("posenc::rotary::NtkAlpha{{{}}}", text), 0, "hunyuan_v1"))
         return true;
     }
     return false;
@@ -130,8 +131,8 @@ class Candidates : RotaryFit {
         const Params params = {{"rope_type", "dynamic"},
                                {"factor", text},
                                {"max_position_embeddings", std::to_string(most)}};
-        if (offer(usual, rotary::Dynamic{by, most}, params,
-                  fmt::format("posenc::rotary::Dynamic{{{}, {}}}", text, most), e_.length))
+        if (try_candidate(usual, rotary::Dynamic{by, most}, params,
+                          fmt::format("posenc::rotary::Dynamic{{{}, {}}}", text, most), e_.length))
           return true;
       }
     }
@@ -166,14 +167,14 @@ class Candidates : RotaryFit {
 
   bool offer_llama3(double base, double factor, double high, double original) const {
     if (!(high > 1.0) || !(original > 0.0)) return false;
-    return offer(base, rotary::Llama3{factor, 1.0, high, original},
-                 {{"rope_type", "llama3"},
-                  {"factor", number_text(factor)},
-                  {"low_freq_factor", "1"},
-                  {"high_freq_factor", number_text(high)},
-                  {"original_max_position_embeddings", number_text(original)}},
-                 fmt::format("posenc::rotary::Llama3{{{}, 1, {}, {}}}", number_text(factor),
-                             number_text(high), number_text(original)));
+    return try_candidate(base, rotary::Llama3{factor, 1.0, high, original},
+                         {{"rope_type", "llama3"},
+                          {"factor", number_text(factor)},
+                          {"low_freq_factor", "1"},
+                          {"high_freq_factor", number_text(high)},
+                          {"original_max_position_embeddings", number_text(original)}},
+                         fmt::format("posenc::rotary::Llama3{{{}, 1, {}, {}}}", number_text(factor),
+                                     number_text(high), number_text(original)));
   }
 
   bool yarn() const {
@@ -214,9 +215,10 @@ class Candidates : RotaryFit {
       attention = params["attention_factor"] = number_text(e_.amplitude);
     }
     if (!truncate) params["truncate"] = "false";
-    return offer(base, s, params,
-                 fmt::format("posenc::rotary::Yarn{{{}, {}, 32, 1, {}, {}}}", number_text(factor),
-                             number_text(original), truncate, attention));
+    return try_candidate(
+        base, s, params,
+        fmt::format("posenc::rotary::Yarn{{{}, {}, 32, 1, {}, {}}}", number_text(factor),
+                    number_text(original), truncate, attention));
   }
 
   // A factor per frequency, each a decimal fraction of a few digits.
@@ -244,9 +246,9 @@ class Candidates : RotaryFit {
                        {"factor", "1"},
                        {"original_max_position_embeddings", "2"}};
       if (e_.length > 0) params["attention_factor"] = number_text(e_.amplitude);
-      if (offer(usual, s, params,
-                fmt::format("posenc::rotary::LongRope{{{{{0}}}, {{{0}}}, 2, 1, {1}}}", list,
-                            number_text(e_.amplitude))))
+      if (try_candidate(usual, s, params,
+                        fmt::format("posenc::rotary::LongRope{{{{{0}}}, {{{0}}}, 2, 1, {1}}}", list,
+                                    number_text(e_.amplitude))))
         return true;
     }
     return false;

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "identify/rotary_estimate.h"
+#include "identify/rotary/estimate.h"
 #include "posenc/sinusoid/rotary.h"
 
 namespace posenc::identification {

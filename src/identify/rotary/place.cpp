@@ -1,4 +1,4 @@
-#include "identify/rotary_place.h"
+#include "identify/rotary/place.h"
 
 #include <algorithm>
 #include <cctype>

@@ -8,7 +8,7 @@
 #include <functional>
 #include <vector>
 
-#include "identify/rotary_estimate.h"
+#include "identify/rotary/estimate.h"
 
 namespace posenc::identification {
 
