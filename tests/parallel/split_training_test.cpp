@@ -78,7 +78,7 @@ TEST(SplitTraining, IsThatOfOneProcess) {
       if (group.rank() == 0) found = losses;
     });
     ASSERT_EQ(found.size(), expected.size());
-    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-4) << i;
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i] / expected[i], 1, 1e-6) << i;
     const auto split = load_safetensors(dir / "c");
     for (const auto& item : whole.tensors) {
       if (!item.value().is_floating_point()) continue;
