@@ -38,11 +38,13 @@ class DataParallelPause {
 /// same bits on every process. For the gradient of the whole batch's mean, each process multiplies
 /// its loss by its share of the targets (Trainer does); means of means would be wrong.
 ///
-///     posenc::DataParallel parallel(*model, group);
-///     (loss_of(my_share) * (my_targets / all_targets)).backward();
-///     parallel.finish();
-///     optimizer.step();
-///     optimizer.zero_grad();
+/// ```cpp
+/// posenc::DataParallel parallel(*model, group);
+/// (loss_of(my_share) * (my_targets / all_targets)).backward();
+/// parallel.finish();
+/// optimizer.step();
+/// optimizer.zero_grad();
+/// ```
 ///
 /// Construction agrees on the model (names, shapes, dtypes, strides, requires_grad and posenc's
 /// version) and copies rank 0's parameters and buffers to all processes. Gradients are exchanged in
