@@ -42,12 +42,10 @@ RankGroup gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int
 
 /// Makes the group that the launcher of this process describes in the environment:
 ///
-/// | launcher | rank, size |
-/// |---|---|
-/// | torchrun, or by hand | `RANK`, `WORLD_SIZE` |
-/// | srun | `SLURM_PROCID`, `SLURM_NTASKS` |
-/// | mpirun (Open MPI; MPICH and Intel MPI) | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`;
-/// `PMI_RANK`, `PMI_SIZE` |
+/// - torchrun, or a shell: `RANK`, `WORLD_SIZE`
+/// - srun: `SLURM_PROCID`, `SLURM_NTASKS`
+/// - Open MPI's mpirun: `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`
+/// - MPICH's and Intel's mpirun: `PMI_RANK`, `PMI_SIZE`
 ///
 /// and `MASTER_ADDR`, `MASTER_PORT`, which srun and mpirun have to be given. torchrun's agent
 /// serves the store; otherwise rank 0 does. If several launchers' variables are set, those nearest

@@ -24,8 +24,7 @@ enum class GroupErrorCode {
   Rendezvous,  ///< the processes did not find each other
 };
 
-/// An error between processes, with a message like
-/// `[DataParallel] rank 1 of 4: the group lost a peer; start all processes again. Got: ...`.
+/// An error between processes. Its message names the function, the rank and what to do.
 /// After PeerLost and TimedOut the group is unusable: drop it and end the process, or make a new
 /// group. The engine's own exceptions are always converted to this type.
 class GroupError : public std::runtime_error {
