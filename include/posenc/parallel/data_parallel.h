@@ -91,12 +91,15 @@ class DataParallel {
 
   /// Suspends the exchange for backward passes whose gradients accumulate:
   ///
-  ///     for (size_t i = 0; i < parts.size(); ++i) {
-  ///       std::optional<posenc::DataParallelPause> pause;
-  ///       if (i + 1 < parts.size()) pause.emplace(parallel.pause());
-  ///       loss_of(parts[i]).backward();
-  ///     }
-  ///     parallel.finish();
+  /// ```cpp
+  /// posenc::DataParallel parallel(*model, group);
+  /// for (size_t i = 0; i < parts.size(); ++i) {
+  ///   std::optional<posenc::DataParallelPause> pause;
+  ///   if (i + 1 < parts.size()) pause.emplace(parallel.pause());
+  ///   loss_of(parts[i]).backward();
+  /// }
+  /// parallel.finish();
+  /// ```
   [[nodiscard]] DataParallelPause pause();
 
   /// Copies rank 0's buffers to all processes, for modules whose buffers change in training.
