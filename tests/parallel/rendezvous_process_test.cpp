@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "parallel/collectives.h"
@@ -28,6 +29,8 @@ void meet(const RankGroup& given) {
   setenv(names.substr(0, comma).c_str(), std::to_string(given.rank()).c_str(), 1);
   setenv(names.substr(comma + 1).c_str(), std::getenv("SIZE"), 1);
   const auto timeout = std::chrono::milliseconds(std::atoi(std::getenv("TIMEOUT")));
+  // Late, so that the other rank would read an address of an earlier attempt if there were one.
+  if (given.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const RankGroup group = group_from_environment(GroupOptions().timeout(timeout));
   const at::Tensor sum = at::ones({5});
   parallel::all_reduce(group, sum, "meet");
