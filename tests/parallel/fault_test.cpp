@@ -3,6 +3,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <atomic>
 #include <thread>
@@ -133,6 +134,23 @@ TEST(Fault, OptionsOutOfRangeAreRefused) {
   for (const char* address : {"lo", "127.0.0.1", ""}) {
     EXPECT_EQ(gloo_group(store, 0, 1, at_address(address)).size(), 1) << address;
   }
+}
+
+TEST(Fault, ABrokenPipeDoesNotEndTheProcess) {
+  const auto action = [] {
+    struct sigaction now {};
+    sigaction(SIGPIPE, nullptr, &now);
+    return now.sa_handler;
+  };
+  const auto make = [] { gloo_group(c10::make_intrusive<c10d::HashStore>(), 0, 1); };
+  const auto before = signal(SIGPIPE, SIG_DFL);
+  make();
+  EXPECT_EQ(action(), SIG_IGN);
+  const auto handler = [](int) {};
+  signal(SIGPIPE, handler);
+  make();
+  EXPECT_EQ(action(), static_cast<void (*)(int)>(handler)) << "the program's own stays";
+  signal(SIGPIPE, before);
 }
 
 TEST(Fault, AGroupNeedsABackendForTheCpu) {

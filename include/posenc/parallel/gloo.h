@@ -32,7 +32,8 @@ struct GroupOptions {
 };
 
 /// Makes a group of `size` processes that meet in `store`, for example a c10d::FileStore on one
-/// host or a c10d::TCPStore.
+/// host or a c10d::TCPStore. If SIGPIPE still has its default action, the process ignores it from
+/// now on, as Python does: a lost peer would otherwise end this process instead of being an error.
 ///
 /// Errors: c10::ValueError for a rank outside [0, size), a time-out that is not positive and an
 /// address that is not this host's; GroupError (Rendezvous) if the others do not come within the

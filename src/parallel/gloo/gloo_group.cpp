@@ -1,5 +1,6 @@
 #include <c10/util/Exception.h>
 #include <net/if.h>
+#include <signal.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -36,6 +37,15 @@ void check(const GroupOptions& options, const char* caller) {
                     options.timeout().count(), " ms");
 }
 
+/// Gloo writes to sockets whose other end may be gone. SIGPIPE would then end this process without
+/// an error; Python ignores it, so PyTorch does nothing about it.
+void ignore_broken_pipes() {
+  struct sigaction now {};
+  if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
+    ::signal(SIGPIPE, SIG_IGN);
+  }
+}
+
 auto make_device(const std::string& address, const char* caller) {
   try {
     return ::if_nametoindex(address.c_str()) != 0
@@ -51,6 +61,7 @@ auto make_device(const std::string& address, const char* caller) {
 
 RankGroup connect(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                   const std::string& address, const GroupOptions& options, const char* caller) {
+  ignore_broken_pipes();
   auto gloo = ProcessGroupGloo::Options::create(options.timeout());
   gloo->devices.push_back(make_device(address, caller));
   try {
