@@ -60,7 +60,8 @@ Pending start(const RankGroup& group, const at::Tensor& tensor, const char* call
 /// All elements of a tensor as one row, which shares its memory.
 at::Tensor flat(const at::Tensor& tensor) {
   TORCH_INTERNAL_ASSERT(tensor.is_contiguous(), "collectives take contiguous tensors");
-  return tensor.detach().view({-1});
+  // A tensor of one element may have any stride and still count as contiguous.
+  return tensor.detach().as_strided({tensor.numel()}, {1});
 }
 
 /// The same as bytes, for collectives that only copy: these then take every dtype.

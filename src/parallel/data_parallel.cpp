@@ -1,9 +1,11 @@
 #include "posenc/parallel/data_parallel.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 #include <torch/nn/module.h>
+#include <torch/ordered_dict.h>
 
 #include <cstddef>
 #include <optional>
@@ -52,6 +54,20 @@ void check_parameters(const NamedTensors& parameters) {
   }
 }
 
+// Buffers are copied from rank 0 and written on the others.
+void check_buffers(const torch::OrderedDict<std::string, at::Tensor>& buffers) {
+  for (const auto& item : buffers) {
+    const at::Tensor& tensor = item.value();
+    TORCH_CHECK_VALUE(
+        tensor.layout() == at::kStrided && !tensor.is_meta() && !tensor.is_quantized() &&
+            !tensor.is_inference() && at::has_internal_overlap(tensor) != at::MemOverlap::Yes,
+        "[DataParallel] buffers must be dense tensors with memory of their own that can be "
+        "written: not quantised, expanded, or made in InferenceMode. Got ",
+        item.key(), " of ", tensor.sizes(), ", strides ",
+        tensor.layout() == at::kStrided ? c10::str(tensor.strides()) : c10::str(tensor.layout()));
+  }
+}
+
 void broadcast_values(const RankGroup& group, const NamedTensors& tensors) {
   const at::NoGradGuard no_grad;
   if (group.size() == 1) return;
@@ -77,6 +93,7 @@ class DataParallel::Impl {
         [&] {
           check_positive(kCaller, "bucket_bytes", options.bucket_bytes());
           check_parameters(parameters);
+          check_buffers(module.named_buffers());
         },
         kCaller);
     parallel::agree_on(group_,
@@ -115,11 +132,12 @@ class DataParallel::Impl {
       tensors.push_back(tensor);
       trained.push_back(tensor.requires_grad());
     }
-    exchange_.emplace(tensors, trained, group_, bucket_bytes, kCaller);
+    const bool early = parallel::sharded_tensors(module_).empty();
+    exchange_.emplace(tensors, trained, group_, bucket_bytes, early, kCaller);
     hooks_.reserve(tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {  // also frozen ones, which may be unfrozen
       hooks_.emplace_back(tensors[i], [this, i] {
-        if (*paused_ == 0) exchange_->ready(i);
+        *paused_ == 0 ? exchange_->ready(i) : exchange_->accumulated(i);
       });
     }
   }

@@ -24,12 +24,14 @@ at::Tensor of_extra(const at::Tensor& tail, const at::Tensor& extra) {
 }  // namespace
 
 GradientExchange::GradientExchange(std::vector<at::Tensor> parameters, std::vector<bool> placed,
-                                   const RankGroup& group, int64_t bucket_bytes, const char* caller)
+                                   const RankGroup& group, int64_t bucket_bytes, bool early,
+                                   const char* caller)
     : parameters_(std::move(parameters)),
       placed_(std::move(placed)),
       used_(parameters_.size(), false),
       group_(group),
       bucket_bytes_(bucket_bytes),
+      early_(early),
       caller_(caller) {
   buckets_ = make_buckets(parameters_, placed_, bucket_bytes_, tail_of(parameters_));
   start_step();
@@ -98,19 +100,29 @@ void GradientExchange::launch() {
   pending_.push_back(start_all_reduce(group_, flat, caller_));
 }
 
+// The exchange of a gradient that is ready may be under way, so nothing may be added to it.
+void GradientExchange::check_not_ready(std::size_t index) const {
+  TORCH_CHECK_VALUE(!ready_[index], "[", caller_,
+                    "] backward() must be called once before finish(); pause() all "
+                    "micro-batches but the last. Got a second gradient for a parameter of ",
+                    parameters_[index].sizes());
+}
+
+void GradientExchange::accumulated(std::size_t index) {
+  guarded([&] { check_not_ready(index); });
+}
+
 void GradientExchange::ready(std::size_t index) {
   guarded([&] {
-    TORCH_CHECK_VALUE(!ready_[index], "[", caller_,
-                      "] backward() must be called once before finish(); pause() all "
-                      "micro-batches but the last. Got a second gradient for a parameter of ",
-                      parameters_[index].sizes());
+    check_not_ready(index);
     kinds_[index] = collect(index);
     ready_[index] = true;
     const std::size_t bucket = buckets_.bucket_of[index];
     if (bucket == Buckets::kNone) return;
     --missing_[bucket];
     // The last one waits for finish(), which writes its tail.
-    while (pending_.size() + 1 < buckets_.all.size() && missing_[pending_.size()] == 0) launch();
+    while (early_ && pending_.size() + 1 < buckets_.all.size() && missing_[pending_.size()] == 0)
+      launch();
   });
 }
 
@@ -152,7 +164,7 @@ void GradientExchange::take_sums() {
       sparse.push_back(parameters_[i]);
       rows.push_back(
           sparse_rows(kinds_[i] == Kind::Sparse ? gradient : at::Tensor(), parameters_[i]));
-      gradient.reset();
+      if (kinds_[i] != Kind::Dense) gradient.reset();
     }
     if (exists(i, Kind::Dense)) gradient = dense_sum(i);
   }

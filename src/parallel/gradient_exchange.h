@@ -26,12 +26,16 @@ class GradientExchange {
   static constexpr int64_t kExtra = 64;  ///< numbers that finish() can sum in the same messages
 
   /// `parameters` are the same on all processes; those that are `placed` have dense gradients.
+  /// Buckets are sent during backward() if that is allowed (`early`): a model with collectives of
+  /// its own needs theirs in a fixed order, which must not depend on which gradients there are.
   GradientExchange(std::vector<at::Tensor> parameters, std::vector<bool> placed,
-                   const RankGroup& group, int64_t bucket_bytes, const char* caller);
+                   const RankGroup& group, int64_t bucket_bytes, bool early, const char* caller);
 
   /// Parameter `index` has its gradient: puts it into its place, and starts the exchange of the
   /// buckets that are complete, each only after the one before.
   void ready(std::size_t index);
+  /// A paused pass has added to the gradient of parameter `index`.
+  void accumulated(std::size_t index);
   /// Exchanges what is left, and waits for all. On an error nothing is waited for.
   void finish(const at::Tensor& extra);
 
@@ -41,6 +45,7 @@ class GradientExchange {
   template <typename Work>
   void guarded(const Work& work);
   void start_step();
+  void check_not_ready(std::size_t index) const;
   Kind collect(std::size_t index);
   void launch();
   void launch_last(const at::Tensor& extra);
@@ -54,6 +59,7 @@ class GradientExchange {
   std::vector<bool> used_;  // by parameter: some process has had a gradient
   RankGroup group_;
   int64_t bucket_bytes_;
+  bool early_;
   const char* caller_;
   Buckets buckets_;
   std::mutex mutex_;     // autograd has a thread for each device

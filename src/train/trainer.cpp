@@ -126,6 +126,10 @@ void Trainer::begin_group(int64_t end) {
                     "may differ; resume() from the checkpoint");
   parallel::agree_on(run_.group, train::run_text(run_, loader_, options_, step_, end), kName);
   has_shards_ = !parallel::sharded_tensors(*run_.module).empty();
+  TORCH_CHECK_VALUE(!has_shards_ || options_.global_loss(),
+                    "[Trainer] a model that its group splits needs global_loss(true): each process "
+                    "has its own share of the batch, so RankTokens::Own and a loss over all "
+                    "processes, such as vocab_parallel_cross_entropy()");
   if (!parallel_) parallel_ = std::make_shared<DataParallel>(run_.module, run_.group);
 }
 
@@ -176,7 +180,12 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
   const std::vector<float> own = {static_cast<float>(part), stop ? 1.0F : 0.0F,
                                   failure ? 1.0F : 0.0F, tore ? 1.0F : 0.0F};
   torch::Tensor numbers = torch::tensor(own);
-  parallel_->finish(numbers);
+  try {
+    parallel_->finish(numbers);
+  } catch (...) {
+    if (failure) std::rethrow_exception(failure);  // it came first
+    throw;
+  }
   if (numbers[2].item<float>() > 0.0F) {
     torn_ = numbers[3].item<float>() > 0.0F;
     parallel::all_or_none(

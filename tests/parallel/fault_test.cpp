@@ -124,7 +124,7 @@ TEST(Fault, OptionsOutOfRangeAreRefused) {
   EXPECT_ERROR(gloo_group(store, -1, 2), c10::ValueError, "Got -1");
   EXPECT_ERROR(gloo_group(store, 0, 0), c10::ValueError, "[0, 0). Got 0");
   EXPECT_ERROR(gloo_group(store, 0, 1, GroupOptions().timeout(milliseconds(0))), c10::ValueError,
-               "[gloo_group] timeout must be positive. Got 0 ms");
+               "[gloo_group] timeout must be positive and at most 30 days. Got 0 ms");
   for (const char* address : {"192.0.2.1", "no such interface", "256.1.1.1"}) {
     EXPECT_ERROR(gloo_group(store, 0, 1, at_address(address)), c10::ValueError,
                  "[gloo_group] address must be an address of this host or the name of one of its "

@@ -173,7 +173,8 @@ TEST(Launch, TheOwnAddressIsWhereTheRouteBegins) {
 TEST(Launch, OptionsAreCheckedFirst) {
   const Environment environment({});
   EXPECT_ERROR(group_from_environment(GroupOptions().timeout(std::chrono::milliseconds(-1))),
-               c10::ValueError, "[group_from_environment] timeout must be positive. Got -1 ms");
+               c10::ValueError,
+               "[group_from_environment] timeout must be positive and at most 30 days. Got -1 ms");
 }
 
 }  // namespace

@@ -35,6 +35,8 @@ struct GroupOptions {
 /// host or a c10d::TCPStore. If SIGPIPE still has its default action, the process ignores it from
 /// now on, as Python does: a lost peer would otherwise end this process instead of being an error.
 ///
+/// A store serves one group: give each further group a c10d::PrefixStore of its own.
+///
 /// Errors: c10::ValueError for a rank outside [0, size), a time-out that is not positive and an
 /// address that is not this host's; GroupError (Rendezvous) if the others do not come within the
 /// time-out.
@@ -44,9 +46,9 @@ RankGroup gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int
 /// Makes the group that the launcher of this process describes in the environment:
 ///
 /// - torchrun, or a shell: `RANK`, `WORLD_SIZE`
-/// - srun: `SLURM_PROCID`, `SLURM_NTASKS`
 /// - Open MPI's mpirun: `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE`
 /// - MPICH's and Intel's mpirun: `PMI_RANK`, `PMI_SIZE`
+/// - srun: `SLURM_PROCID`, `SLURM_NTASKS`
 ///
 /// and `MASTER_ADDR`, `MASTER_PORT`, which srun and mpirun have to be given. torchrun's agent
 /// serves the store; otherwise rank 0 does. If several launchers' variables are set, those nearest

@@ -1,5 +1,6 @@
 #include "io/load/mapped_source.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>

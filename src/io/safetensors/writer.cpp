@@ -13,6 +13,7 @@
 #include "io/base/writable.h"
 #include "io/safetensors/layout.h"
 #include "parallel/collectives.h"
+#include "posenc/io/error.h"
 
 // The formats are little-endian, and tensors are read and written as they are in memory.
 static_assert(std::endian::native == std::endian::little);

@@ -6,6 +6,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <atomic>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 
@@ -33,7 +36,10 @@ using c10d::ProcessGroupGloo;
 }
 
 void check(const GroupOptions& options, const char* caller) {
-  TORCH_CHECK_VALUE(options.timeout().count() > 0, "[", caller, "] timeout must be positive. Got ",
+  // More would overflow in the engine.
+  constexpr std::chrono::milliseconds kMost = std::chrono::hours(24 * 30);
+  TORCH_CHECK_VALUE(options.timeout().count() > 0 && options.timeout() <= kMost, "[", caller,
+                    "] timeout must be positive and at most 30 days. Got ",
                     options.timeout().count(), " ms");
 }
 
@@ -119,7 +125,10 @@ RankGroup group_from_environment(const GroupOptions& options) {
     throw_rendezvous(kCaller, launch->rank, launch->size, error);
   }
   // After a restart, the agent's store still holds the addresses of those that died.
-  store = c10::make_intrusive<c10d::PrefixStore>("posenc/attempt_" + launch->attempt, store);
+  // So does any store those of this program's first group, if this is a second one.
+  static std::atomic<int64_t> groups{0};
+  store = c10::make_intrusive<c10d::PrefixStore>(
+      c10::str("posenc/attempt_", launch->attempt, "/group_", groups++), store);
   return connect(store, launch->rank, launch->size, address, options, kCaller);
 }
 
