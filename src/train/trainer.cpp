@@ -1,3 +1,4 @@
+// posenc-budget: the training loop of one process and that of several are the same loop
 #include "posenc/train/trainer.h"
 
 #include <torch/nn/module.h>
