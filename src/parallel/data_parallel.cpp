@@ -81,6 +81,14 @@ void broadcast_values(const RankGroup& group, const NamedTensors& tensors) {
   }
 }
 
+// What a parameter's hook does. Here, because the type of a function object that a member of a
+// public class makes would be exported.
+auto report_to(parallel::GradientExchange& exchange, const int& paused, std::size_t index) {
+  return [&exchange, &paused, index] {
+    paused == 0 ? exchange.ready(index) : exchange.accumulated(index);
+  };
+}
+
 }  // namespace
 
 class DataParallel::Impl {
@@ -136,9 +144,7 @@ class DataParallel::Impl {
     exchange_.emplace(tensors, trained, group_, bucket_bytes, early, kCaller);
     hooks_.reserve(tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {  // also frozen ones, which may be unfrozen
-      hooks_.emplace_back(tensors[i], [this, i] {
-        *paused_ == 0 ? exchange_->ready(i) : exchange_->accumulated(i);
-      });
+      hooks_.emplace_back(tensors[i], report_to(*exchange_, *paused_, i));
     }
   }
 
