@@ -26,13 +26,19 @@ void sum_forever(const RankGroup& group) {
 }
 const bool kSumForever = test::register_rank_work("sum_forever", sum_forever);
 
+/// Returns when the others have their connections too: before, an end is an error of the
+/// rendezvous.
+void meet(const RankGroup& group) { parallel::all_reduce(group, at::ones({1}), "meet"); }
+
 void end_early(const RankGroup& group) {
+  meet(group);
   if (group.rank() == 0) return;
   sum_forever(group);
 }
 const bool kEndEarly = test::register_rank_work("end_early", end_early);
 
 void throw_early(const RankGroup& group) {
+  meet(group);
   TORCH_CHECK(group.rank() != 1, "this rank's disk is full");
   sum_forever(group);
 }
