@@ -10,7 +10,7 @@
 namespace posenc {
 namespace {
 
-using test::run_ranks;
+using testing::run_ranks;
 
 /// The GroupError that `call` throws, if it throws one.
 template <typename Call>

@@ -26,7 +26,7 @@
 namespace posenc::testing {
 namespace {
 
-using test::run_ranks;
+using testing::run_ranks;
 using Code = WeightsErrorCode;
 
 struct SplitTraining {

@@ -78,7 +78,7 @@ TEST(ClipGradNorm, SumsTheSquaresOfShardsOverTheRanks) {
   for (const int size : {1, 2, 3, 4}) {
     std::vector<double> norms(static_cast<size_t>(size));
     std::vector<torch::Tensor> both(static_cast<size_t>(size));
-    test::run_ranks(size, [&](const RankGroup& group) {
+    testing::run_ranks(size, [&](const RankGroup& group) {
       const auto rank = static_cast<size_t>(group.rank());
       // Rank 0 has all rows, the others an empty gradient, and rank 1 none at all.
       const int64_t first = group.rank() == 0 ? 0 : 10;
@@ -102,7 +102,7 @@ TEST(ClipGradNorm, SumsTheSquaresOfShardsOverTheRanks) {
 TEST(ClipGradNorm, ScalesAllShardsByOneFactor) {
   const auto gradient = torch::randn({10, 3}) * torch::arange(1, 11).unsqueeze(1);
   std::vector<torch::Tensor> parts(3);
-  test::run_ranks(3, [&](const RankGroup& group) {
+  testing::run_ranks(3, [&](const RankGroup& group) {
     const int64_t bounds[] = {0, 4, 8, 10}, rank = group.rank();
     SplitMatrix model(gradient, bounds[rank], bounds[rank + 1], /*sparse=*/false);
     clip_grad_norm(model, 1.0, group);

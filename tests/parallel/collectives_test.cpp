@@ -22,11 +22,11 @@ class Collectives : public ::testing::TestWithParam<std::tuple<RunRanks, int>> {
   }
 };
 void run_gloo_ranks(int size, const std::function<void(const RankGroup&)>& work) {
-  test::run_ranks(size, work);
+  testing::run_ranks(size, work);
 }
 INSTANTIATE_TEST_SUITE_P(Ranks, Collectives,
                          ::testing::Combine(::testing::Values(&run_gloo_ranks,
-                                                              &test::run_counted_ranks),
+                                                              &testing::run_counted_ranks),
                                             ::testing::Values(1, 2, 3, 4)),
                          [](const auto& info) {
                            const bool gloo = std::get<0>(info.param) == &run_gloo_ranks;

@@ -10,9 +10,9 @@
 namespace posenc {
 namespace {
 
-using test::CollectiveCount;
-using test::run_counted_ranks;
-using test::traffic;
+using testing::CollectiveCount;
+using testing::run_counted_ranks;
+using testing::traffic;
 
 void expect_count(const RankGroup& group, const std::string& name, int64_t calls, int64_t bytes,
                   double sent) {
@@ -43,7 +43,7 @@ TEST(CountingBackend, CountsEveryCollective) {
         expect_count(group, "send", 1, 400, 400);
       }
       if (group.rank() == 1) parallel::receive(group, floats, 0, "test");
-      test::reset_traffic(group);
+      testing::reset_traffic(group);
       EXPECT_TRUE(traffic(group).empty());
     });
   }

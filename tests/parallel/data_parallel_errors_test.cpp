@@ -20,7 +20,7 @@
 namespace posenc::testing {
 namespace {
 
-using test::run_ranks;
+using testing::run_ranks;
 
 // How a rank ended: `code` of a GroupError, or the message of another exception.
 struct RankEnd {

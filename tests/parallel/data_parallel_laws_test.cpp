@@ -19,7 +19,7 @@
 namespace posenc::testing {
 namespace {
 
-using test::run_ranks;
+using testing::run_ranks;
 
 // Parameters of a module, without a forward.
 struct SomeParameters : torch::nn::Module {

@@ -11,9 +11,9 @@
 namespace posenc {
 namespace {
 
-using test::run_ranks;
 using testing::bit_equal;
 using testing::message_of;
+using testing::run_ranks;
 
 struct TwoTables : torch::nn::Cloneable<TwoTables> {
   TwoTables() { TwoTables::reset(); }

@@ -123,7 +123,7 @@ std::vector<std::vector<NamedTensors>> train_together(const MatrixPlan& plan,
   for (size_t rank = 0; rank < ranks; ++rank) models.push_back(small_model(plan.kind, rank + 1));
   const auto bounds = bounds_of(plan.ranks);
   std::vector<std::vector<NamedTensors>> seen(ranks);
-  test::run_ranks(plan.ranks, [&](const RankGroup& group) {
+  testing::run_ranks(plan.ranks, [&](const RankGroup& group) {
     const auto rank = static_cast<size_t>(group.rank());
     SmallModel& model = *models[rank];
     DataParallel parallel(model, group, DataParallelOptions().bucket_bytes(plan.bucket_bytes));
@@ -139,7 +139,10 @@ std::vector<std::vector<NamedTensors>> train_together(const MatrixPlan& plan,
   return seen;
 }
 
-void expect_equal_bits(const std::vector<NamedTensors>& a, const std::vector<NamedTensors>& b) {
+// Calls `compare` for the tensors of the same step and name that both have.
+template <typename Compare>
+void expect_same_tensors(const std::vector<NamedTensors>& a, const std::vector<NamedTensors>& b,
+                         const Compare& compare) {
   ASSERT_EQ(a.size(), b.size());
   for (size_t step = 0; step < a.size(); ++step) {
     ASSERT_EQ(a[step].size(), b[step].size());
@@ -148,27 +151,19 @@ void expect_equal_bits(const std::vector<NamedTensors>& a, const std::vector<Nam
       const auto& y = b[step][i].second;
       EXPECT_EQ(x.defined(), y.defined()) << name << " of step " << step;
       if (!x.defined() || !y.defined()) continue;
-      EXPECT_TRUE(bit_equal(x, y)) << name << " of step " << step;
+      EXPECT_TRUE(compare(x, y)) << name << " of step " << step;
     }
   }
 }
 
+void expect_equal_bits(const std::vector<NamedTensors>& a, const std::vector<NamedTensors>& b) {
+  expect_same_tensors(a, b, bit_equal);
+}
+
 void expect_close(const std::vector<NamedTensors>& a, const std::vector<NamedTensors>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (size_t step = 0; step < a.size(); ++step) {
-    ASSERT_EQ(a[step].size(), b[step].size());
-    for (size_t i = 0; i < a[step].size(); ++i) {
-      const auto& [name, x] = a[step][i];
-      const auto& y = b[step][i].second;
-      EXPECT_EQ(x.defined(), y.defined()) << name << " of step " << step;
-      if (!x.defined() || !y.defined()) continue;
-      if (x.is_floating_point()) {
-        EXPECT_TRUE(within(Op::RankSums, x, y)) << name << " of step " << step;
-      } else {
-        EXPECT_TRUE(bit_equal(x, y)) << name;
-      }
-    }
-  }
+  expect_same_tensors(a, b, [](const torch::Tensor& x, const torch::Tensor& y) {
+    return x.is_floating_point() ? within(Op::RankSums, x, y) : bit_equal(x, y);
+  });
 }
 
 using MatrixValues = std::tuple<int, bool, bool, int, bool, int64_t>;

@@ -12,7 +12,7 @@
 namespace posenc::testing {
 namespace {
 
-using test::Traffic;
+using testing::Traffic;
 
 constexpr int64_t kPlace = 64;           // bytes that each place is rounded up to
 constexpr int64_t kExtraBytes = 64 * 4;  // numbers of finish()
@@ -28,7 +28,7 @@ torch::Tensor wire_loss(SmallModel& model) {
 // One allreduce of all places, the counts and the extra numbers. Nothing for the frozen layer, and
 // nothing for the one without gradients once that is known.
 TEST(DataParallelWire, SendsEachGradientOnce) {
-  test::run_counted_ranks(4, [](const RankGroup& group) {
+  testing::run_counted_ranks(4, [](const RankGroup& group) {
     SmallModel model({});
     DataParallel parallel(model, group, DataParallelOptions().bucket_bytes(1 << 20));
     int64_t places = 0, parameters = 0;
@@ -41,10 +41,10 @@ TEST(DataParallelWire, SendsEachGradientOnce) {
         for (const auto& parameter : model.never->parameters())
           places -= rounded(4 * parameter.numel());
       }
-      test::reset_traffic(group);
+      testing::reset_traffic(group);
       wire_loss(model).backward();
       parallel.finish(torch::ones({3}));
-      const Traffic traffic = test::traffic(group);
+      const Traffic traffic = testing::traffic(group);
       EXPECT_EQ(traffic.size(), 1) << "allreduce alone";
       EXPECT_EQ(traffic.at("all_reduce").calls, 1);
       EXPECT_EQ(traffic.at("all_reduce").bytes,
@@ -55,13 +55,13 @@ TEST(DataParallelWire, SendsEachGradientOnce) {
 }
 
 TEST(DataParallelWire, SendsWhileBackwardRuns) {
-  test::run_counted_ranks(2, [](const RankGroup& group) {
+  testing::run_counted_ranks(2, [](const RankGroup& group) {
     SmallModel model({});
     DataParallel parallel(model, group, DataParallelOptions().bucket_bytes(1));
     for (int step = 0; step < 2; ++step) {
-      test::reset_traffic(group);
+      testing::reset_traffic(group);
       wire_loss(model).backward();
-      const Traffic traffic = test::traffic(group);
+      const Traffic traffic = testing::traffic(group);
       parallel.finish();
       model.zero_grad();
       if (step == 0) continue;  // the layer without gradients holds up the others once
@@ -71,34 +71,34 @@ TEST(DataParallelWire, SendsWhileBackwardRuns) {
 }
 
 TEST(DataParallelWire, SendsNothingDuringAPause) {
-  test::run_counted_ranks(2, [](const RankGroup& group) {
+  testing::run_counted_ranks(2, [](const RankGroup& group) {
     SmallModel model({});
     DataParallel parallel(model, group, DataParallelOptions().bucket_bytes(1));
-    test::reset_traffic(group);
+    testing::reset_traffic(group);
     {
       const auto pause = parallel.pause();
       wire_loss(model).backward();
     }
-    EXPECT_TRUE(test::traffic(group).empty());
+    EXPECT_TRUE(testing::traffic(group).empty());
     wire_loss(model).backward();
     parallel.finish();
-    EXPECT_EQ(test::traffic(group).at("all_reduce").calls, 8);
+    EXPECT_EQ(testing::traffic(group).at("all_reduce").calls, 8);
   });
 }
 
 // Of the sparse table's gradient only the four rows with a token are sent, from the second step on
 // without zeros in its place.
 TEST(DataParallelWire, SendsOnlyTheRowsOfASparseGradient) {
-  test::run_counted_ranks(4, [](const RankGroup& group) {
+  testing::run_counted_ranks(4, [](const RankGroup& group) {
     SmallModel model({/*sparse=*/true, /*tied=*/false});
     for (const auto& parameter : model.never->parameters()) parameter.set_requires_grad(false);
     DataParallel parallel(model, group);
     Traffic steps[2];
     for (Traffic& step : steps) {
-      test::reset_traffic(group);
+      testing::reset_traffic(group);
       wire_loss(model).backward();
       parallel.finish();
-      step = test::traffic(group);
+      step = testing::traffic(group);
       model.zero_grad();
     }
     EXPECT_EQ(steps[0].at("all_reduce").bytes - steps[1].at("all_reduce").bytes,

@@ -14,17 +14,17 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using test::RankEnd;
-using test::RankProcesses;
+using testing::RankEnd;
+using testing::RankProcesses;
 using Clock = std::chrono::steady_clock;
 
 void sum_forever(const RankGroup& group) {
   const at::Tensor tensor = at::ones({1 << 16});
   parallel::all_reduce(group, tensor, "sum_forever");
-  test::announce(group, "started");
+  testing::announce(group, "started");
   while (true) parallel::all_reduce(group, tensor.fill_(1), "sum_forever");
 }
-const bool kSumForever = test::register_rank_work("sum_forever", sum_forever);
+const bool kSumForever = testing::register_rank_work("sum_forever", sum_forever);
 
 /// Returns when the others have their connections too: before, an end is an error of the
 /// rendezvous.
@@ -35,14 +35,14 @@ void end_early(const RankGroup& group) {
   if (group.rank() == 0) return;
   sum_forever(group);
 }
-const bool kEndEarly = test::register_rank_work("end_early", end_early);
+const bool kEndEarly = testing::register_rank_work("end_early", end_early);
 
 void throw_early(const RankGroup& group) {
   meet(group);
   TORCH_CHECK(group.rank() != 1, "this rank's disk is full");
   sum_forever(group);
 }
-const bool kThrowEarly = test::register_rank_work("throw_early", throw_early);
+const bool kThrowEarly = testing::register_rank_work("throw_early", throw_early);
 
 /// A model of rank 1 with another width: the engine aborts one of the processes, unless they agree
 /// on the text first.
@@ -51,7 +51,7 @@ void agree_and_sum(const RankGroup& group) {
   parallel::agree_on(group, "weight float32 (" + std::to_string(width) + ")", "agree_and_sum");
   parallel::all_reduce(group, at::ones({width}), "agree_and_sum");
 }
-const bool kAgreeAndSum = test::register_rank_work("agree_and_sum", agree_and_sum);
+const bool kAgreeAndSum = testing::register_rank_work("agree_and_sum", agree_and_sum);
 
 void expect_group_error(const RankEnd& end, const std::string& code, int rank) {
   EXPECT_EQ(end.signal, 0) << "rank " << rank;

@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include <atomic>
+#include <stdexcept>
 #include <thread>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -20,7 +21,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using test::run_ranks;
+using testing::run_ranks;
 using Clock = std::chrono::steady_clock;
 
 void sum(const RankGroup& group, int64_t length = 1000) {
@@ -48,6 +49,8 @@ TEST(Fault, ARankThatThrowsWakesTheOthers) {
     EXPECT_EQ(code_of([&] { sum(group); }), GroupErrorCode::PeerLost) << "the group stays lost";
     EXPECT_EQ(code_of([&] { parallel::agree_on(group, "x", "test"); }), GroupErrorCode::PeerLost);
     ++lost;
+    // As a process would: a rank that has noticed and stays would let the others wait for it.
+    throw std::runtime_error("ends");
   };
   EXPECT_THROW(run_ranks(3, work), std::domain_error);
   EXPECT_EQ(lost, 2);

@@ -19,8 +19,8 @@
 namespace posenc {
 namespace {
 
-using test::RankEnd;
-using test::RankProcesses;
+using testing::RankEnd;
+using testing::RankProcesses;
 
 /// Meets the others under the names of the launcher in NAMES ("RANK,WORLD_SIZE") and sums.
 void meet(const RankGroup& given) {
@@ -38,7 +38,7 @@ void meet(const RankGroup& given) {
               sum.equal(at::ones({5}) * given.size()));
   parallel::barrier(group, "meet");
 }
-const bool kMeet = test::register_rank_work("meet", meet);
+const bool kMeet = testing::register_rank_work("meet", meet);
 
 /// A port that is free now.
 int free_port() {

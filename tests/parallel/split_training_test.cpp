@@ -20,7 +20,7 @@
 namespace posenc::testing {
 namespace {
 
-using test::run_ranks;
+using testing::run_ranks;
 
 std::vector<TokenPair> pairs_of_all_lengths() {
   std::vector<TokenPair> pairs;

@@ -24,7 +24,7 @@
 namespace posenc::testing {
 namespace {
 
-using test::run_ranks;
+using testing::run_ranks;
 
 constexpr int64_t kSteps = 12;
 
@@ -306,15 +306,15 @@ TEST_P(Group, AResumeThatFailsOnOneChangesNothingOnAny) {
 // The loss, a request to stop and failures travel with the gradients, which fit into one bucket.
 TEST(GroupTraffic, AStepIsOneExchange) {
   const auto ranks = processes(2);
-  test::run_counted_ranks(2, [&](const RankGroup& group) {
+  testing::run_counted_ranks(2, [&](const RankGroup& group) {
     auto trainer =
         ranks[group.rank()]->trainer(TrainerOptions(kSteps).stop([] { return false; }), group);
     trainer.train(1);
     const auto calls_of = [&](int64_t steps) {
-      test::reset_traffic(group);
+      testing::reset_traffic(group);
       trainer.train(trainer.step() + steps);
       std::map<std::string, int64_t> calls;
-      for (const auto& [name, count] : test::traffic(group)) calls[name] = count.calls;
+      for (const auto& [name, count] : testing::traffic(group)) calls[name] = count.calls;
       return calls;
     };
     auto of_two = calls_of(2);

@@ -45,7 +45,7 @@ void expect_usable(const RankGroup& group) {
 template <typename Error, typename Call>
 void expect_refused(const std::string& message, const Call& call) {
   for (const auto tokens : {RankTokens::Same, RankTokens::Own}) {
-    test::run_ranks(3, [&](const RankGroup& group) {
+    testing::run_ranks(3, [&](const RankGroup& group) {
       const bool wrong = tokens == RankTokens::Same || group.rank() == 1;
       const auto act = [&] { call(group, Valid(group), tokens, wrong); };
       if (wrong) {
@@ -180,7 +180,7 @@ TEST(VocabParallelErrors, WrongInputsOfTheLoss) {
 }
 
 TEST(VocabParallelErrors, LogitsOfOtherTokens) {
-  test::run_ranks(2, [](const RankGroup& group) {
+  testing::run_ranks(2, [](const RankGroup& group) {
     const Valid v(group);
     EXPECT_ERROR(F::vocab_parallel_cross_entropy(v.logits, v.ids, v.shard, group), c10::ValueError,
                  " and targets (...). Got [4, ");
@@ -192,7 +192,7 @@ TEST(VocabParallelErrors, LogitsOfOtherTokens) {
 }
 
 TEST(VocabParallelErrors, ASecondDerivativeOfTheLoss) {
-  test::run_ranks(2, [](const RankGroup& group) {
+  testing::run_ranks(2, [](const RankGroup& group) {
     const Valid v(group);
     const at::Tensor logits = v.logits.narrow(0, 0, 2).clone().requires_grad_();
     const at::Tensor loss = F::vocab_parallel_cross_entropy(logits, v.ids, v.shard, group);

@@ -51,7 +51,7 @@ TEST(VocabParallelModules, InitialWeightsAreTheRowsOfTheWhole) {
       TokenEmbedding tokens(embedding_options(vocab));
       OutputProjection output(5, vocab);
       const at::Tensor next = at::randn({3});
-      test::run_ranks(4, [&](const RankGroup& group) {
+      testing::run_ranks(4, [&](const RankGroup& group) {
         made_alone(7, [&] {
           TokenEmbedding own(embedding_options(vocab).group(group));
           OutputProjection projection(5, vocab, group);
@@ -72,7 +72,7 @@ TEST(VocabParallelModules, InitialWeightsAreTheRowsOfTheWhole) {
 }
 
 TEST(VocabParallelModules, SkipInitDrawsNothing) {
-  test::run_ranks(2, [](const RankGroup& group) {
+  testing::run_ranks(2, [](const RankGroup& group) {
     made_alone(7, [&] {
       const SkipInit skip;
       const at::Tensor before = at::randn({2});
@@ -86,7 +86,7 @@ TEST(VocabParallelModules, SkipInitDrawsNothing) {
 }
 
 TEST(VocabParallelModules, NamesAreThoseOfTheWholeWithTheirRows) {
-  test::run_ranks(3, [](const RankGroup& group) {
+  testing::run_ranks(3, [](const RankGroup& group) {
     const int64_t first = VocabShard::of(7, group.rank(), 3).first;
     const auto check = [&](const std::vector<ShardedName>& found,
                            const std::vector<std::string>& names) {
@@ -114,7 +114,7 @@ TEST(VocabParallelModules, NamesAreThoseOfTheWholeWithTheirRows) {
 }
 
 TEST(VocabParallelModules, PrintTheirRank) {
-  test::run_ranks(2, [](const RankGroup& group) {
+  testing::run_ranks(2, [](const RankGroup& group) {
     const auto print = [](const torch::nn::Module& module) {
       std::ostringstream text;
       module.pretty_print(text);
@@ -165,7 +165,7 @@ TEST(VocabParallelModules, EmbeddingsHaveTheBitsOfTheWhole) {
     const at::Tensor cotangent = at::randn_like(expected);
     expected.backward(cotangent);
     const auto dense = [](const at::Tensor& t) { return t.is_sparse() ? t.to_dense() : t; };
-    test::run_ranks(2, [&](const RankGroup& group) {
+    testing::run_ranks(2, [&](const RankGroup& group) {
       auto own = made_alone(3, [&] {
         return TokenAndPositionEmbedding(TokenAndPositionEmbeddingOptions(c.options).group(group));
       });
@@ -220,8 +220,8 @@ TEST_P(SplitTransformer, TrainsAsOneProcess) {
   Transformer whole(testing::tiny(tying));
   const TransformerRun expected = run_transformer(*whole, src, tgt, labels);
   std::vector<TransformerRun> found(ranks);
-  test::run_ranks(ranks, [&, tying = tying, ranks = ranks,
-                          tokens = tokens](const RankGroup& group) {
+  testing::run_ranks(ranks, [&, tying = tying, ranks = ranks,
+                             tokens = tokens](const RankGroup& group) {
     auto model = made_alone(5, [&] {
       Transformer original(testing::tiny(tying).group(group).rank_tokens(tokens));
       if (group.rank() != 0) return original;
@@ -256,7 +256,7 @@ TEST(VocabParallelModules, LogitsAreTheColumnsOfThisProcess) {
   Transformer whole(testing::tiny());
   const at::Tensor ids = at::arange(6).view({2, 3});
   const at::Tensor expected = whole->forward(ids, ids);
-  test::run_ranks(2, [&](const RankGroup& group) {
+  testing::run_ranks(2, [&](const RankGroup& group) {
     auto model = made_alone(5, [&] { return Transformer(testing::tiny().group(group)); });
     const at::Tensor columns = rows_of(expected.movedim(-1, 0), group).movedim(0, -1);
     EXPECT_TRUE(within(Op::Layers, model->forward(ids, ids), columns));
@@ -265,7 +265,7 @@ TEST(VocabParallelModules, LogitsAreTheColumnsOfThisProcess) {
 }
 
 TEST(VocabParallelModulesErrors, SharedTablesAndWeightsOfOtherRows) {
-  test::run_ranks(2, [](const RankGroup& group) {
+  testing::run_ranks(2, [](const RankGroup& group) {
     const torch::nn::Embedding whole(7, 4);
     OutputProjection output(4, 7, group);
     EXPECT_ERROR(output->tie(whole), c10::ValueError, "the embedding must be (");
@@ -283,7 +283,7 @@ TEST(VocabParallelModulesErrors, SharedTablesAndWeightsOfOtherRows) {
 }
 
 TEST(VocabParallelModulesErrors, WhatNeedsTheWholeVocabulary) {
-  test::run_ranks(2, [](const RankGroup& group) {
+  testing::run_ranks(2, [](const RankGroup& group) {
     Transformer model(testing::tiny().group(group));
     model->eval();
     const at::Tensor ids = at::zeros({1, 2}, at::kLong);
@@ -301,7 +301,7 @@ TEST(VocabParallelModulesErrors, WhatNeedsTheWholeVocabulary) {
 
 // Found before anything is sent, so that the others hear of it and the group stays usable.
 TEST(VocabParallelModulesErrors, AnotherProcessHasASequenceThatIsTooLong) {
-  test::run_ranks(2, [](const RankGroup& group) {
+  testing::run_ranks(2, [](const RankGroup& group) {
     TokenAndPositionEmbedding embed(
         TokenAndPositionEmbeddingOptions(7, 4, 3).dropout(0.0).group(group).rank_tokens(
             RankTokens::Own));

@@ -40,7 +40,7 @@ class VocabParallel : public ::testing::TestWithParam<VocabParameters> {
   static std::vector<VocabResult> run(const VocabCase& c) {
     const auto [tokens, ranks, type] = GetParam();
     std::vector<VocabResult> results(ranks);
-    test::run_ranks(ranks, [&, tokens = tokens](const RankGroup& group) {
+    testing::run_ranks(ranks, [&, tokens = tokens](const RankGroup& group) {
       const auto [first, last] = tokens == RankTokens::Own
                                      ? own_tokens(group.rank(), group.size())
                                      : std::pair<int64_t, int64_t>(0, VocabCase::kTokens);
@@ -111,7 +111,7 @@ TEST(VocabParallelLoss, OneProcessHasTheBitsOfTokenCrossEntropy) {
 
 TEST(VocabParallelLoss, IsNaNWithoutTargetsAndHasNoGradientThen) {
   for (const double smoothing : {0.0, 0.1}) {
-    test::run_ranks(2, [&](const RankGroup& group) {
+    testing::run_ranks(2, [&](const RankGroup& group) {
       const VocabShard shard = VocabShard::of(7, group.rank(), 2);
       const at::Tensor logits = at::ones({3, shard.rows()}).requires_grad_();
       const at::Tensor loss = F::vocab_parallel_cross_entropy(
@@ -127,7 +127,7 @@ TEST(VocabParallelLoss, IsNaNWithoutTargetsAndHasNoGradientThen) {
 // No process has a token, or only one has.
 TEST(VocabParallelLoss, OwnTokensMayAllBeMissing) {
   for (const int64_t tokens : {0, 2}) {
-    test::run_ranks(3, [&](const RankGroup& group) {
+    testing::run_ranks(3, [&](const RankGroup& group) {
       const int64_t own = group.rank() == 1 ? tokens : 0;
       const VocabShard shard = VocabShard::of(5, group.rank(), 3);
       const at::Tensor table = at::ones({shard.rows(), 4}).requires_grad_();
@@ -156,7 +156,7 @@ TEST(VocabParallelLoss, LargeAndMissingLogitsAreThoseOfATen) {
   const at::Tensor whole = logits.clone().requires_grad_();
   const at::Tensor expected = at::cross_entropy_loss(whole, targets.masked_fill(targets == 5, 4));
   expected.backward();
-  test::run_ranks(2, [&](const RankGroup& group) {
+  testing::run_ranks(2, [&](const RankGroup& group) {
     const VocabShard shard = VocabShard::of(10, group.rank(), 2);
     const at::Tensor own = logits.narrow(1, shard.first, 5).clone().requires_grad_();
     const at::Tensor loss =
@@ -174,7 +174,7 @@ TEST(VocabParallelLoss, ManyLogitsAreThoseOfATen) {
   const at::Tensor expected =
       at::cross_entropy_loss(whole, targets, {}, at::Reduction::Mean, -100, 0.1);
   expected.backward();
-  test::run_ranks(2, [&](const RankGroup& group) {
+  testing::run_ranks(2, [&](const RankGroup& group) {
     const VocabShard shard = VocabShard::of(601, group.rank(), 2);
     const at::Tensor own = logits.narrow(1, shard.first, shard.rows()).clone().requires_grad_();
     const at::Tensor loss = F::vocab_parallel_cross_entropy(
@@ -189,7 +189,7 @@ TEST(VocabParallelLoss, ManyLogitsAreThoseOfATen) {
 // Used twice in a graph, and run backward twice: the gradients add up.
 TEST(VocabParallelGraph, DoubleUseAddsUp) {
   for (const auto tokens : {RankTokens::Same, RankTokens::Own}) {
-    test::run_ranks(2, [&](const RankGroup& group) {
+    testing::run_ranks(2, [&](const RankGroup& group) {
       const VocabShard shard = VocabShard::of(7, group.rank(), 2);
       const at::Tensor ids = at::arange(4), table = at::ones({shard.rows(), 3}).requires_grad_();
       const auto options = F::VocabParallelEmbeddingFuncOptions().tokens(tokens);
@@ -210,7 +210,7 @@ TEST(VocabParallelGraph, DoubleUseAddsUp) {
 }
 
 TEST(VocabParallelGraph, NothingIsRecordedWithoutGradMode) {
-  test::run_ranks(2, [](const RankGroup& group) {
+  testing::run_ranks(2, [](const RankGroup& group) {
     const at::NoGradGuard no_grad;
     const VocabShard shard = VocabShard::of(7, group.rank(), 2);
     const at::Tensor table = at::ones({shard.rows(), 3}).requires_grad_();
@@ -225,7 +225,7 @@ TEST(VocabParallelGraph, NothingIsRecordedWithoutGradMode) {
 // Embedding and output layer can be differentiated twice: sum(x^3) has 6 x as second derivative.
 TEST(VocabParallelGraph, TheRowsCanBeDifferentiatedTwice) {
   for (const auto tokens : {RankTokens::Same, RankTokens::Own}) {
-    test::run_ranks(2, [&](const RankGroup& group) {
+    testing::run_ranks(2, [&](const RankGroup& group) {
       const VocabShard shard = VocabShard::of(4, group.rank(), 2);
       const at::Tensor table = at::full({2, 3}, 2.0, at::kDouble).requires_grad_();
       const at::Tensor x =
@@ -241,7 +241,7 @@ TEST(VocabParallelGraph, TheRowsCanBeDifferentiatedTwice) {
 }
 
 TEST(VocabParallelGraph, SparseGradientsAreTheDenseOnes) {
-  test::run_ranks(2, [](const RankGroup& group) {
+  testing::run_ranks(2, [](const RankGroup& group) {
     const VocabShard shard = VocabShard::of(7, group.rank(), 2);
     const at::Tensor ids = at::tensor({5, 1, 5, 0}, at::kInt);
     std::vector<at::Tensor> gradients;

@@ -14,16 +14,16 @@ namespace posenc {
 namespace {
 
 namespace F = posenc::functional;
-using Steps = std::map<std::string, test::Traffic>;
+using Steps = std::map<std::string, testing::Traffic>;
 
 /// The traffic of each step of one process with `tokens` tokens.
 Steps steps_of(const RankGroup& group, RankTokens how, int64_t tokens, int64_t width,
                int64_t vocab) {
   Steps steps;
   const auto step = [&](const char* name, const auto& work) {
-    test::reset_traffic(group);
+    testing::reset_traffic(group);
     work();
-    steps[name] = test::traffic(group);
+    steps[name] = testing::traffic(group);
   };
   const VocabShard shard = VocabShard::of(vocab, group.rank(), group.size());
   const at::Tensor ids = at::arange(tokens) % vocab;
@@ -46,7 +46,7 @@ Steps steps_of(const RankGroup& group, RankTokens how, int64_t tokens, int64_t w
   return steps;
 }
 
-double sent(const test::Traffic& traffic) {
+double sent(const testing::Traffic& traffic) {
   double bytes = 0;
   for (const auto& item : traffic) bytes += item.second.sent;
   return bytes;
@@ -54,7 +54,7 @@ double sent(const test::Traffic& traffic) {
 
 TEST(VocabParallelWire, ThreeFloatsATokenForTheLossAndDForEachEnd) {
   constexpr int64_t kTokens = 10, kWidth = 6;
-  test::run_counted_ranks(3, [](const RankGroup& group) {
+  testing::run_counted_ranks(3, [](const RankGroup& group) {
     Steps steps = steps_of(group, RankTokens::Same, kTokens, kWidth, 43);
     EXPECT_EQ(steps["embedding forward"].size(), 1U);
     EXPECT_EQ(steps["embedding forward"]["all_reduce"].calls, 1);
@@ -79,7 +79,7 @@ TEST(VocabParallelWire, UpToSixteenProcessesSendWhatTheDocumentsSay) {
   ASSERT_FALSE(cases.empty());
   for (const auto& wire : cases) {
     const auto how = wire["rank_tokens"] == "Own" ? RankTokens::Own : RankTokens::Same;
-    test::run_counted_ranks(wire["ranks"].get<int>(), [&](const RankGroup& group) {
+    testing::run_counted_ranks(wire["ranks"].get<int>(), [&](const RankGroup& group) {
       const Steps steps = steps_of(group, how, wire["tokens"].get<int64_t>(),
                                    wire["width"].get<int64_t>(), wire["vocab"].get<int64_t>());
       ASSERT_EQ(steps.size(), wire["sent"].size());
@@ -96,7 +96,7 @@ TEST(VocabParallelWire, TheLargestAllocationIsTheShardsLogits) {
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const int64_t bytes = kTokens * kVocab / kRanks * static_cast<int64_t>(c10::elementSize(type));
     const testing::TestAllocator allocator;
-    test::run_counted_ranks(kRanks, [&](const RankGroup& group) {
+    testing::run_counted_ranks(kRanks, [&](const RankGroup& group) {
       const VocabShard shard = VocabShard::of(kVocab, group.rank(), kRanks);
       const at::Tensor ids = at::arange(kTokens);
       const at::Tensor table = at::ones({shard.rows(), 8}, type).requires_grad_();

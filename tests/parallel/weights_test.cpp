@@ -20,7 +20,7 @@
 namespace posenc::testing {
 namespace {
 
-using test::run_ranks;
+using testing::run_ranks;
 using Code = WeightsErrorCode;
 
 SaveOptions shards_of(const RankGroup& group) {

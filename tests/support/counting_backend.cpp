@@ -16,7 +16,7 @@
 
 #include "support/rank_threads.h"
 
-namespace posenc::test {
+namespace posenc::testing {
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
@@ -224,4 +224,4 @@ Traffic traffic(const RankGroup& group) { return counts_of(group); }
 
 void reset_traffic(const RankGroup& group) { counts_of(group).clear(); }
 
-}  // namespace posenc::test
+}  // namespace posenc::testing

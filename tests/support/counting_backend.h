@@ -7,7 +7,7 @@
 
 #include "posenc/parallel/group.h"
 
-namespace posenc::test {
+namespace posenc::testing {
 
 /// One rank's calls of one collective.
 struct CollectiveCount {
@@ -35,4 +35,4 @@ void run_counted_ranks(int size, const std::function<void(const RankGroup& group
 Traffic traffic(const RankGroup& group);
 void reset_traffic(const RankGroup& group);
 
-}  // namespace posenc::test
+}  // namespace posenc::testing

@@ -20,7 +20,7 @@
 
 extern char** environ;
 
-namespace posenc::test {
+namespace posenc::testing {
 namespace {
 
 constexpr const char* kFolder = "POSENC_RANKS_FOLDER";
@@ -151,4 +151,4 @@ void announce(const RankGroup& group, const std::string& event) {
   std::ofstream(event_file(group.rank(), event)).flush();
 }
 
-}  // namespace posenc::test
+}  // namespace posenc::testing

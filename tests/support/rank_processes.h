@@ -11,7 +11,7 @@
 #include "posenc/parallel/group.h"
 #include "support/temp_dir.h"
 
-namespace posenc::test {
+namespace posenc::testing {
 
 /// What a process of a RankProcesses runs. Its working folder is that of all ranks.
 using RankWork = std::function<void(const RankGroup& group)>;
@@ -55,4 +55,4 @@ class RankProcesses {
 /// Called by a rank's work.
 void announce(const RankGroup& group, const std::string& event);
 
-}  // namespace posenc::test
+}  // namespace posenc::testing

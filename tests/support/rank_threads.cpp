@@ -11,7 +11,7 @@
 #include "posenc/parallel/gloo.h"
 #include "support/threads.h"
 
-namespace posenc::test {
+namespace posenc::testing {
 
 void run_ranks(int size, const std::function<void(const RankGroup& group)>& work,
                std::chrono::milliseconds timeout) {
@@ -47,4 +47,4 @@ void run_rank_threads(int size, const std::function<void(const RankGroup& group)
   if (first) std::rethrow_exception(first);
 }
 
-}  // namespace posenc::test
+}  // namespace posenc::testing

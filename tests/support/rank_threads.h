@@ -5,7 +5,7 @@
 
 #include "posenc/parallel/group.h"
 
-namespace posenc::test {
+namespace posenc::testing {
 
 /// Runs `work` as each rank of a Gloo group of `size` threads of this process, which meet in a
 /// HashStore, with one thread each for LibTorch. Rethrows the exception that was thrown first; the
@@ -19,4 +19,4 @@ void run_ranks(int size, const std::function<void(const RankGroup& group)>& work
 void run_rank_threads(int size, const std::function<void(const RankGroup& group)>& work,
                       const std::function<RankGroup(int rank)>& make_group);
 
-}  // namespace posenc::test
+}  // namespace posenc::testing
