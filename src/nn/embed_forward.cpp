@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/position_limit.h"
+#include "core/sent_to.h"
 #include "functional/embed/composed.h"
 #include "functional/vocab_parallel/embedding.h"
 #include "nn/draw_shard.h"
@@ -111,10 +112,10 @@ torch::Tensor embed_with_computed_rows(const EmbedModule& module, const torch::T
                                        int64_t offset, const torch::Tensor& position_ids,
                                        EmbedFuncOptions& how) {
   const int64_t length = sequence_length(ids, how.position().batch_first());
-  const torch::Tensor made = PositionalEncodingAccess::computed_rows(module.position, ids.sizes(),
-                                                                     length, offset, position_ids);
   const torch::Tensor rows =
-      made.to(module.tokens.weight.device(), made.scalar_type(), /*non_blocking=*/made.is_cpu());
+      sent_to(PositionalEncodingAccess::computed_rows(module.position, ids.sizes(), length, offset,
+                                                      position_ids),
+              module.tokens.weight.device());
   if (rows.dim() == 2) return embed(module, ids, rows, how);
   how.position(PositionalEncodingFuncOptions());
   const torch::Tensor flat = embed(module, ids.reshape({-1}), rows.flatten(0, 1), how);

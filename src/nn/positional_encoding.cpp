@@ -12,6 +12,7 @@
 #include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
 #include "core/position_limit.h"
+#include "core/sent_to.h"
 #include "nn/computed_table.h"
 #include "nn/positional_encoding_internals.h"
 #include "nn/print.h"
@@ -239,8 +240,8 @@ torch::Tensor PositionalEncodingImpl::forward_without_table(const torch::Tensor&
   check_positions(options, x.sizes().slice(0, x.dim() - 1), length, offset, position_ids);
   const auto rows =
       rows_from(state_->factored, options.sinusoid(), length, offset, position_ids, state_->dtype);
-  const auto there = rows.to(x.device(), rows.scalar_type(), /*non_blocking=*/rows.is_cpu());
-  return dropout->forward(functional::add_position_rows(x, there, options.batch_first()));
+  return dropout->forward(
+      functional::add_position_rows(x, sent_to(rows, x.device()), options.batch_first()));
 }
 
 torch::Tensor PositionalEncodingImpl::table(int64_t rows) {

@@ -9,6 +9,7 @@
 
 #include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
+#include "core/sent_to.h"
 
 namespace posenc {
 
@@ -129,8 +130,7 @@ RotaryCosSin RotaryPositionEmbedding2dImpl::computed(at::IntArrayRef sizes, torc
                                                      torch::Device device) const {
   const RotaryOptions& o = options.rotary();
   const size_t planes = static_cast<size_t>(o.plane_count());
-  const torch::Tensor on_host = rotary_grid(o, sizes.slice(sizes.size() - planes));
-  torch::Tensor positions = on_host.to(device, on_host.scalar_type(), /*non_blocking=*/true);
+  torch::Tensor positions = sent_to(rotary_grid(o, sizes.slice(sizes.size() - planes)), device);
   if (is_augmented()) positions = augmented(positions);
   const RotaryCosSin grid = rotary_cos_sin(o, positions, dtype);
   if (planes == sizes.size() || sizes[0] == 1) return grid;

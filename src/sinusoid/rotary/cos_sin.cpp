@@ -15,6 +15,7 @@
 #include <cmath>
 
 #include "core/position_limit.h"
+#include "core/sent_to.h"
 #include "posenc/sinusoid/rotary.h"
 #include "sinusoid/frequency.h"
 #include "sinusoid/rotary/exact.h"
@@ -101,9 +102,7 @@ at::Tensor angles_of(const RotaryOptions& o, const at::Tensor& inv_freq, const a
 
 RotaryCosSin reference(const RotaryOptions& o, const RotaryFrequencies& f, const at::Tensor& ids,
                        const at::Tensor& modulation) {
-  const bool from_host = f.inv_freq.is_cpu();  // only such a copy may return before it is done
-  const at::Tensor there = f.inv_freq.to(ids.device(), f.inv_freq.scalar_type(), from_host);
-  const at::Tensor angles = angles_of(o, there, ids, modulation);
+  const at::Tensor angles = angles_of(o, sent_to(f.inv_freq, ids.device()), ids, modulation);
   if (o.cos_layout() == rotary::CosLayout::Complex) {
     const at::Tensor rotations = at::polar(at::ones_like(angles), angles) * f.attention_scaling;
     return {at::real(rotations), at::imag(rotations)};
