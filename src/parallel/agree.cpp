@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "parallel/collectives.h"
+#include "parallel/group_text.h"
 
 namespace posenc::parallel {
 namespace {
@@ -57,16 +58,14 @@ std::string first_difference(int rank, const std::string& text, const std::strin
 }
 
 std::string place(const RankGroup& group, const char* caller) {
-  return c10::str("[", caller, "] rank ", group.rank(), " of ", group.size(), ": ");
+  return place_text(caller, group.rank(), group.size());
 }
 
 std::string message_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
-  } catch (const c10::Error& e) {
-    return e.what_without_backtrace();
   } catch (const std::exception& e) {
-    return e.what();
+    return text_of(e);
   } catch (...) {
     return "an unknown exception";
   }

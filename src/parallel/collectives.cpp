@@ -13,6 +13,8 @@
 #include <exception>
 #include <numeric>
 
+#include "parallel/group_text.h"
+
 namespace posenc::parallel {
 namespace {
 
@@ -22,13 +24,12 @@ using EngineWork = c10::intrusive_ptr<c10d::Work>;
 /// std::runtime_error and need Gloo's headers), so a time-out is known by its text.
 [[noreturn]] void throw_group_error(const RankGroup& group, const char* caller,
                                     const std::exception& error) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = torch_error ? torch_error->what_without_backtrace() : error.what();
+  const std::string text = text_of(error);
   const bool timed_out =
       text.find("imed out") != std::string::npos || text.find("imeout") != std::string::npos;
   throw GroupError(
       timed_out ? GroupErrorCode::TimedOut : GroupErrorCode::PeerLost, group.rank(),
-      c10::str("[", caller, "] rank ", group.rank(), " of ", group.size(), ": ",
+      c10::str(place_text(caller, group.rank(), group.size()),
                timed_out ? "another process did not take part within the group's time-out"
                          : "the group lost a process",
                "; start all processes again. Got: ", text));

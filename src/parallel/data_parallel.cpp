@@ -30,8 +30,7 @@ using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 // Each tensor once, also where several names refer to it, and none that is a shard.
 template <typename Named>
-NamedTensors replicated(const Named& named, const torch::nn::Module& module) {
-  const auto shards = parallel::sharded_tensors(module);
+NamedTensors replicated(const Named& named, const parallel::ShardedTensors& shards) {
   std::unordered_set<const at::TensorImpl*> seen;
   NamedTensors tensors;
   for (const auto& item : named) {
@@ -95,7 +94,8 @@ class DataParallel::Impl {
  public:
   Impl(torch::nn::Module& module, RankGroup group, const DataParallelOptions& options)
       : module_(module), group_(std::move(group)) {
-    const NamedTensors parameters = replicated(module.named_parameters(), module);
+    const auto shards = parallel::sharded_tensors(module);
+    const NamedTensors parameters = replicated(module.named_parameters(), shards);
     parallel::all_or_none(
         group_,
         [&] {
@@ -104,13 +104,14 @@ class DataParallel::Impl {
           check_buffers(module.named_buffers());
         },
         kCaller);
-    parallel::agree_on(group_,
-                       parallel::model_text(module, parallel::sharded_tensors(module)) +
-                           c10::str("bucket_bytes ", options.bucket_bytes()),
-                       kCaller);
+    parallel::agree_on(
+        group_,
+        parallel::model_text(module, shards) + c10::str("bucket_bytes ", options.bucket_bytes()),
+        kCaller);
     broadcast_values(group_, parameters);
     broadcast_buffers();
-    if (group_.size() > 1) start_exchange(parameters, options.bucket_bytes());
+    if (group_.size() > 1)
+      start_exchange(parameters, options.bucket_bytes(), /*early=*/shards.empty());
   }
 
   void finish(const at::Tensor& extra) {
@@ -126,21 +127,21 @@ class DataParallel::Impl {
   }
 
   void broadcast_buffers() {
-    broadcast_values(group_, replicated(module_.named_buffers(), module_));
+    broadcast_values(group_,
+                     replicated(module_.named_buffers(), parallel::sharded_tensors(module_)));
   }
 
   const RankGroup& group() const noexcept { return group_; }
   const std::shared_ptr<int>& paused() const noexcept { return paused_; }
 
  private:
-  void start_exchange(const NamedTensors& parameters, int64_t bucket_bytes) {
+  void start_exchange(const NamedTensors& parameters, int64_t bucket_bytes, bool early) {
     std::vector<at::Tensor> tensors;
     std::vector<bool> trained;
     for (const auto& [name, tensor] : parameters) {
       tensors.push_back(tensor);
       trained.push_back(tensor.requires_grad());
     }
-    const bool early = parallel::sharded_tensors(module_).empty();
     exchange_.emplace(tensors, trained, group_, bucket_bytes, early, kCaller);
     hooks_.reserve(tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {  // also frozen ones, which may be unfrozen

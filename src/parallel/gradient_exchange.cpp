@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "parallel/group_text.h"
 #include "parallel/sparse_sum.h"
 
 namespace posenc::parallel {
@@ -43,9 +44,9 @@ void GradientExchange::guarded(const Work& work) {
   const at::NoGradGuard no_grad;
   if (failed_) {
     throw GroupError(GroupErrorCode::PeerLost, group_.rank(),
-                     c10::str("[", caller_, "] rank ", group_.rank(), " of ", group_.size(),
-                              ": an earlier error ended the exchange of gradients; start all "
-                              "processes again"));
+                     place_text(caller_, group_.rank(), group_.size()) +
+                         "an earlier error ended the exchange of gradients; start all processes "
+                         "again");
   }
   try {
     work();

@@ -10,10 +10,9 @@
 namespace posenc::parallel {
 namespace {
 
-using Shards = std::unordered_map<const at::TensorImpl*, ShardedName>;
 using FirstNames = std::unordered_map<const at::TensorImpl*, std::string>;
 
-std::string tensor_text(const at::Tensor& tensor, const Shards& shards) {
+std::string tensor_text(const at::Tensor& tensor, const ShardedTensors& shards) {
   if (!tensor.defined()) return "undefined";
   if (tensor.layout() != at::kStrided) return c10::str(tensor.layout());
   std::vector<int64_t> sizes = tensor.sizes().vec();
@@ -24,7 +23,7 @@ std::string tensor_text(const at::Tensor& tensor, const Shards& shards) {
                   shard != shards.end() ? " split" : "", " on ", tensor.device().type());
 }
 
-std::string line_of(const std::string& name, const at::Tensor& tensor, const Shards& shards,
+std::string line_of(const std::string& name, const at::Tensor& tensor, const ShardedTensors& shards,
                     FirstNames& first_names) {
   if (tensor.defined()) {
     const auto [first, is_new] = first_names.emplace(tensor.unsafeGetTensorImpl(), name);
@@ -35,7 +34,7 @@ std::string line_of(const std::string& name, const at::Tensor& tensor, const Sha
 
 }  // namespace
 
-std::string model_text(const torch::nn::Module& module, const Shards& shards) {
+std::string model_text(const torch::nn::Module& module, const ShardedTensors& shards) {
   std::string text = c10::str("posenc ", version(), "\n");
   FirstNames first_names;
   for (const auto& item : module.named_parameters())

@@ -6,9 +6,7 @@
 namespace posenc::parallel {
 namespace {
 
-using Shards = std::unordered_map<const at::TensorImpl*, ShardedName>;
-
-void collect_shards(const torch::nn::Module& module, Shards& shards) {
+void collect_shards(const torch::nn::Module& module, ShardedTensors& shards) {
   for (const auto& child : module.named_children()) collect_shards(*child.value(), shards);
   const auto* const traits = dynamic_cast<const StateDictTraits*>(&module);
   if (traits == nullptr) return;
@@ -26,8 +24,8 @@ void collect_shards(const torch::nn::Module& module, Shards& shards) {
 
 }  // namespace
 
-Shards sharded_tensors(const torch::nn::Module& module) {
-  Shards shards;
+ShardedTensors sharded_tensors(const torch::nn::Module& module) {
+  ShardedTensors shards;
   collect_shards(module, shards);
   return shards;
 }

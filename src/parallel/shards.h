@@ -12,9 +12,11 @@ class Module;
 
 namespace posenc::parallel {
 
-/// The tensors of `module` and its children of which this process holds only some rows
-/// (StateDictTraits::sharded_names). Throws c10::ValueError for a name that is not registered.
-std::unordered_map<const at::TensorImpl*, ShardedName> sharded_tensors(
-    const torch::nn::Module& module);
+/// The tensors of which this process holds only some rows.
+using ShardedTensors = std::unordered_map<const at::TensorImpl*, ShardedName>;
+
+/// Those of `module` and its children (StateDictTraits::sharded_names). Throws c10::ValueError for
+/// a name that is not registered.
+ShardedTensors sharded_tensors(const torch::nn::Module& module);
 
 }  // namespace posenc::parallel

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "parallel/collectives.h"
+#include "parallel/group_text.h"
 #include "torch_internals/backward_node.h"
 #include "torch_internals/shortcut.h"
 
@@ -61,7 +62,7 @@ RowExchange start_exchange(const RankGroup& group, RankTokens tokens, const char
   for (size_t rank = 0; rank < exchange.lengths.size(); ++rank) {
     if (exchange.lengths[rank] != kFailed) continue;
     throw GroupError(GroupErrorCode::PeerFailed, group.rank(),
-                     c10::str("[", caller, "] rank ", group.rank(), " of ", group.size(), ": rank ",
+                     c10::str(parallel::place_text(caller, group.rank(), group.size()), "rank ",
                               rank, " was given invalid arguments; its own error names them"));
   }
   return exchange;

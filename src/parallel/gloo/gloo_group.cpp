@@ -13,6 +13,7 @@
 #include <exception>
 
 #include "parallel/gloo/launch.h"
+#include "parallel/group_text.h"
 #include "posenc/parallel/gloo.h"
 
 // LibTorch's Gloo may be newer than the headers that are installed. Nothing here may use a class
@@ -26,13 +27,12 @@ using c10d::ProcessGroupGloo;
 
 [[noreturn]] void throw_rendezvous(const char* caller, int rank, int size,
                                    const std::exception& error) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   throw GroupError(
       GroupErrorCode::Rendezvous, rank,
-      c10::str("[", caller, "] rank ", rank, " of ", size,
-               ": the processes did not find each other within the group's time-out; start all of "
+      c10::str(parallel::place_text(caller, rank, size),
+               "the processes did not find each other within the group's time-out; start all of "
                "them, with the same address and port. Got: ",
-               torch_error ? torch_error->what_without_backtrace() : error.what()));
+               parallel::text_of(error)));
 }
 
 void check(const GroupOptions& options, const char* caller) {
