@@ -23,8 +23,4 @@ at::Tensor contiguous_on_cpu(const at::Tensor& tensor) {
   return tensor.detach().cpu().resolve_conj().resolve_neg().contiguous();
 }
 
-at::Tensor as_bytes(const at::Tensor& tensor) {
-  return tensor.detach().resolve_conj().resolve_neg().contiguous().view({-1}).view(at::kByte);
-}
-
 }  // namespace posenc::io

@@ -15,8 +15,4 @@ ManifestDtype writable_dtype(const std::string& name, const at::Tensor& tensor);
 /// What is written: the same values on the CPU, contiguous, with conj and neg resolved.
 at::Tensor contiguous_on_cpu(const at::Tensor& tensor);
 
-/// The bytes of the values, one-dimensional, on the tensor's device: its own memory if that is
-/// contiguous.
-at::Tensor as_bytes(const at::Tensor& tensor);
-
 }  // namespace posenc::io

@@ -185,20 +185,21 @@ void ShardFolder::copy_box(std::size_t index, const Sizes& begins, const at::Ten
   for (const Part& part : parts_[index]) copy_part(part, begins, target);
 }
 
-at::Tensor ShardFolder::tensor(std::size_t index) const {
+at::Tensor ShardFolder::corner(std::size_t index, const Sizes& sizes) const {
   const at::NoGradGuard no_grad;
-  auto result = at::empty(entries_[index].sizes, at::TensorOptions(entries_[index].dtype));
+  auto result = at::empty(sizes, at::TensorOptions(entries_[index].dtype));
   copy_to(index, result);
   return result;
 }
 
+at::Tensor ShardFolder::tensor(std::size_t index) const {
+  return corner(index, entries_[index].sizes);
+}
+
 at::Tensor ShardFolder::head(std::size_t index, int64_t axis, int64_t count) const {
-  const at::NoGradGuard no_grad;
   Sizes sizes = entries_[index].sizes;
   sizes[static_cast<std::size_t>(axis)] = count;
-  auto result = at::empty(sizes, at::TensorOptions(entries_[index].dtype));
-  copy_to(index, result);
-  return result;
+  return corner(index, sizes);
 }
 
 void ShardFolder::copy_to(std::size_t index, const at::Tensor& target) const {

@@ -80,11 +80,12 @@ void gather_rows(const at::Tensor& tensor, const std::vector<int64_t>& rows, con
       if (is_own && rank == 0) {
         put(tensor.narrow(0, at, count));
       } else if (is_own) {
-        parallel::send(group, as_bytes(tensor.narrow(0, at, count)), 0, caller);
+        const at::Tensor rows_here = tensor.detach().narrow(0, at, count);
+        parallel::send(group, rows_here.resolve_conj().resolve_neg().contiguous(), 0, caller);
       } else if (group.rank() == 0) {
         sizes[0] = count;
         const at::Tensor received = at::empty(sizes, tensor.options());
-        parallel::receive(group, as_bytes(received), static_cast<int>(rank), caller);
+        parallel::receive(group, received, static_cast<int>(rank), caller);
         put(received);
       }
     }
