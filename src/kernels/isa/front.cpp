@@ -191,7 +191,7 @@ POSENC_INLINE RowSum row_sum(const FrontRequest& q, Tables& tables, float* sums,
   return s;
 }
 
-// Of `tokens` tokens: after how many a table repeats itself, if those are many, or all.
+// The number of tokens after which a table repeats itself, if it is large; else `tokens`.
 int64_t sequence_length(const FrontRequest& q, int64_t tokens) {
   int64_t longest = 0;
   for (int k = 0; k < q.tables; ++k)

@@ -34,8 +34,8 @@ POSENC_INLINE Vector madd(Vector a, Vector b, Vector c) {
   return a * b + c;
 }
 
-// Of some elements of eight rows, by row and then by lane: their means, and the sums of their
-// squared distances from them.
+// The means of some elements of eight rows, and the sums of their squared distances from these, by
+// row and then by lane.
 struct Moments {
   alignas(kBytes) float mean[kLanes * kLanes], squares[kLanes * kLanes];
 };
@@ -133,7 +133,7 @@ class MergePlan {
     int to, parts;
   };
 
-  // Item i of a level is 2^level chunks, and stands where the first of them was.
+  // Item i of a level is 2^level chunks, and is where the first of them was.
   int items(int level) const { return chunks_ >> level; }
   int64_t vectors(int level, int first, int last) const {
     const int64_t end = (int64_t{last} << level) * kChunk;
