@@ -1,8 +1,9 @@
 """Runs the built test programs that compare numbers as on other processors, or with other seeds.
 
-    test_matrix.py cpus --build DIR [--short] [--group NAME...]
+    test_matrix.py cpus --build DIR [--short] [--first SEED] [--group NAME...]
         ATEN_CPU_CAPABILITY x POSENC_ISA x threads, as far as this machine supports them, and MKL's common path; Python,
-        which is compared bit for bit, runs with the same capability.
+        which is compared bit for bit, runs with the same capability. Each combination has a seed of its own, as below;
+        the short form has the tests' usual ones.
     test_matrix.py seeds --build DIR [--count N] [--first SEED] [--group NAME...]
         POSENC_TEST_SEED=SEED and the following ones; a random SEED without --first.
 
@@ -122,18 +123,20 @@ def main() -> int:
     parser.add_argument("--group", nargs="+", choices=GROUPS)
     parser.add_argument("--short", action="store_true", help="of cpus: two combinations")
     parser.add_argument("--count", type=int, default=20, help="of seeds")
-    parser.add_argument("--first", type=int, help="of seeds")
+    parser.add_argument("--first", type=int, help="the first seed")
     options = parser.parse_args()
     build = Build(options.build)
     if problem := "" if (build.folder / "live/marian").is_dir() else build.references({}, "marian"):
         print(problem)
         return 1
+    first = secrets.randbelow(2**31) if options.first is None else options.first
     if options.what == "seeds":
-        first = secrets.randbelow(2**31) if options.first is None else options.first
         environments = [{"POSENC_TEST_SEED": str(first + i)} for i in range(options.count)]
         left_out, groups = [LEFT_OUT, "core, parity: nothing in them is drawn"], options.group or SEEDED
     else:
         environments, left_out = combinations(options.short)
+        if not options.short:
+            environments = [{**one, "POSENC_TEST_SEED": str(first + i)} for i, one in enumerate(environments)]
         left_out.insert(0, LEFT_OUT)
         groups = options.group or GROUPS
     failed = matrix(build, environments, groups, live=options.what == "cpus")
