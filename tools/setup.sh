@@ -83,8 +83,9 @@ if [ ${#packages[@]} -gt 0 ]; then
     as_root=(sudo)
   fi
   say "installing Debian packages: ${packages[*]}"
-  quietly "${as_root[@]}" apt-get update
-  quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}"
+  lock=(-o DPkg::Lock::Timeout=300) # a fresh Debian often runs its own upgrade in the background
+  quietly "${as_root[@]}" apt-get "${lock[@]}" update
+  quietly "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get "${lock[@]}" install -y --no-install-recommends "${packages[@]}"
 fi
 
 if [ "$sets" = docs ]; then exit 0; fi # needs no Python package
