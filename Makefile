@@ -3,7 +3,7 @@
 .PHONY: help setup build demo pronounce test check test-cpus test-seeds flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
-quick := core torch_internals kernels sinusoid functional inference
+quick := core platform torch_internals kernels sinusoid functional inference
 space := $(subst ,, )
 
 help: ## print this list

@@ -25,10 +25,10 @@ LAYERS = {
     "torch_internals": {"torch_internals", "platform"},
     "core": {"core", "torch_internals"},
     "kernels": {"kernels", "platform"},
-    "parallel": {"parallel", "core", "torch_internals"},
+    "parallel": {"parallel", "platform", "core", "torch_internals"},
     "sinusoid": {"sinusoid", "kernels", "platform", "core"},
     "io": {"io", "parallel", "platform", "core", "torch_internals"},
-    "identify": {"identify", "io", "sinusoid", "core"},
+    "identify": {"identify", "io", "sinusoid", "platform", "core"},
     "functional": {"functional", "parallel", "sinusoid", "kernels", "platform", "core", "torch_internals"},
     "nn": {"nn", "functional", "parallel", "sinusoid", "core", "torch_internals"},
     "models": {"models", "nn", "functional", "parallel", "sinusoid", "io", "core"},
@@ -59,6 +59,7 @@ ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|front|inference|rotary|sincos|
 CLI_MAY = {
     "src/core/nearest.h": "suggestions, as in the library's own messages",
     "src/core/ordinals.h": "differences in units in the last place",
+    "src/platform/number.h": "numbers in arguments, as the library reads them in files",
     "src/platform/process.h": "runs gnuplot",
     "src/platform/streams.h": "standard streams, which may be closed or pipes",
     "src/io/base/atomic_file.h": "writes pictures all or nothing, like weights",
@@ -88,6 +89,20 @@ INTERNALS_MAY = {
     "src/parallel/sparse_sum.cpp": "_sparse_coo_tensor_unsafe: the ids come from gradients that were checked, which a check would read back",
     "src/sinusoid/reference.cpp": "ThreadLocalState carries the grad mode into threads; sinusoid is below torch_internals",
     "src/train/sparse_adam.cpp": "ThreadLocalState carries the grad mode into threads",
+}
+
+# Headers, macros and files of operating systems are for src/platform/. Intrinsics are also for the kernels.
+SYSTEM_HEADER = re.compile(
+    r"(?:(?:sys|arpa|net|netinet|linux|mach|mach-o)/.*|(?:aio|cpuid|crt_externs|dirent|dlfcn|elf|execinfo|fcntl|fts|ftw|glob|grp|ifaddrs|io|langinfo|link|"
+    r"malloc|netdb|poll|pthread|pwd|sched|semaphore|signal|spawn|strings|syslog|termios|ucontext|unistd|utime|windows|winsock2|xlocale)\.h)$")
+SYSTEM_TEXT = re.compile(r'\b(?:_WIN32|__APPLE__|__linux__)\b|"/(?:proc|sys|dev)/')
+INTRINSICS = re.compile(r"\w*intrin\.h$|arm_(?:neon|sve)\.h$")
+# An example uses installed headers only, so it makes its own calls to the system.
+SYSTEM_MAY = {
+    "examples/pronounce/files.cpp": "syncs the files that it writes",
+    "examples/pronounce/gnuplot.cpp": "runs gnuplot",
+    "examples/pronounce/ranks.cpp": "starts processes, on Linux only",
+    "examples/pronounce/training_display.cpp": "asks whether standard error is a terminal",
 }
 
 # The first match counts.
@@ -260,6 +275,21 @@ def check_internals(tree):
             if match:
                 tree.say(name, number, "internals", f"{match.group(0)} is an internal of LibTorch: src/torch_internals/, or "
                          "INTERNALS_MAY with the reason")
+
+
+def check_portability(tree):
+    """Another operating system or processor costs changes in src/platform/, the kernels and the build files only."""
+    for name in tree.matching(r"(include/posenc|src|examples)/(?!platform/).*\.(h|cpp)$"):
+        if name in SYSTEM_MAY:
+            continue
+        for number, text in enumerate(tree.lines(name), 1):
+            match = INCLUDE.match(text)
+            target = match.group(2) if match and match.group(1) == "<" else ""
+            found = SYSTEM_TEXT.search(text.split("//")[0])
+            if SYSTEM_HEADER.match(target) or (INTRINSICS.match(target) and not name.startswith("src/kernels/")):
+                tree.say(name, number, "system", f"<{target}> is not on every system: src/platform/, or SYSTEM_MAY with the reason")
+            elif found:
+                tree.say(name, number, "system", f"{found.group(0)} is of one system: src/platform/, or SYSTEM_MAY with the reason")
 
 
 def check_visibility(tree):
@@ -464,7 +494,7 @@ def main():
     if arguments.fix:
         check_format(tree, fix=True)
     else:
-        for check in (check_format, check_layers, check_internals, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_text):
+        for check in (check_format, check_layers, check_internals, check_portability, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_text):
             check(tree)
     for name, line, rule, required in sorted(tree.findings):
         print(f"{name}:{line}: {rule}: {required}")

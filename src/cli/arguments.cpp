@@ -4,21 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "cli/error.h"
+#include "platform/number.h"
 
 namespace posenc::cli {
 namespace {
-
-template <typename T>
-std::optional<T> number(const std::string& text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 std::string got(const std::string& text) {
   return ". Got " + (text.empty() ? "an empty string" : text);
@@ -36,10 +28,12 @@ CLI::Validator validator(const std::string& description, const std::string& rule
 
 }  // namespace
 
-std::optional<int64_t> whole_number(const std::string& text) { return number<int64_t>(text); }
+std::optional<int64_t> whole_number(const std::string& text) {
+  return platform::parse_number<int64_t>(text);
+}
 
 std::optional<double> real_number(const std::string& text) {
-  const auto value = number<double>(text);
+  const auto value = platform::parse_number<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -26,12 +25,10 @@ struct IdentifyOptions {
 
 // Returns a number if the text is one: posenc::preset() types parameters in the same way.
 Json value_of(const std::string& text) {
-  double number = 0;
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, number);
-  if (error != std::errc() || end != last) return text;
+  const auto number = real_number(text);
+  if (!number) return text;
   const bool whole = text.find_first_not_of("-0123456789") == std::string::npos;
-  return whole ? Json(static_cast<int64_t>(number)) : Json(number);
+  return whole ? Json(static_cast<int64_t>(*number)) : Json(*number);
 }
 
 // The keys that both kinds of results have.

@@ -4,8 +4,12 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#endif
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cctype>
 #include <cerrno>
@@ -23,16 +27,31 @@ constexpr int kAttempts = 100;
 constexpr const char* kPrefix = ".posenc-";
 constexpr const char* kSuffix = ".tmp";
 
+using HostText = std::array<char, 64>;
+
+// Writes the system's random name for the time since it was started; returns its length, 0 if there
+// is none.
+std::size_t read_boot_id(HostText& text) {
+#ifdef __APPLE__
+  std::size_t size = text.size();
+  return ::sysctlbyname("kern.bootsessionuuid", text.data(), &size, nullptr, 0) == 0 ? size : 0;
+#else
+  const Descriptor file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  const ssize_t size = file ? ::read(file.number(), text.data(), text.size()) : 0;
+  return static_cast<std::size_t>(std::max<ssize_t>(size, 0));
+#endif
+}
+
 // Distinguishes this host and boot from others that write in the folder, over a network.
 std::string host_id() {
   std::string id;
-  const int descriptor = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  char text[64];
-  ssize_t size = descriptor < 0 ? 0 : ::read(descriptor, text, sizeof text);
-  if (descriptor >= 0) ::close(descriptor);
-  if (size <= 0) size = ::gethostname(text, sizeof text) == 0 ? ::strnlen(text, sizeof text) : 0;
+  HostText text;
+  std::size_t size = read_boot_id(text);
+  if (size == 0 && ::gethostname(text.data(), text.size()) == 0) {
+    size = ::strnlen(text.data(), text.size());
+  }
   constexpr std::size_t kEnough = 12;
-  for (ssize_t i = 0; i < size && id.size() < kEnough; ++i) {
+  for (std::size_t i = 0; i < size && id.size() < kEnough; ++i) {
     if (std::isalnum(static_cast<unsigned char>(text[i])) != 0) id += text[i];
   }
   return id;
@@ -45,7 +64,19 @@ std::string temporary_name(const std::string& folder) {
          std::to_string(counter++) + kSuffix;
 }
 
+#ifdef O_TMPFILE  // Linux has files without a name, which get one through /proc
 std::string proc_path(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
+#endif
+
+// Waits until the disk has the file.
+bool sync_file(int descriptor) {
+#ifdef F_FULLFSYNC  // macOS: fsync hands the data to the disk, which may still keep it in its cache
+  if (::fcntl(descriptor, F_FULLFSYNC) == 0) return true;
+  if (errno != ENOTSUP && errno != EINVAL && errno != ENOTTY)
+    return false;  // not every file system can
+#endif
+  return ::fsync(descriptor) == 0;
+}
 
 // The writer of a temporary file holds a lock on it, which the system releases when the process
 // ends, for whatever reason: a file that can be locked has no writer.
@@ -88,7 +119,7 @@ std::string resolve_links(std::filesystem::path path) {
 }
 
 // A file that is a mount point itself, as in containers, cannot be replaced by rename.
-bool is_mount(const std::string& path) {
+bool is_mount([[maybe_unused]] const std::string& path) {
 #ifdef STATX_ATTR_MOUNT_ROOT
   struct statx status {};
   return ::statx(AT_FDCWD, path.c_str(), 0, STATX_BASIC_STATS, &status) == 0 &&
@@ -186,7 +217,7 @@ void AtomicFile::open_unnamed(unsigned mode) {
 #ifdef O_TMPFILE
   const int descriptor = ::open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
   if (descriptor < 0) return;
-  // It will be named through /proc, which some sandboxes lack.
+  // Some sandboxes have no /proc.
   if (::access(proc_path(descriptor).c_str(), F_OK) == 0 && lock(descriptor)) {
     descriptor_ = descriptor;
   } else {
@@ -231,8 +262,8 @@ void AtomicFile::write(const void* data, std::size_t count) {
   }
 }
 
-void AtomicFile::commit() {
-  if (::fsync(descriptor_) != 0) throw system_error("cannot be synced");
+void AtomicFile::give_name() {
+#ifdef O_TMPFILE
   for (int attempt = 0; temporary_.empty(); ++attempt) {
     const std::string name = temporary_name(folder_);
     if (::linkat(AT_FDCWD, proc_path(descriptor_).c_str(), AT_FDCWD, name.c_str(),
@@ -242,6 +273,12 @@ void AtomicFile::commit() {
       throw system_error("cannot be put in place");
     }
   }
+#endif
+}
+
+void AtomicFile::commit() {
+  if (!sync_file(descriptor_)) throw system_error("cannot be synced");
+  if (temporary_.empty()) give_name();
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) throw rename_error();
   temporary_.clear();
   sync_folder(folder_);

@@ -12,7 +12,7 @@ namespace posenc::platform {
 std::string temporary_prefix();
 
 /// Replaces the file at `path` once its new content is complete: written to an unnamed file (or,
-/// where the file system has none, under a temporary name in the same folder), synced, given a
+/// where there are none, under a temporary name in the same folder), synced, given a
 /// name, renamed. `path` keeps its old content until commit(), and a file that is never committed
 /// leaves nothing. A temporary file left by a killed process is removed by the next process that
 /// writes to the folder: at once if it is from this machine, after a day if it is from another one
@@ -37,6 +37,7 @@ class AtomicFile {
  private:
   void open_unnamed(unsigned mode);
   void open_named(unsigned mode);
+  void give_name();
 
   std::string target_;  // `path`, or the target of the symbolic link
   std::string folder_;

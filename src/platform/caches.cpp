@@ -1,11 +1,32 @@
 #include "platform/caches.h"
 
 #include <algorithm>
+#ifdef __APPLE__
+#include <sys/sysctl.h>
+#else
 #include <fstream>
 #include <string>
+#endif
 
 namespace posenc::platform {
 namespace {
+
+#ifdef __APPLE__
+
+// Apple's processors have several level 2 caches, the fast cores' first, and report no level 3.
+constexpr const char* kLevel2 = "hw.perflevel0.l2cachesize";
+constexpr const char* kLevel3 = "hw.l3cachesize";
+
+int64_t cache_size(const char* name, int64_t otherwise) {
+  int64_t bytes = 0;
+  std::size_t size = sizeof bytes;
+  return ::sysctlbyname(name, &bytes, &size, nullptr, 0) == 0 && bytes > 0 ? bytes : otherwise;
+}
+
+#else
+
+constexpr int kLevel2 = 2;
+constexpr int kLevel3 = 3;
 
 // Reads what Linux reports for the first processor, such as `32768K`. (sysconf multiplies the
 // last-level cache of some AMD processors by the number of its instances.)
@@ -16,9 +37,11 @@ int64_t cache_size(int index, int64_t otherwise) {
   return file >> kilobytes >> unit && unit == 'K' && kilobytes > 0 ? kilobytes << 10 : otherwise;
 }
 
+#endif
+
 Caches ask() {
-  const int64_t level2 = cache_size(2, int64_t{1} << 20);
-  const int64_t level3 = cache_size(3, int64_t{32} << 20);
+  const int64_t level2 = cache_size(kLevel2, int64_t{1} << 20);
+  const int64_t level3 = cache_size(kLevel3, int64_t{32} << 20);
   return {level2, std::max(int64_t{16} << 20, level3 / 2)};
 }
 

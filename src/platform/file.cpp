@@ -23,8 +23,13 @@ const char* kind_of(mode_t mode) {
 }
 
 FileStamp stamp_from(const struct stat& status) {
-  return {status.st_dev, status.st_ino, static_cast<uint64_t>(status.st_size),
-          status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+#ifdef __APPLE__
+  const timespec& changed = status.st_mtimespec;
+#else
+  const timespec& changed = status.st_mtim;
+#endif
+  return {static_cast<uint64_t>(status.st_dev), status.st_ino,
+          static_cast<uint64_t>(status.st_size), changed.tv_sec, changed.tv_nsec};
 }
 
 }  // namespace

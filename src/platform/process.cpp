@@ -7,14 +7,26 @@
 #include <string_view>
 #include <system_error>
 
+#ifdef __APPLE__
+#include <crt_externs.h>
+#else
 extern char** environ;
+#endif
 
 namespace posenc::platform {
 namespace {
 
+char** own_environment() {
+#ifdef __APPLE__
+  return *_NSGetEnviron();  // shared libraries do not see `environ` there
+#else
+  return environ;
+#endif
+}
+
 std::vector<char*> environment(const std::string& without) {
   std::vector<char*> result;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
+  for (char** entry = own_environment(); *entry != nullptr; ++entry) {
     if (!std::string_view(*entry).starts_with(without + "=")) result.push_back(*entry);
   }
   result.push_back(nullptr);

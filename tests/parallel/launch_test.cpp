@@ -5,6 +5,7 @@
 #include <map>
 
 #include "parallel/gloo/launch.h"
+#include "platform/network.h"
 #include "posenc/parallel/gloo.h"
 #include "support/compare.h"
 
@@ -161,9 +162,9 @@ TEST(Launch, SenselessValuesAreRefused) {
 }
 
 TEST(Launch, TheOwnAddressIsWhereTheRouteBegins) {
-  EXPECT_EQ(gloo::local_address("127.0.0.1", 29500), "127.0.0.1");
-  EXPECT_EQ(gloo::local_address("localhost", 29500), "127.0.0.1");
-  EXPECT_EQ(gloo::local_address("no.such.host.invalid", 29500), "");
+  EXPECT_EQ(platform::local_address("127.0.0.1", 29500), "127.0.0.1");
+  EXPECT_EQ(platform::local_address("localhost", 29500), "127.0.0.1");
+  EXPECT_EQ(platform::local_address("no.such.host.invalid", 29500), "");
   const Environment environment(with(kByHand, {{"MASTER_ADDR", "no.such.host.invalid"}}));
   EXPECT_ERROR(group_from_environment(), c10::ValueError,
                "[group_from_environment] MASTER_ADDR must be the name or address of a host that "

@@ -131,6 +131,16 @@ class Lint(unittest.TestCase):
             internals = {"src/torch_internals/x.cpp": line + "\n", "src/torch_internals/CMakeLists.txt": "x.cpp\n"}
             self.assertEqual(self.lint(internals)[0], 0, line)
 
+    def test_what_not_every_system_has(self):
+        for line in ("#include <unistd.h>", "#include <sys/stat.h>", "#include <windows.h>", "#include <immintrin.h>",
+                     "#ifdef __APPLE__", 'auto self = open("/proc/self/exe");'):  # fmt: skip
+            text = line + ("\n#endif\n" if line.startswith("#if") else "\n")
+            self.rejects({"src/nn/gate.cpp": text}, "src/nn/gate.cpp:1: system: ")
+            platform = {"src/platform/x.cpp": text, "src/platform/CMakeLists.txt": "x.cpp\n"}
+            self.assertEqual(self.lint(platform)[0], 0, line)
+        self.assertEqual(self.lint({"src/kernels/isa/x.h": "#include <immintrin.h>\n"})[0], 0)
+        self.assertEqual(self.lint({"src/nn/gate.cpp": "#include <locale.h>\n\n#include <csignal>\n"})[0], 0)
+
     def test_rooms_of_io(self):
         self.rejects({"src/io/torch/zip/end.h": "#pragma once\n",
                       "src/io/base/x.h": '#pragma once\n#include "io/torch/zip/end.h"\n'},

@@ -14,6 +14,8 @@
 #include "kernels/dispatch.h"
 
 namespace posenc::functional {
+namespace kernel = kernels::embed;
+
 DropoutBits::DropoutBits(const at::Generator& generator, Source source, double keep, bool wide,
                          uint8_t* to)
     : generator_(generator), writer_{to} {

@@ -4,9 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numbers>
+
+#include "platform/number.h"
 
 namespace posenc::identification {
 namespace {
@@ -101,8 +102,7 @@ std::vector<double> rounded_values(double value, double error) {
   std::vector<double> result;
   for (int digits = 1; digits <= kMostDigits; ++digits) {
     const std::string text = fmt::format("{:.{}e}", value, digits - 1);
-    double rounded = 0.0;
-    std::from_chars(text.data(), text.data() + text.size(), rounded);
+    const double rounded = platform::parse_number<double>(text).value();
     if (std::abs(rounded - value) > error * std::abs(value)) continue;
     if (std::find(result.begin(), result.end(), rounded) == result.end()) result.push_back(rounded);
   }

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "io/base/quote.h"
+#include "platform/number.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
@@ -27,9 +28,11 @@ std::string shortest(Number value) {
 template <typename Number>
 void parse(const Values& values, const std::string& key, Number& value) {
   const std::string& text = text_of(values, key);
-  const char* end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  if (result.ec == std::errc() && result.ptr == end) return;
+  const auto parsed = platform::parse_number<Number>(text);
+  if (parsed) {
+    value = *parsed;
+    return;
+  }
   throw WeightsError(WeightsErrorCode::Corrupt, "must have a number as the metadata " +
                                                     in_quotes(key) + ". Got " + in_quotes(text));
 }

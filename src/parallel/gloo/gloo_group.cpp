@@ -1,6 +1,4 @@
 #include <c10/util/Exception.h>
-#include <net/if.h>
-#include <signal.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -14,6 +12,7 @@
 
 #include "parallel/gloo/launch.h"
 #include "parallel/group_text.h"
+#include "platform/network.h"
 #include "posenc/parallel/gloo.h"
 
 // LibTorch's Gloo may be newer than the headers that are installed. Nothing here may use a class
@@ -43,18 +42,9 @@ void check(const GroupOptions& options, const char* caller) {
                     options.timeout().count(), " ms");
 }
 
-/// Gloo writes to sockets whose other end may be gone. SIGPIPE would then end this process without
-/// an error; Python ignores it, so PyTorch does nothing about it.
-void ignore_broken_pipes() {
-  struct sigaction now {};
-  if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL) {
-    ::signal(SIGPIPE, SIG_IGN);
-  }
-}
-
 auto make_device(const std::string& address, const char* caller) {
   try {
-    return ::if_nametoindex(address.c_str()) != 0
+    return platform::is_network_interface(address)
                ? ProcessGroupGloo::createDeviceForInterface(address)
                : ProcessGroupGloo::createDeviceForHostname(address);
   } catch (const std::exception& error) {
@@ -67,7 +57,7 @@ auto make_device(const std::string& address, const char* caller) {
 
 RankGroup connect(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                   const std::string& address, const GroupOptions& options, const char* caller) {
-  ignore_broken_pipes();
+  platform::ignore_broken_pipes();  // Python ignores them, so PyTorch does nothing about them
   auto gloo = ProcessGroupGloo::Options::create(options.timeout());
   gloo->devices.push_back(make_device(address, caller));
   try {
@@ -87,7 +77,7 @@ RankGroup connect(const c10::intrusive_ptr<c10d::Store>& store, int rank, int si
 std::string own_address(const gloo::Launch& launch) {
   const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
   if (interface && *interface) return interface;
-  return gloo::local_address(launch.address, launch.port);
+  return platform::local_address(launch.address, launch.port);
 }
 
 }  // namespace

@@ -1,13 +1,11 @@
 #include "parallel/gloo/launch.h"
 
 #include <c10/util/Exception.h>
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <limits>
+
+#include "platform/number.h"
 
 namespace posenc::gloo {
 namespace {
@@ -20,13 +18,10 @@ std::string variable(const char* name) {
 
 int number(const char* name, int least, int most) {
   const std::string text = variable(name);
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  TORCH_CHECK_VALUE(
-      error == std::errc() && end == text.data() + text.size() && value >= least && value <= most,
-      "[group_from_environment] ", name, " must be an integer from ", least, " to ", most,
-      ". Got `", text, "`");
-  return value;
+  const auto value = platform::parse_number<int>(text);
+  TORCH_CHECK_VALUE(value && *value >= least && *value <= most, "[group_from_environment] ", name,
+                    " must be an integer from ", least, " to ", most, ". Got `", text, "`");
+  return *value;
 }
 
 void require(const char* name, const char* because_of) {
@@ -74,29 +69,6 @@ std::optional<Launch> launch_from_environment() {
   const std::string attempt = variable("TORCHELASTIC_RESTART_COUNT");
   if (!attempt.empty()) launch.attempt = attempt;
   return launch;
-}
-
-std::string local_address(const std::string& address, uint16_t port) {
-  for (const int family : {AF_INET, AF_INET6}) {
-    addrinfo hints{};
-    hints.ai_family = family;
-    hints.ai_socktype = SOCK_DGRAM;  // connecting sends nothing; it only chooses a route
-    addrinfo* found = nullptr;
-    if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) continue;
-    const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    sockaddr_storage own{};
-    socklen_t length = sizeof(own);
-    auto* own_address = reinterpret_cast<sockaddr*>(&own);
-    char name[NI_MAXHOST] = "";
-    const bool routed =
-        fd >= 0 && ::connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
-        ::getsockname(fd, own_address, &length) == 0 &&
-        ::getnameinfo(own_address, length, name, sizeof(name), nullptr, 0, NI_NUMERICHOST) == 0;
-    if (fd >= 0) ::close(fd);
-    ::freeaddrinfo(found);
-    if (routed) return name;
-  }
-  return {};
 }
 
 }  // namespace posenc::gloo

@@ -20,7 +20,4 @@ struct Launch {
 /// process.
 std::optional<Launch> launch_from_environment();
 
-/// The address of this host from which it reaches `address`, or an empty text.
-std::string local_address(const std::string& address, uint16_t port);
-
 }  // namespace posenc::gloo

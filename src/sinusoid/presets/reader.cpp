@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "core/nearest.h"
 #include "core/position_limit.h"
+#include "platform/number.h"
 
 namespace posenc {
 
@@ -41,12 +41,9 @@ void PresetReader::refuse(const char* name, const char* rule) const {
 const std::string& PresetReader::text(const char* name) const { return values_.at(name); }
 
 double PresetReader::real(const char* name) const {
-  const std::string& value = text(name);
-  double number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  const bool whole = error == std::errc() && end == value.data() + value.size();
-  if (!whole || !std::isfinite(number)) refuse(name, "a finite number");
-  return number;
+  const auto number = platform::parse_number<double>(text(name));
+  if (!number || !std::isfinite(*number)) refuse(name, "a finite number");
+  return *number;
 }
 
 int64_t PresetReader::integer(const char* name) const {
