@@ -69,12 +69,42 @@ class ConfigTest(unittest.TestCase):
 
     # --- posenc's own CMakeLists.txt ---
 
-    def test_another_processor_is_rejected_before_anything_is_compiled(self):
+    def own(self, *variables, torch=None):
+        """Configures posenc itself as if CMake had found these variables, with a LibTorch of this version."""
         source = Path(__file__).resolve().parents[2]
-        code, output = self.configure(f"add_subdirectory({source} posenc)", "-DCMAKE_SYSTEM_NAME=Linux",
-                                      "-DCMAKE_SYSTEM_PROCESSOR=aarch64")
-        self.assertNotEqual(code, 0, output)
-        self.assertIn("[posenc] the platform must be x86-64 Linux. Got aarch64 Linux", output)
+        lines = "".join(f'set({name} "{value}")\n' for name, value in (text.split("=") for text in variables))
+        code, output = self.configure(f"{lines}add_subdirectory({source} posenc)", *([self.torch(*torch)] if torch else []))
+        self.assertEqual(code, 1, output)
+        return output
+
+    def test_windows_is_refused_with_the_reason(self):
+        output = self.own("WIN32=TRUE", "CMAKE_SYSTEM_NAME=Windows", "CMAKE_CXX_COMPILER_ID=MSVC")
+        self.assertIn("[posenc] Windows is not supported: posenc's files, processes and signals are POSIX's", output)
+        self.assertIn("use WSL. Got Windows and MSVC", output)
+
+    def test_an_unknown_system_is_refused(self):
+        self.assertIn("[posenc] the system must be Linux or macOS. Got FreeBSD", self.own("CMAKE_SYSTEM_NAME=FreeBSD"))
+
+    def test_a_processor_of_another_kind_is_refused(self):
+        rule = "[posenc] the processor must have 64 bits and be little-endian, as PyTorch's files are. Got "
+        self.assertIn(rule + "armv7l with 32 bits, LITTLE_ENDIAN",
+                      self.own("CMAKE_SYSTEM_PROCESSOR=armv7l", "CMAKE_SIZEOF_VOID_P=4"))
+        self.assertIn(rule + "s390x with 64 bits, BIG_ENDIAN",
+                      self.own("CMAKE_SYSTEM_PROCESSOR=s390x", "CMAKE_CXX_BYTE_ORDER=BIG_ENDIAN"))
+
+    def test_an_unknown_or_old_compiler_is_refused(self):
+        rule = "[posenc] the compiler must be g++ 12, clang 14 or Apple's clang 15, or newer. Got "
+        for name, version in (("GNU", "11.4.0"), ("Clang", "13.0.1"), ("AppleClang", "14.0.3"), ("NVHPC", "24.1")):
+            self.assertIn(f"{rule}{name} {version}, ", self.own(f"CMAKE_CXX_COMPILER_ID={name}", f"CMAKE_CXX_COMPILER_VERSION={version}"))
+
+    def test_an_old_libtorch_is_refused(self):
+        self.assertIn(f"[posenc] LibTorch must be 2.11 or newer. Got 2.10.0 in {self.root}/torch", self.own(torch=["2.10.0"]))
+
+    def test_a_libtorch_without_its_distributed_package_is_refused(self):
+        config = "set(Torch_FOUND TRUE)\nadd_library(torch_cpu INTERFACE IMPORTED GLOBAL)\n"
+        output = self.own(torch=["2.14.0", config])
+        self.assertIn("[posenc] LibTorch must be built with its distributed package", output)
+        self.assertIn("[posenc] LibTorch 2.14 is newer than those that posenc has been tested with, 2.11 to 2.13", output)
 
     # --- posencConfig.cmake ---
 
