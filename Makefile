@@ -1,6 +1,6 @@
 # Everyday tasks, quick if nothing has changed. setup, demo, pronounce, test, zoo and install also install what they need
 # (tools/setup.sh); the others report what is missing.
-.PHONY: help setup build demo pronounce test check test-cpus test-seeds flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang fuzz install clean
+.PHONY: help setup build demo pronounce test check test-cpus test-seeds flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang tidy fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 quick := core platform torch_internals kernels sinusoid functional inference
@@ -109,9 +109,14 @@ asan: ## run all tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@WITH_TESTS=ON tools/build.sh asan
 	@ctest --preset asan -j2
 
-clang: ## build the library and the command line with clang 14; warnings are errors
-	@tools/setup.sh --check build clang
-	@tools/build.sh clang posenc posenc-cli
+clang: ## build everything, the tests too, with clang 14; warnings are errors
+	@tools/setup.sh --check build test clang
+	@WITH_TESTS=ON tools/build.sh clang
+
+tidy: ## check the C++ files with clang-tidy 16 (.clang-tidy); FILES=regex selects some
+	@tools/setup.sh --check build test clang
+	@WITH_TESTS=ON tools/build.sh clang-files posenc_examples
+	@run-clang-tidy-16 -quiet -p build/clang-files '$(or $(FILES),$(CURDIR)/(src|examples|tests)/)'
 
 fuzz: ## fuzz each file reader for FUZZ_SECONDS (default 600); TARGETS=name... selects some
 	@tools/setup.sh --check build test

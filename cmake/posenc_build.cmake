@@ -1,27 +1,5 @@
 # How posenc's own targets are compiled.
 
-# posenc_find_openmp(): finds OpenMP, without which LibTorch's inline at::parallel_for is compiled as a serial loop.
-# Sets POSENC_OPENMP_LIBRARY, which programs link.
-function(posenc_find_openmp)
-  find_package(OpenMP COMPONENTS CXX)
-  if(NOT OpenMP_CXX_FOUND)
-    set(advice "")
-    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-      string(REGEX MATCH "^[0-9]+" major "${CMAKE_CXX_COMPILER_VERSION}")
-      set(advice "; clang needs LLVM's libomp (Debian's libomp-${major}-dev)")
-    endif()
-    message(FATAL_ERROR "[posenc] the compiler must know OpenMP. Got ${CMAKE_CXX_COMPILER} without it${advice}")
-  endif()
-  # gcc's library is linked by name, since every compiler searches gcc's folder. With its path, CMake would warn that
-  # LibTorch has another library of the same name; with the flag -fopenmp, clang would link its own libomp. At run time
-  # only LibTorch's is loaded. LLVM's library is in a separate folder and needs its path.
-  set(library ${OpenMP_CXX_LIBRARIES})
-  if("gomp" IN_LIST OpenMP_CXX_LIB_NAMES)
-    set(library gomp)
-  endif()
-  set(POSENC_OPENMP_LIBRARY "${library}" PARENT_SCOPE)
-endfunction()
-
 # Settings shared by library, command line and tests. They have to be identical flag for flag, or the compiler rejects
 # the shared precompiled header.
 function(posenc_define_build_settings)
@@ -30,10 +8,16 @@ function(posenc_define_build_settings)
   target_compile_options(posenc_build_settings INTERFACE
     -fPIC -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
     $<$<AND:$<BOOL:${POSENC_PCH}>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess> # for ccache
-    ${OpenMP_CXX_FLAGS})
+    ${POSENC_OPENMP_FLAGS})
   target_link_libraries(posenc_build_settings INTERFACE
     fmt::fmt-header-only nlohmann_json::nlohmann_json ${POSENC_OPENMP_LIBRARY})
 endfunction()
+
+# The folder of the program or library itself, in the paths of those that it loads.
+set(POSENC_ORIGIN "$ORIGIN")
+if(APPLE)
+  set(POSENC_ORIGIN "@loader_path")
+endif()
 
 # posenc_internal_target(target): compiles a target of this project with the shared settings and the private headers.
 function(posenc_internal_target target)
@@ -46,7 +30,7 @@ function(posenc_library target)
   set_target_properties(${target} PROPERTIES
     VERSION ${PROJECT_VERSION}
     SOVERSION ${posenc_compatible}
-    INSTALL_RPATH "$ORIGIN;${TORCH_INSTALL_PREFIX}/lib" # a shared one finds its LibTorch, even in .venv
+    INSTALL_RPATH "${POSENC_ORIGIN};${TORCH_INSTALL_PREFIX}/lib" # a shared one finds its LibTorch, even in .venv
     INSTALL_RPATH_USE_LINK_PATH ON
     DEFINE_SYMBOL "" # one macro less in which a shared build's precompiled header would differ
     POSITION_INDEPENDENT_CODE OFF) # -fPIC is among the shared settings, for static libraries too

@@ -45,7 +45,7 @@ inputs() {
   echo "$sets ${CMAKE_PREFIX_PATH:-} ${Torch_DIR:-} $torch_cpu_index"
   command -v python3 || true
 }
-key=$(inputs | sha256sum | cut -d' ' -f1)
+key=$(inputs | cksum)
 done_before() {
   [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ] && [ -x .venv/bin/python ] || return 1
   wants lint && [ "$sets" = lint ] && return 0
@@ -54,10 +54,30 @@ done_before() {
 done_before && exit 0
 mkdir -p build
 
+# --- macOS: Homebrew's packages (not tested on a Mac) ---------------------------------------------------------------
+if [ "$(uname)" = Darwin ]; then
+  formulae=()
+  command -v brew >/dev/null || fail "on macOS, Homebrew (https://brew.sh) is needed to install what posenc is built with"
+  need_formula() { local name; for name; do brew list --versions "$name" >/dev/null 2>&1 || formulae+=("$name"); done; }
+  need_formula cmake ninja ccache fmt nlohmann-json cli11 openssl@3 sentencepiece
+  if wants demo || wants pronounce || wants test; then need_formula gnuplot; fi
+  if wants docs || wants test; then need_formula doxygen; fi
+  if wants test; then need_formula googletest mpfr gmp pkgconf; fi
+  if wants bench; then need_formula google-benchmark; fi
+  if [ ${#formulae[@]} -gt 0 ]; then
+    [ -z "$check" ] || fail "missing: Homebrew's ${formulae[*]}. 'make setup' installs them"
+    say "installing with Homebrew: ${formulae[*]}"
+    quietly brew install "${formulae[@]}"
+  fi
+  need_command() { :; } # nothing of Debian's
+  need_package() { :; }
+else
+  need_command() { command -v "$1" >/dev/null || packages+=("$2"); }
+  need_package() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed' || packages+=("$1"); }
+fi
+
 # --- Debian packages --------------------------------------------------------------------------------------------
 packages=()
-need_command() { command -v "$1" >/dev/null || packages+=("$2"); }
-need_package() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q 'ok installed' || packages+=("$1"); }
 need_command python3 python3
 [ "$sets" = docs ] || python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3-venv)
 if wants build || wants demo || wants test || wants bench; then
@@ -72,7 +92,7 @@ if wants test; then need_command pkg-config pkg-config; fi
 if wants docs || wants test; then need_command doxygen doxygen; fi
 if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
-if wants clang; then for package in clang-14 libomp-14-dev; do need_package "$package"; done; fi
+if wants clang; then for package in clang-14 libomp-14-dev clang-tidy-16; do need_package "$package"; done; fi
 lacks() { [ -z "$check" ] || fail "missing: $*. 'make setup' installs it"; }
 if [ ${#packages[@]} -gt 0 ]; then
   lacks "the Debian packages ${packages[*]}"

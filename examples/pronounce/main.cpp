@@ -9,13 +9,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <locale>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -43,16 +44,24 @@ struct SayOptions {
   int64_t beams = 1, n_best = 1;
 };
 
+// The whole of `text` as a number, in every locale. std::from_chars does not read floating-point
+// numbers in libc++ before LLVM 20.
+template <typename Number>
+std::optional<Number> parse(const std::string& text) {
+  std::istringstream in(text);
+  in.imbue(std::locale::classic());
+  Number value{};
+  in >> std::noskipws >> value;
+  return in && in.peek() == std::istringstream::traits_type::eof() ? std::optional(value)
+                                                                   : std::nullopt;
+}
+
 // CLI11's own range check accepts `nan`, and its messages name C++ types.
 template <typename Number>
 CLI::Validator number(Number least, Number most) {
   const auto check = [=](const std::string& text) {
-    Number value{};
-    const char* end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, value);
-    if (parsed.ec == std::errc() && parsed.ptr == end && value >= least && value <= most) {
-      return std::string();
-    }
+    const auto value = parse<Number>(text);
+    if (value && *value >= least && *value <= most) return std::string();
     return fmt::format("must be a {}number from {} to {}. Got {}",
                        std::is_integral_v<Number> ? "whole " : "", least, most,
                        text.empty() ? "an empty string" : text);

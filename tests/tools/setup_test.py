@@ -29,7 +29,7 @@ FROM_INDEX = "pip install --quiet --disable-pip-version-check --no-deps --index-
 
 
 class SetupTest(unittest.TestCase):
-    def setup_sh(self, sets=("build",), index=False, find_links="", **environment):
+    def setup_sh(self, sets=("build",), index=False, find_links="", programs=None, **environment):
         """The calls of pip that tools/setup.sh makes in an empty tree."""
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
@@ -40,6 +40,10 @@ class SetupTest(unittest.TestCase):
                 path = root / name.replace("venv", ".venv")
                 path.parent.mkdir(parents=True)
                 path.write_text(PYTHON)
+                path.chmod(0o755)
+            for name, text in (programs or {}).items():
+                path = root / "path" / name
+                path.write_text(f"#!/bin/sh\n{text}\n")
                 path.chmod(0o755)
             (root / "torch-cmake/Torch").mkdir(parents=True)
             (root / "torch-cmake/Torch/TorchConfig.cmake").touch()
@@ -93,6 +97,18 @@ class SetupTest(unittest.TestCase):
     def test_no_torch_beside_a_libtorch_of_ones_own(self):
         self.assertEqual(self.setup_sh(index=True, Torch_DIR="ROOT/torch-cmake/Torch"), "")
         self.assertEqual(self.setup_sh(index=True, CMAKE_PREFIX_PATH="ROOT/none;ROOT/torch-cmake"), "")
+
+    def test_homebrew_on_macos(self):
+        def mac(*missing):
+            """The programs of a Mac that lacks these packages of Homebrew's."""
+            brew = f'case " {" ".join(missing)} " in *" $3 "*) exit 1 ;; esac; [ "$1" = list ] || echo "brew $*" >>"$FAKE_LOG"'
+            return {"uname": "echo Darwin", "brew": brew, "apt-get": "exit 1", "dpkg-query": "exit 1"}
+
+        own = {"Torch_DIR": "ROOT/torch-cmake/Torch"}
+        self.assertEqual(self.setup_sh(programs=mac(), **own), "", "all is there")
+        self.assertEqual(self.setup_sh(programs=mac("fmt"), **own), "brew install fmt\n")
+        said = self.setup_sh(("--check", "build"), programs=mac("ninja", "fmt"), **own)
+        self.assertIn("setup: missing: Homebrew's ninja fmt. 'make setup' installs them", said)
 
     def test_only_what_runs_pythons_torch_installs_it(self):
         own = {"Torch_DIR": "ROOT/torch-cmake/Torch"}
