@@ -6,7 +6,8 @@ function(posenc_define_build_settings)
   add_library(posenc_build_settings INTERFACE)
   target_compile_features(posenc_build_settings INTERFACE cxx_std_20)
   target_compile_options(posenc_build_settings INTERFACE
-    -fPIC -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
+    -fPIC -ffp-contract=off # processors with fused multiply-add give the same bits as those without
+    -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
     $<$<AND:$<BOOL:${POSENC_PCH}>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess> # for ccache
     ${POSENC_OPENMP_FLAGS})
   target_link_libraries(posenc_build_settings INTERFACE
@@ -58,7 +59,9 @@ function(posenc_private_library)
     return()
   endif()
   set(objects "")
-  foreach(target posenc posenc_identify posenc_gloo posenc_files posenc_sse2 posenc_avx2 posenc_avx512)
+  include(posenc_kernels)
+  list(TRANSFORM POSENC_SETS PREPEND posenc_)
+  foreach(target posenc posenc_identify posenc_gloo posenc_files ${POSENC_SETS})
     if(TARGET ${target})
       list(APPEND objects $<TARGET_OBJECTS:${target}>)
     endif()

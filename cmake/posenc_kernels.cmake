@@ -1,19 +1,35 @@
 # Kernels: each source is compiled once per instruction set, one of which is chosen at run time. They include no header
 # of LibTorch, and contraction is off: a * b + c keeps both roundings.
 
+# The sets of this architecture, as src/kernels/sets.h lists them, and their flags.
+set(POSENC_SETS generic)
+set(posenc_flags_generic -DPOSENC_GENERIC -Wno-psabi) # vectors wider than a register are passed to inline functions only
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  list(APPEND POSENC_SETS sse2 avx2 avx512)
+  set(posenc_flags_sse2 -msse2 -Wno-psabi)
+  set(posenc_flags_avx2 -mavx2 -mfma -mf16c)
+  set(posenc_flags_avx512 -mavx512f -mfma -mf16c -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  list(APPEND POSENC_SETS neon) # every such processor has NEON, which needs no flags
+  # There `generic` serves as a test only, so it is what a processor without vectors would run.
+  list(APPEND posenc_flags_generic $<$<CXX_COMPILER_ID:GNU>:-march=armv8-a+nosimd>)
+endif()
+
+# posenc_kernel_settings(target set): the settings of a target whose sources are compiled for that set.
+function(posenc_kernel_settings target isa)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_compile_options(${target} PRIVATE
+    -O3 -fPIC -ffp-contract=off -Wall -Wextra ${posenc_flags_${isa}} $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>)
+  target_compile_definitions(${target} PRIVATE POSENC_ISA=${isa})
+  target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/../src")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF) # they compile in half a second each
+endfunction()
+
 # posenc_add_kernels(target source...)
 function(posenc_add_kernels target)
-  set(flags_sse2 -msse2 -Wno-psabi) # vectors wider than a register are passed to inline functions only
-  set(flags_avx2 -mavx2 -mfma -mf16c)
-  set(flags_avx512 -mavx512f -mfma -mf16c -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
-  foreach(isa sse2 avx2 avx512)
+  foreach(isa IN LISTS POSENC_SETS)
     add_library(${target}_${isa} OBJECT ${ARGN})
-    target_compile_features(${target}_${isa} PRIVATE cxx_std_20)
-    target_compile_options(${target}_${isa} PRIVATE
-      -O3 -fPIC -ffp-contract=off -Wall -Wextra ${flags_${isa}} $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>)
-    target_compile_definitions(${target}_${isa} PRIVATE POSENC_ISA=${isa})
-    target_include_directories(${target}_${isa} PRIVATE "${PROJECT_SOURCE_DIR}/src")
-    set_target_properties(${target}_${isa} PROPERTIES UNITY_BUILD OFF) # they compile in half a second each
+    posenc_kernel_settings(${target}_${isa} ${isa})
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:${target}_${isa}>)
   endforeach()
 endfunction()

@@ -6,7 +6,7 @@
 namespace posenc::kernels {
 namespace {
 
-#define POSENC_KERNELS(isa)                    \
+#define POSENC_KERNELS(isa, runs)              \
   {#isa,                                       \
    embed::isa::gather_kernels,                 \
    embed::isa::sum_rows_kernels,               \
@@ -21,17 +21,16 @@ namespace {
    inference::isa::add_norm_kernels,           \
    inference::isa::activation_kernels,         \
    inference::isa::topk_kernels,               \
-   sincos::isa::sincos_kernels}
+   sincos::isa::sincos_kernels},
 // In the order of Isa.
-constexpr Kernels kTable[kIsaCount] = {POSENC_KERNELS(sse2), POSENC_KERNELS(avx2),
-                                       POSENC_KERNELS(avx512)};
+constexpr Kernels kTable[] = {POSENC_FOR_EACH_SET(POSENC_KERNELS)};
 #undef POSENC_KERNELS
 
 }  // namespace
 
 const Kernels& chosen() { return kTable[static_cast<int>(chosen_isa())]; }
 
-const Kernels* find(const char* name) {
+const Kernels* find(const std::string& name) {
   Isa isa;
   return find_isa(name, &isa) ? &kTable[static_cast<int>(isa)] : nullptr;
 }

@@ -1,5 +1,7 @@
 // The kernel table: every operation, compiled for every instruction set.
 #pragma once
+#include <string>
+
 #include "kernels/embed.h"
 #include "kernels/front.h"
 #include "kernels/inference.h"
@@ -8,8 +10,8 @@
 
 namespace posenc::kernels {
 
-// The operations compiled for one instruction set. All sets give the same bits, except SSE2 in the
-// `inference` kernels: it has no fused multiply-add, and so rounds twice (isa/float_lanes.h).
+// The operations compiled for one instruction set. All sets give the same bits, except that in the
+// `inference` kernels a set without fused multiply-add rounds twice (is_fused() below).
 struct Kernels {
   const char* name;
   const embed::GatherKernels& gather;
@@ -28,7 +30,12 @@ struct Kernels {
   const sincos::SincosKernels& sincos;
 };
 
-const Kernels& chosen();                // those of chosen_isa()
-const Kernels* find(const char* name);  // null if this processor does not support the set
+const Kernels& chosen();                       // those of chosen_isa()
+const Kernels* find(const std::string& name);  // null if this processor does not support the set
+
+// Whether the set has fused multiply-add.
+inline bool is_fused(const Kernels& set) {
+  return set.front.front[static_cast<int>(embed::NormRounding::Fused)] != nullptr;
+}
 
 }  // namespace posenc::kernels

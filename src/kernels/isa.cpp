@@ -1,38 +1,59 @@
 #include "kernels/isa.h"
 
 #include <cstdlib>
-#include <cstring>
+#include <stdexcept>
 
 #include "platform/cpu_features.h"
 
 namespace posenc::kernels {
 namespace {
 
-const char* const kNames[kIsaCount] = {"sse2", "avx2", "avx512"};
+struct Set {
+  Isa isa;
+  const char* name;
+  bool runs;  // on this processor
+};
 
-bool runs(Isa isa) {
-  switch (isa) {
-    case Isa::Sse2: return true;
-    case Isa::Avx2: return platform::runs_avx2();
-    case Isa::Avx512: return platform::runs_avx512();
-  }
-  return false;
+// Slowest first.
+std::vector<Set> sets() {
+#define POSENC_SET(set, runs) {Isa::set, #set, runs},
+  return {POSENC_FOR_EACH_SET(POSENC_SET)};
+#undef POSENC_SET
+}
+
+Isa best() {
+  Isa isa = Isa::generic;
+  for (const Set& set : sets())
+    if (set.runs) isa = set.isa;
+  return isa;
 }
 
 Isa choose() {
-  Isa isa = Isa::Sse2;
-  const char* wish = std::getenv("POSENC_ISA");
-  if (wish != nullptr && find_isa(wish, &isa)) return isa;
-  return runs(Isa::Avx512) ? Isa::Avx512 : runs(Isa::Avx2) ? Isa::Avx2 : Isa::Sse2;
+  const char* const wish = std::getenv("POSENC_ISA");
+  if (wish == nullptr || *wish == '\0') return best();
+  Isa isa;
+  if (find_isa(wish, &isa)) return isa;
+  std::string names;
+  for (const std::string& name : set_names()) names += (names.empty() ? "" : ", ") + name;
+  throw std::invalid_argument(
+      "[kernels] POSENC_ISA must name an instruction set that this processor has: " + names +
+      ". Got \"" + wish + "\"");
 }
 
 }  // namespace
 
-bool find_isa(const char* name, Isa* found) {
-  for (int i = 0; i < kIsaCount; ++i) {
-    if (std::strcmp(kNames[i], name) != 0) continue;
-    *found = static_cast<Isa>(i);
-    return runs(*found);
+std::vector<std::string> set_names() {
+  std::vector<std::string> names;
+  for (const Set& set : sets())
+    if (set.runs) names.emplace_back(set.name);
+  return names;
+}
+
+bool find_isa(const std::string& name, Isa* found) {
+  for (const Set& set : sets()) {
+    if (set.name != name || !set.runs) continue;
+    *found = set.isa;
+    return true;
   }
   return false;
 }

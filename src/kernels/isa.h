@@ -1,18 +1,25 @@
 // Selects the kernels' instruction set, from what the processor supports and from POSENC_ISA.
 #pragma once
+#include <string>
+#include <vector>
+
+#include "kernels/sets.h"
 
 namespace posenc::kernels {
 
-// The sets that cmake/posenc_kernels.cmake compiles every kernel source for, slowest first.
-enum class Isa { Sse2, Avx2, Avx512 };
-constexpr int kIsaCount = 3;
+#define POSENC_ENUMERATOR(set, runs) set,
+enum class Isa { POSENC_FOR_EACH_SET(POSENC_ENUMERATOR) };
+#undef POSENC_ENUMERATOR
 
-// Looks up a set by name: `sse2`, `avx2` or `avx512`. Returns false for an unknown name, and for a
-// set that this processor does not support.
-bool find_isa(const char* name, Isa* found);
+// The names of the sets that this processor supports, slowest first.
+std::vector<std::string> set_names();
 
-// The best set that this processor supports, unless POSENC_ISA=sse2|avx2|avx512 selects another (an
-// unknown or unsupported name is ignored). Determined once.
+// Looks up a set by name. Returns false for an unknown name, and for a set that this processor does
+// not support.
+bool find_isa(const std::string& name, Isa* found);
+
+// The best set that this processor supports, unless the environment variable POSENC_ISA names
+// another. Determined once. Throws std::invalid_argument if POSENC_ISA names none of set_names().
 Isa chosen_isa();
 
 }  // namespace posenc::kernels

@@ -1,5 +1,6 @@
 #include "platform/cpu_features.h"
 
+#if defined(__x86_64__)
 #include <cpuid.h>
 
 namespace posenc::platform {
@@ -25,3 +26,4 @@ bool runs_avx512() {
 }
 
 }  // namespace posenc::platform
+#endif

@@ -239,10 +239,6 @@ void front(const FrontRequest& q, int64_t begin, int64_t end) {
 
 }  // namespace
 
-#if defined(__AVX2__)
-const FrontKernels front_kernels = {{front<true>, front<false>}};
-#else
-const FrontKernels front_kernels = {{nullptr, front<false>}};
-#endif
+const FrontKernels front_kernels = {{kHasFma ? front<true> : nullptr, front<false>}};
 
 }  // namespace posenc::kernels::embed::POSENC_ISA

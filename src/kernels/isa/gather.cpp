@@ -107,15 +107,15 @@ void rows(const GatherRequest& g, int64_t begin, int64_t end) {
     }
     if (rest > 0) row.template tail<kPosition, kDropout>(whole, rest);
   }
-  if (kStream) _mm_sfence();
+  if (kStream) stream_end();
 }
 
 template <typename K, bool kPosition, bool kDropout>
 void rows_to(const GatherRequest& g, int64_t begin, int64_t end) {
   // A row that starts inside a cache line cannot be streamed in lines.
   const bool lines = reinterpret_cast<uintptr_t>(g.out) % kLineBytes == 0 && g.dim % K::kLine == 0;
-  g.stream&& lines ? rows<K, kPosition, kDropout, true>(g, begin, end)
-                   : rows<K, kPosition, kDropout, false>(g, begin, end);
+  kStreams&& g.stream&& lines ? rows<K, kPosition, kDropout, true>(g, begin, end)
+                              : rows<K, kPosition, kDropout, false>(g, begin, end);
 }
 
 template <typename K>

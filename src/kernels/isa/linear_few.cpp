@@ -15,13 +15,7 @@ constexpr int64_t kAhead = 4096;  // floats: 16 KB
 constexpr int kColumns = 4;       // output columns, or rows of the weight, at a time
 // Rows of x and accumulators at a time: as many as fit in the registers in addition to the
 // operands.
-#if defined(__AVX512F__)
-constexpr int kMostRows = 8, kSums = 16;
-#elif defined(__AVX2__)
-constexpr int kMostRows = 2, kSums = 4;
-#else
-constexpr int kMostRows = 1, kSums = 2;
-#endif
+constexpr int kSums = kRegisters * kBytes / 128, kMostRows = kSums / 2;
 
 // Adds elements k .. k + 15 of some rows and columns; only `rest` of them, if it is positive.
 template <int kRows, int kCols>

@@ -18,19 +18,14 @@ namespace {
 
 using namespace posenc::kernels::POSENC_ISA;
 
-typedef float Lanes __attribute__((vector_size(32)));
+using Lanes = Floats8;
 constexpr int kLanes = 8;
 constexpr int kChunk = 16;  // vectors
 
 // a * b + c, rounded once or twice.
 template <bool kFused, typename Vector>
 POSENC_INLINE Vector madd(Vector a, Vector b, Vector c) {
-#if defined(__AVX512F__)
-  if constexpr (kFused && sizeof(Vector) == 64) return _mm512_fmadd_ps(a, b, c);
-#endif
-#if defined(__AVX2__)
-  if constexpr (kFused && sizeof(Vector) == 32) return _mm256_fmadd_ps(a, b, c);
-#endif
+  if constexpr (kFused && kHasFma) return fma(a, b, c);
   return a * b + c;
 }
 
@@ -170,18 +165,6 @@ POSENC_INLINE void transpose(Lanes* m) {
     }
     for (int i = 0; i < kLanes; ++i) m[i] = to[i];
   }
-}
-
-POSENC_INLINE Lanes square_root(Lanes x) {
-#if defined(__AVX2__)
-  return _mm256_sqrt_ps(x);
-#else
-  __m128 half[2];
-  memcpy(half, &x, sizeof half);
-  half[0] = _mm_sqrt_ps(half[0]);
-  half[1] = _mm_sqrt_ps(half[1]);
-  return load<Lanes>(half);
-#endif
 }
 
 // Of eight rows, one in each lane.

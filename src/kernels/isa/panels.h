@@ -10,11 +10,7 @@ namespace {
 
 // Tile size, in columns of the product and registers of rows: as many as fit in the registers in
 // addition to the operands.
-#if defined(__AVX512F__)
-constexpr int kColumns = 8;
-#else
-constexpr int kColumns = 4;
-#endif
+constexpr int kColumns = kRegisters / 4;
 constexpr int kMostVectors = 3;
 constexpr int kPanel = kMostVectors * kFloats;  // the most rows of a panel
 constexpr int kGroup = 16;  // columns written at a time: a cache line of each row
@@ -46,7 +42,7 @@ POSENC_INLINE void pack(const float* x, int64_t stride, int64_t rows, int64_t in
         Floats4 r[4];
         for (int j = 0; j < 4; ++j)
           r[j] = i + j < rows ? load<Floats4>(row_of(i + j) + at) : Floats4{};
-        _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
+        transpose4(r[0], r[1], r[2], r[3]);
         for (int j = 0; j < 4; ++j) store(panel + (at + j) * width + i, r[j]);
       }
     }
@@ -65,7 +61,7 @@ POSENC_INLINE void unpack(const float* columns_of, int64_t width, int64_t rows, 
     for (; c + 4 <= columns; c += 4) {
       Floats4 r[4];
       for (int j = 0; j < 4; ++j) r[j] = load<Floats4>(columns_of + (c + j) * width + i);
-      _MM_TRANSPOSE4_PS(r[0], r[1], r[2], r[3]);
+      transpose4(r[0], r[1], r[2], r[3]);
       const Floats4 all_of = bias != nullptr ? load<Floats4>(bias + c) : Floats4{};
       for (int j = 0; j < 4 && i + j < rows; ++j) store(to + j * stride + c, r[j] + all_of);
     }

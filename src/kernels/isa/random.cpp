@@ -38,17 +38,6 @@ POSENC_INLINE Words tempered(Words y) {
   return y ^ y >> 18;
 }
 
-// The sign bits of a vector of 64-bit numbers.
-POSENC_INLINE uint64_t signs(Longs x) {
-#if defined(__AVX512F__)
-  return _mm512_movepi64_mask(reinterpret_cast<__m512i>(x));
-#elif defined(__AVX2__)
-  return static_cast<uint64_t>(_mm256_movemask_pd(reinterpret_cast<__m256d>(x)));
-#else
-  return static_cast<uint64_t>(_mm_movemask_pd(reinterpret_cast<__m128d>(x)));
-#endif
-}
-
 POSENC_INLINE uint64_t keep(Words words, int64_t limit) {
   // The first word of a pair is the high half of ATen's 64-bit number, but the low half in memory.
   typedef uint64_t Pairs __attribute__((vector_size(kBytes)));

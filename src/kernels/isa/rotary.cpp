@@ -74,7 +74,7 @@ class Rotator {
       }
       begin += n;
     }
-    if (kStream) _mm_sfence();
+    if (kStream) stream_end();
   }
 
   // The factors of a row: a vector of c1, s1, c2, s2 after the other, or with adjacent pairs of c
@@ -226,8 +226,8 @@ struct Rotated : K {
 template <typename K>
 void rotate(const Rotation& r, int64_t begin, int64_t end, float* scratch) {
   Rotator<K> rotator(r, scratch);
-  r.stream&& has_lines<typename K::Stored>(r) ? rotator.template run<true>(begin, end)
-                                              : rotator.template run<false>(begin, end);
+  kStreams&& r.stream&& has_lines<typename K::Stored>(r) ? rotator.template run<true>(begin, end)
+                                                         : rotator.template run<false>(begin, end);
 }
 
 }  // namespace

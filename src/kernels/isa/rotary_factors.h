@@ -60,16 +60,7 @@ POSENC_INLINE Floats arranged(const float* from, Floats*) { return load<Floats>(
 POSENC_INLINE Doubles arranged(const double* from, Doubles*) { return load<Doubles>(from); }
 POSENC_INLINE Pair arranged(const float* from, Pair*) {
   const Floats a = load<Floats>(from), b = load<Floats>(from + kFloats);
-#if defined(__AVX512F__)
-  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-  const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-  return {_mm512_permutex2var_ps(a, even, b), _mm512_permutex2var_ps(a, odd, b)};
-#elif defined(__AVX2__)
-  return {__builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14),
-          __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15)};
-#else
-  return {__builtin_shufflevector(a, b, 0, 2, 4, 6), __builtin_shufflevector(a, b, 1, 3, 5, 7)};
-#endif
+  return {even_lanes(a, b), odd_lanes(a, b)};
 }
 POSENC_INLINE void store_vector(float* to, Floats x) { store(to, x); }
 POSENC_INLINE void store_vector(double* to, Doubles x) { store(to, x); }

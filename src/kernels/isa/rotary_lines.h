@@ -7,25 +7,7 @@
 namespace posenc::kernels::embed::POSENC_ISA {
 namespace {
 
-// Neighbours change places.
-POSENC_INLINE Floats swapped(Floats x) {
-#if defined(__AVX512F__)
-  return _mm512_permute_ps(x, 0xb1);
-#elif defined(__AVX2__)
-  return _mm256_permute_ps(x, 0xb1);
-#else
-  return _mm_shuffle_ps(x, x, 0xb1);
-#endif
-}
-POSENC_INLINE Doubles swapped(Doubles x) {
-#if defined(__AVX512F__)
-  return _mm512_permute_pd(x, 0x55);
-#elif defined(__AVX2__)
-  return _mm256_permute_pd(x, 0x5);
-#else
-  return _mm_shuffle_pd(x, x, 1);
-#endif
-}
+using posenc::kernels::POSENC_ISA::swapped;
 POSENC_INLINE Pair swapped(Pair x) { return {x.odd, x.even}; }
 
 POSENC_INLINE void load_vector(const float* from, Floats& to) { to = load<Floats>(from); }

@@ -1,34 +1,30 @@
 // Stores finished entries in a row, for every layout. Included by the kernel sources, inside the
 // instruction set's own namespace: nothing here is shared between sets.
 #pragma once
-#include <emmintrin.h>
-#include <stdint.h>
-#include <string.h>
-
+#include "kernels/isa/vectors.h"
 #include "kernels/sincos.h"
-
-// Without always_inline, gcc leaves calls in loops over frequencies and does not vectorise them.
-#define POSENC_INLINE inline __attribute__((always_inline))
 
 namespace posenc::kernels::sincos::POSENC_ISA {
 namespace {
 
+using namespace posenc::kernels::POSENC_ISA;
+
 constexpr int kBlock = 64;  // frequencies processed at a time: their staged entries stay in L1
 
-// Stores whole cache lines with non-temporal stores, which need not read them into the caches
-// before they are overwritten.
+// Stores whole cache lines with non-temporal stores.
 POSENC_INLINE void stream_block(void* to, const void* from, size_t bytes) {
-  char* out = static_cast<char*>(to);
-  const char* in = static_cast<const char*>(from);
   for (size_t j = 0; j < bytes; j += 16)
-    _mm_stream_si128(reinterpret_cast<__m128i*>(out + j),
-                     _mm_load_si128(reinterpret_cast<const __m128i*>(in + j)));
+    stream16(static_cast<char*>(to) + j, static_cast<const char*>(from) + j);
+}
+// Whether a block can be stored so: `to` is aligned for it.
+POSENC_INLINE bool streams(const RowsRequest& r, const void* to) {
+  return kStreams && r.stream && (reinterpret_cast<uintptr_t>(to) & 15) == 0;
 }
 
 template <typename T>
 void place_strided(const RowsRequest& r, T* to, int64_t stride, const T* from, int64_t n) {
   if (n <= 0) return;
-  if (stride == 1 && n == kBlock && r.stream && (reinterpret_cast<uintptr_t>(to) & 15) == 0) {
+  if (stride == 1 && n == kBlock && streams(r, to)) {
     stream_block(to, from, sizeof(T) * kBlock);
   } else if (stride == 1 && n == kBlock) {  // a constant size: the compiler inlines the copy
     memcpy(to, from, sizeof(T) * kBlock);
@@ -56,7 +52,7 @@ void place_pairs(const RowsRequest& r, T* to, const T* even, const T* odd, int64
       to[2 * i] = even[i];
       to[2 * i + 1] = odd[i];
     }
-  } else if (r.stream && (reinterpret_cast<uintptr_t>(to) & 15) == 0) {
+  } else if (streams(r, to)) {
     alignas(64) T staged[2 * kBlock];
     place_block(staged, even, odd);
     stream_block(to, staged, sizeof staged);
@@ -132,11 +128,7 @@ POSENC_INLINE double nearest(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 // a*b + c, fused if the instruction set can (-ffp-contract=off keeps the compiler from fusing
 // anything else).
 POSENC_INLINE double multiply_add(double a, double b, double c) {
-#ifdef __FMA__
-  return __builtin_fma(a, b, c);
-#else
-  return a * b + c;
-#endif
+  return kHasFma ? __builtin_fma(a, b, c) : a * b + c;
 }
 
 }  // namespace

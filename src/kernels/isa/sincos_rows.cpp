@@ -11,14 +11,6 @@
 // product.
 // Fused multiply-add is used explicitly if the set has it: it only lowers these errors. The last
 // bits of the rows then differ between sets; the entries do not, since they are correctly rounded.
-// posenc-budget: the AVX-512 writer is kept next to the portable one that defines it
-#ifdef __AVX512F__
-#ifndef __clang__
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // gcc 12's own header
-#endif
-#include <immintrin.h>
-#endif
-
 #include "kernels/isa/half_formats.h"
 #include "kernels/isa/round_store.h"
 #include "kernels/isa/sincos_coefficients.h"
@@ -126,47 +118,37 @@ POSENC_INLINE bool multiply(const double* __restrict c1, const double* __restric
   return doubtful == 0;
 }
 
-#ifdef __AVX512F__
 // The same with one conversion per entry, as conversions limit the AVX-512 version; its test may
 // err only towards doubt. A float64 rounds to float32 by its low 29 bits; with |x| > 2^-12 the
 // bound of 2^-48 is at most 2^16 units of its last place, so x is decided unless these bits are
 // within 2^16 of 2^28. Interleaved: pairs (sine, cosine) go to `first`; else sines go to `first`,
 // cosines to `second`.
+constexpr bool kOnce = kBytes == 64;
 template <bool interleaved>
 POSENC_INLINE bool multiply_once(const double* c1, const double* s1, const double* c2,
                                  const double* s2, float* first, float* second) {
-  const __m512i mix = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-  const __m512i low_words =
-      _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-  const __m512i centre = _mm512_set1_epi32((1 << 28) + (1 << 16)),
-                field = _mm512_set1_epi32((1 << 29) - 1);
+  const Words centre = Words{} + ((1u << 28) + (1u << 16)), field = Words{} + ((1u << 29) - 1);
   // Carries floats above 2^-12 into bit 30; not 2^-12 itself, to which smaller values round.
-  const __m512i lift = _mm512_set1_epi32((13 << 23) - 1);
-  __m512i nearest_tie = field, sizes = _mm512_set1_epi32(-1);
-  for (int i = 0; i < kBlock; i += 8) {
-    const __m512d vc1 = _mm512_loadu_pd(c1 + i), vs1 = _mm512_loadu_pd(s1 + i),
-                  vc2 = _mm512_loadu_pd(c2 + i), vs2 = _mm512_loadu_pd(s2 + i);
-    const __m512d s = _mm512_fmadd_pd(vs1, vc2, _mm512_mul_pd(vc1, vs2));
-    const __m512d c = _mm512_fmsub_pd(vc1, vc2, _mm512_mul_pd(vs1, vs2));
-    const __m256 sf = _mm512_cvtpd_ps(s), cf = _mm512_cvtpd_ps(c);
-    const __m512 both =
-        _mm512_permutex2var_ps(_mm512_castps256_ps512(sf), mix, _mm512_castps256_ps512(cf));
+  const Words lift = Words{} + ((13u << 23) - 1);
+  Words nearest_tie = field, sizes = ~Words{};
+  for (int i = 0; i < kBlock; i += kDoubles) {
+    const Doubles vc1 = load<Doubles>(c1 + i), vs1 = load<Doubles>(s1 + i);
+    const Doubles vc2 = load<Doubles>(c2 + i), vs2 = load<Doubles>(s2 + i);
+    const Doubles s = fma(vs1, vc2, vc1 * vs2), c = fma(vc1, vc2, -(vs1 * vs2));
+    const Floats both = alternating(s, c);
     if (interleaved) {
-      _mm512_storeu_ps(first + 2 * i, both);
+      store(first + 2 * i, both);
     } else {
-      _mm256_storeu_ps(first + i, sf);
-      _mm256_storeu_ps(second + i, cf);
+      store(first + i, to_floats(s));
+      store(second + i, to_floats(c));
     }
-    const __m512i low =
-        _mm512_permutex2var_epi32(_mm512_castpd_si512(s), low_words, _mm512_castpd_si512(c));
-    nearest_tie =
-        _mm512_min_epu32(nearest_tie, _mm512_and_si512(_mm512_add_epi32(low, centre), field));
-    sizes = _mm512_and_si512(sizes, _mm512_add_epi32(_mm512_castps_si512(both), lift));
+    const Words distance = (low_words(s, c) + centre) & field;
+    nearest_tie = nearest_tie < distance ? nearest_tie : distance;
+    sizes &= bits_of(both) + lift;
   }
-  const __mmask16 near = _mm512_cmplt_epu32_mask(nearest_tie, _mm512_set1_epi32(1 << 17));
-  return _kortestz_mask16_u8(near, _mm512_testn_epi32_mask(sizes, _mm512_set1_epi32(1 << 30))) != 0;
+  const Words near = reinterpret_cast<Words>(nearest_tie < 1u << 17);
+  return is_zero(near | (~sizes & 1u << 30));
 }
-#endif
 
 // The same for a block with undecided entries, which are left to the Ziv fallback.
 template <int n>
@@ -232,8 +214,7 @@ void write_block(const RowsRequest& r, int64_t row, int64_t from, int64_t count)
   const double* const c2 = r.second + row * r.second_stride + from;
   const double position = r.position + static_cast<double>(row) * r.position_step;
   bool decided = false;
-#ifdef __AVX512F__
-  if (n == kBlock && r.quick) {
+  if (kOnce && n == kBlock && r.quick) {
     float* const pairs =
         r.format == Format::Float32 && !r.stream ? pairs_at<float>(r, row, from) : nullptr;
     if (pairs != nullptr &&
@@ -241,10 +222,10 @@ void write_block(const RowsRequest& r, int64_t row, int64_t from, int64_t count)
       return;
     decided = pairs == nullptr && multiply_once<false>(c1, c1 + r.padded, c2, c2 + r.padded,
                                                        entries.sine, entries.cosine);
-  } else
-#endif
+  } else {
     decided =
         multiply<n>(c1, c1 + r.padded, c2, c2 + r.padded, r.sin_bound + from, r.cos_bound, entries);
+  }
   if (!decided) multiply_carefully<n>(r, c1, c2, from, count, position, entries);
   if (r.format == Format::Float32) {
     place(r, row, from, count, entries.sine, entries.cosine);
@@ -261,14 +242,13 @@ void write(const RowsRequest& r) {
   r.format == Format::Float32 ? zero_column<float>(r) : zero_column<uint16_t>(r);
 }
 
-void stream_end() { _mm_sfence(); }
-
 }  // namespace
 
 // Defined in sincos_rows_pair.cpp.
 void row_pair(const FrequencyView& f, double whole, double part, double* out);
 void write_pair(const RowsRequest& request);
 
-const SincosKernels sincos_kernels = {row, row_pair, bounds, write, write_pair, stream_end};
+const SincosKernels sincos_kernels = {row,   row_pair,   bounds,
+                                      write, write_pair, [] { stream_end(); }};
 
 }  // namespace posenc::kernels::sincos::POSENC_ISA

@@ -28,16 +28,15 @@ POSENC_INLINE Pair quick_two_sum(double a, double b) {  // requires |a| >= |b|
 }
 POSENC_INLINE Pair two_product(double a,
                                double b) {  // Dekker; products of the 26-bit halves are exact
-#ifdef __FMA__
-  const double product = a * b;
-  return {product, __builtin_fma(a, b, -product)};
-#else
+  if constexpr (kHasFma) {
+    const double product = a * b;
+    return {product, __builtin_fma(a, b, -product)};
+  }
   const double cut_a = a * 134217729.0, cut_b = b * 134217729.0;
   const double ah = cut_a - (cut_a - a), bh = cut_b - (cut_b - b);
   const double al = a - ah, bl = b - bh;
   const double p = a * b;
   return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
-#endif
 }
 POSENC_INLINE Pair operator+(Pair a, Pair b) {
   Pair s = two_sum(a.high, b.high);

@@ -5,9 +5,10 @@
 #include "kernels/front.h"
 #include "kernels/inference.h"
 #include "kernels/rotary.h"
+#include "kernels/sets.h"
 #include "kernels/sincos.h"
 
-#define POSENC_DECLARE(isa)                                         \
+#define POSENC_DECLARE(isa, runs)                                   \
   namespace posenc::kernels::embed::isa {                           \
   extern const GatherKernels gather_kernels;                        \
   extern const SumRowsKernels sum_rows_kernels;                     \
@@ -28,7 +29,5 @@
   namespace posenc::kernels::sincos::isa {                          \
   extern const SincosKernels sincos_kernels;                        \
   }
-POSENC_DECLARE(sse2)
-POSENC_DECLARE(avx2)
-POSENC_DECLARE(avx512)
+POSENC_FOR_EACH_SET(POSENC_DECLARE)
 #undef POSENC_DECLARE

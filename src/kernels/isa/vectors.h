@@ -1,12 +1,11 @@
 // Vectors as wide as the instruction set's registers, as gcc's vector types: +, * and & are
 // lane-wise. Included by the kernel sources, in a namespace of each instruction set, which the
 // kernels' own namespaces import by `using namespace`; nothing is shared between sets.
+//
+// What these types cannot express is in ops_x86.h, ops_neon.h and ops_generic.h: the same functions
+// in each, with the same results, except that a set without fused multiply-add rounds twice. Only
+// these three files name intrinsics.
 #pragma once
-#if defined(__AVX512F__) && !defined(__clang__)  // gcc 12's own header
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -22,18 +21,50 @@
 namespace posenc::kernels::POSENC_ISA {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32;
+// kBytes: of a vector. kRegisters: how many vectors the processor holds. kHasFma: whether products
+// can be added without a rounding in between. kStreams: whether there are non-temporal stores.
+#if defined(POSENC_GENERIC)
+constexpr int kBytes = 16, kRegisters = 16;
+#if defined(__FP_FAST_FMA) && defined(__FP_FAST_FMAF)
+constexpr bool kHasFma = true;
 #else
-constexpr int kBytes = 16;
+constexpr bool kHasFma = false;
+#endif
+constexpr bool kStreams = false;
+#elif defined(__x86_64__)
+#if defined(__AVX512F__)
+constexpr int kBytes = 64, kRegisters = 32;
+#elif defined(__AVX2__)
+constexpr int kBytes = 32, kRegisters = 16;
+#else
+constexpr int kBytes = 16, kRegisters = 16;
+#endif
+constexpr bool kHasFma = kBytes > 16;
+constexpr bool kStreams = true;
+#else
+constexpr int kBytes = 16, kRegisters = 32;
+constexpr bool kHasFma = true;
+constexpr bool kStreams = false;
 #endif
 
 typedef float Floats __attribute__((vector_size(kBytes)));
+typedef double Doubles __attribute__((vector_size(kBytes)));
 typedef int32_t Ints __attribute__((vector_size(kBytes)));
+typedef uint32_t Words __attribute__((vector_size(kBytes)));
+typedef int64_t Longs __attribute__((vector_size(kBytes)));
+typedef float Floats4 __attribute__((vector_size(16)));
+typedef float Floats8 __attribute__((vector_size(32)));
 
 constexpr int kFloats = kBytes / 4;
+constexpr int kDoubles = kBytes / 8;
+constexpr int kLineBytes = 64;  // a cache line: the unit of prefetching and streaming
+
+// Sixteen floats, in as many registers as they need.
+constexpr int kWide = 16;
+constexpr int kParts = kWide / kFloats;
+struct Wide {
+  Floats part[kParts];
+};
 
 template <typename Vector, typename T>
 POSENC_INLINE Vector load(const T* from) {
@@ -46,5 +77,20 @@ POSENC_INLINE void store(T* to, Vector v) {
   memcpy(to, &v, sizeof v);
 }
 
+POSENC_INLINE Words bits_of(Floats x) { return reinterpret_cast<Words>(x); }
+POSENC_INLINE Floats floats_of(Words x) { return reinterpret_cast<Floats>(x); }
+POSENC_INLINE Words select(Ints condition, Words yes, Words no) {
+  const Words mask = reinterpret_cast<Words>(condition);
+  return (yes & mask) | (no & ~mask);
+}
+
 }  // namespace
 }  // namespace posenc::kernels::POSENC_ISA
+
+#if defined(POSENC_GENERIC)
+#include "kernels/isa/ops_generic.h"
+#elif defined(__x86_64__)
+#include "kernels/isa/ops_x86.h"
+#else
+#include "kernels/isa/ops_neon.h"
+#endif
