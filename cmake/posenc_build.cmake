@@ -3,11 +3,15 @@
 # Settings shared by library, command line and tests. They have to be identical flag for flag, or the compiler rejects
 # the shared precompiled header.
 function(posenc_define_build_settings)
+  # g++ fuses multiply-adds wherever the processor can, which x86-64 in its basic form cannot: other bits there.
+  set(contract "")
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    set(contract -ffp-contract=off)
+  endif()
   add_library(posenc_build_settings INTERFACE)
   target_compile_features(posenc_build_settings INTERFACE cxx_std_20)
   target_compile_options(posenc_build_settings INTERFACE
-    -fPIC -ffp-contract=off # processors with fused multiply-add give the same bits as those without
-    -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
+    -fPIC ${contract} -Wall -Wextra -Wpedantic $<$<BOOL:${POSENC_DEVELOPER}>:-Werror>
     $<$<AND:$<BOOL:${POSENC_PCH}>,$<CXX_COMPILER_ID:GNU>>:-fpch-preprocess> # for ccache
     ${POSENC_OPENMP_FLAGS})
   target_link_libraries(posenc_build_settings INTERFACE

@@ -44,7 +44,7 @@ inline FrontCase trained_bert() {
 }
 
 /// Skipped where the chosen kernels have no fused multiply-add and ATen's norm does:
-/// POSENC_ISA=sse2 on a processor with AVX2.
+/// POSENC_ISA=sse2 or generic on a processor with AVX2.
 class FrontTest : public ::testing::Test {
  protected:
   void SetUp() override {

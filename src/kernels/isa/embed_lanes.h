@@ -1,7 +1,7 @@
 // Lanes of the embedding kernels by the bits of a dropout mask. Included by the kernel sources,
 // inside the instruction set's own namespace: nothing here is shared between sets.
 #pragma once
-#include "kernels/isa/vectors.h"
+#include "kernels/isa/ops.h"
 
 namespace posenc::kernels::embed::POSENC_ISA {
 namespace {

@@ -4,7 +4,7 @@
 // Included by the kernel sources, inside the instruction set's own namespace: nothing here is
 // shared between sets.
 #pragma once
-#include "kernels/isa/vectors.h"
+#include "kernels/isa/ops.h"
 
 namespace posenc::kernels::inference::POSENC_ISA {
 namespace {

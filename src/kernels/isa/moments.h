@@ -11,7 +11,7 @@
 // each lane.
 #pragma once
 #include "kernels/front.h"
-#include "kernels/isa/vectors.h"
+#include "kernels/isa/ops.h"
 
 namespace posenc::kernels::embed::POSENC_ISA {
 namespace {

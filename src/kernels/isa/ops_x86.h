@@ -1,4 +1,5 @@
-// The operations of SSE2, AVX2 and AVX-512 that vector types cannot express (vectors.h).
+// The operations of SSE2, AVX2 and AVX-512 that vector types cannot express.
+// posenc-budget: three instruction sets
 #pragma once
 #if defined(__AVX512F__) && !defined(__clang__)  // gcc 12's own header
 #pragma GCC diagnostic ignored "-Wuninitialized"

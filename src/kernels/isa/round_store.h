@@ -1,7 +1,7 @@
 // Stores finished entries in a row, for every layout. Included by the kernel sources, inside the
 // instruction set's own namespace: nothing here is shared between sets.
 #pragma once
-#include "kernels/isa/vectors.h"
+#include "kernels/isa/ops.h"
 #include "kernels/sincos.h"
 
 namespace posenc::kernels::sincos::POSENC_ISA {

@@ -11,6 +11,7 @@
 // product.
 // Fused multiply-add is used explicitly if the set has it: it only lowers these errors. The last
 // bits of the rows then differ between sets; the entries do not, since they are correctly rounded.
+// posenc-budget: the writer with one conversion is kept next to the plain one that defines it
 #include "kernels/isa/half_formats.h"
 #include "kernels/isa/round_store.h"
 #include "kernels/isa/sincos_coefficients.h"

@@ -1,10 +1,6 @@
 // Vectors as wide as the instruction set's registers, as gcc's vector types: +, * and & are
 // lane-wise. Included by the kernel sources, in a namespace of each instruction set, which the
 // kernels' own namespaces import by `using namespace`; nothing is shared between sets.
-//
-// What these types cannot express is in ops_x86.h, ops_neon.h and ops_generic.h: the same functions
-// in each, with the same results, except that a set without fused multiply-add rounds twice. Only
-// these three files name intrinsics.
 #pragma once
 #include <stdint.h>
 #include <string.h>
@@ -86,11 +82,3 @@ POSENC_INLINE Words select(Ints condition, Words yes, Words no) {
 
 }  // namespace
 }  // namespace posenc::kernels::POSENC_ISA
-
-#if defined(POSENC_GENERIC)
-#include "kernels/isa/ops_generic.h"
-#elif defined(__x86_64__)
-#include "kernels/isa/ops_x86.h"
-#else
-#include "kernels/isa/ops_neon.h"
-#endif

@@ -11,12 +11,11 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/isa.h"
 #include "sinusoid/exact/table_writer.h"
 
 namespace posenc::exact {
 namespace {
-
-const char* const kSets[] = {"sse2", "avx2", "avx512"};
 
 size_t size_of(Format f) { return f == Format::Float64 ? 8 : f == Format::Float32 ? 4 : 2; }
 
@@ -54,13 +53,9 @@ void same_everywhere(const char* what, const FrequencySpec& spec, const Position
   const Frequencies f(spec);
   const RowLayout layout = interleaved(dim);
   const Bytes want = table(f, p, rows, format, kernels::chosen().sincos, layout, rows);
-  for (const char* set : kSets) {
-    const kernels::Kernels* const found = kernels::find(set);
-    if (found == nullptr) {
-      std::printf("  [  SKIPPED ] %s: this processor does not have it\n", set);
-      continue;
-    }
-    const SincosKernels& use = found->sincos;
+  for (const std::string& set : kernels::set_names()) {
+    SCOPED_TRACE(set);
+    const SincosKernels& use = kernels::find(set)->sincos;
     for (int64_t split : {rows, int64_t{1}, int64_t{37}, int64_t{64}})
       expect(table(f, p, rows, format, use, layout, split) == want, what);
     expect(table(f, p, rows, format, use, layout, rows, 1, true) == want, what);
@@ -168,8 +163,37 @@ TEST(ExactBits, AreTheSameEverywhere) {
       run("ids", Positions{0, 1, ids.data(), nullptr});
       run("reals", Positions{0, 1, nullptr, reals.data()});
     }
-    for (const char* set : kSets) {
-      if (const auto* use = kernels::find(set); use != nullptr) layouts(formats[i], use->sincos);
+    for (const std::string& set : kernels::set_names()) {
+      SCOPED_TRACE(set);
+      layouts(formats[i], kernels::find(set)->sincos);
+    }
+  }
+}
+
+// FNV-1a of whole tables: constants, with which every CPU is compared.
+TEST(ExactBits, HaveTheSameHashOnEveryCpu) {
+  const uint64_t expected[4] = {0, 0, 0, 0};
+  const std::vector<int64_t> ids = {0, 1, -77, 123456789, 2147483646, -2147483647, 99991};
+  const std::vector<double> reals = {0.0, -0.5, 1e-3, 3.14159, 1234567.8, -1e6, 99.5};
+  const Format formats[] = {Format::Float32, Format::Float64, Format::BFloat16, Format::Float16};
+  for (const std::string& set : kernels::set_names()) {
+    SCOPED_TRACE(set);
+    for (int i = 0; i < 4; ++i) {
+      uint64_t hash = 0xcbf29ce484222325;
+      for (int64_t dim : {38, 512}) {
+        FrequencySpec spec;
+        spec.denominator = dim, spec.count = dim / 2;
+        const Frequencies f(spec);
+        const auto add = [&](const Positions& p, int64_t rows) {
+          const Bytes out = table(f, p, rows, formats[i], kernels::find(set)->sincos,
+                                  interleaved(dim), rows);
+          for (unsigned char byte : out) hash = (hash ^ byte) * 0x100000001b3;
+        };
+        add(Positions{}, 150);
+        add(Positions{0, 1, ids.data(), nullptr}, 7);
+        add(Positions{0, 1, nullptr, reals.data()}, 7);
+      }
+      EXPECT_EQ(hash, expected[i]) << "format " << i << ": 0x" << std::hex << hash;
     }
   }
 }

@@ -1,0 +1,379 @@
+// Every operation gives the same bits with each instruction set, on every architecture: the hash of
+// its results is a constant. Inputs are made by integer arithmetic, so that no library function
+// has a part in them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/dispatch.h"
+#include "kernels/isa.h"
+#include "platform/scratch.h"
+
+namespace posenc::kernels {
+namespace {
+
+using embed::Type;
+
+// FNV-1a.
+class Hash {
+ public:
+  template <typename T>
+  void add(const std::vector<T>& values) {
+    static_assert(std::is_arithmetic_v<T>);
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(values.data());
+    for (size_t i = 0; i < values.size() * sizeof(T); ++i)
+      value_ = (value_ ^ bytes[i]) * 0x100000001b3;
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  uint64_t value_ = 0xcbf29ce484222325;
+};
+
+class Numbers {
+ public:
+  explicit Numbers(uint64_t seed) : state_(seed) {}
+  uint32_t word() {
+    state_ = state_ * 6364136223846793005 + 1442695040888963407;
+    return static_cast<uint32_t>(state_ >> 33);
+  }
+  int64_t below(int64_t n) { return word() % n; }
+  // In (-4, 4), with all bits of a float32 in use; a few are tiny.
+  double real() {
+    const double x = (static_cast<double>(word()) - 0x1p30) * 0x1p-28;
+    return word() % 16 == 0 ? x * 0x1p-20 : x;
+  }
+  std::vector<float> floats(int64_t n) {
+    std::vector<float> all(static_cast<size_t>(n));
+    for (float& x : all) x = static_cast<float>(real());
+    return all;
+  }
+  std::vector<uint8_t> bits(int64_t n) {
+    std::vector<uint8_t> all(static_cast<size_t>(n / 8 + 9));
+    for (uint8_t& b : all) b = static_cast<uint8_t>(word());
+    return all;
+  }
+  // n elements of a type. The half types have numbers of ordinary size and, in float16, subnormals.
+  std::vector<uint8_t> elements(Type type, int64_t n) {
+    const int64_t size = embed::element_size(type);
+    std::vector<uint8_t> all(static_cast<size_t>(n * size));
+    for (int64_t i = 0; i < n; ++i) {
+      const double wide = real();
+      const auto single = static_cast<float>(wide);
+      const uint16_t half = type == Type::BFloat16 || type == Type::BFloat16Exact
+                                ? static_cast<uint16_t>(0x3d00 + word() % 0x400)
+                                : static_cast<uint16_t>(word() % 0x4400);
+      const uint16_t is_signed = half | static_cast<uint16_t>(word() % 2 << 15);
+      const void* const from = size == 8   ? static_cast<const void*>(&wide)
+                               : size == 4 ? static_cast<const void*>(&single)
+                                           : &is_signed;
+      std::memcpy(all.data() + i * size, from, static_cast<size_t>(size));
+    }
+    return all;
+  }
+
+ private:
+  uint64_t state_;
+};
+
+// `compute` must give this hash with every set for which `applies`.
+void expect_hash(uint64_t expected, const std::function<void(const Kernels&, Hash&)>& compute,
+                 const std::function<bool(const Kernels&)>& applies = [](const auto&) { return true; }) {
+  for (const std::string& name : set_names()) {
+    const Kernels& use = *find(name);
+    if (!applies(use)) continue;
+    Hash hash;
+    compute(use, hash);
+    EXPECT_EQ(hash.value(), expected) << name << ": 0x" << std::hex << hash.value();
+  }
+}
+// Sets without fused multiply-add have a constant of their own.
+void expect_hashes(uint64_t fused, uint64_t separate,
+                   const std::function<void(const Kernels&, Hash&)>& compute) {
+  expect_hash(fused, compute, is_fused);
+  expect_hash(separate, compute, [](const Kernels& use) { return !is_fused(use); });
+}
+
+constexpr int64_t kTokens = 19, kDim = 147;
+
+TEST(KernelBits, Gather) {
+  expect_hash(0x6b791c7a339d6e37, [](const Kernels& use, Hash& hash) {
+    for (int i = 0; i < embed::kTypes; ++i) {
+      const auto type = static_cast<Type>(i);
+      const bool exact = embed::table_element_size(type) != embed::element_size(type);
+      Numbers numbers(1);
+      const auto weight = numbers.elements(type, 50 * kDim);
+      const auto table = numbers.elements(exact ? Type::Float32 : type, 50 * kDim);
+      const auto bits = numbers.bits(kTokens * kDim);
+      std::vector<int64_t> ids(kTokens);
+      for (int64_t& id : ids) id = numbers.below(50);
+      for (const bool dropout : {false, true}) {
+        std::vector<uint8_t> out(static_cast<size_t>(kTokens * kDim * embed::element_size(type)));
+        embed::GatherRequest g = {};
+        g.ids = {ids.data(), true};
+        g.tokens = kTokens;
+        g.weight = weight.data();
+        g.weight_stride = g.dim = kDim;
+        g.scale = 11.3125;
+        g.positions.table = table.data();
+        g.positions.stride = kDim;
+        g.positions.count = 7;
+        if (dropout) g.kept = {bits.data(), 1.25};
+        g.out = out.data();
+        use.gather.gather[i](g, 0, kTokens);
+        hash.add(out);
+      }
+    }
+  });
+}
+
+TEST(KernelBits, SumRows) {
+  expect_hash(0x963a416b9687240a, [](const Kernels& use, Hash& hash) {
+    for (int i = 0; i < embed::kTypes; ++i) {
+      const auto type = static_cast<Type>(i);
+      Numbers numbers(2);
+      const auto grad = numbers.elements(type, kTokens * kDim);
+      const auto bits = numbers.bits(kTokens * kDim);
+      std::vector<int32_t> token(kTokens);
+      for (int t = 0; t < kTokens; ++t) token[t] = t * 7 % kTokens;
+      const int32_t first[] = {0, 1, 9, kTokens};
+      std::vector<uint8_t> out(static_cast<size_t>(3 * kDim * embed::element_size(type)));
+      embed::SumRowsRequest s;
+      s.grad = grad.data();
+      s.dim = s.out_stride = kDim;
+      s.scale = 11.3125;
+      s.kept = {bits.data(), 1.25};
+      s.token = token.data();
+      s.first = first;
+      s.out = out.data();
+      use.sum_rows.sum_rows[i](s, 0, 3);
+      hash.add(out);
+    }
+  });
+}
+
+TEST(KernelBits, Dropout) {
+  expect_hash(0xf218929243343eb9, [](const Kernels& use, Hash& hash) {
+    for (int i = 0; i < 4; ++i) {
+      const auto type = static_cast<Type>(i);
+      Numbers numbers(3);
+      const auto x = numbers.elements(type, 1001);
+      const auto bits = numbers.bits(1001);
+      std::vector<uint8_t> out(x.size());
+      use.dropout.drop[i]({x.data(), {bits.data(), 1.25}, out.data()}, 0, 1001);
+      hash.add(out);
+    }
+  });
+}
+
+TEST(KernelBits, Random) {
+  expect_hash(0xee21168f8fcaf4b7, [](const Kernels& use, Hash& hash) {
+    Numbers numbers(4);
+    std::vector<uint32_t> state(624);
+    for (uint32_t& word : state) word = numbers.word() * 2 + 1;
+    use.random.twist(state.data());
+    hash.add(state);
+    std::vector<uint64_t> lanes(embed::kMcgLanes), bits;
+    for (uint64_t& lane : lanes) lane = 1 + numbers.word() % 0x7ffffffe;
+    for (int i = 0; i < 9; ++i) {
+      bits.push_back(use.random.keep_mt19937(state.data() + 128 * (i % 4), 64 - i, 7ull << 50));
+      bits.push_back(use.random.keep_mcg31(lanes.data(), 0x60000000));
+    }
+    hash.add(bits);
+    hash.add(lanes);
+  });
+}
+
+TEST(KernelBits, Rotary) {
+  expect_hash(0xfbdab6f12807d9e8, [](const Kernels& use, Hash& hash) {
+    constexpr int64_t kPairs = 45, kRows = 9, kWidth = 100;
+    for (int i = 0; i < embed::kTypes; ++i) {
+      const auto type = static_cast<Type>(i);
+      for (const bool adjacent : {false, true}) {
+        Numbers numbers(5);
+        const auto cosine = numbers.floats(kRows * kPairs), sine = numbers.floats(kRows * kPairs);
+        const auto x = numbers.elements(type, 2 * kRows * kWidth);
+        std::vector<uint8_t> out(x.size());
+        rotary::Rotation r = {};
+        r.angles.cos = cosine.data();
+        r.angles.sin = sine.data();
+        r.angles.row_stride = kPairs;
+        r.angles.step = 1;
+        r.angles.is_float = true;
+        r.angles.round = i < 4;
+        r.length = kRows;
+        r.pairs = kPairs;
+        r.width = kWidth;
+        r.read_adjacent = r.write_adjacent = adjacent;
+        r.count = 1;
+        r.heads[0] = {x.data(), out.data(), 2, 0, kWidth, 2 * kWidth, 0, kWidth, 2 * kWidth};
+        float* const scratch = platform::scratch(platform::Scratch::Rotation,
+                                                 rotary::scratch_floats(kPairs));
+        use.rotary.rotate[i](r, 0, kRows, scratch);
+        hash.add(out);
+      }
+    }
+  });
+}
+
+void front(embed::NormRounding rounding, const Kernels& use, Hash& hash) {
+  for (const int64_t dim : {5, 384, 1027}) {
+    Numbers numbers(6);
+    const auto weight = numbers.floats(30 * dim), table = numbers.floats(30 * dim);
+    const auto gamma = numbers.floats(dim), beta = numbers.floats(dim);
+    const auto bits = numbers.bits(kTokens * dim);
+    std::vector<int64_t> ids(kTokens);
+    for (int64_t& id : ids) id = numbers.below(30);
+    std::vector<float> out(static_cast<size_t>(kTokens * dim));
+    embed::FrontRequest q;
+    q.ids = {ids.data(), true};
+    q.tokens = kTokens;
+    q.weight = weight.data();
+    q.weight_stride = q.dim = dim;
+    q.tables = 1;
+    q.added[0] = {table.data(), dim, 0, {nullptr, false}, 1, 20};
+    q.norm.weight = gamma.data();
+    q.norm.bias = beta.data();
+    q.norm.eps = 1e-5F;
+    q.kept = {bits.data(), 1.25};
+    q.out = out.data();
+    use.front.front[static_cast<int>(rounding)](q, 0, kTokens);
+    hash.add(out);
+  }
+}
+
+TEST(KernelBits, Front) {
+  using embed::NormRounding;
+  expect_hash(0x8278d44e45de8d48, [](const Kernels& use, Hash& hash) { front(NormRounding::Separate, use, hash); });
+  expect_hash(
+      0xc195603d21fc75f9, [](const Kernels& use, Hash& hash) { front(NormRounding::Fused, use, hash); }, is_fused);
+}
+
+void linear(int64_t rows, const inference::LinearKernels& kernels, Hash& hash) {
+  for (const int64_t inner : {50, 512}) {
+    Numbers numbers(7);
+    const int64_t outer = 37;
+    const auto x = numbers.floats(rows * inner), weight = numbers.floats(outer * inner);
+    const auto bias = numbers.floats(outer);
+    std::vector<float> out(static_cast<size_t>(rows * outer));
+    std::vector<float> scratch(static_cast<size_t>(inference::scratch_floats(inner)));
+    kernels.run({x.data(), inner, rows, weight.data(), bias.data(), inner, outer, out.data(), outer},
+                0, outer, scratch.data());
+    hash.add(out);
+  }
+}
+
+TEST(KernelBits, LinearFew) {
+  expect_hashes(0x3de24d9d9904f078, 0x60e93a13689bc966, [](const Kernels& use, Hash& hash) {
+    for (const int64_t rows : {1, 2, 5, 8}) linear(rows, use.linear_few, hash);
+  });
+}
+TEST(KernelBits, LinearMany) {
+  expect_hashes(0x617badc8c5d7dfe6, 0xf255bd0d79e9219d, [](const Kernels& use, Hash& hash) {
+    for (const int64_t rows : {9, 50}) linear(rows, use.linear_many, hash);
+  });
+}
+
+TEST(KernelBits, AttentionOfAStep) {
+  expect_hashes(0x35dcc008b448ef23, 0x55cb9ad06e265e1f, [](const Kernels& use, Hash& hash) {
+    constexpr int64_t kHeads = 3, kWidth = 40, kAll = kHeads * kWidth, kSeen = 21;
+    Numbers numbers(8);
+    const auto query = numbers.floats(2 * kAll), cache = numbers.floats(kSeen * 2 * kAll);
+    std::vector<const float*> tokens;
+    for (int64_t t = 0; t < kSeen; ++t) tokens.push_back(cache.data() + t * 2 * kAll);
+    const float* const* const rows[] = {tokens.data(), tokens.data() + 4};
+    const int64_t counts[] = {kSeen, kSeen - 4};
+    std::vector<float> out(2 * kAll), scratch(32);
+    inference::AttentionRequest a = {};
+    a.query = query.data();
+    a.query_stride = a.out_stride = a.value = kAll;
+    a.heads = kHeads;
+    a.width = kWidth;
+    a.tokens = rows;
+    a.counts = counts;
+    a.scale = 0.15625F;
+    a.out = out.data();
+    use.attention_step.attend(a, 0, 2 * kHeads, scratch.data());
+    hash.add(out);
+  });
+}
+
+TEST(KernelBits, AttentionOfSequences) {
+  expect_hashes(0xad89a8c0bac7330a, 0xc144ea4e31f95cb4, [](const Kernels& use, Hash& hash) {
+    constexpr int64_t kHeads = 2, kWidth = 40, kAll = kHeads * kWidth, kRows = 53;
+    Numbers numbers(9);
+    const auto query = numbers.floats(kRows * kAll), keys = numbers.floats(kRows * kAll);
+    const auto values = numbers.floats(kRows * kAll);
+    const int64_t first[] = {0, 20}, lengths[] = {20, kRows - 20};
+    std::vector<float> out(kRows * kAll);
+    std::vector<float> scratch(static_cast<size_t>(inference::sequence_floats(kWidth, kRows)));
+    for (const bool causal : {false, true}) {
+      inference::SequenceAttentionRequest a = {};
+      a.query = query.data();
+      a.keys = keys.data();
+      a.values = values.data();
+      a.query_stride = a.key_stride = a.out_stride = kAll;
+      a.heads = kHeads;
+      a.width = kWidth;
+      a.sequences = 2;
+      a.query_first = a.key_first = first;
+      a.query_lengths = a.key_lengths = lengths;
+      a.scale = 0.15625F;
+      a.is_causal = causal;
+      a.out = out.data();
+      use.attention_sequence.attend(a, 0, kHeads * 2, scratch.data());
+      hash.add(out);
+    }
+  });
+}
+
+TEST(KernelBits, AddNorm) {
+  expect_hashes(0x75564329ebcad969, 0x473daaf622b573be, [](const Kernels& use, Hash& hash) {
+    Numbers numbers(10);
+    const auto x = numbers.floats(5 * kDim), y = numbers.floats(5 * kDim);
+    const auto weight = numbers.floats(kDim), bias = numbers.floats(kDim);
+    std::vector<float> sum(5 * kDim), out(5 * kDim);
+    use.add_norm.add_norm({x.data(), y.data(), kDim, sum.data(), out.data(), weight.data(),
+                           bias.data(), 1e-5F},
+                          0, 5);
+    hash.add(sum);
+    hash.add(out);
+  });
+}
+
+TEST(KernelBits, Activations) {
+  expect_hashes(0x2cf796483523ce4d, 0xb0feb91d0d8318c8, [](const Kernels& use, Hash& hash) {
+    for (const auto activate : use.activation.activate) {
+      auto x = Numbers(11).floats(1001);
+      for (size_t i = 0; i < x.size(); i += 5) x[i] *= 32.0F;
+      activate(x.data(), 1001);
+      hash.add(x);
+    }
+  });
+}
+
+// The logarithm itself is the C library's, and left out.
+TEST(KernelBits, Topk) {
+  expect_hash(0x66326d156efb5a2d, [](const Kernels& use, Hash& hash) {
+    const auto x = Numbers(12).floats(1001);
+    std::vector<inference::TopkEntry> best(9, {-__builtin_inff(), 0});
+    use.topk.topk_insert(x.data(), 1001, 0.5F, -2.0F, 7, best.data(), 9);
+    std::vector<float> scores = {use.topk.log_sum_exp(x.data(), 1001).largest};
+    std::vector<int64_t> places;
+    for (const auto& one : best) {
+      scores.push_back(one.score);
+      places.push_back(one.place);
+    }
+    hash.add(scores);
+    hash.add(places);
+  });
+}
+
+}  // namespace
+}  // namespace posenc::kernels
