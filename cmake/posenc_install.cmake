@@ -29,8 +29,7 @@ install(FILES
   "${PROJECT_BINARY_DIR}/posencConfigVersion.cmake"
   cmake/posenc_torch.cmake
   DESTINATION "${package_dir}")
-# For builds without CMake. It names the LibTorch that posenc was built with, and links all of it, so that GPUs are
-# found.
+# For builds without CMake. It names the LibTorch that posenc was built with.
 if(POSENC_OPENMP_LIBRARY STREQUAL "gomp") # LLVM's has no name that every linker finds
   file(RELATIVE_PATH posenc_pc_up "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /prefix)
   configure_file(cmake/posenc.pc.in posenc.pc @ONLY)

@@ -28,7 +28,7 @@ endfunction()
 function(posenc_require_torch)
   set(oldest 2.11)
   set(newest 2.13) # of those tested: the next one may have changed what src/torch_internals/ relies on
-  if(Torch_VERSION VERSION_LESS oldest)
+  if(Torch_VERSION AND Torch_VERSION VERSION_LESS oldest) # a LibTorch of one's own may not state it
     message(FATAL_ERROR "[posenc] LibTorch must be ${oldest} or newer. Got ${Torch_VERSION} in ${Torch_DIR}")
   endif()
   string(REGEX MATCH "^[0-9]+[.][0-9]+" series "${Torch_VERSION}")

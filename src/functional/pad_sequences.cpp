@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "core/sent_to.h"
+
 namespace posenc::functional {
 
 PaddedBatch pad_sequences(const std::vector<at::Tensor>& sequences,
@@ -42,7 +44,7 @@ PaddedBatch pad_sequences(const std::vector<at::Tensor>& sequences,
   const auto count = static_cast<int64_t>(sequences.size());
   batch.ids = at::full({count, width}, options.pad_id(), type);
   for (int64_t i = 0; i < count; ++i) batch.ids[i].slice(0, 0, lengths[i]).copy_(sequences[i]);
-  batch.lengths = at::tensor(lengths, at::TensorOptions(at::kLong)).to(type.device());
+  batch.lengths = sent_to(at::tensor(lengths, at::TensorOptions(at::kLong)), type.device());
   batch.mask = length_mask(batch.lengths, width);
   return batch;
 }

@@ -12,6 +12,8 @@
 #include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
 #include "core/position_limit.h"
+#include "core/sent_to.h"
+#include "nn/rotary_embedding_internals.h"
 #include "torch_internals/version.h"
 
 namespace posenc {
@@ -93,6 +95,13 @@ int64_t switched(const RotaryOptions& o, int64_t last) {
 bool is_outside(const torch::Tensor& ids) {
   return !at::isIntegralType(ids.scalar_type(), /*includeBool=*/false) || ids.dim() == 0 ||
          ids.min().item().toLong() < 0;
+}
+
+RotaryCosSin sent_to(const RotaryCosSin& rows, torch::Device device) {
+  const auto sent = [&](const torch::Tensor& t) {
+    return t.defined() ? posenc::sent_to(t, device) : t;
+  };
+  return {sent(rows.cos), sent(rows.sin), sent(rows.scale)};
 }
 
 torch::Tensor detached(const torch::Tensor& t) { return t.defined() ? t.detach() : t; }
@@ -210,7 +219,8 @@ RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype 
   if (length != 0 || std::holds_alternative<rotary::PhiMoe>(o.scaling())) {
     f = rotary_frequencies(o, length, dtype);
     if (std::holds_alternative<rotary::LongRope>(o.scaling()))
-      f.inv_freq = f.inv_freq.to(inv_freq.options());
+      f.inv_freq = f.inv_freq.to(inv_freq.scalar_type());
+    f.inv_freq = posenc::sent_to(f.inv_freq, inv_freq.device());
   }
   const bool single = o.angle_type() == rotary::AngleType::Float32;
   f.inv_freq = f.inv_freq.to(single ? torch::kFloat : torch::kDouble);
@@ -221,6 +231,16 @@ RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype 
 RotaryCosSin RotaryEmbeddingImpl::computed(const torch::Tensor& position_ids, torch::Dtype dtype,
                                            int64_t length) {
   return rotary_cos_sin(options.rotary(), frequencies(length, dtype), position_ids, dtype);
+}
+
+// The rows of positions first ... last - 1. Exact ones are computed on the CPU, which would have to
+// read positions of another device back.
+RotaryCosSin RotaryEmbeddingImpl::computed(int64_t first, int64_t last, torch::Dtype dtype,
+                                           torch::Device device, int64_t length) {
+  const bool exact = options.rotary().precision() == Precision::Exact;
+  const auto ids = torch::arange(
+      first, last, torch::TensorOptions(torch::kLong).device(exact ? torch::kCPU : device));
+  return sent_to(computed(ids, dtype, length), device);
 }
 
 // Frequencies that change with each token are not worth rows for all positions.
@@ -249,8 +269,7 @@ RotaryCosSin RotaryEmbeddingImpl::cached(int64_t rows, torch::Dtype dtype, torch
   // A later backward may need these tensors, even if the first forward runs inside InferenceMode.
   const c10::InferenceMode off(false);
   const int64_t wanted = std::min(std::max({rows, 2 * present, kFirstRows}), options.cache_rows());
-  const auto ids = torch::arange(wanted, torch::TensorOptions(torch::kLong).device(device));
-  RotaryCosSin table = computed(ids, dtype, length);
+  RotaryCosSin table = computed(0, wanted, dtype, device, length);
   if (entry == s.cache.end())
     entry = s.cache.insert(entry, RotaryEmbeddingState::Cached{dtype, device, length, {}});
   entry->table = std::move(table);
@@ -281,9 +300,12 @@ RotaryCosSin RotaryEmbeddingImpl::rows(const torch::Tensor& like, int64_t offset
     const RotaryCosSin all = cached(last, dtype, like.device(), length);
     return {all.cos.slice(0, offset, last), all.sin.slice(0, offset, last)};
   }
-  const auto ids =
-      torch::arange(offset, last, torch::TensorOptions(torch::kLong).device(like.device()));
-  return computed(ids, dtype, length);
+  return computed(offset, last, dtype, like.device(), length);
+}
+
+RotaryCosSin RotaryEmbeddingAccess::rows(RotaryEmbeddingImpl& module, const torch::Tensor& like,
+                                         int64_t offset) {
+  return module.rows(like, offset, {});
 }
 
 RotaryCosSin RotaryEmbeddingImpl::rows_of(const torch::Tensor& position_ids, torch::Dtype dtype) {

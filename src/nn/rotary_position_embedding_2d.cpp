@@ -130,9 +130,13 @@ RotaryCosSin RotaryPositionEmbedding2dImpl::computed(at::IntArrayRef sizes, torc
                                                      torch::Device device) const {
   const RotaryOptions& o = options.rotary();
   const size_t planes = static_cast<size_t>(o.plane_count());
-  torch::Tensor positions = sent_to(rotary_grid(o, sizes.slice(sizes.size() - planes)), device);
+  torch::Tensor positions = rotary_grid(o, sizes.slice(sizes.size() - planes));
+  // Exact rows are computed on the CPU, which would have to read positions of a device back.
+  const bool stays = o.precision() == Precision::Exact && !is_augmented();
+  if (!stays) positions = sent_to(positions, device);
   if (is_augmented()) positions = augmented(positions);
-  const RotaryCosSin grid = rotary_cos_sin(o, positions, dtype);
+  RotaryCosSin grid = rotary_cos_sin(o, positions, dtype);
+  grid = {sent_to(grid.cos, device), sent_to(grid.sin, device)};
   if (planes == sizes.size() || sizes[0] == 1) return grid;
   return {grid.cos.repeat({sizes[0], 1}), grid.sin.repeat({sizes[0], 1})};
 }

@@ -56,10 +56,11 @@ struct PositionalEncodingOptions {
 /// that a table would have, including start and step of the sinusoid. forward() may be called from
 /// several threads at a time, even if the table grows.
 ///
-/// TableSource::Buffer never synchronises with a GPU. The other two compute rows on the CPU and
-/// copy them to the device in each forward; explicit positions are first copied to the CPU. With
-/// Precision::Exact and half precision, modified values in `pe` are detected if autograd counts the
-/// write (copy_(), loading), but not after memcpy() or pe.data().fill_().
+/// TableSource::Buffer never waits for a GPU. The other two compute rows on the CPU and send them
+/// to the device in each forward, without waiting; explicit positions on the device are first
+/// copied to the CPU, which waits for it. With Precision::Exact and half precision, modified values
+/// in `pe` are detected if autograd counts the write (copy_(), loading), but not after memcpy() or
+/// pe.data().fill_().
 ///
 /// Keys: buffer `pe` (1, max_len, d_model), with TableSource::Buffer only.
 ///

@@ -72,8 +72,9 @@ extern template class detail::Opaque<RotaryEmbeddingState>;
 /// ```
 ///
 /// cos and sin are computed once for each position and dtype, in a cache that grows. forward() may
-/// be called from several threads at once. Explicit positions on a GPU are not read back, unless
-/// the scaling depends on the length.
+/// be called from several threads at once. A forward does not wait for a GPU, except with
+/// explicit positions there that have to be read back: those of a scaling that depends on the
+/// length, and those of Precision::Exact, whose rows are computed on the CPU.
 ///
 /// Keys: buffer `inv_freq` (n), which stays float32 (float64 with rotary::AngleType::Float64)
 /// unless casts_frequencies(true); not in PyTorch's state_dict unless persistent(true); absent with
@@ -122,9 +123,13 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
                                   {3, torch::nn::AnyValue(torch::Tensor())})
 
  private:
+  friend struct RotaryEmbeddingAccess;
+
   int64_t length_for(int64_t last);
   RotaryFrequencies frequencies(int64_t length, torch::Dtype dtype) const;
   RotaryCosSin computed(const torch::Tensor& position_ids, torch::Dtype dtype, int64_t length);
+  RotaryCosSin computed(int64_t first, int64_t last, torch::Dtype dtype, torch::Device device,
+                        int64_t length);
   bool may_cache(int64_t rows, torch::Dtype dtype, int64_t length) const;
   RotaryCosSin cached(int64_t rows, torch::Dtype dtype, torch::Device device, int64_t length);
   RotaryCosSin rows(const torch::Tensor& like, int64_t offset, const torch::Tensor& position_ids);

@@ -57,7 +57,8 @@ extern template class detail::Opaque<RotaryPositionEmbedding2dState>;
 /// ```
 ///
 /// cos and sin are computed once for each grid, dtype and device. forward() may be called from
-/// several threads at a time.
+/// several threads at a time. It waits for a GPU only in training with Precision::Exact, where
+/// shift, jitter or rescale draw positions there that have to be read back.
 ///
 /// Keys: none, as in PyTorch, whose `inv_freq` and `freqs_ci` are not persistent here.
 ///

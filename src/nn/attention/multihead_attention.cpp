@@ -9,6 +9,7 @@
 
 #include "core/check.h"
 #include "nn/make_linear.h"
+#include "nn/rotary_embedding_internals.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {
@@ -133,11 +134,11 @@ void MultiheadAttentionImpl::rotate(functional::Heads& heads, int64_t offset,
                     heads.query.size(2), " and ", heads.key.size(2));
   // One table for both: a scaling that depends on the length has one set of frequencies.
   const int64_t queries = heads.query.size(2), keys = heads.key.size(2);
-  const auto ids = torch::arange(offset, offset + std::max(queries, keys),
-                                 torch::TensorOptions(torch::kLong).device(heads.query.device()));
-  const RotaryCosSin all = rotary->cos_sin(ids, heads.query.scalar_type());
+  const torch::Tensor& longer = queries > keys ? heads.query : heads.key;
+  const RotaryCosSin all = RotaryEmbeddingAccess::rows(*rotary, longer, offset);
   const auto first = [&](int64_t rows) {
-    return RotaryCosSin{all.cos.slice(0, 0, rows), all.sin.slice(0, 0, rows)};
+    return RotaryCosSin{all.cos.slice(0, 0, rows), all.sin.slice(0, 0, rows),
+                        all.scale.defined() ? all.scale.slice(0, 0, rows) : all.scale};
   };
   const RotaryOptions& o = rotary->options.rotary();
   heads.query = std::get<0>(functional::rotary(heads.query, {}, first(queries), o));

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+#include <torch/types.h>
+
+#include <functional>
+#include <memory>
+#include <ostream>
+#include <vector>
+
+#include "posenc/sinusoid/rotary_preset.h"
+#include "support/compare.h"
+#include "support/dice.h"
+#include "support/test_device/test_device.h"
+
+namespace posenc::testing {
+
+using Tensors = std::vector<torch::Tensor>;
+
+/// A module, its inputs, and how it is called with them.
+struct Trial {
+  std::shared_ptr<torch::nn::Module> module;
+  Tensors inputs;
+  std::function<torch::Tensor(torch::nn::Module&, const Tensors&)> run;
+};
+
+/// What a trial is drawn from: sizes, a dtype, and tensors that are often not contiguous.
+class Draw {
+ public:
+  explicit Draw(uint32_t seed) : dice(seed) {}
+
+  int64_t size(int64_t most) { return 1 + dice.below(most); }
+  int64_t even(int64_t most) { return 2 * size(most); }
+  int64_t batch() { return dice.below(4); }  // 0: an empty batch
+
+  torch::Tensor ids(at::IntArrayRef sizes, int64_t vocab) {
+    const auto type = dice.any({torch::kLong, torch::kInt});
+    return in_some_layout(torch::randint(vocab, sizes, torch::kLong).to(type));
+  }
+  torch::Tensor vectors(at::IntArrayRef sizes) {
+    return in_some_layout(torch::randn(sizes).to(dtype));
+  }
+  /// Bool or integer (B, L), the first token of each sequence always there.
+  torch::Tensor tokens_mask(int64_t batch, int64_t length) {
+    torch::Tensor mask = torch::rand({batch, length}) < 0.7;
+    mask.select(1, 0).fill_(true);
+    return dice.coin() ? mask : mask.to(torch::kLong);
+  }
+  /// Frequencies that stay, change with the length, or are exact.
+  RotaryOptions rotary(int64_t width) {
+    auto options = rotary_preset(dice.any({"llama", "gptj"}), width);
+    switch (dice.below(4)) {
+      case 0: options.scaling(rotary::Linear{4.0}); break;
+      case 1: options.scaling(rotary::Dynamic{2.0, 4}); break;
+      case 2: options.precision(Precision::Exact); break;
+      default: break;
+    }
+    return options;
+  }
+
+  Dice dice;
+  const torch::Dtype dtype =
+      dice.any({torch::kFloat, torch::kDouble, torch::kHalf, torch::kBFloat16});
+
+ private:
+  // Its axes in another order in memory.
+  torch::Tensor in_some_layout(const torch::Tensor& x) {
+    if (x.dim() < 2 || dice.coin()) return x;
+    return x.transpose(0, 1).contiguous().transpose(0, 1);
+  }
+};
+
+template <typename Impl>
+torch::Tensor forward_first(torch::nn::Module& module, const Tensors& x) {
+  return dynamic_cast<Impl&>(module).forward(x.at(0));
+}
+
+inline ::testing::AssertionResult close(const torch::Tensor& a, const torch::Tensor& b, bool grad) {
+  if (b.numel() == 0) return bit_equal(a, b);
+  if (at::isReducedFloatingType(b.scalar_type()))
+    return within(grad ? Op::Gradient : Op::Linear, a, b);
+  return within(Op::Layers, a, b);
+}
+
+/// The tensors on a device, leaves of their own there. Floating-point ones require gradients.
+inline Tensors on(const torch::Device& device, const Tensors& inputs) {
+  Tensors there;
+  for (const auto& x : inputs) {
+    there.push_back(x.detach().clone().to(device));
+    there.back().requires_grad_(x.is_floating_point());
+  }
+  return there;
+}
+
+/// Runs a trial on the CPU and on the device: the results and gradients of the CPU, and no forward
+/// or backward waits, in eval mode or in training.
+inline void expect_device_laws(const Trial& trial, torch::Dtype dtype) {
+  trial.module->to(dtype);
+  trial.module->eval();
+  const auto copy = trial.module->clone(test_device());
+  const Tensors inputs = on(torch::kCPU, trial.inputs), there = on(test_device(), trial.inputs);
+  const auto want = trial.run(*trial.module, inputs);
+  const DeviceWaits waits;
+  const auto got = trial.run(*copy, there);
+  ASSERT_EQ(waits.count(), 0) << "forward";
+  ASSERT_EQ(got.device(), test_device());
+  EXPECT_TRUE(close(got.cpu(), want, false));
+  if (want.requires_grad()) {
+    const auto weights = torch::linspace(-1, 2, want.numel()).view(want.sizes()).to(want.dtype());
+    const auto weights_there = weights.to(test_device());
+    want.backward(weights);
+    const DeviceWaits backward;
+    got.backward(weights_there);
+    ASSERT_EQ(backward.count(), 0) << "backward";
+    const auto expect_grad = [](const torch::Tensor& a, const torch::Tensor& b) {
+      ASSERT_EQ(a.grad().defined(), b.grad().defined());
+      if (b.grad().defined()) EXPECT_TRUE(close(a.grad().cpu(), b.grad(), true));
+    };
+    for (size_t i = 0; i < inputs.size(); ++i) expect_grad(there[i], inputs[i]);
+    const auto others = copy->named_parameters();
+    for (const auto& item : trial.module->named_parameters()) {
+      SCOPED_TRACE(item.key());
+      expect_grad(others[item.key()], item.value());
+    }
+  }
+  copy->train();
+  const DeviceWaits training;
+  const auto out = trial.run(*copy, there);
+  if (out.requires_grad()) out.sum().backward();
+  EXPECT_EQ(training.count(), 0) << "training";
+}
+
+/// A kind of trial, by name.
+struct TrialKind {
+  const char* name;
+  Trial (*draw)(Draw&);
+};
+
+inline void PrintTo(const TrialKind& kind, std::ostream* out) { *out << kind.name; }
+
+/// Some random trials of a kind.
+inline void expect_device_laws(const TrialKind& kind) {
+  constexpr uint32_t kTrials = 8;
+  for (uint32_t i = 0; i < kTrials; ++i) {
+    SCOPED_TRACE(i);
+    Draw draw(i);
+    const Trial trial = kind.draw(draw);
+    SCOPED_TRACE(c10::str(*trial.module, " in ", draw.dtype));
+    expect_device_laws(trial, draw.dtype);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+}  // namespace posenc::testing
