@@ -103,24 +103,24 @@ def goals() -> list[tuple]:
             case = f"{batch}/{length}/{threads}"
             add("transformer", title, f"transformer/encoder/posenc/{case}", f"transformer/encoder/torch_nn/{case}", 0.97)
     for threads in (1, 2):
-        behind = ", two threads" if threads == 2 else ""
+        suffix = ", two threads" if threads == 2 else ""
         for size, least in (("1/16", (1.6, 1.6)), ("1/128", (1.15, 1.3)), ("8/128", (1.05, 1.1)), ("16/512", (None, 1.15))):
             peers = {"torch_nn": least[threads - 1], "ctranslate2": 1, "hf": None, "compile": None}
             for theirs in peers if size != "16/512" else ("torch_nn", "ctranslate2")[: 2 * (threads - 1)]:
-                add("encode", size.replace("/", " x ") + " tokens" + behind, f"decode/encode/posenc/{size}/{threads}",
+                add("encode", size.replace("/", " x ") + " tokens" + suffix, f"decode/encode/posenc/{size}/{threads}",
                     f"decode/encode/{theirs}/{size}/{threads}", peers[theirs])  # fmt: skip
         for theirs, least in {"ctranslate2": 1.3, "torch_nn": 1.2}.items():
-            add("encode", "32 unsorted sequences, about 30% filled" + behind, f"decode/ragged/posenc/32/64/{threads}",
+            add("encode", "32 unsorted sequences, about 30% filled" + suffix, f"decode/ragged/posenc/32/64/{threads}",
                 f"decode/ragged/{theirs}/32/64/{threads}", least)  # fmt: skip
         for case, title in {"1x16": "1 x 16 tokens", "1x128": "1 x 128 tokens", "8x128": "8 x 128 tokens",
                             "8_ragged": "8 sequences, 41% filled", "32_ragged": "32 sequences, 41% filled"}.items():  # fmt: skip
             for theirs, least in {"torch_nn": 1.1, "transformers": 1.3, "transformers_eager": 1.3, "ctranslate2": 1}.items():
-                add("bert", title + behind, f"bert/{case}/posenc/{threads}", f"bert/{case}/{theirs}/{threads}", least)
+                add("bert", title + suffix, f"bert/{case}/posenc/{threads}", f"bert/{case}/{theirs}/{threads}", least)
         for batch, leasts in {1: (1.1, 1.1), 8: (1.5, 1.3), 32: (1.3, 1.8)}.items():
-            add("decode", f"greedy, batch {batch}" + behind, f"decode/decode/posenc/{batch}/32/{threads}",
+            add("decode", f"greedy, batch {batch}" + suffix, f"decode/decode/posenc/{batch}/32/{threads}",
                 f"decode/decode/ctranslate2/{batch}/32/{threads}", leasts[threads - 1])  # fmt: skip
         for theirs, least in {"ctranslate2": 1, "hf": 2}.items():
-            add("decode", "four beams, batch 8" + behind, f"decode/decode_beams/posenc/8/32/{threads}",
+            add("decode", "four beams, batch 8" + suffix, f"decode/decode_beams/posenc/8/32/{threads}",
                 f"decode/decode_beams/{theirs}/8/32/{threads}", least)  # fmt: skip
     task, base = "the model of `make pronounce`, 256 words", "60 million parameters, 16 x 64 tokens"
     for title, model, leasts in ((task, "task", {"eager": 1.2}), (base, "base", {"eager": 0.95, "libtorch": 1.3})):

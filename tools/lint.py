@@ -17,6 +17,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from lint_english import check_english
+
 CLANG_FORMAT_VERSION = "18.1.8"  # the same as in tools/setup.sh
 
 # Allowed dependencies between layers (docs/architecture.md). `io` is on the level of `sinusoid`.
@@ -496,7 +498,7 @@ def main():
     if arguments.fix:
         check_format(tree, fix=True)
     else:
-        for check in (check_format, check_layers, check_internals, check_portability, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_text):
+        for check in (check_format, check_layers, check_internals, check_portability, check_visibility, check_examples, check_lists, check_stems, check_budgets, check_text, check_english):
             check(tree)
     for name, line, rule, required in sorted(tree.findings):
         print(f"{name}:{line}: {rule}: {required}")

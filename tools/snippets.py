@@ -63,7 +63,7 @@ def examples_of(name: str, text: str) -> "list[Example]":
             if content == "```cpp":
                 block = (number + 1, [])
             elif header and LOOSE_CODE.match(line):
-                raise ValueError(f"{name}:{number}: code in a comment stands between ```cpp and ```, so that it is compiled")
+                raise ValueError(f"{name}:{number}: code in a comment must be between ```cpp and ```, so that it is compiled")
         elif content == "```" or content is None:
             found.append(example(name, *block, (UMBRELLA,) if header else ()))
             block = None

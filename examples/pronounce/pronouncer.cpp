@@ -38,7 +38,7 @@ posenc::TransformerOptions model_options(const PronouncerOptions& options) {
       .num_decoder_layers(options.layers)
       .d_ff(options.d_ff)
       .max_len(kMaxLength + 2)  // plus the target's begin and end tokens
-      .dropout(0.0)             // no word is seen often enough to be memorized
+      .dropout(0.0)             // no word is seen often enough to be memorised
       .norm_first(true);
 }
 

@@ -90,9 +90,9 @@ struct RotaryIdentification {
 /// (D / 2), which are recognised only by a name with `freq`, `rotary` or `rope`, since tables to be
 /// added have the same values.
 ///
-/// Which channels of q and k form a pair cannot be told from cos and sin: systems with halves and
-/// with adjacent pairs use the same ones. Scalings that give the same frequencies cannot be told
-/// apart either: dynamic NTK and HunYuan's alpha are another base, and of Llama 3's three lengths
+/// Which channels of q and k form a pair cannot be determined from cos and sin: systems with halves
+/// and with adjacent pairs use the same ones. Nor can scalings that give the same frequencies be
+/// distinguished: dynamic NTK and HunYuan's alpha are another base, and of Llama 3's three lengths
 /// only the ratios matter (low_freq_factor is taken to be 1).
 ///
 /// Errors: c10::ValueError for an undefined tensor.

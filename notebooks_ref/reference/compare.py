@@ -4,7 +4,7 @@ Exactly equal: names, shapes, types, metadata (but the torch version), whole num
 and trainable parameters. Within a bound, since other CPUs have other last bits of exp and pow:
 * a table: 3 p 2^-24 + 1.2e-7 at position p;
 * a sum with a table: the table's bound at its position, and one rounding of the result's own type;
-* behind a matrix product or an optimiser: SUM_BOUND, relative to the tensor's largest value.
+* after a matrix product or an optimiser: SUM_BOUND, relative to the tensor's largest value.
 """
 
 import warnings

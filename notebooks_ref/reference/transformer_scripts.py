@@ -5,7 +5,7 @@
 <case>.pt is TorchScript, <case>.state.pt what torch.save writes of the state_dict (every copy of a
 tied matrix), <case>.model.safetensors what safetensors keeps (one copy). <case>.io.safetensors holds
 the inputs by the names of forward's arguments, and `output`; its metadata has `params`, what the
-command line is told besides.
+command line is given besides.
 """
 
 import argparse

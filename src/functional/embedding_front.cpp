@@ -29,7 +29,7 @@ void check_front_vector(const char* name, const at::Tensor& vector, int64_t widt
 void check_weights(const EmbeddingFrontWeights& weights, const EmbeddingFrontFuncOptions& options) {
   TORCH_CHECK_VALUE(weights.tokens.defined() && weights.tokens.dim() == 2,
                     "[EmbeddingFront] tokens must be (V, E). Got ",
-                    weights.tokens.defined() ? c10::str(weights.tokens.sizes()) : "none");
+                    weights.tokens.defined() ? c10::str(weights.tokens.sizes()) : "no tensor");
   const int64_t narrow = weights.tokens.sizes()[1];
   const at::Tensor& projection = weights.projection_weight;
   int64_t wide = narrow;
@@ -107,7 +107,7 @@ at::Tensor embedding_front(const at::Tensor& ids, const EmbeddingFrontWeights& w
   check_dropout("EmbeddingFront", options.dropout());
   TORCH_CHECK_VALUE(ids.defined() && (ids.dim() == 1 || ids.dim() == 2),
                     "[EmbeddingFront] ids must be (B, L) or (L). Got ",
-                    ids.defined() ? c10::str(ids.sizes()) : "none");
+                    ids.defined() ? c10::str(ids.sizes()) : "no tensor");
   check_weights(weights, options);
   check_as_ids("token_type_ids", options.token_type_ids(), ids,
                weights.token_types.defined() || options.types_from_tokens());

@@ -83,7 +83,7 @@ void check_table(const at::Tensor& x, const RotaryCosSin& table, const RotaryOpt
                       "[rotary] cos and sin must be floating-point (L, W), (B, L, W) or (B, H, L, "
                       "W), W = ",
                       o.cos_width(), ". Got ",
-                      t->defined() ? c10::str(t->scalar_type(), " ", t->sizes()) : "none");
+                      t->defined() ? c10::str(t->scalar_type(), " ", t->sizes()) : "no tensor");
     const bool batched = t->dim() > 2 && t->size(0) != 1;
     TORCH_CHECK_VALUE(t->size(-2) == x.size(length_axis(how)) &&
                           (!batched || (x.dim() == 4 && t->size(0) == x.size(0))),
@@ -130,7 +130,7 @@ void check_tables(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& 
   TORCH_CHECK_VALUE(
       table.scale.defined() == (o.xpos_scale_base() != 0.0),
       "[rotary] the table must have a scale with xpos_scale_base, and only then. Got ",
-      table.scale.defined() ? "one" : "none");
+      table.scale.defined() ? "a scale" : "no scale");
   TORCH_CHECK_VALUE(!table.scale.defined() || table.scale.sizes() == table.cos.sizes(),
                     "[rotary] scale must have the shape of cos. Got ", table.scale.sizes(), " for ",
                     table.cos.sizes());

@@ -28,7 +28,7 @@ struct RowGradient {
 
   /// (rows, dim), with zeros in the rows of no group.
   at::Tensor dense(const at::Tensor& grad, const kernels::embed::TokenGroups& groups) const;
-  /// Adds to the table's .grad directly, if that cannot be told from what AccumulateGrad does. That
+  /// Adds to the table's .grad directly, if the result is the same as AccumulateGrad's. That
   /// would need a tensor of (rows, dim), mostly zeros, to add. As there, each row is summed first
   /// and then added; the only difference is that a -0.0 in a row that no token uses stays -0.0.
   bool add_to(const torch_internals::GradAccess& access, const at::Tensor& grad,

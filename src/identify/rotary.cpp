@@ -180,7 +180,8 @@ std::string what(const RotaryView& view) {
   return fmt::format("{} of a rotary embedding", both);
 }
 
-constexpr const char* kPairing = "which channels of q and k form a pair cannot be told from it";
+constexpr const char* kPairing =
+    "which channels of q and k form a pair cannot be determined from it";
 
 }  // namespace
 

@@ -30,7 +30,7 @@ const FrontModelRow* find_front_model(const std::string& model_type) {
   TORCH_CHECK_VALUE(false, "[", kFromHf,
                     "] `model_type` must be one whose front is known; the nearest are ",
                     fmt::format("{}", fmt::join(nearest(model_type, names), ", ")), ". Got ",
-                    model_type.empty() ? "none" : model_type);
+                    model_type.empty() ? "no model_type" : model_type);
   std::abort();  // not reached
 }
 

@@ -38,7 +38,7 @@ Json read(const std::string& config) {
                     "[rotary_options_from_hf] `model_type` must be one whose rotary "
                     "embedding is known; the nearest are ",
                     fmt::format("{}", fmt::join(nearest(model_type, names), ", ")), ". Got ",
-                    model_type.empty() ? "none" : model_type);
+                    model_type.empty() ? "no model_type" : model_type);
   std::abort();  // not reached
 }
 

@@ -17,7 +17,7 @@ void check_front_inputs(const EmbeddingFrontImpl& front, const torch::Tensor& id
                         const EmbeddingFrontInputs& inputs) {
   TORCH_CHECK_VALUE(ids.defined() && (ids.dim() == 1 || ids.dim() == 2),
                     "[EmbeddingFront] ids must be (B, L) or (L). Got ",
-                    ids.defined() ? c10::str(ids.sizes()) : "none");
+                    ids.defined() ? c10::str(ids.sizes()) : "no tensor");
   TORCH_CHECK_VALUE(
       !inputs.token_type_ids().defined() || front.token_types || front.options.types_from_tokens(),
       "[EmbeddingFront] this front has no token types. Got token_type_ids ",

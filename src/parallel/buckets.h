@@ -26,8 +26,8 @@ struct Buckets {
 };
 
 /// Makes places for the parameters that are `placed`. Autograd completes the last parameters first,
-/// so the order of the buckets is the reverse of theirs. The tail is behind the last bucket of
-/// float32, which becomes the last one of all; without such, it has a bucket of its own.
+/// so the order of the buckets is the reverse of theirs. The tail is at the end of the last bucket
+/// of float32, which becomes the last one of all; without such, it has a bucket of its own.
 Buckets make_buckets(const std::vector<at::Tensor>& parameters, const std::vector<bool>& placed,
                      int64_t bucket_bytes, int64_t tail);
 

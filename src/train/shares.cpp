@@ -57,7 +57,7 @@ std::vector<WeightedShare> shares_of(const std::vector<PairBatch>& batches,
     all += whole;
     shares.push_back({share(batch, rank, ranks), own});
   }
-  TORCH_CHECK_VALUE(all > 0.0, "[Trainer] the batches of a step must have targets. Got none");
+  TORCH_CHECK_VALUE(all > 0.0, "[Trainer] the batches of a step must have a target");
   for (auto& one : shares) one.factor /= all;
   return shares;
 }

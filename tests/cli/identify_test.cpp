@@ -74,7 +74,8 @@ TEST_F(Identify, RecognisesRotaryCaches) {
   EXPECT_EQ(list[1].at("rotary").at("holds"), "inv_freq");
   EXPECT_TRUE(list[2].at("rotary").is_null());
   const auto text = posenc({"identify", path}).out;
-  EXPECT_NE(text.find("which channels of q and k form a pair cannot be told"), std::string::npos);
+  EXPECT_NE(text.find("which channels of q and k form a pair cannot be determined"),
+            std::string::npos);
   EXPECT_NE(text.find("posenc::rotary_preset(\"llama\", 64).base(500000).scaling("
                       "posenc::rotary::Linear{4})"),
             std::string::npos)

@@ -71,7 +71,7 @@ TEST(EmbeddingFrontFunction, RefusesShapesThatDoNotMatch) {
     change(weights);
     return func_refusal(weights);
   };
-  EXPECT_EQ(func_refusal({}), "[EmbeddingFront] tokens must be (V, E). Got none");
+  EXPECT_EQ(func_refusal({}), "[EmbeddingFront] tokens must be (V, E). Got no tensor");
   EXPECT_EQ(with([](auto& w) { w.tokens = torch::ones({9}); }),
             "[EmbeddingFront] tokens must be (V, E). Got [9]");
   EXPECT_EQ(with([](auto& w) { w.positions = torch::ones({6, 5}); }),

@@ -139,14 +139,16 @@ TEST(RotaryTables, WrongOnesAreErrors) {
   EXPECT_EQ(refusal(table_of({1, 1, 1, 5, 4}), "mochi"),
             "[rotary] cos and sin must be floating-point (L, W), (B, L, W) or (B, H, L, W), W = 4. "
             "Got Float [1, 1, 1, 5, 4]");
-  EXPECT_EQ(refusal(table_of({5, 8}), "xpos"),
-            "[rotary] the table must have a scale with xpos_scale_base, and only then. Got none");
+  EXPECT_EQ(
+      refusal(table_of({5, 8}), "xpos"),
+      "[rotary] the table must have a scale with xpos_scale_base, and only then. Got no scale");
   RotaryCosSin scaled = table_of({5, 8});
   scaled.scale = torch::ones({5, 4});
   EXPECT_EQ(refusal(scaled, "xpos"),
             "[rotary] scale must have the shape of cos. Got [5, 4] for [5, 8]");
-  EXPECT_EQ(refusal(scaled, "x_transformers"),
-            "[rotary] the table must have a scale with xpos_scale_base, and only then. Got one");
+  EXPECT_EQ(
+      refusal(scaled, "x_transformers"),
+      "[rotary] the table must have a scale with xpos_scale_base, and only then. Got a scale");
   scaled.scale = torch::ones({5, 8});
   EXPECT_EQ(refusal(scaled, "xpos", How().inverse(true)),
             "[rotary] xPos has no inverse rotation. Got inverse");

@@ -148,7 +148,7 @@ TEST(FrontPreset, RefusesWhatItDoesNotKnow) {
   const std::string unknown = preset_refusal(config_of("robertta"));
   EXPECT_NE(unknown.find("the nearest are roberta"), std::string::npos) << unknown;
   EXPECT_NE(unknown.find("Got robertta"), std::string::npos) << unknown;
-  EXPECT_NE(preset_refusal("{}").find("Got none"), std::string::npos);
+  EXPECT_NE(preset_refusal("{}").find("Got no model_type"), std::string::npos);
   const auto nearest = message_of([] { front_preset("brt", "{}"); });
   EXPECT_NE(nearest.find("there is no preset brt; the nearest are"), std::string::npos) << nearest;
   EXPECT_EQ(message_of([] { front_preset("bert", config_of("roberta")); }),

@@ -72,7 +72,7 @@ TEST(RotaryConfig, OneForEachLayerType) {
   EXPECT_EQ(of(config, "full_attention").base(), 1000000.0);
   EXPECT_EQ(refusal(config),
             "[rotary_options_from_hf] `gemma3_text` has a rotary embedding for each layer type: "
-            "layer_type must be one of sliding_attention, full_attention. Got none");
+            "layer_type must be one of sliding_attention, full_attention. Got no layer type");
   EXPECT_EQ(refusal(R"({"model_type": "llama"})", "full_attention"),
             "[rotary_options_from_hf] `llama` has one rotary embedding for all layers: layer_type "
             "must be left out. Got full_attention");

@@ -94,7 +94,7 @@ TEST(EmbeddingFrontErrors, InputsThatTheOptionsHaveNoUseFor) {
 TEST(EmbeddingFrontErrors, IdsThatAreNone) {
   EmbeddingFront front(plain_front());
   EXPECT_EQ(message_of([&] { front->forward(torch::Tensor()); }),
-            "[EmbeddingFront] ids must be (B, L) or (L). Got none");
+            "[EmbeddingFront] ids must be (B, L) or (L). Got no tensor");
   EXPECT_EQ(message_of([&] { front->forward(torch::zeros({1, 2, 3}, torch::kLong)); }),
             "[EmbeddingFront] ids must be (B, L) or (L). Got [1, 2, 3]");
   EXPECT_EQ(message_of([&] { front->forward(torch::zeros({2, 3})); }),

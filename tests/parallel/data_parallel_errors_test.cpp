@@ -109,7 +109,7 @@ TEST(DataParallelErrors, RanksWithOtherOptionsDisagree) {
              GroupErrorCode::Disagree, "bucket_bytes 1001");
 }
 
-// An error of one rank's own: the others are told.
+// An error of one rank's own: the others get PeerFailed.
 void expect_on_the_last(const std::vector<RankEnd>& ends, const std::string& text) {
   for (const RankEnd& end : ends) {
     const bool last = &end == &ends.back();

@@ -9,8 +9,8 @@ namespace posenc::testing {
 
 /// Runs `work` as each rank of a Gloo group of `size` threads of this process, which meet in a
 /// HashStore, with one thread each for LibTorch. Rethrows the exception that was thrown first; the
-/// other ranks are woken, as their peers' sockets close, provided that `work` left no copy of the
-/// group behind. The default generator is the process's: make modules and draw numbers before, or
+/// other ranks are woken, as their peers' sockets close, provided that `work` kept no copy of the
+/// group. The default generator is the process's: make modules and draw numbers before, or
 /// use generators of each rank's own.
 void run_ranks(int size, const std::function<void(const RankGroup& group)>& work,
                std::chrono::milliseconds timeout = std::chrono::minutes(1));

@@ -232,6 +232,21 @@ class Lint(unittest.TestCase):
         self.rejects({"README.md": "word"}, "the last line ends")
         self.rejects({"README.md": "see " + "/" + "home/me/x\n"}, "README.md:1: path:")
 
+    def test_english(self):
+        for text in ("the rows behind it", "its twin", "he is told so", "row 3 stands first", "so many rows", "nobody's", "Got none",
+                     "Got what is no JSON"):  # fmt: skip
+            self.rejects({"README.md": text + "\n"}, "README.md:1: english: not `")
+        self.rejects({"src/nn/gate.cpp": GOOD["src/nn/gate.cpp"] + "int behind;\n"}, "src/nn/gate.cpp:2: english: not `behind`")
+        self.rejects({"src/nn/gate.cpp": GOOD["src/nn/gate.cpp"] + "// Initialized by the caller.\n"},
+                     "src/nn/gate.cpp:2: english: British spelling in prose: `Initialized`")
+        self.rejects({"README.md": "the optimized color\n"}, "`color` with colour")
+        code, output = self.lint({
+            "README.md": "left behind; cannot be told apart; stands for; `normalize`; torch.nn.functional.normalize; std::initializer_list\n"
+                         "```python\n# color\n```\n",
+            "src/nn/gate.cpp": GOOD["src/nn/gate.cpp"] + "int initialize();  // calls initialize() and normalize_color\n",
+        })  # fmt: skip
+        self.assertEqual(code, 0, output)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -87,7 +87,7 @@ TEST(Shares, RefuseWeightsThatAreNone) {
                "[Trainer] a weight must be finite and not negative. Got -1");
   options.weight = [](const PairBatch&) { return 0.0; };
   EXPECT_ERROR(train::shares_of(batches, options), c10::ValueError,
-               "[Trainer] the batches of a step must have targets. Got none");
+               "[Trainer] the batches of a step must have a target");
 }
 
 }  // namespace

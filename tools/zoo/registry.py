@@ -17,7 +17,7 @@ COPIES: dict[str, list["Reference"]] = {}  # other systems with the preset's bit
 class Reference:
     name: str
     kind: str  # package: the real package's own class | rederived: a repository's steps in torch or numpy
-    system: str  # the system behind the name
+    system: str  # the system that the name refers to
     package: str  # distribution, or repository for a rederived one
     version: str
     build: Callable[..., torch.Tensor]

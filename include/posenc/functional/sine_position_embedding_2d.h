@@ -12,7 +12,7 @@ namespace posenc {
 namespace functional POSENC_EXPORT {
 
 /// Options of sine_position_embedding_2d(). The defaults are those of DETR's models, including
-/// normalize.
+/// `normalize`.
 struct SinePositionEmbedding2dFuncOptions {
   /// An embedding with `d_model` channels.
   SinePositionEmbedding2dFuncOptions(int64_t d_model) : d_model_(d_model) {}
@@ -23,7 +23,7 @@ struct SinePositionEmbedding2dFuncOptions {
   TORCH_ARG(double, temperature) = 10000.0;
   /// Scales coordinates to end at `scale` for any image size; false: 1, 2, ... in cells.
   TORCH_ARG(bool, normalize) = true;
-  /// The last coordinate, in radians. This option, offset and eps apply only with normalize.
+  /// The last coordinate, in radians. This option, offset and eps apply only with `normalize`.
   TORCH_ARG(double, scale) = 6.283185307179586;
   /// Added to a coordinate before the division, in cells; -0.5 in Deformable DETR.
   TORCH_ARG(double, offset) = 0.0;

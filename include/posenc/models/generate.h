@@ -36,8 +36,8 @@ struct GenerateOptions {
   TORCH_ARG(int64_t, bos_id);
   /// Tokens that end a sequence; the one that ended it is kept as its last token.
   TORCH_ARG(std::vector<int64_t>, eos_ids);
-  /// Tokens that are never generated. Their probability is not redistributed, unless renormalize is
-  /// set.
+  /// Tokens that are never generated. Their probability is not redistributed, unless `renormalize`
+  /// is set.
   TORCH_ARG(std::vector<int64_t>, suppress_tokens) = {};
   /// Renormalises the probabilities of the remaining tokens to a sum of 1.
   TORCH_ARG(bool, renormalize) = false;

@@ -17,7 +17,7 @@ namespace posenc POSENC_EXPORT {
 /// The output layer, from hidden states to logits: x weight^T + bias. Its weight may be tied to an
 /// embedding's.
 ///
-/// x: (..., D)  ->  (..., V). Initialized like torch.nn.Linear.
+/// x: (..., D)  ->  (..., V). Initialised like torch.nn.Linear.
 ///
 /// Keys: `weight` (V, D), unless tied, and `bias` (V).
 ///

@@ -51,7 +51,7 @@ struct TransformerOptions {
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
   /// Activation of the feed-forward networks.
   TORCH_ARG(Activation, activation) = Activation::ReLU;
-  /// Normalizes the input of each block (pre-norm); false: its output, as in the paper.
+  /// Normalises the input of each block (pre-norm); false: its output, as in the paper.
   TORCH_ARG(bool, norm_first) = false;
   /// Adds a final norm to each stack; by default only with norm_first.
   TORCH_ARG(std::optional<bool>, final_norm) = std::nullopt;
@@ -75,7 +75,7 @@ struct TransformerOptions {
 ///
 /// There are no masks by default; a decoder that predicts the next token needs
 /// AttentionMask::causal() as tgt_mask. Tied matrices are one parameter, registered under the first
-/// of their names; the other names are aliases in files. Embeddings are initialized from N(0, 1),
+/// of their names; the other names are aliases in files. Embeddings are initialised from N(0, 1),
 /// layers by Xavier uniform.
 ///
 /// Keys: `src_embedding.token_embedding.weight`, `src_embedding.position_encoding.pe`, the same for

@@ -35,7 +35,7 @@ struct TokenAndPositionEmbeddingOptions {
   TORCH_ARG(int64_t, max_len);
   /// Factor of the token vectors, before positions are added.
   TORCH_ARG(Scale, scale) = Scale::SqrtDim;
-  /// A row of the token table that is initialized to zeros and gets no gradient.
+  /// A row of the token table that is initialised to zeros and gets no gradient.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// Probability of zeroing an element of the sum in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.1;

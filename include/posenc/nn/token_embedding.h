@@ -26,7 +26,7 @@ struct TokenEmbeddingOptions {
   TORCH_ARG(int64_t, d_model);
   /// Factor of the embeddings.
   TORCH_ARG(Scale, scale) = Scale::None;
-  /// A row that is initialized to zeros and gets no gradient; a negative index counts from the end.
+  /// A row that is initialised to zeros and gets no gradient; a negative index counts from the end.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// Excludes the weight from training (requires_grad false).
   TORCH_ARG(bool, freeze) = false;
@@ -43,7 +43,7 @@ struct TokenEmbeddingOptions {
 ///
 /// ids: any shape and integer type, in [0, vocab_size)  ->  (..., d_model).
 ///
-/// Weights are initialized like nn.Embedding's, N(0, 1) from torch's generator; Scale::SqrtDim
+/// Weights are initialised like nn.Embedding's, N(0, 1) from torch's generator; Scale::SqrtDim
 /// gives embeddings of variance d_model.
 ///
 /// Keys: `embedding.weight` (vocab_size, d_model).

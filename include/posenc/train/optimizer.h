@@ -96,7 +96,7 @@ class OptimizerBase : public torch::optim::Optimizer, public CheckpointableOptim
   explicit OptimizerBase(std::vector<torch::Tensor> parameters, const Options& defaults = {})
       : OptimizerBase({torch::optim::OptimizerParamGroup(std::move(parameters))}, defaults) {}
 
-  /// Adds a group after checking it. Hides Optimizer's function, which is not virtual.
+  /// Adds a group after checking it. Hides `Optimizer`'s function, which is not virtual.
   void add_param_group(const torch::optim::OptimizerParamGroup& group);
   /// Adds parameters to the first group.
   void add_parameters(const std::vector<torch::Tensor>& parameters);

@@ -439,7 +439,7 @@ const EncoderModelRow& encoder_model(const std::string& where, std::string_view 
                     "layers are not");
   TORCH_CHECK_VALUE(false, where, "model_type must be that of an encoder; the nearest are ",
                     fmt::format("{}", fmt::join(nearest(model_type, names), ", ")), ". Got ",
-                    model_type.empty() ? "none" : model_type);
+                    model_type.empty() ? "no model_type" : model_type);
 }
 
 }  // namespace posenc

@@ -122,7 +122,7 @@ VisionFrontOptions vision_front_options_from_hf(const std::string& config) {
     TORCH_CHECK_VALUE(false, "[", kVisionFromHf,
                       "] `model_type` must be one whose vision front is known; the nearest are ",
                       fmt::format("{}", fmt::join(nearest(model_type, names), ", ")), ". Got ",
-                      model_type.empty() ? "none" : model_type);
+                      model_type.empty() ? "no model_type" : model_type);
   }
   return built(settings, find_vision_preset(model->preset), model->defaults, model->build);
 }

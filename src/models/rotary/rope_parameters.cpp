@@ -53,7 +53,7 @@ RotaryLayerDefaults find_layer(const RotarySettings& config, const RotaryModelRo
   TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] `", model.model_type,
                     "` has a rotary embedding for each layer type: layer_type must be one of ",
                     fmt::format("{}", fmt::join(names, ", ")), ". Got ",
-                    layer_type.empty() ? "none" : layer_type);
+                    layer_type.empty() ? "no layer type" : layer_type);
 }
 
 // rope_parameters without those of layer types.

@@ -41,11 +41,11 @@ class Zip:
         fields = dict(disk=0, here=len(self.entries), count=len(self.entries), size=len(directory), offset=self.size,
                       comment=0)
         fields.update(end)
-        behind = fields.pop("behind", b"")
+        after_end = fields.pop("after_end", b"")
         between = fields.pop("between", b"")
         record = struct.pack("<4s4H2IH", b"PK\5\6", fields["disk"], 0, fields["here"], fields["count"], fields["size"],
                              fields["offset"], fields["comment"])
-        return b"".join(self.locals) + directory + between + record + behind
+        return b"".join(self.locals) + directory + between + record + after_end
 
 
 def archive(body, data=b"\0" * 64, **more):
@@ -115,7 +115,7 @@ def zip_cases():
     whole = state(w=tensor())
     yield "zip_cut_in_directory", whole[:-30], "Truncated"
     yield "zip_cut_in_half", whole[:len(whole) // 2], "Truncated"
-    yield "zip_bytes_behind_end", whole + b"junk", "Corrupt"
+    yield "zip_bytes_after_end", whole + b"junk", "Corrupt"
     yield "zip_second_end_record_in_comment", whole[:-2] + b"\x16\0" + whole[-22:], "Corrupt"
     base = lambda: Zip().add("r/data.pkl", good).add("r/data/0", b"\0" * 64)
     yield "zip_directory_size_all_ones", base().bytes(size=0xFFFFFFFF), "Corrupt"

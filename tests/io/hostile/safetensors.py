@@ -134,7 +134,7 @@ def of_shapes():
     for name, dtype, shape, end in [("product", "U8", "[4294967296,4294967296]", 0),
                                     ("bytes", "F32", "[4611686018427387904]", 0),
                                     ("wrap", "U8", "[6148914691236517206,3]", 2),
-                                    ("behind_zero", "U8", "[0,4294967296,4294967296]", 0),
+                                    ("after_zero", "U8", "[0,4294967296,4294967296]", 0),
                                     ("largest", "F64", "[9223372036854775807]", 8)]:
         yield "overflow_" + name, crafted(tensor(f'"{dtype}"', shape, f"[0,{end}]"), EIGHT[:end]), "Corrupt"
 

@@ -91,9 +91,9 @@ TEST(ZipIndex, ReadsZip64) {
   parts.before_end[24] = 2;
   parts.before_end[4] = 45;
   EXPECT_CONTAINS(refused(parts.join()), "its zip64 record is missing");
-  for (const std::size_t behind : {10, 6}) {  // the directory's size and offset
+  for (const std::size_t before : {10, 6}) {  // the directory's size and offset
     std::string other = bytes;
-    ++other[other.size() - behind];
+    ++other[other.size() - before];
     EXPECT_CONTAINS(refused(other), "its two end records");
   }
   const auto refused_field = [&](std::size_t at, uint64_t value) {

@@ -147,7 +147,7 @@ TEST(BadEncoderFolder, AnotherModelType) {
   };
   refused("brt",
           "model_type must be that of an encoder; the nearest are bart, bert, mbart. Got brt");
-  refused("", "Got none");
+  refused("", "Got no model_type");
   refused("deberta", "model_type deberta is not supported: it needs disentangled attention");
   refused("marian", "model_type marian is a translator: load_marian() loads it");
   refused("opt", "its front is known (front_options_from_hf), its layers are not");
