@@ -16,7 +16,7 @@ enum class Op {
   Forward,        ///< gather, multiply, add: one IEEE operation per element
   Linear,         ///< matrix products: the library chooses the order of summation
   Sums,           ///< the same if terms of size 1 may cancel
-  LongSums,       ///< of some 2000 such terms
+  LongSums,       ///< of hundreds to some 2000 such terms
   RankSums,       ///< of several processes compared with one
   Scores,         ///< log probabilities of the tokens found by a search
   Layers,         ///< a few layers of attention, norms and matrix products

@@ -83,8 +83,9 @@ class Numbers {
 };
 
 // `compute` must give this hash with every set for which `applies`.
-void expect_hash(uint64_t expected, const std::function<void(const Kernels&, Hash&)>& compute,
-                 const std::function<bool(const Kernels&)>& applies = [](const auto&) { return true; }) {
+void expect_hash(
+    uint64_t expected, const std::function<void(const Kernels&, Hash&)>& compute,
+    const std::function<bool(const Kernels&)>& applies = [](const auto&) { return true; }) {
   for (const std::string& name : set_names()) {
     const Kernels& use = *find(name);
     if (!applies(use)) continue;
@@ -213,8 +214,8 @@ TEST(KernelBits, Rotary) {
         r.read_adjacent = r.write_adjacent = adjacent;
         r.count = 1;
         r.heads[0] = {x.data(), out.data(), 2, 0, kWidth, 2 * kWidth, 0, kWidth, 2 * kWidth};
-        float* const scratch = platform::scratch(platform::Scratch::Rotation,
-                                                 rotary::scratch_floats(kPairs));
+        float* const scratch =
+            platform::scratch(platform::Scratch::Rotation, rotary::scratch_floats(kPairs));
         use.rotary.rotate[i](r, 0, kRows, scratch);
         hash.add(out);
       }
@@ -250,9 +251,11 @@ void front(embed::NormRounding rounding, const Kernels& use, Hash& hash) {
 
 TEST(KernelBits, Front) {
   using embed::NormRounding;
-  expect_hash(0x8278d44e45de8d48, [](const Kernels& use, Hash& hash) { front(NormRounding::Separate, use, hash); });
+  expect_hash(0x8278d44e45de8d48,
+              [](const Kernels& use, Hash& hash) { front(NormRounding::Separate, use, hash); });
   expect_hash(
-      0xc195603d21fc75f9, [](const Kernels& use, Hash& hash) { front(NormRounding::Fused, use, hash); }, is_fused);
+      0xc195603d21fc75f9,
+      [](const Kernels& use, Hash& hash) { front(NormRounding::Fused, use, hash); }, is_fused);
 }
 
 void linear(int64_t rows, const inference::LinearKernels& kernels, Hash& hash) {
@@ -263,8 +266,9 @@ void linear(int64_t rows, const inference::LinearKernels& kernels, Hash& hash) {
     const auto bias = numbers.floats(outer);
     std::vector<float> out(static_cast<size_t>(rows * outer));
     std::vector<float> scratch(static_cast<size_t>(inference::scratch_floats(inner)));
-    kernels.run({x.data(), inner, rows, weight.data(), bias.data(), inner, outer, out.data(), outer},
-                0, outer, scratch.data());
+    kernels.run(
+        {x.data(), inner, rows, weight.data(), bias.data(), inner, outer, out.data(), outer}, 0,
+        outer, scratch.data());
     hash.add(out);
   }
 }
@@ -339,9 +343,9 @@ TEST(KernelBits, AddNorm) {
     const auto x = numbers.floats(5 * kDim), y = numbers.floats(5 * kDim);
     const auto weight = numbers.floats(kDim), bias = numbers.floats(kDim);
     std::vector<float> sum(5 * kDim), out(5 * kDim);
-    use.add_norm.add_norm({x.data(), y.data(), kDim, sum.data(), out.data(), weight.data(),
-                           bias.data(), 1e-5F},
-                          0, 5);
+    use.add_norm.add_norm(
+        {x.data(), y.data(), kDim, sum.data(), out.data(), weight.data(), bias.data(), 1e-5F}, 0,
+        5);
     hash.add(sum);
     hash.add(out);
   });

@@ -49,7 +49,7 @@ struct Case {
 void check(const Case& one, const LinearKernels& (*of)(const Kernels&)) {
   SCOPED_TRACE(testing::message_of(
       [&] { TORCH_CHECK(false, one.rows(), " rows, ", one.inner(), " to ", one.outer()); }));
-  const Op op = one.inner() > 1000 ? Op::LongSums : Op::Sums;
+  const Op op = one.inner() > 100 ? Op::LongSums : Op::Sums;
   expect_on_each_set(op, one.expected(), [&](const Kernels& use) {
     const auto whole = one.run(of(use), one.outer());
     EXPECT_TRUE(testing::bit_equal(one.run(of(use), 16), whole)) << "splitting changes nothing";

@@ -185,8 +185,8 @@ TEST(ExactBits, HaveTheSameHashOnEveryCpu) {
         spec.denominator = dim, spec.count = dim / 2;
         const Frequencies f(spec);
         const auto add = [&](const Positions& p, int64_t rows) {
-          const Bytes out = table(f, p, rows, formats[i], kernels::find(set)->sincos,
-                                  interleaved(dim), rows);
+          const Bytes out =
+              table(f, p, rows, formats[i], kernels::find(set)->sincos, interleaved(dim), rows);
           for (unsigned char byte : out) hash = (hash ^ byte) * 0x100000001b3;
         };
         add(Positions{}, 150);
