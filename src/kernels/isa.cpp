@@ -28,18 +28,6 @@ Isa best() {
   return isa;
 }
 
-Isa choose() {
-  const char* const wish = std::getenv("POSENC_ISA");
-  if (wish == nullptr || *wish == '\0') return best();
-  Isa isa;
-  if (find_isa(wish, &isa)) return isa;
-  std::string names;
-  for (const std::string& name : set_names()) names += (names.empty() ? "" : ", ") + name;
-  throw std::invalid_argument(
-      "[kernels] POSENC_ISA must name an instruction set that this processor has: " + names +
-      ". Got \"" + wish + "\"");
-}
-
 }  // namespace
 
 std::vector<std::string> set_names() {
@@ -58,8 +46,19 @@ bool find_isa(const std::string& name, Isa* found) {
   return false;
 }
 
+Isa isa_for(const char* wish) {
+  if (wish == nullptr || *wish == '\0') return best();
+  Isa isa;
+  if (find_isa(wish, &isa)) return isa;
+  std::string names;
+  for (const std::string& name : set_names()) names += (names.empty() ? "" : ", ") + name;
+  throw std::invalid_argument(
+      "[kernels] POSENC_ISA must name an instruction set that this processor has: " + names +
+      ". Got \"" + wish + "\"");
+}
+
 Isa chosen_isa() {
-  static const Isa isa = choose();
+  static const Isa isa = isa_for(std::getenv("POSENC_ISA"));
   return isa;
 }
 

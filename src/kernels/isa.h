@@ -18,8 +18,12 @@ std::vector<std::string> set_names();
 // not support.
 bool find_isa(const std::string& name, Isa* found);
 
-// The best set that this processor supports, unless the environment variable POSENC_ISA names
-// another. Determined once. Throws std::invalid_argument if POSENC_ISA names none of set_names().
+// What the environment variable POSENC_ISA selects if `wish` is its value: the set of that name, or
+// without one (null or empty) the best that this processor supports. Throws std::invalid_argument
+// if it names none of set_names().
+Isa isa_for(const char* wish);
+
+// isa_for(POSENC_ISA), determined once.
 Isa chosen_isa();
 
 }  // namespace posenc::kernels

@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Counts the instructions that kernels execute on ARM64, in emulation: with NEON, and with the generic set.
+
+    kernel_instructions.py [--write]   prints the table, or puts it into docs/performance/arm64.md
+
+Needs Debian's g++-aarch64-linux-gnu and qemu-user-static. The generic set is compiled there without vector instructions.
+Emulation knows no time, so the table says nothing about stalls or caches.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build" / "kernel_instructions"
+PAGE = ROOT / "docs" / "performance" / "arm64.md"
+MARKS = "<!-- kernel_instructions.py begin -->\n", "<!-- kernel_instructions.py end -->\n"
+
+
+def build():
+    subprocess.run(["cmake", "-S", ROOT / "tests" / "kernels" / "instructions", "-B", BUILD, "-G", "Ninja",
+                    "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_SYSTEM_NAME=Linux", "-DCMAKE_SYSTEM_PROCESSOR=aarch64",
+                    "-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++"], check=True, stdout=subprocess.DEVNULL)  # fmt: skip
+    subprocess.run(["cmake", "--build", BUILD], check=True, stdout=sys.stderr)
+
+
+def executed(isa, kernel, times):
+    """Every executed instruction is a line of the log if each is translated by itself."""
+    run = subprocess.Popen(["qemu-aarch64-static", "-singlestep", "-d", "exec,nochain", "-D", "/dev/stdout",
+                            BUILD / "kernel_instructions", isa, kernel, str(times)], stdout=subprocess.PIPE)  # fmt: skip
+    lines = 0
+    while block := run.stdout.read(1 << 20):
+        lines += block.count(b"\nTrace ")
+    if run.wait() != 0:
+        sys.exit(f"kernel_instructions {isa} {kernel!r} ended with {run.returncode}")
+    return lines
+
+
+def table():
+    program = ["qemu-aarch64-static", BUILD / "kernel_instructions"]
+    kernels = subprocess.run(program, check=True, capture_output=True, text=True).stdout.splitlines()
+    yield "| kernel | generic | NEON | generic / NEON |"
+    yield "|---|---|---|---|"
+    for kernel in kernels:
+        generic, neon = (executed(isa, kernel, 2) - executed(isa, kernel, 1) for isa in ("generic", "neon"))
+        yield f"| {kernel} | {generic:,} | {neon:,} | {generic / neon:.1f} |"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--write", action="store_true")
+    write = parser.parse_args().write
+    build()
+    text = "".join(line + "\n" for line in table())
+    if not write:
+        print(text, end="")
+        return
+    page = PAGE.read_text()
+    begin, end = MARKS
+    PAGE.write_text(re.sub(f"(?s){begin}.*?{end}", lambda _: begin + text + end, page))
+
+
+if __name__ == "__main__":
+    main()
