@@ -24,7 +24,8 @@ GROUPS = ["core", "sinusoid", "identify", "functional", "kernels", "nn", "infere
 SEEDED = [group for group in GROUPS if group not in ("core", "parity")]  # the numbers of the others are fixed
 LEFT_OUT = "io, io_read, cli, examples, docs, tools: they compare bytes and texts, no sums"
 LEVELS = ["default", "avx2", "avx512"]  # ATen's
-SETS = {  # posenc's: what src/kernels/isa.cpp requires of the processor
+SETS = {  # posenc's: what src/kernels/sets.h requires of the processor
+    "generic": [],
     "sse2": ["sse2"],
     "avx2": ["avx2", "fma", "f16c"],
     "avx512": ["avx512f", "avx512dq", "avx512bw", "avx512vl", "fma"],
