@@ -10,7 +10,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(posenc_flags_avx2 -mavx2 -mfma -mf16c)
   set(posenc_flags_avx512 -mavx512f -mfma -mf16c -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
-  list(APPEND POSENC_SETS neon) # every such processor has NEON, which needs no flags
+  list(APPEND POSENC_SETS neon) # every such processor has NEON
+  # So that loops with a choice become vectors: g++ keeps a branch around arithmetic whose exception flags could be seen.
+  set(posenc_flags_neon -fno-trapping-math)
   # There `generic` serves as a test only, so it is what a processor without vectors would run.
   list(APPEND posenc_flags_generic $<$<CXX_COMPILER_ID:GNU>:-march=armv8-a+nosimd>)
 endif()

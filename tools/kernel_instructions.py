@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the instructions that kernels execute on ARM64, in emulation: with NEON, and with the generic set.
 
-    kernel_instructions.py [--write]   prints the table, or puts it into docs/performance/arm64.md
+    kernel_instructions.py [--write]   prints the table; --write puts it into docs/performance/arm64.md
 
 Needs Debian's g++-aarch64-linux-gnu and qemu-user-static. The generic set is compiled there without vector instructions.
 Emulation knows no time, so the table says nothing about stalls or caches.
@@ -53,9 +53,11 @@ def main():
     parser.add_argument("--write", action="store_true")
     write = parser.parse_args().write
     build()
-    text = "".join(line + "\n" for line in table())
+    text = ""
+    for line in table():
+        print(line, flush=True)
+        text += line + "\n"
     if not write:
-        print(text, end="")
         return
     page = PAGE.read_text()
     begin, end = MARKS
