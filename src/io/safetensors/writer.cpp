@@ -49,7 +49,7 @@ std::vector<SafetensorsEntry> entries_of(const GroupTensors& all) {
 // whole tensor, in the order of the ranks.
 std::vector<int64_t> rows_of_ranks(const at::Tensor& tensor, const ShardedName& shard,
                                    const RankGroup& group, const char* caller) {
-  const auto rows = parallel::all_gather_lengths(group, tensor.size(0), caller);
+  auto rows = parallel::all_gather_lengths(group, tensor.size(0), caller);
   const auto firsts = parallel::all_gather_lengths(group, shard.first, caller);
   int64_t next = 0;
   bool in_order = true;
