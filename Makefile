@@ -113,10 +113,10 @@ clang: ## build everything, the tests too, with clang 14; warnings are errors
 	@tools/setup.sh --check build test clang
 	@WITH_TESTS=ON tools/build.sh clang
 
-tidy: ## check the C++ files with clang-tidy 16 (.clang-tidy); FILES=regex selects some
+tidy: ## check src/platform and the readers of files with clang-tidy 16 (.clang-tidy); FILES=regex selects others
 	@tools/setup.sh --check build test clang
 	@WITH_TESTS=ON tools/build.sh clang-files posenc_examples
-	@run-clang-tidy-16 -quiet -p build/clang-files '$(or $(FILES),$(CURDIR)/(src|examples|tests)/)'
+	@run-clang-tidy-16 -quiet -p build/clang-files '$(or $(FILES),src/(platform|io/(base|manifest|torch))/)'
 
 fuzz: ## fuzz each file reader for FUZZ_SECONDS (default 600); TARGETS=name... selects some
 	@tools/setup.sh --check build test
