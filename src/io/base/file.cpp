@@ -47,7 +47,8 @@ void InputFile::check_holes(uint64_t offset, std::size_t count) const {
   constexpr uint64_t kFree = uint64_t{128} << 20;
   constexpr uint64_t kFactor = 64;  // allows for zeros that were left out when the file was copied
   if (count <= kFree || !file_) return;
-  const uint64_t due = (count - kFree) / kFactor, end = offset + std::min<uint64_t>(count, size() - offset);
+  const uint64_t due = (count - kFree) / kFactor,
+                 end = offset + std::min<uint64_t>(count, size() - offset);
   const auto stored = platform::stored_bytes(file_, offset, end, due);
   if (!stored || *stored >= due) return;
   throw WeightsError(WeightsErrorCode::LimitExceeded, "must not require " + std::to_string(count) +
