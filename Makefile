@@ -1,13 +1,13 @@
 # Everyday tasks, quick if nothing has changed. setup, demo, pronounce, test, zoo and install also install what they need
 # (tools/setup.sh); the others report what is missing.
-.PHONY: help setup build demo pronounce test check test-cpus test-seeds flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang tidy fuzz install clean
+.PHONY: help setup build demo pronounce test check test-cpus test-seeds flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 quick := core platform torch_internals kernels sinusoid functional inference
 space := $(subst ,, )
 
 help: ## print this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: ## install what all targets need: Debian packages, .venv, LibTorch
 	@tools/setup.sh build demo pronounce test bench clang docs
@@ -117,6 +117,10 @@ tidy: ## check src/platform and the readers of files with clang-tidy 16 (.clang-
 	@tools/setup.sh --check build test clang
 	@WITH_TESTS=ON tools/build.sh clang-files posenc_examples
 	@run-clang-tidy-16 -quiet -p build/clang-files '$(or $(FILES),src/(platform|io/(base|manifest|torch))/)'
+
+arm64: ## build for ARM64 Linux and run the tests in emulation; GROUPS=regex selects some; TODO minutes the first time
+	@tools/setup.sh build arm64
+	@tools/arm64/run.sh all '$(GROUPS)'
 
 fuzz: ## fuzz each file reader for FUZZ_SECONDS (default 600); TARGETS=name... selects some
 	@tools/setup.sh --check build test

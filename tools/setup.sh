@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs only what the given sets need; quick if nothing has changed.
-#   tools/setup.sh [--check] SET...     SET: lint | docs | build | demo | pronounce | test | bench | clang
+#   tools/setup.sh [--check] SET...     SET: lint | docs | build | demo | pronounce | test | bench | clang | arm64
 # --check installs nothing; it reports what is missing, and fails.
 # Writes build/setup.env: PYTHON (of .venv), TORCH_DIR (folder of TorchConfig.cmake).
 # LibTorch is taken from Torch_DIR or CMAKE_PREFIX_PATH, else from python3's torch, else from a torch that is installed
@@ -31,10 +31,10 @@ if [ "${1:-}" = --check ]; then
   check=1
   shift
 fi
-[ $# -gt 0 ] || fail "name at least one of: lint docs build demo pronounce test bench clang"
+[ $# -gt 0 ] || fail "name at least one of: lint docs build demo pronounce test bench clang arm64"
 sets="$*"
 for name in $sets; do
-  case $name in lint | docs | build | demo | pronounce | test | bench | clang) ;; *) fail "unknown set '$name'" ;; esac
+  case $name in lint | docs | build | demo | pronounce | test | bench | clang | arm64) ;; *) fail "unknown set '$name'" ;; esac
 done
 
 # --- Nothing to do? The stamp holds a hash of all inputs; the results must still exist. ----------------------
@@ -93,6 +93,10 @@ if wants docs || wants test; then need_command doxygen doxygen; fi
 if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
 if wants bench; then need_package libbenchmark-dev; fi
 if wants clang; then for package in clang-14 libomp-14-dev clang-tidy-16; do need_package "$package"; done; fi
+if wants arm64; then # to build for ARM64 Linux on x86-64, and to run it
+  need_command aarch64-linux-gnu-g++ g++-aarch64-linux-gnu
+  need_command qemu-aarch64-static qemu-user-static
+fi
 lacks() { [ -z "$check" ] || fail "missing: $*. 'make setup' installs it"; }
 if [ ${#packages[@]} -gt 0 ]; then
   lacks "the Debian packages ${packages[*]}"
