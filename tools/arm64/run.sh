@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 say() { printf '==> %s\n' "$*"; }
-toolchain=cmake/toolchains/aarch64-linux-gnu.cmake
+toolchain=$PWD/cmake/toolchains/aarch64-linux-gnu.cmake
 export OMP_WAIT_POLICY=PASSIVE
 tools/arm64/sysroot.sh "$1"
 
