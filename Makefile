@@ -1,6 +1,6 @@
 # Everyday tasks, quick if nothing has changed. setup, demo, pronounce, test, zoo and install also install what they need
 # (tools/setup.sh); the others report what is missing.
-.PHONY: help setup build demo pronounce test check test-cpus test-seeds flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
+.PHONY: help setup build demo pronounce test check test-cpus test-seeds test-torch flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 quick := core platform torch_internals kernels sinusoid functional inference
@@ -96,6 +96,10 @@ test-seeds: ## run the randomised tests with N (default 20) other seeds; FIRST=s
 	@tools/setup.sh --check build test
 	@WITH_TESTS=ON tools/build.sh release
 	@$(python) -B tools/test_matrix.py seeds --build build/release --count $(or $(N),20) $(if $(FIRST),--first $(FIRST))
+
+test-torch: ## build with another LibTorch and run tests: VERSION=2.12.0, BUILD=cpu|cuda, TEST_GROUPS="core nn" or all
+	@tools/setup.sh --check build test
+	@tools/test_torch.sh "$(VERSION)" "$(BUILD)"
 
 differential: ## compare random cases with Python's packages for SECONDS (default 120); SEED=N, AREA=, BATCH= repeat one
 	@tools/setup.sh --check build test

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/sent_to.h"
 #include "posenc/nn/table_module.h"
 #include "posenc/sinusoid/table.h"
 
@@ -30,9 +31,10 @@ at::Tensor compute(const SinusoidOptions& sinusoid, int64_t length, const at::Te
 
 at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length,
                         const at::TensorOptions& options) {
-  const auto wanted = options.requires_grad(false);
+  const auto here = options.requires_grad(false).device(at::kCPU);
   const bool exact = sinusoid.precision() == Precision::Exact;
-  return sinusoid_table(sinusoid, length, exact ? wanted : at::TensorOptions()).to(wanted);
+  const at::Tensor table = sinusoid_table(sinusoid, length, exact ? here : at::TensorOptions());
+  return sent_to(table.to(here), options.device());
 }
 
 at::Tensor module_table(const SinusoidOptions& sinusoid, int64_t length) {

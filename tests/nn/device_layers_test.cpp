@@ -98,7 +98,7 @@ Trial norms(Draw& draw) {
 }
 
 Trial encoder_stack(Draw& draw) {
-  const int64_t heads = draw.size(3), width = draw.size(6), length = draw.size(9);
+  const int64_t heads = draw.size(3), width = 3 + draw.size(6), length = draw.size(9);
   const int64_t batch = draw.batch();
   const auto of = layer(draw, heads, width);
   return {std::make_shared<TransformerEncoderImpl>(
@@ -112,7 +112,7 @@ Trial encoder_stack(Draw& draw) {
 }
 
 Trial decoder_stack(Draw& draw) {
-  const int64_t heads = draw.size(3), width = draw.size(6), length = draw.size(9);
+  const int64_t heads = draw.size(3), width = 3 + draw.size(6), length = draw.size(9);
   const int64_t batch = draw.batch(), memory = draw.size(9);
   const auto of = layer(draw, heads, width);
   return {std::make_shared<TransformerDecoderImpl>(
@@ -129,7 +129,7 @@ Trial decoder_stack(Draw& draw) {
 Trial transformer(Draw& draw) {
   const int64_t vocab = 2 + draw.size(20), heads = draw.size(3), batch = draw.batch();
   const auto options = TransformerOptions(vocab, vocab)
-                           .d_model(heads * draw.even(5))
+                           .d_model(heads * (2 + draw.even(5)))
                            .num_heads(heads)
                            .num_encoder_layers(1)
                            .num_decoder_layers(draw.size(2))
@@ -147,7 +147,7 @@ Trial transformer(Draw& draw) {
 
 Trial encoder(Draw& draw) {
   const int64_t vocab = 3 + draw.size(30), heads = draw.size(3), length = draw.size(9);
-  const int64_t width = heads * draw.even(5), batch = draw.batch();
+  const int64_t width = heads * (2 + draw.even(5)), batch = draw.batch();
   const auto stack = TransformerEncoderOptions(
       TransformerLayerOptions(width, heads).d_ff(draw.size(20)).activation(Activation::GELU), 1);
   const auto options =
@@ -171,10 +171,10 @@ const TrialKind kTrials[] = {
     {"Attention", attention},
     {"CachedAttention", cached_attention},
     {"Norms", norms},
-    {"EncoderStack", encoder_stack},
-    {"DecoderStack", decoder_stack},
-    {"Transformer", transformer},
-    {"Encoder", encoder},
+    {"EncoderStack", encoder_stack, false},
+    {"DecoderStack", decoder_stack, false},
+    {"Transformer", transformer, false},
+    {"Encoder", encoder, false},
 };
 
 class Layers : public ::testing::TestWithParam<TrialKind> {};

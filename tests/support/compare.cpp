@@ -39,6 +39,8 @@ const Tolerance kTolerances[] = {
     {Op::Layers, torch::kFloat, 1e-5, 1e-6, "sums in another order, passed on from layer to layer"},
     {Op::Layers, torch::kDouble, 1e-12, 1e-13,
      "sums in another order, passed on from layer to layer"},
+    {Op::Layers, torch::kBFloat16, 8e-2, 2e-2, "rounded to 8 bits of mantissa a layer"},
+    {Op::Layers, torch::kHalf, 1e-2, 2e-3, "rounded to 11 bits of mantissa a layer"},
     {Op::Logits, torch::kFloat, 0.0, 1e-5, "sums in another order, through two stacks"},
     {Op::Score, torch::kFloat, 1e-6, 1e-5, "sums in another order, one a token"},
     {Op::Gradient, torch::kFloat, 16 * kFloat, 1e-7, "sums over the tokens, another order"},

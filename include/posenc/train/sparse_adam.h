@@ -23,7 +23,7 @@ struct SparseAdamOptions : MomentsOptions<SparseAdamOptions> {
 ///     p -= lr sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + eps)
 ///
 /// Bit-identical to Python's torch.optim.SparseAdam on the same machine. Gradients are sparse in
-/// their first dimension and need not be coalesced.
+/// their first dimension and need not be coalesced: a step waits for a GPU to coalesce them there.
 ///
 /// Errors: those of OptimizerBase; an eps of 0; dense gradients.
 class SparseAdam : public OptimizerBase<SparseAdamOptions, torch::optim::AdamParamState> {

@@ -76,6 +76,10 @@ struct TrainerOptions {
 /// only resuming from the checkpoint is bit-identical. If the scheduler throws, the step is done,
 /// and the next train() first calls the scheduler again.
 ///
+/// On a GPU only reports and checkpoints wait for it, which read the loss. Clipping scales by a
+/// norm that stays there, but coalesces sparse gradients, which waits. With a group each step
+/// waits, since the processes compare their losses.
+///
 /// With a group, all processes stop, throw or report at the same step. An exception on one of them
 /// is a GroupError (PeerFailed) on the others. After one of the loss, train() may be called again,
 /// unless the group splits tensors of the model; after one of the optimiser, only after resume().
