@@ -81,7 +81,7 @@ at::Tensor drop(const at::Tensor& x, double p, kernel::Type type) {
     kernel(work, 0, elements);
   }
   if (!torch_internals::is_recorded(x)) return out;
-  auto node = c10::make_intrusive<DropBackward>();
+  auto node = torch_internals::make_node<DropBackward>();
   node->mask = mask;
   node->kept = kept;
   node->type = type;

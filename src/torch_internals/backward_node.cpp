@@ -36,17 +36,16 @@ void set_inputs(BackwardNode& node, at::ArrayRef<at::Tensor> inputs) {
   node.set_next_edges(std::move(edges));
 }
 
-void set_input(BackwardNode& node, c10::intrusive_ptr<BackwardNode> before,
-               const at::Tensor& like) {
+void set_input(BackwardNode& node, NodePointer<BackwardNode> before, const at::Tensor& like) {
   const uint32_t result = before->add_input_metadata(like);
   node.add_next_edge({std::move(before), result});
 }
 
-void set_output(c10::intrusive_ptr<BackwardNode> node, const at::Tensor& out) {
+void set_output(NodePointer<BackwardNode> node, const at::Tensor& out) {
   torch::autograd::set_history(out, std::move(node));
 }
 
-void set_history(const at::Tensor& out, c10::intrusive_ptr<BackwardNode> node,
+void set_history(const at::Tensor& out, NodePointer<BackwardNode> node,
                  at::ArrayRef<at::Tensor> inputs) {
   set_inputs(*node, inputs);
   set_output(std::move(node), out);

@@ -6,6 +6,8 @@
 
 #include <mutex>
 
+#include "torch_internals/node_pointer.h"
+
 namespace posenc::torch_internals {
 
 /// A tensor kept for backward, which notices if it was changed in place meanwhile.
@@ -52,11 +54,11 @@ void check_not_released(bool saved);
 void set_inputs(BackwardNode& node, at::ArrayRef<at::Tensor> inputs);
 /// Sends the only gradient of `node` to another node, whose output was never a tensor of its own
 /// but would have been like `like`.
-void set_input(BackwardNode& node, c10::intrusive_ptr<BackwardNode> before, const at::Tensor& like);
+void set_input(BackwardNode& node, NodePointer<BackwardNode> before, const at::Tensor& like);
 /// Makes `node` the origin of `out`.
-void set_output(c10::intrusive_ptr<BackwardNode> node, const at::Tensor& out);
+void set_output(NodePointer<BackwardNode> node, const at::Tensor& out);
 /// Records that `node` made `out` from `inputs`.
-void set_history(const at::Tensor& out, c10::intrusive_ptr<BackwardNode> node,
+void set_history(const at::Tensor& out, NodePointer<BackwardNode> node,
                  at::ArrayRef<at::Tensor> inputs);
 
 }  // namespace posenc::torch_internals

@@ -4,6 +4,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/autograd/function.h>  // of grad_fn(), which tensors only declare before 2.13
 #include <torch/optim/adam.h>
 #include <torch/optim/serialize.h>
 #include <torch/optim/sgd.h>

@@ -36,7 +36,7 @@ struct Scaling {
       const at::NoGradGuard no_grad;
       y = x * factor;
     }
-    auto made = c10::make_intrusive<Scaled>();
+    auto made = make_node<Scaled>();
     made->factor = save_for_backward(factor);
     node = made.get();
     set_history(y, std::move(made), {x, unused});

@@ -5,6 +5,7 @@
 // AccumulateGrad's.
 
 #include "torch_internals/grad_access.h"
+#include "torch_internals/node_pointer.h"
 
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -42,10 +43,10 @@ struct Probe : autograd::Node {
 
 struct GradAccessTest : ::testing::Test {
   torch::Tensor weight = torch::ones({2, 3}).requires_grad_();
-  c10::intrusive_ptr<Probe> probe;
+  NodePointer<Probe> probe;
 
   torch::Tensor forward() {
-    probe = c10::make_intrusive<Probe>();
+    probe = make_node<Probe>();
     probe->set_next_edges(autograd::collect_next_edges(weight));
     auto out = weight.detach().clone();
     autograd::set_history(out, probe);
@@ -101,7 +102,7 @@ TEST_F(GradAccessTest, HoldsTheAccumulatorsLock) {
     }
     bool held = false;
   };
-  auto node = c10::make_intrusive<Locking>();
+  auto node = make_node<Locking>();
   node->set_next_edges(autograd::collect_next_edges(weight));
   auto out = weight.detach().clone();
   autograd::set_history(out, node);

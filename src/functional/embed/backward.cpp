@@ -112,7 +112,7 @@ torch_internals::Gradients EmbedBackward::backward(const at::Tensor& incoming) {
 
 void record(const at::Tensor& out, const at::Tensor& ids, const at::Tensor& weight,
             const EmbedPlan& plan, const at::Tensor& mask, bool sparse) {
-  auto node = c10::make_intrusive<EmbedBackward>();
+  auto node = torch_internals::make_node<EmbedBackward>();
   node->ids = torch_internals::save_for_backward(ids);
   node->mask = mask;
   node->table.type = plan.type;

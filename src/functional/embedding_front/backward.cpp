@@ -216,9 +216,9 @@ AddedRows added_rows(const FrontTable& from, int64_t dim, int64_t count) {
   return added;
 }
 
-c10::intrusive_ptr<FrontSumBackward> sum_node(const EmbeddingFrontPlan& plan) {
+torch_internals::NodePointer<FrontSumBackward> sum_node(const EmbeddingFrontPlan& plan) {
   const kernel::FrontRequest& q = plan.request;
-  auto node = c10::make_intrusive<FrontSumBackward>();
+  auto node = torch_internals::make_node<FrontSumBackward>();
   node->tokens = q.tokens;
   node->dim = q.dim;
   node->tables.reserve(1 + kernel::kFrontTables);
@@ -244,7 +244,7 @@ void record(const at::Tensor& out, const EmbeddingFrontPlan& plan,
   const kernel::FrontRequest& q = plan.request;
   const bool norms = q.norm.weight != nullptr;
   if (!norms && !plan.drops) return torch_internals::set_output(sum_node(plan), out);
-  auto node = c10::make_intrusive<FrontNormBackward>();
+  auto node = torch_internals::make_node<FrontNormBackward>();
   node->tokens = q.tokens;
   node->dim = q.dim;
   node->mask = saved.mask;

@@ -61,7 +61,7 @@ torch_internals::Gradients RotaryBackward::backward(const at::Tensor& grad) {
 
 void record(const at::Tensor& out, const at::Tensor& x, const RotaryCosSin& table,
             const RotaryOptions& options, const RotaryFuncOptions& how) {
-  auto node = c10::make_intrusive<RotaryBackward>(options, how);
+  auto node = torch_internals::make_node<RotaryBackward>(options, how);
   node->cos = torch_internals::save_for_backward(table.cos);
   node->sin = torch_internals::save_for_backward(table.sin);
   node->sizes = x.sizes().vec();

@@ -204,7 +204,7 @@ at::Tensor vocab_parallel_cross_entropy(const at::Tensor& logits, const at::Tens
   const at::Tensor sum = tokens_of.loss.masked_fill(~rows.is_valid, 0.0).sum();
   const at::Tensor loss = (sum / count).to(logits.scalar_type());
   if (records) {
-    auto node = c10::make_intrusive<VocabCrossEntropyBackward>();
+    auto node = torch_internals::make_node<VocabCrossEntropyBackward>();
     node->logits = torch_internals::save_for_backward(matrix);
     node->rows = rows;
     node->normaliser = tokens_of.normaliser;

@@ -35,7 +35,7 @@ at::Tensor recorded(const at::Tensor& out, const at::Tensor& rows, const RowExch
                     const char* name, ShareOrSum gradient) {
   if (torch_internals::is_recorded(rows)) {
     torch_internals::set_history(
-        out, c10::make_intrusive<RowExchangeBackward>(name, exchange, gradient), rows);
+        out, torch_internals::make_node<RowExchangeBackward>(name, exchange, gradient), rows);
   }
   return out;
 }
