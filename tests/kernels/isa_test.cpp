@@ -53,8 +53,8 @@ TEST(KernelSets, ANameThatThisProcessorLacksIsAnError) {
 #endif
   for (const char* wish : {foreign, "avx10", "AVX2", " sse2", "generic,sse2"}) {
     EXPECT_EQ(message_for(wish),
-              "[kernels] POSENC_ISA must name an instruction set that this processor has: " + names +
-                  ". Got \"" + wish + "\"");
+              "[kernels] POSENC_ISA must name an instruction set that this processor has: " +
+                  names + ". Got \"" + wish + "\"");
     EXPECT_EQ(find(wish), nullptr);
   }
 }

@@ -24,7 +24,7 @@ const std::vector<int64_t> kIds = ids();
 // Ordinary numbers in every type: bytes 3e, 3d, 3c, 3b, so about 0.2 in float32, 1 in float16.
 const std::vector<uint32_t> kNumbers(4 * kRows * kDim, 0x3e3d3c3b);
 std::vector<uint32_t> out(4 * kRows * kDim + 64), scratch(1 << 18);
-const std::vector<uint8_t> kBits(kRows * kDim, 0xb5);
+const std::vector<uint8_t> kBits(kRows* kDim, 0xb5);
 
 const float* numbers() { return reinterpret_cast<const float*>(kNumbers.data()); }
 float* lines(std::vector<uint32_t>& v) {  // aligned to a cache line
@@ -101,11 +101,12 @@ void sincos_row(const Kernels& use) {
 }
 void sincos_write(const Kernels& use) {
   static const std::vector<double> bound(kDim, 0x1p-48);
-  static const std::vector<double> row = [] {  // far from zero, and from where roundings are left open
-    std::vector<double> cosines(2 * kDim, 0.61);
-    std::fill(cosines.begin() + kDim, cosines.end(), 0.33);
-    return cosines;
-  }();
+  static const std::vector<double> row =
+      [] {  // far from zero, and from where roundings are left open
+        std::vector<double> cosines(2 * kDim, 0.61);
+        std::fill(cosines.begin() + kDim, cosines.end(), 0.33);
+        return cosines;
+      }();
   sincos::RowLayout layout;
   layout.sin_count = layout.cos_count = kDim;
   layout.row_stride = 2 * kDim;
@@ -119,7 +120,9 @@ void sincos_write(const Kernels& use) {
   r.layout = &layout;
   r.out = lines(out);
   r.quick = true;
-  r.ziv_fallback = [](const void*, int64_t, bool, double, sincos::Format) -> double { std::abort(); };
+  r.ziv_fallback = [](const void*, int64_t, bool, double, sincos::Format) -> double {
+    std::abort();
+  };
   use.sincos.write(r);
 }
 
@@ -148,8 +151,9 @@ int main(int count, char** arguments) {
   const Kernels* const use = count == 4 ? find(arguments[1]) : nullptr;
   const auto found = use != nullptr ? kKernels.find(arguments[2]) : kKernels.end();
   if (found == kKernels.end()) {
-    std::fputs("usage: kernel_instructions SET KERNEL TIMES; without arguments, prints the kernels\n",
-               stderr);
+    std::fputs(
+        "usage: kernel_instructions SET KERNEL TIMES; without arguments, prints the kernels\n",
+        stderr);
     return 2;
   }
   for (int64_t i = std::atoll(arguments[3]); i > 0; --i) found->second(*use);

@@ -172,7 +172,8 @@ TEST(ExactBits, AreTheSameEverywhere) {
 
 // FNV-1a of whole tables: constants, with which every CPU is compared.
 TEST(ExactBits, HaveTheSameHashOnEveryCpu) {
-  const uint64_t expected[4] = {0xc03c3d9a2673647e, 0x84b8ab06920f671d, 0x5b69f7ad754f6abd, 0x21b5290b9c581507};
+  const uint64_t expected[4] = {0xc03c3d9a2673647e, 0x84b8ab06920f671d, 0x5b69f7ad754f6abd,
+                                0x21b5290b9c581507};
   const std::vector<int64_t> ids = {0, 1, -77, 123456789, 2147483646, -2147483647, 99991};
   const std::vector<double> reals = {0.0, -0.5, 1e-3, 3.14159, 1234567.8, -1e6, 99.5};
   const Format formats[] = {Format::Float32, Format::Float64, Format::BFloat16, Format::Float16};
