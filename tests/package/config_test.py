@@ -106,16 +106,15 @@ class ConfigTest(unittest.TestCase):
         self.assertIn("[posenc] LibTorch must be built with its distributed package", output)
         self.assertIn("[posenc] LibTorch 2.14 is newer than those that posenc has been tested with, 2.11 to 2.13", output)
 
-    def test_an_old_libtorch_is_refused(self):
-        source = Path(__file__).resolve().parents[2]
-        code, output = self.configure(f"add_subdirectory({source} posenc)", self.torch("2.10.1"))
-        self.assertNotEqual(code, 0, output)
-        self.assertIn(f"[posenc] LibTorch must be 2.11 or newer. Got 2.10.1 in {self.root}/torch", output)
-
-    def test_a_new_libtorch_is_reported(self):
-        _, output = self.configure(f'include("{PACKAGE}/posenc_torch.cmake")\nposenc_find_torch()\nposenc_check_torch()',
-                                   self.torch("2.15.0"))
-        self.assertIn("LibTorch 2.15.0 is newer than those that posenc is tested with", output)
+    def test_openmp_on_macos_is_libtorchs(self):
+        config = ("set(Torch_FOUND TRUE)\nadd_library(torch_cpu INTERFACE IMPORTED GLOBAL)\n"
+                  f'set(TORCH_INSTALL_PREFIX "{self.root}/torch")\n'
+                  "set_target_properties(torch_cpu PROPERTIES INTERFACE_COMPILE_DEFINITIONS USE_DISTRIBUTED)\n")
+        mac = ("APPLE=TRUE", "CMAKE_SYSTEM_NAME=Darwin")
+        self.assertIn(f"[posenc] LibTorch must bring libomp.dylib, as PyTorch's own builds for macOS do. Got {self.root}/torch/lib without it",
+                      self.own(*mac, torch=["2.13.0", config]))
+        output = self.own(*mac, f"POSENC_LIBOMP={self.root}/libomp.dylib", torch=["2.13.0", config])
+        self.assertIn("[posenc] OpenMP's header omp.h was found neither in LibTorch nor in Homebrew: run `brew install libomp`", output)
 
     # --- posencConfig.cmake ---
 
