@@ -85,7 +85,7 @@ bool lock(int descriptor) { return ::flock(descriptor, LOCK_EX | LOCK_NB) == 0; 
 // Another host's locks may not be visible here: its file counts as being written until it has not
 // been written to for a day.
 bool is_old(int descriptor) {
-  constexpr time_t kDay = 24 * 60 * 60;
+  constexpr time_t kDay = time_t{24} * 60 * 60;
   struct stat status {};
   return ::fstat(descriptor, &status) == 0 && status.st_mtime < ::time(nullptr) - kDay;
 }
