@@ -12,7 +12,8 @@ void advise_huge_pages([[maybe_unused]] void* fresh, [[maybe_unused]] std::size_
   const auto begin = reinterpret_cast<uintptr_t>(fresh);
   const uintptr_t first = (begin + kHuge - 1) / kHuge * kHuge;
   const uintptr_t last = (begin + bytes) / kHuge * kHuge;
-  if (last > first) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+  if (last > first)
+    ::madvise(static_cast<char*>(fresh) + (first - begin), last - first, MADV_HUGEPAGE);
 #endif
 }
 
