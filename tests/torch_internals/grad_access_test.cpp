@@ -5,7 +5,6 @@
 // AccumulateGrad's.
 
 #include "torch_internals/grad_access.h"
-#include "torch_internals/node_pointer.h"
 
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
@@ -18,6 +17,8 @@
 
 #include <functional>
 #include <vector>
+
+#include "torch_internals/node_pointer.h"
 
 namespace posenc::torch_internals {
 namespace {
