@@ -5,6 +5,7 @@
 #include <c10/core/InferenceMode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <cstdint>
@@ -57,6 +58,9 @@ bool is_recorded(const at::Tensor& tensor) {
   return tensor.requires_grad() && at::GradMode::is_enabled() &&
          !c10::impl::tls_local_dispatch_key_set().excluded_.has(Key::AutogradFunctionality);
 }
+
+// Before 2.13, tensors only declare the class of their grad_fn().
+std::string origin_of(const at::Tensor& tensor) { return tensor.grad_fn()->name(); }
 
 const char* write_violation(const at::Tensor& tensor) {
   if (tensor.is_inference() && !c10::InferenceMode::is_enabled())

@@ -27,6 +27,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
+
 namespace posenc::torch_internals {
 
 /// Whether this thread dispatches as usual: no tracing, no autocast, no transform, no mode.
@@ -38,6 +40,9 @@ bool is_plain(const at::Tensor& tensor);
 
 /// Whether autograd would record an operation on `tensor` in this thread.
 bool is_recorded(const at::Tensor& tensor);
+
+/// The name of the operation that computed `tensor`, which is not a leaf, as in grad_fn.
+std::string origin_of(const at::Tensor& tensor);
 
 /// The rule that `tensor` breaks if this thread writes to it without recording that, such as "must
 /// not ..."; null if it may be written.

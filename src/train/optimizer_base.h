@@ -4,7 +4,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
-#include <torch/csrc/autograd/function.h>  // of grad_fn(), which tensors only declare before 2.13
 #include <torch/optim/adam.h>
 #include <torch/optim/serialize.h>
 #include <torch/optim/sgd.h>
@@ -111,7 +110,7 @@ void OptimizerBase<Options, State>::check_new(const torch::Tensor& parameter) co
   const char* name = train::Traits<Options>::kOptimizer;
   TORCH_CHECK_VALUE(parameter.defined(), "[", name, "] a parameter must be defined");
   TORCH_CHECK_VALUE(parameter.is_leaf(), "[", name, "] a parameter must be a leaf. Got ",
-                    parameter.sizes(), " computed by ", parameter.grad_fn()->name());
+                    parameter.sizes(), " computed by ", torch_internals::origin_of(parameter));
   TORCH_CHECK_TYPE(!parameter.is_sparse() && at::isFloatingType(parameter.scalar_type()), "[", name,
                    "] a parameter must be dense and of a real floating type. Got ",
                    parameter.toString());

@@ -100,6 +100,10 @@ TEST(IsRecorded, TrueIfTheResultRequiresAGradient) {
   }
 }
 
+TEST(Shortcut, NamesTheOriginOfATensor) {
+  EXPECT_EQ(origin_of(torch::ones({2}).requires_grad_() * 2), "MulBackward0");
+}
+
 TEST(WriteViolation, TensorsThatAtenDoesNotWriteTo) {
   const auto refused = [](const torch::Tensor& x) {
     EXPECT_NE(write_violation(x), nullptr);

@@ -76,13 +76,10 @@ struct TrainerOptions {
 /// only resuming from the checkpoint is bit-identical. If the scheduler throws, the step is done,
 /// and the next train() first calls the scheduler again.
 ///
-/// On a GPU only reports and checkpoints wait for it, which read the loss. Clipping scales by a
-/// norm that stays there, but coalesces sparse gradients, which waits. With a group each step
-/// waits, since the processes compare their losses.
-///
 /// With a group, all processes stop, throw or report at the same step. An exception on one of them
 /// is a GroupError (PeerFailed) on the others. After one of the loss, train() may be called again,
-/// unless the group splits tensors of the model; after one of the optimiser, only after resume().
+/// unless the group splits tensors; after one of the optimiser, only after resume(). Only reports,
+/// checkpoints, groups and the clipping of sparse gradients wait for a GPU.
 class Trainer {
  public:
   /// Computes the loss of a batch, a scalar on which backward() is called.
