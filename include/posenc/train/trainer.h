@@ -41,7 +41,7 @@ struct TrainerOptions {
 
   /// Number of steps of the whole run.
   TORCH_ARG(int64_t, steps);
-  /// Scales gradients, dense and sparse, down to this norm over all parameters; 0: no clipping.
+  /// Scales gradients down to this norm; 0: no clipping. With sparse ones it waits for a GPU.
   TORCH_ARG(double, clip_norm) = 0.0;
   /// The file that the run is saved to when it stops, when it ends and every `checkpoint_every`
   /// steps. Empty: it is not saved.
@@ -50,7 +50,7 @@ struct TrainerOptions {
   TORCH_ARG(int64_t, checkpoint_every) = 0;
   /// Called every `report_every` steps and after the last step, on rank 0 only.
   TORCH_ARG(std::function<void(const TrainingProgress&)>, report) = nullptr;
-  /// Number of steps between reports.
+  /// Number of steps between reports, which wait for a GPU, as checkpoints and groups do.
   TORCH_ARG(int64_t, report_every) = 50;
   /// Called after every step; returning true saves and stops the run. See StopSignal.
   TORCH_ARG(std::function<bool()>, stop) = nullptr;
@@ -78,8 +78,7 @@ struct TrainerOptions {
 ///
 /// With a group, all processes stop, throw or report at the same step. An exception on one of them
 /// is a GroupError (PeerFailed) on the others. After one of the loss, train() may be called again,
-/// unless the group splits tensors; after one of the optimiser, only after resume(). Only reports,
-/// checkpoints, groups and the clipping of sparse gradients wait for a GPU.
+/// unless the group splits tensors of the model; after one of the optimiser, only after resume().
 class Trainer {
  public:
   /// Computes the loss of a batch, a scalar on which backward() is called.
