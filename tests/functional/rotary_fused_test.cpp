@@ -390,6 +390,21 @@ TEST(RotaryFused, NoticesThatItsTableChanged) {
   EXPECT_ERROR(y.sum().backward(), c10::Error, "modified by an inplace operation");
 }
 
+// They have what was saved in common, and each releases its own.
+TEST(RotaryFused, QueriesAndKeysHaveBackwardsOfTheirOwn) {
+  const auto options = RotaryOptions(8, Pairing::Halves);
+  const auto table = rotary_cos_sin(options, torch::arange(4));
+  const auto q = torch::randn({1, 4, 8}).requires_grad_();
+  const auto k = torch::randn({1, 4, 8}).requires_grad_();
+  const auto [q_out, k_out] = must_be_fused({q, k, table, options, {}});
+  q_out.sum().backward();
+  EXPECT_FALSE(k.grad().defined());
+  EXPECT_ERROR(q_out.sum().backward(), c10::Error, "backward through the graph a second time");
+  k_out.sum().backward();
+  EXPECT_TRUE(k.grad().equal(q.grad()));
+  EXPECT_ERROR(k_out.sum().backward(), c10::Error, "backward through the graph a second time");
+}
+
 // Learned angles get their gradient, and other transforms are seen.
 TEST(RotaryFused, LeavesToTheCompositionWhatItCannotDo) {
   const auto options = RotaryOptions(8, Pairing::Halves);

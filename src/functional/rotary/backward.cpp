@@ -2,35 +2,49 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/DimVector.h>
 #include <torch/autograd.h>
 
-#include <vector>
+#include <utility>
 
 #include "functional/rotary/compose.h"
 #include "functional/rotary/fusable.h"
 #include "functional/rotary/fused.h"
 #include "torch_internals/backward_node.h"
 #include "torch_internals/profiled.h"
+#include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {
 
+// What the gradients of q and k have in common: made in the forward, and never changed. It is freed
+// with the last node that holds it, so that each may be run and released without the other.
+struct SavedRotation : c10::intrusive_ptr_target {
+  SavedRotation(const RotaryPlan& plan, const RotaryOptions& o, const RotaryFuncOptions& h)
+      : options(o),
+        how(h),
+        cos(torch_internals::save_for_backward(plan.cos)),
+        sin(torch_internals::save_for_backward(plan.sin)) {}
+
+  const RotaryOptions options;
+  const RotaryFuncOptions how;
+  const torch_internals::SavedVariable cos, sin;
+};
+
 struct RotaryBackward : torch_internals::BackwardNode {
-  RotaryBackward(const RotaryOptions& o, const RotaryFuncOptions& h)
-      : BackwardNode("RotaryBackward"), options(o), how(h) {}
+  RotaryBackward(c10::intrusive_ptr<SavedRotation> rotation, const at::Tensor& x)
+      : BackwardNode("RotaryBackward"),
+        saved(std::move(rotation)),
+        sizes(x.sizes()),
+        dtype(x.scalar_type()) {}
   torch_internals::Gradients backward(const at::Tensor& grad) override;
-  void release() override {
-    cos.reset_data();
-    sin.reset_data();
-  }
+  void release() override { saved.reset(); }
 
   at::Tensor composed(const at::Tensor& grad, const RotaryCosSin& table) const;
 
-  RotaryOptions options;
-  RotaryFuncOptions how;
-  torch_internals::SavedVariable cos, sin;
-  std::vector<int64_t> sizes;
-  at::ScalarType dtype = at::kFloat;
+  c10::intrusive_ptr<SavedRotation> saved;  // null once released
+  const c10::DimVector sizes;
+  const at::ScalarType dtype;
 };
 
 // What autograd does with the composition, at any point: it is linear. Differentiable once more.
@@ -38,35 +52,37 @@ at::Tensor RotaryBackward::composed(const at::Tensor& grad, const RotaryCosSin& 
   const bool again = at::GradMode::is_enabled();
   const at::AutoGradMode recording(true);
   const at::Tensor x = at::zeros(sizes, grad.options().dtype(dtype)).requires_grad_();
-  const at::Tensor y = rotated_heads(x, table, options, how);
+  const at::Tensor y = rotated_heads(x, table, saved->options, saved->how);
   return torch::autograd::grad({y}, {x}, {grad}, /*retain_graph=*/again, /*create_graph=*/again)[0];
 }
 
 torch_internals::Gradients RotaryBackward::backward(const at::Tensor& grad) {
   const torch_internals::Profiled profiled("posenc::rotary_backward", grad);
-  const RotaryCosSin table{cos.unpack(), sin.unpack()};
+  torch_internals::check_not_released(saved != nullptr);
+  const RotaryCosSin table{saved->cos.unpack(), saved->sin.unpack()};
   const at::IntArrayRef expected = sizes;
   TORCH_CHECK(grad.sizes() == expected, "[rotary] backward needs a gradient ", expected, ". Got ",
               grad.sizes());
   RotaryPlan plan;
   if (!at::GradMode::is_enabled() && grad.scalar_type() == dtype) {
     const at::Tensor whole = grad.stride(-1) == 1 ? grad : grad.contiguous();
-    if (is_fusable(whole, {}, table, options, how, Pass::Backward, plan))
-      return {rotary_fused_backward(plan, whole, how)};
+    if (is_fusable(whole, {}, table, saved->options, saved->how, Pass::Backward, plan))
+      return {rotary_fused_backward(plan, whole, saved->how)};
   }
   return {composed(grad, table)};
 }
 
 }  // namespace
 
-void record(const at::Tensor& out, const at::Tensor& x, const RotaryCosSin& table,
+void record(const RotaryPlan& plan, const QueryKey& out, const at::Tensor& q, const at::Tensor& k,
             const RotaryOptions& options, const RotaryFuncOptions& how) {
-  auto node = torch_internals::make_node<RotaryBackward>(options, how);
-  node->cos = torch_internals::save_for_backward(table.cos);
-  node->sin = torch_internals::save_for_backward(table.sin);
-  node->sizes = x.sizes().vec();
-  node->dtype = x.scalar_type();
-  torch_internals::set_history(out, std::move(node), x);
+  using torch_internals::is_recorded;
+  const bool for_q = q.defined() && is_recorded(q), for_k = k.defined() && is_recorded(k);
+  if (!for_q && !for_k) return;
+  const auto saved = c10::make_intrusive<SavedRotation>(plan, options, how);
+  const auto& [q_out, k_out] = out;
+  if (for_q) torch_internals::set_history(q_out, torch_internals::make_node<RotaryBackward>(saved, q), q);
+  if (for_k) torch_internals::set_history(k_out, torch_internals::make_node<RotaryBackward>(saved, k), k);
 }
 
 }  // namespace posenc::functional

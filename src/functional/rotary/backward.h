@@ -2,12 +2,13 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "posenc/functional/rotary.h"
+#include "functional/rotary/fusable.h"
 
 namespace posenc::functional {
 
-/// Makes `out` the recorded result of rotating `x` by `table`.
-void record(const at::Tensor& out, const at::Tensor& x, const RotaryCosSin& table,
+/// Makes those of the results `out` whose input autograd records the recorded results of rotating q
+/// and k by `plan`.
+void record(const RotaryPlan& plan, const QueryKey& out, const at::Tensor& q, const at::Tensor& k,
             const RotaryOptions& options, const RotaryFuncOptions& how);
 
 }  // namespace posenc::functional

@@ -67,9 +67,7 @@ QueryKey rotary_fused(RotaryPlan& plan, const at::Tensor& q, const at::Tensor& k
   QueryKey result(output_like(q), output_like(k));
   const auto& [q_out, k_out] = result;
   run_into(plan, q_out, k_out, how);
-  const RotaryCosSin table{plan.cos, plan.sin};
-  if (q.defined() && torch_internals::is_recorded(q)) record(q_out, q, table, options, how);
-  if (k.defined() && torch_internals::is_recorded(k)) record(k_out, k, table, options, how);
+  record(plan, result, q, k, options, how);
   return result;
 }
 
