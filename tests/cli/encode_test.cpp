@@ -91,6 +91,8 @@ TEST_F(EncodeErrors, Refuses) {
                  "an encoder of images takes no `input_ids`, but `pixel_values`");
   expect_refused(encode(bert, dict({{"input_ids", ids}, {"attention_mask", torch::ones({2, 3})}})),
                  "encode", "attention_mask must be bool or an integer type");
+  expect_refused(encode(bert, dict({{"input_ids", ids}, {"task_type_ids", ids}})), "encode",
+                 "this front has no task types");
   expect_refused(encode(bert, dict({{"input_ids", ids * 40000}})), "encode", "40000");
   expect_refused(encode(bert, dict({{"input_ids", torch::ones({1, 65}, torch::kLong)}})), "encode",
                  "holds 64 tokens. Got 65");

@@ -45,9 +45,11 @@ TEST_F(Table, IsThePresetsTable) {
     const auto result = posenc(command);
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.out + result.err, "");
-    const auto tensors = load_safetensors(file("table.bin")).tensors;
-    EXPECT_TRUE(bit_equal(tensors["table"], sinusoid_table(preset(name, dim, params), length)))
+    const auto written = load_safetensors(file("table.bin"));
+    EXPECT_TRUE(
+        bit_equal(written.tensors["table"], sinusoid_table(preset(name, dim, params), length)))
         << name;
+    EXPECT_EQ(written.metadata.at("preset"), name);
   }
 }
 

@@ -24,6 +24,10 @@ TEST(Nearest, EqualDistancesKeepTheirOrder) {
   EXPECT_EQ(nearest("a", {"c", "b", "d"}, 2), (Names{"c", "b"}));
 }
 
+TEST(Nearest, LeavesOutNamesThatAreFarther) {
+  EXPECT_EQ(nearest("abc", {"abXYc", "aXc", "xyz"}, 4, 2), (Names{"aXc", "abXYc"}));
+}
+
 TEST(Nearest, HandlesEmptyInput) {
   EXPECT_EQ(nearest("a", {}), Names{});
   EXPECT_EQ(nearest("", {"abc", "a", ""}, 2), (Names{"", "a"}));

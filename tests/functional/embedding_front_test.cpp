@@ -105,6 +105,10 @@ TEST(EmbeddingFrontFunction, RefusesOptionsThatDoNotFit) {
             "[EmbeddingFront] position_ids and an offset exclude each other. Got 2");
   EXPECT_EQ(refusal(FrontOptions().position_ids(rows({2}))),
             "[EmbeddingFront] position_ids must be (L), (1, L) or (B, L) for ids [2, 3]. Got [2]");
+  EXPECT_EQ(message_of([&] {
+              embedding_front(few_ids()[0], weights, FrontOptions().position_ids(rows({1, 3})));
+            }),
+            "[EmbeddingFront] position_ids must be (L), (1, L) or (B, L) for ids [3]. Got [1, 3]");
   EXPECT_EQ(refusal(FrontOptions().offset(-1)),
             "[EmbeddingFront] offset must not be negative. Got -1");
   EXPECT_EQ(refusal(FrontOptions().offset(4)),

@@ -241,6 +241,11 @@ TEST_P(Rotary, WrongInputsAreErrors) {
   EXPECT_EQ(refused(q, {}, How().offset(-1)),
             "[rotary] offset must not be negative, and positions must be below 2^31. Got -1 for 5 "
             "tokens");
+  constexpr int64_t kLimit = int64_t{1} << 31;
+  EXPECT_EQ(refused(q, {}, How().offset(kLimit - 5)), "");
+  EXPECT_EQ(refused(q, {}, How().offset(kLimit - 4)),
+            "[rotary] offset must not be negative, and positions must be below 2^31. Got "
+            "2147483644 for 5 tokens");
   const auto ids = torch::arange(5, torch::TensorOptions(device()).dtype(torch::kLong));
   EXPECT_EQ(refused(q, {}, How().offset(1).position_ids(ids)),
             "[rotary] position_ids are absolute: offset must be 0 beside them. Got 1");
@@ -278,6 +283,9 @@ TEST_P(Rotary, WrongTablesAreErrors) {
   EXPECT_EQ(at(torch::tensor({0, 1}, long_ids)),
             "[rotary] cos and sin must have the batch and length of q and k. Got [2, 8] for [2, 4, "
             "5, 8]");
+  EXPECT_EQ(at(torch::zeros({3, 5}, long_ids)),
+            "[rotary] cos and sin must have the batch and length of q and k. Got [3, 5, 8] for [2, "
+            "4, 5, 8]");
   EXPECT_EQ(at(torch::ones({5}, torch::TensorOptions(device()))),
             "[rotary] positions must be integers. Got Float");
   EXPECT_EQ(refused({}, How().position_ids(torch::arange(5, long_ids))),

@@ -162,6 +162,14 @@ TEST(PresetParams, AreCheckedByNameAndType) {
                "at most 2^31 cells");
 }
 
+TEST(PresetParams, AreWholeNumbersOfTheirRange) {
+  EXPECT_ERROR(preset("mae_2d", 8, {{"height", "3x"}}), c10::ValueError, "finite number. Got 3x");
+  EXPECT_ERROR(preset("fairseq", 8, {{"padding_idx", "1e17"}}), c10::ValueError,
+               "padding_idx must be a whole number. Got 1e17");
+  EXPECT_ERROR(preset("mae_2d", 8, {{"height", "2147483649"}}), c10::ValueError,
+               "height must be a whole number in [1, 2^31]. Got 2147483649");
+}
+
 TEST(PresetParams, ReachTheTable) {
   EXPECT_EQ(preset("whisper", 8, {{"max_timescale", 500.0}}).base(), 500.0);
   EXPECT_EQ(preset("whisper", 8, {{"max_timescale", "500"}}),

@@ -152,6 +152,9 @@ TEST(RotaryAxial, GridsByEveryRule) {
   EXPECT_TRUE(bit_equal(grid(Grid{.offset = 0.5}, {2, 1}).select(1, 0), real({0.5, 1.5})));
   const auto by_hand = whole({0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 1, 1}).view({4, 3});  // t, h, w
   EXPECT_TRUE(bit_equal(grid(Grid{}, {1, 2, 2}), by_hand));
+  const auto from_one = whole({0, 1, 1, 0, 1, 2, 1, 1, 1, 1, 1, 2}).view({4, 3});
+  EXPECT_TRUE(bit_equal(grid(Grid{.coordinates = Coordinates::OneBased}, {2, 1, 2}), from_one))
+      << "only height and width follow the rule";
   const Grid turned{.coordinates = Coordinates::OneBased, .width_first = true, .zero_tokens = 1};
   EXPECT_TRUE(bit_equal(grid(turned, {1, 2}), whole({1, 1, 2, 1, 0, 0}).view({3, 2})));
 }
@@ -231,6 +234,8 @@ TEST(RotaryAxial, WrongFrequenciesAndLayoutsAreErrors) {
             "[rotary] rotary_heads must not be negative. Got -1");
   EXPECT_EQ(refusal(single(8).xpos_scale_base(-1.0)),
             "[rotary] xpos_scale_base must be finite and not negative. Got -1");
+  EXPECT_EQ(refusal(axial(8).xpos_scale_base(512.0)),
+            "[rotary] xpos_scale_base needs Planes::One, and no Arithmetic::Complex");
   EXPECT_EQ(refusal(RotaryOptions(8, Pairing::HalvesPerAxis).planes(Planes::Axial)),
             "[rotary] Pairing::HalvesPerAxis belongs to CosLayout::HalvesPerAxis");
   EXPECT_EQ(refusal(single(8).cos_layout(CosLayout::HalvesPerAxis)),

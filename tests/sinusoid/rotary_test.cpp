@@ -218,6 +218,9 @@ TEST(Rotary, SectionsMustFit) {
   EXPECT_EQ(halves(Planes::HeightWidth, {2, 3, 3}),
             "[rotary] sections must be three numbers, the first two equal and the last positive. "
             "Got [2, 3, 3]");
+  EXPECT_EQ(halves(Planes::HeightWidth, {4, 4, 0}),
+            "[rotary] sections must be three numbers, the first two equal and the last positive. "
+            "Got [4, 4, 0]");
   EXPECT_EQ(halves(Planes::One, {8}), "[rotary] these planes have no sections. Got [8]");
   EXPECT_EQ(refusal(llama(6).planes(Planes::RowColumn)),
             "[rotary] dim must be a multiple of 4 for these planes. Got 6");

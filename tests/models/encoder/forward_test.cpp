@@ -219,6 +219,24 @@ TEST(EncoderErrors, AreOfBothForms) {
           [](auto run) { EXPECT_ERROR(run(), c10::ValueError, "this front has no task types"); });
 }
 
+TEST(EncoderErrors, ImagesComeWithoutTheInputsOfText) {
+  Encoder model(EncoderOptions(VisionFrontOptions(4, 2, 8), small_options().encoder()));
+  model->eval();
+  const auto frozen = freeze(model);
+  const auto pixels = torch::ones({2, 3, 4, 4});
+  const auto ids = torch::ones({2, 4}, torch::kLong);
+  const std::pair<const char*, EncoderInputs> all[] = {
+      {"attention_mask", EncoderInputs().attention_mask(ids)},
+      {"token_type_ids", EncoderInputs().token_type_ids(ids)},
+      {"position_ids", EncoderInputs().position_ids(ids)},
+      {"task_type_ids", EncoderInputs().task_type_ids(ids)}};
+  for (const auto& [name, inputs] : all) {
+    const auto rule = std::string("an encoder of images takes no ") + name;
+    EXPECT_ERROR(model->forward(pixels, inputs), c10::ValueError, rule);
+    EXPECT_ERROR(frozen.forward(pixels, inputs), c10::ValueError, rule);
+  }
+}
+
 TEST(EncoderErrors, OptionsThatContradict) {
   const auto made = [](const EncoderOptions& options) { return Encoder(options); };
   auto neither = small_options().embeddings(std::nullopt);
