@@ -81,8 +81,10 @@ void record(const RotaryPlan& plan, const QueryKey& out, const at::Tensor& q, co
   if (!for_q && !for_k) return;
   const auto saved = c10::make_intrusive<SavedRotation>(plan, options, how);
   const auto& [q_out, k_out] = out;
-  if (for_q) torch_internals::set_history(q_out, torch_internals::make_node<RotaryBackward>(saved, q), q);
-  if (for_k) torch_internals::set_history(k_out, torch_internals::make_node<RotaryBackward>(saved, k), k);
+  if (for_q)
+    torch_internals::set_history(q_out, torch_internals::make_node<RotaryBackward>(saved, q), q);
+  if (for_k)
+    torch_internals::set_history(k_out, torch_internals::make_node<RotaryBackward>(saved, k), k);
 }
 
 }  // namespace posenc::functional
