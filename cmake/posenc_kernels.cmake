@@ -15,6 +15,8 @@ elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   set(posenc_flags_neon -fno-trapping-math)
   # There `generic` serves as a test only, so it is what a processor without vectors would run.
   list(APPEND posenc_flags_generic $<$<CXX_COMPILER_ID:GNU>:-march=armv8-a+nosimd>)
+else()
+  message(STATUS "posenc has no kernels of its own for ${CMAKE_SYSTEM_PROCESSOR}: the generic ones are used")
 endif()
 
 # posenc_kernel_settings(target set): the settings of a target whose sources are compiled for that set.
