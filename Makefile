@@ -122,7 +122,7 @@ tidy: ## check src/platform and the readers of files with clang-tidy 16 (.clang-
 	@WITH_TESTS=ON tools/build.sh clang-files posenc_examples
 	@run-clang-tidy-16 -quiet -p build/clang-files '$(or $(FILES),src/(platform|io/(base|manifest|torch))/)'
 
-arm64: ## build for ARM64 Linux and run the tests in emulation; GROUPS=regex selects some; TODO minutes the first time
+arm64: ## build for ARM64 Linux and run the tests in emulation; GROUPS=regex selects some
 	@tools/setup.sh build arm64
 	@tools/arm64/run.sh all '$(GROUPS)'
 
