@@ -124,6 +124,7 @@ class Trainer {
   torch::Tensor train_step(const std::vector<PairBatch>& batches);
   void one_step();
   double mean_loss() const;
+  void step_scheduler();
   void settle();
   void report();
   void start_report();
