@@ -86,7 +86,8 @@ std::string action_text(size_t rank, const Header& header) {
   return c10::str("rank ", rank, " is in ", header.caller, " and ", notice_text(header.notice));
 }
 
-/// The headers of all processes. Throws GroupError(Disagree) on each of them unless all do the same.
+/// The headers of all processes. Throws GroupError(Disagree) on each of them unless all do the
+/// same.
 std::vector<Header> all_gather_headers(const RankGroup& group, Notice notice, int64_t first,
                                        int64_t second, const char* caller) {
   Header own{static_cast<int64_t>(notice), {first, second}, {}};
@@ -143,13 +144,14 @@ std::vector<int64_t> all_gather_lengths(const RankGroup& group, int64_t length,
 void agree_on(const RankGroup& group, const std::string& text, const char* caller) {
   if (group.size() == 1) return;
   // The texts themselves are sent only where their lengths or fingerprints differ.
-  const auto headers = all_gather_headers(
-      group, Notice::Text, static_cast<int64_t>(text.size()), fingerprint(text), caller);
+  const auto headers = all_gather_headers(group, Notice::Text, static_cast<int64_t>(text.size()),
+                                          fingerprint(text), caller);
   const bool equal = std::all_of(headers.begin(), headers.end(), [&](const Header& header) {
     return std::equal(header.numbers, header.numbers + 2, headers.front().numbers);
   });
   if (equal) return;
-  const std::vector<std::string> texts = all_gather_texts(group, text, first_numbers(headers), caller);
+  const std::vector<std::string> texts =
+      all_gather_texts(group, text, first_numbers(headers), caller);
   int other = group.rank();
   for (int rank = 0; texts[other] == texts[0] && rank < group.size(); ++rank) other = rank;
   throw GroupError(GroupErrorCode::Disagree, group.rank(),
@@ -169,9 +171,8 @@ void all_or_none(const RankGroup& group, const std::function<void()>& work, cons
     message = message_of(error) + " ";  // never empty: the length says whether there is one
   }
   try {
-    const std::vector<int64_t> lengths =
-        first_numbers(all_gather_headers(group, Notice::Failure,
-                                         static_cast<int64_t>(message.size()), 0, caller));
+    const std::vector<int64_t> lengths = first_numbers(all_gather_headers(
+        group, Notice::Failure, static_cast<int64_t>(message.size()), 0, caller));
     const auto failed =
         std::find_if(lengths.begin(), lengths.end(), [](int64_t length) { return length > 0; });
     if (failed == lengths.end()) return;

@@ -141,9 +141,10 @@ void Trainer::save() const {
 
 // Agrees on what the processes of a group do next.
 void Trainer::begin_group(int64_t end) {
-  TORCH_CHECK_VALUE(!torn_,
-                    "[Trainer] the optimiser or scheduler of a process failed, so the weights of the "
-                    "processes may differ; resume() from the checkpoint");
+  TORCH_CHECK_VALUE(
+      !torn_,
+      "[Trainer] the optimiser or scheduler of a process failed, so the weights of the "
+      "processes may differ; resume() from the checkpoint");
   parallel::agree_on(run_.group, train::run_text(run_, loader_, options_, step_, end), kName);
   has_shards_ = !parallel::sharded_tensors(*run_.module).empty();
   TORCH_CHECK_VALUE(!has_shards_ || options_.global_loss(),
@@ -246,7 +247,8 @@ void Trainer::step_scheduler() {
   }
 }
 
-// Throws on every process if the optimiser or the scheduler of one has failed. Called where no exchange follows.
+// Throws on every process if the optimiser or the scheduler of one has failed. Called where no
+// exchange follows.
 void Trainer::settle() {
   if (!parallel_) return;
   torn_ = true;

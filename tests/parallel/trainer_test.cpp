@@ -228,9 +228,9 @@ TEST_P(Group, ASchedulerThatThrowsOnOneIsAnErrorOnAll) {
         [&](const PairBatch& batch) { return own.loss(batch); },
         TrainerOptions(kSteps).group(group));
     EXPECT_CONTAINS(thrown([&] { trainer.train(); }),
-                    group.rank() == 1 ? "no such step"
-                                      : "PeerFailed: [Trainer] rank " +
-                                            std::to_string(group.rank()) + " of");
+                    group.rank() == 1
+                        ? "no such step"
+                        : "PeerFailed: [Trainer] rank " + std::to_string(group.rank()) + " of");
     EXPECT_CONTAINS(thrown([&] { trainer.train(); }), "resume() from the checkpoint");
   });
 }

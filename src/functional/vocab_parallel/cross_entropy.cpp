@@ -190,7 +190,7 @@ at::Tensor vocab_parallel_cross_entropy(const at::Tensor& logits, const at::Tens
   if (group.size() == 1)
     return token_cross_entropy(logits, tokens == RankTokens::Own ? targets.reshape({-1}) : targets,
                                options);
-  const at::Tensor all = gather_ids(exchange, own, shard.vocab);  // (N)
+  const at::Tensor all = gather_ids(exchange, own, shard.vocab);          // (N)
   const at::Tensor matrix = logits.reshape({all.size(0), shard.rows()});  // (N, last - first)
   const bool records = torch_internals::is_recorded(matrix);
   const at::Tensor values = matrix.detach();

@@ -74,8 +74,8 @@ RowExchange start_exchange(const RankGroup& group, RankTokens tokens, const char
     total += of_ranks[rank][0];
   }
   TORCH_CHECK_VALUE(counts.all == RowCounts::kNone || counts.all == total, "[", caller,
-                    "] logits must be those of all processes' tokens, (", total,
-                    ", ...). Got ", counts.all, " rows");
+                    "] logits must be those of all processes' tokens, (", total, ", ...). Got ",
+                    counts.all, " rows");
   for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
     const int64_t all = of_ranks[rank][1];
     if (all != RowCounts::kNone && all != total) throw_invalid(exchange, rank);
