@@ -237,16 +237,6 @@ torch::Tensor Trainer::train_step(const std::vector<PairBatch>& batches) {
   return loss;
 }
 
-void Trainer::step_scheduler() {
-  if (run_.scheduler == nullptr) return;
-  try {
-    run_.scheduler->step();
-  } catch (...) {
-    if (!parallel_) throw;
-    if (!pending_) pending_ = std::current_exception();  // as in train_step()
-  }
-}
-
 // Throws on every process if the optimiser or the scheduler of one has failed. Called where no
 // exchange follows.
 void Trainer::settle() {
@@ -324,7 +314,12 @@ bool Trainer::train(int64_t until) {
   while ((open_ || step_ < end) && !stopped) {
     const auto start = Clock::now();
     if (!open_) one_step();
-    step_scheduler();
+    try {
+      if (run_.scheduler != nullptr) run_.scheduler->step();
+    } catch (...) {
+      if (!parallel_) throw;
+      if (!pending_) pending_ = std::current_exception();  // as in train_step()
+    }
     open_ = false;
     const std::chrono::duration<double> took = Clock::now() - start;
     spent_ += took.count(), seconds_ += took.count();

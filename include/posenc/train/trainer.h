@@ -124,7 +124,6 @@ class Trainer {
   torch::Tensor train_step(const std::vector<PairBatch>& batches);
   void one_step();
   double mean_loss() const;
-  void step_scheduler();
   void settle();
   void report();
   void start_report();

@@ -58,14 +58,16 @@ RowExchange start_exchange(const RankGroup& group, RankTokens tokens, const char
     return exchange;
   }
   constexpr int64_t kFailed = -1;
-  RowCounts counts = kFailed;
+  int64_t own = kFailed, all = RowCounts::kNone;
   std::exception_ptr error;
   try {
-    counts = check();
+    // Not assigned to a variable from outside: GCC 12 at -O2 clears that one if check() throws.
+    const RowCounts counts = check();
+    own = counts.own, all = counts.all;
   } catch (...) {
     error = std::current_exception();
   }
-  const auto of_ranks = parallel::all_gather_numbers(group, {counts.own, counts.all}, caller);
+  const auto of_ranks = parallel::all_gather_numbers(group, {own, all}, caller);
   if (error) std::rethrow_exception(error);
   int64_t total = 0;
   for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
@@ -73,12 +75,12 @@ RowExchange start_exchange(const RankGroup& group, RankTokens tokens, const char
     exchange.lengths.push_back(of_ranks[rank][0]);
     total += of_ranks[rank][0];
   }
-  TORCH_CHECK_VALUE(counts.all == RowCounts::kNone || counts.all == total, "[", caller,
+  TORCH_CHECK_VALUE(all == RowCounts::kNone || all == total, "[", caller,
                     "] logits must be those of all processes' tokens, (", total, ", ...). Got ",
-                    counts.all, " rows");
+                    all, " rows");
   for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
-    const int64_t all = of_ranks[rank][1];
-    if (all != RowCounts::kNone && all != total) throw_invalid(exchange, rank);
+    const int64_t given = of_ranks[rank][1];
+    if (given != RowCounts::kNone && given != total) throw_invalid(exchange, rank);
   }
   return exchange;
 }
