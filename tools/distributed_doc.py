@@ -13,7 +13,7 @@ import page_tables
 
 WIRE = page_tables.DOCS.parent / "tests/parallel/wire.json"
 FLOAT = 4  # bytes
-COUNT = 8  # bytes of a number of tokens
+COUNT = 128  # bytes of the header with a number of tokens
 ID = 4  # bytes of a token's id
 RANKS = (8, 64, 1024)
 

@@ -61,6 +61,60 @@ std::string place(const RankGroup& group, const char* caller) {
   return place_text(caller, group.rank(), group.size());
 }
 
+/// What a process is about to tell the others.
+enum class Notice : int64_t { Lengths, Text, Failure };
+
+const char* notice_text(int64_t notice) {
+  switch (static_cast<Notice>(notice)) {
+    case Notice::Lengths: return "tells its number of rows";
+    case Notice::Text: return "compares its model or options";
+    case Notice::Failure: return "tells whether it failed";
+  }
+  return "sends something else";
+}
+
+/// The same size whatever a process is doing, because the engine aborts the process where sizes
+/// differ. What follows it has other sizes.
+struct Header {
+  int64_t notice;
+  int64_t numbers[2];
+  char caller[104];  // with zeros to its end
+};
+static_assert(sizeof(Header) == 128);
+
+std::string action_text(size_t rank, const Header& header) {
+  return c10::str("rank ", rank, " is in ", header.caller, " and ", notice_text(header.notice));
+}
+
+/// The headers of all processes. Throws GroupError(Disagree) on each of them unless all do the
+/// same.
+std::vector<Header> all_gather_headers(const RankGroup& group, Notice notice, int64_t first,
+                                       int64_t second, const char* caller) {
+  Header own{static_cast<int64_t>(notice), {first, second}, {}};
+  std::strncpy(own.caller, caller, sizeof(own.caller) - 1);
+  const at::Tensor sent = at::empty({sizeof(Header)}, at::kByte);
+  std::memcpy(sent.mutable_data_ptr(), &own, sizeof(own));
+  const at::Tensor received = all_gather(group, sent, caller);
+  std::vector<Header> headers(static_cast<size_t>(group.size()));
+  std::memcpy(headers.data(), received.const_data_ptr(), headers.size() * sizeof(Header));
+  for (size_t rank = 1; rank < headers.size(); ++rank) {
+    const bool same = headers[rank].notice == headers[0].notice &&
+                      std::strcmp(headers[rank].caller, headers[0].caller) == 0;
+    if (same) continue;
+    throw GroupError(GroupErrorCode::Disagree, group.rank(),
+                     c10::str(place(group, caller),
+                              "all processes must call the same functions in the same order. Got: ",
+                              action_text(0, headers[0]), ", ", action_text(rank, headers[rank])));
+  }
+  return headers;
+}
+
+std::vector<int64_t> first_numbers(const std::vector<Header>& headers) {
+  std::vector<int64_t> numbers;
+  for (const Header& header : headers) numbers.push_back(header.numbers[0]);
+  return numbers;
+}
+
 std::string message_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -73,22 +127,31 @@ std::string message_of(const std::exception_ptr& error) {
 
 }  // namespace
 
+std::vector<std::array<int64_t, 2>> all_gather_numbers(const RankGroup& group,
+                                                       std::array<int64_t, 2> own,
+                                                       const char* caller) {
+  std::vector<std::array<int64_t, 2>> numbers;
+  for (const Header& header : all_gather_headers(group, Notice::Lengths, own[0], own[1], caller))
+    numbers.push_back({header.numbers[0], header.numbers[1]});
+  return numbers;
+}
+
+std::vector<int64_t> all_gather_lengths(const RankGroup& group, int64_t length,
+                                        const char* caller) {
+  return first_numbers(all_gather_headers(group, Notice::Lengths, length, 0, caller));
+}
+
 void agree_on(const RankGroup& group, const std::string& text, const char* caller) {
   if (group.size() == 1) return;
-  // Two numbers from each process, whatever the texts are: sizes never differ, so the engine never
-  // aborts. The texts themselves are sent only where they differ.
-  const auto length = static_cast<int64_t>(text.size());
-  const at::Tensor all =
-      all_gather(group, at::tensor({length, fingerprint(text)}, at::kLong), caller);
-  const auto* numbers = all.const_data_ptr<int64_t>();
-  std::vector<int64_t> lengths;
-  bool equal = true;
-  for (int rank = 0; rank < group.size(); ++rank) {
-    lengths.push_back(numbers[2 * rank]);
-    equal = equal && std::equal(numbers, numbers + 2, numbers + 2 * rank);
-  }
+  // The texts themselves are sent only where their lengths or fingerprints differ.
+  const auto headers = all_gather_headers(group, Notice::Text, static_cast<int64_t>(text.size()),
+                                          fingerprint(text), caller);
+  const bool equal = std::all_of(headers.begin(), headers.end(), [&](const Header& header) {
+    return std::equal(header.numbers, header.numbers + 2, headers.front().numbers);
+  });
   if (equal) return;
-  const std::vector<std::string> texts = all_gather_texts(group, text, lengths, caller);
+  const std::vector<std::string> texts =
+      all_gather_texts(group, text, first_numbers(headers), caller);
   int other = group.rank();
   for (int rank = 0; texts[other] == texts[0] && rank < group.size(); ++rank) other = rank;
   throw GroupError(GroupErrorCode::Disagree, group.rank(),
@@ -108,8 +171,8 @@ void all_or_none(const RankGroup& group, const std::function<void()>& work, cons
     message = message_of(error) + " ";  // never empty: the length says whether there is one
   }
   try {
-    const std::vector<int64_t> lengths =
-        all_gather_lengths(group, static_cast<int64_t>(message.size()), caller);
+    const std::vector<int64_t> lengths = first_numbers(all_gather_headers(
+        group, Notice::Failure, static_cast<int64_t>(message.size()), 0, caller));
     const auto failed =
         std::find_if(lengths.begin(), lengths.end(), [](int64_t length) { return length > 0; });
     if (failed == lengths.end()) return;

@@ -155,13 +155,6 @@ at::Tensor all_gather_rows(const RankGroup& group, const at::Tensor& tensor,
   return at::cat(rows);
 }
 
-std::vector<int64_t> all_gather_lengths(const RankGroup& group, int64_t length,
-                                        const char* caller) {
-  const at::Tensor lengths = all_gather(group, at::tensor({length}, at::kLong), caller);
-  const auto* first = lengths.const_data_ptr<int64_t>();
-  return {first, first + group.size()};
-}
-
 // Each process gets the others' parts of its rows and adds them in the order of the ranks: as many
 // bytes as a ring, but lengths may differ, and the sum does not depend on the engine. (Gloo's own
 // reduce_scatter takes longer than an allreduce of the whole.)

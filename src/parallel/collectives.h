@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -45,8 +46,14 @@ at::Tensor all_gather(const RankGroup& group, const at::Tensor& tensor, const ch
 /// The shorter ones are padded on the wire.
 at::Tensor all_gather_rows(const RankGroup& group, const at::Tensor& tensor,
                            const std::vector<int64_t>& lengths, const char* caller);
-/// The numbers of all processes, in the order of their ranks.
+/// The numbers of all processes, in the order of their ranks. Like agree_on() and all_or_none(),
+/// throws GroupError(Disagree) on every process if another one is in another of these three or was
+/// called by another `caller`.
 std::vector<int64_t> all_gather_lengths(const RankGroup& group, int64_t length, const char* caller);
+/// The same with two numbers.
+std::vector<std::array<int64_t, 2>> all_gather_numbers(const RankGroup& group,
+                                                       std::array<int64_t, 2> own,
+                                                       const char* caller);
 /// The sum over all processes of `tensor` (sum of lengths, ...), of which each process gets the
 /// rows of its own length, in the order of their ranks.
 at::Tensor reduce_scatter_rows(const RankGroup& group, const at::Tensor& tensor,

@@ -71,7 +71,11 @@ GradientExchange::Kind GradientExchange::collect(std::size_t index) {
   const at::Tensor& place = buckets_.places[index];
   at::Tensor& gradient = parameter.mutable_grad();
   if (!gradient.defined() || !parameter.requires_grad()) {
-    if (place.defined()) place.zero_();
+    if (!place.defined()) return Kind::None;
+    // A frozen parameter keeps the gradient that it had.
+    if (gradient.defined() && !gradient.is_sparse() && is_alias_of(gradient, place))
+      gradient = gradient.clone();
+    place.zero_();
     return Kind::None;
   }
   TORCH_CHECK_TYPE(gradient.layout() == at::kStrided || gradient.is_sparse(), "[", caller_,

@@ -14,6 +14,8 @@
 #include "parallel/clip_norm.h"
 #include "parallel/collectives.h"
 #include "parallel/shards.h"
+#include "posenc/nn/token_and_position_embedding.h"
+#include "posenc/nn/token_embedding.h"
 #include "posenc/parallel/data_parallel.h"
 #include "train/run_text.h"
 #include "train/shares.h"
@@ -56,6 +58,23 @@ int64_t step_of(const CheckpointScalars& all, const std::string& path) {
   TORCH_CHECK_VALUE(step <= kMost && step == std::floor(step), "[Trainer] ", path, ": the number ",
                     kStep, " must be a count of steps. Got ", step);
   return static_cast<int64_t>(step);
+}
+
+template <typename Impl>
+bool embeds_same_tokens(const torch::nn::Module& module) {
+  const auto* const embedding = dynamic_cast<const Impl*>(&module);
+  return embedding != nullptr && embedding->options.group().size() > 1 &&
+         embedding->options.rank_tokens() == RankTokens::Same;
+}
+
+// Whether a split embedding takes all processes to have the same tokens.
+bool expects_same_tokens(const torch::nn::Module& module) {
+  if (embeds_same_tokens<TokenEmbeddingImpl>(module) ||
+      embeds_same_tokens<TokenAndPositionEmbeddingImpl>(module))
+    return true;
+  const auto children = module.named_children();
+  return std::any_of(children.begin(), children.end(),
+                     [](const auto& child) { return expects_same_tokens(*child.value()); });
 }
 
 }  // namespace
@@ -122,15 +141,19 @@ void Trainer::save() const {
 
 // Agrees on what the processes of a group do next.
 void Trainer::begin_group(int64_t end) {
-  TORCH_CHECK_VALUE(!torn_,
-                    "[Trainer] the optimiser of a process failed, so the weights of the processes "
-                    "may differ; resume() from the checkpoint");
+  TORCH_CHECK_VALUE(
+      !torn_,
+      "[Trainer] the optimiser or scheduler of a process failed, so the weights of the "
+      "processes may differ; resume() from the checkpoint");
   parallel::agree_on(run_.group, train::run_text(run_, loader_, options_, step_, end), kName);
   has_shards_ = !parallel::sharded_tensors(*run_.module).empty();
   TORCH_CHECK_VALUE(!has_shards_ || options_.global_loss(),
                     "[Trainer] a model that its group splits needs global_loss(true): each process "
                     "has its own share of the batch, so RankTokens::Own and a loss over all "
                     "processes, such as vocab_parallel_cross_entropy()");
+  TORCH_CHECK_VALUE(!expects_same_tokens(*run_.module),
+                    "[Trainer] a model that its group splits needs rank_tokens(RankTokens::Own), "
+                    "since each process has its own share of the batch. Got RankTokens::Same");
   if (!parallel_) parallel_ = std::make_shared<DataParallel>(run_.module, run_.group);
 }
 
@@ -214,7 +237,8 @@ torch::Tensor Trainer::train_step(const std::vector<PairBatch>& batches) {
   return loss;
 }
 
-// Throws on every process if the optimiser of one has failed. Called where no exchange follows.
+// Throws on every process if the optimiser or the scheduler of one has failed. Called where no
+// exchange follows.
 void Trainer::settle() {
   if (!parallel_) return;
   torn_ = true;
@@ -290,7 +314,12 @@ bool Trainer::train(int64_t until) {
   while ((open_ || step_ < end) && !stopped) {
     const auto start = Clock::now();
     if (!open_) one_step();
-    if (run_.scheduler != nullptr) run_.scheduler->step();
+    try {
+      if (run_.scheduler != nullptr) run_.scheduler->step();
+    } catch (...) {
+      if (!parallel_) throw;
+      if (!pending_) pending_ = std::current_exception();  // as in train_step()
+    }
     open_ = false;
     const std::chrono::duration<double> took = Clock::now() - start;
     spent_ += took.count(), seconds_ += took.count();

@@ -134,6 +134,38 @@ TEST_P(Agree, OnlyRankZeroWorks) {
   });
 }
 
+// In two different functions, the messages of which have different sizes.
+TEST_P(Agree, RanksInDifferentFunctionsAreNamedOnAll) {
+  run_ranks(GetParam(), [](const RankGroup& group) {
+    const auto pairs = {
+        std::pair<int, int>{0, 1}, {0, 2}, {1, 2}, {1, 0}, {2, 0}, {2, 1}, {0, 3}, {3, 0}};
+    const auto call = [&](int which) {
+      if (which == 0) parallel::agree_on(group, "text", "save_checkpoint");
+      if (which == 1) parallel::all_or_none(group, [] {}, "load_checkpoint");
+      if (which == 2) parallel::all_gather_lengths(group, 3, "vocab_parallel_embedding");
+      if (which == 3) parallel::agree_on(group, "text", "Trainer");
+    };
+    const std::string names[] = {
+        "save_checkpoint and compares its model or options",
+        "load_checkpoint and tells whether it failed",
+        "vocab_parallel_embedding and tells its number of rows",
+        "Trainer and compares its model or options",
+    };
+    for (const auto& [of_rank_0, of_rank_1] : pairs) {
+      const auto error =
+          group_error([&, a = of_rank_0, b = of_rank_1] { call(group.rank() == 1 ? b : a); });
+      ASSERT_TRUE(error) << names[of_rank_0] << ", " << names[of_rank_1];
+      EXPECT_EQ(error->code(), GroupErrorCode::Disagree);
+      EXPECT_PRED_FORMAT2(
+          ::testing::IsSubstring,
+          "all processes must call the same functions in the same order. Got: rank 0 is in " +
+              names[of_rank_0] + ", rank 1 is in " + names[of_rank_1],
+          error->what());
+      EXPECT_NO_THROW(parallel::agree_on(group, "the same", "caller")) << "the group still works";
+    }
+  });
+}
+
 TEST(Agree, ASingleProcessThrowsItsOwnError) {
   EXPECT_THROW(parallel::all_or_none({}, [] { throw std::bad_alloc(); }, "caller"), std::bad_alloc);
 }

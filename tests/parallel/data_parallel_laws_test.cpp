@@ -166,6 +166,23 @@ TEST(DataParallel, KindsOfGradientsMayDifferAndChange) {
   }
 }
 
+TEST(DataParallel, AParameterFrozenLaterKeepsItsGradient) {
+  run_ranks(2, [](const RankGroup& group) {
+    SomeParameters model({torch::ones({5, 3}), torch::ones({2})});
+    const torch::Tensor &frozen = model.all[0], &trained = model.all[1];
+    DataParallel parallel(model, group);
+    for (const torch::Tensor& p : {frozen, trained}) p.mutable_grad() = torch::ones_like(p);
+    parallel.finish();
+    frozen.set_requires_grad(false);
+    for (int step = 0; step < 2; ++step) {
+      trained.mutable_grad() = torch::ones_like(trained);
+      parallel.finish();
+      EXPECT_TRUE(bit_equal(frozen.grad(), torch::full({5, 3}, 2.0)));
+      EXPECT_TRUE(bit_equal(trained.grad(), torch::full({2}, 2.0)));
+    }
+  });
+}
+
 TEST(DataParallel, TakesSparseGradientsOfWholeElements) {
   run_ranks(2, [](const RankGroup& group) {
     SomeParameters model({torch::ones({5, 3})});

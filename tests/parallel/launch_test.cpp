@@ -145,6 +145,13 @@ TEST(Launch, MissingVariablesAreNamed) {
   EXPECT_ERROR(launch_from_environment(), c10::ValueError, "PMI_SIZE must be set, since PMI_RANK");
 }
 
+TEST(Launch, ABatchScriptWithoutSrunIsToldSo) {
+  const Environment environment({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}});
+  EXPECT_ERROR(launch_from_environment(), c10::ValueError,
+               "MASTER_ADDR must be set, since SLURM_PROCID is; in a batch script, start the "
+               "program with srun, or unset SLURM_PROCID for a single process");
+}
+
 TEST(Launch, SenselessValuesAreRefused) {
   const auto expect = [](const char* name, const char* value, const char* range) {
     const Environment environment(with(kByHand, {{name, value}}));

@@ -78,11 +78,13 @@ TEST(RendezvousProcess, UnderEveryLaunchersNames) {
   }
 }
 
-TEST(RendezvousProcess, ByAnInterface) {
-  auto environment = variables("RANK,WORLD_SIZE", 3, free_port());
-  environment["GLOO_SOCKET_IFNAME"] = "lo";
-  RankProcesses ranks(3, "meet", std::chrono::seconds(20), environment);
-  expect_met(ranks, 3);
+TEST(RendezvousProcess, ByInterfaces) {
+  for (const char* interfaces : {"lo", "lo,lo"}) {
+    auto environment = variables("RANK,WORLD_SIZE", 3, free_port());
+    environment["GLOO_SOCKET_IFNAME"] = interfaces;
+    RankProcesses ranks(3, "meet", std::chrono::seconds(20), environment);
+    expect_met(ranks, 3);
+  }
 }
 
 // As after torchrun's restarts: one store of the agent's for all attempts, in which the addresses

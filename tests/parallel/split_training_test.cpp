@@ -12,6 +12,7 @@
 #include "parallel/collectives.h"
 #include "parallel/split_model.h"
 #include "posenc/io/safetensors.h"
+#include "posenc/nn/token_embedding.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/trainer.h"
 #include "support/compare.h"
@@ -100,6 +101,26 @@ TEST(SplitTraining, NeedsAPairForEachProcess) {
     }
   });
   EXPECT_EQ(dir.entries(), 0u);
+}
+
+TEST(SplitTraining, OfTheSameTokensIsRefused) {
+  run_ranks(2, [](const RankGroup& group) {
+    TokenEmbedding model(TokenEmbeddingOptions(8, 4).group(group).rank_tokens(RankTokens::Same));
+    FusedSGD optimizer(model->parameters(), FusedSGDOptions(0.3));
+    PairLoader loader(pairs_of_all_lengths(), PairLoaderOptions().max_rows(6));
+    bool called = false;
+    Trainer trainer(
+        {*model, &optimizer}, loader,
+        [&](const PairBatch& batch) {
+          called = true;
+          return model->forward(batch.src).sum();
+        },
+        TrainerOptions(6).group(group).global_loss(true));
+    EXPECT_ERROR(trainer.train(), c10::ValueError,
+                 "needs rank_tokens(RankTokens::Own), since each process has its own share of the "
+                 "batch. Got RankTokens::Same");
+    EXPECT_FALSE(called);
+  });
 }
 
 }  // namespace

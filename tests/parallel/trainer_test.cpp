@@ -213,6 +213,28 @@ TEST_P(Group, AnOptimizerThatThrowsOnOneNeedsAResume) {
   for (size_t i = 0; i < ranks.size(); ++i) expect_same_weights(*ranks[i], *whole[i]);
 }
 
+// The scheduler of one process fails: the others hear of it in the next exchange.
+TEST_P(Group, ASchedulerThatThrowsOnOneIsAnErrorOnAll) {
+  const auto ranks = processes(GetParam());
+  run_ranks(GetParam(), [&](const RankGroup& group) {
+    Process& own = *ranks[group.rank()];
+    int64_t asked = 0;
+    LambdaLR schedule(own.optimizer, [&](int64_t) {
+      if (group.rank() == 1 && ++asked == 4) throw std::runtime_error("no such step");
+      return 1.0;
+    });
+    Trainer trainer(
+        {*own.model, &own.optimizer, &schedule}, own.loader,
+        [&](const PairBatch& batch) { return own.loss(batch); },
+        TrainerOptions(kSteps).group(group));
+    EXPECT_CONTAINS(thrown([&] { trainer.train(); }),
+                    group.rank() == 1
+                        ? "no such step"
+                        : "PeerFailed: [Trainer] rank " + std::to_string(group.rank()) + " of");
+    EXPECT_CONTAINS(thrown([&] { trainer.train(); }), "resume() from the checkpoint");
+  });
+}
+
 TEST_P(Group, AReportThatThrowsIsAnErrorOnAll) {
   const auto ranks = processes(GetParam());
   run_ranks(GetParam(), [&](const RankGroup& group) {

@@ -191,6 +191,25 @@ TEST(VocabParallelErrors, LogitsOfOtherTokens) {
   });
 }
 
+TEST(VocabParallelErrors, LogitsOfOtherTokensOnOneProcess) {
+  testing::run_ranks(3, [](const RankGroup& group) {
+    const Valid v(group);
+    const bool wrong = group.rank() == 1;
+    const at::Tensor logits = wrong ? v.logits.narrow(0, 0, 3) : v.logits;
+    const auto act = [&] {
+      F::vocab_parallel_cross_entropy(logits, v.ids, v.shard, group, {}, RankTokens::Own);
+    };
+    if (wrong) {
+      EXPECT_ERROR(act(), c10::ValueError,
+                   "logits must be those of all processes' tokens, (6, ...). Got 3 rows");
+    } else {
+      EXPECT_ERROR(act(), GroupError,
+                   c10::str("rank ", group.rank(), " of 3: rank 1 was given invalid arguments"));
+    }
+    expect_usable(group);
+  });
+}
+
 TEST(VocabParallelErrors, ASecondDerivativeOfTheLoss) {
   testing::run_ranks(2, [](const RankGroup& group) {
     const Valid v(group);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <vector>
 
 #include "io/python.h"
@@ -15,6 +16,7 @@
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/io/save.h"
+#include "posenc/parallel/gloo.h"
 #include "support/rank_threads.h"
 
 namespace posenc::testing {
@@ -120,6 +122,23 @@ TEST(SplitWeights, AsShardsAreReadByAnyNumberOfProcesses) {
     EXPECT_EQ(first.metadata.at("format"), "pt");
     EXPECT_TRUE(first.tensors.contains("matrix"));
   }
+}
+
+// Of a model that another group splits, these processes have the rows of rank 0 twice.
+TEST(SplitWeights, AsShardsOfAnotherGroupAreRefused) {
+  const TempDir dir;
+  run_ranks(2, [&](const RankGroup& whole_group) {
+    const SplitModel model(whole_group);
+    const RankGroup alone =
+        gloo_group(c10::make_intrusive<c10d::HashStore>(), /*rank=*/0, /*size=*/1);
+    const auto error = error_of([&] {
+      save_weights(model, dir / ("folder" + std::to_string(whole_group.rank())),
+                   SaveOptions().format(SaveFormat::SafetensorsShards).group(alone));
+    });
+    EXPECT_EQ(error.code(), Code::Module);
+    EXPECT_CONTAINS(error.what(), "must be split by rows over the processes of the group");
+  });
+  EXPECT_EQ(dir.entries(), 0u);
 }
 
 TEST(SplitWeights, ShardsGoIntoANewFolder) {

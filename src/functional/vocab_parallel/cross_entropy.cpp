@@ -184,15 +184,13 @@ at::Tensor vocab_parallel_cross_entropy(const at::Tensor& logits, const at::Tens
   at::Tensor own;
   const RowExchange exchange = start_exchange(group, tokens, kLoss, [&] {
     own = checked_targets(logits, targets, shard, group, options, tokens);
-    return own.numel();
+    if (shard.rows() == 0) return RowCounts(own.numel());  // no columns, so no rows to count
+    return RowCounts(own.numel(), logits.numel() / shard.rows());
   });
   if (group.size() == 1)
     return token_cross_entropy(logits, tokens == RankTokens::Own ? targets.reshape({-1}) : targets,
                                options);
-  const at::Tensor all = gather_ids(exchange, own, shard.vocab);  // (N)
-  TORCH_CHECK_VALUE(logits.numel() == all.size(0) * shard.rows(), "[", kLoss,
-                    "] logits must be those of all processes' tokens, (", all.size(0), ", ",
-                    shard.rows(), "). Got ", logits.sizes());
+  const at::Tensor all = gather_ids(exchange, own, shard.vocab);          // (N)
   const at::Tensor matrix = logits.reshape({all.size(0), shard.rows()});  // (N, last - first)
   const bool records = torch_internals::is_recorded(matrix);
   const at::Tensor values = matrix.detach();

@@ -40,30 +40,47 @@ at::Tensor recorded(const at::Tensor& out, const at::Tensor& rows, const RowExch
   return out;
 }
 
+[[noreturn]] void throw_invalid(const RowExchange& exchange, size_t rank) {
+  const RankGroup& group = exchange.group;
+  throw GroupError(
+      GroupErrorCode::PeerFailed, group.rank(),
+      c10::str(parallel::place_text(exchange.caller, group.rank(), group.size()), "rank ", rank,
+               " was given invalid arguments; its own error names them"));
+}
+
 }  // namespace
 
 RowExchange start_exchange(const RankGroup& group, RankTokens tokens, const char* caller,
-                           const std::function<int64_t()>& check) {
+                           const std::function<RowCounts()>& check) {
   RowExchange exchange{group, caller, {}};
   if (tokens == RankTokens::Same || group.size() == 1) {
     check();
     return exchange;
   }
   constexpr int64_t kFailed = -1;
-  int64_t length = kFailed;
+  int64_t own = kFailed, all = RowCounts::kNone;
   std::exception_ptr error;
   try {
-    length = check();
+    // Not assigned to a variable from outside: GCC 12 at -O2 clears that one if check() throws.
+    const RowCounts counts = check();
+    own = counts.own, all = counts.all;
   } catch (...) {
     error = std::current_exception();
   }
-  exchange.lengths = parallel::all_gather_lengths(group, length, caller);
+  const auto of_ranks = parallel::all_gather_numbers(group, {own, all}, caller);
   if (error) std::rethrow_exception(error);
-  for (size_t rank = 0; rank < exchange.lengths.size(); ++rank) {
-    if (exchange.lengths[rank] != kFailed) continue;
-    throw GroupError(GroupErrorCode::PeerFailed, group.rank(),
-                     c10::str(parallel::place_text(caller, group.rank(), group.size()), "rank ",
-                              rank, " was given invalid arguments; its own error names them"));
+  int64_t total = 0;
+  for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    if (of_ranks[rank][0] == kFailed) throw_invalid(exchange, rank);
+    exchange.lengths.push_back(of_ranks[rank][0]);
+    total += of_ranks[rank][0];
+  }
+  TORCH_CHECK_VALUE(all == RowCounts::kNone || all == total, "[", caller,
+                    "] logits must be those of all processes' tokens, (", total, ", ...). Got ",
+                    all, " rows");
+  for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    const int64_t given = of_ranks[rank][1];
+    if (given != RowCounts::kNone && given != total) throw_invalid(exchange, rank);
   }
   return exchange;
 }

@@ -21,10 +21,20 @@ struct RowExchange {
   std::vector<int64_t> lengths;  ///< with Own: the number of own rows of each process
 };
 
+/// The rows that one process was given.
+struct RowCounts {
+  static constexpr int64_t kNone = -1;
+  RowCounts(int64_t of_own) : own(of_own) {}  // NOLINT: implicit by design
+  RowCounts(int64_t of_own, int64_t of_all) : own(of_own), all(of_all) {}
+  int64_t own;          ///< of its own tokens
+  int64_t all = kNone;  ///< of an argument that must have a row for each token of all processes
+};
+
 /// Agrees on the numbers of rows. `check` throws for invalid arguments of this process and returns
-/// its number of rows. With Own, an exception of any process is one on all of them.
+/// its numbers of rows. With Own, an exception of any process is one on all of them, and so is a
+/// number of all rows that is not the sum of all own ones.
 RowExchange start_exchange(const RankGroup& group, RankTokens tokens, const char* caller,
-                           const std::function<int64_t()>& check);
+                           const std::function<RowCounts()>& check);
 
 /// All ids, (N), from own ones in [-1, vocab) of any shape.
 at::Tensor gather_ids(const RowExchange& exchange, const at::Tensor& ids, int64_t vocab);

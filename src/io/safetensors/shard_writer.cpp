@@ -73,6 +73,8 @@ void write_safetensors_shards(const std::string& folder, const GroupTensors& all
                               const std::map<std::string, std::string>& metadata,
                               const char* caller) {
   const RankGroup& group = all.group;
+  for (const auto& [name, shard] : all.shards)
+    rows_of_ranks(all.tensors[name], shard, group, caller);  // refuses another group's shards
   parallel::all_or_none(group, [&] { prepare(folder, group.rank() == 0); }, caller);
   const std::string path = shard_path(folder, group.rank());
   bool is_written = false;

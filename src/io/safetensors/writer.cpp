@@ -45,26 +45,6 @@ std::vector<SafetensorsEntry> entries_of(const GroupTensors& all) {
   return entries;
 }
 
-// The number of rows of a shard on each process. Throws on all of them unless together they are the
-// whole tensor, in the order of the ranks.
-std::vector<int64_t> rows_of_ranks(const at::Tensor& tensor, const ShardedName& shard,
-                                   const RankGroup& group, const char* caller) {
-  auto rows = parallel::all_gather_lengths(group, tensor.size(0), caller);
-  const auto firsts = parallel::all_gather_lengths(group, shard.first, caller);
-  int64_t next = 0;
-  bool in_order = true;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    in_order = in_order && (rows[i] == 0 || firsts[i] == next);
-    next += rows[i];
-  }
-  if (in_order && next == shard.rows) return rows;
-  throw WeightsError(WeightsErrorCode::Module,
-                     "must be split by rows over the processes of the group, in the order of their "
-                     "ranks. Got " +
-                         c10::str(rows) + " rows of " + std::to_string(shard.rows))
-      .in_tensor(shard.name);
-}
-
 // Passes the bytes of all rows to `put` on rank 0, in order; other processes send theirs.
 template <typename Put>
 void gather_rows(const at::Tensor& tensor, const std::vector<int64_t>& rows, const RankGroup& group,
@@ -97,6 +77,24 @@ void gather_rows(const at::Tensor& tensor, const std::vector<int64_t>& rows, con
 void write_safetensors(const std::string& path, const StateDict& tensors,
                        const std::map<std::string, std::string>& metadata) {
   write_safetensors(path, GroupTensors{tensors}, metadata, "");
+}
+
+std::vector<int64_t> rows_of_ranks(const at::Tensor& tensor, const ShardedName& shard,
+                                   const RankGroup& group, const char* caller) {
+  auto rows = parallel::all_gather_lengths(group, tensor.size(0), caller);
+  const auto firsts = parallel::all_gather_lengths(group, shard.first, caller);
+  int64_t next = 0;
+  bool in_order = true;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    in_order = in_order && (rows[i] == 0 || firsts[i] == next);
+    next += rows[i];
+  }
+  if (in_order && next == shard.rows) return rows;
+  throw WeightsError(WeightsErrorCode::Module,
+                     "must be split by rows over the processes of the group, in the order of their "
+                     "ranks. Got " +
+                         c10::str(rows) + " rows of " + std::to_string(shard.rows))
+      .in_tensor(shard.name);
 }
 
 void write_safetensors(const std::string& path, const GroupTensors& all,

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "io/base/targets.h"
 #include "posenc/io/state_dict.h"
@@ -19,6 +21,11 @@ struct GroupTensors {
   Shards shards = {};  ///< by the names of `tensors`; the others are the same on every process
   RankGroup group = {};
 };
+
+/// The number of rows of a shard on each process of `group`. A collective. Throws WeightsError on
+/// all of them unless together they are the whole tensor, in the order of the ranks.
+std::vector<int64_t> rows_of_ranks(const at::Tensor& tensor, const ShardedName& shard,
+                                   const RankGroup& group, const char* caller);
 
 /// Writes the file that a single process with the whole tensors would write: rank 0 writes, with
 /// its own copies of what is not a shard, and receives the rows of shards in blocks of at most

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <sstream>
+#include <string>
 
 #include "parallel/gloo/launch.h"
 #include "parallel/group_text.h"
@@ -59,7 +61,10 @@ RankGroup connect(const c10::intrusive_ptr<c10d::Store>& store, int rank, int si
                   const std::string& address, const GroupOptions& options, const char* caller) {
   platform::ignore_broken_pipes();  // Python ignores them, so PyTorch does nothing about them
   auto gloo = ProcessGroupGloo::Options::create(options.timeout());
-  gloo->devices.push_back(make_device(address, caller));
+  // PyTorch spreads the messages over a list of interfaces.
+  std::istringstream addresses(address);
+  for (std::string each; std::getline(addresses, each, ',');)
+    gloo->devices.push_back(make_device(each, caller));
   try {
     const c10d::StoreTimeoutGuard guard(*store, options.timeout());
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);

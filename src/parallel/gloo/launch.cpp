@@ -26,7 +26,11 @@ int number(const char* name, int least, int most) {
 
 void require(const char* name, const char* because_of) {
   TORCH_CHECK_VALUE(!variable(name).empty(), "[group_from_environment] ", name,
-                    " must be set, since ", because_of, " is");
+                    " must be set, since ", because_of, " is",
+                    because_of == std::string("SLURM_PROCID")
+                        ? "; in a batch script, start the program with srun, or unset SLURM_PROCID "
+                          "for a single process"
+                        : "");
 }
 
 /// The variables of a launcher. The first whose rank is set counts: torchrun may be started by
