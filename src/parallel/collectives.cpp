@@ -6,7 +6,6 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/view_as_real.h>
 #include <c10/util/Exception.h>
-#include <torch/version.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <numeric>
 
 #include "parallel/group_text.h"
+#include "torch_internals/torch_version.h"
 
 namespace posenc::parallel {
 namespace {
@@ -125,7 +125,7 @@ at::Tensor all_gather(const RankGroup& group, const at::Tensor& tensor, const ch
   at::Tensor out = bytes(gathered);
   at::Tensor in = bytes(tensor);
   start(group, in, caller, [&](c10d::ProcessGroup& engine) {
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
+#if POSENC_TORCH_AT_LEAST(2, 13)
     return engine.all_gather_single(out, in);
 #else
     return engine._allgather_base(out, in);
@@ -175,7 +175,7 @@ at::Tensor reduce_scatter_rows(const RankGroup& group, const at::Tensor& tensor,
     std::vector<int64_t> sent;
     for (const int64_t length : lengths) sent.push_back(length * row);
     start(group, in, caller, [&](c10d::ProcessGroup& engine) {
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
+#if POSENC_TORCH_AT_LEAST(2, 13)
       return engine.all_to_all_single(out, in, received, sent);
 #else
       return engine.alltoall_base(out, in, received, sent);

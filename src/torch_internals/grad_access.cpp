@@ -3,7 +3,6 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/anomaly_mode.h>
 #include <torch/csrc/autograd/graph_task.h>
-#include <torch/version.h>
 
 #include "torch_internals/shortcut.h"
 
@@ -26,13 +25,8 @@ bool is_ordinary_backward() {
 
 bool has_listeners(autograd::AccumulateGrad& accumulator) {
   return !accumulator.pre_hooks().empty() || !accumulator.post_hooks().empty() ||
-         !accumulator.tensor_pre_hooks().empty() ||
-         !accumulator.retains_grad_hooks().empty()
-#if TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 13
-         // Not relied on there: that these are called for an undefined gradient.
-         || accumulator.tensor_post_acc_grad_hooks() != nullptr
-#endif
-      ;
+         !accumulator.tensor_pre_hooks().empty() || !accumulator.retains_grad_hooks().empty() ||
+         (!kHooksFollowUndefinedGradients && accumulator.tensor_post_acc_grad_hooks() != nullptr);
 }
 
 // The engine compares what a node returns with the leaf as it was when the accumulator was made;

@@ -2,16 +2,17 @@
 
 #include <c10/util/intrusive_ptr.h>
 #include <torch/csrc/autograd/function.h>
-#include <torch/version.h>
 
 #include <memory>
 #include <utility>
+
+#include "torch_internals/torch_version.h"
 
 namespace posenc::torch_internals {
 
 // LibTorch 2.13 counts the owners of a node in the node itself; before, it used std::shared_ptr
 // with a deleter that frees a long chain of nodes without recursion.
-#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 13
+#if POSENC_TORCH_AT_LEAST(2, 13)
 
 /// What LibTorch owns nodes by.
 template <typename Node>

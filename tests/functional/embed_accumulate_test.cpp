@@ -17,6 +17,7 @@
 #include "functional/embed/composed.h"
 #include "posenc/functional/embed.h"
 #include "support/compare.h"
+#include "torch_internals/grad_access.h"
 
 namespace posenc::functional {
 namespace {
@@ -313,13 +314,14 @@ bool kept_negative_zeros(const torch::Tensor& grad) {
 }
 
 // A hook that is shown the sum, as those of DataParallel are, costs no tensor of the table's size.
+// Before LibTorch 2.13 it does.
 TEST_F(EmbedAccumulate, AddsInPlaceBeforeAPostAccumulateHook) {
   auto w = values.clone().requires_grad_();
   torch::Tensor seen;
   autograd::impl::set_post_acc_grad_hooks(w, std::make_unique<AfterAccumulation>(seen));
   w.mutable_grad() = torch::full({kRows, kDim}, -0.0f);
   embed(ids, w, table, how).pow(2).sum().backward();
-  EXPECT_TRUE(kept_negative_zeros(w.grad()));
+  EXPECT_EQ(kept_negative_zeros(w.grad()), torch_internals::kHooksFollowUndefinedGradients);
   EXPECT_TRUE(bit_equal(seen, w.grad()));
   auto composed = values.clone().requires_grad_();
   composed.mutable_grad() = torch::full({kRows, kDim}, -0.0f);
