@@ -13,7 +13,7 @@ namespace {
 using posenc::testing::bit_equal;
 using rotary::HeadAxis;
 
-constexpr int64_t kHeads = 2, kLength = 6, kWidth = 8;
+constexpr int64_t kHeads = 2, kLength = 1200, kWidth = 8;
 
 struct RotaryOut : ::testing::TestWithParam<rotary::Pairing> {
   RotaryOptions options{kWidth, GetParam()};
@@ -29,7 +29,7 @@ struct RotaryOut : ::testing::TestWithParam<rotary::Pairing> {
                               const torch::Tensor& values) {
     return memory.slice(0, start, start + values.numel()).view(values.sizes()).copy_(values);
   }
-  static torch::Tensor memory() { return torch::zeros({256}); }
+  static torch::Tensor memory() { return torch::zeros({60000}); }
 
   // What is expected is computed before, from copies of everything.
   void expect_same(const torch::Tensor& q_out, const torch::Tensor& k_out) {
@@ -59,7 +59,7 @@ TEST_P(RotaryOut, MayHoldTheFactors) {
 TEST_P(RotaryOut, MayHoldThePositions) {
   for (const int64_t start : {0, 2, 40}) {
     const auto all = memory();
-    const auto ids = torch::tensor({3, 0, 5, 5, 1, 2}, torch::kLong);
+    const auto ids = torch::randint(kLength, {kLength}, torch::kLong);
     how.position_ids(all.slice(0, start, start + 2 * kLength).view(torch::kLong).copy_(ids));
     expect_same(all.slice(0, 0, q.numel()).view(q.sizes()), torch::empty_like(k));
   }

@@ -271,7 +271,7 @@ TEST(Generate, SamplingFilters) {
   auto model = tiny_model();
   const auto src = sources().narrow(0, 0, 1);
   const auto [sorted, order] = next(*model, src, {}).exp().sort(0, true);
-  const auto drawn = [&](GenerateOptions options) {
+  const auto drawn = [&, &order = order](GenerateOptions options) {
     torch::manual_seed(testing::seed(5));
     std::vector<bool> seen(9);
     const auto all = generate(*model, src, {}, options.do_sample(true).num_return_sequences(500));

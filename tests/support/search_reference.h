@@ -28,7 +28,8 @@ using Found = std::vector<std::vector<Hypothesis>>;
 class SearchReference {
  public:
   /// `mask` applies to the sources and to the memory, as in generate(). `rounding` is the allowed
-  /// difference between two results, a row of the table in compare.cpp.
+  /// difference between two results, a row of the table in compare.cpp; the model's own error,
+  /// some times over, is added to it.
   SearchReference(const Transformer& model, torch::Tensor src, AttentionMask mask,
                   GenerateOptions options, Op rounding);
 
@@ -50,7 +51,8 @@ class SearchReference {
 
   /// The log probability, before the length penalty, that a hypothesis reports.
   double reported(const Hypothesis& one) const;
-  Op rounding() const { return rounding_; }
+  /// The allowed difference between reported log probabilities of a hypothesis.
+  double rounding(int64_t source, const Hypothesis& one);
   bool is_greedy() const { return options_.num_beams() == 1; }
 
  private:
@@ -75,11 +77,12 @@ class SearchReference {
   double penalty(int64_t length) const;
   bool stops(int64_t token) const;
 
-  Transformer model_;
-  torch::Tensor src_, memory_;
+  Transformer own_, model_;  // the given model, and its copy in float64
+  torch::Tensor src_, own_memory_, memory_;
   AttentionMask mask_;
   GenerateOptions options_;
   Op rounding_;
+  double own_error_ = 0.0;  // the largest of a log probability of own_ so far
   std::map<std::pair<int64_t, Tokens>, std::vector<double>> next_;  // distribution after a prefix
 };
 

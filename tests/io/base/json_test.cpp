@@ -89,7 +89,7 @@ TEST(Json, IsOneValueInUtf8) {
                                                        {std::string("{}\0", 3), "3"},
                                                        {"\"\xff\"", "2"}};
   for (const auto& [text, byte] : cases) {
-    EXPECT_CONTAINS(refusal([&] { tree(text); }), rule + byte + " of it");
+    EXPECT_CONTAINS(refusal([&, &text = text] { tree(text); }), rule + byte + " of it");
   }
 }
 

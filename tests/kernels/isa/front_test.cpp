@@ -194,7 +194,8 @@ TEST(FrontKernel, HasTheBitsOfATensNorm) {
     const auto bias = dice.coin() ? torch::randn({width}) : torch::Tensor();
     const double eps = dice.any({1e-12, 1e-5, 0.3});
     const auto [y, mean, rstd] = torch::native_layer_norm(x, {width}, weight, bias, eps);
-    on_each_set([&](const Kernels& use) {
+    // clang 14 captures structured bindings by name only.
+    on_each_set([&, &y = y, &mean = mean, &rstd = rstd](const Kernels& use) {
       if (!has(use, rounding)) return;
       SCOPED_TRACE(c10::str("rows ", x.sizes(), " bias ", bias.defined(), " eps ", eps));
       EXPECT_TRUE(bit_equal(normed(use, rounding, x, weight, bias, eps, false).y, y));

@@ -10,6 +10,10 @@
 #include <random>
 #include <vector>
 
+#if defined(__clang__) && __clang_major__ < 15
+#include <c10/util/Half.h>
+#endif
+
 #include "kernels/dispatch.h"
 #include "kernels/embed.h"
 #include "kernels/isa.h"
@@ -29,6 +33,8 @@ inline Type table_type(Type t) { return is_exact(t) ? Type::Float32 : t; }
 
 #if defined(__aarch64__)
 typedef __fp16 Half;  // g++ 12 has _Float16 on x86-64 only
+#elif defined(__clang__) && __clang_major__ < 15
+using Half = c10::Half;  // clang 14 has no _Float16 on x86-64
 #else
 __extension__ typedef _Float16 Half;
 #endif
