@@ -120,6 +120,31 @@ TEST_P(EmbedFused, EqualsTheComposition) {
   }
 }
 
+// A product of a gradient and a scale that underflows to -0 is added to 0, as any other.
+TEST_P(EmbedFused, AddsProductsThatUnderflow) {
+  const auto least = torch::full({}, std::numeric_limits<double>::denorm_min(), torch::kDouble);
+  const double tiny = GetParam() == torch::kHalf       ? 0x1p-24
+                      : GetParam() == torch::kBFloat16 ? 0x1p-133
+                      : GetParam() == torch::kFloat    ? 0x1p-149
+                                                       : least.item<double>();
+  Case c;
+  c.weight = torch::randn({4, 20}).to(GetParam());
+  c.table = torch::randn({5, 20}).to(GetParam());
+  c.how.scale(0.3);
+  const auto grad_of = [&](auto forward) {
+    const auto weight = c.weight.detach().requires_grad_();
+    const auto out = forward(c.ids, weight, c.table, c.how);
+    const auto sign = torch::arange(out.numel()).remainder(2).mul(2).sub(1).view(out.sizes());
+    out.backward((sign.to(torch::kDouble) * tiny).to(out.dtype()));
+    return weight.grad();
+  };
+  for (const auto& ids :
+       {torch::tensor({2}), torch::tensor({2, 1, 2}), torch::tensor({3, 3, 3, 3})}) {
+    c.ids = ids;
+    EXPECT_TRUE(bit_equal(grad_of(must_be_fused), grad_of(embed_composed))) << ids.sizes();
+  }
+}
+
 TEST_P(EmbedFused, IsTheSameForAnyNumberOfThreads) {
   Dice dice(17);
   torch::manual_seed(testing::seed(6));

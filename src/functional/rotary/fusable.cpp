@@ -1,5 +1,15 @@
 #include "functional/rotary/fusable.h"
 
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/view_as_complex.h>
+#include <ATen/ops/view_as_real.h>
+
+#include <cmath>
 #include <utility>
 
 #include "functional/dispatch.h"
@@ -16,8 +26,26 @@ using rotary::CosLayout;
 using rotary::Pairing;
 using torch_internals::is_plain;
 
-// ATen's complex product fuses additions in the rest of a row that is no multiple of this.
+// ATen's complex product on x86-64 fuses additions in the rest of a row that is no multiple of
+// this.
 constexpr int64_t kWholeComplexVectors = 8;
+
+bool complex_product_rounds_each() {
+  const at::NoGradGuard no_grad;
+  constexpr int64_t kCount = 4 * kWholeComplexVectors;
+  const auto scattered = [](double step) {
+    const at::Tensor t = at::empty({kCount, 2}, at::TensorOptions(at::kFloat));
+    float* const to = t.data_ptr<float>();
+    for (int64_t i = 0; i < t.numel(); ++i)
+      to[i] = static_cast<float>(std::sin(step * static_cast<double>(i + 1)));
+    return t;
+  };
+  const at::Tensor x = scattered(1.7), y = scattered(2.9);
+  const at::Tensor product =
+      at::view_as_real(at::mul(at::view_as_complex(x), at::view_as_complex(y)));
+  const at::Tensor a = x.select(1, 0), b = x.select(1, 1), c = y.select(1, 0), d = y.select(1, 1);
+  return at::equal(product, at::stack({a * c - b * d, a * d + b * c}, 1));
+}
 
 bool has_whole_rows(const at::Tensor& t) {
   return t.strides().back() == 1 || t.sizes().back() == 1;
@@ -42,7 +70,8 @@ bool plan_arithmetic(at::ScalarType type, at::ScalarType of_table, const RotaryO
     case Arithmetic::Promoted: once = is_half && is_wide && pass == Pass::Forward; break;
     case Arithmetic::Complex:
       if (is_half && !is_wide) return false;
-      if (o.pairing() != Pairing::Adjacent || o.frequencies() % kWholeComplexVectors != 0)
+      if (o.pairing() != Pairing::Adjacent || o.frequencies() % kWholeComplexVectors != 0 ||
+          !has_separate_complex_product())
         return false;
       [[fallthrough]];
     case Arithmetic::Float32:
@@ -141,6 +170,11 @@ HeadsShape::HeadsShape(const at::Tensor& x, rotary::HeadAxis axis) {
   length = sizes[row];
   row_stride = strides[row];
   width = sizes[first + 2];
+}
+
+bool has_separate_complex_product() {
+  static const bool found = complex_product_rounds_each();
+  return found;
 }
 
 bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,

@@ -24,6 +24,10 @@ struct HeadsShape {
   int64_t batch_stride, head_stride, row_stride;
 };
 
+/// Whether ATen rounds each of the four products and the two sums of a complex product on this
+/// machine, as the kernels do. It does on x86-64; on ARM64 it fuses them.
+bool has_separate_complex_product();
+
 /// Whether rotary_fused() can rotate q and k, or the gradients of their results, in one pass on the
 /// CPU, with the bits of composed_rotary() or of its derivative. If so, fills `plan`. Either of q
 /// and k may be undefined. With `ids`, (L) or (B, L), the table has a row for every position.
