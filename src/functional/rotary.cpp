@@ -251,10 +251,19 @@ void rotate_into(const at::Tensor& q_out, const at::Tensor& k_out, const at::Ten
   if (k.defined()) k_out.copy_(rotated_k);
 }
 
-void copy_prefix(const at::Tensor& out, const at::Tensor& x, const RotaryFuncOptions& how) {
-  if (!x.defined() || how.prefix_tokens() == 0 || out.is_same(x)) return;
-  const int64_t axis = length_axis(how), count = how.prefix_tokens();
-  out.slice(axis, 0, count).copy_(x.slice(axis, 0, count));
+// The tokens of x that pass unchanged, to be written to its result after the rotation: a copy if
+// the rotation may write there. Undefined if they are in their place.
+at::Tensor prefix_of(const at::Tensor& x, const at::Tensor& out, const at::Tensor& other_out,
+                     const RotaryFuncOptions& how) {
+  if (!x.defined() || how.prefix_tokens() == 0 || out.is_same(x)) return {};
+  const at::Tensor prefix = x.slice(length_axis(how), 0, how.prefix_tokens());
+  const bool written = torch_internals::share_memory(prefix, out) ||
+                       torch_internals::share_memory(prefix, other_out);
+  return written ? prefix.clone() : prefix;
+}
+
+void write_prefix(const at::Tensor& out, const at::Tensor& prefix, const RotaryFuncOptions& how) {
+  if (prefix.defined()) out.slice(length_axis(how), 0, how.prefix_tokens()).copy_(prefix);
 }
 
 }  // namespace
@@ -290,10 +299,12 @@ void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tens
     TORCH_CHECK_VALUE(!t->defined() || !is_recorded(*t),
                       "[rotary] a rotation into existing tensors records no gradient: cos and sin "
                       "must not require one. Got ones that do");
+  const at::Tensor q_prefix = prefix_of(q, q_out, k_out, how);
+  const at::Tensor k_prefix = prefix_of(k, k_out, q_out, how);
   rotate_into(after_prefix(q_out, how), after_prefix(k_out, how), after_prefix(q, how),
               after_prefix(k, how), table, options, how);
-  copy_prefix(q_out, q, how);
-  copy_prefix(k_out, k, how);
+  write_prefix(q_out, q_prefix, how);
+  write_prefix(k_out, k_prefix, how);
 }
 
 }  // namespace posenc::functional

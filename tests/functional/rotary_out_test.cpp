@@ -92,6 +92,17 @@ TEST_P(RotaryOut, MayBeTheInputInAnotherPlaceOrOrder) {
   expect_same(square.transpose(1, 2), {});
 }
 
+TEST_P(RotaryOut, MayHoldTheTokensThatPassUnchanged) {
+  how.prefix_tokens(3);
+  table = {table.cos.slice(0, 3).clone(), table.sin.slice(0, 3).clone()};
+  expect_same(torch::empty_like(q), torch::empty_like(k));
+  const auto q_before = q.clone(), k_before = k.clone();
+  expect_same(k, q);  // change places
+  const auto all = memory();
+  q = placed(all, 0, q_before), k = k_before.clone();
+  expect_same(all.slice(0, 8, 8 + q.numel()).view(q.sizes()), k);
+}
+
 TEST_P(RotaryOut, MayHaveGapsBetweenChannels) {
   expect_same(torch::zeros({1, kHeads, kLength, 2 * kWidth}).slice(-1, 0, 2 * kWidth, 2),
               torch::empty_like(k));

@@ -96,6 +96,15 @@ TEST_F(AfterErrors, InvalidId) {
 
 // Fails the first allocation, then the second, and so on, of a large call. A small call follows on
 // the same thread, with the scratch memory that the failure left, and then the large one again.
+// On ARM64 LibTorch multiplies by oneDNN until a product runs out of memory, and then by BLAS.
+::testing::AssertionResult same_after_error(const torch::Tensor& a, const torch::Tensor& b) {
+#if defined(__aarch64__)
+  return within(Op::Layers, a, b);
+#else
+  return bit_equal(a, b);
+#endif
+}
+
 TEST_F(AfterErrors, FailedAllocations) {
   const TestAllocator allocator(is_refused);
   for (const int threads : {1, 2}) {
@@ -115,8 +124,8 @@ TEST_F(AfterErrors, FailedAllocations) {
           ++refused;
         }
         allocations_left = -1;
-        EXPECT_TRUE(bit_equal(all_of(model, frozen, small, 2), few)) << attempt;
-        EXPECT_TRUE(bit_equal(all_of(model, frozen, large, 3), many)) << attempt;
+        EXPECT_TRUE(same_after_error(all_of(model, frozen, small, 2), few)) << attempt;
+        EXPECT_TRUE(same_after_error(all_of(model, frozen, large, 3), many)) << attempt;
       }).join();
     }
     EXPECT_GT(refused, 20);

@@ -92,14 +92,16 @@ TEST(Exact, RoundsOnceIntoEachType) {
   const auto wide = sinusoid_table(options, 500, torch::TensorOptions(torch::kDouble));
   const auto as_float = sinusoid_table(options, 500, torch::TensorOptions(torch::kFloat));
   EXPECT_TRUE(bit_equal(as_float, wide.to(torch::kFloat)));
-  // ATen converts float64 to a half type via float32, which rounds twice. Ours is never farther
-  // from the formula, and is nearer where double rounding went wrong.
+  // On x86-64 ATen converts float64 to a half type via float32, which rounds twice. Ours is never
+  // farther from the formula, and is nearer where double rounding went wrong.
+  const auto above_a_tie = torch::full({}, 1.0 + 0x1p-11 + 0x1p-40, torch::kDouble);
+  const bool rounds_twice = above_a_tie.to(torch::kHalf).item<double>() == 1.0;
   for (const auto dtype : {torch::kBFloat16, torch::kHalf}) {
     const auto table = sinusoid_table(options, 500, torch::TensorOptions(dtype));
     const auto ours = (table.to(torch::kDouble) - wide).abs();
     const auto twice = (wide.to(dtype).to(torch::kDouble) - wide).abs();
     EXPECT_TRUE((ours <= twice).all().item<bool>());
-    EXPECT_TRUE((ours < twice).any().item<bool>());
+    if (rounds_twice) EXPECT_TRUE((ours < twice).any().item<bool>());
     EXPECT_LT(table.ne(wide.to(dtype)).sum().item<int64_t>(), 10);
   }
   EXPECT_NEAR(wide[499][2].item<double>(), std::sin(499 * std::pow(10000.0, -2.0 / 34)), 1e-12);

@@ -10,6 +10,11 @@ namespace posenc::testing {
 /// Same shape, dtype and bits (so -0.0 is not 0.0); a failure names the first difference.
 ::testing::AssertionResult bit_equal(const torch::Tensor& a, const torch::Tensor& b);
 
+/// bit_equal() for sines and cosines that LibTorch has computed in tensors of other sizes or
+/// strides. On ARM64, the last bit of its own sine depends on an element's place in the tensor:
+/// where that is so, the results may differ by a unit in the last place.
+::testing::AssertionResult same_sines(const torch::Tensor& a, const torch::Tensor& b);
+
 /// Why two equivalent results may differ, and by how much. Tolerances are data: they are listed in
 /// compare.cpp, one row per operation and dtype, and nowhere else.
 enum class Op {
