@@ -54,7 +54,7 @@ std::string shown(const std::string& name) {
 
 std::string did_you_mean(const std::string& wanted, const std::vector<std::string>& known) {
   // Allow a third of the letters to be wrong; beyond that, the hint would be a guess.
-  const auto near = nearest(wanted, known, 1, wanted.size() / 3 + 1);
+  const auto near = detail::nearest(wanted, known, 1, wanted.size() / 3 + 1);
   return near.empty() ? "" : "; did you mean " + near.front() + "?";
 }
 

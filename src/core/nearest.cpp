@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace posenc {
+namespace posenc::detail {
 namespace {
 
 // Levenshtein distance, one row at a time.
@@ -39,4 +39,4 @@ std::vector<std::string> nearest(std::string_view wanted, const std::vector<std:
   return result;
 }
 
-}  // namespace posenc
+}  // namespace posenc::detail

@@ -11,19 +11,11 @@
 #include "functional/rotary/compose.h"
 #include "functional/rotary/fusable.h"
 #include "functional/rotary/fused.h"
+#include "functional/rotary/may_write.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {
-
-using rotary::HeadAxis;
-
-bool before_length(const RotaryFuncOptions& how) {
-  return how.head_axis() == HeadAxis::BeforeLength;
-}
-
-int64_t length_axis(const RotaryFuncOptions& how) { return before_length(how) ? -2 : -3; }
-int64_t heads_axis(const RotaryFuncOptions& how) { return before_length(how) ? -3 : -2; }
 
 // The tokens that have positions.
 at::Tensor after_prefix(const at::Tensor& x, const RotaryFuncOptions& how) {
@@ -197,40 +189,6 @@ void check_out(const char* name, const at::Tensor& out, const at::Tensor& x,
                     "requires one");
   const char* const rule = torch_internals::write_violation(out);
   TORCH_CHECK_VALUE(rule == nullptr, "[rotary] ", name, " to be written ", rule);
-}
-
-// Whether each row holds both, one after the other, as in one projection to queries, keys and
-// values do.
-bool lie_side_by_side(const at::Tensor& a, const at::Tensor& b, const RotaryFuncOptions& how) {
-  if (!a.is_alias_of(b) || a.dim() != b.dim() || a.scalar_type() != b.scalar_type()) return false;
-  const int64_t rows = length_axis(how), heads = heads_axis(how);
-  const int64_t stride = a.stride(rows);
-  const auto is_grid = [&](const at::Tensor& t) {
-    return stride > 0 && t.stride(rows) == stride && t.stride(heads) >= 0 && t.stride(-1) == 1 &&
-           (t.dim() == 3 || t.stride(0) % stride == 0);
-  };
-  const auto span = [&](const at::Tensor& t) {
-    return (t.size(heads) - 1) * t.stride(heads) + t.size(-1);
-  };
-  if (!is_grid(a) || !is_grid(b)) return false;
-  const int64_t distance = (b.storage_offset() - a.storage_offset()) % stride;
-  const int64_t start = distance < 0 ? distance + stride : distance;  // of b after a, in each row
-  return start >= span(a) && start + span(b) <= stride;
-}
-
-// Whether the kernel may write to `out` while it reads: it is x, or apart from all that is read.
-bool may_write(const at::Tensor& out, const at::Tensor& x, const at::Tensor& other,
-               const at::Tensor& other_out, const RotaryCosSin& table,
-               const RotaryFuncOptions& how) {
-  if (!out.defined()) return true;
-  using torch_internals::share_memory;
-  const auto apart = [&](const at::Tensor& t) {
-    return !share_memory(out, t) || lie_side_by_side(out, t, how);
-  };
-  const bool in_place = out.const_data_ptr() == x.const_data_ptr() && out.strides() == x.strides();
-  return torch_internals::is_plain(out) && out.stride(-1) == 1 && !share_memory(out, table.cos) &&
-         !share_memory(out, table.sin) && !share_memory(out, how.position_ids()) && apart(other) &&
-         apart(other_out) && (in_place || apart(x));
 }
 
 void rotate_into(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tensor& q,

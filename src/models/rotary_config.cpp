@@ -37,8 +37,8 @@ Json read(const std::string& config) {
   TORCH_CHECK_VALUE(false,
                     "[rotary_options_from_hf] `model_type` must be one whose rotary "
                     "embedding is known; the nearest are ",
-                    fmt::format("{}", fmt::join(nearest(model_type, names), ", ")), ". Got ",
-                    model_type.empty() ? "no model_type" : model_type);
+                    fmt::format("{}", fmt::join(detail::nearest(model_type, names), ", ")),
+                    ". Got ", model_type.empty() ? "no model_type" : model_type);
   std::abort();  // not reached
 }
 
@@ -198,7 +198,7 @@ RotaryOptions rotary_options_from_params(std::string_view preset, const PresetPa
       names.insert(names.end(), kBeside.begin(), kBeside.end());
       TORCH_CHECK_VALUE(false, "[rotary_options_from_params] there is no parameter `", key,
                         "`; the nearest are ",
-                        fmt::format("{}", fmt::join(nearest(key, names), ", ")));
+                        fmt::format("{}", fmt::join(detail::nearest(key, names), ", ")));
     }
     (beside ? config : inside)[key] = value_of(value.text);
   }

@@ -24,7 +24,7 @@ const Preset& find_preset(std::string_view name) {
   for (const Preset& candidate : all) names.push_back(candidate.name);
   TORCH_CHECK_VALUE(false, "[preset] there is no preset `", std::string(name),
                     "`; the nearest are ",
-                    fmt::format("{}", fmt::join(nearest(name, names), ", ")));
+                    fmt::format("{}", fmt::join(detail::nearest(name, names), ", ")));
 }
 
 SinusoidOptions preset(std::string_view name, int64_t dim, const PresetParams& params) {

@@ -157,7 +157,7 @@ at::Tensor composed_rotary(const at::Tensor& x, const RotaryCosSin& table, const
 at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
                          const RotaryFuncOptions& how) {
   if (!x.defined()) return {};
-  const bool heads_first = how.head_axis() == rotary::HeadAxis::BeforeLength;
+  const bool heads_first = before_length(how);
   const int64_t heads = heads_first ? -3 : -2;
   // (L, W), (B, L, W) or (B, H, L, W), with the axes of x
   const auto beside = [&](at::Tensor t) {

@@ -2,9 +2,18 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 #include "posenc/functional/rotary.h"
 
 namespace posenc::functional {
+
+/// The axes of q and k, from the last one.
+inline bool before_length(const RotaryFuncOptions& how) {
+  return how.head_axis() == rotary::HeadAxis::BeforeLength;
+}
+inline int64_t length_axis(const RotaryFuncOptions& how) { return before_length(how) ? -2 : -3; }
+inline int64_t heads_axis(const RotaryFuncOptions& how) { return before_length(how) ? -3 : -2; }
 
 /// The rotation as ATen operations: the definition. The tensors of `table`, (...,
 /// options.cos_width()), are broadcast against x (..., Dh); its scale multiplies x as it is.

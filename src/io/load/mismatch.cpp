@@ -44,7 +44,7 @@ std::string hint(const std::string& name, const Names& candidates) {
       plausible.push_back(candidate);
     }
   }
-  const auto found = nearest(name, plausible, 1);
+  const auto found = detail::nearest(name, plausible, 1);
   return found.empty() ? "" : " (nearest: " + in_quotes(found.front()) + ")";
 }
 

@@ -438,8 +438,8 @@ const EncoderModelRow& encoder_model(const std::string& where, std::string_view 
                     " is not supported: its front is known (vision_front_options_from_hf), its "
                     "layers are not");
   TORCH_CHECK_VALUE(false, where, "model_type must be that of an encoder; the nearest are ",
-                    fmt::format("{}", fmt::join(nearest(model_type, names), ", ")), ". Got ",
-                    model_type.empty() ? "no model_type" : model_type);
+                    fmt::format("{}", fmt::join(detail::nearest(model_type, names), ", ")),
+                    ". Got ", model_type.empty() ? "no model_type" : model_type);
 }
 
 }  // namespace posenc

@@ -137,9 +137,10 @@ rotary::Scaling scaling_of(const RopeSettings& s) {
     if (type == known.rope_type) return known.make(s);
     names.push_back(known.rope_type);
   }
-  s.parameters.refuse(s.parameters.has("rope_type") ? "rope_type" : "type",
-                      fmt::format("a type of scaling that `{}` knows; the nearest are {}",
-                                  s.model.model_type, fmt::join(nearest(type, names), ", ")));
+  s.parameters.refuse(
+      s.parameters.has("rope_type") ? "rope_type" : "type",
+      fmt::format("a type of scaling that `{}` knows; the nearest are {}", s.model.model_type,
+                  fmt::join(detail::nearest(type, names), ", ")));
 }
 
 }  // namespace posenc

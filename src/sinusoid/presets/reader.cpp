@@ -20,10 +20,10 @@ PresetReader::PresetReader(const Preset& preset, const PresetParams& given) : pr
   }
   for (const auto& [name, value] : given) {
     const bool known = std::find(names.begin(), names.end(), name) != names.end();
-    TORCH_CHECK_VALUE(
-        known, "[preset] `", preset.name, "` has no parameter `", name, "`; ",
-        names.empty() ? std::string("it has none")
-                      : fmt::format("the nearest are {}", fmt::join(nearest(name, names), ", ")));
+    TORCH_CHECK_VALUE(known, "[preset] `", preset.name, "` has no parameter `", name, "`; ",
+                      names.empty() ? std::string("it has none")
+                                    : fmt::format("the nearest are {}",
+                                                  fmt::join(detail::nearest(name, names), ", ")));
     values_[name] = value.text;
   }
   for (const std::string& name : names) {

@@ -191,7 +191,7 @@ const RotaryPreset& find_rotary_preset(std::string_view name) {
   for (const RotaryPreset& preset : all) names.push_back(preset.name);
   TORCH_CHECK_VALUE(false, "[rotary_preset] there is no preset `", std::string(name),
                     "`; the nearest are ",
-                    fmt::format("{}", fmt::join(nearest(name, names), ", ")));
+                    fmt::format("{}", fmt::join(detail::nearest(name, names), ", ")));
 }
 
 RotaryOptions rotary_preset(std::string_view name, int64_t dim) {
