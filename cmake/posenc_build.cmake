@@ -1,11 +1,13 @@
 # How posenc's own targets are compiled.
 
+include(posenc_kernels)
+
 # Settings shared by library, command line and tests. They have to be identical flag for flag, or the compiler rejects
 # the shared precompiled header.
 function(posenc_define_build_settings)
   # g++ fuses multiply-adds wherever the processor can, which x86-64 in its basic form cannot: other bits there.
   set(contract "")
-  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  if(NOT POSENC_COMPILES_X86_64)
     set(contract -ffp-contract=off)
   endif()
   add_library(posenc_build_settings INTERFACE)
@@ -63,7 +65,6 @@ function(posenc_private_library)
     return()
   endif()
   set(objects "")
-  include(posenc_kernels)
   list(TRANSFORM POSENC_SETS PREPEND posenc_)
   foreach(target posenc posenc_identify posenc_gloo posenc_files ${POSENC_SETS})
     if(TARGET ${target})

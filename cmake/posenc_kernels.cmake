@@ -1,15 +1,21 @@
 # Kernels: each source is compiled once per instruction set, one of which is chosen at run time. They include no header
 # of LibTorch, and contraction is off: a * b + c keeps both roundings.
 
-# The sets of this architecture, as src/kernels/sets.h lists them, and their flags.
+include_guard()
+
+# The sets of this architecture, as src/kernels/sets.h lists them, and their flags. What the compiler is for is asked of
+# the compiler: toolchain files may leave CMAKE_SYSTEM_PROCESSOR empty, and name processors as they like.
+include(CheckCXXSymbolExists)
+check_cxx_symbol_exists(__x86_64__ "" POSENC_COMPILES_X86_64)
+check_cxx_symbol_exists(__aarch64__ "" POSENC_COMPILES_ARM64)
 set(POSENC_SETS generic)
 set(posenc_flags_generic -DPOSENC_GENERIC -Wno-psabi) # vectors wider than a register are passed to inline functions only
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+if(POSENC_COMPILES_X86_64)
   list(APPEND POSENC_SETS sse2 avx2 avx512)
   set(posenc_flags_sse2 -msse2 -Wno-psabi)
   set(posenc_flags_avx2 -mavx2 -mfma -mf16c)
   set(posenc_flags_avx512 -mavx512f -mfma -mf16c -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+elseif(POSENC_COMPILES_ARM64)
   list(APPEND POSENC_SETS neon) # every such processor has NEON
   # So that loops with a choice become vectors: g++ keeps a branch around arithmetic whose exception flags could be seen.
   set(posenc_flags_neon -fno-trapping-math)

@@ -92,6 +92,15 @@ class ConfigTest(unittest.TestCase):
         self.assertIn(rule + "s390x with 64 bits, BIG_ENDIAN",
                       self.own("CMAKE_SYSTEM_PROCESSOR=s390x", "CMAKE_CXX_BYTE_ORDER=BIG_ENDIAN"))
 
+    def test_the_kernels_are_those_of_the_compilers_target(self):
+        # A toolchain file need not name a processor; what the sources compile for decides, as in src/kernels/sets.h.
+        cmake = Path(__file__).resolve().parents[2] / "cmake"
+        for processor in ("", "unheard_of"):
+            code, output = self.configure(f'set(CMAKE_SYSTEM_PROCESSOR "{processor}")\ninclude({cmake}/posenc_kernels.cmake)\n'
+                                          'string(JOIN "," sets ${POSENC_SETS})\nmessage(STATUS "sets=${sets}")')
+            self.assertEqual(code, 0, output)
+            self.assertIn("sets=" + {"x86_64": "generic,sse2,avx2,avx512 ", "aarch64": "generic,neon "}.get(os.uname().machine, "generic "), output)
+
     def test_an_unknown_or_old_compiler_is_refused(self):
         rule = "[posenc] the compiler must be g++ 12, clang 14 or Apple's clang 15, or newer. Got "
         for name, version in (("GNU", "11.4.0"), ("Clang", "13.0.1"), ("AppleClang", "14.0.3"), ("NVHPC", "24.1")):
