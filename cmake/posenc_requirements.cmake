@@ -14,6 +14,11 @@ function(posenc_require_platform)
     message(FATAL_ERROR "[posenc] the processor must have 64 bits and be little-endian, as PyTorch's files are. "
       "Got ${CMAKE_SYSTEM_PROCESSOR} with ${bits} bits, ${CMAKE_CXX_BYTE_ORDER}")
   endif()
+  list(LENGTH CMAKE_OSX_ARCHITECTURES slices)
+  if(slices GREATER 1)
+    message(FATAL_ERROR "[posenc] a build is for one processor, with its kernels: build each slice by itself. "
+      "Got CMAKE_OSX_ARCHITECTURES=${CMAKE_OSX_ARCHITECTURES}")
+  endif()
   set(least_GNU 12)
   set(least_Clang 14)
   set(least_AppleClang 15)

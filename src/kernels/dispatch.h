@@ -11,7 +11,8 @@
 namespace posenc::kernels {
 
 // The operations compiled for one instruction set. All sets give the same bits, except that in the
-// `inference` kernels a set without fused multiply-add rounds twice (is_fused() below).
+// `inference` kernels a set without fused multiply-add rounds twice (is_fused() below), and causal
+// attention spreads values that are not finite to other queries (attention_sequence.cpp).
 struct Kernels {
   const char* name;
   const embed::GatherKernels& gather;

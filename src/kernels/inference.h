@@ -10,7 +10,9 @@
 //   topk.cpp                log-sum-exp of a row, and its top entries
 //
 // Each result depends only on its own row's inputs and on which of the two linear kernels computes
-// it, not on how the work is split between threads.
+// it, not on how the work is split between threads. Values that are not finite are the exception:
+// in causal attention, where weights of 0 multiply later tokens, they may reach earlier queries of
+// the same block, whose size is the instruction set's. In LibTorch's own they reach all queries.
 #pragma once
 #include <stdint.h>
 

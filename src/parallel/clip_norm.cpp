@@ -66,7 +66,9 @@ at::Tensor clip_norm(const torch::nn::Module& module, double max_norm, const Ran
     norm = (norm.to(at::kDouble).square() + squares).sqrt();
   }
   const at::Tensor factor = at::clamp(max_norm / (norm + 1e-6), std::nullopt, 1.0);
-  for (at::Tensor& value : values) value.mul_(factor.to(value.device(), /*non_blocking=*/true));
+  // The host may read what it is sent only after a wait.
+  for (at::Tensor& value : values)
+    value.mul_(factor.to(value.device(), /*non_blocking=*/!value.is_cpu()));
   return norm;
 }
 

@@ -92,6 +92,10 @@ class ConfigTest(unittest.TestCase):
         self.assertIn(rule + "s390x with 64 bits, BIG_ENDIAN",
                       self.own("CMAKE_SYSTEM_PROCESSOR=s390x", "CMAKE_CXX_BYTE_ORDER=BIG_ENDIAN"))
 
+    def test_a_universal_binary_is_refused(self):
+        self.assertIn("build each slice by itself. Got CMAKE_OSX_ARCHITECTURES=arm64;x86_64",
+                      self.own("CMAKE_OSX_ARCHITECTURES=arm64;x86_64"))
+
     def test_the_kernels_are_those_of_the_compilers_target(self):
         # A toolchain file need not name a processor; what the sources compile for decides, as in src/kernels/sets.h.
         cmake = Path(__file__).resolve().parents[2] / "cmake"

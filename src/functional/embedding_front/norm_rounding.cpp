@@ -1,28 +1,18 @@
 #include "functional/embedding_front/norm_rounding.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/layer_norm.h>
 
-#include <cmath>
 #include <cstring>
 
+#include "functional/probe.h"
 #include "kernels/dispatch.h"
 
 namespace posenc::functional {
 namespace {
 
 namespace kernel = kernels::embed;
-
-// Numbers without a pattern that a sum could hide.
-at::Tensor scattered(at::IntArrayRef sizes, double step) {
-  at::Tensor out = at::empty(sizes, at::TensorOptions(at::kFloat));
-  float* const to = out.data_ptr<float>();
-  for (int64_t i = 0; i < out.numel(); ++i)
-    to[i] = static_cast<float>(std::sin(step * static_cast<double>(i + 1)));
-  return out;
-}
 
 // Whether a norm of rows of this width has ATen's bits.
 bool has_atens_bits(kernel::NormRounding rounding, int64_t width) {

@@ -158,7 +158,7 @@ at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table, const R
                          const RotaryFuncOptions& how) {
   if (!x.defined()) return {};
   const bool heads_first = before_length(how);
-  const int64_t heads = heads_first ? -3 : -2;
+  const int64_t heads = heads_axis(how);
   // (L, W), (B, L, W) or (B, H, L, W), with the axes of x
   const auto beside = [&](at::Tensor t) {
     const bool per_head = t.dim() == 4;

@@ -2,17 +2,16 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/view_as_complex.h>
 #include <ATen/ops/view_as_real.h>
 
-#include <cmath>
 #include <utility>
 
 #include "functional/dispatch.h"
+#include "functional/probe.h"
 #include "functional/rotary/compose.h"
 #include "kernels/dispatch.h"
 #include "torch_internals/shortcut.h"
@@ -33,14 +32,7 @@ constexpr int64_t kWholeComplexVectors = 8;
 bool complex_product_rounds_each() {
   const at::NoGradGuard no_grad;
   constexpr int64_t kCount = 4 * kWholeComplexVectors;
-  const auto scattered = [](double step) {
-    const at::Tensor t = at::empty({kCount, 2}, at::TensorOptions(at::kFloat));
-    float* const to = t.data_ptr<float>();
-    for (int64_t i = 0; i < t.numel(); ++i)
-      to[i] = static_cast<float>(std::sin(step * static_cast<double>(i + 1)));
-    return t;
-  };
-  const at::Tensor x = scattered(1.7), y = scattered(2.9);
+  const at::Tensor x = scattered({kCount, 2}, 1.7), y = scattered({kCount, 2}, 2.9);
   const at::Tensor product =
       at::view_as_real(at::mul(at::view_as_complex(x), at::view_as_complex(y)));
   const at::Tensor a = x.select(1, 0), b = x.select(1, 1), c = y.select(1, 0), d = y.select(1, 1);
