@@ -35,6 +35,8 @@ To add a column for your machine, run `make bench` or `make bench BENCH=decode`,
 `tools/performance_doc.py --write --results build/bench/results.json`.
 """
 
+MOST_LOAD = 1.0  # what a quiet machine still shows of the run before
+BUSY = "**other programs were running, so times are too long and ratios with two threads are meaningless**"
 PROFILED = """Medians of the thread's processor time, from `make bench BENCH=profile`. Each part is timed by itself in a loop and shown with
 its share of the forward. The rows in italics are not parts of the forward; they are shown with their ratio to it."""
 
@@ -48,7 +50,7 @@ README_ROWS = [
      [f"decode/decode/posenc/{batch}/32/1" for batch in (1, 8, 32)], "ctranslate2"),
     ("64 tokens, four beams, batch 8, against CTranslate2 in float32", ["decode/decode_beams/posenc/8/32/1"], "ctranslate2"),
     ("**slower:** loading 1 GiB of safetensors, two threads, against safetensors.torch", ["load/1GiB/safetensors"], "load_file"),
-    ("**slower:** sparse SGD step of 128 rows, against LibTorch's SGD", ["sgd_rows/rows/128/512/1"], "libtorch"),
+    ("sparse SGD step of 128 rows, against LibTorch's SGD", ["sgd_rows/rows/128/512/1"], "libtorch"),
     ("**slower:** training step of 60 million parameters, two threads, against the same with LibTorch's Adam", ["train_step/posenc/base/2"], "libtorch"),
 ]  # fmt: skip
 
@@ -58,22 +60,20 @@ def runs() -> list[dict]:
     return [json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))]
 
 
+RUN = ("load", "rounds", "date", "torch")  # what is known of each section's run
+
+
 def keep(run: dict) -> None:
-    """Merges a run's sections into its processor's file; values shared by all sections keep the worse one."""
+    """Merges a run's sections into its processor's file."""
     path = RESULTS / (re.sub(r"\W+", "_", run["processor"].lower()).strip("_") + ".json")
+    sections = {row["section"] for row in run["ratios"]}
+    runs = {section: {key: run[key] for key in RUN} for section in sections}
     if path.is_file():
         known = json.loads(path.read_text())
-        sections = {row["section"] for row in run["ratios"]}
         rows = [row for row in known["ratios"] if row["section"] not in sections]
-        run = run | {
-            "cases": known["cases"] | run["cases"],
-            "ratios": rows + run["ratios"],
-            "rounds": max(known["rounds"], run["rounds"]) if rows else run["rounds"],
-            "load": max(known["load"], run["load"]) if rows else run["load"],
-        }
-        if not sections:  # only a profile, in CPU time: other sections keep their values
-            run |= {key: known[key] for key in ("load", "rounds", "date")}
-    path.write_text(json.dumps(run, indent=1) + "\n")
+        run = run | {"cases": known["cases"] | run["cases"], "ratios": rows + run["ratios"]}
+        runs = {row["section"]: known["runs"][row["section"]] for row in rows} | runs
+    path.write_text(json.dumps({key: value for key, value in run.items() if key not in RUN} | {"runs": runs}, indent=1) + "\n")
 
 
 def human(seconds: float) -> str:
@@ -92,10 +92,22 @@ def ratio_of(run: dict, ours: str, theirs: str) -> "dict | None":
 
 
 def machine(run: dict) -> str:
-    busy = "**other programs were running, so times are too long and ratios with two threads are meaningless**"
-    how = run.get("source") or f"`tools/bench.py`, medians of at most {run['rounds']} rounds"
-    load = "idle" if run["load"] is None else f"{run['load']} before the run" + (f": {busy}" if run["load"] > 0.5 else "")
-    return f"| {run['processor']} | {run['cores']} | {load} | {run['date']} | torch {run['torch']} | {how} |\n"
+    """A row for each time that the benchmarks were run, and the sections that are from it."""
+    if "runs" not in run:
+        load = "idle" if run["load"] is None else run["load"]
+        return f"| {run['processor']} | {run['cores']} | {load} | {run['date']} | torch {run['torch']} | {run['source']} |\n"
+    rows: dict[tuple, list[str]] = {}
+    for section in SECTIONS:
+        if section in run["runs"]:
+            about = run["runs"][section]
+            rows.setdefault((about["load"], about["date"], about["torch"]), []).append(section)
+    text = ""
+    for (load, date, torch), sections in rows.items():
+        rounds = max(run["runs"][section]["rounds"] for section in sections)
+        names = "; ".join(SECTIONS[section].split(":")[0].split(" (")[0] for section in sections)
+        text += (f"| {run['processor']} | {run['cores']} | {load} before the run{f': {BUSY}' if load > MOST_LOAD else ''} | {date} "
+                 f"| torch {torch} | `tools/bench.py`, medians of at most {rounds} rounds: {names} |\n")  # fmt: skip
+    return text
 
 
 def cells(run: dict, ours: str, theirs: str, goal: "float | None") -> list[str]:
@@ -173,8 +185,8 @@ def readme_table(known: list[dict]) -> str:
         text += f"| {title} | {low if low == high else f'{low} to {high}'} |\n"
     tables = {table["title"].split(":")[0]: table["rows"] for run in known for table in run.get("tables", [])}
     whole, (ours, int8) = tables["A whole training step"], tables["Decoding"]
-    loaded = " and ".join(run["processor"] for run in measured if (run["load"] or 0) > 0.5)
-    busy = f"\nOther programs were running on the {loaded} machine." if loaded else ""
+    loaded = " and ".join(run["processor"] for run in measured if any(one["load"] > MOST_LOAD for one in run.get("runs", {}).values()))
+    busy = f"\nOther programs were running during some of the runs on the {loaded} machine." if loaded else ""
     gains = [round(100 * (before / after - 1)) + 0 for before, after in zip(whole[0][1:], whole[1][1:])]
     seconds = [", ".join(f"{value:.2f}" for value in row[1:4]) for row in (int8, ours)]
     return text + (

@@ -78,8 +78,10 @@ class Performance(unittest.TestCase):
             performance_doc.keep(self.RUN | {"ratios": [self.RUN["ratios"][0] | {"ratio": 30.0}]})
             [known] = performance_doc.runs()
             self.assertEqual(sorted(row["ratio"] for row in known["ratios"]), [1.0, 30.0])
-            self.assertEqual(known["load"], 2.0)  # the worse one is kept, since a section of the earlier run remains
-
+            self.assertEqual({section: about["load"] for section, about in known["runs"].items()}, {"adam": 2.0, "embed": 0.1})
+            rows = performance_doc.machine(known)
+            self.assertIn("| 0.1 before the run |", rows)
+            self.assertRegex(rows, r"\| 2\.0 before the run: \*\*other programs were running.*Optimisers \|")
 
     def test_a_profile_says_what_its_parts_leave_and_nothing_of_the_comparisons(self):
         seconds = {"forward": 0.02, "touched": 0.008, "out": 0.011, "composed": 0.1}
