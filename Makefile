@@ -77,10 +77,10 @@ figures: ## redraw the plots of README and docs; MODEL=folder of all-MiniLM-L6-v
 	@$(python) tools/pronounce_doc.py --write
 	@$(if $(MODEL),$(python) tools/positions_plot.py --posenc build/release/posenc --model '$(MODEL)' --out docs/images/learned_positions.png,echo "learned_positions.png is left as it is: its model is not given (MODEL=folder)")
 
-bench-ranks: ## run data-parallel training steps and Python's; two idle cores, 15 minutes; ROUNDS=5 MODEL=base
+bench-ranks: ## run data-parallel training steps and Python's; two idle cores, 15 minutes; ROUNDS=5 MODEL=base JSON=file
 	@tools/setup.sh --check build bench
 	@tools/build.sh bench posenc_rank_benchmark
-	@$(python) -B tests/benchmarks/data_parallel.py build/bench/tests/benchmarks/posenc_rank_benchmark --rounds $(or $(ROUNDS),5) --model $(or $(MODEL),base) --json build/bench/ranks.json
+	@$(python) -B tests/benchmarks/data_parallel.py build/bench/tests/benchmarks/posenc_rank_benchmark --rounds $(or $(ROUNDS),5) --model $(or $(MODEL),base) --json $(or $(JSON),build/bench/ranks.json)
 
 bench: ## run the benchmarks and Python's, and print the ratios; 5 minutes; BENCH=regex selects some, BENCH=decode decoding
 	@tools/setup.sh --check build bench

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""The tables of docs/distributed.md on what processes send, and the numbers that a simulation of up to 16 processes is checked with.
+"""The tables of docs/distributed.md on what processes send and how fast they train, and the numbers that a simulation of up to 16 processes is
+checked with.
+
+The speeds are those of docs/performance/ranks.json: `make bench-ranks JSON=docs/performance/ranks.json`.
 
 tools/distributed_doc.py --write    rewrite the page's tables and tests/parallel/wire.json
 tools/distributed_doc.py --check    exit 1 where they are others
@@ -149,9 +152,22 @@ def embedding_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def speed_table() -> str:
+    """What `make bench-ranks` has measured; the first case is what the others are compared with."""
+    run = json.loads((page_tables.DOCS / "performance/ranks.json").read_text())
+    lines = [f"{run['processor']}, torch {run['torch']}, {run['date']}, the least of {run['rounds']} interleaved rounds:", "",
+             "| | a step | tokens a second | |", "|---|---:|---:|---:|"]
+    cases = run["cases"]
+    first = next(iter(cases.values()))["tokens_per_second"]
+    for title, case in cases.items():
+        lines.append(f"| {title} | {case['seconds']:.2f} s | {case['tokens_per_second']:.0f} | {case['tokens_per_second'] / first:.2f}x |")
+    return "\n".join(lines) + "\n"
+
+
 def main() -> int:
     options = page_tables.arguments(reads_posenc=False)
-    failed = page_tables.update("distributed.md", {"a step": step_table, "where it pays": limit_table, "embeddings": embedding_table}, options)
+    tables = {"speed": speed_table, "a step": step_table, "where it pays": limit_table, "embeddings": embedding_table}
+    failed = page_tables.update("distributed.md", tables, options)
     if options.write:
         WIRE.write_text(simulated())
     elif WIRE.read_text() != simulated():

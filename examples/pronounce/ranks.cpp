@@ -16,7 +16,6 @@
 #include <system_error>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <vector>
 #endif
 
@@ -111,10 +110,6 @@ int start_ranks(int64_t ranks, char** argv) {
   return first;
 }
 
-void wait_for_all(const posenc::RankGroup& group) {
-  if (group) group->barrier()->wait();
-}
-
 #else
 
 posenc::RankGroup join_ranks() { return {}; }
@@ -126,8 +121,6 @@ int start_ranks(int64_t, char**) {
       "--ranks needs posenc::gloo, which this posenc was built without: install Gloo's headers "
       "(Debian: libgloo-dev) and build it again");
 }
-
-void wait_for_all(const posenc::RankGroup&) {}
 
 #endif
 

@@ -17,8 +17,4 @@ bool starts_ranks(int64_t ranks);
 /// SIGINT and SIGTERM on to them. Returns the first exit status other than 0, as of a shell.
 int start_ranks(int64_t ranks, char** argv);
 
-/// Returns when all processes have called it. The one that ends first would otherwise be taken for
-/// lost by the others.
-void wait_for_all(const posenc::RankGroup& group);
-
 }  // namespace pronounce

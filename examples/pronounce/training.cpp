@@ -224,7 +224,7 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
           .report_every(display.on_terminal() ? 10 : report_every)
           .stop([&] { return stop.requested(); })
           .group(group));
-  wait_for_all(group);  // until all have looked for a checkpoint
+  group.barrier();  // until all have looked for a checkpoint
   if (resumes) {
     trainer.resume(files.checkpoint);
     if (is_first) note("resuming after step {}\n", trainer.step());
@@ -255,12 +255,12 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
         note("stopped after step {}; the same command resumes from {}\n", trainer.step(),
              files.checkpoint);
       }
-      wait_for_all(group);
+      group.barrier();
       return 128 + (stop.requested() ? stop.number() : SIGTERM);  // which another process received
     }
   }
   display.clear();
-  wait_for_all(group);
+  group.barrier();
   if (!is_first) return 0;
   pronouncer.save(files.model);
   draw(curve->points(), files.picture);

@@ -115,15 +115,7 @@ class DataParallel::Impl {
   }
 
   void finish(const at::Tensor& extra) {
-    if (extra.defined()) {
-      TORCH_CHECK_TYPE(extra.scalar_type() == at::kFloat && extra.is_contiguous(),
-                       "[DataParallel] extra must be a contiguous float32 tensor. Got ",
-                       extra.scalar_type(), " of ", extra.sizes(), ", strides ", extra.strides());
-      TORCH_CHECK_VALUE(extra.numel() <= parallel::GradientExchange::kExtra,
-                        "[DataParallel] extra must have at most ",
-                        parallel::GradientExchange::kExtra, " numbers. Got ", extra.numel());
-    }
-    if (exchange_) exchange_->finish(extra);
+    exchange_ ? exchange_->finish(extra) : parallel::GradientExchange::check_extra(extra, kCaller);
   }
 
   void broadcast_buffers() {

@@ -13,8 +13,10 @@
 namespace posenc::parallel {
 namespace {
 
+// The numbers of processes with a dense and with a sparse gradient of each parameter, that of those
+// that failed, and the numbers of finish().
 int64_t tail_of(const std::vector<at::Tensor>& parameters) {
-  return static_cast<int64_t>(2 * parameters.size()) + GradientExchange::kExtra;
+  return static_cast<int64_t>(2 * parameters.size()) + 1 + GradientExchange::kExtra;
 }
 
 // Where the numbers of finish() are in the tail.
@@ -38,6 +40,16 @@ GradientExchange::GradientExchange(std::vector<at::Tensor> parameters, std::vect
   start_step();
 }
 
+void GradientExchange::check_extra(const at::Tensor& extra, const char* caller) {
+  if (!extra.defined()) return;
+  TORCH_CHECK_TYPE(extra.scalar_type() == at::kFloat && extra.is_contiguous(), "[", caller,
+                   "] extra must be a contiguous float32 tensor. Got ", extra.scalar_type(), " of ",
+                   extra.sizes(), ", strides ", extra.strides());
+  TORCH_CHECK_VALUE(extra.numel() <= kExtra, "[", caller, "] extra must have at most ", kExtra,
+                    " numbers. Got ", extra.numel());
+}
+
+// An error that `work` keeps is thrown after it; any other one ends the exchange.
 template <typename Work>
 void GradientExchange::guarded(const Work& work) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -54,6 +66,17 @@ void GradientExchange::guarded(const Work& work) {
     failed_ = true;
     pending_.clear();
     throw;
+  }
+  if (error_) std::rethrow_exception(error_);
+}
+
+// Keeps the error of this process alone, the first one, for finish().
+template <typename Work>
+void GradientExchange::keep_error(const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    if (!error_) error_ = std::current_exception();
   }
 }
 
@@ -114,14 +137,21 @@ void GradientExchange::check_not_ready(std::size_t index) const {
 }
 
 void GradientExchange::accumulated(std::size_t index) {
-  guarded([&] { check_not_ready(index); });
+  guarded([&] { keep_error([&] { check_not_ready(index); }); });
+}
+
+void GradientExchange::take(std::size_t index) {
+  keep_error([&] {
+    check_not_ready(index);
+    kinds_[index] = collect(index);
+    ready_[index] = true;
+  });
 }
 
 void GradientExchange::ready(std::size_t index) {
   guarded([&] {
-    check_not_ready(index);
-    kinds_[index] = collect(index);
-    ready_[index] = true;
+    take(index);
+    if (error_) return;
     const std::size_t bucket = buckets_.bucket_of[index];
     if (bucket == Buckets::kNone) return;
     --missing_[bucket];
@@ -139,9 +169,14 @@ void GradientExchange::launch_last(const at::Tensor& extra) {
     if (kinds_[i] == Kind::Dense) counts[i] = 1.0f;
     if (kinds_[i] == Kind::Sparse) counts[count + i] = 1.0f;
   }
+  if (error_) counts[2 * count] = 1.0f;
   buckets_.tail.copy_(numbers);
-  if (extra.defined()) of_extra(buckets_.tail, extra).copy_(extra);
+  if (extra.defined() && !error_) of_extra(buckets_.tail, extra).copy_(extra);
   launch();
+}
+
+bool GradientExchange::has_failed() const {
+  return counts_.const_data_ptr<float>()[2 * parameters_.size()] > 0.0f;
 }
 
 bool GradientExchange::exists(std::size_t index, Kind kind) const {
@@ -160,7 +195,6 @@ at::Tensor GradientExchange::dense_sum(std::size_t index) {
 }
 
 void GradientExchange::take_sums() {
-  counts_ = buckets_.tail.to(at::kCPU);
   std::vector<at::Tensor> sparse;  // parameters
   std::vector<SparseRows> rows;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -198,18 +232,31 @@ void GradientExchange::update_places() {
 }
 
 void GradientExchange::finish(const at::Tensor& extra) {
+  bool failed = false;
+  std::exception_ptr own;
   guarded([&] {
+    keep_error([&] { check_extra(extra, caller_); });
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
-      if (!ready_[i]) kinds_[i] = collect(i);
+      if (!ready_[i]) take(i);
     }
     while (pending_.size() + 1 < buckets_.all.size()) launch();
     launch_last(extra);
     for (Pending& pending : pending_) pending.wait();
-    take_sums();
-    if (extra.defined()) extra.copy_(of_extra(buckets_.tail, extra));
-    update_places();
+    counts_ = buckets_.tail.to(at::kCPU);
+    failed = has_failed();
+    own = std::exchange(error_, nullptr);
+    if (!failed) {
+      take_sums();
+      if (extra.defined()) extra.copy_(of_extra(buckets_.tail, extra));
+      update_places();
+    }
     start_step();
   });
+  if (!failed) return;
+  const auto rethrow = [&] {
+    if (own) std::rethrow_exception(own);
+  };
+  all_or_none(group_, rethrow, caller_);
 }
 
 }  // namespace posenc::parallel

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <mutex>
 #include <vector>
 
@@ -21,6 +22,10 @@ namespace posenc::parallel {
 /// on the same counts. A parameter has a place in a bucket until its gradient proves to be sparse,
 /// or until the first exchange shows that it has none: such a place would hold up the buckets after
 /// it. A gradient without a place is summed by itself, once, and has a place from then on.
+///
+/// An error of this process alone, such as a gradient of another dtype, does not keep it from
+/// taking part in the messages of the step: another number of the tail says that a process failed,
+/// and finish() then throws on all of them. The next step is possible.
 class GradientExchange {
  public:
   static constexpr int64_t kExtra = 64;  ///< numbers that finish() can sum in the same messages
@@ -36,19 +41,26 @@ class GradientExchange {
   void ready(std::size_t index);
   /// A paused pass has added to the gradient of parameter `index`.
   void accumulated(std::size_t index);
-  /// Exchanges what is left, and waits for all. On an error nothing is waited for.
+  /// Exchanges what is left, and waits for all. On an error of the group nothing is waited for; on
+  /// one of a process alone, that process throws it and the others GroupError (PeerFailed).
   void finish(const at::Tensor& extra);
+  /// Whether finish() can sum these numbers: c10::TypeError or c10::ValueError if not.
+  static void check_extra(const at::Tensor& extra, const char* caller);
 
  private:
   enum class Kind : uint8_t { None, Dense, Sparse };
 
   template <typename Work>
   void guarded(const Work& work);
+  template <typename Work>
+  void keep_error(const Work& work);
   void start_step();
   void check_not_ready(std::size_t index) const;
   Kind collect(std::size_t index);
+  void take(std::size_t index);
   void launch();
   void launch_last(const at::Tensor& extra);
+  bool has_failed() const;
   void take_sums();
   at::Tensor dense_sum(std::size_t index);
   bool exists(std::size_t index, Kind kind) const;
@@ -70,6 +82,7 @@ class GradientExchange {
   std::vector<Kind> kinds_;           // by parameter, of this process
   std::vector<std::size_t> missing_;  // by bucket: parameters that are not ready
   std::vector<Pending> pending_;      // of the buckets that are under way: the first ones
+  std::exception_ptr error_;          // of this process alone, until finish() throws it
   at::Tensor counts_;                 // by kind and parameter, of processes; on the CPU
 };
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "parallel/collectives.h"
+
 namespace posenc {
 
 struct RankGroup::Handle {
@@ -26,6 +28,8 @@ RankGroup::RankGroup(c10::intrusive_ptr<c10d::ProcessGroup> group) {
 int RankGroup::rank() const noexcept { return handle_ ? handle_->group->getRank() : 0; }
 
 int RankGroup::size() const noexcept { return handle_ ? handle_->group->getSize() : 1; }
+
+void RankGroup::barrier() const { parallel::barrier(*this, "RankGroup::barrier"); }
 
 c10d::ProcessGroup* RankGroup::get() const noexcept {
   return handle_ ? handle_->group.get() : nullptr;

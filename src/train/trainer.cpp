@@ -14,10 +14,9 @@
 #include "parallel/clip_norm.h"
 #include "parallel/collectives.h"
 #include "parallel/shards.h"
-#include "posenc/nn/token_and_position_embedding.h"
-#include "posenc/nn/token_embedding.h"
 #include "posenc/parallel/data_parallel.h"
 #include "train/run_text.h"
+#include "train/same_tokens.h"
 #include "train/shares.h"
 
 namespace posenc {
@@ -58,23 +57,6 @@ int64_t step_of(const CheckpointScalars& all, const std::string& path) {
   TORCH_CHECK_VALUE(step <= kMost && step == std::floor(step), "[Trainer] ", path, ": the number ",
                     kStep, " must be a count of steps. Got ", step);
   return static_cast<int64_t>(step);
-}
-
-template <typename Impl>
-bool embeds_same_tokens(const torch::nn::Module& module) {
-  const auto* const embedding = dynamic_cast<const Impl*>(&module);
-  return embedding != nullptr && embedding->options.group().size() > 1 &&
-         embedding->options.rank_tokens() == RankTokens::Same;
-}
-
-// Whether a split embedding takes all processes to have the same tokens.
-bool expects_same_tokens(const torch::nn::Module& module) {
-  if (embeds_same_tokens<TokenEmbeddingImpl>(module) ||
-      embeds_same_tokens<TokenAndPositionEmbeddingImpl>(module))
-    return true;
-  const auto children = module.named_children();
-  return std::any_of(children.begin(), children.end(),
-                     [](const auto& child) { return expects_same_tokens(*child.value()); });
 }
 
 }  // namespace
@@ -125,6 +107,7 @@ void Trainer::resume(const std::string& path) {
   step_ = step;
   open_ = torn_ = false;
   pending_ = nullptr;
+  pending_tears_ = false;
   seconds_ = seconds;
   numbers = below(saved, kOwn);
   start_report();  // discard the report of the previous run
@@ -147,13 +130,16 @@ void Trainer::begin_group(int64_t end) {
       "processes may differ; resume() from the checkpoint");
   parallel::agree_on(run_.group, train::run_text(run_, loader_, options_, step_, end), kName);
   has_shards_ = !parallel::sharded_tensors(*run_.module).empty();
-  TORCH_CHECK_VALUE(!has_shards_ || options_.global_loss(),
-                    "[Trainer] a model that its group splits needs global_loss(true): each process "
-                    "has its own share of the batch, so RankTokens::Own and a loss over all "
-                    "processes, such as vocab_parallel_cross_entropy()");
-  TORCH_CHECK_VALUE(!expects_same_tokens(*run_.module),
-                    "[Trainer] a model that its group splits needs rank_tokens(RankTokens::Own), "
-                    "since each process has its own share of the batch. Got RankTokens::Same");
+  const auto check = [&] {
+    TORCH_CHECK_VALUE(!has_shards_ || options_.global_loss(),
+                      "[Trainer] a model that its group splits needs global_loss(true): each "
+                      "process has its own share of the batch, so RankTokens::Own and a loss over "
+                      "all processes, such as vocab_parallel_cross_entropy()");
+    TORCH_CHECK_VALUE(!train::expects_same_tokens(*run_.module),
+                      "[Trainer] a model that its group splits needs rank_tokens(RankTokens::Own), "
+                      "since each process has its own share of the batch. Got RankTokens::Same");
+  };
+  parallel::all_or_none(run_.group, check, kName);
   if (!parallel_) parallel_ = std::make_shared<DataParallel>(run_.module, run_.group);
 }
 
@@ -185,7 +171,7 @@ torch::Tensor Trainer::gradients(const std::vector<PairBatch>& batches) {
 // process's is not, whether one wants to stop, has failed, and did so in the last optimiser step.
 torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
   std::exception_ptr failure = std::exchange(pending_, nullptr);
-  const bool tore = failure != nullptr;
+  const bool tore = std::exchange(pending_tears_, false);
   torch::Tensor loss;
   bool stop = false;
   try {
@@ -228,23 +214,30 @@ torch::Tensor Trainer::train_step(const std::vector<PairBatch>& batches) {
   if (options_.clip_norm() > 0.0) {
     parallel::clip_norm(*run_.module, options_.clip_norm(), run_.group, kName);
   }
-  try {
-    run_.optimizer->step();
-  } catch (...) {
-    if (!parallel_) throw;
-    pending_ = std::current_exception();  // the others hear of it in the next exchange
-  }
+  defer_failure(/*tears=*/true, [&] { run_.optimizer->step(); });
   return loss;
 }
 
-// Throws on every process if the optimiser or the scheduler of one has failed. Called where no
-// exchange follows.
+// Keeps an exception of this process alone for the next exchange, which throws on all of them. What
+// `tears` leaves the processes with different weights.
+void Trainer::defer_failure(bool tears, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (...) {
+    if (!parallel_) throw;
+    if (!pending_) pending_ = std::current_exception();
+    pending_tears_ |= tears;
+  }
+}
+
+// Throws on every process if something of one has failed. Called where no exchange follows.
 void Trainer::settle() {
   if (!parallel_) return;
   torn_ = true;
   parallel::all_or_none(
       run_.group,
       [&] {
+        pending_tears_ = false;
         if (pending_) std::rethrow_exception(std::exchange(pending_, nullptr));
       },
       kName);
@@ -280,7 +273,8 @@ double Trainer::mean_loss() const {
   return mean;
 }
 
-void Trainer::report() {
+// With `settled` no exchange follows that could throw what `report` throws.
+void Trainer::report(bool settled) {
   if (losses_ == 0) return;
   TrainingProgress progress;
   progress.step = step_, progress.steps = options_.steps();
@@ -291,12 +285,10 @@ void Trainer::report() {
   progress.seconds_left = running.count() / static_cast<double>(step_ - first_step_) *
                           static_cast<double>(options_.steps() - step_);
   start_report();
-  parallel::all_or_none(
-      run_.group,
-      [&] {
-        if (options_.report() && run_.group.rank() == 0) options_.report()(progress);
-      },
-      kName);
+  const auto call = [&] {
+    if (options_.report() && run_.group.rank() == 0) options_.report()(progress);
+  };
+  settled ? parallel::all_or_none(run_.group, call, kName) : defer_failure(/*tears=*/false, call);
 }
 
 void Trainer::start_report() {
@@ -314,12 +306,9 @@ bool Trainer::train(int64_t until) {
   while ((open_ || step_ < end) && !stopped) {
     const auto start = Clock::now();
     if (!open_) one_step();
-    try {
+    defer_failure(/*tears=*/true, [&] {
       if (run_.scheduler != nullptr) run_.scheduler->step();
-    } catch (...) {
-      if (!parallel_) throw;
-      if (!pending_) pending_ = std::current_exception();  // as in train_step()
-    }
+    });
     open_ = false;
     const std::chrono::duration<double> took = Clock::now() - start;
     spent_ += took.count(), seconds_ += took.count();
@@ -329,8 +318,9 @@ bool Trainer::train(int64_t until) {
     const bool due = options_.checkpoint_every() > 0 && step_ % options_.checkpoint_every() == 0;
     const bool saves = !options_.checkpoint().empty() && (last || due);
     // With shards, the next step begins with collectives of the model, not with the exchange.
-    if (has_shards_ || reports || saves || step_ == end) settle();
-    if (reports) report();
+    const bool settles = has_shards_ || saves || stopped || step_ == end;
+    if (settles) settle();
+    if (reports) report(settles);
     if (saves) save();
   }
   return !stopped;

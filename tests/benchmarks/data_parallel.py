@@ -15,13 +15,15 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from train_step_peers import MODELS  # noqa: E402
-
 HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent.parent / "tools")]
+import torch  # noqa: E402
+from bench import processor  # noqa: E402
+from train_step_peers import MODELS  # noqa: E402
 
 
 @dataclass
@@ -125,7 +127,9 @@ def main() -> None:
         ratio = speeds[name] / speeds[other]
         print(f"{'met   ' if ratio >= least else 'MISSED'} {name} / {other}: {ratio:.2f}, at least {least}")
     if options.json:
-        Path(options.json).write_text(json.dumps({"model": options.model, "seconds": seconds, "tokens_per_second": speeds}, indent=1) + "\n")
+        about = {"processor": processor(), "torch": torch.__version__, "date": time.strftime("%Y-%m-%d"), "model": options.model}
+        cases = {case.title: {"seconds": min(seconds[name]), "tokens_per_second": speeds[name]} for name, case in CASES.items()}
+        Path(options.json).write_text(json.dumps(about | {"rounds": options.rounds, "cases": cases}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -148,11 +148,67 @@ TEST(DataParallelErrors, RefusesASecondBackwardBeforeFinish) {
     });
     for (const RankEnd& end : ends) {
       EXPECT_PRED_FORMAT2(::testing::IsSubstring,
-                          goes_on ? "an earlier error ended the exchange of gradients"
-                                  : "backward() must be called once before finish(); pause() all "
-                                    "micro-batches but the last",
+                          "backward() must be called once before finish(); pause() all "
+                          "micro-batches but the last",
                           end.message);
     }
+  }
+}
+
+// What one rank alone cannot exchange is an error on all, and the group and the model stay usable.
+TEST(DataParallelErrors, WhatOneRankCannotSumIsAnErrorOnAll) {
+  struct Case {
+    std::string text;
+    std::function<void(SmallModel&)> before;  // finish(), on the last rank
+    torch::Tensor extra;                      // of the last rank
+  };
+  const Case cases[] = {
+      {"create_graph is not supported",
+       [](SmallModel& model) {
+         model.sometimes->bias.mutable_grad() = torch::ones({kSmallWidth}).requires_grad_();
+       },
+       {}},
+      {"backward() must be called once before finish()",
+       [](SmallModel& model) {
+         EXPECT_THROW(model.hidden->bias.sum().backward(), c10::ValueError);
+       },
+       {}},
+      {"extra must have at most 64 numbers. Got 65", nullptr, torch::ones({65})},
+      {"extra must be a contiguous float32 tensor. Got Long of [2]", nullptr,
+       torch::ones({2}, torch::kLong)},
+  };
+  for (const int64_t bucket_bytes : {1, 1 << 20}) {
+    run_ranks(3, [&](const RankGroup& group) {
+      const bool last = group.rank() == 2;
+      SmallModel model({});
+      DataParallel parallel(model, group, DataParallelOptions().bucket_bytes(bucket_bytes));
+      const auto step = [&](const Case* fails) {
+        model.zero_grad();
+        model.hidden->bias.sum().backward();
+        if (fails && last && fails->before) fails->before(model);
+        const auto extra = fails && last && fails->extra.defined() ? fails->extra : torch::ones(2);
+        parallel.finish(extra);
+        EXPECT_TRUE(bit_equal(extra, torch::full({2}, 3.0f)));
+        EXPECT_TRUE(bit_equal(model.hidden->bias.grad(), torch::full({kSmallWidth}, 3.0f)));
+      };
+      step(nullptr);
+      for (const Case& one : cases) {
+        try {
+          step(&one);
+          ADD_FAILURE() << "nothing was thrown: " << one.text;
+        } catch (const GroupError& error) {
+          EXPECT_FALSE(last) << error.what();
+          EXPECT_EQ(error.code(), GroupErrorCode::PeerFailed) << error.what();
+          EXPECT_PRED_FORMAT2(::testing::IsSubstring, "rank 2 failed. Got: [DataParallel] ",
+                              error.what());
+          EXPECT_PRED_FORMAT2(::testing::IsSubstring, one.text, error.what());
+        } catch (const c10::Error& error) {
+          EXPECT_TRUE(last) << error.what();
+          EXPECT_PRED_FORMAT2(::testing::IsSubstring, one.text, error.what());
+        }
+        step(nullptr);
+      }
+    });
   }
 }
 

@@ -22,16 +22,24 @@ namespace {
 using testing::RankEnd;
 using testing::RankProcesses;
 
-/// Meets the others under the names of the launcher in NAMES ("RANK,WORLD_SIZE") and sums.
-void meet(const RankGroup& given) {
+/// The group under the names of the launcher in NAMES ("RANK,WORLD_SIZE").
+RankGroup group_under_names(const RankGroup& given, std::chrono::milliseconds timeout) {
   const std::string names = std::getenv("NAMES");
   const size_t comma = names.find(',');
   setenv(names.substr(0, comma).c_str(), std::to_string(given.rank()).c_str(), 1);
   setenv(names.substr(comma + 1).c_str(), std::getenv("SIZE"), 1);
-  const auto timeout = std::chrono::milliseconds(std::atoi(std::getenv("TIMEOUT")));
+  return group_from_environment(GroupOptions().timeout(timeout));
+}
+
+std::chrono::milliseconds given_timeout() {
+  return std::chrono::milliseconds(std::atoi(std::getenv("TIMEOUT")));
+}
+
+/// Meets the others and sums.
+void meet(const RankGroup& given) {
   // Late, so that the other rank would read an address of an earlier attempt if there were one.
   if (given.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  const RankGroup group = group_from_environment(GroupOptions().timeout(timeout));
+  const RankGroup group = group_under_names(given, given_timeout());
   const at::Tensor sum = at::ones({5});
   parallel::all_reduce(group, sum, "meet");
   TORCH_CHECK(group.rank() == given.rank() && group.size() == given.size() &&
@@ -39,6 +47,34 @@ void meet(const RankGroup& given) {
   parallel::barrier(group, "meet");
 }
 const bool kMeet = testing::register_rank_work("meet", meet);
+
+/// Waits in vain for the others, and says how long.
+void wait_in_vain(const RankGroup& given) {
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    group_under_names(given, given_timeout());
+  } catch (const GroupError& error) {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    throw std::runtime_error(c10::str(took < given_timeout() + std::chrono::milliseconds(2500)
+                                          ? "in time"
+                                          : "too late",
+                                      ": ", took.count(), " s: ", error.what()));
+  }
+}
+const bool kWaitInVain = testing::register_rank_work("wait_in_vain", wait_in_vain);
+
+/// Rank 1 comes when half of the time-out is over, and lets the collective wait for longer than the
+/// other half.
+void come_late(const RankGroup& given) {
+  const auto late = [&] {
+    if (given.rank() == 1) std::this_thread::sleep_for(given_timeout() * 3 / 5);
+  };
+  late();
+  const RankGroup group = group_under_names(given, given_timeout());
+  late();
+  group.barrier();
+}
+const bool kComeLate = testing::register_rank_work("come_late", come_late);
 
 /// A port that is free now.
 int free_port() {
@@ -79,11 +115,25 @@ TEST(RendezvousProcess, UnderEveryLaunchersNames) {
 }
 
 TEST(RendezvousProcess, ByInterfaces) {
-  for (const char* interfaces : {"lo", "lo,lo"}) {
+  for (const char* interfaces : {"lo", "lo,lo", ",lo,,lo,"}) {
     auto environment = variables("RANK,WORLD_SIZE", 3, free_port());
     environment["GLOO_SOCKET_IFNAME"] = interfaces;
     RankProcesses ranks(3, "meet", std::chrono::seconds(20), environment);
     expect_met(ranks, 3);
+  }
+}
+
+TEST(RendezvousProcess, AListWithoutAnInterfaceIsRefused) {
+  auto environment = variables("RANK,WORLD_SIZE", 2, free_port());
+  environment["GLOO_SOCKET_IFNAME"] = ",";
+  RankProcesses ranks(2, "meet", std::chrono::seconds(20), environment);
+  for (int rank = 0; rank < 2; ++rank) {
+    const RankEnd end = ranks.wait(rank);
+    EXPECT_EQ(end.exit_code, 1);
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring,
+                        "[group_from_environment] address must name at least one network "
+                        "interface. Got `,`",
+                        end.error);
   }
 }
 
@@ -118,6 +168,31 @@ TEST(RendezvousProcess, WhoeverWaitsInVainGetsAnError) {
       EXPECT_EQ(end.error.rfind(begin, 0), 0u) << end.error;
     }
   }
+}
+
+// What the connection to a store that comes late has taken is not granted again for the peers.
+TEST(RendezvousProcess, TheTimeoutIsThatOfTheWholeMeeting) {
+  const int port = free_port();
+  auto environment = variables("RANK,WORLD_SIZE", 3, port);
+  environment["TIMEOUT"] = "6000";
+  environment["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+  RankProcesses ranks(1, "wait_in_vain", std::chrono::seconds(20), environment);
+  std::this_thread::sleep_for(std::chrono::seconds(4));
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(port);
+  options.isServer = true;
+  options.waitWorkers = false;
+  const c10d::TCPStore agent("127.0.0.1", options);
+  const RankEnd end = ranks.wait(0);
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "in time: ", end.error);
+}
+
+TEST(RendezvousProcess, ACollectiveHasTheWholeTimeoutAfterALateMeeting) {
+  auto environment = variables("RANK,WORLD_SIZE", 2, free_port());
+  environment["TIMEOUT"] = "5000";
+  RankProcesses ranks(2, "come_late", std::chrono::seconds(20), environment);
+  expect_met(ranks, 2);
 }
 
 TEST(RendezvousProcess, APortInUseIsAnErrorOfRankZero) {

@@ -244,9 +244,24 @@ TEST_P(Group, AReportThatThrowsIsAnErrorOnAll) {
         }),
         group);
     EXPECT_CONTAINS(thrown([&] { trainer.train(); }), "the terminal is gone");
-    EXPECT_EQ(trainer.step(), 3);
+    EXPECT_EQ(trainer.step(), 3) << "found by the exchange of the next step, which is not done";
     EXPECT_TRUE(trainer.train());
   });
+}
+
+TEST_P(Group, ALastReportThatThrowsIsAnErrorOnAll) {
+  const auto ranks = processes(GetParam());
+  run_ranks(GetParam(), [&](const RankGroup& group) {
+    auto trainer = ranks[group.rank()]->trainer(
+        TrainerOptions(kSteps).report([](const TrainingProgress& progress) {
+          if (progress.step == kSteps) throw std::runtime_error("the terminal is gone");
+        }),
+        group);
+    EXPECT_CONTAINS(thrown([&] { trainer.train(); }), "the terminal is gone");
+    EXPECT_EQ(trainer.step(), kSteps);
+    EXPECT_TRUE(trainer.train()) << "nothing is left to do, and the weights are the same";
+  });
+  for (const auto& rank : ranks) expect_same_weights(*rank, *ranks[0]);
 }
 
 TEST_P(Group, ProcessesThatDifferAreRefusedOnAll) {
@@ -325,12 +340,18 @@ TEST_P(Group, AResumeThatFailsOnOneChangesNothingOnAny) {
   });
 }
 
-// The loss, a request to stop and failures travel with the gradients, which fit into one bucket.
+// The loss, a request to stop, reports and failures travel with the gradients, which fit into one
+// bucket.
 TEST(GroupTraffic, AStepIsOneExchange) {
   const auto ranks = processes(2);
   testing::run_counted_ranks(2, [&](const RankGroup& group) {
-    auto trainer =
-        ranks[group.rank()]->trainer(TrainerOptions(kSteps).stop([] { return false; }), group);
+    int64_t reports = 0;
+    auto trainer = ranks[group.rank()]->trainer(
+        TrainerOptions(kSteps)
+            .stop([] { return false; })
+            .report_every(1)
+            .report([&](const TrainingProgress&) { ++reports; }),
+        group);
     trainer.train(1);
     const auto calls_of = [&](int64_t steps) {
       testing::reset_traffic(group);
@@ -343,6 +364,7 @@ TEST(GroupTraffic, AStepIsOneExchange) {
     const auto of_seven = calls_of(7);
     of_two["all_reduce"] += 5;
     EXPECT_EQ(of_seven, of_two);
+    EXPECT_EQ(reports, group.rank() == 0 ? 10 : 0);
   });
 }
 

@@ -65,9 +65,10 @@ class DataParallelPause {
 /// dense or has no data, a bucket_bytes that is not positive, and a second backward() before
 /// finish() without pause(), or with create_graph; c10::TypeError for a gradient that is neither
 /// dense nor sparse COO or has another shape, dtype or device than its parameter had at
-/// construction. GroupError (Disagree) on every process if the models differ; GroupError from
-/// finish() and backward() if a process is lost. After an error in finish() or backward() nothing
-/// waits for the others.
+/// construction. Such an error of one process alone makes finish() throw on all of them: the same
+/// error on that process, GroupError (PeerFailed) on the others; gradients hold no sums then, and the
+/// next step is possible. GroupError (Disagree) on every process if the models differ; GroupError
+/// from finish() and backward() if a process is lost, after which nothing waits for the others.
 ///
 /// Source: torch.nn.parallel.DistributedDataParallel; Li et al. 2020, "PyTorch Distributed".
 class DataParallel {
@@ -85,8 +86,8 @@ class DataParallel {
   /// `extra`, up to 64 float32 numbers, is summed over the processes in place, in the messages that
   /// are sent anyway: for losses, counts and flags. All processes pass the same number of them.
   ///
-  /// Errors: c10::TypeError for numbers that are not contiguous float32, c10::ValueError for more
-  /// than 64.
+  /// Errors: those of the class; c10::TypeError for numbers that are not contiguous float32,
+  /// c10::ValueError for more than 64.
   void finish(const at::Tensor& extra = {});
 
   /// Suspends the exchange for backward passes whose gradients accumulate:

@@ -48,8 +48,12 @@ class GroupError : public std::runtime_error {
 /// as one over NCCL. Copies refer to the same group. A default-constructed one is a single process
 /// without a group.
 ///
-/// Every process calls the functions that take a group in the same order. posenc never creates
-/// threads or messages of its own around the engine.
+/// Every process calls the functions that take a group in the same order. Those that exchange a
+/// header first (the start of a DataParallel, training, saving and loading, split vocabularies with
+/// RankTokens::Own) throw GroupError (Disagree) on every process where the order differs. The others,
+/// whose messages are data alone, cannot: a process whose peers make another call then waits until
+/// the group's time-out, gets PeerLost, or is ended by the engine, which checks sizes by an abort.
+/// posenc never creates threads or messages of its own around the engine.
 class RankGroup {
  public:
   /// A single process: rank 0 of 1. Nothing is ever sent.
@@ -65,6 +69,12 @@ class RankGroup {
   int rank() const noexcept;
   /// The number of processes.
   int size() const noexcept;
+
+  /// Returns when all processes have called it. A program calls it last, because the first process
+  /// to end is taken for lost by those that still expect a message.
+  ///
+  /// Errors: GroupError (PeerLost, TimedOut).
+  void barrier() const;
 
   /// The c10d group; null for a single process.
   c10d::ProcessGroup* get() const noexcept;

@@ -76,9 +76,11 @@ struct TrainerOptions {
 /// only resuming from the checkpoint is bit-identical. If the scheduler throws, the step is done,
 /// and the next train() first calls the scheduler again.
 ///
-/// With a group, all processes stop, throw or report at the same step. An exception on one of them
-/// is a GroupError (PeerFailed) on the others. After one of the loss, train() may be called again,
-/// unless the group splits tensors of the model; after one of the optimiser, only after resume().
+/// With a group, all processes stop, throw or report at the same step, and all of that travels with
+/// the gradients. An exception on one process is a GroupError (PeerFailed) on the others; that of
+/// the optimiser, the scheduler or `report` is thrown by the next exchange, a step later. After one
+/// of the loss or of `report`, train() may be called again, unless the group splits tensors of the
+/// model; after one of the optimiser or the scheduler, only after resume().
 class Trainer {
  public:
   /// Computes the loss of a batch, a scalar on which backward() is called.
@@ -124,8 +126,9 @@ class Trainer {
   torch::Tensor train_step(const std::vector<PairBatch>& batches);
   void one_step();
   double mean_loss() const;
+  void defer_failure(bool tears, const std::function<void()>& work);
   void settle();
-  void report();
+  void report(bool settled);
   void start_report();
   void save() const;
 
@@ -135,7 +138,8 @@ class Trainer {
   TrainerOptions options_;
   std::shared_ptr<DataParallel> parallel_;                 // of a group, from the first train() on
   bool has_shards_ = false, stop_ = false, torn_ = false;  // torn_: weights may differ
-  std::exception_ptr pending_;         // of this process's optimiser, to be thrown on all
+  std::exception_ptr pending_;         // of this process, to be thrown on all
+  bool pending_tears_ = false;         // it was the optimiser's or the scheduler's
   int64_t step_ = 0, first_step_ = 0;  // first_step_: of this process
   bool open_ = false;                  // the optimiser has done step_, the scheduler has not
   double seconds_ = 0.0;

@@ -4,6 +4,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -57,19 +58,33 @@ auto make_device(const std::string& address, const char* caller) {
   }
 }
 
+using Clock = std::chrono::steady_clock;
+
+/// What is left of the time-out for the meeting of the processes.
+std::chrono::milliseconds left_until(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  return std::max(left, std::chrono::milliseconds(1));
+}
+
 RankGroup connect(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                  const std::string& address, const GroupOptions& options, const char* caller) {
+                  const std::string& address, const GroupOptions& options,
+                  Clock::time_point deadline, const char* caller) {
   platform::ignore_broken_pipes();  // Python ignores them, so PyTorch does nothing about them
-  auto gloo = ProcessGroupGloo::Options::create(options.timeout());
+  auto gloo = ProcessGroupGloo::Options::create(left_until(deadline));
   // PyTorch spreads the messages over a list of interfaces.
   std::istringstream addresses(address);
-  for (std::string each; std::getline(addresses, each, ',');)
-    gloo->devices.push_back(make_device(each, caller));
+  for (std::string each; std::getline(addresses, each, ',');) {
+    if (!each.empty()) gloo->devices.push_back(make_device(each, caller));
+  }
+  TORCH_CHECK_VALUE(!gloo->devices.empty(), "[", caller,
+                    "] address must name at least one network interface. Got `", address, "`");
   try {
-    const c10d::StoreTimeoutGuard guard(*store, options.timeout());
+    const c10d::StoreTimeoutGuard guard(*store, gloo->timeout);
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
-    group->setBackend(c10::kCPU, c10d::ProcessGroup::GLOO,
-                      c10::make_intrusive<ProcessGroupGloo>(store, rank, size, gloo));
+    c10::intrusive_ptr<c10d::Backend> backend =
+        c10::make_intrusive<ProcessGroupGloo>(store, rank, size, gloo);
+    backend->setTimeout(options.timeout());  // of a collective, from now on
+    group->setBackend(c10::kCPU, c10d::ProcessGroup::GLOO, backend);
     group->setDefaultBackend(c10d::ProcessGroup::GLOO);
     return group;
   } catch (const std::exception& error) {
@@ -94,7 +109,7 @@ RankGroup gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int
                     rank);
   check(options, "gloo_group");
   return connect(store, rank, size, options.address().empty() ? "127.0.0.1" : options.address(),
-                 options, "gloo_group");
+                 options, Clock::now() + options.timeout(), "gloo_group");
 }
 
 RankGroup group_from_environment(const GroupOptions& options) {
@@ -107,6 +122,7 @@ RankGroup group_from_environment(const GroupOptions& options) {
                     "[group_from_environment] MASTER_ADDR must be the name or "
                     "address of a host that this one reaches. Got `",
                     launch->address, "`");
+  const auto deadline = Clock::now() + options.timeout();
   c10d::TCPStoreOptions tcp;
   tcp.port = launch->port;
   tcp.isServer = !launch->agent_serves && launch->rank == 0;
@@ -124,7 +140,7 @@ RankGroup group_from_environment(const GroupOptions& options) {
   static std::atomic<int64_t> groups{0};
   store = c10::make_intrusive<c10d::PrefixStore>(
       c10::str("posenc/attempt_", launch->attempt, "/group_", groups++), store);
-  return connect(store, launch->rank, launch->size, address, options, kCaller);
+  return connect(store, launch->rank, launch->size, address, options, deadline, kCaller);
 }
 
 }  // namespace posenc
