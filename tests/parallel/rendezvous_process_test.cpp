@@ -55,10 +55,9 @@ void wait_in_vain(const RankGroup& given) {
     group_under_names(given, given_timeout());
   } catch (const GroupError& error) {
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    throw std::runtime_error(c10::str(took < given_timeout() + std::chrono::milliseconds(2500)
-                                          ? "in time"
-                                          : "too late",
-                                      ": ", took.count(), " s: ", error.what()));
+    throw std::runtime_error(
+        c10::str(took < given_timeout() + std::chrono::milliseconds(2500) ? "in time" : "too late",
+                 ": ", took.count(), " s: ", error.what()));
   }
 }
 const bool kWaitInVain = testing::register_rank_work("wait_in_vain", wait_in_vain);

@@ -346,12 +346,12 @@ TEST(GroupTraffic, AStepIsOneExchange) {
   const auto ranks = processes(2);
   testing::run_counted_ranks(2, [&](const RankGroup& group) {
     int64_t reports = 0;
-    auto trainer = ranks[group.rank()]->trainer(
-        TrainerOptions(kSteps)
-            .stop([] { return false; })
-            .report_every(1)
-            .report([&](const TrainingProgress&) { ++reports; }),
-        group);
+    auto trainer =
+        ranks[group.rank()]->trainer(TrainerOptions(kSteps)
+                                         .stop([] { return false; })
+                                         .report_every(1)
+                                         .report([&](const TrainingProgress&) { ++reports; }),
+                                     group);
     trainer.train(1);
     const auto calls_of = [&](int64_t steps) {
       testing::reset_traffic(group);

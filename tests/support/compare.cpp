@@ -131,7 +131,8 @@ AssertionResult same_sines(const torch::Tensor& a, const torch::Tensor& b) {
                      : a.scalar_type() == torch::kBFloat16 ? 0x1p-7
                      : a.scalar_type() == torch::kHalf     ? 0x1p-10
                                                            : 0x1p-23;
-  return below(b.detach().cpu().to(torch::kDouble).abs() * ulp, a, b);
+  const auto [fraction, exponent] = torch::frexp(b.detach().cpu().to(torch::kDouble));
+  return below(fraction.ne(0) * torch::pow(2.0, exponent - 1) * ulp, a, b);
 }
 
 AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b) {

@@ -66,9 +66,10 @@ class DataParallelPause {
 /// finish() without pause(), or with create_graph; c10::TypeError for a gradient that is neither
 /// dense nor sparse COO or has another shape, dtype or device than its parameter had at
 /// construction. Such an error of one process alone makes finish() throw on all of them: the same
-/// error on that process, GroupError (PeerFailed) on the others; gradients hold no sums then, and the
-/// next step is possible. GroupError (Disagree) on every process if the models differ; GroupError
-/// from finish() and backward() if a process is lost, after which nothing waits for the others.
+/// error on that process, GroupError (PeerFailed) on the others; gradients hold no sums then, and
+/// the next step is possible. GroupError (Disagree) on every process if the models differ;
+/// GroupError from finish() and backward() if a process is lost, after which nothing waits for the
+/// others.
 ///
 /// Source: torch.nn.parallel.DistributedDataParallel; Li et al. 2020, "PyTorch Distributed".
 class DataParallel {

@@ -20,14 +20,15 @@ namespace posenc POSENC_EXPORT {
 
 /// Options of gloo_group() and group_from_environment().
 struct GroupOptions {
-  /// How long a collective, and the meeting of the processes as a whole, may take. It must exceed the longest
-  /// pause of any process, such as the writing of a checkpoint. A process that dies is noticed
-  /// at once; this limit is for one that hangs and for a host that loses power.
+  /// How long a collective, and the meeting of the processes as a whole, may take. It must exceed
+  /// the longest pause of any process, such as the writing of a checkpoint. A process that dies is
+  /// noticed at once; this limit is for one that hangs and for a host that loses power.
   TORCH_ARG(std::chrono::milliseconds, timeout) = std::chrono::minutes(5);
   /// The address of this host, or the name of its network interface, or several of either with
-  /// commas between them, at which the other processes reach it. Empty: for gloo_group() 127.0.0.1, which is for processes on one host; for
-  /// group_from_environment() the interface in `GLOO_SOCKET_IFNAME`, PyTorch's variable, or else
-  /// the address from which this host reaches `MASTER_ADDR`.
+  /// commas between them, at which the other processes reach it. Empty: for gloo_group() 127.0.0.1,
+  /// which is for processes on one host; for group_from_environment() the interface in
+  /// `GLOO_SOCKET_IFNAME`, PyTorch's variable, or else the address from which this host reaches
+  /// `MASTER_ADDR`.
   TORCH_ARG(std::string, address) = "";
 };
 

@@ -1,3 +1,4 @@
+// posenc-budget: the options and the contract of one loop, for one process and for several
 #pragma once
 
 #include <torch/arg.h>
@@ -138,7 +139,7 @@ class Trainer {
   TrainerOptions options_;
   std::shared_ptr<DataParallel> parallel_;                 // of a group, from the first train() on
   bool has_shards_ = false, stop_ = false, torn_ = false;  // torn_: weights may differ
-  std::exception_ptr pending_;         // of this process, to be thrown on all
+  std::exception_ptr pending_;                             // of this process, to be thrown on all
   bool pending_tears_ = false;         // it was the optimiser's or the scheduler's
   int64_t step_ = 0, first_step_ = 0;  // first_step_: of this process
   bool open_ = false;                  // the optimiser has done step_, the scheduler has not

@@ -66,18 +66,25 @@ std::chrono::milliseconds left_until(Clock::time_point deadline) {
   return std::max(left, std::chrono::milliseconds(1));
 }
 
-RankGroup connect(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                  const std::string& address, const GroupOptions& options,
-                  Clock::time_point deadline, const char* caller) {
-  platform::ignore_broken_pipes();  // Python ignores them, so PyTorch does nothing about them
-  auto gloo = ProcessGroupGloo::Options::create(left_until(deadline));
-  // PyTorch spreads the messages over a list of interfaces.
+using GlooOptions = c10::intrusive_ptr<ProcessGroupGloo::Options>;
+
+/// Options with the devices of a list of addresses, over which PyTorch spreads the messages.
+GlooOptions gloo_options(const std::string& address, const char* caller) {
+  GlooOptions gloo = ProcessGroupGloo::Options::create();
   std::istringstream addresses(address);
   for (std::string each; std::getline(addresses, each, ',');) {
     if (!each.empty()) gloo->devices.push_back(make_device(each, caller));
   }
   TORCH_CHECK_VALUE(!gloo->devices.empty(), "[", caller,
                     "] address must name at least one network interface. Got `", address, "`");
+  return gloo;
+}
+
+RankGroup connect(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                  const GlooOptions& gloo, const GroupOptions& options, Clock::time_point deadline,
+                  const char* caller) {
+  platform::ignore_broken_pipes();  // Python ignores them, so PyTorch does nothing about them
+  gloo->timeout = left_until(deadline);
   try {
     const c10d::StoreTimeoutGuard guard(*store, gloo->timeout);
     auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
@@ -108,8 +115,9 @@ RankGroup gloo_group(const c10::intrusive_ptr<c10d::Store>& store, int rank, int
   TORCH_CHECK_VALUE(rank >= 0 && rank < size, "[gloo_group] rank must lie in [0, ", size, "). Got ",
                     rank);
   check(options, "gloo_group");
-  return connect(store, rank, size, options.address().empty() ? "127.0.0.1" : options.address(),
-                 options, Clock::now() + options.timeout(), "gloo_group");
+  const std::string address = options.address().empty() ? "127.0.0.1" : options.address();
+  return connect(store, rank, size, gloo_options(address, "gloo_group"), options,
+                 Clock::now() + options.timeout(), "gloo_group");
 }
 
 RankGroup group_from_environment(const GroupOptions& options) {
@@ -122,6 +130,7 @@ RankGroup group_from_environment(const GroupOptions& options) {
                     "[group_from_environment] MASTER_ADDR must be the name or "
                     "address of a host that this one reaches. Got `",
                     launch->address, "`");
+  const GlooOptions gloo = gloo_options(address, kCaller);
   const auto deadline = Clock::now() + options.timeout();
   c10d::TCPStoreOptions tcp;
   tcp.port = launch->port;
@@ -140,7 +149,7 @@ RankGroup group_from_environment(const GroupOptions& options) {
   static std::atomic<int64_t> groups{0};
   store = c10::make_intrusive<c10d::PrefixStore>(
       c10::str("posenc/attempt_", launch->attempt, "/group_", groups++), store);
-  return connect(store, launch->rank, launch->size, address, options, deadline, kCaller);
+  return connect(store, launch->rank, launch->size, gloo, options, deadline, kCaller);
 }
 
 }  // namespace posenc
