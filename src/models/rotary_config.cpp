@@ -9,9 +9,9 @@
 #include <string>
 
 #include "core/nearest.h"
-#include "models/read_settings.h"
 #include "models/rotary/package_params.h"
 #include "models/rotary/rope_parameters.h"
+#include "models/settings.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
 namespace posenc {
@@ -22,14 +22,6 @@ using Json = nlohmann::json;
 // Where a composite model has its text model.
 constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_config",
                                         "language_config"};
-
-// A text that is no path begins with a brace.
-Json read(const std::string& config) {
-  const size_t first = config.find_first_not_of(" \t\r\n");
-  const bool is_text = first != std::string::npos && config[first] == '{';
-  return is_text ? parse_settings("rotary_options_from_hf", "the configuration", config)
-                 : read_settings("rotary_options_from_hf", config);
-}
 
 [[noreturn]] void refuse_model(const std::string& model_type) {
   std::vector<std::string> names;
@@ -179,7 +171,7 @@ std::vector<RotaryModel> rotary_models() {
 }
 
 RotaryOptions rotary_options_from_hf(const std::string& config, const std::string& layer_type) {
-  RotarySettings settings(read(config), "");
+  RotarySettings settings(Settings::path_or_text("rotary_options_from_hf", config).object(), "");
   const RotaryModelRow& model = model_of(settings);
   return checked(options_of(settings, model, layer_type), model.model_type);
 }

@@ -4,13 +4,38 @@
 
 #include <utility>
 
+#include "io/base/file.h"
+#include "io/base/json_tree.h"
 #include "io/base/utf8.h"
-#include "models/read_settings.h"
+#include "posenc/io/error.h"
 
 namespace posenc {
 namespace {
 
-constexpr std::size_t kMostOfValue = 80;  // in an error message
+constexpr uint64_t kLongestSettings = 16'000'000;  // in bytes
+constexpr std::size_t kMostOfValue = 80;           // in an error message
+
+// The JSON object in `text`, which messages call `name`.
+nlohmann::json parse_settings(const std::string& caller, const std::string& name,
+                              const std::string& text) {
+  nlohmann::json object;
+  try {
+    object = io::json_tree<nlohmann::json>(text, "its settings");
+  } catch (const WeightsError& error) {
+    TORCH_CHECK_VALUE(false, "[", caller, "] ", name, ": ", error.reason());
+  }
+  TORCH_CHECK_VALUE(object.is_object(), "[", caller, "] ", name, ": must be a JSON object. Got ",
+                    object.type_name());
+  return object;
+}
+
+// The JSON object in a file of settings, such as a config.json.
+nlohmann::json read_settings(const std::string& caller, const std::string& path) {
+  const io::InputFile file(path);
+  TORCH_CHECK_VALUE(file.size() <= kLongestSettings, "[", caller, "] ", path,
+                    ": must have at most ", kLongestSettings, " bytes. Got ", file.size());
+  return parse_settings(caller, path, file.read(0, file.size()));
+}
 
 bool is_token(const nlohmann::json& value, int64_t vocab) {
   return value.is_number_unsigned() && value.get<uint64_t>() < static_cast<uint64_t>(vocab);

@@ -13,10 +13,10 @@
 namespace posenc::platform {
 namespace {
 
-// Whether strtod would read what std::from_chars does not: blanks or a plus sign before the number,
-// and hexadecimal digits.
+// Whether strtod would read what is not C++'s notation of a value: blanks or a plus sign before the
+// number, hexadecimal digits, and the payload of a NaN.
 bool has_foreign_notation(std::string_view text) {
-  return text.find_first_of("+ \t\n\v\f\r") == 0 || text.find_first_of("xX") != text.npos;
+  return text.find_first_of("+ \t\n\v\f\r") == 0 || text.find_first_of("xX(") != text.npos;
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 namespace posenc::platform {
 
 /// The number that the whole of `text` denotes in C++'s notation, whatever the program's locale:
-/// no blanks, no plus sign, no hexadecimal digits; a double may be `inf` or `nan`. nullopt if
+/// no blanks, no plus sign, no hexadecimal digits; a double may be `inf` or `nan`, the latter
+/// without a payload in parentheses. nullopt if
 /// `text` is no such number, has other characters after it, or exceeds the type's range, as a
 /// double does whose value would round to zero.
 template <typename Number>

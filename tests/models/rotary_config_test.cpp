@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "io/base/utf8.h"
 #include "posenc/sinusoid/rotary_preset.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"
@@ -187,6 +188,9 @@ TEST(RotaryConfig, ErrorsNameTheKey) {
   EXPECT_EQ(refusal(llama("\"" + std::string(200, 'x') + "\"")),
             "[rotary_options_from_hf] `rope_parameters` must be an object. Got \"" +
                 std::string(119, 'x') + "...");
+  std::string accents;
+  for (int i = 0; i < 100; ++i) accents += "\u00e9";
+  EXPECT_TRUE(io::is_utf8(refusal(llama("\"" + accents + "\"")))) << "cut between characters";
   EXPECT_EQ(refusal(R"({"model_type": "llama", "num_attention_heads": 0})"),
             "[rotary_options_from_hf] `num_attention_heads` must be positive. Got 0");
   EXPECT_EQ(refusal(R"({"model_type": "llama", "head_dim": -2})"),

@@ -97,7 +97,8 @@ TEST(ParseNumber, RefusesWhatIsNoNumber) {
 }
 
 TEST(ParseNumber, RefusesWhatOnlyStrtodReads) {
-  for (const char* text : {" 1", "\t1", "\n1", "+1", "+inf", "0x1p3", "0X10", "-0x1"}) {
+  for (const char* text : {" 1", "\t1", "\n1", "+1", "+inf", "0x1p3", "0X10", "-0x1", "nan(1)",
+                           "nan()", "-nan(0x1)"}) {
     EXPECT_EQ(parse_number<double>(text), std::nullopt) << text;
   }
 }

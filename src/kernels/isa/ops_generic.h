@@ -1,7 +1,7 @@
 // The operations of ops_x86.h without intrinsics, for any gcc or clang and any processor.
 #pragma once
 #include "kernels/isa/half_emulation.h"
-#include "kernels/isa/vectors.h"
+#include "kernels/isa/ops_portable.h"
 
 namespace posenc::kernels::POSENC_ISA {
 namespace {
@@ -39,9 +39,6 @@ POSENC_INLINE uint64_t signs(Longs x) {
   return bits;
 }
 
-POSENC_INLINE Floats4 fold(const Wide& w) {
-  return (w.part[0] + w.part[2]) + (w.part[1] + w.part[3]);
-}
 POSENC_INLINE void transpose4(Floats4& a, Floats4& b, Floats4& c, Floats4& d) {
   const Floats4 ac0 = __builtin_shufflevector(a, c, 0, 4, 1, 5);
   const Floats4 ac2 = __builtin_shufflevector(a, c, 2, 6, 3, 7);
@@ -51,11 +48,6 @@ POSENC_INLINE void transpose4(Floats4& a, Floats4& b, Floats4& c, Floats4& d) {
   b = __builtin_shufflevector(ac0, bd0, 2, 6, 3, 7);
   c = __builtin_shufflevector(ac2, bd2, 0, 4, 1, 5);
   d = __builtin_shufflevector(ac2, bd2, 2, 6, 3, 7);
-}
-typedef float HalfFloats __attribute__((vector_size(kBytes / 2)));
-POSENC_INLINE HalfFloats to_floats(Doubles x) { return __builtin_convertvector(x, HalfFloats); }
-POSENC_INLINE Floats alternating(Doubles a, Doubles b) {
-  return __builtin_shufflevector(to_floats(a), to_floats(b), 0, 2, 1, 3);
 }
 POSENC_INLINE Words low_words(Doubles a, Doubles b) {
   return __builtin_shufflevector(reinterpret_cast<Words>(a), reinterpret_cast<Words>(b), 0, 2, 4,
@@ -80,14 +72,9 @@ POSENC_INLINE Floats read_half(const uint16_t* from) { return decode_half(widen(
 POSENC_INLINE void write_half(uint16_t* to, Floats x) { narrow(to, encode_half(x)); }
 POSENC_INLINE Floats round_to_half(Floats x) { return decode_half(encode_half(x)); }
 
-POSENC_INLINE Words rounded_up(Words u) { return u + 0x7fff + (u >> 16 & 1); }
 POSENC_INLINE void write_high(uint16_t* to, Words even, Words odd) {
   store(to, even >> 16 | (odd & 0xffff0000));
 }
-
-POSENC_INLINE void stream16(void* to, const void* from) { memcpy(to, from, 16); }
-POSENC_INLINE void stream_line(void* to, const void* from) { memcpy(to, from, kLineBytes); }
-POSENC_INLINE void stream_end() {}
 
 }  // namespace
 }  // namespace posenc::kernels::POSENC_ISA

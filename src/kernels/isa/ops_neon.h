@@ -2,7 +2,7 @@
 #pragma once
 #include <arm_neon.h>
 
-#include "kernels/isa/vectors.h"
+#include "kernels/isa/ops_portable.h"
 
 namespace posenc::kernels::POSENC_ISA {
 namespace {
@@ -31,14 +31,6 @@ POSENC_INLINE uint64_t signs(Longs x) {
   return vgetq_lane_u64(ones, 0) | vgetq_lane_u64(ones, 1) << 1;
 }
 
-POSENC_INLINE Floats4 fold(const Wide& w) {
-  return (w.part[0] + w.part[2]) + (w.part[1] + w.part[3]);
-}
-typedef float HalfFloats __attribute__((vector_size(kBytes / 2)));
-POSENC_INLINE HalfFloats to_floats(Doubles x) { return __builtin_convertvector(x, HalfFloats); }
-POSENC_INLINE Floats alternating(Doubles a, Doubles b) {
-  return __builtin_shufflevector(to_floats(a), to_floats(b), 0, 2, 1, 3);
-}
 POSENC_INLINE Words low_words(Doubles a, Doubles b) {
   return vuzp1q_u32(reinterpret_cast<Words>(a), reinterpret_cast<Words>(b));
 }
@@ -67,15 +59,9 @@ POSENC_INLINE void write_half(uint16_t* to, Floats x) {
 }
 POSENC_INLINE Floats round_to_half(Floats x) { return vcvt_f32_f16(vcvt_f16_f32(x)); }
 
-POSENC_INLINE Words rounded_up(Words u) { return u + 0x7fff + (u >> 16 & 1); }
 POSENC_INLINE void write_high(uint16_t* to, Words even, Words odd) {
   store(to, vsriq_n_u32(odd, even, 16));
 }
-
-// Ordinary stores: kStreams is false.
-POSENC_INLINE void stream16(void* to, const void* from) { memcpy(to, from, 16); }
-POSENC_INLINE void stream_line(void* to, const void* from) { memcpy(to, from, kLineBytes); }
-POSENC_INLINE void stream_end() {}
 
 }  // namespace
 }  // namespace posenc::kernels::POSENC_ISA

@@ -133,9 +133,7 @@ POSENC_INLINE Floats odd_lanes(Floats a, Floats b) {
   return __builtin_shufflevector(a, b, 1, 3, 5, 7);
 #endif
 }
-// Rounded to float32; alternating(): an element of a, one of b and so on.
-typedef float HalfFloats __attribute__((vector_size(kBytes / 2)));
-POSENC_INLINE HalfFloats to_floats(Doubles x) { return __builtin_convertvector(x, HalfFloats); }
+// Rounded to float32: an element of a, one of b and so on.
 POSENC_INLINE Floats alternating(Doubles a, Doubles b) {
 #if defined(__AVX512F__)
   const __m512i at = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);

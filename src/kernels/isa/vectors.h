@@ -50,6 +50,7 @@ typedef uint32_t Words __attribute__((vector_size(kBytes)));
 typedef int64_t Longs __attribute__((vector_size(kBytes)));
 typedef float Floats4 __attribute__((vector_size(16)));
 typedef float Floats8 __attribute__((vector_size(32)));
+typedef float HalfFloats __attribute__((vector_size(kBytes / 2)));  // as many as Doubles has
 
 constexpr int kFloats = kBytes / 4;
 constexpr int kDoubles = kBytes / 8;
@@ -75,6 +76,7 @@ POSENC_INLINE void store(T* to, Vector v) {
 
 POSENC_INLINE Words bits_of(Floats x) { return reinterpret_cast<Words>(x); }
 POSENC_INLINE Floats floats_of(Words x) { return reinterpret_cast<Floats>(x); }
+POSENC_INLINE HalfFloats to_floats(Doubles x) { return __builtin_convertvector(x, HalfFloats); }
 POSENC_INLINE Words select(Ints condition, Words yes, Words no) {
   const Words mask = reinterpret_cast<Words>(condition);
   return (yes & mask) | (no & ~mask);

@@ -6,11 +6,14 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "io/base/utf8.h"
+
 namespace posenc {
 namespace {
 
 const nlohmann::json kNone;
 constexpr double kMostWhole = 9007199254740992.0;  // 2^53
+constexpr std::size_t kMostOfValue = 120;          // in an error message
 
 bool is_whole(const nlohmann::json& value) {
   if (!value.is_number()) return false;
@@ -108,7 +111,7 @@ void RotarySettings::refuse(const std::string& name, const std::string& rule) co
   const nlohmann::json& found = value(name);
   const auto shown = found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] `", path_, name, "` must be ", rule, ". Got ",
-                    shown.size() > 120 ? shown.substr(0, 120) + "..." : shown);
+                    io::shortened(shown, kMostOfValue));
   std::abort();  // not reached
 }
 

@@ -7,7 +7,7 @@
 namespace posenc {
 namespace {
 
-using Planes = std::vector<at::Tensor>;
+using PlaneRows = std::vector<at::Tensor>;
 
 at::Tensor every(const at::Tensor& t, int64_t first, int64_t step) {
   return t.slice(-1, first, t.size(-1), step);
@@ -16,8 +16,8 @@ at::Tensor every(const at::Tensor& t, int64_t first, int64_t step) {
 at::Tensor twice(const at::Tensor& t) { return at::cat({t, t}, -1); }
 
 // Section i of the last axis from plane i modulo the number of planes.
-at::Tensor chunked(const Planes& planes, int64_t width, const std::vector<int64_t>& sections) {
-  Planes parts;
+at::Tensor chunked(const PlaneRows& planes, int64_t width, const std::vector<int64_t>& sections) {
+  PlaneRows parts;
   int64_t begin = 0;
   for (size_t i = 0; i < sections.size(); ++i) {
     const int64_t end = begin + sections[i] * width;
@@ -27,7 +27,7 @@ at::Tensor chunked(const Planes& planes, int64_t width, const std::vector<int64_
   return at::cat(parts, -1);
 }
 
-at::Tensor interleaved(const Planes& planes, const std::vector<int64_t>& sections) {
+at::Tensor interleaved(const PlaneRows& planes, const std::vector<int64_t>& sections) {
   at::Tensor row = planes[0].clone();
   for (const size_t plane : {1, 2}) {
     const auto first = static_cast<int64_t>(plane);
@@ -38,7 +38,7 @@ at::Tensor interleaved(const Planes& planes, const std::vector<int64_t>& section
 }
 
 // Chunk 0 is height's, from plane 1, chunk 1 width's, from plane 2, chunk 2 time's, from plane 0.
-at::Tensor height_width(const Planes& planes, const std::vector<int64_t>& sections) {
+at::Tensor height_width(const PlaneRows& planes, const std::vector<int64_t>& sections) {
   const int64_t of_each = sections[0];
   const at::Tensor height = planes[1].slice(-1, 0, of_each);
   const at::Tensor width = planes[2].slice(-1, of_each, 2 * of_each);
@@ -46,8 +46,8 @@ at::Tensor height_width(const Planes& planes, const std::vector<int64_t>& sectio
   return at::cat({at::stack({height, width}, -1).flatten(-2), time}, -1);
 }
 
-Planes in_order(const RotaryOptions& o, const Planes& planes) {
-  return o.last_plane_first() ? Planes(planes.rbegin(), planes.rend()) : planes;
+PlaneRows in_order(const RotaryOptions& o, const PlaneRows& planes) {
+  return o.last_plane_first() ? PlaneRows(planes.rbegin(), planes.rend()) : planes;
 }
 
 // With the pairs of angle 0 that axis_dims leave over.
@@ -59,7 +59,7 @@ at::Tensor with_rest(const RotaryOptions& o, const at::Tensor& row, double rest)
   return o.rest_first() ? at::cat({more, row}, -1) : at::cat({row, more}, -1);
 }
 
-at::Tensor row_of(const RotaryOptions& o, const Planes& planes, double rest) {
+at::Tensor row_of(const RotaryOptions& o, const PlaneRows& planes, double rest) {
   switch (o.planes()) {
     case rotary::Planes::One: return planes[0];
     case rotary::Planes::Chunked: return chunked(planes, 1, o.sections());
@@ -73,7 +73,7 @@ at::Tensor row_of(const RotaryOptions& o, const Planes& planes, double rest) {
     case rotary::Planes::EvenOdd: return chunked(planes, 1, {o.dim() / 4, o.dim() / 4});
     case rotary::Planes::Doubled: break;
   }
-  Planes doubled;
+  PlaneRows doubled;
   for (const at::Tensor& plane : planes) doubled.push_back(twice(plane));
   return chunked(doubled, 2, o.sections());
 }
@@ -84,9 +84,9 @@ bool takes_turns(const RotaryOptions& o) {
   return o.planes() == rotary::Planes::Axial || o.planes() == rotary::Planes::AxialAlternating;
 }
 
-at::Tensor combine_planes(const RotaryOptions& o, const Planes& planes, double rest) {
+at::Tensor combine_planes(const RotaryOptions& o, const PlaneRows& planes, double rest) {
   if (o.cos_layout() == rotary::CosLayout::HalvesPerAxis) {
-    Planes rows;
+    PlaneRows rows;
     for (const at::Tensor& plane : in_order(o, planes)) rows.push_back(twice(plane));
     return at::cat(rows, -1);
   }

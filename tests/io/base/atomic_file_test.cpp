@@ -116,6 +116,10 @@ TEST(AtomicFile, TheNextWriterRemovesWhatAKilledOneLeft) {
 
 // Locks on another host are not visible over the network, so a file that it modified today may be
 // in use.
+TEST(AtomicFile, MustHaveAName) {
+  EXPECT_ERROR(io::AtomicFile(""), WeightsError, "cannot be written: a file must have a name");
+}
+
 TEST(AtomicFile, AnotherHostsFileIsLeftForADay) {
   const TempDir dir;
   const auto fresh = dir / ".posenc-0123456789ab-1-0.tmp",
