@@ -3,8 +3,8 @@
 
 include_guard()
 
-# The sets of this architecture, as src/kernels/sets.h lists them, and their flags. What the compiler is for is asked of
-# the compiler: toolchain files may leave CMAKE_SYSTEM_PROCESSOR empty, and name processors as they like.
+# The sets of this architecture, as src/kernels/sets.h lists them, and their flags. The target architecture is
+# determined by the compiler itself, because toolchain files may leave CMAKE_SYSTEM_PROCESSOR empty or use any name.
 include(CheckCXXSymbolExists)
 check_cxx_symbol_exists(__x86_64__ "" POSENC_COMPILES_X86_64)
 check_cxx_symbol_exists(__aarch64__ "" POSENC_COMPILES_ARM64)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/encoders.md from what `posenc presets --fronts --json` and `posenc encode --help` say.
+"""The table of docs/encoders.md from the output of `posenc presets --fronts --json` and `posenc encode --help`.
 
 tools/encoders_doc.py --posenc BINARY --write    rewrite the page's table
 tools/encoders_doc.py --posenc BINARY --check    exit 1 where it is another

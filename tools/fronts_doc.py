@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/fronts.md from what `posenc presets --fronts --json` says.
+"""The table of docs/fronts.md from the output of `posenc presets --fronts --json`.
 
 tools/fronts_doc.py --posenc BINARY --write    rewrite the page's table
 tools/fronts_doc.py --posenc BINARY --check    exit 1 where it is another

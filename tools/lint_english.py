@@ -7,7 +7,8 @@ comments and documents only, outside `code`.
 import re
 from pathlib import Path
 
-# What this project once said in words of its own, and what to write instead. Applies to comments, messages and names.
+# Words that this project once used in a sense of its own, and what to write instead. Applies to comments, messages and
+# names.
 WORDS = [
     (r"(?<!left )(?<!left_)behind", "after, or at the end of"),
     (r"twins?", "counterpart"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of docs/rotary.md from what `posenc presets --rotary --json` says.
+"""The tables of docs/rotary.md from the output of `posenc presets --rotary --json`.
 
 tools/rotary_doc.py --posenc BINARY --write    rewrite the page's tables
 tools/rotary_doc.py --posenc BINARY --check    exit 1 where they are others

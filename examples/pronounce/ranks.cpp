@@ -29,7 +29,7 @@ constexpr const char* kStore = "PRONOUNCE_STORE";
 constexpr const char* kRank = "PRONOUNCE_RANK";
 constexpr const char* kRanks = "PRONOUNCE_RANKS";
 
-// Of the processes that were started, for the handler of signals.
+// The processes that were started; the signal handler reads them.
 std::vector<pid_t> children;
 
 void pass_on(int number) {

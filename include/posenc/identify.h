@@ -63,14 +63,14 @@ Identification identify(const at::Tensor& tensor, const std::string& name);
 struct RotaryIdentification {
   /// Whether the tensor belongs to a rotary embedding.
   bool rotary = false;
-  /// What it holds: `inv_freq`, `cos`, `sin`, `freqs_cis` (complex, or real and imaginary part), or
-  /// `cos_sin` and `sin_cos` (both in one row).
+  /// The contents of the tensor: `inv_freq`, `cos`, `sin`, `freqs_cis` (complex, or real and
+  /// imaginary part), or `cos_sin` and `sin_cos` (both in one row).
   std::string holds;
   /// The order of the n angles in a row of cos or sin: `halves`, `pairs`, `single` (n entries) or
   /// `complex`. Empty for `inv_freq`.
   std::string layout;
-  /// The presets whose cos and sin have these bits with `params`; any that has one position a token
-  /// where the tensor is `inv_freq`. Empty where the bits are not equal.
+  /// The presets whose cos and sin have these bits with `params`; if the tensor is `inv_freq`, any
+  /// preset with one position per token. Empty if the bits are not equal.
   std::vector<std::string> presets;
   std::string nearest;   ///< the preset that `params` are for
   double max_abs = 0.0;  ///< the largest absolute difference from that
@@ -78,7 +78,7 @@ struct RotaryIdentification {
   /// The parameters by their names in a config.json, with which `posenc rotary --preset` computes
   /// it: `head_dim` (the channels that rotate), `rope_theta`, `rope_type`, `factor` and so on.
   std::map<std::string, std::string> params;
-  std::string verdict;  ///< one sentence, and what the tensor cannot tell
+  std::string verdict;  ///< one sentence, and what the tensor does not determine
   std::string options;  ///< C++: `posenc::rotary_preset("llama", 128).base(500000)`
   int64_t length = 0;   ///< positions of cos or sin, from 0 on
 };

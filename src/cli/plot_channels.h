@@ -18,8 +18,8 @@ std::vector<int64_t> pair_channels(const SinusoidOptions& recipe, int64_t pair);
 /// " (sin)" or " (cos)" for a channel of a recipe with pairs, else "".
 const char* function_of(const SinusoidOptions& recipe, int64_t channel);
 
-/// Up to six channels of a table (rows, D) whose curves can be told apart in a plot: for a recipe
-/// with pairs, a fast, a slower and a slow pair; otherwise the first channels that are not
+/// Up to six channels of a table (rows, D) whose curves can be distinguished in a plot: for a
+/// recipe with pairs, a fast, a slower and a slow pair; otherwise the first channels that are not
 /// constant.
 std::vector<int64_t> shown_channels(const SinusoidOptions& recipe, const at::Tensor& table);
 

@@ -73,9 +73,8 @@ at::Tensor positions_in(const StateDict& given, const RotaryOptions& options,
                                               static_cast<size_t>(grid.numel())));
 }
 
-// Models differ in the order of the axes. Unless --layout says which: where x has the positions'
-// length along one of the two only, that decides; where along both or neither, the model's own
-// order does.
+// Models differ in the order of the axes. Without --layout, the axis of x that has the positions'
+// length decides; if both or neither have it, the model's own order is used.
 HeadAxis head_axis_of(const RotaryArguments& arguments, const RotaryOptions& options,
                       const at::Tensor& x, int64_t length) {
   if (arguments.layout == "bhld") return HeadAxis::BeforeLength;

@@ -46,7 +46,7 @@ void check_keys(const char* maker, const at::Tensor& mask, bool integers) {
 }
 
 // Checks a mask over queries and keys. A mask with two axes is read as (L, S) only if the caller
-// says so: a key mask (B, S) also has two, and nothing else would distinguish them when B == L.
+// requests it: a key mask (B, S) also has two, and nothing else would distinguish them when B == L.
 void check_pairs(const char* maker, const at::Tensor& mask, bool pairs) {
   if (pairs) {
     TORCH_CHECK_VALUE(mask.dim() == 2, "[AttentionMask] ", maker,

@@ -67,8 +67,8 @@ at::Tensor rows_of(const io::FileSource& source, std::size_t index, const io::Ow
   return rows;
 }
 
-// The tensors whose name begins with `prefix`, by their full names. Of those below a prefix in
-// `shards`, such as `optimizer.3.`, only the rows of this process are read.
+// The tensors whose name begins with `prefix`, by their full names. For names that begin with a
+// prefix in `shards`, such as `optimizer.3.`, only the rows of this process are read.
 StateDict tensors_of(const io::FileSource& source, const std::string& prefix,
                      const io::ParameterShards& shards = {}) {
   const auto& entries = source.entries();

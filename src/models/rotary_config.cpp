@@ -79,7 +79,7 @@ bool has_sections(rotary::Planes planes) {
          planes == rotary::Planes::Doubled || planes == rotary::Planes::HeightWidth;
 }
 
-// What a configuration says of some presets only.
+// Settings that only some presets have.
 void take_particulars(const RotarySettings& config, const RotaryModelRow& model,
                       RotaryOptions& options) {
   const std::string_view preset = model.preset;

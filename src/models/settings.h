@@ -25,7 +25,7 @@ class Settings {
   std::string where() const { return "[" + caller_ + "] " + path_ + ": " + within_; }
   /// All of them as JSON.
   const nlohmann::json& object() const { return object_; }
-  /// The settings in the object `name`, of which messages say `name.setting`.
+  /// The settings in the object `name`; messages call them `name.setting`.
   Settings inside(const char* name) const;
   bool has(const char* name) const { return !value(name).is_null(); }
 

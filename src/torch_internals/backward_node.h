@@ -35,7 +35,7 @@ class BackwardNode : public torch::autograd::Node {
   /// Frees what was saved.
   virtual void release() = 0;
 
-  /// Whether anyone asks for the gradient of input `i`.
+  /// Whether the gradient of input `i` is needed.
   bool wants(size_t i) const { return task_should_compute_output(i); }
 
  private:

@@ -88,7 +88,7 @@ TEST_F(Rotary, ReadsEitherOrderOfAxesWhereTheShapeTells) {
   EXPECT_TRUE(bit_equal(rotated(q), rotated(q.transpose(1, 2)).transpose(1, 2).contiguous()));
 }
 
-// As many heads as tokens: the shape does not tell the axes.
+// With as many heads as tokens, the shape does not determine the axes.
 TEST_F(Rotary, ReadsTheOrderOfAxesThatItIsGiven) {
   const auto q = torch::randn({1, 5, 5, 16});
   const auto ids = torch::arange(5).unsqueeze(0);

@@ -141,7 +141,7 @@ def arguments(draw: Draw, model_type: str) -> dict:
     taken = set(inspect.signature(config_class(model_type).__init__).parameters) | set(dir(config_class(model_type)))
     drawn |= {key: value for key, value in own.items() if key in taken and (model_type == "gpt_neo" or key != "attention_types")}
     if model_type == "funnel":
-        del drawn["num_hidden_layers"]  # its blocks say how many
+        del drawn["num_hidden_layers"]  # its blocks determine how many
     spelling = SPELLINGS.get(model_type, {})
     return {spelling.get(key, key): value for key, value in drawn.items()
             if key in NEEDED or key in needs or draw.coin(0.75)}  # fmt: skip

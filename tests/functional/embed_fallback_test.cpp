@@ -102,7 +102,7 @@ TEST_F(EmbedFallback, ForwardMode) {
   torch::autograd::ForwardADLevel::release_idx(level);
 }
 
-// The view's own tangent was never set; it exists only once it is asked for.
+// The view's own tangent was never set; it exists only once it is requested.
 TEST_F(EmbedFallback, ForwardModeOfAViewWhoseBaseGotAGradient) {
   const auto level = torch::autograd::ForwardADLevel::get_next_idx();
   const auto dual = at::_make_dual(weight, torch::ones_like(weight), static_cast<int64_t>(level));

@@ -94,8 +94,8 @@ struct FrontStep {
   std::vector<torch::Tensor> grads;
 };
 
-// One step from a seed, at an odd or an even word of the generator. Bit i of `trained` says whether
-// tensor i requires a gradient; `existing`: it has one already.
+// One step from a seed, at an odd or an even word of the generator. Bit i of `trained`: tensor i
+// requires a gradient; `existing`: it already has one.
 template <typename Forward>
 FrontStep front_step(const FrontCase& c, Forward forward, int64_t trained, bool existing) {
   FrontStep s;

@@ -191,7 +191,7 @@ TEST_F(IdentifyRotary, FindsDynamicScalingByTheLengthOfTheTable) {
   }
 }
 
-// Cosines of small angles do not tell the factors of low frequencies.
+// Cosines of small angles do not determine the factors of low frequencies.
 TEST_F(IdentifyRotary, FindsLongRopesFactorsWhereTheyShow) {
   for (const std::string part : {"sin", "inv_freq"}) {
     const RotaryIdentification got = found("longrope." + part);

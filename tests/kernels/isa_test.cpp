@@ -1,4 +1,4 @@
-// Which instruction set is chosen, and what POSENC_ISA may say.
+// Which instruction set is chosen, and the values that POSENC_ISA may have.
 #include "kernels/isa.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What posenc's programs and libraries load of LibTorch: torch_cpu and c10, and all of it where a program asks for that.
+"""The LibTorch libraries that posenc's programs and libraries load: torch_cpu and c10, and all of them if a program links them.
 
     linked_test.py PREFIX SHARED_PREFIX    two installed builds
 """

@@ -87,8 +87,8 @@ TEST(DataParallelWire, SendsNothingDuringAPause) {
   });
 }
 
-// Of the sparse table's gradient only the four rows with a token are sent, from the second step on
-// without zeros in its place.
+// Only the four rows of the sparse table's gradient that have a token are sent, and from the second
+// step on no zeros in its place.
 TEST(DataParallelWire, SendsOnlyTheRowsOfASparseGradient) {
   testing::run_counted_ranks(4, [](const RankGroup& group) {
     SmallModel model({/*sparse=*/true, /*tied=*/false});

@@ -124,7 +124,7 @@ TEST(SplitWeights, AsShardsAreReadByAnyNumberOfProcesses) {
   }
 }
 
-// Of a model that another group splits, these processes have the rows of rank 0 twice.
+// The group that saves is not the one that splits the model.
 TEST(SplitWeights, AsShardsOfAnotherGroupAreRefused) {
   const TempDir dir;
   run_ranks(2, [&](const RankGroup& whole_group) {

@@ -74,7 +74,7 @@ TEST(Shares, OfOneProcessHaveTheWeightsOfTheirTargets) {
   for (const auto& [batch, factor] : train::shares_of(batches, own)) {
     EXPECT_EQ(factor, batch.src.size(1) == 1 ? 0.0 : 1.0);
   }
-  // A single batch of a single process has no weight: nothing is asked.
+  // The weight of a single batch on a single process is not computed: the function is never called.
   own.weight = [](const PairBatch&) -> double { throw std::runtime_error("asked"); };
   EXPECT_EQ(train::shares_of({batches[0]}, own)[0].factor, 1.0);
 }

@@ -23,7 +23,7 @@ SEEDS = 40
 
 
 def small(reference: RotaryReference, dtype: torch.dtype) -> Case:
-    """The smallest of some cases that is large enough to tell."""
+    """The smallest of several cases that is large enough to be conclusive."""
     best = None
     for seed in range(SEEDS):
         case = reference.case("fixture", seed)

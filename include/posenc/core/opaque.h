@@ -7,8 +7,8 @@
 namespace posenc {
 namespace detail POSENC_EXPORT {
 
-/// A member of a type that only the library defines. It is copied with the object that it belongs
-/// to, by T's own copy constructor and assignment.
+/// A member whose type is defined only inside the library. It has value semantics: copying the
+/// containing object copies it with T's copy constructor and assignment.
 template <typename T>
 class Opaque {
  public:

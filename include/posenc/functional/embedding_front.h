@@ -63,7 +63,7 @@ struct EmbeddingFrontWeights {
 struct EmbeddingFrontFuncOptions {
   /// The position of the first token, without position_ids.
   TORCH_ARG(int64_t, offset) = 0;
-  /// Rows of the table of positions, (L), (1, L) or (B, L), as they are: nothing is added to them.
+  /// Rows of the table of positions, (L), (1, L) or (B, L); no offset is added to them.
   TORCH_ARG(at::Tensor, position_ids) = {};
   /// Rows of the table of token types, as `ids`; row 0 for all tokens unless given.
   TORCH_ARG(at::Tensor, token_type_ids) = {};
@@ -89,30 +89,30 @@ struct EmbeddingFrontFuncOptions {
   TORCH_ARG(bool, training) = false;
   /// The row of the tokens that gets no gradient; a negative index counts from the end.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
-  /// The row of the positions that gets no gradient, likewise.
+  /// The row of the positions that gets no gradient; a negative index counts from the end.
   TORCH_ARG(std::optional<int64_t>, position_padding_idx) = std::nullopt;
-  /// The row of the token types that gets no gradient, likewise.
+  /// The row of the token types that gets no gradient; a negative index counts from the end.
   TORCH_ARG(std::optional<int64_t>, type_padding_idx) = std::nullopt;
 };
 
 /// The input of an encoder's first layer from token ids, with tables that are trained:
 /// dropout(norm((tokens[ids] * scale + token_types[type_ids]) + positions[position_ids])), where
-/// the options say which of these steps there are, and in which order.
+/// the options determine which of these steps are applied, and in which order.
 ///
 /// ids: (B, L) or (L), any integer type  ->  (..., D).
 ///
-/// On the CPU in float32, forward and backward are one pass over memory each, norm included, whose
-/// results are those of the separate operations of PyTorch in every bit; the gradients are summed
-/// in autograd's order. In all other cases the operations are run one by one.
+/// On the CPU in float32, forward and backward are one pass over memory each, including the norm,
+/// and bit-identical to PyTorch's separate operations; the gradients are summed in autograd's
+/// order. In all other cases the operations are run one by one.
 ///
 /// Errors: c10::IndexError for an id, a type or a position outside its table, with its place;
 /// c10::TypeError for ids that are not integers; c10::ValueError for shapes that do not match,
-/// position_ids beside an offset, and a dropout outside [0, 1).
+/// position_ids combined with an offset, and a dropout outside [0, 1).
 at::Tensor embedding_front(const at::Tensor& ids, const EmbeddingFrontWeights& weights,
                            const EmbeddingFrontFuncOptions& options = {});
 
 /// RoBERTa's positions: cumsum(ids != padding_idx) * (ids != padding_idx) + padding_idx. The first
-/// token that is no padding has padding_idx + 1.
+/// token that is not padding has position padding_idx + 1.
 ///
 /// ids: (B, L) or (L)  ->  the same shape, int64.
 ///

@@ -12,8 +12,8 @@ namespace functional POSENC_EXPORT {
 
 /// Options of relative_position_buckets() and relative_position_bias().
 struct RelativePositionFuncOptions {
-  /// Whether keys after the query have buckets of their own, half of all, as in encoders. Otherwise
-  /// they have the query's own, as in decoders, where they are masked.
+  /// Whether keys after the query have half of the buckets to themselves, as in encoders. Otherwise
+  /// they share the bucket of distance 0, as in decoders, where they are masked.
   TORCH_ARG(bool, bidirectional) = true;
   /// The distance from which on all keys share the last bucket.
   TORCH_ARG(int64_t, max_distance) = 128;
@@ -31,7 +31,7 @@ struct RelativePositionFuncOptions {
 /// 4 buckets (2 unless bidirectional), an odd number of them if bidirectional, and a max_distance
 /// that is not larger than the number of distances with a bucket each.
 ///
-/// Source: transformers, `T5Attention._relative_position_bucket`, in every bit;
+/// Source: transformers, `T5Attention._relative_position_bucket`, bit-identical;
 /// `MPNetEncoder.relative_position_bucket` with the default options.
 at::Tensor relative_position_buckets(const at::Tensor& relative_positions, int64_t num_buckets,
                                      const RelativePositionFuncOptions& options = {});

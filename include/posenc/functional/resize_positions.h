@@ -10,18 +10,18 @@
 namespace posenc POSENC_EXPORT {
 
 /// How systems resize a trained table of positions to another grid of patches. They differ in the
-/// filter, in the arithmetic, and in when the table is left as it is. All sample between the
+/// filter, in the arithmetic, and in when they leave the table unchanged. All sample between the
 /// centres of the cells (align_corners=False).
 ///
-/// The rules of transformers that are marked with a star leave the table as it is only if the image
-/// is square and has as many patches as the table.
+/// The rules marked with a star are those of transformers that leave the table unchanged only if
+/// the image is square and has as many patches as the table.
 enum class PositionResize {
   Refuse,            ///< not at all: another size is an error
   Bicubic,           ///< * in the table's dtype: ViT, DeiT, CLIP, SigLIP, BEiT
   BicubicFloat32,    ///< * in float32: DINOv2 in transformers
   BicubicOffset,     ///< * in float32, by the factors (size + 0.1) / old: DINOv2's own code
   BicubicAntialias,  ///< * in float32 with antialias: DINOv2 with registers
-  BicubicAntialiasKeepEqual,  ///< the same, but an equal grid is left as it is: timm
+  BicubicAntialiasKeepEqual,  ///< the same, but an equal grid is left unchanged: timm
   BicubicGrow,                ///< by factors; the first rows of an axis that is shorter: TVP
   Bilinear,                   ///< in the table's dtype: DPT
   BilinearCrop,               ///< in float32 to a square, of which a part is taken: RADIO
@@ -41,15 +41,15 @@ std::string to_string(PositionResize rule);
 
 namespace functional POSENC_EXPORT {
 
-/// Resizes a trained table of positions from one grid of patches to another, as the named system
-/// does, in every bit.
+/// Resizes a trained table of positions from one grid of patches to another, with the same bits as
+/// the named system.
 ///
-/// table: (prefix + N, D) or (1, prefix + N, D), the rows of `prefix` class and register tokens
-/// first, which pass unchanged  ->  the same rank and dtype, prefix + height * width rows, by rows
-/// of the grid.
+/// table: (prefix + N, D) or (1, prefix + N, D), which begins with the rows of `prefix` class and
+/// register tokens; these are not changed   ->   the same rank and dtype, prefix + height * width
+/// rows, by rows of the grid.
 ///
-/// The old grid is square, int(sqrt(N)) on a side, as most of these systems take it to be, unless
-/// `from_height` and `from_width` are given.
+/// Unless `from_height` and `from_width` are given, the old grid is square, int(sqrt(N)) on a side,
+/// as most of these systems assume.
 ///
 /// Gradients flow to the table.
 ///

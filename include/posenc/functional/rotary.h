@@ -21,8 +21,8 @@ struct RotaryFuncOptions {
   TORCH_ARG(at::Tensor, position_ids) = {};
   /// The order of the axes of q and k.
   TORCH_ARG(rotary::HeadAxis, head_axis) = rotary::HeadAxis::BeforeLength;
-  /// Tokens before those that have positions, which pass unchanged: class and register tokens of
-  /// vision models.
+  /// Number of leading tokens that have no position and are not rotated: class and register tokens
+  /// of vision models.
   TORCH_ARG(int64_t, prefix_tokens) = 0;
   /// Rotates by the negative angles, and puts channels that the pairing reorders back: the inverse.
   /// Where cos and sin have a factor (YaRN, LongRoPE), the result is multiplied by its square. Not
@@ -47,9 +47,9 @@ using QueryKey = std::tuple<at::Tensor, at::Tensor>;
 /// auto [q2, k2] = F::rotary(q, k, options, F::RotaryFuncOptions().offset(16));  // the next tokens
 /// ```
 ///
-/// Errors: c10::ValueError for a wrong rank, width or shape, a negative offset, position_ids beside
-/// an offset, and options that validate() rejects; c10::TypeError for q and k that are not
-/// floating-point or differ in dtype.
+/// Errors: c10::ValueError for a wrong rank, width or shape, a negative offset, position_ids
+/// combined with an offset, and options that validate() rejects; c10::TypeError for q and k that
+/// are not floating-point or differ in dtype.
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
                 const RotaryFuncOptions& how = {});
 

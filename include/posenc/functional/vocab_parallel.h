@@ -25,7 +25,7 @@
 /// Every process must compute the gradients of the same tensors. Ids are compared with the shard on
 /// the host, so that on a GPU each call waits for the device.
 ///
-/// Source: Shoeybi et al. 2019, "Megatron-LM"; here the loss takes one exchange of 3 floats a
+/// Source: Shoeybi et al. 2019, "Megatron-LM"; here the loss takes one exchange of 3 floats per
 /// token.
 
 namespace posenc {
@@ -43,13 +43,13 @@ struct VocabParallelEmbeddingFuncOptions {
   TORCH_ARG(bool, sparse) = false;
 };
 
-/// token_embedding() of a table of which each process holds the rows of `shard`.
+/// token_embedding() for a table of which each process holds the rows of `shard`.
 ///
 /// ids: integers in [0, V), with Own of any length on each process; weight: (last - first, D)  ->
 /// (..., D), equal to that of the whole table.
 ///
-/// Wire: D floats a token forward (an allreduce), none backward; with Own, the id and D floats a
-/// token forward (all_gather, reduce_scatter) and D backward (all_gather).
+/// Wire: D floats per token forward (an allreduce), none backward; with Own, the id and D floats
+/// per token forward (all_gather, reduce_scatter) and D backward (all_gather).
 ///
 /// Errors: those of token_embedding(); c10::ValueError for a weight that does not have the shard's
 /// rows and a shard that is not the process's; GroupError.
@@ -63,8 +63,8 @@ at::Tensor vocab_parallel_embedding(const at::Tensor& ids, const at::Tensor& wei
 /// first). With Own, x (N_r, D) of every process is gathered first: the logits are those of all N
 /// tokens, (N, last - first), in the order of the ranks.
 ///
-/// Wire: D floats a token backward (an allreduce); with Own, D forward (all_gather) and D backward
-/// (reduce_scatter).
+/// Wire: D floats per token backward (an allreduce); with Own, D forward (all_gather) and D
+/// backward (reduce_scatter).
 ///
 /// Errors: c10::ValueError for shapes that do not fit; c10::TypeError for an x that is not real;
 /// GroupError.
@@ -80,8 +80,8 @@ at::Tensor vocab_parallel_output(const at::Tensor& x, const at::Tensor& weight,
 /// (N_r) are this process's own and the logits are those that vocab_parallel_output() returned for
 /// them.
 ///
-/// Wire: 3 floats a token in one all_gather (maximum, sum of exponentials, own part of the target's
-/// logit and of the smoothing), with Own the target as well; none backward.
+/// Wire: 3 floats per token in one all_gather (maximum, sum of exponentials, own part of the
+/// target's logit and of the smoothing), with Own the target as well; none backward.
 ///
 /// Errors: those of token_cross_entropy(); c10::ValueError for logits that do not have the shard's
 /// columns and a shard that is not the process's; GroupError. The gradient cannot be differentiated

@@ -100,7 +100,8 @@ struct KeySources {
 
 /// A rule of a KeyMap: the tensors of the file that become one tensor of the module.
 struct KeyRule {
-  /// A template, as braces around the name must not make a std::string of a pair of pointers.
+  /// A template, so that braces around the name cannot construct a std::string from a pair of
+  /// pointers.
   template <typename Name,
             typename = std::enable_if_t<std::is_constructible_v<std::string, const Name&>>>
   KeyRule(KeySources from, const Name& to) : sources(std::move(from)), name(to) {}
@@ -123,8 +124,8 @@ struct KeyRule {
 /// is. The n-th asterisk of the new name is replaced by what the n-th one of the pattern matched.
 ///
 /// The patterns of a pack have the same number of asterisks, which must match the same text for all
-/// of its parts. A file that has some of them must have all, with the same shape but for the number
-/// of rows (axis 0).
+/// of its parts. A file that has some of them must have all, with the same shape except for the
+/// number of rows (axis 0).
 using KeyMap = std::vector<KeyRule>;
 
 }  // namespace posenc

@@ -59,7 +59,7 @@ struct LoadReport {
 ///
 /// Names, shapes, dtypes and ties are checked before the module is changed, and a single
 /// WeightsError lists all missing, unexpected and mismatched tensors. Devices, requires_grad and
-/// the identity of the module's tensors are preserved. Of a tensor that a module splits over the
+/// the identity of the module's tensors are preserved. If a module splits a tensor over the
 /// processes of a group, each process reads its own rows; nothing is sent. A table that is longer
 /// or shorter in the file is accepted if the common rows agree with the module's recipe. After
 /// these checks a load can only fail if the file cannot be read or shrinks; the error then lists

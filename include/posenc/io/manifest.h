@@ -45,9 +45,9 @@ struct ManifestStorage {
   uint64_t bytes = 0;    ///< its length
 };
 
-/// What a tensor is in its module.
+/// The role of a tensor in its module.
 enum class TensorRole : uint8_t {
-  Unknown,    ///< the format does not say
+  Unknown,    ///< the format does not record it
   Parameter,  ///< a parameter
   Buffer,     ///< a buffer
 };

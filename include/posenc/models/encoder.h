@@ -50,7 +50,7 @@ struct EncoderOptions {
   TORCH_ARG(bool, causal) = false;
   /// Buckets of a relative position bias that all layers share, as in T5; 0: none. MPNet has 32.
   TORCH_ARG(int64_t, relative_buckets) = 0;
-  /// Rows of their table, of which the first ones are used; relative_buckets unless set.
+  /// Rows of their table, the first of which are used; relative_buckets unless set.
   TORCH_ARG(std::optional<int64_t>, relative_rows) = std::nullopt;
   /// What is returned for a whole sequence.
   TORCH_ARG(encoder::Pooling, pooling) = encoder::Pooling::None;
@@ -60,7 +60,7 @@ struct EncoderOptions {
   TORCH_ARG(int64_t, eos_token_id) = 2;
 };
 
-/// What an encoder may be given beside the ids; all of it is optional.
+/// Inputs of an encoder besides the ids; all are optional.
 struct EncoderInputs {
   /// Bool or integer (B, L), nonzero for tokens and 0 for padding.
   TORCH_ARG(torch::Tensor, attention_mask) = {};
@@ -85,14 +85,14 @@ struct EncoderOutput {
 /// ids: (B, L), or pixel_values: (B, C, H, W)  ->  EncoderOutput.
 ///
 /// Keys: `embeddings.*` (EmbeddingFront or VisionFront), `encoder.*` (TransformerEncoder),
-/// `pooler.weight`, `pooler.bias`, `relative_attention_bias.weight` (relative_rows, H), of those
-/// that there are.
+/// `pooler.weight`, `pooler.bias`, `relative_attention_bias.weight` (relative_rows, H), as far as
+/// the options require them.
 ///
 /// Errors: those of the front; c10::TypeError for an attention_mask that is floating-point;
-/// c10::ValueError for one that is not (B, L), for inputs that are not the front's, and for options
-/// that contradict each other.
+/// c10::ValueError for one that is not (B, L), for inputs that the front does not take, and for
+/// options that contradict each other.
 ///
-/// Source: `BertModel` and its kin in transformers 5.23.
+/// Source: `BertModel` and similar models in transformers 5.23.
 class EncoderImpl : public Cloneable<EncoderImpl> {
  public:
   /// A module with the given options.
@@ -139,9 +139,9 @@ std::vector<std::string> encoder_model_types();
 /// auto vectors = posenc::functional::mean_pool(bert->forward(ids).last_hidden_state);
 /// ```
 ///
-/// A folder of a model with a head, such as BertForMaskedLM, is read too: of its tensors, those of
-/// the encoder. If the file has no pooler, there is no pooled output. The model is float32 whatever
-/// the type in the file. Settings, sizes, names and shapes are checked before the model is built.
+/// The head of a model such as BertForMaskedLM is ignored. If the file has no pooler, there is no
+/// pooled output. The model is float32 whatever the dtype in the file. Settings, sizes, names and
+/// shapes are checked before the model is built.
 ///
 /// Errors: those of encoder_options_from_hf(); c10::ValueError for sizes in config.json that the
 /// weights do not have; WeightsError for files and weights.

@@ -6,7 +6,7 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// What a folder that Hugging Face's save_pretrained() wrote contains.
+/// The contents of a folder that Hugging Face's save_pretrained() wrote.
 struct FolderInfo {
   std::string weights;       ///< path of the weights, or of the index of their shards
   std::string model_type;    ///< that of config.json; empty if it has none

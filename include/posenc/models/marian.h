@@ -29,7 +29,7 @@ struct MarianModel {
 /// auto found = posenc::generate(marian.model, batch.ids, mask, marian.generation);
 /// ```
 ///
-/// The model is float32 whatever the type in the file. Its logits are those of transformers,
+/// The model is float32 whatever the dtype in the file. Its logits are those of transformers,
 /// including sinusoid, embedding scale, activation and `final_logits_bias` (final_layer.bias).
 /// Architecture, settings, sizes, names and shapes are checked before the model is built. Search
 /// settings that generate() does not support are errors.

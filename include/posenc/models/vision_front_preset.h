@@ -33,9 +33,8 @@ std::vector<VisionFrontModel> vision_front_models();
 /// transformers has for the model type. For a composite model, such as CLIP, the vision model
 /// is used.
 ///
-/// Positions are resized for images of another size, where transformers does so on request
-/// (`interpolate_pos_encoding=True`) as where it always does: set
-/// `.resize(PositionResize::Refuse)` for its default.
+/// Positions are resized for images of another size even where transformers does so only on request
+/// (`interpolate_pos_encoding=True`); for its default, set `.resize(PositionResize::Refuse)`.
 ///
 /// The mask token of ViT, DeiT and I-JEPA, which only their models for masked images have, is
 /// `.mask_token(true)`. The norm after the front of CLIP's models is `.norm(true)`: its keys are

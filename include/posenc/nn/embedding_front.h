@@ -30,14 +30,14 @@ namespace posenc POSENC_EXPORT {
 /// torch::Tensor x = front->forward(ids);  // (B, L, 8)
 /// ```
 ///
-/// Keys: as `names` has them, by default `word_embeddings.weight`, `position_embeddings.weight`,
+/// Keys: those in `names`, by default `word_embeddings.weight`, `position_embeddings.weight`,
 /// `token_type_embeddings.weight`, `task_type_embeddings.weight`, `LayerNorm.weight`,
-/// `LayerNorm.bias`, `projection.weight` and `projection.bias`, of those that there are. A
-/// sinusoidal table is a parameter without gradient.
+/// `LayerNorm.bias`, `projection.weight` and `projection.bias`, as far as the options require them.
+/// A sinusoidal table is a parameter without gradient.
 ///
 /// Errors: those of functional::embedding_front(); c10::IndexError for more tokens than the table
 /// has positions; c10::ValueError for options that contradict each other and for inputs that the
-/// options have no use for.
+/// options do not use.
 ///
 /// Source: the `...Embeddings` classes of transformers 5.23, such as `BertEmbeddings`.
 class EmbeddingFrontImpl : public Cloneable<EmbeddingFrontImpl>, public StateDictTraits {

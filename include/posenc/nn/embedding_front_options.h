@@ -48,13 +48,13 @@ struct EmbeddingFrontOptions {
   TORCH_ARG(int64_t, d_model);
   /// Width of the tables, where a projection leads from it to d_model; d_model unless set.
   TORCH_ARG(std::optional<int64_t>, embedding_dim) = std::nullopt;
-  /// Rows of the table of positions, those before position_offset included.
+  /// Number of rows of the table of positions, including those before position_offset.
   TORCH_ARG(int64_t, position_rows) = 512;
   /// How tokens are numbered.
   TORCH_ARG(front::PositionIds, position_ids) = front::PositionIds::Arange;
-  /// Added to all position ids, given ones too: BART's 2.
+  /// Added to all position ids, including given ones: 2 in BART.
   TORCH_ARG(int64_t, position_offset) = 0;
-  /// The position of the first token unless position ids are given: Nystromformer's 2.
+  /// The position of the first token unless position ids are given: 2 in Nystromformer.
   TORCH_ARG(int64_t, first_position) = 0;
   /// A frozen sinusoidal table in place of a learned one.
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
@@ -82,8 +82,8 @@ struct EmbeddingFrontOptions {
   TORCH_ARG(front::ScaleRounding, scale_rounding) = front::ScaleRounding::None;
   /// Probability of zeroing an element in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
-  /// The id of padding: a row of tokens that is initialised to zeros and gets no gradient, and what
-  /// PositionIds::FromIds counts from.
+  /// The padding id. Its row of the tokens is initialised to zeros and gets no gradient, and
+  /// PositionIds::FromIds counts from it.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// The same for a row of positions.
   TORCH_ARG(std::optional<int64_t>, position_padding_idx) = std::nullopt;
@@ -93,9 +93,9 @@ struct EmbeddingFrontOptions {
   TORCH_ARG(front::Names, names) = {};
 };
 
-/// What a front may be given beside the ids; all of it is optional.
+/// Inputs of a front besides the ids; all are optional.
 struct EmbeddingFrontInputs {
-  /// Number of tokens before these, as with a cache; not for PositionIds::FromIds.
+  /// Number of tokens before these, for decoding with a cache; not for PositionIds::FromIds.
   TORCH_ARG(int64_t, offset) = 0;
   /// The type of each token, as the ids.
   TORCH_ARG(at::Tensor, token_type_ids) = {};

@@ -13,7 +13,7 @@ namespace posenc POSENC_EXPORT {
 
 /// Options of LearnedPositionEmbedding.
 struct LearnedPositionEmbeddingOptions {
-  /// A table of `num_embeddings` rows, those before `offset` included, of width `embedding_dim`.
+  /// A table of `num_embeddings` rows, including those before `offset`, of width `embedding_dim`.
   LearnedPositionEmbeddingOptions(int64_t num_embeddings, int64_t embedding_dim)
       : num_embeddings_(num_embeddings), embedding_dim_(embedding_dim) {}
 
@@ -27,9 +27,9 @@ struct LearnedPositionEmbeddingOptions {
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
 };
 
-/// A trained table of positions: weight[position_ids + offset]. It does not grow, since a row that
-/// was never trained has no meaning; resize() makes another grid of patches or another length from
-/// it as the named system does.
+/// A trained table of positions: weight[position_ids + offset]. It does not grow, since an
+/// untrained row has no meaning; resize() adapts it to another grid of patches as the named system
+/// does.
 ///
 /// position_ids: any shape and integer type, in [0, num_embeddings - offset)  ->  (..., D).
 ///

@@ -29,7 +29,7 @@ struct PositionEmbeddingOptions {
   TORCH_ARG(int64_t, max_len) = 5000;
   /// How the table is registered.
   TORCH_ARG(RegisterAs, register_as) = RegisterAs::Parameter;
-  /// The sinusoid. The default is that of the notebook that registers it likewise (presets
+  /// The sinusoid. The default is that of the notebook that registers it in the same way (presets
   /// `notebook_002` and `notebook_004`, which differ in the last bits).
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
 };

@@ -20,22 +20,24 @@ struct RotaryPositionEmbedding2dOptions {
   RotaryPositionEmbedding2dOptions(RotaryOptions rotary)
       : rotary_(std::move(rotary)), head_axis_(rotary_.head_axis()) {}
 
-  /// The rotary embedding: how its angles are computed, and where a patch lies
+  /// The rotary embedding: how its angles are computed, and the coordinates of a patch
   /// (RotaryOptions::grid).
   TORCH_ARG(RotaryOptions, rotary);
   /// The order of the axes of q and k; unless set, that of the mirrored system.
   TORCH_ARG(rotary::HeadAxis, head_axis);
-  /// Tokens before the patches, which are left alone: class and register tokens.
+  /// Number of tokens before the patches that are not rotated: class and register tokens.
   TORCH_ARG(int64_t, prefix_tokens) = 0;
-  /// In training all coordinates are moved by a number from [-shift, shift], one for each axis; 0:
-  /// none. This and the next two are DINOv3's pos_embed_shift, _jitter and _rescale, with PyTorch's
-  /// random numbers.
+  /// In training all coordinates are shifted by a random number from [-shift, shift], one for each
+  /// axis; 0: none. This and the next two are DINOv3's pos_embed_shift, _jitter and _rescale, with
+  /// PyTorch's random numbers.
   TORCH_ARG(double, shift) = 0.0;
-  /// In training they are multiplied by a number from [1 / jitter, jitter] for each axis; 0: none.
+  /// In training they are multiplied by a random number from [1 / jitter, jitter] for each axis; 0:
+  /// none.
   TORCH_ARG(double, jitter) = 0.0;
-  /// In training they are multiplied by one from [1 / rescale, rescale] for both; 0: none.
+  /// In training they are multiplied by a random number from [1 / rescale, rescale] that both axes
+  /// share; 0: none.
   TORCH_ARG(double, rescale) = 0.0;
-  /// The number of grids whose cos and sin are kept, the latest ones.
+  /// The number of grids, the most recent ones, whose cos and sin are cached.
   TORCH_ARG(int64_t, cached_grids) = 8;
 };
 
@@ -63,8 +65,8 @@ extern template class detail::Opaque<RotaryPositionEmbedding2dState>;
 /// Keys: none, as in PyTorch, whose `inv_freq` and `freqs_ci` are not persistent here.
 ///
 /// Errors: those of functional::rotary() and rotary_grid(); at construction, c10::ValueError for a
-/// rotary embedding of other planes than two or three, a negative prefix_tokens or cached_grids, a
-/// negative shift, and a jitter or rescale below 1.
+/// rotary embedding that does not have two or three planes, a negative prefix_tokens or
+/// cached_grids, a negative shift, and a jitter or rescale below 1.
 ///
 /// Source: the rotary embeddings of vision models in transformers 5.23, such as
 /// `DINOv3ViTRopePositionEmbedding`, `Qwen2VLVisionRotaryEmbedding`,

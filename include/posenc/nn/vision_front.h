@@ -14,7 +14,7 @@
 
 namespace posenc POSENC_EXPORT {
 
-/// The convolution that makes a vector of each patch of an image, with a stride of its own size.
+/// The convolution that makes a vector of each patch of an image; its stride is its size.
 ///
 /// pixel_values: (B, C, H, W)  ->  (B, N, D), patch by patch along the rows.
 ///
@@ -50,12 +50,13 @@ class PatchProjectionImpl : public Cloneable<PatchProjectionImpl> {
 
 TORCH_MODULE(PatchProjection);
 
-/// What a vision front may be given beside the pixels; all of it is optional.
+/// Inputs of a vision front besides the pixels; all are optional.
 struct VisionFrontInputs {
-  /// True for patches that the mask token takes the place of: (B, N), bool.
+  /// True for patches that are replaced by the mask token: (B, N), bool.
   TORCH_ARG(torch::Tensor, bool_masked_pos) = {};
-  /// Numbers by which patches are left out, as MAE does in training: the patches with the least
-  /// are kept, in that order, all but the share mask_ratio. (B, N), floating-point.
+  /// Noise that selects the patches to drop, as in MAE's training: the patches with the smallest
+  /// values are kept, in that order, except for a fraction mask_ratio of all. (B, N),
+  /// floating-point.
   TORCH_ARG(torch::Tensor, noise) = {};
 };
 
@@ -65,9 +66,9 @@ struct VisionFrontInputs {
 /// pixel_values: (B, C, H, W)  ->  (B, T, d_model), T tokens: class tokens, distillation token,
 /// registers, then the patches along the rows.
 ///
-/// Images of another size than the model's have their positions resized by options.resize(), as
-/// the named system does. The results are those of the system in every bit, and gradients are
-/// those of autograd.
+/// Images of another size than the model's have their positions resized by options.resize(), as the
+/// named system does. The results are bit-identical to the system's, and the gradients to
+/// autograd's.
 ///
 /// ```cpp
 /// posenc::VisionFront front(posenc::vision_front_options_from_hf(
@@ -75,15 +76,15 @@ struct VisionFrontInputs {
 /// torch::Tensor tokens = front->forward(torch::randn({2, 3, 32, 32}));  // (2, 17, 16)
 /// ```
 ///
-/// Keys: as `names` has them, by default `cls_token` (1, n, D), `distillation_token` (1, 1, D),
+/// Keys: those in `names`, by default `cls_token` (1, n, D), `distillation_token` (1, 1, D),
 /// `register_tokens` (1, n, D), `mask_token` (1, 1, D), `position_embeddings` (1, R, D) or
 /// `position_embeddings.weight` (R, D), `patch_embeddings.projection.weight` and `.bias`,
-/// `pre_layrnorm.weight` and `.bias`, of those that there are.
+/// `pre_layrnorm.weight` and `.bias`, as far as the options require them.
 ///
 /// Initial weights: truncated normal for weights, class tokens and positions, zeros for the rest.
 ///
 /// Errors: c10::TypeError for pixels, masks and noise of another dtype; c10::ValueError for shapes,
-/// channels and sizes that the options do not have, for a mask without a mask token, and those of
+/// channels and sizes that do not match the options, for a mask without a mask token, and those of
 /// functional::resize_positions().
 ///
 /// Source: the `...Embeddings` classes of transformers 5.23, such as `ViTEmbeddings`;
@@ -101,8 +102,8 @@ class VisionFrontImpl : public Cloneable<VisionFrontImpl> {
   /// Returns the tokens of the images.
   torch::Tensor forward(const torch::Tensor& pixel_values, const VisionFrontInputs& inputs = {});
 
-  /// The positions that are added for images of a size in pixels: (1, R, D), undefined if there are
-  /// none.
+  /// Returns the positions that are added for images of this size in pixels, (1, R, D); undefined
+  /// if there are none.
   torch::Tensor positions(int64_t height, int64_t width) const;
 
   VisionFrontOptions options;                        ///< the options given to the constructor

@@ -15,9 +15,9 @@ namespace posenc POSENC_EXPORT {
 /// The places in which the vision fronts of real systems differ.
 namespace vision {
 
-/// What the table of positions is registered as.
+/// How the table of positions is registered.
 enum class PositionTable {
-  None,       ///< there is none: the layers rotate, as in DINOv3
+  None,       ///< none: the layers use rotary embeddings, as in DINOv3
   Parameter,  ///< a parameter (1, R, D), as in ViT
   Embedding,  ///< a module with a `weight` (R, D), as in CLIP
 };
@@ -29,7 +29,7 @@ enum class PositionRows {
   Patches,          ///< the patches alone, as in SigLIP and timm's `no_embed_class`
 };
 
-/// How the mask token takes the place of patches.
+/// How the mask token replaces patches.
 enum class MaskRule {
   Blend,   ///< patch * (1 - mask) + token * mask, as in ViT: a NaN of a masked patch remains
   Select,  ///< one of the two, as in DINOv2 with registers
@@ -72,9 +72,10 @@ struct VisionFrontOptions {
   TORCH_ARG(int64_t, num_channels) = 3;
   /// Whether the projection of the patches has a bias.
   TORCH_ARG(bool, patch_bias) = true;
-  /// Whether pixels are converted to the dtype of the weight; else another dtype is an error.
+  /// Whether pixels are converted to the dtype of the weight; otherwise another dtype is an error.
   TORCH_ARG(bool, cast_pixels) = false;
-  /// Refuses images that are not a whole number of patches. Else the rest is left out.
+  /// Refuses images that are not a whole number of patches; otherwise the remaining pixels are
+  /// ignored.
   TORCH_ARG(bool, whole_patches) = false;
   /// Number of class tokens.
   TORCH_ARG(int64_t, class_tokens) = 1;
@@ -82,13 +83,13 @@ struct VisionFrontOptions {
   TORCH_ARG(int64_t, class_token_dim) = 3;
   /// Whether a distillation token is next.
   TORCH_ARG(bool, distillation_token) = false;
-  /// Number of register tokens, which are next. With 0 there is an empty parameter.
+  /// Number of register tokens, which follow. With 0 an empty parameter is registered.
   TORCH_ARG(std::optional<int64_t>, register_tokens) = std::nullopt;
   /// Whether there is a mask token.
   TORCH_ARG(bool, mask_token) = false;
   /// Axes of the mask token: (1, 1, D), or (1, D) with 2.
   TORCH_ARG(int64_t, mask_token_dim) = 3;
-  /// How it takes the place of patches.
+  /// How it replaces patches.
   TORCH_ARG(vision::MaskRule, mask_rule) = vision::MaskRule::Blend;
   /// The table of positions.
   TORCH_ARG(vision::PositionTable, position_table) = vision::PositionTable::Parameter;
@@ -99,14 +100,15 @@ struct VisionFrontOptions {
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
   /// How the positions are resized for an image of another size.
   TORCH_ARG(PositionResize, resize) = PositionResize::Bicubic;
-  /// Leaves it to `resize` whether the table fits an image of the model's own size, too. It does
-  /// not in DINOv2 and BEiT if that is not square: they take their tables to be.
+  /// Lets `resize` decide even for images of the model's own size whether the table is used
+  /// unchanged. In DINOv2 and BEiT it is not if that size is not square, since they assume a square
+  /// table.
   TORCH_ARG(bool, resize_always) = false;
-  /// The share of the patches that is left out where VisionFrontInputs::noise is given, as in MAE.
+  /// The fraction of the patches that is dropped if VisionFrontInputs::noise is given, as in MAE.
   TORCH_ARG(double, mask_ratio) = 0.75;
   /// Probability of zeroing an element in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
-  /// Whether a norm is last, as the models of CLIP have it.
+  /// Whether a norm comes last, as in the models of CLIP.
   TORCH_ARG(bool, norm) = false;
   /// Added to the variance in the norm.
   TORCH_ARG(double, layer_norm_eps) = 1e-5;
@@ -118,7 +120,7 @@ struct VisionFrontOptions {
  public:
   /// Rows of the table of positions before those of the patches.
   int64_t position_prefix() const;
-  /// Throws c10::ValueError, beginning with `[VisionFront]`, unless the options can be true.
+  /// Throws c10::ValueError, beginning with `[VisionFront]`, for contradictory options.
   void validate() const;
 };
 

@@ -13,8 +13,8 @@ enum class Precision {
   Exact,      ///< each entry of the formula correctly rounded, identical on every machine
 };
 
-/// The axes along which sinusoids differ, as in `posenc::sinusoid::Layout::Halves`. A struct takes
-/// the place of a namespace because the function sinusoid() has the same name.
+/// The axes along which sinusoids differ, as in `posenc::sinusoid::Layout::Halves`. This is a
+/// struct and not a namespace because the function sinusoid() has the same name.
 struct sinusoid {
   sinusoid() = delete;
 
@@ -25,7 +25,7 @@ struct sinusoid {
     Half,        ///< 0, 1, ..., n - 1
     Paired,      ///< 2 (j / 2) for each channel j; sines take the even entries, cosines the odd
     PairNumber,  ///< j / 2 for each channel j; sines and cosines as in Paired
-    Doubled,     ///< 2 j for each channel j, likewise: the two of a pair differ in frequency
+    Doubled,     ///< 2 j for each channel j; as in Paired, but sine and cosine differ in frequency
     PairedHalf,  ///< 2 (k / 2), k = 0 ... n - 1: each frequency twice
   };
 
@@ -92,7 +92,7 @@ struct sinusoid {
     Error,       ///< rejected
     ExtraSin,    ///< ceil(D/2) sines, floor(D/2) cosines
     ZeroColumn,  ///< padded with zeros on the right, up to D
-    Truncate,    ///< computed for D + 1, of which the first D channels are kept
+    Truncate,    ///< computed for D + 1 channels, of which the first D are kept
     Widen,       ///< D + 1 channels
     Narrow,      ///< D - 1 channels
     ExtraRow,    ///< D - 1 channels and an additional row of zeros: padding along the wrong axis

@@ -13,7 +13,7 @@ namespace posenc POSENC_EXPORT {
 // `position_ids` of the modules and in sinusoid(). Results are int64 on the input's device unless
 // documented otherwise.
 
-/// offset, offset + 1, ...: (length), int64 unless `options` say otherwise.
+/// offset, offset + 1, ...: (length), int64 unless `options` specify another dtype.
 ///
 /// Errors: c10::ValueError for a negative length.
 at::Tensor positions_from_offset(int64_t length, int64_t offset = 0,
@@ -49,7 +49,8 @@ at::Tensor reversed_positions(int64_t length, const at::TensorOptions& options =
 /// length - 1, ..., 0, ..., -(length - 1): (2 length - 1). The distances in relative attention.
 at::Tensor relative_positions(int64_t length, const at::TensorOptions& options = {});
 
-/// start + step * k for k = 0 ... length - 1: (length), float64 unless `options` say otherwise.
+/// start + step * k for k = 0 ... length - 1: (length), float64 unless `options` specify another
+/// dtype.
 at::Tensor real_positions(int64_t length, double start, double step,
                           const at::TensorOptions& options = {});
 

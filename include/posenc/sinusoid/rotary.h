@@ -13,8 +13,8 @@ namespace posenc POSENC_EXPORT {
 
 /// The frequencies of a rotary embedding, and the factor of its cos and sin.
 struct RotaryFrequencies {
-  /// (options.frequency_count()), in the dtype that options.angle_type() says; with
-  /// Precision::Exact (2, count), float64, each frequency the sum of two numbers.
+  /// (options.frequency_count()), in the dtype given by options.angle_type(); with Precision::Exact
+  /// (2, count), float64, each frequency the sum of two numbers.
   at::Tensor inv_freq;
   double attention_scaling = 1.0;  ///< the factor of cos and sin
 };

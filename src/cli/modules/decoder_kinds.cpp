@@ -36,7 +36,7 @@ void gemma_feed_forward(const Params& params, const Weights&, ModuleSpec& spec) 
   feed_forward(params, spec, "gelu_pytorch_tanh");
 }
 
-// The frequencies do not tell which channels form a pair.
+// The frequencies do not determine which channels form a pair.
 void rotary_embedding(const Params& params, const Weights& weights, ModuleSpec& spec) {
   const auto preset = params.text("preset");
   if (!preset) {

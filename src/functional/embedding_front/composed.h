@@ -8,7 +8,7 @@ namespace posenc::functional {
 at::Tensor embedding_front_composed(const at::Tensor& ids, const EmbeddingFrontWeights& weights,
                                     const EmbeddingFrontFuncOptions& options);
 
-/// The factor of the tokens, rounded as the options say.
+/// The factor of the tokens, rounded according to the options.
 double front_scale(const EmbeddingFrontFuncOptions& options, const at::Tensor& tokens);
 
 }  // namespace posenc::functional

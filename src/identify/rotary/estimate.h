@@ -18,7 +18,8 @@ struct RotaryEstimate {
   int64_t length = 0;  ///< positions of the table; 0: frequencies only
 };
 
-/// From angles at positions 1, 2, 4, ..., each of which says how many turns the next one has made.
+/// Estimates the frequencies from the angles at positions 1, 2, 4, ...; each angle determines the
+/// number of full turns in the next one.
 RotaryEstimate estimate_frequencies(const RotaryView& view);
 
 /// `value` rounded to 1, 2, ... significant digits, and itself at the end: those within the

@@ -26,8 +26,8 @@ struct RotaryView {
 };
 
 /// The view, if the first row is that of position 0, or the frequencies do not grow. `by_name`:
-/// whether the tensor's name says that it is rotary, without which shapes that other tensors have
-/// are not accepted.
+/// whether the tensor's name suggests a rotary embedding; otherwise, shapes that other tensors also
+/// have are rejected.
 std::optional<RotaryView> rotary_view(const at::Tensor& tensor, bool by_name);
 
 }  // namespace posenc::identification

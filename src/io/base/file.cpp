@@ -41,8 +41,8 @@ void InputFile::open() {
   file_.close();
 }
 
-// A file of a few KB on disk can be many GB long, too much to allocate for its holes. The system is
-// asked where the data is, as its block counts may be zero, or out of date.
+// A file of a few KB on disk can be many GB long, too much to allocate for its holes.
+// platform::stored_bytes() finds the data, since block counts may be zero or out of date.
 void InputFile::check_holes(uint64_t offset, std::size_t count) const {
   constexpr uint64_t kFree = uint64_t{128} << 20;
   constexpr uint64_t kFactor = 64;  // allows for zeros that were left out when the file was copied

@@ -12,8 +12,8 @@
 namespace posenc::io {
 
 /// A folder of safetensors files that hold parts of tensors, as torch.distributed.checkpoint writes
-/// it: each file's metadata DCP_SHARDING_INFO says where its parts begin. Parts may be split along
-/// any dimensions; together they have to be the whole tensor.
+/// it: each file's metadata DCP_SHARDING_INFO records where its parts begin. Parts may be split
+/// along any dimensions; together they have to be the whole tensor.
 class ShardFolder : public TensorSource {
  public:
   /// Throws WeightsError: NotRegular for a folder without such files, Shard for parts that are

@@ -10,7 +10,7 @@
 
 namespace posenc::io {
 
-/// What a safetensors header says about a tensor, except for its place.
+/// The entry of a tensor in a safetensors header, except for its place.
 struct SafetensorsEntry {
   std::string name;
   ManifestDtype dtype = ManifestDtype::Float32;

@@ -13,7 +13,7 @@ constexpr uint64_t kVisit = 100;       // units of work
 constexpr uint64_t kThrown = 2000;     // for an exception
 constexpr uint64_t kMostListed = 100;  // of a list that are listed one by one
 
-// Every module has these two, and they say nothing about its weights.
+// Every module has these two, and they are not weights.
 bool is_noise(std::string_view attribute) {
   return attribute == "training" || attribute == "_is_full_backward_hook";
 }

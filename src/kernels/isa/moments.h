@@ -167,7 +167,7 @@ POSENC_INLINE void transpose(Lanes* m) {
   }
 }
 
-// Of eight rows, one in each lane.
+// The means and reciprocal standard deviations of eight rows, one in each lane.
 struct RowScales {
   Lanes mean, rstd;
 };

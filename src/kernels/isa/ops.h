@@ -1,6 +1,6 @@
-// What vector types cannot express: the same functions for each instruction set, with the same
-// results, except that a set without fused multiply-add rounds twice. Only these files name
-// intrinsics. What each function does is said in ops_x86.h.
+// Operations that vector types cannot express: the same functions for each instruction set, with
+// the same results, except that a set without fused multiply-add rounds twice. Intrinsics are used
+// only in these files. ops_x86.h documents each function.
 #pragma once
 #if defined(POSENC_GENERIC)
 #include "kernels/isa/ops_generic.h"

@@ -117,8 +117,8 @@ class Rotator {
     return false;
   }
 
-  // In the order of memory. Runs of rows are too short for the hardware to foresee them: those that
-  // come kAheadBytes later are asked for.
+  // Goes through the rows in memory order. Runs of rows are too short for the hardware prefetcher,
+  // so data kAheadBytes ahead are prefetched.
   template <Form form, bool kQuick, bool kStream>
   void block(const Heads& h, int64_t batch, int64_t row, int64_t n) const {
     constexpr int64_t kLine = kLineBytes / static_cast<int64_t>(sizeof(T));

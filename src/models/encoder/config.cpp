@@ -91,7 +91,7 @@ void set_pooling(const Settings& config, const EncoderModelRow& row, EncoderOpti
   if (has_width) options.pooler_dim(config.whole(width, hidden, 1, kWidest));
 }
 
-// MPNetEncoder has a table of as many rows as config.json says, and computes 32 buckets always.
+// MPNetEncoder has a table with the number of rows in config.json, but always computes 32 buckets.
 void set_relative_bias(const Settings& config, EncoderOptions& options) {
   const int64_t rows = config.whole(kMPNetRows, kMPNetBuckets, 1, kWidest);
   if (rows < kMPNetBuckets) {

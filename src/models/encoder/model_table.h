@@ -72,8 +72,8 @@ const std::vector<CompositeModelRow>& composite_model_table();
 
 /// The row of `model_type`, or null.
 const CompositeModelRow* find_composite_model(std::string_view model_type);
-/// The row of `model_type`; throws c10::ValueError that begins with `where`, saying what is missing
-/// of a known model, and naming the nearest of an unknown one.
+/// The row of `model_type`. Throws c10::ValueError, beginning with `where`, for a known model that
+/// posenc cannot run, with what it lacks, and for an unknown one, with the nearest names.
 const EncoderModelRow& encoder_model(const std::string& where, std::string_view model_type);
 
 }  // namespace posenc

@@ -26,8 +26,8 @@ void add_norm(KeyMap& map, const std::string& from, const std::string& to) {
   map.emplace_back(from + ".*", to + ".*");
 }
 
-// `from` and `to` may contain asterisks. Names that end alike are told apart by the order: those of
-// the attention come first.
+// `from` and `to` may contain asterisks. Names with the same ending are distinguished by their
+// order: those of the attention come first.
 void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const std::string& from,
                const std::string& to) {
   const auto in_file = [&](Part part) { return from + keys.*part; };

@@ -3,8 +3,8 @@
 #include "models/settings.h"
 #include "posenc/nn/embedding_front_options.h"
 
-// The fronts themselves, see BuildFront. Where the name of a preset is not enough to tell what a
-// model type does, its row names one of these.
+// The functions that make fronts; see BuildFront. If its preset does not fully determine a front,
+// the row of a model type names one of these.
 namespace posenc::fronts {
 
 void bert(const Settings& config, EmbeddingFrontOptions& options);

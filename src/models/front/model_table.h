@@ -10,7 +10,7 @@
 
 namespace posenc {
 
-/// What a model's configuration class assumes where a configuration says nothing.
+/// The defaults of a model's configuration class.
 struct FrontSizes {
   int64_t vocab = 30522, hidden = 768, positions = 512, types = 2;
   double eps = 1e-12, dropout = 0.1;
@@ -55,8 +55,8 @@ struct FrontModelRow {
   BuildFront build = nullptr;  ///< in place of the preset's, for small departures; null: none
 };
 
-/// All of them, by preset; the first of each says how a configuration without a known model type is
-/// read.
+/// All rows, sorted by preset. The first row of a preset determines how a configuration without a
+/// known model type is read.
 const std::vector<FrontModelRow>& front_model_table();
 
 }  // namespace posenc

@@ -15,8 +15,7 @@ enum class FlatUse : uint8_t {
   All,      ///< everything
 };
 
-/// The rotary embedding of one kind of layer, where a model has several: what a configuration that
-/// says nothing means.
+/// The defaults for the rotary embedding of one kind of layer, for models that have several.
 struct RotaryLayerDefaults {
   const char* layer_type;
   double theta;

@@ -63,7 +63,7 @@ rotary::Scaling yarn(const RopeSettings& s) {
   result.factor = factor_or_ratio(s);
   result.beta_fast = truthy(s.parameters, "beta_fast", result.beta_fast);
   result.beta_slow = truthy(s.parameters, "beta_slow", result.beta_slow);
-  // A null is false: transformers asks whether the key is there, then for its truth.
+  // Null counts as false: transformers checks that the key exists, and then its truth value.
   result.truncate = s.top.flag("truncate").value_or(!s.top.mentions("truncate"));
   result.attention_factor = s.parameters.real("attention_factor");
   result.mscale = s.parameters.real("mscale").value_or(0.0);

@@ -8,12 +8,12 @@
 
 namespace posenc {
 
-/// An object of a configuration, whose keys are asked for by name. A key that is absent or null has
-/// its fallback. Errors name the key with the objects that hold it: c10::ValueError.
+/// An object in a configuration, whose keys are looked up by name. A key that is absent or null has
+/// its fallback. Errors are c10::ValueError and name the key with the objects that contain it.
 class RotarySettings {
  public:
-  /// `path`: the objects that hold it with a dot at the end, such as `rope_parameters.`; empty for
-  /// the configuration itself.
+  /// `path`: the names of the objects that contain it, each followed by a dot, such as
+  /// `rope_parameters.`; empty for the configuration itself.
   RotarySettings(nlohmann::json object, std::string path)
       : object_(std::move(object)), path_(std::move(path)) {}
 
@@ -25,13 +25,13 @@ class RotarySettings {
   std::string first_of(const std::string& names) const;
   /// The object under `name`; an empty one where it is absent.
   RotarySettings object(const std::string& name) const;
-  /// Whether nothing is in it.
+  /// Whether it has no keys.
   bool empty() const { return object_.empty(); }
   /// Gives `name` a value unless it has one.
   void set_default(const std::string& name, nlohmann::json value);
   void set(const std::string& name, nlohmann::json value) { object_[name] = std::move(value); }
   void erase(const std::string& name) { object_.erase(name); }
-  /// Takes the keys of another object, over its own.
+  /// Adds the keys of another object, which replace equal ones.
   void update(const RotarySettings& other) { object_.update(other.object_); }
 
   std::optional<double> real(const std::string& name) const;
@@ -43,7 +43,7 @@ class RotarySettings {
   /// The number, which `reason` (such as `rope_type linear`) needs.
   double required(const std::string& name, const std::string& reason) const;
 
-  /// Throws: `name` "must be" rule, and what it is.
+  /// Throws an error that `name` "must be" as `rule` describes, with its value.
   [[noreturn]] void refuse(const std::string& name, const std::string& rule) const;
 
  private:

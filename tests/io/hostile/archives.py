@@ -1,5 +1,4 @@
-"""Hostile files in PyTorch's formats: zip archives, pickles, TorchScript, .pt2, and torch.save before 1.6. Each name
-says what it attacks."""
+"""Hostile files in PyTorch's formats: zip archives, pickles, TorchScript, .pt2, and torch.save before 1.6. Each name describes the attack."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Small random models of the Llama family, made by transformers, and what it says of them.
+"""Small random models of the Llama family, made by transformers, with its results for them.
 
 `make_models.py --out FOLDER` writes for each model NAME:
   NAME/               a folder as save_pretrained leaves it: configuration and weights

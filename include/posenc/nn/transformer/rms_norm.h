@@ -9,7 +9,7 @@ namespace posenc POSENC_EXPORT {
 
 /// Options of RMSNorm.
 struct RMSNormOptions {
-  /// Where a normalised x of half precision, which is float32, is rounded.
+  /// Where a normalised x of half precision, which is computed in float32, is rounded.
   enum class RoundTo {
     BeforeWeight,  ///< before it is multiplied by the weight: Llama, Mistral, Qwen
     AfterWeight,   ///< after: Gemma, OLMo 2

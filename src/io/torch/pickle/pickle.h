@@ -47,7 +47,8 @@ class Pickle {
 
   int64_t integer(PickleId id) const;  ///< of Bool and Int
   double real(PickleId id) const;      ///< of Float
-  /// Of Text, Bytes and BigInt. Charged, since the caller will compare, hash or copy it.
+  /// The bytes of a Text, Bytes or BigInt. Charged, since the caller will compare, hash or copy
+  /// them.
   std::string_view text(PickleId id) const;
   std::size_t text_size(PickleId id) const { return nodes_[id].second; }
   /// `module.name` of Global, otherwise empty. Charged as well.
