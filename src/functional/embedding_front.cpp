@@ -86,7 +86,7 @@ bool is_simple(const at::Tensor& given) {
          given.is_contiguous();
 }
 
-// Numbers the tokens of each sequence from `first`; all others are `others`.
+// Numbers the tokens of each sequence from `first` on; padding gets the number `others`.
 template <typename Integer, typename IsToken>
 at::Tensor number_tokens(const at::Tensor& given, int64_t first, int64_t others, IsToken is_token) {
   const at::Tensor out = torch_internals::fresh_output(given.sizes(), at::kLong);

@@ -8,8 +8,8 @@
 
 namespace posenc::functional {
 
-/// Float32 numbers without a pattern that a sum could hide, to find out how ATen rounds on this
-/// machine.
+/// Float32 numbers without a regular pattern, used to find out how ATen rounds on this machine:
+/// with a pattern, rounding errors could cancel in a sum.
 inline at::Tensor scattered(at::IntArrayRef sizes, double step) {
   const at::Tensor out = at::empty(sizes, at::TensorOptions(at::kFloat));
   float* const to = out.data_ptr<float>();

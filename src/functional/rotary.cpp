@@ -65,7 +65,7 @@ void check_pair(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o
                    q.scalar_type(), " and ", k.scalar_type());
 }
 
-// cos and sin fit q and k: a row for each token, for each of the batch as well, for each head too.
+// Checks that cos and sin match q and k: (L, W), (B, L, W) or (B, H, L, W).
 void check_table(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
                  const RotaryFuncOptions& how) {
   if (!x.defined()) return;
@@ -130,7 +130,7 @@ void check_tables(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& 
                     "[rotary] xPos has no inverse rotation. Got inverse");
 }
 
-// xPos multiplies keys by the inverse of what multiplies queries.
+// xPos multiplies keys by the inverse of the factor of queries.
 RotaryCosSin for_keys(const RotaryCosSin& table) {
   if (!table.scale.defined()) return table;
   return {table.cos, table.sin, at::pow(table.scale, -1.0)};
@@ -209,8 +209,8 @@ void rotate_into(const at::Tensor& q_out, const at::Tensor& k_out, const at::Ten
   if (k.defined()) k_out.copy_(rotated_k);
 }
 
-// The tokens of x that pass unchanged, to be written to its result after the rotation: a copy if
-// the rotation may write there. Undefined if they are in their place.
+// The tokens of x that are not rotated, which are copied to the result after the rotation. They are
+// cloned if the rotation may overwrite them, and undefined if they are already in place.
 at::Tensor prefix_of(const at::Tensor& x, const at::Tensor& out, const at::Tensor& other_out,
                      const RotaryFuncOptions& how) {
   if (!x.defined() || how.prefix_tokens() == 0 || out.is_same(x)) return {};

@@ -19,14 +19,14 @@ struct RowGradient {
   double scale = 1.0;                // that the rows were multiplied by
   kernels::embed::DropoutMask kept;  // that they were dropped by after that
 
-  /// The request for the sums of `groups`, all but its output. `grad` is (tokens, dim), contiguous.
+  /// The request for the sums of `groups`, except its output. `grad` is (tokens, dim), contiguous.
   kernels::embed::SumRowsRequest request(const at::Tensor& grad,
                                          const kernels::embed::TokenGroups& groups) const;
-  /// Runs it; with `scratch`, each sum is added to its row and does not replace it.
+  /// Runs the request; with `scratch`, each sum is added to its row instead of replacing it.
   void sum(const kernels::embed::SumRowsRequest& request, const kernels::embed::TokenGroups& groups,
            bool scratch) const;
 
-  /// (rows, dim), with zeros in the rows of no group.
+  /// The dense gradient (rows, dim), with zeros in rows that belong to no group.
   at::Tensor dense(const at::Tensor& grad, const kernels::embed::TokenGroups& groups) const;
   /// Adds to the table's .grad directly, if the result is the same as AccumulateGrad's. That
   /// would need a tensor of (rows, dim), mostly zeros, to add. As there, each row is summed first

@@ -15,7 +15,7 @@ constexpr double kMaxDistinguishablePosition =
     1e5;                         // position beyond which rounding looks like noise
 constexpr double kRate = 0.999;  // least correlation of a sinusoid with slightly different rates
 
-// Whether an edit makes it another recipe; other edits only choose rows.
+// Whether an edit makes the recipe another one; the other edits only select rows.
 bool changes_recipe(const Candidate& c) {
   return std::any_of(c.edits.begin(), c.edits.end(), [](const Candidate::Edit& edit) {
     return edit.name == "layout" || edit.name == "cos_first" || edit.name == "base";

@@ -68,8 +68,8 @@ class RotarySearch {
     return best_;
   }
 
-  // How far other roundings of frequency, angle and cosine may lead at the last position: measured
-  // between CPUs and libraries.
+  // The largest difference at the last position that other roundings of frequency, angle and cosine
+  // cause, measured between CPUs and libraries.
   double bound() const {
     const double step = step_of(view_.inv_freq.defined() ? view_.inv_freq.scalar_type()
                                                          : view_.values().scalar_type());
@@ -130,8 +130,8 @@ class RotarySearch {
   std::optional<RotaryMatch> best_;
 };
 
-// Whether the table has cosines and sines of frequencies that fall as a rotary embedding's,
-// whatever scaled them.
+// Whether the table holds cosines and sines of frequencies that decrease like those of a rotary
+// embedding with any scaling.
 bool has_rotary_frequencies(const RotaryView& view, const RotaryEstimate& e, double bound) {
   const auto n = static_cast<int64_t>(e.f.size());
   if (view.inv_freq.defined() || n < kFewestUnscaled || view.length() < 2 * kFewestUnscaled)

@@ -88,7 +88,8 @@ class PresetSearch {
     }
   }
 
-  // The distance of the nearest over all rows, and what distinguishes rounding from training.
+  // The distance of the nearest candidate over all rows, and the correlations that distinguish
+  // rounding from training.
   void measure() {
     Match& match = *result_.nearest;
     const at::Tensor rows = rows_of(match.candidate, index_, sample_.scalar_type());

@@ -45,7 +45,7 @@ namespace functional POSENC_EXPORT {
 /// the named system.
 ///
 /// table: (prefix + N, D) or (1, prefix + N, D), which begins with the rows of `prefix` class and
-/// register tokens; these are not changed   ->   the same rank and dtype, prefix + height * width
+/// register tokens; these are not changed  ->  the same rank and dtype, prefix + height * width
 /// rows, by rows of the grid.
 ///
 /// Unless `from_height` and `from_width` are given, the old grid is square, int(sqrt(N)) on a side,

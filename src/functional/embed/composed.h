@@ -12,7 +12,7 @@ namespace posenc::functional {
 at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                           const EmbedFuncOptions& options);
 
-/// What embed_composed() does after the look-up: `vectors` (..., D) are weight[ids].
+/// The part of embed_composed() after the look-up; `vectors` (..., D) are weight[ids].
 at::Tensor embed_vectors(const at::Tensor& vectors, const at::Tensor& table,
                          const EmbedFuncOptions& options);
 

@@ -17,9 +17,9 @@
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
 
-// Two nodes, as the composition has one for each operation: the first, of the norm and of the
-// dropout, is the second's input. So each saves what its operations save, and the first can be
-// differentiated again, because the sum of rows that it saves has a place in the graph.
+// There are two nodes. The norm and the dropout are one, whose input is the output of the other,
+// the sum of rows. Each node saves what ATen's operations would save, and the gradient of the first
+// can itself be differentiated, because the sum of rows that it saves is part of the graph.
 namespace posenc::functional {
 namespace {
 
@@ -29,7 +29,7 @@ using torch_internals::Gradients;
 using torch_internals::save_for_backward;
 using torch_internals::SavedVariable;
 
-// Whether a kernel may read the gradient, and nothing records what it does.
+// Whether a kernel may read the gradient, and autograd does not record the operation.
 bool is_plain_gradient(const at::Tensor& grad) {
   return !at::GradMode::is_enabled() && torch_internals::dispatches_plainly() &&
          torch_internals::is_plain(grad) && grad.scalar_type() == at::kFloat;
@@ -76,13 +76,13 @@ Gradients FrontNormBackward::backward(const at::Tensor& incoming) {
   check_front_gradient(incoming, tokens, dim);
   const at::Tensor grad = before_dropout(incoming);
   if (!norms) return {grad};
-  const at::Tensor sum = x.unpack();  // throws if there is nothing left
+  const at::Tensor sum = x.unpack();  // throws if the tensors have been released
   auto [of_sum, of_weight, of_bias] = at::native_layer_norm_backward(
       grad, sum, {dim}, mean, rstd, weight.unpack(), bias.unpack(), {wants(0), wants(1), wants(2)});
   return {std::move(of_sum), std::move(of_weight), std::move(of_bias)};
 }
 
-// A table of which rows were added, and which rows.
+// A table, and which of its rows were added.
 struct AddedRows {
   at::Tensor saved_ids() const;
   kernel::TokenGroups groups(const at::Tensor& saved) const;
@@ -91,7 +91,7 @@ struct AddedRows {
 
   FrontRows rows = FrontRows::Given;
   SavedVariable ids;
-  int64_t count = 0;  // of rows that are added, before they are repeated
+  int64_t count = 0;  // number of rows that are added, before they are repeated
   int64_t offset = 0, padding = -1;
   bool repeats = false;
   RowGradient table;
@@ -137,7 +137,7 @@ kernel::TokenGroups AddedRows::groups(const at::Tensor& saved) const {
   return groups;
 }
 
-// A row for each one of the gradient `grad`, which of_all() has made.
+// The row of the table for each row of the gradient `grad`, a result of of_all().
 at::Tensor AddedRows::index(const at::Tensor& saved, const at::Tensor& grad) const {
   const at::TensorOptions options(at::kLong);
   const at::Tensor flat = rows == FrontRows::Given   ? saved
@@ -209,7 +209,8 @@ AddedRows added_rows(const FrontTable& from, int64_t dim, int64_t count) {
   added.repeats = from.repeats;
   added.table.rows = from.weight->sizes()[0];
   added.table.dim = dim;
-  // As at::embedding does, ids are saved only for a table that learns: others may be refilled.
+  // Like at::embedding, saves ids only for a table that requires a gradient; other ids may be
+  // overwritten.
   const at::Tensor* const ids = from.readable_ids();
   if (ids != nullptr && torch_internals::is_recorded(*from.weight))
     added.ids = save_for_backward(*ids);

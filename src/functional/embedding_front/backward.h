@@ -6,7 +6,7 @@
 
 namespace posenc::functional {
 
-/// What the kernel leaves for the backward; undefined where it is not needed.
+/// Tensors that the kernel writes for the backward; undefined if they are not needed.
 struct FrontSaved {
   at::Tensor mask;             // the dropout bits
   at::Tensor sum, mean, rstd;  // the rows before the norm; (..., 1)

@@ -35,8 +35,7 @@ class FrontPlanner {
   }
 
  private:
-  // A projection after everything else is run by ATen, as is one before a dropout that drops
-  // nothing.
+  // ATen runs a projection that comes last, or that comes before a dropout that drops nothing.
   bool has_fusable_order() {
     plan_.drops = options_.training() && options_.dropout() != 0.0;
     const bool norms = weights_.norm_weight.defined();
@@ -86,7 +85,7 @@ class FrontPlanner {
                           options_.type_padding_idx());
   }
 
-  // Fills in the table's part of the request; `rows` is how many the table has.
+  // Fills in the table's part of the request; `rows` receives its number of rows.
   bool add_table(const at::Tensor& table, const std::optional<int64_t>& padding, int64_t& rows,
                  FrontTable*& to, kernel::Positions*& p) {
     const RowView view(table);

@@ -9,7 +9,8 @@
 
 namespace posenc::functional {
 
-/// Which rows of a table are added: those of ids, consecutive ones, or row 0 for all tokens.
+/// Which rows of a table are added: the rows of given ids, consecutive rows, or row 0 for all
+/// tokens.
 enum class FrontRows { Given, Consecutive, First };
 
 /// A table of which a front adds a row for each token.

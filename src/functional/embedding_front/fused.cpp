@@ -21,7 +21,7 @@ constexpr int64_t kFrontGrain = 16384;  // elements that are worth a task of the
 
 using RunFront = void (*)(const kernel::FrontRequest&, int64_t, int64_t);
 
-// Draws dropout's bits, and runs the kernel on the tokens that have theirs.
+// Draws the dropout bits, and runs the kernel on tokens whose bits have been drawn.
 void run_and_drop(RunFront run, EmbeddingFrontPlan& plan, double p, at::Tensor& mask) {
   kernel::FrontRequest& q = plan.request;
   const int64_t elements = q.tokens * q.dim;

@@ -7,7 +7,7 @@
 namespace posenc::functional {
 
 /// embedding_front() in one pass on the CPU, including its backward, with ATen's projection after
-/// it. `plan` is what is_fusable() made of the same arguments.
+/// it. `plan` is the result of is_fusable() for the same arguments.
 at::Tensor embedding_front_fused(EmbeddingFrontPlan& plan, const at::Tensor& ids,
                                  const EmbeddingFrontWeights& weights,
                                  const EmbeddingFrontFuncOptions& options);

@@ -20,8 +20,8 @@ namespace {
 
 using Scales = std::array<double, 2>;
 
-// torch.nn.functional.interpolate to a size, or by factors, which the filters then use as they are
-// where they would else divide the sizes.
+// torch.nn.functional.interpolate to a size, or by factors. The filters then use these factors;
+// otherwise they divide the sizes.
 at::Tensor resample(const at::Tensor& grid, const ResizeRule& rule, PatchGrid to,
                     const std::optional<Scales>& scales = std::nullopt) {
   const std::array<int64_t, 2> sides = {to.height, to.width};
@@ -46,7 +46,7 @@ at::Tensor resample(const at::Tensor& grid, const ResizeRule& rule, PatchGrid to
 
 PatchGrid sides_of(const at::Tensor& grid) { return {grid.size(2), grid.size(3)}; }
 
-// The first rows and columns of a grid (1, D, H, W), as many as `most` has.
+// The first rows and columns of a grid (1, D, H, W), at most as many as in `most`.
 at::Tensor crop(const at::Tensor& grid, PatchGrid most) {
   return grid.slice(2, 0, most.height).slice(3, 0, most.width);
 }
@@ -67,14 +67,14 @@ at::Tensor grow(const char* module, const at::Tensor& grid, const ResizeRule& ru
 }
 
 at::Tensor by_offset(const at::Tensor& grid, const ResizeRule& rule, PatchGrid to) {
-  constexpr double kOffset = 0.1;  // "to avoid floating point error", as DINO's code has it
+  constexpr double kOffset = 0.1;  // "to avoid floating point error", according to DINO's code
   const PatchGrid from = sides_of(grid);
   const Scales scales = {(static_cast<double>(to.height) + kOffset) / from.height,
                          (static_cast<double>(to.width) + kOffset) / from.width};
   return resample(grid, rule, to, scales);
 }
 
-// To a square as long as the longer side, then cut.
+// Resizes to a square with the length of the longer side, then crops.
 at::Tensor by_square(const at::Tensor& grid, const ResizeRule& rule, PatchGrid to) {
   const int64_t side = std::max(to.height, to.width);
   return crop(resample(grid, rule, {side, side}), to);

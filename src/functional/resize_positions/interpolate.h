@@ -21,11 +21,11 @@ struct PatchGrid {
 /// The square grid of a table with `patches` rows; smaller if that is no square number.
 PatchGrid square_grid(int64_t patches);
 
-/// Whether the rule takes the grid of the table from the model, rather than to be square.
+/// Whether the rule takes the grid of the table from the model instead of assuming a square.
 bool knows_old_grid(PositionResize rule);
 
-/// Whether the rule leaves a table of `patches` rows, for the grid `from`, as it is.
-/// square_image: whether the image is as high as it is wide, in pixels.
+/// Whether the rule leaves a table of `patches` rows, for the grid `from`, unchanged. square_image:
+/// whether the image is as high as it is wide, in pixels.
 bool keeps_positions(PositionResize rule, int64_t patches, PatchGrid from, PatchGrid to,
                      bool square_image);
 

@@ -6,15 +6,15 @@ namespace posenc::functional {
 
 enum class ResizeFilter { Nearest, Bilinear, Bicubic };
 
-/// How the filter is given the new grid.
+/// How the new grid is passed to the filter.
 enum class ResizeSizing {
   Size,    // by its sizes
   Offset,  // by the factors (size + 0.1) / old
   Grow,    // by the factors size / old, where these are above 1
-  Square,  // by the longer of its sizes; the rest is cut off
+  Square,  // by the longer of its sizes; the result is cropped
 };
 
-/// When a table is left as it is.
+/// When a table is left unchanged.
 enum class ResizeKept {
   Never,
   SquareImage,  // the image is square, and has as many patches
@@ -22,7 +22,7 @@ enum class ResizeKept {
   EqualCount,   // there are as many patches, in whatever grid
 };
 
-/// What sets a rule apart.
+/// The properties of a rule.
 struct ResizeRule {
   PositionResize rule;
   const char* name;

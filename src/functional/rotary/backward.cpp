@@ -17,8 +17,8 @@
 namespace posenc::functional {
 namespace {
 
-// What the gradients of q and k have in common: made in the forward, and never changed. It is freed
-// with the last node that holds it, so that each may be run and released without the other.
+// State shared by the backward nodes of q and k. The forward makes it, and it is never modified.
+// The last node that holds it frees it, so the nodes can be run and released independently.
 struct SavedRotation : c10::intrusive_ptr_target {
   SavedRotation(const RotaryPlan& plan, const RotaryOptions& o, const RotaryFuncOptions& h)
       : options(o),
@@ -47,7 +47,8 @@ struct RotaryBackward : torch_internals::BackwardNode {
   const at::ScalarType dtype;
 };
 
-// What autograd does with the composition, at any point: it is linear. Differentiable once more.
+// The gradient that autograd computes for the composition, which is linear. Can itself be
+// differentiated.
 at::Tensor RotaryBackward::composed(const at::Tensor& grad, const RotaryCosSin& table) const {
   const bool again = at::GradMode::is_enabled();
   const at::AutoGradMode recording(true);

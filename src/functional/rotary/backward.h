@@ -6,8 +6,8 @@
 
 namespace posenc::functional {
 
-/// Makes those of the results `out` whose input autograd records the recorded results of rotating q
-/// and k by `plan`.
+/// Makes `out` the results of rotating q and k by `plan` in the autograd graph, as far as autograd
+/// records their inputs.
 void record(const RotaryPlan& plan, const QueryKey& out, const at::Tensor& q, const at::Tensor& k,
             const RotaryOptions& options, const RotaryFuncOptions& how);
 

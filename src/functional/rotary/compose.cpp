@@ -32,7 +32,8 @@ bool is_halves(const RotaryOptions& o) {
   return o.pairing() == Pairing::Halves || o.pairing() == Pairing::HalvesPerAxis;
 }
 
-// What multiplies the members. Adjacent pairs read halves of a row whose first half they all need.
+// The factors of the two members of each pair. With CosLayout::Halves and adjacent pairs, both
+// members use the first half of a row.
 Members factors(const at::Tensor& t, const RotaryOptions& o) {
   switch (o.cos_layout()) {
     case CosLayout::Pairs: return adjacent(t);
@@ -51,8 +52,8 @@ at::Tensor joined(const Members& y, bool adjacent) {
   return at::cat({y.first, y.second}, -1);
 }
 
-// Pairs (..., 2) that LibTorch can view as complex numbers, which begin at even places; a copy
-// where they do not, and undefined if they are.
+// Returns pairs (..., 2) in a form that LibTorch can view as complex numbers, which have to begin
+// at even offsets: a copy if they do not, and undefined for undefined ones.
 at::Tensor at_even_places(const at::Tensor& pairs) {
   if (!pairs.defined()) return pairs;
   bool even = pairs.stride(-1) == 1 && pairs.storage_offset() % 2 == 0;

@@ -15,19 +15,19 @@ inline bool before_length(const RotaryFuncOptions& how) {
 inline int64_t length_axis(const RotaryFuncOptions& how) { return before_length(how) ? -2 : -3; }
 inline int64_t heads_axis(const RotaryFuncOptions& how) { return before_length(how) ? -3 : -2; }
 
-/// The rotation as ATen operations: the definition. The tensors of `table`, (...,
-/// options.cos_width()), are broadcast against x (..., Dh); its scale multiplies x as it is.
+/// The definition of the rotation, as ATen operations. The tensors of `table`, (...,
+/// options.cos_width()), are broadcast against x (..., Dh); x is also multiplied by its scale.
 /// `inverse` rotates back.
 at::Tensor composed_rotary(const at::Tensor& x, const RotaryCosSin& table,
                            const RotaryOptions& options, bool inverse);
 
-/// Whether the two channels of a pair are adjacent in what the rotation, or its inverse, reads.
+/// Whether the two channels of a pair are adjacent in the input of the rotation, or of its inverse.
 bool reads_adjacent(const RotaryOptions& options, bool inverse);
-/// The same for what it writes.
+/// The same for its output.
 bool writes_adjacent(const RotaryOptions& options, bool inverse);
 
-/// composed_rotary() of q or k, whose heads' axis `how` names; `table` as in rotary(). An undefined
-/// x gives an undefined tensor.
+/// composed_rotary() of q or k; `how` specifies the axis of the heads, and `table` is that of
+/// rotary(). An undefined x gives an undefined tensor.
 at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table,
                          const RotaryOptions& options, const RotaryFuncOptions& how);
 

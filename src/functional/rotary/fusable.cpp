@@ -25,8 +25,8 @@ using rotary::CosLayout;
 using rotary::Pairing;
 using torch_internals::is_plain;
 
-// ATen's complex product on x86-64 fuses additions in the rest of a row that is no multiple of
-// this.
+// ATen's complex product on x86-64 fuses additions in the tail of a row whose length is not a
+// multiple of this.
 constexpr int64_t kWholeComplexVectors = 8;
 
 bool complex_product_rounds_each() {
@@ -43,8 +43,8 @@ bool has_whole_rows(const at::Tensor& t) {
   return t.strides().back() == 1 || t.sizes().back() == 1;
 }
 
-// Where the arithmetic rounds. Reference: by_arithmetic() in compose.cpp and what autograd makes of
-// it, which rounds the terms of a gradient to the type that was promoted.
+// Where the arithmetic rounds. The reference is by_arithmetic() in compose.cpp and its autograd,
+// which rounds the terms of a gradient to the type that was promoted.
 bool plan_arithmetic(at::ScalarType type, at::ScalarType of_table, const RotaryOptions& o,
                      Pass pass, RotaryPlan& plan) {
   const bool is_half = at::isReducedFloatingType(type), is_wide = of_table != type;
@@ -93,7 +93,7 @@ void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass
   if (r.width > o.rotary_dim()) r.zeros |= rotary_kernel::kToHeads;
 }
 
-// One of q and k, as large as the one before it but for its number of heads.
+// Adds q or k, which must have the size of the one before it except for the number of heads.
 bool plan_heads(const at::Tensor& x, const HeadsShape& like, const RotaryOptions& o,
                 const RotaryFuncOptions& how, rotary_kernel::Rotation& r) {
   if (!is_plain(x) || x.numel() == 0 || !has_whole_rows(x)) return false;
@@ -108,7 +108,7 @@ bool plan_heads(const at::Tensor& x, const HeadsShape& like, const RotaryOptions
   return true;
 }
 
-// The rows that tokens have by their positions.
+// Sets the rows of the tokens by their positions.
 bool plan_ids(const at::Tensor& ids, const HeadsShape& x, int64_t rows, rotary_kernel::Angles& a) {
   a.ids.data = nullptr;
   if (!ids.defined()) return true;

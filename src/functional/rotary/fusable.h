@@ -7,14 +7,14 @@
 
 namespace posenc::functional {
 
-/// What rotary_fused() hands to the kernels.
+/// The arguments that rotary_fused() passes to the kernels.
 struct RotaryPlan {
   kernels::rotary::Type type;
   kernels::rotary::Rotation rotation;  // all but its outputs
-  at::Tensor cos, sin;                 // what it reads
+  at::Tensor cos, sin;                 // the tensors that it reads
 };
 
-/// Which way a plan goes: the rotation, or its gradient.
+/// Whether a plan computes the rotation or its gradient.
 enum class Pass { Forward, Backward };
 
 /// Sizes and strides, in elements, of (B, H, L, Dh), (B, L, H, Dh), or either without B.

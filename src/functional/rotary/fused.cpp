@@ -41,7 +41,7 @@ void run(RotaryPlan& plan, int64_t elements, int64_t rows) {
   at::parallel_for(0, rows, std::max<int64_t>(1, kRotationGrain * rows / elements), part);
 }
 
-// Into those of two results that are defined, in the plan's order.
+// Writes to those of the two results that are defined, in the plan's order.
 void run_into(RotaryPlan& plan, const at::Tensor& first, const at::Tensor& second,
               const RotaryFuncOptions& how) {
   int64_t elements = 0, count = 0, rows = 0;

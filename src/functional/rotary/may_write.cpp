@@ -6,8 +6,8 @@
 namespace posenc::functional {
 namespace {
 
-// Whether each row holds both, one after the other, as in one projection to queries, keys and
-// values do.
+// Whether each row holds both, one after the other, as in the output of a single projection to
+// queries, keys and values.
 bool lie_side_by_side(const at::Tensor& a, const at::Tensor& b, const RotaryFuncOptions& how) {
   if (!a.is_alias_of(b) || a.dim() != b.dim() || a.scalar_type() != b.scalar_type()) return false;
   const int64_t rows = length_axis(how), heads = heads_axis(how);

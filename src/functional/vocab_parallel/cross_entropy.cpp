@@ -39,7 +39,7 @@ at::ScalarType computed_type(const at::Tensor& logits) {
   return logits.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// What the gradient needs beside the logits. All have a row for each token.
+// The tensors that the gradient needs besides the logits. All have a row for each token.
 struct TargetRows {
   at::Tensor column;    // (N, 1), the target's column here, or any
   at::Tensor is_own;    // (N, 1), whether the target has a column here

@@ -6,8 +6,8 @@
 
 namespace posenc::functional {
 
-/// vocab_parallel_embedding(); `check` throws for what else is wrong on this process, before
-/// anything is sent.
+/// vocab_parallel_embedding(); `check` throws for other errors of this process, before anything is
+/// sent.
 at::Tensor vocab_parallel_embedding(const at::Tensor& ids, const at::Tensor& weight,
                                     const VocabShard& shard, const RankGroup& group,
                                     const VocabParallelEmbeddingFuncOptions& options,

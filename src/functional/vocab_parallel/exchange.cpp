@@ -61,7 +61,7 @@ RowExchange start_exchange(const RankGroup& group, RankTokens tokens, const char
   int64_t own = kFailed, all = RowCounts::kNone;
   std::exception_ptr error;
   try {
-    // Not assigned to a variable from outside: GCC 12 at -O2 clears that one if check() throws.
+    // Declared here and not outside: GCC 12 at -O2 clears an outer variable if check() throws.
     const RowCounts counts = check();
     own = counts.own, all = counts.all;
   } catch (...) {

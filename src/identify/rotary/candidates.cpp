@@ -1,5 +1,5 @@
-// Where a scaling has more parameters than its frequencies show, those that models have are tried:
-// a candidate counts only if it reproduces the table.
+// If a scaling has more parameters than its frequencies determine, the values that models use are
+// tried. A candidate counts only if it reproduces the table.
 
 #include "identify/rotary/candidates.h"
 
@@ -55,7 +55,7 @@ class Candidates : RotaryFit {
                    std::move(preset)});
   }
 
-  // A base with many digits is rather one that a scaling has changed.
+  // A base with many digits has more likely been changed by a scaling.
   bool unscaled(bool round) const {
     if (f(0) < kPlain) return false;
     const auto try_base = [&](double b) {
@@ -116,7 +116,7 @@ class Candidates : RotaryFit {
     return false;
   }
 
-  // A table longer than max_position, of which the length is known.
+  // A table longer than max_position, if its length is known.
   bool dynamic() const {
     if (dim_ <= 2) return false;
     for (const double usual : kUsualBases) {

@@ -1,6 +1,6 @@
 #pragma once
 
-// The rotary embeddings that may have made a table, from its estimated frequencies.
+// Candidates for the rotary embedding that made a table, from its estimated frequencies.
 
 #include <functional>
 #include <map>
@@ -13,7 +13,7 @@ namespace posenc::identification {
 
 struct RotaryCandidate {
   RotaryOptions options;
-  int64_t length = 0;                         ///< the sequence that the frequencies are for
+  int64_t length = 0;                         ///< the sequence length that the frequencies are for
   std::map<std::string, std::string> params;  ///< by their names in a config.json
   std::string scaling;                        ///< C++ of options.scaling(); empty for none
   std::string preset = "";                    ///< the only one that has it; empty for any

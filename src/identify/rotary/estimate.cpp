@@ -16,7 +16,7 @@ constexpr double kTurn = 2 * std::numbers::pi;
 constexpr double kClear = 0.5;  // radians: how well an angle must be known to count its turns
 constexpr int kMostDigits = 8;
 
-// Half a step of the dtype at 1, and what ATen's cosine adds.
+// Half a step of the dtype at 1, plus the error of ATen's cosine.
 double resolution(at::ScalarType type) {
   switch (type) {
     case at::kBFloat16: return 0x1p-8;

@@ -22,8 +22,8 @@ struct RotaryEstimate {
 /// number of full turns in the next one.
 RotaryEstimate estimate_frequencies(const RotaryView& view);
 
-/// `value` rounded to 1, 2, ... significant digits, and itself at the end: those within the
-/// relative `error`, the roundest first.
+/// `value` rounded to 1, 2, ... significant digits, as far as the result is within the relative
+/// `error`, fewest digits first; `value` itself comes last.
 std::vector<double> rounded_values(double value, double error);
 
 /// Shortest text that parses as `value`: 500000, 0.25.

@@ -27,7 +27,7 @@ FittedValue RotaryFit::base(int64_t end) const {
   return best;
 }
 
-// Whether the first frequencies, which no ramp changes, are those of the base.
+// Whether the first frequencies, which a ramp does not change, are those of the base.
 bool RotaryFit::fits_first(double base) const {
   for (int64_t i = 0; i < std::max<int64_t>(n_ / 8, 2); ++i) {
     if (std::abs(plain(base, i) - f(i)) > 2 * kErrors * error(i) + kBaseError) return false;

@@ -26,7 +26,7 @@ struct FittedLine {
   int64_t points;
 };
 
-/// `v` and the rounder values near it; none if it is not above 1 or hardly known.
+/// `v` and rounder values near it; none if it is not above 1, or too uncertain.
 std::vector<double> rounded(const FittedValue& v);
 
 class RotaryFit {
@@ -45,15 +45,16 @@ class RotaryFit {
   /// Frequency i without scaling.
   double plain(double base, int64_t i) const { return std::pow(base, -exponent(i)); }
 
-  /// The base, by the frequency among those below `end` that shows it best.
+  /// The base, estimated from the most accurate of the frequencies below `end`.
   FittedValue base(int64_t end) const;
-  /// Bases by the frequencies that a ramp leaves alone.
+  /// Bases estimated from the frequencies that a ramp does not change.
   std::vector<double> bases_before_ramp() const;
-  /// What `usual` was multiplied by, before its power dim / (dim - 2).
+  /// The factor of `usual`, before it is raised to the power dim / (dim - 2).
   FittedValue growth(double usual) const;
   /// By how much the last frequencies are divided.
   std::vector<double> factors(double base) const;
-  /// Through (x(i), the share of frequency i that is not divided), where it is neither 0 nor 1.
+  /// The line through the points (x(i), the fraction of frequency i that is not divided) whose
+  /// fraction is neither 0 nor 1.
   FittedLine ramp(double base, double factor, const std::function<double(int64_t)>& x) const;
 
  private:

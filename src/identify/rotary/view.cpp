@@ -20,7 +20,7 @@ bool is_cos_of_zero(const at::Tensor& row) {
 
 bool is_sin_of_zero(const at::Tensor& row) { return row.eq(0).all().item<bool>(); }
 
-// (L, W) as (L, n), with what the rows repeat left out; sets the layout.
+// (L, W) as (L, n), without the repeated entries of a row; sets the layout.
 at::Tensor once(const at::Tensor& t, RotaryView& view) {
   const int64_t width = t.size(1), n = width / 2;
   view.layout = "single";
@@ -34,7 +34,7 @@ at::Tensor once(const at::Tensor& t, RotaryView& view) {
   return t.slice(1, 0, width, 2);
 }
 
-// Both, one of which begins with ones and the other with zeros.
+// Both cos and sin: one begins with ones and the other with zeros.
 bool take_both(const at::Tensor& cos, const at::Tensor& sin, RotaryView& view) {
   if (!is_cos_of_zero(cos[0]) || !is_sin_of_zero(sin[0])) return false;
   view.cos = cos;
@@ -92,7 +92,7 @@ bool is_batch(const at::Tensor& t) {
   return at::equal(t.select(0, 0).unsqueeze(0).expand_as(t), t);
 }
 
-// Whether the first and last rows have no value that a cosine or sine cannot have.
+// Whether all values can be those of a cosine or sine.
 bool is_bounded(const at::Tensor& t) {
   const double most = kMostAmplitude;
   return t.abs().max().item<double>() <= most && t.isfinite().all().item<bool>();
@@ -119,7 +119,7 @@ std::optional<RotaryView> rotary_view(const at::Tensor& tensor, bool by_name) {
     t = to_narrowest_dtype(t.cpu());
     return take_frequencies(t, view) ? std::optional(view) : std::nullopt;
   }
-  // Two values a place, seldom in weights, before anything larger is read.
+  // The first two values are checked before anything larger is copied to the CPU.
   const at::Tensor head = t.select(0, 0).reshape({-1}).slice(0, 0, 2).cpu();
   if (t.size(0) < (t.dim() == 3 ? 1 : kFewestPositions) || !is_bounded(head)) return std::nullopt;
   t = t.cpu();

@@ -18,7 +18,7 @@ struct RotaryView {
   at::Tensor cos, sin;  ///< (L, n)
   at::Tensor inv_freq;  ///< (n)
   bool may_be_polar =
-      false;  ///< whether torch.polar may have computed them, which rounds otherwise
+      false;  ///< whether torch.polar may have computed them, which rounds differently
 
   const at::Tensor& values() const { return cos.defined() ? cos : sin; }
   int64_t frequencies() const { return inv_freq.defined() ? inv_freq.size(0) : values().size(1); }
