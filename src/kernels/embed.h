@@ -64,7 +64,7 @@ struct GatherRequest {
   Positions positions;
   DropoutMask kept;
   void* out;            // (tokens, dim), contiguous
-  bool stream = false;  // non-temporal stores: worth it for outputs larger than the caches
+  bool stream = false;  // non-temporal stores, which pay off for outputs larger than the caches
 };
 
 // The gradient rows of some ids: row(g) = sum of the rows grad[token[i]], times dropout's factor,

@@ -11,7 +11,7 @@ constexpr int kFrontTables = 4;  // at most, beside the tokens' own
 // The widest row that can be normalised: the order of the norm's sums is planned on the stack.
 constexpr int64_t kFrontWidest = 16384;
 
-// A layer norm of each row, and what its backward needs.
+// A layer norm of each row, and the outputs that its backward needs.
 struct FrontNorm {
   const float* weight = nullptr;  // null: no norm
   const float* bias = nullptr;    // null: zeros

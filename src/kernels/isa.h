@@ -18,9 +18,9 @@ std::vector<std::string> set_names();
 // not support.
 bool find_isa(const std::string& name, Isa* found);
 
-// What the environment variable POSENC_ISA selects if `wish` is its value: the set of that name, or
-// without one (null or empty) the best that this processor supports. Throws std::invalid_argument
-// if it names none of set_names().
+// Returns the set that the environment variable POSENC_ISA selects if its value is `wish`: the set
+// of that name, or if it is null or empty the best one that this processor supports. Throws
+// std::invalid_argument if it names none of set_names().
 Isa isa_for(const char* wish);
 
 // isa_for(POSENC_ISA), determined once.

@@ -12,8 +12,8 @@ namespace posenc::kernels::rotary {
 using embed::kTypes;
 using embed::Type;
 
-// cos and sin, a row of each for every token, or with `ids` for every position. Pair i multiplies
-// its first member by entry i * step, its second by the entry `second` after that.
+// cos and sin, with a row for every token, or with `ids` for every position. The first member of
+// pair i is multiplied by entry i * step, the second by the entry `second` places after that.
 struct Angles {
   const void *cos, *sin;
   int64_t batch_stride, row_stride;  // elements; batch_stride 0: one row for a whole batch
@@ -24,7 +24,7 @@ struct Angles {
   bool round;     // to x's type before use
 };
 
-// q or k, and where it goes, which may be x itself: then the strides are the same.
+// q or k, and its destination, which may be x itself with the same strides.
 struct Heads {
   const void* x;
   void* out;
@@ -33,8 +33,8 @@ struct Heads {
   int64_t out_batch, out_head, out_row;
 };
 
-// Where autograd adds zeros to a gradient, which turns a -0 into 0: to the sums of a pair, because
-// each of its channels is a slice, and to whole heads, because the rotating channels are a slice.
+// Where autograd adds zeros to a gradient, which turns a -0 into 0: to the sums of a pair if each
+// of its channels is a slice, and to whole heads if the rotating channels are a slice.
 enum Zeros : int { kNoZeros = 0, kToPairs = 1, kToHeads = 2 };
 
 // y1 = x1 cos - x2 sin, y2 = x2 cos + x1 sin for each pair of the channels first ... first + 2 *
@@ -47,9 +47,9 @@ struct Rotation {
   int64_t first;
   bool read_adjacent, write_adjacent;  // pairs are channels 2i, 2i + 1; else i, i + pairs
   bool negative;                       // by the negated sine
-  bool transposed;                     // the matrix of each pair is: the gradient's way back
+  bool transposed;                     // the matrix of each pair is transposed, as for the gradient
   int zeros;                           // of Zeros
-  bool stream;  // non-temporal stores: they pay for outputs that no cache holds
+  bool stream;  // non-temporal stores, which pay off for outputs larger than the caches
   int count;    // of heads
   Heads heads[2];
 };
@@ -60,13 +60,13 @@ struct RotaryKernels {
   void (*rotate[kTypes])(const Rotation& request, int64_t begin, int64_t end, float* scratch);
 };
 
-// Rows whose factors are prepared together: as much as the nearest cache, as longer runs of memory
-// are read faster; half of it for the half types, which compute for longer than they read.
+// The factors of as many rows as fill the L1 cache are prepared together, since longer runs of
+// memory are read faster; half as many for the half types, which are limited by arithmetic.
 constexpr int64_t kBlockFloats = 8192;
 // An array for each pair, rounded up to whole lines.
 constexpr int64_t padded_pairs(int64_t pairs) { return (pairs + 31) / 32 * 32; }
-// Four factors for a pair, or twelve if the kernel has them in two forms; and one row of the table
-// on its way there, and a head, which may be float64.
+// Four factors for each pair, or twelve if the kernel has them in two forms; one row of the table
+// during conversion; and one head, which may be float64.
 constexpr int64_t scratch_floats(int64_t pairs) {
   const int64_t padded = padded_pairs(pairs), row = 12 * padded;
   return (row > kBlockFloats ? row : kBlockFloats) + 20 * padded;

@@ -3,7 +3,7 @@
 #pragma once
 
 // X(set, whether this processor supports it). `generic` is written without intrinsics, for any
-// compiler and any processor: it is chosen only where there is nothing else.
+// compiler and any processor: it is chosen only if there is no other set.
 #if defined(__x86_64__)
 #define POSENC_FOR_EACH_SET(X)   \
   X(generic, true)               \

@@ -45,8 +45,8 @@ const FrontPresetRow& find_front_preset(const std::string& name) {
   std::abort();  // not reached
 }
 
-// The model of a configuration, or of the text model inside it, whose settings `config` becomes;
-// null if it is not known.
+// The model of a configuration, or of the text model inside it; `config` is then replaced by the
+// settings of that model. Null if it is not known.
 const FrontModelRow* front_model_of(Settings& config) {
   const std::string name = config.text("model_type", "");
   if (const FrontModelRow* row = find_front_model(name)) return row;
@@ -75,7 +75,7 @@ double real_in(const Settings& config, const char* names, double fallback) {
   return config.real(spelling(config, names).c_str(), fallback);
 }
 
-// Null in a file means none, a file without the key the default.
+// Null in a file means none; if the key is absent, the default applies.
 std::optional<int64_t> padding_in(const Settings& config, const FrontModelRow& model,
                                   int64_t vocab) {
   const std::string key = model.keys.pad;

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Where a composite model has its text model.
+// The keys under which composite models have their text model.
 constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_config",
                                         "language_config"};
 
@@ -34,7 +34,8 @@ constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_co
   std::abort();  // not reached
 }
 
-// The model of a configuration, or of the text model inside it, whose settings `config` becomes.
+// The model of a configuration, or of the text model inside it; `config` is then replaced by the
+// settings of that model.
 const RotaryModelRow& model_of(RotarySettings& config) {
   const std::string name = config.text("model_type").value_or("");
   if (const RotaryModelRow* row = find_rotary_model(name)) return *row;
@@ -49,7 +50,7 @@ const RotaryModelRow& model_of(RotarySettings& config) {
   refuse_model(name);
 }
 
-// The share of a head that rotates, in channels: truncated, as Python's int() does.
+// The number of channels of a head that rotate: truncated, as by Python's int().
 int64_t part_of(int64_t head_dim, double factor) {
   return static_cast<int64_t>(static_cast<double>(head_dim) * factor);
 }
@@ -86,7 +87,7 @@ void take_particulars(const RotarySettings& config, const RotaryModelRow& model,
   if (model.defaults.interleave_key && !config.flag("rope_interleave").value_or(true)) {
     options.pairing(rotary::Pairing::Halves);
   }
-  if (preset == "sam2_video") {  // an older name, which goes before the newer one
+  if (preset == "sam2_video") {  // an older name, which takes precedence over the newer one
     options.base(config.real("memory_attention_rope_theta").value_or(options.base()));
   }
   if (preset == "roformer") options.rotary_value(config.flag("rotary_value").value_or(false));
@@ -140,7 +141,7 @@ RotaryOptions checked(RotaryOptions options, const char* model_type) {
   return options;
 }
 
-// The parameters that are beside rope_parameters in a configuration.
+// The parameters that are outside rope_parameters in a configuration.
 const std::vector<std::string> kBeside = {"head_dim", "max_position_embeddings",
                                           "original_max_position_embeddings"};
 const std::vector<std::string> kInside = {

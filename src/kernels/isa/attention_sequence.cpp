@@ -15,7 +15,7 @@ namespace {
 // Queries first .. first + rows - 1 of one sequence and head.
 struct Block {
   const float *query, *keys, *values, *bias;
-  int64_t first, rows, count;  // count: of keys that any of the queries sees
+  int64_t first, rows, count;  // count: the number of keys that any of the queries sees
   float* out;
 };
 

@@ -68,7 +68,7 @@ void sum_chunks(const FrontRequest& q, const RowSum& s, int64_t begin, int n, in
       });
 }
 
-// The same for a row, with as many chunks side by side as there are registers for.
+// The same for a whole row, with as many chunks at a time as the registers hold.
 template <bool kFused, int kTables>
 void sum_and_moments(const FrontRequest& q, const RowSum& s, int row, Moments* to) {
   constexpr int kMost = 6;
@@ -110,7 +110,8 @@ class Tables {
   int64_t slot_[kFrontTables];
 };
 
-// kRows rows from `x` on, which need each vector of the weight and of the bias only once.
+// Normalises kRows rows from `x` on, so that each vector of the weight and the bias is loaded only
+// once for all of them.
 template <bool kFused, bool kBias, bool kDropout, int kRows>
 void norm_some(const FrontRequest& q, int64_t token, const float* x, const float* mean,
                const float* rstd) {
@@ -180,7 +181,7 @@ void norm_rows(const FrontRequest& q, int64_t first, int64_t n, const Moments& o
   memcpy(q.norm.rstd + first, rstd, sizeof(float) * static_cast<size_t>(n));
 }
 
-// What is added for a token. `ahead` is the token whose row comes next.
+// The rows that are added for a token. `ahead` is the token that is processed next.
 POSENC_INLINE RowSum row_sum(const FrontRequest& q, Tables& tables, float* sums, int64_t token,
                              int64_t ahead) {
   RowSum s = {q.weight + q.ids[token] * q.weight_stride,
@@ -199,8 +200,8 @@ int64_t sequence_length(const FrontRequest& q, int64_t tokens) {
   return longest < 8 * kLanes ? tokens : longest;
 }
 
-// Sequences go side by side, so that a row of positions is still in a near cache when the next
-// sequence needs it.
+// Processes the same positions of all sequences together, so that their rows are still in a near
+// cache when the next sequence needs them.
 template <bool kFused>
 void front_norm(const FrontRequest& q, int64_t begin, int64_t end) {
   const MergePlan plan(q.dim);

@@ -61,8 +61,9 @@ POSENC_INLINE void chunk_moments(int n, int row, Moments* to, Value value) {
   }
 }
 
-// Step 2 as a list of sums, which is the same for all rows of one width. Each merge of a counter
-// waits for the one before it; so here all pairs come first, then all pairs of pairs and so on.
+// Step 2 as a list of sums, which is the same for all rows of one width. In a binary counter each
+// merge depends on the one before it, so here all pairs are merged first, then all pairs of pairs,
+// and so on.
 class MergePlan {
  public:
   static constexpr int kMostChunks = kFrontWidest / kLanes / kChunk;
@@ -78,7 +79,8 @@ class MergePlan {
         add_items(level, i, i + 2);
       }
     }
-    // The counter's digits in the end: what has no partner, and at the top all that is left.
+    // The final digits of the counter: items without a partner, and at the top level all that
+    // remain.
     const auto digit = [&](int level) { return level < top ? items(level) / 2 * 2 : 0; };
     for (int level = 1; level <= top; ++level) {
       if (digit(level) == items(level)) continue;
@@ -93,8 +95,8 @@ class MergePlan {
     }
   }
 
-  // The moments of each lane of some rows, which replace those of their first chunk. After the last
-  // chunk is room for another.
+  // Computes the moments of each lane of `rows` rows, which replace those of their first chunk.
+  // There must be room for one more chunk after the last.
   template <bool kFused>
   void run(Moments* chunks, int64_t rows) const {
     chunks[chunks_] = Moments{};
@@ -119,7 +121,7 @@ class MergePlan {
 
  private:
   static constexpr int kMostLevels = 8;
-  // Merged into what is there already: as a share of the whole, after `before` vectors.
+  // An operand of a merge: its share of the result, if `before` vectors have been merged already.
   struct Part {
     float share, before;
     int from;
@@ -128,7 +130,7 @@ class MergePlan {
     int to, parts;
   };
 
-  // Item i of a level is 2^level chunks, and is where the first of them was.
+  // Item i of a level covers 2^level chunks, and is stored in the place of the first of them.
   int items(int level) const { return chunks_ >> level; }
   int64_t vectors(int level, int first, int last) const {
     const int64_t end = (int64_t{last} << level) * kChunk;

@@ -2,10 +2,10 @@
 // with -ffp-contract=off.
 //
 // The reference path is the composition of functional/rotary/compose.cpp: products, their sum and
-// the joining of both halves, with the same roundings, hence the same bits. What this adds is one
-// pass over memory in place of six or more. The cosines and sines of some positions are brought
-// into the order of the channels first, with their signs, where all heads of q and of k find them
-// in the nearest cache:
+// the joining of both halves, with the same roundings, hence the same bits. This kernel needs one
+// pass over memory instead of six or more. The cosines and sines of some positions are brought into
+// the order of the channels first, with their signs, where all heads of q and of k find them in the
+// nearest cache:
 //
 //   halves    y[i] = x[i] c1[i] + x[i + n] s1[i],  y[i + n] = x[i + n] c2[i] + x[i] s2[i]
 //   adjacent  y[j] = x[j] c[j] + x[j ^ 1] s[j]
@@ -77,8 +77,8 @@ class Rotator {
     if (kStream) stream_end();
   }
 
-  // The factors of a row: a vector of c1, s1, c2, s2 after the other, or with adjacent pairs of c
-  // and s. Returns whether they are there for the quick arithmetic, too.
+  // Prepares the factors of a row: vectors of c1, s1, c2 and s2 in turn, or of c and s for adjacent
+  // pairs. Returns whether the quick arithmetic can be used.
   bool prepare(int64_t batch, int64_t row, int64_t slot) const {
     const Angles& a = r_.angles;
     const int64_t n = r_.pairs, entries = (n - 1) * a.step + a.second + 1;
@@ -201,7 +201,7 @@ class Rotator {
   T* head_;
 };
 
-// Whether each line that is written starts one of memory's, too.
+// Whether each block of channels that is written begins at a cache line.
 template <typename T>
 bool has_lines(const Rotation& r) {
   constexpr int64_t kLine = kLineBytes / static_cast<int64_t>(sizeof(T));
@@ -215,8 +215,8 @@ bool has_lines(const Rotation& r) {
   return true;
 }
 
-// What is read one element at a time, whatever the width of the kind's vectors, and whether there
-// is a quick arithmetic.
+// A Kind with its single elements `E`, as the table stores them, and with or without a quick
+// arithmetic.
 template <typename K, typename E, bool quick = false>
 struct Rotated : K {
   using Single = E;

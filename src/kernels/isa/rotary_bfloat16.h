@@ -3,11 +3,11 @@
 //
 // A product p of two bfloat16 numbers has 16 significant bits. 65537 p has 32, of which float32
 // keeps the first 24: all of 65536 p, and p itself to its first 8 bits, to nearest. A tie goes to
-// even, since 65536 p adds an even number of units of the last place. So the difference of 65537 p,
-// rounded, and 65536 p, both exact multiples of x by a factor, is the product as bfloat16 has it.
+// even, since 65536 p adds an even number of units of the last place. So the rounded 65537 p minus
+// 65536 p, each computed as x times a factor, is the product rounded to bfloat16.
 //
-// That holds where nothing overflows or is subnormal, and a zero loses its sign: the members of the
-// pairs and the factors have to be ordinary.
+// This holds if nothing overflows or is subnormal, and it loses the sign of zeros, so the members
+// of the pairs and the factors have to be ordinary numbers.
 #pragma once
 #include "kernels/isa/embed_kinds.h"
 

@@ -16,7 +16,7 @@ POSENC_INLINE Floats read_some(const typename E::Stored* from, int64_t entries) 
   return E::read(padded);
 }
 
-// A row of the table in the arithmetic's type, in `to` where it has to be converted.
+// A row of the table in the type of the arithmetic; written to `to` if it has to be converted.
 template <typename K>
 const typename K::Real* converted(const rotary::Angles& a, const void* table, int64_t at,
                                   int64_t entries, typename K::Real* to) {
@@ -31,7 +31,7 @@ const typename K::Real* converted(const rotary::Angles& a, const void* table, in
     const float* const from = static_cast<const float*>(table) + at;
     for (int64_t i = 0; i < entries; i += kFloats) {
       const Floats x = read_some<Float32>(from + i, entries - i);
-      // one NaN for all: rounding has no place for another's low bits
+      // one NaN for all, since rounding would lose the low bits of others
       store(to + i, a.round ? K::Single::round_any(x)
                             : floats_of(select(x == x, bits_of(x), Words{} + 0x7fc00000)));
     }
@@ -55,7 +55,7 @@ void place(const Real* from, int64_t step, Real factor, int64_t n, Real* to, int
     to_step == 1 ? place<2, 1>(from, factor, n, to) : place<2, 2>(from, factor, n, to);
 }
 
-// Neighbouring factors as a vector of the kind has its elements.
+// Consecutive factors in the order of the elements in a vector of the kind.
 POSENC_INLINE Floats arranged(const float* from, Floats*) { return load<Floats>(from); }
 POSENC_INLINE Doubles arranged(const double* from, Doubles*) { return load<Doubles>(from); }
 POSENC_INLINE Pair arranged(const float* from, Pair*) {

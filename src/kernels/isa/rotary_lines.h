@@ -1,4 +1,4 @@
-// One head's pairs rotate by factors that are in the order of its channels. Included by rotary.cpp,
+// Rotates the pairs of one head by factors in the order of its channels. Included by rotary.cpp,
 // inside the instruction set's own namespace.
 #pragma once
 #include "kernels/isa/rotary_bfloat16.h"
@@ -16,7 +16,8 @@ POSENC_INLINE void load_vector(const float* from, Pair& to) {
   to = {load<Floats>(from), load<Floats>(from + kFloats)};
 }
 
-// x c + other s, each product and the sum rounded as the kind has it. `zeros`: see Rotation.
+// x c + other s, where each product and the sum are rounded according to the kind. `zeros`: see
+// Rotation.
 template <typename K>
 POSENC_INLINE typename K::Vector rotated(typename K::Vector x, typename K::Vector other,
                                          const typename K::Real* c, const typename K::Real* s,
@@ -30,7 +31,8 @@ POSENC_INLINE typename K::Vector rotated(typename K::Vector x, typename K::Vecto
   return zeros & rotary::kToHeads ? y + typename K::Vector{} : y;
 }
 
-// A vector of channels: of both halves by its factors c1, s1, c2, s2, or of neighbours by c, s.
+// Rotates one vector of channels: those of both halves by the factors c1, s1, c2, s2, or adjacent
+// ones by c, s.
 template <typename K>
 struct Step {
   using T = typename K::Stored;
@@ -145,7 +147,7 @@ struct Lines {
     if (kStream) stream_line(y, staged);
   }
 
-  // The last elements, by way of lines padded with zeros.
+  // The last elements, through lines padded with zeros.
   static __attribute__((noinline)) void halves_tail(const T* x, T* y, int64_t n, int64_t rest,
                                                     const Real* f, int zeros) {
     const size_t bytes = sizeof(T) * static_cast<size_t>(rest);

@@ -1,5 +1,5 @@
-// What the sources in this folder define in the namespace of each instruction set, for
-// dispatch.cpp.
+// The kernel tables that the sources in this folder define in the namespace of each instruction
+// set, for dispatch.cpp.
 #pragma once
 #include "kernels/embed.h"
 #include "kernels/front.h"

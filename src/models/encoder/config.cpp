@@ -15,8 +15,8 @@ constexpr int64_t kMostEncoderLayers = 1000;
 constexpr int64_t kMPNetBuckets = 32;
 constexpr const char* kMPNetRows = "relative_attention_num_buckets";
 
-// Settings with the only value that posenc has. Old files have them all, and new ones only those
-// that their class knows.
+// Settings for which posenc supports a single value. Old files contain all of them, new files only
+// those that their class knows.
 const std::pair<const char*, nlohmann::json> kFixed[] = {
     {"add_cross_attention", false},          {"is_decoder", false},     {"pooler_act", "tanh"},
     {"position_embedding_type", "absolute"}, {"use_swiglu_ffn", false},

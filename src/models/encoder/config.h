@@ -11,12 +11,12 @@ namespace posenc {
 /// A configuration of a model whose encoder posenc can run.
 struct EncoderConfig {
   const EncoderModelRow& row;
-  Settings settings;  ///< of the encoder itself, where config.json has those of several
+  Settings settings;  ///< of the encoder itself, if config.json describes several
   EncoderOptions options;
 };
 
-/// Throws `error`, which another function found in these settings, as theirs: with the names of the
-/// public function and of the file.
+/// Rethrows `error`, which another function threw for these settings, with the names of the public
+/// function and of the file.
 [[noreturn]] void refuse_settings(const Settings& config, const c10::ValueError& error);
 
 /// Reads a config.json. Throws c10::ValueError for its contents.

@@ -1,4 +1,4 @@
-// load_encoder(), and what is read from a folder for it.
+// load_encoder(), and the reading of its folder.
 
 #include <torch/nn/init.h>
 

@@ -353,7 +353,7 @@ const std::vector<EncoderModelRow> kEncoderModels = {
      .pooling = Pooling::TanhOfFirst},
 };
 
-// Composite models, of which the text model is loaded. Its keys begin with `text_model.` in all.
+// Composite models, whose text model is loaded. Its keys always begin with `text_model.`.
 const std::vector<CompositeModelRow> kComposites = {
     {"chinese_clip", "text_config", "chinese_clip_text_model"},
     {"clip", "text_config", "clip_text_model"},
@@ -362,7 +362,7 @@ const std::vector<CompositeModelRow> kComposites = {
     {"siglip2", "text_config", "siglip2_text_model"},
 };
 
-// What known encoders have that this one has not.
+// Known encoders that are not supported, and what is missing for them.
 const std::pair<const char*, const char*> kUnsupported[] = {
     {"beit", "a relative position bias in each layer"},
     {"big_bird", "block-sparse attention"},

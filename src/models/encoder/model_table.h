@@ -18,7 +18,7 @@ struct EncoderLayerKeys {
   const char *norm1, *norm2;  ///< of the attention, of the feed-forward network
 };
 
-/// The names of settings in a config.json, and what it means if it lacks them.
+/// The names of settings in a config.json, and their defaults.
 struct EncoderConfigKeys {
   const char* hidden = "hidden_size";
   const char* heads = "num_attention_heads";
@@ -34,10 +34,10 @@ struct EncoderConfigKeys {
   double default_dropout = 0.1;
 };
 
-/// An encoder of transformers. What most models have is the default.
+/// An encoder of transformers. The defaults are those of most models.
 struct EncoderModelRow {
   const char* model_type;
-  /// The names of the layers' tensors; several where files and memory have different ones.
+  /// The names of the layers' tensors; several if files may use different ones.
   std::vector<const EncoderLayerKeys*> layers;
   EncoderConfigKeys config = {};
   /// The prefix of all keys in files of models with a head, such as `bert.`; files without it are

@@ -55,10 +55,10 @@ void add_layers(KeyMap& map, const EncoderConfig& config) {
   }
 }
 
-// The front's modules have the last parts of their names in the file.
+// The front's modules are named by the last component of their names in the file.
 void add_front(KeyMap& map, const EncoderConfig& config) {
   if (config.options.patches()) {  // its names are those of the files
-    // Models for masked images have one, which encoding has no use for.
+    // Models for masked images have a mask token, which encoding does not need.
     if (!config.options.patches()->mask_token()) map.emplace_back("embeddings.mask_token", "");
     return;
   }

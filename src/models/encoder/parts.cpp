@@ -12,7 +12,7 @@ namespace {
 
 using encoder::Pooling;
 
-// A mask of another shape would be broadcast, or refused by the layers in words of their own.
+// A mask of another shape would be broadcast, or rejected by the layers with a less specific error.
 void check_mask(const at::Tensor& mask, const at::Tensor& ids) {
   TORCH_CHECK_TYPE(at::isIntegralType(mask.scalar_type(), /*includeBool=*/true),
                    "[Encoder] attention_mask must be bool or an integer type. Got ",

@@ -8,7 +8,7 @@ namespace posenc {
 void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
                           const EncoderInputs& inputs);
 
-/// What the front of token ids is given.
+/// The inputs of the front of token ids.
 EmbeddingFrontInputs front_inputs(const EncoderInputs& inputs);
 
 /// The mask of all layers for `length` tokens; `relative_bias` is undefined without buckets.

@@ -16,7 +16,7 @@ bool is_narrow(const EmbeddingFrontOptions& options) {
   return options.embedding_dim().value_or(options.d_model()) != options.d_model();
 }
 
-// A projection that is there only if the widths differ.
+// Adds a projection only if the widths differ.
 void project_if_narrow(EmbeddingFrontOptions& options, Projection place, const char* name) {
   if (!is_narrow(options)) return;
   options.projection(place);

@@ -1,6 +1,6 @@
 // The model types of transformers 5.23 with the defaults of their configuration classes: adding a
-// model is one row. A field that is left out is FrontSizes' or FrontKeys', a front that is left out
-// is the preset's.
+// model is one row. A field that is omitted has the value in FrontSizes or FrontKeys; a front that
+// is omitted is the preset's.
 
 #include "models/front/model_table.h"
 

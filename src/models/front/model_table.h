@@ -19,9 +19,9 @@ struct FrontSizes {
   int64_t embedding = 0;  ///< width of the tables; 0: hidden
 };
 
-/// The names of these settings in a configuration. A setting may have several names with spaces
-/// between them, of which the first that is there counts; one without a name always has the value
-/// of FrontSizes.
+/// The names of these settings in a configuration. A setting may have several names, separated by
+/// spaces, of which the first that is present is used; one without a name always has the value of
+/// FrontSizes.
 struct FrontKeys {
   const char* hidden = "hidden_size";
   const char* positions = "max_position_embeddings";
@@ -33,8 +33,8 @@ struct FrontKeys {
   const char* embedding = "";
 };
 
-/// Makes a front of options that have the sizes, the epsilon, the dropout, the scale and the
-/// padding of a configuration, and nothing else.
+/// Completes the options of a front, in which only sizes, epsilon, dropout, scale and padding of a
+/// configuration are set.
 using BuildFront = void (*)(const Settings& config, EmbeddingFrontOptions& options);
 
 /// The front of a family of models.
@@ -52,7 +52,7 @@ struct FrontModelRow {
   const char* preset;
   FrontSizes sizes;
   FrontKeys keys = {};
-  BuildFront build = nullptr;  ///< in place of the preset's, for small departures; null: none
+  BuildFront build = nullptr;  ///< replaces the preset's for small differences; null: none
 };
 
 /// All rows, sorted by preset. The first row of a preset determines how a configuration without a

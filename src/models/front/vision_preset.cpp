@@ -36,7 +36,7 @@ const VisionPresetRow& find_vision_preset(const std::string& name) {
   std::abort();  // not reached
 }
 
-// The model type of the vision model in a composite one, whose own need not be there.
+// The vision model of a composite model. Its own model type may be missing.
 const VisionModelRow* inner_vision_model(const std::string& inner, std::string outer) {
   if (const VisionModelRow* row = find_vision_model(inner)) return row;
   std::replace(outer.begin(), outer.end(), '-', '_');
@@ -45,8 +45,8 @@ const VisionModelRow* inner_vision_model(const std::string& inner, std::string o
   return nullptr;
 }
 
-// The model of a configuration, or of the vision model inside it, whose settings `config` becomes;
-// null if it is not known.
+// The model of a configuration, or of the vision model inside it; `config` is then replaced by the
+// settings of that model. Null if it is not known.
 const VisionModelRow* vision_model_of(Settings& config) {
   const std::string name = config.text("model_type", "");
   if (config.has("vision_config")) {

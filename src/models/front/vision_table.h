@@ -9,7 +9,7 @@
 
 namespace posenc {
 
-/// What a model's configuration class assumes.
+/// The defaults of a model's configuration class.
 struct VisionDefaults {
   int64_t image = 224, patch = 16, hidden = 768;
   int64_t registers = 0, classes = 1;
@@ -17,7 +17,8 @@ struct VisionDefaults {
   bool positions = true;  ///< whether there is a table of positions
 };
 
-/// Makes a front of options that have the sizes of a configuration and ViT's structure.
+/// Completes the options of a vision front that have the sizes of a configuration and ViT's
+/// structure.
 using BuildVision = void (*)(const Settings& config, const VisionDefaults& defaults,
                              VisionFrontOptions& options);
 
@@ -37,7 +38,7 @@ struct VisionModelRow {
   const char* model_type;
   const char* preset;
   VisionDefaults defaults;
-  BuildVision build = nullptr;  ///< after the preset's, for small departures; null: none
+  BuildVision build = nullptr;  ///< called after the preset's, for small differences; null: none
 };
 
 /// All of them, by preset.

@@ -6,11 +6,11 @@
 
 namespace posenc {
 
-/// What a layer takes of parameters that are not by layer type: `rope_scaling`, or rope_parameters
-/// that have them directly.
+/// Which parameters a layer takes from those that are not grouped by layer type: from
+/// `rope_scaling`, or directly from rope_parameters.
 enum class FlatUse : uint8_t {
   None,
-  Over,     ///< `rope_scaling` only, over the layer's own
+  Over,     ///< `rope_scaling` only, which overrides the layer's own
   Scaling,  ///< the scaling; base and share stay the layer's
   All,      ///< everything
 };
@@ -21,14 +21,14 @@ struct RotaryLayerDefaults {
   double theta;
   double partial = 0.0;  ///< partial_rotary_factor; 0: none
   const char* rope_type = "default";
-  const char* theta_key = "";    ///< the key beside rope_parameters that has its base, or none
-  const char* partial_key = "";  ///< the key beside rope_parameters that has its share, or none
+  const char* theta_key = "";    ///< the key outside rope_parameters for its base, or none
+  const char* partial_key = "";  ///< the key outside rope_parameters for its share, or none
   FlatUse flat = FlatUse::None;
   double yarn_attention_factor = 0.0;  ///< of flat parameters of type yarn without one; 0: none
 };
 
-/// What a model's configuration class assumes and how it spells its keys. A key may have several
-/// names with spaces between them, of which the first that is there counts.
+/// The defaults of a model's configuration class, and its names of the keys. A key may have several
+/// names, separated by spaces, of which the first that is present is used.
 struct RotaryDefaults {
   double theta = 10000.0;
   double partial = 0.0;                   ///< partial_rotary_factor; 0: none
@@ -39,7 +39,7 @@ struct RotaryDefaults {
   const char* more_key = "";      ///< the other part, or none; the share that rotates follows
   int64_t more = 0;               ///< the default of that
   int64_t max_position = 0;       ///< max_position_embeddings
-  int64_t original_max_position = 0;  ///< beside rope_parameters; 0: none
+  int64_t original_max_position = 0;  ///< outside rope_parameters; 0: none
   const char* divisor_key = "";       ///< a further divisor of hidden / heads, or none
   int64_t divisor = 1;                ///< the default of that
   int64_t least = 1;                  ///< hidden / heads is at least this
@@ -53,8 +53,8 @@ struct RotaryDefaults {
   const char* scalings = "";                     ///< the scalings that the model knows; empty: all
   std::vector<RotaryLayerDefaults> layers = {};  ///< not empty: rope_parameters by layer type
   const char* layers_key = "";   ///< the key that names further layer types, or none
-  bool merges = false;           ///< whether what rope_parameters lacks of them is filled in
-  bool only_layers = false;      ///< whether rope_parameters may have nothing but layer types
+  bool merges = false;           ///< whether layer types that rope_parameters lacks are filled in
+  bool only_layers = false;      ///< whether rope_parameters may have only layer types
   bool lists = false;            ///< whether base and share are lists in the order of layer_types
   int64_t global_head_dim = 0;   ///< head_dim of full attention; 0: as all
   bool reads_partial = false;    ///< whether unscaled frequencies read the partial factor too

@@ -25,7 +25,7 @@ void axes_dim(const RotarySettings& given, RotaryOptions& options) {
   options.axis_dims(dims);
 }
 
-// Cosmos: the base of each axis is raised as for a longer context.
+// Cosmos raises the base of each axis as for a longer context.
 void rope_scale(const RotarySettings& given, RotaryOptions& options) {
   const auto scales = *given.reals("rope_scale");
   if (scales.size() != 3) given.refuse("rope_scale", "a number for each axis");

@@ -9,11 +9,11 @@
 
 namespace posenc {
 
-/// The parameters of the class that `preset` mirrors, by their names there, beside those that a
-/// config.json has. Classes of transformers have none.
+/// The parameters of the class that `preset` mirrors, by the names they have there, besides those
+/// of a config.json. Classes of transformers have none.
 std::vector<std::string> package_parameters(std::string_view preset);
 
-/// Sets what `given` has of them.
+/// Sets those of them that `given` contains.
 ///
 /// Errors: c10::ValueError for a value of the wrong kind.
 void apply_package_parameters(std::string_view preset, const RotarySettings& given,

@@ -18,7 +18,8 @@ int64_t positive(const RotarySettings& config, const char* names, int64_t fallba
   return value;
 }
 
-// Versions of transformers before 5 have `rope_scaling`, which goes first where both are there.
+// Versions of transformers before 5 have `rope_scaling`, which takes precedence if both are
+// present.
 RotarySettings flat_parameters(const RotarySettings& config, const RotaryModelRow& model) {
   const RotaryDefaults& d = model.defaults;
   const RotarySettings scaling = config.object("rope_scaling");
@@ -77,7 +78,7 @@ void check_flat(const RotarySettings& config, const RotaryModelRow& model) {
   }
 }
 
-// The number of a layer in a list by layer, or the one number for all.
+// The entry of a layer in a list with one number per layer, or the single number for all layers.
 double number_of_layer(const RotarySettings& config, const std::string& key,
                        const std::string& layer_type, double fallback) {
   const auto& list = config.value(key);
@@ -90,7 +91,7 @@ double number_of_layer(const RotarySettings& config, const std::string& key,
   return numbers[index];
 }
 
-// What the configuration class makes of a layer without parameters of its own.
+// The parameters that the configuration class gives to a layer without any of its own.
 RotarySettings layer_defaults(const RotarySettings& config, const RotaryModelRow& model,
                               const RotaryLayerDefaults& layer) {
   RotarySettings result(nlohmann::json::object(),
@@ -102,12 +103,12 @@ RotarySettings layer_defaults(const RotarySettings& config, const RotaryModelRow
     result.set("partial_rotary_factor",
                number_of_layer(config, "partial_rotary_factors", layer.layer_type, 1.0));
   }
-  // `type`, the older name, changes nothing: rope_type is there.
+  // `type`, the older name, has no effect, since rope_type is set.
   if (layer.flat == FlatUse::Over) result.update(config.object("rope_scaling"));
   return result;
 }
 
-// A layer of flat parameters; `own` becomes them.
+// Completes `own`, the parameters of a layer that come from those without layer types.
 void take_flat(const RotarySettings& config, const RotaryModelRow& model,
                const RotaryLayerDefaults& layer, RotarySettings& own) {
   if (layer.flat == FlatUse::All) {
@@ -123,7 +124,7 @@ void take_flat(const RotarySettings& config, const RotaryModelRow& model,
   }
 }
 
-// partial_rotary_factor where rope_parameters has none; 0: it has no default.
+// partial_rotary_factor if rope_parameters has none; 0: there is no default.
 double partial_beside(const RotarySettings& config, const RotaryModelRow& model) {
   const RotaryDefaults& d = model.defaults;
   if (d.partial_key[0] != '\0' && config.has(d.partial_key)) return *config.real(d.partial_key);
@@ -147,7 +148,7 @@ RotarySettings layer_parameters(const RotarySettings& config, const RotaryModelR
     take_flat(config, model, layer, own);
     is_given = false;
   } else if (is_given) {
-    if (d.lists) {  // which rope_parameters replace, and rope_scaling with them
+    if (d.lists) {  // rope_parameters replace these lists and rope_scaling
       own.set_default("rope_theta", layer.theta);
       return own;
     }
@@ -170,7 +171,7 @@ RotarySettings layer_parameters(const RotarySettings& config, const RotaryModelR
   return own;
 }
 
-// What per_layer_config has for layer `number`. transformers pads the number with zeros when it
+// The entry of per_layer_config for layer `number`. transformers pads the number with zeros when it
 // saves a configuration: layer 5 of 30 is `05`.
 RotarySettings config_of_layer(const RotarySettings& config, int64_t number) {
   const RotarySettings layers = config.object("per_layer_config");
@@ -239,7 +240,7 @@ RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& m
   }
   if (!nested) fill_in(config, model, own);
   RopeSettings result{own, nested ? config.object("rope_parameters") : own, max_position, model};
-  // A value beside rope_parameters takes precedence over one inside them.
+  // A value outside rope_parameters takes precedence over one inside.
   const char* original = "original_max_position_embeddings";
   const auto beside = config.whole(original);
   if (!nested && (beside || d.original_max_position != 0)) {

@@ -15,7 +15,7 @@ namespace {
 
 using Maker = rotary::Scaling (*)(const RopeSettings&);
 
-// A key whose value is null or 0 has the fallback, as with Python's `or`.
+// A key whose value is null or 0 gets the fallback, as with Python's `or`.
 double truthy(const RotarySettings& s, const char* name, double fallback) {
   const double number = s.real(name).value_or(0.0);
   return number != 0.0 ? number : fallback;
@@ -25,7 +25,7 @@ double original_of(const RopeSettings& s) {
   return s.parameters.required("original_max_position_embeddings", "rope_type " + s.rope_type());
 }
 
-// The factor, or where it is null the ratio of the two lengths.
+// The factor, or if it is null the ratio of the two lengths.
 double factor_or_ratio(const RopeSettings& s) {
   const auto factor = s.parameters.real("factor");
   return factor ? *factor : static_cast<double>(s.max_position) / original_of(s);
@@ -114,7 +114,7 @@ std::string translated(const std::string& name, const RotaryModelRow& model) {
   return name;
 }
 
-// `axial` is for patches of images only, which list it.
+// `axial` is only for patches of images; their rows list it.
 bool takes(std::string_view listed, std::string_view rope_type) {
   if (listed.empty()) return rope_type != "axial";
   return listed.find(rope_type) != std::string_view::npos;

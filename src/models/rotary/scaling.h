@@ -8,8 +8,8 @@
 
 namespace posenc {
 
-/// One rotary embedding of a model: its own `rope_parameters`, with the defaults filled in, and
-/// what lies around them.
+/// One rotary embedding of a model: its own `rope_parameters`, with the defaults filled in, and the
+/// settings that contain them.
 struct RopeSettings {
   RotarySettings parameters;  ///< of this layer type
   RotarySettings top;         ///< the whole of rope_parameters, whose `truncate` YaRN reads

@@ -1,4 +1,4 @@
-// What a row leaves out is Llama's, as in presets.cpp.
+// Options that a row omits are those of Llama, as in presets.cpp.
 
 #include "sinusoid/rotary/axial_presets.h"
 

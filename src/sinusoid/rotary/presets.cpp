@@ -1,6 +1,6 @@
-// Every rotary embedding that a system has, in the words of rotary_axes.h: adding a system is one
-// row. What a row leaves out is Llama's. Base, dim, scaling and sections come from a model's
-// configuration (models/rotary/).
+// The rotary embedding of every system, described by the options in rotary_axes.h. Adding a system
+// takes one row. Options that a row omits are those of Llama. Base, dim, scaling and sections come
+// from a model's configuration (models/rotary/).
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
