@@ -27,7 +27,7 @@ std::string command_of(const CLI::App& app) {
   return chosen.empty() ? "posenc" : "posenc " + chosen.front()->get_name();
 }
 
-// What a bug report needs: results depend on LibTorch too.
+// The versions that a bug report needs: results also depend on LibTorch.
 std::string version_text() {
   return std::string("posenc ") + posenc::version() + ", built with LibTorch " + TORCH_VERSION;
 }

@@ -21,7 +21,7 @@ struct Scaled {
   rotary::Scaling scaling;
 };
 
-// One factor for each frequency, from 1 to that of the whole.
+// One factor for each frequency, from 1 to the factor of the context length.
 rotary::LongRope growing_factors(const RotaryPlot& plot, double original) {
   rotary::LongRope result;
   const int64_t n = plot.dim / 2;
@@ -47,7 +47,7 @@ std::vector<Scaled> scalings(const RotaryPlot& plot, double original) {
           {"longrope", "#1f4fbf", growing_factors(plot, original)}};
 }
 
-// The whole distances nearest to equal ratios, each once.
+// Integer distances at approximately equal ratios, without duplicates.
 torch::Tensor distances(int64_t most) {
   const auto exponents = torch::linspace(0, std::log(static_cast<double>(most)), kPoints,
                                          torch::TensorOptions(torch::kDouble));

@@ -14,7 +14,7 @@ struct RotaryPlot {
 };
 
 /// How the score of a query with an equal key falls with their distance, for each scaling of the
-/// frequencies beside the unscaled one.
+/// frequencies, compared with the unscaled one.
 Figure rotary_decay(const RotaryPlot& plot);
 
 }  // namespace posenc::cli

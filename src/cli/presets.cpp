@@ -67,7 +67,7 @@ void print_table() {
   }
 }
 
-// The model types that use a preset, of what rotary_models() or front_models() returns.
+// The model types that use a preset, from the result of rotary_models() or front_models().
 template <typename Model>
 std::vector<std::string> model_types_of(const std::string& preset,
                                         const std::vector<Model>& models) {

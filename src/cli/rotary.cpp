@@ -85,7 +85,8 @@ HeadAxis head_axis_of(const RotaryArguments& arguments, const RotaryOptions& opt
   return before ? HeadAxis::BeforeLength : HeadAxis::AfterLength;
 }
 
-// How x rotates by a table of `length` rows. Tokens before an image's patches have none.
+// The options for rotating x by a table of `length` rows. Tokens before an image's patches have no
+// row.
 F::RotaryFuncOptions how_of(const RotaryArguments& arguments, const RotaryOptions& options,
                             const at::Tensor& x, int64_t length) {
   F::RotaryFuncOptions how;

@@ -11,9 +11,9 @@ void draw_shard(const at::Tensor& rows, const VocabShard& shard,
                 const std::function<void(const at::Tensor& block)>& draw) {
   if (shard.rows() == shard.vocab) return draw(rows);
   const at::NoGradGuard no_grad;
-  // ATen's normal_() makes 16 numbers at a time, and the last 16 of a tensor again if their number
-  // is not a multiple of that. So blocks are a multiple of 16 rows, and only the last one, which
-  // has at least 16 elements of its own, may be longer.
+  // ATen's normal_() draws 16 numbers at a time, and draws the last 16 of a tensor again if its
+  // size is not a multiple of 16. So the number of rows in a block is a multiple of 16, except for
+  // the last block, which may be longer and has at least 16 elements.
   constexpr int64_t kBlock = 4096;
   for (int64_t begin = 0, end = 0; begin < shard.vocab; begin = end) {
     end = shard.vocab - begin < 2 * kBlock ? shard.vocab : begin + kBlock;

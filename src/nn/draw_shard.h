@@ -16,8 +16,8 @@ inline VocabShard shard_of(int64_t vocab_size, const RankGroup& group) {
 
 /// Fills `rows`, those of `shard`, with the numbers that `draw` would write into them if it filled
 /// the whole tensor in place, so that processes whose generators are in the same state hold the
-/// initial weights of one process. All numbers are drawn, which takes as long as for the whole; the
-/// memory is that of a block of 4,096 to 8,191 rows. On the CPU.
+/// initial weights of one process. All numbers are drawn, which takes as long as for the whole
+/// tensor, but needs only the memory of a block of 4,096 to 8,191 rows. On the CPU.
 void draw_shard(const at::Tensor& rows, const VocabShard& shard,
                 const std::function<void(const at::Tensor& block)>& draw);
 

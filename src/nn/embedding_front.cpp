@@ -26,7 +26,7 @@ int64_t table_width(const EmbeddingFrontOptions& options) {
   return options.embedding_dim().value_or(options.d_model());
 }
 
-// The width of what is added to the tokens.
+// The width of the rows that are added to the tokens.
 int64_t sum_width(const EmbeddingFrontOptions& options) {
   return options.projection() == Projection::Tokens ? options.d_model() : table_width(options);
 }

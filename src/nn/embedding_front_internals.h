@@ -8,8 +8,8 @@ namespace posenc {
 /// The weights that EmbeddingFront::forward() passes to functional::embedding_front().
 functional::EmbeddingFrontWeights front_weights(const EmbeddingFrontImpl& front);
 
-/// The options that it passes with them; `training` is the module's mode. Throws what forward()
-/// throws for inputs that the front has no use for and for more tokens than it has positions.
+/// The options that it passes with them; `training` is the module's mode. Throws the errors of
+/// forward() for inputs that the front does not use and for more tokens than it has positions.
 functional::EmbeddingFrontFuncOptions front_func_options(const EmbeddingFrontImpl& front,
                                                          const torch::Tensor& ids,
                                                          const EmbeddingFrontInputs& inputs);

@@ -19,7 +19,7 @@ struct PositionalEncodingAccess {
   static const torch::Tensor& rows_to_add(PositionalEncodingImpl& module);
 
   /// Without TableSource::Buffer: the rows for ids of shape `sizes`, (length, D), or (..., D) if
-  /// position_ids have the shape of the ids. Throws what forward() throws.
+  /// position_ids have the shape of the ids. Throws the errors of forward().
   static torch::Tensor computed_rows(const PositionalEncodingImpl& module, torch::IntArrayRef sizes,
                                      int64_t length, int64_t offset,
                                      const torch::Tensor& position_ids);

@@ -1,4 +1,4 @@
-// posenc-budget: the module and its cache, which nothing else uses
+// posenc-budget: the module and its cache, which is used nowhere else
 #include "posenc/nn/rotary_embedding.h"
 
 #include <c10/core/InferenceMode.h>
@@ -26,7 +26,7 @@ struct RotaryEmbeddingState {
     RotaryCosSin table;
   };
 
-  // A buffer, as it was when the cache was computed from it.
+  // The state of a buffer when the cache was computed from it.
   struct Source {
     const void* data = nullptr;
     int64_t version = -1;
@@ -59,7 +59,7 @@ struct RotaryEmbeddingState {
   std::vector<Cached> cache;
   Source sources[2];  // inv_freq and alpha
   double attention_scaling = 1.0;
-  int64_t longest = 0;  // of the calls so far, for LengthRule::System
+  int64_t longest = 0;  // the longest sequence of the calls so far, for LengthRule::System
 };
 
 template class detail::Opaque<RotaryEmbeddingState>;
@@ -72,7 +72,8 @@ const rotary::Dynamic* as_dynamic(const RotaryOptions& o) {
   return std::get_if<rotary::Dynamic>(&o.scaling());
 }
 
-// All lengths beyond that of pretraining have one set of frequencies; 0: up to it.
+// The length that determines the frequencies. Sequences that are not longer than in pretraining
+// give 0; except for Dynamic, all longer ones give the same length.
 struct Switched {
   int64_t last;
   template <typename T>
@@ -91,7 +92,7 @@ int64_t switched(const RotaryOptions& o, int64_t last) {
   return std::visit(Switched{last}, o.scaling());
 }
 
-// What rotary_cos_sin() has an error for.
+// Whether rotary_cos_sin() rejects these positions.
 bool is_outside(const torch::Tensor& ids) {
   return !at::isIntegralType(ids.scalar_type(), /*includeBool=*/false) || ids.dim() == 0 ||
          ids.min().item().toLong() < 0;
@@ -195,8 +196,8 @@ RotaryCosSin RotaryEmbeddingImpl::cos_sin(const torch::Tensor& position_ids, tor
   return rows_of(position_ids, dtype);
 }
 
-// What the frequencies are computed for in a call whose largest position is last - 1; 0: as at
-// construction.
+// The length for which the frequencies are computed in a call whose largest position is last - 1;
+// 0: those of construction.
 int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
   const RotaryOptions& o = options.rotary();
   if (!o.length_dependent()) return 0;
@@ -209,8 +210,9 @@ int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
   return switched(o, state_->longest);
 }
 
-// As transformers: LongRoPE's other set is copied into the buffer, and rounded if that was cast;
-// those of a longer sequence (Dynamic) replace the buffer; PhiMoe's are computed in each call.
+// As in transformers: LongRoPE's other set is copied into the buffer, and rounded if the buffer was
+// cast; the frequencies of a longer sequence (Dynamic) replace the buffer; PhiMoe's are computed in
+// each call.
 RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype dtype) const {
   const RotaryOptions& o = options.rotary();
   if (!inv_freq.defined() || o.angle_type() == rotary::AngleType::Input)
@@ -233,8 +235,8 @@ RotaryCosSin RotaryEmbeddingImpl::computed(const torch::Tensor& position_ids, to
   return rotary_cos_sin(options.rotary(), frequencies(length, dtype), position_ids, dtype);
 }
 
-// The rows of positions first ... last - 1. Exact ones are computed on the CPU, which would have to
-// read positions of another device back.
+// The rows of positions first ... last - 1. For Precision::Exact the positions are made on the CPU,
+// where the rows are computed; otherwise they would have to be read back from the device.
 RotaryCosSin RotaryEmbeddingImpl::computed(int64_t first, int64_t last, torch::Dtype dtype,
                                            torch::Device device, int64_t length) {
   const bool exact = options.rotary().precision() == Precision::Exact;
@@ -243,7 +245,7 @@ RotaryCosSin RotaryEmbeddingImpl::computed(int64_t first, int64_t last, torch::D
   return sent_to(computed(ids, dtype, length), device);
 }
 
-// Frequencies that change with each token are not worth rows for all positions.
+// Rows are not cached for frequencies that change with each token.
 bool RotaryEmbeddingImpl::may_cache(int64_t rows, torch::Dtype dtype, int64_t length) const {
   const bool lasting = length == 0 || options.length_rule() == LengthRule::Fixed ||
                        as_dynamic(options.rotary()) == nullptr;
@@ -310,12 +312,13 @@ RotaryCosSin RotaryEmbeddingAccess::rows(RotaryEmbeddingImpl& module, const torc
 
 RotaryCosSin RotaryEmbeddingImpl::rows_of(const torch::Tensor& position_ids, torch::Dtype dtype) {
   const RotaryOptions& o = options.rotary();
-  // Positions of several planes are combined, and those on a GPU are not read back.
+  // Positions of several planes are combined and not looked up, and those on a GPU are not read
+  // back.
   const bool may_look_up = position_ids.is_cpu() && position_ids.dim() < 3 && !o.axial();
   int64_t last = 0;
   if (position_ids.numel() > 0 && (o.length_dependent() || may_look_up))
     last = position_ids.max().item().toLong() + 1;
-  // Positions that are an error do not count as the longest so far.
+  // Invalid positions do not count as the longest so far.
   if (last > kPositionLimit || (may_look_up && is_outside(position_ids)))
     return computed(position_ids, dtype, 0);
   const int64_t length = length_for(last);

@@ -131,7 +131,7 @@ RotaryCosSin RotaryPositionEmbedding2dImpl::computed(at::IntArrayRef sizes, torc
   const RotaryOptions& o = options.rotary();
   const size_t planes = static_cast<size_t>(o.plane_count());
   torch::Tensor positions = rotary_grid(o, sizes.slice(sizes.size() - planes));
-  // Exact rows are computed on the CPU, which would have to read positions of a device back.
+  // Exact rows are computed on the CPU, so positions on a device would have to be read back.
   const bool stays = o.precision() == Precision::Exact && !is_augmented();
   if (!stays) positions = sent_to(positions, device);
   if (is_augmented()) positions = augmented(positions);

@@ -11,8 +11,8 @@ namespace posenc {
 /// that look-ups in random order miss the TLB less often.
 torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options);
 
-/// The rows of `shard` of the table that `options` describe. A weight in the options has these rows
-/// already; a drawn one is made of the numbers that they have in the whole table.
+/// The rows of `shard` of the table that `options` describe. A weight in the options consists of
+/// these rows already; a drawn one has the numbers of these rows in the whole table.
 torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options, const VocabShard& shard);
 
 /// Draws the weight anew, as make_embedding() does.

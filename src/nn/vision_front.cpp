@@ -75,7 +75,8 @@ Tensor masked(const Tensor& patches, const Tensor& mask, const Tensor& token,
   return patches * (1 - share) + tokens * share;
 }
 
-// Keeps the 1 - mask_ratio of the patches that have the least noise, in the order of their noise.
+// Keeps a fraction 1 - mask_ratio of the patches, those with the least noise, in the order of their
+// noise.
 Tensor kept(const Tensor& patches, const Tensor& noise, double mask_ratio) {
   TORCH_CHECK_TYPE(noise.is_floating_point(), "[VisionFront] noise must be floating-point. Got ",
                    noise.scalar_type());
@@ -96,7 +97,7 @@ std::vector<Tensor> followed_by(std::vector<Tensor> tokens, const std::vector<Te
   return tokens;
 }
 
-// Tokens before the patches, (B, n, D) each: those that have positions are first.
+// The tokens before the patches, (B, n, D) each; those that have positions come first.
 struct Prefix {
   std::vector<Tensor> with_positions, without;
 };
@@ -117,7 +118,7 @@ Prefix prefix_of(const VisionFrontImpl& front, int64_t batch) {
   return prefix;
 }
 
-// In the order of the systems, on which the sums of the gradients depend.
+// Concatenates and adds in the systems' order, on which the order of the gradients' sums depends.
 Tensor sequence(const Prefix& prefix, const Tensor& patches, const Tensor& positions) {
   Tensor x = joined(followed_by(prefix.with_positions, {patches}));
   if (positions.defined()) x = x + positions;
@@ -128,7 +129,8 @@ Tensor sequence(const Prefix& prefix, const Tensor& patches, const Tensor& posit
   return joined(followed_by(std::move(parts), {x.slice(1, before)}));
 }
 
-// MAE's: patches are left out after their positions are added, and before the class token is.
+// MAE's sequence: patches are dropped after their positions are added, and before the class token
+// is prepended.
 Tensor sequence_of_kept(const Prefix& prefix, const Tensor& patches, const Tensor& positions,
                         const Tensor& noise, double mask_ratio) {
   const int64_t before = positions.defined() ? positions.size(1) - patches.size(1) : 0;
@@ -218,7 +220,7 @@ Tensor VisionFrontImpl::positions(int64_t height, int64_t width) const {
   if ((own && !options.resize_always()) ||
       functional::keeps_positions(rule, rows, from, to, height == width)) {
     if (!position_embedding) return position_table;
-    // The look-up of all rows, whose gradient is that of the system.
+    // Looks up all rows, as the system does, for the same gradient.
     return at::embedding(position_embedding->weight,
                          at::arange(table.size(1), table.options().dtype(at::kLong)).unsqueeze(0));
   }
@@ -234,8 +236,8 @@ Tensor VisionFrontImpl::forward(const Tensor& pixel_values, const VisionFrontInp
   Tensor x = inputs.noise().defined()
                  ? sequence_of_kept(prefix, each, added, inputs.noise(), options.mask_ratio())
                  : sequence(prefix, each, added);
-  // ATen's: without a class token x is not contiguous, and the layout of its gradient decides the
-  // order of the sums in the gradients before it.
+  // at::dropout keeps the layout of x, which is not contiguous without a class token; the layout of
+  // its gradient decides the order of the sums in earlier gradients.
   x = at::dropout(x, dropout->options.p(), dropout->is_training());
   return norm ? norm->forward(x) : x;
 }

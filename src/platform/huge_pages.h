@@ -9,8 +9,8 @@ namespace posenc::platform {
 /// pages.
 void advise_huge_pages(void* fresh, std::size_t bytes);
 
-/// Whether this many bytes are so often fresh from the system that the hint pays off: from 32 MB on
-/// glibc maps every block, and what lies free at the top of its heap it returns once that exceeds
+/// Whether this many bytes are so often fresh from the system that the hint pays off: glibc maps
+/// every block of 32 MB or more, and returns free memory at the top of its heap once that exceeds
 /// twice the largest block so far. For memory in use the hint is one system call without effect.
 inline bool benefits_from_huge_pages(std::size_t bytes) { return bytes >= std::size_t{16} << 20; }
 

@@ -3,7 +3,8 @@
 namespace posenc::platform {
 
 /// Begins to record SIGINT and SIGTERM for stop_signal(), instead of the system's default action,
-/// which follows the second of a kind. A signal ignored since the process started stays ignored.
+/// which happens at the second signal of a kind. A signal ignored since the process started stays
+/// ignored.
 void catch_stop_signals();
 
 /// Restores the handlers from before catch_stop_signals().

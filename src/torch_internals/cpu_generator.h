@@ -11,7 +11,7 @@ namespace posenc::torch_internals {
 /// The state of at::mt19937: the words of the current block, and two counters.
 struct EngineState {
   std::array<uint32_t, 624> words;
-  int left;       ///< words before the next block, and one more
+  int left;       ///< number of words before the next block, plus one
   uint32_t next;  ///< index of the next word
 
   bool operator==(const EngineState& other) const {

@@ -13,7 +13,7 @@ namespace posenc::torch_internals {
 /// Whether AccumulateGrad is relied on to call post-accumulate hooks for an undefined gradient.
 inline constexpr bool kHooksFollowUndefinedGradients = POSENC_TORCH_AT_LEAST(2, 13);
 
-/// Access to the .grad that a backward node's only gradient goes to, for a node that adds to it
+/// Access to the .grad that receives a backward node's only gradient, for a node that adds to it
 /// itself and then returns an undefined gradient. Locked, as by AccumulateGrad, for the lifetime of
 /// this object.
 ///
@@ -24,8 +24,8 @@ inline constexpr bool kHooksFollowUndefinedGradients = POSENC_TORCH_AT_LEAST(2, 
 ///   call of the node outside the engine,
 /// - the leaf has other uses in this graph: their gradients are summed before they are added,
 /// - there are hooks on the tensor or on its accumulator, or post hooks on `node`. Post-accumulate
-///   hooks, in which DataParallel exchanges gradients, do not matter where AccumulateGrad calls
-///   them for an undefined gradient as well: they are shown the sum.
+///   hooks, in which DataParallel exchanges gradients, are allowed if AccumulateGrad calls them for
+///   an undefined gradient as well: they see the sum.
 class GradAccess {
  public:
   GradAccess(torch::autograd::Node& node, at::IntArrayRef sizes, at::ScalarType dtype);

@@ -1,4 +1,4 @@
-// What a shortcut past ATen has to check.
+// The rules for shortcuts past ATen.
 //
 // A shortcut reads or writes tensors through pointers where LibTorch would call an operation. What
 // it bypasses does more than arithmetic: the dispatcher, ADInplaceOrView, the autograd engine,

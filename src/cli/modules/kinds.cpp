@@ -37,13 +37,13 @@ void scaled_tokens(const Params& params, const Weights&, ModuleSpec& spec) {
   token_embedding(params, spec, Scale::SqrtDim);
 }
 
-// What modules that add positions have in common.
+// The options shared by modules that add positions.
 template <typename Options>
 Options positions(Options options, const Params& params) {
   return options.batch_first(params.flag("batch_first", true)).grow(params.flag("grow", false));
 }
 
-// What modules that embed tokens and add positions have in common.
+// The options shared by modules that embed tokens and add positions.
 template <typename Options>
 Options tokens_and_positions(const Params& params, ModuleSpec& spec, const Scale& scale) {
   const Options options(spec.sizes["vocab_size"], spec.sizes["d_model"], rows_of(params, spec));
@@ -63,7 +63,7 @@ int64_t offset_of(const Call& call) {
   return offset.item<int64_t>();
 }
 
-// For modules whose forward takes an offset and explicit positions.
+// Sets a module whose forward takes an offset and explicit positions.
 template <typename Holder>
 void positioned(Holder module, ModuleSpec& spec) {
   spec.module = module.ptr();

@@ -39,8 +39,9 @@ class Budget {
     left -= amount;
   }
 
-  // Together less than the promised ten times the file's size plus 64 MB, as the pickle itself and
-  // the allocator add to it. A bool in a list takes one byte of file and eight of memory.
+  // Their sum is less than the documented ten times the file's size plus 64 MB, since the pickle
+  // itself and the allocator add to it. A bool in a list takes one byte of file and eight of
+  // memory.
   static constexpr uint64_t kBaseBytes = uint64_t{36} << 20;
   static constexpr uint64_t kBytes = 8;
   static constexpr uint64_t kBaseValues = uint64_t{12} << 20;

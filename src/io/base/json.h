@@ -30,9 +30,9 @@ class JsonHandler {
   virtual void other(const std::string& text) = 0;
 };
 
-/// Reports what `text` holds to `handler`. Throws WeightsError unless it is one JSON value in UTF-8
-/// (without a byte order mark or NUL), and if it is nested too deeply or larger than a checkpoint's
-/// may be; `what`, "its header" for example, names the text in messages.
+/// Reports the contents of `text` to `handler`. Throws WeightsError unless it is one JSON value in
+/// UTF-8 (without a byte order mark or NUL), and if it is nested too deeply or larger than a
+/// checkpoint's may be; `what`, "its header" for example, names the text in messages.
 void parse_json(std::string_view text, const std::string& what, JsonHandler& handler);
 
 /// `text` as a JSON string, in quotes. Throws WeightsError where it is not UTF-8.

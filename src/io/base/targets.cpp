@@ -54,7 +54,7 @@ void check_shard(const ShardedName& shard, const at::Tensor& tensor) {
       .in_tensor(shard.name);
 }
 
-// A tied tensor is a shard under all of its names, of which one module declares one.
+// A tied tensor is a shard under all of its names, although only one of them is declared.
 void name_shards(const torch::nn::Module& module, ModuleState& state) {
   const auto shards = parallel::sharded_tensors(module);
   if (shards.empty()) return;

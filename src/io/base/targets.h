@@ -14,7 +14,7 @@ namespace posenc::io {
 /// The tensors of which this process holds only some rows, by full name.
 using Shards = std::map<std::string, ShardedName>;
 
-/// A module's state dict, and what its parts declare about it (StateDictTraits), by full name.
+/// A module's state dict, with the declarations of its submodules (StateDictTraits), by full name.
 struct ModuleState {
   StateDict tensors;
   Shards shards;  ///< under every name of a tied tensor

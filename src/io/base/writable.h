@@ -12,7 +12,7 @@ namespace posenc::io {
 /// undefined, not dense, without data, or of a dtype that no format has.
 ManifestDtype writable_dtype(const std::string& name, const at::Tensor& tensor);
 
-/// What is written: the same values on the CPU, contiguous, with conj and neg resolved.
+/// The tensor to write: the same values on the CPU, contiguous, with conj and neg resolved.
 at::Tensor contiguous_on_cpu(const at::Tensor& tensor);
 
 }  // namespace posenc::io

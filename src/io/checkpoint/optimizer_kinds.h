@@ -13,8 +13,8 @@
 #include "posenc/core/checkpointable_optimizer.h"
 #include "posenc/io/error.h"
 
-// What is needed to save an optimiser: its rule and options, which LibTorch's own do not expose,
-// and the fields of its state.
+// The data needed to save an optimiser: its rule and options, which LibTorch's optimisers do not
+// expose, and the fields of its state.
 namespace posenc::io {
 
 // Visits the tensors and counts of a state, by name.

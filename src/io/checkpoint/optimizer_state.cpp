@@ -65,7 +65,7 @@ NamedOptions options_in(const Values& values, std::size_t group, const NamedOpti
   return found;
 }
 
-// What the fields of a state are checked against: its parameter and rule, and its name for errors.
+// The parameter and rule against which the fields of a state are checked, and its name for errors.
 struct StateSlot {
   const at::Tensor& parameter;
   const std::string& rule;

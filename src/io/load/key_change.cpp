@@ -7,7 +7,8 @@
 namespace posenc::io {
 namespace {
 
-// The channels that are reordered in a head of `width`; all of them where the source names none.
+// The channels that are reordered in a head of `width`; all of them unless the source specifies a
+// number.
 int64_t rotary_dim_of(const KeySource& source, int64_t width) {
   return source.rotary_dim() == 0 ? width : source.rotary_dim();
 }

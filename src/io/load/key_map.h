@@ -9,7 +9,7 @@
 
 namespace posenc::io {
 
-/// What each asterisk of a pattern stands for in a name.
+/// The text that each asterisk of a pattern matches in a name.
 using Runs = std::vector<std::string_view>;
 
 /// The rule of a map that takes a name.

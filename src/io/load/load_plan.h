@@ -12,7 +12,7 @@
 
 namespace posenc::io {
 
-/// What the reader of a format knows about a module in addition to the module itself.
+/// Additional knowledge about a module that the reader of a format has.
 struct FormatNames {
   std::vector<TiedName> tied;      ///< additional names in files for tensors of the module
   std::set<std::string> optional;  ///< tensors of the module that a file may lack

@@ -12,7 +12,7 @@ namespace {
 using Names = std::vector<std::string>;
 
 constexpr std::size_t kListed = 1000;  // the most names of one kind in a message
-constexpr std::size_t kHinted = 20;    // this many of them with a guess at what was meant
+constexpr std::size_t kHinted = 20;    // this many of them with a suggestion
 
 // The prefix to strip from the unexpected names so that every missing one is found; "" for none.
 std::string prefix_of(const Names& missing, const Names& unexpected) {

@@ -35,11 +35,11 @@ class ShardFolder : public TensorSource {
   };
 
   void add_parts(const OpenWeights& file);
-  /// Throws unless the parts of the entry are the whole tensor.
+  /// Throws unless the parts of the entry make up the whole tensor.
   void check_cover(std::size_t index);
-  /// What begins at the first element of the entry and has these sizes.
+  /// Reads the part of these sizes that begins at the first element of the entry.
   at::Tensor corner(std::size_t index, const std::vector<int64_t>& sizes) const;
-  /// Copies what begins at these indices of the entry and has the shape of `target`.
+  /// Copies the part that begins at these indices of the entry and has the shape of `target`.
   void copy_box(std::size_t index, const std::vector<int64_t>& begins,
                 const at::Tensor& target) const;
   static void copy_part(const Part& part, const std::vector<int64_t>& begins,

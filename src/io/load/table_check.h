@@ -14,8 +14,8 @@ bool same_but_rows(const ComputedTable& table, at::IntArrayRef module, at::IntAr
 /// A computed table of the module, compared with the file's.
 struct TableCheck {
   TableReport report;
-  /// What the module is to hold: the file's rows, followed by the recipe's if the file has fewer.
-  /// Undefined if the module cannot compute the table.
+  /// The rows to load into the module: the file's rows, followed by the recipe's if the file has
+  /// fewer. Undefined if the module cannot compute the table.
   at::Tensor value;
 };
 TableCheck check_table(const ComputedTable& table, const at::Tensor& tensor,

@@ -173,8 +173,8 @@ Manifest read_index(const InputFile& file,
                                                 " bytes to be an index");
   }
   const ShardIndex index = parse_index(file.read(0, file.size()));
-  // The folder of the path as given: in Hugging Face's cache that is a link, whose target has no
-  // shards beside it.
+  // The folder of the path as given: in Hugging Face's cache the index is a link, and the shards
+  // are next to the link, not to its target.
   const auto folder = std::filesystem::path(file.path()).parent_path();
   Manifest all;
   for (const auto& shard : index.shards) {

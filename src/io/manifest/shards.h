@@ -15,7 +15,7 @@ namespace posenc::io {
 /// The shards of an index and the tensors that it maps to each, in the order of the text.
 struct ShardIndex {
   struct Shard {
-    std::string file;  ///< a bare name: the file is beside the index
+    std::string file;  ///< a bare name: the file is in the folder of the index
     std::vector<std::string> tensors;
   };
   std::vector<Shard> shards;

@@ -42,7 +42,7 @@ void prepare(const std::string& folder, bool is_first) {
   }
 }
 
-// What this process writes, and where each part begins in the whole tensor.
+// The tensors that this process writes, and where each part begins in the whole tensor.
 struct OwnShards {
   StateDict tensors;
   std::string offsets = "{";

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kBlockBytes = int64_t{64} << 20;
 
-// Names, dtypes and shapes: the messages of processes that differ in them would not fit each other.
+// Compares names, dtypes and shapes: if they differed, the processes' messages would not match.
 std::string description(const std::vector<SafetensorsEntry>& entries, const Shards& shards) {
   std::string text;
   for (const auto& entry : entries) {

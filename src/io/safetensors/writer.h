@@ -23,14 +23,15 @@ struct GroupTensors {
 };
 
 /// The number of rows of a shard on each process of `group`. A collective. Throws WeightsError on
-/// all of them unless together they are the whole tensor, in the order of the ranks.
+/// all of them unless the shards make up the whole tensor, in the order of the ranks.
 std::vector<int64_t> rows_of_ranks(const at::Tensor& tensor, const ShardedName& shard,
                                    const RankGroup& group, const char* caller);
 
-/// Writes the file that a single process with the whole tensors would write: rank 0 writes, with
-/// its own copies of what is not a shard, and receives the rows of shards in blocks of at most
-/// 64 MB. A collective; `caller` is named in its errors. Throws WeightsError on the process that
-/// fails and GroupError on the others; for what is wrong with the tensors, WeightsError on each.
+/// Writes the file that a single process with the whole tensors would write: rank 0 writes it,
+/// using its own copies of tensors that are not shards, and receives the rows of shards in blocks
+/// of at most 64 MB. A collective; `caller` is named in its errors. Throws WeightsError on the
+/// process that fails and GroupError on the others; if the tensors are invalid, WeightsError on
+/// each.
 void write_safetensors(const std::string& path, const GroupTensors& all,
                        const std::map<std::string, std::string>& metadata, const char* caller);
 

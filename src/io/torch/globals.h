@@ -8,7 +8,8 @@
 
 namespace posenc::io {
 
-/// The meaning of a pickle's global. All others are Unknown, and what they make stays opaque.
+/// The meaning of a pickle's global. All others are Unknown, and the objects that they make stay
+/// opaque.
 enum class Global : uint8_t {
   Unknown,
   Dict,      ///< OrderedDict, and others that are filled like it

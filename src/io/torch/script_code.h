@@ -11,8 +11,8 @@
 
 namespace posenc::io {
 
-/// What the classes of a TorchScript archive register. Their code is searched for these lists, not
-/// compiled; a class whose code is missing or looks different is unknown.
+/// The names that the classes of a TorchScript archive register. Their code is searched for these
+/// lists, not compiled; a class whose code is missing or looks different is unknown.
 class ScriptCode {
  public:
   explicit ScriptCode(const Archive& archive) : archive_(archive) {}

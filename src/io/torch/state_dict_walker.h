@@ -13,7 +13,7 @@
 
 namespace posenc::io {
 
-/// What a TorchScript class registers; old files do not list the buffers.
+/// The names that a TorchScript class registers; old files do not list the buffers.
 struct ScriptClass {
   bool is_module = false;
   std::optional<NameSet> parameters;

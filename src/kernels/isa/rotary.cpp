@@ -215,8 +215,8 @@ bool has_lines(const Rotation& r) {
   return true;
 }
 
-// A Kind with its single elements `E`, as the table stores them, and with or without a quick
-// arithmetic.
+// A Kind with the element type `E` that the table is read as, never in pairs, and with or without
+// the quick arithmetic.
 template <typename K, typename E, bool quick = false>
 struct Rotated : K {
   using Single = E;

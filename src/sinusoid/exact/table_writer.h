@@ -36,8 +36,8 @@ struct Destination {
   bool stream = false;
 };
 
-// What the writers share: the format's kind of row, and the sine's error bounds for positions of
-// every magnitude.
+// The part that the writers share: the format's kind of row, and the sine's error bounds for
+// positions of every magnitude.
 class RowWriter {
  public:
   RowWriter(const Frequencies& frequencies, Format format, const SincosKernels& use);

@@ -72,7 +72,7 @@ at::Tensor by_plane(const RotaryOptions& o, const at::Tensor& ids) {
   return ids.unsqueeze(0).expand(sizes);
 }
 
-// By way of float32, in which the systems keep what they compute in float64.
+// Rounds through float32, to which the systems round float64 results first.
 at::Tensor rounded(const at::Tensor& entries, at::ScalarType dtype) {
   const bool twice = entries.scalar_type() == at::kDouble && at::isReducedFloatingType(dtype);
   return (twice ? entries.to(at::kFloat) : entries).to(dtype);
@@ -110,7 +110,7 @@ RotaryCosSin reference(const RotaryOptions& o, const RotaryFrequencies& f, const
   return {at::cos(angles) * f.attention_scaling, at::sin(angles) * f.attention_scaling};
 }
 
-// xPos: grows or shrinks from the middle of the positions, (..., n).
+// xPos's factors, (..., n), which grow or shrink from the middle of the positions.
 at::Tensor xpos_scale(const RotaryOptions& o, const at::Tensor& ids) {
   const auto dim = static_cast<double>(o.dim());
   const at::Tensor rates =
@@ -154,7 +154,8 @@ PlaneTables plane_tables(const RotaryOptions& o, const RotaryFrequencies& freque
   return result;
 }
 
-// How a row holds each entry if it has one plane, so that all entries are of the same position.
+// How often a row holds each entry, if it has one plane and all its entries are of the same
+// position.
 Copies copies_of(const RotaryOptions& o) {
   if (o.planes() != rotary::Planes::One) return Copies::One;
   switch (o.cos_layout()) {

@@ -22,7 +22,7 @@ using exact::Big;
 
 constexpr int kLimbs = 4;
 constexpr int64_t kGrainRows = 128;  // rows
-constexpr int64_t kRows = 64;        // that are written before their entries are copied
+constexpr int64_t kRows = 64;        // rows that are written before their entries are copied
 
 Big big(double value) { return exact::big_from(value, kLimbs); }
 Big quotient(const Big& a, const Big& b) { return exact::mul(a, exact::reciprocal(b)); }
@@ -96,7 +96,8 @@ struct ScaleFactor {
 exact::FrequencySpec spec_of(const RotaryOptions& o, const at::Tensor& inv_freq) {
   exact::FrequencySpec spec;
   spec.count = inv_freq.size(-1);
-  // Beyond 106 bits, which float64 entries at large positions can need.
+  // Recomputed from the formula, since float64 entries at large positions can need more than 106
+  // bits.
   const bool has_formula = std::holds_alternative<rotary::Default>(o.scaling()) &&
                            o.shares_frequencies() && o.position_scale() == 1.0 &&
                            o.angle_divisor() == 1.0 && o.planes() != rotary::Planes::HeightWidth &&
@@ -132,7 +133,7 @@ exact::Positions positions_of(const at::Tensor& ids) {
   return where;
 }
 
-// Rows begin ... end - 1, whose entries have been written to the first of their places.
+// Copies entries to their second place in rows begin ... end - 1.
 template <typename T>
 void copy_entries(T* rows, int64_t n, Copies copies, int64_t begin, int64_t end) {
   for (T* row = rows + begin * 2 * n; row < rows + end * 2 * n; row += 2 * n) {

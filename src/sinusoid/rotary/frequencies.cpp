@@ -53,7 +53,7 @@ struct Rule {
     }
     return at::pow(base, exponents(dim, dim, type));
   }
-  // For some widths, such as 98, arange returns a step too many, with which transformers fails.
+  // For some widths, such as 98, arange returns one step too many, and transformers fails.
   at::Tensor powers_of_steps() const {
     const double step = 2.0 / static_cast<double>(dim);
     const at::Tensor steps = at::arange(0, 1, step, at::TensorOptions(type));
@@ -78,7 +78,7 @@ struct Rule {
   }
 };
 
-// Computed for one dim and base, and for sequences of one length.
+// Computes the frequencies for sequences of a given length.
 struct Maker {
   const RotaryOptions& options;
   int64_t length;
@@ -88,7 +88,7 @@ struct Maker {
   at::Tensor powers() const { return rule(options.base()).powers(); }
   at::Tensor unscaled(double base) const { return rule(base)(); }
   int64_t dim() const { return options.plane_dims()[0]; }
-  // The exponent of the bases that grow.
+  // The exponent with which scalings raise the base.
   double growth() const { return static_cast<double>(dim()) / static_cast<double>(dim() - 2); }
 
   RotaryFrequencies operator()(const rotary::Default&) const {
@@ -115,7 +115,7 @@ struct Maker {
     return {f.div_(s.factor)};
   }
 
-  // Grown, the base is a tensor, and all of its formula float32.
+  // A raised base is a tensor, so its whole formula is computed in float32.
   RotaryFrequencies operator()(const rotary::Dynamic& s) const {
     if (length <= s.max_position) {
       const auto most = static_cast<double>(s.max_position);
@@ -183,7 +183,7 @@ at::Tensor evens_then_odds(const at::Tensor& f) {
   return at::cat({f.slice(-1, 0, f.size(-1), 2), f.slice(-1, 1, f.size(-1), 2)}, -1);
 }
 
-// ERNIE 4.5 VL sorts its frequencies once: height's, width's, time's.
+// ERNIE 4.5 VL sorts its frequencies once: those of height, of width, then of time.
 at::Tensor sorted_by_plane(const at::Tensor& f, int64_t of_time) {
   const at::Tensor space = f.slice(-1, 0, f.size(-1) - of_time);
   return at::cat({evens_then_odds(space), f.slice(-1, f.size(-1) - of_time)}, -1);
@@ -196,7 +196,7 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t lengt
   options.validate();
   TORCH_CHECK_VALUE(length >= 0, "[rotary] length must not be negative. Got ", length);
   RotaryFrequencies result;
-  // pow() rounds by an entry's place in its thread's part.
+  // The rounding of pow() depends on the place of an entry in its thread's part.
   run_single_threaded([&] {
     const Maker maker{options, length, angle_dtype(options, dtype)};
     result = std::visit(maker, options.scaling());

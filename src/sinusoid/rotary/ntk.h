@@ -8,13 +8,13 @@
 
 namespace posenc {
 
-/// The base at which the lowest of the frequencies of `dim` channels is 1 / scale of what it was.
+/// The base with which the lowest frequency of `dim` channels is divided by `scale`.
 inline double ntk_base(double base, double scale, int64_t dim) {
   const auto channels = static_cast<double>(dim);
   return base * std::pow(scale, channels / (channels - 2));
 }
 
-/// That base for each axis, of whose scales there must be as many.
+/// That base for each axis; there must be one scale per axis.
 inline std::vector<double> ntk_bases(const RotaryOptions& options,
                                      const std::vector<double>& scales) {
   const std::vector<int64_t> dims = options.plane_dims();

@@ -1,4 +1,4 @@
-// The rotary embeddings of other packages than transformers, as presets.cpp has those of it.
+// The rotary embeddings of packages other than transformers; presets.cpp has those of transformers.
 
 #include "sinusoid/rotary/package_presets.h"
 
@@ -57,7 +57,7 @@ RotaryOptions timm() {
       .arithmetic(Arithmetic::Promoted);
 }
 
-// The channels of each axis are a model's own; nearly all have heads of one width.
+// Models choose the channels of each axis; for the usual width of a head nearly all have these.
 template <int64_t T, int64_t H, int64_t W>
 void usual_axes(RotaryOptions& options) {
   if (options.dim() == T + H + W) options.axis_dims({T, H, W});

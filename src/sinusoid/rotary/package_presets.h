@@ -6,7 +6,7 @@
 
 namespace posenc {
 
-/// The presets of other packages than transformers.
+/// The presets of packages other than transformers.
 std::vector<RotaryPreset> package_presets();
 
 }  // namespace posenc

@@ -15,9 +15,9 @@ at::Tensor every(const at::Tensor& t, int64_t first, int64_t step) {
 
 at::Tensor twice(const at::Tensor& t) { return at::cat({t, t}, -1); }
 
-// Section i of the last axis from plane i modulo the number of planes.
+// Takes section i of the last axis from plane i modulo the number of planes.
 at::Tensor chunked(const PlaneRows& planes, int64_t width, const std::vector<int64_t>& sections) {
-  PlaneRows parts;
+  Planes parts;
   int64_t begin = 0;
   for (size_t i = 0; i < sections.size(); ++i) {
     const int64_t end = begin + sections[i] * width;
@@ -37,7 +37,7 @@ at::Tensor interleaved(const PlaneRows& planes, const std::vector<int64_t>& sect
   return row;
 }
 
-// Chunk 0 is height's, from plane 1, chunk 1 width's, from plane 2, chunk 2 time's, from plane 0.
+// Chunk 0 is height, from plane 1; chunk 1 width, from plane 2; chunk 2 time, from plane 0.
 at::Tensor height_width(const PlaneRows& planes, const std::vector<int64_t>& sections) {
   const int64_t of_each = sections[0];
   const at::Tensor height = planes[1].slice(-1, 0, of_each);
@@ -50,7 +50,7 @@ PlaneRows in_order(const RotaryOptions& o, const PlaneRows& planes) {
   return o.last_plane_first() ? PlaneRows(planes.rbegin(), planes.rend()) : planes;
 }
 
-// With the pairs of angle 0 that axis_dims leave over.
+// Adds the pairs of angle 0 that axis_dims leaves.
 at::Tensor with_rest(const RotaryOptions& o, const at::Tensor& row, double rest) {
   std::vector<int64_t> sizes = row.sizes().vec();
   sizes.back() = o.frequencies() - row.size(-1);

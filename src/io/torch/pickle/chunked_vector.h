@@ -7,8 +7,8 @@
 
 namespace posenc::io {
 
-/// A list that only grows, in large chunks: elements never move, and growing never needs room for
-/// the old elements beside the new ones, as a vector would.
+/// A list that only grows, in large chunks: elements never move, and growing never needs memory for
+/// old and new elements at the same time, as a vector would.
 template <typename Element>
 class ChunkedVector {
  public:

@@ -22,7 +22,8 @@ WeightsError damaged_record(std::string_view name, const std::string& rule) {
   return damaged_zip("record " + in_quotes(name) + " " + rule);
 }
 
-// Names are looked up and never become paths, but would attack whoever unpacks such an archive.
+// Names are looked up and never used as paths; such a name would attack programs that unpack the
+// archive.
 bool is_safe_name(std::string_view name) {
   if (name.empty() || name.front() == '/') return false;
   if (name.find('\0') != name.npos || name.find('\\') != name.npos) return false;
