@@ -5,7 +5,8 @@ include(posenc_kernels)
 # Settings shared by library, command line and tests. They have to be identical flag for flag, or the compiler rejects
 # the shared precompiled header.
 function(posenc_define_build_settings)
-  # g++ fuses multiply-adds wherever the processor can, which x86-64 in its basic form cannot: other bits there.
+  # By default g++ fuses multiply-adds if the processor can, which baseline x86-64 cannot; the bits would then differ
+  # from those on x86-64.
   set(contract "")
   if(NOT POSENC_COMPILES_X86_64)
     set(contract -ffp-contract=off)

@@ -40,7 +40,7 @@ if(POSENC_OPENMP_LIBRARY STREQUAL "gomp") # LLVM's has no name that every linker
 endif()
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/posenc")
 
-# What is installed needs this LibTorch at its present place, and .venv is easily deleted together with the source
+# The installed package needs this LibTorch in its present place, and .venv is easily deleted together with the source
 # folder.
 set(note "posenc uses the LibTorch in $<TARGET_FILE_DIR:torch_cpu>")
 cmake_path(IS_PREFIX PROJECT_SOURCE_DIR "${Torch_DIR}" NORMALIZE inside)

@@ -17,9 +17,10 @@ if(POSENC_COMPILES_X86_64)
   set(posenc_flags_avx512 -mavx512f -mfma -mf16c -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
 elseif(POSENC_COMPILES_ARM64)
   list(APPEND POSENC_SETS neon) # every such processor has NEON
-  # So that loops with a choice become vectors: g++ keeps a branch around arithmetic whose exception flags could be seen.
+  # Lets g++ vectorise loops with a condition: otherwise it keeps a branch around arithmetic whose exception flags could
+  # be observed.
   set(posenc_flags_neon -fno-trapping-math)
-  # There `generic` serves as a test only, so it is what a processor without vectors would run.
+  # Here `generic` only serves tests, so it is compiled as for a processor without vectors.
   list(APPEND posenc_flags_generic $<$<CXX_COMPILER_ID:GNU>:-march=armv8-a+nosimd>)
 else()
   message(STATUS "posenc has no kernels of its own for ${CMAKE_SYSTEM_PROCESSOR}: the generic ones are used")

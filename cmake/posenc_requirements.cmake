@@ -1,4 +1,5 @@
-# What posenc can be built on and with (docs/platforms.md). Each refusal is one line that names what came.
+# The platforms and tools that posenc can be built with (docs/platforms.md). Each refusal is one line with the value
+# found.
 
 # posenc_require_platform(): the system, the processor and the compiler.
 function(posenc_require_platform)

@@ -21,7 +21,8 @@ ID = 4  # bytes of a token's id
 RANKS = (8, 64, 1024)
 
 
-# What one of W processes sends. An engine's allreduce is a ring: each process sends each element twice, but for its own part.
+# What one of W processes sends. An engine's allreduce is a ring: each process sends each element twice, except for its
+# own part.
 def all_reduce(ranks: int, size: float) -> float:
     return 2 * (ranks - 1) / ranks * size
 
@@ -32,7 +33,7 @@ def to_each_other(ranks: int, size: float) -> float:
 
 
 def same(ranks: int, tokens: int, width: int, vocab: int, number: int = FLOAT) -> dict[str, float]:
-    """Bytes that each process sends if all pass the same `tokens`. The size of the vocabulary has no part in it."""
+    """Bytes that each process sends if all pass the same `tokens`. The size of the vocabulary does not matter."""
     rows = tokens * width * number
     return {
         "embedding forward": all_reduce(ranks, rows),

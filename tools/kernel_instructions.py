@@ -4,7 +4,7 @@
     kernel_instructions.py [--write]   prints the table; --write puts it into docs/performance/arm64.md
 
 Needs Debian's g++-aarch64-linux-gnu and qemu-user-static. The generic set is compiled there without vector instructions.
-Emulation knows no time, so the table says nothing about stalls or caches.
+Emulation does not model time, so the table does not reflect stalls or caches.
 """
 
 import argparse

@@ -52,8 +52,8 @@ SUBFOLDERS = {
 # Public headers of libraries other than posenc::posenc, and their folders: the umbrella header does not include them.
 LIBRARIES = {"include/posenc/identify.h": "identify", "include/posenc/parallel/gloo.h": "parallel"}
 
-# What src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++ header for
-# the whole program.
+# The headers that src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++
+# header for the whole program.
 ISA_MAY = re.compile(r"src/kernels/(isa/\w+|embed|front|inference|rotary|sets|sincos|sincos_types)\.h$|(string|math|stdint|stddef)\.h$")
 # The only files that use intrinsics, and where these come from.
 ISA_OPS = {"src/kernels/isa/ops_x86.h": "immintrin.h", "src/kernels/isa/ops_neon.h": "arm_neon.h"}
@@ -80,8 +80,9 @@ CLI_MAY = {
     "src/io/manifest/open_weights.h": "lists and reads a file that is opened once",
 }
 
-# What LibTorch does not promise to keep: code that needs it is in src/torch_internals/, or in a file listed here, with the
-# reason why it is not. Python's optimisers and interpolate() call the _fused_ and _upsample_ operations, so these stay.
+# Parts of LibTorch that are not guaranteed to stay: code that needs them is in src/torch_internals/, or in a file
+# listed here with the reason. Python's optimisers and interpolate() call the _fused_ and _upsample_ operations, so
+# these stay.
 INTERNALS = re.compile(r"\bmutable_grad\b|\bat::_(?!fused_|upsample_)\w+\(|<ATen/(?:ThreadLocalState|CPUGeneratorImpl|ops/_(?!fused_|upsample_)\w+)\.h>|<torch/csrc/autograd/")
 INTERNALS_MAY = {
     "src/cli/modules/probes.cpp": "CPUGeneratorImpl: seeds a generator of its own; the command line uses no torch_internals",
@@ -282,7 +283,7 @@ def check_internals(tree):
 
 
 def check_portability(tree):
-    """Another operating system or processor costs changes in src/platform/, the kernels and the build files only."""
+    """Supporting another operating system or processor must only require changes in src/platform/, the kernels and the build files."""
     for name in tree.matching(r"(include/posenc|src|examples)/(?!platform/).*\.(h|cpp)$"):
         if name in SYSTEM_MAY:
             continue

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/images/learned_positions.png: cosines between the positions of a trained table, beside those of a sinusoid.
+"""docs/images/learned_positions.png: cosines between the positions of a trained table, next to those of a sinusoid.
 
     tools/positions_plot.py --posenc BINARY --model FOLDER --out OUT.png
 

@@ -1,6 +1,6 @@
 """Encoders with random settings, as transformers saves them: the library, plain and frozen, and `posenc encode`.
 
-What enters the first layer has to be equal in every bit. The last hidden state and the pooled output may differ by 1e-5,
+The input of the first layer has to be bit-identical. The last hidden state and the pooled output may differ by 1e-5,
 relative to their largest number where that is more than 1, on tokens that are not padding.
 """
 

@@ -160,7 +160,7 @@ def check(draw: Draw, programs: Programs, number: int) -> list[str]:
 
 
 def saved(programs: Programs, files: list[Path]) -> list[Failure]:
-    """Files that posenc saves from what it reads in `files`, read back with torch.load."""
+    """Files that posenc writes from the tensors that it reads in `files`, read back with torch.load."""
     cases = [Case({"op": "save", "from": str(path), "to": f"{path}.saved.pt"}, {}, {}) for path in files]
     failures = judge(cases, programs.compute(cases))
     if failures:

@@ -14,10 +14,10 @@ from rotary_models import folders
 
 transformers.logging.set_verbosity_error()  # of the special tokens of small vocabularies
 CASES = 40
-# What transformers throws at a configuration that it does not take: a case that is not drawn again.
+# Errors of transformers for configurations that it rejects: such a case is skipped.
 REFUSALS = (AssertionError, AttributeError, KeyError, RuntimeError, ValueError)
 
-# Fronts that are a class of their own, where its name does not follow from the model type's.
+# Fronts with a class whose name does not follow from the model type.
 CLASSES = {
     "altclip_text_model": "AltRobertaEmbeddings", "distilbert": "Embeddings", "vilt": "TextEmbeddings",
     "blip_text_model": "BlipTextEmbeddings", "blip_2_qformer": "Blip2TextEmbeddings",
@@ -43,7 +43,7 @@ GPT = {"hidden_size": "n_embd", "max_position_embeddings": "n_positions", "num_a
 BART = {"hidden_size": "d_model", "hidden_dropout_prob": "dropout", "num_attention_heads": "encoder_attention_heads",
         "num_hidden_layers": "encoder_layers", "intermediate_size": "encoder_ffn_dim"}  # fmt: skip
 MODERN = {"hidden_dropout_prob": "embedding_dropout", "layer_norm_eps": "norm_eps"}
-# The names of common settings in configurations with names of their own.
+# The names of common settings in configurations that use other names.
 SPELLINGS = {
     "distilbert": {"hidden_size": "dim", "hidden_dropout_prob": "dropout", "num_attention_heads": "n_heads",
                    "num_hidden_layers": "n_layers", "intermediate_size": "hidden_dim"},
@@ -58,7 +58,7 @@ NEEDED = {"vocab_size", "hidden_size", "num_attention_heads", "num_hidden_layers
 
 
 DATA2VEC = "transformers.models.data2vec.{}_data2vec_text"
-# Classes that cannot do without token types: without them they ask for a buffer that they do not have.
+# Classes that require token types: without them they read a buffer that does not exist.
 NEED_TYPES = {"lxmert", "luke"}
 # Classes that take position ids and ignore them.
 NO_POSITIONS = {"nomic_bert", "jina_embeddings_v3", "gte"}
@@ -120,7 +120,7 @@ def embeddings_class(model_type: str) -> type[nn.Module]:
 
 
 def arguments(draw: Draw, model_type: str) -> dict:
-    """Settings of a small model: those that it needs, and each of the others now and then."""
+    """Settings of a small model: the required ones, and a random selection of the others."""
     heads, vocab = draw.choice([1, 2, 4]), draw.randint(6, 60)
     hidden = heads * 2 * draw.choice([1, 2, 3, 8, 25])
     rows = draw.randint(8, 40)
@@ -148,7 +148,7 @@ def arguments(draw: Draw, model_type: str) -> dict:
 
 
 def inputs(draw: Draw, front: Front, config, batch: int, length: int) -> dict[str, Tensor]:
-    """What is given beside the ids, each now and then."""
+    """Optional inputs besides the ids, each in some of the cases."""
     vocab, given = config.vocab_size, {}
     if "token_type_ids" in front.takes and (config.model_type in NEED_TYPES or draw.coin()):
         kinds = getattr(config, "type_vocab_size", None) or vocab

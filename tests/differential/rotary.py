@@ -9,7 +9,7 @@ import rotary_systems as systems
 from harness import Case, Draw, Failure, Programs, run
 
 CASES = 40
-# What transformers' own classes throw at a configuration that they do not take: a case that is not drawn again.
+# Errors of transformers' own classes for configurations that they reject: such a case is skipped.
 REFUSALS = (AttributeError, KeyError, RuntimeError, ValueError)
 
 

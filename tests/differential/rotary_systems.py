@@ -1,4 +1,4 @@
-"""Rotary embeddings whose classes in transformers have inputs of their own: patches of images, coordinates, tables."""
+"""Rotary embeddings whose classes in transformers have special inputs: patches of images, coordinates, tables."""
 
 from types import SimpleNamespace
 
@@ -230,7 +230,7 @@ def lightglue(draw: Draw, _: str) -> Case:
     return Case(of_config(config), {"cos": cos, "sin": sin, "q": q, "k": k}, result(cos, sin, q=rotated[0], k=rotated[1]), "bits")
 
 
-# By preset; those without a model type that stands for them have the preset's name in its place.
+# By preset. Systems without a model type have the name of the preset instead.
 SYSTEMS = {
     "llama4_vision": llama4_vision, "dinov3": dinov3, "wav2vec2_conformer": wav2vec2, "roformer": roformer, "clvp": clvp,
     "sam2_video": sam, "sam3_vit": sam, "vjepa2": vjepa2, "efficientloftr": efficientloftr,

@@ -1,4 +1,4 @@
-// Vision fronts of configurations, and tables of positions resized.
+// Vision fronts from configurations, and resized tables of positions.
 
 #include <ATen/Parallel.h>
 
@@ -29,7 +29,7 @@ StateDict vision(const Json& options, const StateDict& tensors) {
   });
 }
 
-// What a new module has: the frozen tables are not drawn.
+// The tensors of a new module; frozen tables are not random.
 StateDict vision_table(const Json& options, const StateDict&) {
   StateDict results;
   results.insert("table", VisionFront(vision_options(options))->position_table);

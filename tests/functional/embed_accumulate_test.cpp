@@ -307,14 +307,14 @@ TEST_F(EmbedAccumulate, IsSeenByEveryKindOfHook) {
   });
 }
 
-// -0.0 stays in rows of no token only if nothing was added to them: the ordinary way adds a tensor
-// of zeros and makes it 0.0.
+// A -0.0 remains in rows without a token only if nothing was added to them: AccumulateGrad adds a
+// tensor of zeros and turns it into 0.0.
 bool kept_negative_zeros(const torch::Tensor& grad) {
   return grad.index_select(0, torch::tensor({2, 3, 5})).signbit().all().item<bool>();
 }
 
-// A hook that is shown the sum, as those of DataParallel are, costs no tensor of the table's size.
-// Before LibTorch 2.13 it does.
+// A hook that sees the sum, such as those of DataParallel, needs no tensor of the table's size,
+// except before LibTorch 2.13.
 TEST_F(EmbedAccumulate, AddsInPlaceBeforeAPostAccumulateHook) {
   auto w = values.clone().requires_grad_();
   torch::Tensor seen;

@@ -103,7 +103,7 @@ void expect_same_bits(const Case& c, bool odd, const torch::Tensor& existing) {
   EXPECT_TRUE(bit_equal(ours.grad, theirs.grad));
 }
 
-// Without -0, which stays in the rows of no token: see EmbedAccumulate.
+// Without -0, which remains in rows that no token uses: see EmbedAccumulate.
 torch::Tensor gradient_like(const torch::Tensor& weight) {
   return torch::randn_like(weight).contiguous() + 0.0;
 }

@@ -1,4 +1,4 @@
-// Backward after a program has replaced what the forward saved, and nodes that are called with a
+// Backward after a program has replaced tensors that the forward saved, and nodes called with a
 // gradient that the engine would not pass.
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The gradients of the one-pass embedding front: kept, differentiated, seen by hooks, added in
-// place, refused where the composition refuses them.
+// The gradients of the fused embedding front: retained, differentiated, seen by hooks, added in
+// place, and rejected where the composition rejects them.
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -87,7 +87,7 @@ TEST_F(FrontGradient, WorksTwiceAndIsKeptWhenAskedTo) {
   });
 }
 
-// The terms are those of the composition, in the order of another graph.
+// The terms are those of the composition, but another graph adds them in another order.
 TEST_F(FrontGradient, IsDifferentiableOnceMore) {
   const auto [ours, theirs] = both([](FrontCase& c, auto forward) {
     const auto& w = c.weights;

@@ -125,7 +125,7 @@ TEST(EmbeddingFrontFunction, RefusesOptionsThatDoNotFit) {
             "[EmbeddingFront] position_ids need a table of positions");
 }
 
-// The loops equal ATen's cumsum, which other layouts take.
+// The loops give the results of ATen's cumsum, which is used for other layouts.
 TEST(PositionIds, AreThoseOfTheSystems) {
   const auto ids = torch::tensor({{5, 1, 7, 7}, {1, 1, 0, 3}, {1, 1, 1, 1}});
   const auto roberta = torch::tensor({{2, 1, 3, 4}, {1, 1, 2, 3}, {1, 1, 1, 1}});

@@ -43,8 +43,8 @@ inline FrontCase trained_bert() {
   return c;
 }
 
-/// Skipped where the chosen kernels have no fused multiply-add and ATen's norm does:
-/// POSENC_ISA=sse2 or generic on a processor with AVX2.
+/// Skipped if the chosen kernels have no fused multiply-add but ATen's norm does: POSENC_ISA=sse2
+/// or generic on a processor with AVX2.
 class FrontTest : public ::testing::Test {
  protected:
   void SetUp() override {

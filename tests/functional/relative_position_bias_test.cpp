@@ -18,8 +18,8 @@ using testing::bit_equal;
 using testing::Op;
 using testing::within;
 
-// The smallest distance of each bucket, as T5Attention._relative_position_bucket of transformers
-// 5.23 has them for distances below 600.
+// The smallest distance of each bucket, according to T5Attention._relative_position_bucket of
+// transformers 5.23, for distances below 600.
 struct RelativeBuckets {
   int64_t num_buckets, max_distance;
   bool bidirectional;
@@ -67,7 +67,7 @@ TEST(RelativePositionBias, IsTheWeightOfTheBucket) {
   const auto relative = torch::arange(70).unsqueeze(0) - torch::arange(40).unsqueeze(1);
   const auto rows = torch::embedding(weight, relative_position_buckets(relative, 32));
   EXPECT_TRUE(bit_equal(bias, rows.permute({2, 0, 1}).unsqueeze(0).contiguous()));
-  // Queries after others, as in a decoder's steps.
+  // Queries that follow others, as in the steps of a decoder.
   const auto later =
       relative_position_bias(weight, 10, 70, RelativePositionFuncOptions().offset(30));
   EXPECT_TRUE(bit_equal(later, bias.narrow(2, 30, 10).contiguous()));

@@ -1,4 +1,4 @@
-// Rotations of patches, with tokens before them, and those in float64 and complex numbers.
+// Rotations of patches after other tokens, and rotations in float64 and in complex numbers.
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -1,6 +1,6 @@
 // posenc-budget: each rule of the fused rotation has a case that breaks it
-// The one pass against the composition that defines it: forward, gradients, in place, into other
-// tensors. Random shapes, types, layouts and numbers of threads.
+// The fused rotation compared with the composition that defines it: forward, gradients, in place,
+// into other tensors. Random shapes, types, layouts and numbers of threads.
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -34,8 +34,9 @@ struct Case {
   RotaryFuncOptions how;
 };
 
-// What no system does, the kernel does not either: arithmetic that would widen its result, complex
-// products of other pairs than neighbours, or of rows that are no multiple of eight of them.
+// Leaves out combinations that no system uses and the kernel does not support: arithmetic that
+// would widen the result, and complex products of pairs that are not adjacent or of rows that are
+// not a multiple of eight pairs.
 RotaryOptions random_options(Dice& dice, torch::Dtype dtype) {
   const auto pairing = dice.any({Pairing::Halves, Pairing::Adjacent, Pairing::AdjacentToHalves});
   RotaryOptions o(dice.any<int64_t>({2, 6, 16, 22, 64, 80, 128}), pairing);
@@ -56,8 +57,8 @@ RotaryOptions random_options(Dice& dice, torch::Dtype dtype) {
   return o;
 }
 
-// Heads of `width` channels as `how` has their axes; some of them as attention has them, split
-// from rows.
+// Heads of `width` channels with the axes in the order of `axis`; some of them are split from rows,
+// as in attention.
 torch::Tensor heads(Dice& dice, int64_t batch, int64_t count, int64_t length, int64_t width,
                     HeadAxis axis, torch::Dtype dtype) {
   const bool first = axis == HeadAxis::BeforeLength, swapped = dice.coin();
@@ -217,8 +218,8 @@ TEST_P(RotaryFused, TurnsInPlaceAndIntoOtherTensors) {
   }
 }
 
-// 17 MB: streamed past the caches.
-// Every preset, with or without a kernel of its own: the public function and its definition agree.
+// Every preset, whether or not the kernel supports it: the public function and its definition
+// agree.
 TEST(RotaryFused, EveryPresetIsAsComposed) {
   int64_t compared = 0;
   for (const RotaryPreset& preset : rotary_presets()) {
@@ -261,7 +262,8 @@ TEST(RotaryFusedLarge, EqualsTheComposition) {
   }
 }
 
-// Rows that the kernel looks up in a cache are those that are gathered first, with a gradient too.
+// Rows that the kernel looks up in a cache give the same results and gradients as rows that are
+// gathered first.
 TEST_P(RotaryFused, LooksRowsUpByPosition) {
   Dice dice(static_cast<uint32_t>(GetParam()) + 60);
   torch::manual_seed(testing::seed(44));
@@ -298,7 +300,7 @@ TEST_P(RotaryFused, LooksRowsUpByPosition) {
   }
 }
 
-// q and k that share memory with each other, or with where they go: the composition does it.
+// If q and k share memory with each other or with the outputs, the composition is used.
 TEST(RotaryFused, LooksBeforeItWrites) {
   const auto options = RotaryOptions(8, Pairing::AdjacentToHalves);
   const auto table = rotary_cos_sin(options, torch::arange(5));
@@ -318,7 +320,7 @@ TEST(RotaryFused, LooksBeforeItWrites) {
   EXPECT_TRUE(bit_equal(other, rotated_q));
   EXPECT_TRUE(bit_equal(q, rotated_k));
 
-  // A row of the first sequence goes where a row of the second comes from.
+  // An output row of the first sequence overlaps an input row of the second.
   const auto lines = torch::randn({96});
   const auto here = lines.as_strided({2, 1, 2, 8}, {40, 32, 32, 1}, /*storage_offset=*/0);
   const auto beside = lines.as_strided({2, 1, 2, 8}, {40, 32, 32, 1}, /*storage_offset=*/8);
@@ -327,7 +329,7 @@ TEST(RotaryFused, LooksBeforeItWrites) {
   rotary_out(beside, {}, here, {}, two, options);
   EXPECT_TRUE(bit_equal(beside.contiguous(), std::get<0>(composed(moved))));
 
-  // Two heads of k reach from beside q into q's next row.
+  // Two heads of k overlap the next row of q's output.
   const auto k = lines.as_strided({1, 2, 2, 8}, {96, 20, 32, 1}, /*storage_offset=*/8);
   const auto q_out = lines.as_strided({1, 1, 2, 8}, {96, 32, 32, 1}, /*storage_offset=*/0);
   const Case pair{torch::randn({1, 1, 2, 8}), k.clone(), two, options, {}};
@@ -350,7 +352,7 @@ TEST(RotaryFused, LooksAtTheLayoutOfWhatItWrites) {
   EXPECT_TRUE(bit_equal(by_channel.contiguous(), want));
 }
 
-// One projection to q, k and v, rotated where it lies, whichever of the axes comes first.
+// A single projection to q, k and v, rotated in place, with either order of the axes.
 TEST(RotaryFused, TurnsPartsOfAPackedProjection) {
   const auto options = RotaryOptions(8, Pairing::Halves);
   const auto table = rotary_cos_sin(options, torch::arange(5));
@@ -392,7 +394,7 @@ TEST(RotaryFused, NoticesThatItsTableChanged) {
   EXPECT_ERROR(y.sum().backward(), c10::Error, "modified by an inplace operation");
 }
 
-// They have what was saved in common, and each releases its own.
+// They share the saved tensors, and each releases its own handle.
 TEST(RotaryFused, QueriesAndKeysHaveBackwardsOfTheirOwn) {
   const auto options = RotaryOptions(8, Pairing::Halves);
   const auto table = rotary_cos_sin(options, torch::arange(4));
@@ -407,7 +409,7 @@ TEST(RotaryFused, QueriesAndKeysHaveBackwardsOfTheirOwn) {
   EXPECT_ERROR(k_out.sum().backward(), c10::Error, "backward through the graph a second time");
 }
 
-// Learned angles get their gradient, and other transforms are seen.
+// Learned angles get a gradient, and other transforms see the operation.
 TEST(RotaryFused, LeavesToTheCompositionWhatItCannotDo) {
   const auto options = RotaryOptions(8, Pairing::Halves);
   auto table = rotary_cos_sin(options, torch::arange(4));

@@ -1,5 +1,5 @@
-// rotary_out() into memory that something else that it reads or writes shares: the result is that
-// of separate tensors, so the one pass has to leave each such case to the composition.
+// rotary_out() into memory that overlaps another input or output: the result must be that for
+// separate tensors, so the fused rotation has to leave each such case to the composition.
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>
@@ -31,7 +31,7 @@ struct RotaryOut : ::testing::TestWithParam<rotary::Pairing> {
   }
   static torch::Tensor memory() { return torch::zeros({60000}); }
 
-  // What is expected is computed before, from copies of everything.
+  // The expected result is computed first, from copies of all tensors.
   void expect_same(const torch::Tensor& q_out, const torch::Tensor& k_out) {
     const auto copy = [](const torch::Tensor& t) { return t.defined() ? t.clone() : t; };
     const auto [want_q, want_k] =
@@ -85,7 +85,7 @@ TEST_P(RotaryOut, MayBeTheInputInAnotherPlaceOrOrder) {
   q = placed(all, 0, q);
   expect_same(all.slice(0, 8, 8 + q.numel()).view(q.sizes()), torch::empty_like(k));
 
-  // The same memory, with heads and tokens the other way round.
+  // The same memory, with heads and tokens swapped.
   const auto square = torch::randn({1, 4, 4, kWidth});
   q = square, k = torch::Tensor();
   table = {torch::randn({4, kWidth}), torch::randn({4, kWidth})};

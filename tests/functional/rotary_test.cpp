@@ -315,7 +315,7 @@ TEST_P(Rotary, WrongOutputsAreErrorsAndNothingIsWritten) {
   EXPECT_TRUE(bit_equal(leaf.detach(), q));
 }
 
-// Complex numbers are views of pairs only where these begin at even places.
+// Pairs can be viewed as complex numbers only if they begin at even offsets.
 TEST(RotaryComplex, ReadsPairsAtAnyPlace) {
   const auto options = RotaryOptions(6, Pairing::Adjacent)
                            .arithmetic(rotary::Arithmetic::Complex)

@@ -1,5 +1,5 @@
 // Frozen models against the modules that they are made from: shapes, norms, activations, biases,
-// masks, padding, tying; and what they share.
+// masks, padding, tying; and the memory that they share.
 
 #include "posenc/inference/freeze.h"
 

@@ -1,5 +1,5 @@
 // Padding is packed away whatever else a mask consists of: frozen models against their modules with
-// padding on the left, on the right or anywhere, beside causal, boolean and additive masks.
+// padding on the left, on the right or anywhere, combined with causal, boolean and additive masks.
 
 #include <gtest/gtest.h>
 
@@ -77,7 +77,7 @@ TEST(Packing, EncodersDropPaddingBesideEveryMask) {
   }
 }
 
-// The cost is that of the tokens: they give the same bits alone as beside padding.
+// Only tokens are computed, so they give the same bits with and without padding.
 TEST(Packing, PaddingChangesNoBit) {
   const torch::NoGradGuard no_grad;
   Dice dice(5);

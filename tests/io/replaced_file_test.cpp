@@ -1,4 +1,5 @@
-// Replacing a file by a save: through links, with its mode and owner, and what is left alone.
+// Replacing a file by a save: through links, with its mode and owner, and the files that are not
+// replaced.
 #include <ATen/ATen.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>

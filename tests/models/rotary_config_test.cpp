@@ -1,4 +1,4 @@
-// posenc-budget: one case for each way in which configurations spell a rotary embedding
+// posenc-budget: one case for each way in which configurations specify a rotary embedding
 #include "posenc/models/rotary_config.h"
 
 #include <gtest/gtest.h>
@@ -218,7 +218,7 @@ TEST(RotaryConfig, ErrorsNameTheKey) {
             "numbers. Got 3");
 }
 
-// The numbers of these are those that transformers 5.23 has for the same configuration.
+// The expected numbers are those of transformers 5.23 for the same configuration.
 
 struct Expected {
   const char* config;

@@ -1,5 +1,5 @@
-// The rotary embeddings of other packages than transformers, made by the packages themselves
-// (tools/zoo/rotary_fixtures.py), on any machine.
+// The rotary embeddings of packages other than transformers, computed by the packages themselves
+// (tools/zoo/rotary_fixtures.py), possibly on another machine.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 using posenc::testing::bit_equal;
 using posenc::testing::within_foreign;
 
-// cos and sin have further axes of size 1 in some packages, where these broadcast.
+// In some packages, cos and sin have additional axes of size 1 for broadcasting.
 at::Tensor as_shaped(const at::Tensor& t, const at::Tensor& like) {
   return t.numel() == like.numel() ? t.reshape(like.sizes()) : t;
 }
@@ -49,8 +49,8 @@ class RotaryFixture : public ::testing::TestWithParam<std::string> {
     }
     const auto how = functional::RotaryFuncOptions().head_axis(options.head_axis());
     const auto [rotated_q, rotated_k] = functional::rotary(q, k, table, options, how);
-    // The complex product's rounding is a matter of the CPU, as is that of xPos' powers; it may tip
-    // a bfloat16 over.
+    // The rounding of the complex product and of xPos' powers depends on the CPU, and may change a
+    // bfloat16 result.
     if (options.arithmetic() == rotary::Arithmetic::Complex || table.scale.defined()) {
       const double size = q.scalar_type() == at::kBFloat16 ? 32768.0 : 8.0;
       const auto near = [&](const at::Tensor& got, const at::Tensor& expected) {
@@ -84,7 +84,7 @@ TEST_P(RotaryFixture, IsThePackagesOwn) {
 std::vector<std::string> names() {
   std::vector<std::string> names;
   for (const RotaryPreset& preset : rotary_presets()) {
-    // Those of transformers are compared with its classes where a Python has it (differential).
+    // Those of transformers are compared with its classes by the differential tests.
     if (preset.source.rfind("transformers ", 0) != 0) names.push_back(preset.name);
   }
   return names;

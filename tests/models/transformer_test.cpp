@@ -77,7 +77,7 @@ TEST_P(TransformerOnDevices, CachedEqualsUncached) {
 }
 
 // Hugging Face's attention_mask as its tokenizers return it, with B == S: the memory of each
-// sequence is what the encoder makes of it alone.
+// sequence is the same as if the sequence were encoded alone.
 TEST(Transformer, ReadsHuggingFacesMaskWhereBatchAndLengthAreEqual) {
   auto model = tiny_model();
   const torch::NoGradGuard no_grad;

@@ -59,7 +59,7 @@ Trial attention(Draw& draw) {
           }};
 }
 
-// A sequence that comes in pieces, whose keys and values are kept.
+// A sequence in several pieces, whose keys and values are cached.
 Trial cached_attention(Draw& draw) {
   const int64_t groups = draw.size(3), width = draw.even(5), heads = groups * draw.size(3);
   const int64_t batch = 1 + draw.batch(), length = draw.size(9), first = draw.dice.below(length);

@@ -82,7 +82,7 @@ Trial look_up(Draw& draw) {
           ids, forward_first<LearnedPositionEmbeddingImpl>};
 }
 
-// Those at the front of an encoder, with what they may be given.
+// The embedding front of an encoder, with its optional inputs.
 Trial embedding_front(Draw& draw) {
   const int64_t vocab = 3 + draw.size(30), length = draw.size(12), batch = draw.batch();
   const auto rule = draw.dice.any(

@@ -27,7 +27,7 @@ struct Trial {
   std::function<torch::Tensor(torch::nn::Module&, const Tensors&)> run;
 };
 
-/// What a trial is drawn from: sizes, a dtype, and tensors that are often not contiguous.
+/// The random choices of a trial: sizes, a dtype, and tensors that are often not contiguous.
 class Draw {
  public:
   explicit Draw(uint32_t seed) : dice(seed) {}
@@ -80,7 +80,7 @@ torch::Tensor forward_first(torch::nn::Module& module, const Tensors& x) {
   return dynamic_cast<Impl&>(module).forward(x.at(0));
 }
 
-/// `exact` is float64's result: where the CPU's own error is large, as after a norm over two
+/// `exact` is the result in float64: if the CPU's error is large, as after a norm over two
 /// channels, the device's may be as large.
 inline ::testing::AssertionResult close(const torch::Tensor& a, const torch::Tensor& b,
                                         const torch::Tensor& exact, bool compares) {
@@ -89,7 +89,7 @@ inline ::testing::AssertionResult close(const torch::Tensor& a, const torch::Ten
   return within(Op::Layers, a, b, exact);
 }
 
-/// The tensors on a device, leaves of their own there. Floating-point ones require gradients.
+/// Copies of the tensors on a device, as leaves. Floating-point ones require gradients.
 inline Tensors on(const torch::Device& device, const Tensors& inputs) {
   Tensors there;
   for (const auto& x : inputs) {
@@ -172,7 +172,7 @@ inline void expect_device_laws(const Trial& trial, torch::Dtype dtype, bool comp
 struct TrialKind {
   const char* name;
   Trial (*draw)(Draw&);
-  /// Whether values of half precision are compared. Norms one after the other magnify roundings
+  /// Whether values of half precision are compared. Successive norms magnify rounding errors
   /// without a bound.
   bool compares_halves = true;
 };

@@ -86,7 +86,7 @@ TEST(EmbeddingFrontErrors, InputsThatTheOptionsHaveNoUseFor) {
             "[EmbeddingFront] attention_mask must be [2, 3], the ids after 0 tokens. Got [3, 2]");
   EXPECT_EQ(refusal(opt, Inputs().attention_mask(torch::ones({2, 3}, torch::kComplexFloat))),
             "[EmbeddingFront] attention_mask must be boolean or numbers. Got ComplexFloat");
-  // What a tokenizer returns is accepted everywhere.
+  // Tensors as tokenizers return them are accepted everywhere.
   for (const auto& options : {plain_front(), none, roberta})
     EXPECT_EQ(refusal(options, Inputs().attention_mask(torch::ones({2, 3}))), "");
 }

@@ -122,7 +122,7 @@ TEST(EmbeddingFront, OffsetsAreAddedToGivenPositionsAndFirstPositionsAreNot) {
   EXPECT_EQ(nystromformer->max_tokens(), 6);
 }
 
-// The order in which autograd sums is that of transformers: over the batch first, or row by row.
+// Autograd sums in the order of transformers: over the batch first, or row by row.
 TEST(EmbeddingFront, ExpandedPositionsAreSummedOneByOne) {
   torch::manual_seed(testing::seed(2));
   const auto ids = torch::randint(9, {300, 5});

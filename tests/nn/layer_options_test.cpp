@@ -1,5 +1,5 @@
-// What the options of attention, norms and layers do, where no fixture has another value than the
-// default, and steps of several tokens.
+// The effect of options of attention, norms and layers that have their defaults in all fixtures,
+// and steps of several tokens.
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>

@@ -192,7 +192,7 @@ TEST(RotaryEmbedding, RoundedFrequenciesAreNotServedFromTheCache) {
   EXPECT_TRUE(bit_equal(after, rotary_cos_sin(llama(64), rounded, range(0, 100)).cos));
 }
 
-// As transformers after model.to(bfloat16): LongRoPE copies its other set into the buffer.
+// As in transformers after model.to(bfloat16): LongRoPE copies its other set into the buffer.
 TEST(RotaryEmbedding, RoundsTheFrequenciesOfLongSequencesTooWhereItCasts) {
   const std::vector<double> ones(32, 1.0), longer(32, 3.7);
   const auto options = llama(64).scaling(rotary::LongRope{ones, longer, 32, 4.0, {}});

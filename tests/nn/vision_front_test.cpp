@@ -118,7 +118,8 @@ TEST(VisionFront, ResizesPositionsByItsRule) {
 }
 
 TEST(VisionFront, TakesItsOwnTableForWhatTheRuleDoes) {
-  // 4 x 4 patches of a table for 2 x 8: DINOv2 resizes the positions of its own images.
+  // A table for 2 x 8 patches is taken for 4 x 4: DINOv2 resizes the positions even for images of
+  // its own size.
   const auto wide = small_vision().image_height(4).image_width(16);
   EXPECT_TRUE(VisionFront(wide)->positions(4, 16).defined());
   VisionFront same(wide), other(VisionFrontOptions(wide).resize_always(true));

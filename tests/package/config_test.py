@@ -97,7 +97,7 @@ class ConfigTest(unittest.TestCase):
                       self.own("CMAKE_OSX_ARCHITECTURES=arm64;x86_64"))
 
     def test_the_kernels_are_those_of_the_compilers_target(self):
-        # A toolchain file need not name a processor; what the sources compile for decides, as in src/kernels/sets.h.
+        # A toolchain file need not name a processor: the target of the compiler decides, as in src/kernels/sets.h.
         cmake = Path(__file__).resolve().parents[2] / "cmake"
         for processor in ("", "unheard_of"):
             code, output = self.configure(f'set(CMAKE_SYSTEM_PROCESSOR "{processor}")\ninclude({cmake}/posenc_kernels.cmake)\n'

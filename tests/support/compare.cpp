@@ -95,7 +95,7 @@ AssertionResult below(const torch::Tensor& bound, const torch::Tensor& a, const 
                             << " differ by more than " << most.view(-1)[worst].item<double>();
 }
 
-// Whether LibTorch computes the same sine of a number beside any others.
+// Whether LibTorch's sine of a number does not depend on the neighbouring elements.
 bool sines_are_alone() {
   const auto angle = torch::linspace(0, 3, 4001);
   const auto beside = torch::stack({angle, torch::full_like(angle, 500.0)}, 1);

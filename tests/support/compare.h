@@ -11,8 +11,8 @@ namespace posenc::testing {
 ::testing::AssertionResult bit_equal(const torch::Tensor& a, const torch::Tensor& b);
 
 /// bit_equal() for sines and cosines that LibTorch has computed in tensors of other sizes or
-/// strides. On ARM64, the last bit of its own sine depends on the neighbours in a vector of four:
-/// where that is so, the results may differ by a unit in the last place.
+/// strides. On ARM64, the last bit of LibTorch's sine depends on the neighbours in a vector of
+/// four; there, the results may differ by one unit in the last place.
 ::testing::AssertionResult same_sines(const torch::Tensor& a, const torch::Tensor& b);
 
 /// Why two equivalent results may differ, and by how much. Tolerances are data: they are listed in

@@ -57,7 +57,7 @@ void run_work(int rank) {
   registered_work().at(std::getenv(kWork))(group);
 }
 
-/// What a started process runs; the others skip it as disabled.
+/// The test that a started process runs; in other processes it is skipped as disabled.
 TEST(RankProcess, DISABLED_Work) {
   const char* folder = std::getenv(kFolder);
   if (!folder) GTEST_SKIP() << "run by RankProcesses";

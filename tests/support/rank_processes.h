@@ -13,7 +13,7 @@
 
 namespace posenc::testing {
 
-/// What a process of a RankProcesses runs. Its working folder is that of all ranks.
+/// The function that a process of a RankProcesses runs. All ranks share a working folder.
 using RankWork = std::function<void(const RankGroup& group)>;
 
 /// Registers work under a name, before main(): `const bool kTrain = register_rank_work("train",

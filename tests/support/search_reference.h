@@ -15,7 +15,7 @@ namespace posenc::testing {
 using Found = std::vector<std::vector<Hypothesis>>;
 
 /// Greedy and beam search as documented for generate(), by teacher forcing in float64: no cache, no
-/// kernels, and none of the search's own code.
+/// kernels, and no code of the search itself.
 ///
 /// Two searches that round differently may diverge wherever two scores are nearly equal: at the
 /// end, where hypotheses change places; at the cut-off of what is returned; or midway, where

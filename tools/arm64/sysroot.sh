@@ -28,7 +28,8 @@ if [ "$1" = all ]; then
     libgloo-dev)
 fi
 
-# --- Debian's packages: apt with a state of its own. What is installed here, and which architectures, does not change. -----
+# --- Debian's packages: apt with a separate state, so the packages and architectures of this machine do not change.
+# -----
 apt() {
   local program=$1
   shift

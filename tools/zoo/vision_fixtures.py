@@ -42,7 +42,7 @@ class Named(type):
 
 
 class Imported(types.ModuleType):
-    """A module in which every name that is asked for exists."""
+    """A module in which every requested name exists."""
 
     __path__: list = []
 

@@ -1,6 +1,6 @@
-// posenc-budget: one table; splitting it would hide which models share a preset The model types of
-// transformers 5.23 with the defaults of their configuration classes: adding a model is one row. A
-// field that is omitted has the value in RotaryDefaults.
+// posenc-budget: one table; splitting it would hide which models share a preset
+// The model types of transformers 5.23 with the defaults of their configuration classes: adding a
+// model is one row. A field that is omitted has the value in RotaryDefaults.
 
 #include "models/rotary/model_table.h"
 

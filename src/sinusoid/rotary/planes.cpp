@@ -17,7 +17,7 @@ at::Tensor twice(const at::Tensor& t) { return at::cat({t, t}, -1); }
 
 // Takes section i of the last axis from plane i modulo the number of planes.
 at::Tensor chunked(const PlaneRows& planes, int64_t width, const std::vector<int64_t>& sections) {
-  Planes parts;
+  PlaneRows parts;
   int64_t begin = 0;
   for (size_t i = 0; i < sections.size(); ++i) {
     const int64_t end = begin + sections[i] * width;

@@ -99,8 +99,8 @@ TEST(InputFile, HolesAreNotReadIntoMemory) {
   EXPECT_EQ(file.read(5, 6), std::string("56789\0", 6));
 }
 
-// What counts is where the data is: a number of blocks may belong to another part, or be
-// unavailable.
+// The positions of the data decide: blocks may belong to another part of the file, or their number
+// be unavailable.
 TEST(InputFile, HolesAreThoseOfWhatIsAskedFor) {
   const TempDir dir;
   constexpr std::size_t kMegabyte = 1 << 20;

@@ -1,5 +1,5 @@
-// key_map against PyTorch: files that Python writes in every format, with what torch.cat and
-// torch.transpose make of them, and random maps against at::cat and at::transpose.
+// key_map against PyTorch: files that Python writes in every format, with the results of torch.cat
+// and torch.transpose, and random maps compared with at::cat and at::transpose.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
@@ -171,7 +171,7 @@ TEST(KeyMapPython, ModelsOfTransformersInEveryFormat) {
   }
 }
 
-// A file's tensors, the map that packs them, and what PyTorch's own functions make of them.
+// A file's tensors, the map that packs them, and the expected results of PyTorch's own functions.
 struct Case {
   StateDict tensors, expected;
   KeyMap map;

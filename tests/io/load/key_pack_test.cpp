@@ -1,4 +1,4 @@
-// key_map's packs and changes: what they load, in which reports, and everything that they refuse.
+// key_map's packs and changes: what they load, what they report, and what they refuse.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>

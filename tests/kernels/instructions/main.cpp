@@ -1,5 +1,5 @@
 // kernel_instructions SET KERNEL TIMES: runs a kernel on arrays that fit in the caches. The
-// difference between two numbers of TIMES is what the kernel itself executes.
+// difference between runs with two values of TIMES is due to the kernel alone.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -94,7 +94,7 @@ void expect_hash(
     EXPECT_EQ(hash.value(), expected) << name << ": 0x" << std::hex << hash.value();
   }
 }
-// Sets without fused multiply-add have a constant of their own.
+// Sets without fused multiply-add have a different expected value.
 void expect_hashes(uint64_t fused, uint64_t separate,
                    const std::function<void(const Kernels&, Hash&)>& compute) {
   expect_hash(fused, compute, is_fused);

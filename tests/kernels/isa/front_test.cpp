@@ -89,7 +89,7 @@ std::vector<int64_t> widths(Dice& dice) {
   return all;
 }
 
-// What the kernel must do with a row, written for one lane at a time.
+// The expected result of the kernel for a row, computed one lane at a time.
 struct Lane {
   float mean = 0, squares = 0;
 };
@@ -208,7 +208,7 @@ TEST(FrontKernel, HasTheBitsOfATensNorm) {
   }
 }
 
-// Infinities, NaN and overflowing sums are where ATen's norm has them.
+// Infinities, NaN and overflows occur in the same places as in ATen's norm.
 TEST(FrontKernel, NormsRowsThatAreNotFiniteAsATenDoes) {
 #if !defined(__x86_64__)
   GTEST_SKIP() << "ATen's norm adds in another order here; functional::norm_rounding() finds out";

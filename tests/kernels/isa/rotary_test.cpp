@@ -138,7 +138,7 @@ struct Aligned {
   uint8_t* memory;
 };
 
-// A NaN is a NaN: which one is no promise. Between the heads nothing is written.
+// All NaNs are considered equal. Nothing is written between the heads.
 int64_t first_difference(const uint8_t* got, const Bytes& want, Type type, int64_t n) {
   const int64_t size = embed::element_size(type);
   const Bytes own(got, got + n * size);
@@ -150,7 +150,7 @@ int64_t first_difference(const uint8_t* got, const Bytes& want, Type type, int64
   return -1;
 }
 
-// `request` gives what the definition makes of `c`, a case without ids.
+// `request` gives the same result as the definition for `c`, a case without ids.
 void expect_rotated(const Kernels& use, Case& request, const Case& c, bool in_place, bool stream,
                     int64_t split) {
   request.r.angles.cos = request.cos.data();

@@ -1,5 +1,5 @@
-// What load_encoder() makes of a folder, and what it refuses. The numbers of whole models are
-// compared with transformers by the differential tests.
+// Which folders load_encoder() reads, and which it refuses. The differential tests compare the
+// outputs of whole models with transformers.
 
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ TEST(LoadEncoder, CastsToFloat32) {
       bit_equal(model->pooler->weight, folder.tensors["pooler.dense.weight"].to(torch::kFloat)));
 }
 
-// Layer i of n is that of group i * groups / n, of which all inner layers run.
+// Layer i of n belongs to group i * groups / n; all inner layers of the group run.
 TEST(LoadEncoder, ReadsTheGroupsOfAlbert) {
   const json config = {{"model_type", "albert"}, {"hidden_size", 8},
                        {"embedding_size", 4},    {"num_attention_heads", 2},

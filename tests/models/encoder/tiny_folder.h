@@ -52,7 +52,7 @@ class TinyFolder {
     add(name + ".weight", sizes);
     add(name + ".bias", {sizes[0]});
   }
-  /// Gives each tensor the name that `change` makes of its own; drops it for an empty one.
+  /// Renames each tensor by `change`; drops it if the new name is empty.
   template <typename Change>
   void rename(Change&& change) {
     StateDict renamed;
