@@ -83,7 +83,7 @@ const std::vector<FrontModelRow>& front_model_table() {
       {"git", "distilbert", {.positions = 1024}},
       {"instructblip_qformer", "distilbert", {}, {}, instructblip},
       {"instructblipvideo_qformer", "distilbert", {}, {}, instructblip},
-      // mpnet whose padding is always 1, regardless of the configuration
+      // mpnet, whose padding is always 1, regardless of the configuration
       {"mpnet", "mpnet", {.vocab = 30527, .pad = 1}, {.pad = ""}},
       // clip
       {"clip_text_model", "clip", {.vocab = 49408, .hidden = 512, .positions = 77,
