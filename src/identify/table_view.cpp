@@ -188,7 +188,7 @@ std::optional<TableView> without_learned_rows(const TableView& view) {
   const at::Tensor filled = x.abs().amax(1) > 0;
   if (filled.sum().item<int64_t>() < kFewestRows) return std::nullopt;
 
-  // Leading raw coordinates are left out; leading rows may be learned.
+  // Leading raw coordinates are skipped; leading rows may be learned.
   for (const int64_t raw : {0, 1, 3}) {
     if (raw > 0 && (channels % 2 == 0 || channels < raw + 4)) break;
     // A leading row of zeros is that of a token or of padding, not a learned one.

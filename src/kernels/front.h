@@ -7,7 +7,7 @@
 
 namespace posenc::kernels::embed {
 
-constexpr int kFrontTables = 4;  // at most, beside the tokens' own
+constexpr int kFrontTables = 4;  // at most, in addition to the tokens' own
 // The widest row that can be normalised: the order of the norm's sums is planned on the stack.
 constexpr int64_t kFrontWidest = 16384;
 

@@ -15,7 +15,7 @@ struct TokenGroups {
   std::vector<int64_t> ids;
 };
 
-// Groups n < 2^31 ids. Tokens whose id is `skip` are left out, as are ids outside [0, bound): ids
+// Groups n < 2^31 ids. Tokens whose id is `skip` are ignored, as are ids outside [0, bound): ids
 // that were checked earlier may have been overwritten since.
 TokenGroups group_by_id(const Integers& ids, int64_t n, int64_t bound, int64_t skip);
 

@@ -13,11 +13,11 @@ namespace posenc {
 /// c10::ValueError, and WeightsError for a file that cannot be read.
 class Settings {
  public:
-  /// Those in the file at `path`.
+  /// The settings in the file at `path`.
   Settings(std::string caller, std::string path);
-  /// Those in `text`, which messages call `name`.
+  /// The settings in `text`, which messages call `name`.
   static Settings parse(std::string caller, std::string name, const std::string& text);
-  /// Those in `config`: the path of a file, or a text, which begins with a brace.
+  /// The settings in `config`: the path of a file, or a text, which begins with a brace.
   static Settings path_or_text(std::string caller, const std::string& config);
 
   const std::string& path() const { return path_; }

@@ -1,7 +1,6 @@
 // BERT-base from ids to its last hidden state (d 768, 12 heads, d_ff 3072, 12 layers, GELU),
 // frozen, against transformers, torch.nn's fast path and CTranslate2 with the same weights, in
-// processes of their own (encoder_peers.py). peak_MB is the peak memory of the process during the
-// call.
+// separate processes (encoder_peers.py). peak_MB is the peak memory of the process during the call.
 
 #include <ATen/ops/allclose.h>
 #include <benchmark/benchmark.h>

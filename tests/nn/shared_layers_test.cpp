@@ -30,7 +30,7 @@ TransformerEncoder shared_layers(bool norm_first, std::vector<int64_t> order = k
   return encoder;
 }
 
-// A stack in which each run has a layer of its own.
+// A stack in which each run has its own layer.
 TransformerEncoder unrolled(const TransformerEncoder& shared) {
   auto options = shared->options;
   const auto order = options.order();

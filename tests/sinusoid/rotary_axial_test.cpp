@@ -1,4 +1,4 @@
-// Frequencies of other rules, axes with channels of their own, and the patches of a grid.
+// Frequencies by other rules, axes with separate channels, and the patches of a grid.
 
 #include <gtest/gtest.h>
 #include <torch/types.h>

@@ -47,7 +47,7 @@ enum class ScaleRounding {
 
 namespace functional {
 
-/// The tensors of an embedding front; those that are undefined are left out.
+/// The tensors of an embedding front. Steps whose tensor is undefined are skipped.
 struct EmbeddingFrontWeights {
   at::Tensor tokens;             ///< (V, E)
   at::Tensor positions;          ///< (P, E); (P, D) with Projection::Tokens

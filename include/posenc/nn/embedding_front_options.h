@@ -46,7 +46,7 @@ struct EmbeddingFrontOptions {
   TORCH_ARG(int64_t, vocab_size);
   /// Width of the result.
   TORCH_ARG(int64_t, d_model);
-  /// Width of the tables, where a projection leads from it to d_model; d_model unless set.
+  /// Width of the tables if a projection maps it to d_model; d_model unless set.
   TORCH_ARG(std::optional<int64_t>, embedding_dim) = std::nullopt;
   /// Number of rows of the table of positions, including those before position_offset.
   TORCH_ARG(int64_t, position_rows) = 512;

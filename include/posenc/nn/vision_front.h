@@ -18,8 +18,8 @@ namespace posenc POSENC_EXPORT {
 ///
 /// pixel_values: (B, C, H, W)  ->  (B, N, D), patch by patch along the rows.
 ///
-/// Keys: `weight` (D, C, patch_height, patch_width) and, unless there is none, `bias` (D), below
-/// `path`, the names of modules with dots between them.
+/// Keys: `weight` (D, C, patch_height, patch_width) and, if the options have a bias, `bias` (D),
+/// below `path`, module names joined by dots.
 ///
 /// Source: `ViTPatchEmbeddings` of transformers 5.23.
 class PatchProjectionImpl : public Cloneable<PatchProjectionImpl> {

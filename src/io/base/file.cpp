@@ -45,7 +45,7 @@ void InputFile::open() {
 // platform::stored_bytes() finds the data, since block counts may be zero or out of date.
 void InputFile::check_holes(uint64_t offset, std::size_t count) const {
   constexpr uint64_t kFree = uint64_t{128} << 20;
-  constexpr uint64_t kFactor = 64;  // allows for zeros that were left out when the file was copied
+  constexpr uint64_t kFactor = 64;  // allows for zeros that became holes when the file was copied
   if (count <= kFree || !file_) return;
   const uint64_t due = (count - kFree) / kFactor,
                  end = offset + std::min<uint64_t>(count, size() - offset);

@@ -13,8 +13,8 @@ namespace posenc::io {
 using platform::FileStamp;
 
 /// A regular file, opened for reading. Opening anything else (a directory, a FIFO, a device) fails
-/// at once instead of blocking. A small file is read whole, in one call. Bytes in memory can take
-/// the place of a file. Throws WeightsError.
+/// at once instead of blocking. A small file is read whole, in one call. Bytes in memory can
+/// replace a file. Throws WeightsError.
 class InputFile {
  public:
   explicit InputFile(const std::string& path);

@@ -18,7 +18,7 @@ struct KeyMatch {
   std::size_t source;  ///< which of its sources the name matches
   Runs runs;           ///< parts of the name
 };
-/// The first rule that takes `name`, a file's without the prefix; nothing where none does.
+/// The first rule that matches `name`, a name in the file without the prefix; nullopt if none does.
 std::optional<KeyMatch> find_rule(std::string_view name, const KeyMap& map);
 
 /// `pattern` with its asterisks replaced by the first of `runs`.

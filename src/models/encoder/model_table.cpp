@@ -13,8 +13,8 @@
 #include "models/front/vision_table.h"
 
 // To add a model type: read its `...Layer` and `...Model` classes in transformers, then write a row
-// of kEncoderModels. If its layers have names of their own, write an EncoderLayerKeys too. The
-// differential area `encoders` (tests/differential/encoders.py) then needs its config class.
+// of kEncoderModels. If its layers have new names, write an EncoderLayerKeys too. The differential
+// area `encoders` (tests/differential/encoders.py) then needs its config class.
 
 namespace posenc {
 namespace {

@@ -47,7 +47,7 @@ struct RotaryDefaults {
   const char* heads_key = "num_attention_heads";
   const char* max_position_key = "max_position_embeddings";
   const char* theta_key = "rope_theta";
-  const char* partial_key = "partial_rotary_factor";  ///< empty: not read beside them
+  const char* partial_key = "partial_rotary_factor";  ///< empty: not read outside rope_parameters
   const char* rotary_dim_key = "";  ///< the key that has partial_rotary_factor * head_dim, or none
   const char* rope_parameters = "{}";            ///< JSON: of a configuration that has none
   const char* scalings = "";                     ///< the scalings that the model knows; empty: all

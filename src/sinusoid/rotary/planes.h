@@ -8,7 +8,8 @@
 
 namespace posenc {
 
-/// Whether each plane has frequencies of its own channels: Planes::Axial and AxialAlternating.
+/// Whether each plane has separate frequencies for its channels: Planes::Axial and
+/// AxialAlternating.
 bool takes_turns(const RotaryOptions& options);
 
 /// The entries of each plane, (..., n) or those of its own frequencies, as the row that

@@ -362,7 +362,7 @@ TEST(KernelBits, Activations) {
   });
 }
 
-// The logarithm itself is the C library's, and left out.
+// The logarithm itself is the C library's, and not compared.
 TEST(KernelBits, Topk) {
   expect_hash(0x66326d156efb5a2d, [](const Kernels& use, Hash& hash) {
     const auto x = Numbers(12).floats(1001);
