@@ -20,8 +20,8 @@ struct RotaryFrequencies {
 };
 
 /// The frequencies for sequences of length `length`, the largest position plus one; 0: as the
-/// mirrored system computes them when it is constructed. The length counts only where
-/// options.length_dependent(), and `dtype`, that of the hidden states, with AngleType::Input.
+/// mirrored system computes them when it is constructed. The length is used only if
+/// options.length_dependent(), and `dtype`, that of the hidden states, only with AngleType::Input.
 ///
 /// Errors: those of validate(); c10::ValueError for a negative length and for Frequency::Learned.
 RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t length = 0,
@@ -31,7 +31,8 @@ RotaryFrequencies rotary_frequencies(const RotaryOptions& options, int64_t lengt
 struct RotaryCosSin {
   at::Tensor cos;  ///< the cosines, or real parts
   at::Tensor sin;  ///< the sines, or imaginary parts
-  /// With xPos, what multiplies the channels of q, and its inverse those of k; otherwise undefined.
+  /// With xPos, the factors of the channels of q, and the inverses of those of k; otherwise
+  /// undefined.
   at::Tensor scale = {};
 };
 
@@ -42,9 +43,9 @@ struct RotaryCosSin {
 /// (N, planes) or (B, N, planes), integers or real coordinates, such as rotary_grid() returns  ->
 /// (L, W) or (B, L, W), W = options.cos_width(), on the device of position_ids.
 ///
-/// With a length-dependent scaling the largest position decides, which is read from the device.
-/// A system that remembers the longest sequence it has seen (rotary::Dynamic) is a new one here at
-/// each call; RotaryEmbedding has its memory.
+/// A length-dependent scaling is determined by the largest position, which is read from the device.
+/// Unlike systems with rotary::Dynamic, this does not remember the longest sequence so far;
+/// RotaryEmbedding does.
 ///
 /// Errors: those of validate(); c10::TypeError for positions that are not integers, nor float32 or
 /// float64 with the axial kinds, and a dtype that is not floating-point; c10::ValueError for a
@@ -56,7 +57,7 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const at::Tensor& posi
 RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencies& frequencies,
                             const at::Tensor& position_ids, at::ScalarType dtype = at::kFloat);
 
-/// The positions of a grid's patches, row by row, as the mirrored system makes them; see
+/// The positions of a grid's patches, row by row, as the mirrored system computes them; see
 /// rotary::Grid. sizes: the number of patches on each axis, such as (height, width)  ->  (N, axes),
 /// N their product plus the grid's zero_tokens; int64, or float32 where coordinates are real.
 ///
@@ -65,8 +66,8 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencie
 /// auto table = posenc::rotary_cos_sin(options, posenc::rotary_grid(options, {14, 14}));
 /// ```
 ///
-/// Errors: those of validate(); c10::ValueError unless each plane has a size, each of them is
-/// positive, and Coordinates that need a reference have one for each.
+/// Errors: those of validate(); c10::ValueError unless there is a positive size for each plane and,
+/// for Coordinates that need a reference, one reference each.
 at::Tensor rotary_grid(const RotaryOptions& options, at::IntArrayRef sizes);
 
 }  // namespace posenc

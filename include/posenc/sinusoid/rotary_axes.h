@@ -5,15 +5,15 @@
 
 #include "posenc/export.h"
 
-// The words in which RotaryOptions describes a rotary embedding. D is the number of channels that
-// rotate, n = (D + 1) / 2 the number of frequencies, b the base, L a sequence's length: its largest
-// position plus one.
+// The enumerations in which RotaryOptions describes a rotary embedding. D is the number of channels
+// that rotate, n = (D + 1) / 2 the number of frequencies, b the base, L the length of a sequence:
+// its largest position plus one.
 
 namespace posenc {
 namespace rotary POSENC_EXPORT {
 
 /// How the n frequencies f_i of D channels are computed, and the angle from one of them and a
-/// position p. A scaling (rotary_scaling.h) takes Power.
+/// position p. Scalings (rotary_scaling.h) require Power.
 enum class Frequency {
   Power,          ///< f = 1 / b^(2i / D), angle p f
   PowerOfSteps,   ///< the same, with the exponent as i steps of 2 / D: DINOv3 in transformers
@@ -21,7 +21,7 @@ enum class Frequency {
   GrowingPower,   ///< f = b^(i / (n - 1)) pi / 2, angle p f: LTX-Video
   PixelBands,     ///< f = pi times n equal steps from 1 to b / 2, angle p f: timm
   LogPixelBands,  ///< f = pi times n powers of two in equal steps from 1 to b / 2, angle p f: timm
-  Learned,        ///< the model's own weights: given, as are cos and sin; LightGlue, Mochi
+  Learned,        ///< weights of the model, passed by the caller: LightGlue, Mochi
 };
 
 /// The dtype in which frequencies, angles, cosines and sines are computed.
@@ -40,8 +40,8 @@ enum class Pairing {
   HalvesPerAxis,     ///< Halves inside the channels of each position axis: Gemma 4's vision
 };
 
-/// What cos and sin hold for the n angles of a position: the shape of the tensors, and the entry
-/// that each channel is multiplied by.
+/// The contents of cos and sin for the n angles of a position: the shape of the tensors, and the
+/// entry that multiplies each channel.
 enum class CosLayout {
   Halves,         ///< (..., D): all n, then all n again; Adjacent pairs read the first
   Pairs,          ///< (..., D): each of the n twice
@@ -64,25 +64,25 @@ enum class Arithmetic {
   Widened,   ///< the same, left in that dtype: CodeGen's float32 q and k
   Float32,   ///< in float32, rounded once to q's dtype
   Float64,   ///< in float64, rounded once to q's dtype
-  Complex,   ///< one complex product a pair, rounded once to q's dtype; complex128 for
+  Complex,   ///< one complex product per pair, rounded once to q's dtype; complex128 for
              ///< CosType::Float64
 };
 
-/// Which channels of a head rotate. The others pass unchanged.
+/// Which channels of a head rotate. The others are not changed.
 enum class Part {
   Whole,  ///< all of them: a head has D channels, anything else is an error
   First,  ///< the first D
   Last,   ///< the last D
 };
 
-/// How the frequencies of several position axes (planes, as of time, height and width) are combined
-/// into the n of a row. `sections` counts frequencies.
+/// How the frequencies of several position axes (planes, such as time, height and width) are
+/// combined into the n of a row. `sections` counts frequencies.
 enum class Planes {
-  One,          ///< one position a token
+  One,          ///< one position per token
   Chunked,      ///< section i comes from plane i modulo 3: Qwen2-VL
   Interleaved,  ///< plane 0, but every third frequency, sections[1] and [2] times, from 1 and 2
   Doubled,      ///< Chunked over the doubled row: the two of a pair may differ in angle: HunYuan-VL
-  HeightWidth,  ///< height and width take turns, then time: ERNIE 4.5 VL
+  HeightWidth,  ///< height and width alternate, then time: ERNIE 4.5 VL
   RowColumn,    ///< even frequencies from plane 0, odd from 1: NeoMME
   Axial,        ///< each plane with all the frequencies of its own channels, in turn: vision
   AxialAlternating,  ///< the same, frequency by frequency: Kimi K2.5, EfficientLoFTR
@@ -107,14 +107,14 @@ enum class Coordinates {
   Floored,    ///< floor(i * reference / n): CogView4
 };
 
-/// How the positions of a grid's patches are made. An axis before height and width is time, with
-/// Coordinates::Index.
+/// How the positions of a grid's patches are computed. An axis before height and width is time,
+/// with Coordinates::Index.
 struct Grid {
   Coordinates coordinates = Coordinates::Index;  ///< of each patch
   bool width_first = false;             ///< a position is (width, height), not (height, width)
   int64_t zero_tokens = 0;              ///< tokens after the patches, at 0: Llama 4's class token
   std::vector<int64_t> reference = {};  ///< the size of the grid that the model was trained with
-  double offset = 0.0;                  ///< is added to i: timm's grid_offset
+  double offset = 0.0;                  ///< added to i: timm's grid_offset
 };
 
 }  // namespace rotary

@@ -23,8 +23,8 @@ namespace posenc POSENC_EXPORT {
 /// options.scaling(rope::Linear{4.0});
 /// ```
 ///
-/// A preset (rotary_preset.h) has the options of a real model, rotary_options_from_hf()
-/// (models/rotary_config.h) those of a config.json.
+/// A preset (rotary_preset.h) has the options of a real system; rotary_options_from_hf()
+/// (models/rotary_config.h) reads those of a config.json.
 struct RotaryOptions {
   /// A rotary embedding of `dim` channels. The pairing has no default: with the wrong one a model
   /// runs without an error and gives wrong results.
@@ -56,27 +56,27 @@ struct RotaryOptions {
   TORCH_ARG(std::vector<int64_t>, sections);
   /// The number of planes of the axial kinds, without axis_dims.
   TORCH_ARG(int64_t, axes) = 2;
-  /// The channels of each plane of the axial kinds; empty: the same number for all. Pairs that
-  /// they leave over have angle 0.
+  /// The channels of each plane of the axial kinds; empty: the same number for all. The remaining
+  /// pairs have angle 0.
   TORCH_ARG(std::vector<int64_t>, axis_dims);
   /// The base of each plane; empty: base for all.
   TORCH_ARG(std::vector<double>, axis_bases);
-  /// The axial kinds take the last plane first.
+  /// Whether the axial kinds begin with the last plane.
   TORCH_ARG(bool, last_plane_first) = false;
-  /// The pairs that axis_dims leave over come first: LTX-Video.
+  /// Whether the pairs that remain after axis_dims come first: LTX-Video.
   TORCH_ARG(bool, rest_first) = false;
-  /// The positions are multiplied by it first: DINOv3's 2 pi.
+  /// Factor of the positions: DINOv3's 2 pi.
   TORCH_ARG(double, position_scale) = 1.0;
-  /// The angles are divided by it: x-transformers' interpolation_factor.
+  /// Divisor of the angles: x-transformers' interpolation_factor.
   TORCH_ARG(double, angle_divisor) = 1.0;
-  /// The axial kinds: positions have one more number, by which all angles are multiplied, as by a
-  /// time stamp: Music Flamingo.
+  /// For the axial kinds: positions have one more number, such as a time stamp, which multiplies
+  /// all angles: Music Flamingo.
   TORCH_ARG(bool, modulated) = false;
-  /// How the positions of a grid's patches are made; see rotary_grid().
+  /// How the positions of a grid's patches are computed; see rotary_grid().
   TORCH_ARG(rotary::Grid, grid);
 
   // cos and sin
-  /// What cos and sin hold.
+  /// The contents of cos and sin.
   TORCH_ARG(rotary::CosLayout, cos_layout) = rotary::CosLayout::Halves;
   /// Their dtype.
   TORCH_ARG(rotary::CosType, cos_type) = rotary::CosType::Input;
@@ -88,11 +88,11 @@ struct RotaryOptions {
   TORCH_ARG(rotary::Part, part) = rotary::Part::Whole;
   /// The number of heads that rotate, the first ones; 0: all.
   TORCH_ARG(int64_t, rotary_heads) = 0;
-  /// The system rotates the values as well: CLVP, RoFormer's rotary_value.
+  /// Whether the system rotates the values as well: CLVP, RoFormer's rotary_value.
   TORCH_ARG(bool, rotary_value) = false;
-  /// xPos: q is multiplied by s^p as well and k by s^-p, which is scale_base here; 0: neither.
+  /// xPos's scale_base: q is also multiplied by s^p, and k by s^-p; 0: no such factors.
   TORCH_ARG(double, xpos_scale_base) = 0.0;
-  /// Rotates the other way, by -a: nanochat.
+  /// Rotates in the opposite direction, by -a: nanochat.
   TORCH_ARG(bool, reversed) = false;
   /// The order of the axes in which the mirrored system rotates q and k.
   TORCH_ARG(rotary::HeadAxis, head_axis) = rotary::HeadAxis::BeforeLength;
@@ -106,7 +106,7 @@ struct RotaryOptions {
   int64_t cos_width() const;
   /// Whether the frequencies or the factor of cos and sin depend on the length of the sequence.
   bool length_dependent() const;
-  /// Number of position planes: 1 without them.
+  /// Number of position planes; 1 if there are no planes.
   int64_t plane_count() const;
   /// Whether a token's positions are the last axis of position_ids, and not planes of them.
   bool axial() const;
@@ -114,9 +114,10 @@ struct RotaryOptions {
   std::vector<int64_t> plane_dims() const;
   /// Whether all planes have the same frequencies: without axis_dims and axis_bases.
   bool shares_frequencies() const;
-  /// Number of entries of the frequencies: those of one plane where all have the same.
+  /// Number of frequencies that are stored: those of one plane if all planes share them.
   int64_t frequency_count() const;
-  /// Throws c10::ValueError, naming the option, the rule and the value, if nothing can be computed.
+  /// Throws c10::ValueError, naming the option, the rule and the value, if the options cannot be
+  /// computed.
   void validate() const;
 };
 

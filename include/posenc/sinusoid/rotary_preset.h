@@ -14,10 +14,10 @@ namespace posenc POSENC_EXPORT {
 struct RotaryPreset {
   std::string name;     ///< its name
   std::string source;   ///< the class and the system, with its version
-  std::string summary;  ///< what sets it apart, in a few words
+  std::string summary;  ///< its distinguishing features, in a few words
   /// Its options at dim 0, which rotary_preset() replaces.
   RotaryOptions options;
-  /// Sets what the system derives from dim, such as axis_dims; null: nothing.
+  /// Sets the options that the system derives from dim, such as axis_dims; null: none.
   void (*derive)(RotaryOptions& options) = nullptr;
 };
 
@@ -30,7 +30,7 @@ const std::vector<RotaryPreset>& rotary_presets();
 const RotaryPreset& find_rotary_preset(std::string_view name);
 
 /// Returns the options with which `dim` channels rotate as in that system. Base, scaling and
-/// sections are the model's, not the system's:
+/// sections differ between the models of a system:
 /// ```cpp
 /// auto options = posenc::rotary_preset("llama", 128).base(500000.0);
 /// ```

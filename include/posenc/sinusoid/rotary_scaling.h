@@ -39,7 +39,7 @@ struct NtkAlpha {
   double alpha = 1.0;  ///< the factor before its power
 };
 
-/// YaRN: high frequencies stay, low ones are divided by factor, and a ramp joins them.
+/// YaRN: high frequencies are kept, low ones are divided by factor, with a ramp in between.
 struct Yarn {
   double factor = 1.0;                          ///< how many times longer
   double original_max_position = 0.0;           ///< the original context length
@@ -60,7 +60,7 @@ struct LongRope {
   std::optional<double> attention_factor = {};  ///< of cos and sin; absent: from factor
 };
 
-/// Phi-MoE's LongRoPE, which has the frequencies of the short set at every length.
+/// Phi-MoE's LongRoPE, which uses the frequencies of the short set at every length.
 struct PhiMoe {
   std::vector<double> short_factor;    ///< n
   double original_max_position = 0.0;  ///< the original context length
