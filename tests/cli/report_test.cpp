@@ -43,7 +43,7 @@ TEST(DifferenceOf, CountsRepresentableNumbersInBetween) {
   // The distance between ordinals of float64 exceeds int64.
   EXPECT_NEAR(
       difference(numbers({-1e300}, torch::kDouble), numbers({1e300}, torch::kDouble)).max_ulp,
-      2.0 * 0x7E37E43C8800759CL, 1e4);
+      2.0 * static_cast<double>(0x7E37E43C8800759CL), 1e4);
   expect(difference(torch::tensor({1, 5}), torch::tensor({1, 8})), false, 3, 0);
 }
 

@@ -6,6 +6,8 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/utils.h>
 
+#include <tuple>
+
 #include "functional/rotary/compose.h"
 #include "functional/rotary/fusable.h"
 #include "posenc/functional/rotary.h"
@@ -400,7 +402,8 @@ TEST(RotaryFused, QueriesAndKeysHaveBackwardsOfTheirOwn) {
   const auto table = rotary_cos_sin(options, torch::arange(4));
   const auto q = torch::randn({1, 4, 8}).requires_grad_();
   const auto k = torch::randn({1, 4, 8}).requires_grad_();
-  const auto [q_out, k_out] = must_be_fused({q, k, table, options, {}});
+  torch::Tensor q_out, k_out;  // named, because a lambda cannot capture a structured binding
+  std::tie(q_out, k_out) = must_be_fused({q, k, table, options, {}});
   q_out.sum().backward();
   EXPECT_FALSE(k.grad().defined());
   EXPECT_ERROR(q_out.sum().backward(), c10::Error, "backward through the graph a second time");

@@ -13,7 +13,7 @@ namespace {
 
 const nlohmann::json kNone;
 constexpr double kMostWhole = 9007199254740992.0;  // 2^53
-constexpr std::size_t kMostOfValue = 120;          // in an error message
+constexpr std::size_t kMostOfRefused = 120;        // in an error message
 
 bool is_whole(const nlohmann::json& value) {
   if (!value.is_number()) return false;
@@ -111,7 +111,7 @@ void RotarySettings::refuse(const std::string& name, const std::string& rule) co
   const nlohmann::json& found = value(name);
   const auto shown = found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] `", path_, name, "` must be ", rule, ". Got ",
-                    io::shortened(shown, kMostOfValue));
+                    io::shortened(shown, kMostOfRefused));
   std::abort();  // not reached
 }
 

@@ -230,10 +230,10 @@ TEST(EncoderErrors, ImagesComeWithoutTheInputsOfText) {
       {"token_type_ids", EncoderInputs().token_type_ids(ids)},
       {"position_ids", EncoderInputs().position_ids(ids)},
       {"task_type_ids", EncoderInputs().task_type_ids(ids)}};
-  for (const auto& [name, inputs] : all) {
-    const auto rule = std::string("an encoder of images takes no ") + name;
-    EXPECT_ERROR(model->forward(pixels, inputs), c10::ValueError, rule);
-    EXPECT_ERROR(frozen.forward(pixels, inputs), c10::ValueError, rule);
+  for (const auto& one : all) {  // a lambda cannot capture a structured binding
+    const auto rule = std::string("an encoder of images takes no ") + one.first;
+    EXPECT_ERROR(model->forward(pixels, one.second), c10::ValueError, rule);
+    EXPECT_ERROR(frozen.forward(pixels, one.second), c10::ValueError, rule);
   }
 }
 
