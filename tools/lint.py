@@ -28,7 +28,7 @@ LAYERS = {
     "core": {"core", "torch_internals"},
     "kernels": {"kernels", "platform"},
     "parallel": {"parallel", "platform", "core", "torch_internals"},
-    "sinusoid": {"sinusoid", "kernels", "platform", "core"},
+    "sinusoid": {"sinusoid", "kernels", "platform", "core", "torch_internals"},
     "io": {"io", "parallel", "platform", "core", "torch_internals"},
     "identify": {"identify", "io", "sinusoid", "platform", "core"},
     "functional": {"functional", "parallel", "sinusoid", "kernels", "platform", "core", "torch_internals"},
@@ -61,6 +61,7 @@ ISA_OPS = {"src/kernels/isa/ops_x86.h": "immintrin.h", "src/kernels/isa/ops_neon
 # The private headers of other layers that src/cli/ may include, and why: apart from these it uses public headers, like
 # any other program.
 CLI_MAY = {
+    "src/core/epsilon.h": "tolerances of a type",
     "src/core/nearest.h": "suggestions, as in the library's own messages",
     "src/core/ordinals.h": "differences in units in the last place",
     "src/platform/number.h": "numbers in arguments, as the library reads them in files",
@@ -92,8 +93,6 @@ INTERNALS_MAY = {
     "src/parallel/clip_norm.cpp": "mutable_grad: replaces a sparse gradient by its coalesced one",
     "src/parallel/gradient_exchange.cpp": "mutable_grad: gradients become aliases of their places in the buckets",
     "src/parallel/sparse_sum.cpp": "_sparse_coo_tensor_unsafe: the ids come from gradients that were checked, which a check would read back",
-    "src/sinusoid/reference.cpp": "ThreadLocalState carries the grad mode into threads; sinusoid is below torch_internals",
-    "src/train/sparse_adam.cpp": "ThreadLocalState carries the grad mode into threads",
 }
 
 # Headers, macros and files of operating systems are for src/platform/. Intrinsics are also for the kernels.

@@ -1,5 +1,8 @@
 #include "core/nearest.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <numeric>
 
@@ -37,6 +40,10 @@ std::vector<std::string> nearest(std::string_view wanted, const std::vector<std:
   std::vector<std::string> result;
   for (size_t i = 0; i < std::min(most, ranked.size()); ++i) result.push_back(ranked[i].second);
   return result;
+}
+
+std::string nearest_text(std::string_view wanted, const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(nearest(wanted, names), ", "));
 }
 
 }  // namespace posenc::detail

@@ -13,4 +13,7 @@ namespace posenc::detail {
 std::vector<std::string> nearest(std::string_view wanted, const std::vector<std::string>& names,
                                  size_t most = 3, size_t farthest = SIZE_MAX);
 
+/// The same, with commas between them.
+std::string nearest_text(std::string_view wanted, const std::vector<std::string>& names);
+
 }  // namespace posenc::detail

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/epsilon.h"
+
 namespace posenc::identification {
 namespace {
 
@@ -60,7 +62,7 @@ double rounding_bound(const Candidate& c, const TableView& view) {
   const double rows = static_cast<double>(view.rows.size(0));
   const double last = std::abs(c.options.start()) + rows * std::abs(c.options.step());
   const auto type = view.rows.scalar_type();
-  const double step = type == at::kBFloat16 ? 0x1p-8 : type == at::kHalf ? 0x1p-11 : 0.0;
+  const double step = half_epsilon_of(type) / 2;
   return 4 * std::min(last, kMaxDistinguishablePosition) * 0x1p-24 *
              std::max(1.0, std::abs(c.options.angle_scale())) +
          2.4e-7 + step;

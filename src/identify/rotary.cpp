@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/epsilon.h"
 #include "identify/candidate.h"
 #include "identify/rotary/candidates.h"
 #include "identify/rotary/place.h"
@@ -31,11 +32,6 @@ constexpr double kLeastFirst = 0.01;     // of the first frequency of an unknown
 constexpr double kFewestTurns = 20.0;    // of a rotary embedding's first frequency to its last
 constexpr int64_t kFewestUnscaled = 8;   // of one whose scaling is not known
 constexpr double kUnscaledError = 2e-3;  // what the estimates of its frequencies may add
-
-// One step of the dtype, for values up to 1.
-double step_of(at::ScalarType type) {
-  return type == at::kBFloat16 ? 0x1p-7 : type == at::kHalf ? 0x1p-10 : 0.0;
-}
 
 // Estimates may be parameters that no rotary embedding has.
 bool is_valid(const RotaryOptions& options) {
@@ -71,8 +67,8 @@ class RotarySearch {
   // The largest difference at the last position that other roundings of frequency, angle and cosine
   // cause, measured between CPUs and libraries.
   double bound() const {
-    const double step = step_of(view_.inv_freq.defined() ? view_.inv_freq.scalar_type()
-                                                         : view_.values().scalar_type());
+    const double step = half_epsilon_of(view_.inv_freq.defined() ? view_.inv_freq.scalar_type()
+                                                                 : view_.values().scalar_type());
     if (view_.inv_freq.defined()) return 5e-7 + step;
     return amplitude_ *
            (4 * std::min(static_cast<double>(view_.length()), 1e5) * 0x1p-24 + 2.4e-7 + step);

@@ -1,8 +1,6 @@
 #include "posenc/models/front_preset.h"
 
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -29,8 +27,8 @@ const FrontModelRow* find_front_model(const std::string& model_type) {
   for (const FrontModelRow& row : front_model_table()) names.emplace_back(row.model_type);
   TORCH_CHECK_VALUE(false, "[", kFromHf,
                     "] `model_type` must be one whose front is known; the nearest are ",
-                    fmt::format("{}", fmt::join(detail::nearest(model_type, names), ", ")),
-                    ". Got ", model_type.empty() ? "no model_type" : model_type);
+                    detail::nearest_text(model_type, names), ". Got ",
+                    model_type.empty() ? "no model_type" : model_type);
   std::abort();  // not reached
 }
 
@@ -41,7 +39,7 @@ const FrontPresetRow& find_front_preset(const std::string& name) {
     names.emplace_back(row.name);
   }
   TORCH_CHECK_VALUE(false, "[front_preset] there is no preset ", name, "; the nearest are ",
-                    fmt::format("{}", fmt::join(detail::nearest(name, names), ", ")));
+                    detail::nearest_text(name, names));
   std::abort();  // not reached
 }
 

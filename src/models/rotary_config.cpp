@@ -1,8 +1,6 @@
 #include "posenc/models/rotary_config.h"
 
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -29,8 +27,8 @@ constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_co
   TORCH_CHECK_VALUE(false,
                     "[rotary_options_from_hf] `model_type` must be one whose rotary "
                     "embedding is known; the nearest are ",
-                    fmt::format("{}", fmt::join(detail::nearest(model_type, names), ", ")),
-                    ". Got ", model_type.empty() ? "no model_type" : model_type);
+                    detail::nearest_text(model_type, names), ". Got ",
+                    model_type.empty() ? "no model_type" : model_type);
   std::abort();  // not reached
 }
 
@@ -190,8 +188,7 @@ RotaryOptions rotary_options_from_params(std::string_view preset, const PresetPa
       names.insert(names.end(), own.begin(), own.end());
       names.insert(names.end(), kBeside.begin(), kBeside.end());
       TORCH_CHECK_VALUE(false, "[rotary_options_from_params] there is no parameter `", key,
-                        "`; the nearest are ",
-                        fmt::format("{}", fmt::join(detail::nearest(key, names), ", ")));
+                        "`; the nearest are ", detail::nearest_text(key, names));
     }
     (beside ? config : inside)[key] = value_of(value.text);
   }

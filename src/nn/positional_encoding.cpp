@@ -13,6 +13,7 @@
 #include "core/opaque_definitions.h"
 #include "core/position_limit.h"
 #include "core/sent_to.h"
+#include "functional/check_position_ids.h"
 #include "nn/computed_table.h"
 #include "nn/positional_encoding_internals.h"
 #include "nn/print.h"

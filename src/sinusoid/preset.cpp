@@ -2,7 +2,6 @@
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -23,8 +22,7 @@ const Preset& find_preset(std::string_view name) {
   std::vector<std::string> names;
   for (const Preset& candidate : all) names.push_back(candidate.name);
   TORCH_CHECK_VALUE(false, "[preset] there is no preset `", std::string(name),
-                    "`; the nearest are ",
-                    fmt::format("{}", fmt::join(detail::nearest(name, names), ", ")));
+                    "`; the nearest are ", detail::nearest_text(name, names));
 }
 
 SinusoidOptions preset(std::string_view name, int64_t dim, const PresetParams& params) {

@@ -1,8 +1,6 @@
 #include "sinusoid/reference.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/ThreadLocalState.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cos.h>
@@ -16,6 +14,7 @@
 
 #include "sinusoid/columns.h"
 #include "sinusoid/frequency.h"
+#include "torch_internals/parallel_for.h"
 
 namespace posenc {
 namespace {
@@ -50,9 +49,7 @@ void fill_axis(const SinusoidOptions& o, int64_t axis, const at::Tensor& positio
     return t.dim() == 2 ? t.slice(0, begin, end) : t;
   };
   const Columns sines = columns(o, axis, false), cosines = columns(o, axis, true);
-  const at::ThreadLocalState state;  // grad mode and InferenceMode are thread-local
-  at::parallel_for(0, ceil_div(p.size(0), block), 1, [&](int64_t first, int64_t last) {
-    const at::ThreadLocalStateGuard as_here(state);
+  torch_internals::parallel_for(0, ceil_div(p.size(0), block), 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const int64_t begin = i * block, end = std::min(begin + block, p.size(0));
       const at::Tensor rows = out.slice(0, begin, end), here = p.slice(0, begin, end);

@@ -1,12 +1,11 @@
 #include "posenc/train/sparse_adam.h"
 
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
-#include <ATen/ThreadLocalState.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "torch_internals/parallel_for.h"
 #include "train/optimizer_base.h"
 
 namespace posenc {
@@ -45,9 +44,7 @@ struct SparseAdamStep {
     if (!parameter.is_cpu()) return rows(0, n);
     constexpr int64_t kBlock = 1 << 14;  // in elements
     const int64_t block = std::max<int64_t>(1, kBlock * n / values.numel());
-    const at::ThreadLocalState here;  // grad mode and InferenceMode are thread-local
-    at::parallel_for(0, (n + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
-      const at::ThreadLocalStateGuard as_here(here);
+    torch_internals::parallel_for(0, (n + block - 1) / block, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) rows(i * block, std::min(n, (i + 1) * block));
     });
   }

@@ -1,4 +1,5 @@
-// What BackwardNode needs of autograd's engine: edges, locks, saved tensors and their versions.
+// What BackwardNode and NodePointer (node_pointer.h) need of autograd's engine: edges, ownership,
+// locks, saved tensors and their versions.
 #include "torch_internals/backward_node.h"
 
 #include <gtest/gtest.h>

@@ -30,10 +30,6 @@ struct PositionalEncodingFuncOptions {
 at::Tensor positional_encoding(const at::Tensor& x, const at::Tensor& table,
                                const PositionalEncodingFuncOptions& options = {});
 
-/// Throws c10::ValueError unless the offset is 0 and options.position_ids() match an x (B, L, D),
-/// (L, B, D) or (L, D), where `sizes` are the sizes of x without D.
-void check_position_ids(at::IntArrayRef sizes, const PositionalEncodingFuncOptions& options);
-
 /// x plus `rows`, which has one row per position: (L, D), or the shape of x, (B, L, D) or
 /// (L, B, D).
 ///

@@ -7,6 +7,7 @@
 #include "cli/error.h"
 #include "cli/modules/probes.h"
 #include "cli/weights.h"
+#include "core/epsilon.h"
 
 namespace posenc::cli {
 namespace {
@@ -35,17 +36,8 @@ double tolerance_of(Input input) {
   return 0;
 }
 
-double epsilon_of(at::ScalarType type) {
-  switch (type) {
-    case at::kBFloat16: return std::ldexp(1.0, -7);
-    case at::kHalf: return std::ldexp(1.0, -10);
-    case at::kDouble: return std::ldexp(1.0, -52);
-    default: return std::ldexp(1.0, -23);
-  }
-}
-
 bool is_near(const at::Tensor& theirs, const Difference& difference, double last_places) {
-  if (difference.equal || last_places == 0) return difference.equal;
+  if (difference.equal || last_places == 0 || !theirs.is_floating_point()) return difference.equal;
   const double unit = epsilon_of(theirs.scalar_type()) * theirs.abs().max().item<double>();
   return difference.max_abs <= last_places * unit;
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/epsilon.h"
 #include "platform/number.h"
 
 namespace posenc::identification {
@@ -19,8 +20,8 @@ constexpr int kMostDigits = 8;
 // Half a step of the dtype at 1, plus the error of ATen's cosine.
 double resolution(at::ScalarType type) {
   switch (type) {
-    case at::kBFloat16: return 0x1p-8;
-    case at::kHalf: return 0x1p-11;
+    case at::kBFloat16:
+    case at::kHalf: return epsilon_of(type) / 2;
     case at::kDouble: return 0x1p-50;
     default: return 0x1p-23;
   }

@@ -6,24 +6,10 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/epsilon.h"
+
 namespace posenc::io {
 namespace {
-
-// The distance from 1 to the next larger number, which bounds the relative error of rounding to the
-// type.
-double epsilon(at::ScalarType type) {
-  switch (type) {
-    case at::kDouble: return 0x1p-52;
-    case at::kFloat: return 0x1p-23;
-    case at::kHalf: return 0x1p-10;
-    case at::kBFloat16: return 0x1p-7;
-    case at::kFloat8_e4m3fn:
-    case at::kFloat8_e4m3fnuz: return 0x1p-3;
-    case at::kFloat8_e5m2:
-    case at::kFloat8_e5m2fnuz: return 0x1p-2;
-    default: return 1.0;
-  }
-}
 
 double largest(const at::Tensor& tensor) { return tensor.abs().max().item<double>(); }
 
@@ -50,9 +36,9 @@ TableCheck check_table(const ComputedTable& table, const at::Tensor& tensor,
   const at::Tensor rows = source.head(index, table.row_axis, common);
   const at::Tensor expected = recipe.narrow(table.row_axis, 0, common).to(at::kDouble);
   check.report.max_abs = largest(rows.to(at::kDouble) - expected);
-  double rounding = epsilon(tensor.scalar_type());
+  double rounding = epsilon_of(tensor.scalar_type());
   for (const auto& part : entry.parts) {
-    rounding = std::max(rounding, epsilon(source.entry_of(part).dtype));
+    rounding = std::max(rounding, epsilon_of(source.entry_of(part).dtype));
   }
   const double bound = table.tolerance + rounding * largest(expected);
   check.report.as_computed = check.report.max_abs <= bound;  // false for NaN

@@ -2,8 +2,6 @@
 #include "models/encoder/model_table.h"
 
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -438,8 +436,8 @@ const EncoderModelRow& encoder_model(const std::string& where, std::string_view 
                     " is not supported: its front is known (vision_front_options_from_hf), its "
                     "layers are not");
   TORCH_CHECK_VALUE(false, where, "model_type must be that of an encoder; the nearest are ",
-                    fmt::format("{}", fmt::join(detail::nearest(model_type, names), ", ")),
-                    ". Got ", model_type.empty() ? "no model_type" : model_type);
+                    detail::nearest_text(model_type, names), ". Got ",
+                    model_type.empty() ? "no model_type" : model_type);
 }
 
 }  // namespace posenc

@@ -1,8 +1,6 @@
 #include "posenc/models/vision_front_preset.h"
 
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -32,7 +30,7 @@ const VisionPresetRow& find_vision_preset(const std::string& name) {
     names.emplace_back(row.name);
   }
   TORCH_CHECK_VALUE(false, "[vision_front_preset] there is no preset ", name, "; the nearest are ",
-                    fmt::format("{}", fmt::join(detail::nearest(name, names), ", ")));
+                    detail::nearest_text(name, names));
   std::abort();  // not reached
 }
 
@@ -121,8 +119,8 @@ VisionFrontOptions vision_front_options_from_hf(const std::string& config) {
     for (const VisionModelRow& row : vision_model_table()) names.emplace_back(row.model_type);
     TORCH_CHECK_VALUE(false, "[", kVisionFromHf,
                       "] `model_type` must be one whose vision front is known; the nearest are ",
-                      fmt::format("{}", fmt::join(detail::nearest(model_type, names), ", ")),
-                      ". Got ", model_type.empty() ? "no model_type" : model_type);
+                      detail::nearest_text(model_type, names), ". Got ",
+                      model_type.empty() ? "no model_type" : model_type);
   }
   return built(settings, find_vision_preset(model->preset), model->defaults, model->build);
 }

@@ -2,7 +2,6 @@
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
@@ -137,10 +136,9 @@ rotary::Scaling scaling_of(const RopeSettings& s) {
     if (type == known.rope_type) return known.make(s);
     names.push_back(known.rope_type);
   }
-  s.parameters.refuse(
-      s.parameters.has("rope_type") ? "rope_type" : "type",
-      fmt::format("a type of scaling that `{}` knows; the nearest are {}", s.model.model_type,
-                  fmt::join(detail::nearest(type, names), ", ")));
+  s.parameters.refuse(s.parameters.has("rope_type") ? "rope_type" : "type",
+                      fmt::format("a type of scaling that `{}` knows; the nearest are {}",
+                                  s.model.model_type, detail::nearest_text(type, names)));
 }
 
 }  // namespace posenc

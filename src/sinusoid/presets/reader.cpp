@@ -2,7 +2,6 @@
 
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 
@@ -21,9 +20,9 @@ PresetReader::PresetReader(const Preset& preset, const PresetParams& given) : pr
   for (const auto& [name, value] : given) {
     const bool known = std::find(names.begin(), names.end(), name) != names.end();
     TORCH_CHECK_VALUE(known, "[preset] `", preset.name, "` has no parameter `", name, "`; ",
-                      names.empty() ? std::string("it has none")
-                                    : fmt::format("the nearest are {}",
-                                                  fmt::join(detail::nearest(name, names), ", ")));
+                      names.empty()
+                          ? std::string("it has none")
+                          : fmt::format("the nearest are {}", detail::nearest_text(name, names)));
     values_[name] = value.text;
   }
   for (const std::string& name : names) {

@@ -3,8 +3,6 @@
 // from a model's configuration (models/rotary/).
 
 #include <c10/util/Exception.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -190,8 +188,7 @@ const RotaryPreset& find_rotary_preset(std::string_view name) {
   std::vector<std::string> names;
   for (const RotaryPreset& preset : all) names.push_back(preset.name);
   TORCH_CHECK_VALUE(false, "[rotary_preset] there is no preset `", std::string(name),
-                    "`; the nearest are ",
-                    fmt::format("{}", fmt::join(detail::nearest(name, names), ", ")));
+                    "`; the nearest are ", detail::nearest_text(name, names));
 }
 
 RotaryOptions rotary_preset(std::string_view name, int64_t dim) {

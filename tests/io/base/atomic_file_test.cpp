@@ -20,6 +20,7 @@
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/io/save.h"
+#include "support/compare.h"
 #include "support/seed.h"
 
 namespace posenc::testing {
