@@ -61,14 +61,14 @@ std::string place(const RankGroup& group, const char* caller) {
   return place_text(caller, group.rank(), group.size());
 }
 
-/// What a process is about to tell the others.
+/// What a process is about to send to the others.
 enum class Notice : int64_t { Lengths, Text, Failure };
 
 const char* notice_text(int64_t notice) {
   switch (static_cast<Notice>(notice)) {
-    case Notice::Lengths: return "tells its number of rows";
+    case Notice::Lengths: return "sends its number of rows";
     case Notice::Text: return "compares its model or options";
-    case Notice::Failure: return "tells whether it failed";
+    case Notice::Failure: return "reports whether it failed";
   }
   return "sends something else";
 }

@@ -45,7 +45,7 @@ Pending start(const RankGroup& group, const at::Tensor& tensor, const char* call
   } catch (const c10::DistError& error) {
     throw_group_error(group, caller, error);
   } catch (const c10::Error&) {
-    throw;  // what this process asked for is wrong
+    throw;  // this process's arguments are wrong
   } catch (const std::exception& error) {
     throw_group_error(group, caller, error);
   }

@@ -80,8 +80,8 @@ void broadcast_values(const RankGroup& group, const NamedTensors& tensors) {
   }
 }
 
-// What a parameter's hook does. Here, because the type of a function object that a member of a
-// public class makes would be exported.
+// The action of a parameter's hook. It is not a member of the class, because the type of a lambda
+// in a member of a public class would be exported.
 auto report_to(parallel::GradientExchange& exchange, const int& paused, std::size_t index) {
   return [&exchange, &paused, index] {
     paused == 0 ? exchange.ready(index) : exchange.accumulated(index);

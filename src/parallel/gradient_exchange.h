@@ -77,7 +77,7 @@ class GradientExchange {
   std::mutex mutex_;     // autograd has a thread for each device
   bool failed_ = false;  // the processes may be at different steps now
 
-  // Of the current step.
+  // State of the current step.
   std::vector<bool> ready_;           // by parameter
   std::vector<Kind> kinds_;           // by parameter, of this process
   std::vector<std::size_t> missing_;  // by bucket: parameters that are not ready

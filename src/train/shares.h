@@ -9,7 +9,7 @@
 
 namespace posenc::train {
 
-/// What a process does of a step: one of its micro-batches, and the factor of its loss in the mean
+/// A process's part of a step: its share of one micro-batch, and the factor of its loss in the mean
 /// over all micro-batches and processes. An empty batch has factor 0.
 struct WeightedShare {
   PairBatch batch;

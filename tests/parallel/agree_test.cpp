@@ -147,8 +147,8 @@ TEST_P(Agree, RanksInDifferentFunctionsAreNamedOnAll) {
     };
     const std::string names[] = {
         "save_checkpoint and compares its model or options",
-        "load_checkpoint and tells whether it failed",
-        "vocab_parallel_embedding and tells its number of rows",
+        "load_checkpoint and reports whether it failed",
+        "vocab_parallel_embedding and sends its number of rows",
         "Trainer and compares its model or options",
     };
     for (const auto& [of_rank_0, of_rank_1] : pairs) {

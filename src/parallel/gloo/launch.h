@@ -6,7 +6,7 @@
 
 namespace posenc::gloo {
 
-/// What a launcher says about this process.
+/// This process's place in a group, as its launcher defines it.
 struct Launch {
   int rank = 0;
   int size = 1;
