@@ -190,6 +190,7 @@ void save(const std::string& path, const TrainingRun& run, const CheckpointScala
   };
   const auto module = io::module_state(*run.module);
   add("model.", module.tensors, module.shards);
+  for (const auto& table : module.tables) all.computed.insert("model." + table.name);
   add("", io::generator_states(run.group, kSave), {});
   if (run.optimizer != nullptr) {
     // A process whose optimiser cannot be saved must not leave the others waiting.

@@ -58,7 +58,9 @@ void save_weights(const ConstModuleRef& module, const std::string& path,
                   const SaveOptions& options) {
   io::in_context("save_weights", path, [&] {
     auto state = io::module_state(*module);
-    save(path, {state.tensors, state.shards, options.group()}, options, "save_weights");
+    io::GroupTensors all{state.tensors, state.shards, options.group()};
+    for (const auto& table : state.tables) all.computed.insert(table.name);
+    save(path, all, options, "save_weights");
   });
 }
 

@@ -8,6 +8,7 @@
 #include <torch/ordered_dict.h>
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -28,17 +29,44 @@ constexpr const char* kCaller = "DataParallel";
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-// Each tensor once, also where several names refer to it, and none that is a shard.
+using Tensors = std::unordered_set<const at::TensorImpl*>;
+
+// Each tensor once, also where several names refer to it, and none of those that are `left_out`.
 template <typename Named>
-NamedTensors replicated(const Named& named, const parallel::ShardedTensors& shards) {
-  std::unordered_set<const at::TensorImpl*> seen;
+NamedTensors all_but(const Named& named, const Tensors& left_out) {
+  Tensors seen;
   NamedTensors tensors;
   for (const auto& item : named) {
     const at::Tensor& tensor = item.value();
-    if (!tensor.defined() || shards.count(tensor.unsafeGetTensorImpl()) > 0) continue;
+    if (!tensor.defined() || left_out.count(tensor.unsafeGetTensorImpl()) > 0) continue;
     if (seen.insert(tensor.unsafeGetTensorImpl()).second) tensors.emplace_back(item.key(), tensor);
   }
   return tensors;
+}
+
+Tensors shards_of(const torch::nn::Module& module) {
+  Tensors shards;
+  for (const auto& item : parallel::sharded_tensors(module)) shards.insert(item.first);
+  return shards;
+}
+
+// The buffers of which rank 0 has a copy for all. A computed table has the same rows on every
+// process, if not the same number of them.
+NamedTensors learned_buffers(const torch::nn::Module& module) {
+  Tensors left_out = shards_of(module);
+  for (const auto& item : parallel::computed_tensors(module)) left_out.insert(item.first);
+  return all_but(module.named_buffers(), left_out);
+}
+
+using Histories = std::map<std::string, int>;
+using History = parallel::GradientExchange::History;
+constexpr int kPlaced = 1, kUsed = 2;
+
+std::string text_of(const Histories& histories) {
+  std::string text;
+  for (const auto& [name, history] : histories)
+    text += c10::str("history ", name, ' ', history, '\n');
+  return text;
 }
 
 void check_parameters(const NamedTensors& parameters) {
@@ -92,10 +120,11 @@ auto report_to(parallel::GradientExchange& exchange, const int& paused, std::siz
 
 class DataParallel::Impl {
  public:
-  Impl(torch::nn::Module& module, RankGroup group, const DataParallelOptions& options)
+  Impl(torch::nn::Module& module, RankGroup group, const DataParallelOptions& options,
+       const Histories& histories)
       : module_(module), group_(std::move(group)) {
     const auto shards = parallel::sharded_tensors(module);
-    const NamedTensors parameters = replicated(module.named_parameters(), shards);
+    const NamedTensors parameters = all_but(module.named_parameters(), shards_of(module));
     parallel::all_or_none(
         group_,
         [&] {
@@ -104,14 +133,16 @@ class DataParallel::Impl {
           check_buffers(module.named_buffers());
         },
         kCaller);
-    parallel::agree_on(
-        group_,
-        parallel::model_text(module, shards) + c10::str("bucket_bytes ", options.bucket_bytes()),
-        kCaller);
+    parallel::agree_on(group_,
+                       parallel::model_text(module, shards) +
+                           c10::str("bucket_bytes ", options.bucket_bytes(), '\n') +
+                           text_of(histories),
+                       kCaller);
     broadcast_values(group_, parameters);
-    broadcast_buffers();
+    broadcast_values(group_, learned_buffers(module_));
+    buffers_ = buffer_state();
     if (group_.size() > 1)
-      start_exchange(parameters, options.bucket_bytes(), /*early=*/shards.empty());
+      start_exchange(parameters, histories, options.bucket_bytes(), /*early=*/shards.empty());
   }
 
   void finish(const at::Tensor& extra) {
@@ -119,22 +150,50 @@ class DataParallel::Impl {
   }
 
   void broadcast_buffers() {
-    broadcast_values(group_,
-                     replicated(module_.named_buffers(), parallel::sharded_tensors(module_)));
+    parallel::all_or_none(group_, [&] { check_buffers(module_.named_buffers()); }, kCaller);
+    parallel::agree_on(group_, parallel::buffers_text(module_, parallel::sharded_tensors(module_)),
+                       kCaller);
+    broadcast_values(group_, learned_buffers(module_));
+    buffers_ = buffer_state();
+  }
+
+  bool buffers_have_changed() { return buffer_state() != buffers_; }
+
+  Histories histories() const {
+    Histories all;
+    for (std::size_t i = 0; exchange_ && i < names_.size(); ++i) {
+      const History one = exchange_->history(i);
+      all[names_[i]] = (one.placed ? kPlaced : 0) | (one.used ? kUsed : 0);
+    }
+    return all;
   }
 
   const RankGroup& group() const noexcept { return group_; }
   const std::shared_ptr<int>& paused() const noexcept { return paused_; }
 
  private:
-  void start_exchange(const NamedTensors& parameters, int64_t bucket_bytes, bool early) {
+  // Changes when a buffer is replaced or written to.
+  using BufferState = std::vector<std::pair<const at::TensorImpl*, int64_t>>;
+  BufferState buffer_state() const {
+    BufferState state;
+    for (const auto& [name, tensor] : learned_buffers(module_))
+      state.emplace_back(tensor.unsafeGetTensorImpl(), tensor._version());
+    return state;
+  }
+
+  void start_exchange(const NamedTensors& parameters, const Histories& histories,
+                      int64_t bucket_bytes, bool early) {
     std::vector<at::Tensor> tensors;
-    std::vector<bool> trained;
+    std::vector<History> starts;
     for (const auto& [name, tensor] : parameters) {
+      names_.push_back(name);
       tensors.push_back(tensor);
-      trained.push_back(tensor.requires_grad());
+      const auto found = histories.find(name);
+      starts.push_back(found == histories.end()
+                           ? History{tensor.requires_grad(), false}
+                           : History{(found->second & kPlaced) != 0, (found->second & kUsed) != 0});
     }
-    exchange_.emplace(tensors, trained, group_, bucket_bytes, early, kCaller);
+    exchange_.emplace(tensors, starts, group_, bucket_bytes, early, kCaller);
     hooks_.reserve(tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {  // also frozen ones, which may be unfrozen
       hooks_.emplace_back(tensors[i], report_to(*exchange_, *paused_, i));
@@ -144,13 +203,18 @@ class DataParallel::Impl {
   torch::nn::Module& module_;
   RankGroup group_;
   std::shared_ptr<int> paused_ = std::make_shared<int>(0);
+  BufferState buffers_;
+  std::vector<std::string> names_;  // of the exchange's parameters
   std::optional<parallel::GradientExchange> exchange_;
   std::vector<torch_internals::PostAccumulateHook> hooks_;  // end before what they call
 };
 
 DataParallel::DataParallel(const ModuleRef& module, RankGroup group,
                            const DataParallelOptions& options)
-    : impl_(std::make_unique<Impl>(*module, std::move(group), options)) {}
+    : impl_(std::make_unique<Impl>(*module, std::move(group), options, Histories{})) {}
+
+DataParallel::DataParallel(const ModuleRef& module, RankGroup group, const Histories& histories)
+    : impl_(std::make_unique<Impl>(*module, std::move(group), DataParallelOptions(), histories)) {}
 
 DataParallel::~DataParallel() = default;
 
@@ -159,6 +223,10 @@ void DataParallel::finish(const at::Tensor& extra) { impl_->finish(extra); }
 DataParallelPause DataParallel::pause() { return DataParallelPause(impl_->paused()); }
 
 void DataParallel::broadcast_buffers() { impl_->broadcast_buffers(); }
+
+bool DataParallel::buffers_have_changed() { return impl_->buffers_have_changed(); }
+
+DataParallel::Histories DataParallel::histories() const { return impl_->histories(); }
 
 const RankGroup& DataParallel::group() const noexcept { return impl_->group(); }
 

@@ -26,16 +26,18 @@ at::Tensor of_extra(const at::Tensor& tail, const at::Tensor& extra) {
 
 }  // namespace
 
-GradientExchange::GradientExchange(std::vector<at::Tensor> parameters, std::vector<bool> placed,
-                                   const RankGroup& group, int64_t bucket_bytes, bool early,
-                                   const char* caller)
+GradientExchange::GradientExchange(std::vector<at::Tensor> parameters,
+                                   const std::vector<History>& history, const RankGroup& group,
+                                   int64_t bucket_bytes, bool early, const char* caller)
     : parameters_(std::move(parameters)),
-      placed_(std::move(placed)),
-      used_(parameters_.size(), false),
       group_(group),
       bucket_bytes_(bucket_bytes),
       early_(early),
       caller_(caller) {
+  for (const History& one : history) {
+    placed_.push_back(one.placed);
+    used_.push_back(one.used);
+  }
   buckets_ = make_buckets(parameters_, placed_, bucket_bytes_, tail_of(parameters_));
   start_step();
 }

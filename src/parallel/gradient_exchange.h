@@ -30,11 +30,22 @@ class GradientExchange {
  public:
   static constexpr int64_t kExtra = 64;  ///< numbers that finish() can sum in the same messages
 
-  /// `parameters` are the same on all processes; those that are `placed` have dense gradients.
+  /// By parameter, what has been learned of its gradients.
+  struct History {
+    bool placed = true;  ///< it has a place in a bucket
+    bool used = false;   ///< some process has had a gradient
+  };
+
+  /// `parameters` and `history` are the same on all processes; those that are `placed` have dense
+  /// gradients.
   /// Buckets are sent during backward() if that is allowed (`early`): a model with collectives of
   /// its own needs theirs in a fixed order, which must not depend on which gradients there are.
-  GradientExchange(std::vector<at::Tensor> parameters, std::vector<bool> placed,
+  GradientExchange(std::vector<at::Tensor> parameters, const std::vector<History>& history,
                    const RankGroup& group, int64_t bucket_bytes, bool early, const char* caller);
+
+  /// An engine adds the processes' numbers in an order that depends on their places: an exchange
+  /// that starts with this history sums as this one goes on.
+  History history(std::size_t index) const { return {placed_[index], used_[index]}; }
 
   /// Parameter `index` has its gradient: puts it into its place, and starts the exchange of the
   /// buckets that are complete, each only after the one before.

@@ -10,38 +10,65 @@
 namespace posenc::parallel {
 namespace {
 
-using FirstNames = std::unordered_map<const at::TensorImpl*, std::string>;
+// The lines of one text.
+class Lines {
+ public:
+  Lines(const torch::nn::Module& module, const ShardedTensors& shards)
+      : shards_(shards), tables_(computed_tensors(module)) {}
 
-std::string tensor_text(const at::Tensor& tensor, const ShardedTensors& shards) {
-  if (!tensor.defined()) return "undefined";
-  if (tensor.layout() != at::kStrided) return c10::str(tensor.layout());
-  std::vector<int64_t> sizes = tensor.sizes().vec();
-  const auto shard = shards.find(tensor.unsafeGetTensorImpl());
-  if (shard != shards.end()) sizes.front() = shard->second.rows;
-  return c10::str(tensor.scalar_type(), " ", at::IntArrayRef(sizes), " strides ", tensor.strides(),
-                  tensor.requires_grad() ? " requires_grad" : "",
-                  shard != shards.end() ? " split" : "", " on ", tensor.device().type());
-}
-
-std::string line_of(const std::string& name, const at::Tensor& tensor, const ShardedTensors& shards,
-                    FirstNames& first_names) {
-  if (tensor.defined()) {
-    const auto [first, is_new] = first_names.emplace(tensor.unsafeGetTensorImpl(), name);
-    if (!is_new) return c10::str(name, ": the same as ", first->second, "\n");
+  void add(const std::string& name, const at::Tensor& tensor) {
+    if (tensor.defined()) {
+      const auto [first, is_new] = first_names_.emplace(tensor.unsafeGetTensorImpl(), name);
+      if (!is_new) {
+        text += c10::str(name, ": the same as ", first->second, "\n");
+        return;
+      }
+    }
+    text += c10::str(name, ": ", tensor_text(tensor), "\n");
   }
-  return c10::str(name, ": ", tensor_text(tensor, shards), "\n");
+
+  std::string text;
+
+ private:
+  std::string tensor_text(const at::Tensor& tensor) const {
+    if (!tensor.defined()) return "undefined";
+    if (tensor.layout() != at::kStrided) return c10::str(tensor.layout());
+    std::vector<int64_t> sizes = tensor.sizes().vec();
+    const auto shard = shards_.find(tensor.unsafeGetTensorImpl());
+    if (shard != shards_.end()) sizes.front() = shard->second.rows;
+    const auto table = tables_.find(tensor.unsafeGetTensorImpl());
+    const bool computed = table != tables_.end();
+    if (computed) sizes.erase(sizes.begin() + table->second);
+    return c10::str(tensor.scalar_type(), " ", at::IntArrayRef(sizes),
+                    computed ? std::string(" computed") : c10::str(" strides ", tensor.strides()),
+                    tensor.requires_grad() ? " requires_grad" : "",
+                    shard != shards_.end() ? " split" : "", " on ", tensor.device().type());
+  }
+
+  const ShardedTensors& shards_;
+  const ComputedTensors tables_;
+  std::unordered_map<const at::TensorImpl*, std::string> first_names_;
+};
+
+void add_buffers(const torch::nn::Module& module, Lines& lines) {
+  for (const auto& item : module.named_buffers()) lines.add("buffer " + item.key(), item.value());
 }
 
 }  // namespace
 
 std::string model_text(const torch::nn::Module& module, const ShardedTensors& shards) {
-  std::string text = c10::str("posenc ", version(), "\n");
-  FirstNames first_names;
+  Lines lines(module, shards);
+  lines.text = c10::str("posenc ", version(), "\n");
   for (const auto& item : module.named_parameters())
-    text += line_of("parameter " + item.key(), item.value(), shards, first_names);
-  for (const auto& item : module.named_buffers())
-    text += line_of("buffer " + item.key(), item.value(), shards, first_names);
-  return text;
+    lines.add("parameter " + item.key(), item.value());
+  add_buffers(module, lines);
+  return lines.text;
+}
+
+std::string buffers_text(const torch::nn::Module& module, const ShardedTensors& shards) {
+  Lines lines(module, shards);
+  add_buffers(module, lines);
+  return lines.text;
 }
 
 }  // namespace posenc::parallel

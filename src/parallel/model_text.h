@@ -8,7 +8,10 @@ namespace posenc::parallel {
 
 /// What processes that train `module` together must have in common, a line for the version of
 /// posenc and for each parameter and buffer: name, dtype, shape of the whole, strides,
-/// requires_grad and kind of device. Values are not part of it.
+/// requires_grad and kind of device. Values are not part of it, nor how many rows a computed table
+/// has.
 std::string model_text(const torch::nn::Module& module, const ShardedTensors& shards);
+/// The lines of the buffers.
+std::string buffers_text(const torch::nn::Module& module, const ShardedTensors& shards);
 
 }  // namespace posenc::parallel

@@ -22,7 +22,26 @@ void collect_shards(const torch::nn::Module& module, ShardedTensors& shards) {
   }
 }
 
+void collect_computed(const torch::nn::Module& module, ComputedTensors& tables) {
+  for (const auto& child : module.named_children()) collect_computed(*child.value(), tables);
+  const auto* const traits = dynamic_cast<const StateDictTraits*>(&module);
+  if (traits == nullptr) return;
+  const auto all = traits->computed_tables();
+  if (all.empty()) return;
+  const auto buffers = module.named_buffers();
+  for (const ComputedTable& table : all) {
+    const at::Tensor* const tensor = buffers.find(table.name);
+    if (tensor != nullptr) tables.emplace(tensor->unsafeGetTensorImpl(), table.row_axis);
+  }
+}
+
 }  // namespace
+
+ComputedTensors computed_tensors(const torch::nn::Module& module) {
+  ComputedTensors tables;
+  collect_computed(module, tables);
+  return tables;
+}
 
 ShardedTensors sharded_tensors(const torch::nn::Module& module) {
   ShardedTensors shards;

@@ -19,4 +19,10 @@ using ShardedTensors = std::unordered_map<const at::TensorImpl*, ShardedName>;
 /// a name that is not registered.
 ShardedTensors sharded_tensors(const torch::nn::Module& module);
 
+/// The axis of the rows of each buffer that a module or one of its children computes
+/// (StateDictTraits::computed_tables). A table that grows may have more rows on one process than on
+/// another.
+using ComputedTensors = std::unordered_map<const at::TensorImpl*, int64_t>;
+ComputedTensors computed_tensors(const torch::nn::Module& module);
+
 }  // namespace posenc::parallel

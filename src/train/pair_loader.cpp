@@ -32,11 +32,12 @@ torch::Tensor padded(const std::vector<const std::vector<int64_t>*>& rows, std::
   return ids;
 }
 
-// Without the last columns that are padding only. An empty batch keeps its columns.
-torch::Tensor without_padding(const torch::Tensor& ids, int64_t pad_id) {
+// Without the last columns that are padding only, but with at least `least` columns. An empty batch
+// keeps its columns.
+torch::Tensor without_padding(const torch::Tensor& ids, int64_t pad_id, int64_t least) {
   const auto used = ids.ne(pad_id).any(0).nonzero();
   const int64_t length = used.numel() > 0 ? used.max().item<int64_t>() + 1 : ids.size(1);
-  return ids.slice(1, 0, length).contiguous();
+  return ids.slice(1, 0, std::max(length, least)).contiguous();
 }
 
 // The mean loss over zero labels is NaN, which would look like a diverged run.
@@ -68,11 +69,11 @@ PairBatch share(const PairBatch& whole, int64_t rank, int64_t ranks) {
   TORCH_CHECK_VALUE(rank >= 0 && rank < ranks, "[share] rank must lie in [0, ", ranks, "). Got ",
                     rank);
   if (ranks == 1) return whole;
-  const auto rows = [&](const torch::Tensor& ids) {
-    return without_padding(ids.slice(0, rank, std::nullopt, ranks), whole.pad_id);
+  const auto rows = [&](const torch::Tensor& ids, int64_t least) {
+    return without_padding(ids.slice(0, rank, std::nullopt, ranks), whole.pad_id, least);
   };
   PairBatch part = whole;
-  part.src = rows(whole.src), part.tgt = rows(whole.tgt);
+  part.src = rows(whole.src, 1), part.tgt = rows(whole.tgt, 2);  // two: a column of labels
   const auto tokens = [&](const torch::Tensor& ids) { return ids.ne(whole.pad_id).sum(); };
   part.tokens = (tokens(part.src) + tokens(part.tgt)).item<int64_t>();
   // Padding is at the end of a row.

@@ -29,6 +29,9 @@ constexpr const char* kStep = "step";
 constexpr const char* kSeconds = "seconds";
 constexpr const char* kLoader = "loader.";
 constexpr const char* kOwn = "own.";
+constexpr const char* kRanks = "exchange_ranks";  // the number of processes
+constexpr const char* kExchange = "exchange.";    // by parameter, DataParallel::histories()
+constexpr int kUsual = 3;                         // of a dense gradient in every step: not saved
 
 void add(CheckpointScalars& all, const std::string& prefix, const CheckpointScalars& some) {
   for (const auto& [name, value] : some) all[prefix + name] = value;
@@ -110,6 +113,13 @@ void Trainer::resume(const std::string& path) {
   pending_tears_ = false;
   seconds_ = seconds;
   numbers = below(saved, kOwn);
+  histories_.clear();
+  const auto ranks = saved.find(kRanks);
+  if (ranks != saved.end() && ranks->second == run_.group.size()) {
+    for (const auto& item : run_.module->named_parameters()) histories_[item.key()] = kUsual;
+    for (const auto& [name, history] : below(saved, kExchange))
+      histories_[name] = static_cast<int>(history);
+  }
   start_report();  // discard the report of the previous run
   began_.reset();
 }
@@ -119,6 +129,11 @@ void Trainer::save() const {
   CheckpointScalars all = {{kStep, static_cast<double>(step_)}, {kSeconds, seconds_}};
   add(all, kLoader, loader_.state());
   add(all, kOwn, numbers);
+  if (parallel_) {
+    all[kRanks] = run_.group.size();
+    for (const auto& [name, history] : parallel_->histories())
+      if (history != kUsual) all[kExchange + name] = history;
+  }
   save_checkpoint(options_.checkpoint(), run_, all);
 }
 
@@ -140,7 +155,17 @@ void Trainer::begin_group(int64_t end) {
                       "since each process has its own share of the batch. Got RankTokens::Same");
   };
   parallel::all_or_none(run_.group, check, kName);
-  if (!parallel_) parallel_ = std::make_shared<DataParallel>(run_.module, run_.group);
+  parallel_.reset(new DataParallel(run_.module, run_.group, histories_));
+}
+
+// Between calls of train() a program may use the model as it likes.
+void Trainer::end_group() noexcept {
+  try {
+    if (parallel_) histories_ = parallel_->histories();
+  } catch (...) {
+    histories_.clear();  // the others keep theirs: the next train() says that the processes differ
+  }
+  parallel_.reset();
 }
 
 // Computes the gradients of this process's share; with a group, they are complete only after the
@@ -154,7 +179,7 @@ torch::Tensor Trainer::gradients(const std::vector<PairBatch>& batches) {
   torch::Tensor sum;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const auto& [batch, factor] = shares[i];
-    if (factor == 0.0 && !has_shards_) continue;
+    if (factor == 0.0) continue;  // with shards, on every process
     std::optional<DataParallelPause> pause;
     if (parallel_ && i + 1 < shares.size()) pause.emplace(parallel_->pause());
     const torch::Tensor loss = loss_(batch);
@@ -167,8 +192,9 @@ torch::Tensor Trainer::gradients(const std::vector<PairBatch>& batches) {
   return sum;
 }
 
-// The exchange carries four numbers more than the gradients: the loss, which is not finite if any
-// process's is not, whether one wants to stop, has failed, and did so in the last optimiser step.
+// The exchange carries five numbers more than the gradients: the loss, which is not finite if any
+// process's is not, whether one wants to stop, has failed, did so in the last optimiser step, and
+// whether its buffers have changed, of which rank 0's count.
 torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
   std::exception_ptr failure = std::exchange(pending_, nullptr);
   const bool tore = std::exchange(pending_tears_, false);
@@ -188,7 +214,8 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
   double part = failure || !loss.defined() ? 0.0 : loss.item<double>();
   if (options_.global_loss()) part /= run_.group.size();
   const std::vector<float> own = {static_cast<float>(part), stop ? 1.0F : 0.0F,
-                                  failure ? 1.0F : 0.0F, tore ? 1.0F : 0.0F};
+                                  failure ? 1.0F : 0.0F, tore ? 1.0F : 0.0F,
+                                  parallel_->buffers_have_changed() ? 1.0F : 0.0F};
   torch::Tensor numbers = torch::tensor(own);
   try {
     parallel_->finish(numbers);
@@ -205,6 +232,7 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
         },
         kName);
   }
+  if (numbers[4].item<float>() > 0.0F) parallel_->broadcast_buffers();
   stop_ = numbers[1].item<float>() > 0.0F;
   return numbers[0].to(torch::kDouble);
 }
@@ -301,6 +329,10 @@ bool Trainer::train(int64_t until) {
   const int64_t end = until < 0 ? options_.steps() : std::min(until, options_.steps());
   if (run_.group.size() > 1) begin_group(end);
   if (!began_) began_ = Clock::now(), first_step_ = step_;
+  struct End {
+    Trainer& trainer;
+    ~End() { trainer.end_group(); }
+  } const end_group{*this};
   run_.module->train();
   bool stopped = false;
   while ((open_ || step_ < end) && !stopped) {

@@ -249,6 +249,21 @@ TEST(DataParallelErrors, RefusesGradientsThatItCannotSum) {
   });
 }
 
+TEST(DataParallelErrors, RefusesToBroadcastBuffersThatDiffer) {
+  run_ranks(2, [](const RankGroup& group) {
+    SmallModel model({});
+    DataParallel parallel(model, group);
+    if (group.rank() == 1) model.named_buffers()["mean"].set_data(torch::ones({7}));
+    try {
+      parallel.broadcast_buffers();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const GroupError& error) {
+      EXPECT_EQ(error.code(), GroupErrorCode::Disagree);
+      EXPECT_PRED_FORMAT2(::testing::IsSubstring, "buffer mean: Float [7]", error.what());
+    }
+  });
+}
+
 TEST(DataParallelErrors, RefusesOtherExtraNumbers) {
   SmallModel model({});
   DataParallel parallel(model, {});

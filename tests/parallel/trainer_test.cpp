@@ -14,6 +14,7 @@
 
 #include "io/support.h"
 #include "models/tiny.h"
+#include "parallel/uneven_pairs.h"
 #include "posenc/functional/token_cross_entropy.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
@@ -27,19 +28,6 @@ namespace {
 using testing::run_ranks;
 
 constexpr int64_t kSteps = 12;
-
-// Targets of 1 to 5 labels, so that the shares of a batch have different weights, and one pair more
-// than fills the batches: of its batch, all processes but the first get nothing.
-std::vector<TokenPair> uneven_pairs() {
-  std::vector<TokenPair> pairs = {{{3, 4, 5, 6, 7, 8}, {1, 3, 4, 2}}};
-  for (int64_t i = 0; i < 42; ++i) {
-    TokenPair pair{{3 + i % 6, 3 + i % 5}, {1}};
-    for (int64_t k = 0; k <= i % 4; ++k) pair.tgt.push_back(3 + (i + k) % 6);
-    pair.tgt.push_back(2);
-    pairs.push_back(pair);
-  }
-  return pairs;
-}
 
 // A process. Made before the threads start, since all draw from one generator.
 struct Process {

@@ -186,6 +186,18 @@ TEST(PairLoader, SaysWhatIsWrong) {
 }
 
 // Targets of one token have no labels, and the mean over none is NaN.
+// One of the processes that split a vocabulary may have a share without labels: it still takes
+// part.
+TEST(PairBatch, AShareHasAColumnOfLabelsIfTheWholeHas) {
+  PairBatch whole;
+  whole.src = torch::tensor({{3, 4}, {5, 0}});
+  whole.tgt = torch::tensor({{1, 4, 2}, {1, 0, 0}});
+  EXPECT_TRUE(share(whole, 0, 2).tgt.equal(torch::tensor({{1, 4, 2}})));
+  EXPECT_TRUE(share(whole, 1, 2).tgt.equal(torch::tensor({{1, 0}})));
+  EXPECT_TRUE(share(whole, 1, 2).src.equal(torch::tensor({{5}})));
+  EXPECT_EQ(share(whole, 1, 2).tgt_labels().sizes(), torch::IntArrayRef({1, 1}));
+}
+
 TEST(PairBatch, SaysThatATargetOfOneTokenHasNoLabels) {
   const std::vector<TokenPair> pairs = {{{5, 6}, {1}}, {{7, 8}, {1}}};
   PairLoader loader(pairs, PairLoaderOptions().max_rows(2));

@@ -4,7 +4,9 @@
 #include <torch/arg.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "posenc/core/module_ref.h"
 #include "posenc/export.h"
@@ -104,14 +106,24 @@ class DataParallel {
   /// ```
   [[nodiscard]] DataParallelPause pause();
 
-  /// Copies rank 0's buffers to all processes, for modules whose buffers change in training.
+  /// Copies rank 0's buffers to all processes, for modules whose buffers change in training. Tables
+  /// that the modules compute are left as they are.
+  ///
+  /// Errors: GroupError (Disagree) on every process if the buffers' names, shapes or dtypes differ.
   void broadcast_buffers();
 
   /// The group.
   const RankGroup& group() const noexcept;
 
  private:
+  friend class Trainer;
   class Impl;
+  /// By the parameter's name, what an exchange has learned of its gradients. Trainer keeps it from
+  /// one train() to the next, and in checkpoints.
+  using Histories = std::map<std::string, int>;
+  DataParallel(const ModuleRef& module, RankGroup group, const Histories& histories);
+  Histories histories() const;
+  bool buffers_have_changed();
   std::unique_ptr<Impl> impl_;
 };
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,7 +54,8 @@ struct TrainerOptions {
   TORCH_ARG(std::function<void(const TrainingProgress&)>, report) = nullptr;
   /// Number of steps between reports, which wait for a GPU, as checkpoints and groups do.
   TORCH_ARG(int64_t, report_every) = 50;
-  /// Called after every step; returning true saves and stops the run. See StopSignal.
+  /// Called after every step; returning true saves and stops the run. With a group it is called
+  /// before the step's update, with whose gradients its result is sent. See StopSignal.
   TORCH_ARG(std::function<bool()>, stop) = nullptr;
   /// The processes that train together, each on its share() of every batch; gradients, reports,
   /// stops and checkpoints are those of the whole. By default one process.
@@ -122,6 +124,7 @@ class Trainer {
 
  private:
   void begin_group(int64_t end);
+  void end_group() noexcept;
   torch::Tensor gradients(const std::vector<PairBatch>& batches);
   torch::Tensor agreed_gradients(const std::vector<PairBatch>& batches);
   torch::Tensor train_step(const std::vector<PairBatch>& batches);
@@ -137,7 +140,8 @@ class Trainer {
   PairLoader& loader_;
   Loss loss_;
   TrainerOptions options_;
-  std::shared_ptr<DataParallel> parallel_;                 // of a group, from the first train() on
+  std::shared_ptr<DataParallel> parallel_;                 // of a group, during train()
+  std::map<std::string, int> histories_;                   // of its exchange, from call to call
   bool has_shards_ = false, stop_ = false, torn_ = false;  // torn_: weights may differ
   std::exception_ptr pending_;                             // of this process, to be thrown on all
   bool pending_tears_ = false;         // it was the optimiser's or the scheduler's

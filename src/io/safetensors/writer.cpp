@@ -24,11 +24,13 @@ namespace {
 constexpr int64_t kBlockBytes = int64_t{64} << 20;
 
 // Compares names, dtypes and shapes: if they differed, the processes' messages would not match.
-std::string description(const std::vector<SafetensorsEntry>& entries, const Shards& shards) {
+std::string description(const std::vector<SafetensorsEntry>& entries, const GroupTensors& all) {
   std::string text;
   for (const auto& entry : entries) {
-    text += entry.name + " " + dtype_name(entry.dtype) + " " + c10::str(entry.sizes) +
-            (shards.count(entry.name) != 0 ? " by rows\n" : "\n");
+    const bool computed = all.computed.count(entry.name) != 0;
+    text += entry.name + " " + dtype_name(entry.dtype) + " " +
+            (computed ? std::string("computed") : c10::str(entry.sizes)) +
+            (all.shards.count(entry.name) != 0 ? " by rows\n" : "\n");
   }
   return text;
 }
@@ -108,7 +110,7 @@ void write_safetensors(const std::string& path, const GroupTensors& all,
       [&] {
         const auto entries = entries_of(all);
         layout = lay_out_safetensors(entries, metadata);
-        text = description(entries, all.shards);
+        text = description(entries, all);
       },
       caller);
   parallel::agree_on(group, text, caller);

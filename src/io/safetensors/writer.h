@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct GroupTensors {
   StateDict tensors;
   Shards shards = {};  ///< by the names of `tensors`; the others are the same on every process
   RankGroup group = {};
+  /// Names of tables that each process computes, and that may have grown to different lengths.
+  std::set<std::string> computed = {};
 };
 
 /// The number of rows of a shard on each process of `group`. A collective. Throws WeightsError on

@@ -148,7 +148,8 @@ RankGroup group_from_environment(const GroupOptions& options) {
   // So does any store those of this program's first group, if this is a second one.
   static std::atomic<int64_t> groups{0};
   store = c10::make_intrusive<c10d::PrefixStore>(
-      c10::str("posenc/attempt_", launch->attempt, "/group_", groups++), store);
+      c10::str("posenc/attempt_", launch->attempt, "/of_", launch->size, "/group_", groups++),
+      store);
   return connect(store, launch->rank, launch->size, gloo, options, deadline, kCaller);
 }
 
