@@ -115,13 +115,13 @@ TEST(AtomicFile, TheNextWriterRemovesWhatAKilledOneLeft) {
   close(held);
 }
 
-// Locks on another host are not visible over the network, so a file that it modified today may be
-// in use.
 TEST(AtomicFile, MustHaveAName) {
   EXPECT_CONTAINS(message_of([] { io::AtomicFile(""); }),
-                  "cannot be written: a file must have a name");
+                  "cannot be written: a file must have a name. Got an empty one");
 }
 
+// Locks on another host are not visible over the network, so a file that it modified today may be
+// in use.
 TEST(AtomicFile, AnotherHostsFileIsLeftForADay) {
   const TempDir dir;
   const auto fresh = dir / ".posenc-0123456789ab-1-0.tmp",
