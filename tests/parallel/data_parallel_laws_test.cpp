@@ -15,6 +15,7 @@
 #include "posenc/parallel/data_parallel.h"
 #include "support/compare.h"
 #include "support/rank_threads.h"
+#include "torch_internals/grad_access.h"
 
 namespace posenc::testing {
 namespace {
@@ -77,8 +78,10 @@ TEST(DataParallel, TheFusedEmbeddingAddsToTheAliasInPlace) {
     table.grad().fill_(-0.0);
     step();
     EXPECT_TRUE(bit_equal(table.grad().slice(0, 4, 6), torch::full({2, 8}, 3.0f)));
-    EXPECT_TRUE(bit_equal(table.grad().slice(0, 0, 4), torch::full({4, 8}, -0.0f)));
-    EXPECT_TRUE(bit_equal(table.grad().slice(0, 6), torch::full({44, 8}, -0.0f)));
+    // LibTorch before 2.13 takes no gradient in place from an operation beside a hook.
+    const float kept = torch_internals::kHooksFollowUndefinedGradients ? -0.0F : 0.0F;
+    EXPECT_TRUE(bit_equal(table.grad().slice(0, 0, 4), torch::full({4, 8}, kept)));
+    EXPECT_TRUE(bit_equal(table.grad().slice(0, 6), torch::full({44, 8}, kept)));
   });
 }
 
