@@ -118,7 +118,7 @@ void Trainer::resume(const std::string& path) {
   if (ranks != saved.end() && ranks->second == run_.group.size()) {
     for (const auto& item : run_.module->named_parameters()) histories_[item.key()] = kUsual;
     for (const auto& [name, history] : below(saved, kExchange))
-      histories_[name] = static_cast<int>(history);
+      if (history >= 0.0 && history < kUsual) histories_[name] = static_cast<int>(history);
   }
   start_report();  // discard the report of the previous run
   began_.reset();
