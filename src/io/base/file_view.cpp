@@ -151,8 +151,11 @@ FileView FileView::narrow(std::size_t axis, int64_t start, int64_t count) const 
 
 FileView view_of(std::shared_ptr<const InputFile> file, uint64_t storage_begin,
                  const ManifestTensor& tensor) {
+  // Unsigned, because an empty tensor, of which nothing is read, may have any offset.
+  const uint64_t offset =
+      static_cast<uint64_t>(tensor.offset) * static_cast<uint64_t>(item_size(tensor.dtype));
   return {.file = std::move(file),
-          .begin = storage_begin + static_cast<uint64_t>(tensor.offset * item_size(tensor.dtype)),
+          .begin = storage_begin + offset,
           .dtype = tensor.dtype,
           .sizes = tensor.sizes,
           .strides = tensor.strides,
