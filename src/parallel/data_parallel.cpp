@@ -29,33 +29,27 @@ constexpr const char* kCaller = "DataParallel";
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-using Tensors = std::unordered_set<const at::TensorImpl*>;
-
-// Each tensor once, also where several names refer to it, and none of those that are `left_out`.
-template <typename Named>
-NamedTensors all_but(const Named& named, const Tensors& left_out) {
-  Tensors seen;
+// Each tensor once, also where several names refer to it, and none that is left out.
+template <typename Named, typename IsLeftOut>
+NamedTensors all_but(const Named& named, const IsLeftOut& is_left_out) {
+  std::unordered_set<const at::TensorImpl*> seen;
   NamedTensors tensors;
   for (const auto& item : named) {
     const at::Tensor& tensor = item.value();
-    if (!tensor.defined() || left_out.count(tensor.unsafeGetTensorImpl()) > 0) continue;
+    if (!tensor.defined() || is_left_out(tensor.unsafeGetTensorImpl())) continue;
     if (seen.insert(tensor.unsafeGetTensorImpl()).second) tensors.emplace_back(item.key(), tensor);
   }
   return tensors;
 }
 
-Tensors shards_of(const torch::nn::Module& module) {
-  Tensors shards;
-  for (const auto& item : parallel::sharded_tensors(module)) shards.insert(item.first);
-  return shards;
-}
-
 // The buffers of which rank 0 has a copy for all. A computed table has the same rows on every
 // process, if not the same number of them.
 NamedTensors learned_buffers(const torch::nn::Module& module) {
-  Tensors left_out = shards_of(module);
-  for (const auto& item : parallel::computed_tensors(module)) left_out.insert(item.first);
-  return all_but(module.named_buffers(), left_out);
+  const auto shards = parallel::sharded_tensors(module);
+  const auto computed = parallel::computed_tensors(module);
+  return all_but(module.named_buffers(), [&](const at::TensorImpl* tensor) {
+    return shards.count(tensor) > 0 || computed.count(tensor) > 0;
+  });
 }
 
 using Histories = std::map<std::string, int>;
@@ -124,7 +118,9 @@ class DataParallel::Impl {
        const Histories& histories)
       : module_(module), group_(std::move(group)) {
     const auto shards = parallel::sharded_tensors(module);
-    const NamedTensors parameters = all_but(module.named_parameters(), shards_of(module));
+    const NamedTensors parameters =
+        all_but(module.named_parameters(),
+                [&](const at::TensorImpl* tensor) { return shards.count(tensor) > 0; });
     parallel::all_or_none(
         group_,
         [&] {
@@ -139,8 +135,7 @@ class DataParallel::Impl {
                            text_of(histories),
                        kCaller);
     broadcast_values(group_, parameters);
-    broadcast_values(group_, learned_buffers(module_));
-    buffers_ = buffer_state();
+    broadcast_learned_buffers();
     if (group_.size() > 1)
       start_exchange(parameters, histories, options.bucket_bytes(), /*early=*/shards.empty());
   }
@@ -153,11 +148,10 @@ class DataParallel::Impl {
     parallel::all_or_none(group_, [&] { check_buffers(module_.named_buffers()); }, kCaller);
     parallel::agree_on(group_, parallel::buffers_text(module_, parallel::sharded_tensors(module_)),
                        kCaller);
-    broadcast_values(group_, learned_buffers(module_));
-    buffers_ = buffer_state();
+    broadcast_learned_buffers();
   }
 
-  bool buffers_have_changed() { return buffer_state() != buffers_; }
+  bool buffers_have_changed() { return versions_of(buffers_) != versions_; }
 
   Histories histories() const {
     Histories all;
@@ -172,13 +166,17 @@ class DataParallel::Impl {
   const std::shared_ptr<int>& paused() const noexcept { return paused_; }
 
  private:
-  // Changes when a buffer is replaced or written to.
-  using BufferState = std::vector<std::pair<const at::TensorImpl*, int64_t>>;
-  BufferState buffer_state() const {
-    BufferState state;
-    for (const auto& [name, tensor] : learned_buffers(module_))
-      state.emplace_back(tensor.unsafeGetTensorImpl(), tensor._version());
-    return state;
+  // The module is searched for buffers here only, and not in every step.
+  void broadcast_learned_buffers() {
+    buffers_ = learned_buffers(module_);
+    broadcast_values(group_, buffers_);
+    versions_ = versions_of(buffers_);
+  }
+
+  static std::vector<int64_t> versions_of(const NamedTensors& tensors) {
+    std::vector<int64_t> versions;
+    for (const auto& [name, tensor] : tensors) versions.push_back(tensor._version());
+    return versions;
   }
 
   void start_exchange(const NamedTensors& parameters, const Histories& histories,
@@ -203,7 +201,8 @@ class DataParallel::Impl {
   torch::nn::Module& module_;
   RankGroup group_;
   std::shared_ptr<int> paused_ = std::make_shared<int>(0);
-  BufferState buffers_;
+  NamedTensors buffers_;  // that rank 0 has for all, and their versions when it last sent them
+  std::vector<int64_t> versions_;
   std::vector<std::string> names_;  // of the exchange's parameters
   std::optional<parallel::GradientExchange> exchange_;
   std::vector<torch_internals::PostAccumulateHook> hooks_;  // end before what they call
