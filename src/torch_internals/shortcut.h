@@ -15,8 +15,8 @@
 //    names what ATen would refuse; note_write() refuses it and notifies autograd. Memory that the
 //    kernel reads while it writes must not overlap: share_memory().
 // 4. Recording. is_recorded() returns whether autograd would record. The result then gets a node
-//    that keeps the caller's tensors as SavedVariables, which notice changes; backward may be called by
-//    another thread, twice, with create_graph, or with a gradient of another layout.
+//    that keeps the caller's tensors as SavedVariables, which notice changes; backward may be
+//    called by another thread, twice, with create_graph, or with a gradient of another layout.
 // 5. Adding to .grad. Only through GradAccess (grad_access.h), which makes all the checks that
 //    AccumulateGrad and the engine make.
 // 6. Reusing the memory of an earlier result. Only if is_unobservable(): no one else holds the
