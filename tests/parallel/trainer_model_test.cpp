@@ -37,7 +37,7 @@ struct Uneven {
 
   torch::Tensor loss(const PairBatch& batch) {
     const torch::NoGradGuard no_grad;
-    auto& mean = model->named_buffers()["mean"];
+    auto mean = model->named_buffers()["mean"];
     mean.mul_(0.9).add_(batch.src.to(torch::kFloat).mean(), 0.01);
     const torch::AutoGradMode grad(true);
     return model->loss_sum(batch.src, batch.src, /*extra=*/true) / batch.src.numel() +
