@@ -54,7 +54,6 @@ NamedTensors learned_buffers(const torch::nn::Module& module) {
 
 using Histories = std::map<std::string, int>;
 using History = parallel::GradientExchange::History;
-constexpr int kPlaced = 1, kUsed = 2;
 
 std::string text_of(const Histories& histories) {
   std::string text;
@@ -155,10 +154,8 @@ class DataParallel::Impl {
 
   Histories histories() const {
     Histories all;
-    for (std::size_t i = 0; exchange_ && i < names_.size(); ++i) {
-      const History one = exchange_->history(i);
-      all[names_[i]] = (one.placed ? kPlaced : 0) | (one.used ? kUsed : 0);
-    }
+    for (std::size_t i = 0; exchange_ && i < names_.size(); ++i)
+      all[names_[i]] = exchange_->history(i).number();
     return all;
   }
 
@@ -187,9 +184,8 @@ class DataParallel::Impl {
       names_.push_back(name);
       tensors.push_back(tensor);
       const auto found = histories.find(name);
-      starts.push_back(found == histories.end()
-                           ? History{tensor.requires_grad(), false}
-                           : History{(found->second & kPlaced) != 0, (found->second & kUsed) != 0});
+      starts.push_back(found == histories.end() ? History{tensor.requires_grad(), false}
+                                                : History::from_number(found->second));
     }
     exchange_.emplace(tensors, starts, group_, bucket_bytes, early, kCaller);
     hooks_.reserve(tensors.size());

@@ -34,6 +34,11 @@ class GradientExchange {
   struct History {
     bool placed = true;  ///< it has a place in a bucket
     bool used = false;   ///< some process has had a gradient
+
+    /// As a number, for checkpoints.
+    int number() const { return (placed ? 1 : 0) | (used ? 2 : 0); }
+    static History from_number(int number) { return {(number & 1) != 0, (number & 2) != 0}; }
+    static constexpr int kUsual = 3;  ///< of a dense gradient in every step
   };
 
   /// `parameters` and `history` are the same on all processes; those that are `placed` have dense

@@ -13,6 +13,7 @@
 #include "core/check.h"
 #include "parallel/clip_norm.h"
 #include "parallel/collectives.h"
+#include "parallel/gradient_exchange.h"
 #include "parallel/shards.h"
 #include "posenc/parallel/data_parallel.h"
 #include "train/run_text.h"
@@ -31,7 +32,7 @@ constexpr const char* kLoader = "loader.";
 constexpr const char* kOwn = "own.";
 constexpr const char* kRanks = "exchange_ranks";  // the number of processes
 constexpr const char* kExchange = "exchange.";    // by parameter, DataParallel::histories()
-constexpr int kUsual = 3;                         // of a dense gradient in every step: not saved
+constexpr int kUsual = parallel::GradientExchange::History::kUsual;  // not saved
 
 void add(CheckpointScalars& all, const std::string& prefix, const CheckpointScalars& some) {
   for (const auto& [name, value] : some) all[prefix + name] = value;
