@@ -25,7 +25,7 @@ constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_co
   std::vector<std::string> names;
   for (const RotaryModelRow& row : rotary_model_table()) names.push_back(row.model_type);
   TORCH_CHECK_VALUE(false,
-                    "[rotary_options_from_hf] `model_type` must be one whose rotary "
+                    "`model_type` must be one whose rotary "
                     "embedding is known; the nearest are ",
                     detail::nearest_text(model_type, names), ". Got ",
                     model_type.empty() ? "no model_type" : model_type);
@@ -102,8 +102,7 @@ RopeSettings settings_of(const RotarySettings& config, const RotaryModelRow& mod
                          const std::string& layer_type) {
   if (!model.defaults.unscaled_layers || layer_type.empty())
     return rope_settings(config, model, layer_type);
-  TORCH_CHECK_VALUE(layer_type == "scaled" || layer_type == "unscaled",
-                    "[rotary_options_from_hf] `", model.model_type,
+  TORCH_CHECK_VALUE(layer_type == "scaled" || layer_type == "unscaled", "`", model.model_type,
                     "` has layers of the types scaled, in rope_scaling_layers, and unscaled. Got ",
                     layer_type);
   RopeSettings rope = rope_settings(config, model, "");
@@ -133,10 +132,19 @@ RotaryOptions checked(RotaryOptions options, const char* model_type) {
   try {
     options.validate();
   } catch (const c10::ValueError& error) {
-    TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] `", model_type,
-                      "`: ", error.what_without_backtrace());
+    TORCH_CHECK_VALUE(false, "`", model_type, "`: ", error.what_without_backtrace());
   }
   return options;
+}
+
+// Adds `where` to the errors of `read`: the public function, and the place of the configuration.
+template <typename Read>
+RotaryOptions with_place(const std::string& where, const Read& read) {
+  try {
+    return read();
+  } catch (const c10::ValueError& error) {
+    TORCH_CHECK_VALUE(false, where, error.what_without_backtrace());
+  }
 }
 
 // The parameters that are outside rope_parameters in a configuration.
@@ -170,9 +178,12 @@ std::vector<RotaryModel> rotary_models() {
 }
 
 RotaryOptions rotary_options_from_hf(const std::string& config, const std::string& layer_type) {
-  RotarySettings settings(Settings::path_or_text("rotary_options_from_hf", config).object(), "");
-  const RotaryModelRow& model = model_of(settings);
-  return checked(options_of(settings, model, layer_type), model.model_type);
+  const Settings given = Settings::path_or_text("rotary_options_from_hf", config);
+  return with_place(given.where(), [&] {
+    RotarySettings settings(given.object(), "");
+    const RotaryModelRow& model = model_of(settings);
+    return checked(options_of(settings, model, layer_type), model.model_type);
+  });
 }
 
 RotaryOptions rotary_options_from_params(std::string_view preset, const PresetParams& params) {
@@ -198,10 +209,12 @@ RotaryOptions rotary_options_from_params(std::string_view preset, const PresetPa
   RotaryModelRow model{name.c_str(), name.c_str(), {}};
   model.defaults.theta = entry.options.base();
   model.defaults.whole_head = entry.source.rfind("transformers ", 0) != 0;
-  const RotarySettings settings(std::move(config), "");
-  RotaryOptions options = options_of(settings, model, "");
-  apply_package_parameters(name, settings, options);
-  return checked(std::move(options), model.model_type);
+  return with_place("[rotary_options_from_params] ", [&] {
+    const RotarySettings settings(std::move(config), "");
+    RotaryOptions options = options_of(settings, model, "");
+    apply_package_parameters(name, settings, options);
+    return checked(std::move(options), model.model_type);
+  });
 }
 
 }  // namespace posenc

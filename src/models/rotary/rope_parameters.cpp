@@ -51,7 +51,7 @@ RotaryLayerDefaults find_layer(const RotarySettings& config, const RotaryModelRo
   if (names_layer(config, d.layers_key, layer_type)) {
     return {.layer_type = layer_type.c_str(), .theta = d.theta, .theta_key = d.theta_key};
   }
-  TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] `", model.model_type,
+  TORCH_CHECK_VALUE(false, "`", model.model_type,
                     "` has a rotary embedding for each layer type: layer_type must be one of ",
                     fmt::format("{}", fmt::join(names, ", ")), ". Got ",
                     layer_type.empty() ? "no layer type" : layer_type);
@@ -154,9 +154,8 @@ RotarySettings layer_parameters(const RotarySettings& config, const RotaryModelR
     }
     if (layer.flat == FlatUse::Over) own.update(scaling);
   } else {
-    TORCH_CHECK_VALUE(all.empty() || d.merges, "[rotary_options_from_hf] `rope_parameters.",
-                      layer.layer_type, "` must be an object: `", model.model_type,
-                      "` rotates these layers by it");
+    TORCH_CHECK_VALUE(all.empty() || d.merges, "`rope_parameters.", layer.layer_type,
+                      "` must be an object: `", model.model_type, "` rotates these layers by it");
     own = layer_defaults(config, model, layer);
   }
   if (!own.has("rope_theta")) {
@@ -229,7 +228,7 @@ RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& m
   const RotaryDefaults& d = model.defaults;
   const int64_t max_position = positive(config, d.max_position_key, d.max_position);
   const bool nested = !d.layers.empty();
-  TORCH_CHECK_VALUE(nested || layer_type.empty(), "[rotary_options_from_hf] `", model.model_type,
+  TORCH_CHECK_VALUE(nested || layer_type.empty(), "`", model.model_type,
                     "` has one rotary embedding for all layers: layer_type must be left out. Got ",
                     layer_type);
   RotarySettings own(nlohmann::json::object(), "");

@@ -102,15 +102,14 @@ std::optional<std::vector<int64_t>> RotarySettings::wholes(const std::string& na
 
 double RotarySettings::required(const std::string& name, const std::string& reason) const {
   const std::optional<double> number = real(name);
-  TORCH_CHECK_VALUE(number.has_value(), "[rotary_options_from_hf] `", path_, name,
-                    "` is needed for ", reason);
+  TORCH_CHECK_VALUE(number.has_value(), "`", path_, name, "` is needed for ", reason);
   return *number;
 }
 
 void RotarySettings::refuse(const std::string& name, const std::string& rule) const {
   const nlohmann::json& found = value(name);
   const auto shown = found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  TORCH_CHECK_VALUE(false, "[rotary_options_from_hf] `", path_, name, "` must be ", rule, ". Got ",
+  TORCH_CHECK_VALUE(false, "`", path_, name, "` must be ", rule, ". Got ",
                     io::shortened(shown, kMostOfRefused));
   std::abort();  // not reached
 }

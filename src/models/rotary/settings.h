@@ -9,7 +9,8 @@
 namespace posenc {
 
 /// An object in a configuration, whose keys are looked up by name. A key that is absent or null has
-/// its fallback. Errors are c10::ValueError and name the key with the objects that contain it.
+/// its fallback. Errors are c10::ValueError and name the key with the objects that contain it; the
+/// public function adds its name and the file.
 class RotarySettings {
  public:
   /// `path`: the names of the objects that contain it, each followed by a dot, such as
