@@ -39,6 +39,10 @@ check: ## format, lint, and a quick selection of the tests: the lower layers, an
 	@WITH_TESTS=ON tools/build.sh release posenc posenc-cli $(addsuffix _test,$(quick))
 	@ctest --preset release -j2 -L '^($(subst $(space),|,$(quick)))$$'
 
+headers: ## compile every public header by itself, as C++17 (two minutes)
+	@tools/setup.sh --check build test
+	@WITH_TESTS=ON tools/build.sh release headers
+
 zoo: ## compare every preset with the original packages (several minutes and 300 MB the first time)
 	@tools/setup.sh build
 	@tools/build.sh release posenc-cli

@@ -23,17 +23,17 @@ namespace {
 using testing::run_ranks;
 
 // How a rank ended: `code` of a GroupError, or the message of another exception.
-struct RankEnd {
+struct RankOutcome {
   std::optional<GroupErrorCode> code;
   std::string message;
 };
 
 // Runs `work` as each rank, whose group is dropped when it throws, and collects the ends.
-std::vector<RankEnd> ends_of(int size, const std::function<void(const RankGroup&)>& work) {
-  std::vector<RankEnd> ends(static_cast<size_t>(size));
+std::vector<RankOutcome> ends_of(int size, const std::function<void(const RankGroup&)>& work) {
+  std::vector<RankOutcome> ends(static_cast<size_t>(size));
   try {
     run_ranks(size, [&](const RankGroup& group) {
-      RankEnd& end = ends[static_cast<size_t>(group.rank())];
+      RankOutcome& end = ends[static_cast<size_t>(group.rank())];
       try {
         work(group);
       } catch (const GroupError& error) {
@@ -55,8 +55,9 @@ std::vector<RankEnd> ends_of(int size, const std::function<void(const RankGroup&
   return ends;
 }
 
-void expect_all(const std::vector<RankEnd>& ends, GroupErrorCode code, const std::string& text) {
-  for (const RankEnd& end : ends) {
+void expect_all(const std::vector<RankOutcome>& ends, GroupErrorCode code,
+                const std::string& text) {
+  for (const RankOutcome& end : ends) {
     EXPECT_EQ(end.code, code) << end.message;
     EXPECT_PRED_FORMAT2(::testing::IsSubstring, text, end.message);
   }
@@ -65,7 +66,8 @@ void expect_all(const std::vector<RankEnd>& ends, GroupErrorCode code, const std
 using Change = std::function<void(SmallModel&)>;
 
 // The last of three ranks changes its model, and has these options.
-std::vector<RankEnd> with_a_change(const Change& change, const DataParallelOptions& options = {}) {
+std::vector<RankOutcome> with_a_change(const Change& change,
+                                       const DataParallelOptions& options = {}) {
   return ends_of(3, [&](const RankGroup& group) {
     SmallModel model({});
     if (group.rank() == 2) change(model);
@@ -110,8 +112,8 @@ TEST(DataParallelErrors, RanksWithOtherOptionsDisagree) {
 }
 
 // An error of one rank's own: the others get PeerFailed.
-void expect_on_the_last(const std::vector<RankEnd>& ends, const std::string& text) {
-  for (const RankEnd& end : ends) {
+void expect_on_the_last(const std::vector<RankOutcome>& ends, const std::string& text) {
+  for (const RankOutcome& end : ends) {
     const bool last = &end == &ends.back();
     EXPECT_EQ(end.code, last ? std::nullopt : std::make_optional(GroupErrorCode::PeerFailed));
     EXPECT_PRED_FORMAT2(::testing::IsSubstring, text, end.message);
@@ -146,7 +148,7 @@ TEST(DataParallelErrors, RefusesASecondBackwardBeforeFinish) {
       EXPECT_THROW(model.hidden->bias.sum().backward(), c10::ValueError);
       parallel.finish();
     });
-    for (const RankEnd& end : ends) {
+    for (const RankOutcome& end : ends) {
       EXPECT_PRED_FORMAT2(::testing::IsSubstring,
                           "backward() must be called once before finish(); pause() all "
                           "micro-batches but the last",
@@ -294,7 +296,7 @@ TEST(DataParallelErrors, ARankThatThrowsWakesTheOthers) {
       loss_with(model, group.rank() + 1 == size).backward();
       parallel.finish();
     });
-    for (const RankEnd& end : ends) {
+    for (const RankOutcome& end : ends) {
       if (&end == &ends.back()) {
         EXPECT_EQ(end.message, "this rank's own");
       } else {
@@ -323,7 +325,7 @@ TEST(DataParallelErrors, ARankThatEndsTooEarlyWakesTheOthers) {
 
 // A rank that does not throw but stays away: the group's time-out.
 TEST(DataParallelErrors, ARankThatStaysAwayIsTimedOut) {
-  std::vector<RankEnd> ends(2);
+  std::vector<RankOutcome> ends(2);
   run_ranks(
       2,
       [&](const RankGroup& group) {

@@ -13,7 +13,7 @@ class ResetsGenerator : public ::testing::EmptyTestEventListener {
   void OnTestStart(const ::testing::TestInfo&) override { torch::manual_seed(seed(0)); }
 };
 
-const bool listens = [] {
+const bool generator_listens = [] {
   ::testing::UnitTest::GetInstance()->listeners().Append(new ResetsGenerator);  // gtest deletes it
   return true;
 }();

@@ -26,7 +26,7 @@ class PrintsSeed : public ::testing::EmptyTestEventListener {
   }
 };
 
-const bool listens = [] {
+const bool seed_listens = [] {
   ::testing::UnitTest::GetInstance()->listeners().Append(new PrintsSeed);  // gtest deletes it
   return true;
 }();

@@ -1,0 +1,1 @@
+// Nothing: CMake precompiles a header for a target that has a source.
