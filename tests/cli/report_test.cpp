@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <limits>
 #include <thread>
 
@@ -95,7 +96,7 @@ TEST(SizeText, CountsAsDisksDo) {
 template <typename Work>
 std::string shown_on(bool is_terminal, const Work& work) {
   const int screen = is_terminal ? ::posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK)
-                                 : ::open("/tmp", O_TMPFILE | O_RDWR, 0600);
+                                 : ::dup(::fileno(std::tmpfile()));
   EXPECT_GE(screen, 0);
   int side = screen;
   if (is_terminal) {

@@ -1,6 +1,6 @@
 """Builds the fuzz targets and runs each; exits with 1 if one finds something.
 
-    run.py --build DIR --real DIR [--seconds S] [--jobs N] [TARGET...]
+    run.py --build DIR --real DIR [--seconds S] [--seed N] [--jobs N] [TARGET...]
 
 An input that breaks a target is kept as DIR/findings/<target>-...; run DIR/<target>_fuzz on it to reproduce the
 failure. The fuzzers' corpus is kept in DIR/corpus, and they continue from it.
@@ -62,12 +62,12 @@ def dictionary(folder, target):
     return [f"-dict={at}"] if text else []
 
 
-def start(folder, target, seconds):
+def start(folder, target, seconds, seed):
     corpus, findings = folder / "corpus" / target, folder / "findings"
     corpus.mkdir(parents=True, exist_ok=True)
     findings.mkdir(exist_ok=True)
     command = [folder / f"{target}_fuzz", corpus, folder / "seeds" / target, f"-max_total_time={seconds}",
-               *dictionary(folder, target), f"-artifact_prefix={findings}/{target}-", "-timeout=10",
+               *dictionary(folder, target), f"-artifact_prefix={findings}/{target}-", "-timeout=60", f"-seed={seed}",
                "-rss_limit_mb=2048", "-malloc_limit_mb=1024", f"-max_len={LONGEST}", "-use_value_profile=1",
                "-print_final_stats=1", "-verbosity=1", "-close_fd_mask=1"]
     log = open(folder / f"{target}.log", "w")
@@ -89,6 +89,7 @@ def main():
     parser.add_argument("--build", type=Path, required=True, help="build folder of the targets")
     parser.add_argument("--real", type=Path, required=True, help="folder of tests/io/real_files.py")
     parser.add_argument("--seconds", type=int, default=600, help="of each target")
+    parser.add_argument("--seed", type=int, default=0, help="0: another one each time")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("targets", nargs="*")
     arguments = parser.parse_args()
@@ -101,7 +102,7 @@ def main():
     waiting, running, found = list(arguments.targets or targets()), [], 0
     while waiting or running:
         while waiting and len(running) < arguments.jobs:
-            running.append(start(folder, waiting.pop(0), arguments.seconds))
+            running.append(start(folder, waiting.pop(0), arguments.seconds, arguments.seed))
         for job in [job for job in running if job[1].poll() is not None]:
             running.remove(job)
             found += report(job[0], job[1].returncode, job[2])

@@ -60,6 +60,7 @@ struct Encoder : torch::nn::Module, StateDictTraits {
 constexpr const char* kPython = R"(
 import json, random, torch
 from torch import nn
+random.seed(1), torch.manual_seed(1)
 
 class Encoder(nn.Module):
     def __init__(self, tokens, dim, rows, hidden):

@@ -13,10 +13,12 @@ import unittest
 program: str
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+def reserved_port():
+    """A socket with a port that nobody else is given while it is open; a server may still listen there."""
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind(("127.0.0.1", 0))
+    return one
 
 
 class DataParallel(unittest.TestCase):
@@ -24,11 +26,14 @@ class DataParallel(unittest.TestCase):
         alone = subprocess.run([program], capture_output=True, text=True, timeout=120)
         self.assertEqual(alone.returncode, 0, alone.stderr)
         self.assertRegex(alone.stdout, r"^loss 0\.\d+\n$")  # from log(1000) = 6.9
-        by_hand = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-        ranks = [subprocess.Popen([program], env={**by_hand, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True) for rank in (0, 1)]
-        printed = [rank.communicate(timeout=120)[0] for rank in ranks]
+        with reserved_port() as port:
+            by_hand = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port.getsockname()[1])}
+            ranks = [subprocess.Popen([program], env={**by_hand, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True) for rank in (0, 1)]
+            printed = [rank.communicate(timeout=120)[0] for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [0, 0])
-        self.assertEqual(printed, [alone.stdout, ""])
+        self.assertEqual(printed[1], "")
+        losses = [float(text.removeprefix("loss ")) for text in (printed[0], alone.stdout)]
+        self.assertAlmostEqual(*losses, delta=0.002)
 
 
 if __name__ == "__main__":

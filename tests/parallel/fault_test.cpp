@@ -61,15 +61,15 @@ TEST(Fault, ARankThatHangsIsNoticedAfterTheTimeout) {
   const auto work = [](const RankGroup& group) {
     sum(group);
     if (group.rank() == 1) {
-      std::this_thread::sleep_for(seconds(2));
+      std::this_thread::sleep_for(seconds(5));
       return;
     }
     const auto start = Clock::now();
     EXPECT_EQ(code_of([&] { sum(group); }), GroupErrorCode::TimedOut);
-    EXPECT_GE(Clock::now() - start, milliseconds(900));
+    EXPECT_GE(Clock::now() - start, milliseconds(2900));
     EXPECT_LT(Clock::now() - start, seconds(10));
   };
-  run_ranks(2, work, seconds(1));
+  run_ranks(2, work, seconds(3));
 }
 
 TEST(Fault, OtherCollectivesOnOneRankEndInAnErrorOnBoth) {
@@ -79,7 +79,7 @@ TEST(Fault, OtherCollectivesOnOneRankEndInAnErrorOnBoth) {
       sum(group);
     }));
   };
-  run_ranks(2, work, seconds(1));
+  run_ranks(2, work, seconds(3));
 }
 
 TEST(Fault, ARankThatNeverComesIsARendezvousError) {

@@ -75,20 +75,31 @@ void come_late(const RankGroup& given) {
 }
 const bool kComeLate = testing::register_rank_work("come_late", come_late);
 
-/// A port that is free now.
-int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  if (bind(fd, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    throw std::runtime_error("no free port");
+/// A port that nobody else is given while this exists; a server may still listen there.
+class ReservedPort {
+ public:
+  ReservedPort() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    const int on = 1;
+    setsockopt(socket_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    if (bind(socket_, reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+        getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+      throw std::runtime_error("no free port");
+    }
+    port_ = ntohs(address.sin_port);
   }
-  close(fd);
-  return ntohs(address.sin_port);
-}
+  ~ReservedPort() { close(socket_); }
+  ReservedPort(const ReservedPort&) = delete;
+  ReservedPort& operator=(const ReservedPort&) = delete;
+  operator int() const { return port_; }
+
+ private:
+  int socket_;
+  int port_ = 0;
+};
 
 std::map<std::string, std::string> variables(const std::string& names, int size, int port) {
   return {{"NAMES", names},
@@ -108,14 +119,16 @@ void expect_met(RankProcesses& ranks, int size) {
 TEST(RendezvousProcess, UnderEveryLaunchersNames) {
   for (const char* names : {"RANK,WORLD_SIZE", "SLURM_PROCID,SLURM_NTASKS",
                             "OMPI_COMM_WORLD_RANK,OMPI_COMM_WORLD_SIZE", "PMI_RANK,PMI_SIZE"}) {
-    RankProcesses ranks(2, "meet", std::chrono::seconds(20), variables(names, 2, free_port()));
+    const ReservedPort port;
+    RankProcesses ranks(2, "meet", std::chrono::seconds(20), variables(names, 2, port));
     expect_met(ranks, 2);
   }
 }
 
 TEST(RendezvousProcess, ByInterfaces) {
   for (const char* interfaces : {"lo", "lo,lo", ",lo,,lo,"}) {
-    auto environment = variables("RANK,WORLD_SIZE", 3, free_port());
+    const ReservedPort port;
+    auto environment = variables("RANK,WORLD_SIZE", 3, port);
     environment["GLOO_SOCKET_IFNAME"] = interfaces;
     RankProcesses ranks(3, "meet", std::chrono::seconds(20), environment);
     expect_met(ranks, 3);
@@ -123,7 +136,8 @@ TEST(RendezvousProcess, ByInterfaces) {
 }
 
 TEST(RendezvousProcess, AListWithoutAnInterfaceIsRefused) {
-  auto environment = variables("RANK,WORLD_SIZE", 2, free_port());
+  const ReservedPort port;
+  auto environment = variables("RANK,WORLD_SIZE", 2, port);
   environment["GLOO_SOCKET_IFNAME"] = ",";
   RankProcesses ranks(2, "meet", std::chrono::seconds(20), environment);
   for (int rank = 0; rank < 2; ++rank) {
@@ -155,7 +169,8 @@ TEST(RendezvousProcess, AnAgentsStoreServesEveryAttempt) {
 
 TEST(RendezvousProcess, WhoeverWaitsInVainGetsAnError) {
   for (const bool agent : {false, true}) {  // nobody serves at the port of an agent that is gone
-    auto environment = variables("RANK,WORLD_SIZE", 3, free_port());
+    const ReservedPort port;
+    auto environment = variables("RANK,WORLD_SIZE", 3, port);
     environment["TIMEOUT"] = "2000";
     environment["TORCHELASTIC_USE_AGENT_STORE"] = agent ? "True" : "False";
     RankProcesses ranks(2, "meet", std::chrono::seconds(20), environment);  // rank 2 never comes
@@ -171,7 +186,7 @@ TEST(RendezvousProcess, WhoeverWaitsInVainGetsAnError) {
 
 // What the connection to a store that comes late has taken is not granted again for the peers.
 TEST(RendezvousProcess, TheTimeoutIsThatOfTheWholeMeeting) {
-  const int port = free_port();
+  const ReservedPort port;
   auto environment = variables("RANK,WORLD_SIZE", 3, port);
   environment["TIMEOUT"] = "6000";
   environment["TORCHELASTIC_USE_AGENT_STORE"] = "True";
@@ -188,7 +203,8 @@ TEST(RendezvousProcess, TheTimeoutIsThatOfTheWholeMeeting) {
 }
 
 TEST(RendezvousProcess, ACollectiveHasTheWholeTimeoutAfterALateMeeting) {
-  auto environment = variables("RANK,WORLD_SIZE", 2, free_port());
+  const ReservedPort port;
+  auto environment = variables("RANK,WORLD_SIZE", 2, port);
   environment["TIMEOUT"] = "5000";
   RankProcesses ranks(2, "come_late", std::chrono::seconds(20), environment);
   expect_met(ranks, 2);

@@ -49,6 +49,15 @@ std::string code_name(GroupErrorCode code) {
   return "?";
 }
 
+/// Whether a launcher sets this variable ("NAME=value"): the tests may themselves be run by one.
+bool is_of_a_launcher(const std::string& variable) {
+  for (const char* start : {"RANK=", "WORLD_SIZE=", "LOCAL_", "MASTER_", "GLOO_", "TORCHELASTIC_",
+                            "SLURM_", "OMPI_", "PMI_", "PMIX_"}) {
+    if (variable.rfind(start, 0) == 0) return true;
+  }
+  return false;
+}
+
 void run_work(int rank) {
   const auto size = std::atoi(std::getenv(kSize));
   const auto timeout = std::chrono::milliseconds(std::atoi(std::getenv(kTimeout)));
@@ -95,7 +104,8 @@ RankProcesses::RankProcesses(int size, const std::string& work, std::chrono::mil
         std::string(kTimeout) + "=" + std::to_string(timeout.count()),
         std::string(kWork) + "=" + work};
     for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-    for (char** inherited = environ; *inherited; ++inherited) variables.emplace_back(*inherited);
+    for (char** inherited = environ; *inherited; ++inherited)
+      if (!is_of_a_launcher(*inherited)) variables.emplace_back(*inherited);
     std::vector<char*> pointers;
     for (std::string& variable : variables) pointers.push_back(variable.data());
     pointers.push_back(nullptr);
