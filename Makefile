@@ -1,6 +1,6 @@
 # Everyday tasks, quick if nothing has changed. setup, demo, pronounce, test, zoo, arm64 and install also install what
 # they need (tools/setup.sh); the others report what is missing.
-.PHONY: help setup build demo pronounce test check test-cpus test-seeds test-torch flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
+.PHONY: help setup build demo pronounce test check headers test-cpus test-seeds test-torch flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 quick := core platform torch_internals kernels sinusoid functional inference
