@@ -43,8 +43,7 @@ bool takes(const autograd::AccumulateGrad& accumulator, at::IntArrayRef sizes,
 
 }  // namespace
 
-GradAccess::GradAccess(autograd::Node& node, at::IntArrayRef sizes, at::ScalarType dtype)
-    : sizes_(sizes), dtype_(dtype) {
+GradAccess::GradAccess(autograd::Node& node, at::IntArrayRef sizes, at::ScalarType dtype) {
   const autograd::Edge& edge = node.next_edge(0);
   auto* const accumulator = dynamic_cast<autograd::AccumulateGrad*>(edge.function.get());
   if (accumulator == nullptr || edge.function.use_count() != 1 || !is_ordinary_backward() ||
@@ -57,10 +56,10 @@ GradAccess::GradAccess(autograd::Node& node, at::IntArrayRef sizes, at::ScalarTy
 }
 
 bool GradAccess::may_add_in_place(const at::Tensor& incoming) const {
-  const at::Tensor& sum = grad();
-  return sum.defined() && is_plain(sum) && sum.sizes() == sizes_ && sum.scalar_type() == dtype_ &&
-         sum.is_contiguous() && !sum.requires_grad() && write_violation(sum) == nullptr &&
-         !share_memory(sum, incoming);
+  const at::Tensor &sum = grad(), &leaf = accumulator_->variable;
+  return sum.defined() && is_plain(sum) && sum.sizes() == leaf.sizes() &&
+         sum.scalar_type() == leaf.scalar_type() && sum.is_contiguous() && !sum.requires_grad() &&
+         write_violation(sum) == nullptr && !share_memory(sum, incoming);
 }
 
 }  // namespace posenc::torch_internals

@@ -36,14 +36,12 @@ class GradAccess {
   at::Tensor& grad() const { return accumulator_->variable.mutable_grad(); }
 
   /// Whether a kernel may add to grad() row by row while it reads `incoming`: grad() must be a
-  /// plain contiguous tensor of the given sizes and type that requires no gradient and shares no
+  /// plain contiguous tensor of the leaf's sizes and type that requires no gradient and shares no
   /// memory with it.
   bool may_add_in_place(const at::Tensor& incoming) const;
 
  private:
   torch::autograd::AccumulateGrad* accumulator_ = nullptr;
-  at::IntArrayRef sizes_;
-  at::ScalarType dtype_;
   std::unique_lock<std::mutex> lock_;
 };
 
