@@ -31,9 +31,7 @@ class DataParallel(unittest.TestCase):
             ranks = [subprocess.Popen([program], env={**by_hand, "RANK": str(rank)}, stdout=subprocess.PIPE, text=True) for rank in (0, 1)]
             printed = [rank.communicate(timeout=120)[0] for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [0, 0])
-        self.assertEqual(printed[1], "")
-        losses = [float(text.removeprefix("loss ")) for text in (printed[0], alone.stdout)]
-        self.assertAlmostEqual(*losses, delta=0.002)
+        self.assertEqual(printed, [alone.stdout, ""])
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ def disturb(folder, options, dice, seconds):
         for other, error in zip(others, errors):
             if codes[other] != 1 or "rank" not in error:
                 fail(f"{text}: rank {other} has to end with an error of the group. Got status {codes[other]}: {error}")
-        if took > (TIMEOUT + 10 if kind == signal.SIGSTOP else 30):
+        if took > (TIMEOUT + 4 if kind == signal.SIGSTOP else 10):
             fail(f"{text}: the others ended after {took:.1f} s")
     return f"{text}: {took:.2f} s, statuses {own} and {codes}"
 

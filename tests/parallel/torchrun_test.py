@@ -50,8 +50,7 @@ class Torchrun(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         alone = subprocess.run([example], capture_output=True, text=True, timeout=120)
         self.assertEqual(alone.returncode, 0, alone.stderr)
-        losses = [float(text.removeprefix("loss ")) for text in (run.stdout, alone.stdout)]
-        self.assertAlmostEqual(*losses, delta=0.002, msg="two processes reach one process's loss")
+        self.assertEqual(run.stdout, alone.stdout, "two processes reach one process's loss")
 
 
 if __name__ == "__main__":

@@ -182,7 +182,7 @@ TEST_F(Train, SeveralProcessesReachTheSameErrorAsOne) {
   const auto one_curve = curve("one"), two_curve = curve("two");
   ASSERT_EQ(two_curve.size(), 12u);
   EXPECT_NEAR(two_curve.front().second, one_curve.front().second, 0.02);
-  EXPECT_NEAR(two_curve.back().second, one_curve.back().second, 0.1);
+  EXPECT_NEAR(two_curve.back().second, one_curve.back().second, 0.05);
 
   // Stopped on two processes, continued on three, killed or not.
   EXPECT_EQ(interrupt("other", SIGTERM, {{"--ranks", "2"}}), 128 + SIGTERM);
@@ -191,7 +191,7 @@ TEST_F(Train, SeveralProcessesReachTheSameErrorAsOne) {
   ASSERT_EQ(three.status, 0) << three.err;
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "resuming after step ", three.err);
   EXPECT_EQ(std::count(three.out.begin(), three.out.end(), '\n'), 2) << "one process writes";
-  EXPECT_NEAR(curve("other").back().second, one_curve.back().second, 0.1);
+  EXPECT_NEAR(curve("other").back().second, one_curve.back().second, 0.05);
 }
 
 TEST_F(Train, ShowsALineAReportInAPipe) {

@@ -46,7 +46,6 @@ void expect_loaded(const torch::nn::Module& module, const StateDict& expected) {
 // in every format; `packed.pt` has them as torch.nn's layers name and shape their weights.
 const char* const kScript = R"(
 import torch
-torch.manual_seed(1)
 torch.manual_seed(SEED)
 try:
     from transformers import BertConfig, BertModel, GPT2Config, GPT2Model

@@ -20,7 +20,6 @@ using rotary::Pairing;
 const char* const kScript = R"(
 import torch
 from safetensors.torch import save_file
-torch.manual_seed(1)
 torch.manual_seed(3)
 H, Hkv, Dh, E = 4, 2, 12, 20
 
