@@ -13,4 +13,4 @@ export POSENC_DOCS_OUT POSENC_VERSION
 rm -rf "$POSENC_DOCS_OUT/html" # pages of removed names
 mkdir -p "$POSENC_DOCS_OUT"
 doxygen docs/doxygen/Doxyfile
-exec python3 -B tools/reference_links.py "$POSENC_DOCS_OUT/html"
+exec python3 -B tools/reference_check.py "$POSENC_DOCS_OUT/html"

@@ -6,13 +6,17 @@
 Headers keep their line numbers, so that warnings refer to the right line:
 - TORCH_ARG(T, name) and POSENC_OPTIMIZER_ARG(T, name) become a member `T name`: one entry per option, with its default.
   The page of such a class says how an option is set and read.
-- TORCH_MODULE(Name) becomes the class that it declares, with a comment that links to NameImpl.
+- A module has one page: NameImpl is called Name, the holder that TORCH_MODULE(Name) declares is left out, and the members
+  of a holder that is written out follow those of its NameImpl.
+- Its declarations belong to the subject that docs/doxygen/topics.dox gives to the header.
+- Code in comments: Doxygen cannot end a comment in a comment, nor read an apostrophe in a code span. Comments in code
+  become MARKED, which tools/reference_pages.py makes comments again, and such spans have two backquotes.
 - Overrides of torch::nn::Module (reset, pretty_print, to) are left out. They do what LibTorch documents, and LibTorch is
   not part of the reference, so Doxygen cannot inherit its comments.
 - A paragraph that begins with `Errors:`, `Keys:` or `Source:` becomes a section.
 Documents: a link to another document becomes a reference, which Doxygen checks, a link to a header becomes one to its
 class, and a link to a file that is not in the reference becomes plain text. Headings get the anchors that they have on
-GitHub, prefixed with the name of the document.
+GitHub, prefixed with the name of the document. In topics.dox only the links change, and `headers:` disappears.
 """
 
 import re
@@ -20,11 +24,20 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from reference_topics import HEADERS, PAGE, ROOT, topic_of
 
 OPTION = re.compile(r"^(\s*)(?:TORCH_ARG|POSENC_OPTIMIZER_ARG)\((.*), (\w+)\)( = .*|;.*)$")
-MODULE = re.compile(r"^TORCH_MODULE\((\w+)\);$")
-HOLDER = r"/** @holder_of{\1Impl} */ class \1 : public torch::nn::ModuleHolder<\1Impl> {};"
+MODULE = re.compile(r"^TORCH_MODULE\((\w+)\);$", re.MULTILINE)
+# From the end of an Impl to the members of its holder, if that is a class in the header.
+HOLDER = re.compile(r"^};\n((?:\n|///.*\n)*)class (\w+) : public torch::nn::ModuleHolder<\2Impl> \{\n public:\n.*::ModuleHolder;$", re.MULTILINE)
+IMPL = r"^(class) {0}Impl\b(.*?^}};)"
+HANDLE = r"/** @handle_of{{{0}}} */ \1 {0}\2"
+NAMESPACE = re.compile(r"^(namespace posenc(?: POSENC_EXPORT)? \{$)(.*?)(^\}  // namespace posenc$)", re.MULTILINE | re.DOTALL)
+# Inside of that, which is not itself a member of the subject: a blank line, its comment, its members and its end.
+INNER = re.compile(r"^\n((?:///[^\n]*\n)*namespace \w+(?: POSENC_EXPORT)? \{$)(.*?)^\}  // namespace \w+$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^ *///\s+```\w*$.*?```$", re.MULTILINE | re.DOTALL)
+MARKED = "\uE000", "\uE001"
+QUOTED = re.compile(r"(?<!`)`([^`\n]*'[^`\n]*)`(?!`)")
 OPTIONS = re.compile(r"^((?:struct|class) \w+ .*\{)$")
 NOTE = r"/** An option `x` is set by `.x(value)`, which can be chained, and read by `.x()`. */ \1"
 DERIVED = re.compile(r"^ private:\n  using Derived = \w+;$", re.MULTILINE)  # the setters of optimiser options are public
@@ -40,11 +53,35 @@ TOKEN = re.compile(
     re.MULTILINE | re.DOTALL)
 
 
-def header(text: str) -> str:
+def header(path: Path, text: str) -> str:
     lines = []
-    for block in re.split(r"(?m)(?=^(?:struct|class|template) )", DERIVED.sub("\n", text)):
+    for block in re.split(r"(?m)(?=^(?:struct|class|template) )", DERIVED.sub("\n", of_one_page(code(text)))):
         lines += header_lines(block)
-    return "\n".join(lines) + "\n"
+    return NAMESPACE.sub(lambda found: grouped(topic_of(path), *found.groups()), "\n".join(lines) + "\n")
+
+
+def grouped(topic: "str | None", begin: str, members: str, end: str) -> str:
+    opened, closed = f"/** @addtogroup {topic} */ /** @{{ */", "/** @} */"
+    members = INNER.sub(rf"{closed}\n\1 {opened}\2{closed} }} {opened}", members)
+    return f"{begin} {opened}{members}{closed} {end}"
+
+
+def code(text: str) -> str:
+    """The code of comments, in a form that Doxygen prints as it is."""
+    text = FENCE.sub(lambda block: block.group().replace("/*", MARKED[0]).replace("*/", MARKED[1]), text)
+    return re.sub(r"(?m)//[/ ].*$", lambda comment: QUOTED.sub(r"``\1``", comment.group()), text)
+
+
+def of_one_page(text: str) -> str:
+    """Each module as one class."""
+    names = MODULE.findall(text)
+    for found in HOLDER.finditer(text):
+        names.append(found[2])
+    text = HOLDER.sub(lambda found: "\n public:" + "\n" * (found.group().count("\n") - 1), MODULE.sub("", text))
+    for name in names:
+        owned = re.compile(IMPL.format(name), re.MULTILINE | re.DOTALL)
+        text = owned.sub(lambda found: re.sub(rf"\b{name}Impl\b", name, found.expand(HANDLE.format(name))), text)
+    return re.sub(r"(?m)(?<=//).*$", lambda comment: re.sub(r"Impl(?=::)", "", comment.group()), text)
 
 
 def header_lines(block: str) -> "list[str]":
@@ -55,7 +92,6 @@ def header_lines(block: str) -> "list[str]":
         line = OPTIONS.sub(NOTE, line) if has_options else line
         line = OPTION.sub(r"\1\2 \3\4", line)
         line = re.sub(r"\{nullptr\}(?=[;,])", "", line)
-        line = MODULE.sub(HOLDER, line)
         line = SECTION.sub(r"\1 @section_of{\2} ", line)
         lines.append("" if OVERRIDE.match(line) else line)
     return lines
@@ -77,16 +113,20 @@ def class_of(target: Path, text: str) -> str:
     """A link to the class that a header declares, or only its name."""
     name = text.strip("`")
     declared = re.search(rf"^(?:TORCH_MODULE\({name}\)|(?:class|struct) {name}\b)", target.read_text(), re.MULTILINE)
-    return f'@ref posenc::{name} "{name}"' if declared else text
+    return f'<code>@ref posenc::{name} "{name}"</code>' if declared else text
 
 
 def link(path: Path, text: str, target: str) -> str:
+    if "\n" in text:  # Doxygen reads the rest of the document as text if this is in a last line
+        return link(path, " ".join(text.split()), target)
     if re.match(r"\w+:", target):
         return f"[{text}]({target})"
     name, _, anchor = target.partition("#")
     file = (path.parent / name).resolve() if name else path
     if file.suffix == ".md" and file.is_file():
-        return f"[{text}](@ref {page_of(file)}{'-' if anchor else ''}{anchor})"
+        label = page_of(file) + ("-" if anchor else "") + anchor
+        whole = re.fullmatch(r"`([^`]+)`", text)
+        return f'<code>@ref {label} "{whole[1]}"</code>' if whole else f"[{text}](@ref {label})"
     return class_of(file, text) if file.suffix == ".h" and file.is_file() else text
 
 
@@ -99,7 +139,7 @@ def document(path: Path, text: str) -> str:
         if found["at"]:
             return "\\@"  # not a Doxygen command
         if not found["title"]:
-            return found.group()
+            return QUOTED.sub(r"``\1``", found.group()) if found["code"] else found.group()
         label = page if found["marks"] == "#" else f"{page}-{anchor_of(found['title'])}"
         labels[label] += 1
         label += f"-{labels[label] - 1}" if labels[label] > 1 else ""  # as on GitHub for equal headings
@@ -108,7 +148,21 @@ def document(path: Path, text: str) -> str:
     return TOKEN.sub(replaced, text)
 
 
+def topics(text: str) -> str:
+    linked = re.sub(r"\[([^\]]+)\]\(([^)\s]+)\)", lambda found: link(PAGE, *found.groups()), text)
+    return HEADERS.sub("", linked)
+
+
+def documents() -> "list[Path]":
+    """The documents of the reference."""
+    return [*(ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def filtered(path: Path) -> str:
+    if path == PAGE:
+        return topics(path.read_text())
+    return header(path, path.read_text()) if path.suffix == ".h" else document(path, path.read_text())
+
+
 if __name__ == "__main__":
-    file = Path(sys.argv[1]).resolve()
-    read = file.read_text()
-    print(header(read) if file.suffix == ".h" else document(file, read), end="")
+    print(filtered(Path(sys.argv[1]).resolve()), end="")
