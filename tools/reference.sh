@@ -10,7 +10,8 @@ fi
 POSENC_DOCS_OUT=${1:-build/docs}
 POSENC_VERSION=$(sed -n 's/^#define POSENC_VERSION "\(.*\)"$/\1/p' include/posenc/version.h)
 export POSENC_DOCS_OUT POSENC_VERSION
-rm -rf "$POSENC_DOCS_OUT/html" # pages of removed names
+rm -rf "$POSENC_DOCS_OUT/html" "$POSENC_DOCS_OUT/xml" # pages of removed names
 mkdir -p "$POSENC_DOCS_OUT"
 doxygen docs/doxygen/Doxyfile
+python3 -B tools/reference_pages.py "$POSENC_DOCS_OUT"
 exec python3 -B tools/reference_check.py "$POSENC_DOCS_OUT/html"
