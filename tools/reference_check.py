@@ -7,6 +7,7 @@
   for plain HTML.
 - Every block of code and every code span of a document is on its page as it was written, and every block of code of a
   header is on some page.
+- Every header of a module has an example.
 - Every public header has a subject, and every pattern of docs/doxygen/topics.dox has a header.
 """
 
@@ -16,7 +17,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
-from reference_filter import ROOT, documents, page_of
+from reference_filter import ROOT, documents, modules_of, page_of
 from reference_topics import misfits
 
 LINK = re.compile(r'<(?:a|img)\b[^>]*?\b(?:href|src)="([^"]*)"')
@@ -114,9 +115,15 @@ def garbled_headers(pages: "dict[str, str]") -> "list[str]":
     return found
 
 
+def without_example() -> "list[str]":
+    headers = {path: path.read_text() for path in sorted((ROOT / "include").rglob("*.h"))}
+    return [f"{path.relative_to(ROOT)}: a header of a module has an example" for path, text in headers.items()
+            if modules_of(text) and "/// ```cpp" not in text]  # fmt: skip
+
+
 def main(folder: Path) -> int:
     pages = {path.name: path.read_text(errors="replace") for path in folder.glob("*.html")}
-    found = broken_links(pages, folder) + garbled_documents(pages) + garbled_headers(pages) + misfits()
+    found = broken_links(pages, folder) + garbled_documents(pages) + garbled_headers(pages) + without_example() + misfits()
     found += [] if "index.html" in pages else [f"no front page in {folder}"]
     for entry in found:
         print(f"reference: {entry}", file=sys.stderr)

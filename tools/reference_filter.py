@@ -72,11 +72,14 @@ def code(text: str) -> str:
     return re.sub(r"(?m)//[/ ].*$", lambda comment: QUOTED.sub(r"``\1``", comment.group()), text)
 
 
+def modules_of(text: str) -> "list[str]":
+    """The modules that a header declares."""
+    return MODULE.findall(text) + [found[2] for found in HOLDER.finditer(text)]
+
+
 def of_one_page(text: str) -> str:
     """Each module as one class."""
-    names = MODULE.findall(text)
-    for found in HOLDER.finditer(text):
-        names.append(found[2])
+    names = modules_of(text)
     text = HOLDER.sub(lambda found: "\n public:" + "\n" * (found.group().count("\n") - 1), MODULE.sub("", text))
     for name in names:
         owned = re.compile(IMPL.format(name), re.MULTILINE | re.DOTALL)

@@ -9,7 +9,6 @@
 """
 
 import json
-import math
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -19,12 +18,13 @@ from pathlib import Path
 from reference_filter import MARKED
 
 COMMENT = re.compile(f"{MARKED[0]}(.*?){MARKED[1]}")
-WORD = re.compile(r"[^\W_]+")
+WORD = re.compile(r"\w+")
 PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # MultiheadAttention: Multihead, Attention
 SECTIONS = ("sect1", "sect2", "sect3")
-# What a word counts that is an entry's whole name, is in its title, and is in its text.
-WHOLE, TITLE, TEXT = 24, 10, 1
-GUIDE = 2  # and how much more in a guide's title, which explains a subject
+# What a word counts that is the whole name of a class or a function, is in a title, and is in a text, by its share of that.
+WHOLE, TITLE, TEXT = 24, 10, (1, 4)
+SHORT = 50  # words: in a shorter text one of them is no larger share
+GUIDE = 2  # how much more it counts in a guide or a subject
 
 
 class Index:
@@ -32,13 +32,14 @@ class Index:
         self.entries: "list[tuple[str, str, str]]" = []  # title, where it is, address
         self.words: "dict[str, list[int]]" = defaultdict(list)  # an entry and the word's weight in it, in turn
 
-    def add(self, title: str, place: str, url: str, text: str, factor: int = 1) -> None:
+    def add(self, title: str, place: str, url: str, text: str, factor: int = 1, whole: int = 0) -> None:
         weights = Counter()
-        for word, count in Counter(words_of(text)).items():
-            weights[word] = TEXT * (1 + round(math.log2(count)))
+        words = words_of(text)
+        for word, count in Counter(words).items():
+            weights[word] = factor * min(TEXT[1], TEXT[0] + 100 * count // max(SHORT, len(words)))
         for word in set(words_of(title)):
             weights[word] += TITLE * factor
-        weights[title.lower()] += WHOLE if WORD.fullmatch(title) else 0
+        weights[title.lower()] += whole
         for word, weight in weights.items():
             if weight:
                 self.words[word] += [len(self.entries), weight]
@@ -52,7 +53,7 @@ class Index:
 def words_of(text: str) -> "list[str]":
     found = []
     for word in WORD.findall(text):
-        parts = PART.findall(word)
+        parts = [part for piece in word.split("_") for part in PART.findall(piece) or [piece]]
         found += [word.lower(), *(part.lower() for part in parts if len(parts) > 1)]
     return found
 
@@ -82,12 +83,13 @@ def add_names(index: Index, compound: ElementTree.Element) -> None:
     """A class or a subject, and its members."""
     kind, page = compound.get("kind"), f"{compound.get('id')}.html"
     name = compound.findtext("title") if kind == "group" else compound.findtext("compoundname").removeprefix("posenc::")
-    index.add(name, "subject" if kind == "group" else kind, page, described(compound), GUIDE if kind == "group" else 1)
+    index.add(name, "subject" if kind == "group" else kind, page, described(compound), *((GUIDE, 0) if kind == "group" else (1, WHOLE)))
     for member in compound.iter("memberdef"):
         values = " ".join(f"{value.findtext('name')} {described(value)}" for value in member.iter("enumvalue"))
         title = member.findtext("name")
         if member.get("prot") == "public" and title != name and not title.startswith(("operator", "~")):
-            index.add(title, name, f"{page}#{member.get('id').rpartition('_1')[2]}", f"{described(member)} {values}")
+            url = f"{page}#{member.get('id').rpartition('_1')[2]}"
+            index.add(title, name, url, f"{described(member)} {values}", whole=WHOLE if kind == "group" else 0)
 
 
 def index_of(xml: Path) -> Index:

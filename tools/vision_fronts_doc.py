@@ -1,38 +1,31 @@
 #!/usr/bin/env python3
-"""The tables of docs/vision_fronts.md from those of src/models/front and src/functional/resize_positions.
+"""The table of docs/vision_fronts.md from the output of `posenc presets --vision --json`.
 
-tools/vision_fronts_doc.py --write    rewrite the page's tables
-tools/vision_fronts_doc.py --check    exit 1 where they are others
+tools/vision_fronts_doc.py --posenc BINARY --write    rewrite the page's table
+tools/vision_fronts_doc.py --posenc BINARY --check    exit 1 where it is another
 """
 
-import re
+import json
+import subprocess
 import sys
-from pathlib import Path
 
 import page_tables
 
-ROOT = Path(__file__).resolve().parent.parent
 
-
-def rows_of(path: str, pattern: str) -> list[tuple[str, ...]]:
-    text = re.sub(r'"\s*\n\s*"', "", (ROOT / path).read_text())  # literals over several lines
-    found = [match.groups() for match in re.finditer(pattern, text)]
-    if not found:
-        raise RuntimeError(f"{path}: no rows")
-    return found
-
-
-def table() -> str:
-    rules = dict(rows_of("src/functional/resize_positions/rules.cpp", r'PositionResize::(\w+),\s*\.name = "(\w+)"'))
-    models = rows_of("src/models/front/vision_models.cpp", r'\{"([\w-]+)", "(\w+)", \{')
-    presets = rows_of("src/models/front/vision_presets.cpp", r'\{"(\w+)", "([^"]+)",\s*"([^"]+)",\s*PositionResize::(\w+),')
+def table(entries: list[dict]) -> str:
     lines = ["| preset | result | rule | class | model types |", "|---|---|---|---|---|"]
-    for name, source, formula, rule in presets:
-        types = ", ".join(f"`{model}`" for model, preset in models if preset == name)
-        resize = "none" if rule == "Refuse" else f"`{rules[rule]}`"
-        lines.append(f"| `{name}` | {formula} | {resize} | {source} | {types} |")
+    for entry in entries:
+        types = ", ".join(f"`{name}`" for name in entry["model_types"])
+        resize = "none" if entry["resize"] == "refuse" else f"`{entry['resize']}`"
+        lines.append(f"| `{entry['name']}` | {entry['formula']} | {resize} | {entry['source']} | {types} |")
     return "\n".join(lines) + "\n"
 
 
+def main() -> int:
+    options = page_tables.arguments(reads_posenc=True)
+    said = subprocess.run([options.posenc, "presets", "--vision", "--json"], capture_output=True, text=True, check=True)
+    return page_tables.update("vision_fronts.md", {"presets": lambda: table(json.loads(said.stdout))}, options)
+
+
 if __name__ == "__main__":
-    sys.exit(page_tables.update("vision_fronts.md", {"presets": table}, page_tables.arguments(reads_posenc=False)))
+    sys.exit(main())

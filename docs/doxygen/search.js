@@ -4,15 +4,15 @@
 
 const MOST = 30;
 
-// "pooling", "sentences" and "padded" find "pool", "sentence" and "pad" as well.
+// "pooling", "sentences", "padded" and "tune" find "pool", "sentence", "pad" and "tuning" as well.
 function beginning(word) {
-  const stem = word.replace(/(?:ings?|ed|s)$/, "");
+  const stem = word.replace(/(?:ings?|ed|es?|s)$/, "");
   return stem.length < 3 ? word : stem.replace(/([bdgmnprt])\1$/, "$1");
 }
 
 // The entries {title, place, url} of `index` for the text of a query, the best first.
 function find(index, query) {
-  const words = query.toLowerCase().match(/[\p{L}\p{N}]+/gu) || [];
+  const words = query.toLowerCase().match(/[\p{L}\p{N}_]+/gu) || [];
   let scores = null;
   for (const word of words) {
     const begins = beginning(word), found = new Map();
@@ -41,6 +41,7 @@ function element(tag, attributes, parent) {
 function show(list, results, query) {
   list.replaceChildren();
   list.hidden = !query.trim();
+  list.style.top = `${document.getElementById("find").getBoundingClientRect().bottom + 4}px`;
   for (const {title, place, url} of results) {
     const link = element("a", {href: url}, list);
     element("b", {textContent: title}, link);

@@ -29,6 +29,12 @@ struct PadSequencesOptions {
 
 /// Pads 1-D integer sequences on the right to a batch (B, L).
 ///
+/// ```cpp
+/// std::vector<torch::Tensor> sequences = {torch::tensor({5, 6, 7}), torch::tensor({8})};
+/// auto batch = posenc::functional::pad_sequences(sequences);
+/// auto mask = posenc::AttentionMask::key_padding(batch.mask);
+/// ```
+///
 /// Errors: c10::ValueError for an empty list, a sequence of the wrong rank or longer than max_len,
 /// a negative max_len, and sequences on different devices; c10::TypeError for floating-point and
 /// mixed types.

@@ -12,6 +12,11 @@ namespace functional POSENC_EXPORT {
 /// hidden: (B, L, D); attention_mask: bool or integer (B, L), nonzero for tokens; without it, all
 /// rows are tokens  ->  (B, D). A sequence without tokens gives zeros.
 ///
+/// ```cpp
+/// torch::Tensor hidden = torch::randn({2, 3, 32}), kept = torch::tensor({{1, 1, 1}, {1, 0, 0}});
+/// torch::Tensor sentences = posenc::functional::mean_pool(hidden, kept);  // (2, 32)
+/// ```
+///
 /// Errors: c10::TypeError for a hidden that is not floating-point and a mask that is;
 /// c10::ValueError for shapes that do not match.
 ///

@@ -27,6 +27,13 @@ struct TokenCrossEntropyFuncOptions {
 /// The same value as torch.nn.CrossEntropyLoss, which takes logits (B, V, L); NaN, as there, if all
 /// targets are ignored.
 ///
+/// ```cpp
+/// torch::Tensor logits = torch::randn({2, 3, 100}, torch::requires_grad());
+/// torch::Tensor targets = torch::tensor({{5, 6, 7}, {8, 9, 0}});
+/// auto options = posenc::functional::TokenCrossEntropyFuncOptions().ignore_index(0);
+/// posenc::functional::token_cross_entropy(logits, targets, options).backward();
+/// ```
+///
 /// Errors: c10::ValueError for wrong shapes, V = 0 and a label_smoothing out of range;
 /// c10::TypeError for wrong dtypes; c10::IndexError for a target outside [0, V).
 ///

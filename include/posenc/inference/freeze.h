@@ -105,6 +105,13 @@ FrozenEncoder freeze(const TransformerEncoderImpl& model, const FreezeOptions& o
 FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options = {});
 /// Freezes a Transformer, as freeze(const TransformerEncoderImpl&, const FreezeOptions&) does.
 ///
+/// ```cpp
+/// posenc::Transformer model(posenc::TransformerOptions(100, 100).d_model(32).num_heads(4));
+/// auto frozen = posenc::freeze(model);
+/// torch::Tensor src = torch::tensor({{5, 6, 7, 8}});
+/// auto found = posenc::generate(frozen, src, {}, posenc::GenerateOptions(/*bos=*/1, /*eos=*/2));
+/// ```
+///
 /// Errors: the same; c10::ValueError for an embedding without a table of positions.
 FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& options = {});
 /// freeze() for the Transformer of a holder.

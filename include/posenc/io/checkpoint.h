@@ -35,6 +35,13 @@ using CheckpointScalars = std::map<std::string, double>;
 /// With a group, every process calls this. Rank 0 writes one file, the same as one process would
 /// write: shards are sent to it in blocks. The generators of all processes are saved.
 ///
+/// ```cpp
+/// posenc::TokenEmbedding model(100, 8);
+/// posenc::FusedAdam adam(model->parameters(), 1e-3);
+/// posenc::save_checkpoint("run.safetensors", {model, &adam}, {{"epoch", 3}});
+/// auto numbers = posenc::load_checkpoint("run.safetensors", {model, &adam});  // with the epoch
+/// ```
+///
 /// Errors: WeightsError; GroupError on the other processes if one cannot save.
 void save_checkpoint(const std::string& path, const TrainingRun& run,
                      const CheckpointScalars& numbers = {});

@@ -45,6 +45,12 @@ struct SaveOptions {
 /// sent to it; SafetensorsShards writes them where they are, into a folder that must not hold
 /// safetensors files yet. Without a group such a module is refused.
 ///
+/// ```cpp
+/// posenc::TokenEmbedding module(100, 8);
+/// posenc::save_weights(module, "embedding.safetensors");
+/// posenc::load_weights(module, "embedding.safetensors");
+/// ```
+///
 /// Errors: WeightsError; GroupError on the other processes if one cannot save.
 void save_weights(const ConstModuleRef& module, const std::string& path,
                   const SaveOptions& options = {});

@@ -89,6 +89,14 @@ struct Hypothesis {
 /// per sequence. Greedy and beam search produce the same tokens as transformers' `generate`, with
 /// the same max_new_tokens.
 ///
+/// ```cpp
+/// posenc::Transformer model(posenc::TransformerOptions(100, 100).d_model(32).num_heads(4));
+/// model->eval();
+/// torch::Tensor src = torch::tensor({{5, 6, 7, 8}, {9, 5, 0, 0}});
+/// auto found = posenc::generate(model, src, posenc::AttentionMask::padding(src, 0),
+///                               posenc::GenerateOptions(/*bos=*/1, /*eos=*/2).max_new_tokens(8));
+/// ```
+///
 /// Errors: c10::ValueError for contradictory options, num_beams below 1, max_new_tokens beyond the
 /// model's max_len, a model in training mode, and a source without any candidate token, because its
 /// logits are NaN or all tokens are suppressed.

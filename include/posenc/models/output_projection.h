@@ -19,6 +19,11 @@ namespace posenc POSENC_EXPORT {
 ///
 /// x: (..., D)  ->  (..., V). Initialised like torch.nn.Linear.
 ///
+/// ```cpp
+/// posenc::OutputProjection projection(/*d_model=*/32, /*vocab_size=*/100);
+/// torch::Tensor logits = projection->forward(torch::randn({2, 5, 32}));  // (2, 5, 100)
+/// ```
+///
 /// Keys: `weight` (V, D), unless tied, and `bias` (V).
 ///
 /// Source: `final_layer` of notebook 03's `Transformer`.

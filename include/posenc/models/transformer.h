@@ -78,6 +78,12 @@ struct TransformerOptions {
 /// of their names; the other names are aliases in files. Embeddings are initialised from N(0, 1),
 /// layers by Xavier uniform.
 ///
+/// ```cpp
+/// posenc::Transformer model(/*src_vocab=*/100, /*tgt_vocab=*/100);
+/// auto src = torch::tensor({{5, 6, 7, 8}}), tgt = torch::tensor({{1, 8, 7, 6}});
+/// torch::Tensor logits = model->forward(src, tgt, {}, posenc::AttentionMask::causal());
+/// ```
+///
 /// Keys: `src_embedding.token_embedding.weight`, `src_embedding.position_encoding.pe`, the same for
 /// `tgt_embedding`, `encoder.layers.0.self_attn.in_proj_weight`, ..., `decoder.*`,
 /// `final_layer.weight`, `final_layer.bias`.

@@ -17,6 +17,11 @@ using FourierFeaturesOptions = functional::FourierFeaturesFuncOptions;
 /// x: (..., C), floating-point  ->  (..., options.out_channels()) = (..., C + 2 C multires), in x's
 /// dtype on its device. The module has no parameters and no buffers.
 ///
+/// ```cpp
+/// posenc::FourierFeatures features(/*channels=*/3, /*multires=*/10);
+/// torch::Tensor x = features->forward(torch::rand({1024, 3}));  // (1024, 63)
+/// ```
+///
 /// Errors: those of functional::fourier_features(); options are checked at construction.
 ///
 /// Source: `Embedder` (yenchenlin/nerf-pytorch, run_nerf_helpers.py); preset `nerf`.

@@ -39,6 +39,12 @@ struct GridPositionalEncodingOptions {
 ///
 /// When converted to another dtype the table is recomputed from the recipe and rounded once.
 ///
+/// ```cpp
+/// posenc::SinusoidOptions mae = posenc::preset("mae_2d", 32, {{"height", 14}, {"cls_token", 1}});
+/// posenc::GridPositionalEncoding encoding{posenc::GridPositionalEncodingOptions(mae)};
+/// torch::Tensor x = encoding->forward(torch::randn({2, 1 + 14 * 14, 32}));  // (2, 197, 32)
+/// ```
+///
 /// Keys: `pos_embed`, or options.key(): (1, R, D), a buffer or a parameter that is not trained.
 ///
 /// Errors: those of functional::grid_positional_encoding(); at construction, c10::ValueError for a

@@ -54,6 +54,12 @@ struct InputEmbeddingOptions {
 ///
 /// ids: (B, L) or (L); (L, B) with batch_first(false)  ->  (..., d_model).
 ///
+/// ```cpp
+/// posenc::InputEmbedding embedding(/*vocab_size=*/100, /*d_model=*/8, /*max_len=*/64);
+/// torch::Tensor ids = torch::tensor({{5, 6, 7, 8}, {9, 5, 0, 0}});
+/// torch::Tensor x = embedding->forward(ids);  // (B, L, 8)
+/// ```
+///
 /// Keys: `token_embedding.embedding.weight`, `pos_encoding.pe`.
 ///
 /// Errors: those of TokenEmbedding and PositionalEncoding.

@@ -33,6 +33,11 @@ struct LearnedPositionEmbeddingOptions {
 ///
 /// position_ids: any shape and integer type, in [0, num_embeddings - offset)  ->  (..., D).
 ///
+/// ```cpp
+/// posenc::LearnedPositionEmbedding positions(/*num_embeddings=*/512, /*embedding_dim=*/8);
+/// torch::Tensor rows = positions->forward(torch::arange(16));  // (16, 8)
+/// ```
+///
 /// Keys: `weight`, (num_embeddings, D), initialised as that of nn.Embedding.
 ///
 /// Errors: c10::IndexError for a position outside the table, with its place; c10::TypeError for

@@ -43,6 +43,11 @@ struct PositionEmbeddingOptions {
 /// compute even its positions in half precision. When converted to another dtype the table is
 /// recomputed from the recipe and rounded once.
 ///
+/// ```cpp
+/// posenc::PositionEmbedding positions(/*d_model=*/8);
+/// torch::Tensor rows = positions->forward(torch::arange(16));  // (16, 8)
+/// ```
+///
 /// Keys: `embedding.weight` (requires_grad false) or `pos_enc`, (max_len, d_model).
 ///
 /// Errors: those of functional::position_embedding().

@@ -62,6 +62,12 @@ struct PositionalEncodingOptions {
 /// in `pe` are detected if autograd counts the write (copy_(), loading), but not after memcpy() or
 /// pe.data().fill_().
 ///
+/// ```cpp
+/// posenc::PositionalEncoding encoding(/*d_model=*/32, /*max_len=*/128);
+/// torch::Tensor vectors = torch::randn({2, 3, 32});
+/// torch::Tensor x = encoding->forward(vectors);  // (B, L, 32)
+/// ```
+///
 /// Keys: buffer `pe` (1, max_len, d_model), with TableSource::Buffer only.
 ///
 /// Errors: those of functional::positional_encoding(); at construction, c10::ValueError for a

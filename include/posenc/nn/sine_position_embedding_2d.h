@@ -24,6 +24,12 @@ using SinePositionEmbedding2dOptions = functional::SinePositionEmbedding2dFuncOp
 /// coordinate 0, or offset / eps * scale. The encoding of an image is a view shared by the whole
 /// batch: copy it before writing to it.
 ///
+/// ```cpp
+/// posenc::SinePositionEmbedding2d embedding(/*d_model=*/32);
+/// torch::Tensor no_padding = torch::zeros({2, 20, 30}, torch::kBool);
+/// torch::Tensor x = embedding->forward(no_padding);
+/// ```
+///
 /// Errors: those of functional::sine_position_embedding_2d(); options are checked at construction.
 ///
 /// Source: `PositionEmbeddingSine` (facebookresearch/detr), `DetrSinePositionEmbedding`,

@@ -40,6 +40,11 @@ struct SinusoidalTimestepsOptions {
 /// t: (N), integer or floating-point, in timesteps, on any device  ->  (N, C) on the weights'
 /// device.
 ///
+/// ```cpp
+/// posenc::SinusoidalTimesteps embedding(/*d_model=*/320, /*hidden=*/1280);
+/// torch::Tensor x = embedding->forward(torch::tensor({0, 250, 999}));  // (3, 1280)
+/// ```
+///
 /// Keys: `linear_1.weight` (H, D), `linear_1.bias`, `linear_2.weight` (C, H), `linear_2.bias`; with
 /// .sequential("mlp"): `mlp.0.weight`, `mlp.0.bias`, `mlp.2.weight`, `mlp.2.bias`. Initialised like
 /// nn.Linear.

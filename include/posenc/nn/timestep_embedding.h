@@ -32,6 +32,13 @@ struct TimestepEmbeddingOptions {
 /// t: (N) or (N, 1), any integer type, in [0, max_len)  ->  (N, C, 1, 1). add_to() adds it to an
 /// image, (C, H, W) or (N, C, H, W)  ->  (N, C, H, W).
 ///
+/// ```cpp
+/// posenc::TimestepEmbedding embedding(/*d_model=*/32, /*channels=*/16);
+/// torch::Tensor t = torch::tensor({0, 250, 999});
+/// torch::Tensor noisy = torch::randn({3, 16, 8, 8});
+/// torch::Tensor x = embedding->add_to(noisy, t);  // (3, 16, 8, 8)
+/// ```
+///
 /// Keys: `pe.embedding.weight` (frozen), `pe_linear.0.weight`, `pe_linear.0.bias`,
 /// `pe_linear.2.weight`, `pe_linear.2.bias`.
 ///

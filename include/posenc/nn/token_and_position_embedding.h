@@ -64,6 +64,12 @@ struct TokenAndPositionEmbeddingOptions {
 ///
 /// ids: (B, L) or (L); (L, B) with batch_first(false)  ->  (..., d_model).
 ///
+/// ```cpp
+/// posenc::TokenAndPositionEmbedding embedding(/*vocab_size=*/100, /*d_model=*/8);
+/// torch::Tensor ids = torch::tensor({{5, 6, 7, 8}, {9, 5, 0, 0}});
+/// torch::Tensor x = embedding->forward(ids);  // (B, L, 8)
+/// ```
+///
 /// Keys: `token_embedding.weight`, `position_encoding.pe`.
 ///
 /// Errors: those of functional::embed().

@@ -46,6 +46,12 @@ struct TokenEmbeddingOptions {
 /// Weights are initialised like nn.Embedding's, N(0, 1) from torch's generator; Scale::SqrtDim
 /// gives embeddings of variance d_model.
 ///
+/// ```cpp
+/// posenc::TokenEmbedding embedding(posenc::TokenEmbeddingOptions(100, 8).padding_idx(0));
+/// torch::Tensor ids = torch::tensor({{5, 6, 7, 8}, {9, 5, 0, 0}});
+/// torch::Tensor x = embedding->forward(ids);  // (B, L, 8)
+/// ```
+///
 /// Keys: `embedding.weight` (vocab_size, d_model).
 ///
 /// Errors: those of functional::token_embedding().

@@ -19,6 +19,11 @@ namespace posenc POSENC_EXPORT {
 /// The rows of a million positions with 1024 channels take 20 MiB instead of 4 GB. There is no
 /// max_len: rows of positions beyond the stored range, and of negative ones, are computed on
 /// demand.
+///
+/// ```cpp
+/// posenc::FactoredTable table(posenc::preset("tensor2tensor", 32));
+/// torch::Tensor rows = table.rows(torch::tensor({0, 70000, 5000000}));  // (3, 32)
+/// ```
 class FactoredTable {
  public:
   /// Stores about 2 sqrt(range) rows, from which those of positions 0 .. range - 1 are computed.

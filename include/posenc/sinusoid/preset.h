@@ -67,6 +67,11 @@ const Preset& find_preset(std::string_view name);
 
 /// Returns the options that reproduce the system's table bit for bit at width `dim`.
 ///
+/// ```cpp
+/// posenc::SinusoidOptions whisper = posenc::preset("whisper", 384);
+/// torch::Tensor table = posenc::sinusoid_table(whisper, 1500);  // (1500, 384)
+/// ```
+///
 /// Errors: c10::ValueError for an unknown preset or parameter, listing the nearest names, a missing
 /// or ill-typed parameter, and a dimension that the recipe does not support.
 SinusoidOptions preset(std::string_view name, int64_t dim, const PresetParams& params = {});

@@ -57,6 +57,13 @@ class FusedAdamBase : public OptimizerBase<Options, torch::optim::AdamParamState
 /// float64, bfloat16 and float16. A gradient whose memory layout differs from its parameter's is
 /// first copied to that layout; Python's optimiser mixes up the elements in this case.
 ///
+/// ```cpp
+/// posenc::TokenEmbedding model(100, 8);
+/// posenc::FusedAdam adam(model->parameters(), posenc::FusedAdamOptions(1e-3));
+/// model->forward(torch::tensor({5, 6})).sum().backward();
+/// adam.step();
+/// ```
+///
 /// Errors: those of OptimizerBase; sparse gradients, for which see SparseAdam.
 ///
 /// Source: Kingma and Ba 2015; amsgrad: Reddi et al. 2018.

@@ -41,6 +41,13 @@ class FusedSGDOptions : public OptimizerOptions<FusedSGDOptions> {
 /// Python's SGD, whose fused version does not accept sparse gradients. With momentum all rows
 /// change, and the step costs as much as a dense one.
 ///
+/// ```cpp
+/// posenc::TokenEmbedding model(100, 8);
+/// posenc::FusedSGD sgd(model->parameters(), posenc::FusedSGDOptions(0.1).momentum(0.9));
+/// model->forward(torch::tensor({5, 6})).sum().backward();
+/// sgd.step();
+/// ```
+///
 /// Errors: those of OptimizerBase; weight_decay with a sparse gradient.
 class FusedSGD : public OptimizerBase<FusedSGDOptions, torch::optim::SGDParamState> {
  public:

@@ -33,6 +33,13 @@ LearningRateFactor cosine_factor(int64_t warmup, int64_t steps);
 /// call step() after the optimiser's. To resume from a checkpoint, construct the schedule before
 /// load_checkpoint(), which restores the step count and the current rates.
 ///
+/// ```cpp
+/// posenc::TokenEmbedding model(100, 32);
+/// posenc::FusedAdam adam(model->parameters(), 1.0);
+/// posenc::LambdaLR schedule(adam, posenc::warmup_factor(/*d_model=*/32, /*warmup=*/4000));
+/// schedule.step();  // after each adam.step()
+/// ```
+///
 /// Errors: c10::ValueError for a factor that is negative or not finite; the rates are then
 /// unchanged.
 class LambdaLR : public torch::optim::LRScheduler {

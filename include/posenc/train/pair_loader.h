@@ -63,6 +63,12 @@ PairBatch share(const PairBatch& whole, int64_t rank, int64_t ranks);
 /// equal length are grouped differently, and batches are in a different order, in each epoch. The
 /// same seed gives the same batches on every machine.
 ///
+/// ```cpp
+/// std::vector<posenc::TokenPair> pairs = {{{5, 6, 7}, {1, 7, 6, 5, 2}}, {{8}, {1, 8, 2}}};
+/// posenc::PairLoader loader(pairs, posenc::PairLoaderOptions().max_rows(32));
+/// posenc::PairBatch batch = loader.next();
+/// ```
+///
 /// Errors: c10::ValueError for no pairs, an empty sequence, and a pair that alone exceeds
 /// max_tokens.
 class PairLoader {

@@ -25,6 +25,13 @@ struct SparseAdamOptions : MomentsOptions<SparseAdamOptions> {
 /// Bit-identical to Python's torch.optim.SparseAdam on the same machine. Gradients are sparse in
 /// their first dimension and need not be coalesced: a step waits for a GPU to coalesce them there.
 ///
+/// ```cpp
+/// posenc::TokenEmbedding model(posenc::TokenEmbeddingOptions(100, 8).sparse(true));
+/// posenc::SparseAdam adam(model->parameters(), posenc::SparseAdamOptions(1e-3));
+/// model->forward(torch::tensor({5, 6})).sum().backward();
+/// adam.step();
+/// ```
+///
 /// Errors: those of OptimizerBase; an eps of 0; dense gradients.
 class SparseAdam : public OptimizerBase<SparseAdamOptions, torch::optim::AdamParamState> {
  public:

@@ -54,6 +54,12 @@ struct MultiheadAttentionOptions {
 ///
 /// With num_kv_heads, keys and values have the width Ekv = num_kv_heads * E / num_heads.
 ///
+/// ```cpp
+/// posenc::MultiheadAttention attention(/*embed_dim=*/32, /*num_heads=*/4);
+/// torch::Tensor x = torch::randn({2, 5, 32});
+/// torch::Tensor y = attention->forward(x, x, x, posenc::AttentionMask::causal());  // (2, 5, 32)
+/// ```
+///
 /// Keys: `in_proj_weight` (E + 2 Ekv, E), or `q_proj_weight`, `k_proj_weight` and `v_proj_weight`
 /// if the widths differ; `in_proj_bias`, `out_proj.weight`, `out_proj.bias`; with a rotary
 /// embedding `rotary.inv_freq`, which is not in PyTorch's state_dict. The same seed gives the same

@@ -43,6 +43,11 @@ GatedFeedForwardOptions::Gate gate_of(const std::string& name);
 ///
 /// x: (..., D)  ->  (..., D).
 ///
+/// ```cpp
+/// posenc::GatedFeedForward network(/*d_model=*/32, /*d_ff=*/86);
+/// torch::Tensor x = network->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
+/// ```
+///
 /// Keys: `gate_proj.weight` and `up_proj.weight` (d_ff, D), `down_proj.weight` (D, d_ff), and
 /// `.bias` of each with bias(true).
 ///

@@ -25,6 +25,11 @@ struct LayerNormOptions {
 ///
 /// x: (..., D)  ->  (..., D).
 ///
+/// ```cpp
+/// posenc::LayerNorm norm(posenc::LayerNormOptions(32).eps(1e-6).bias(false));
+/// torch::Tensor x = norm->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
+/// ```
+///
 /// Keys: `weight`, initialised to ones; `bias`, initialised to zeros.
 ///
 /// Source: torch.nn.LayerNorm.

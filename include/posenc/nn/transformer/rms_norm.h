@@ -37,6 +37,11 @@ struct RMSNormOptions {
 ///
 /// x: (..., D)  ->  (..., D), in the dtype of x.
 ///
+/// ```cpp
+/// posenc::RMSNorm norm(/*d_model=*/32);
+/// torch::Tensor x = norm->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
+/// ```
+///
 /// Keys: `weight` (D), initialised to ones.
 ///
 /// Errors: c10::ValueError for another width; c10::TypeError unless x is floating-point.

@@ -49,6 +49,13 @@ struct DecoderCache {
 /// Each layer draws its own initial weights, whereas torch.nn.TransformerDecoder copies those of
 /// one layer. Masks are resolved once for all layers.
 ///
+/// ```cpp
+/// posenc::TransformerDecoderLayerOptions layer(/*d_model=*/32, /*num_heads=*/4);
+/// posenc::TransformerDecoder decoder(posenc::TransformerDecoderOptions(layer, /*num_layers=*/2));
+/// torch::Tensor memory = torch::randn({2, 7, 32}), x = torch::randn({2, 5, 32});
+/// torch::Tensor y = decoder->forward(x, memory, posenc::AttentionMask::causal());  // (2, 5, 32)
+/// ```
+///
 /// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerDecoderLayer), `norm.*`.
 ///
 /// Errors: those of functional::multihead_attention().

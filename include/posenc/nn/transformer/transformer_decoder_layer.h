@@ -33,6 +33,12 @@ struct DecoderLayerCache {
 ///
 /// The same seed gives the same initial weights as in PyTorch.
 ///
+/// ```cpp
+/// posenc::TransformerDecoderLayer layer(/*d_model=*/32, /*num_heads=*/4);
+/// torch::Tensor memory = torch::randn({2, 7, 32}), x = torch::randn({2, 5, 32});
+/// torch::Tensor y = layer->forward(x, memory, posenc::AttentionMask::causal());  // (2, 5, 32)
+/// ```
+///
 /// Keys: `self_attn.*`, `multihead_attn.*` (MultiheadAttention), `linear1.*`, `linear2.*`,
 /// `norm1.*`, `norm2.*`, `norm3.*`.
 ///

@@ -34,6 +34,12 @@ struct TransformerEncoderOptions {
 /// Each layer draws its own initial weights, whereas torch.nn.TransformerEncoder copies those of
 /// one layer. The mask is resolved once for all layers.
 ///
+/// ```cpp
+/// posenc::TransformerEncoderLayerOptions layer(/*d_model=*/32, /*num_heads=*/4);
+/// posenc::TransformerEncoder encoder(posenc::TransformerEncoderOptions(layer, /*num_layers=*/2));
+/// torch::Tensor x = encoder->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
+/// ```
+///
 /// Keys: `layers.0.*`, `layers.1.*`, ... (TransformerEncoderLayer), `norm.*`.
 ///
 /// Errors: those of functional::multihead_attention().

@@ -23,6 +23,12 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 ///
 /// The same seed gives the same initial weights as in PyTorch.
 ///
+/// ```cpp
+/// using Options = posenc::TransformerEncoderLayerOptions;
+/// posenc::TransformerEncoderLayer layer(Options(32, 4).d_ff(64).norm_first(true));
+/// torch::Tensor x = layer->forward(torch::randn({2, 5, 32}));  // (2, 5, 32)
+/// ```
+///
 /// Keys: `self_attn.*` (MultiheadAttention), `linear1.*` (d_ff, D), `linear2.*`, `norm1.*`,
 /// `norm2.*`.
 ///

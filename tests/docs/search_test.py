@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""What a reader types into the search of the reference leads to the page that answers it.
+
+tests/docs/search_test.py FOLDER      FOLDER/html is a finished reference
+
+docs/doxygen/search.js itself searches, run by Node. Without that, or without a reference, since Doxygen is not installed,
+the test is skipped.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SEARCH = """
+const {find} = require(process.argv[1]);
+const index = new Function(require("fs").readFileSync(process.argv[2], "utf8") + "return POSENC_INDEX;")();
+const queries = JSON.parse(process.argv[3]);
+console.log(JSON.stringify(queries.map((query) => find(index, query).map((found) => [found.title, found.place]))));
+"""
+# What is typed: an entry that is among the first five, by its title.
+FOUND = {
+    "sentence": "Sentence vectors",
+    "sentences": "Sentence vectors",
+    "padding": "padding",
+    "mean pooling": "mean_pool",
+    "padding mask": "key_padding",
+    "token embedding": "TokenEmbedding",
+    "TokenEmbedding": "TokenEmbedding",
+    "tokenembedding": "TokenEmbedding",
+    "load_encoder": "load_encoder",
+    "beam search": "Decoding",
+    "learning rate": "LearningRateFactor",
+    "vision": "Vision fronts",
+    "rotary": "Rotary embeddings",
+    "checkpoint": "Weights and checkpoints",
+    "gpu": "GPUs",
+}
+
+
+class Search(unittest.TestCase):
+    folder: Path
+
+    def found(self, queries):
+        command = ["node", "-e", SEARCH, str(ROOT / "docs/doxygen/search.js"), str(self.folder / "html/search_index.js")]
+        run = subprocess.run([*command, json.dumps(queries)], capture_output=True, text=True, check=True)
+        return json.loads(run.stdout)
+
+    def test_words_lead_to_the_pages_that_explain_them(self):
+        for (query, wanted), entries in zip(FOUND.items(), self.found(list(FOUND))):
+            with self.subTest(query):
+                self.assertIn(wanted, [title for title, _ in entries[:5]])
+
+    def test_a_name_is_the_first_entry(self):
+        names = ["TokenEmbedding", "KeyValueCache", "mean_pool", "load_weights", "FusedAdam"]
+        self.assertEqual([entries[0][0] for entries in self.found(names)], names)
+
+    def test_all_words_have_to_be_found(self):
+        nothing, some, letters = self.found(["sentence zebra", "sentence vectors", "..."])
+        self.assertEqual((nothing, letters), ([], []))
+        self.assertEqual(some[0], ["Sentence vectors", "Encoders: BERT and similar models"])
+
+
+if __name__ == "__main__":
+    Search.folder = Path(sys.argv.pop())
+    if not shutil.which("node") or not (Search.folder / "html").is_dir():
+        print("search: skipped, there is no Node, or no reference")
+        sys.exit(77)
+    unittest.main()
