@@ -25,8 +25,10 @@ def topic_of(header: Path) -> "str | None":
 
 
 def misfits() -> "list[str]":
-    """Headers without a subject, and patterns without a header."""
+    """Headers without a subject, patterns without a header, and links without a document."""
     headers, page = sorted(INCLUDE.rglob("*.h")), PAGE.relative_to(ROOT)
     names = [header.relative_to(INCLUDE).as_posix() for header in headers]
     found = [f"{name} has no subject in {page}" for name, header in zip(names, headers) if not topic_of(header)]
-    return found + [f"{page}: no header is {pattern}" for pattern in patterns() if not any(fnmatch(name, pattern) for name in names)]
+    found += [f"{page}: no header is {pattern}" for pattern in patterns() if not any(fnmatch(name, pattern) for name in names)]
+    guides = re.findall(r"\]\(([^)]+)\)", PAGE.read_text())
+    return found + [f"{page}: there is no {guide}" for guide in guides if not (PAGE.parent / guide).is_file()]
