@@ -34,7 +34,8 @@ TEST_F(Fronts, AreTheLastPartsOfTheList) {
   const std::string fronts = posenc({"presets", "--fronts"}).out, all = posenc({"presets"}).out,
                     vision = posenc({"presets", "--vision"}).out, end = fronts + "\n" + vision;
   EXPECT_NE(fronts.find("front gpt2: gpt2, gpt_bigcode, gpt_neo"), std::string::npos) << fronts;
-  EXPECT_NE(vision.find("vision front vit: flava_image_model, vit, vit_msn"), std::string::npos) << vision;
+  EXPECT_NE(vision.find("vision front vit: flava_image_model, vit, vit_msn"), std::string::npos)
+      << vision;
   EXPECT_EQ(fronts.find("rotary"), std::string::npos);
   ASSERT_GT(all.size(), end.size());
   EXPECT_EQ(all.substr(all.size() - end.size()), end);

@@ -12,8 +12,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import error_plot  # noqa: E402
 import performance_doc  # noqa: E402
+import reference_check  # noqa: E402
 import reference_filter  # noqa: E402
-import reference_links  # noqa: E402
+import reference_pages  # noqa: E402
 import snippets  # noqa: E402
 
 
@@ -97,21 +98,43 @@ class Performance(unittest.TestCase):
 
 
 class Reference(unittest.TestCase):
+    def header(self, text):
+        return reference_filter.header(ROOT / "include/posenc/core/scale.h", text)
+
     def test_an_option_is_one_member_with_its_default(self):
-        shown = reference_filter.header("struct AOptions {\n  /// Why.\n  TORCH_ARG(std::map<int, int>, x) = {1, 2};\n};\n")
+        shown = self.header("struct AOptions {\n  /// Why.\n  TORCH_ARG(std::map<int, int>, x) = {1, 2};\n};\n")
         self.assertIn("  /// Why.\n  std::map<int, int> x = {1, 2};\n", shown)
         self.assertIn("is set by `.x(value)`", shown.splitlines()[0])
-        self.assertNotIn("is set by", reference_filter.header("struct A {\n  int x = 0;\n};\n"))
+        self.assertNotIn("is set by", self.header("struct A {\n  int x = 0;\n};\n"))
 
     def test_a_header_keeps_its_lines(self):
         for path in sorted((ROOT / "include").rglob("*.h")):
             text = path.read_text()
-            self.assertEqual(len(reference_filter.header(text).splitlines()), len(text.splitlines()), path)
+            self.assertEqual(len(reference_filter.header(path, text).splitlines()), len(text.splitlines()), path)
 
-    def test_modules_overrides_and_sections(self):
-        shown = reference_filter.header("/// Errors: none.\n  void reset() override;\n  void reset_parameters();\nTORCH_MODULE(A);\n")
+    def test_overrides_and_sections(self):
+        shown = self.header("/// Errors: none.\n  void reset() override;\n  void reset_parameters();\n")
         self.assertEqual(shown.splitlines()[:3], ["/// @section_of{Errors} none.", "", "  void reset_parameters();"])
-        self.assertIn("class A : public torch::nn::ModuleHolder<AImpl> {};", shown)
+
+    def test_a_module_is_one_class(self):
+        shown = self.header("/// A.\nclass AImpl : public Cloneable<AImpl> {\n  AImpl(B b);\n};\nTORCH_MODULE(A);\nvoid f(AImpl& a);\n")
+        self.assertEqual(shown, "/// A.\n/** @handle_of{A} */ class A : public Cloneable<A> {\n  A(B b);\n};\n\nvoid f(AImpl& a);\n")
+        holder = "class A : public torch::nn::ModuleHolder<AImpl> {\n public:\n  using torch::nn::ModuleHolder<AImpl>::ModuleHolder;\n"
+        shown = self.header("class AImpl {\n  int a;\n};\n\n/// Held.\n" + holder + "  static A of(int a);\n};\n")
+        self.assertEqual("".join(shown.split()), "/**@handle_of{A}*/classA{inta;public:staticAof(inta);};")
+
+    def test_what_is_inside_of_a_namespace_has_the_header_s_subject(self):
+        shown = self.header("namespace posenc {\n\n/// B.\nnamespace b {\nint x;\n}  // namespace b\n}  // namespace posenc\n")
+        group = "/** @addtogroup core */ /** @{ */"
+        self.assertEqual(shown, f"namespace posenc {{ {group}\n/** @}} */\n/// B.\nnamespace b {{ {group}\nint x;\n"
+                                f"/** @}} */ }} {group}\n/** @}} */ }}  // namespace posenc\n")  # fmt: skip
+
+    def test_code_is_shown_as_it_is_written(self):
+        shown = self.header("/// ```cpp\n/// f(/*a=*/1);\n/// ```\n/// `don't`, `do`\n")
+        page = reference_pages.finished(shown)
+        self.assertNotIn("/*", shown)
+        self.assertIn('f(<span class="comment">/*a=*/</span>1);', page)
+        self.assertIn("``don't``, `do`", page)
 
     def test_documents_refer_to_each_other(self):
         page = ROOT / "docs/cli.md"
@@ -120,7 +143,10 @@ class Reference(unittest.TestCase):
             ("[a](../README.md#how-fast)", "[a](@ref index-how-fast)"),
             ("[a](https://x.y/z.md)", "[a](https://x.y/z.md)"),
             ("[`a`](../tools/lint.py)", "`a`"),
-            ("[`Scale`](../include/posenc/core/scale.h)", '@ref posenc::Scale "Scale"'),
+            ("[`Scale`](../include/posenc/core/scale.h)", '<code>@ref posenc::Scale "Scale"</code>'),
+            ("[`a`](weights.md)", '<code>@ref weights "a"</code>'),
+            ("[a\nb](weights.md)", "[a b](@ref weights)"),
+            ("`a'b`", "``a'b``"),
             ("mae@0a1b `b@c` `[&](x)`", "mae\\@0a1b `b@c` `[&](x)`"),
             ("```\n# a [b](c)\n```", "```\n# a [b](c)\n```"),
             ("# A\n## B, `c`\n## B, c", "# A {#cli}\n## B, `c` {#cli-b-c}\n## B, c {#cli-b-c-1}"),
@@ -129,11 +155,15 @@ class Reference(unittest.TestCase):
 
     def test_a_link_that_leads_nowhere_is_found(self):
         with tempfile.TemporaryDirectory() as name:
-            page = Path(name) / "index.html"
-            for target, status in [("index.html#a", 0), ("https://x.y", 0), ("#b", 1), ("other.html", 1), ("a.png", 1)]:
-                page.write_text(f'<p id="a"><a class="el" href="{target}">x</a>')
-                with mock.patch("sys.stderr"):
-                    self.assertEqual(reference_links.main(Path(name)), status, target)
+            for target, broken in [("index.html#a", 0), ("https://x.y", 0), ("#b", 1), ("other.html", 1), ("a.png", 1)]:
+                page = f'<p id="a"><a class="el" href="{target}">x</a>'
+                (Path(name) / "index.html").write_text(page)
+                self.assertEqual(len(reference_check.broken_links({"index.html": page}, Path(name))), broken, target)
+
+    def test_the_code_of_a_page_is_read_as_it_is_shown(self):
+        shown = reference_check.Code('<div class="fragment"><div class="line">a &lt; <span class="comment">/*b*/</span></div>'
+                                     '<div class="line">c</div></div><pre class="fragment">d</pre><code><a>e</a>\'f</code>')  # fmt: skip
+        self.assertEqual((shown.blocks, shown.spans), (["a < /*b*/\nc\n", "d"], {"e'f"}))
 
 
 class ErrorPlot(unittest.TestCase):
