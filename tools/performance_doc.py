@@ -259,7 +259,7 @@ def benefits(known: list[dict]) -> str:
         f"and {listed('encoders.md', 'encoders', 1)}\n"
         "  model types of encoders from transformers (BERT, RoBERTa, DistilBERT, CLIP, ViT, DINOv2, ...) within 1e-5.\n"
         f"- **It is fast on CPUs**: BERT-base runs {span(of_all(known, bert(), 'transformers'))} as fast as in transformers, and a Transformer of 6 + 6 layers\n"
-        f"  decodes {span(of_all(known, GREEDY + BEAMS, 'ctranslate2'))} as fast as CTranslate2 in float32.\n"
+        f"  decodes {span(of_all(known, GREEDY + BEAMS, 'ctranslate2'))} as fast as CTranslate2 in float32 ([all measurements](docs/performance.md)).\n"
         f"- **It trains**: everything has gradients until you freeze it, and the optimisers are PyTorch's, bit for bit. `FusedAdam` updates a\n"
         f"  large table {span(adam)} as fast as LibTorch's Adam; a whole training step of a small Transformer is {span(training(known))} as fast.\n"
     )
