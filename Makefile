@@ -72,7 +72,7 @@ fixtures: ## regenerate tests/fixtures from the Python reference
 	@tools/setup.sh --check build test
 	@$(python) notebooks_ref/regenerate.py
 
-figures: ## redraw the plots of README and docs; MODEL=folder of all-MiniLM-L6-v2 for its positions
+figures: ## redraw the plots of docs; MODEL=folder of all-MiniLM-L6-v2 for its positions
 	@tools/setup.sh --check build demo
 	@tools/build.sh release posenc-cli
 	@build/release/posenc plot --out build/figures && cp build/figures/heat_map.png docs/images/

@@ -51,10 +51,10 @@ function(posenc_library target)
   posenc_internal_target(${target})
 endfunction()
 
-# posenc_unity(target): compiles many sources at a time in another project, which has neither the precompiled header nor
-# the release preset: LibTorch's headers take ten seconds per source, and the library would take ten minutes on two cores.
+# posenc_unity(target): compiles many sources at a time where neither a preset nor the user decides: LibTorch's headers
+# take seconds per source, and the library would take ten minutes on two cores.
 function(posenc_unity target)
-  if(NOT PROJECT_IS_TOP_LEVEL AND NOT DEFINED CMAKE_UNITY_BUILD)
+  if(NOT POSENC_DEVELOPER AND NOT DEFINED CMAKE_UNITY_BUILD)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
 endfunction()

@@ -43,11 +43,36 @@ function(posenc_drop_missing_folders)
   endif()
 endfunction()
 
+# posenc_check_torch_dir(): sets posenc_torch_problem to what is wrong with the Torch_DIR that is given, or to "".
+# find_package would pass over such a folder and take any other LibTorch.
+function(posenc_check_torch_dir)
+  set(problem "")
+  set(given "${Torch_DIR}")
+  set(places "")
+  if(NOT given) # empty, or not found before: then the environment's, which may also be the folder of the whole LibTorch
+    set(given "$ENV{Torch_DIR}")
+    set(places "${given}/share/cmake/Torch/TorchConfig.cmake")
+  endif()
+  file(GLOB found "${given}/TorchConfig.cmake" ${places})
+  if(given AND NOT found)
+    set(problem "[posenc] Torch_DIR must be the folder of TorchConfig.cmake, such as <LibTorch>/share/cmake/Torch. Got ${given}")
+  endif()
+  set(posenc_torch_problem "${problem}" PARENT_SCOPE)
+endfunction()
+
 # posenc_find_torch(HINTS folder... PYTHONS python...): searches CMAKE_PREFIX_PATH and Torch_DIR first, then the
-# folders, then the first Python whose `import torch` works. Sets Torch_FOUND. A macro, because TorchConfig.cmake sets
-# variables for its caller.
+# folders, then the first Python whose `import torch` works. Sets Torch_FOUND, and posenc_torch_problem if Torch_DIR is
+# none. A macro, because TorchConfig.cmake sets variables for its caller.
 macro(posenc_find_torch)
   cmake_parse_arguments(posenc_torch "" "" "HINTS;PYTHONS" ${ARGN})
+  posenc_check_torch_dir()
+  set(Torch_FOUND FALSE)
+  if(NOT posenc_torch_problem)
+    posenc_search_torch()
+  endif()
+endmacro()
+
+macro(posenc_search_torch)
   posenc_skip_cuda_toolkit()
   set(kineto_LIBRARY torch) # wheels have no static kineto; without this TorchConfig.cmake warns about it
   find_package(Torch QUIET HINTS ${posenc_torch_HINTS})

@@ -13,8 +13,8 @@ SECTIONS = {
     "adam": "Optimisers",
     "tables": "Tables",
     "rotary": "Rotary embedding of q and k (32 heads of 128 channels each)",
-    "front": "BERT's embedding front (D = 768), eval",
-    "front_train": "BERT's embedding front, a training step: forward, dropout 0.1, backward",
+    "front": "BERT's embeddings (D = 768), eval",
+    "front_train": "BERT's embeddings, a training step: forward, dropout 0.1, backward",
     "load": "Loading weights",
     "transformer": "Transformer encoder, eval",
     "encode": "Encoder of a frozen Transformer (d 512, 8 heads, d_ff 2048, 6 layers)",
@@ -45,6 +45,9 @@ def goals() -> list[tuple]:
         32768: {"composed": 5, "eager": 7, "compile": 3},
     }.items():  # fmt: skip
         against("embed", "embed", tokens, SIZE.format(tokens).replace("1 tokens", "1 token (decode)"), **leasts)
+    for tokens in (24, 160, 4000, 32000):  # of runs that were recorded by hand
+        against("embed", "embed", tokens, SIZE.format(tokens), composed=None)
+    add("embed", "3 x 700 tokens, D = 768", "embed/module/3x700/768/1", "embed/composed/3x700/768/1")
     for tokens in (4096, 32768):
         against("out", "embed", tokens, SIZE.format(tokens), ours="out", copy=1 / 1.3)
     against("out", "embed", 32768, SIZE.format(32768), ours="out", composed=12)
@@ -105,7 +108,7 @@ def goals() -> list[tuple]:
     for threads in (1, 2):
         suffix = ", two threads" if threads == 2 else ""
         for size, least in (("1/16", (1.6, 1.6)), ("1/128", (1.15, 1.3)), ("8/128", (1.05, 1.1)), ("16/512", (None, 1.15))):
-            peers = {"torch_nn": least[threads - 1], "ctranslate2": 1, "hf": None, "compile": None}
+            peers = {"torch_nn": least[threads - 1], "ctranslate2": 1, "ctranslate2_int8": None, "hf": None, "compile": None}
             for theirs in peers if size != "16/512" else ("torch_nn", "ctranslate2")[: 2 * (threads - 1)]:
                 add("encode", size.replace("/", " x ") + " tokens" + suffix, f"decode/encode/posenc/{size}/{threads}",
                     f"decode/encode/{theirs}/{size}/{threads}", peers[theirs])  # fmt: skip
@@ -117,9 +120,10 @@ def goals() -> list[tuple]:
             for theirs, least in {"torch_nn": 1.1, "transformers": 1.3, "transformers_eager": 1.3, "ctranslate2": 1}.items():
                 add("bert", title + suffix, f"bert/{case}/posenc/{threads}", f"bert/{case}/{theirs}/{threads}", least)
         for batch, leasts in {1: (1.1, 1.1), 8: (1.5, 1.3), 32: (1.3, 1.8)}.items():
-            add("decode", f"greedy, batch {batch}" + suffix, f"decode/decode/posenc/{batch}/32/{threads}",
-                f"decode/decode/ctranslate2/{batch}/32/{threads}", leasts[threads - 1])  # fmt: skip
-        for theirs, least in {"ctranslate2": 1, "hf": 2}.items():
+            for theirs, least in {"ctranslate2": leasts[threads - 1], "ctranslate2_int8": None}.items():
+                add("decode", f"greedy, batch {batch}" + suffix, f"decode/decode/posenc/{batch}/32/{threads}",
+                    f"decode/decode/{theirs}/{batch}/32/{threads}", least)  # fmt: skip
+        for theirs, least in {"ctranslate2": 1, "ctranslate2_int8": None, "hf": 2}.items():
             add("decode", "four beams, batch 8" + suffix, f"decode/decode_beams/posenc/8/32/{threads}",
                 f"decode/decode_beams/{theirs}/8/32/{threads}", least)  # fmt: skip
     task, base = "the model of `make pronounce`, 256 words", "60 million parameters, 16 x 64 tokens"
@@ -149,7 +153,7 @@ PROFILES = [
       ("reading the rows and writing the result", None)],
      [("into an existing tensor (`embed_out`)", "out"), ("LibTorch composition", "composed")],
      "The system zeroes each page before its first byte is written, in huge pages where they are available, and no order of the work avoids\n"
-     "that. Reusing memory does: `embed_out`, `reuse_output`, or [malloc's settings](allocator.md)."),
+     "that. Reusing memory does: `embed_out`, `reuse_output`, or [malloc's settings](../allocator.md)."),
 ]  # fmt: skip
 
 # Display names of the competitors; the key is a part of the case's name.
@@ -168,7 +172,8 @@ COMPETITORS = {
     "load_file": "safetensors.torch.load_file",
     "jit_load": "torch::jit::load",
     "torch_nn": "torch.nn.TransformerEncoder",
-    "ctranslate2": "CTranslate2",
+    "ctranslate2": "CTranslate2, float32",
+    "ctranslate2_int8": "CTranslate2, int8",
     "transformers": "transformers",
     "transformers_eager": "transformers, eager attention",
     "hf": "transformers",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of docs/distributed.md on what processes send and how fast they train, and the numbers that a simulation of up to 16 processes is
+"""The tables of docs/developers/distributed.md on what processes send and how fast they train, and the numbers that a simulation of up to 16 processes is
 checked with.
 
 The speeds are those of docs/performance/ranks.json: `make bench-ranks JSON=docs/performance/ranks.json`.
@@ -168,7 +168,7 @@ def speed_table() -> str:
 def main() -> int:
     options = page_tables.arguments(reads_posenc=False)
     tables = {"speed": speed_table, "a step": step_table, "where it pays": limit_table, "embeddings": embedding_table}
-    failed = page_tables.update("distributed.md", tables, options)
+    failed = page_tables.update("developers/distributed.md", tables, options)
     if options.write:
         WIRE.write_text(simulated())
     elif WIRE.read_text() != simulated():

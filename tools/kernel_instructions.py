@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Counts the instructions that kernels execute on ARM64, in emulation: with NEON, and with the generic set.
 
-    kernel_instructions.py [--write]   prints the table; --write puts it into docs/performance/arm64.md
+    kernel_instructions.py [--write]   prints the table; --write puts it into docs/developers/arm64_kernels.md
 
 Needs Debian's g++-aarch64-linux-gnu and qemu-user-static. The generic set is compiled there without vector instructions.
 Emulation does not model time, so the table does not reflect stalls or caches.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "kernel_instructions"
-PAGE = ROOT / "docs" / "performance" / "arm64.md"
+PAGE = ROOT / "docs" / "developers" / "arm64_kernels.md"
 MARKS = "<!-- kernel_instructions.py begin -->\n", "<!-- kernel_instructions.py end -->\n"
 
 

@@ -21,7 +21,7 @@ from lint_english import check_english
 
 CLANG_FORMAT_VERSION = "18.1.8"  # the same as in tools/setup.sh
 
-# Allowed dependencies between layers (docs/architecture.md). `io` is on the level of `sinusoid`.
+# Allowed dependencies between layers (docs/developers/architecture.md). `io` is on the level of `sinusoid`.
 LAYERS = {
     "platform": {"platform"},
     "torch_internals": {"torch_internals", "platform"},

@@ -21,15 +21,21 @@ def arguments(reads_posenc: bool) -> argparse.Namespace:
     return parser.parse_args()
 
 
-def update(page: str, tables: dict[str, Callable[[], str]], options: argparse.Namespace) -> int:
-    """Writes the tables into docs/PAGE, or returns 1 where the page has others."""
-    path, script = DOCS / page, Path(sys.argv[0]).name
-    text = wanted = path.read_text()
+def filled(text: str, tables: dict[str, Callable[[], str]], script: str) -> str:
+    """The text of a page with these tables in their places."""
     for name, table in tables.items():
         begin, end = f"<!-- {name}: tools/{script} -->\n", f"<!-- end of {name} -->\n"
-        wanted, found = re.subn(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: begin + table() + end, wanted, flags=re.S)
+        text, found = re.subn(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: begin + table() + end, text, flags=re.S)
         if found != 1:
             sys.exit(f"there must be one place for the table `{name}`, between {begin}and {end}")
+    return text
+
+
+def update(page: str, tables: dict[str, Callable[[], str]], options: argparse.Namespace) -> int:
+    """Writes the tables into docs/PAGE, or returns 1 where the page has others."""
+    path = DOCS / page
+    text = path.read_text()
+    wanted = filled(text, tables, Path(sys.argv[0]).name)
     if options.write:
         path.write_text(wanted)
     elif wanted != text:

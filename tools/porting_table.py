@@ -26,7 +26,7 @@ def keys_of(row: dict) -> str:
 
 
 def table() -> str:
-    lines = ["| notebook or system | class in Python | class in C++ | keys | test | fixtures or presets |", "|" + "---|" * 6]
+    lines = ["| reference or system | class in Python | class in C++ | keys | test | fixtures or presets |", "|" + "---|" * 6]
     for row in json.loads((ROOT / "tools" / "modules.json").read_text()):
         link = lambda key: f"[{Path(row[key]).name}](../{row[key]})"  # noqa: E731
         system = "system" in row  # a real system instead of a notebook
@@ -35,7 +35,7 @@ def table() -> str:
         else:
             origin, python = (row["system"], row["system_class"]) if system else (link("notebook"), row["notebook_class"])
         python = f"{row['after']}`, then `{python}" if "after" in row else python  # the system has two classes for it
-        reference = ", ".join(f"`{name}`" for name in row["presets"]) if "presets" in row else "live"
+        reference = ", ".join(f"`{name}`" for name in row["presets"]) if "presets" in row else "run with the tests"
         if "fixtures" in row:
             reference = link("fixtures")
         cells = [origin, f"`{python}`", f"[`{row['class']}`](../{row['header']})", keys_of(row), link("test"), reference]

@@ -8,6 +8,7 @@ tools/presets_doc.py --posenc BINARY --check    exit 1 if the page is out of dat
 import argparse
 import itertools
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +41,7 @@ Presets with the same recipe have the same bits at every dimension.
 ALSO = """
 ## Other systems
 
-These have the bits of a preset too, with a limitation in parentheses.
+These are bit-identical to a preset, too, with a limitation in parentheses.
 
 | system | preset |
 |---|---|
@@ -69,6 +70,12 @@ def cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+def origin(source: str) -> str:
+    """The program names the notebook of a reference class by its number; a reader looks for its folder."""
+    found = re.match(r"notebook (\d+): (.*)", source)
+    return cell(f"notebooks_ref, {next(ROOT.glob(f'notebooks_ref/{found[1]}_*.ipynb')).name}: {found[2]}" if found else source)
+
+
 def params_of(entry: dict) -> str:
     shown = []
     for param in entry["params"]:
@@ -82,7 +89,7 @@ def params_of(entry: dict) -> str:
 
 def page(entries: list[dict]) -> str:
     groups = [list(group) for _, group in itertools.groupby(entries, key=lambda entry: entry["recipe"])]
-    rows = [f"| `{entry['name']}` | {cell(entry['source'])} | {cell(entry['storage'])} | {number} |\n"
+    rows = [f"| `{entry['name']}` | {origin(entry['source'])} | {cell(entry['storage'])} | {number} |\n"
             for number, group in enumerate(groups, 1) for entry in group]  # fmt: skip
     text = HEAD.format(count=len(entries), recipes=len(groups)) + "".join(sorted(rows)) + RECIPES
     for number, group in enumerate(groups, 1):

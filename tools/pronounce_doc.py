@@ -21,7 +21,6 @@ from bench import processor
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS, PAGE, PICTURE = ROOT / "docs/pronounce.json", ROOT / "docs/pronounce.md", ROOT / "docs/images/pronounce.png"
 BEGIN, END = "<!-- table: tools/pronounce_doc.py -->\n", "<!-- end of table -->"
-TARGETS = {5: 12.0, 30: 8.0}  # per cent, by minutes
 
 
 def run(minutes: int) -> dict:
@@ -54,14 +53,13 @@ def result(minutes: int, said: str, curve: str, seconds: float, load: float, meg
 
 
 def table(runs: list[dict]) -> str:
-    text = "| `make pronounce` | parameters | steps | phoneme error rate | goal | error rate to the first pronunciation | with beams | correct words | time | memory |\n"
-    text += "|---" * 10 + "|\n"
+    text = "| `make pronounce` | parameters | steps | phoneme error rate | error rate to the first pronunciation | with beams | correct words | time | memory |\n"
+    text += "|---" * 9 + "|\n"
     for one in runs:
         last, minutes = one["curve"][-1], one["minutes"]
         clock = f"{one['seconds'] // 60}:{one['seconds'] % 60:02}"
         call = "default, 5 minutes" if minutes == 5 else f"MINUTES={minutes}"
-        goal = f"{TARGETS[minutes]:.0f} % in {minutes} minutes" if minutes in TARGETS else ""
-        text += (f"| {call} | {one['parameters']:,} | {last['step']:,} | **{last['phoneme_error_rate']:.1%}** | {goal} "
+        text += (f"| {call} | {one['parameters']:,} | {last['step']:,} | **{last['phoneme_error_rate']:.1%}** "
                  f"| {last['first_error_rate']:.1%} | {one['beams_error_rate']:.1%} ({one['beams']}) "
                  f"| {last['words_right']:.1%} | {clock} | {one['megabytes']} MB |\n")  # fmt: skip
     loads = " and ".join(str(one["load"]) for one in runs)
@@ -77,10 +75,6 @@ def script(runs: list[dict], out: Path) -> str:
         f"$d index {i} using 1:2 with linespoints lw 2 pt 7 ps 0.6 title '{one['minutes']} minutes: {one['parameters']:,} parameters'"
         for i, one in enumerate(runs)
     )
-    goals = ", ".join(
-        f"{percent} with lines dt {2 + i} lw 1.5 lc rgb '#666666' title '{percent:.0f} %, the goal of {minutes} minutes'"
-        for i, (minutes, percent) in enumerate(TARGETS.items())
-    )
     return f"""
 set terminal pngcairo size 900,480 font 'DejaVu Sans,11'
 set output '{out}'
@@ -93,7 +87,7 @@ set key right top
 $d << EOD
 {data}
 EOD
-plot {curves}, {goals}
+plot {curves}
 """
 
 

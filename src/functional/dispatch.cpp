@@ -7,7 +7,7 @@ namespace posenc::functional {
 namespace kernel = kernels::embed;
 
 bool worth_threads(int64_t elements) {
-  constexpr int64_t kLeast = 65536;  // measured: docs/performance.md
+  constexpr int64_t kLeast = 65536;  // measured: docs/developers/benchmarks.md
   return elements >= kLeast && at::get_num_threads() > 1 && !at::in_parallel_region();
 }
 

@@ -217,7 +217,7 @@ class Names(unittest.TestCase):
 
     def test_a_file_that_is_shown_is_the_file(self):
         shown = text(ROOT / "examples/data_parallel/nccl_group.cpp").partition("\n#include")
-        self.assertIn("".join(shown[1:]).strip(), text(ROOT / "docs/distributed.md"))
+        self.assertIn("".join(shown[1:]).strip(), text(ROOT / "docs/developers/distributed.md"))
 
     def test_every_document_is_linked(self):
         linked = {(path.parent / target).resolve() for path in DOCUMENTS

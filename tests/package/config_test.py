@@ -110,6 +110,17 @@ class ConfigTest(unittest.TestCase):
         for name, version in (("GNU", "11.4.0"), ("Clang", "13.0.1"), ("AppleClang", "14.0.3"), ("NVHPC", "24.1")):
             self.assertIn(f"{rule}{name} {version}, ", self.own(f"CMAKE_CXX_COMPILER_ID={name}", f"CMAKE_CXX_COMPILER_VERSION={version}"))
 
+    WRONG_FOLDER = "[posenc] Torch_DIR must be the folder of TorchConfig.cmake, such as <LibTorch>/share/cmake/Torch. Got "
+
+    def test_a_torch_dir_without_a_libtorch_is_refused(self):
+        # find_package would take another LibTorch, such as that of python3
+        source = Path(__file__).resolve().parents[2]
+        self.write("libtorch/share/cmake/Torch/TorchConfig.cmake")
+        for folder in ("/nonexistent", f"{self.root}/libtorch"):
+            code, output = self.configure(f"add_subdirectory({source} posenc)", f"-DTorch_DIR={folder}", f"-DPOSENC_PYTHON={sys.executable}")
+            self.assertEqual(code, 1, output)
+            self.assertIn(self.WRONG_FOLDER + folder, output)
+
     def test_an_old_libtorch_is_refused(self):
         self.assertIn(f"[posenc] LibTorch must be 2.11 or newer. Got 2.10.0 in {self.root}/torch", self.own(torch=["2.10.0"]))
 
@@ -157,6 +168,16 @@ class ConfigTest(unittest.TestCase):
         self.assertIn(f"[posenc] LibTorch must be {BUILT}, with which posenc was built. Got 2.3.1 in {self.root}/torch", output)
         code, output = self.find("", self.torch(f"{BUILT}1.0"))
         self.assertIn(f"Got {BUILT}1.0 in", output)
+
+    def test_a_torch_dir_without_a_libtorch_is_no_libtorch(self):
+        code, output = self.find("", "-DTorch_DIR=/nonexistent")
+        self.assertEqual(code, 1, output)
+        self.assertIn(self.WRONG_FOLDER + "/nonexistent", output)
+        code, output = self.find("", Torch_DIR="/nonexistent")
+        self.assertEqual(code, 1, output)
+        self.assertIn(self.WRONG_FOLDER + "/nonexistent", output)
+        code, output = self.find("", "-DTorch_DIR=/nonexistent", f"-DTorch_DIR={TORCH_DIR}", Torch_DIR="/nonexistent")
+        self.assertEqual(code, 0, output)
 
     def test_none_is_said_so(self):
         package = self.without_its_libtorch()

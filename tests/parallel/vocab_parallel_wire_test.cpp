@@ -72,7 +72,7 @@ TEST(VocabParallelWire, ThreeFloatsATokenForTheLossAndDForEachEnd) {
 }
 
 // The numbers of wire.json are those of tools/distributed_doc.py, whose formulas make the tables of
-// docs/distributed.md.
+// docs/developers/distributed.md.
 TEST(VocabParallelWire, UpToSixteenProcessesSendWhatTheDocumentsSay) {
   std::ifstream file(std::string(POSENC_TESTS_DIR) + "/parallel/wire.json");
   const auto cases = nlohmann::json::parse(file);

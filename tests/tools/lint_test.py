@@ -240,9 +240,14 @@ class Lint(unittest.TestCase):
         self.rejects({"src/nn/gate.cpp": GOOD["src/nn/gate.cpp"] + "// Initialized by the caller.\n"},
                      "src/nn/gate.cpp:2: english: British spelling in prose: `Initialized`")
         self.rejects({"README.md": "the optimized color\n"}, "`color` with colour")
+        for text in ("as in notebook 03", "it has the bits of PyTorch", "CMake refuses it", "the goal is 5x", "5x **missed**", "| live |",
+                     "a job of the forge", "PyTorch's engine"):
+            self.rejects({"docs/a.md": text + "\n"}, "docs/a.md:1: english: not `")
         code, output = self.lint({
             "README.md": "left behind; cannot be told apart; stands for; `normalize`; torch.nn.functional.normalize; std::initializer_list\n"
                          "```python\n# color\n```\n",
+            "docs/a.md": "`refuse`, [x](live.md)\n```\nlive\n```\n",
+            "CHANGELOG.md": "The engine refuses what it has missed.\n",
             "src/nn/gate.cpp": GOOD["src/nn/gate.cpp"] + "int initialize();  // calls initialize() and normalize_color\n",
         })  # fmt: skip
         self.assertEqual(code, 0, output)
