@@ -4,7 +4,7 @@ Names are those in tests/benchmarks: Google Benchmark's, or for Python those in 
 
 SECTIONS = {
     "embed": "Embedding forward, eval, float32",
-    "out": "Into an existing tensor (`embed_out`)",
+    "out": "Into an existing tensor",
     "bf16": "Embedding forward, eval, bfloat16",
     "train": "Training forward, dropout 0.1",
     "backward": "Backward, dense gradient",
