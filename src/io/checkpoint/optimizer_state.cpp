@@ -1,5 +1,7 @@
 #include "io/checkpoint/optimizer_state.h"
 
+#include <torch/nn/module.h>
+
 #include <cmath>
 #include <map>
 #include <set>
@@ -40,15 +42,21 @@ std::string parameter_key(std::size_t index) { return "optimizer." + std::to_str
 
 // The only option that LibTorch's optimisers lack: they always minimise.
 constexpr const char* kMaximize = "maximize";
+// The only one that a group need not have: it comes with the first schedule.
+constexpr const char* kInitialRate = "initial_lr";
+constexpr const char* kStateType = "optimizer.state";  // where the rule does not say it
 
 // The recorded options of a group, for an optimiser that has those of `present`.
-NamedOptions options_in(const Values& values, std::size_t group, const NamedOptions& present) {
+NamedOptions options_in(const Values& values, std::size_t group, const NamedOptions& present,
+                        bool keeps_initial_rate) {
   NamedOptions found = present;
   const std::string prefix = group_key(group);
+  if (keeps_initial_rate && values.count(prefix + kInitialRate) != 0) found[kInitialRate] = 0.0;
   for (auto& [name, value] : found) {
-    if (name == kMaximize && values.count(prefix + name) == 0) {
+    const bool is_there = values.count(prefix + name) != 0;
+    if (name == kMaximize && !is_there) {
       value = 0.0;
-    } else {
+    } else if (name != kInitialRate || is_there) {
       read_value(values, prefix + name, value);
     }
     if (!std::isfinite(value)) {
@@ -156,9 +164,72 @@ void check_count(const std::string& what, int64_t wanted, const Values& values,
                                               std::to_string(count));
 }
 
+constexpr const char* kName = "name";  // below a parameter's prefix
+
+// The state of a parameter, or null. Throws WeightsError for one of another type than the others.
+template <typename Kind>
+const typename Kind::State* state_of(const Optimizer& optimizer, const at::Tensor& parameter,
+                                     const std::string& name) {
+  const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
+  if (found == optimizer.state().end() || found->second == nullptr) return nullptr;
+  const auto* state = dynamic_cast<const typename Kind::State*>(found->second.get());
+  if (state != nullptr) return state;
+  throw WeightsError(Code::Unsupported, "cannot hold an optimiser with states of several types. Got "
+                                        "another one than " +
+                                            std::string(Kind::kState) + " for " + in_quotes(name));
+}
+
+// ` step 3 exp_avg exp_avg_sq`
+template <typename Kind>
+std::string fields_text(const typename Kind::State& state) {
+  struct Visit {
+    std::string text;
+    void operator()(const char* name, const at::Tensor& tensor) {
+      if (tensor.defined()) text += std::string(" ") + name;
+    }
+    void operator()(const char* name, int64_t count) {
+      text += std::string(" ") + name + " " + to_text(count);
+    }
+  } visit;
+  Kind::fields(state, visit);
+  return visit.text;
+}
+
+WeightsError other_groups(const std::string& name, std::size_t group, const std::string& where) {
+  return WeightsError(Code::ShapeMismatch, "must have the parameter groups of the optimiser. Got " +
+                                               in_quotes(name) + " in group " +
+                                               std::to_string(group) + ", which " + where);
+}
+
+WeightsError no_state(const std::string& name, std::size_t group) {
+  return WeightsError(Code::MissingKeys, "must have the parameter groups of the optimiser. Got no " +
+                                             in_quotes(name) + " in group " +
+                                             std::to_string(group));
+}
+
+// `has in group 1`
+std::string place_of(const std::vector<torch::optim::OptimizerParamGroup>& groups,
+                     const at::Tensor& parameter) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    for (const auto& other : groups[i].params())
+      if (other.is_same(parameter)) return "has in group " + std::to_string(i);
+  }
+  return "does not have";
+}
+
 }  // namespace
 
-ParameterShards parameter_shards(const Optimizer& optimizer, const ModuleState& module) {
+StateSlots own_slots(const Optimizer& optimizer) {
+  StateSlots slots;
+  for (const auto& group : optimizer.param_groups()) {
+    for (std::size_t i = 0; i < group.params().size(); ++i)
+      slots.push_back(parameter_key(slots.size()));
+  }
+  return slots;
+}
+
+ParameterShards parameter_shards(const Optimizer& optimizer, const StateSlots& slots,
+                                 const ModuleState& module) {
   std::map<const at::TensorImpl*, OwnRows> shards;
   for (const auto& [name, shard] : module.shards) {
     const at::Tensor& tensor = module.tensors[name];
@@ -168,7 +239,7 @@ ParameterShards parameter_shards(const Optimizer& optimizer, const ModuleState& 
   std::size_t index = 0;
   for (const auto& group : optimizer.param_groups()) {
     for (const auto& parameter : group.params()) {
-      const std::string prefix = parameter_key(index++);
+      const std::string& prefix = slots[index++];
       const auto shard = shards.find(parameter.unsafeGetTensorImpl());
       if (shard != shards.end()) found[prefix] = shard->second;
     }
@@ -176,7 +247,8 @@ ParameterShards parameter_shards(const Optimizer& optimizer, const ModuleState& 
   return found;
 }
 
-OptimizerRecord record_of(Optimizer& optimizer, const ParameterShards& shards) {
+OptimizerRecord record_of(Optimizer& optimizer, const ParameterNames& names,
+                          const ParameterShards& shards) {
   OptimizerRecord record;
   visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
     using Kind = decltype(kind);
@@ -184,6 +256,7 @@ OptimizerRecord record_of(Optimizer& optimizer, const ParameterShards& shards) {
     const auto& groups = optimizer.param_groups();
     record.values["optimizer.groups"] = to_text(static_cast<int64_t>(groups.size()));
     const std::string rule = notes.rule();
+    if (!is_known_rule(rule)) record.values[kStateType] = Kind::kState;
     std::size_t index = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
       for (const auto& [name, value] : notes.named_options(i)) {
@@ -191,12 +264,11 @@ OptimizerRecord record_of(Optimizer& optimizer, const ParameterShards& shards) {
       }
       record.values[group_key(i) + "parameters"] =
           to_text(static_cast<int64_t>(groups[i].params().size()));
-      for (const auto& parameter : groups[i].params()) {
+      for (std::size_t k = 0; k < groups[i].params().size(); ++k) {
+        const at::Tensor& parameter = groups[i].params()[k];
         const std::string prefix = parameter_key(index++);
-        const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
-        const auto* state = found == optimizer.state().end()
-                                ? nullptr
-                                : static_cast<const typename Kind::State*>(found->second.get());
+        record.values[prefix + kName] = names[i][k];
+        const auto* state = state_of<Kind>(optimizer, parameter, names[i][k]);
         const bool has_state = state != nullptr && is_begun<Kind>(rule, *state);
         record.values[prefix + "has_state"] = to_text(has_state);
         if (!has_state) continue;
@@ -207,15 +279,113 @@ OptimizerRecord record_of(Optimizer& optimizer, const ParameterShards& shards) {
   return record;
 }
 
+StateSlots slots_in(const Values& values, const ParameterNames& names, const Optimizer& optimizer,
+                    const torch::nn::Module& module) {
+  const auto& groups = optimizer.param_groups();
+  check_count("parameter groups", static_cast<int64_t>(groups.size()), values, "optimizer.groups");
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    check_count("parameters in group " + std::to_string(i),
+                static_cast<int64_t>(groups[i].params().size()), values,
+                group_key(i) + "parameters");
+  }
+  StateSlots slots = own_slots(optimizer);
+  if (slots.empty() || values.count(slots.front() + kName) == 0) return slots;  // an older file
+  const auto own = module.named_parameters();
+  std::map<std::pair<std::size_t, const at::TensorImpl*>, std::string> by_parameter;
+  std::size_t index = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    for (std::size_t k = 0; k < groups[i].params().size(); ++k) {
+      const std::string prefix = parameter_key(index++);
+      const auto found = values.find(prefix + kName);
+      const std::string name = found == values.end() ? "" : found->second;
+      const at::Tensor* const parameter = own.find(name);
+      if (parameter == nullptr) throw other_groups(name, i, "the module does not have");
+      by_parameter.emplace(std::pair(i, parameter->unsafeGetTensorImpl()), prefix);
+      const std::string place = place_of(groups, *parameter);
+      if (place != "has in group " + std::to_string(i))
+        throw other_groups(name, i, "the optimiser " + place);
+    }
+  }
+  index = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    for (std::size_t k = 0; k < groups[i].params().size(); ++k, ++index) {
+      const auto found =
+          by_parameter.find(std::pair(i, groups[i].params()[k].unsafeGetTensorImpl()));
+      if (found == by_parameter.end()) throw no_state(names[i][k], i);
+      slots[index] = found->second;
+    }
+  }
+  return slots;
+}
+
+std::vector<NamedOptions> options_of(Optimizer& optimizer) {
+  std::vector<NamedOptions> options(optimizer.param_groups().size());
+  if (!is_savable(optimizer)) {
+    for (std::size_t i = 0; i < options.size(); ++i)
+      options[i]["lr"] = optimizer.param_groups()[i].options().get_lr();
+    return options;
+  }
+  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto) {
+    for (std::size_t i = 0; i < options.size(); ++i) options[i] = notes.named_options(i);
+  });
+  return options;
+}
+
+void set_options(Optimizer& optimizer, const std::vector<NamedOptions>& options) {
+  if (!is_savable(optimizer)) {
+    for (std::size_t i = 0; i < options.size(); ++i)
+      optimizer.param_groups()[i].options().set_lr(options[i].at("lr"));
+    return;
+  }
+  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto) {
+    for (std::size_t i = 0; i < options.size(); ++i) notes.set_named_options(i, options[i]);
+  });
+}
+
+bool is_savable(const Optimizer& optimizer) {
+  return dynamic_cast<const CheckpointableOptimizer*>(&optimizer) != nullptr ||
+         dynamic_cast<const torch::optim::Adam*>(&optimizer) != nullptr ||
+         dynamic_cast<const torch::optim::AdamW*>(&optimizer) != nullptr ||
+         dynamic_cast<const torch::optim::SGD*>(&optimizer) != nullptr;
+}
+
+std::string optimizer_text(Optimizer& optimizer, const ParameterNames& names) {
+  std::string text;
+  const auto line = [&](std::size_t group, const std::string& rest) {
+    text += "parameter group " + std::to_string(group) + ": " + rest + "\n";
+  };
+  const auto options = options_of(optimizer);
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    for (const auto& [name, value] : options[i]) line(i, name + " " + to_text(value));
+    for (const std::string& name : names[i]) line(i, name);
+  }
+  if (!is_savable(optimizer)) return text;
+  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
+    using Kind = decltype(kind);
+    text = "optimizer " + notes.rule() + "\n" + text;
+    const auto& groups = optimizer.param_groups();
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      for (std::size_t k = 0; k < names[i].size(); ++k) {
+        const auto* state = state_of<Kind>(optimizer, groups[i].params()[k], names[i][k]);
+        if (state != nullptr) line(i, names[i][k] + " with" + fields_text<Kind>(*state));
+      }
+    }
+  });
+  return text;
+}
+
 struct OptimizerRestore::State {
   Optimizer& optimizer;
   std::vector<NamedOptions> options;  // one per group
   std::vector<std::pair<void*, std::unique_ptr<OptimizerParamState>>> states;
 };
 
-OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& record)
+OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& record,
+                                   const StateSlots& slots)
     : state_(std::make_unique<State>(State{optimizer, {}, {}})) {
-  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
+  const auto type = record.values.find(kStateType);
+  const std::string stored = type == record.values.end() ? "" : type->second;
+  const auto read = [&](CheckpointableOptimizer& notes, auto kind) {
     using Kind = decltype(kind);
     const std::string rule = notes.rule();
     const auto found = record.values.find("optimizer.kind");
@@ -224,16 +394,17 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
                          "must hold the state of the optimiser " + rule + ". Got " +
                              (found == record.values.end() ? "none" : in_quotes(found->second)));
     }
+    if (!stored.empty() && stored != Kind::kState) {
+      throw WeightsError(Code::Unsupported, "must hold states of the type " +
+                                                std::string(Kind::kState) +
+                                                ", as the optimiser has. Got " + in_quotes(stored));
+    }
     auto& groups = optimizer.param_groups();
-    check_count("parameter groups", static_cast<int64_t>(groups.size()), record.values,
-                "optimizer.groups");
     std::size_t index = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      check_count("parameters in group " + std::to_string(i),
-                  static_cast<int64_t>(groups[i].params().size()), record.values,
-                  group_key(i) + "parameters");
       const auto present = notes.named_options(i);
-      state_->options.push_back(options_in(record.values, i, present));
+      const bool keeps_rate = dynamic_cast<InitialLearningRate*>(&groups[i].options()) != nullptr;
+      state_->options.push_back(options_in(record.values, i, present, keeps_rate));
       try {  // the optimiser rejects bad values when they are set
         notes.set_named_options(i, state_->options.back());
       } catch (const c10::Error& error) {
@@ -244,7 +415,7 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
       notes.set_named_options(i, present);
       const auto due = required_tensors(rule, state_->options.back());
       for (const auto& parameter : groups[i].params()) {
-        const std::string prefix = parameter_key(index++);
+        const std::string& prefix = slots[index++];
         bool has_state = false;
         read_value(record.values, prefix + "has_state", has_state);
         if (!has_state) continue;
@@ -254,7 +425,8 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
         state_->states.emplace_back(parameter.unsafeGetTensorImpl(), std::move(state));
       }
     }
-  });
+  };
+  visit_optimizer(optimizer, read, stored);
 }
 
 OptimizerRestore::~OptimizerRestore() = default;
