@@ -95,6 +95,7 @@
 #include "posenc/train/lambda_lr.h"
 #include "posenc/train/optimizer.h"
 #include "posenc/train/pair_loader.h"
+#include "posenc/train/schedule_factor.h"
 #include "posenc/train/sparse_adam.h"
 #include "posenc/train/stop_signal.h"
 #include "posenc/train/trainer.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "io/checkpoint/generators.h"
-#include "io/checkpoint/optimizer_state.h"
+#include "io/checkpoint/optimizer_options.h"
 #include "parallel/collectives.h"
 #include "train/check_run.h"
 

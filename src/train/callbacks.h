@@ -43,8 +43,8 @@ struct Reported {
   bool options_changed = false;  ///< of the optimiser, in a group: the other processes need them
   std::exception_ptr thrown;     ///< by `report`, or c10::ValueError for what does not fit the run
 };
-/// Calls `report` and puts back what is not the run's: modes and the default generators; in a group,
-/// requires_grad as well.
+/// Calls `report` and puts back what is not the run's: modes and the default generators; in a
+/// group, requires_grad as well.
 Reported call_report(const TrainingRun& run, Modes& modes, const std::function<void()>& report);
 
 /// Copies rank 0's options of the optimiser to all processes, which have the same names of them.

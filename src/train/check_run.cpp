@@ -33,9 +33,9 @@ void check_once(const torch::optim::Optimizer& optimizer, const io::ParameterNam
       const auto [group, index] = first->second;
       TORCH_CHECK_VALUE(
           is_new, "[Trainer] an optimiser must hold each parameter once. Got ", names[i][k], " as ",
-          group == i ? c10::str("parameters ", index, " and ", k, " of group ", i)
-                     : c10::str("parameter ", index, " of group ", group, " and ", k,
-                                " of group ", i),
+          group == i
+              ? c10::str("parameters ", index, " and ", k, " of group ", i)
+              : c10::str("parameter ", index, " of group ", group, " and ", k, " of group ", i),
           "; posenc's optimisers, such as FusedAdam, step it once");
     }
   }
@@ -43,8 +43,7 @@ void check_once(const torch::optim::Optimizer& optimizer, const io::ParameterNam
 
 // LibTorch does not show the optimiser of a schedule, but its rates: they are the run's if a change
 // of those shows in them.
-bool sets_rates_of(const torch::optim::LRScheduler& scheduler,
-                   torch::optim::Optimizer& optimizer) {
+bool sets_rates_of(const torch::optim::LRScheduler& scheduler, torch::optim::Optimizer& optimizer) {
   auto& groups = optimizer.param_groups();
   if (groups.empty() || !groups[0].has_options()) return true;
   const double rate = groups[0].options().get_lr();

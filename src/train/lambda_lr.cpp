@@ -27,7 +27,8 @@ std::vector<double> base_rates(torch::optim::Optimizer& optimizer) {
     rates.push_back(kept != nullptr ? kept->initial_lr().value_or(group.options().get_lr())
                                     : group.options().get_lr());
   }
-  const bool some = std::any_of(rates.begin(), rates.end(), [](double rate) { return rate != 0.0; });
+  const bool some =
+      std::any_of(rates.begin(), rates.end(), [](double rate) { return rate != 0.0; });
   TORCH_CHECK_VALUE(rates.empty() || some,
                     "[LambdaLR] some group must have a rate above 0 when the schedule is made. Got "
                     "0 for all, as after another schedule; set_lr() first");
@@ -92,8 +93,8 @@ void LambdaLR::set_numbers(const std::map<std::string, double>& numbers) {
     const auto found = numbers.find(name_of(i));
     TORCH_CHECK_VALUE(found != numbers.end(), "[LambdaLR] the number ", name_of(i), " is missing");
     TORCH_CHECK_VALUE(found->second >= 0.0 && std::isfinite(found->second),
-                      "[LambdaLR] a base rate must be finite and not negative. Got ",
-                      found->second, " for group ", i);
+                      "[LambdaLR] a base rate must be finite and not negative. Got ", found->second,
+                      " for group ", i);
     rates.push_back(found->second);
   }
   base_lrs_ = std::move(rates);

@@ -104,9 +104,9 @@ PairLoader::PairLoader(std::vector<TokenPair> pairs, const PairLoaderOptions& op
     const auto src = pairs_[i].src.size(), tgt = pairs_[i].tgt.size();
     TORCH_CHECK_VALUE(src > 0 && tgt > 0, "[PairLoader] a sequence must not be empty. Got ", src,
                       " and ", tgt, " tokens for pair ", i);
-    TORCH_CHECK_VALUE(tgt > 1,
-                      "[PairLoader] a target must have two tokens, its begin and what follows. Got ",
-                      tgt, " for pair ", i, "; leave out pairs with nothing to predict");
+    TORCH_CHECK_VALUE(
+        tgt > 1, "[PairLoader] a target must have two tokens, its begin and what follows. Got ",
+        tgt, " for pair ", i, "; leave out pairs with nothing to predict");
     TORCH_CHECK_VALUE(most == 0 || cost_of(1, src, tgt) <= most,
                       "[PairLoader] a pair must have at most max_tokens ", most, " tokens. Got ",
                       cost_of(1, src, tgt), " for pair ", i);

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "io/checkpoint/optimizer_state.h"
+#include "io/checkpoint/optimizer_options.h"
 
 namespace posenc::train {
 

@@ -273,8 +273,10 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
   }
   double part = failure || !loss.defined() ? 0.0 : loss.item<double>();
   if (options_.global_loss()) part /= run_.group.size();
-  const std::vector<float> own = {static_cast<float>(part), stop ? 1.0F : 0.0F,
-                                  failure ? 1.0F : 0.0F, tore ? 1.0F : 0.0F,
+  const std::vector<float> own = {static_cast<float>(part),
+                                  stop ? 1.0F : 0.0F,
+                                  failure ? 1.0F : 0.0F,
+                                  tore ? 1.0F : 0.0F,
                                   parallel_->buffers_have_changed() ? 1.0F : 0.0F,
                                   options_changed_ ? 1.0F : 0.0F};
   torch::Tensor numbers = torch::tensor(own);
@@ -408,8 +410,7 @@ void Trainer::report(bool settled) {
   start_report();
   const auto call = [&] {
     if (!options_.report() || run_.group.rank() != 0) return;
-    const auto reported =
-        train::call_report(run_, *modes_, [&] { options_.report()(progress); });
+    const auto reported = train::call_report(run_, *modes_, [&] { options_.report()(progress); });
     options_changed_ |= reported.options_changed;
     if (reported.thrown) std::rethrow_exception(reported.thrown);
   };
@@ -438,8 +439,7 @@ bool Trainer::follow_step(int64_t end) {
     keep([&] { stopped = parallel_ ? stop_ : asks_to_stop(); });
     const bool ends = step_ == options_.steps(), last = stopped || ends;
     const bool reports = last || step_ % options_.report_every() == 0;
-    const bool every =
-        options_.checkpoint_every() > 0 && step_ % options_.checkpoint_every() == 0;
+    const bool every = options_.checkpoint_every() > 0 && step_ % options_.checkpoint_every() == 0;
     const bool is_saved = !options_.checkpoint().empty();
     const bool saves = ends || (is_saved && (stopped || every));
     due_.save = ends || (is_saved && stopped);  // even if the losses are not finite

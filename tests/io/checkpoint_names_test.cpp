@@ -1,4 +1,5 @@
-// The state of an optimiser belongs to parameters by name, and a schedule to its kind and base rates.
+// The state of an optimiser belongs to parameters by name, and a schedule to its kind and base
+// rates.
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
@@ -39,8 +40,7 @@ void step(torch::optim::Optimizer& optimizer, const at::Tensor& parameter, doubl
 }
 
 torch::optim::AdamParamState& state_of(torch::optim::Optimizer& optimizer, const at::Tensor& p) {
-  return static_cast<torch::optim::AdamParamState&>(
-      *optimizer.state().at(p.unsafeGetTensorImpl()));
+  return static_cast<torch::optim::AdamParamState&>(*optimizer.state().at(p.unsafeGetTensorImpl()));
 }
 
 TEST(CheckpointNames, MomentsGoToTheParameterOfTheirName) {
@@ -152,7 +152,8 @@ TEST(CheckpointNames, AScheduleGoesOnFromTheBaseRatesOfTheFile) {
   const auto factor = [](int64_t step) { return 1.0 / static_cast<double>(step + 1); };
   FusedSGD first(model.parameters(), 1.0), second(model.parameters(), 0.1);
   torch::optim::Adam theirs(model.parameters(), 1.0), resumed(model.parameters(), 0.1);
-  for (auto [before, after] : std::vector<std::pair<torch::optim::Optimizer*, torch::optim::Optimizer*>>{
+  for (auto [before, after] :
+       std::vector<std::pair<torch::optim::Optimizer*, torch::optim::Optimizer*>>{
            {&first, &second}, {&theirs, &resumed}}) {
     LambdaLR schedule(*before, factor);
     schedule.step(), schedule.step();

@@ -67,7 +67,8 @@ TEST(GroupReport, ARateOfAnOptimiserThatShowsNothingElseIsShared) {
     auto trainer =
         own.trainer(TrainerOptions(9).group(group).report_every(3).report([&](const Progress&) {
           optimizer.param_groups()[0].options().set_lr(0.01);
-        }), optimizer);
+        }),
+                    optimizer);
     EXPECT_TRUE(trainer.train());
     EXPECT_EQ(optimizer.param_groups()[0].options().get_lr(), 0.01);
   });
@@ -78,10 +79,8 @@ TEST(GroupReport, WhatItFreezesIsRefusedByName) {
   const auto all = ranks(2);
   run_ranks(2, [&](const RankGroup& group) {
     Rank& own = *all[group.rank()];
-    auto trainer =
-        own.trainer(TrainerOptions(9).group(group).report_every(3).report([&](const Progress&) {
-          own.first->weight.set_requires_grad(false);
-        }));
+    auto trainer = own.trainer(TrainerOptions(9).group(group).report_every(3).report(
+        [&](const Progress&) { own.first->weight.set_requires_grad(false); }));
     EXPECT_CONTAINS(message_of([&] { trainer.train(); }),
                     "`report` must not change requires_grad in a group, since it is called on rank "
                     "0 only. Got another one of 0.weight");
@@ -93,9 +92,15 @@ TEST(GroupReport, AnExceptionCostsNoCheckpoint) {
   const TempDir dir;
   const auto all = ranks(2);
   run_ranks(2, [&](const RankGroup& group) {
-    auto trainer = all[group.rank()]->trainer(
-        TrainerOptions(6).group(group).checkpoint(dir / "c").checkpoint_every(4).report_every(4).report(
-            [](const Progress&) { throw std::runtime_error("no space left on the device"); }));
+    auto trainer =
+        all[group.rank()]->trainer(TrainerOptions(6)
+                                       .group(group)
+                                       .checkpoint(dir / "c")
+                                       .checkpoint_every(4)
+                                       .report_every(4)
+                                       .report([](const Progress&) {
+                                         throw std::runtime_error("no space left on the device");
+                                       }));
     for (const int64_t step : {4, 6}) {
       EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "no space left");
       EXPECT_EQ(trainer.step(), step);
@@ -109,10 +114,9 @@ TEST(GroupReport, ASaveThatFailedOnRank0IsMadeUpFor) {
   const TempDir dir;
   const auto all = ranks(2);
   run_ranks(2, [&](const RankGroup& group) {
-    auto trainer = all[group.rank()]->trainer(
-        TrainerOptions(6).group(group).checkpoint(dir / "c").report([&](const Progress&) {
-          std::filesystem::create_directory(dir / "c");
-        }));
+    auto trainer =
+        all[group.rank()]->trainer(TrainerOptions(6).group(group).checkpoint(dir / "c").report(
+            [&](const Progress&) { std::filesystem::create_directory(dir / "c"); }));
     EXPECT_NE(message_of([&] { trainer.train(); }), "");
     EXPECT_EQ(trainer.step(), 6);
     group.barrier();
@@ -132,10 +136,8 @@ TEST(GroupReport, ACallOfAllProcessesInAReportIsRefusedAtOnce) {
         Rank& own = *all[group.rank()];
         TrainingRun parts{*own.model, &own.optimizer};
         parts.group = group;
-        auto trainer =
-            own.trainer(TrainerOptions(6).group(group).report_every(3).report([&](const Progress&) {
-              save_checkpoint(dir / "c", parts);
-            }));
+        auto trainer = own.trainer(TrainerOptions(6).group(group).report_every(3).report(
+            [&](const Progress&) { save_checkpoint(dir / "c", parts); }));
         EXPECT_CONTAINS(message_of([&] { trainer.train(); }),
                         "[save_checkpoint] all processes of a group must call it, and `report` is "
                         "called on rank 0 only");
@@ -172,9 +174,7 @@ TEST(GroupReport, OptionsOfLibTorchsOptimisersAreCompared) {
 }
 
 TEST(GroupReport, StatesModesAndOrdersOfParametersAreCompared) {
-  const auto momentum = [](Rank& own) {
-    own.optimizer.set_named_options(0, {{"momentum", 0.9}});
-  };
+  const auto momentum = [](Rank& own) { own.optimizer.set_named_options(0, {{"momentum", 0.9}}); };
   const auto plain = [](Rank& own, const TrainerOptions& options) { return own.trainer(options); };
   EXPECT_CONTAINS(disagreement(
                       [&](Rank& own, int rank) {

@@ -52,9 +52,8 @@ TEST(Callbacks, APartInEvalModeStaysInIt) {
   FusedSGD optimizer(run.model->parameters(), 0.01);
   norm->eval();
   const auto before = norm->running_mean.clone();
-  auto trainer = run.trainer(TrainerOptions(6).report([&](const TrainingProgress&) {
-    run.model->train();
-  }), optimizer);
+  auto trainer = run.trainer(
+      TrainerOptions(6).report([&](const TrainingProgress&) { run.model->train(); }), optimizer);
   EXPECT_TRUE(trainer.train(3));
   run.model->eval();  // an evaluation between two calls
   EXPECT_TRUE(trainer.train());
@@ -110,10 +109,10 @@ TEST(Callbacks, RatesAndFrozenPartsAreKept) {
 TEST(Callbacks, AParameterAddedInAReportIsLookedAt) {
   SmallRun run;
   torch::nn::Linear head(2, 2);
-  auto trainer = run.trainer(TrainerOptions(6).report_every(3).report([&](const TrainingProgress&) {
-    run.optimizer.add_param_group(head->parameters());
-  }));
-  EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "Got parameter 0 of group 1, [2, 2], which");
+  auto trainer = run.trainer(TrainerOptions(6).report_every(3).report(
+      [&](const TrainingProgress&) { run.optimizer.add_param_group(head->parameters()); }));
+  EXPECT_CONTAINS(message_of([&] { trainer.train(); }),
+                  "Got parameter 0 of group 1, [2, 2], which");
   EXPECT_EQ(trainer.step(), 3);
 }
 

@@ -22,9 +22,8 @@ void fails(const TrainingProgress&) { throw std::runtime_error("no space left on
 TEST(Due, AReportThatThrowsCostsNoCheckpoint) {
   const TempDir dir;
   SmallRun run;
-  auto trainer =
-      run.trainer(TrainerOptions(10).checkpoint(dir / "c").checkpoint_every(4).report_every(4).report(
-          fails));
+  auto trainer = run.trainer(
+      TrainerOptions(10).checkpoint(dir / "c").checkpoint_every(4).report_every(4).report(fails));
   for (const int64_t step : {4, 8, 10}) {
     EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "no space left");
     EXPECT_EQ(trainer.step(), step);
@@ -53,15 +52,12 @@ TEST(Due, ASaveThatFailedIsMadeUpFor) {
     SmallRun run;
     std::vector<int64_t> reports;
     const int64_t blocked = every == 0 ? 7 : 3;
-    auto trainer = run.trainer(TrainerOptions(7)
-                                   .checkpoint(dir / "c")
-                                   .checkpoint_every(every)
-                                   .report_every(1)
-                                   .report([&](const TrainingProgress& progress) {
-                                     reports.push_back(progress.step);
-                                     if (progress.step == blocked)
-                                       std::filesystem::create_directory(dir / "c");
-                                   }));
+    auto trainer = run.trainer(
+        TrainerOptions(7).checkpoint(dir / "c").checkpoint_every(every).report_every(1).report(
+            [&](const TrainingProgress& progress) {
+              reports.push_back(progress.step);
+              if (progress.step == blocked) std::filesystem::create_directory(dir / "c");
+            }));
     EXPECT_THROW(trainer.train(), std::exception);
     EXPECT_EQ(trainer.step(), blocked);
     std::filesystem::remove(dir / "c");
@@ -97,7 +93,8 @@ TEST(Due, WeightsThatAreNotFiniteReplaceNoCheckpoint) {
           TrainerOptions(20).checkpoint(dir / "c").checkpoint_every(5).clip_norm(clip), lost);
       const std::string text = clip > 0 ? "the norm of the gradients must be finite"
                                         : "a checkpoint must be finite. Got NaN or infinity in "
-                                          "1.bias after step " + std::to_string(lost);
+                                          "1.bias after step " +
+                                              std::to_string(lost);
       EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "[Trainer] " + text);
       EXPECT_EQ(trainer.step(), lost);
       EXPECT_EQ(Trainer::saved_run(dir / "c").step, lost - 5);
@@ -120,14 +117,16 @@ TEST(Due, MomentsThatAreNotFiniteReplaceNoCheckpoint) {
   auto& state = static_cast<torch::optim::AdamParamState&>(
       *adam.state().at(run.second->weight.unsafeGetTensorImpl()));
   state.exp_avg_sq().fill_(std::numeric_limits<float>::infinity());
-  EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "Got NaN or infinity in the state exp_avg_sq of 1.weight after step 4");
+  EXPECT_CONTAINS(message_of([&] { trainer.train(); }),
+                  "Got NaN or infinity in the state exp_avg_sq of 1.weight after step 4");
   EXPECT_EQ(Trainer::saved_run(dir / "c").step, 2);
 }
 
 TEST(Due, TheEndOfARunThatIsNotSavedIsFiniteToo) {
   Lost run;
   auto trainer = run.trainer(TrainerOptions(4), 4);
-  EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "must be finite. Got NaN or infinity in 1.bias");
+  EXPECT_CONTAINS(message_of([&] { trainer.train(); }),
+                  "must be finite. Got NaN or infinity in 1.bias");
 }
 
 // The loss is infinite once, and its gradient is right.

@@ -1,5 +1,5 @@
-// The options of parameter groups, by reference and by schedules, and parameters that LibTorch's own
-// functions list twice.
+// The options of parameter groups, by reference and by schedules, and parameters that LibTorch's
+// own functions list twice.
 #include <gtest/gtest.h>
 #include <torch/optim/adam.h>
 #include <torch/serialize.h>
@@ -11,6 +11,7 @@
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
+#include "posenc/train/sparse_adam.h"
 #include "support/compare.h"
 
 namespace posenc::testing {
@@ -31,8 +32,7 @@ TEST(GroupOptions, SetByReferenceAreTheGroups) {
   auto scaled = std::make_unique<FusedAdamWOptions>();
   scaled->lr() *= 1.0;
   groups.emplace_back(std::vector{ones()}, std::move(scaled));
-  FusedAdamW adam(groups,
-                  FusedAdamWOptions(0.5).weight_decay(0.1).amsgrad(true).betas({0.5, 0.6}));
+  FusedAdamW adam(groups, FusedAdamWOptions(0.5).weight_decay(0.1).amsgrad(true).betas({0.5, 0.6}));
   auto first = adam.named_options(0), second = adam.named_options(1);
   EXPECT_EQ(first["weight_decay"], 0.01);
   EXPECT_EQ(first["amsgrad"], 0.0);
@@ -57,6 +57,37 @@ TEST(GroupOptions, ThatAreOnlyReadAreTheOptimisers) {
   EXPECT_EQ(adam.named_options(0).at("weight_decay"), 0.1);
 }
 
+// A group of sparse gradients beside a dense one: the steps of SparseAdam and of FusedAdam.
+TEST(GroupOptions, AGroupOfSparseGradientsIsSteppedByRows) {
+  const auto table = [] { return torch::ones({5, 3}).set_requires_grad(true); };
+  auto rows = table(), rows_alone = table(), dense = ones(), dense_alone = ones();
+  const auto sparse_options = [] {
+    return std::make_unique<FusedAdamOptions>(FusedAdamOptions().sparse(true));
+  };
+  std::vector<Group> groups;
+  groups.emplace_back(std::vector{rows}, sparse_options());
+  groups.emplace_back(std::vector{dense});
+  FusedAdam both(groups, 0.1), alone({dense_alone}, 0.1);
+  SparseAdam sparse({rows_alone}, 0.1);
+  for (int step = 0; step < 3; ++step) {
+    const auto gradient = torch::sparse_coo_tensor(torch::tensor({{step, 4}}),
+                                                   torch::full({2, 3}, 1.0 + step), {5, 3});
+    rows.mutable_grad() = gradient, rows_alone.mutable_grad() = gradient.clone();
+    dense.mutable_grad() = dense_alone.mutable_grad() = torch::full({2}, 0.5 + step);
+    both.step(), alone.step(), sparse.step();
+  }
+  EXPECT_TRUE(bit_equal(rows.detach(), rows_alone.detach()));
+  EXPECT_TRUE(bit_equal(dense.detach(), dense_alone.detach()));
+  rows.mutable_grad() = torch::ones({5, 3});
+  EXPECT_ERROR(both.step(), c10::TypeError,
+               "parameter 0 of group 0, [5, 3]: the gradient must be sparse");
+  std::vector<Group> decayed;
+  decayed.emplace_back(std::vector{rows},
+                       std::make_unique<FusedAdamWOptions>(FusedAdamWOptions().sparse(true)));
+  EXPECT_ERROR(FusedAdamW(decayed, 0.1), c10::ValueError,
+               "[FusedAdamW] a group with sparse(true) must have weight_decay(0)");
+}
+
 // add_param_group() of the base class is not virtual, and params() is writable.
 TEST(Groups, AParameterListedTwiceByLibTorchIsRefusedBeforeAStep) {
   for (const bool in_two : {false, true}) {
@@ -69,8 +100,9 @@ TEST(Groups, AParameterListedTwiceByLibTorchIsRefusedBeforeAStep) {
       sgd.param_groups()[0].params().push_back(p);
     }
     p.mutable_grad() = torch::ones({2});
-    const char* const text = in_two ? "parameter 0 of group 1, [2]: a parameter must be listed once"
-                                    : "parameter 1 of group 0, [2]: a parameter must be listed once";
+    const char* const text = in_two
+                                 ? "parameter 0 of group 1, [2]: a parameter must be listed once"
+                                 : "parameter 1 of group 0, [2]: a parameter must be listed once";
     EXPECT_ERROR(sgd.step(), c10::ValueError, text);
     EXPECT_TRUE(bit_equal(p.detach(), torch::ones({2})));
     EXPECT_TRUE(sgd.state().empty());
@@ -101,9 +133,10 @@ TEST(LambdaLR, ASecondScheduleOfLibTorchsOptimiserIsRefusedAtARateOfZero) {
   LambdaLR first(adam, cosine_factor(0, 1));
   first.step();
   EXPECT_EQ(rate_of(adam), 0.0);
-  EXPECT_ERROR(LambdaLR(adam, cosine_factor(0, 4)), c10::ValueError,
-               "[LambdaLR] some group must have a rate above 0 when the schedule is made. Got 0 for "
-               "all, as after another schedule; set_lr() first");
+  EXPECT_ERROR(
+      LambdaLR(adam, cosine_factor(0, 4)), c10::ValueError,
+      "[LambdaLR] some group must have a rate above 0 when the schedule is made. Got 0 for "
+      "all, as after another schedule; set_lr() first");
 }
 
 std::string archive_of(const torch::optim::Optimizer& optimizer) {

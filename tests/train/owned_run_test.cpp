@@ -11,6 +11,7 @@
 
 #include "io/support.h"
 #include "posenc/io/checkpoint.h"
+#include "posenc/io/safetensors.h"
 #include "posenc/io/save.h"
 #include "posenc/train/fused_adam.h"
 #include "posenc/train/lambda_lr.h"
@@ -57,7 +58,8 @@ TEST(OwnedRun, ALayerReplacedBetweenTwoCallsNeedsANewOptimiser) {
   auto trainer = run.trainer(TrainerOptions(5));
   EXPECT_TRUE(trainer.train(2));
   run.model->replace_module("1", torch::nn::Linear(4, 2).ptr());
-  EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "Got parameter 2 of group 0, [2, 4], which");
+  EXPECT_CONTAINS(message_of([&] { trainer.train(); }),
+                  "Got parameter 2 of group 0, [2, 4], which");
   EXPECT_EQ(trainer.step(), 2);
 }
 
@@ -104,8 +106,9 @@ TEST(OwnedRun, AScheduleOfAnotherOptimiserIsRefused) {
   for (torch::optim::LRScheduler* const schedule :
        std::vector<torch::optim::LRScheduler*>{&step, &lambda}) {
     auto trainer = run.trainer(TrainerOptions(5), run.optimizer, schedule);
-    EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "[Trainer] the scheduler must be of the run's optimiser. Got one that sets the "
-                 "rates of another");
+    EXPECT_CONTAINS(message_of([&] { trainer.train(); }),
+                    "[Trainer] the scheduler must be of the run's optimiser. Got one that sets the "
+                    "rates of another");
     EXPECT_EQ(trainer.step(), 0);
   }
   const auto rate = run.optimizer.named_options(0).at("lr");
@@ -120,7 +123,8 @@ TEST(OwnedRun, AGroupWithoutARateOfTheScheduleIsRefused) {
   LambdaLR schedule(optimizer, cosine_factor(0, 9));
   optimizer.add_param_group(run.second->parameters());
   auto trainer = run.trainer(TrainerOptions(5), optimizer, &schedule);
-  EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "[Trainer] the scheduler must have a rate for each parameter group. Got 1 for 2");
+  EXPECT_CONTAINS(message_of([&] { trainer.train(); }),
+                  "[Trainer] the scheduler must have a rate for each parameter group. Got 1 for 2");
   EXPECT_EQ(trainer.step(), 0);
 }
 
@@ -130,8 +134,11 @@ TEST(OwnedRun, AnotherRunsFileIsNotReplaced) {
   auto first = run.trainer(TrainerOptions(3).checkpoint(dir / "c"));
   EXPECT_TRUE(first.train());
   auto second = other.trainer(TrainerOptions(9).checkpoint(dir / "c"));
-  EXPECT_CONTAINS(message_of([&] { second.train(); }), "[Trainer] " + (dir / "c") + ": the file must be of this run. Got that of another "
-               "run, at step 3; resume() from it, save elsewhere, or allow it by overwrite(true)");
+  EXPECT_CONTAINS(
+      message_of([&] { second.train(); }),
+      "[Trainer] " + (dir / "c") +
+          ": the file must be of this run. Got that of another "
+          "run, at step 3; resume() from it, save elsewhere, or allow it by overwrite(true)");
   EXPECT_EQ(second.step(), 0);
   EXPECT_EQ(Trainer::saved_run(dir / "c").step, 3);
   second.resume(dir / "c");
@@ -139,7 +146,28 @@ TEST(OwnedRun, AnotherRunsFileIsNotReplaced) {
   EXPECT_ERROR(first.resume(dir / "absent"), WeightsError, "No such file");
   save_weights(*run.model, dir / "weights.safetensors");
   auto third = run.trainer(TrainerOptions(5).checkpoint(dir / "weights.safetensors"));
-  EXPECT_CONTAINS(message_of([&] { third.train(); }), "Got a file that is no checkpoint of a Trainer");
+  EXPECT_CONTAINS(message_of([&] { third.train(); }),
+                  "Got a file that is no checkpoint of a Trainer");
+  EXPECT_TRUE(run.trainer(TrainerOptions(5).checkpoint(dir / "c").overwrite(true)).train());
+  EXPECT_EQ(Trainer::saved_run(dir / "c").step, 5);
+}
+
+// Files of versions that gave runs no id are replaced by the run that was resumed from them.
+TEST(OwnedRun, AnOldFileIsResumedAndReplaced) {
+  const TempDir dir;
+  SmallRun run;
+  run.trainer(TrainerOptions(3).checkpoint(dir / "c")).train();
+  auto file = load_safetensors(dir / "c");
+  for (const char* key : {"run", "option.clip_norm", "option.micro_batches"})
+    EXPECT_EQ(file.metadata.erase(std::string("number.") + key), 1u) << key;
+  save_safetensors(dir / "c", file.tensors, file.metadata);
+  auto stranger = run.trainer(TrainerOptions(5).checkpoint(dir / "c"));
+  EXPECT_CONTAINS(message_of([&] { stranger.train(); }), "of another run, at step 3");
+  auto trainer = run.trainer(TrainerOptions(5).checkpoint(dir / "c").clip_norm(9.0));
+  trainer.resume(dir / "c");
+  EXPECT_TRUE(trainer.train());
+  EXPECT_EQ(Trainer::saved_run(dir / "c").step, 5);
+  EXPECT_EQ(load_safetensors(dir / "c").metadata.count("number.run"), 1u);
 }
 
 TEST(OwnedRun, OtherOptionsAreRefusedOnResume) {
@@ -149,12 +177,16 @@ TEST(OwnedRun, OtherOptionsAreRefusedOnResume) {
   const auto before = other.weights();
   auto plain = other.trainer(TrainerOptions(5).micro_batches(2));
   EXPECT_ERROR(plain.resume(dir / "c"), c10::ValueError,
-               "[Trainer] " + (dir / "c") + ": a run must be resumed with its own clip_norm, 0.5. "
-               "Got 0; allow it by changed_options(true)");
+               "[Trainer] " + (dir / "c") +
+                   ": a run must be resumed with its own clip_norm, 0.5. "
+                   "Got 0; allow it by changed_options(true)");
   auto many = other.trainer(TrainerOptions(5).clip_norm(0.5));
   EXPECT_ERROR(many.resume(dir / "c"), c10::ValueError, "its own micro_batches, 2. Got 1;");
   EXPECT_TRUE(bit_equal(other.weights(), before));
   EXPECT_EQ(other.loader.epoch(), 0);
+  auto allowed = other.trainer(TrainerOptions(5).changed_options(true));
+  allowed.resume(dir / "c");
+  EXPECT_EQ(allowed.step(), 3);
 }
 
 }  // namespace

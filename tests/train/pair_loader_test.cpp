@@ -216,9 +216,10 @@ TEST(PairLoader, RefusesATargetWithoutLabels) {
 // It would be masked in the source and not learnt in the target, beside longer pairs only.
 TEST(PairLoader, RefusesThePaddingIdInAPair) {
   const std::vector<TokenPair> pairs = {{{5, 6}, {1, 2}}, {{5, 0, 6}, {1, 2}}};
-  EXPECT_ERROR(PairLoader(std::vector<TokenPair>(pairs)), c10::ValueError,
-               "[PairLoader] a pair must not contain pad_id, 0, which is masked and not learnt. Got "
-               "it as token 1 of the source of pair 1; give another pad_id");
+  EXPECT_ERROR(
+      PairLoader(std::vector<TokenPair>(pairs)), c10::ValueError,
+      "[PairLoader] a pair must not contain pad_id, 0, which is masked and not learnt. Got "
+      "it as token 1 of the source of pair 1; give another pad_id");
   EXPECT_ERROR(
       PairLoader(std::vector<TokenPair>{{{5, 6}, {1, 9, 2}}}, PairLoaderOptions().pad_id(9)),
       c10::ValueError, "Got it as token 1 of the target of pair 0");

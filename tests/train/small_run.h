@@ -41,14 +41,13 @@ struct SmallRun {
   Trainer trainer(const TrainerOptions& options, torch::optim::Optimizer& other,
                   torch::optim::LRScheduler* schedule = nullptr) {
     return Trainer(
-        {*model, &other, schedule}, loader,
-        [this](const PairBatch& batch) { return loss(batch); }, options);
+        {*model, &other, schedule}, loader, [this](const PairBatch& batch) { return loss(batch); },
+        options);
   }
   /// All weights in one row.
   torch::Tensor weights() const {
     std::vector<torch::Tensor> all;
-    for (const auto& parameter : model->parameters())
-      all.push_back(parameter.detach().flatten());
+    for (const auto& parameter : model->parameters()) all.push_back(parameter.detach().flatten());
     return torch::cat(all);
   }
 

@@ -49,15 +49,15 @@ class OptionRef {
 
 // An option like that of TORCH_ARG that also records whether it was set. `Derived` is the class
 // that the setter returns.
-#define POSENC_OPTIMIZER_ARG(T, name)                      \
- public:                                                   \
-  Derived& name(const T& value) {                          \
-    this->name##_ = value;                                 \
-    this->given_.insert(#name);                            \
-    return static_cast<Derived&>(*this);                   \
-  }                                                        \
-  const T& name() const noexcept { return this->name##_; } \
+#define POSENC_OPTIMIZER_ARG(T, name)                                  \
+ public:                                                               \
+  Derived& name(const T& value) {                                      \
+    this->name##_ = value;                                             \
+    this->given_.insert(#name);                                        \
+    return static_cast<Derived&>(*this);                               \
+  }                                                                    \
+  const T& name() const noexcept { return this->name##_; }             \
   OptionRef<T> name() { return {this->name##_, #name, this->given_}; } \
-                                                           \
- protected:                                                \
+                                                                       \
+ protected:                                                            \
   T name##_

@@ -64,8 +64,8 @@ struct TrainerOptions {
   /// Number of steps between reports, which wait for a GPU, as checkpoints and groups do.
   TORCH_ARG(int64_t, report_every) = 50;
   /// Called after every step; returning true saves and stops the run. With a group it is called
-  /// before the step's update, with whose gradients its result is sent. The modes of the modules are
-  /// put back after it. See StopSignal.
+  /// before the step's update, with whose gradients its result is sent. The modes of the modules
+  /// are put back after it. See StopSignal.
   TORCH_ARG(std::function<bool()>, stop) = nullptr;
   /// The processes that train together, each on its share() of every batch; gradients, reports,
   /// stops and checkpoints are those of the whole. By default one process.
@@ -84,9 +84,9 @@ struct TrainerOptions {
 /// own task", has a complete program.
 ///
 /// A run owns what it trains: train() first checks that each parameter of the optimiser is one of
-/// the module's, listed once, that the scheduler is of the optimiser, and that the run can be saved.
-/// A checkpoint that is due is written whatever `report` or `stop` throws, and where it could not be
-/// written, the next train() begins with it. One that is not finite replaces no file.
+/// the module's, listed once, that the scheduler is of the optimiser, and that the run can be
+/// saved. A checkpoint that is due is written whatever `report` or `stop` throws, and where it
+/// could not be written, the next train() begins with it. One that is not finite replaces no file.
 ///
 /// A run that was stopped or killed and then resumed is bit-identical to a run that was never
 /// interrupted, on the same machine with the same number of threads: weights, optimiser, schedule,

@@ -1,7 +1,5 @@
 #include "io/checkpoint/optimizer_state.h"
 
-#include <torch/nn/module.h>
-
 #include <cmath>
 #include <map>
 #include <set>
@@ -10,6 +8,7 @@
 
 #include "io/base/dtype.h"
 #include "io/base/quote.h"
+#include "io/checkpoint/optimizer_keys.h"
 #include "io/checkpoint/optimizer_kinds.h"
 
 namespace posenc::io {
@@ -33,12 +32,6 @@ std::set<std::string> required_tensors(const std::string& rule, const NamedOptio
   if (amsgrad != options.end() && amsgrad->second != 0.0) due.insert("max_exp_avg_sq");
   return due;
 }
-
-std::string group_key(std::size_t group) {
-  return "optimizer.group." + std::to_string(group) + ".";
-}
-
-std::string parameter_key(std::size_t index) { return "optimizer." + std::to_string(index) + "."; }
 
 // The only option that LibTorch's optimisers lack: they always minimise.
 constexpr const char* kMaximize = "maximize";
@@ -155,97 +148,7 @@ bool is_begun(const std::string& rule, const typename Kind::State& state) {
   return !is_known_rule(rule) || Kind::first(state).defined();
 }
 
-void check_count(const std::string& what, int64_t wanted, const Values& values,
-                 const std::string& key) {
-  const int64_t count = read_count(values, key);
-  if (count == wanted) return;
-  throw WeightsError(Code::ShapeMismatch, "must have " + std::to_string(wanted) + " " + what +
-                                              ", as the optimiser has. Got " +
-                                              std::to_string(count));
-}
-
-constexpr const char* kName = "name";  // below a parameter's prefix
-
-// The state of a parameter, or null. Throws WeightsError for one of another type than the others.
-template <typename Kind>
-const typename Kind::State* state_of(const Optimizer& optimizer, const at::Tensor& parameter,
-                                     const std::string& name) {
-  const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
-  if (found == optimizer.state().end() || found->second == nullptr) return nullptr;
-  const auto* state = dynamic_cast<const typename Kind::State*>(found->second.get());
-  if (state != nullptr) return state;
-  throw WeightsError(Code::Unsupported, "cannot hold an optimiser with states of several types. Got "
-                                        "another one than " +
-                                            std::string(Kind::kState) + " for " + in_quotes(name));
-}
-
-// ` step 3 exp_avg exp_avg_sq`
-template <typename Kind>
-std::string fields_text(const typename Kind::State& state) {
-  struct Visit {
-    std::string text;
-    void operator()(const char* name, const at::Tensor& tensor) {
-      if (tensor.defined()) text += std::string(" ") + name;
-    }
-    void operator()(const char* name, int64_t count) {
-      text += std::string(" ") + name + " " + to_text(count);
-    }
-  } visit;
-  Kind::fields(state, visit);
-  return visit.text;
-}
-
-WeightsError other_groups(const std::string& name, std::size_t group, const std::string& where) {
-  return WeightsError(Code::ShapeMismatch, "must have the parameter groups of the optimiser. Got " +
-                                               in_quotes(name) + " in group " +
-                                               std::to_string(group) + ", which " + where);
-}
-
-WeightsError no_state(const std::string& name, std::size_t group) {
-  return WeightsError(Code::MissingKeys, "must have the parameter groups of the optimiser. Got no " +
-                                             in_quotes(name) + " in group " +
-                                             std::to_string(group));
-}
-
-// `has in group 1`
-std::string place_of(const std::vector<torch::optim::OptimizerParamGroup>& groups,
-                     const at::Tensor& parameter) {
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    for (const auto& other : groups[i].params())
-      if (other.is_same(parameter)) return "has in group " + std::to_string(i);
-  }
-  return "does not have";
-}
-
 }  // namespace
-
-StateSlots own_slots(const Optimizer& optimizer) {
-  StateSlots slots;
-  for (const auto& group : optimizer.param_groups()) {
-    for (std::size_t i = 0; i < group.params().size(); ++i)
-      slots.push_back(parameter_key(slots.size()));
-  }
-  return slots;
-}
-
-ParameterShards parameter_shards(const Optimizer& optimizer, const StateSlots& slots,
-                                 const ModuleState& module) {
-  std::map<const at::TensorImpl*, OwnRows> shards;
-  for (const auto& [name, shard] : module.shards) {
-    const at::Tensor& tensor = module.tensors[name];
-    shards.emplace(tensor.unsafeGetTensorImpl(), OwnRows{shard.first, tensor.size(0), shard.rows});
-  }
-  ParameterShards found;
-  std::size_t index = 0;
-  for (const auto& group : optimizer.param_groups()) {
-    for (const auto& parameter : group.params()) {
-      const std::string& prefix = slots[index++];
-      const auto shard = shards.find(parameter.unsafeGetTensorImpl());
-      if (shard != shards.end()) found[prefix] = shard->second;
-    }
-  }
-  return found;
-}
 
 OptimizerRecord record_of(Optimizer& optimizer, const ParameterNames& names,
                           const ParameterShards& shards) {
@@ -277,101 +180,6 @@ OptimizerRecord record_of(Optimizer& optimizer, const ParameterNames& names,
     }
   });
   return record;
-}
-
-StateSlots slots_in(const Values& values, const ParameterNames& names, const Optimizer& optimizer,
-                    const torch::nn::Module& module) {
-  const auto& groups = optimizer.param_groups();
-  check_count("parameter groups", static_cast<int64_t>(groups.size()), values, "optimizer.groups");
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    check_count("parameters in group " + std::to_string(i),
-                static_cast<int64_t>(groups[i].params().size()), values,
-                group_key(i) + "parameters");
-  }
-  StateSlots slots = own_slots(optimizer);
-  if (slots.empty() || values.count(slots.front() + kName) == 0) return slots;  // an older file
-  const auto own = module.named_parameters();
-  std::map<std::pair<std::size_t, const at::TensorImpl*>, std::string> by_parameter;
-  std::size_t index = 0;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    for (std::size_t k = 0; k < groups[i].params().size(); ++k) {
-      const std::string prefix = parameter_key(index++);
-      const auto found = values.find(prefix + kName);
-      const std::string name = found == values.end() ? "" : found->second;
-      const at::Tensor* const parameter = own.find(name);
-      if (parameter == nullptr) throw other_groups(name, i, "the module does not have");
-      by_parameter.emplace(std::pair(i, parameter->unsafeGetTensorImpl()), prefix);
-      const std::string place = place_of(groups, *parameter);
-      if (place != "has in group " + std::to_string(i))
-        throw other_groups(name, i, "the optimiser " + place);
-    }
-  }
-  index = 0;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    for (std::size_t k = 0; k < groups[i].params().size(); ++k, ++index) {
-      const auto found =
-          by_parameter.find(std::pair(i, groups[i].params()[k].unsafeGetTensorImpl()));
-      if (found == by_parameter.end()) throw no_state(names[i][k], i);
-      slots[index] = found->second;
-    }
-  }
-  return slots;
-}
-
-std::vector<NamedOptions> options_of(Optimizer& optimizer) {
-  std::vector<NamedOptions> options(optimizer.param_groups().size());
-  if (!is_savable(optimizer)) {
-    for (std::size_t i = 0; i < options.size(); ++i)
-      options[i]["lr"] = optimizer.param_groups()[i].options().get_lr();
-    return options;
-  }
-  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto) {
-    for (std::size_t i = 0; i < options.size(); ++i) options[i] = notes.named_options(i);
-  });
-  return options;
-}
-
-void set_options(Optimizer& optimizer, const std::vector<NamedOptions>& options) {
-  if (!is_savable(optimizer)) {
-    for (std::size_t i = 0; i < options.size(); ++i)
-      optimizer.param_groups()[i].options().set_lr(options[i].at("lr"));
-    return;
-  }
-  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto) {
-    for (std::size_t i = 0; i < options.size(); ++i) notes.set_named_options(i, options[i]);
-  });
-}
-
-bool is_savable(const Optimizer& optimizer) {
-  return dynamic_cast<const CheckpointableOptimizer*>(&optimizer) != nullptr ||
-         dynamic_cast<const torch::optim::Adam*>(&optimizer) != nullptr ||
-         dynamic_cast<const torch::optim::AdamW*>(&optimizer) != nullptr ||
-         dynamic_cast<const torch::optim::SGD*>(&optimizer) != nullptr;
-}
-
-std::string optimizer_text(Optimizer& optimizer, const ParameterNames& names) {
-  std::string text;
-  const auto line = [&](std::size_t group, const std::string& rest) {
-    text += "parameter group " + std::to_string(group) + ": " + rest + "\n";
-  };
-  const auto options = options_of(optimizer);
-  for (std::size_t i = 0; i < options.size(); ++i) {
-    for (const auto& [name, value] : options[i]) line(i, name + " " + to_text(value));
-    for (const std::string& name : names[i]) line(i, name);
-  }
-  if (!is_savable(optimizer)) return text;
-  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
-    using Kind = decltype(kind);
-    text = "optimizer " + notes.rule() + "\n" + text;
-    const auto& groups = optimizer.param_groups();
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-      for (std::size_t k = 0; k < names[i].size(); ++k) {
-        const auto* state = state_of<Kind>(optimizer, groups[i].params()[k], names[i][k]);
-        if (state != nullptr) line(i, names[i][k] + " with" + fields_text<Kind>(*state));
-      }
-    }
-  });
-  return text;
 }
 
 struct OptimizerRestore::State {

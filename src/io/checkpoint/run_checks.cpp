@@ -9,6 +9,7 @@
 
 #include "io/base/atomic_file.h"
 #include "io/base/context.h"
+#include "io/checkpoint/optimizer_options.h"
 #include "io/checkpoint/optimizer_state.h"
 
 namespace posenc::io {

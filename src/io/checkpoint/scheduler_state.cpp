@@ -65,10 +65,9 @@ SchedulerRestore::SchedulerRestore(LRScheduler& scheduler, const Values& values)
   if (saved == values.end()) return;  // an older file, or a schedule that does not tell
   const std::string kind = kind_of(scheduler);
   if (kind != saved->second) {
-    throw WeightsError(Code::Unsupported,
-                       "must hold the state of the scheduler " +
-                           (kind.empty() ? std::string("of the run") : kind) + ". Got " +
-                           in_quotes(saved->second));
+    throw WeightsError(Code::Unsupported, "must hold the state of the scheduler " +
+                                              (kind.empty() ? std::string("of the run") : kind) +
+                                              ". Got " + in_quotes(saved->second));
   }
   auto* const notes = notes_of(scheduler);
   if (notes == nullptr) return;
