@@ -94,6 +94,7 @@
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
 #include "posenc/train/optimizer.h"
+#include "posenc/train/option_ref.h"
 #include "posenc/train/pair_loader.h"
 #include "posenc/train/schedule_factor.h"
 #include "posenc/train/sparse_adam.h"

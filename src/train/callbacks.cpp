@@ -40,16 +40,30 @@ class OfRank0 {
                       "called on rank 0 only. Got another one of ",
                       refrozen, "; change it on every process, between calls of train()");
     const GroupOptions now = io::options_of(*run_.optimizer);
-    TORCH_CHECK_VALUE(now.size() == options_.size(),
-                      "[Trainer] `report` must not add parameter groups, since it is called on "
-                      "rank 0 only. Got ",
-                      now.size(), " groups instead of ", options_.size());
+    TORCH_CHECK_VALUE(names_of(now) == names_of(options_),
+                      "[Trainer] `report` must not add parameter groups, or a first schedule, in a "
+                      "group, since it is called on rank 0 only. Got ",
+                      names_of(now).size(), " options instead of ", names_of(options_).size());
     if (now == options_) return false;
-    io::set_options(*run_.optimizer, now);  // throws for values that it does not accept
+    try {
+      io::set_options(*run_.optimizer, now);  // throws for values that it does not accept
+    } catch (...) {
+      io::set_options(*run_.optimizer, options_);
+      throw;
+    }
     return true;
   }
 
  private:
+  // Which options there are, in the order in which they are sent.
+  static std::vector<std::pair<std::size_t, std::string>> names_of(const GroupOptions& options) {
+    std::vector<std::pair<std::size_t, std::string>> names;
+    for (std::size_t i = 0; i < options.size(); ++i) {
+      for (const auto& [name, value] : options[i]) names.emplace_back(i, name);
+    }
+    return names;
+  }
+
   const TrainingRun& run_;
   GroupOptions options_;
   std::vector<std::tuple<std::string, at::Tensor, bool>> frozen_;

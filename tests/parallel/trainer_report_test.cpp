@@ -16,6 +16,7 @@
 #include "io/support.h"
 #include "posenc/io/checkpoint.h"
 #include "posenc/train/fused_sgd.h"
+#include "posenc/train/lambda_lr.h"
 #include "posenc/train/trainer.h"
 #include "support/compare.h"
 #include "support/rank_threads.h"
@@ -85,6 +86,25 @@ TEST(GroupReport, WhatItFreezesIsRefusedByName) {
                     "`report` must not change requires_grad in a group, since it is called on rank "
                     "0 only. Got another one of 0.weight");
     EXPECT_TRUE(own.first->weight.requires_grad());
+  });
+}
+
+// The processes go on with the options that they had.
+TEST(GroupReport, OptionsThatCannotBeSharedAreRefused) {
+  const auto all = ranks(2);
+  run_ranks(2, [&](const RankGroup& group) {
+    Rank& own = *all[group.rank()];
+    std::unique_ptr<LambdaLR> schedule;
+    auto trainer = own.trainer(
+        TrainerOptions(9).group(group).report_every(3).report([&](const Progress& progress) {
+          if (progress.step == 3)
+            static_cast<FusedSGDOptions&>(own.optimizer.param_groups()[0].options()).lr(-1.0);
+          if (progress.step == 6)
+            schedule = std::make_unique<LambdaLR>(own.optimizer, cosine_factor(0, 9));
+        }));
+    EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "lr must be at least 0. Got -1");
+    EXPECT_CONTAINS(message_of([&] { trainer.train(); }),
+                    "`report` must not add parameter groups, or a first schedule, in a group");
   });
 }
 

@@ -98,7 +98,7 @@ TEST(Due, WeightsThatAreNotFiniteReplaceNoCheckpoint) {
       EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "[Trainer] " + text);
       EXPECT_EQ(trainer.step(), lost);
       EXPECT_EQ(Trainer::saved_run(dir / "c").step, lost - 5);
-      EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "must be finite");
+      EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "finite");
       EXPECT_EQ(Trainer::saved_run(dir / "c").step, lost - 5);
       run.calls = 100;
       trainer.resume(dir / "c");

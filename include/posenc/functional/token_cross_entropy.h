@@ -7,7 +7,7 @@
 
 #include "posenc/export.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
 
 /// Whose label smoothing: which tokens share e of the target distribution.
 enum class LabelSmoothing {

@@ -74,11 +74,12 @@ class FusedAdamBase : public OptimizerBase<Options, torch::optim::AdamParamState
 /// ```cpp
 /// torch::nn::Embedding table(torch::nn::EmbeddingOptions(9, 4).sparse(true));
 /// torch::nn::Linear layer(4, 2);
+/// auto rows = std::make_unique<posenc::FusedAdamOptions>();
+/// rows->sparse(true);
 /// std::vector<torch::optim::OptimizerParamGroup> groups;
-/// groups.emplace_back(table->parameters(),
-/// std::make_unique<posenc::FusedAdamOptions>(posenc::FusedAdamOptions().sparse(true)));
+/// groups.emplace_back(table->parameters(), std::move(rows));
 /// groups.emplace_back(layer->parameters());
-/// posenc::FusedAdam optimizer(groups, posenc::FusedAdamOptions(1e-3));
+/// posenc::FusedAdam adam(groups, posenc::FusedAdamOptions(1e-3));
 /// ```
 ///
 /// Errors: those of OptimizerBase; sparse gradients in a group without sparse(true), dense ones in

@@ -47,9 +47,9 @@ struct ScheduleOptions {
 /// `warmup_stable_decay`.
 /// ```cpp
 /// torch::nn::Linear model(4, 2);
-/// posenc::FusedAdam optimizer(model->parameters(), 5e-5);
-/// posenc::LambdaLR schedule(optimizer, posenc::schedule_factor("linear",
-/// posenc::ScheduleOptions().num_warmup_steps(100).num_training_steps(2000)));
+/// posenc::FusedAdam adam(model->parameters(), 5e-5);
+/// auto options = posenc::ScheduleOptions().num_warmup_steps(100).num_training_steps(2000);
+/// posenc::LambdaLR schedule(adam, posenc::schedule_factor("linear", options));
 /// ```
 ///
 /// Errors: c10::ValueError for a name that is not in the list, an option that the schedule needs

@@ -18,7 +18,7 @@ struct OptimizerRecord {
   Shards shards = {};  ///< of `tensors`: the state of a shard is split as the shard is
 };
 
-/// Throws WeightsError unless is_savable(optimizer).
+/// Throws WeightsError for an optimiser that is not savable.
 OptimizerRecord record_of(torch::optim::Optimizer& optimizer, const ParameterNames& names,
                           const ParameterShards& shards = {});
 
