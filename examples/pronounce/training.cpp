@@ -113,8 +113,16 @@ CheckpointScalars settings_of(const TrainingConfig& config) {
   return settings;
 }
 
+// The settings that do not follow from the minutes, such as the seed.
+CheckpointScalars without_budget(CheckpointScalars settings) {
+  for (const char* name : {"steps", "warmup", "learning_rate", "d_model", "d_ff"})
+    settings.erase(std::string(kSettings) + name);
+  return settings;
+}
+
 // Whether the folder holds a run to resume. Throws for a run of another configuration that is
-// unfinished or longer; a finished, shorter one may be replaced.
+// unfinished, longer, or other than in what follows from the minutes; a finished, shorter one may
+// be replaced.
 bool can_resume(const RunFiles& files, const CheckpointScalars& settings) {
   if (!fs::exists(files.checkpoint)) return false;
   const auto saved = posenc::Trainer::saved_run(files.checkpoint);
@@ -125,7 +133,9 @@ bool can_resume(const RunFiles& files, const CheckpointScalars& settings) {
   if (theirs == settings) return true;
   const std::string key = std::string(kSettings) + "steps";
   const double steps = theirs.count(key) ? theirs.at(key) : 0.0;
-  if (static_cast<double>(saved.step) >= steps && steps < settings.at(key)) return false;
+  const bool is_done = static_cast<double>(saved.step) >= steps;
+  if (is_done && steps < settings.at(key) && without_budget(theirs) == without_budget(settings))
+    return false;
   fail(
       "{} contains another run, at step {} of {}: finish it with its own options, choose another "
       "--out, or start over with --fresh",

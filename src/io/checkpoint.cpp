@@ -1,15 +1,14 @@
 #include "posenc/io/checkpoint.h"
 
 #include <ATen/ops/empty.h>
-#include <torch/optim/schedulers/lr_scheduler.h>
 
-#include <limits>
 #include <optional>
 #include <string>
 
 #include "io/base/context.h"
 #include "io/checkpoint/generators.h"
 #include "io/checkpoint/optimizer_state.h"
+#include "io/checkpoint/scheduler_state.h"
 #include "io/load/colliding.h"
 #include "io/load/file_source.h"
 #include "io/load/load_plan.h"
@@ -27,15 +26,7 @@ constexpr const char* kSave = "save_checkpoint";
 constexpr const char* kLoad = "load_checkpoint";
 constexpr const char* kMark = "posenc.checkpoint";  // the metadata key that marks such a file
 constexpr const char* kVersion = "1";
-constexpr const char* kStep = "scheduler.step";
 constexpr const char* kRanks = "ranks";  // the number of processes, where there are several
-
-// LibTorch exposes the count to derived classes only.
-struct StepCount : torch::optim::LRScheduler {
-  static unsigned& of(torch::optim::LRScheduler& scheduler) {
-    return scheduler.*(&StepCount::step_count_);
-  }
-};
 
 // The values whose key begins with `prefix`, without it.
 io::Values values_below(const io::Values& all, const std::string& prefix) {
@@ -116,21 +107,22 @@ CheckpointScalars numbers_of(const io::Values& values) {
 // A checkpoint that has been read and compared with a run, which it has not changed.
 class Restore {
  public:
-  Restore(const std::string& path, const TrainingRun& run) : run_(run), source_(path) {
+  Restore(const std::string& path, const TrainingRun& run) : source_(path) {
     const auto& values = values_of(source_.manifest());
     check_part("optimizer", has_any(values, "optimizer."), run.optimizer != nullptr);
-    check_part("scheduler", values.count(kStep) != 0, run.scheduler != nullptr);
+    check_part("scheduler", io::has_scheduler(values), run.scheduler != nullptr);
     plan_.emplace(*run.module, source_, LoadOptions().prefix("model."));
     plan_->stage();
     if (run.optimizer != nullptr) {
-      const auto shards = io::parameter_shards(*run.optimizer, io::module_state(*run.module));
+      const auto names = io::parameter_names(*run.module, *run.optimizer, kLoad);
+      const auto slots = io::slots_in(values, names, *run.optimizer, *run.module);
+      const auto shards =
+          io::parameter_shards(*run.optimizer, slots, io::module_state(*run.module));
       optimizer_.emplace(*run.optimizer,
-                         io::OptimizerRecord{tensors_of(source_, "optimizer.", shards), values});
+                         io::OptimizerRecord{tensors_of(source_, "optimizer.", shards), values},
+                         slots);
     }
-    if (run.scheduler != nullptr) {
-      constexpr auto kMost = std::numeric_limits<decltype(step_)>::max();
-      step_ = static_cast<unsigned>(io::read_count(values, kStep, kMost));
-    }
+    if (run.scheduler != nullptr) scheduler_.emplace(*run.scheduler, values);
     numbers_ = numbers_of(values);
     const int64_t ranks = values.count(kRanks) != 0 ? io::read_count(values, kRanks) : 1;
     generators_ = io::generator_states_of(tensors_of(source_, "generator."), ranks,
@@ -142,16 +134,15 @@ class Restore {
   void apply() {
     plan_->apply();
     if (optimizer_) optimizer_->apply();
-    if (run_.scheduler != nullptr) StepCount::of(*run_.scheduler) = step_;
+    if (scheduler_) scheduler_->apply();
   }
   const CheckpointScalars& numbers() const { return numbers_; }
 
  private:
-  const TrainingRun& run_;
   io::FileSource source_;
   std::optional<io::LoadPlan> plan_;
   std::optional<io::OptimizerRestore> optimizer_;
-  unsigned step_ = 0;
+  std::optional<io::SchedulerRestore> scheduler_;
   CheckpointScalars numbers_;
   StateDict generators_;
 };
@@ -198,15 +189,16 @@ void save(const std::string& path, const TrainingRun& run, const CheckpointScala
     parallel::all_or_none(
         run.group,
         [&] {
-          record = io::record_of(*run.optimizer, io::parameter_shards(*run.optimizer, module));
+          const auto names = io::parameter_names(*run.module, *run.optimizer, kSave);
+          const auto slots = io::own_slots(*run.optimizer);
+          record = io::record_of(*run.optimizer, names,
+                                 io::parameter_shards(*run.optimizer, slots, module));
         },
         kSave);
     add("", record.tensors, record.shards);
     values.insert(record.values.begin(), record.values.end());
   }
-  if (run.scheduler != nullptr) {
-    values[kStep] = io::to_text(static_cast<int64_t>(StepCount::of(*run.scheduler)));
-  }
+  if (run.scheduler != nullptr) values.merge(io::scheduler_values(*run.scheduler));
   for (const auto& [name, number] : numbers) values["number." + name] = io::to_text(number);
   io::write_safetensors(path, all, values, kSave);
 }

@@ -27,6 +27,11 @@ at::Tensor stored_values(const at::Tensor& parameter) {
   return gradient._values().detach();
 }
 
+// float16 ends at 65,504, which the norm of a gradient of modest elements exceeds.
+at::Tensor norm_of(const at::Tensor& values) {
+  return values.scalar_type() == at::kHalf ? values.norm(2, at::kFloat) : values.norm();
+}
+
 at::Tensor total_norm(const std::vector<at::Tensor>& norms, at::Device device) {
   if (norms.empty()) return at::zeros({}, at::TensorOptions(at::kFloat).device(device));
   return norms.size() == 1 ? norms.front() : at::stack(norms).norm();
@@ -57,7 +62,7 @@ at::Tensor clip_norm(const torch::nn::Module& module, double max_norm, const Ran
     const at::TensorImpl* const key = parameter.unsafeGetTensorImpl();
     if (!parameter.grad().defined() || !seen.insert(key).second) continue;
     values.push_back(stored_values(parameter));
-    (shards.count(key) > 0 ? shard_norms : norms).push_back(values.back().norm().to(device));
+    (shards.count(key) > 0 ? shard_norms : norms).push_back(norm_of(values.back()).to(device));
   }
   at::Tensor norm = total_norm(norms, device);
   if (!shards.empty()) {  // on every process then, also where a shard has no rows or no gradient

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <exception>
 #include <numeric>
+#include <utility>
 
 #include "parallel/group_text.h"
 #include "torch_internals/torch_version.h"
@@ -35,10 +36,16 @@ using EngineWork = c10::intrusive_ptr<c10d::Work>;
                "; start all processes again. Got: ", text));
 }
 
+/// The group of RankAlone.
+thread_local const void* group_of_one = nullptr;
+
 /// Starts a collective on `tensor`, which the result keeps alive.
 template <typename Launch>
 Pending start(const RankGroup& group, const at::Tensor& tensor, const char* caller,
               const Launch& launch) {
+  TORCH_CHECK_VALUE(group_of_one == nullptr || group_of_one != group.get(), "[", caller,
+                    "] all processes of a group must call it, and `report` is called on rank 0 "
+                    "only. Got a call in `report`; make it between calls of train()");
   EngineWork work;
   try {
     work = launch(*group.get());
@@ -95,6 +102,11 @@ std::vector<int64_t> with_rows(const at::Tensor& like, at::IntArrayRef leading) 
 }
 
 }  // namespace
+
+RankAlone::RankAlone(const RankGroup& group)
+    : outer_(std::exchange(group_of_one, group.size() > 1 ? group.get() : nullptr)) {}
+
+RankAlone::~RankAlone() { group_of_one = outer_; }
 
 void Pending::wait() {
   if (auto wait = std::exchange(wait_, nullptr)) wait();

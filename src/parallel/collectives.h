@@ -35,6 +35,19 @@ class [[nodiscard]] Pending {
   std::function<void()> wait_;
 };
 
+/// While it is alive, this thread does what the other processes do not: a collective of `group`
+/// throws c10::ValueError at once, where it would wait for them.
+class RankAlone {
+ public:
+  explicit RankAlone(const RankGroup& group);
+  ~RankAlone();
+  RankAlone(const RankAlone&) = delete;
+  RankAlone& operator=(const RankAlone&) = delete;
+
+ private:
+  const void* outer_;
+};
+
 /// Starts the sum over all processes, in place. `tensor` is kept alive until wait().
 Pending start_all_reduce(const RankGroup& group, const at::Tensor& tensor, const char* caller);
 /// The sum over all processes, in place.

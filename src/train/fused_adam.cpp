@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "train/adam_rows.h"
 #include "train/dense.h"
 #include "train/optimizer_base.h"
 
@@ -20,11 +21,20 @@ void check_adam(const Options& options) {
   check_betas(name, options.betas());
   check_not_negative(name, "eps", options.eps());
   check_not_negative(name, "weight_decay", options.weight_decay());
+  if (!options.sparse()) return;
+  TORCH_CHECK_VALUE(
+      options.weight_decay() == 0.0 && !options.amsgrad() && options.eps() > 0.0, "[", name,
+      "] a group with sparse(true) must have weight_decay(0), which would move "
+      "every row, no amsgrad and an eps above 0. Got weight_decay ",
+      options.weight_decay(), ", amsgrad ", options.amsgrad(), ", eps ", options.eps());
 }
 
-const char* refusal_by_adam(const at::Tensor& gradient) {
+template <typename Options>
+const char* refusal_by_adam(const Options& options, const at::Tensor& gradient) {
+  if (options.sparse()) return refusal_of_rows(gradient);
   if (gradient.layout() == at::kStrided) return nullptr;
-  return "the gradient must be dense. Got a sparse one; SparseAdam and FusedSGD take those";
+  return "the gradient must be dense. Got a sparse one; a group with sparse(true), SparseAdam and "
+         "FusedSGD take those";
 }
 
 }  // namespace
@@ -36,19 +46,24 @@ void OptimizerTraits<FusedAdamWOptions>::check(const FusedAdamWOptions& options)
   check_adam(options);
 }
 
-const char* OptimizerTraits<FusedAdamOptions>::refusal(const FusedAdamOptions&,
+const char* OptimizerTraits<FusedAdamOptions>::refusal(const FusedAdamOptions& options,
                                                        const at::Tensor& gradient) {
-  return refusal_by_adam(gradient);
+  return refusal_by_adam(options, gradient);
 }
-const char* OptimizerTraits<FusedAdamWOptions>::refusal(const FusedAdamWOptions&,
+const char* OptimizerTraits<FusedAdamWOptions>::refusal(const FusedAdamWOptions& options,
                                                         const at::Tensor& gradient) {
-  return refusal_by_adam(gradient);
+  return refusal_by_adam(options, gradient);
 }
 
 }  // namespace train
 
 template <typename Options>
 void FusedAdamBase<Options>::step_group(const Options& options, std::vector<Entry>& entries) {
+  if (options.sparse()) {
+    for (const Entry& entry : entries)
+      train::step_rows(options, entry.parameter, entry.gradient, *entry.state);
+    return;
+  }
   std::vector<train::FusedEntry> dense;
   for (const Entry& entry : entries) {
     dense.push_back({entry.parameter, entry.gradient, {}});

@@ -8,8 +8,34 @@
 #include <utility>
 
 #include "core/check.h"
+#include "posenc/core/checkpointable_optimizer.h"
 
 namespace posenc {
+namespace {
+
+std::string name_of(std::size_t group) { return "base_lr." + std::to_string(group); }
+
+// Null for the options of LibTorch's optimisers.
+InitialLearningRate* initial_rate_of(torch::optim::OptimizerParamGroup& group) {
+  return dynamic_cast<InitialLearningRate*>(&group.options());
+}
+
+std::vector<double> base_rates(torch::optim::Optimizer& optimizer) {
+  std::vector<double> rates;
+  for (auto& group : optimizer.param_groups()) {
+    const auto* const kept = initial_rate_of(group);
+    rates.push_back(kept != nullptr ? kept->initial_lr().value_or(group.options().get_lr())
+                                    : group.options().get_lr());
+  }
+  const bool some =
+      std::any_of(rates.begin(), rates.end(), [](double rate) { return rate != 0.0; });
+  TORCH_CHECK_VALUE(rates.empty() || some,
+                    "[LambdaLR] some group must have a rate above 0 when the schedule is made. Got "
+                    "0 for all, as after another schedule; set_lr() first");
+  return rates;
+}
+
+}  // namespace
 
 LearningRateFactor warmup_factor(int64_t d_model, int64_t warmup) {
   check_positive("warmup_factor", "d_model", d_model);
@@ -35,20 +61,55 @@ LearningRateFactor cosine_factor(int64_t warmup, int64_t steps) {
 }
 
 LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, LearningRateFactor factor)
-    : LRScheduler(optimizer), base_lrs_(get_current_lrs()), factor_(std::move(factor)) {
+    : LambdaLR(optimizer, std::vector<LearningRateFactor>(optimizer.param_groups().size(),
+                                                          std::move(factor))) {}
+
+LambdaLR::LambdaLR(torch::optim::Optimizer& optimizer, std::vector<LearningRateFactor> factors)
+    : LRScheduler(optimizer), base_lrs_(base_rates(optimizer)), factors_(std::move(factors)) {
+  TORCH_CHECK_VALUE(factors_.size() == base_lrs_.size(),
+                    "[LambdaLR] each parameter group must have a factor. Got ", factors_.size(),
+                    " factors for ", base_lrs_.size(), " groups");
   step();
+  for (std::size_t i = 0; i < base_lrs_.size(); ++i) {
+    if (auto* const kept = initial_rate_of(optimizer.param_groups()[i]))
+      kept->set_initial_lr(base_lrs_[i]);
+  }
+}
+
+std::string LambdaLR::kind() const { return "LambdaLR"; }
+
+std::map<std::string, double> LambdaLR::numbers() const {
+  std::map<std::string, double> named;
+  for (std::size_t i = 0; i < base_lrs_.size(); ++i) named[name_of(i)] = base_lrs_[i];
+  return named;
+}
+
+void LambdaLR::set_numbers(const std::map<std::string, double>& numbers) {
+  TORCH_CHECK_VALUE(numbers.size() == base_lrs_.size(),
+                    "[LambdaLR] each parameter group must have a base rate. Got ", numbers.size(),
+                    " for ", base_lrs_.size(), " groups");
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < base_lrs_.size(); ++i) {
+    const auto found = numbers.find(name_of(i));
+    TORCH_CHECK_VALUE(found != numbers.end(), "[LambdaLR] the number ", name_of(i), " is missing");
+    TORCH_CHECK_VALUE(found->second >= 0.0 && std::isfinite(found->second),
+                      "[LambdaLR] a base rate must be finite and not negative. Got ", found->second,
+                      " for group ", i);
+    rates.push_back(found->second);
+  }
+  base_lrs_ = std::move(rates);
 }
 
 // step_count_ is the number of rates set so far, which is the index of the next one.
 std::vector<double> LambdaLR::get_lrs() {
   std::vector<double> lrs;
-  for (const double base : base_lrs_) {
-    const double factor = factor_(step_count_);
+  for (std::size_t i = 0; i < base_lrs_.size(); ++i) {
+    const double factor = factors_[i](step_count_);
     // A negative rate would ascend the gradient, and optimisers would refuse to load it.
     TORCH_CHECK_VALUE(factor >= 0.0 && std::isfinite(factor),
                       "[LambdaLR] the factor must be finite and not negative. Got ", factor,
                       " for step ", step_count_);
-    lrs.push_back(base * factor);
+    lrs.push_back(base_lrs_[i] * factor);
   }
   return lrs;
 }

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -17,63 +19,16 @@
 #include "posenc/train/optimizer.h"
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
+#include "train/optimizer_parts.h"
 #include "train/option_fields.h"
 
 namespace posenc {
-namespace train {
-
-template <typename Options>
-using Traits = OptimizerTraits<std::remove_const_t<Options>>;
-
-/// `parameter 2 of group 0, [5, 3]`
-inline std::string place(std::size_t group, std::size_t index, const at::Tensor& parameter) {
-  return c10::str("parameter ", index, " of group ", group, ", ", parameter.sizes());
-}
-
-/// The tensors of a state; each has its parameter's shape or is undefined.
-inline std::vector<at::Tensor*> tensors_of(torch::optim::AdamParamState& state) {
-  return {&state.exp_avg(), &state.exp_avg_sq(), &state.max_exp_avg_sq()};
-}
-inline std::vector<at::Tensor*> tensors_of(torch::optim::SGDParamState& state) {
-  return {&state.momentum_buffer()};
-}
-
-// Visits a field as numbers; betas are two.
-template <typename Visit>
-void numbers(const std::string& name, std::tuple<double, double>& betas, Visit&& visit) {
-  visit(name == "betas" ? "beta1" : name, std::get<0>(betas));
-  visit(name == "betas" ? "beta2" : name, std::get<1>(betas));
-}
-template <typename Value, typename Visit>
-void numbers(const std::string& name, Value& value, Visit&& visit) {
-  visit(name, value);
-}
-
-/// Returns the options of a group as `Options`. They may be those of another optimiser:
-/// set_options() accepts any, and so does add_param_group() through a base reference, in LibTorch
-/// up to 2.12.
-template <typename Options, typename Base>
-Options& own_options(Base& options, std::size_t group) {
-  auto* const own = dynamic_cast<Options*>(&options);
-  TORCH_CHECK_TYPE(own != nullptr, "[", Traits<Options>::kOptimizer, "] group ", group,
-                   " must have ", Traits<Options>::kOptimizer,
-                   "Options. Got those of another optimiser");
-  return *own;
-}
-
-/// Holds groups and states while an archive is read.
-struct Loaded : torch::optim::Optimizer {
-  using Optimizer::Optimizer;
-  torch::Tensor step(LossClosure) override { return {}; }
-};
-
-}  // namespace train
-
 template <typename Derived>
 void OptimizerOptions<Derived>::serialize(torch::serialize::OutputArchive& archive) const {
   const auto& own = static_cast<const Derived&>(*this);
   train::OptionsAccess::fields<Derived>(
       [&](const char* name, auto member) { archive.write(name, c10::IValue(own.*member)); });
+  if (own.initial_lr()) archive.write(train::kInitialRate, c10::IValue(*own.initial_lr()));
 }
 
 // LibTorch's archives have no `maximize`, because its optimisers only minimise.
@@ -89,6 +44,8 @@ void OptimizerOptions<Derived>::serialize(torch::serialize::InputArchive& archiv
                       "] the archive must be of the same rule. Got one without ", name);
     if (in_archive) value = found.to<std::decay_t<decltype(value)>>();
   });
+  c10::IValue initial;
+  if (archive.try_read(train::kInitialRate, initial)) own.set_initial_lr(initial.toDouble());
 }
 
 template <typename Options, typename State>
@@ -165,7 +122,7 @@ void OptimizerBase<Options, State>::add_parameters(const std::vector<torch::Tens
 // access memory unchecked.
 template <typename Options, typename State>
 std::vector<typename OptimizerBase<Options, State>::Entry>
-OptimizerBase<Options, State>::entries_of(std::size_t group) {
+OptimizerBase<Options, State>::entries_of(std::size_t group, std::set<const void*>& seen) {
   std::vector<Entry> entries;
   const auto& parameters = param_groups_[group].params();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -176,6 +133,8 @@ OptimizerBase<Options, State>::entries_of(std::size_t group) {
       return c10::str("[", train::Traits<Options>::kOptimizer, "] ", train::place(group, i, p),
                       ": ");
     };
+    TORCH_CHECK_VALUE(seen.insert(p.unsafeGetTensorImpl()).second, where(),
+                      "a parameter must be listed once. Got it a second time");
     const char* const rule = torch_internals::write_violation(p);
     TORCH_CHECK_VALUE(rule == nullptr, where(), "a parameter that is stepped ", rule);
     const char* refused = train::Traits<Options>::refusal(options_of(group), gradient);
@@ -214,7 +173,8 @@ torch::Tensor OptimizerBase<Options, State>::step(LossClosure closure) {
   static const std::string name = c10::str("posenc::", train::Traits<Options>::kOptimizer, ".step");
   const torch_internals::Profiled profiled(name);
   std::vector<std::vector<Entry>> groups;
-  for (std::size_t i = 0; i < param_groups_.size(); ++i) groups.push_back(entries_of(i));
+  std::set<const void*> seen;
+  for (std::size_t i = 0; i < param_groups_.size(); ++i) groups.push_back(entries_of(i, seen));
   for (std::size_t i = 0; i < groups.size(); ++i) {
     for (auto& entry : groups[i]) {
       if (entry.state != nullptr) continue;
@@ -230,6 +190,7 @@ torch::Tensor OptimizerBase<Options, State>::step(LossClosure closure) {
 template <typename Options, typename State>
 void OptimizerBase<Options, State>::save(torch::serialize::OutputArchive& archive) const {
   torch::optim::serialize<State, Options>(archive, *this);
+  archive.write(train::kArchiveRule, c10::IValue(rule()));
 }
 
 template <typename Options, typename State>
@@ -238,6 +199,11 @@ void OptimizerBase<Options, State>::load(torch::serialize::InputArchive& archive
   train::Loaded loaded(std::vector<torch::optim::OptimizerParamGroup>(), defaults_->clone());
   for (const auto& group : param_groups_) loaded.param_groups().push_back(group);
   torch::optim::serialize<State, Options>(archive, loaded);
+  c10::IValue other;
+  if (archive.try_read(train::kArchiveRule, other)) {
+    TORCH_CHECK_VALUE(other.toStringRef() == rule(), "[", train::Traits<Options>::kOptimizer,
+                      "] the archive must be of the rule ", rule(), ". Got ", other.toStringRef());
+  }
   for (std::size_t group = 0; group < param_groups_.size(); ++group) {
     train::Traits<Options>::check(
         train::own_options<Options>(loaded.param_groups()[group].options(), group));
@@ -275,6 +241,7 @@ NamedOptions OptimizerBase<Options, State>::named_options(std::size_t group) con
       named[key] = static_cast<double>(value);
     });
   });
+  if (options.initial_lr()) named[train::kInitialRate] = *options.initial_lr();
   return named;
 }
 
@@ -291,6 +258,13 @@ void OptimizerBase<Options, State>::set_named_options(std::size_t group,
       ++known;
     });
   });
+  const auto initial = named.find(train::kInitialRate);
+  if (initial != named.end()) {
+    train::check_not_negative(train::Traits<Options>::kOptimizer, initial->first.c_str(),
+                              initial->second);
+    options.set_initial_lr(initial->second);
+    ++known;
+  }
   TORCH_CHECK_VALUE(known == named.size(), "[", train::Traits<Options>::kOptimizer, "] has ", known,
                     " of the ", named.size(), " options that are named");
   train::Traits<Options>::check(options);

@@ -40,6 +40,17 @@ torch::Tensor without_padding(const torch::Tensor& ids, int64_t pad_id, int64_t 
   return ids.slice(1, 0, std::max(length, least)).contiguous();
 }
 
+// Padding is known by its id: within a pair, the same id would be masked beside longer pairs only.
+void check_no_padding(const std::vector<int64_t>& ids, int64_t pad_id, const char* part,
+                      std::size_t pair) {
+  const auto found = std::find(ids.begin(), ids.end(), pad_id);
+  TORCH_CHECK_VALUE(found == ids.end(), "[PairLoader] a pair must not contain pad_id, ", pad_id,
+                    ", which is masked and not learnt. Got it as token ", found - ids.begin(),
+                    " of the ", part, " of pair ", pair,
+                    "; give another pad_id, such as the vocabulary's size, with a row for it in "
+                    "the embedding");
+}
+
 // The mean loss over zero labels is NaN, which would look like a diverged run.
 void check_targets(const torch::Tensor& tgt) {
   TORCH_CHECK_VALUE(
@@ -93,9 +104,14 @@ PairLoader::PairLoader(std::vector<TokenPair> pairs, const PairLoaderOptions& op
     const auto src = pairs_[i].src.size(), tgt = pairs_[i].tgt.size();
     TORCH_CHECK_VALUE(src > 0 && tgt > 0, "[PairLoader] a sequence must not be empty. Got ", src,
                       " and ", tgt, " tokens for pair ", i);
+    TORCH_CHECK_VALUE(
+        tgt > 1, "[PairLoader] a target must have two tokens, its begin and what follows. Got ",
+        tgt, " for pair ", i, "; leave out pairs with nothing to predict");
     TORCH_CHECK_VALUE(most == 0 || cost_of(1, src, tgt) <= most,
                       "[PairLoader] a pair must have at most max_tokens ", most, " tokens. Got ",
                       cost_of(1, src, tgt), " for pair ", i);
+    check_no_padding(pairs_[i].src, options.pad_id(), "source", i);
+    check_no_padding(pairs_[i].tgt, options.pad_id(), "target", i);
   }
   fingerprint_ = fingerprint();
   batches_ = batches_of(0);

@@ -1,34 +1,14 @@
 #include "train/run_text.h"
 
 #include <fmt/format.h>
-#include <torch/optim/optimizer.h>
 
-#include "posenc/core/checkpointable_optimizer.h"
+#include "io/checkpoint/optimizer_options.h"
 
 namespace posenc::train {
-namespace {
 
-// LibTorch's optimisers show no option but the learning rate.
-std::string optimizer_text(torch::optim::Optimizer& optimizer) {
-  std::string text;
-  const auto* described = dynamic_cast<const CheckpointableOptimizer*>(&optimizer);
-  if (described != nullptr) text += "optimizer " + described->rule() + "\n";
-  const auto& groups = optimizer.param_groups();
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    text += fmt::format("parameter group {}: {} parameters, lr {}\n", i, groups[i].params().size(),
-                        groups[i].options().get_lr());
-    if (described == nullptr) continue;
-    for (const auto& [name, value] : described->named_options(i)) {
-      text += fmt::format("parameter group {}: {} {}\n", i, name, value);
-    }
-  }
-  return text;
-}
-
-}  // namespace
-
-std::string run_text(const TrainingRun& run, const PairLoader& loader,
-                     const TrainerOptions& options, int64_t step, int64_t end) {
+std::string run_text(const TrainingRun& run, const io::ParameterNames& names,
+                     const PairLoader& loader, const TrainerOptions& options, int64_t step,
+                     int64_t end) {
   std::string text;
   for (const auto& [name, value] : loader.state())
     text += fmt::format("loader {} {}\n", name, value);
@@ -39,7 +19,7 @@ std::string run_text(const TrainingRun& run, const PairLoader& loader,
   text += fmt::format("checkpoint {} every {}\nreport every {}\nscheduler {}\n",
                       options.checkpoint().empty() ? "none" : "given", options.checkpoint_every(),
                       options.report_every(), run.scheduler != nullptr ? "given" : "none");
-  return text + optimizer_text(*run.optimizer);
+  return text + io::optimizer_text(*run.optimizer, names);
 }
 
 }  // namespace posenc::train

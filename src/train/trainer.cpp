@@ -11,27 +11,27 @@
 #include <utility>
 
 #include "core/check.h"
+#include "io/checkpoint/run_checks.h"
 #include "parallel/clip_norm.h"
 #include "parallel/collectives.h"
 #include "parallel/gradient_exchange.h"
 #include "parallel/shards.h"
 #include "posenc/parallel/data_parallel.h"
+#include "train/callbacks.h"
+#include "train/check_run.h"
 #include "train/run_text.h"
 #include "train/same_tokens.h"
 #include "train/shares.h"
+#include "train/trainer_numbers.h"
 
 namespace posenc {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using train::kExchange, train::kLoader, train::kOption, train::kOwn, train::kRanks, train::kRun;
+using train::kSeconds, train::kStep;
 
 constexpr const char* kName = "Trainer";
-constexpr const char* kStep = "step";
-constexpr const char* kSeconds = "seconds";
-constexpr const char* kLoader = "loader.";
-constexpr const char* kOwn = "own.";
-constexpr const char* kRanks = "exchange_ranks";  // the number of processes
-constexpr const char* kExchange = "exchange.";    // by parameter, DataParallel::histories()
 constexpr int kUsual = parallel::GradientExchange::History::kUsual;  // not saved
 
 void add(CheckpointScalars& all, const std::string& prefix, const CheckpointScalars& some) {
@@ -63,11 +63,33 @@ int64_t step_of(const CheckpointScalars& all, const std::string& path) {
   return static_cast<int64_t>(step);
 }
 
+// The options without which a resumed run would be another one.
+CheckpointScalars options_of(const TrainerOptions& options) {
+  return {{"clip_norm", options.clip_norm()},
+          {"micro_batches", static_cast<double>(options.micro_batches())}};
+}
+
+// Files of older versions have no options.
+void check_options(const CheckpointScalars& saved, const TrainerOptions& options,
+                   const std::string& path) {
+  for (const auto& [name, value] : options_of(options)) {
+    const auto found = saved.find(kOption + name);
+    TORCH_CHECK_VALUE(found == saved.end() || found->second == value || options.changed_options(),
+                      "[Trainer] ", path, ": a run must be resumed with its own ", name, ", ",
+                      found == saved.end() ? value : found->second, ". Got ", value,
+                      "; allow it by changed_options(true)");
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
                  const TrainerOptions& options)
-    : run_(run), loader_(loader), loss_(std::move(loss)), options_(options) {
+    : run_(run),
+      loader_(loader),
+      loss_(std::move(loss)),
+      options_(options),
+      run_id_(train::new_run_id()) {
   TORCH_CHECK_VALUE(run.optimizer != nullptr, "[Trainer] a run must have an optimizer");
   TORCH_CHECK_VALUE(loss_ != nullptr, "[Trainer] a loss is required");
   check_positive(kName, "steps", options.steps());
@@ -78,6 +100,10 @@ Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
   TORCH_CHECK_VALUE(options.checkpoint_every() >= 0,
                     "[Trainer] checkpoint_every must not be negative. Got ",
                     options.checkpoint_every());
+  TORCH_CHECK_VALUE(options.checkpoint_every() == 0 || !options.checkpoint().empty(),
+                    "[Trainer] checkpoint_every needs a file, checkpoint(path). Got "
+                    "checkpoint_every ",
+                    options.checkpoint_every(), " and no file");
   TORCH_CHECK_VALUE(!run.group || run.group.get() == options.group().get(),
                     "[Trainer] a run's group must be the one of TrainerOptions");
   run_.group = options.group();
@@ -101,6 +127,7 @@ void Trainer::resume(const std::string& path) {
           step = step_of(saved, path);
           seconds = number_of(saved, path, kSeconds);
           loader_.restore(below(saved, kLoader));
+          check_options(saved, options_, path);
         },
         kName);
     load_checkpoint(path, run_);
@@ -109,10 +136,13 @@ void Trainer::resume(const std::string& path) {
     throw;
   }
   step_ = step;
-  open_ = torn_ = false;
+  due_ = {};
+  torn_ = options_changed_ = false;
   pending_ = nullptr;
   pending_tears_ = false;
   seconds_ = seconds;
+  const auto id = saved.find(kRun);
+  run_id_ = id == saved.end() ? 0.0 : id->second;
   numbers = below(saved, kOwn);
   histories_.clear();
   const auto ranks = saved.find(kRanks);
@@ -125,9 +155,22 @@ void Trainer::resume(const std::string& path) {
   began_.reset();
 }
 
-void Trainer::save() const {
-  if (losses_ > 0) mean_loss();  // throws if the loss is no longer finite
-  CheckpointScalars all = {{kStep, static_cast<double>(step_)}, {kSeconds, seconds_}};
+// A file is replaced by a later state of its own run only, and only by a finite one.
+void Trainer::save() {
+  const std::string& path = options_.checkpoint();
+  const auto check = [&] {
+    const std::string lost = io::first_not_finite(run_);
+    TORCH_CHECK_VALUE(lost.empty(),
+                      "[Trainer] a checkpoint must be finite. Got NaN or infinity in ", lost,
+                      " after step ", step_, "; resume() from an earlier one");
+    if (!path.empty() && run_.group.rank() == 0 && !options_.overwrite())
+      train::check_owner(path, run_id_);
+  };
+  parallel::all_or_none(run_.group, check, kName);
+  if (path.empty()) return;
+  const double id = run_id_ == 0.0 ? train::new_run_id() : run_id_;
+  CheckpointScalars all = {{kStep, static_cast<double>(step_)}, {kSeconds, seconds_}, {kRun, id}};
+  add(all, kOption, options_of(options_));
   add(all, kLoader, loader_.state());
   add(all, kOwn, numbers);
   if (parallel_) {
@@ -135,16 +178,32 @@ void Trainer::save() const {
     for (const auto& [name, history] : parallel_->histories())
       if (history != kUsual) all[kExchange + name] = history;
   }
-  save_checkpoint(options_.checkpoint(), run_, all);
+  save_checkpoint(path, run_, all);
+  run_id_ = id;
+}
+
+// Looks at the run before its next step. Nothing has changed if it does not fit together.
+void Trainer::begin(int64_t end) {
+  io::ParameterNames names;
+  const auto check = [&] {
+    names = train::check_run(run_, options_.checkpoint());
+    if (!options_.checkpoint().empty() && run_.group.rank() == 0 && !options_.overwrite())
+      train::check_owner(options_.checkpoint(), run_id_);
+  };
+  parallel::all_or_none(run_.group, check, kName);
+  if (run_.group.size() > 1) share_changed_options();
+  modes_ = train::start_training(*run_.module, modes_.get());
+  if (run_.group.size() > 1)
+    begin_group(train::run_text(run_, names, loader_, options_, step_, end) + modes_->text());
 }
 
 // Agrees on what the processes of a group do next.
-void Trainer::begin_group(int64_t end) {
+void Trainer::begin_group(const std::string& text) {
   TORCH_CHECK_VALUE(
       !torn_,
       "[Trainer] the optimiser or scheduler of a process failed, so the weights of the "
       "processes may differ; resume() from the checkpoint");
-  parallel::agree_on(run_.group, train::run_text(run_, loader_, options_, step_, end), kName);
+  parallel::agree_on(run_.group, text, kName);
   has_shards_ = !parallel::sharded_tensors(*run_.module).empty();
   const auto check = [&] {
     TORCH_CHECK_VALUE(!has_shards_ || options_.global_loss(),
@@ -193,16 +252,16 @@ torch::Tensor Trainer::gradients(const std::vector<PairBatch>& batches) {
   return sum;
 }
 
-// The exchange carries five numbers more than the gradients: the loss, which is not finite if any
-// process's is not, whether one wants to stop, has failed, did so in the last optimiser step, and
-// whether its buffers have changed, of which rank 0's count.
+// The exchange carries six numbers more than the gradients: the loss, which is not finite if any
+// process's is not, whether one wants to stop, has failed, did so in the last optimiser step,
+// whether its buffers have changed, of which rank 0's count, and whether rank 0's options have.
 torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
   std::exception_ptr failure = std::exchange(pending_, nullptr);
   const bool tore = std::exchange(pending_tears_, false);
   torch::Tensor loss;
   bool stop = false;
   try {
-    if (!failure) loss = gradients(batches), stop = options_.stop() && options_.stop()();
+    if (!failure) loss = gradients(batches), stop = asks_to_stop();
   } catch (const GroupError& error) {
     const bool is_dead =
         error.code() == GroupErrorCode::PeerLost || error.code() == GroupErrorCode::TimedOut;
@@ -214,9 +273,12 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
   }
   double part = failure || !loss.defined() ? 0.0 : loss.item<double>();
   if (options_.global_loss()) part /= run_.group.size();
-  const std::vector<float> own = {static_cast<float>(part), stop ? 1.0F : 0.0F,
-                                  failure ? 1.0F : 0.0F, tore ? 1.0F : 0.0F,
-                                  parallel_->buffers_have_changed() ? 1.0F : 0.0F};
+  const std::vector<float> own = {static_cast<float>(part),
+                                  stop ? 1.0F : 0.0F,
+                                  failure ? 1.0F : 0.0F,
+                                  tore ? 1.0F : 0.0F,
+                                  parallel_->buffers_have_changed() ? 1.0F : 0.0F,
+                                  options_changed_ ? 1.0F : 0.0F};
   torch::Tensor numbers = torch::tensor(own);
   try {
     parallel_->finish(numbers);
@@ -234,6 +296,7 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
         kName);
   }
   if (numbers[4].item<float>() > 0.0F) parallel_->broadcast_buffers();
+  if (numbers[5].item<float>() > 0.0F) share_options();
   stop_ = numbers[1].item<float>() > 0.0F;
   return numbers[0].to(torch::kDouble);
 }
@@ -241,7 +304,9 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
 torch::Tensor Trainer::train_step(const std::vector<PairBatch>& batches) {
   const torch::Tensor loss = parallel_ ? agreed_gradients(batches) : gradients(batches);
   if (options_.clip_norm() > 0.0) {
-    parallel::clip_norm(*run_.module, options_.clip_norm(), run_.group, kName);
+    const torch::Tensor norm =
+        parallel::clip_norm(*run_.module, options_.clip_norm(), run_.group, kName);
+    norm_sum_ = norm_sum_.defined() ? norm_sum_ + norm : norm;
   }
   defer_failure(/*tears=*/true, [&] { run_.optimizer->step(); });
   return loss;
@@ -290,16 +355,45 @@ void Trainer::one_step() {
   loss_sum_ = loss_sum_.defined() ? loss_sum_ + loss : loss;
   ++losses_;
   tokens_ += tokens;
-  open_ = true;
+  due_.schedule = true;
 }
 
-double Trainer::mean_loss() const {
+bool Trainer::asks_to_stop() {
+  if (!options_.stop()) return false;
+  struct Restore {
+    train::Modes& modes;
+    ~Restore() { modes.restore(); }
+  } const restore{*modes_};
+  modes_->record();
+  return options_.stop()();
+}
+
+// Throws, once, if a loss or a norm since the last report was not finite.
+void Trainer::check_sums() {
+  if (losses_ == 0) return;
   const double mean = loss_sum_.item<double>() / static_cast<double>(losses_);
+  const double norm = norm_sum_.defined() ? norm_sum_.item<double>() : 0.0;
+  if (!std::isfinite(mean) || !std::isfinite(norm)) start_report();
   TORCH_CHECK_VALUE(std::isfinite(mean),
                     "[Trainer] the loss must be a finite number; a lower learning rate, clip_norm "
                     "or a longer warm-up may help. Got ",
                     mean, " before step ", step_);
-  return mean;
+  TORCH_CHECK_VALUE(std::isfinite(norm),
+                    "[Trainer] the norm of the gradients must be finite: no weight is, after one "
+                    "that is not; resume() from a checkpoint. Got ",
+                    norm, " up to step ", step_);
+}
+
+// Copies rank 0's options to all processes if `report` has changed them there.
+void Trainer::share_changed_options() {
+  const auto changed =
+      parallel::all_gather_numbers(run_.group, {options_changed_ ? 1 : 0, 0}, kName);
+  if (changed[0][0] != 0) share_options();
+}
+
+void Trainer::share_options() {
+  train::share_options(run_, kName);
+  options_changed_ = false;
 }
 
 // With `settled` no exchange follows that could throw what `report` throws.
@@ -308,55 +402,88 @@ void Trainer::report(bool settled) {
   TrainingProgress progress;
   progress.step = step_, progress.steps = options_.steps();
   progress.epoch = loader_.epoch();
-  progress.loss = mean_loss();
+  progress.loss = loss_sum_.item<double>() / static_cast<double>(losses_);
   progress.tokens_per_second = static_cast<double>(tokens_) / std::max(spent_, 1e-9);
   const std::chrono::duration<double> running = Clock::now() - *began_;
   progress.seconds_left = running.count() / static_cast<double>(step_ - first_step_) *
                           static_cast<double>(options_.steps() - step_);
   start_report();
   const auto call = [&] {
-    if (options_.report() && run_.group.rank() == 0) options_.report()(progress);
+    if (!options_.report() || run_.group.rank() != 0) return;
+    const auto reported = train::call_report(run_, *modes_, [&] { options_.report()(progress); });
+    options_changed_ |= reported.options_changed;
+    if (reported.thrown) std::rethrow_exception(reported.thrown);
   };
   settled ? parallel::all_or_none(run_.group, call, kName) : defer_failure(/*tears=*/false, call);
 }
 
 void Trainer::start_report() {
-  loss_sum_.reset();
+  loss_sum_.reset(), norm_sum_.reset();
   losses_ = tokens_ = 0;
   spent_ = 0.0;
 }
 
+// Does what is due after a step, whatever is thrown: a report that fails costs no checkpoint.
+// Returns whether the run is to stop.
+bool Trainer::follow_step(int64_t end) {
+  std::exception_ptr thrown;
+  const auto keep = [&](const auto& work) {
+    try {
+      work();
+    } catch (...) {
+      if (!thrown) thrown = std::current_exception();
+    }
+  };
+  bool stopped = false;
+  if (std::exchange(due_.callbacks, false)) {
+    keep([&] { stopped = parallel_ ? stop_ : asks_to_stop(); });
+    const bool ends = step_ == options_.steps(), last = stopped || ends;
+    const bool reports = last || step_ % options_.report_every() == 0;
+    const bool every = options_.checkpoint_every() > 0 && step_ % options_.checkpoint_every() == 0;
+    const bool is_saved = !options_.checkpoint().empty();
+    const bool saves = ends || (is_saved && (stopped || every));
+    due_.save = ends || (is_saved && stopped);  // even if the losses are not finite
+    // With shards, the next step begins with collectives of the model, not with the exchange.
+    const bool settles = has_shards_ || saves || stopped || step_ == end;
+    if (settles) settle();
+    if (reports || saves) check_sums();
+    due_.save = saves;
+    if (reports) keep([&] { report(settles); });
+    if (settles && parallel_) keep([&] { share_changed_options(); });
+  }
+  if (due_.save) {
+    keep([&] {
+      save();
+      due_.save = false;
+    });
+  }
+  if (thrown) std::rethrow_exception(thrown);
+  return stopped;
+}
+
 bool Trainer::train(int64_t until) {
   const int64_t end = until < 0 ? options_.steps() : std::min(until, options_.steps());
-  if (run_.group.size() > 1) begin_group(end);
+  begin(end);
   if (!began_) began_ = Clock::now(), first_step_ = step_;
   struct End {
     Trainer& trainer;
     ~End() { trainer.end_group(); }
   } const end_group{*this};
-  run_.module->train();
   bool stopped = false;
-  while ((open_ || step_ < end) && !stopped) {
+  while ((due_.any() || step_ < end) && !stopped) {
     const auto start = Clock::now();
-    if (!open_) one_step();
-    defer_failure(/*tears=*/true, [&] {
-      if (run_.scheduler != nullptr) run_.scheduler->step();
-    });
-    open_ = false;
+    if (!due_.any()) one_step();
+    if (due_.schedule) {
+      defer_failure(/*tears=*/true, [&] {
+        if (run_.scheduler != nullptr) run_.scheduler->step();
+      });
+      due_ = {/*schedule=*/false, /*callbacks=*/true, /*save=*/false};
+    }
     const std::chrono::duration<double> took = Clock::now() - start;
     spent_ += took.count(), seconds_ += took.count();
-    stopped = parallel_ ? stop_ : options_.stop() && options_.stop()();
-    const bool last = stopped || step_ == options_.steps();
-    const bool reports = last || step_ % options_.report_every() == 0;
-    const bool due = options_.checkpoint_every() > 0 && step_ % options_.checkpoint_every() == 0;
-    const bool saves = !options_.checkpoint().empty() && (last || due);
-    // With shards, the next step begins with collectives of the model, not with the exchange.
-    const bool settles = has_shards_ || saves || stopped || step_ == end;
-    if (settles) settle();
-    if (reports) report(settles);
-    if (saves) save();
+    stopped = follow_step(end);
   }
-  return !stopped;
+  return !stopped || step_ == options_.steps();
 }
 
 }  // namespace posenc

@@ -33,9 +33,10 @@ StateDict clip(const Json& options, const StateDict& tensors) {
       parameters[k].mutable_grad() = gradient(tensors, std::to_string(k), parameters[k]);
     return at::zeros({}, at::kDouble).set_requires_grad(true).clone();
   };
+  // The first of two steps: a run may not end with weights that are not finite, as some are here.
   Trainer trainer({module, &optimizer}, loader, loss,
-                  TrainerOptions(1).clip_norm(options.at("max_norm").get<double>()));
-  trainer.train();
+                  TrainerOptions(2).clip_norm(options.at("max_norm").get<double>()));
+  trainer.train(1);
   StateDict results;
   for (size_t k = 0; k < parameters.size(); ++k) {
     results.insert("after." + std::to_string(k), parameters[k].detach());

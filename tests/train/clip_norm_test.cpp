@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/tiny.h"
+#include "posenc/parallel/clip_grad_norm.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/trainer.h"
 #include "support/compare.h"
@@ -96,6 +97,16 @@ TEST(ClipNorm, CountsASharedLayerOnce) {
       TrainerOptions(1).clip_norm(0.5));
   trainer.train();
   EXPECT_NEAR((layer->weight.detach() - before).norm().item<double>(), 0.5, 1e-4);
+}
+
+// A norm of 76,800 is infinite in float16, and would make every gradient 0.
+TEST(ClipNorm, SumsFloat16InFloat32) {
+  torch::nn::Linear model(torch::nn::LinearOptions(256, 256).bias(false));
+  model->to(torch::kHalf);
+  model->weight.mutable_grad() = torch::full({256, 256}, 300.0, torch::kHalf);
+  EXPECT_NEAR(clip_grad_norm(model, 1.0), 76800.0, 1.0);
+  EXPECT_TRUE(torch::allclose(model->weight.grad().to(torch::kFloat),
+                              torch::full({256, 256}, 1.0 / 256), 1e-3));
 }
 
 // A gradient that no optimiser clears would grow, count in the norm, and be lost on resume.

@@ -185,7 +185,6 @@ TEST(PairLoader, SaysWhatIsWrong) {
                "at most max_tokens 6 tokens. Got 7 for pair 2");
 }
 
-// Targets of one token have no labels, and the mean over none is NaN.
 // One of the processes that split a vocabulary may have a share without labels: it still takes
 // part.
 TEST(PairBatch, AShareHasAColumnOfLabelsIfTheWholeHas) {
@@ -198,16 +197,34 @@ TEST(PairBatch, AShareHasAColumnOfLabelsIfTheWholeHas) {
   EXPECT_EQ(share(whole, 1, 2).tgt_labels().sizes(), torch::IntArrayRef({1, 1}));
 }
 
+// Targets of one token have no labels, and the mean over none is NaN.
 TEST(PairBatch, SaysThatATargetOfOneTokenHasNoLabels) {
-  const std::vector<TokenPair> pairs = {{{5, 6}, {1}}, {{7, 8}, {1}}};
-  PairLoader loader(pairs, PairLoaderOptions().max_rows(2));
-  const auto batch = loader.next();
+  PairBatch batch;
+  batch.src = torch::tensor({{5, 6}, {7, 8}});
+  batch.tgt = torch::tensor({{1}, {1}});
   const char* why = "[PairBatch] some target must have two tokens, its begin and what follows";
   EXPECT_ERROR(batch.tgt_input(), c10::ValueError, why);
   EXPECT_ERROR(batch.tgt_labels(), c10::ValueError, why);
-  const std::vector<TokenPair> unequal = {{{5, 6}, {1}}, {{7, 8}, {1, 2}}};
-  PairLoader longer(unequal, PairLoaderOptions().max_rows(2));
-  EXPECT_EQ(longer.next().tgt_labels().size(1), 1) << "one beside a longer one is padding";
+}
+
+TEST(PairLoader, RefusesATargetWithoutLabels) {
+  EXPECT_ERROR(PairLoader(std::vector<TokenPair>{{{5, 6}, {1, 2}}, {{7, 8}, {1}}}), c10::ValueError,
+               "[PairLoader] a target must have two tokens, its begin and what follows. Got 1 for "
+               "pair 1; leave out pairs with nothing to predict");
+}
+
+// It would be masked in the source and not learnt in the target, beside longer pairs only.
+TEST(PairLoader, RefusesThePaddingIdInAPair) {
+  const std::vector<TokenPair> pairs = {{{5, 6}, {1, 2}}, {{5, 0, 6}, {1, 2}}};
+  EXPECT_ERROR(
+      PairLoader(std::vector<TokenPair>(pairs)), c10::ValueError,
+      "[PairLoader] a pair must not contain pad_id, 0, which is masked and not learnt. Got "
+      "it as token 1 of the source of pair 1; give another pad_id");
+  EXPECT_ERROR(
+      PairLoader(std::vector<TokenPair>{{{5, 6}, {1, 9, 2}}}, PairLoaderOptions().pad_id(9)),
+      c10::ValueError, "Got it as token 1 of the target of pair 0");
+  PairLoader other(pairs, PairLoaderOptions().pad_id(9));
+  other.next();
 }
 
 }  // namespace

@@ -7,13 +7,28 @@
 
 #include "posenc/export.h"
 
-namespace posenc {
+namespace posenc POSENC_EXPORT {
+
+/// Whose label smoothing: which tokens share e of the target distribution.
+enum class LabelSmoothing {
+  /// All V tokens, e / V each, the target included: torch.nn.CrossEntropyLoss, as in the paper.
+  PyTorch,
+  /// The others than the target, e / (V - 1) each: fairseq's label_smoothed_cross_entropy.
+  Fairseq,
+  /// The others than the target and the padding id, e / (V - 2) each, and the value is the
+  /// Kullback-Leibler divergence, the cross entropy less the entropy of the targets: OpenNMT's
+  /// LabelSmoothingLoss and joeynmt's XentLoss. Needs ignore_index in [0, V).
+  OpenNMT,
+};
+
 namespace functional POSENC_EXPORT {
 
 /// Options of token_cross_entropy().
 struct TokenCrossEntropyFuncOptions {
-  /// The share e of the target distribution that is spread evenly over all V tokens, in [0, 1].
+  /// The share e of the target distribution that is spread evenly over other tokens, in [0, 1].
   TORCH_ARG(double, label_smoothing) = 0.0;
+  /// Over which.
+  TORCH_ARG(LabelSmoothing, smoothing) = LabelSmoothing::PyTorch;
   /// Targets with this id are ignored; set it to the padding id.
   TORCH_ARG(int64_t, ignore_index) = -100;
 };
@@ -25,7 +40,8 @@ struct TokenCrossEntropyFuncOptions {
 /// logits: (..., V), targets: (...), int64, such as (B, L, V) and (B, L)  ->  ().
 ///
 /// The same value as torch.nn.CrossEntropyLoss, which takes logits (B, V, L); NaN, as there, if all
-/// targets are ignored.
+/// targets are ignored. The formula is that of LabelSmoothing::PyTorch; the other systems' losses
+/// are sums, which they divide by the number of targets, as the mean here does.
 ///
 /// ```cpp
 /// torch::Tensor logits = torch::randn({2, 3, 100}, torch::requires_grad());
@@ -34,7 +50,8 @@ struct TokenCrossEntropyFuncOptions {
 /// posenc::functional::token_cross_entropy(logits, targets, options).backward();
 /// ```
 ///
-/// Errors: c10::ValueError for wrong shapes, V = 0 and a label_smoothing out of range;
+/// Errors: c10::ValueError for wrong shapes, V = 0 and a label_smoothing out of range, for fewer
+/// tokens or another ignore_index than the smoothing needs;
 /// c10::TypeError for wrong dtypes; c10::IndexError for a target outside [0, V).
 ///
 /// Source: Szegedy et al. 2016, 7; "Attention Is All You Need", 5.4.

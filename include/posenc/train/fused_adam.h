@@ -18,8 +18,20 @@ class AdamOptionsBase : public MomentsOptions<Derived> {
   /// Uses the maximum of the second moments so far.
   POSENC_OPTIMIZER_ARG(bool, amsgrad) = false;
 
+ public:
+  /// The gradients of the group are sparse, as from an embedding with sparse(true), and are stepped
+  /// as SparseAdam does, with neither weight_decay nor amsgrad. A property of the group: it is
+  /// neither taken from the optimiser's options nor saved.
+  Derived& sparse(bool value) {
+    sparse_ = value;
+    return static_cast<Derived&>(*this);
+  }
+  /// Whether the gradients are sparse.
+  bool sparse() const noexcept { return sparse_; }
+
  private:
   friend struct train::OptionsAccess;
+  bool sparse_ = false;
 };
 
 /// Options of FusedAdam.
@@ -64,7 +76,21 @@ class FusedAdamBase : public OptimizerBase<Options, torch::optim::AdamParamState
 /// adam.step();
 /// ```
 ///
-/// Errors: those of OptimizerBase; sparse gradients, for which see SparseAdam.
+/// A model with an embedding of sparse gradients beside dense layers has one optimiser with two
+/// groups:
+/// ```cpp
+/// torch::nn::Embedding table(torch::nn::EmbeddingOptions(9, 4).sparse(true));
+/// torch::nn::Linear layer(4, 2);
+/// auto rows = std::make_unique<posenc::FusedAdamOptions>();
+/// rows->sparse(true);
+/// std::vector<torch::optim::OptimizerParamGroup> groups;
+/// groups.emplace_back(table->parameters(), std::move(rows));
+/// groups.emplace_back(layer->parameters());
+/// posenc::FusedAdam adam(groups, posenc::FusedAdamOptions(1e-3));
+/// ```
+///
+/// Errors: those of OptimizerBase; sparse gradients in a group without sparse(true), dense ones in
+/// a group with it.
 ///
 /// Source: Kingma and Ba 2015; amsgrad: Reddi et al. 2018.
 class FusedAdam : public FusedAdamBase<FusedAdamOptions> {

@@ -39,7 +39,7 @@ class FusedSGDOptions : public OptimizerOptions<FusedSGDOptions> {
 /// Bit-identical to Python's torch.optim.SGD(fused=True) on the same machine; for strides see
 /// FusedAdam. A sparse gradient updates only its own rows, p[i] -= lr g[i], bit-identical to
 /// Python's SGD, whose fused version does not accept sparse gradients. With momentum all rows
-/// change, and the step costs as much as a dense one.
+/// change, the step costs as much as a dense one, and the last bits may differ from Python's.
 ///
 /// ```cpp
 /// posenc::TokenEmbedding model(100, 8);

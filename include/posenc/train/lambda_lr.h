@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <string>
 #include <vector>
 
+#include "posenc/core/checkpointable_scheduler.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {
@@ -28,10 +31,15 @@ LearningRateFactor warmup_factor(int64_t d_model, int64_t warmup);
 /// Errors: c10::ValueError unless 0 <= warmup < steps.
 LearningRateFactor cosine_factor(int64_t warmup, int64_t steps);
 
-/// PyTorch's LambdaLR, which LibTorch lacks: the learning rate of each group is factor(n) times the
-/// rate that it had when the schedule was constructed. The constructor sets the rate of step 0;
-/// call step() after the optimiser's. To resume from a checkpoint, construct the schedule before
-/// load_checkpoint(), which restores the step count and the current rates.
+/// PyTorch's LambdaLR, which LibTorch lacks: the learning rate of each group is factor(n) times its
+/// base rate. The constructor sets the rate of step 0; call step() after the optimiser's.
+///
+/// The base rate is the one that the group had when its first schedule was made, as Python's
+/// `initial_lr`: a second schedule begins there, not where the first one ended. LibTorch's
+/// optimisers do not keep it; there it is the rate that the group has now.
+///
+/// To resume from a checkpoint, construct the schedule before load_checkpoint(), which restores the
+/// step count, the base rates and the current rates; the factor is the program's.
 ///
 /// ```cpp
 /// posenc::TokenEmbedding model(100, 32);
@@ -40,18 +48,27 @@ LearningRateFactor cosine_factor(int64_t warmup, int64_t steps);
 /// schedule.step();  // after each adam.step()
 /// ```
 ///
-/// Errors: c10::ValueError for a factor that is negative or not finite; the rates are then
-/// unchanged.
-class LambdaLR : public torch::optim::LRScheduler {
+/// Errors: c10::ValueError for a factor that is negative or not finite, the rates are then
+/// unchanged; for another number of factors than of groups; if all base rates are 0.
+class LambdaLR : public torch::optim::LRScheduler, public CheckpointableScheduler {
  public:
   /// A schedule for all groups of `optimizer`, which must outlive it.
   LambdaLR(torch::optim::Optimizer& optimizer, LearningRateFactor factor);
+  /// A schedule with a factor for each group.
+  LambdaLR(torch::optim::Optimizer& optimizer, std::vector<LearningRateFactor> factors);
+
+  /// `LambdaLR`.
+  std::string kind() const override;
+  /// The base rates: `base_lr.0` for the first group.
+  std::map<std::string, double> numbers() const override;
+  /// Sets the base rates.
+  void set_numbers(const std::map<std::string, double>& numbers) override;
 
  private:
   std::vector<double> get_lrs() override;
 
   std::vector<double> base_lrs_;
-  LearningRateFactor factor_;
+  std::vector<LearningRateFactor> factors_;  // by group
 };
 
 }  // namespace posenc

@@ -11,21 +11,7 @@
 
 #include "posenc/core/checkpointable_optimizer.h"
 #include "posenc/export.h"
-
-// An option like that of TORCH_ARG that also records whether it was set. `Derived` is the class
-// that the setter returns.
-#define POSENC_OPTIMIZER_ARG(T, name)                      \
- public:                                                   \
-  Derived& name(const T& value) {                          \
-    this->name##_ = value;                                 \
-    this->given_.insert(#name);                            \
-    return static_cast<Derived&>(*this);                   \
-  }                                                        \
-  const T& name() const noexcept { return this->name##_; } \
-  T& name() noexcept { return this->name##_; }             \
-                                                           \
- protected:                                                \
-  T name##_
+#include "posenc/train/option_ref.h"
 
 namespace posenc POSENC_EXPORT {
 namespace train {
@@ -35,9 +21,11 @@ struct OptionsAccess;
 /// Base class of all optimisers' options, with PyTorch's names. As in Python, a parameter group
 /// keeps the options that were set for it and takes the others from the optimiser: a group with
 /// weight_decay(0) has no weight decay, whatever the optimiser's. (LibTorch compares with the
-/// constructor's defaults instead and would override that 0.)
+/// constructor's defaults instead and would override that 0.) Assigning to `options.lr()` and
+/// set_lr() set an option as lr(value) does.
 template <typename Derived>
-class OptimizerOptions : public torch::optim::OptimizerCloneableOptions<Derived> {
+class OptimizerOptions : public torch::optim::OptimizerCloneableOptions<Derived>,
+                         public InitialLearningRate {
  public:
   /// The learning rate.
   POSENC_OPTIMIZER_ARG(double, lr) = 1e-3;
@@ -48,7 +36,7 @@ class OptimizerOptions : public torch::optim::OptimizerCloneableOptions<Derived>
   /// The learning rate.
   double get_lr() const override { return lr_; }
   /// Sets the learning rate.
-  void set_lr(double lr) override { lr_ = lr; }
+  void set_lr(double lr) override { this->lr(lr); }
   /// Reads the options.
   void serialize(torch::serialize::InputArchive& archive) override;
   /// Writes the options.
@@ -79,7 +67,8 @@ class MomentsOptions : public OptimizerOptions<Derived> {
 /// Base class of posenc's optimisers. As it derives from torch::optim::Optimizer, it works with
 /// LRScheduler, zero_grad, torch::save and torch::load.
 ///
-/// - A parameter that is listed twice in a group is updated once; in two groups it is an error.
+/// - A parameter that is listed twice in a group is updated once; in two groups it is an error, and
+///   so it is where LibTorch's own functions, which are not virtual, have listed it twice.
 /// - step() checks all gradients before it changes anything.
 /// - load() changes nothing if it fails, restores state on the parameter's device and in its dtype,
 ///   and reads archives of LibTorch's optimiser with the same rule.
@@ -131,7 +120,7 @@ class OptimizerBase : public torch::optim::Optimizer, public CheckpointableOptim
   void check_new(const torch::Tensor& parameter) const;
   /// New parameters, each checked and listed once.
   std::vector<torch::Tensor> checked_once(const std::vector<torch::Tensor>& parameters) const;
-  std::vector<Entry> entries_of(std::size_t group);
+  std::vector<Entry> entries_of(std::size_t group, std::set<const void*>& seen);
 };
 
 }  // namespace posenc

@@ -20,7 +20,7 @@ struct TokenPair {
 
 /// Options of PairLoader.
 struct PairLoaderOptions {
-  /// The padding id.
+  /// The padding id, which no pair may contain.
   TORCH_ARG(int64_t, pad_id) = 0;
   /// Maximum number of pairs in a batch.
   TORCH_ARG(int64_t, max_rows) = 64;
@@ -69,8 +69,8 @@ PairBatch share(const PairBatch& whole, int64_t rank, int64_t ranks);
 /// posenc::PairBatch batch = loader.next();
 /// ```
 ///
-/// Errors: c10::ValueError for no pairs, an empty sequence, and a pair that alone exceeds
-/// max_tokens.
+/// Errors: c10::ValueError for no pairs, an empty sequence, a target of a single token, a pair that
+/// contains the padding id, and one that alone exceeds max_tokens.
 class PairLoader {
  public:
   /// A loader of `pairs`, at the start of the first epoch.

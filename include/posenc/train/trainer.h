@@ -22,6 +22,9 @@
 namespace posenc POSENC_EXPORT {
 
 class DataParallel;
+namespace train {
+class Modes;
+}
 
 /// Progress of a training run. Loss and speed are those of the steps since the last report.
 struct TrainingProgress {
@@ -46,16 +49,23 @@ struct TrainerOptions {
   /// Scales gradients down to this norm; 0: no clipping. With sparse ones it waits for a GPU.
   TORCH_ARG(double, clip_norm) = 0.0;
   /// The file that the run is saved to when it stops, when it ends and every `checkpoint_every`
-  /// steps. Empty: it is not saved.
+  /// steps. Empty: it is not saved. A file of another run is not replaced.
   TORCH_ARG(std::string, checkpoint) = "";
   /// Number of steps between checkpoints; 0: none between.
   TORCH_ARG(int64_t, checkpoint_every) = 0;
-  /// Called every `report_every` steps and after the last step, on rank 0 only.
+  /// Replaces whatever file is at `checkpoint`.
+  TORCH_ARG(bool, overwrite) = false;
+  /// resume() takes a checkpoint of a run with another clip_norm or micro_batches.
+  TORCH_ARG(bool, changed_options) = false;
+  /// Called every `report_every` steps and after the last step, on rank 0 only. The modes of the
+  /// modules and the generators are put back after it; what it does to the optimiser's options
+  /// holds on all processes.
   TORCH_ARG(std::function<void(const TrainingProgress&)>, report) = nullptr;
   /// Number of steps between reports, which wait for a GPU, as checkpoints and groups do.
   TORCH_ARG(int64_t, report_every) = 50;
   /// Called after every step; returning true saves and stops the run. With a group it is called
-  /// before the step's update, with whose gradients its result is sent. See StopSignal.
+  /// before the step's update, with whose gradients its result is sent. The modes of the modules
+  /// are put back after it. See StopSignal.
   TORCH_ARG(std::function<bool()>, stop) = nullptr;
   /// The processes that train together, each on its share() of every batch; gradients, reports,
   /// stops and checkpoints are those of the whole. By default one process.
@@ -70,7 +80,13 @@ struct TrainerOptions {
 };
 
 /// The training loop: batch, loss, backward, clipping, optimiser step and scheduler step, in train
-/// mode. docs/pronounce.md, "Your own task", has a complete program.
+/// mode (a part that is in eval mode while the whole is not stays in it). docs/pronounce.md, "Your
+/// own task", has a complete program.
+///
+/// A run owns what it trains: train() first checks that each parameter of the optimiser is one of
+/// the module's, listed once, that the scheduler is of the optimiser, and that the run can be
+/// saved. A checkpoint that is due is written whatever `report` or `stop` throws, and where it
+/// could not be written, the next train() begins with it. One that is not finite replaces no file.
 ///
 /// A run that was stopped or killed and then resumed is bit-identical to a run that was never
 /// interrupted, on the same machine with the same number of threads: weights, optimiser, schedule,
@@ -91,12 +107,14 @@ class Trainer {
 
   /// Keeps references to the loader and to the objects of `run`.
   ///
-  /// Errors: c10::ValueError for options out of range and a run without an optimiser.
+  /// Errors: c10::ValueError for options out of range, checkpoint_every without a file, and a run
+  /// without an optimiser.
   Trainer(const TrainingRun& run, PairLoader& loader, Loss loss, const TrainerOptions& options);
 
   /// Continues from a checkpoint of this run.
   ///
-  /// Errors: WeightsError; c10::ValueError for a checkpoint of a run with other data.
+  /// Errors: WeightsError; c10::ValueError for a checkpoint of a run with other data, clip_norm or
+  /// micro_batches.
   void resume(const std::string& path);
 
   /// The step count and the application's numbers of a run in a checkpoint.
@@ -111,8 +129,10 @@ class Trainer {
 
   /// Trains up to step `until`, by default to the end. Returns false if it was stopped.
   ///
-  /// Errors: c10::ValueError if the loss is found not to be finite at a report or checkpoint;
-  /// nothing is saved then. GroupError (Disagree) if the processes' data, options or steps differ.
+  /// Errors: c10::ValueError for a run that does not fit together or would replace another one's
+  /// file; if the loss or the norm of the gradients is found not to be finite at a report or
+  /// checkpoint, or what is trained at a checkpoint or the end; nothing is saved then. GroupError
+  /// (Disagree) if the processes' data, options, states or steps differ.
   bool train(int64_t until = -1);
 
   /// Number of steps done, including those before a resume.
@@ -123,18 +143,29 @@ class Trainer {
   CheckpointScalars numbers;  ///< numbers of the application, saved in checkpoints
 
  private:
-  void begin_group(int64_t end);
+  void begin(int64_t end);
+  void begin_group(const std::string& text);
   void end_group() noexcept;
   torch::Tensor gradients(const std::vector<PairBatch>& batches);
   torch::Tensor agreed_gradients(const std::vector<PairBatch>& batches);
   torch::Tensor train_step(const std::vector<PairBatch>& batches);
   void one_step();
-  double mean_loss() const;
+  bool asks_to_stop();
+  bool follow_step(int64_t end);
+  void check_sums();
   void defer_failure(bool tears, const std::function<void()>& work);
   void settle();
+  void share_changed_options();
+  void share_options();
   void report(bool settled);
   void start_report();
-  void save() const;
+  void save();
+
+  // What has to follow the last step before another one.
+  struct Due {
+    bool schedule = false, callbacks = false, save = false;
+    bool any() const { return schedule || callbacks || save; }
+  };
 
   TrainingRun run_;
   PairLoader& loader_;
@@ -144,13 +175,15 @@ class Trainer {
   std::map<std::string, int> histories_;                   // of its exchange, from call to call
   bool has_shards_ = false, stop_ = false, torn_ = false;  // torn_: weights may differ
   std::exception_ptr pending_;                             // of this process, to be thrown on all
-  bool pending_tears_ = false;         // it was the optimiser's or the scheduler's
+  bool pending_tears_ = false;    // it was the optimiser's or the scheduler's
+  bool options_changed_ = false;  // by `report`, on this process alone
+  std::shared_ptr<train::Modes> modes_;
   int64_t step_ = 0, first_step_ = 0;  // first_step_: of this process
-  bool open_ = false;                  // the optimiser has done step_, the scheduler has not
-  double seconds_ = 0.0;
+  Due due_;
+  double seconds_ = 0.0, run_id_;
 
   // Since the last report.
-  torch::Tensor loss_sum_;
+  torch::Tensor loss_sum_, norm_sum_;  // norm_sum_: of the gradients, if they are clipped
   int64_t losses_ = 0, tokens_ = 0;
   double spent_ = 0.0;
   std::optional<std::chrono::steady_clock::time_point> began_;

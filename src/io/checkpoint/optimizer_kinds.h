@@ -29,16 +29,19 @@ void adam_fields(State& state, Visit&& visit) {
 // `first`: the tensor that a step makes before it changes anything.
 struct AdamState {
   using State = torch::optim::AdamParamState;
+  static constexpr const char* kState = "AdamParamState";
   static const at::Tensor& first(const State& state) { return state.exp_avg(); }
   static void fields(auto& state, auto&& visit) { adam_fields(state, visit); }
 };
 struct AdamWState {  // the same fields, in a type of their own
   using State = torch::optim::AdamWParamState;
+  static constexpr const char* kState = "AdamWParamState";
   static const at::Tensor& first(const State& state) { return state.exp_avg(); }
   static void fields(auto& state, auto&& visit) { adam_fields(state, visit); }
 };
 struct SgdState {
   using State = torch::optim::SGDParamState;
+  static constexpr const char* kState = "SGDParamState";
   static const at::Tensor& first(const State& state) { return state.momentum_buffer(); }
   static void fields(auto& state, auto&& visit) {
     visit("momentum_buffer", state.momentum_buffer());
@@ -123,11 +126,31 @@ class OptimizerAdapter : public CheckpointableOptimizer {
   torch::optim::Optimizer& optimizer_;
 };
 
-// Calls `work` with the optimiser's checkpoint interface and the traits of its state.
+// The type of the states that an optimiser has; empty before the first step.
+inline std::string state_type(const torch::optim::Optimizer& optimizer, const std::string& rule) {
+  for (const auto& [parameter, state] : optimizer.state()) {
+    if (dynamic_cast<const AdamState::State*>(state.get())) return AdamState::kState;
+    if (dynamic_cast<const AdamWState::State*>(state.get())) return AdamWState::kState;
+    if (dynamic_cast<const SgdState::State*>(state.get())) return SgdState::kState;
+    if (state == nullptr) continue;
+    throw WeightsError(WeightsErrorCode::Unsupported,
+                       "cannot hold the states of this optimiser, " + rule +
+                           ": they must be AdamParamState, AdamWParamState or SGDParamState");
+  }
+  return "";
+}
+
+// Calls `work` with the optimiser's checkpoint interface and the traits of its states. `stored` is
+// the type of the states that an optimiser without any is to get; by default, that of its rule.
 template <typename Work>
-auto visit_optimizer(torch::optim::Optimizer& optimizer, Work&& work) {
+auto visit_optimizer(torch::optim::Optimizer& optimizer, Work&& work,
+                     const std::string& stored = "") {
   if (auto* notes = dynamic_cast<CheckpointableOptimizer*>(&optimizer)) {
-    return notes->rule() == Sgd::kRule ? work(*notes, SgdState()) : work(*notes, AdamState());
+    std::string type = state_type(optimizer, notes->rule());
+    if (type.empty()) type = stored;
+    if (type.empty() && notes->rule() == Sgd::kRule) type = SgdState::kState;
+    if (type == SgdState::kState) return work(*notes, SgdState());
+    return type == AdamWState::kState ? work(*notes, AdamWState()) : work(*notes, AdamState());
   }
   const auto with = [&](auto kind) {
     OptimizerAdapter<decltype(kind)> notes(optimizer);

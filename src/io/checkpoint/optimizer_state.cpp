@@ -8,6 +8,7 @@
 
 #include "io/base/dtype.h"
 #include "io/base/quote.h"
+#include "io/checkpoint/optimizer_keys.h"
 #include "io/checkpoint/optimizer_kinds.h"
 
 namespace posenc::io {
@@ -32,23 +33,23 @@ std::set<std::string> required_tensors(const std::string& rule, const NamedOptio
   return due;
 }
 
-std::string group_key(std::size_t group) {
-  return "optimizer.group." + std::to_string(group) + ".";
-}
-
-std::string parameter_key(std::size_t index) { return "optimizer." + std::to_string(index) + "."; }
-
 // The only option that LibTorch's optimisers lack: they always minimise.
 constexpr const char* kMaximize = "maximize";
+// The only one that a group need not have: it comes with the first schedule.
+constexpr const char* kInitialRate = "initial_lr";
+constexpr const char* kStateType = "optimizer.state";  // where the rule does not say it
 
 // The recorded options of a group, for an optimiser that has those of `present`.
-NamedOptions options_in(const Values& values, std::size_t group, const NamedOptions& present) {
+NamedOptions options_in(const Values& values, std::size_t group, const NamedOptions& present,
+                        bool keeps_initial_rate) {
   NamedOptions found = present;
   const std::string prefix = group_key(group);
+  if (keeps_initial_rate && values.count(prefix + kInitialRate) != 0) found[kInitialRate] = 0.0;
   for (auto& [name, value] : found) {
-    if (name == kMaximize && values.count(prefix + name) == 0) {
+    const bool is_there = values.count(prefix + name) != 0;
+    if (name == kMaximize && !is_there) {
       value = 0.0;
-    } else {
+    } else if (name != kInitialRate || is_there) {
       read_value(values, prefix + name, value);
     }
     if (!std::isfinite(value)) {
@@ -147,36 +148,10 @@ bool is_begun(const std::string& rule, const typename Kind::State& state) {
   return !is_known_rule(rule) || Kind::first(state).defined();
 }
 
-void check_count(const std::string& what, int64_t wanted, const Values& values,
-                 const std::string& key) {
-  const int64_t count = read_count(values, key);
-  if (count == wanted) return;
-  throw WeightsError(Code::ShapeMismatch, "must have " + std::to_string(wanted) + " " + what +
-                                              ", as the optimiser has. Got " +
-                                              std::to_string(count));
-}
-
 }  // namespace
 
-ParameterShards parameter_shards(const Optimizer& optimizer, const ModuleState& module) {
-  std::map<const at::TensorImpl*, OwnRows> shards;
-  for (const auto& [name, shard] : module.shards) {
-    const at::Tensor& tensor = module.tensors[name];
-    shards.emplace(tensor.unsafeGetTensorImpl(), OwnRows{shard.first, tensor.size(0), shard.rows});
-  }
-  ParameterShards found;
-  std::size_t index = 0;
-  for (const auto& group : optimizer.param_groups()) {
-    for (const auto& parameter : group.params()) {
-      const std::string prefix = parameter_key(index++);
-      const auto shard = shards.find(parameter.unsafeGetTensorImpl());
-      if (shard != shards.end()) found[prefix] = shard->second;
-    }
-  }
-  return found;
-}
-
-OptimizerRecord record_of(Optimizer& optimizer, const ParameterShards& shards) {
+OptimizerRecord record_of(Optimizer& optimizer, const ParameterNames& names,
+                          const ParameterShards& shards) {
   OptimizerRecord record;
   visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
     using Kind = decltype(kind);
@@ -184,6 +159,7 @@ OptimizerRecord record_of(Optimizer& optimizer, const ParameterShards& shards) {
     const auto& groups = optimizer.param_groups();
     record.values["optimizer.groups"] = to_text(static_cast<int64_t>(groups.size()));
     const std::string rule = notes.rule();
+    if (!is_known_rule(rule)) record.values[kStateType] = Kind::kState;
     std::size_t index = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
       for (const auto& [name, value] : notes.named_options(i)) {
@@ -191,12 +167,11 @@ OptimizerRecord record_of(Optimizer& optimizer, const ParameterShards& shards) {
       }
       record.values[group_key(i) + "parameters"] =
           to_text(static_cast<int64_t>(groups[i].params().size()));
-      for (const auto& parameter : groups[i].params()) {
+      for (std::size_t k = 0; k < groups[i].params().size(); ++k) {
+        const at::Tensor& parameter = groups[i].params()[k];
         const std::string prefix = parameter_key(index++);
-        const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
-        const auto* state = found == optimizer.state().end()
-                                ? nullptr
-                                : static_cast<const typename Kind::State*>(found->second.get());
+        record.values[prefix + kName] = names[i][k];
+        const auto* state = state_of<Kind>(optimizer, parameter, names[i][k]);
         const bool has_state = state != nullptr && is_begun<Kind>(rule, *state);
         record.values[prefix + "has_state"] = to_text(has_state);
         if (!has_state) continue;
@@ -213,9 +188,12 @@ struct OptimizerRestore::State {
   std::vector<std::pair<void*, std::unique_ptr<OptimizerParamState>>> states;
 };
 
-OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& record)
+OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& record,
+                                   const StateSlots& slots)
     : state_(std::make_unique<State>(State{optimizer, {}, {}})) {
-  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
+  const auto type = record.values.find(kStateType);
+  const std::string stored = type == record.values.end() ? "" : type->second;
+  const auto read = [&](CheckpointableOptimizer& notes, auto kind) {
     using Kind = decltype(kind);
     const std::string rule = notes.rule();
     const auto found = record.values.find("optimizer.kind");
@@ -224,16 +202,17 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
                          "must hold the state of the optimiser " + rule + ". Got " +
                              (found == record.values.end() ? "none" : in_quotes(found->second)));
     }
+    if (!stored.empty() && stored != Kind::kState) {
+      throw WeightsError(Code::Unsupported, "must hold states of the type " +
+                                                std::string(Kind::kState) +
+                                                ", as the optimiser has. Got " + in_quotes(stored));
+    }
     auto& groups = optimizer.param_groups();
-    check_count("parameter groups", static_cast<int64_t>(groups.size()), record.values,
-                "optimizer.groups");
     std::size_t index = 0;
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      check_count("parameters in group " + std::to_string(i),
-                  static_cast<int64_t>(groups[i].params().size()), record.values,
-                  group_key(i) + "parameters");
       const auto present = notes.named_options(i);
-      state_->options.push_back(options_in(record.values, i, present));
+      const bool keeps_rate = dynamic_cast<InitialLearningRate*>(&groups[i].options()) != nullptr;
+      state_->options.push_back(options_in(record.values, i, present, keeps_rate));
       try {  // the optimiser rejects bad values when they are set
         notes.set_named_options(i, state_->options.back());
       } catch (const c10::Error& error) {
@@ -244,7 +223,7 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
       notes.set_named_options(i, present);
       const auto due = required_tensors(rule, state_->options.back());
       for (const auto& parameter : groups[i].params()) {
-        const std::string prefix = parameter_key(index++);
+        const std::string& prefix = slots[index++];
         bool has_state = false;
         read_value(record.values, prefix + "has_state", has_state);
         if (!has_state) continue;
@@ -254,7 +233,8 @@ OptimizerRestore::OptimizerRestore(Optimizer& optimizer, const OptimizerRecord& 
         state_->states.emplace_back(parameter.unsafeGetTensorImpl(), std::move(state));
       }
     }
-  });
+  };
+  visit_optimizer(optimizer, read, stored);
 }
 
 OptimizerRestore::~OptimizerRestore() = default;

@@ -244,6 +244,9 @@ TEST_F(Train, AnotherRunIsNotWrittenOver) {
   const auto longer = run(command("out", {{"--steps", "12"}}));  // replaces the shorter run
   EXPECT_EQ(longer.status, 0) << longer.err;
   EXPECT_EQ(longer.err.find("resuming"), std::string::npos);
+  // A longer run of another seed is no continuation.
+  expect_error(run(command("out", {{"--steps", "15"}, {"--seed", "2"}})), "train",
+               "contains another run, at step 12 of 12");
 }
 
 TEST_F(Train, RefusesWhatItCannotUse) {

@@ -1,0 +1,86 @@
+#include "io/checkpoint/optimizer_options.h"
+
+#include "io/checkpoint/optimizer_keys.h"
+#include "io/checkpoint/optimizer_kinds.h"
+#include "io/checkpoint/values.h"
+
+namespace posenc::io {
+namespace {
+
+using torch::optim::Optimizer;
+
+// ` step 3 exp_avg exp_avg_sq`
+template <typename Kind>
+std::string fields_text(const typename Kind::State& state) {
+  struct Visit {
+    std::string text;
+    void operator()(const char* name, const at::Tensor& tensor) {
+      if (tensor.defined()) text += std::string(" ") + name;
+    }
+    void operator()(const char* name, int64_t count) {
+      text += std::string(" ") + name + " " + to_text(count);
+    }
+  } visit;
+  Kind::fields(state, visit);
+  return visit.text;
+}
+
+}  // namespace
+
+std::vector<NamedOptions> options_of(Optimizer& optimizer) {
+  std::vector<NamedOptions> options(optimizer.param_groups().size());
+  if (!is_savable(optimizer)) {
+    for (std::size_t i = 0; i < options.size(); ++i)
+      options[i]["lr"] = optimizer.param_groups()[i].options().get_lr();
+    return options;
+  }
+  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto) {
+    for (std::size_t i = 0; i < options.size(); ++i) options[i] = notes.named_options(i);
+  });
+  return options;
+}
+
+void set_options(Optimizer& optimizer, const std::vector<NamedOptions>& options) {
+  if (!is_savable(optimizer)) {
+    for (std::size_t i = 0; i < options.size(); ++i)
+      optimizer.param_groups()[i].options().set_lr(options[i].at("lr"));
+    return;
+  }
+  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto) {
+    for (std::size_t i = 0; i < options.size(); ++i) notes.set_named_options(i, options[i]);
+  });
+}
+
+bool is_savable(const Optimizer& optimizer) {
+  return dynamic_cast<const CheckpointableOptimizer*>(&optimizer) != nullptr ||
+         dynamic_cast<const torch::optim::Adam*>(&optimizer) != nullptr ||
+         dynamic_cast<const torch::optim::AdamW*>(&optimizer) != nullptr ||
+         dynamic_cast<const torch::optim::SGD*>(&optimizer) != nullptr;
+}
+
+std::string optimizer_text(Optimizer& optimizer, const ParameterNames& names) {
+  std::string text;
+  const auto line = [&](std::size_t group, const std::string& rest) {
+    text += "parameter group " + std::to_string(group) + ": " + rest + "\n";
+  };
+  const auto options = options_of(optimizer);
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    for (const auto& [name, value] : options[i]) line(i, name + " " + to_text(value));
+    for (const std::string& name : names[i]) line(i, name);
+  }
+  if (!is_savable(optimizer)) return text;
+  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
+    using Kind = decltype(kind);
+    text = "optimizer " + notes.rule() + "\n" + text;
+    const auto& groups = optimizer.param_groups();
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      for (std::size_t k = 0; k < names[i].size(); ++k) {
+        const auto* state = state_of<Kind>(optimizer, groups[i].params()[k], names[i][k]);
+        if (state != nullptr) line(i, names[i][k] + " with" + fields_text<Kind>(*state));
+      }
+    }
+  });
+  return text;
+}
+
+}  // namespace posenc::io

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <torch/optim/optimizer.h>
+
+#include <string>
+#include <vector>
+
+#include "io/checkpoint/parameter_names.h"
+#include "posenc/core/checkpointable_optimizer.h"
+
+namespace posenc::io {
+
+/// Whether checkpoints hold the optimiser: it implements CheckpointableOptimizer or is LibTorch's
+/// Adam, AdamW or SGD.
+bool is_savable(const torch::optim::Optimizer& optimizer);
+/// The options of each group; of an optimiser that is not savable, the learning rate alone.
+std::vector<NamedOptions> options_of(torch::optim::Optimizer& optimizer);
+void set_options(torch::optim::Optimizer& optimizer, const std::vector<NamedOptions>& options);
+/// Rule, options, parameters and which states they have, line by line, to compare processes.
+std::string optimizer_text(torch::optim::Optimizer& optimizer, const ParameterNames& names);
+
+}  // namespace posenc::io
