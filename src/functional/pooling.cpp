@@ -4,6 +4,7 @@
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/sum.h>
+#include <ATen/ops/where.h>
 #include <c10/util/Exception.h>
 
 namespace posenc::functional {
@@ -27,10 +28,13 @@ at::Tensor mean_pool(const at::Tensor& hidden, const at::Tensor& attention_mask)
   TORCH_CHECK_VALUE(attention_mask.sizes() == hidden.sizes().slice(0, 2),
                     "[mean_pool] attention_mask must be (B, L) = ", hidden.sizes().slice(0, 2),
                     ". Got ", attention_mask.sizes());
-  const at::Tensor is_token =
-      attention_mask.ne(0).unsqueeze(-1).expand_as(hidden).to(hidden.scalar_type());
-  // Not the 1e-9 of sentence-transformers, which is 0 in half precision; counts are whole numbers.
-  return at::sum(hidden * is_token, 1) / at::clamp_min(is_token.sum(1), 1.0);
+  const at::ScalarType dtype = hidden.scalar_type();
+  // The sum of half types may exceed their range where the mean does not.
+  const at::ScalarType wide = at::isReducedFloatingType(dtype) ? at::kFloat : dtype;
+  const at::Tensor is_token = attention_mask.ne(0).unsqueeze(-1);  // (B, L, 1)
+  const at::Tensor sum = at::sum(at::where(is_token, hidden, 0), 1, /*keepdim=*/false, wide);
+  // Not the 1e-9 of sentence-transformers: counts are whole numbers.
+  return (sum / at::clamp_min(is_token.sum(1, /*keepdim=*/false, wide), 1.0)).to(dtype);
 }
 
 at::Tensor first_pool(const at::Tensor& hidden) {

@@ -1,6 +1,7 @@
 #include "posenc/functional/sinusoidal_timesteps.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/silu.h>
@@ -54,6 +55,11 @@ at::Tensor timestep_rows(const at::Tensor& t, const SinusoidOptions& options) {
   TORCH_CHECK_VALUE(!t.is_cpu() || at::isfinite(t).all().item<bool>(),
                     "[SinusoidalTimesteps] t must be finite. Got NaN or infinity");
   options.validate();
+  TORCH_CHECK_VALUE(
+      plain(options) || !(at::GradMode::is_enabled() && t.requires_grad()),
+      "[SinusoidalTimesteps] this sinusoid has no gradient of t, which only sines and "
+      "cosines in Precision::Reference have: pass t.detach(). Got t that requires a "
+      "gradient");
   return plain(options) ? plain_rows(t, options) : sinusoid(options, t).to(t.device());
 }
 

@@ -57,7 +57,12 @@ torch::Tensor embed(const EmbedModule& module, const torch::Tensor& ids, const t
   const auto is_plain = torch_internals::is_plain;
   const bool records =
       at::GradMode::is_enabled() && (weight.requires_grad() || rows.requires_grad());
-  if (module.reuse == nullptr || records || !torch_internals::dispatches_plainly() ||
+  // Rows of a wider type make the sum wider, unless it is rounded to the tokens' type at the end.
+  const bool rounds =
+      how.precision() == Precision::Exact && at::isReducedFloatingType(weight.scalar_type());
+  const bool widens = !rounds && c10::promoteTypes(weight.scalar_type(), rows.scalar_type()) !=
+                                     weight.scalar_type();
+  if (module.reuse == nullptr || records || widens || !torch_internals::dispatches_plainly() ||
       !is_plain(ids) || !is_plain(weight) || !is_plain(rows))
     return functional::embed(ids, weight, rows, how);
   at::DimVector sizes(ids.sizes());

@@ -63,6 +63,11 @@ void check_position_options(const EmbeddingFrontOptions& options) {
   if (options.position_ids() == PositionIds::FromIds) {
     TORCH_CHECK_VALUE(options.padding_idx().has_value(), "[", kFront,
                       "] PositionIds::FromIds needs a padding_idx");
+    TORCH_CHECK_VALUE(
+        *options.padding_idx() >= 0, "[", kFront,
+        "] padding_idx must not be negative with PositionIds::FromIds, which compares "
+        "ids with it. Got ",
+        *options.padding_idx());
     TORCH_CHECK_VALUE(options.position_offset() == 0 && options.first_position() == 0, "[", kFront,
                       "] PositionIds::FromIds counts from padding_idx alone. Got position_offset ",
                       options.position_offset(), " and first_position ", options.first_position());

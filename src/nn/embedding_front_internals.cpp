@@ -161,7 +161,7 @@ functional::EmbeddingFrontFuncOptions front_func_options(const EmbeddingFrontImp
       .scale(options.scale())
       .scale_rounding(options.scale_rounding())
       .dropout(front.dropout->options.p())
-      .training(front.is_training())
+      .training(front.dropout->is_training())
       .padding_idx(options.padding_idx())
       .position_padding_idx(options.position_padding_idx())
       .type_padding_idx(options.type_padding_idx());

@@ -22,6 +22,7 @@
 #include "posenc/sinusoid/positions.h"
 #include "posenc/sinusoid/table.h"
 #include "sinusoid/rows.h"
+#include "torch_internals/shortcut.h"
 #include "torch_internals/version.h"
 
 namespace posenc {
@@ -36,6 +37,7 @@ struct PositionalEncodingState {
   std::optional<FactoredTable> wide_factored;
   const void* known_data = nullptr;
   int64_t known_version = -1;
+  torch::Tensor known_values;  // of an inference tensor, whose writes autograd does not count
   bool known_rounded = false;
 };
 
@@ -92,9 +94,20 @@ bool sums_in_float(const PositionalEncodingOptions& options, torch::Dtype dtype)
   return options.sinusoid().precision() == Precision::Exact && at::isReducedFloatingType(dtype);
 }
 
-bool is_rounded_from(const torch::Tensor& pe, const torch::Tensor& wide) {
-  return wide.size(0) == pe.size(1) && wide.size(1) == pe.size(2) &&
-         wide.to(pe.scalar_type()).equal(pe[0]);
+// Whether each element of `pe` is that of the recipe: rounded once, as the module makes its table,
+// or from the float32 rows, as files may hold it. The two differ in one of some 10^5 elements.
+bool is_rounded_from(const torch::Tensor& pe, const torch::Tensor& wide, const SinusoidOptions& o) {
+  if (wide.size(0) != pe.size(1) || wide.size(1) != pe.size(2)) return false;
+  const torch::Tensor twice = wide.to(pe.scalar_type());
+  if (twice.equal(pe[0])) return true;
+  const torch::Tensor once = sinusoid_table(o, pe.size(1), pe.scalar_type());
+  return pe[0].eq(once).logical_or_(pe[0].eq(twice)).all().item<bool>();
+}
+
+bool is_known(const PositionalEncodingState& state, const torch::Tensor& pe) {
+  if (pe.const_data_ptr() != state.known_data) return false;
+  if (pe.is_inference()) return state.known_values.defined() && state.known_values.equal(pe);
+  return torch_internals::version_of(pe) == state.known_version;
 }
 
 // The rows of these positions, from `table` or else from the recipe.
@@ -171,15 +184,15 @@ const torch::Tensor& PositionalEncodingAccess::rows_to_add(PositionalEncodingImp
     return pe;
   PositionalEncodingState& state = *module.state_;
   static std::mutex looking;  // held long only after a conversion, a load or growth
-  const int64_t version = torch_internals::version_of(pe);
   const std::lock_guard<std::mutex> lock(looking);
-  if (pe.const_data_ptr() != state.known_data || version != state.known_version) {
+  if (!is_known(state, pe)) {
     const torch::NoGradGuard no_grad;
     if (!state.wide.defined() || state.wide.size(0) != pe.size(1))
       state.wide = sinusoid_table(module.options.sinusoid(), pe.size(1));
-    state.known_rounded = is_rounded_from(pe, state.wide);
+    state.known_rounded = is_rounded_from(pe, state.wide, module.options.sinusoid());
     state.known_data = pe.const_data_ptr();
-    state.known_version = version;
+    state.known_version = torch_internals::version_of(pe);
+    state.known_values = pe.is_inference() ? pe.clone() : torch::Tensor();
   }
   return state.known_rounded ? state.wide : pe;
 }
@@ -218,18 +231,24 @@ torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t of
   const auto add = [&](const torch::Tensor& rows) {
     return dropout->forward(functional::positional_encoding(x, rows, how));
   };
+  // A table that is trained is added itself, so that it has a gradient; grow_to() refuses to
+  // replace it.
+  const auto rows = [&](int64_t count) {
+    torch::Tensor longer = table(count);
+    return torch_internals::is_recorded(pe) ? pe : longer;
+  };
   if (!options.grow()) return add(pe);
   if (!position_ids.defined()) {
     const int64_t axis = x.dim() == 3 && options.batch_first() ? 1 : 0;
     const bool sensible = x.dim() > axis && offset >= 0 && offset < kPositionLimit;
-    return add(table(sensible ? offset + x.size(axis) : 1));  // if not, add() throws
+    return add(rows(sensible ? offset + x.size(axis) : 1));  // if not, add() throws
   }
   try {
-    return add(table(1));
+    return add(rows(1));
   } catch (const c10::IndexError&) {
     const int64_t last = position_ids.max().item<int64_t>();
     if (last < table(1).size(1)) throw;  // a negative position
-    return add(table(last + 1));
+    return add(rows(last + 1));
   }
 }
 
@@ -264,6 +283,10 @@ void PositionalEncodingImpl::grow_to(int64_t rows) {
   std::unique_lock<std::shared_mutex> writing(state_->lock);
   const int64_t present = pe.size(1);
   if (rows <= present) return;  // another thread was faster
+  TORCH_CHECK_VALUE(!pe.requires_grad(),
+                    "[PositionalEncoding] a table that requires a gradient cannot grow: it has ",
+                    present, " rows. Got a position that needs ", rows,
+                    "; make it with a larger max_len");
   // The table stays an inference tensor, or a normal one, whatever the current mode is.
   const c10::InferenceMode as_made(pe.is_inference());
   const torch::NoGradGuard no_grad;

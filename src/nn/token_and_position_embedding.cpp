@@ -68,14 +68,16 @@ void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, int64_t offset,
                                                      const torch::Tensor& position_ids) {
-  const EmbedModule module = {"TokenAndPositionEmbedding",
-                              *token_embedding,
-                              options.scale(),
-                              options.padding_idx(),
-                              *position_encoding,
-                              *dropout,
-                              options.reuse_output() ? last_output_.get() : nullptr,
-                              {options.group(), options.rank_tokens(), options.vocab_size()}};
+  const EmbedModule module = {
+      "TokenAndPositionEmbedding",
+      *token_embedding,
+      options.scale(),
+      // A shared table has its own padding row, as in Python.
+      shares_tokens_ ? token_embedding->options.padding_idx() : options.padding_idx(),
+      *position_encoding,
+      *dropout,
+      options.reuse_output() ? last_output_.get() : nullptr,
+      {options.group(), options.rank_tokens(), options.vocab_size()}};
   return embed_forward(module, ids, offset, position_ids);
 }
 

@@ -83,6 +83,9 @@ at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
                         options.post() != sinusoid::Post::Standardize,
                     "[sinusoid] rows of single positions exist only where a row does not depend on "
                     "the table: no grid, no angle_by_length, no sinusoid::Post::Standardize");
+  TORCH_CHECK_VALUE(!(at::GradMode::is_enabled() && positions.requires_grad()),
+                    "[sinusoid] the rows have no gradient of their positions: pass "
+                    "positions.detach(). Got positions that require a gradient");
   at::NoGradGuard no_grad;
   const at::Tensor flat = positions.to(at::kCPU).reshape({-1});
   TORCH_CHECK_VALUE(at::isfinite(flat).all().item<bool>(),

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <limits>
+
 #include "support/compare.h"
 
 namespace posenc::testing {
@@ -39,6 +41,25 @@ TEST(Pooling, TheMeanOfNoTokensIsZeroInHalfPrecision) {
     EXPECT_TRUE(bit_equal(mean[0], torch::zeros({5}, type)));
     EXPECT_TRUE(bit_equal(mean[1], mean_of_sentence_transformers(hidden, mask)[1]));
   }
+}
+
+// 65,504 is the largest number in float16.
+TEST(Pooling, ASumBeyondTheRangeOfFloat16HasAMean) {
+  const auto hidden = torch::full({1, 8192, 3}, 10.0, torch::kHalf);
+  const auto mask = torch::ones({1, 8192}, torch::kLong);
+  EXPECT_TRUE(bit_equal(F::mean_pool(hidden, mask), torch::full({1, 3}, 10.0, torch::kHalf)));
+  EXPECT_TRUE(bit_equal(F::mean_pool(hidden), torch::full({1, 3}, 10.0, torch::kHalf)));
+}
+
+TEST(Pooling, AMaskedRowDoesNotCountWhateverItHolds) {
+  auto hidden = torch::randn({1, 3, 4});
+  const auto mask = torch::tensor({{1, 1, 0}});
+  const auto mean = F::mean_pool(hidden, mask);
+  hidden[0][2].fill_(std::numeric_limits<float>::quiet_NaN());
+  hidden.requires_grad_();
+  EXPECT_TRUE(bit_equal(F::mean_pool(hidden, mask), mean));
+  F::mean_pool(hidden, mask).sum().backward();
+  EXPECT_TRUE(bit_equal(hidden.grad()[0][2], torch::zeros({4})));
 }
 
 TEST(Pooling, NormalizedVectorsHaveLengthOne) {

@@ -133,44 +133,29 @@ TEST(CompositeReuse, ACopyStartsWithoutAnOutput) {
   EXPECT_EQ(module->forward(ids).data_ptr(), place);
 }
 
-// Half types with Precision::Exact: rounded once, from float32 rows; a table from elsewhere is used
-// as it is.
-TEST(CompositeExact, HalfTypesAreSummedInFloat32) {
-  using PositionSource = posenc::TableSource;
-  for (const auto source :
-       {PositionSource::Buffer, PositionSource::Factored, PositionSource::OnTheFly}) {
-    const auto exact = SinusoidOptions(64).precision(Precision::Exact);
-    const double scale = 1.3;
-    InputEmbedding module(
-        InputEmbeddingOptions(40, 64, 32).table_source(source).sinusoid(exact).scale(scale));
-    module->to(torch::kBFloat16);
-    const torch::NoGradGuard guard;
-    const auto ids = torch::randint(0, 40, {3, 32}, torch::kLong);
-    const auto& weight = module->token_embedding->embedding->weight;
-    const auto rows = sinusoid_table(exact, 32);
-    const auto once =
-        (weight.to(torch::kFloat).index_select(0, ids.flatten()).view({3, 32, 64}) * scale + rows)
-            .to(torch::kBFloat16);
-    EXPECT_TRUE(bit_equal(module->forward(ids), once));
-    if (source != PositionSource::Buffer) continue;
-    module->pos_encoding->pe.mul_(1.5);  // like values from a checkpoint
-    const auto tokens = weight.index_select(0, ids.flatten()).view({3, 32, 64});
-    EXPECT_TRUE(bit_equal(module->forward(ids), tokens * scale + module->pos_encoding->pe));
-  }
+TEST(CompositeSharing, ASharedTableKeepsItsOwnPaddingRow) {
+  const auto gradient = [](std::optional<int64_t> own, std::optional<int64_t> shared) {
+    TokenAndPositionEmbedding source(
+        TokenAndPositionEmbeddingOptions(10, 8, 6).padding_idx(shared).dropout(0.0));
+    TokenAndPositionEmbedding module(
+        TokenAndPositionEmbeddingOptions(10, 8, 6).padding_idx(own).dropout(0.0));
+    module->share_tokens(source->token_embedding);
+    module->forward(torch::tensor({{1, 2, 0, 0}})).sum().backward();
+    return source->token_embedding->weight.grad()[0].abs().sum().item<double>();
+  };
+  EXPECT_EQ(gradient(std::nullopt, 0), 0.0);
+  EXPECT_GT(gradient(0, std::nullopt), 0.0);
 }
 
-TEST(CompositeExact, RowsWithoutATableFollowEveryConversion) {
-  const auto exact = SinusoidOptions(64).precision(Precision::Exact);
-  for (const auto source : {posenc::TableSource::Factored, posenc::TableSource::OnTheFly}) {
-    InputEmbedding module(InputEmbeddingOptions(40, 64, 32).table_source(source).sinusoid(exact));
-    const torch::NoGradGuard no_grad;
-    module->token_embedding->embedding->weight.zero_();
-    for (const auto dtype : {torch::kBFloat16, torch::kDouble, torch::kHalf, torch::kFloat}) {
-      module->to(dtype);
-      EXPECT_TRUE(bit_equal(module->forward(torch::zeros({32}, torch::kLong)),
-                            sinusoid_table(exact, 32, dtype)))
-          << dtype;
-    }
+TEST(CompositeReuse, GivesTheTypeOfTheSumAfterAPartialConversion) {
+  for (const bool reuse : {false, true}) {
+    TokenAndPositionEmbedding module(
+        TokenAndPositionEmbeddingOptions(10, 8, 6).dropout(0.0).reuse_output(reuse));
+    const torch::NoGradGuard guard;
+    const auto ids = torch::tensor({{1, 2, 3}});
+    module->forward(ids);
+    module->position_encoding->to(torch::kDouble);
+    EXPECT_EQ(module->forward(ids).scalar_type(), torch::kDouble) << reuse;
   }
 }
 

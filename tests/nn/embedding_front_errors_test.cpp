@@ -31,6 +31,9 @@ TEST(EmbeddingFrontErrors, OptionsThatContradictEachOther) {
       {plain_front().first_position(6), "must exceed the first position's row 6. Got 6"},
       {plain_front().position_ids(PositionIds::FromIds), "needs a padding_idx"},
       {plain_front().position_ids(PositionIds::FromIds).padding_idx(5), "row 6. Got 6"},
+      {plain_front().position_ids(PositionIds::FromIds).padding_idx(-1),
+       "padding_idx must not be negative with PositionIds::FromIds, which compares ids with it. "
+       "Got -1"},
       {plain_front().position_ids(PositionIds::FromIds).padding_idx(1).position_offset(2),
        "counts from padding_idx alone. Got position_offset 2"},
       {plain_front().position_ids(PositionIds::FromMask), "a position_offset of at least 1. Got 0"},

@@ -185,6 +185,19 @@ TEST(EmbeddingFront, DropsOnlyInTraining) {
   EXPECT_FALSE((front->forward(front_ids()) == 0).any().item<bool>());
 }
 
+TEST(EmbeddingFront, DropsAsItsDropoutModuleSays) {
+  const auto zeros = [](EmbeddingFront& front) {
+    return (front->forward(front_ids()) == 0).any().item<bool>();
+  };
+  EmbeddingFront front(small_bert().dropout(0.5));
+  front->eval();
+  front->dropout->train();  // Monte Carlo dropout
+  EXPECT_TRUE(zeros(front));
+  front->train();
+  front->dropout->eval();
+  EXPECT_FALSE(zeros(front));
+}
+
 TEST(EmbeddingFront, TokensThatDoNotFitAreRefusedWithTheNumberThatDoes) {
   const auto ones = [](int64_t length) { return torch::full({2, length}, 3); };
   EXPECT_NE(front_refusal(small_bert(), ones(7)).find("holds 6 tokens. Got 7"), std::string::npos);

@@ -54,6 +54,27 @@ TEST_P(Encoding, GrowthLeavesLoadedRowsAlone) {
   EXPECT_TRUE(bit_equal(module->pe[0].slice(0, 4, 6), table(6).slice(0, 4)));
 }
 
+TEST_P(Encoding, ATableThatIsTrainedHasAGradientAndDoesNotGrow) {
+  for (const bool grow : {false, true}) {
+    PositionalEncoding module(Options(6, 4).grow(grow));
+    module->to(device());
+    module->pe.requires_grad_();
+    const auto x = torch::zeros({2, 4, 6}, device());
+    module->forward(x).sum().backward();
+    EXPECT_EQ(module->pe.grad().sum().item<double>(), 2 * 4 * 6) << grow;
+    module->forward(x, 0, torch::tensor({3, 1, 1, 0}, device())).sum().backward();
+    EXPECT_EQ(module->pe.grad().sum().item<double>(), 2 * 2 * 4 * 6) << grow;
+  }
+  PositionalEncoding module(Options(6, 4).grow(true));
+  module->to(device());
+  module->pe.requires_grad_();
+  EXPECT_ERROR(module->forward(torch::zeros({1, 9, 6}, device())), c10::ValueError,
+               "a table that requires a gradient cannot grow: it has 4 rows");
+  EXPECT_EQ(module->pe.size(1), 4);
+  module->pe.requires_grad_(false);
+  EXPECT_EQ(module->forward(torch::zeros({1, 9, 6}, device())).size(1), 9);
+}
+
 TEST_P(Encoding, WithoutGrowthALongSequenceIsAnErrorAndChangesNothing) {
   PositionalEncoding module(6, 4);
   module->to(device());

@@ -128,6 +128,21 @@ TEST(Timesteps, ATimeHasAGradient) {
   EXPECT_TRUE(bit_equal(t.grad(), t.detach().cos()));
 }
 
+// Not rows without a gradient, with which guidance would train as if t were a constant.
+TEST(Timesteps, ASinusoidWithoutAGradientOfTheTimeRefusesToRecordIt) {
+  const auto t = times().requires_grad_(true);
+  const char* message = "this sinusoid has no gradient of t";
+  for (const auto& options :
+       {SinusoidOptions(4).precision(Precision::Exact), SinusoidOptions(4).zero_row(0)}) {
+    EXPECT_ERROR(timestep_rows(t, options), c10::ValueError, message);
+    EXPECT_FALSE(timestep_rows(t.detach(), options).requires_grad());
+    const torch::NoGradGuard guard;
+    EXPECT_EQ(timestep_rows(t, options).size(0), t.size(0));
+  }
+  EXPECT_ERROR(sinusoid(SinusoidOptions(4), t), c10::ValueError,
+               "[sinusoid] the rows have no gradient of their positions");
+}
+
 TEST(TimestepsErrors, NameTheRuleAndTheValue) {
   using Module = SinusoidalTimesteps;
   EXPECT_ERROR(Module(0, 4), c10::ValueError, "d_model must be positive. Got 0");

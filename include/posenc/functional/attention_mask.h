@@ -44,7 +44,8 @@ class AttentionMask {
   AttentionMask() = default;
 
   /// Padding from a bool or integer mask (B, S), where nonzero is a token and 0 is padding: Hugging
-  /// Face's `attention_mask` and PaddedBatch::mask of pad_sequences().
+  /// Face's `attention_mask` and PaddedBatch::mask of pad_sequences(). The mask may share memory
+  /// with the tensors that it was made from: do not write to them while it is in use.
   static AttentionMask key_padding(const at::Tensor& is_token);
   /// Padding from a bool mask (B, S), where true is padding: torch.nn's `key_padding_mask`.
   static AttentionMask key_padding_torch_nn(const at::Tensor& is_padding);

@@ -10,7 +10,8 @@ namespace functional POSENC_EXPORT {
 /// The mean of each sequence's real tokens: a sentence vector.
 ///
 /// hidden: (B, L, D); attention_mask: bool or integer (B, L), nonzero for tokens; without it, all
-/// rows are tokens  ->  (B, D). A sequence without tokens gives zeros.
+/// rows are tokens  ->  (B, D). A sequence without tokens gives zeros. Masked rows do not count,
+/// whatever they hold, and half types are summed in float32.
 ///
 /// ```cpp
 /// torch::Tensor hidden = torch::randn({2, 3, 32}), kept = torch::tensor({{1, 1, 1}, {1, 0, 0}});

@@ -42,6 +42,7 @@ struct PositionalEncodingOptions {
   /// Whether x is (B, L, D); false: (L, B, D).
   TORCH_ARG(bool, batch_first) = true;
   /// Extends the table, keeping device and dtype, instead of throwing for a position past its end.
+  /// A table that requires a gradient does not grow.
   TORCH_ARG(bool, grow) = false;
   /// The sinusoid; its dim must be d_model.
   TORCH_ARG(SinusoidOptions, sinusoid);
@@ -60,7 +61,8 @@ struct PositionalEncodingOptions {
 /// to the device in each forward, without waiting; explicit positions on the device are first
 /// copied to the CPU, which waits for it. With Precision::Exact and half precision, modified values
 /// in `pe` are detected if autograd counts the write (copy_(), loading), but not after memcpy() or
-/// pe.data().fill_().
+/// pe.data().fill_(). The table of a module made in InferenceMode, where autograd counts no writes,
+/// is compared in each call instead.
 ///
 /// ```cpp
 /// posenc::PositionalEncoding encoding(/*d_model=*/32, /*max_len=*/128);
@@ -71,8 +73,9 @@ struct PositionalEncodingOptions {
 /// Keys: buffer `pe` (1, max_len, d_model), with TableSource::Buffer only.
 ///
 /// Errors: those of functional::positional_encoding(); at construction, c10::ValueError for a
-/// sinusoid whose rows depend on the table's length, unless that is fixed; without a table,
-/// c10::TypeError and c10::IndexError for positions as in a look-up.
+/// sinusoid whose rows depend on the table's length, unless that is fixed; for growth of a table
+/// that requires a gradient, c10::ValueError; without a table, c10::TypeError and c10::IndexError
+/// for positions as in a look-up.
 ///
 /// Source: notebooks 00 and 03 `PositionalEncoding`.
 class PositionalEncodingImpl : public TableModule<PositionalEncodingImpl> {

@@ -97,7 +97,8 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
                         const torch::Tensor& position_ids = {});
 
   /// Uses the token table of `embedding`, which another module registers, and drops this module's
-  /// own. A clone uses the same `embedding`: if both modules are cloned, call this again.
+  /// own. Its padding row is that of `embedding`, as in Python. A clone uses the same `embedding`:
+  /// if both modules are cloned, call this again.
   void share_tokens(const torch::nn::Embedding& embedding);
 
   TokenAndPositionEmbeddingOptions options;       ///< the options given to the constructor

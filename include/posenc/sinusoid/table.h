@@ -24,8 +24,9 @@ at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
 ///
 /// With sinusoid::PowerShape::Grid the powers are evaluated over all of the flattened positions.
 ///
-/// Errors: c10::ValueError for positions that are not finite and for options in which a row depends
-/// on the whole table; c10::TypeError for boolean and complex positions.
+/// Errors: c10::ValueError for positions that are not finite, for positions whose gradient would be
+/// recorded, since the rows have none, and for options in which a row depends on the whole table;
+/// c10::TypeError for boolean and complex positions.
 at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
                     const at::TensorOptions& tensor_options = {});
 
