@@ -399,6 +399,15 @@ TEST(RotaryConfig, WhatTransformersRefuses) {
   }
 }
 
+TEST(RotaryConfig, YarnNeedsItsFactorIfOnlyAsNull) {
+  EXPECT_EQ(refusal(llama(R"({"rope_type": "yarn", "original_max_position_embeddings": 512})")),
+            "[rotary_options_from_hf] the configuration: `rope_parameters.factor` is needed for "
+            "rope_type yarn");
+  const auto null = of(llama(R"({"rope_type": "yarn", "factor": null,
+                                 "original_max_position_embeddings": 512})"));
+  EXPECT_EQ(std::get<rotary::Yarn>(null.scaling()).factor, 4.0);
+}
+
 TEST(RotaryConfig, ATruncateOfNullIsFalse) {
   const auto truncates = [](const std::string& more) {
     const auto options = of(llama(R"({"rope_type": "yarn", "factor": 4.0)" + more + "}"));

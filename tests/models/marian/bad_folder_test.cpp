@@ -65,6 +65,19 @@ TEST_F(BadMarianFolder, ALackingFileIsNamed) {
   EXPECT_CONTAINS(refusal([] { load_marian("/nowhere"); }), "NotFound: [load_marian] /nowhere");
 }
 
+TEST_F(BadMarianFolder, WeightsThatAreNotAWholeModel) {
+  set("config.json", "quantization_config", {{"quant_method", "fp8"}});
+  expect_value_error("config.json: quantization_config must be left out");
+  copy("shared");
+  write_bytes(folder_ / "adapter_config.json", "{}");
+  expect_value_error(path() + ": must hold a whole model");
+}
+
+TEST_F(BadMarianFolder, TwoNamesOfASettingThatContradict) {
+  set("config.json", "num_attention_heads", 3);
+  expect_value_error("num_attention_heads and encoder_attention_heads are two names of one setting");
+}
+
 TEST_F(BadMarianFolder, AnotherArchitecture) {
   set("config.json", "model_type", "bart");
   expect_value_error("config.json: model_type must be \"marian\". Got \"bart\"");
