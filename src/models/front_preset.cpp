@@ -83,8 +83,7 @@ EmbeddingFrontOptions sized_options(const Settings& config, const FrontModelRow&
 void set_types(const Settings& config, const FrontModelRow& model, EmbeddingFrontOptions& options) {
   if (options.type_vocab_size() == 0) return;  // the front has none
   const int64_t least = model.sizes.types_optional ? 0 : 1;
-  options.type_vocab_size(
-      config.whole(model.keys.types, model.sizes.types, least, kMostRows));
+  options.type_vocab_size(config.whole(model.keys.types, model.sizes.types, least, kMostRows));
 }
 
 EmbeddingFrontOptions front_of(const Settings& all, const FrontModelRow& model) {

@@ -9,7 +9,6 @@
 #include <set>
 
 #include "io/load/key_map.h"
-#include "platform/number.h"
 
 namespace posenc {
 namespace {
@@ -17,6 +16,7 @@ namespace {
 const char* const kWeightsFiles[] = {"model.safetensors", "model.safetensors.index.json",
                                      "pytorch_model.bin", "pytorch_model.bin.index.json"};
 
+constexpr std::size_t kMostDigits = 18;  // of a number that fits int64_t
 constexpr const char* kQuantised = "quantization_config";
 
 void refuse_quantised(const Settings& config) {
@@ -30,8 +30,10 @@ void refuse_quantised(const Settings& config) {
 // Whether any of the numbers of a layer is beyond what the model has.
 bool is_later(const io::Runs& numbers, const std::vector<int64_t>& counts) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    const auto number = platform::parse_number<int64_t>(numbers[i]);
-    if (number && *number >= counts[i]) return true;
+    const std::string digits(numbers[i]);
+    const bool is_number = !digits.empty() && digits.size() <= kMostDigits &&
+                           digits.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number && std::stoll(digits) >= counts[i]) return true;
   }
   return false;
 }
@@ -40,7 +42,8 @@ bool is_later(const io::Runs& numbers, const std::vector<int64_t>& counts) {
 
 Settings model_config(const char* caller, const std::string& folder) {
   const std::filesystem::path path(folder);
-  TORCH_CHECK_VALUE(!std::filesystem::exists(path / "adapter_config.json"), "[", caller, "] ", folder,
+  TORCH_CHECK_VALUE(!std::filesystem::exists(path / "adapter_config.json"), "[", caller, "] ",
+                    folder,
                     ": must hold a whole model: an adapter is to be merged into its model first. "
                     "Got adapter_config.json");
   Settings config(caller, (path / "config.json").string());
@@ -56,7 +59,8 @@ void drop_later_layers(KeyMap& map, const io::TensorSource& source, const std::s
   for (const auto& entry : source.entries()) {
     if (entry.name.rfind(prefix, 0) != 0) continue;
     const auto found = io::find_rule(std::string_view(entry.name).substr(prefix.size()), layers);
-    if (found && is_later(found->runs, counts)) later.insert(io::fill_pattern(pattern, found->runs));
+    if (found && is_later(found->runs, counts))
+      later.insert(io::fill_pattern(pattern, found->runs));
   }
   for (const std::string& layer : later) map.emplace(map.begin(), layer + "*", "");
 }

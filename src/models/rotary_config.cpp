@@ -37,8 +37,8 @@ const RotaryModelRow& of_class(RotarySettings& config, const RotaryModelRow& row
   return row;
 }
 
-// The model of a configuration, or of the text model inside it. `config` is replaced by the settings
-// of that model.
+// The model of a configuration, or of the text model inside it. `config` is replaced by the
+// settings of that model.
 const RotaryModelRow& model_of(RotarySettings& config) {
   const std::string name = config.text("model_type").value_or("");
   if (const RotaryModelRow* row = find_rotary_model(name)) return of_class(config, *row);

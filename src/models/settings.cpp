@@ -83,9 +83,7 @@ Settings Settings::part(const std::string& name) const {
   return Settings(caller_, path_, within_ + place + ".", nlohmann::json::object());
 }
 
-bool Settings::has_part(const std::string& name) const {
-  return has(place_of_part(name).c_str());
-}
+bool Settings::has_part(const std::string& name) const { return has(place_of_part(name).c_str()); }
 
 const nlohmann::json& Settings::value(const char* name) const {
   static const nlohmann::json kAbsent;
@@ -95,7 +93,8 @@ const nlohmann::json& Settings::value(const char* name) const {
 
 void Settings::refuse(const char* name, const std::string& rule) const {
   const auto got = value(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  TORCH_CHECK_VALUE(false, where(), key(name), " ", rule, ". Got ", io::shortened(got, kMostOfValue));
+  TORCH_CHECK_VALUE(false, where(), key(name), " ", rule, ". Got ",
+                    io::shortened(got, kMostOfValue));
 }
 
 bool Settings::flag(const char* name, bool fallback) const {

@@ -172,7 +172,8 @@ TEST(FrontPreset, MostNeedATokenType) {
   }
   EXPECT_ERROR(front_options_from_hf(config_of("bert", R"("type_vocab_size": 0)")), c10::ValueError,
                "type_vocab_size must be a whole number from 1 to ");
-  EXPECT_EQ(front_options_from_hf(config_of("gte", R"("type_vocab_size": 0)")).type_vocab_size(), 0);
+  EXPECT_EQ(front_options_from_hf(config_of("gte", R"("type_vocab_size": 0)")).type_vocab_size(),
+            0);
 }
 
 TEST(FrontPreset, RefusesWhatItDoesNotKnow) {

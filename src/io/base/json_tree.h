@@ -28,8 +28,8 @@ class JsonTree : public JsonHandler {
   void end_array() override { open_.pop_back(); }
   bool key(std::string& name) override {
     if (!unique_.empty() && open_.back()->contains(name)) {
-      throw WeightsError(WeightsErrorCode::Corrupt,
-                         "must have each name once in " + unique_ + ". Got " + in_quotes(name) + " twice");
+      throw WeightsError(WeightsErrorCode::Corrupt, "must have each name once in " + unique_ +
+                                                        ". Got " + in_quotes(name) + " twice");
     }
     key_ = std::move(name);
     return true;

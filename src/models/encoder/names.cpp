@@ -102,8 +102,10 @@ void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config
   const auto& options = config.options;
   const char* own_setting = config.row.is_vision ? "pooler_output_size" : "projection_size";
   const char* setting = config.settings.has(own_setting) ? own_setting : "hidden_size";
-  sizes.push_back(
-      {config.settings.key(setting), options.pooler_dim().value_or(options.encoder().layer().d_model()), {pooler}, 0});
+  sizes.push_back({config.settings.key(setting),
+                   options.pooler_dim().value_or(options.encoder().layer().d_model()),
+                   {pooler},
+                   0});
 }
 
 // `front` is the prefix of the front's tensors.
@@ -177,7 +179,8 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   if (is_named(row.shared)) tokens.push_back(prefix + row.shared);
   const char* width = is_named(row.projection) ? row.config.embedding : "hidden_size";
   sizes.push_back({"vocab_size", front.vocab_size(), tokens, 0});
-  sizes.push_back({config.settings.key(width), front.embedding_dim().value_or(front.d_model()), tokens, 1});
+  sizes.push_back(
+      {config.settings.key(width), front.embedding_dim().value_or(front.d_model()), tokens, 1});
   const int64_t offset = front.position_offset();
   const std::string plus = offset == 0 ? "" : " + " + std::to_string(offset);
   sizes.push_back({"max_position_embeddings" + plus,

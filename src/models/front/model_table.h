@@ -15,8 +15,8 @@ struct FrontSizes {
   int64_t vocab = 30522, hidden = 768, positions = 512, types = 2;
   double eps = 1e-12, dropout = 0.1;
   std::optional<int64_t> pad = 0;
-  bool scales = false;    ///< whether the tokens are multiplied by sqrt(hidden)
-  int64_t embedding = 0;  ///< width of the tables; 0: hidden
+  bool scales = false;          ///< whether the tokens are multiplied by sqrt(hidden)
+  int64_t embedding = 0;        ///< width of the tables; 0: hidden
   bool types_optional = false;  ///< whether type_vocab_size may be 0
 };
 

@@ -65,8 +65,7 @@ void AttributeMap::check(const nlohmann::json& settings, const std::string& wher
   }
 }
 
-std::string_view AttributeMap::key_in(const nlohmann::json& settings,
-                                      std::string_view name) const {
+std::string_view AttributeMap::key_in(const nlohmann::json& settings, std::string_view name) const {
   if (aliases_.empty()) return name;
   const std::string_view own = own_name(name);
   if (settings.contains(own)) return own;

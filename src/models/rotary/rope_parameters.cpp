@@ -245,9 +245,9 @@ RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& m
     result.parameters.set(original, beside.value_or(d.original_max_position));
   }
   const char* most = "max_position_embeddings";
-  result.parameters.set_default(
-      original, config.is_given_late(most) ? d.max_position
-                                           : config.whole(most).value_or(d.max_position));
+  result.parameters.set_default(original, config.is_given_late(most)
+                                              ? d.max_position
+                                              : config.whole(most).value_or(d.max_position));
   return result;
 }
 

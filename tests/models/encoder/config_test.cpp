@@ -88,17 +88,17 @@ TEST(EncoderConfig, ANameTwiceIsAnError) {
       c10::ValueError,
       "[encoder_options_from_hf] the configuration: must have each name once in its settings. Got "
       "'hidden_size' twice");
-  EXPECT_ERROR(encoder_options_from_hf(R"({"model_type": "clip", "text_config": {"a": 1, "a": 1}})"),
-               c10::ValueError, "Got 'a' twice");
+  EXPECT_ERROR(
+      encoder_options_from_hf(R"({"model_type": "clip", "text_config": {"a": 1, "a": 1}})"),
+      c10::ValueError, "Got 'a' twice");
   EXPECT_NO_THROW(encoder_options_from_hf(R"({"model_type": "clip", "a": 1,
                                               "text_config": {"a": 1}})"));
 }
 
 // With more groups than layers, the groups of the last ones do nothing.
 TEST(EncoderConfig, AlbertMayHaveMoreGroupsThanLayers) {
-  const json config = {{"model_type", "albert"},
-                       {"num_hidden_layers", 2},
-                       {"num_hidden_groups", 3}};
+  const json config = {
+      {"model_type", "albert"}, {"num_hidden_layers", 2}, {"num_hidden_groups", 3}};
   EXPECT_EQ(of(config).encoder().order(), (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(of(config).encoder().num_layers(), 3);
 }

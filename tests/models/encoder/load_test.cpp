@@ -103,7 +103,8 @@ TEST(LoadEncoder, LoadsTheFirstLayers) {
   folder.rename([](const std::string& name) {
     return name.rfind("encoder.layer.1.", 0) == 0 ? std::string() : name;
   });
-  const auto x = shorter->forward(some_ids()), y = load_encoder(folder.write())->forward(some_ids());
+  const auto x = shorter->forward(some_ids()),
+             y = load_encoder(folder.write())->forward(some_ids());
   EXPECT_EQ(shorter->encoder->layers->size(), 1U);
   EXPECT_TRUE(bit_equal(x.last_hidden_state, y.last_hidden_state));
   folder.add("encoder.layer.one.weight", {2});
@@ -263,8 +264,9 @@ TEST(BadEncoderFolder, WeightsThatAreNotAWholeModel) {
   folder.write();
   write_bytes(folder / "adapter_config.json", "{}");
   EXPECT_ERROR(load_encoder(path), c10::ValueError,
-               path + ": must hold a whole model: an adapter is to be merged into its model first. "
-                      "Got adapter_config.json");
+               path +
+                   ": must hold a whole model: an adapter is to be merged into its model first. "
+                   "Got adapter_config.json");
 }
 
 TEST(BadEncoderFolder, FilesAndTensorsThatAreMissing) {

@@ -22,13 +22,19 @@ using nlohmann::json;
 using testing::message_of;
 
 json front(const EmbeddingFrontOptions& o) {
-  return {o.vocab_size(),          o.d_model(), o.embedding_dim().value_or(0), o.position_rows(),
-          o.type_vocab_size(),     o.dropout(), o.padding_idx().value_or(-1),  o.layer_norm_eps(),
+  return {o.vocab_size(),
+          o.d_model(),
+          o.embedding_dim().value_or(0),
+          o.position_rows(),
+          o.type_vocab_size(),
+          o.dropout(),
+          o.padding_idx().value_or(-1),
+          o.layer_norm_eps(),
           o.scale().factor(o.d_model())};
 }
 json patches(const VisionFrontOptions& o) {
-  return {o.image_height(), o.patch_height(), o.d_model(), o.num_channels(), o.layer_norm_eps(),
-          o.dropout()};
+  return {o.image_height(), o.patch_height(),   o.d_model(),
+          o.num_channels(), o.layer_norm_eps(), o.dropout()};
 }
 
 json of_text(const std::string& config) { return front(front_options_from_hf(config)); }
@@ -36,8 +42,13 @@ json of_images(const std::string& config) { return patches(vision_front_options_
 json of_encoder(const std::string& config) {
   const EncoderOptions o = encoder_options_from_hf(config);
   const auto& layer = o.encoder().layer();
-  return {layer.d_model(),        layer.num_heads(), layer.d_ff(), o.encoder().num_layers(),
-          layer.layer_norm_eps(), layer.dropout(),   o.embeddings() ? front(*o.embeddings()) : patches(*o.patches())};
+  return {layer.d_model(),
+          layer.num_heads(),
+          layer.d_ff(),
+          o.encoder().num_layers(),
+          layer.layer_norm_eps(),
+          layer.dropout(),
+          o.embeddings() ? front(*o.embeddings()) : patches(*o.patches())};
 }
 json of_rotary(const std::string& config, const std::string& layer_type) {
   const RotaryOptions o = rotary_options_from_hf(config, layer_type);
@@ -129,9 +140,10 @@ TEST(AttributeMaps, TwoNamesThatContradictAreAnError) {
   };
   EXPECT_EQ(read(R"("n_heads": 4, "num_attention_heads": 4)"), 4);
   EXPECT_EQ(read(R"("num_attention_heads": null)"), 12) << "null is the default, as of own names";
-  EXPECT_ERROR(read(R"("n_heads": 4, "num_attention_heads": 6)"), c10::ValueError,
-               "[encoder_options_from_hf] the configuration: num_attention_heads and n_heads are two "
-               "names of one setting and must have the same value. Got 6 and 4");
+  EXPECT_ERROR(
+      read(R"("n_heads": 4, "num_attention_heads": 6)"), c10::ValueError,
+      "[encoder_options_from_hf] the configuration: num_attention_heads and n_heads are two "
+      "names of one setting and must have the same value. Got 6 and 4");
   EXPECT_ERROR(read(R"("n_heads": 4, "num_attention_heads": null)"), c10::ValueError,
                "Got null and 4");
   EXPECT_ERROR(read(R"("num_attention_heads": 5)"), c10::ValueError,
