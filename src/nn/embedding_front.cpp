@@ -75,7 +75,7 @@ void check_position_options(const EmbeddingFrontOptions& options) {
                     "] position_rows must exceed the first position's row ", first_row(options),
                     ". Got ", options.position_rows());
   TORCH_CHECK_VALUE(options.sinusoid() || !options.train_sinusoid(), "[", kFront,
-                    "] train_sinusoid needs a sinusoid. Got none");
+                    "] train_sinusoid needs a sinusoid. Got no sinusoid");
   if (const auto& sinusoid = options.sinusoid()) {
     TORCH_CHECK_VALUE(sinusoid->dim() == sum_width(options), "[", kFront,
                       "] the sinusoid's dim must be ", sum_width(options), ". Got ",
