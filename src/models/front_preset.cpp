@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <sstream>
 
 #include "core/nearest.h"
 #include "models/front/model_table.h"
@@ -47,60 +46,51 @@ const FrontPresetRow& find_front_preset(const std::string& name) {
 // settings of that model. Null if it is not known.
 const FrontModelRow* front_model_of(Settings& config) {
   const std::string name = config.text("model_type", "");
-  if (const FrontModelRow* row = find_front_model(name)) return row;
-  if (!config.has("text_config")) return nullptr;
-  config = config.inside("text_config");
-  return find_front_model(config.text("model_type", name + "_text_model"));
-}
-
-// The first name that has a value, from `names` separated by spaces; without any, the first name.
-std::string spelling(const Settings& config, const char* names) {
-  std::istringstream words(names);
-  std::string first, name;
-  while (words >> name) {
-    if (config.has(name.c_str())) return name;
-    if (first.empty()) first = name;
+  const FrontModelRow* row = find_front_model(name);
+  if (row == nullptr && config.has_part("text_config")) {
+    config = config.part("text_config");
+    row = find_front_model(config.text("model_type", name + "_text_model"));
   }
-  return first;
-}
-
-int64_t size_in(const Settings& config, const char* names, int64_t fallback, int64_t least,
-                int64_t most) {
-  return config.whole(spelling(config, names).c_str(), fallback, least, most);
-}
-
-double real_in(const Settings& config, const char* names, double fallback) {
-  return config.real(spelling(config, names).c_str(), fallback);
+  return row;
 }
 
 // Null in a file means none; if the key is absent, the default applies.
 std::optional<int64_t> padding_in(const Settings& config, const FrontModelRow& model,
                                   int64_t vocab) {
-  const std::string key = model.keys.pad;
-  if (!config.object().contains(key)) return model.sizes.pad;
-  if (!config.has(key.c_str())) return std::nullopt;
-  return config.whole(key.c_str(), 0, -vocab, vocab - 1);
+  const char* key = model.keys.pad;
+  if (!config.object().contains(config.key(key))) return model.sizes.pad;
+  if (!config.has(key)) return std::nullopt;
+  return config.whole(key, 0, -vocab, vocab - 1);
 }
 
 EmbeddingFrontOptions sized_options(const Settings& config, const FrontModelRow& model) {
   const FrontSizes& sizes = model.sizes;
   const FrontKeys& keys = model.keys;
-  const int64_t vocab = size_in(config, "vocab_size", sizes.vocab, 1, kMostRows);
-  const int64_t width = size_in(config, keys.hidden, sizes.hidden, 1, kMostWidth);
+  const int64_t vocab = config.whole("vocab_size", sizes.vocab, 1, kMostRows);
+  const int64_t width = config.whole("hidden_size", sizes.hidden, 1, kMostWidth);
   EmbeddingFrontOptions options(vocab, width);
   if (sizes.embedding != 0)
-    options.embedding_dim(size_in(config, keys.embedding, sizes.embedding, 1, kMostWidth));
+    options.embedding_dim(config.whole(keys.embedding, sizes.embedding, 1, kMostWidth));
   if (config.flag(keys.scale, sizes.scales)) options.scale(std::sqrt(static_cast<double>(width)));
-  return options.position_rows(size_in(config, keys.positions, sizes.positions, 1, kMostRows))
-      .type_vocab_size(size_in(config, keys.types, sizes.types, 0, kMostRows))
-      .layer_norm_eps(real_in(config, keys.eps, sizes.eps))
-      .dropout(real_in(config, keys.dropout, sizes.dropout))
+  return options.position_rows(config.whole(keys.positions, sizes.positions, 1, kMostRows))
+      .type_vocab_size(sizes.types)
+      .layer_norm_eps(config.real(keys.eps, sizes.eps))
+      .dropout(config.real(keys.dropout, sizes.dropout))
       .padding_idx(padding_in(config, model, vocab));
 }
 
-EmbeddingFrontOptions front_of(const Settings& config, const FrontModelRow& model) {
+// Most classes need a row of token types, whether or not types are given: without any they fail.
+void set_types(const Settings& config, const FrontModelRow& model, EmbeddingFrontOptions& options) {
+  if (options.type_vocab_size() == 0) return;  // the front has none
+  const int64_t least = model.sizes.types_optional ? 0 : 1;
+  options.type_vocab_size(config.whole(model.keys.types, model.sizes.types, least, kMostRows));
+}
+
+EmbeddingFrontOptions front_of(const Settings& all, const FrontModelRow& model) {
+  const Settings config = all.of(model.model_type);
   EmbeddingFrontOptions options = sized_options(config, model);
   (model.build != nullptr ? model.build : find_front_preset(model.preset).build)(config, options);
+  set_types(config, model, options);
   return options;
 }
 

@@ -39,10 +39,10 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
   const std::pair<const char*, int64_t> stacks[] = {{"encoder", options.num_encoder_layers()},
                                                     {"decoder", options.num_decoder_layers()}};
   for (const auto& [stack, layers] : stacks) {
-    TORCH_CHECK_VALUE(find_entry(source, layer(stack, layers - 1)) != nullptr, "[load_marian] ",
-                      folder, ": ", stack,
-                      "_layers in config.json must be how many the weights have, ", "which lack ",
-                      layer(stack, layers - 1), ". Got ", layers);
+    TORCH_CHECK_VALUE(
+        find_entry(source, layer(stack, layers - 1)) != nullptr, "[load_marian] ", folder, ": ",
+        stack, "_layers in config.json must be at most how many the weights have, which lack ",
+        layer(stack, layers - 1), ". Got ", layers);
   }
 }
 
@@ -54,8 +54,8 @@ Transformer empty_model(const TransformerOptions& options) {
 }
 
 void fill_from(const io::TensorSource& source, TransformerImpl& model) {
-  const Tying tying = model.options.tie();
-  io::LoadPlan(model, source, marian_load_options(tying), marian_format_names(tying)).apply();
+  const LoadOptions load = marian_load_options(model.options, source);
+  io::LoadPlan(model, source, load, marian_format_names(model.options.tie())).apply();
 }
 
 }  // namespace

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
+
+#include "io/load/key_map.h"
 
 namespace posenc {
 namespace {
@@ -13,7 +16,54 @@ namespace {
 const char* const kWeightsFiles[] = {"model.safetensors", "model.safetensors.index.json",
                                      "pytorch_model.bin", "pytorch_model.bin.index.json"};
 
+constexpr std::size_t kMostDigits = 18;  // of a number that fits int64_t
+constexpr const char* kQuantised = "quantization_config";
+
+void refuse_quantised(const Settings& config) {
+  if (config.has(kQuantised)) {
+    config.refuse(kQuantised,
+                  "must be left out: quantised weights are not supported, only the model that they "
+                  "were made of");
+  }
+}
+
+// Whether any of the numbers of a layer is beyond what the model has.
+bool is_later(const io::Runs& numbers, const std::vector<int64_t>& counts) {
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const std::string digits(numbers[i]);
+    const bool is_number = !digits.empty() && digits.size() <= kMostDigits &&
+                           digits.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number && std::stoll(digits) >= counts[i]) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+Settings model_config(const char* caller, const std::string& folder) {
+  const std::filesystem::path path(folder);
+  TORCH_CHECK_VALUE(!std::filesystem::exists(path / "adapter_config.json"), "[", caller, "] ",
+                    folder,
+                    ": must hold a whole model: an adapter is to be merged into its model first. "
+                    "Got adapter_config.json");
+  Settings config(caller, (path / "config.json").string());
+  refuse_quantised(config);
+  if (config.value("text_config").is_object()) refuse_quantised(config.inside("text_config"));
+  return config;
+}
+
+void drop_later_layers(KeyMap& map, const io::TensorSource& source, const std::string& prefix,
+                       const std::string& pattern, const std::vector<int64_t>& counts) {
+  const KeyMap layers = {{pattern + "*", ""}};
+  std::set<std::string> later;
+  for (const auto& entry : source.entries()) {
+    if (entry.name.rfind(prefix, 0) != 0) continue;
+    const auto found = io::find_rule(std::string_view(entry.name).substr(prefix.size()), layers);
+    if (found && is_later(found->runs, counts))
+      later.insert(io::fill_pattern(pattern, found->runs));
+  }
+  for (const std::string& layer : later) map.emplace(map.begin(), layer + "*", "");
+}
 
 std::string weights_in(const char* caller, const std::string& folder) {
   for (const char* name : kWeightsFiles) {

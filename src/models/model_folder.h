@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "io/load/source.h"
+#include "models/settings.h"
 #include "posenc/io/error.h"
+#include "posenc/io/load.h"
 
 namespace torch::nn {
 class Module;
@@ -18,6 +20,16 @@ namespace posenc {
 /// model.safetensors, pytorch_model.bin or the index of the shards of either. Throws WeightsError,
 /// naming the public function `caller`, if there are none.
 std::string weights_in(const char* caller, const std::string& folder);
+
+/// The config.json of such a folder. Throws c10::ValueError, naming `caller`, for a folder whose
+/// weights are not all of a model: quantised ones, and those of an adapter.
+Settings model_config(const char* caller, const std::string& folder);
+
+/// Adds rules to `map` that drop the layers of a file beyond those of the model, as transformers
+/// does. `pattern` has an asterisk for each number of a layer, such as `encoder.layer.*.`; `counts`
+/// has how many of them the model has. `prefix` is that of the names in the file.
+void drop_later_layers(KeyMap& map, const io::TensorSource& source, const std::string& prefix,
+                       const std::string& pattern, const std::vector<int64_t>& counts);
 
 /// The entry of this name, or null.
 const io::TensorSource::Entry* find_entry(const io::TensorSource& source, const std::string& name);

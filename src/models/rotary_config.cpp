@@ -32,11 +32,16 @@ constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_co
   std::abort();  // not reached
 }
 
-// The model of a configuration, or of the text model inside it; `config` is then replaced by the
+const RotaryModelRow& of_class(RotarySettings& config, const RotaryModelRow& row) {
+  config = config.of(row.model_type);
+  return row;
+}
+
+// The model of a configuration, or of the text model inside it. `config` is replaced by the
 // settings of that model.
 const RotaryModelRow& model_of(RotarySettings& config) {
   const std::string name = config.text("model_type").value_or("");
-  if (const RotaryModelRow* row = find_rotary_model(name)) return *row;
+  if (const RotaryModelRow* row = find_rotary_model(name)) return of_class(config, *row);
   for (const char* key : kTextConfigs) {
     if (!config.value(key).is_object()) continue;
     RotarySettings inner = config.object(key);
@@ -44,7 +49,9 @@ const RotaryModelRow& model_of(RotarySettings& config) {
     config = inner;
     return model_of(config);
   }
-  if (const RotaryModelRow* row = find_rotary_model(name + "_text")) return *row;
+  if (const RotaryModelRow* row = find_rotary_model(name + "_text")) {
+    return of_class(config, *row);
+  }
   refuse_model(name);
 }
 

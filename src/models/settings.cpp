@@ -20,7 +20,7 @@ nlohmann::json parse_settings(const std::string& caller, const std::string& name
                               const std::string& text) {
   nlohmann::json object;
   try {
-    object = io::json_tree<nlohmann::json>(text, "its settings");
+    object = io::unique_json_tree<nlohmann::json>(text, "its settings");
   } catch (const WeightsError& error) {
     TORCH_CHECK_VALUE(false, "[", caller, "] ", name, ": ", error.reason());
   }
@@ -63,15 +63,38 @@ Settings Settings::inside(const char* name) const {
   return Settings(caller_, path_, within_ + name + ".", value(name));
 }
 
+Settings Settings::of(std::string_view model_type) const {
+  Settings result = *this;
+  result.map_ = &hf::AttributeMap::of(model_type);
+  result.map_->check(object_, where());
+  return result;
+}
+
+// transformers replaces the settings in `name` by those of the older object, and by the defaults of
+// the class where the older object has none.
+std::string Settings::place_of_part(const std::string& name) const {
+  const std::string older = name + "_dict";
+  return has(older.c_str()) && hf::has_config_dicts(text("model_type", "")) ? older : name;
+}
+
+Settings Settings::part(const std::string& name) const {
+  const std::string place = place_of_part(name);
+  if (has(place.c_str())) return inside(place.c_str());
+  return Settings(caller_, path_, within_ + place + ".", nlohmann::json::object());
+}
+
+bool Settings::has_part(const std::string& name) const { return has(place_of_part(name).c_str()); }
+
 const nlohmann::json& Settings::value(const char* name) const {
   static const nlohmann::json kAbsent;
-  const auto found = object_.find(name);  // end() if object_ is null
+  const auto found = object_.find(map_->key_in(object_, name));  // end() if object_ is null
   return found == object_.end() ? kAbsent : *found;
 }
 
 void Settings::refuse(const char* name, const std::string& rule) const {
   const auto got = value(name).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  TORCH_CHECK_VALUE(false, where(), name, " ", rule, ". Got ", io::shortened(got, kMostOfValue));
+  TORCH_CHECK_VALUE(false, where(), key(name), " ", rule, ". Got ",
+                    io::shortened(got, kMostOfValue));
 }
 
 bool Settings::flag(const char* name, bool fallback) const {

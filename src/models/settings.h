@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "models/hf/attribute_map.h"
 
 namespace posenc {
 
@@ -25,8 +28,22 @@ class Settings {
   std::string where() const { return "[" + caller_ + "] " + path_ + ": " + within_; }
   /// All of them as JSON.
   const nlohmann::json& object() const { return object_; }
+  /// The same as settings of a configuration class of transformers, that of `model_type`: each may
+  /// have any of the names that the class knows, and is looked up by any of them. Throws
+  /// c10::ValueError for two names of one setting with different values.
+  Settings of(std::string_view model_type) const;
+  /// The key of the setting `name` in the file; where it is absent, the name that the class itself
+  /// has for it.
+  std::string key(const std::string& name) const {
+    return std::string(map_->key_in(object_, name));
+  }
   /// The settings in the object `name`; messages call them `name.setting`.
   Settings inside(const char* name) const;
+  /// Those of the model in `name`, `text_config` or `vision_config`, of a composite model. Files of
+  /// older releases have them in `text_config_dict`, which replaces the other. None: all defaults.
+  Settings part(const std::string& name) const;
+  /// Whether there are settings of such a part.
+  bool has_part(const std::string& name) const;
   bool has(const char* name) const { return !value(name).is_null(); }
 
   bool flag(const char* name, bool fallback) const;
@@ -45,6 +62,7 @@ class Settings {
   [[noreturn]] void refuse(const char* name, const std::string& rule) const;
 
  private:
+  std::string place_of_part(const std::string& name) const;
   Settings(std::string caller, std::string path, std::string within, nlohmann::json object)
       : caller_(std::move(caller)),
         path_(std::move(path)),
@@ -54,6 +72,7 @@ class Settings {
   std::string caller_, path_;
   std::string within_;  // the objects around these settings, with a dot at the end
   nlohmann::json object_;
+  const hf::AttributeMap* map_ = &hf::AttributeMap::of("");
 };
 
 }  // namespace posenc

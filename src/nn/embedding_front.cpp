@@ -79,6 +79,8 @@ void check_position_options(const EmbeddingFrontOptions& options) {
   TORCH_CHECK_VALUE(first_row(options) < options.position_rows(), "[", kFront,
                     "] position_rows must exceed the first position's row ", first_row(options),
                     ". Got ", options.position_rows());
+  TORCH_CHECK_VALUE(options.sinusoid() || !options.train_sinusoid(), "[", kFront,
+                    "] train_sinusoid needs a sinusoid. Got no sinusoid");
   if (const auto& sinusoid = options.sinusoid()) {
     TORCH_CHECK_VALUE(sinusoid->dim() == sum_width(options), "[", kFront,
                       "] the sinusoid's dim must be ", sum_width(options), ". Got ",
@@ -135,7 +137,7 @@ LearnedPositionEmbedding front_positions(const EmbeddingFrontOptions& options) {
   const SkipInit no_draws;  // the sinusoid replaces them
   LearnedPositionEmbedding made(learned);
   made->weight.set_data(module_table(*options.sinusoid(), rows));
-  made->weight.set_requires_grad(false);
+  made->weight.set_requires_grad(options.train_sinusoid());
   return made;
 }
 
@@ -176,6 +178,10 @@ void EmbeddingFrontImpl::reset() {
 void EmbeddingFrontImpl::reset_parameters() {
   tokens->reset_parameters();
   if (positions && !options.sinusoid()) positions->reset_parameters();
+  if (positions && options.sinusoid() && options.train_sinusoid()) {
+    const torch::NoGradGuard no_grad;
+    positions->weight.copy_(module_table(*options.sinusoid(), options.position_rows()));
+  }
   if (token_types) token_types->reset_parameters();
   if (task_types) task_types->reset_parameters();
   if (norm) norm->reset_parameters();

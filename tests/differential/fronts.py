@@ -5,14 +5,13 @@ import inspect
 import json
 
 import torch
-import transformers
 from torch import Tensor, nn
 
 import rotary_models
 from harness import DTYPES, Case, Draw, Failure, Programs, run
 from rotary_models import folders
+from written import read, written
 
-transformers.logging.set_verbosity_error()  # of the special tokens of small vocabularies
 CASES = 40
 # Errors of transformers for configurations that it rejects: such a case is skipped.
 REFUSALS = (AssertionError, AttributeError, KeyError, RuntimeError, ValueError)
@@ -135,7 +134,7 @@ def arguments(draw: Draw, model_type: str) -> dict:
         "embedding_size": hidden if model_type == "squeezebert" else narrow, "input_embedding_size": narrow,
         "word_embed_proj_dim": narrow, "scale_embedding": draw.coin(), "rescale_embeddings": draw.coin(),
         "use_task_id": draw.coin(), "task_type_vocab_size": draw.randint(1, 4), "norm_bias": draw.coin(),
-        "layernorm_embedding": draw.coin(), "attention_window": 4, "attention_types": [[["global"], 1]],
+        "sinusoidal_pos_embds": draw.coin(), "layernorm_embedding": draw.coin(), "attention_window": 4, "attention_types": [[["global"], 1]],
     }  # fmt: skip
     needs = {"embedding_size", "input_embedding_size", "word_embed_proj_dim"}
     taken = set(inspect.signature(config_class(model_type).__init__).parameters) | set(dir(config_class(model_type)))
@@ -170,6 +169,10 @@ def case(draw: Draw, model_type: str) -> Case | None:
     dtype = draw.choice(["float32", "float32", "bfloat16"])
     try:
         config = config_class(model_type)(**settings)
+        # as transformers saves it, or what somebody wrote by hand
+        settings = json.loads(config.to_json_string(use_diff=True)) if draw.coin() else {"model_type": model_type} | settings
+        settings = written(draw, config_class(model_type), settings)
+        config = read(config_class(model_type), settings)
         front = Front(model_type, config).to(DTYPES[dtype])
     except REFUSALS:
         return None
@@ -204,8 +207,7 @@ def case(draw: Draw, model_type: str) -> Case | None:
     (out * tensors["cotangent"]).sum().backward()
     tensors |= {f"param.{key}": value.detach() for key, value in front.used().items()}
     expected |= {f"grad.param.{key}": value.grad for key, value in front.used().items()}
-    # as transformers saves it, or what somebody wrote by hand
-    options["config"] = config.to_json_string(use_diff=True) if draw.coin() else json.dumps({"model_type": model_type} | settings)
+    options["config"] = json.dumps(settings)
     return Case(options, tensors, expected, "bits", refused=refused)
 
 

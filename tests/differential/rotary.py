@@ -7,6 +7,7 @@ import torch
 import rotary_models as models
 import rotary_systems as systems
 from harness import Case, Draw, Failure, Programs, run
+from written import read, written
 
 CASES = 40
 # Errors of transformers' own classes for configurations that they reject: such a case is skipped.
@@ -41,6 +42,10 @@ def case(draw: Draw, model_type: str, preset: str) -> Case | None:
     is_table = preset in ("gptj", "codegen")
     try:
         config = settings.config()
+        # as transformers saves it, or what somebody wrote by hand
+        text = json.loads(config.to_json_string(use_diff=True)) if draw.coin(0.6) else {"model_type": model_type} | settings.arguments
+        text = written(draw, settings.kind, text)
+        config = read(settings.kind, text)
         own = models.TableEmbedding(model_type, config) if is_table else models.Embedding(model_type, config, layer, preset)
     except REFUSALS:
         return None
@@ -70,9 +75,7 @@ def case(draw: Draw, model_type: str, preset: str) -> Case | None:
     except REFUSALS:
         return None
     expected["q"], expected["k"] = (t.contiguous() for t in rotated)
-    # as transformers saves it, or what somebody wrote by hand
-    text = config.to_json_string(use_diff=True) if draw.coin(0.7) else json.dumps({"model_type": model_type} | settings.arguments)
-    options = {"op": "rotary", "config": text, "layer_type": layer}
+    options = {"op": "rotary", "config": json.dumps(text), "layer_type": layer}
     return Case(options, {"position_ids": ids, "q": q, "k": k}, expected, "bits")
 
 

@@ -1,5 +1,6 @@
 """Rotary embeddings whose classes in transformers have special inputs: patches of images, coordinates, tables."""
 
+import json
 from types import SimpleNamespace
 
 import torch
@@ -7,6 +8,7 @@ from torch import Tensor, nn
 
 from harness import Case, Draw
 from rotary_models import config_class, modeling
+from written import written
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 WIDTHS = [16, 32, 48, 64, 80, 96, 104, 128]
@@ -23,6 +25,7 @@ def theta(draw: Draw) -> float:
 def of_config(config, grid: dict | None = None) -> dict:
     """The options of a case for the driver."""
     text = config.to_json_string(use_diff=True)
+    text = json.dumps(written(Draw(text), type(config), json.loads(text), same=True))
     return {"op": "rotary_grid" if grid else "rotary", "config": text} | (grid or {})
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from harness import Case, Draw, Failure, Programs
+from written import written
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models/marian"))
 import make_models  # noqa: E402
@@ -53,6 +54,11 @@ def model_of(draw: Draw, folder: Path):
         forced_eos_token_id=config.forced_eos_token_id, **of_beams,
     )  # fmt: skip
     model.save_pretrained(folder)
+    file = folder / "config.json"
+    settings = json.loads(file.read_text())
+    if draw.coin(0.3):  # the first layers
+        settings |= {key: draw.randint(1, settings[key]) for key in ("encoder_layers", "decoder_layers")}
+    file.write_text(json.dumps(written(draw, MarianConfig, settings)))
     return MarianMTModel.from_pretrained(folder, dtype=torch.float32).eval(), tokenizer
 
 

@@ -9,6 +9,7 @@ import torch
 from torch.nn import functional as F
 
 from harness import DTYPES, Case, Draw, Failure, Programs, run
+from written import read, written
 
 FRONTS, RESIZES = 30, 12
 # model type: the folder in transformers, the configuration, the embeddings
@@ -122,8 +123,12 @@ def result(model_type: str, front: torch.nn.Module, inputs: dict, other_size: bo
 
 def front(draw: Draw, model_type: str) -> Case:
     given = settings(draw, model_type)
-    config = loaded(model_type, "configuration")(**given)
-    masks = draw.coin()
+    kind = loaded(model_type, "configuration")
+    text = json.loads(kind(**given).to_json_string(use_diff=draw.coin()))
+    if text.get("model_type") is None or draw.coin(0.4):
+        text = {"model_type": model_type} | given
+    text = written(draw, kind, text)
+    config, masks = read(kind, text), draw.coin()
     module = own_front(model_type, config, masks)
     dtype = draw.choice(["float32", "float32", "bfloat16", "float16"])
     with torch.no_grad():
@@ -146,10 +151,7 @@ def front(draw: Draw, model_type: str) -> Case:
         inputs["noise"] = torch.rand((batch, cells), generator=draw.torch)
     train, seed = draw.coin(0.3), draw.getrandbits(30)
     module.train(train)
-    text = config.to_json_string(use_diff=draw.coin())
-    if json.loads(text).get("model_type") is None or draw.coin(0.2):
-        text = json.dumps({"model_type": model_type} | given)
-    options = {"op": "vision", "config": text, "dtype": dtype, "train": train, "seed": seed, "mask_token": masks and model_type in WITH_A_MASK_TOKEN_IF_ASKED}
+    options = {"op": "vision", "config": json.dumps(text), "dtype": dtype, "train": train, "seed": seed, "mask_token": masks and model_type in WITH_A_MASK_TOKEN_IF_ASKED}
     tensors = {f"param.{key}": value for key, value in module.state_dict().items()}
     tensors |= {f"in.{key}": value for key, value in inputs.items()}
     for name in ("pixel_values", "noise"):

@@ -144,6 +144,38 @@ TEST(FrontPreset, APresetNeedsNoModelType) {
   EXPECT_EQ(front_preset("bert", config_of("my_bert")).vocab_size(), 30522);
 }
 
+// transformers' create_sinusoidal_embeddings() fills the table, which stays trainable.
+TEST(FrontPreset, DistilBertsTableMayBeginAsASinusoid) {
+  const std::string start = R"("dim": 32, "sinusoidal_pos_embds": )";
+  EmbeddingFront front(front_options_from_hf(config_of("distilbert", start + "true")));
+  const auto& table = front->positions->weight;
+  EXPECT_TRUE(table.requires_grad());
+  EXPECT_TRUE(torch::allclose(table[1].slice(0, 0, 4),
+                              torch::tensor({0.8415F, 0.5403F, 0.5332F, 0.8460F}), 0, 5e-5));
+  const auto first = table.detach().clone();
+  torch::NoGradGuard no_grad;
+  front->positions->weight.zero_();
+  front->reset_parameters();
+  EXPECT_TRUE(torch::equal(table, first));
+  EXPECT_FALSE(front_options_from_hf(config_of("distilbert", start + "false")).sinusoid());
+  EXPECT_ERROR(front_options_from_hf(config_of("distilbert", start + "3")), c10::ValueError,
+               "sinusoidal_pos_embds must be true or false. Got 3");
+}
+
+// Without a row, a class that adds the type 0 to each token fails; gte's has no table then.
+TEST(FrontPreset, MostNeedATokenType) {
+  for (const FrontModel& model : front_models()) {
+    const std::string config = config_of(model.model_type, R"("type_vocab_size": 0)");
+    const std::string none = preset_refusal(config);
+    const bool has_types = front_options_from_hf(config_of(model.model_type)).type_vocab_size() > 0;
+    EXPECT_EQ(!none.empty(), has_types && model.model_type != "gte") << model.model_type << none;
+  }
+  EXPECT_ERROR(front_options_from_hf(config_of("bert", R"("type_vocab_size": 0)")), c10::ValueError,
+               "type_vocab_size must be a whole number from 1 to ");
+  EXPECT_EQ(front_options_from_hf(config_of("gte", R"("type_vocab_size": 0)")).type_vocab_size(),
+            0);
+}
+
 TEST(FrontPreset, RefusesWhatItDoesNotKnow) {
   const std::string unknown = preset_refusal(config_of("robertta"));
   EXPECT_NE(unknown.find("the nearest are roberta"), std::string::npos) << unknown;

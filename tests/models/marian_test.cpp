@@ -14,6 +14,7 @@
 #include "posenc/io/safetensors.h"
 #include "support/compare.h"
 #include "support/search_reference.h"
+#include "support/temp_dir.h"
 
 namespace posenc::testing {
 namespace {
@@ -126,6 +127,32 @@ TEST(MarianSettings, AreThoseOfTheFolder) {
   EXPECT_EQ(archive.generation.early_stopping(), EarlyStopping::Never);
   EXPECT_EQ(archive.generation.num_beams(), 2);
   EXPECT_EQ(archive.generation.max_new_tokens(), 20) << "of a folder that names none";
+}
+
+// The names that all classes know, and fewer layers than the file has.
+TEST(MarianSettings, MayHaveOtherNames) {
+  const TempDir folder;
+  std::filesystem::copy(marian_path("shared"), folder.path(),
+                        std::filesystem::copy_options::recursive);
+  auto config = nlohmann::json::parse(read_bytes(folder / "config.json"));
+  const auto model = load_marian(folder.path().string()).model;
+  const auto rename = [&](const char* from, const char* to) {
+    config[to] = config[from];
+    config.erase(from);
+  };
+  rename("d_model", "hidden_size");
+  rename("encoder_attention_heads", "num_attention_heads");
+  rename("encoder_layers", "num_hidden_layers");
+  config["num_hidden_layers"] = 1;
+  config["decoder_layers"] = 1;
+  write_bytes(folder / "config.json", config.dump());
+  const auto shorter = load_marian(folder.path().string()).model;
+  EXPECT_EQ(shorter->options.d_model(), model->options.d_model());
+  EXPECT_EQ(shorter->options.num_heads(), model->options.num_heads());
+  EXPECT_EQ(shorter->options.num_encoder_layers(), 1);
+  EXPECT_EQ(shorter->options.num_decoder_layers(), 1);
+  EXPECT_TRUE(bit_equal(shorter->named_parameters()["encoder.layers.0.linear1.weight"],
+                        model->named_parameters()["encoder.layers.0.linear1.weight"]));
 }
 
 }  // namespace

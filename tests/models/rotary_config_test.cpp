@@ -360,10 +360,11 @@ TEST(RotaryConfig, KeysBesideTheParameters) {
        {R"({"model_type": "mistral4", "qk_rope_head_dim": 32, "rope_parameters":
             {"rope_type": "linear", "factor": 2.0}})",
         "", 32, 1e4, 2.0},
-       {R"({"model_type": "jetmoe", "head_dim": 64, "kv_channels": 32})", "", 64, 1e4, 1.0},
-       {R"({"model_type": "zamba2", "head_dim": 64})", "", 64, 1e4, 1.0},
-       {R"({"model_type": "zamba2", "head_dim": 64, "attention_head_dim": 32})", "", 32, 1e4,
-        1.0}});
+       {R"({"model_type": "jetmoe", "head_dim": 64})", "", 64, 1e4, 1.0},
+       {R"({"model_type": "zamba2", "head_dim": 64})", "", 64, 1e4, 1.0}});
+  EXPECT_EQ(refusal(R"({"model_type": "jetmoe", "head_dim": 64, "kv_channels": 32})"),
+            "[rotary_options_from_hf] the configuration: head_dim and kv_channels are two names of "
+            "one setting and must have the same value. Got 64 and 32");
   EXPECT_EQ(of(R"({"model_type": "gpt_oss", "rope_theta": 7777.0})").base(), 7777.0);
   EXPECT_EQ(of(R"({"model_type": "openai_privacy_filter", "rope_theta": 7777.0})").base(), 7777.0);
   for (const char* model : {"dbrx", "bailing_hybrid"}) {
@@ -397,6 +398,15 @@ TEST(RotaryConfig, WhatTransformersRefuses) {
                           "that `") +
                   model + "` knows; the nearest are longrope, default. Got \"linear\"");
   }
+}
+
+TEST(RotaryConfig, YarnNeedsItsFactorIfOnlyAsNull) {
+  EXPECT_EQ(refusal(llama(R"({"rope_type": "yarn", "original_max_position_embeddings": 512})")),
+            "[rotary_options_from_hf] the configuration: `rope_parameters.factor` is needed for "
+            "rope_type yarn");
+  const auto null = of(llama(R"({"rope_type": "yarn", "factor": null,
+                                 "original_max_position_embeddings": 512})"));
+  EXPECT_EQ(std::get<rotary::Yarn>(null.scaling()).factor, 4.0);
 }
 
 TEST(RotaryConfig, ATruncateOfNullIsFalse) {

@@ -33,7 +33,7 @@ namespace posenc POSENC_EXPORT {
 /// Keys: those in `names`, by default `word_embeddings.weight`, `position_embeddings.weight`,
 /// `token_type_embeddings.weight`, `task_type_embeddings.weight`, `LayerNorm.weight`,
 /// `LayerNorm.bias`, `projection.weight` and `projection.bias`, as far as the options require them.
-/// A sinusoidal table is a parameter without gradient.
+/// A sinusoidal table is a parameter without gradient unless `train_sinusoid` is set.
 ///
 /// Errors: those of functional::embedding_front(); c10::IndexError for more tokens than the table
 /// has positions; c10::ValueError for options that contradict each other and for inputs that the

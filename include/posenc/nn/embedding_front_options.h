@@ -58,6 +58,8 @@ struct EmbeddingFrontOptions {
   TORCH_ARG(int64_t, first_position) = 0;
   /// A frozen sinusoidal table in place of a learned one.
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
+  /// Whether this table only begins as a sinusoid and is trained: DistilBERT.
+  TORCH_ARG(bool, train_sinusoid) = false;
   /// Number of token types; 0: none.
   TORCH_ARG(int64_t, type_vocab_size) = 0;
   /// Number of task types; 0: none.

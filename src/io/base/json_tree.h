@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "io/base/json.h"
+#include "io/base/quote.h"
+#include "posenc/io/error.h"
 
 namespace posenc::io {
 
@@ -15,6 +17,9 @@ namespace posenc::io {
 template <typename Json>
 class JsonTree : public JsonHandler {
  public:
+  /// `unique`, for errors such as "its settings": two equal keys of an object are an error.
+  explicit JsonTree(std::string unique = "") : unique_(std::move(unique)) {}
+
   Json& root() { return root_; }
 
   void start_object() override { open(Json::object()); }
@@ -22,6 +27,10 @@ class JsonTree : public JsonHandler {
   void end_object() override { open_.pop_back(); }
   void end_array() override { open_.pop_back(); }
   bool key(std::string& name) override {
+    if (!unique_.empty() && open_.back()->contains(name)) {
+      throw WeightsError(WeightsErrorCode::Corrupt, "must have each name once in " + unique_ +
+                                                        ". Got " + in_quotes(name) + " twice");
+    }
     key_ = std::move(name);
     return true;
   }
@@ -42,6 +51,7 @@ class JsonTree : public JsonHandler {
   }
   void open(Json value) { open_.push_back(add(std::move(value))); }
 
+  std::string unique_;
   Json root_;
   std::vector<Json*> open_;  // objects and arrays around the next value
   std::string key_;          // of the next value in an object
@@ -52,6 +62,14 @@ class JsonTree : public JsonHandler {
 template <typename Json>
 Json json_tree(std::string_view text, const std::string& what) {
   JsonTree<Json> tree;
+  parse_json(text, what, tree);
+  return std::move(tree.root());
+}
+
+/// The same; two equal keys of an object are an error.
+template <typename Json>
+Json unique_json_tree(std::string_view text, const std::string& what) {
+  JsonTree<Json> tree(what);
   parse_json(text, what, tree);
   return std::move(tree.root());
 }

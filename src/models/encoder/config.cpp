@@ -34,11 +34,11 @@ Activation activation_in(const Settings& config, const EncoderConfigKeys& keys) 
 }
 
 TransformerEncoderLayerOptions layer_in(const Settings& config, const EncoderConfigKeys& keys) {
-  const int64_t hidden = config.whole(keys.hidden, keys.default_hidden, 1, kWidest);
-  const int64_t heads = config.whole(keys.heads, keys.default_heads, 1, kWidest);
+  const int64_t hidden = config.whole("hidden_size", keys.default_hidden, 1, kWidest);
+  const int64_t heads = config.whole("num_attention_heads", keys.default_heads, 1, kWidest);
   if (hidden % heads != 0) {
-    config.refuse(keys.heads,
-                  "must divide " + std::string(keys.hidden) + " " + std::to_string(hidden));
+    config.refuse("num_attention_heads",
+                  "must divide " + config.key("hidden_size") + " " + std::to_string(hidden));
   }
   const bool is_ratio = keys.wide == std::string("mlp_ratio");
   int64_t wide = config.whole(keys.wide, keys.default_wide, 1, kWidest);
@@ -65,11 +65,11 @@ std::vector<int64_t> shared_order(int64_t layers, int64_t groups, int64_t inner)
 TransformerEncoderOptions layers_in(const Settings& config, const EncoderModelRow& row) {
   const auto layer = layer_in(config, row.config).norm_first(row.norm_first);
   const int64_t layers =
-      config.whole(row.config.layers, row.config.default_layers, 1, kMostEncoderLayers);
+      config.whole("num_hidden_layers", row.config.default_layers, 1, kMostEncoderLayers);
   TransformerEncoderOptions options(layer, layers);
   options.norm(*row.last_norm != '\0');
   if (row.shares_layers) {
-    const int64_t groups = config.whole("num_hidden_groups", 1, 1, layers);
+    const int64_t groups = config.whole("num_hidden_groups", 1, 1, kMostEncoderLayers);
     const int64_t inner = config.whole("inner_group_num", 1, 1, kMostEncoderLayers);
     options.num_layers(groups * inner).order(shared_order(layers, groups, inner));
   }
@@ -135,7 +135,7 @@ EncoderConfig read_encoder_config(const Settings& config) {
   const std::string model_type = config.text("model_type", "");
   const CompositeModelRow* whole = find_composite_model(model_type);
   const auto& row = encoder_model(config.where(), whole ? whole->encoder : model_type);
-  const Settings own = whole ? config.inside(whole->settings) : config;
+  const Settings own = (whole ? config.part(whole->settings) : config).of(row.model_type);
   for (const auto& [name, value] : kFixed) {
     if (own.has(name) && own.value(name) != value) {
       own.refuse(name, "must be " + value.dump() + ", the only value that posenc has");

@@ -3,7 +3,6 @@
 #include <torch/nn/init.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "io/base/context.h"
 #include "io/load/file_source.h"
@@ -19,11 +18,6 @@ namespace {
 
 constexpr const char* kLoadEncoder = "load_encoder";
 
-EncoderConfig config_in(const std::string& folder) {
-  const auto path = (std::filesystem::path(folder) / "config.json").string();
-  return read_encoder_config(Settings(kLoadEncoder, path));
-}
-
 // Before a model of these sizes is allocated.
 void check_encoder_sizes(const EncoderConfig& config, const io::TensorSource& source,
                          const std::string& prefix, const std::string& folder) {
@@ -33,11 +27,11 @@ void check_encoder_sizes(const EncoderConfig& config, const io::TensorSource& so
   const bool has_last = std::any_of(names.begin(), names.end(), [&](const auto& name) {
     return find_entry(source, name) != nullptr;
   });
-  TORCH_CHECK_VALUE(
-      has_last, "[load_encoder] ", folder, ": ",
-      config.row.shares_layers ? "num_hidden_groups * inner_group_num" : config.row.config.layers,
-      " in config.json must be how many layers the weights have, which lack ", names.front(),
-      ". Got ", layers);
+  TORCH_CHECK_VALUE(has_last, "[load_encoder] ", folder, ": ",
+                    config.row.shares_layers ? "num_hidden_groups * inner_group_num"
+                                             : config.settings.key("num_hidden_layers"),
+                    " in config.json must be at most how many layers the weights have, which lack ",
+                    names.front(), ". Got ", layers);
 }
 
 Encoder of_settings(const EncoderConfig& config) {
@@ -87,7 +81,9 @@ void fold_layer_scale(EncoderImpl& model, const io::TensorSource& source,
 }  // namespace
 
 Encoder load_encoder(const std::string& folder) {
-  EncoderConfig config = io::in_context(kLoadEncoder, folder, [&] { return config_in(folder); });
+  EncoderConfig config = io::in_context(kLoadEncoder, folder, [&] {
+    return read_encoder_config(model_config(kLoadEncoder, folder));
+  });
   const std::string path = weights_in(kLoadEncoder, folder);
   return io::in_context(kLoadEncoder, path, [&] {
     const io::FileSource source(path);
@@ -97,7 +93,7 @@ Encoder load_encoder(const std::string& folder) {
       config.options.pooling(encoder::Pooling::None);
     }
     check_encoder_sizes(config, source, prefix, folder);
-    const LoadOptions load = encoder_load_options(config, prefix);
+    const LoadOptions load = encoder_load_options(config, prefix, source);
     const io::FormatNames names = encoder_format_names(config);
     Encoder model = empty_encoder(config, names);
     io::LoadPlan(*model, source, load, names).apply();

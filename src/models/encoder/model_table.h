@@ -18,11 +18,9 @@ struct EncoderLayerKeys {
   const char *norm1, *norm2;  ///< of the attention, of the feed-forward network
 };
 
-/// The names of settings in a config.json, and their defaults.
+/// The names of settings in a config.json, and their defaults. hidden_size, num_attention_heads and
+/// num_hidden_layers are names that all classes know.
 struct EncoderConfigKeys {
-  const char* hidden = "hidden_size";
-  const char* heads = "num_attention_heads";
-  const char* layers = "num_hidden_layers";
   const char* wide = "intermediate_size";
   const char* activation = "hidden_act";
   const char* eps = "layer_norm_eps";           ///< empty: default_eps always

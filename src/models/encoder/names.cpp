@@ -11,10 +11,14 @@ using Part = const char* EncoderLayerKeys::*;
 
 bool is_named(const char* name) { return *name != '\0'; }
 
+int64_t inner_layers(const EncoderConfig& config) {
+  return config.settings.whole("inner_group_num", 1, 1, INT64_MAX);
+}
+
 // The prefix of layer `index` in a file. ALBERT numbers the layers of each group.
 std::string layer_prefix(const EncoderLayerKeys& keys, const EncoderConfig& config, int64_t index) {
   if (!config.row.shares_layers) return io::fill_pattern(keys.layer, {std::to_string(index)});
-  const int64_t inner = config.settings.whole("inner_group_num", 1, 1, INT64_MAX);
+  const int64_t inner = inner_layers(config);
   const std::string group = std::to_string(index / inner), layer = std::to_string(index % inner);
   return io::fill_pattern(keys.layer, {group, layer});
 }
@@ -97,9 +101,11 @@ void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config
   if (pooler.empty()) return;
   const auto& options = config.options;
   const char* own_setting = config.row.is_vision ? "pooler_output_size" : "projection_size";
-  const char* setting = config.settings.has(own_setting) ? own_setting : config.row.config.hidden;
-  sizes.push_back(
-      {setting, options.pooler_dim().value_or(options.encoder().layer().d_model()), {pooler}, 0});
+  const char* setting = config.settings.has(own_setting) ? own_setting : "hidden_size";
+  sizes.push_back({config.settings.key(setting),
+                   options.pooler_dim().value_or(options.encoder().layer().d_model()),
+                   {pooler},
+                   0});
 }
 
 // `front` is the prefix of the front's tensors.
@@ -153,7 +159,7 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   const auto& layer = config.options.encoder().layer();
   const auto first = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::wide);
   std::vector<StatedSize> sizes = {{row.config.wide, layer.d_ff(), first, 0},
-                                   {row.config.hidden, layer.d_model(), first, 1}};
+                                   {config.settings.key("hidden_size"), layer.d_model(), first, 1}};
   add_pooler_size(sizes, config, prefix);
   if (config.options.patches()) {
     add_patch_sizes(sizes, config, prefix + "embeddings.");
@@ -171,9 +177,10 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   };
   std::vector<std::string> tokens = {in_file(front.names().tokens)};
   if (is_named(row.shared)) tokens.push_back(prefix + row.shared);
-  const char* width = is_named(row.projection) ? row.config.embedding : row.config.hidden;
+  const char* width = is_named(row.projection) ? row.config.embedding : "hidden_size";
   sizes.push_back({"vocab_size", front.vocab_size(), tokens, 0});
-  sizes.push_back({width, front.embedding_dim().value_or(front.d_model()), tokens, 1});
+  sizes.push_back(
+      {config.settings.key(width), front.embedding_dim().value_or(front.d_model()), tokens, 1});
   const int64_t offset = front.position_offset();
   const std::string plus = offset == 0 ? "" : " + " + std::to_string(offset);
   sizes.push_back({"max_position_embeddings" + plus,
@@ -193,8 +200,18 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   return sizes;
 }
 
-LoadOptions encoder_load_options(const EncoderConfig& config, const std::string& prefix) {
-  return LoadOptions().prefix(prefix).cast(true).key_map(key_map_of(config));
+LoadOptions encoder_load_options(const EncoderConfig& config, const std::string& prefix,
+                                 const io::TensorSource& source) {
+  KeyMap map = key_map_of(config);
+  std::vector<int64_t> counts = {config.options.encoder().num_layers()};
+  if (config.row.shares_layers) {
+    const int64_t inner = inner_layers(config);
+    counts = {counts.front() / inner, inner};
+  }
+  for (const EncoderLayerKeys* keys : config.row.layers) {
+    drop_later_layers(map, source, prefix, keys->layer, counts);
+  }
+  return LoadOptions().prefix(prefix).cast(true).key_map(std::move(map));
 }
 
 io::FormatNames encoder_format_names(const EncoderConfig& config) {

@@ -27,7 +27,8 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
                                              const std::string& prefix);
 
 /// How the tensors of a file become an Encoder's.
-LoadOptions encoder_load_options(const EncoderConfig& config, const std::string& prefix);
+LoadOptions encoder_load_options(const EncoderConfig& config, const std::string& prefix,
+                                 const io::TensorSource& source);
 io::FormatNames encoder_format_names(const EncoderConfig& config);
 
 }  // namespace posenc

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "posenc/sinusoid/preset.h"
+
 namespace posenc::fronts {
 namespace {
 
@@ -126,6 +128,13 @@ void tvp(const Settings& config, EmbeddingFrontOptions& options) {
 
 void distilbert(const Settings&, EmbeddingFrontOptions& options) {
   options.type_vocab_size(0).norm(Norm::AfterSum);
+}
+
+// The table begins as a sinusoid if asked for, and is trained like any other.
+void distilbert_sinusoid(const Settings& config, EmbeddingFrontOptions& options) {
+  distilbert(config, options);
+  if (!config.flag("sinusoidal_pos_embds", false)) return;
+  options.sinusoid(preset("distilbert", options.d_model())).train_sinusoid(true);
 }
 
 void instructblip(const Settings& config, EmbeddingFrontOptions& options) {

@@ -27,6 +27,7 @@ void lxmert(const Settings& config, EmbeddingFrontOptions& options);
 void tvp(const Settings& config, EmbeddingFrontOptions& options);
 
 void distilbert(const Settings& config, EmbeddingFrontOptions& options);
+void distilbert_sinusoid(const Settings& config, EmbeddingFrontOptions& options);
 void instructblip(const Settings& config, EmbeddingFrontOptions& options);
 void clip(const Settings& config, EmbeddingFrontOptions& options);
 void blip_2(const Settings& config, EmbeddingFrontOptions& options);

@@ -11,12 +11,8 @@ namespace posenc {
 namespace {
 
 const FrontKeys kClipKeys = {.dropout = "", .pad = ""};
-const FrontKeys kGptKeys = {.hidden = "n_embd hidden_size",
-                            .positions = "n_positions max_position_embeddings",
-                            .dropout = "embd_pdrop",
-                            .pad = ""};
-const FrontKeys kBartKeys = {
-    .hidden = "d_model hidden_size", .eps = "", .dropout = "dropout", .scale = "scale_embedding"};
+const FrontKeys kGptKeys = {.dropout = "embd_pdrop", .pad = ""};
+const FrontKeys kBartKeys = {.eps = "", .dropout = "dropout", .scale = "scale_embedding"};
 
 }  // namespace
 
@@ -76,8 +72,7 @@ const std::vector<FrontModelRow>& front_model_table() {
       {"longformer", "longformer", {.pad = 1}},
       {"luke", "longformer", {.vocab = 50267, .pad = 1}},
       // distilbert
-      {"distilbert", "distilbert", {}, {.hidden = "dim hidden_size", .eps = "",
-       .dropout = "dropout"}},
+      {"distilbert", "distilbert", {}, {.eps = "", .dropout = "dropout"}, distilbert_sinusoid},
       {"bert-generation", "distilbert", {.vocab = 50358, .hidden = 1024}},
       {"blip_text_model", "distilbert", {.vocab = 30524, .dropout = 0.0}},
       {"git", "distilbert", {.positions = 1024}},
@@ -127,8 +122,7 @@ const std::vector<FrontModelRow>& front_model_table() {
        kBartKeys, blenderbot},
       {"blenderbot-small", "bart", {.vocab = 50265, .hidden = 512, .eps = 1e-5}, kBartKeys, led},
       {"led", "bart", {.vocab = 50265, .hidden = 1024, .positions = 16384, .eps = 1e-5,
-       .pad = 1}, {.hidden = "d_model hidden_size",
-       .positions = "max_encoder_position_embeddings", .eps = "", .dropout = "dropout"}, led},
+       .pad = 1}, {.positions = "max_encoder_position_embeddings", .eps = "", .dropout = "dropout"}, led},
       {"mbart", "bart", {.vocab = 50265, .hidden = 1024, .positions = 1024, .eps = 1e-5,
        .pad = 1}, kBartKeys},
       {"mvp", "bart", {.vocab = 50267, .hidden = 1024, .positions = 1024, .eps = 1e-5, .pad = 1},
@@ -144,9 +138,8 @@ const std::vector<FrontModelRow>& front_model_table() {
        .embedding = 768}, {.dropout = "", .embedding = "word_embed_proj_dim"}},
       // nomic
       {"nomic_bert", "nomic", {.vocab = 30528, .dropout = 0.0}},
-      {"funnel", "nomic", {.eps = 1e-9, .pad = std::nullopt}, {.hidden = "d_model hidden_size",
-       .dropout = "hidden_dropout"}, funnel},
-      {"gte", "nomic", {.vocab = 250048, .types = 1, .pad = 1}},
+      {"funnel", "nomic", {.eps = 1e-9, .pad = std::nullopt}, {.dropout = "hidden_dropout"}, funnel},
+      {"gte", "nomic", {.vocab = 250048, .types = 1, .pad = 1, .types_optional = true}},
       {"jina_embeddings_v3", "nomic", {.vocab = 250002, .hidden = 1024, .types = 1, .eps = 1e-5,
        .pad = 1}},
       {"modernbert", "nomic", {.vocab = 50368, .eps = 1e-5, .dropout = 0.0, .pad = 50283},

@@ -15,15 +15,14 @@ struct FrontSizes {
   int64_t vocab = 30522, hidden = 768, positions = 512, types = 2;
   double eps = 1e-12, dropout = 0.1;
   std::optional<int64_t> pad = 0;
-  bool scales = false;    ///< whether the tokens are multiplied by sqrt(hidden)
-  int64_t embedding = 0;  ///< width of the tables; 0: hidden
+  bool scales = false;          ///< whether the tokens are multiplied by sqrt(hidden)
+  int64_t embedding = 0;        ///< width of the tables; 0: hidden
+  bool types_optional = false;  ///< whether type_vocab_size may be 0
 };
 
-/// The names of these settings in a configuration. A setting may have several names, separated by
-/// spaces, of which the first that is present is used; one without a name always has the value of
-/// FrontSizes.
+/// The names of these settings in a configuration, or any alias that its class has for them. One
+/// without a name always has the value of FrontSizes; the width is `hidden_size` to all.
 struct FrontKeys {
-  const char* hidden = "hidden_size";
   const char* positions = "max_position_embeddings";
   const char* types = "type_vocab_size";
   const char* eps = "layer_norm_eps";

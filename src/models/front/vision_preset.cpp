@@ -47,8 +47,8 @@ const VisionModelRow* inner_vision_model(const std::string& inner, std::string o
 // settings of that model. Null if it is not known.
 const VisionModelRow* vision_model_of(Settings& config) {
   const std::string name = config.text("model_type", "");
-  if (config.has("vision_config")) {
-    const Settings inside = config.inside("vision_config");
+  if (config.has_part("vision_config")) {
+    const Settings inside = config.part("vision_config");
     if (const VisionModelRow* row = inner_vision_model(inside.text("model_type", ""), name)) {
       config = inside;
       return row;
@@ -59,7 +59,7 @@ const VisionModelRow* vision_model_of(Settings& config) {
 }
 
 VisionFrontOptions built(const Settings& config, const VisionPresetRow& preset,
-                         const VisionDefaults& defaults, BuildVision then) {
+                         const VisionDefaults& defaults, BuildVision then = nullptr) {
   const VisionSides image = vision_sides(config, "image_size", defaults.image);
   const VisionSides patch = vision_sides(config, "patch_size", defaults.patch);
   VisionFrontOptions options(image.height, patch.height,
@@ -122,17 +122,18 @@ VisionFrontOptions vision_front_options_from_hf(const std::string& config) {
                       detail::nearest_text(model_type, names), ". Got ",
                       model_type.empty() ? "no model_type" : model_type);
   }
-  return built(settings, find_vision_preset(model->preset), model->defaults, model->build);
+  return built(settings.of(model->model_type), find_vision_preset(model->preset), model->defaults,
+               model->build);
 }
 
 VisionFrontOptions vision_front_preset(const std::string& name, const std::string& config) {
   const VisionPresetRow& preset = find_vision_preset(name);
   Settings settings = Settings::path_or_text("vision_front_preset", config);
   const VisionModelRow* model = vision_model_of(settings);
-  if (model == nullptr) return built(settings, preset, preset.defaults, nullptr);
+  if (model == nullptr) return built(settings, preset, preset.defaults);
   TORCH_CHECK_VALUE(name == model->preset, "[vision_front_preset] a configuration of ",
                     model->model_type, " needs the preset ", model->preset, ". Got ", name);
-  return built(settings, preset, model->defaults, model->build);
+  return built(settings.of(model->model_type), preset, model->defaults, model->build);
 }
 
 }  // namespace posenc

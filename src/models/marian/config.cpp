@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/check.h"
+#include "models/model_folder.h"
 #include "models/settings.h"
 #include "posenc/sinusoid/preset.h"
 
@@ -48,6 +49,10 @@ int64_t target_vocab_in(const Settings& config, int64_t source_vocab) {
                                             " with share_encoder_decoder_embeddings");
   }
   return source_vocab;
+}
+
+Settings marian_config(const std::string& folder) {
+  return model_config(kLoadMarian, folder).of("marian");
 }
 
 // The layers are MarianEncoderLayer and MarianDecoderLayer: post-norm, without a final norm.
@@ -152,11 +157,11 @@ GenerateOptions generation_in(const Settings& settings, const Settings& config,
 }  // namespace
 
 TransformerOptions read_marian_options(const std::string& folder) {
-  return transformer_in(Settings(kLoadMarian, path_in(folder, "config.json")));
+  return transformer_in(marian_config(folder));
 }
 
 MarianSearch read_marian_search(const std::string& folder, const TransformerOptions& model) {
-  const Settings config(kLoadMarian, path_in(folder, "config.json"));
+  const Settings config = marian_config(folder);
   const auto pad = config.tokens("pad_token_id", model.src_vocab());
   if (pad.size() > 1) config.refuse("pad_token_id", "must be one token");
   const auto path = path_in(folder, "generation_config.json");

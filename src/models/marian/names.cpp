@@ -1,6 +1,7 @@
 #include "models/marian/names.h"
 
 #include "io/load/key_map.h"
+#include "models/model_folder.h"
 
 namespace posenc {
 namespace {
@@ -40,9 +41,11 @@ KeyMap marian_key_map() {
 }  // namespace
 
 // Without the three-way tie nothing reads the shared matrix.
-LoadOptions marian_load_options(Tying tying) {
+LoadOptions marian_load_options(const TransformerOptions& options, const io::TensorSource& source) {
   KeyMap map = marian_key_map();
-  if (tying != Tying::ThreeWay) map.emplace_back(kMarianShared, "");
+  if (options.tie() != Tying::ThreeWay) map.emplace_back(kMarianShared, "");
+  drop_later_layers(map, source, "", "model.encoder.layers.*.", {options.num_encoder_layers()});
+  drop_later_layers(map, source, "", "model.decoder.layers.*.", {options.num_decoder_layers()});
   return LoadOptions().cast(true).key_map(std::move(map));
 }
 

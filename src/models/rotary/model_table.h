@@ -27,8 +27,8 @@ struct RotaryLayerDefaults {
   double yarn_attention_factor = 0.0;  ///< of flat parameters of type yarn without one; 0: none
 };
 
-/// The defaults of a model's configuration class, and its names of the keys. A key may have several
-/// names, separated by spaces, of which the first that is present is used.
+/// The defaults of a model's configuration class, and its names of the keys where they are neither
+/// the usual ones nor its aliases of these.
 struct RotaryDefaults {
   double theta = 10000.0;
   double partial = 0.0;                   ///< partial_rotary_factor; 0: none
@@ -45,7 +45,6 @@ struct RotaryDefaults {
   int64_t least = 1;                  ///< hidden / heads is at least this
   const char* hidden_key = "hidden_size";
   const char* heads_key = "num_attention_heads";
-  const char* max_position_key = "max_position_embeddings";
   const char* theta_key = "rope_theta";
   const char* partial_key = "partial_rotary_factor";  ///< empty: not read outside rope_parameters
   const char* rotary_dim_key = "";  ///< the key that has partial_rotary_factor * head_dim, or none

@@ -11,8 +11,7 @@
 namespace posenc {
 namespace {
 
-int64_t positive(const RotarySettings& config, const char* names, int64_t fallback) {
-  const std::string key = config.first_of(names);
+int64_t positive(const RotarySettings& config, const char* key, int64_t fallback) {
   const int64_t value = config.whole(key).value_or(fallback);
   if (config.has(key) && value <= 0) config.refuse(key, "positive");
   return value;
@@ -203,7 +202,7 @@ std::optional<int64_t> layer_number(const RotarySettings& config, const std::str
 int64_t rotary_head_dim(const RotarySettings& config, const RotaryModelRow& model,
                         const std::string& layer_type) {
   const RotaryDefaults& d = model.defaults;
-  const std::string key = config.first_of(d.head_dim_key);
+  const std::string key = d.head_dim_key;
   const bool is_global = d.global_head_dim != 0 && layer_type == "full_attention" &&
                          config.object("per_layer_config").empty();
   int64_t width = 0;
@@ -226,7 +225,7 @@ int64_t rotary_head_dim(const RotarySettings& config, const RotaryModelRow& mode
 RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& model,
                            const std::string& layer_type) {
   const RotaryDefaults& d = model.defaults;
-  const int64_t max_position = positive(config, d.max_position_key, d.max_position);
+  const int64_t max_position = positive(config, "max_position_embeddings", d.max_position);
   const bool nested = !d.layers.empty();
   TORCH_CHECK_VALUE(nested || layer_type.empty(), "`", model.model_type,
                     "` has one rotary embedding for all layers: layer_type must be left out. Got ",
@@ -245,11 +244,10 @@ RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& m
   if (!nested && (beside || d.original_max_position != 0)) {
     result.parameters.set(original, beside.value_or(d.original_max_position));
   }
-  // transformers fills this default in before it applies an alias of the key, which is the
-  // first of the names.
-  const std::string keys = d.max_position_key;
-  const std::string own_key = keys.substr(keys.rfind(' ') + 1);
-  result.parameters.set_default(original, config.whole(own_key).value_or(d.max_position));
+  const char* most = "max_position_embeddings";
+  result.parameters.set_default(original, config.is_given_late(most)
+                                              ? d.max_position
+                                              : config.whole(most).value_or(d.max_position));
   return result;
 }
 

@@ -57,6 +57,7 @@ rotary::Scaling dynamic(const RopeSettings& s) {
 }
 
 rotary::Scaling yarn(const RopeSettings& s) {
+  if (!s.parameters.mentions("factor")) s.parameters.required("factor", "rope_type yarn");
   rotary::Yarn result;
   result.original_max_position = original_of(s);
   result.factor = factor_or_ratio(s);

@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <sstream>
 
 #include "io/base/utf8.h"
 
@@ -23,19 +22,16 @@ bool is_whole(const nlohmann::json& value) {
 
 }  // namespace
 
-const nlohmann::json& RotarySettings::value(const std::string& name) const {
-  const auto found = object_.find(name);
-  return found == object_.end() ? kNone : *found;
+RotarySettings RotarySettings::of(std::string_view model_type) const {
+  RotarySettings result = *this;
+  result.map_ = &hf::AttributeMap::of(model_type);
+  result.map_->check(object_, path_);
+  return result;
 }
 
-std::string RotarySettings::first_of(const std::string& names) const {
-  std::istringstream words(names);
-  std::string first, name;
-  while (words >> name) {
-    if (has(name)) return name;
-    if (first.empty()) first = name;
-  }
-  return first;
+const nlohmann::json& RotarySettings::value(const std::string& name) const {
+  const auto found = object_.find(key(name));
+  return found == object_.end() ? kNone : *found;
 }
 
 RotarySettings RotarySettings::object(const std::string& name) const {
@@ -109,7 +105,7 @@ double RotarySettings::required(const std::string& name, const std::string& reas
 void RotarySettings::refuse(const std::string& name, const std::string& rule) const {
   const nlohmann::json& found = value(name);
   const auto shown = found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  TORCH_CHECK_VALUE(false, "`", path_, name, "` must be ", rule, ". Got ",
+  TORCH_CHECK_VALUE(false, "`", path_, key(name), "` must be ", rule, ". Got ",
                     io::shortened(shown, kMostOfRefused));
   std::abort();  // not reached
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "models/hf/attribute_map.h"
+
 namespace posenc {
 
 /// An object in a configuration, whose keys are looked up by name. A key that is absent or null has
@@ -18,12 +20,17 @@ class RotarySettings {
   RotarySettings(nlohmann::json object, std::string path)
       : object_(std::move(object)), path_(std::move(path)) {}
 
+  /// The same as settings of a configuration class of transformers, which may have any of the names
+  /// that the class knows. Throws c10::ValueError for two names of one setting with different
+  /// values.
+  RotarySettings of(std::string_view model_type) const;
+  /// Whether the class reads the key of `name` only after it has derived defaults from the setting.
+  bool is_given_late(const std::string& name) const { return map_->is_given_late(object_, name); }
+
   const nlohmann::json& value(const std::string& name) const;
   bool has(const std::string& name) const { return !value(name).is_null(); }
   /// Whether the key is there, if only with null.
-  bool mentions(const std::string& name) const { return object_.contains(name); }
-  /// The first of `names`, separated by spaces, that has a value; without any, the first.
-  std::string first_of(const std::string& names) const;
+  bool mentions(const std::string& name) const { return object_.contains(key(name)); }
   /// The object under `name`; an empty one where it is absent.
   RotarySettings object(const std::string& name) const;
   /// Whether it has no keys.
@@ -48,8 +55,13 @@ class RotarySettings {
   [[noreturn]] void refuse(const std::string& name, const std::string& rule) const;
 
  private:
+  std::string key(const std::string& name) const {
+    return std::string(map_->key_in(object_, name));
+  }
+
   nlohmann::json object_;
   std::string path_;
+  const hf::AttributeMap* map_ = &hf::AttributeMap::of("");
 };
 
 }  // namespace posenc

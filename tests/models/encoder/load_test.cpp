@@ -94,6 +94,23 @@ TEST(LoadEncoder, ReadsTheGroupsOfAlbert) {
   EXPECT_EQ(options.encoder().layer().activation(), Activation::GELUTanh) << "the default";
 }
 
+// Fewer layers than the file has are its first ones.
+TEST(LoadEncoder, LoadsTheFirstLayers) {
+  auto folder = TinyFolder::bert();
+  folder.config["num_hidden_layers"] = 1;
+  const auto path = folder.write();
+  auto shorter = load_encoder(path);
+  folder.rename([](const std::string& name) {
+    return name.rfind("encoder.layer.1.", 0) == 0 ? std::string() : name;
+  });
+  const auto x = shorter->forward(some_ids()),
+             y = load_encoder(folder.write())->forward(some_ids());
+  EXPECT_EQ(shorter->encoder->layers->size(), 1U);
+  EXPECT_TRUE(bit_equal(x.last_hidden_state, y.last_hidden_state));
+  folder.add("encoder.layer.one.weight", {2});
+  EXPECT_CONTAINS(refusal([&] { load_encoder(folder.write()); }), "encoder.layer.one.weight");
+}
+
 TEST(LoadEncoder, HasTheDefaultsOfOldConfigurations) {
   const auto bert = encoder_options_from_hf(R"({"model_type": "bert"})");
   EXPECT_EQ(bert.encoder().num_layers(), 12);
@@ -218,7 +235,9 @@ TEST(BadEncoderFolder, SizesThatTheWeightsDoNotHave) {
       {"max_position_embeddings", 10, "max_position_embeddings in config.json must be axis 0 of"},
       {"type_vocab_size", 3,
        "type_vocab_size in config.json must be axis 0 of embeddings.token_ty"},
-      {"num_hidden_layers", 3, "which lack encoder.layer.2.attention.self.query.weight. Got 3"},
+      {"num_hidden_layers", 3,
+       "at most how many layers the weights have, which lack "
+       "encoder.layer.2.attention.self.query.weight. Got 3"},
   };
   for (const auto& [name, value, text] : cases) {
     SCOPED_TRACE(name);
@@ -226,10 +245,28 @@ TEST(BadEncoderFolder, SizesThatTheWeightsDoNotHave) {
     folder.config[name] = value;
     EXPECT_ERROR(load_encoder(folder.write()), c10::ValueError, text);
   }
+}
+
+// A quantised file has scales besides its weights, and an adapter's has only what it adds.
+TEST(BadEncoderFolder, WeightsThatAreNotAWholeModel) {
   auto folder = TinyFolder::bert();
-  folder.config["num_hidden_layers"] = 1;
-  EXPECT_CONTAINS(refusal([&] { load_encoder(folder.write()); }),
-                  "UnexpectedKeys: [load_encoder] ");
+  folder.config["quantization_config"] = {{"quant_method", "fp8"}};
+  const auto path = folder.write();
+  EXPECT_ERROR(load_encoder(path), c10::ValueError,
+               "[load_encoder] " + path +
+                   "/config.json: quantization_config must be left out: quantised weights are not "
+                   "supported");
+  folder.config["quantization_config"] = nullptr;
+  EXPECT_NO_THROW(load_encoder(folder.write()));
+  folder.config["text_config"] = {{"quantization_config", json::object()}};
+  EXPECT_ERROR(load_encoder(folder.write()), c10::ValueError, "text_config.quantization_config");
+  folder.config.erase("text_config");
+  folder.write();
+  write_bytes(folder / "adapter_config.json", "{}");
+  EXPECT_ERROR(load_encoder(path), c10::ValueError,
+               path +
+                   ": must hold a whole model: an adapter is to be merged into its model first. "
+                   "Got adapter_config.json");
 }
 
 TEST(BadEncoderFolder, FilesAndTensorsThatAreMissing) {

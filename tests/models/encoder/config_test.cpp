@@ -1,0 +1,107 @@
+// Configurations of encoders as people and older releases write them.
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "posenc/models/encoder.h"
+#include "posenc/models/front_preset.h"
+#include "posenc/models/rotary_config.h"
+#include "posenc/models/vision_front_preset.h"
+#include "support/compare.h"
+
+namespace posenc::testing {
+namespace {
+
+using nlohmann::json;
+
+EncoderOptions of(const json& config) { return encoder_options_from_hf(config.dump()); }
+
+TEST(EncoderConfig, DistilBertTakesTheUsualNames) {
+  const auto options = of({{"model_type", "distilbert"},
+                           {"hidden_size", 32},
+                           {"num_attention_heads", 4},
+                           {"num_hidden_layers", 3}});
+  EXPECT_EQ(options.encoder().layer().num_heads(), 4);
+  EXPECT_EQ(options.encoder().layer().d_model(), 32);
+  EXPECT_EQ(options.encoder().num_layers(), 3);
+}
+
+TEST(EncoderConfig, BartTakesTheUsualNames) {
+  const auto options = of({{"model_type", "bart"}, {"d_model", 512}, {"num_attention_heads", 8}});
+  EXPECT_EQ(options.encoder().layer().num_heads(), 8);
+  EXPECT_EQ(options.embeddings()->d_model(), 512);
+  const auto usual = of({{"model_type", "bart"}, {"hidden_size", 512}, {"num_hidden_layers", 2}});
+  EXPECT_EQ(usual.encoder().layer().d_model(), 512);
+  EXPECT_EQ(usual.encoder().num_layers(), 2);
+  EXPECT_EQ(usual.embeddings()->d_model(), 512);
+}
+
+TEST(EncoderConfig, QwenVisionTakesTheUsualNames) {
+  const std::string start = R"({"model_type": "qwen2_5_vl_vision", "hidden_size": 1024, )";
+  EXPECT_EQ(rotary_options_from_hf(start + R"("num_attention_heads": 8})").dim(), 128);
+  EXPECT_EQ(rotary_options_from_hf(start + R"("num_heads": 8})").dim(), 128);
+}
+
+// What the older object has replaces the newer one's, and what it lacks has the class's default.
+TEST(EncoderConfig, TheOlderObjectOfClipReplacesTheOther) {
+  for (const char* type : {"clip", "clipseg", "chinese_clip"}) {
+    SCOPED_TRACE(type);
+    const json config = {
+        {"model_type", type},
+        {"text_config", {{"hidden_size", 64}, {"num_attention_heads", 2}, {"vocab_size", 50}}},
+        {"text_config_dict", {{"hidden_size", 64}, {"num_attention_heads", 4}}}};
+    const auto options = of(config);
+    EXPECT_EQ(options.encoder().layer().num_heads(), 4);
+    EXPECT_EQ(options.encoder().layer().d_model(), 64);
+    const auto vocab = of({{"model_type", type}}).embeddings()->vocab_size();
+    EXPECT_EQ(options.embeddings()->vocab_size(), vocab) << "the default, not 50";
+    EXPECT_EQ(front_options_from_hf(config.dump()).vocab_size(), vocab);
+    json alone = config, null = config;
+    alone.erase("text_config");
+    EXPECT_EQ(of(alone).encoder().layer().num_heads(), 4);
+    null["text_config_dict"] = nullptr;
+    EXPECT_EQ(of(null).encoder().layer().num_heads(), 2);
+    EXPECT_EQ(of(null).embeddings()->vocab_size(), 50);
+  }
+  EXPECT_ERROR(of({{"model_type", "clip"}, {"text_config_dict", {{"num_attention_heads", 5}}}}),
+               c10::ValueError, "text_config_dict.num_attention_heads must divide hidden_size 512");
+  const json siglip = {{"model_type", "siglip"},
+                       {"text_config", {{"num_attention_heads", 2}}},
+                       {"text_config_dict", {{"num_attention_heads", 4}}}};
+  EXPECT_EQ(of(siglip).encoder().layer().num_heads(), 2) << "its class knows no such object";
+}
+
+TEST(EncoderConfig, TheOlderObjectOfImagesReplacesTheOther) {
+  const json config = {{"model_type", "clip"},
+                       {"vision_config", {{"image_size", 64}, {"patch_size", 8}}},
+                       {"vision_config_dict", {{"patch_size", 16}}}};
+  const auto options = vision_front_options_from_hf(config.dump());
+  EXPECT_EQ(options.patch_height(), 16);
+  EXPECT_EQ(options.image_height(), 224);
+}
+
+TEST(EncoderConfig, ANameTwiceIsAnError) {
+  EXPECT_ERROR(
+      encoder_options_from_hf(R"({"model_type": "bert", "hidden_size": 8, "hidden_size": 16})"),
+      c10::ValueError,
+      "[encoder_options_from_hf] the configuration: must have each name once in its settings. Got "
+      "'hidden_size' twice");
+  EXPECT_ERROR(
+      encoder_options_from_hf(R"({"model_type": "clip", "text_config": {"a": 1, "a": 1}})"),
+      c10::ValueError, "Got 'a' twice");
+  EXPECT_NO_THROW(encoder_options_from_hf(R"({"model_type": "clip", "a": 1,
+                                              "text_config": {"a": 1}})"));
+}
+
+// With more groups than layers, the groups of the last ones do nothing.
+TEST(EncoderConfig, AlbertMayHaveMoreGroupsThanLayers) {
+  const json config = {
+      {"model_type", "albert"}, {"num_hidden_layers", 2}, {"num_hidden_groups", 3}};
+  EXPECT_EQ(of(config).encoder().order(), (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(of(config).encoder().num_layers(), 3);
+}
+
+}  // namespace
+}  // namespace posenc::testing
