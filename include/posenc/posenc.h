@@ -28,7 +28,7 @@
 #include "posenc/functional/token_embedding.h"
 #include "posenc/functional/vocab_parallel.h"
 #include "posenc/inference/freeze.h"
-#include "posenc/inference/frozen_encoder_model.h"
+#include "posenc/inference/frozen_encoder.h"
 #include "posenc/io/checkpoint.h"
 #include "posenc/io/error.h"
 #include "posenc/io/key_map.h"

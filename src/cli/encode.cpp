@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/weights.h"
-#include "posenc/inference/frozen_encoder_model.h"
+#include "posenc/inference/frozen_encoder.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/models/encoder.h"
 
@@ -51,7 +51,7 @@ void encode(const EncodeArguments& arguments) {
   const auto tensor = [&](const char* name) {
     return given.contains(name) ? given[name] : at::Tensor();
   };
-  const FrozenEncoderModel model = freeze(load_encoder(arguments.folder));
+  const FrozenEncoder model = freeze(load_encoder(arguments.folder));
   const bool is_text = model.options().embeddings().has_value();
   const EncoderOutput out = model.forward(encoder_input(given, is_text, arguments.input),
                                           EncoderInputs()

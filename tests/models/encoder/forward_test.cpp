@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "models/encoder/tiny_folder.h"
-#include "posenc/inference/frozen_encoder_model.h"
+#include "posenc/inference/frozen_encoder.h"
 #include "posenc/models/encoder.h"
 #include "support/compare.h"
 
@@ -123,7 +123,7 @@ TEST(EncoderModel, TrainsAllOfItsParameters) {
   }
 }
 
-TEST(FrozenEncoderModel, ComputesTheSame) {
+TEST(FrozenEncoder, ComputesTheSame) {
   const ShortBatch batch;
   for (const int64_t buckets : {0, 32}) {
     for (const bool causal : {false, true}) {
@@ -146,7 +146,7 @@ TEST(FrozenEncoderModel, ComputesTheSame) {
 }
 
 // As in transformers, a masked token attends to the real ones.
-TEST(FrozenEncoderModel, PoolsRowsOfMaskedTokens) {
+TEST(FrozenEncoder, PoolsRowsOfMaskedTokens) {
   using encoder::Pooling;
   const auto ids = torch::tensor({{9, 5, 6, 7}, {2, 9, 3, 10}});
   const auto right = torch::tensor({{1, 1, 1, 1}, {1, 1, 1, 0}});
@@ -171,7 +171,7 @@ TEST(FrozenEncoderModel, PoolsRowsOfMaskedTokens) {
   }
 }
 
-TEST(FrozenEncoderModel, NoticesChangesAndEmptyHolders) {
+TEST(FrozenEncoder, NoticesChangesAndEmptyHolders) {
   auto model = small_encoder();
   const auto frozen = freeze(model);
   {
@@ -184,7 +184,7 @@ TEST(FrozenEncoderModel, NoticesChangesAndEmptyHolders) {
   std::ostringstream text;
   text << frozen;
   EXPECT_EQ(text.str(),
-            "posenc::FrozenEncoderModel(ids, num_layers=2, d_model=8, num_heads=2, d_ff=12)");
+            "posenc::FrozenEncoder(ids, num_layers=2, d_model=8, num_heads=2, d_ff=12)");
 }
 
 TEST(EncoderErrors, AreOfBothForms) {
