@@ -67,6 +67,7 @@
 #include "posenc/nn/token_embedding.h"
 #include "posenc/nn/transformer/gated_feed_forward.h"
 #include "posenc/nn/transformer/layer_norm.h"
+#include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/rms_norm.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_decoder_layer.h"
