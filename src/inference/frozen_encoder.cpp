@@ -3,6 +3,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linear.h>
 
+#include <optional>
 #include <ostream>
 
 #include "inference/stale_check.h"
@@ -15,17 +16,16 @@ namespace inference {
 struct FrozenEncoderParts {
   EncoderOptions options;
   StaleCheck stale_check;
-  EmbeddingFront embeddings{nullptr};  // shared with the source, as its tables are large
-  VisionFront patches{nullptr};        // a copy in eval mode
   FrozenTransformerEncoder layers;
-  at::Tensor relative_bias, pooler_weight, pooler_bias;
+  std::optional<EmbeddingFrontOptions> front_options = {};  // of token ids
+  functional::EmbeddingFrontWeights front = {};
+  VisionFront patches{nullptr};  // of images, in eval mode
+  at::Tensor relative_bias = {}, pooler_weight = {}, pooler_bias = {};
 
-  // The source may be in train mode, so its own forward() is not used.
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
     if (patches) return VisionFront(patches)->forward(input);
-    auto options_of_call = front_func_options(*embeddings, input, front_inputs(inputs));
-    return functional::embedding_front(input, front_weights(*embeddings),
-                                       options_of_call.training(false));
+    return functional::embedding_front(
+        input, front, front_func_options(*front_options, front, input, front_inputs(inputs)));
   }
 };
 
@@ -42,6 +42,25 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
 // given as pairs.
 AttentionMask mask_of_all_rows(const AttentionMask& mask) {
   return mask.without_keys() & AttentionMask::allowed(mask.padding_keys().unsqueeze(1));
+}
+
+// The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
+functional::EmbeddingFrontWeights detached(functional::EmbeddingFrontWeights weights) {
+  for (at::Tensor* tensor : {&weights.tokens, &weights.positions, &weights.token_types,
+                             &weights.task_types, &weights.norm_weight, &weights.norm_bias,
+                             &weights.projection_weight, &weights.projection_bias}) {
+    if (tensor->defined()) *tensor = tensor->detach();
+  }
+  return weights;
+}
+
+// A front with options of its own, in eval mode, on the memory of the source's weights.
+VisionFront detached(const VisionFrontImpl& source) {
+  VisionFront front(std::dynamic_pointer_cast<VisionFrontImpl>(source.clone()));
+  const auto weights = source.named_parameters();
+  for (auto& item : front->named_parameters()) item.value().set_data(weights[item.key()].detach());
+  front->eval();
+  return front;
 }
 
 }  // namespace
@@ -78,22 +97,20 @@ FrozenBytes FrozenEncoder::bytes() const { return parts_->stale_check.bytes(); }
 
 FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options) {
   const torch::NoGradGuard no_grad;
-  inference::FrozenEncoderParts parts = {model.options,
-                                         inference::StaleCheck(model),
-                                         model.embeddings,
-                                         VisionFront(nullptr),
-                                         freeze(model.encoder, options),
-                                         {},
-                                         {},
-                                         {}};
-  if (model.patches) {
-    parts.patches = VisionFront(std::dynamic_pointer_cast<VisionFrontImpl>(model.patches->clone()));
-    parts.patches->eval();
+  inference::FrozenEncoderParts parts = {model.options, inference::StaleCheck(model),
+                                         freeze(model.encoder, options)};
+  if (model.embeddings) {
+    parts.front_options = model.embeddings->options;
+    parts.front = inference::detached(front_weights(*model.embeddings));
+  } else {
+    parts.patches = inference::detached(*model.patches);
   }
-  if (model.relative_attention_bias) parts.relative_bias = model.relative_attention_bias->weight;
+  if (model.relative_attention_bias) {
+    parts.relative_bias = model.relative_attention_bias->weight.detach();
+  }
   if (model.pooler) {
-    parts.pooler_weight = model.pooler->weight;
-    parts.pooler_bias = model.pooler->bias;
+    parts.pooler_weight = model.pooler->weight.detach();
+    parts.pooler_bias = model.pooler->bias.detach();
   }
   return FrozenEncoder(std::make_shared<const inference::FrozenEncoderParts>(std::move(parts)));
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <sstream>
 
 #include "models/encoder/tiny_folder.h"
@@ -187,6 +188,48 @@ TEST(FrozenEncoder, NoticesChangesAndEmptyHolders) {
             "posenc::FrozenEncoder(ids, num_layers=2, d_model=8, num_heads=2, d_ff=12)");
 }
 
+// The frozen model must not be the only one that still holds a replaced tensor.
+TEST(FrozenEncoder, NoticesReplacedParts) {
+  const ShortBatch batch;
+  const auto options = small_options().relative_buckets(4);
+  const auto expect_stale = [&](const char* part, const std::function<void(Encoder&)>& replace) {
+    SCOPED_TRACE(part);
+    auto model = small_encoder(options);
+    const auto frozen = freeze(model);
+    EXPECT_NO_THROW(frozen.forward(batch.ids));
+    replace(model);
+    EXPECT_ERROR(frozen.forward(batch.ids), c10::Error, part);
+  };
+  expect_stale("pooler.weight", [](Encoder& model) {
+    model->pooler = model->replace_module("pooler", torch::nn::Linear(8, 8));
+  });
+  expect_stale("relative_attention_bias.weight", [](Encoder& model) {
+    model->relative_attention_bias =
+        model->replace_module("relative_attention_bias", torch::nn::Embedding(4, 2));
+  });
+  expect_stale("embeddings.", [&](Encoder& model) {
+    model->embeddings = model->replace_module("embeddings", EmbeddingFront(*options.embeddings()));
+  });
+  Encoder images(EncoderOptions(VisionFrontOptions(4, 2, 8), options.encoder()));
+  const auto frozen = freeze(images);
+  const auto pixels = torch::ones({2, 3, 4, 4});
+  EXPECT_NO_THROW(frozen.forward(pixels));
+  EXPECT_EQ(frozen.bytes().own, 0) << "weights are shared";
+  images->patches = images->replace_module("embeddings", VisionFront(VisionFrontOptions(4, 2, 8)));
+  EXPECT_ERROR(frozen.forward(pixels), c10::Error, "embeddings.");
+}
+
+TEST(FrozenEncoder, HasTheOptionsOfItsOwnTime) {
+  const ShortBatch batch;
+  auto model = small_encoder();
+  const auto frozen = freeze(model);
+  const auto before = frozen.forward(batch.ids);
+  model->embeddings->options.layer_norm_eps(1.0).order(front::Order::PositionsFirst);
+  model->embeddings->norm->options.eps(1.0);
+  EXPECT_FALSE(bit_equal(model->forward(batch.ids).embeddings, before.embeddings));
+  EXPECT_TRUE(bit_equal(frozen.forward(batch.ids).embeddings, before.embeddings));
+}
+
 TEST(EncoderErrors, AreOfBothForms) {
   auto model = small_encoder();
   const auto frozen = freeze(model);
@@ -204,6 +247,9 @@ TEST(EncoderErrors, AreOfBothForms) {
             EXPECT_ERROR(run(), c10::ValueError,
                          "[Encoder] attention_mask must be (B, L) = [2, 4]. Got [4, 4]");
           });
+  refused(torch::Tensor(), {}, [](auto run) {
+    EXPECT_ERROR(run(), c10::ValueError, "[Encoder] ids must be (B, L). Got an undefined tensor");
+  });
   refused(batch.ids[0], {}, [](auto run) {
     EXPECT_ERROR(run(), c10::ValueError, "[Encoder] ids must be (B, L). Got [4]");
   });
@@ -223,6 +269,8 @@ TEST(EncoderErrors, ImagesComeWithoutTheInputsOfText) {
   Encoder model(EncoderOptions(VisionFrontOptions(4, 2, 8), small_options().encoder()));
   model->eval();
   const auto frozen = freeze(model);
+  EXPECT_ERROR(model->forward(torch::Tensor()), c10::ValueError,
+               "[Encoder] pixel_values must be (B, C, H, W). Got an undefined tensor");
   const auto pixels = torch::ones({2, 3, 4, 4});
   const auto ids = torch::ones({2, 4}, torch::kLong);
   const std::pair<const char*, EncoderInputs> all[] = {
