@@ -16,7 +16,7 @@ struct FrozenEncoderParts;
 /// unequal lengths only the real tokens are computed, so padding costs next to nothing.
 ///
 /// ```cpp
-/// auto bert = posenc::freeze(posenc::load_encoder("bert-base-uncased"));
+/// auto bert = posenc::freeze(posenc::load_encoder("models/bert-base-uncased"));
 /// auto ids = torch::tensor({{101, 7592, 2088, 102}, {101, 7592, 102, 0}});
 /// auto out = bert.forward(ids, posenc::EncoderInputs().attention_mask(ids.ne(0)));
 /// ```
