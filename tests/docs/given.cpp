@@ -100,8 +100,10 @@ class Documented : public ::testing::Test {
     const InEmptyFolder here;
     const std::filesystem::path marian(POSENC_LIVE_DIR "/marian/shared");
     std::filesystem::create_directory_symlink(marian, "opus-mt-en-de");
+    std::filesystem::create_directory("models");
     for (const char* name : {"bert-base-uncased", "all-MiniLM-L6-v2"}) {  // small ones of that kind
-      std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/bert", name);
+      std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/bert",
+                                                std::string("models/") + name);
     }
     std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/llama/llama", "tiny-llama");
     torch::manual_seed(0);
