@@ -9,9 +9,10 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/weights.h"
-#include "posenc/inference/frozen_encoder_model.h"
+#include "posenc/inference/frozen_encoder.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/models/encoder.h"
+#include "posenc/models/inspect_folder.h"
 
 namespace posenc::cli {
 namespace {
@@ -24,25 +25,48 @@ const std::vector<std::string> kInputsOfEncode = {"input_ids",      "pixel_value
                                                   "attention_mask", "position_ids",
                                                   "token_type_ids", "task_type_ids"};
 
+// "; did you mean input_ids?" for a part of the name of the input that is missing, such as `ids`,
+// and for a misspelling of any; then the names that are known.
+std::string meant(const std::string& name, const StateDict& given, const std::string& wanted) {
+  const bool is_part = !given.contains(wanted) && wanted.find(name) != std::string::npos;
+  return is_part ? suggestion(wanted, kInputsOfEncode) : suggestion(name, kInputsOfEncode);
+}
+
 // The ids or the pixels. A tensor that is not known could be a misspelt mask, so it is an error.
 at::Tensor encoder_input(const StateDict& given, bool is_text, const std::string& path) {
+  const std::string wanted = is_text ? "input_ids" : "pixel_values";
+  const std::string other = is_text ? "pixel_values" : "input_ids";
   for (const auto& item : given) {
     const std::string& name = item.key();
     if (std::count(kInputsOfEncode.begin(), kInputsOfEncode.end(), name) == 0) {
-      fail("{} must have only tensors that an encoder takes; there is no `{}`{}", path, shown(name),
-           suggestion(name, kInputsOfEncode));
+      fail("{} must have only tensors that an encoder takes. Got `{}`{}", path, shown(name),
+           meant(name, given, wanted));
     }
   }
-  const std::string wanted = is_text ? "input_ids" : "pixel_values";
-  const std::string other = is_text ? "pixel_values" : "input_ids";
   if (given.contains(other)) {
     fail("{}: an encoder of {} takes no `{}`, but `{}`", path, is_text ? "token ids" : "images",
          other, wanted);
   }
   if (!given.contains(wanted)) {
-    fail("{} must have a tensor `{}`; it contains {}", path, wanted, described(given));
+    fail("{} must have a tensor `{}`, {}; it contains {}", path, wanted,
+         is_text ? "the ids of tokens (B, L)" : "float32 images (B, C, H, W)", described(given));
   }
   return given[wanted];
+}
+
+std::vector<std::string> shown_all(std::vector<std::string> texts) {
+  for (auto& text : texts) text = shown(text);
+  return texts;
+}
+
+// The vector that a sentence-transformers model is for is not among the results.
+void note_stages(const std::string& folder) {
+  const std::vector<std::string> stages = inspect_folder(folder).sentence_stages;
+  if (stages.empty()) return;
+  print_error(
+      "posenc encode: {} is a sentence-transformers model. Its sentence vectors are made from "
+      "last_hidden_state by {}, which posenc encode does not compute; `pooled` is not written\n",
+      folder, listed(shown_all(stages)));
 }
 
 void encode(const EncodeArguments& arguments) {
@@ -51,7 +75,7 @@ void encode(const EncodeArguments& arguments) {
   const auto tensor = [&](const char* name) {
     return given.contains(name) ? given[name] : at::Tensor();
   };
-  const FrozenEncoderModel model = freeze(load_encoder(arguments.folder));
+  const FrozenEncoder model = freeze(load_encoder(arguments.folder));
   const bool is_text = model.options().embeddings().has_value();
   const EncoderOutput out = model.forward(encoder_input(given, is_text, arguments.input),
                                           EncoderInputs()
@@ -64,6 +88,8 @@ void encode(const EncodeArguments& arguments) {
   result.insert("last_hidden_state", out.last_hidden_state.contiguous());
   if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
   save_safetensors(arguments.output, result);
+  note_stages(arguments.folder);
+  fmt::print("{}: {}\n", arguments.output, described(result));
 }
 
 }  // namespace
@@ -86,11 +112,11 @@ void add_encode(CLI::App& app) {
   sub->add_option("--out", arguments->output,
                   "safetensors for `embeddings`, the input of the first layer, "
                   "`last_hidden_state`, whose rows of masked tokens are zero, and `pooled`, if the "
-                  "model has a pooler; any extension")
+                  "model has a pooler and is not one of sentence-transformers; any extension")
       ->required()
       ->check(output_path());
   sub->footer("Models:\n" + listed(encoder_model_types()) +
-              "\nExample:\n  posenc encode bert-base-uncased --in ids.safetensors --out "
+              "\nExample:\n  posenc encode models/bert-base-uncased --in ids.safetensors --out "
               "vectors.safetensors");
   sub->callback([arguments] { encode(*arguments); });
 }

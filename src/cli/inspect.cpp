@@ -121,7 +121,8 @@ void add_inspect(CLI::App& app) {
   sub->add_flag("--json", options->json,
                 "print {file, format, tensors: [{name, dtype, shape, sha256}]}; the hash is of the "
                 "contiguous little-endian bytes. For a folder also model_type and front_preset");
-  sub->footer("Example:\n  posenc inspect --json model.pt\n  posenc inspect bert-base-uncased");
+  sub->footer(
+      "Example:\n  posenc inspect --json model.pt\n  posenc inspect models/bert-base-uncased");
   sub->callback([options] { inspect(*options); });
 }
 

@@ -14,16 +14,16 @@ const auto& module_of(const Holder& model) {
 
 }  // namespace
 
-FrozenEncoder freeze(const TransformerEncoderImpl& model, const FreezeOptions& options) {
+FrozenTransformerEncoder freeze(const TransformerEncoderImpl& model, const FreezeOptions& options) {
   const torch::NoGradGuard no_grad;
-  auto frozen = std::make_shared<inference::EncoderModel>(
-      inference::EncoderModel{model.options, inference::StaleCheck(model), {}});
+  auto frozen = std::make_shared<inference::TransformerEncoderModel>(
+      inference::TransformerEncoderModel{model.options, inference::StaleCheck(model), {}});
   inference::GemmSelector gemm(options.gemm());
   frozen->stack = inference::freeze_stack(model, gemm);
   return inference::FrozenAccess::wrap(std::move(frozen));
 }
 
-FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options) {
+FrozenTransformerEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options) {
   return freeze(module_of(model), options);
 }
 

@@ -1,38 +1,131 @@
+#include "posenc/inference/frozen_encoder.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/linear.h>
+
+#include <optional>
 #include <ostream>
 
-#include "inference/checks.h"
-#include "inference/model.h"
-#include "nn/transformer/layer_parts.h"
-#include "posenc/inference/freeze.h"
+#include "inference/stale_check.h"
+#include "models/encoder/parts.h"
+#include "nn/embedding_front_internals.h"
 
 namespace posenc {
+namespace inference {
 
-using inference::Packing;
+struct FrozenEncoderParts {
+  EncoderOptions options;
+  StaleCheck stale_check;
+  FrozenTransformerEncoder layers;
+  std::optional<EmbeddingFrontOptions> front_options = {};  // of token ids
+  functional::EmbeddingFrontWeights front = {};
+  VisionFront patches{nullptr};  // of images, in eval mode
+  at::Tensor relative_bias = {}, pooler_weight = {}, pooler_bias = {};
 
-torch::Tensor FrozenEncoder::forward(const torch::Tensor& x, const AttentionMask& mask) const {
-  const torch::NoGradGuard no_grad;
-  const auto& layer = model_->options.layer();
-  inference::check_sequence("FrozenEncoder", x, layer.d_model());
-  model_->stale_check.check();
-  const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
-  const int64_t batch = batch_first.size(0), length = batch_first.size(1);
-  const Packing packing = Packing::of(mask, batch, length);
-  const torch::Tensor rows = packing.packed
-                                 ? packing.pack(batch_first)
-                                 : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
-  const ScoreMask rest = packing.mask_of_rows(mask, layer.num_heads(), rows);
-  const torch::Tensor out = packing.unpack(inference::run(model_->stack, rows, packing, rest));
-  return layer.batch_first() ? out : out.transpose(0, 1);
+  at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
+    if (patches) return VisionFront(patches)->forward(input);
+    return functional::embedding_front(
+        input, front, front_func_options(*front_options, front, input, front_inputs(inputs)));
+  }
+};
+
+namespace {
+
+// A masked token attends to the real ones like any other, so its row has a value if it is pooled.
+bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
+                      const at::Tensor& attention_mask) {
+  if (!attention_mask.defined() || options.pooling() == encoder::Pooling::None) return false;
+  return !pooled_rows(options, attention_mask.ne(0), ids).all().item<bool>();
 }
 
-const TransformerEncoderOptions& FrozenEncoder::options() const { return model_->options; }
-FrozenBytes FrozenEncoder::bytes() const { return model_->stale_check.bytes(); }
+// An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
+// given as pairs.
+AttentionMask mask_of_all_rows(const AttentionMask& mask) {
+  return mask.without_keys() & AttentionMask::allowed(mask.padding_keys().unsqueeze(1));
+}
+
+// The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
+functional::EmbeddingFrontWeights detached(functional::EmbeddingFrontWeights weights) {
+  for (at::Tensor* tensor : {&weights.tokens, &weights.positions, &weights.token_types,
+                             &weights.task_types, &weights.norm_weight, &weights.norm_bias,
+                             &weights.projection_weight, &weights.projection_bias}) {
+    if (tensor->defined()) *tensor = tensor->detach();
+  }
+  return weights;
+}
+
+// A front with options of its own, in eval mode, on the memory of the source's weights.
+VisionFront detached(const VisionFrontImpl& source) {
+  VisionFront front(std::dynamic_pointer_cast<VisionFrontImpl>(source.clone()));
+  const auto weights = source.named_parameters();
+  for (auto& item : front->named_parameters()) item.value().set_data(weights[item.key()].detach());
+  front->eval();
+  return front;
+}
+
+}  // namespace
+}  // namespace inference
+
+EncoderOutput FrozenEncoder::forward(const torch::Tensor& input,
+                                     const EncoderInputs& inputs) const {
+  const torch::NoGradGuard no_grad;
+  const auto& parts = *parts_;
+  check_encoder_inputs(parts.options, input, inputs);
+  parts.stale_check.check();
+  EncoderOutput out;
+  out.embeddings = parts.embed(input, inputs);
+  const AttentionMask mask =
+      encoder_mask(parts.options, inputs, parts.relative_bias, out.embeddings.size(1));
+  const bool all_rows = inference::pools_masked_row(parts.options, input, inputs.attention_mask());
+  out.last_hidden_state =
+      parts.layers.forward(out.embeddings, all_rows ? inference::mask_of_all_rows(mask) : mask);
+  if (parts.options.pooling() == encoder::Pooling::None) return out;
+  out.pooled = pooled_rows(parts.options, out.last_hidden_state, input);
+  if (all_rows) {
+    out.last_hidden_state =
+        out.last_hidden_state.masked_fill(inputs.attention_mask().eq(0).unsqueeze(-1), 0.0);
+  }
+  if (parts.pooler_weight.defined()) {
+    out.pooled = at::linear(out.pooled, parts.pooler_weight, parts.pooler_bias);
+  }
+  if (parts.options.pooling() == encoder::Pooling::TanhOfFirst) out.pooled = out.pooled.tanh();
+  return out;
+}
+
+const EncoderOptions& FrozenEncoder::options() const { return parts_->options; }
+FrozenBytes FrozenEncoder::bytes() const { return parts_->stale_check.bytes(); }
+
+FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options) {
+  const torch::NoGradGuard no_grad;
+  inference::FrozenEncoderParts parts = {model.options, inference::StaleCheck(model),
+                                         freeze(model.encoder, options)};
+  if (model.embeddings) {
+    parts.front_options = model.embeddings->options;
+    parts.front = inference::detached(front_weights(*model.embeddings));
+  } else {
+    parts.patches = inference::detached(*model.patches);
+  }
+  if (model.relative_attention_bias) {
+    parts.relative_bias = model.relative_attention_bias->weight.detach();
+  }
+  if (model.pooler) {
+    parts.pooler_weight = model.pooler->weight.detach();
+    parts.pooler_bias = model.pooler->bias.detach();
+  }
+  return FrozenEncoder(std::make_shared<const inference::FrozenEncoderParts>(std::move(parts)));
+}
+
+FrozenEncoder freeze(const Encoder& model, const FreezeOptions& options) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[freeze] the model must not be an empty holder");
+  return freeze(*model.ptr(), options);
+}
 
 std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model) {
-  const auto& options = model.options();
-  stream << "posenc::FrozenEncoder(num_layers=" << options.num_layers() << ", ";
-  print(stream, options.layer());
-  return stream << ")";
+  const auto& layer = model.options().encoder().layer();
+  return stream << "posenc::FrozenEncoder(" << (model.options().embeddings() ? "ids" : "images")
+                << ", num_layers=" << model.options().encoder().num_layers()
+                << ", d_model=" << layer.d_model() << ", num_heads=" << layer.num_heads()
+                << ", d_ff=" << layer.d_ff() << ")";
 }
 
 }  // namespace posenc

@@ -23,6 +23,15 @@ Projection linear(const torch::nn::Linear& module, GemmSelector& gemm) {
   return {module->weight, module->bias, gemm.choose(module->weight)};
 }
 
+// lambda1 * (W x + b) is (lambda1 W) x + lambda1 b.
+Projection scaled(const torch::nn::Linear& module, const LayerScale& scale, GemmSelector& gemm) {
+  if (scale.is_empty()) return linear(module, gemm);
+  const at::Tensor& factors = scale->lambda1;
+  const at::Tensor weight = module->weight * factors.unsqueeze(1);
+  return {weight, module->bias.defined() ? module->bias * factors : module->bias,
+          gemm.choose(weight)};
+}
+
 // Projects with rows part * D .. (part + count) * D of the in-projection of queries, keys and
 // values.
 Projection in_projection(const MultiheadAttention& module, int64_t part, int64_t count,
@@ -40,8 +49,8 @@ Projection in_projection(const MultiheadAttention& module, int64_t part, int64_t
 }
 
 FeedForward feed_forward_of(const torch::nn::Linear& wide, const torch::nn::Linear& narrow,
-                            Activation activation, GemmSelector& gemm) {
-  return {linear(wide, gemm), linear(narrow, gemm), activation};
+                            const LayerScale& scale, Activation activation, GemmSelector& gemm) {
+  return {linear(wide, gemm), scaled(narrow, scale, gemm), activation};
 }
 
 // Collects the norms of all blocks, in order, and the stack's own, and assigns to each block the
@@ -80,12 +89,12 @@ EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, GemmSelector& g
   // A layer that runs several times appears several times, with the same weights.
   for (const size_t i : layers_in_order(encoder.options.order(), encoder.layers->size())) {
     auto& layer = layer_of<TransformerEncoderLayerImpl>("TransformerEncoder", encoder.layers, i);
-    stack.layers.push_back(
-        {in_projection(layer.self_attn, 0, 3, gemm),
-         linear(layer.self_attn->out_proj, gemm),
-         feed_forward_of(layer.linear1, layer.linear2, options.activation(), gemm),
-         {},
-         {}});
+    stack.layers.push_back({in_projection(layer.self_attn, 0, 3, gemm),
+                            scaled(layer.self_attn->out_proj, layer.layer_scale1, gemm),
+                            feed_forward_of(layer.linear1, layer.linear2, layer.layer_scale2,
+                                            options.activation(), gemm),
+                            {},
+                            {}});
     norms.add(layer.norm1);
     norms.add(layer.norm2);
   }
@@ -100,16 +109,16 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, GemmSelector& g
   Norms norms(options.norm_first(), decoder.norm);
   for (size_t i = 0; i < decoder.layers->size(); ++i) {
     auto& layer = layer_of<TransformerDecoderLayerImpl>("TransformerDecoder", decoder.layers, i);
-    stack.layers.push_back(
-        {in_projection(layer.self_attn, 0, 3, gemm),
-         linear(layer.self_attn->out_proj, gemm),
-         in_projection(layer.multihead_attn, 0, 1, gemm),
-         in_projection(layer.multihead_attn, 1, 2, gemm),
-         linear(layer.multihead_attn->out_proj, gemm),
-         feed_forward_of(layer.linear1, layer.linear2, options.activation(), gemm),
-         {},
-         {},
-         {}});
+    stack.layers.push_back({in_projection(layer.self_attn, 0, 3, gemm),
+                            scaled(layer.self_attn->out_proj, layer.layer_scale1, gemm),
+                            in_projection(layer.multihead_attn, 0, 1, gemm),
+                            in_projection(layer.multihead_attn, 1, 2, gemm),
+                            scaled(layer.multihead_attn->out_proj, layer.layer_scale2, gemm),
+                            feed_forward_of(layer.linear1, layer.linear2, layer.layer_scale3,
+                                            options.activation(), gemm),
+                            {},
+                            {},
+                            {}});
     norms.add(layer.norm1);
     norms.add(layer.norm2);
     norms.add(layer.norm3);

@@ -6,8 +6,8 @@
 
 namespace posenc::inference {
 
-/// The implementation of FrozenEncoder.
-struct EncoderModel {
+/// The implementation of FrozenTransformerEncoder.
+struct TransformerEncoderModel {
   TransformerEncoderOptions options;
   StaleCheck stale_check;
   EncoderStack stack;
@@ -25,8 +25,8 @@ struct TransformerModel {
 
 /// Wraps and unwraps the implementations of the public classes.
 struct FrozenAccess {
-  static FrozenEncoder wrap(std::shared_ptr<const EncoderModel> model) {
-    return FrozenEncoder(std::move(model));
+  static FrozenTransformerEncoder wrap(std::shared_ptr<const TransformerEncoderModel> model) {
+    return FrozenTransformerEncoder(std::move(model));
   }
   static FrozenTransformer wrap(std::shared_ptr<const TransformerModel> model) {
     return FrozenTransformer(std::move(model));

@@ -1,19 +1,64 @@
 #include "inference/stale_check.h"
 
+#include <map>
+#include <optional>
+
+#include "posenc/nn/transformer/transformer_decoder_layer.h"
+#include "posenc/nn/transformer/transformer_encoder_layer.h"
 #include "torch_internals/version.h"
 
 namespace posenc::inference {
+namespace {
+
+// The weights that freeze() multiplies by a layer scale, and the scales, each with the bytes of its
+// product.
+class ScaledWeights {
+ public:
+  explicit ScaledWeights(const torch::nn::Module& source) {
+    for (const auto& module : source.modules(/*include_self=*/false)) {
+      if (const auto* layer = module->as<TransformerEncoderLayerImpl>()) {
+        add(layer->layer_scale1, layer->self_attn->out_proj);
+        add(layer->layer_scale2, layer->linear2);
+      } else if (const auto* layer = module->as<TransformerDecoderLayerImpl>()) {
+        add(layer->layer_scale1, layer->self_attn->out_proj);
+        add(layer->layer_scale2, layer->multihead_attn->out_proj);
+        add(layer->layer_scale3, layer->linear2);
+      }
+    }
+  }
+
+  std::optional<int64_t> bytes_of_product(const torch::Tensor& tensor) const {
+    const auto found = bytes_.find(tensor.unsafeGetTensorImpl());
+    return found == bytes_.end() ? std::nullopt : std::optional<int64_t>(found->second);
+  }
+
+ private:
+  void add(const LayerScale& scale, const torch::nn::Linear& linear) {
+    if (scale.is_empty()) return;
+    bytes_[scale->lambda1.unsafeGetTensorImpl()] = 0;
+    for (const auto& tensor : linear->parameters()) {
+      bytes_[tensor.unsafeGetTensorImpl()] = static_cast<int64_t>(tensor.nbytes());
+    }
+  }
+
+  std::map<const c10::TensorImpl*, int64_t> bytes_;
+};
+
+}  // namespace
 
 StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_from_this()) {
+  const ScaledWeights scaled(source);
   const auto add = [&](const std::string& name, const torch::Tensor& tensor) {
     if (!tensor.defined()) return;
     TORCH_CHECK_TYPE(tensor.scalar_type() == torch::kFloat,
                      "[freeze] the model must be float32: ", name, ". Got ", tensor.scalar_type());
     TORCH_CHECK_VALUE(tensor.is_cpu(), "[freeze] the model must be on the CPU: ", name, ". Got ",
                       tensor.device());
+    const auto product = scaled.bytes_of_product(tensor);
     entries_.push_back({name, Weak(tensor.getIntrusivePtr()), tensor.const_data_ptr(),
                         torch_internals::version_of(tensor),
-                        static_cast<int64_t>(tensor.nbytes())});
+                        product.value_or(static_cast<int64_t>(tensor.nbytes())),
+                        product.has_value()});
   };
   for (const auto& item : source.named_parameters()) add(item.key(), item.value());
   for (const auto& item : source.named_buffers()) add(item.key(), item.value());
@@ -37,7 +82,7 @@ FrozenBytes StaleCheck::bytes() const {
   FrozenBytes bytes = {0, 0};
   for (const Entry& entry : entries_) {
     const auto tensor = entry.tensor.lock();
-    const bool shares = tensor.defined() && tensor->data() == entry.data;
+    const bool shares = !entry.is_scaled && tensor.defined() && tensor->data() == entry.data;
     (shares ? bytes.shared : bytes.own) += entry.bytes;
   }
   return bytes;

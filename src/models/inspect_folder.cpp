@@ -4,6 +4,7 @@
 
 #include "models/encoder/model_table.h"
 #include "models/model_folder.h"
+#include "models/sentence_folder.h"
 #include "models/settings.h"
 #include "posenc/models/front_preset.h"
 #include "posenc/models/vision_front_preset.h"
@@ -24,6 +25,7 @@ std::string preset_in(const Models& models, const std::string& model_type) {
 FolderInfo inspect_folder(const std::string& folder) {
   FolderInfo info;
   info.weights = weights_in("inspect_folder", folder);
+  info.sentence_stages = stages_after_encoder("inspect_folder", folder);
   const auto config = std::filesystem::path(folder) / "config.json";
   if (!std::filesystem::exists(config)) return info;
   info.model_type = Settings("inspect_folder", config.string()).text("model_type", "");

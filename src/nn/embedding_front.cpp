@@ -41,12 +41,6 @@ bool has_positions(const EmbeddingFrontOptions& options) {
   return options.position_ids() != PositionIds::None;
 }
 
-// The row of the first token that has no given position.
-int64_t first_row(const EmbeddingFrontOptions& options) {
-  if (options.position_ids() == PositionIds::FromIds) return *options.padding_idx() + 1;
-  return options.position_offset() + options.first_position();
-}
-
 void check_position_options(const EmbeddingFrontOptions& options) {
   TORCH_CHECK_VALUE(options.position_offset() >= 0 && options.first_position() >= 0, "[", kFront,
                     "] position_offset and first_position must not be negative. Got ",
@@ -72,13 +66,14 @@ void check_position_options(const EmbeddingFrontOptions& options) {
                       "] PositionIds::FromIds counts from padding_idx alone. Got position_offset ",
                       options.position_offset(), " and first_position ", options.first_position());
   }
-  TORCH_CHECK_VALUE(options.position_ids() != PositionIds::FromMask || first_row(options) > 0, "[",
-                    kFront,
-                    "] PositionIds::FromMask needs a row for masked tokens before the first "
-                    "position: a position_offset of at least 1. Got 0");
-  TORCH_CHECK_VALUE(first_row(options) < options.position_rows(), "[", kFront,
-                    "] position_rows must exceed the first position's row ", first_row(options),
-                    ". Got ", options.position_rows());
+  TORCH_CHECK_VALUE(
+      options.position_ids() != PositionIds::FromMask || first_position_row(options) > 0, "[",
+      kFront,
+      "] PositionIds::FromMask needs a row for masked tokens before the first "
+      "position: a position_offset of at least 1. Got 0");
+  TORCH_CHECK_VALUE(first_position_row(options) < options.position_rows(), "[", kFront,
+                    "] position_rows must exceed the first position's row ",
+                    first_position_row(options), ". Got ", options.position_rows());
   TORCH_CHECK_VALUE(options.sinusoid() || !options.train_sinusoid(), "[", kFront,
                     "] train_sinusoid needs a sinusoid. Got no sinusoid");
   if (const auto& sinusoid = options.sinusoid()) {
@@ -205,14 +200,15 @@ std::vector<std::string> EmbeddingFrontImpl::non_persistent_names() const {
 }
 
 int64_t EmbeddingFrontImpl::max_tokens() const {
-  if (!positions) return std::numeric_limits<int64_t>::max();
-  return positions->options.num_embeddings() - first_row(options);
+  return front_max_tokens(options, positions ? positions->weight : torch::Tensor());
 }
 
 torch::Tensor EmbeddingFrontImpl::forward(const torch::Tensor& ids,
                                           const EmbeddingFrontInputs& inputs) {
-  return functional::embedding_front(ids, front_weights(*this),
-                                     front_func_options(*this, ids, inputs));
+  const functional::EmbeddingFrontWeights weights = front_weights(*this);
+  auto func_options = front_func_options(options, weights, ids, inputs);
+  return functional::embedding_front(
+      ids, weights, func_options.dropout(dropout->options.p()).training(dropout->is_training()));
 }
 
 }  // namespace posenc

@@ -3,6 +3,8 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/arange.h>
 
+#include <limits>
+
 #include "torch_internals/shortcut.h"
 
 namespace posenc {
@@ -13,22 +15,30 @@ using front::PositionIds;
 constexpr functional::LookupNames kGivenPositions = {"EmbeddingFront", "position id",
                                                      "the number of positions"};
 
-void check_front_inputs(const EmbeddingFrontImpl& front, const torch::Tensor& ids,
+// What a front computes with: its options and weights.
+struct Front {
+  const EmbeddingFrontOptions& options;
+  const functional::EmbeddingFrontWeights& weights;
+
+  int64_t max_tokens() const { return front_max_tokens(options, weights.positions); }
+};
+
+void check_front_inputs(const Front& front, const torch::Tensor& ids,
                         const EmbeddingFrontInputs& inputs) {
   TORCH_CHECK_VALUE(ids.defined() && (ids.dim() == 1 || ids.dim() == 2),
                     "[EmbeddingFront] ids must be (B, L) or (L). Got ",
                     ids.defined() ? c10::str(ids.sizes()) : "no tensor");
-  TORCH_CHECK_VALUE(
-      !inputs.token_type_ids().defined() || front.token_types || front.options.types_from_tokens(),
-      "[EmbeddingFront] this front has no token types. Got token_type_ids ",
-      inputs.token_type_ids().sizes());
-  TORCH_CHECK_VALUE(!inputs.task_type_ids().defined() || front.task_types,
+  TORCH_CHECK_VALUE(!inputs.token_type_ids().defined() || front.weights.token_types.defined() ||
+                        front.options.types_from_tokens(),
+                    "[EmbeddingFront] this front has no token types. Got token_type_ids ",
+                    inputs.token_type_ids().sizes());
+  TORCH_CHECK_VALUE(!inputs.task_type_ids().defined() || front.weights.task_types.defined(),
                     "[EmbeddingFront] this front has no task types. Got task_type_ids ",
                     inputs.task_type_ids().sizes());
   TORCH_CHECK_VALUE(inputs.offset() >= 0, "[EmbeddingFront] offset must not be negative. Got ",
                     inputs.offset());
   const bool given = inputs.position_ids().defined();
-  TORCH_CHECK_VALUE(!given || front.positions,
+  TORCH_CHECK_VALUE(!given || front.weights.positions.defined(),
                     "[EmbeddingFront] this front has no positions. Got position_ids ",
                     inputs.position_ids().sizes());
   const PositionIds rule = front.options.position_ids();
@@ -38,7 +48,7 @@ void check_front_inputs(const EmbeddingFrontImpl& front, const torch::Tensor& id
                     " exclude each other. Got ", inputs.offset());
 }
 
-[[noreturn]] void refuse_length(const EmbeddingFrontImpl& front, int64_t tokens, int64_t offset) {
+[[noreturn]] void refuse_length(const Front& front, int64_t tokens, int64_t offset) {
   TORCH_CHECK_INDEX(false, "[EmbeddingFront] the table of positions `",
                     front.options.names().positions, "` holds ", front.max_tokens(),
                     " tokens. Got ", tokens,
@@ -48,11 +58,11 @@ void check_front_inputs(const EmbeddingFrontImpl& front, const torch::Tensor& id
 
 // Padding takes no position, so a sequence that is longer than the table may fit it.
 // Checked on the CPU only, since a look-up elsewhere must not wait for the device.
-torch::Tensor fitting(const EmbeddingFrontImpl& front, const torch::Tensor& ids,
-                      const torch::Tensor& rows, int64_t offset) {
+torch::Tensor fitting(const Front& front, const torch::Tensor& ids, const torch::Tensor& rows,
+                      int64_t offset) {
   const int64_t most = front.max_tokens() - offset;
   if (ids.sizes().back() > most && torch_internals::is_plain(rows) && rows.numel() > 0) {
-    const int64_t last = front.positions->options.num_embeddings() - 1;
+    const int64_t last = front.weights.positions.size(0) - 1;
     const int64_t row = rows.max().item<int64_t>();
     if (row > last) refuse_length(front, row - last + most, offset);
   }
@@ -67,7 +77,7 @@ torch::Tensor expanded_arange(const torch::Tensor& ids, int64_t first) {
   return ids.dim() == 2 ? row.unsqueeze(0).expand(ids.sizes()) : row;
 }
 
-torch::Tensor rows_from_mask(const EmbeddingFrontImpl& front, const torch::Tensor& ids,
+torch::Tensor rows_from_mask(const Front& front, const torch::Tensor& ids,
                              const torch::Tensor& mask, int64_t offset) {
   const int64_t length = ids.sizes().back(), columns = offset + length;
   at::DimVector wanted(ids.sizes());
@@ -78,20 +88,19 @@ torch::Tensor rows_from_mask(const EmbeddingFrontImpl& front, const torch::Tenso
   TORCH_CHECK_TYPE(!mask.is_complex(),
                    "[EmbeddingFront] attention_mask must be boolean or numbers. Got ",
                    mask.scalar_type());
-  const int64_t first = front.options.position_offset() + front.options.first_position();
+  const int64_t first = first_position_row(front.options);
   const torch::Tensor rows = functional::position_ids_from_mask(mask, first);
   return fitting(front, ids, offset == 0 ? rows : rows.narrow(-1, offset, length), offset);
 }
 
 // Sets the rows of the table of positions.
-void set_positions(const EmbeddingFrontImpl& front, const torch::Tensor& ids,
-                   const EmbeddingFrontInputs& inputs, functional::EmbeddingFrontFuncOptions& how) {
+void set_positions(const Front& front, const torch::Tensor& ids, const EmbeddingFrontInputs& inputs,
+                   functional::EmbeddingFrontFuncOptions& how) {
   const EmbeddingFrontOptions& options = front.options;
-  if (!front.positions) return;
+  if (!front.weights.positions.defined()) return;
   if (inputs.position_ids().defined()) {
     how.position_ids(shifted_positions(kGivenPositions, inputs.position_ids(),
-                                       options.position_offset(),
-                                       front.positions->options.num_embeddings()));
+                                       options.position_offset(), front.weights.positions.size(0)));
     return;
   }
   const bool from_mask =
@@ -109,7 +118,7 @@ void set_positions(const EmbeddingFrontImpl& front, const torch::Tensor& ids,
   if (length > front.max_tokens() - inputs.offset()) refuse_length(front, length, inputs.offset());
   const int64_t first = options.position_offset() + options.first_position() + inputs.offset();
   const bool expands = options.position_ids() != PositionIds::Arange &&
-                       torch_internals::is_recorded(front.positions->weight);
+                       torch_internals::is_recorded(front.weights.positions);
   if (expands) {
     how.position_ids(expanded_arange(ids, first));
   } else {
@@ -145,11 +154,21 @@ functional::EmbeddingFrontWeights front_weights(const EmbeddingFrontImpl& front)
   return weights;
 }
 
-functional::EmbeddingFrontFuncOptions front_func_options(const EmbeddingFrontImpl& front,
-                                                         const torch::Tensor& ids,
-                                                         const EmbeddingFrontInputs& inputs) {
+int64_t first_position_row(const EmbeddingFrontOptions& options) {
+  if (options.position_ids() == PositionIds::FromIds) return *options.padding_idx() + 1;
+  return options.position_offset() + options.first_position();
+}
+
+int64_t front_max_tokens(const EmbeddingFrontOptions& options, const torch::Tensor& positions) {
+  if (!positions.defined()) return std::numeric_limits<int64_t>::max();
+  return positions.size(0) - first_position_row(options);
+}
+
+functional::EmbeddingFrontFuncOptions front_func_options(
+    const EmbeddingFrontOptions& options, const functional::EmbeddingFrontWeights& weights,
+    const torch::Tensor& ids, const EmbeddingFrontInputs& inputs) {
+  const Front front = {options, weights};
   check_front_inputs(front, ids, inputs);
-  const EmbeddingFrontOptions& options = front.options;
   functional::EmbeddingFrontFuncOptions how;
   how.token_type_ids(inputs.token_type_ids())
       .task_type_ids(inputs.task_type_ids())
@@ -160,8 +179,6 @@ functional::EmbeddingFrontFuncOptions front_func_options(const EmbeddingFrontImp
       .projection(options.projection())
       .scale(options.scale())
       .scale_rounding(options.scale_rounding())
-      .dropout(front.dropout->options.p())
-      .training(front.dropout->is_training())
       .padding_idx(options.padding_idx())
       .position_padding_idx(options.position_padding_idx())
       .type_padding_idx(options.type_padding_idx());

@@ -59,7 +59,7 @@ class Bert {
                                               .layer_norm_eps(1e-12),
                                           12));
     posenc::load_weights(*encoder, file, posenc::LoadOptions().allow_unexpected(true));
-    encoder_ = std::make_unique<posenc::FrozenEncoder>(posenc::freeze(encoder));
+    encoder_ = std::make_unique<posenc::FrozenTransformerEncoder>(posenc::freeze(encoder));
     posenc::StateDict tensors = posenc::load_tensors(file);
     const auto part = [&](const char* key) { return tensors[std::string("front.") + key].clone(); };
     front_.tokens = part("word_embeddings.weight");
@@ -82,7 +82,7 @@ class Bert {
   bool equals_transformers = false;
 
  private:
-  std::unique_ptr<posenc::FrozenEncoder> encoder_;
+  std::unique_ptr<posenc::FrozenTransformerEncoder> encoder_;
   posenc::functional::EmbeddingFrontWeights front_;
 };
 

@@ -37,7 +37,8 @@ TEST_P(Encode, WritesWhatTransformersComputes) {
   const auto in = part_of(all, "in.");
   const auto result = encode(live_encoder(GetParam()), in);
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_EQ(result.out + result.err, "");
+  EXPECT_CONTAINS(result.out, file("out") + ": `embeddings` float32 (2, ");
+  EXPECT_EQ(result.err, "");
   const auto out = load_safetensors(file("out")).tensors;
   ASSERT_EQ(out.size(), 3u);
   auto expected = all["out.last_hidden_state"], got = out["last_hidden_state"];
@@ -54,7 +55,7 @@ TEST_P(Encode, WritesWhatTransformersComputes) {
     EXPECT_TRUE(bit_equal(out["embeddings"], all["out.embeddings"]));
 }
 
-INSTANTIATE_TEST_SUITE_P(Made, Encode, ::testing::Values("bert", "clip", "vit"),
+INSTANTIATE_TEST_SUITE_P(Made, Encode, ::testing::Values("bert", "clip", "dinov2", "vit"),
                          [](const auto& info) { return info.param; });
 
 using EncodeInputs = Encode;
@@ -82,9 +83,12 @@ TEST_F(EncodeErrors, Refuses) {
   const auto ids = torch::ones({2, 3}, torch::kLong);
   const auto bert = live_encoder("bert");
   expect_refused(encode(bert, dict({{"attention_mask", ids}})), "encode",
-                 "must have a tensor `input_ids`; it contains `attention_mask` int64 (2, 3)");
+                 "must have a tensor `input_ids`, the ids of tokens (B, L); it contains "
+                 "`attention_mask` int64 (2, 3)");
+  expect_refused(encode(bert, dict({{"ids", ids}})), "encode",
+                 "Got `ids`; did you mean input_ids? Known: input_ids, pixel_values, ");
   expect_refused(encode(bert, dict({{"input_ids", ids}, {"atention_mask", ids}})), "encode",
-                 "there is no `atention_mask`; did you mean attention_mask?");
+                 "Got `atention_mask`; did you mean attention_mask?");
   expect_refused(encode(bert, dict({{"input_ids", ids}, {"pixel_values", torch::ones({2})}})),
                  "encode", "an encoder of token ids takes no `pixel_values`, but `input_ids`");
   expect_refused(encode(live_encoder("vit"), dict({{"input_ids", ids}})), "encode",
@@ -99,6 +103,28 @@ TEST_F(EncodeErrors, Refuses) {
   expect_refused(encode(file("nowhere"), dict({{"input_ids", ids}})), "encode", "nowhere");
   EXPECT_FALSE(std::filesystem::exists(file("out"))) << "nothing is written for bad input";
   EXPECT_EQ(posenc({"encode", bert}).status, 2);
+}
+
+using EncodeSentences = Encode;
+
+TEST_F(EncodeSentences, SaysThatPooledIsNotTheSentenceVector) {
+  const auto folder = file("model");
+  std::filesystem::copy(live_encoder("bert"), folder, std::filesystem::copy_options::recursive);
+  std::filesystem::create_directory(folder + "/1_Pooling");
+  write_bytes(folder + "/1_Pooling/config.json", R"({"pooling_mode_mean_tokens": true})");
+  write_bytes(folder + "/modules.json",
+              R"([{"path": "", "type": "sentence_transformers.models.Transformer"},
+                  {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+                  {"path": "2_Normalize", "type": "sentence_transformers.models.Normalize"}])");
+  const auto result = encode(folder, dict({{"input_ids", torch::ones({2, 3}, torch::kLong)}}));
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.err, "posenc encode: " + folder +
+                            " is a sentence-transformers model. Its sentence vectors are made from "
+                            "last_hidden_state by Pooling (mean_tokens), Normalize, which posenc "
+                            "encode does not compute; `pooled` is not written\n");
+  const auto out = load_safetensors(file("out")).tensors;
+  EXPECT_TRUE(out.contains("last_hidden_state"));
+  EXPECT_FALSE(out.contains("pooled"));
 }
 
 class InspectFolder : public InFolder {};

@@ -1,5 +1,5 @@
 #include "differential/ops.h"
-#include "posenc/inference/frozen_encoder_model.h"
+#include "posenc/inference/frozen_encoder.h"
 #include "posenc/models/encoder.h"
 
 namespace posenc::differential {

@@ -288,7 +288,7 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
 
 def compared(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
     failures, count = [], 0
-    made = [one(draw, programs, draw.choice(sorted(KINDS)), number) for number in range(MODELS)]
+    made = [one(draw, programs, kind, number) for number, kind in enumerate(draw.sample(sorted(KINDS), MODELS))]
     results = iter(programs.compute([case for cases, *_ in made for case in cases]))
     for number, (cases, what, with_pooled) in enumerate(made):
         given, expected = cases[0].tensors, cases[0].expected

@@ -113,7 +113,7 @@ def gradients(module: nn.Module, inputs: dict, cotangent: torch.Tensor, call, se
 def made(op: str, sizes: Sizes, module: nn.Module, inputs: dict, masks: dict, call, rule: str = "sums") -> Case:
     """`masks` maps names of arguments to their parts."""
     dtype = DTYPES[sizes.options["dtype"]]
-    with torch.no_grad():  # norms and biases start as ones and zeros
+    with torch.no_grad():  # norms and biases start as ones and zeros; torch.nn draws all others
         for parameter in module.parameters():
             if parameter.dim() == 1:
                 parameter.add_(sizes.draw.normal(*parameter.shape), alpha=0.2)

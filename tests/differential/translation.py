@@ -40,10 +40,13 @@ def model_of(draw: Draw, folder: Path):
         forced_eos_token_id=draw.choice([0, None]), init_std=draw.choice([0.1, 0.3]),
     )  # fmt: skip
     model = MarianMTModel(config).eval()
-    with torch.no_grad():
+    with torch.no_grad():  # norms and biases start as ones and zeros, and so does the row of the padding
         for parameter in model.parameters():
             if parameter.dim() == 1:
                 parameter.add_(draw.normal(*parameter.shape), alpha=0.2)
+        for module in model.modules():
+            if isinstance(module, torch.nn.Embedding) and module.padding_idx is not None and module.weight.requires_grad:
+                module.weight[pad] = draw.normal(module.weight.shape[1]) * config.init_std
         model.final_logits_bias.copy_(draw.normal(*model.final_logits_bias.shape))
     beams = draw.choice([1, 2, 4])
     of_beams = {} if beams == 1 else {

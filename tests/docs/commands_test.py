@@ -155,7 +155,8 @@ class Commands(unittest.TestCase):
             (folder / "bin").mkdir()
             (folder / "bin" / "posenc").symlink_to(Path(options.posenc).resolve())
             (folder / "opus-mt-en-de").symlink_to(live / "marian" / "shared")
-            (folder / "bert-base-uncased").symlink_to(live / "encoder" / "bert")
+            (folder / "models").mkdir()
+            (folder / "models" / "bert-base-uncased").symlink_to(live / "encoder" / "bert")
             (folder / "letter.txt").write_text("two hundred and five\n\nseven\n")
             shutil.copy(live / "transformer_scripts" / "none_real_masks.pt", folder / "model.pt")  # a pre-norm model
             make_model(folder)

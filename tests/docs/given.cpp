@@ -101,10 +101,9 @@ class Documented : public ::testing::Test {
     const std::filesystem::path marian(POSENC_LIVE_DIR "/marian/shared");
     std::filesystem::create_directory_symlink(marian, "opus-mt-en-de");
     std::filesystem::create_directory("models");
-    for (const std::string name :
-         {"bert-base-uncased", "all-MiniLM-L6-v2"}) {  // small ones of that kind
-      std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/bert", name);
-      std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/bert", "models/" + name);
+    for (const char* name : {"bert-base-uncased", "all-MiniLM-L6-v2"}) {  // small ones of that kind
+      std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/bert",
+                                                std::string("models/") + name);
     }
     std::filesystem::create_symlink(POSENC_LIVE_DIR "/tagger.pt", "tagger.pt");
     std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/llama/llama", "tiny-llama");

@@ -230,7 +230,8 @@ TEST(Freeze, SaysWhatItIs) {
   std::ostringstream text;
   text << freeze(TransformerEncoder(TransformerEncoderOptions({8, 2}, 1)));
   EXPECT_EQ(text.str(),
-            "posenc::FrozenEncoder(num_layers=1, d_model=8, num_heads=2, d_ff=2048, dropout=0.1)");
+            "posenc::FrozenTransformerEncoder(num_layers=1, d_model=8, num_heads=2, d_ff=2048, "
+            "dropout=0.1)");
 }
 
 TEST(FreezeErrors, NamesWhatIsWrong) {
@@ -238,7 +239,7 @@ TEST(FreezeErrors, NamesWhatIsWrong) {
   const auto frozen = freeze(encoder);
   EXPECT_ERROR(frozen.forward(torch::zeros({1, 2, 9})), c10::ValueError, "(B, L, 8) on the CPU");
   EXPECT_ERROR(frozen.forward(torch::zeros({1, 2, 8}, torch::kDouble)), c10::TypeError,
-               "[FrozenEncoder] a frozen model takes float32. Got Double");
+               "[FrozenTransformerEncoder] a frozen model takes float32. Got Double");
   Dice dice(9);
   auto model = any_model(dice, 9);
   const auto whole = freeze(model);

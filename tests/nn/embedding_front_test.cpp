@@ -86,6 +86,18 @@ TEST(EmbeddingFront, NumbersTokensAsRoberta) {
   EXPECT_EQ(front->max_tokens(), 4);
 }
 
+TEST(EmbeddingFront, HoldsAsManyTokensAsItsTableHasRows) {
+  EmbeddingFront front(EmbeddingFrontOptions(9, 4).position_rows(10));
+  front->positions->resize(2, 4, PositionResize::Bicubic, 1);
+  EmbeddingFront copy(std::dynamic_pointer_cast<EmbeddingFrontImpl>(front->clone()));
+  for (auto* one : {&front, &copy}) {
+    EXPECT_EQ((*one)->max_tokens(), 9);
+    EXPECT_EQ((*one)->forward(torch::zeros({1, 9}, torch::kLong)).size(1), 9);
+    EXPECT_ERROR((*one)->forward(torch::zeros({1, 10}, torch::kLong)), c10::IndexError,
+                 "holds 9 tokens. Got 10");
+  }
+}
+
 TEST(EmbeddingFront, NumbersTokensByTheMaskAsOpt) {
   EmbeddingFront front(small_opt());
   const auto expected = [&](const torch::Tensor& rows) {

@@ -262,6 +262,9 @@ inline const Kind kModules[] = {
     {"LayerNormWithoutBias", "weight", "", "posenc::LayerNorm(d_model=8, eps=1e-05, bias=false)",
      [] { return std::make_shared<LayerNormImpl>(LayerNormOptions(8).bias(false)); },
      on_vectors<LayerNormImpl>},
+    {"LayerScale", "lambda1", "", "posenc::LayerScale(d_model=8, init=0.5)",
+     [] { return std::make_shared<LayerScaleImpl>(LayerScaleOptions(8).init(0.5)); },
+     on_vectors<LayerScaleImpl>},
     {"TransformerEncoderLayer", layer_keys("", false), "",
      "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1)",
      [] { return std::make_shared<TransformerEncoderLayerImpl>(small_layer()); },
@@ -273,6 +276,18 @@ inline const Kind kModules[] = {
        return std::make_shared<TransformerDecoderLayerImpl>(
            small_layer().activation(Activation::GELU).norm_first(true));
      },
+     on_memory<TransformerDecoderLayerImpl>},
+    {"ScaledTransformerEncoderLayer",
+     layer_keys("", false) + " layer_scale1.lambda1 layer_scale2.lambda1", "",
+     "posenc::TransformerEncoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
+     "layer_scale=0.5)",
+     [] { return std::make_shared<TransformerEncoderLayerImpl>(small_layer().layer_scale(0.5)); },
+     on_vectors<TransformerEncoderLayerImpl>},
+    {"ScaledTransformerDecoderLayer",
+     layer_keys("", true) + " layer_scale1.lambda1 layer_scale2.lambda1 layer_scale3.lambda1", "",
+     "posenc::TransformerDecoderLayer(d_model=8, num_heads=2, d_ff=5, dropout=0.1, "
+     "layer_scale=0.5)",
+     [] { return std::make_shared<TransformerDecoderLayerImpl>(small_layer().layer_scale(0.5)); },
      on_memory<TransformerDecoderLayerImpl>},
     {"TransformerEncoder",
      layer_keys("layers.0.", false) + " " + layer_keys("layers.1.", false) +

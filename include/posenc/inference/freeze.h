@@ -11,7 +11,7 @@
 
 namespace posenc POSENC_EXPORT {
 namespace inference {
-struct EncoderModel;
+struct TransformerEncoderModel;
 struct TransformerModel;
 struct FrozenAccess;
 }  // namespace inference
@@ -39,7 +39,7 @@ struct FrozenBytes {
 
 /// A TransformerEncoder for inference: forward() in eval mode without gradients, in float32 on the
 /// CPU, with a difference of at most 1e-5 of the largest output value. Weights are not copied, as
-/// the kernels read torch's layout.
+/// the kernels read torch's layout, except those that a layer scale multiplies.
 ///
 /// An object may be used by several threads at a time, and copies refer to the same object. It
 /// keeps the weights alive, but not the modules. If the source is modified while it exists, each
@@ -50,7 +50,7 @@ struct FrozenBytes {
 /// through `.data()` as in torch::optim::SGD; any writes to a model made in InferenceMode, whose
 /// tensors have no version; and the replacement of a tensor that the program still holds, or of any
 /// in a model that is a local variable and not a holder's.
-class FrozenEncoder {
+class FrozenTransformerEncoder {
  public:
   /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). The rows of keys that
   /// key_padding() and padding() mask are not computed and are zero, whatever else `mask` consists
@@ -66,13 +66,13 @@ class FrozenEncoder {
 
  private:
   friend struct inference::FrozenAccess;
-  explicit FrozenEncoder(std::shared_ptr<const inference::EncoderModel> model)
+  explicit FrozenTransformerEncoder(std::shared_ptr<const inference::TransformerEncoderModel> model)
       : model_(std::move(model)) {}
 
-  std::shared_ptr<const inference::EncoderModel> model_;
+  std::shared_ptr<const inference::TransformerEncoderModel> model_;
 };
 
-/// A Transformer for inference; see FrozenEncoder.
+/// A Transformer for inference; see FrozenTransformerEncoder.
 class FrozenTransformer {
  public:
   /// Returns the memory (B, S, D) of src (B, S); rows of masked padding are zero.
@@ -100,9 +100,10 @@ class FrozenTransformer {
 ///
 /// Errors: c10::TypeError for parameters that are not float32; c10::ValueError for a device other
 /// than the CPU.
-FrozenEncoder freeze(const TransformerEncoderImpl& model, const FreezeOptions& options = {});
+FrozenTransformerEncoder freeze(const TransformerEncoderImpl& model,
+                                const FreezeOptions& options = {});
 /// freeze() for the encoder of a holder.
-FrozenEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options = {});
+FrozenTransformerEncoder freeze(const TransformerEncoder& model, const FreezeOptions& options = {});
 /// Freezes a Transformer, as freeze(const TransformerEncoderImpl&, const FreezeOptions&) does.
 ///
 /// ```cpp
@@ -126,7 +127,7 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                                               const GenerateOptions& options);
 
 /// Prints the class and its main options on one line.
-std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model);
+std::ostream& operator<<(std::ostream& stream, const FrozenTransformerEncoder& model);
 /// Prints the class and its main options on one line.
 std::ostream& operator<<(std::ostream& stream, const FrozenTransformer& model);
 

@@ -11,6 +11,7 @@
 
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
+#include "posenc/io/load.h"
 #include "posenc/nn/embedding_front.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 #include "posenc/nn/vision_front.h"
@@ -88,9 +89,8 @@ struct EncoderOutput {
 /// `pooler.weight`, `pooler.bias`, `relative_attention_bias.weight` (relative_rows, H), as far as
 /// the options require them.
 ///
-/// Errors: those of the front; c10::TypeError for an attention_mask that is floating-point;
-/// c10::ValueError for one that is not (B, L), for inputs that the front does not take, and for
-/// options that contradict each other.
+/// Errors: those of the front; c10::TypeError for a floating-point attention_mask; c10::ValueError
+/// for one that is not (B, L), undefined ids, inputs that the front does not take, and bad options.
 ///
 /// Source: `BertModel` and similar models in transformers 5.23.
 class EncoderImpl : public Cloneable<EncoderImpl> {
@@ -122,29 +122,29 @@ TORCH_MODULE(Encoder);
 /// The options of the encoder that a Hugging Face configuration describes: the path of a
 /// config.json, or its text, which begins with a brace.
 ///
-/// Errors: c10::ValueError for a model type that is unknown (with the nearest names) or that posenc
-/// cannot run (with what it lacks) and for settings that are wrong; WeightsError for a file that
-/// cannot be read.
+/// Errors: c10::ValueError for a model type that is unknown or that posenc cannot run (with what it
+/// lacks) and for settings that are wrong; WeightsError for a file that cannot be read.
 EncoderOptions encoder_options_from_hf(const std::string& config);
 
-/// The values of `model_type` that load_encoder() knows, in alphabetical order.
+/// The values of `model_type` that load_encoder() knows, sorted.
 std::vector<std::string> encoder_model_types();
 
 /// Loads the encoder in a folder that Hugging Face's save_pretrained() wrote, in eval mode: from
 /// config.json and model.safetensors, pytorch_model.bin or the shards of either.
 ///
 /// ```cpp
-/// auto bert = posenc::load_encoder("bert-base-uncased");
+/// auto bert = posenc::load_encoder("models/bert-base-uncased");
 /// auto ids = torch::tensor({{101, 7592, 2088, 102}});
 /// auto vectors = posenc::functional::mean_pool(bert->forward(ids).last_hidden_state);
 /// ```
 ///
-/// The head of a model such as BertForMaskedLM is ignored. If the file has no pooler, there is no
-/// pooled output. The model is float32 whatever the dtype in the file. Settings, sizes, names and
-/// shapes are checked before the model is built.
+/// Heads are ignored. A file without a pooler gives no pooled output, nor does a model of
+/// sentence-transformers, whose vectors later stages make (FolderInfo). All dtypes become float32.
+/// `options`: prefix selects an encoder, or strips a wrapper's `module.`; key_map then renames
+/// tensors to their names in transformers, or drops them; allow_unexpected ignores others.
 ///
 /// Errors: those of encoder_options_from_hf(); c10::ValueError for sizes in config.json that the
-/// weights do not have; WeightsError for files and weights.
-Encoder load_encoder(const std::string& folder);
+/// weights do not have and for other options; WeightsError for files and weights.
+Encoder load_encoder(const std::string& folder, const LoadOptions& options = {});
 
 }  // namespace posenc

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "posenc/export.h"
 
@@ -11,6 +12,9 @@ struct FolderInfo {
   std::string weights;       ///< path of the weights, or of the index of their shards
   std::string model_type;    ///< that of config.json; empty if it has none
   std::string front_preset;  ///< the preset of the model's front; empty if there is none
+  /// What a sentence-transformers model does after its encoder, such as `Pooling (mean_tokens)`,
+  /// `Dense (2_Dense)` and `Normalize`; empty for other models.
+  std::vector<std::string> sentence_stages = {};
 };
 
 /// Finds the weights of a model in `folder`, and the preset of its front: front_preset() for token

@@ -63,7 +63,8 @@ std::vector<int64_t> shared_order(int64_t layers, int64_t groups, int64_t inner)
 }
 
 TransformerEncoderOptions layers_in(const Settings& config, const EncoderModelRow& row) {
-  const auto layer = layer_in(config, row.config).norm_first(row.norm_first);
+  auto layer = layer_in(config, row.config).norm_first(row.norm_first);
+  if (row.has_layer_scale) layer.layer_scale(config.real("layerscale_value", 1.0));
   const int64_t layers =
       config.whole("num_hidden_layers", row.config.default_layers, 1, kMostEncoderLayers);
   TransformerEncoderOptions options(layer, layers);

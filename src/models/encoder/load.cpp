@@ -7,9 +7,11 @@
 #include "io/base/context.h"
 #include "io/load/file_source.h"
 #include "io/load/key_map.h"
+#include "io/load/renamed_source.h"
 #include "models/encoder/config.h"
 #include "models/encoder/names.h"
 #include "models/model_folder.h"
+#include "models/sentence_folder.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/models/encoder.h"
 
@@ -51,53 +53,56 @@ Encoder empty_encoder(const EncoderConfig& config, const io::FormatNames& names)
   return model;
 }
 
-// x + lambda * (W y + b) is x + (lambda W) y + lambda b.
-void fold_layer_scale(EncoderImpl& model, const io::TensorSource& source,
-                      const std::string& prefix) {
-  const torch::NoGradGuard no_grad;
-  for (size_t i = 0; i < model.encoder->layers->size(); ++i) {
-    auto& layer = *model.encoder->layers->ptr<TransformerEncoderLayerImpl>(i);
-    const auto fold = [&](const char* number, torch::nn::LinearImpl& linear) {
-      const std::string name =
-          prefix + "encoder.layer." + std::to_string(i) + ".layer_scale" + number + ".lambda1";
-      const auto* entry = find_entry(source, name);
-      if (entry == nullptr) throw missing_tensor(name);
-      const int64_t width = linear.bias.size(0);
-      if (entry->sizes != std::vector<int64_t>{width}) {
-        throw WeightsError(WeightsErrorCode::ShapeMismatch,
-                           "must have shape (" + std::to_string(width) + ")")
-            .in_tensor(name);
-      }
-      const auto index = static_cast<size_t>(entry - source.entries().data());
-      const torch::Tensor scale = source.tensor(index).to(torch::kFloat);
-      linear.weight.mul_(scale.unsqueeze(1));
-      linear.bias.mul_(scale);
-    };
-    fold("1", *layer.self_attn->out_proj);
-    fold("2", *layer.linear2);
-  }
+void check_load_options(const LoadOptions& options) {
+  TORCH_CHECK_VALUE(!options.allow_missing(),
+                    "[load_encoder] allow_missing must be false: an encoder without some of its "
+                    "weights computes nothing of use. Got true");
+  io::check_renames(kLoadEncoder, options.key_map());
+}
+
+// A name on Hugging Face's hub, where a path is expected, is an easy mistake.
+void check_is_folder(const std::string& folder) {
+  if (std::filesystem::is_directory(folder)) return;
+  throw WeightsError(WeightsErrorCode::NotFound,
+                     "must be a folder on this machine; nothing is downloaded",
+                     "`hf download MODEL --local-dir FOLDER` or save_pretrained() in Python makes "
+                     "one")
+      .in_file(folder)
+      .in_function(kLoadEncoder);
+}
+
+// The vector of a sentence-transformers model is what its later stages make of last_hidden_state;
+// the pooler beside them is not part of it.
+bool has_no_pooled(const EncoderConfig& config, const io::TensorSource& source,
+                   const std::string& prefix, const std::string& folder) {
+  const std::string pooler = encoder_pooler_name(config, prefix);
+  return (!pooler.empty() && find_entry(source, pooler) == nullptr) ||
+         !sentence_stages(kLoadEncoder, folder).empty();
 }
 
 }  // namespace
 
-Encoder load_encoder(const std::string& folder) {
+Encoder load_encoder(const std::string& folder, const LoadOptions& options) {
+  check_load_options(options);
+  check_is_folder(folder);
+  check_holds_encoder(kLoadEncoder, folder);
   EncoderConfig config = io::in_context(kLoadEncoder, folder, [&] {
     return read_encoder_config(model_config(kLoadEncoder, folder));
   });
   const std::string path = weights_in(kLoadEncoder, folder);
   return io::in_context(kLoadEncoder, path, [&] {
-    const io::FileSource source(path);
-    const std::string prefix = encoder_prefix(config, source);
-    const std::string pooler = encoder_pooler_name(config, prefix);
-    if (!pooler.empty() && find_entry(source, pooler) == nullptr) {
+    const io::FileSource file(path);
+    const io::RenamedSource source(file, options.prefix(), options.key_map());
+    const std::string prefix = encoder_prefix(config, source, options.prefix());
+    if (has_no_pooled(config, source, prefix, folder)) {
       config.options.pooling(encoder::Pooling::None);
     }
     check_encoder_sizes(config, source, prefix, folder);
-    const LoadOptions load = encoder_load_options(config, prefix, source);
+    const LoadOptions load =
+        encoder_load_options(config, source, prefix).allow_unexpected(options.allow_unexpected());
     const io::FormatNames names = encoder_format_names(config);
     Encoder model = empty_encoder(config, names);
     io::LoadPlan(*model, source, load, names).apply();
-    if (config.row.has_layer_scale) fold_layer_scale(*model, source, prefix);
     const auto name_in_file = [&](const std::string& name) {
       const auto found = io::names_in_file(name, load);
       return found.empty() ? prefix + name : found.front();

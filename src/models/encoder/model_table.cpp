@@ -9,6 +9,7 @@
 #include "core/nearest.h"
 #include "models/front/model_table.h"
 #include "models/front/vision_table.h"
+#include "models/rotary/model_table.h"
 
 // To add a model type: read its `...Layer` and `...Model` classes in transformers, then write a row
 // of kEncoderModels. If its layers have new names, write an EncoderLayerKeys too. The differential
@@ -420,6 +421,11 @@ const EncoderModelRow& encoder_model(const std::string& where, std::string_view 
   }
   TORCH_CHECK_VALUE(model_type != "marian", where,
                     "model_type marian is a translator: load_marian() loads it");
+  TORCH_CHECK_VALUE(
+      find_rotary_model(model_type) == nullptr, where, "model_type ", model_type,
+      " is not supported: its rotary embedding is known (rotary_options_from_hf), its "
+      "layers are not. For a decoder, such as Llama, docs/llama.md has the layers and "
+      "loads their weights");
   TORCH_CHECK_VALUE(!is_in(front_model_table(), model_type), where, "model_type ", model_type,
                     " is not supported: its front is known (front_options_from_hf), its layers are "
                     "not");

@@ -1,8 +1,12 @@
 #include "models/encoder/names.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
+#include "io/base/quote.h"
 #include "io/load/key_map.h"
+#include "models/encoder/parts.h"
 
 namespace posenc {
 namespace {
@@ -44,6 +48,7 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const std::string& fro
   map.emplace_back(tensors(&EncoderLayerKeys::narrow), to + "linear2.*");
   add_norm(map, in_file(&EncoderLayerKeys::norm1), to + "norm1");
   add_norm(map, in_file(&EncoderLayerKeys::norm2), to + "norm2");
+  map.emplace_back(from + "layer_scale*", to + "layer_scale*");
 }
 
 void add_layers(KeyMap& map, const EncoderConfig& config) {
@@ -87,12 +92,64 @@ KeyMap key_map_of(const EncoderConfig& config) {
   add_front(map, config);
   add_layers(map, config);
   if (is_named(row.last_norm)) add_norm(map, row.last_norm, "encoder.norm");
-  if (row.has_layer_scale) map.emplace_back("encoder.layer.*.layer_scale*.lambda1", "");
   if (is_named(row.relative_bias)) {
     map.emplace_back(row.relative_bias, "relative_attention_bias.weight");
   }
-  map.emplace_back(row.pooler + std::string(".*"), "pooler.*");
+  map.emplace_back(row.pooler + std::string(".*"), has_pooler(config.options) ? "pooler.*" : "");
   return map;
+}
+
+std::string first_component(const std::string& name) { return name.substr(0, name.find('.')); }
+
+// The first components of the names that a map knows, of which those of a head are none.
+std::set<std::string> components_of(const KeyMap& map, const EncoderConfig& config) {
+  std::set<std::string> known = {"embeddings"};
+  if (is_named(config.row.shared)) known.insert(first_component(config.row.shared));
+  for (const auto& rule : map) {
+    for (const auto& source : rule.sources.items) known.insert(first_component(source.pattern()));
+  }
+  return known;
+}
+
+// A head without a prefix around the encoder: BertForMaskedLM's `cls.*` beside `encoder.*`.
+void drop_heads(KeyMap& map, const EncoderConfig& config, const io::TensorSource& source,
+                const std::string& prefix) {
+  const std::string own = config.row.prefix;
+  if (!own.empty() && prefix.ends_with(own)) return;
+  const std::set<std::string> known = components_of(map, config);
+  std::set<std::string> heads;
+  for (const auto& entry : source.entries()) {
+    if (entry.name.rfind(prefix, 0) != 0) continue;
+    const std::string component = first_component(entry.name.substr(prefix.size()));
+    if (known.count(component) == 0) heads.insert(component);
+  }
+  for (const std::string& head : heads) {
+    map.emplace_back(head, "");
+    map.emplace_back(head + ".*", "");
+  }
+}
+
+bool ends_with_name(const std::string& name, const std::string& wanted) {
+  return name.size() > wanted.size() && name.ends_with("." + wanted);
+}
+
+// For a file whose names have another prefix.
+WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSource& source,
+                                 const std::string& given) {
+  const auto wanted = encoder_layer_names(config, "", 0, &EncoderLayerKeys::query);
+  for (const auto& entry : source.entries()) {
+    for (const auto& name : wanted) {
+      if (!ends_with_name(entry.name, name)) continue;
+      std::string prefix = entry.name.substr(0, entry.name.size() - name.size());
+      const std::string own = config.row.prefix;
+      if (!own.empty() && prefix.ends_with(own)) prefix.erase(prefix.size() - own.size());
+      return WeightsError(WeightsErrorCode::MissingKeys,
+                          "is not in the file, which has " + io::in_quotes(entry.name),
+                          "LoadOptions().prefix(\"" + prefix + "\") reads it")
+          .in_tensor(given + wanted.front());
+    }
+  }
+  return missing_tensor(given + wanted.front());
 }
 
 void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config,
@@ -137,20 +194,18 @@ std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const 
   return names;
 }
 
-std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& source) {
-  for (const std::string prefix : {config.row.prefix, ""}) {
+std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& source,
+                           const std::string& given) {
+  for (const std::string& prefix : {given + config.row.prefix, given}) {
     for (const auto& name : encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::query)) {
       if (find_entry(source, name) != nullptr) return prefix;
     }
   }
-  throw missing_tensor(encoder_layer_names(config, "", 0, &EncoderLayerKeys::query).front());
+  throw missing_first_layer(config, source, given);
 }
 
 std::string encoder_pooler_name(const EncoderConfig& config, const std::string& prefix) {
-  using encoder::Pooling;
-  const Pooling pooling = config.options.pooling();
-  const bool has_pooler = pooling == Pooling::TanhOfFirst || pooling == Pooling::LinearOfLast;
-  return has_pooler ? prefix + config.row.pooler + ".weight" : "";
+  return has_pooler(config.options) ? prefix + config.row.pooler + ".weight" : "";
 }
 
 std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
@@ -200,9 +255,10 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   return sizes;
 }
 
-LoadOptions encoder_load_options(const EncoderConfig& config, const std::string& prefix,
-                                 const io::TensorSource& source) {
+LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
+                                 const std::string& prefix) {
   KeyMap map = key_map_of(config);
+  drop_heads(map, config, source, prefix);
   std::vector<int64_t> counts = {config.options.encoder().num_layers()};
   if (config.row.shares_layers) {
     const int64_t inner = inner_layers(config);

@@ -10,9 +10,10 @@
 
 namespace posenc {
 
-/// The prefix of the encoder's tensors in a file: that of models with a head, or none. Throws
-/// WeightsError if the file has no first layer with either.
-std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& source);
+/// The prefix of the encoder's tensors in a file: `given`, followed by that of models with a head
+/// or by nothing. Throws WeightsError if the file has no first layer with either.
+std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& source,
+                           const std::string& given);
 
 /// The names that the tensor `part` of layer `index` may have in a file, such as
 /// `encoder.layer.0.attention.self.query.weight`.
@@ -26,9 +27,9 @@ std::string encoder_pooler_name(const EncoderConfig& config, const std::string& 
 std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
                                              const std::string& prefix);
 
-/// How the tensors of a file become an Encoder's.
-LoadOptions encoder_load_options(const EncoderConfig& config, const std::string& prefix,
-                                 const io::TensorSource& source);
+/// How the tensors of a file become an Encoder's. Those of a head beside it are dropped.
+LoadOptions encoder_load_options(const EncoderConfig& config, const io::TensorSource& source,
+                                 const std::string& prefix);
 io::FormatNames encoder_format_names(const EncoderConfig& config);
 
 }  // namespace posenc

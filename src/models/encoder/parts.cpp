@@ -26,6 +26,10 @@ void check_mask(const at::Tensor& mask, const at::Tensor& ids) {
 
 void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
                           const EncoderInputs& inputs) {
+  TORCH_CHECK_VALUE(
+      input.defined(), "[Encoder] ",
+      options.embeddings() ? "ids must be (B, L)" : "pixel_values must be (B, C, H, W)",
+      ". Got an undefined tensor");
   if (options.embeddings()) {
     TORCH_CHECK_VALUE(input.dim() == 2, "[Encoder] ids must be (B, L). Got ", input.sizes());
     TORCH_CHECK_VALUE(input.size(1) > 0 || options.pooling() == Pooling::None,

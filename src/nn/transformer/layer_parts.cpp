@@ -1,5 +1,6 @@
 #include "nn/transformer/layer_parts.h"
 
+#include <cmath>
 #include <numeric>
 
 #include "core/check.h"
@@ -16,6 +17,8 @@ void check_layer(const char* module, const TransformerLayerOptions& options) {
   TORCH_CHECK_VALUE(options.d_model() % options.num_heads() == 0, "[", module,
                     "] num_heads must divide d_model ", options.d_model(), ". Got ",
                     options.num_heads());
+  const double scale = options.layer_scale().value_or(1.0);
+  TORCH_CHECK_VALUE(std::isfinite(scale), "[", module, "] layer_scale must be finite. Got ", scale);
 }
 
 MultiheadAttention make_attention(const TransformerLayerOptions& options) {
@@ -35,6 +38,10 @@ LayerNorm make_norm(const TransformerLayerOptions& options) {
       LayerNormOptions(options.d_model()).eps(options.layer_norm_eps()).bias(options.bias()));
 }
 
+LayerScale make_scale(const TransformerLayerOptions& options) {
+  return LayerScale(LayerScaleOptions(options.d_model()).init(*options.layer_scale()));
+}
+
 std::vector<size_t> layers_in_order(const std::vector<int64_t>& order, size_t count) {
   std::vector<size_t> indices(order.begin(), order.end());
   if (order.empty()) {
@@ -46,6 +53,12 @@ std::vector<size_t> layers_in_order(const std::vector<int64_t>& order, size_t co
 
 torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x) {
   return functional::dropout(x, dropout.options.p(), dropout.is_training());
+}
+
+torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& scale,
+                     const torch::Tensor& x) {
+  const torch::Tensor dropped = drop(dropout, x);
+  return scale.is_empty() ? dropped : scale.ptr()->forward(dropped);
 }
 
 torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,
@@ -83,6 +96,7 @@ void print(std::ostream& stream, const TransformerLayerOptions& options) {
   if (options.layer_norm_eps() != 1e-5) stream << ", layer_norm_eps=" << options.layer_norm_eps();
   if (!options.bias()) stream << ", bias=false";
   if (!options.batch_first()) stream << ", batch_first=false";
+  if (options.layer_scale()) stream << ", layer_scale=" << *options.layer_scale();
   if (options.python_dropout_order()) stream << ", python_dropout_order=true";
 }
 

@@ -9,6 +9,7 @@
 
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/nn/transformer/layer_norm.h"
+#include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
 
 namespace posenc {
@@ -19,6 +20,8 @@ void check_layer(const char* module, const TransformerLayerOptions& options);
 MultiheadAttention make_attention(const TransformerLayerOptions& options);
 torch::nn::Linear make_linear(int64_t from, int64_t to, const TransformerLayerOptions& options);
 LayerNorm make_norm(const TransformerLayerOptions& options);
+/// Only with layer_scale().
+LayerScale make_scale(const TransformerLayerOptions& options);
 
 /// Layer i of a stack. Callers can modify the ModuleList, so this throws c10::ValueError naming
 /// `module` if the layer is of another class.
@@ -37,6 +40,10 @@ std::vector<size_t> layers_in_order(const std::vector<int64_t>& order, size_t co
 
 /// functional::dropout() with the module's options, except that it never runs in place.
 torch::Tensor drop(const torch::nn::DropoutImpl& dropout, const torch::Tensor& x);
+
+/// The output of a block as it is added to x: with dropout, and scaled if the layer has scales.
+torch::Tensor branch(const torch::nn::DropoutImpl& dropout, const LayerScale& scale,
+                     const torch::Tensor& x);
 
 /// linear2(dropout(activation(linear1(x)))).
 torch::Tensor feed_forward(const torch::Tensor& x, torch::nn::LinearImpl& linear1,

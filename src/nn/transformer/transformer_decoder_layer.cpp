@@ -28,6 +28,11 @@ void TransformerDecoderLayerImpl::reset() {
   norm1 = register_module("norm1", make_norm(options));
   norm2 = register_module("norm2", make_norm(options));
   norm3 = register_module("norm3", make_norm(options));
+  if (options.layer_scale()) {
+    layer_scale1 = register_module("layer_scale1", make_scale(options));
+    layer_scale2 = register_module("layer_scale2", make_scale(options));
+    layer_scale3 = register_module("layer_scale3", make_scale(options));
+  }
   dropout1 = register_module("dropout1", torch::nn::Dropout(options.dropout()));
   dropout2 = register_module("dropout2", torch::nn::Dropout(options.dropout()));
   dropout3 = register_module("dropout3", torch::nn::Dropout(options.dropout()));
@@ -37,6 +42,9 @@ void TransformerDecoderLayerImpl::reset_parameters() {
   for (auto* attention : {&self_attn, &multihead_attn}) (*attention)->reset_parameters();
   for (auto* linear : {&linear1, &linear2}) (*linear)->reset_parameters();
   for (auto* norm : {&norm1, &norm2, &norm3}) (*norm)->reset_parameters();
+  for (auto* scale : {&layer_scale1, &layer_scale2, &layer_scale3}) {
+    if (*scale) (*scale)->reset_parameters();
+  }
 }
 
 void TransformerDecoderLayerImpl::pretty_print(std::ostream& stream) const {
@@ -50,13 +58,14 @@ torch::Tensor TransformerDecoderLayerImpl::blocks(torch::Tensor x, const Block& 
   const Block wide = [&](const torch::Tensor& y) {
     return feed_forward(y, *linear1, *dropout, *linear2, options.activation());
   };
-  const auto block = [&](LayerNorm& norm, torch::nn::Dropout& dropout, const Block& inner) {
-    x = options.norm_first() ? x + drop(*dropout, inner(norm->forward(x)))
-                             : norm->forward(x + drop(*dropout, inner(x)));
+  const auto block = [&](LayerNorm& norm, torch::nn::Dropout& dropout, const LayerScale& scale,
+                         const Block& inner) {
+    x = options.norm_first() ? x + branch(*dropout, scale, inner(norm->forward(x)))
+                             : norm->forward(x + branch(*dropout, scale, inner(x)));
   };
-  block(norm1, dropout1, self);
-  block(norm2, dropout2, cross);
-  block(norm3, dropout3, wide);
+  block(norm1, dropout1, layer_scale1, self);
+  block(norm2, dropout2, layer_scale2, cross);
+  block(norm3, dropout3, layer_scale3, wide);
   return x;
 }
 

@@ -20,6 +20,10 @@ void TransformerEncoderLayerImpl::reset() {
   linear2 = register_module("linear2", make_linear(d_ff, d_model, options));
   norm1 = register_module("norm1", make_norm(options));
   norm2 = register_module("norm2", make_norm(options));
+  if (options.layer_scale()) {
+    layer_scale1 = register_module("layer_scale1", make_scale(options));
+    layer_scale2 = register_module("layer_scale2", make_scale(options));
+  }
   dropout1 = register_module("dropout1", torch::nn::Dropout(options.dropout()));
   dropout2 = register_module("dropout2", torch::nn::Dropout(options.dropout()));
 }
@@ -28,6 +32,9 @@ void TransformerEncoderLayerImpl::reset_parameters() {
   self_attn->reset_parameters();
   for (auto* linear : {&linear1, &linear2}) (*linear)->reset_parameters();
   for (auto* norm : {&norm1, &norm2}) (*norm)->reset_parameters();
+  for (auto* scale : {&layer_scale1, &layer_scale2}) {
+    if (*scale) (*scale)->reset_parameters();
+  }
 }
 
 void TransformerEncoderLayerImpl::pretty_print(std::ostream& stream) const {
@@ -48,12 +55,12 @@ torch::Tensor TransformerEncoderLayerImpl::forward(const torch::Tensor& x,
 
 torch::Tensor TransformerEncoderLayerImpl::attend(const torch::Tensor& x,
                                                   const AttentionMask& mask) {
-  return drop(*dropout1, self_attn->forward(x, x, x, mask));
+  return branch(*dropout1, layer_scale1, self_attn->forward(x, x, x, mask));
 }
 
 torch::Tensor TransformerEncoderLayerImpl::feed_forward(const torch::Tensor& x) {
-  return drop(*dropout2,
-              posenc::feed_forward(x, *linear1, *dropout, *linear2, options.activation()));
+  return branch(*dropout2, layer_scale2,
+                posenc::feed_forward(x, *linear1, *dropout, *linear2, options.activation()));
 }
 
 }  // namespace posenc

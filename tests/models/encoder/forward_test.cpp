@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <sstream>
 
 #include "models/encoder/tiny_folder.h"
-#include "posenc/inference/frozen_encoder_model.h"
+#include "posenc/inference/frozen_encoder.h"
 #include "posenc/models/encoder.h"
 #include "support/compare.h"
 
@@ -123,7 +124,7 @@ TEST(EncoderModel, TrainsAllOfItsParameters) {
   }
 }
 
-TEST(FrozenEncoderModel, ComputesTheSame) {
+TEST(FrozenEncoder, ComputesTheSame) {
   const ShortBatch batch;
   for (const int64_t buckets : {0, 32}) {
     for (const bool causal : {false, true}) {
@@ -146,7 +147,7 @@ TEST(FrozenEncoderModel, ComputesTheSame) {
 }
 
 // As in transformers, a masked token attends to the real ones.
-TEST(FrozenEncoderModel, PoolsRowsOfMaskedTokens) {
+TEST(FrozenEncoder, PoolsRowsOfMaskedTokens) {
   using encoder::Pooling;
   const auto ids = torch::tensor({{9, 5, 6, 7}, {2, 9, 3, 10}});
   const auto right = torch::tensor({{1, 1, 1, 1}, {1, 1, 1, 0}});
@@ -171,7 +172,7 @@ TEST(FrozenEncoderModel, PoolsRowsOfMaskedTokens) {
   }
 }
 
-TEST(FrozenEncoderModel, NoticesChangesAndEmptyHolders) {
+TEST(FrozenEncoder, NoticesChangesAndEmptyHolders) {
   auto model = small_encoder();
   const auto frozen = freeze(model);
   {
@@ -184,7 +185,49 @@ TEST(FrozenEncoderModel, NoticesChangesAndEmptyHolders) {
   std::ostringstream text;
   text << frozen;
   EXPECT_EQ(text.str(),
-            "posenc::FrozenEncoderModel(ids, num_layers=2, d_model=8, num_heads=2, d_ff=12)");
+            "posenc::FrozenEncoder(ids, num_layers=2, d_model=8, num_heads=2, d_ff=12)");
+}
+
+// The frozen model must not be the only one that still holds a replaced tensor.
+TEST(FrozenEncoder, NoticesReplacedParts) {
+  const ShortBatch batch;
+  const auto options = small_options().relative_buckets(4);
+  const auto expect_stale = [&](const char* part, const std::function<void(Encoder&)>& replace) {
+    SCOPED_TRACE(part);
+    auto model = small_encoder(options);
+    const auto frozen = freeze(model);
+    EXPECT_NO_THROW(frozen.forward(batch.ids));
+    replace(model);
+    EXPECT_ERROR(frozen.forward(batch.ids), c10::Error, part);
+  };
+  expect_stale("pooler.weight", [](Encoder& model) {
+    model->pooler = model->replace_module("pooler", torch::nn::Linear(8, 8));
+  });
+  expect_stale("relative_attention_bias.weight", [](Encoder& model) {
+    model->relative_attention_bias =
+        model->replace_module("relative_attention_bias", torch::nn::Embedding(4, 2));
+  });
+  expect_stale("embeddings.", [&](Encoder& model) {
+    model->embeddings = model->replace_module("embeddings", EmbeddingFront(*options.embeddings()));
+  });
+  Encoder images(EncoderOptions(VisionFrontOptions(4, 2, 8), options.encoder()));
+  const auto frozen = freeze(images);
+  const auto pixels = torch::ones({2, 3, 4, 4});
+  EXPECT_NO_THROW(frozen.forward(pixels));
+  EXPECT_EQ(frozen.bytes().own, 0) << "weights are shared";
+  images->patches = images->replace_module("embeddings", VisionFront(VisionFrontOptions(4, 2, 8)));
+  EXPECT_ERROR(frozen.forward(pixels), c10::Error, "embeddings.");
+}
+
+TEST(FrozenEncoder, HasTheOptionsOfItsOwnTime) {
+  const ShortBatch batch;
+  auto model = small_encoder();
+  const auto frozen = freeze(model);
+  const auto before = frozen.forward(batch.ids);
+  model->embeddings->options.layer_norm_eps(1.0).order(front::Order::PositionsFirst);
+  model->embeddings->norm->options.eps(1.0);
+  EXPECT_FALSE(bit_equal(model->forward(batch.ids).embeddings, before.embeddings));
+  EXPECT_TRUE(bit_equal(frozen.forward(batch.ids).embeddings, before.embeddings));
 }
 
 TEST(EncoderErrors, AreOfBothForms) {
@@ -204,6 +247,9 @@ TEST(EncoderErrors, AreOfBothForms) {
             EXPECT_ERROR(run(), c10::ValueError,
                          "[Encoder] attention_mask must be (B, L) = [2, 4]. Got [4, 4]");
           });
+  refused(torch::Tensor(), {}, [](auto run) {
+    EXPECT_ERROR(run(), c10::ValueError, "[Encoder] ids must be (B, L). Got an undefined tensor");
+  });
   refused(batch.ids[0], {}, [](auto run) {
     EXPECT_ERROR(run(), c10::ValueError, "[Encoder] ids must be (B, L). Got [4]");
   });
@@ -223,6 +269,8 @@ TEST(EncoderErrors, ImagesComeWithoutTheInputsOfText) {
   Encoder model(EncoderOptions(VisionFrontOptions(4, 2, 8), small_options().encoder()));
   model->eval();
   const auto frozen = freeze(model);
+  EXPECT_ERROR(model->forward(torch::Tensor()), c10::ValueError,
+               "[Encoder] pixel_values must be (B, C, H, W). Got an undefined tensor");
   const auto pixels = torch::ones({2, 3, 4, 4});
   const auto ids = torch::ones({2, 4}, torch::kLong);
   const std::pair<const char*, EncoderInputs> all[] = {

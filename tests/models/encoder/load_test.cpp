@@ -74,6 +74,66 @@ TEST(LoadEncoder, LeavesOutTheHeadsOfAModel) {
   EXPECT_FALSE(model->forward(some_ids()).pooled.defined());
 }
 
+// As transformers, whether or not the encoder itself has a prefix.
+TEST(LoadEncoder, LeavesOutAHeadBesideAnEncoderWithoutPrefix) {
+  auto folder = TinyFolder::bert();
+  const auto path = folder.write();
+  TinyFolder other;
+  other.config = folder.config;
+  other.tensors = folder.tensors;
+  other.add_pair("classifier", {3, 8});
+  other.add("logit_scale", {1});
+  other.add_pair("cls.predictions.transform.dense", {8, 8});
+  expect_same_output(path, other.write());
+}
+
+TEST(LoadEncoder, StripsThePrefixOfAWrapper) {
+  const auto folder = TinyFolder::bert();
+  const auto path = folder.write();
+  const auto plain = load_encoder(path)->forward(some_ids());
+  for (const std::string prefix : {"module.", "0.auto_model.", "module.bert."}) {
+    SCOPED_TRACE(prefix);
+    TinyFolder wrapped;
+    wrapped.config = folder.config;
+    wrapped.tensors = folder.tensors;
+    wrapped.rename([&](const std::string& name) { return prefix + name; });
+    wrapped.add_pair("classifier", {3, 8});
+    const auto other = wrapped.write();
+    const std::string outer = prefix == "module.bert." ? "module." : prefix;
+    const auto text = refusal([&] { load_encoder(other); });
+    EXPECT_CONTAINS(text, "MissingKeys: [load_encoder] " + other);
+    EXPECT_CONTAINS(text,
+                    "'encoder.layer.0.attention.self.query.weight' is not in the file, which "
+                    "has '" +
+                        prefix +
+                        "encoder.layer.0.attention.self.query.weight'; "
+                        "LoadOptions().prefix(\"" +
+                        outer + "\") reads it");
+    const auto model = load_encoder(other, LoadOptions().prefix(outer));
+    EXPECT_TRUE(bit_equal(Encoder(model)->forward(some_ids()).pooled, plain.pooled));
+    const auto renamed = load_encoder(other, LoadOptions().key_map({{prefix + "*", "*"}}));
+    EXPECT_TRUE(bit_equal(Encoder(renamed)->forward(some_ids()).pooled, plain.pooled));
+  }
+}
+
+TEST(LoadEncoder, TakesOptions) {
+  auto folder = TinyFolder::bert();
+  folder.config["num_hidden_layers"] = 1;
+  const auto path = folder.write();
+  EXPECT_CONTAINS(refusal([&] { load_encoder(path); }), "UnexpectedKeys: [load_encoder] ");
+  const auto first = load_encoder(path, LoadOptions().allow_unexpected(true));
+  EXPECT_EQ(first->encoder->layers->size(), 1u);
+  const auto dropped = load_encoder(path, LoadOptions().key_map({{"encoder.layer.1.*", ""}}));
+  EXPECT_TRUE(bit_equal(Encoder(dropped)->forward(some_ids()).pooled,
+                        Encoder(first)->forward(some_ids()).pooled));
+  EXPECT_ERROR(load_encoder(path, LoadOptions().allow_missing(true)), c10::ValueError,
+               "[load_encoder] allow_missing must be false");
+  EXPECT_ERROR(load_encoder(path, LoadOptions().key_map({{KeySource::transposed("a.*"), "b.*"}})),
+               c10::ValueError, "must rename one tensor, to its name in transformers, or drop it");
+  EXPECT_CONTAINS(refusal([&] { load_encoder(path, LoadOptions().prefix("bert.")); }),
+                  "'bert.encoder.layer.0.attention.self.query.weight' is not in the file");
+}
+
 TEST(LoadEncoder, CastsToFloat32) {
   auto folder = TinyFolder::bert();
   for (auto& item : folder.tensors) item.value() = item.value().to(torch::kHalf);
@@ -167,6 +227,10 @@ TEST(BadEncoderFolder, AnotherModelType) {
   refused("", "Got no model_type");
   refused("deberta", "model_type deberta is not supported: it needs disentangled attention");
   refused("marian", "model_type marian is a translator: load_marian() loads it");
+  refused("llama",
+          "model_type llama is not supported: its rotary embedding is known "
+          "(rotary_options_from_hf), its layers are not. For a decoder, such as Llama, "
+          "docs/llama.md has the layers");
   refused("opt", "its front is known (front_options_from_hf), its layers are not");
   refused("vit_msn", "its front is known (vision_front_options_from_hf), its layers are not");
   EXPECT_ERROR(encoder_options_from_hf("{}"), c10::ValueError,
@@ -272,7 +336,10 @@ TEST(BadEncoderFolder, WeightsThatAreNotAWholeModel) {
 TEST(BadEncoderFolder, FilesAndTensorsThatAreMissing) {
   const auto folder = TinyFolder::bert();
   const auto path = folder.write();
-  EXPECT_CONTAINS(refusal([] { load_encoder("/nowhere"); }), "NotFound: [load_encoder] /nowhere");
+  EXPECT_CONTAINS(refusal([] { load_encoder("bert-base-uncased"); }),
+                  "NotFound: [load_encoder] bert-base-uncased: must be a folder on this machine; "
+                  "nothing is downloaded; `hf download MODEL --local-dir FOLDER` or "
+                  "save_pretrained() in Python makes one");
   std::filesystem::remove(folder / "model.safetensors");
   EXPECT_CONTAINS(refusal([&] { load_encoder(path); }), "must hold model.safetensors");
   std::filesystem::remove(folder / "config.json");

@@ -3,12 +3,18 @@
 
     make_models.py --out FOLDER
 
-`bert` has BERT's own vocabulary, so that ids of real texts fit; `clip` is a pair of encoders and `vit` one of images. The
-tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
+`bert` has BERT's own vocabulary, so that ids of real texts fit; `clip` is a pair of encoders, `dinov2` and `vit` are of
+images. The tensors in NAME.safetensors are inputs, and the outputs of transformers: `in.*` and `out.*`. `bert_types.safetensors`
 holds those of `bert` with token types and positions.
+
+In `gradients/`, NAME is a model, and NAME.safetensors has its input, the gradients of its outputs (`last_hidden_state`,
+and `pooled` if it has one), and in `grad/NAME` is a folder whose weights are the gradients of those of NAME.
+
+Every parameter is drawn, since initial values hide what is not read: biases are zeros, norms and layer scales ones.
 """
 
 import argparse
+import copy
 import shutil
 import sys
 from pathlib import Path
@@ -17,12 +23,22 @@ import torch
 from safetensors.torch import save_file
 
 SIZES = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 24}
+TEXT = {**SIZES, "vocab_size": 40, "max_position_embeddings": 12}
+IMAGE = {**SIZES, "image_size": 12, "patch_size": 4}
+SPREAD = 0.2
+
+
+def drawn(model):
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=SPREAD)
+    return model.eval()
 
 
 def bert():
     from transformers import BertConfig, BertModel
 
-    return BertModel(BertConfig(**SIZES, max_position_embeddings=64, initializer_range=0.2))
+    return BertModel(BertConfig(**SIZES, max_position_embeddings=64))
 
 
 def clip():
@@ -35,11 +51,37 @@ def clip():
 def vit():
     from transformers import ViTConfig, ViTModel
 
-    return ViTModel(ViTConfig(**SIZES, image_size=12, patch_size=4, initializer_range=0.2))
+    return ViTModel(ViTConfig(**IMAGE))
+
+
+def dinov2():
+    from transformers import Dinov2Config, Dinov2Model
+
+    sizes = {key: value for key, value in IMAGE.items() if key != "intermediate_size"}
+    return Dinov2Model(Dinov2Config(**sizes, mlp_ratio=2, layerscale_value=0.01))
+
+
+def trained():
+    """The models whose gradients are compared."""
+    import transformers as t
+
+    bart = {"d_model": 16, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 4, "encoder_ffn_dim": 24,
+            "decoder_attention_heads": 4, "decoder_ffn_dim": 8, "vocab_size": 40, "max_position_embeddings": 12}  # fmt: skip
+    distilbert = {"dim": 16, "n_heads": 4, "n_layers": 2, "hidden_dim": 24, "vocab_size": 40, "max_position_embeddings": 12}
+    return {
+        "albert": lambda: t.AlbertModel(t.AlbertConfig(**TEXT, embedding_size=6)),
+        "bart": lambda: t.BartModel(t.BartConfig(**bart)),
+        "bert": lambda: t.BertModel(t.BertConfig(**TEXT)),
+        "clip": clip,
+        "dinov2": dinov2,
+        "distilbert": lambda: t.DistilBertModel(t.DistilBertConfig(**distilbert)),
+        "mpnet": lambda: t.MPNetModel(t.MPNetConfig(**TEXT)),
+        "vit": vit,
+    }
 
 
 def inputs_of(name: str) -> dict[str, torch.Tensor]:
-    if name == "vit":
+    if name in ("dinov2", "vit"):
         return {"pixel_values": torch.randn(2, 3, 12, 12)}
     ids = torch.tensor([[2, 9, 30, 11, 7], [2, 8, 7, 1, 1]])
     return {"input_ids": ids, "attention_mask": (ids != 1).long()}
@@ -51,6 +93,10 @@ def types_and_positions() -> dict[str, torch.Tensor]:
     return {**inputs_of("bert"), "token_type_ids": types, "position_ids": positions}
 
 
+def save(tensors: dict[str, torch.Tensor], path: Path) -> None:
+    save_file({key: value.detach().contiguous() for key, value in tensors.items()}, path)
+
+
 def write(model, given: dict[str, torch.Tensor], path: Path) -> None:
     with torch.no_grad():
         result = model(**given, output_hidden_states=True)
@@ -58,7 +104,25 @@ def write(model, given: dict[str, torch.Tensor], path: Path) -> None:
     tensors["out.embeddings"] = result.hidden_states[0]
     tensors["out.last_hidden_state"] = result.last_hidden_state
     tensors["out.pooled"] = result.pooler_output
-    save_file({key: value.contiguous() for key, value in tensors.items()}, path)
+    save(tensors, path)
+
+
+def write_gradients(name: str, model, out: Path) -> None:
+    given = inputs_of(name)
+    part = {"bart": lambda: model.get_encoder(), "clip": lambda: model.text_model}.get(name, lambda: model)()
+    result = part(**given)
+    outputs = {"last_hidden_state": result.last_hidden_state}
+    if (pooled := getattr(result, "pooler_output", None)) is not None:
+        outputs["pooled"] = pooled
+    cotangents = {key: torch.randn_like(value) for key, value in outputs.items()}
+    torch.autograd.backward(list(outputs.values()), list(cotangents.values()))
+    gradients = copy.deepcopy(model)
+    with torch.no_grad():
+        for to, source in zip(gradients.parameters(), model.parameters()):
+            to.zero_() if source.grad is None else to.copy_(source.grad)
+    model.save_pretrained(out / name)
+    gradients.save_pretrained(out / "grad" / name)
+    save({**given, **cotangents}, out / f"{name}.safetensors")
 
 
 def main() -> None:
@@ -71,13 +135,16 @@ def main() -> None:
     transformers.utils.logging.disable_progress_bar()
     shutil.rmtree(out, ignore_errors=True)
     torch.set_num_threads(1)  # the models are small, and other tests run in parallel
-    for name, make in {"bert": bert, "clip": clip, "vit": vit}.items():
+    for name, make in {"bert": bert, "clip": clip, "dinov2": dinov2, "vit": vit}.items():
         torch.manual_seed(5)
-        model = make().eval()
+        model = drawn(make())
         model.save_pretrained(out / name)
         write(model.text_model if name == "clip" else model, inputs_of(name), out / f"{name}.safetensors")
         if name == "bert":
             write(model, types_and_positions(), out / "bert_types.safetensors")
+    for name, make in trained().items():
+        torch.manual_seed(7)
+        write_gradients(name, drawn(make()), out / "gradients")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 #include "posenc/nn/attention/key_value_cache.h"
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/nn/transformer/layer_norm.h"
+#include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
 
 namespace posenc POSENC_EXPORT {
@@ -27,7 +28,8 @@ struct DecoderLayerCache {
 
 /// A decoder layer: self-attention A, attention C to the encoder's memory and feed-forward network
 /// F, each with a residual connection: x = norm1(x + A(x)); x = norm2(x + C(x, memory));
-/// norm3(x + F(x)). With norm_first each norm is applied to the input of its block instead.
+/// norm3(x + F(x)). With norm_first each norm is applied to the input of its block instead. With
+/// layer_scale, A, C and F are multiplied by layer_scale1 to layer_scale3 before they are added.
 ///
 /// x: (B, L, D), memory: (B, S, D)  ->  (B, L, D); with batch_first(false) the lengths come first.
 ///
@@ -40,7 +42,8 @@ struct DecoderLayerCache {
 /// ```
 ///
 /// Keys: `self_attn.*`, `multihead_attn.*` (MultiheadAttention), `linear1.*`, `linear2.*`,
-/// `norm1.*`, `norm2.*`, `norm3.*`.
+/// `norm1.*`, `norm2.*`, `norm3.*`; with layer_scale `layer_scale1.lambda1` to
+/// `layer_scale3.lambda1` (D).
 ///
 /// Errors: those of functional::multihead_attention().
 ///
@@ -76,6 +79,9 @@ class TransformerDecoderLayerImpl : public Cloneable<TransformerDecoderLayerImpl
   LayerNorm norm1{nullptr},                ///< of the self-attention
       norm2{nullptr},                      ///< of the attention to the memory
       norm3{nullptr};                      ///< of the feed-forward network
+  LayerScale layer_scale1{nullptr},        ///< of the self-attention, with .layer_scale()
+      layer_scale2{nullptr},               ///< of the attention to the memory
+      layer_scale3{nullptr};               ///< of the feed-forward network
   torch::nn::Dropout dropout{nullptr},     ///< after the activation
       dropout1{nullptr},                   ///< after the self-attention
       dropout2{nullptr},                   ///< after the attention to the memory

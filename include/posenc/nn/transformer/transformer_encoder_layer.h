@@ -9,6 +9,7 @@
 #include "posenc/export.h"
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/nn/transformer/layer_norm.h"
+#include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
 
 namespace posenc POSENC_EXPORT {
@@ -18,6 +19,7 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 
 /// An encoder layer: self-attention A and feed-forward network F, each with a residual connection:
 /// x = norm1(x + A(x)); norm2(x + F(x)). With norm_first: x = x + A(norm1(x)); x + F(norm2(x)).
+/// With layer_scale, A and F are multiplied by layer_scale1 and layer_scale2 before they are added.
 ///
 /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false).
 ///
@@ -30,11 +32,11 @@ using TransformerEncoderLayerOptions = TransformerLayerOptions;
 /// ```
 ///
 /// Keys: `self_attn.*` (MultiheadAttention), `linear1.*` (d_ff, D), `linear2.*`, `norm1.*`,
-/// `norm2.*`.
+/// `norm2.*`; with layer_scale `layer_scale1.lambda1` and `layer_scale2.lambda1` (D).
 ///
 /// Errors: those of functional::multihead_attention().
 ///
-/// Source: torch.nn.TransformerEncoderLayer.
+/// Source: torch.nn.TransformerEncoderLayer; layer_scale: `Dinov2Layer` in transformers 5.23.
 class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl> {
  public:
   /// A module with the default options.
@@ -57,6 +59,8 @@ class TransformerEncoderLayerImpl : public Cloneable<TransformerEncoderLayerImpl
       linear2{nullptr};                    ///< (d_ff) to (D)
   LayerNorm norm1{nullptr},                ///< of the self-attention
       norm2{nullptr};                      ///< of the feed-forward network
+  LayerScale layer_scale1{nullptr},        ///< of the self-attention, with .layer_scale()
+      layer_scale2{nullptr};               ///< of the feed-forward network, with .layer_scale()
   torch::nn::Dropout dropout{nullptr},     ///< after the activation
       dropout1{nullptr},                   ///< after the self-attention
       dropout2{nullptr};                   ///< after the feed-forward network

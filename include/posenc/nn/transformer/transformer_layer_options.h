@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <torch/arg.h>
 
+#include <optional>
 #include <string>
 
 #include "posenc/export.h"
@@ -51,6 +52,9 @@ struct TransformerLayerOptions {
   TORCH_ARG(bool, bias) = true;
   /// Whether sequences are (B, L, D); false: (L, B, D).
   TORCH_ARG(bool, batch_first) = true;
+  /// Multiplies the output of each block by a LayerScale that starts from this factor, before it is
+  /// added to x, as DINOv2 does; none unless set.
+  TORCH_ARG(std::optional<double>, layer_scale) = std::nullopt;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
 };

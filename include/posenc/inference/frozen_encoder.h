@@ -12,20 +12,20 @@ namespace inference {
 struct FrozenEncoderParts;
 }  // namespace inference
 
-/// An Encoder for inference, front and pooler included; see FrozenEncoder. In a batch of unequal
-/// lengths only the real tokens are computed, so padding costs next to nothing.
+/// An Encoder for inference, front and pooler included; see FrozenTransformerEncoder. In a batch of
+/// unequal lengths only the real tokens are computed, so padding costs next to nothing.
 ///
 /// ```cpp
-/// auto bert = posenc::freeze(posenc::load_encoder("bert-base-uncased"));
+/// auto bert = posenc::freeze(posenc::load_encoder("models/bert-base-uncased"));
 /// auto ids = torch::tensor({{101, 7592, 2088, 102}, {101, 7592, 102, 0}});
 /// auto out = bert.forward(ids, posenc::EncoderInputs().attention_mask(ids.ne(0)));
 /// ```
-class FrozenEncoderModel {
+class FrozenEncoder {
  public:
   /// What Encoder returns for a batch in eval mode; rows of masked tokens are zero after the
   /// layers.
   ///
-  /// Errors: those of Encoder and FrozenEncoder.
+  /// Errors: those of Encoder and FrozenTransformerEncoder.
   EncoderOutput forward(const torch::Tensor& input, const EncoderInputs& inputs = {}) const;
 
   /// The options of the source.
@@ -34,8 +34,8 @@ class FrozenEncoderModel {
   FrozenBytes bytes() const;
 
  private:
-  friend FrozenEncoderModel freeze(const EncoderImpl& model, const FreezeOptions& options);
-  explicit FrozenEncoderModel(std::shared_ptr<const inference::FrozenEncoderParts> parts)
+  friend FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options);
+  explicit FrozenEncoder(std::shared_ptr<const inference::FrozenEncoderParts> parts)
       : parts_(std::move(parts)) {}
 
   std::shared_ptr<const inference::FrozenEncoderParts> parts_;
@@ -44,11 +44,11 @@ class FrozenEncoderModel {
 /// Freezes an Encoder, as freeze(const TransformerEncoderImpl&, const FreezeOptions&) does.
 ///
 /// Errors: the same.
-FrozenEncoderModel freeze(const EncoderImpl& model, const FreezeOptions& options = {});
+FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options = {});
 /// freeze() for the Encoder of a holder.
-FrozenEncoderModel freeze(const Encoder& model, const FreezeOptions& options = {});
+FrozenEncoder freeze(const Encoder& model, const FreezeOptions& options = {});
 
 /// Prints the class and its main options on one line.
-std::ostream& operator<<(std::ostream& stream, const FrozenEncoderModel& model);
+std::ostream& operator<<(std::ostream& stream, const FrozenEncoder& model);
 
 }  // namespace posenc

@@ -1,0 +1,41 @@
+#include <ostream>
+
+#include "inference/checks.h"
+#include "inference/model.h"
+#include "nn/transformer/layer_parts.h"
+#include "posenc/inference/freeze.h"
+
+namespace posenc {
+
+using inference::Packing;
+
+torch::Tensor FrozenTransformerEncoder::forward(const torch::Tensor& x,
+                                                const AttentionMask& mask) const {
+  const torch::NoGradGuard no_grad;
+  const auto& layer = model_->options.layer();
+  inference::check_sequence("FrozenTransformerEncoder", x, layer.d_model());
+  model_->stale_check.check();
+  const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
+  const int64_t batch = batch_first.size(0), length = batch_first.size(1);
+  const Packing packing = Packing::of(mask, batch, length);
+  const torch::Tensor rows = packing.packed
+                                 ? packing.pack(batch_first)
+                                 : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
+  const ScoreMask rest = packing.mask_of_rows(mask, layer.num_heads(), rows);
+  const torch::Tensor out = packing.unpack(inference::run(model_->stack, rows, packing, rest));
+  return layer.batch_first() ? out : out.transpose(0, 1);
+}
+
+const TransformerEncoderOptions& FrozenTransformerEncoder::options() const {
+  return model_->options;
+}
+FrozenBytes FrozenTransformerEncoder::bytes() const { return model_->stale_check.bytes(); }
+
+std::ostream& operator<<(std::ostream& stream, const FrozenTransformerEncoder& model) {
+  const auto& options = model.options();
+  stream << "posenc::FrozenTransformerEncoder(num_layers=" << options.num_layers() << ", ";
+  print(stream, options.layer());
+  return stream << ")";
+}
+
+}  // namespace posenc

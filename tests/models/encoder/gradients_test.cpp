@@ -1,0 +1,48 @@
+// The gradients of loaded encoders are those of transformers, parameter by parameter.
+
+#include <gtest/gtest.h>
+
+#include "posenc/io/safetensors.h"
+#include "posenc/models/encoder.h"
+
+namespace posenc::testing {
+namespace {
+
+std::string trained_encoder(const std::string& name) {
+  return POSENC_LIVE_DIR "/encoder/gradients/" + name;
+}
+
+class EncoderGradients : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(EncoderGradients, AreThoseOfTransformers) {
+  constexpr double kBound = 1e-5;  // of the largest gradient of a parameter
+  auto model = load_encoder(trained_encoder(GetParam()));
+  // A folder of the same model whose weights are the gradients.
+  const auto expected = load_encoder(trained_encoder("grad/" + GetParam()))->named_parameters();
+  const auto given = load_safetensors(trained_encoder(GetParam() + ".safetensors")).tensors;
+  const bool is_text = given.contains("input_ids");
+  EncoderInputs inputs;
+  if (is_text) inputs.attention_mask(given["attention_mask"]);
+  const auto out = model->forward(given[is_text ? "input_ids" : "pixel_values"], inputs);
+  auto loss = (out.last_hidden_state * given["last_hidden_state"]).sum();
+  ASSERT_EQ(out.pooled.defined(), given.contains("pooled"));
+  if (out.pooled.defined()) loss = loss + (out.pooled * given["pooled"]).sum();
+  loss.backward();
+  for (const auto& item : model->named_parameters()) {
+    const auto& wanted = expected[item.key()];
+    if (!wanted.requires_grad()) continue;
+    const auto& grad = item.value().grad();
+    const auto got = grad.defined() ? grad : torch::zeros_like(wanted);
+    const double largest = wanted.abs().max().item<double>();
+    EXPECT_LE((got - wanted).abs().max().item<double>(), kBound * largest) << item.key();
+    EXPECT_TRUE(largest > 0.0 || item.key() == "embeddings.mask_token") << item.key();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Made, EncoderGradients,
+                         ::testing::Values("albert", "bart", "bert", "clip", "dinov2", "distilbert",
+                                           "mpnet", "vit"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace posenc::testing
