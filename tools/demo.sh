@@ -5,8 +5,9 @@ cd "$(dirname "$0")/.."
 began=$SECONDS
 cat <<'TEXT'
 
-posenc brings PyTorch models to C++: weights, modules, inference, training.
-Five steps show it on this machine; any of them can fail, and then the demo does.
+posenc brings PyTorch models to C++: weights, modules, inference and training.
+Five steps show it on this machine. Each of them checks what it shows; if one
+fails, so does the demo.
 TEXT
 for name in encoder module notebooks pronounce pictures; do "tools/demo/$name.sh"; done
 cat <<TEXT

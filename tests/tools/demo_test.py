@@ -49,10 +49,11 @@ class DemoTest(unittest.TestCase):
         place = {"POSENC_SETUP": str(self.out / "setup.env"), "POSENC_DEMO_OUT": str(out or self.out)}
         run = subprocess.run([DEMO / f"{name}.sh", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                              text=True, check=False, timeout=280, env={**os.environ, **place, **environment})
-        self.assertNotRegex(run.stdout, r"[\x1b\r]", "colour, or a line that is overwritten")
-        for line in run.stdout.splitlines():
-            self.assertLessEqual(len(line), 80, line)
-        return run.returncode, run.stdout
+        said = run.stdout.replace(str(out or self.out), "build/demo")  # as it is by default
+        self.assertNotRegex(said, r"[\x1b\r]", "colour, or a line that is overwritten")
+        for line in said.splitlines():  # a program's own message may be longer
+            self.assertTrue(len(line) <= 80 or line.startswith("posenc"), line)
+        return run.returncode, said
 
     def passes(self, name, *arguments, **settings):
         status, said = self.run_step(name, *arguments, **settings)
@@ -109,7 +110,7 @@ class DemoTest(unittest.TestCase):
     def test_the_notebooks(self):
         scripts = Path(os.environ["POSENC_SCRIPTS"])
         said = self.passes("notebooks", scripts)
-        self.assertEqual(said.count(" equal: "), 10)
+        self.assertEqual(said.count(", bit for bit\n"), 10)
         self.assertRegex(said, r"\nnotebook 03   a mistake: no sqrt\(d_model\)  NOT equal: 0 of 7 inputs\n$")
         folder = self.out / "scripts"
         (folder / "wrong").mkdir(parents=True)
@@ -129,7 +130,7 @@ class DemoTest(unittest.TestCase):
         self.assertRegex(said, r"word +the model +the dictionary\n")
         self.assertIn("20 held-out words: ", said)
         again = self.passes("pronounce", *arguments, **settings)
-        self.assertIn("It was trained by an earlier run", again)
+        self.assertIn("An earlier run has trained it.", again)
         self.assertEqual(again.splitlines()[-9:], said.splitlines()[-9:], "it is tested again")
         drawn = self.passes("pictures", **settings)
         self.assertEqual(drawn.count(".png "), 4)
@@ -138,7 +139,7 @@ class DemoTest(unittest.TestCase):
         arguments, settings = self.train("stupid", steps="1")
         self.fails("the model has not learnt to pronounce", "pronounce", *arguments, **settings)
         (self.out / "stupid/pronounce/curve.png").unlink()
-        self.fails(f"{self.out}/stupid/pronounce/curve.png was not drawn", "pictures", **settings)
+        self.fails("build/demo/pronounce/curve.png was not drawn", "pictures", **settings)
 
 
 class WholeTest(unittest.TestCase):

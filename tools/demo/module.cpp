@@ -61,7 +61,7 @@ struct Block : torch::nn::Module {
 posenc::LoadReport load(torch::nn::Module& block, const std::string& path) {
   auto options = posenc::LoadOptions()
       .prefix("model_state_dict.")
-      .key_map({{{"query.*", "key.*", "value.*"}, "in_proj_*"},  // three into one
+      .key_map({{{"query.*", "key.*", "value.*"}, "in_proj_*"},
                 {"merge.*", "out_proj.*"},
                 {"before.*", "norm1.*"}, {"after.*", "norm2.*"},
                 {"up.*", "linear1.*"}, {"down.*", "linear2.*"}});

@@ -7,7 +7,7 @@ step 2 "Your own nn.Module, although its names differ in C++" <<'TEXT'
 What it proves: a checkpoint of torch.save() goes into a C++ class that has
 other names and keeps query, key and value in one matrix; the outputs are then
 bit-identical to Python's. A file that does not fit is refused with a reason.
-These lines of tools/demo/module.cpp load it:
+These lines of tools/demo/module.cpp load it (three tensors become one):
 TEXT
 sed -n '/^\/\/ shown:$/,/^\/\/ end$/p' tools/demo/module.cpp | sed '1d;$d;s/^/  /'
 echo

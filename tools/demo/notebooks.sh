@@ -6,8 +6,9 @@ set -euo pipefail
 scripts=${1:-$out/torchscript}
 step 3 "The modules of five notebooks, bit by bit" <<'TEXT'
 What it proves: with the weights that Python saved, each C++ class computes the
-same bits as Python's code, which is run here as TorchScript on the same inputs.
-The last line has a deliberate mistake, which the comparison must detect.
+same bits as Python's, whose code runs beside it as TorchScript. The notebooks
+(notebooks_ref) embed tokens, positions and timesteps. The last line has a
+deliberate mistake, which the comparison must detect.
 TEXT
 
 key() { # changes with the reference and with torch

@@ -14,7 +14,7 @@ dictionary=${1:-$(tools/dictionary.sh)}
 [ $# -gt 0 ] && shift
 folder=$out/pronounce
 if [ -f "$folder/model.safetensors" ]; then
-  echo "It was trained by an earlier run; without $folder it is trained again."
+  printf 'An earlier run has trained it. To train it again, remove\n%s\n' "$folder"
 else
   "$bin/posenc-pronounce" train --dictionary "$dictionary" --minutes 1 --reports 5 --out "$folder" "$@" >/dev/null
 fi
