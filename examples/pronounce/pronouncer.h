@@ -15,6 +15,8 @@ namespace pronounce {
 struct PronouncerOptions {
   int64_t d_model = 96, num_heads = 4, layers = 2, d_ff = 384;
   std::vector<std::string> phonemes;  ///< all that it can produce, sorted
+  /// The words that it has not seen: hold_out() of a dictionary of this many words.
+  int64_t words = 0, held_out = 1000, seed = 1;
 };
 
 /// A pronunciation with its log probability under the model.
@@ -42,6 +44,9 @@ class Pronouncer {
   /// `beams` beams. Throws for an empty word and for characters other than a-z and A-Z.
   std::vector<std::vector<Pronunciation>> pronounce(const std::vector<std::string>& words,
                                                     int64_t beams = 1, int64_t n_best = 1);
+
+  /// Returns the best pronunciation of each entry's word.
+  std::vector<Phonemes> best(const std::vector<LexiconEntry>& entries, int64_t beams = 1);
 
   const PronouncerOptions& options() const { return options_; }
   posenc::Transformer model{nullptr};

@@ -40,7 +40,6 @@ constexpr double kLong = 15.0;  // minutes
 constexpr double kStepsPerMinute = 450, kLongStepsPerMinute = 380;
 constexpr int64_t kWarmup = 200;  // steps, but at most a tenth of all
 constexpr int64_t kPoints = 12;   // on the learning curve
-constexpr int64_t kReports = 20;  // as many checkpoints are written
 constexpr int64_t kBeams = 4;     // for the wider search of the final evaluation
 
 // Names in the checkpoint: the seconds spent on evaluation, and the prefix of the configuration.
@@ -102,8 +101,8 @@ CheckpointScalars settings_of(const TrainingConfig& config) {
                                                      {"learning_rate", config.learning_rate},
                                                      {"clip_norm", config.clip_norm},
                                                      {"label_smoothing", config.label_smoothing},
-                                                     {"held_out", number(config.held_out)},
-                                                     {"seed", number(config.seed)},
+                                                     {"held_out", number(model.held_out)},
+                                                     {"seed", number(model.seed)},
                                                      {"d_model", number(model.d_model)},
                                                      {"num_heads", number(model.num_heads)},
                                                      {"layers", number(model.layers)},
@@ -142,17 +141,6 @@ bool can_resume(const RunFiles& files, const CheckpointScalars& settings) {
       files.folder.string(), saved.step, steps);
 }
 
-// Scores the best pronunciation of each word found by a search with this many beams.
-Score measure(Pronouncer& pronouncer, const std::vector<LexiconEntry>& entries, int64_t beams) {
-  std::vector<std::string> words;
-  for (const auto& entry : entries) words.push_back(entry.word);
-  std::vector<Phonemes> predicted;
-  for (const auto& best : pronouncer.pronounce(words, beams)) {
-    predicted.push_back(best.front().phonemes);
-  }
-  return score(predicted, entries);
-}
-
 // `2 threads`, or `3 processes of 2 threads`.
 std::string workers_text(int ranks) {
   const std::string threads = fmt::format("{} threads", at::get_num_threads());
@@ -187,7 +175,9 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
   const bool is_first = group.rank() == 0;  // the process that measures, reports and writes
   const RunFiles files(folder);
   const auto settings = settings_of(config);
-  const auto split = hold_out(read_lexicon(dictionary), config.held_out, config.seed);
+  const int64_t seed = config.model.seed;
+  const Lexicon lexicon = read_lexicon(dictionary);
+  const auto split = hold_out(lexicon, config.model.held_out, seed);
   const bool resumes = !fresh && can_resume(files, settings);
   std::error_code error;
   fs::create_directories(files.folder, error);
@@ -195,21 +185,22 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
 
   auto model_options = config.model;
   model_options.phonemes = phonemes_of(split.train);
-  torch::manual_seed(static_cast<uint64_t>(config.seed));
+  model_options.words = static_cast<int64_t>(lexicon.entries.size());
+  torch::manual_seed(static_cast<uint64_t>(seed));
   Pronouncer pronouncer(model_options);
   int64_t parameters = 0;
   for (const auto& parameter : pronouncer.model->parameters()) parameters += parameter.numel();
   const std::string workers = workers_text(group.size());
   if (is_first) {
-    note("{} words to learn, {} held out; {} parameters, {} steps, {}\n",
-         with_commas(static_cast<int64_t>(split.train.size())), with_commas(config.held_out),
+    note("{} words to learn, {} held out\n{} parameters, {} steps, {}\n",
+         with_commas(static_cast<int64_t>(split.train.size())), with_commas(model_options.held_out),
          with_commas(parameters), with_commas(config.steps), workers);
   } else {
-    torch::manual_seed(static_cast<uint64_t>(config.seed + group.rank()));  // a dropout of its own
+    torch::manual_seed(static_cast<uint64_t>(seed + group.rank()));  // a dropout of its own
   }
 
   posenc::PairLoader loader(pairs_of(pronouncer, split.train),
-                            posenc::PairLoaderOptions().max_rows(config.rows).seed(config.seed));
+                            posenc::PairLoaderOptions().max_rows(config.rows).seed(seed));
   posenc::FusedAdam optimizer(
       pronouncer.model->parameters(),
       posenc::FusedAdamOptions(config.learning_rate).betas({0.9, 0.98}).eps(1e-9));
@@ -217,7 +208,7 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
   TrainingDisplay display;
   posenc::StopSignal stop;
   double loss = 0.0;
-  const int64_t report_every = std::max<int64_t>(1, config.steps / kReports);
+  const int64_t report_every = std::max<int64_t>(1, config.steps / config.reports);
   posenc::Trainer trainer(
       {*pronouncer.model, &optimizer, &schedule}, loader,
       [&](const posenc::PairBatch& batch) {
@@ -247,7 +238,7 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
   if (is_first) curve.emplace(files.curve, trainer.step());
   const auto add_point = [&] {
     const auto start = std::chrono::steady_clock::now();
-    const Score result = measure(pronouncer, split.held_out, 1);
+    const Score result = score(pronouncer.best(split.held_out), split.held_out);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     trainer.numbers[kMeasuring] += took.count();
     curve->add({trainer.step(), trainer.seconds() + trainer.numbers[kMeasuring], loss,
@@ -274,15 +265,16 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
   if (!is_first) return 0;
   pronouncer.save(files.model);
   draw(curve->points(), files.picture);
-  const Score wide = measure(pronouncer, split.held_out, kBeams);
+  const Score wide = score(pronouncer.best(split.held_out, kBeams), split.held_out);
   const CurvePoint& last = curve->points().back();
   fmt::print(
       "{} held-out words: phoneme error rate {:.2f} % ({:.2f} % to the first pronunciation alone), "
       "{:.1f} % of the words right; by {} beams {:.2f} %\n"
       "{} parameters, {} steps, {:.0f} s, {}; {}, {}\n",
-      with_commas(config.held_out), 100.0 * last.phoneme_error_rate, 100.0 * last.first_error_rate,
-      100.0 * last.words_right, kBeams, 100.0 * wide.error_rate(), with_commas(parameters),
-      with_commas(config.steps), last.seconds, workers, files.model, files.curve);
+      with_commas(model_options.held_out), 100.0 * last.phoneme_error_rate,
+      100.0 * last.first_error_rate, 100.0 * last.words_right, kBeams, 100.0 * wide.error_rate(),
+      with_commas(parameters), with_commas(config.steps), last.seconds, workers, files.model,
+      files.curve);
   return 0;
 }
 

@@ -14,8 +14,8 @@ struct TrainingConfig {
   int64_t steps = 0, warmup = 0;
   int64_t rows = 256;  ///< words per batch
   double learning_rate = 0.0, clip_norm = 1.0, label_smoothing = 0.1;
-  int64_t held_out = 1000, seed = 1;
-  PronouncerOptions model;
+  int64_t reports = 20;     ///< lines of progress in a pipe; as many checkpoints are written
+  PronouncerOptions model;  ///< also says which words are held out
 };
 
 /// Returns a configuration that takes about `minutes` on two cores. `steps` overrides its number of

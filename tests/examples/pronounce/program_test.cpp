@@ -1,5 +1,6 @@
 // posenc-pronounce on a tiny task: trained, stopped, killed, resumed, and rejected.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -204,6 +205,10 @@ TEST_F(Train, ShowsALineAReportInAPipe) {
   }
   EXPECT_EQ(lines, 20) << result.err;
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, " tokens/s  0:00 left\n", result.err);
+
+  const auto few = run(command("few", {{"--steps", "40"}, {"--reports", "4"}}));
+  EXPECT_EQ(few.status, 0) << few.err;
+  EXPECT_EQ(std::count(few.err.begin(), few.err.end(), '/'), 2 * 4) << few.err;  // and tokens/s
 }
 
 TEST_F(Train, WritesOverOneLineOnATerminal) {
@@ -305,8 +310,42 @@ TEST_F(Say, SaysWhatIsWrong) {
   expect_error(run({"say", "--model", file("damaged"), "bat"}), "say", "encoder.layers.1");
 }
 
+class TestModel : public Train {};
+
+TEST_F(TestModel, MeasuresOnTheWordsThatTrainingHeldOut) {
+  const auto trained = run(command("out", {{"--seed", "7"}}));
+  ASSERT_EQ(trained.status, 0) << trained.err;
+  const auto test = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"test", "--model", file("out/model.safetensors"),
+                                      "--dictionary", dictionary_};
+    words.insert(words.end(), more.begin(), more.end());
+    return run(words);
+  };
+  const auto result = test({"--show", "3"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1 + 3 + 2) << result.out;
+  EXPECT_EQ(result.out.rfind("word  the model", 0), 0u) << result.out;
+  const double rate = curve("out").back().second;  // measured on the same words
+  EXPECT_PRED_FORMAT2(
+      ::testing::IsSubstring,
+      fmt::format("\n20 held-out words: {:.1f} % of the phonemes wrong, ", 100.0 * rate),
+      result.out);
+
+  const auto worse = test({"--show", "0", "--at-most", fmt::format("{}", 100.0 * rate - 0.01)});
+  EXPECT_EQ(worse.status, 1);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "the phoneme error rate must be at most ", worse.err);
+  EXPECT_EQ(std::count(worse.out.begin(), worse.out.end(), '\n'), 1) << worse.out;
+
+  const auto other = text_file("other", dictionary_text() + "word W O R D\n");
+  expect_error(run({"test", "--model", file("out/model.safetensors"), "--dictionary", other}),
+               "test", "that the model was trained on, with 280 words. Got 281");
+  expect_error(run({"test", "--model", file("absent"), "--dictionary", other}), "test",
+               "no such model; train one with posenc-pronounce train");
+  EXPECT_EQ(run({"test"}).status, 2);
+}
+
 TEST(Usage, HelpShowsAnExample) {
-  for (const std::string name : {"train", "say"}) {
+  for (const std::string name : {"train", "say", "test"}) {
     const auto result = run({name, "--help"});
     EXPECT_EQ(result.status, 0) << name;
     EXPECT_EQ(result.err, "") << name;
