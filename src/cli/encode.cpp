@@ -8,6 +8,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
+#include "cli/output.h"
 #include "cli/weights.h"
 #include "posenc/inference/frozen_encoder_model.h"
 #include "posenc/io/safetensors.h"
@@ -46,6 +47,7 @@ at::Tensor encoder_input(const StateDict& given, bool is_text, const std::string
 }
 
 void encode(const EncodeArguments& arguments) {
+  refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const StateDict given = read_tensors(arguments.input, {});
   const auto tensor = [&](const char* name) {
