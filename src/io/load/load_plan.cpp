@@ -256,6 +256,7 @@ void LoadPlan::stage() {
     }
   }
   source_.source().check_unchanged();
+  is_staged_ = true;
 }
 
 void LoadPlan::copy_to(const Target& target, std::size_t source) const {
@@ -268,8 +269,6 @@ void LoadPlan::copy_to(const Target& target, std::size_t source) const {
 
 void LoadPlan::apply() const {
   const at::NoGradGuard no_grad;
-  source_.source().check_unchanged();  // since tables were compared, or everything was staged
-  bool is_read = false;
   std::vector<std::string> written;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     const Match& match = matches_[i];
@@ -277,7 +276,6 @@ void LoadPlan::apply() const {
     if (match.value.defined()) {
       targets_[i].tensor.copy_(match.value);
     } else {
-      is_read = true;
       try {
         copy_to(targets_[i], match.source);
       } catch (const WeightsError& error) {
@@ -286,7 +284,7 @@ void LoadPlan::apply() const {
     }
     written.push_back(targets_[i].name);
   }
-  if (!is_read) return;
+  if (is_staged_) return;
   try {
     source_.source().check_unchanged();
   } catch (const WeightsError& error) {

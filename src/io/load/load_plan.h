@@ -60,6 +60,7 @@ class LoadPlan {
   std::set<std::string> non_persistent_;
   Mismatch mismatch_;
   LoadReport report_;
+  bool is_staged_ = false;
 };
 
 }  // namespace posenc::io
