@@ -66,6 +66,7 @@ CLI_MAY = {
     "src/core/ordinals.h": "differences in units in the last place",
     "src/platform/number.h": "numbers in arguments, as the library reads them in files",
     "src/platform/process.h": "runs gnuplot",
+    "src/platform/signals.h": "translate writes what is finished before a signal ends it",
     "src/platform/streams.h": "standard streams, which may be closed or pipes",
     "src/io/base/atomic_file.h": "writes pictures all or nothing, like weights",
     "src/io/base/context.h": "adds the file to the errors of the functions below",

@@ -16,14 +16,37 @@ std::string got(const std::string& text) {
   return ". Got " + (text.empty() ? "an empty string" : text);
 }
 
-// CLI11 expects "" for a valid value, otherwise the message.
+// CLI11 expects "" for a valid value, otherwise the message. The name says what the option takes.
 template <typename IsRight>
-CLI::Validator validator(const std::string& description, const std::string& rule,
-                         IsRight is_right) {
+CLI::Validator validator(const std::string& name, const std::string& rule, IsRight is_right) {
   return {[=](const std::string& text) {
             return is_right(text) ? std::string() : "must be " + rule + got(text);
           },
-          description};
+          "", name};
+}
+
+// A validator holds no words that can be listed, so that they are part of its name, a line each
+// after their source.
+std::string name_of_choice(const std::string& source, const std::vector<std::string>& words) {
+  return fmt::format("{}\n{}", source, fmt::join(words, "\n"));
+}
+
+CLI::Validator choice_of(const std::vector<std::string>& words, const std::string& rule,
+                         const std::string& source, const std::string& description) {
+  return {[=](const std::string& text) {
+            if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
+            return "must be " + rule + got(text) + did_you_mean(text, words);
+          },
+          description, name_of_choice(source, words)};
+}
+
+// Why `text` cannot be a path to write; "" if it can.
+std::string unwritable(const std::string& text) {
+  if (text == "-") {
+    return "must name a file, since files are replaced atomically. Got -; use ./- for a file of "
+           "that name";
+  }
+  return text.empty() ? "must name a file" + got(text) : std::string();
 }
 
 }  // namespace
@@ -41,19 +64,20 @@ CLI::Validator whole(int64_t least, int64_t most) {
   const bool open = most == std::numeric_limits<int64_t>::max();
   const std::string range =
       open ? fmt::format("of at least {}", least) : fmt::format("from {} to {}", least, most);
-  return validator("", "a whole number " + range, [=](const std::string& text) {
+  return validator("number", "a whole number " + range, [=](const std::string& text) {
     const auto value = whole_number(text);
     return value && *value >= least && *value <= most;
   });
 }
 
 CLI::Validator choice(const std::vector<std::string>& words) {
-  return {[=](const std::string& text) {
-            if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
-            return fmt::format("must be {}{}{}", fmt::join(words, " or "), got(text),
-                               did_you_mean(text, words));
-          },
-          fmt::format("{}", fmt::join(words, "|"))};
+  return choice_of(words, fmt::format("{}", fmt::join(words, " or ")), "",
+                   fmt::format("{}", fmt::join(words, "|")));
+}
+
+CLI::Validator listed_choice(const std::string& what, const std::vector<std::string>& words,
+                             const std::string& source) {
+  return choice_of(words, what + ", as " + source + " lists them", source, "");
 }
 
 CLI::Validator assignment() {
@@ -62,24 +86,46 @@ CLI::Validator assignment() {
             const bool good = equals != std::string::npos && equals > 0 && equals + 1 < text.size();
             return good ? std::string() : "must have the form key=value" + got(text);
           },
-          "key=value"};
+          "key=value", "key=value"};
 }
 
 CLI::Validator input_path() {
-  return validator("", "the name of a file", [](const std::string& text) { return !text.empty(); });
+  return validator("file", "the name of a file",
+                   [](const std::string& text) { return !text.empty(); });
+}
+
+CLI::Validator folder_path() {
+  return {[](const std::string& text) { return unwritable(text); }, "", "folder"};
 }
 
 CLI::Validator output_path() {
-  return {
-      [](const std::string& text) {
-        if (text == "-") {
-          return std::string(
-              "must name a file, since files are replaced atomically. Got -; use ./- for a file "
-              "of that name");
-        }
-        return text.empty() ? "must name a file" + got(text) : std::string();
-      },
-      ""};
+  return {[](const std::string& text) {
+            if (text.ends_with(".pt") || text.ends_with(".pth")) {
+              return "must not have the extension of torch.save's format, as safetensors is "
+                     "written" +
+                     got(text);
+            }
+            return unwritable(text);
+          },
+          "", "output"};
+}
+
+ValueRule rule_of(CLI::Option& option) {
+  std::string name;
+  try {
+    name = option.get_validator(0)->get_name();
+  } catch (const CLI::OptionNotFound&) {
+    return {};  // any text, or a flag
+  }
+  const auto end = name.find('\n');
+  if (end == std::string::npos) return {name, "", {}};
+  ValueRule rule{"choice", name.substr(0, end), {}};
+  for (std::size_t begin = end + 1; begin < name.size();) {
+    const std::size_t next = std::min(name.find('\n', begin), name.size());
+    rule.words.push_back(name.substr(begin, next - begin));
+    begin = next + 1;
+  }
+  return rule;
 }
 
 }  // namespace posenc::cli

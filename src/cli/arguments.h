@@ -25,8 +25,12 @@ std::optional<double> real_number(const std::string& text);
 /// An integer in [least, most].
 CLI::Validator whole(int64_t least, int64_t most = std::numeric_limits<int64_t>::max());
 
-/// One of `words`.
+/// One of a few `words`, which the help shows.
 CLI::Validator choice(const std::vector<std::string>& words);
+
+/// One of many `words`, which `source` lists; `what` they are: "a preset".
+CLI::Validator listed_choice(const std::string& what, const std::vector<std::string>& words,
+                             const std::string& source);
 
 /// key=value.
 CLI::Validator assignment();
@@ -34,8 +38,20 @@ CLI::Validator assignment();
 /// A path to read. Must not be empty, as it is when a script's variable is unset.
 CLI::Validator input_path();
 
-/// A path to write. Must not be `-`: results are published by renaming a complete file, which is
+/// A folder to read or to write.
+CLI::Validator folder_path();
+
+/// A safetensors file to write, with any extension but `.pt` and `.pth`, which are those of
+/// torch.save. Must not be `-`: results are published by renaming a complete file, which is
 /// impossible for standard output.
 CLI::Validator output_path();
+
+/// What an option takes, as far as the validators above know it.
+struct ValueRule {
+  std::string kind;                ///< file, output, folder, number, key=value, choice, or ""
+  std::string source;              ///< the command or place that lists the words of many
+  std::vector<std::string> words;  ///< of a choice
+};
+ValueRule rule_of(CLI::Option& option);
 
 }  // namespace posenc::cli

@@ -3,12 +3,19 @@
 #include <CLI/App.hpp>
 
 #include <string>
+#include <vector>
 
 namespace posenc::cli {
 
 /// Help text of an argument that accepts any weights file.
 constexpr const char* kReadableFiles =
     "weights: TorchScript, torch.save, safetensors or its index, or .pt2; recognised by content";
+
+/// The values of --preset: of tables, and of rotary embeddings.
+std::vector<std::string> preset_names();
+std::vector<std::string> rotary_preset_names();
+/// Those of --module.
+std::vector<std::string> known_modules();
 
 /// Each function adds its subcommand to `app`. Callbacks set `status` if the check failed, and
 /// throw if the input is rejected.

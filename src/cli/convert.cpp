@@ -9,6 +9,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "io/base/context.h"
 #include "io/base/quote.h"
@@ -22,6 +23,7 @@ struct ConvertOptions {
 };
 
 void convert_file(const ConvertOptions& options) {
+  refuse_to_replace_input(options.output, {options.input});
   const auto weights = io::in_context("read_manifest", options.input,
                                       [&] { return io::OpenWeights(options.input); });
   const Manifest& manifest = weights.manifest;
@@ -51,7 +53,8 @@ void add_convert(CLI::App& app) {
                          "Write the tensors of a file as safetensors. Dtypes are preserved; "
                          "tied tensors are written under each of their names.");
   sub->add_option("IN", options->input, kReadableFiles)->required()->check(input_path());
-  sub->add_option("OUT", options->output, "safetensors file, any extension; replaced atomically")
+  sub->add_option("OUT", options->output,
+                  "safetensors file, any extension but .pt and .pth; replaced atomically")
       ->required()
       ->check(output_path());
   sub->footer("Example:\n  posenc convert model.pt model.safetensors");

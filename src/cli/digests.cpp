@@ -34,6 +34,7 @@ std::vector<std::string> digests(const io::OpenWeights& weights,
     }
     result.push_back(found->second);
   }
+  weights.check_unchanged();
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
+#include "cli/output.h"
 #include "cli/weights.h"
 #include "posenc/inference/frozen_encoder.h"
 #include "posenc/io/safetensors.h"
@@ -70,6 +71,7 @@ void note_stages(const std::string& folder) {
 }
 
 void encode(const EncodeArguments& arguments) {
+  refuse_to_replace_input(arguments.output, {arguments.folder, arguments.input});
   const at::NoGradGuard no_grad;
   const StateDict given = read_tensors(arguments.input, {});
   const auto tensor = [&](const char* name) {

@@ -84,6 +84,16 @@ std::string text_of(const std::string& name, const at::Tensor& tensor,
   return text;
 }
 
+std::string summary(std::size_t all, std::size_t others) {
+  if (others == 0) {
+    return all == 1 ? "" : fmt::format("all {} tensors are sinusoidal or rotary\n", all);
+  }
+  const std::string subject =
+      all == 1 ? "the tensor is"
+               : fmt::format("{} of {} tensors {}", others, all, others == 1 ? "is" : "are");
+  return subject + " neither sinusoidal nor rotary\n";
+}
+
 void identify_file(const IdentifyOptions& options) {
   const Weights weights = read_weights(options.file, "");
   auto list = Json::array();
@@ -107,8 +117,7 @@ void identify_file(const IdentifyOptions& options) {
   if (options.json) {
     fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print("{}{} of {} tensors {} neither sinusoidal nor rotary\n", text, others,
-               weights.tensors.size(), others == 1 ? "is" : "are");
+    fmt::print("{}{}", text, summary(weights.tensors.size(), others));
   }
 }
 

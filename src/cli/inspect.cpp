@@ -38,6 +38,13 @@ struct InspectOptions {
   std::optional<FolderInfo> folder = {};  // of a folder
 };
 
+// What is in the file beside its tensors. There may be entries of the same name.
+Json json_of(const std::vector<ManifestEntry>& entries, const char* text) {
+  auto list = Json::array();
+  for (const auto& entry : entries) list.push_back({{"name", entry.name}, {text, entry.text}});
+  return list;
+}
+
 void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
   const Manifest& manifest = weights.manifest;
   std::vector<std::string> hashes;
@@ -60,6 +67,10 @@ void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
     all["front_preset"] = text(options.folder->front_preset);
   }
   all["tensors"] = std::move(tensors);
+  all["unreadable"] = json_of(manifest.opaque, "reason");
+  all["values"] = json_of(manifest.values, "value");
+  all["more_values"] = manifest.more_values;
+  all["metadata"] = manifest.metadata;
   fmt::print("{}\n", all.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
@@ -113,14 +124,15 @@ void add_inspect(CLI::App& app) {
   auto options = std::make_shared<InspectOptions>();
   auto* sub = app.add_subcommand(
       "inspect",
-      "List the contents of a file of weights: names (the first 120 bytes of "
-      "each; --json prints them in full), dtypes, shapes and values; of a model's "
-      "folder also its type and the preset of its front. No code in the file is "
-      "run.");
+      "List the contents of a file of weights: names (the first 120 bytes of each; --json prints "
+      "them in full), dtypes and shapes of tensors, what is not a tensor, and metadata; of a "
+      "model's folder also its type and the preset of its front. No code in the file is run.");
   sub->add_option("FILE", options->path, kReadableFilesOrFolder)->required()->check(input_path());
   sub->add_flag("--json", options->json,
-                "print {file, format, tensors: [{name, dtype, shape, sha256}]}; the hash is of the "
-                "contiguous little-endian bytes. For a folder also model_type and front_preset");
+                "print {file, format, tensors: [{name, dtype, shape, sha256}], unreadable: [{name, "
+                "reason}], values: [{name, value}], more_values, metadata: {}}; the hash is of the "
+                "contiguous little-endian bytes, and more_values counts values that are not "
+                "listed. For a folder also model_type and front_preset");
   sub->footer(
       "Example:\n  posenc inspect --json model.pt\n  posenc inspect models/bert-base-uncased");
   sub->callback([options] { inspect(*options); });

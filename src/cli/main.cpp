@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/describe.h"
 #include "cli/error.h"
+#include "cli/help_format.h"
 #include "cli/usage.h"
 #include "platform/streams.h"
 #include "posenc/version.h"
@@ -107,7 +109,16 @@ int main(int argc, char** argv) {
   app.footer(
       "Exit status: 0 success, 1 failed check or rejected input, 2 usage error.\n"
       "Example:\n  posenc verify model.pt");
+  app.formatter(std::make_shared<posenc::cli::HelpFormat>());
   add_version_and_help(app);
+  app.add_flag_callback(
+         "--describe",
+         [&app] {
+           fmt::print("{}\n", posenc::cli::description_of(app));
+           throw CLI::Success();
+         },
+         "print the command line as JSON")
+      ->group("");  // for the tools that make the man page and the completions
   int status = 0;
   posenc::cli::add_verify(app, status);
   posenc::cli::add_run(app);

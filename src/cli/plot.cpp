@@ -125,10 +125,11 @@ void add_plot(CLI::App& app) {
       "how the scores of rotary embeddings fall with distance.");
   sub->add_option("--out", options->folder, "folder for the files; created if it is missing")
       ->required()
-      ->check(output_path());
+      ->check(folder_path());
   auto* preset =
       sub->add_option("--preset", options->preset, "the preset; `posenc presets` lists them")
-          ->capture_default_str();
+          ->capture_default_str()
+          ->check(listed_choice("a preset", preset_names(), "`posenc presets`"));
   sub->add_flag("--rotary", options->rotary,
                 "plot the score of a query with an equal key over their distance, for each scaling "
                 "of rotary frequencies: rotary_decay.png and .svg")

@@ -172,6 +172,18 @@ void print(const PresetsArguments& arguments) {
 
 }  // namespace
 
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets()) names.push_back(preset.name);
+  return names;
+}
+
+std::vector<std::string> rotary_preset_names() {
+  std::vector<std::string> names;
+  for (const RotaryPreset& preset : rotary_presets()) names.push_back(preset.name);
+  return names;
+}
+
 void add_presets(CLI::App& app) {
   auto arguments = std::make_shared<PresetsArguments>();
   auto* sub =

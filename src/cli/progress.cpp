@@ -23,8 +23,11 @@ Progress::Progress(std::string what)
       next_(Clock::now() + kFirst),
       terminal_(platform::stderr_is_terminal()) {}
 
-Progress::~Progress() {
+Progress::~Progress() { hide(); }
+
+void Progress::hide() {
   if (shown_) std::fputs(kEraseLine, stderr);
+  shown_ = false;
 }
 
 void Progress::show(uint64_t bytes, uint64_t of) {

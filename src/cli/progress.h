@@ -18,6 +18,8 @@ class Progress {
   void show(uint64_t bytes, uint64_t of);
   /// The same in words: "12 lines".
   void show(const std::string& state);
+  /// Removes the line, before other output, until the next show().
+  void hide();
 
  private:
   std::string what_;

@@ -9,6 +9,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
+#include "cli/output.h"
 #include "cli/params.h"
 #include "cli/weights.h"
 #include "posenc/io/safetensors.h"
@@ -97,6 +98,7 @@ F::RotaryFuncOptions how_of(const RotaryArguments& arguments, const RotaryOption
 }
 
 void rotate(const RotaryArguments& arguments) {
+  refuse_to_replace_input(arguments.output, {arguments.config, arguments.input});
   const StateDict given = read_tensors(arguments.input, {});
   const at::Tensor q = tensor_in(given, "q"), k = tensor_in(given, "k"), v = tensor_in(given, "v");
   const at::Tensor& hidden = q.defined() ? q : k;
@@ -141,8 +143,10 @@ void add_rotary(CLI::App& app) {
       what->add_option("--config", arguments->config,
                        "config.json of a Hugging Face model, whose model_type says which")
           ->check(input_path());
-  auto* preset =
-      what->add_option("--preset", arguments->preset, "its name; `posenc presets` lists them");
+  auto* preset = what->add_option("--preset", arguments->preset,
+                                  "its name; `posenc presets --rotary` lists them")
+                     ->check(listed_choice("a rotary embedding", rotary_preset_names(),
+                                           "`posenc presets --rotary`"));
   sub->add_option("--param", arguments->params,
                   "a parameter of the preset by its name in a config.json, such as head_dim=128, "
                   "rope_theta=500000, rope_type=linear, factor=4")

@@ -3,12 +3,14 @@
 #include <ATen/core/grad_mode.h>
 
 #include <memory>
+#include <set>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/modules/kinds.h"
 #include "cli/modules/module_spec.h"
+#include "cli/output.h"
 #include "posenc/io/safetensors.h"
 
 namespace posenc::cli {
@@ -40,6 +42,7 @@ Call call_of(const std::string& path, const ModuleSpec& spec) {
 }
 
 void run(const RunOptions& options) {
+  refuse_to_replace_input(options.output, {options.file, options.input});
   const at::NoGradGuard no_grad;
   const ModuleSpec spec = make_module_spec(read_weights(options.file, options.prefix),
                                            options.module, Params(options.params));
@@ -50,12 +53,19 @@ void run(const RunOptions& options) {
 
 }  // namespace
 
+std::vector<std::string> known_modules() {
+  std::set<std::string> names;  // kinds that differ in their keys may share one
+  for (const auto& kind : kinds()) names.insert(kind.names.begin(), kind.names.end());
+  return {names.begin(), names.end()};
+}
+
 void add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
   auto* sub = app.add_subcommand("run", "Run the C++ class for a file of weights, in eval mode.");
   sub->add_option("FILE", options->file, kReadableFiles)->required()->check(input_path());
   sub->add_option("--module", options->module,
-                  "the C++ or Python class; default: found by class name and keys");
+                  "the C++ or Python class; default: found by class name and keys")
+      ->check(listed_choice("a class", known_modules(), "`posenc run --help`"));
   sub->add_option("--prefix", options->prefix, "select the keys with this prefix, dot included");
   sub->add_option("--param", options->params,
                   "set an option: scale=none|sqrt_dim|VALUE, batch_first=false, grow=true, "

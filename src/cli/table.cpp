@@ -9,6 +9,7 @@
 #include "cli/arguments.h"
 #include "cli/command.h"
 #include "cli/error.h"
+#include "cli/output.h"
 #include "cli/params.h"
 #include "cli/table_cases.h"
 #include "cli/weights.h"
@@ -26,6 +27,7 @@ struct TableOptions {
 };
 
 void make(const TableOptions& options) {
+  refuse_to_replace_input(options.output, {options.cases, options.positions});
   if (!options.cases.empty()) return make_cases(options.cases, options.output);
   if (options.preset.empty()) throw CLI::RequiredError("--preset");
   if (!options.dim) throw CLI::RequiredError("--dim");
@@ -56,7 +58,8 @@ void add_table(CLI::App& app) {
   auto* sub = app.add_subcommand(
       "table", "Write the table of a preset, (rows, D) in float32, as safetensors.");
   auto* name =
-      sub->add_option("--preset", options->preset, "the preset; `posenc presets` lists them");
+      sub->add_option("--preset", options->preset, "the preset; `posenc presets` lists them")
+          ->check(listed_choice("a preset", preset_names(), "`posenc presets`"));
   auto* dim = sub->add_option("--dim", options->dim, "D, the number of channels")
                   ->check(whole(1, kMostChannels));
   auto* rows = sub->add_option_group("rows")->require_option(0, 1);

@@ -198,7 +198,8 @@ void add_verify(CLI::App& app, int& status) {
       ->required()
       ->check(input_path());
   sub->add_option("--module", options->module,
-                  "the C++ or Python class; default: found by class name and keys");
+                  "the C++ or Python class; default: found by class name and keys")
+      ->check(listed_choice("a class", known_modules(), "`posenc verify --help`"));
   sub->add_option("--prefix", options->prefix, "select the keys with this prefix, dot included");
   sub->add_option(
          "--param", options->params,

@@ -50,6 +50,7 @@ uint64_t write_as_safetensors(const OpenWeights& weights, const std::string& pat
         progress(written += count, total);
       });
     }
+    weights.check_unchanged();
     out.commit();
   } catch (const WeightsError& error) {
     throw error.in_file(path);

@@ -5,6 +5,7 @@
 #include <array>
 #include <csignal>
 #include <cstddef>
+#include <cstdlib>
 
 namespace posenc::platform {
 namespace {
@@ -37,5 +38,11 @@ void restore_stop_signals() {
 }
 
 int stop_signal() { return came; }
+
+void end_by_signal(int number) {
+  std::signal(number, SIG_DFL);
+  std::raise(number);
+  std::_Exit(128 + number);  // as a shell reports it; reached only if the signal is blocked
+}
 
 }  // namespace posenc::platform

@@ -13,4 +13,7 @@ void restore_stop_signals();
 /// The number of the last signal since catch_stop_signals(); 0: none.
 int stop_signal();
 
+/// Ends the process as this signal's default action does, so that its parent sees the cause.
+[[noreturn]] void end_by_signal(int number);
+
 }  // namespace posenc::platform

@@ -55,12 +55,18 @@ TEST_F(Convert, PythonReadsTheResult) {
   EXPECT_EQ(result.status, 0) << result.err;
 }
 
-TEST_F(Convert, MayReplaceItsInput) {
-  const auto path = text_file("x", content(real("state_dict.pt")));
-  const auto before = tensors_of(path);
-  ASSERT_EQ(posenc({"convert", path, path}).status, 0);
-  EXPECT_EQ(tensors_of(path), before);
-  EXPECT_EQ(names(), std::vector<std::string>{"x"});
+// A file named .pt has to be torch.save's, as save_weights() writes it.
+TEST_F(Convert, RefusesTheExtensionsOfAnotherFormat) {
+  for (const std::string name : {"y.pt", "y.pth"}) {
+    const auto result = posenc({"convert", real("dtypes.safetensors"), file(name)});
+    EXPECT_EQ(result.status, 2);
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring,
+                        "OUT must not have the extension of torch.save's format, as safetensors "
+                        "is written. Got ",
+                        result.err);
+  }
+  EXPECT_EQ(posenc({"convert", real("dtypes.safetensors"), file("y.bin")}).status, 0);
+  EXPECT_EQ(names(), std::vector<std::string>{"y.bin"});
 }
 
 TEST_F(Convert, SaysWhatItLeavesOut) {

@@ -25,7 +25,7 @@ TEST_F(Inspect, SeesWhatPythonSees) {
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_EQ(result.err, "");
     const auto seen = Json::parse(result.out);
-    EXPECT_EQ(seen.size(), 3u);
+    EXPECT_EQ(seen.size(), 7u);
     EXPECT_EQ(seen.at("file"), real(name));
     EXPECT_TRUE(seen.at("format").is_string());
     const auto by_name = [](const Json& a, const Json& b) { return a.at("name") < b.at("name"); };
@@ -35,6 +35,32 @@ TEST_F(Inspect, SeesWhatPythonSees) {
     std::sort(theirs.begin(), theirs.end(), by_name);
     EXPECT_EQ(ours, theirs);
   }
+}
+
+// A listing without these would look complete.
+TEST_F(Inspect, JsonHasWhatIsNotATensorToo) {
+  const auto seen = [](const std::string& path) {
+    const auto result = posenc({"inspect", "--json", path});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return Json::parse(result.out);
+  };
+  const auto file = seen(text_file(
+      "x",
+      crafted(
+          R"({"__metadata__":{"framework":"pt"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+          R"("attn.0":{"dtype":"F4","shape":[2],"data_offsets":[4,5]}})",
+          "12345")));
+  EXPECT_EQ(file.at("metadata"), Json({{"framework", "pt"}}));
+  ASSERT_EQ(file.at("tensors").size(), 1u);
+  ASSERT_EQ(file.at("unreadable").size(), 1u);
+  EXPECT_EQ(file.at("unreadable")[0].at("name"), "attn.0");
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "F4", file.at("unreadable")[0].at("reason").dump());
+  EXPECT_EQ(file.at("values"), Json::array());
+  const auto training = seen(real("training.pt"));
+  const Json epoch = {{"name", "epoch"}, {"value", "3"}};
+  const auto values = training.at("values").get<std::vector<Json>>();
+  EXPECT_EQ(std::count(values.begin(), values.end(), epoch), 1) << training.at("values");
+  EXPECT_EQ(training.at("more_values"), 0);
 }
 
 TEST_F(Inspect, TellsTheFormatByContent) {
@@ -106,6 +132,9 @@ TEST_F(Inspect, Refuses) {
                  "must hold model.safetensors");
   expect_refused(posenc({"inspect", text_file("x", "GGUF....")}), "inspect", "is a GGUF file");
   expect_refused(posenc({"inspect", text_file("empty", "")}), "inspect", "is empty");
+  const std::string name("TransformerSpec\0", 16), version("\6\0\0\0\x10\0", 6);
+  expect_refused(posenc({"inspect", text_file("model.bin", version + name + "\1\1\1\1")}),
+                 "inspect", "is a model of CTranslate2");
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "cli/program.h"
 #include "io/files.h"
 #include "models/marian/live.h"
@@ -65,6 +67,9 @@ class Conversation {
     heard_.erase(0, end);
     return result;
   }
+  /// What came after the last line.
+  const std::string& rest() const { return heard_; }
+  void signal(int number) const { EXPECT_EQ(::kill(child_, number), 0); }
   int wait() {
     int status = 0;
     ::waitpid(child_, &status, 0);
@@ -119,6 +124,41 @@ TEST_F(Pipe, TranslatesAvailableLinesTogether) {
   const auto piped = run_program({"/bin/sh", "-c", shell});
   EXPECT_EQ(piped.status, 0) << piped.err;
   EXPECT_EQ(piped.out, of_a_file(lines));
+}
+
+// They arrive together, so that they are read together.
+TEST_F(Pipe, GoodLinesAreAnsweredBeforeABadOneIsRefused) {
+  std::string lines;
+  for (int i = 0; i < 100; ++i) lines += i % 3 == 0 ? "seven\n" : "five hundred\n";
+  const auto expected = of_a_file(lines);
+  Conversation talk(command());
+  talk.say(lines + "th\xffree\n");
+  std::string answers;
+  for (int i = 0; i < 100; ++i) answers += talk.line();
+  EXPECT_EQ(answers, expected);
+  EXPECT_EQ(talk.wait(), 1);
+}
+
+// The output is the whole file's up to a line, and the status that of the signal.
+TEST_F(Pipe, ASignalEndsAFileAfterWholeLines) {
+  std::string lines;
+  for (int i = 0; i < 4000; ++i) lines += i % 2 == 0 ? "two hundred and five\n" : "seven\n";
+  for (const int signal : {SIGINT, SIGTERM}) {
+    auto all = command();
+    all.insert(all.end(), {"--batch", "64", text_file("lines", lines)});
+    Conversation talk(all);
+    std::string answers = talk.line();
+    EXPECT_NE(answers, "");
+    talk.signal(signal);
+    for (auto line = talk.line(); !line.empty(); line = talk.line()) answers += line;
+    EXPECT_EQ(talk.wait(), 128 + signal);
+    const auto count = std::count(answers.begin(), answers.end(), '\n');
+    EXPECT_LT(count, 4000) << "it was too late";
+    EXPECT_EQ(talk.rest(), "") << "a part of a line";
+    std::string expected, first = of_a_file("two hundred and five\nseven\n");
+    while (expected.size() < answers.size()) expected += first;
+    EXPECT_EQ(expected.substr(0, answers.size()), answers);
+  }
 }
 
 TEST_F(Pipe, ThreadsBeyondTheProcessorsAreNotStarted) {

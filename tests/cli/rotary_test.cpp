@@ -195,7 +195,7 @@ TEST_F(Rotary, RefusesWhatItDoesNotKnow) {
   EXPECT_NE(rotary({"--config", config}).err.find("layer_type must be one of"), std::string::npos);
   EXPECT_EQ(rotary({}).status, 2);
   EXPECT_EQ(rotary({"--config", config, "--preset", "llama"}).status, 2);
-  EXPECT_EQ(rotary({"--preset", "llamma"}).status, 1);
+  EXPECT_EQ(rotary({"--preset", "llamma"}).status, 2);
   EXPECT_NE(rotary({"--preset", "llamma"}).err.find("llama"), std::string::npos);
   safetensors("in.safetensors", dict({{"q", torch::ones({1, 1, 1, 2})}}));
   EXPECT_NE(rotary({"--preset", "llama"}).err.find("position_ids"), std::string::npos);

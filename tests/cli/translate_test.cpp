@@ -50,8 +50,13 @@ class Translate : public InFolder {
     all[key] = value;
     write_bytes(path, all.dump());
   }
-  void expect_refused_text(const std::string& text, const std::string& message) const {
-    expect_refused(translate(marian_path("shared"), text), "translate", message);
+  // A bad line ends the command, after the lines before it have been answered.
+  void expect_refused_text(const std::string& text, const std::string& message,
+                           const std::string& answered = "") const {
+    auto result = translate(marian_path("shared"), text);
+    EXPECT_EQ(result.out, answered);
+    result.out.clear();
+    expect_refused(result, "translate", message);
   }
 };
 
@@ -191,7 +196,8 @@ TEST_F(Translate, ALineThatIsTooLong) {
   const std::string text = "six\n" + line + "\n";
   expect_refused_text(text,
                       "lines.txt: line 2 must have at most 48 tokens, including EOS; "
-                      "--truncate truncates it. Got ");
+                      "--truncate truncates it. Got ",
+                      translate(marian_path("shared"), "six\n").out);
   const auto cut = translate(marian_path("shared"), text, {"--truncate"});
   EXPECT_EQ(cut.status, 0);
   EXPECT_EQ(lines_of(cut.out).size(), 2u);
@@ -228,7 +234,9 @@ TEST_F(Translate, LinesStayInTheirOrderHoweverManyThereAre) {
 }
 
 TEST_F(Translate, TextThatIsNotUtf8) {
-  expect_refused_text("one\ntwo\nth\xffree\n", "lines.txt: line 3 must be UTF-8");
+  const auto answered = translate(marian_path("shared"), "one\n\ntwo\n").out;
+  EXPECT_EQ(lines_of(answered).size(), 3u);
+  expect_refused_text("one\n\ntwo\nth\xffree\nfour\n", "lines.txt: line 4 must be UTF-8", answered);
 }
 
 TEST_F(Translate, TextThatIsNotThere) {

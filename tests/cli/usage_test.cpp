@@ -29,6 +29,16 @@ TEST_F(Usage, HelpShowsAnExample) {
                       posenc({"verify", "--help"}).out);
 }
 
+TEST_F(Usage, NoLineOfAHelpIsTooWide) {
+  for (const std::string sub :
+       {"", "verify", "run", "table", "rotary", "presets", "identify", "plot", "inspect", "convert",
+        "encode", "translate", "version", "help"}) {
+    const auto result = sub.empty() ? posenc({"--help"}) : posenc({sub, "--help"});
+    std::istringstream lines(result.out);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+  }
+}
+
 TEST_F(Usage, WrongUseIsStatusTwo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{}, "posenc: "},
@@ -43,6 +53,19 @@ TEST_F(Usage, WrongUseIsStatusTwo) {
        "--dim"},
       {{"plot"}, "--out"},
       {{"plot", "--out", file("o"), "--length", "1.5"}, "--length"},
+      {{"plot", "--out", file("o"), "--preset", "wisper"},
+       "--preset must be a preset, as `posenc presets` lists them. Got wisper; did you mean "
+       "whisper?"},
+      {{"table", "--preset", "wisper", "--dim", "4", "--length", "3", "--out", file("o")},
+       "--preset must be a preset, as `posenc presets` lists them. Got wisper"},
+      {{"rotary", "--preset", "lama", "--in", file("i"), "--out", file("o")},
+       "--preset must be a rotary embedding, as `posenc presets --rotary` lists them. Got lama; "
+       "did you mean llama?"},
+      {{"verify", "a.pt", "--module", "TokenEmbeding"},
+       "--module must be a class, as `posenc verify --help` lists them. Got TokenEmbeding; did "
+       "you mean TokenEmbedding?"},
+      {{"run", "a.pt", "--module", "Nothing", "--input", "i", "--out", file("o")},
+       "--module must be a class, as `posenc run --help` lists them. Got Nothing"},
   };
   for (const auto& [command, message] : cases) {
     const auto result = posenc(command);

@@ -5,6 +5,7 @@
 """
 
 import argparse
+import json
 import re
 import shutil
 import subprocess
@@ -28,56 +29,71 @@ def completed(*words: str) -> "list[str]":
     return run.stdout.split()
 
 
-class Parsing(unittest.TestCase):
-    HELP = """What it does.
-Usage: posenc table [OPTIONS] FILE
+def program(*words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([options.posenc, *words], capture_output=True, text=True)
 
-Positionals:
-  FILE TEXT REQUIRED          a file
 
-Options:
-  -h,--help                   Print this help
-  --dim INT Excludes: --cases D, channels
-  --kind TEXT:one|two Excludes: --cases
-                              which
-                              of them
-[Option Group: rows]
-  [At most 1 of the following options are allowed]
-  Options:
-    --length INT Excludes: --cases
-                                nominal rows, 0 .. 9
+def help_of(name: str) -> str:
+    return program(*([name] if name else []), "--help").stdout
 
-Example:
-  posenc table x"""
 
-    def test_a_help_is_read_as_cli11_writes_it(self):
-        command = command_line_doc.parsed("table", self.HELP.splitlines())
-        self.assertEqual(command.text, "What it does.")
-        self.assertEqual(command.usage, "posenc table [OPTIONS] FILE")
-        self.assertEqual([option.names for option in command.options()], [["-h", "--help"], ["--dim"], ["--kind"], ["--length"]])
-        self.assertEqual([option.value for option in command.options()], ["", "INT", "TEXT", "INT"])
-        self.assertEqual([option.text for option in command.options()][1:], ["D, channels", "which of them", "nominal rows, 0 .. 9"])
-        self.assertEqual(command.options()[2].choices, ["one", "two"])
-        self.assertEqual(command.footer, ["Example:", "  posenc table x"])
+def option_names(text: str) -> "set[str]":
+    """The options in a help text, in which CLI11 starts each in the same column, or two further in a group."""
+    return set(re.findall(r"^ {2,4}(?:-\w,)?(--[\w-]+)", text, re.MULTILINE))
+
+
+def subcommands() -> "list[str]":
+    names = re.findall(r"^  ([a-z][a-z-]*) {2,}\S", help_of("").partition("\nSubcommands:\n")[2], re.MULTILINE)
+    assert "verify" in names
+    return names
 
 
 class Files(unittest.TestCase):
     def test_they_are_up_to_date(self):
-        for name, text in command_line_doc.files(options.posenc).items():
-            self.assertEqual((SHARE / name).read_text(), text, f"{name}: tools/command_line_doc.py --posenc ... --write")
+        for path, text in command_line_doc.files(options.posenc).items():
+            self.assertEqual(path.read_text(), text, f"{path.name}: tools/command_line_doc.py --posenc ... --write")
 
     def test_every_option_of_every_subcommand_is_completed(self):
-        top = subprocess.run([options.posenc, "--help"], capture_output=True, text=True, check=True).stdout
-        names = re.findall(r"^  ([a-z][a-z-]*) {2,}\S", top.partition("\nSubcommands:\n")[2], re.MULTILINE)
-        self.assertIn("verify", names)
-        self.assertLessEqual(set(names), set(completed("posenc", "")))
-        for name in names:
-            text = subprocess.run([options.posenc, name, "--help"], capture_output=True, text=True, check=True).stdout
-            shown = set(re.findall(r"^ {2,4}(?:-\w,)?(--[\w-]+)", text, re.MULTILINE))
-            self.assertEqual(shown, set(completed("posenc", name, "--")), name)
+        self.assertEqual(set(subcommands()), {word for word in completed("posenc", "") if not word.startswith("-")})
+        page = (SHARE / "posenc.1").read_text()
+        for name in subcommands():
+            shown = option_names(help_of(name))
+            self.assertEqual(shown, {word for word in completed("posenc", name, "-") if word.startswith("--")}, name)
             for option in shown:
-                self.assertIn(option.replace("-", "\\-"), (SHARE / "posenc.1").read_text())
+                self.assertIn(option.replace("-", "\\-"), page)
                 self.assertIn(f"*{option}[", (SHARE / "_posenc").read_text())
+        self.assertEqual(option_names(help_of("")), {word for word in completed("posenc", "--") if word.startswith("--")})
+
+    def test_the_program_takes_every_option_that_is_completed(self):
+        for name in subcommands():
+            for option in completed("posenc", name, "-"):
+                self.assertNotIn("there is no option", program(name, option).stderr, f"{name} {option}")
+        self.assertIn("there is no option", program("rotary", "--frobnicate").stderr)
+
+    def test_the_subcommand_accepts_every_value_that_is_completed(self):
+        checked = 0
+        for name in subcommands():
+            for option in completed("posenc", name, "--"):
+                for word in completed("posenc", name, option, "")[:4] if option != "--help" else []:
+                    if Path(ROOT / word).exists():
+                        continue  # the name of a file
+                    # What is missing is reported after each value has been checked.
+                    text = program(name, option, word).stderr
+                    self.assertNotRegex(text, rf"{option} must ", f"{name} {option} {word}")
+                    checked += 1
+        self.assertGreater(checked, 15)
+        self.assertRegex(program("rotary", "--preset", "whisper").stderr, "--preset must ")
+        self.assertNotIn("whisper", completed("posenc", "rotary", "--preset", ""))
+        self.assertIn("llama", completed("posenc", "rotary", "--preset", ""))
+
+    def test_every_preset_is_completed(self):
+        for words, listing in [(["table"], []), (["plot"], []), (["rotary"], ["--rotary"])]:
+            names = {entry["name"] for entry in json.loads(program("presets", "--json", *listing).stdout)}
+            self.assertEqual(names, set(completed("posenc", *words, "--preset", "")))
+
+    def test_no_text_of_cli11_itself_is_taken_for_an_option(self):
+        for path in (SHARE / "posenc.1", SHARE / "posenc.bash", SHARE / "_posenc"):
+            self.assertNotRegex(path.read_text(), r"\[(Exactly|At most|Option Group)")
 
     def test_bash_completes_values_and_files(self):
         self.assertEqual(completed("posenc", "ver"), ["version", "verify"])

@@ -7,6 +7,7 @@ failure. The fuzzers' corpus is kept in DIR/corpus, and they continue from it.
 """
 
 import argparse
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -27,9 +28,9 @@ LONGEST = 100_000  # bytes of a seed: larger ones only slow the fuzzers down
 def build(folder, jobs):
     if not shutil.which(CLANG):
         raise SystemExit(f"fuzz: {CLANG} is not here; `make setup` installs it (Debian: clang-14 libclang-rt-14-dev)")
-    if not (folder / "build.ninja").exists():
-        subprocess.run(["cmake", "-S", HERE, "-B", folder, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={CLANG}"], check=True,
-                       stdout=subprocess.DEVNULL)
+    torch = Path(importlib.util.find_spec("torch").origin).parent
+    subprocess.run(["cmake", "-S", HERE, "-B", folder, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={CLANG}", f"-DTORCH_FOLDER={torch}"],
+                   check=True, stdout=subprocess.DEVNULL)  # fmt: skip
     subprocess.run(["cmake", "--build", folder, "--parallel", str(jobs)], check=True, stdout=subprocess.DEVNULL)
 
 

@@ -9,7 +9,7 @@
 #include "posenc/io/error.h"
 #include "support/temp_dir.h"
 
-// Helpers for tests of files, without LibTorch.
+// Helpers for tests of files, without tensors.
 namespace posenc::testing {
 
 inline void write_bytes(const std::string& path, const std::string& bytes) {

@@ -1,7 +1,10 @@
 #pragma once
 
-#include <stdexcept>
+#include <c10/util/Exception.h>
+
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "posenc/export.h"
 
@@ -32,11 +35,21 @@ enum class WeightsErrorCode {
 /// Returns the enumerator's name, such as `MissingKeys`.
 const char* to_string(WeightsErrorCode code);
 
+/// The complete lists of what a failed load has found; what() shows ten of each.
+struct LoadDetails {
+  std::vector<std::string> missing;     ///< names in the module that are not in the file
+  std::vector<std::string> unexpected;  ///< names in the file that are not in the module
+  /// Everything else: "'weight' must have shape (2, 3). Got (3, 2)".
+  std::vector<std::string> mismatched;
+  /// Names in the module that had been written when reading failed; empty if it was left as it was.
+  std::vector<std::string> written;
+};
+
 /// Thrown by all functions that read or write weights. what() has the form
-/// `[function] file: tensor 'name' rule; remedy`, as far as the parts are known. If a load finds
-/// several errors, what() lists all of them and code() is the kind that WeightsErrorCode lists
-/// first.
-class WeightsError : public std::runtime_error {
+/// `[function] file: tensor 'name' rule; remedy`, as far as the parts are known, without a
+/// backtrace. If a load finds several errors, what() continues with a list of them, details() has
+/// all of them, and code() is the kind that WeightsErrorCode lists first.
+class WeightsError : public c10::Error {
  public:
   /// `reason` begins with a verb whose subject is the file or the tensor.
   WeightsError(WeightsErrorCode code, std::string reason, std::string remedy = "");
@@ -47,6 +60,8 @@ class WeightsError : public std::runtime_error {
   WeightsError in_file(const std::string& path) const;
   /// Returns the error with the name of the function, unless it has one.
   WeightsError in_function(const std::string& function) const;
+  /// Returns the error with the lists of a failed load.
+  WeightsError with_details(LoadDetails details) const;
 
   /// The kind of the error.
   WeightsErrorCode code() const noexcept { return code_; }
@@ -56,17 +71,20 @@ class WeightsError : public std::runtime_error {
   const std::string& file() const noexcept { return file_; }
   /// The name of the tensor; empty if unknown.
   const std::string& tensor() const noexcept { return tensor_; }
-  /// What is wrong.
+  /// What is wrong: a line, and for a load that found several errors a list.
   const std::string& reason() const noexcept { return reason_; }
   /// What to do about it; may be empty.
   const std::string& remedy() const noexcept { return remedy_; }
+  /// The lists of a failed load; empty for other errors.
+  const LoadDetails& details() const noexcept { return *details_; }
 
  private:
   WeightsError(WeightsErrorCode code, std::string function, std::string file, std::string tensor,
-               std::string reason, std::string remedy);
+               std::string reason, std::string remedy, std::shared_ptr<const LoadDetails> details);
 
   WeightsErrorCode code_;
   std::string function_, file_, tensor_, reason_, remedy_;
+  std::shared_ptr<const LoadDetails> details_;  // shared by the copies of an error
 };
 
 }  // namespace posenc

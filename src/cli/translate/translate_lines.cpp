@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <thread>
 
 #include "cli/error.h"
@@ -12,18 +13,23 @@
 #include "cli/translate/line_reader.h"
 #include "cli/translate/translator.h"
 #include "io/base/quote.h"
+#include "platform/signals.h"
 
 namespace posenc::cli {
 namespace {
 
-constexpr std::size_t kWindowLines = 4096;  // sorted by length together, at most
-constexpr std::size_t kWindowTokens = 1 << 20;
+// The most lines, and batches of them, that are sorted by length together. More batches would save
+// little padding, and a short line is not written before the longer ones of its window.
+constexpr std::size_t kWindowLines = 4096;
+constexpr int64_t kWindowBatches = 16;
+constexpr int64_t kWindowTokens = 1 << 20;
 
-// Lines that are translated together before any of them is written.
+// Lines that are sorted by length together.
 struct Window {
   std::vector<int64_t> numbers;
   std::vector<std::vector<int64_t>> sources;  // without blank lines
   std::vector<bool> is_blank;
+  std::exception_ptr failure;  // of the line after them, to be reported when they are written
 };
 
 // A tokenizer may have added tokens for which the model was not resized.
@@ -57,54 +63,105 @@ std::vector<int64_t> ids_of(const std::string& line, const Translator& translato
 }
 
 // Reads the next line, and further ones that are available without waiting, so that a process that
-// writes to a pipe line by line gets each answer before it sends the next line. Empty at the end.
+// writes to a pipe line by line gets each answer before it sends the next line. Ends before a bad
+// line. Empty at the end.
 Window read_window(LineReader& reader, const Translator& translator, bool truncate) {
+  const int64_t most = std::min(kWindowTokens / kWindowBatches, translator.batch_tokens());
   Window window;
   std::string line;
-  for (std::size_t tokens = 0; window.numbers.size() < kWindowLines && tokens < kWindowTokens;) {
-    if (!window.numbers.empty() && !reader.is_ready()) break;
-    if (!reader.next(line)) break;
-    auto ids = ids_of(line, translator, reader, truncate);
-    tokens += ids.size();
-    window.numbers.push_back(reader.number());
-    window.is_blank.push_back(ids.empty());
-    if (!ids.empty()) window.sources.push_back(std::move(ids));
+  int64_t tokens = 0;
+  try {
+    while (window.numbers.size() < kWindowLines && tokens < kWindowBatches * most) {
+      if (!window.numbers.empty() && !reader.is_ready()) break;
+      if (!reader.next(line)) break;
+      auto ids = ids_of(line, translator, reader, truncate);
+      tokens += static_cast<int64_t>(ids.size());
+      window.numbers.push_back(reader.number());
+      window.is_blank.push_back(ids.empty());
+      if (!ids.empty()) window.sources.push_back(std::move(ids));
+    }
+  } catch (const CommandError&) {
+    window.failure = std::current_exception();
   }
   return window;
 }
 
-void write_window(const Window& window, const std::vector<std::vector<Translation>>& found,
-                  bool with_scores) {
-  auto next = found.begin();
-  for (std::size_t i = 0; i < window.numbers.size(); ++i) {
-    const auto all = window.is_blank[i] ? std::vector<Translation>(1) : *next++;
+// Writes the lines of a window in their order, each as soon as it and those before it are found.
+class WindowWriter {
+ public:
+  WindowWriter(const Window& window, bool with_scores)
+      : window_(window), with_scores_(with_scores) {}
+
+  void write(const Translator::Translations& found) {
+    const std::size_t before = line_;
+    for (; line_ < window_.numbers.size(); ++line_) {
+      if (window_.is_blank[line_]) {
+        write_line({Translation()});
+      } else if (source_ < found.size() && !found[source_].empty()) {
+        write_line(found[source_++]);
+      } else {
+        break;
+      }
+    }
+    if (line_ > before && std::fflush(stdout) != 0) fail("the output could not be written");
+  }
+  /// Whether there is a line to write.
+  bool is_due(const Translator::Translations& found) const {
+    return line_ < window_.numbers.size() &&
+           (window_.is_blank[line_] || (source_ < found.size() && !found[source_].empty()));
+  }
+
+ private:
+  void write_line(const std::vector<Translation>& all) const {
     for (const auto& one : all) {
-      if (with_scores) fmt::print("{}\t{:.6g}\t", window.numbers[i], one.score);
+      if (with_scores_) fmt::print("{}\t{:.6g}\t", window_.numbers[line_], one.score);
       fmt::print("{}\n", one.text);
     }
   }
-  if (std::fflush(stdout) != 0) fail("the output could not be written");
+
+  const Window& window_;
+  bool with_scores_;
+  std::size_t line_ = 0, source_ = 0;
+};
+
+// From the first byte of the window on, in bytes of a file, or in lines of any other input.
+void show(Progress& progress, double share, const LineReader& reader, const Window& window,
+          uint64_t bytes_before) {
+  if (reader.size() > 0) {
+    const auto bytes = static_cast<double>(reader.bytes() - bytes_before);
+    progress.show(bytes_before + static_cast<uint64_t>(share * bytes), reader.size());
+  } else {
+    const auto lines = static_cast<double>(window.numbers.size());
+    progress.show(
+        fmt::format("{} lines", window.numbers.front() - 1 + static_cast<int64_t>(share * lines)));
+  }
 }
 
-// Shows progress in bytes of a file, or in lines of any other input.
+// A signal to stop takes effect after the batch, when what is finished has been written.
+struct StopSignals {
+  StopSignals() { platform::catch_stop_signals(); }
+  ~StopSignals() { platform::restore_stop_signals(); }
+};
+
 void translate_window(Translator& translator, const LineReader& reader, const Window& window,
                       uint64_t bytes_before, bool with_scores) {
-  std::vector<std::vector<Translation>> found;
+  WindowWriter writer(window, with_scores);
   {
+    const StopSignals signals;
     Progress progress("translating");
-    found = translator.translate(window.sources, [&](std::size_t count) {
-      const double share = static_cast<double>(count) / static_cast<double>(window.sources.size());
-      if (reader.size() > 0) {
-        const auto bytes = static_cast<double>(reader.bytes() - bytes_before);
-        progress.show(bytes_before + static_cast<uint64_t>(share * bytes), reader.size());
-      } else {
-        const auto lines = static_cast<double>(window.numbers.size());
-        progress.show(fmt::format(
-            "{} lines", window.numbers.front() - 1 + static_cast<int64_t>(share * lines)));
-      }
+    const auto write = [&](const Translator::Translations& found) {
+      if (writer.is_due(found)) progress.hide();
+      writer.write(found);
+    };
+    write({});  // blank lines at the beginning
+    translator.translate(window.sources, [&](const auto& found, std::size_t done) {
+      write(found);
+      show(progress, static_cast<double>(done) / static_cast<double>(window.sources.size()), reader,
+           window, bytes_before);
+      return platform::stop_signal() == 0;
     });
   }
-  write_window(window, found, with_scores);
+  if (const int number = platform::stop_signal(); number != 0) platform::end_by_signal(number);
 }
 
 // More threads than processors only wait for each other, and very large numbers cannot be started.
@@ -122,8 +179,11 @@ void translate_lines(const TranslateOptions& options) {
   for (;;) {
     const uint64_t bytes_before = reader.bytes();
     const auto window = read_window(reader, translator, options.truncate);
+    if (!window.numbers.empty()) {
+      translate_window(translator, reader, window, bytes_before, options.with_scores);
+    }
+    if (window.failure) std::rethrow_exception(window.failure);
     if (window.numbers.empty()) return;
-    translate_window(translator, reader, window, bytes_before, options.with_scores);
   }
 }
 

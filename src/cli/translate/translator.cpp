@@ -58,15 +58,15 @@ std::vector<std::vector<Hypothesis>> Translator::search(
   return generate(frozen_, padded.ids, AttentionMask::key_padding(padded.mask), marian_.generation);
 }
 
-std::vector<std::vector<Translation>> Translator::translate(
+void Translator::translate(
     const std::vector<std::vector<int64_t>>& sources,
-    const std::function<void(std::size_t done)>& progress) {
+    const std::function<bool(const Translations& found, std::size_t done)>& after_batch) {
   std::vector<std::size_t> order(sources.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return sources[a].size() > sources[b].size();
   });
-  std::vector<std::vector<Translation>> result(sources.size());
+  Translations result(sources.size());
   for (std::size_t begin = 0; begin < order.size();) {
     const auto longest = static_cast<int64_t>(sources[order[begin]].size());
     const int64_t rows = std::clamp<int64_t>(batch_tokens_ / longest, 1, batch_rows_);
@@ -79,9 +79,8 @@ std::vector<std::vector<Translation>> Translator::translate(
         result[batch[i]].push_back({tokenizer_.decode(one.tokens), one.score});
       }
     }
-    progress(begin = end);
+    if (!after_batch(result, begin = end)) return;
   }
-  return result;
 }
 
 }  // namespace posenc::cli

@@ -30,11 +30,17 @@ class Translator {
 
   int64_t source_vocabulary() const { return marian_.model->options.src_vocab(); }
 
-  /// Returns the n best translations of each source, in the order of `sources`. Sources of similar
-  /// length are translated together; `progress` is called with the number done.
-  std::vector<std::vector<Translation>> translate(
+  /// The n best translations of each source, in the order of the sources; none of one that is not
+  /// translated yet.
+  using Translations = std::vector<std::vector<Translation>>;
+
+  /// Translates sources of similar length together, and calls `after_batch` with what has been
+  /// found and for how many sources; if that returns false, the other sources are left out.
+  void translate(
       const std::vector<std::vector<int64_t>>& sources,
-      const std::function<void(std::size_t done)>& progress);
+      const std::function<bool(const Translations& found, std::size_t done)>& after_batch);
+
+  int64_t batch_tokens() const { return batch_tokens_; }
 
  private:
   std::vector<std::vector<Hypothesis>> search(const std::vector<std::vector<int64_t>>& sources,

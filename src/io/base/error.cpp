@@ -1,5 +1,6 @@
 #include "posenc/io/error.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "io/base/quote.h"
@@ -14,13 +15,20 @@ std::string sentence(const std::string& function, const std::string& file,
   if (!function.empty()) out += "[" + function + "] ";
   if (!file.empty()) out += file + ": ";
   if (!tensor.empty()) out += "tensor " + io::in_quotes(tensor) + " ";
-  out += reason;
-  if (!remedy.empty()) out += "; " + remedy;
-  return out;
+  // A list follows the remedy, which belongs to the line with the rule.
+  const std::size_t end = std::min(reason.find('\n'), reason.size());
+  out += reason.substr(0, end);
+  if (!remedy.empty()) out += (out.back() == ':' ? " " : "; ") + remedy;
+  return out + reason.substr(end);
 }
 
 const std::string& first_known(const std::string& known, const std::string& other) {
   return known.empty() ? other : known;
+}
+
+const std::shared_ptr<const LoadDetails>& no_details() {
+  static const auto none = std::make_shared<const LoadDetails>();
+  return none;
 }
 
 }  // namespace
@@ -50,28 +58,35 @@ const char* to_string(WeightsErrorCode code) {
 }
 
 WeightsError::WeightsError(WeightsErrorCode code, std::string function, std::string file,
-                           std::string tensor, std::string reason, std::string remedy)
-    : std::runtime_error(sentence(function, file, tensor, reason, remedy)),
+                           std::string tensor, std::string reason, std::string remedy,
+                           std::shared_ptr<const LoadDetails> details)
+    : c10::Error(sentence(function, file, tensor, reason, remedy)),
       code_(code),
       function_(std::move(function)),
       file_(std::move(file)),
       tensor_(std::move(tensor)),
       reason_(std::move(reason)),
-      remedy_(std::move(remedy)) {}
+      remedy_(std::move(remedy)),
+      details_(std::move(details)) {}
 
 WeightsError::WeightsError(WeightsErrorCode code, std::string reason, std::string remedy)
-    : WeightsError(code, "", "", "", std::move(reason), std::move(remedy)) {}
+    : WeightsError(code, "", "", "", std::move(reason), std::move(remedy), no_details()) {}
 
 WeightsError WeightsError::in_tensor(const std::string& name) const {
-  return {code_, function_, file_, first_known(tensor_, name), reason_, remedy_};
+  return {code_, function_, file_, first_known(tensor_, name), reason_, remedy_, details_};
 }
 
 WeightsError WeightsError::in_file(const std::string& path) const {
-  return {code_, function_, first_known(file_, path), tensor_, reason_, remedy_};
+  return {code_, function_, first_known(file_, path), tensor_, reason_, remedy_, details_};
 }
 
 WeightsError WeightsError::in_function(const std::string& function) const {
-  return {code_, first_known(function_, function), file_, tensor_, reason_, remedy_};
+  return {code_, first_known(function_, function), file_, tensor_, reason_, remedy_, details_};
+}
+
+WeightsError WeightsError::with_details(LoadDetails details) const {
+  auto shared = std::make_shared<const LoadDetails>(std::move(details));
+  return {code_, function_, file_, tensor_, reason_, remedy_, std::move(shared)};
 }
 
 }  // namespace posenc

@@ -41,6 +41,15 @@ void InputFile::open() {
   file_.close();
 }
 
+bool InputFile::is_unchanged() const {
+  if (!file_) return true;
+  try {
+    return platform::stamp_of(file_) == stamp_;
+  } catch (const platform::FileError& error) {
+    throw weights_error(error).in_file(path_);
+  }
+}
+
 // A file of a few KB on disk can be many GB long, too much to allocate for its holes.
 // platform::stored_bytes() finds the data, since block counts may be zero or out of date.
 void InputFile::check_holes(uint64_t offset, std::size_t count) const {

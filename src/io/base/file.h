@@ -32,6 +32,9 @@ class InputFile {
   /// The state of the file when it was opened.
   const FileStamp& stamp() const noexcept { return stamp_; }
 
+  /// Whether the file is as it was when it was opened; always true of one that was read whole then.
+  bool is_unchanged() const;
+
   /// Reads exactly `count` bytes from `offset` on; Truncated if the file has become shorter.
   void read(uint64_t offset, void* into, std::size_t count) const;
   std::string read(uint64_t offset, std::size_t count) const;

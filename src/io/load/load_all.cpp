@@ -38,6 +38,7 @@ StateDict all_tensors(const OpenWeights& weights) {
       throw error.in_tensor(tensor.name).in_file(weights.path_of(tensor));
     }
   }
+  weights.check_unchanged();
   return result;
 }
 

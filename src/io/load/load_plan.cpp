@@ -27,22 +27,20 @@ std::string short_number(double value) {
 }
 
 // `error` with the names of the tensors that were `written` before it, and the `name` being
-// written.
-WeightsError interrupted(const WeightsError& error, const std::vector<std::string>& written,
+// written, if any.
+WeightsError interrupted(const WeightsError& error, std::vector<std::string> written,
                          const std::string& name) {
-  constexpr std::size_t kListed = 1000;
   std::string text = error.reason() + "; " + std::to_string(written.size()) +
                      " tensors of the module had been written";
-  for (std::size_t i = 0; i < std::min(written.size(), kListed); ++i) {
-    text += (i == 0 ? ": " : ", ") + in_quotes(written[i]);
-  }
-  if (written.size() > kListed) text += ", ...";
-  text += ", and maybe a part of " + in_quotes(name);
+  if (!name.empty()) text += ", and maybe a part of " + in_quotes(name);
+  text += lines_of(written, 4);
   return WeightsError(error.code(), text,
                       "load again from a whole file, or use LoadOptions().staged(true), which "
                       "reads everything before the module changes")
       .in_tensor(error.tensor())
-      .in_file(error.file());
+      .in_file(error.file())
+      .with_details(
+          {.missing = {}, .unexpected = {}, .mismatched = {}, .written = std::move(written)});
 }
 
 }  // namespace
@@ -57,8 +55,11 @@ LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
   non_persistent_ = std::move(state.non_persistent);
   mismatch_.allow_missing = options.allow_missing();
   mismatch_.allow_unexpected = options.allow_unexpected();
+  mismatch_.prefix = options.prefix();
+  mismatch_.is_mapped = !options.key_map().empty();
+  mismatch_.wanted = targets_.size();
 
-  match_names(options);
+  match_names();
   for (std::size_t i = 0; i < targets_.size(); ++i) {
     if (matches_[i].source != kNone) check_pair(i, options.cast());
   }
@@ -78,7 +79,7 @@ void LoadPlan::fault(WeightsErrorCode code, const std::string& name, const std::
   mismatch_.faults.push_back({code, in_quotes(name) + " " + text, remedy});
 }
 
-void LoadPlan::match_names(const LoadOptions& options) {
+void LoadPlan::match_names() {
   std::unordered_map<std::string, std::size_t> index;
   for (std::size_t i = 0; i < targets_.size(); ++i) index.emplace(targets_[i].name, i);
   const auto& entries = source_.entries();
@@ -103,11 +104,7 @@ void LoadPlan::match_names(const LoadOptions& options) {
       (is_ignored ? report_.ignored : mismatch_.unexpected).push_back(part.name);
     }
   }
-  if (entries.empty() && !options.prefix().empty() && !targets_.empty()) {
-    mismatch_.faults.push_back({WeightsErrorCode::MissingKeys,
-                                "no name begins with " + in_quotes(options.prefix()),
-                                "a prefix is given with its dot"});
-  }
+  mismatch_.given = entries.size();
 }
 
 void LoadPlan::list_missing(const LoadOptions& options, const std::set<std::string>& optional) {
@@ -258,6 +255,8 @@ void LoadPlan::stage() {
       match.value = source_.tensor(match.source, target.tensor.scalar_type());
     }
   }
+  source_.source().check_unchanged();
+  is_staged_ = true;
 }
 
 void LoadPlan::copy_to(const Target& target, std::size_t source) const {
@@ -284,6 +283,12 @@ void LoadPlan::apply() const {
       }
     }
     written.push_back(targets_[i].name);
+  }
+  if (is_staged_) return;
+  try {
+    source_.source().check_unchanged();
+  } catch (const WeightsError& error) {
+    throw interrupted(error, written, "");
   }
 }
 

@@ -41,7 +41,7 @@ class LoadPlan {
     at::Tensor value;            // if it has been read already: a table, or any after stage()
   };
 
-  void match_names(const LoadOptions& options);
+  void match_names();
   void list_missing(const LoadOptions& options, const std::set<std::string>& optional);
   void name_whole_modules();
   void check_pair(std::size_t target, bool cast);
@@ -60,6 +60,7 @@ class LoadPlan {
   std::set<std::string> non_persistent_;
   Mismatch mismatch_;
   LoadReport report_;
+  bool is_staged_ = false;
 };
 
 }  // namespace posenc::io

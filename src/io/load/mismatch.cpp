@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/nearest.h"
 #include "io/base/quote.h"
@@ -10,98 +11,192 @@ namespace posenc::io {
 namespace {
 
 using Names = std::vector<std::string>;
+using Code = WeightsErrorCode;
 
-constexpr std::size_t kListed = 1000;  // the most names of one kind in a message
-constexpr std::size_t kHinted = 20;    // this many of them with a suggestion
+constexpr std::size_t kListed = 10;         // of one kind in a message
+constexpr std::size_t kCandidates = 1'000;  // names that are compared with each of those listed
 
-// The prefix to strip from the unexpected names so that every missing one is found; "" for none.
-std::string prefix_of(const Names& missing, const Names& unexpected) {
-  if (missing.empty() || unexpected.empty()) return "";
-  const std::string& wanted = missing.front();
-  const std::set<std::string> names(unexpected.begin(), unexpected.end());
-  std::size_t guesses = 0;
-  for (const auto& name : unexpected) {
-    if (name.size() <= wanted.size() || !name.ends_with("." + wanted)) continue;
-    if (++guesses > kHinted) break;  // each guess costs a walk over all missing names
-    const std::string prefix = name.substr(0, name.size() - wanted.size());
-    if (std::all_of(missing.begin(), missing.end(),
-                    [&](const auto& other) { return names.count(prefix + other) != 0; })) {
-      return prefix;
+// A prefix, and the number of names that are found with it.
+struct Prefix {
+  std::string text;
+  std::size_t found = 0;
+};
+
+// The prefix with which most of `names` are among `others`.
+Prefix best_prefix(const Names& names, const Names& others) {
+  constexpr std::size_t kTried = 8, kGuesses = 20;  // each guess costs a walk over all names
+  std::set<std::string> guesses;
+  for (std::size_t i = 0; i < std::min(kTried, names.size()); ++i) {
+    const std::string ending = "." + names[i];
+    for (const auto& other : others) {
+      if (guesses.size() == kGuesses) break;
+      if (other.size() < ending.size() || !other.ends_with(ending)) continue;
+      guesses.insert(other.substr(0, other.size() - names[i].size()));
     }
   }
-  return "";
+  const std::set<std::string> known(others.begin(), others.end());
+  Prefix best;
+  for (const auto& guess : guesses) {
+    const auto found = std::count_if(names.begin(), names.end(), [&](const auto& name) {
+      return known.count(guess + name) != 0;
+    });
+    if (static_cast<std::size_t>(found) > best.found) {
+      best = {guess, static_cast<std::size_t>(found)};
+    }
+  }
+  return best;
 }
 
-// Only names of similar length, or the same name after a prefix; others would be noise.
+// Only names that differ by a fifth of their letters at most; others would be noise.
 std::string hint(const std::string& name, const Names& candidates) {
   constexpr std::size_t kLongest = 256;  // bounds the work on names from foreign files
+  const std::size_t farthest = name.size() / 5 + 1;
+  if (candidates.size() > kCandidates) return "";
   Names plausible;
   for (const auto& candidate : candidates) {
     const std::size_t longer = std::max(name.size(), candidate.size());
     const std::size_t shorter = std::min(name.size(), candidate.size());
-    if (longer <= kLongest && (longer - shorter <= longer / 3 || name.ends_with(candidate) ||
-                               candidate.ends_with(name))) {
-      plausible.push_back(candidate);
-    }
+    if (longer <= kLongest && longer - shorter <= farthest) plausible.push_back(candidate);
   }
-  const auto found = detail::nearest(name, plausible, 1);
-  return found.empty() ? "" : " (nearest: " + in_quotes(found.front()) + ")";
+  const auto found = detail::nearest(name, plausible, 1, farthest);
+  return found.empty() ? "" : " (did you mean " + in_quotes(found.front()) + "?)";
 }
 
-using NamesInFile = std::map<std::string, Names>;
-
-std::string listing(const std::string& title, const Names& names, const Names& candidates,
-                    const NamesInFile& names_in_file) {
-  std::string text = "\n  " + title + " (" + std::to_string(names.size()) + "):";
-  for (std::size_t i = 0; i < std::min(names.size(), kListed); ++i) {
-    const auto mapped = names_in_file.find(names[i]);
-    const bool is_mapped = mapped != names_in_file.end();
-    text += (i == 0 ? " " : ", ") + in_quotes(names[i]);
-    if (is_mapped) text += " (from " + in_quotes_each(mapped->second) + ")";
-    if (i < kHinted && candidates.size() <= kListed) {
-      text += hint(is_mapped ? mapped->second.front() : names[i], candidates);
-    }
-  }
-  return text + (names.size() > kListed ? ", ..." : "");
+std::string counted(const std::string& what, std::size_t count) {
+  return "\n  " + what + " (" + std::to_string(count) + "):";
 }
 
-// Lists each remedy once.
-std::string remedies(const std::vector<Fault>& faults, const std::string& first) {
-  Names all;
-  if (!first.empty()) all.push_back(first);
-  for (const auto& fault : faults) {
-    const bool known = std::find(all.begin(), all.end(), fault.remedy) != all.end();
-    if (!fault.remedy.empty() && !known) all.push_back(fault.remedy);
+Names quoted(const Names& names, const Names& candidates) {
+  Names lines;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    lines.push_back(i < kListed ? in_quotes(names[i]) + hint(names[i], candidates) : "");
   }
-  std::string text;
-  for (const auto& remedy : all) text += (text.empty() ? "" : "; ") + remedy;
-  return text;
+  return lines;
+}
+
+// Joins the texts, each once.
+std::string joined(const Names& texts) {
+  std::string all;
+  std::set<std::string> known = {""};
+  for (const auto& text : texts) {
+    if (known.insert(text).second) all += (all.empty() ? "" : "; ") + text;
+  }
+  return all;
 }
 
 }  // namespace
 
+std::string lines_of(const std::vector<std::string>& texts, std::size_t indent) {
+  const std::string start = "\n" + std::string(indent, ' ');
+  std::string lines;
+  for (std::size_t i = 0; i < std::min(texts.size(), kListed); ++i) lines += start + texts[i];
+  if (texts.size() > kListed) {
+    lines += start + "and " + std::to_string(texts.size() - kListed) + " more";
+  }
+  return lines;
+}
+
+// The names of the module have a prefix that those of the source lack.
+Mismatch::Cause Mismatch::missing_prefix() const {
+  if (is_mapped || unexpected.size() != given) return {};
+  Names own;
+  for (const auto& name : unexpected) own.push_back(name.substr(prefix.size()));
+  const Prefix above = best_prefix(own, missing);
+  if (above.found == 0 || above.found != missing.size()) return {};
+  const std::string shown = printable(above.text);
+  return {"all names of the module begin with `" + shown + "`, without which they are there:",
+          "LoadOptions().key_map({{\"*\", \"" + shown + "*\"}})"};
+}
+
+Mismatch::Cause Mismatch::cause_of_missing() const {
+  const Prefix below = best_prefix(missing, unexpected);
+  if (below.found > 0 && 2 * below.found >= missing.size()) {
+    const bool has_others =
+        unexpected.size() != given ||
+        std::any_of(unexpected.begin(), unexpected.end(),
+                    [&](const auto& name) { return !name.starts_with(below.text); });
+    const std::string shown = printable(below.text), count = std::to_string(missing.size());
+    const std::string subject =
+        below.found != missing.size()
+            ? std::to_string(below.found) + " of the " + count + " missing names are there below"
+        : has_others ? "all missing names are there below"
+                     : "all names begin with";
+    return {subject + " `" + shown + "`:", "LoadOptions().prefix(\"" + shown + "\")"};
+  }
+  if (auto cause = missing_prefix(); !cause.text.empty()) return cause;
+  constexpr std::size_t kFew = 4;  // of which nothing can be concluded
+  const auto lines = missing_lines();
+  const bool is_renamed =
+      std::any_of(lines.begin(), lines.end(), [](const auto& line) { return line.ends_with(")"); });
+  const bool is_foreign = 2 * missing.size() > wanted && 2 * unexpected.size() > given;
+  if (wanted < kFew || given < kFew || !is_foreign || is_renamed) return {};
+  return {"looks like the weights of another class: " + std::to_string(wanted - missing.size()) +
+              " of the module's " + std::to_string(wanted) + " names are among its " +
+              std::to_string(given),
+          ""};
+}
+
+Mismatch::Cause Mismatch::cause() const {
+  for (const auto& fault : faults) {
+    if (fault.code == Code::WholeModule) return {fault.text, fault.remedy};
+  }
+  if (selects_nothing()) {
+    return {"no name begins with " + in_quotes(prefix), "a prefix is given with its dot"};
+  }
+  return has_missing() ? cause_of_missing() : Cause();
+}
+
+std::vector<std::string> Mismatch::missing_lines() const {
+  Names lines = quoted(missing, unexpected);
+  for (std::size_t i = 0; i < std::min(lines.size(), kListed); ++i) {
+    const auto mapped = names_in_file.find(missing[i]);
+    if (mapped == names_in_file.end()) continue;
+    lines[i] = in_quotes(missing[i]) + " (from " + in_quotes_each(mapped->second) + ")" +
+               hint(mapped->second.front(), unexpected);
+  }
+  return lines;
+}
+
+// Shapes and dtypes have headings, since there may be many of them.
+std::string Mismatch::fault_lines() const {
+  std::map<Code, Names> by_code;
+  for (const auto& fault : faults) by_code[fault.code].push_back(fault.text);
+  std::string text;
+  for (const auto& [code, lines] : by_code) {
+    if (code == Code::WholeModule) continue;  // the cause
+    const bool is_shape = code == Code::ShapeMismatch, is_dtype = code == Code::DtypeMismatch;
+    if (is_shape || is_dtype) text += counted(is_shape ? "shape" : "dtype", lines.size());
+    text += lines_of(lines, is_shape || is_dtype ? 4 : 2);
+  }
+  return text;
+}
+
 WeightsError Mismatch::error(const std::string& subject) const {
-  std::vector<WeightsErrorCode> codes;
-  std::string text = subject + "does not fit the module, which is left as it was:", remedy;
-  if (!missing.empty() && !allow_missing) {
-    codes.push_back(WeightsErrorCode::MissingKeys);
-    text += listing("missing", missing, unexpected, names_in_file);
-    const std::string prefix = prefix_of(missing, unexpected);
-    if (!prefix.empty()) {
-      remedy = "every missing name is there after " + in_quotes(prefix) +
-               ": pass LoadOptions().prefix(\"" + prefix + "\")";
-    }
+  std::vector<Code> codes;
+  LoadDetails details;
+  const Cause why = cause();
+  Names remedies = {why.remedy};
+  std::string text = why.text.empty() ? subject + "does not fit the module, which is left as it was"
+                                      : why.text + "\n  the module is left as it was";
+  if (has_missing()) {
+    codes.push_back(Code::MissingKeys);
+    details.missing = missing;
+    text += counted("missing", missing.size()) + lines_of(missing_lines(), 4);
   }
-  if (!unexpected.empty() && !allow_unexpected) {
-    codes.push_back(WeightsErrorCode::UnexpectedKeys);
-    text += listing("unexpected", unexpected, missing, {});
+  if (has_unexpected()) {
+    codes.push_back(Code::UnexpectedKeys);
+    details.unexpected = unexpected;
+    text += counted("unexpected", unexpected.size()) + lines_of(quoted(unexpected, missing), 4);
   }
-  for (std::size_t i = 0; i < faults.size(); ++i) {
-    codes.push_back(faults[i].code);
-    if (i < kListed) text += "\n  " + faults[i].text;
-    if (i == kListed) text += "\n  ...";
+  if (selects_nothing()) codes.push_back(Code::MissingKeys);
+  for (const auto& fault : faults) {
+    codes.push_back(fault.code);
+    details.mismatched.push_back(fault.text);
+    remedies.push_back(fault.remedy);
   }
-  return {*std::min_element(codes.begin(), codes.end()), text, remedies(faults, remedy)};
+  return WeightsError(*std::min_element(codes.begin(), codes.end()), text + fault_lines(),
+                      joined(remedies))
+      .with_details(std::move(details));
 }
 
 }  // namespace posenc::io

@@ -21,14 +21,37 @@ struct Mismatch {
   /// The names in the file from which a key_map would make a missing tensor.
   std::map<std::string, std::vector<std::string>> names_in_file;
   bool allow_missing = false, allow_unexpected = false;  ///< then they are not errors
+  std::string prefix;      ///< that of the options, with which the unexpected names begin
+  bool is_mapped = false;  ///< whether the options have a key_map
+  std::size_t wanted = 0;  ///< number of names in the module
+  std::size_t given = 0;   ///< number of names that the options select
   std::vector<Fault> faults;
 
   bool is_error() const {
-    return (!missing.empty() && !allow_missing) || (!unexpected.empty() && !allow_unexpected) ||
-           !faults.empty();
+    return has_missing() || has_unexpected() || selects_nothing() || !faults.empty();
   }
-  /// One error that lists everything, with the nearest names; its code is that of the first kind.
+  /// One error that begins with the cause, if that is clear, and lists ten of each kind; details()
+  /// has all. Its code is that of the first kind.
   WeightsError error(const std::string& subject) const;
+
+ private:
+  /// What explains the differences and what to do; empty if there is no such thing.
+  struct Cause {
+    std::string text, remedy;
+  };
+
+  bool has_missing() const { return !missing.empty() && !allow_missing; }
+  bool has_unexpected() const { return !unexpected.empty() && !allow_unexpected; }
+  bool selects_nothing() const { return !prefix.empty() && given == 0 && wanted > 0; }
+  Cause cause() const;
+  Cause cause_of_missing() const;
+  Cause missing_prefix() const;
+  std::vector<std::string> missing_lines() const;
+  std::string fault_lines() const;
 };
+
+/// A line for each of the first ten texts, indented, each with a line feed before it, and one that
+/// counts the others.
+std::string lines_of(const std::vector<std::string>& texts, std::size_t indent);
 
 }  // namespace posenc::io

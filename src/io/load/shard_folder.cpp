@@ -218,6 +218,10 @@ bool ShardFolder::equal(std::size_t a, std::size_t b) const {
          (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
 }
 
+void ShardFolder::check_unchanged() const {
+  for (const auto& file : files_) file->check_unchanged();
+}
+
 void ShardFolder::check_values(std::size_t index) const {
   for (const Part& part : parts_[index]) check_bools(part.file->view(*part.tensor));
 }

@@ -39,6 +39,8 @@ class TensorSource {
   virtual bool equal(std::size_t a, std::size_t b) const = 0;
   /// Throws WeightsError for bytes that are invalid in a tensor of that dtype.
   virtual void check_values(std::size_t) const {}
+  /// Throws WeightsError if a file was written to while it was read.
+  virtual void check_unchanged() const {}
 
  protected:
   std::vector<Entry> entries_;

@@ -74,12 +74,22 @@ OpenWeights::File OpenWeights::file(std::size_t number) const {
 
 void OpenWeights::keep(std::size_t number, File file) const {
   if (open_.size() == kMostOpen) {
+    check_unchanged(open_.front());
     files_[open_.front()].reset();
     open_.pop_front();
   }
   open_.push_back(number);
   files_.resize(stamps_.size());
   files_[number] = std::move(file);
+}
+
+void OpenWeights::check_unchanged(std::size_t number) const {
+  if (files_[number]->is_unchanged()) return;
+  throw changed("has been written to while it was read").in_file(files_[number]->path());
+}
+
+void OpenWeights::check_unchanged() const {
+  for (const std::size_t number : open_) check_unchanged(number);
 }
 
 uint64_t OpenWeights::total_bytes() const {

@@ -36,6 +36,10 @@ class OpenWeights {
     return view_of(file_of(tensor), manifest.storages[tensor.storage].offset, tensor);
   }
 
+  /// Throws WeightsError if a file that has been read was written to meanwhile, so that what was
+  /// read may be a mixture of two states. To be called after the last byte.
+  void check_unchanged() const;
+
   /// Bytes of all tensors, each taken as contiguous.
   uint64_t total_bytes() const;
 
@@ -49,6 +53,7 @@ class OpenWeights {
   bool read_shards(const std::string& index);
   File file(std::size_t number) const;
   void keep(std::size_t number, File file) const;
+  void check_unchanged(std::size_t number) const;
 
   std::vector<FileStamp> stamps_;  // by number, as of the time when the manifest was read
   mutable std::vector<File> files_;

@@ -72,6 +72,19 @@ bool looks_like_onnx(const InputFile& file) {
                       std::string_view::npos;
 }
 
+// CTranslate2's model.bin starts with its version in four bytes, and with the length, in two, and
+// the name of the model's class, which its writers end with "Spec" and a zero.
+bool looks_like_ctranslate2(const InputFile& file) {
+  constexpr std::size_t kFront = 6;
+  const std::string front = file.read(0, std::min<uint64_t>(file.size(), 128));
+  if (front.size() < kFront || front[0] < 1 || front[0] > 32 || front.substr(1, 3) != "\0\0\0"sv) {
+    return false;
+  }
+  const auto length = static_cast<unsigned char>(front[4]);
+  const std::string name = front.substr(kFront, length);
+  return front[5] == '\0' && name.size() == length && name.ends_with("Spec\0"sv);
+}
+
 }  // namespace
 
 void refuse_unknown_format(const InputFile& file) {
@@ -82,6 +95,10 @@ void refuse_unknown_format(const InputFile& file) {
   }
   if (looks_like_onnx(file)) {
     throw WeightsError(WeightsErrorCode::Unsupported, "looks like an ONNX model", kReadable);
+  }
+  if (looks_like_ctranslate2(file)) {
+    throw WeightsError(WeightsErrorCode::Unsupported, "is a model of CTranslate2",
+                       "load the model that it was converted from");
   }
   throw WeightsError(WeightsErrorCode::UnknownFormat,
                      "is of no known format: safetensors, its index, torch.save, TorchScript and "

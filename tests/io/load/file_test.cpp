@@ -118,8 +118,10 @@ TEST(LoadFile, AFileThatShrinksNamesWhatWasWritten) {
   EXPECT_EQ(error.code(), Code::Truncated);
   EXPECT_EQ(error.tensor(), "b");
   EXPECT_EQ(error.file(), dir / "x");
-  EXPECT_CONTAINS(error.what(),
-                  "; 1 tensors of the module had been written: 'a', and maybe a part");
+  EXPECT_CONTAINS(
+      error.what(),
+      "; 1 tensors of the module had been written, and maybe a part of 'b'; load again");
+  EXPECT_EQ(error.details().written, std::vector<std::string>{"a"});
   EXPECT_CONTAINS(error.remedy(), "staged(true)");
 }
 

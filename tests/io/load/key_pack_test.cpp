@@ -130,7 +130,7 @@ TEST(KeyPack, AMissingPackIsOneMissingTensor) {
   const auto error = refused(module, tensors, options);
   EXPECT_EQ(error.code(), Code::MissingKeys);
   EXPECT_CONTAINS(error.what(),
-                  "missing (1): 'a.in_proj_weight' (from 'net.a.q.weight' and "
+                  "missing (1):\n    'a.in_proj_weight' (from 'net.a.q.weight' and "
                   "'net.a.k.weight')");
   const auto report = load_state_dict(module, tensors, LoadOptions(options).allow_missing(true));
   EXPECT_EQ(report.missing, Names{"a.in_proj_weight"});
@@ -142,7 +142,7 @@ TEST(KeyPack, PartsOfATensorThatIsNotWantedAreUnexpectedOrIgnored) {
   const KeyMap map = {{{"a", "b"}, "other"}};
   const auto error = refused(module, tensors, LoadOptions().key_map(map));
   EXPECT_EQ(error.code(), Code::UnexpectedKeys);
-  EXPECT_CONTAINS(error.what(), "unexpected (2): 'a', 'c'");
+  EXPECT_CONTAINS(error.what(), "unexpected (2):\n    'a'\n    'c'");
   const auto report =
       load_state_dict(module, tensors, LoadOptions().key_map({{{"a", "c", "b"}, ""}}));
   EXPECT_EQ(report.ignored, (Names{"a", "c"}));  // a pack that is dropped need not be whole

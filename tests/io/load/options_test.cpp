@@ -193,8 +193,8 @@ TEST(Errors, AllKindsTogetherAndTheFirstIsTheCode) {
                              {"child.bais", at::ones({2})}});
   const auto error = error_of([&] { load_state_dict(module, tensors); });
   EXPECT_EQ(error.code(), Code::MissingKeys);
-  EXPECT_CONTAINS(error.what(), "missing (1): 'child.bias' (nearest: 'child.bais')");
-  EXPECT_CONTAINS(error.what(), "unexpected (1): 'child.bais'");
+  EXPECT_CONTAINS(error.what(), "missing (1):\n    'child.bias' (did you mean 'child.bais'?)");
+  EXPECT_CONTAINS(error.what(), "unexpected (1):\n    'child.bais'");
   EXPECT_CONTAINS(error.what(), "'table' must have shape (4, 2). Got (4, 3)");
   EXPECT_CONTAINS(error.what(), "'child.weight' must have dtype float32. Got float64");
   EXPECT_EQ(all_bits(module), before);

@@ -85,7 +85,7 @@ TEST_F(PartlyReadable, AWholeModuleIsNamedWhereItsWeightsAreMissing) {
     const auto error =
         error_of([&] { load_weights(*linear, dir_ / "x.pt", LoadOptions().prefix(prefix)); });
     EXPECT_EQ(error.code(), Code::WholeModule);
-    EXPECT_CONTAINS(error.what(), "missing (2): 'weight'");
+    EXPECT_CONTAINS(error.what(), "missing (2):\n    'weight'");
     EXPECT_CONTAINS(error.what(),
                     "'model' must be a dense tensor. Got a whole module of class "
                     "torch.nn.modules.linear.Linear");

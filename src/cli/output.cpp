@@ -1,0 +1,48 @@
+#include "cli/output.h"
+
+#include <exception>
+#include <filesystem>
+
+#include "cli/error.h"
+#include "posenc/io/manifest.h"
+#include "posenc/models/inspect_folder.h"
+
+namespace posenc::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The input itself and what belongs to it. The command itself reports what cannot be read.
+std::vector<std::string> files_of(const std::string& input) {
+  std::vector<std::string> files = {input};
+  std::error_code unknown;
+  try {
+    if (fs::is_directory(input, unknown)) {
+      for (const auto& entry : fs::directory_iterator(input, unknown)) {
+        if (entry.path().extension() == ".json") files.push_back(entry.path().string());
+      }
+      files.push_back(inspect_folder(input).weights);
+    }
+    const auto parts = read_manifest(files.back()).files;
+    files.insert(files.end(), parts.begin(), parts.end());
+  } catch (const std::exception&) {  // no weights, so nothing belongs to it
+  }
+  return files;
+}
+
+}  // namespace
+
+void refuse_to_replace_input(const std::string& output, const std::vector<std::string>& inputs) {
+  std::error_code unknown;
+  if (!fs::exists(output, unknown)) return;
+  for (const auto& input : inputs) {
+    if (input.empty()) continue;
+    for (const auto& file : files_of(input)) {
+      if (!fs::equivalent(output, file, unknown)) continue;
+      fail("{}: the output must not be a file that is read{}; choose another name", output,
+           file == output ? "" : ". Got " + file);
+    }
+  }
+}
+
+}  // namespace posenc::cli
