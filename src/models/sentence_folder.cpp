@@ -1,6 +1,5 @@
 #include "models/sentence_folder.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -27,6 +26,12 @@ json read_json(const std::string& path) {
   return io::json_tree<json>(file.read(0, file.size()), "its settings");
 }
 
+// A stage of a sentence-transformers model, as modules.json lists it.
+struct SentenceStage {
+  std::string kind;  // such as `Transformer`, `Pooling`, `Dense` and `Normalize`
+  std::string path;  // its folder within; empty for the folder itself
+};
+
 std::string text_in(const json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
@@ -48,31 +53,33 @@ std::vector<SentenceStage> stages_in(const std::string& path) {
   return stages;
 }
 
-// The folder that has the modules.json, empty if there is none: `folder`, or that around it if it
-// is one of its stages.
-fs::path folder_of_stages(const char* caller, const std::string& folder,
-                          std::vector<SentenceStage>& stages) {
-  const auto read = [&](const fs::path& path) {
-    stages = io::in_context(caller, path.string(), [&] { return stages_in(path.string()); });
-  };
-  const fs::path own = fs::path(folder) / "modules.json";
-  if (fs::exists(own)) {
-    read(own);
-    return folder;
-  }
-  const fs::path whole = fs::absolute(fs::path(folder) / "").lexically_normal().parent_path();
-  const fs::path around = whole.parent_path() / "modules.json";
-  if (!fs::exists(around)) return {};
+struct SentenceModel {
+  fs::path folder;  // that has the modules.json
+  std::vector<SentenceStage> stages;
+};
+
+SentenceModel model_in(const char* caller, const fs::path& folder) {
+  const std::string path = (folder / "modules.json").string();
+  return {folder, io::in_context(caller, path, [&] { return stages_in(path); })};
+}
+
+// The model that has `folder` as the folder of one of its stages; no stages if there is none.
+SentenceModel model_around(const char* caller, const std::string& folder) {
+  const fs::path own = fs::absolute(fs::path(folder) / "").lexically_normal().parent_path();
+  if (!fs::exists(own.parent_path() / "modules.json")) return {};
   try {
-    read(around);
-  } catch (const WeightsError&) {  // of something else
-    stages.clear();
+    SentenceModel model = model_in(caller, own.parent_path());
+    for (const SentenceStage& stage : model.stages) {
+      if (stage.path == own.filename().string()) return model;
+    }
+  } catch (const WeightsError&) {  // a modules.json of something else
   }
-  const bool is_stage = std::any_of(stages.begin(), stages.end(), [&](const SentenceStage& stage) {
-    return stage.path == whole.filename().string();
-  });
-  if (!is_stage) stages.clear();
-  return is_stage ? whole.parent_path() : fs::path();
+  return {};
+}
+
+SentenceModel model_of(const char* caller, const std::string& folder) {
+  if (fs::exists(fs::path(folder) / "modules.json")) return model_in(caller, folder);
+  return model_around(caller, folder);
 }
 
 // `mean_tokens` for the setting pooling_mode_mean_tokens; several are joined.
@@ -101,25 +108,22 @@ std::string described(const char* caller, const fs::path& folder, const Sentence
 
 }  // namespace
 
-std::vector<SentenceStage> sentence_stages(const char* caller, const std::string& folder) {
-  std::vector<SentenceStage> stages;
-  folder_of_stages(caller, folder, stages);
-  return stages;
+bool is_sentence_model(const char* caller, const std::string& folder) {
+  return !model_of(caller, folder).stages.empty();
 }
 
 std::vector<std::string> stages_after_encoder(const char* caller, const std::string& folder) {
-  std::vector<SentenceStage> stages;
-  const fs::path whole = folder_of_stages(caller, folder, stages);
+  const SentenceModel model = model_of(caller, folder);
   std::vector<std::string> after;
-  for (std::size_t i = 1; i < stages.size(); ++i) {
-    after.push_back(described(caller, whole, stages[i]));
+  for (std::size_t i = 1; i < model.stages.size(); ++i) {
+    after.push_back(described(caller, model.folder, model.stages[i]));
   }
   return after;
 }
 
 void check_holds_encoder(const char* caller, const std::string& folder) {
   if (fs::exists(fs::path(folder) / "config.json")) return;
-  const auto stages = sentence_stages(caller, folder);
+  const auto stages = model_of(caller, folder).stages;
   if (stages.empty() || stages.front().path.empty()) return;
   const std::string encoder = (fs::path(folder) / stages.front().path).string();
   throw WeightsError(

@@ -77,7 +77,7 @@ bool has_no_pooled(const EncoderConfig& config, const io::TensorSource& source,
                    const std::string& prefix, const std::string& folder) {
   const std::string pooler = encoder_pooler_name(config, prefix);
   return (!pooler.empty() && find_entry(source, pooler) == nullptr) ||
-         !sentence_stages(kLoadEncoder, folder).empty();
+         is_sentence_model(kLoadEncoder, folder);
 }
 
 }  // namespace
