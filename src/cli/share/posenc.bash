@@ -40,8 +40,8 @@ _posenc() {
     help) options='-h --help' ;;
     verify) options='-h --help --module --prefix --param' ;;
     run) options='-h --help --module --prefix --param --input --out' ;;
-    table) options='-h --help --preset --dim --param --precision --cases --out -h --help --length --positions' ;;
-    rotary) options='-h --help --param --layer-type --precision --layout --in --out -h --help --config --preset' ;;
+    table) options='-h --help --preset --dim --param --precision --cases --out --length --positions' ;;
+    rotary) options='-h --help --param --layer-type --precision --layout --in --out --config --preset' ;;
     presets) options='-h --help --json --rotary --fronts' ;;
     identify) options='-h --help --json' ;;
     plot) options='-h --help --out --preset --rotary --dim --length --param' ;;
