@@ -119,7 +119,7 @@ def bash(top: dict) -> str:
 
 def sentence(text: str) -> str:
     """The first sentence, without its full stop."""
-    return re.split(r"\.(?:\s(?=[A-Z])|$)", text)[0]
+    return re.split(r"(?<!\.)\.(?:\s(?=[A-Z])|$)", text)[0]
 
 
 def zsh_text(text: str) -> str:

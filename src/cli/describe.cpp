@@ -52,7 +52,8 @@ Json json_of(CLI::Option& option, const std::string& group) {
 void add_options(CLI::App& app, const std::string& group, Json& options, Json& positionals,
                  Json& groups) {
   for (auto* option : app.get_options([](const CLI::Option*) { return true; })) {
-    if (option->get_group().empty()) continue;  // hidden
+    const bool is_copy = !group.empty() && option == app.get_help_ptr();  // each group has its own
+    if (is_copy || option->get_group().empty()) continue;                 // the latter are hidden
     (option->get_positional() ? positionals : options).push_back(json_of(*option, group));
   }
   for (auto* part : app.get_subcommands([](const CLI::App*) { return true; })) {

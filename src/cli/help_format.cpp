@@ -25,11 +25,13 @@ std::vector<std::string> wrapped(const std::string& line, std::size_t width) {
   return lines;
 }
 
-// Wraps what is too long and not indented, as code is.
+// Wraps what is too long and not indented, as code is. Without the line of blanks that CLI11 has
+// for a group without a description.
 std::string wrapped_text(const std::string& text) {
   std::string result;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line.find_first_not_of(' ') == std::string::npos) continue;
     if (line.size() <= kHelpWidth || line.front() == ' ') {
       result += line + "\n";
       continue;

@@ -75,7 +75,7 @@ std::string refused(torch::nn::Module& module, const StateDict& tensors,
   std::vector<std::string> after;
   for (const auto& item : state_dict(module)) after.push_back(bits(item.value()));
   EXPECT_EQ(before, after);
-  EXPECT_CONTAINS(message, "[load_state_dict] the state dict does not fit the module");
+  EXPECT_CONTAINS(message, "[load_state_dict] ");
   return message;
 }
 
@@ -222,7 +222,8 @@ TEST(LoadStateDict, APrefixSelects) {
   for (const auto& item : other_values(model)) tensors.insert("net." + item.key(), item.value());
   tensors.insert("head.weight", at::zeros({9}));
   const auto message = refused(model, tensors);
-  EXPECT_CONTAINS(message, "pass LoadOptions().prefix(\"net.\")");
+  EXPECT_CONTAINS(message,
+                  "all missing names are there below `net.`: LoadOptions().prefix(\"net.\")");
   EXPECT_EQ(load_state_dict(model, tensors, LoadOptions().prefix("net.")).loaded, kModelNames);
 
   tensors.insert("net.extra", at::zeros({1}));

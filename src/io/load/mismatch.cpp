@@ -125,7 +125,7 @@ Mismatch::Cause Mismatch::cause_of_missing() const {
   }
   if (auto cause = missing_prefix(); !cause.text.empty()) return cause;
   constexpr std::size_t kFew = 4;  // of which nothing can be concluded
-  const auto lines = missing_lines();
+  const auto lines = missing_lines(unexpected);
   const bool is_renamed =
       std::any_of(lines.begin(), lines.end(), [](const auto& line) { return line.ends_with(")"); });
   const bool is_foreign = 2 * missing.size() > wanted && 2 * unexpected.size() > given;
@@ -146,13 +146,13 @@ Mismatch::Cause Mismatch::cause() const {
   return has_missing() ? cause_of_missing() : Cause();
 }
 
-std::vector<std::string> Mismatch::missing_lines() const {
-  Names lines = quoted(missing, unexpected);
+std::vector<std::string> Mismatch::missing_lines(const Names& candidates) const {
+  Names lines = quoted(missing, candidates);
   for (std::size_t i = 0; i < std::min(lines.size(), kListed); ++i) {
     const auto mapped = names_in_file.find(missing[i]);
     if (mapped == names_in_file.end()) continue;
     lines[i] = in_quotes(missing[i]) + " (from " + in_quotes_each(mapped->second) + ")" +
-               hint(mapped->second.front(), unexpected);
+               hint(mapped->second.front(), candidates);
   }
   return lines;
 }
@@ -175,18 +175,21 @@ WeightsError Mismatch::error(const std::string& subject) const {
   std::vector<Code> codes;
   LoadDetails details;
   const Cause why = cause();
+  const bool is_explained = !why.text.empty();  // then names that are near say nothing more
   Names remedies = {why.remedy};
-  std::string text = why.text.empty() ? subject + "does not fit the module, which is left as it was"
-                                      : why.text + "\n  the module is left as it was";
+  std::string text = !is_explained ? subject + "does not fit the module, which is left as it was"
+                                   : why.text + "\n  the module is left as it was";
   if (has_missing()) {
     codes.push_back(Code::MissingKeys);
     details.missing = missing;
-    text += counted("missing", missing.size()) + lines_of(missing_lines(), 4);
+    text += counted("missing", missing.size()) +
+            lines_of(missing_lines(is_explained ? Names() : unexpected), 4);
   }
   if (has_unexpected()) {
     codes.push_back(Code::UnexpectedKeys);
     details.unexpected = unexpected;
-    text += counted("unexpected", unexpected.size()) + lines_of(quoted(unexpected, missing), 4);
+    text += counted("unexpected", unexpected.size()) +
+            lines_of(quoted(unexpected, is_explained ? Names() : missing), 4);
   }
   if (selects_nothing()) codes.push_back(Code::MissingKeys);
   for (const auto& fault : faults) {

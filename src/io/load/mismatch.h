@@ -46,7 +46,7 @@ struct Mismatch {
   Cause cause() const;
   Cause cause_of_missing() const;
   Cause missing_prefix() const;
-  std::vector<std::string> missing_lines() const;
+  std::vector<std::string> missing_lines(const std::vector<std::string>& candidates) const;
   std::string fault_lines() const;
 };
 
