@@ -8,7 +8,7 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <posenc/inference/frozen_encoder_model.h>
+#include <posenc/inference/frozen_encoder.h>
 #include <posenc/io/safetensors.h>
 #include <posenc/models/encoder.h>
 
