@@ -74,8 +74,8 @@ at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
   return rows.to(complete(tensor_options));
 }
 
-at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
-                    const at::TensorOptions& tensor_options) {
+at::Tensor sinusoid_rows(const SinusoidOptions& options, const at::Tensor& positions,
+                         const at::TensorOptions& tensor_options) {
   options.validate();
   TORCH_CHECK_TYPE(positions.scalar_type() != at::kBool && !positions.is_complex(),
                    "[sinusoid] positions must be integers or reals. Got ", positions.scalar_type());

@@ -47,6 +47,8 @@ struct TransformerOptions {
   TORCH_ARG(Tying, tie) = Tying::None;
   /// Factor of the token vectors, before positions are added.
   TORCH_ARG(Scale, scale) = Scale::SqrtDim;
+  /// How the token tables are initialised; the notebook has StandardNormal.
+  TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::InverseSqrtDim;
   /// The sinusoid of the positions; by default the paper's. Its dim must be d_model.
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
   /// Activation of the feed-forward networks.
@@ -75,8 +77,11 @@ struct TransformerOptions {
 ///
 /// There are no masks by default; a decoder that predicts the next token needs
 /// AttentionMask::causal() as tgt_mask. Tied matrices are one parameter, registered under the first
-/// of their names; the other names are aliases in files. Embeddings are initialised from N(0, 1),
-/// layers by Xavier uniform.
+/// of their names; the other names are aliases in files. Embeddings are initialised
+/// from N(0, 1 / d_model), under any tying and scale, as in tensor2tensor and fairseq; layers by
+/// Xavier uniform; final_layer, unless tied, like torch.nn.Linear. With
+/// .embedding_init(EmbeddingInit::StandardNormal) the embeddings are those of the notebook, N(0,
+/// 1), and the same seed gives the same initial weights as in Python.
 ///
 /// Keys: `src_embedding.token_embedding.weight`, `src_embedding.position_encoding.pe`, the same for
 /// `tgt_embedding`, `encoder.layers.0.self_attn.in_proj_weight`, ..., `decoder.*`,
