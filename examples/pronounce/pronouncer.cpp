@@ -7,12 +7,10 @@
 #include <posenc/io/manifest.h>
 #include <posenc/io/save.h>
 #include <posenc/models/generate.h>
-#include <torch/nn/init.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cmath>
 #include <sstream>
 #include <utility>
 
@@ -69,14 +67,7 @@ bool parse(const std::string& text, int64_t& number) {
 }  // namespace
 
 Pronouncer::Pronouncer(const PronouncerOptions& options)
-    : model(model_options(options)), options_(options) {
-  // Scaled by sqrt(d_model), these embeddings are about as large as the positional encodings added
-  // to them. PyTorch's N(0, 1) would drown out the positions.
-  const double deviation = std::pow(static_cast<double>(options.d_model), -0.5);
-  for (auto* embedding : {&model->src_embedding, &model->tgt_embedding}) {
-    torch::nn::init::normal_((*embedding)->token_embedding->weight, 0.0, deviation);
-  }
-}
+    : model(model_options(options)), options_(options) {}
 
 void Pronouncer::save(const std::string& path) const {
   posenc::SaveOptions::Metadata metadata = {{"format", "pt"}, {kMark, kVersion}};

@@ -1,9 +1,13 @@
 #pragma once
 
-// All of posenc. This header does not replace <torch/torch.h>: from LibTorch it includes only
-// tensors and what posenc's own classes need. Include losses (<torch/nn/functional/loss.h>), other
-// layers and LibTorch's optimisers (<torch/optim/adam.h>) yourself.
+// posenc, except for what few programs need: <posenc/models/inspect_folder.h>, which finds the
+// weights in a folder of Hugging Face, <posenc/nn/table_module.h> and
+// <posenc/core/checkpointable_optimizer.h>, which are for classes of your own. This header does not
+// replace <torch/torch.h>: from LibTorch it includes only tensors and what posenc's own classes
+// need. Include losses (<torch/nn/functional/loss.h>), other layers and LibTorch's optimisers
+// (<torch/optim/adam.h>) yourself.
 
+#include "posenc/core/embedding_init.h"
 #include "posenc/core/module_ref.h"
 #include "posenc/core/scale.h"
 #include "posenc/core/skip_init.h"
@@ -40,7 +44,6 @@
 #include "posenc/models/encoder.h"
 #include "posenc/models/front_preset.h"
 #include "posenc/models/generate.h"
-#include "posenc/models/inspect_folder.h"
 #include "posenc/models/marian.h"
 #include "posenc/models/output_projection.h"
 #include "posenc/models/rotary_config.h"
@@ -61,7 +64,6 @@
 #include "posenc/nn/rotary_position_embedding_2d.h"
 #include "posenc/nn/sine_position_embedding_2d.h"
 #include "posenc/nn/sinusoidal_timesteps.h"
-#include "posenc/nn/table_module.h"
 #include "posenc/nn/timestep_embedding.h"
 #include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/nn/token_embedding.h"

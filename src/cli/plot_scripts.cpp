@@ -71,7 +71,7 @@ at::Tensor curves(const SinusoidOptions& recipe, int64_t length,
                   const std::vector<int64_t>& dimensions) {
   const int64_t steps = length > 1000 ? 1 : 10;
   const auto x = torch::arange((length - 1) * steps + 1, torch::kDouble) / double(steps);
-  const auto rows = sinusoid(recipe, x);
+  const auto rows = sinusoid_rows(recipe, x);
   return torch::cat(
       {x.unsqueeze(1).to(torch::kFloat), rows.index_select(1, torch::tensor(dimensions))}, 1);
 }

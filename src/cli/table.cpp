@@ -46,7 +46,7 @@ void make(const TableOptions& options) {
       fail("{}: `positions` must have shape (rows). Got {}", options.positions,
            shape_of(positions));
     }
-    result.insert("table", sinusoid(recipe, positions));
+    result.insert("table", sinusoid_rows(recipe, positions));
   }
   save_safetensors(options.output, result, {{"preset", options.preset}});
 }

@@ -10,6 +10,7 @@
 #include "cli/error.h"
 #include "cli/modules/comparison.h"
 #include "cli/modules/module_spec.h"
+#include "cli/modules/scale_hint.h"
 #include "cli/modules/script.h"
 #include "cli/text_table.h"
 #include "platform/streams.h"
@@ -26,7 +27,7 @@ struct VerifyOptions {
 };
 
 struct Report {
-  std::string script_class, spec, keys, key_count, table;
+  std::string script_class, spec, keys, key_count, table, scale;
   std::vector<Outcome> outcomes;
 
   bool good() const {
@@ -107,7 +108,11 @@ Report verify(const std::string& path, const VerifyOptions& options) {
                 keys_text(spec),
                 fmt::format("{}/{}", spec.loaded.size(), weights.tensors.size()),
                 spec.table_key.empty() ? "" : presets_of(spec.table()),
+                /*scale=*/"",
                 outcomes_of(path, script, spec)};
+  if (!report.good()) {
+    report.scale = scale_hint(path, script, weights, options.module, options.params);
+  }
   return report;
 }
 
@@ -137,6 +142,7 @@ void print(const std::string& path, const Report& report) {
     if (outcome.failure.empty()) continue;
     fmt::print("  {}: {}\n", outcome.name, for_terminal(outcome.failure));
   }
+  if (!report.scale.empty()) fmt::print("  scale: {}\n", report.scale);
   const char* how = !report.good() ? "" : report.bits() ? ", bit for bit" : ", up to rounding";
   fmt::print("{}: {} of {} inputs{}\n", report.good() ? "equal" : "NOT equal", good,
              report.outcomes.size(), how);
@@ -172,6 +178,9 @@ bool verify_several(const VerifyOptions& options) {
     try {
       const Report report = verify(path, options);
       rows.push_back(row(path, report));
+      if (!report.scale.empty()) {
+        print_error("{}{}: {}\n", terminal ? "\r\033[K" : "", path, report.scale);
+      }
       good += report.good() ? 1 : 0;
     } catch (const std::exception& error) {
       print_error("{}posenc verify: {}\n", terminal ? "\r\033[K" : "",

@@ -7,6 +7,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <tuple>
+
+#include "functional/attention_mask_internals.h"
 
 namespace posenc {
 namespace {
@@ -233,29 +236,33 @@ at::Tensor AttentionMask::padding_keys() const {
   return keys;
 }
 
-AttentionMask AttentionMask::without_keys() const {
-  AttentionMask mask = *this;
-  mask.keys_.clear();
-  return mask;
+AttentionMask AttentionMaskAccess::without_keys(const AttentionMask& mask) {
+  AttentionMask rest = mask;
+  rest.keys_.clear();
+  return rest;
 }
 
-AttentionMask AttentionMask::queries(int64_t first, int64_t count) const {
-  AttentionMask mask = *this;
-  for (auto* parts : {&mask.allowed_, &mask.biases_}) {
-    for (Pairs& part : *parts) part.mask = rows_of(part.mask, first, count);
+AttentionMask AttentionMaskAccess::queries(const AttentionMask& mask, int64_t first,
+                                           int64_t count) {
+  AttentionMask some = mask;
+  for (auto* parts : {&some.allowed_, &some.biases_}) {
+    for (auto& part : *parts) part.mask = rows_of(part.mask, first, count);
   }
-  if (causal_) mask.causal_ = *causal_ + first;
-  return mask;
+  if (mask.causal_) some.causal_ = *mask.causal_ + first;
+  return some;
 }
 
-ScoreMask AttentionMask::resolve(const AttentionShape& shape, const at::Tensor& like) const {
-  const bool all_causal = !causal_ || *causal_ >= shape.keys - 1;  // even query 0 sees all keys
-  if (keys_.empty() && allowed_.empty() && biases_.empty()) {
+ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const AttentionShape& shape,
+                                       const at::Tensor& like) {
+  const auto& [keys, pairs, biases, causal] =
+      std::tie(mask.keys_, mask.allowed_, mask.biases_, mask.causal_);
+  const bool all_causal = !causal || *causal >= shape.keys - 1;  // even query 0 sees all keys
+  if (keys.empty() && pairs.empty() && biases.empty()) {
     if (all_causal) return {};
-    if (*causal_ == 0) return {{}, true};
+    if (*causal == 0) return {{}, true};
   }
   at::Tensor bias;
-  for (const Pairs& one : biases_) {
+  for (const auto& one : biases) {
     check_device(one.mask, like);
     const at::Tensor scores = as_scores(one.mask, one.of_heads, shape).to(like.scalar_type());
     bias = bias.defined() ? bias + scores : scores;
@@ -264,9 +271,9 @@ ScoreMask AttentionMask::resolve(const AttentionShape& shape, const at::Tensor& 
   const auto allow = [&](const at::Tensor& scores) {
     allowed = allowed.defined() ? allowed.logical_and(scores) : scores;
   };
-  if (!all_causal) allow(as_scores(causal_keep(*causal_, shape, like), false, shape));
-  for (const at::Tensor& one : keys_) check_device(one, like), allow(keys_as_scores(one, shape));
-  for (const Pairs& one : allowed_)
+  if (!all_causal) allow(as_scores(causal_keep(*causal, shape, like), false, shape));
+  for (const at::Tensor& one : keys) check_device(one, like), allow(keys_as_scores(one, shape));
+  for (const auto& one : pairs)
     check_device(one.mask, like), allow(as_scores(one.mask, one.of_heads, shape));
   if (!allowed.defined()) return {bias};
   if (!bias.defined()) bias = at::zeros({1, 1, 1, 1}, like.options().requires_grad(false));
@@ -274,7 +281,7 @@ ScoreMask AttentionMask::resolve(const AttentionShape& shape, const at::Tensor& 
 }
 
 AttentionMask AttentionMask::resolved(const AttentionShape& shape, const at::Tensor& like) const {
-  const ScoreMask mask = resolve(shape, like);
+  const ScoreMask mask = AttentionMaskAccess::resolve(*this, shape, like);
   if (mask.is_causal) return causal();
   return mask.bias.defined() ? additive(mask.bias) : AttentionMask();
 }

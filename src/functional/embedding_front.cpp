@@ -1,15 +1,10 @@
 #include "posenc/functional/embedding_front.h"
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/cumsum.h>
-
 #include "core/check.h"
 #include "functional/embedding_front/composed.h"
 #include "functional/embedding_front/fusable.h"
 #include "functional/embedding_front/fused.h"
 #include "functional/lookup.h"
-#include "torch_internals/fresh_memory.h"
-#include "torch_internals/shortcut.h"
 
 namespace posenc::functional {
 namespace {
@@ -80,26 +75,6 @@ void check_positions(const at::Tensor& ids, const at::Tensor& table,
   }
 }
 
-// Whether a loop over the elements, in memory order, does what ATen would.
-bool is_simple(const at::Tensor& given) {
-  return torch_internals::dispatches_plainly() && torch_internals::is_plain(given) &&
-         given.is_contiguous();
-}
-
-// Numbers the tokens of each sequence from `first` on; padding gets the number `others`.
-template <typename Integer, typename IsToken>
-at::Tensor number_tokens(const at::Tensor& given, int64_t first, int64_t others, IsToken is_token) {
-  const at::Tensor out = torch_internals::fresh_output(given.sizes(), at::kLong);
-  const auto* from = static_cast<const Integer*>(given.const_data_ptr());
-  int64_t* to = out.mutable_data_ptr<int64_t>();
-  const int64_t total = given.numel(), length = given.dim() == 0 ? 1 : given.sizes().back();
-  for (int64_t begin = 0; begin < total; begin += length) {
-    int64_t next = first;
-    for (int64_t i = begin; i < begin + length; ++i) to[i] = is_token(from[i]) ? next++ : others;
-  }
-  return out;
-}
-
 }  // namespace
 
 at::Tensor embedding_front(const at::Tensor& ids, const EmbeddingFrontWeights& weights,
@@ -117,35 +92,6 @@ at::Tensor embedding_front(const at::Tensor& ids, const EmbeddingFrontWeights& w
   if (is_fusable(ids, weights, options, plan))
     return embedding_front_fused(plan, ids, weights, options);
   return embedding_front_composed(ids, weights, options);
-}
-
-at::Tensor position_ids_from_ids(const at::Tensor& ids, int64_t padding_idx) {
-  const auto is_token = [padding_idx](int64_t id) { return id != padding_idx; };
-  const int64_t first = padding_idx + 1;
-  if (is_simple(ids)) {
-    switch (ids.scalar_type()) {
-      case at::kLong: return number_tokens<int64_t>(ids, first, padding_idx, is_token);
-      case at::kInt: return number_tokens<int32_t>(ids, first, padding_idx, is_token);
-      default: break;
-    }
-  }
-  const at::Tensor tokens = ids.ne(padding_idx).to(at::kLong);
-  return at::cumsum(tokens, -1) * tokens + padding_idx;
-}
-
-at::Tensor position_ids_from_mask(const at::Tensor& attention_mask, int64_t first) {
-  const auto is_token = [](int64_t value) { return value != 0; };
-  if (is_simple(attention_mask)) {
-    switch (attention_mask.scalar_type()) {
-      case at::kLong: return number_tokens<int64_t>(attention_mask, first, first - 1, is_token);
-      case at::kInt: return number_tokens<int32_t>(attention_mask, first, first - 1, is_token);
-      case at::kByte:
-      case at::kBool: return number_tokens<uint8_t>(attention_mask, first, first - 1, is_token);
-      default: break;
-    }
-  }
-  const at::Tensor tokens = attention_mask.ne(0).to(at::kLong);
-  return at::cumsum(tokens, -1) * tokens + (first - 1);
 }
 
 }  // namespace posenc::functional

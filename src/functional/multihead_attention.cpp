@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/check.h"
+#include "functional/attention_mask_internals.h"
 
 namespace posenc::functional {
 namespace {
@@ -112,8 +113,8 @@ at::Tensor attend_heads(const Heads& heads, const MultiheadAttentionWeights& wei
                       "(B, Hkv, S, Dh) and (B, Hkv, S, Dv) of one batch, where Hkv divides H. Got ",
                       query.sizes(), ", ", heads.key.sizes(), " and ", heads.value.sizes());
   }
-  const ScoreMask mask = options.mask().resolve(
-      {query.size(0), query.size(1), query.size(2), heads.key.size(2)}, query);
+  const ScoreMask mask = AttentionMaskAccess::resolve(
+      options.mask(), {query.size(0), query.size(1), query.size(2), heads.key.size(2)}, query);
   std::optional<at::Tensor> score_bias, out_bias;
   if (mask.bias.defined()) score_bias = mask.bias;
   if (weights.out_proj_bias.defined()) out_bias = weights.out_proj_bias;

@@ -25,8 +25,8 @@ bool plain(const SinusoidOptions& o) {
          whole_rows && !o.angle_by_length() && !o.raw_first() && !o.zero_row();
 }
 
-// sinusoid() as operations on t's device. They are the same in the same order, so the bits on the
-// CPU are the same.
+// sinusoid_rows() as operations on t's device. They are the same in the same order, so the bits on
+// the CPU are the same.
 at::Tensor plain_rows(const at::Tensor& t, const SinusoidOptions& o) {
   const Frequencies f = frequencies(o, o.axis_widths()[0], t.size(0));
   const at::Tensor time = t.to(f.sin.scalar_type()).unsqueeze(1);
@@ -60,7 +60,7 @@ at::Tensor timestep_rows(const at::Tensor& t, const SinusoidOptions& options) {
       "[SinusoidalTimesteps] this sinusoid has no gradient of t, which only sines and "
       "cosines in Precision::Reference have: pass t.detach(). Got t that requires a "
       "gradient");
-  return plain(options) ? plain_rows(t, options) : sinusoid(options, t).to(t.device());
+  return plain(options) ? plain_rows(t, options) : sinusoid_rows(options, t).to(t.device());
 }
 
 at::Tensor sinusoidal_timesteps(const at::Tensor& t, const SinusoidOptions& options,

@@ -53,7 +53,7 @@ at::Tensor rows_of(const Candidate& c, const at::Tensor& index, at::ScalarType d
   }
   const int64_t before = c.options.cls_row() ? 1 : 0;
   const at::Tensor positions = row_positions(c.options, c.length, index - before);
-  const at::Tensor rows = sinusoid(c.options, positions, type);
+  const at::Tensor rows = sinusoid_rows(c.options, positions, type);
   return before ? rows.masked_fill(index.eq(0).unsqueeze(1), 0.0) : rows;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <ostream>
 
+#include "functional/attention_mask_internals.h"
 #include "inference/stale_check.h"
 #include "models/encoder/parts.h"
 #include "nn/embedding_front_internals.h"
@@ -41,7 +42,8 @@ bool pools_masked_row(const EncoderOptions& options, const at::Tensor& ids,
 // An equal mask that drops no row, so that those of masked tokens are computed too: the keys are
 // given as pairs.
 AttentionMask mask_of_all_rows(const AttentionMask& mask) {
-  return mask.without_keys() & AttentionMask::allowed(mask.padding_keys().unsqueeze(1));
+  return AttentionMaskAccess::without_keys(mask) &
+         AttentionMask::allowed(mask.padding_keys().unsqueeze(1));
 }
 
 // The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.

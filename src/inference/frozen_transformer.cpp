@@ -60,8 +60,9 @@ torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::T
   const torch::Tensor x = model_->tgt_embedding(tgt).flatten(0, 1);
   const torch::Tensor out = inference::run(
       model_->decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
-      Packing(batch, memory.size(1)), tgt_mask.resolve({batch, heads, length, length}, x),
-      memory_mask.resolve({batch, heads, length, memory.size(1)}, x));
+      Packing(batch, memory.size(1)),
+      AttentionMaskAccess::resolve(tgt_mask, {batch, heads, length, length}, x),
+      AttentionMaskAccess::resolve(memory_mask, {batch, heads, length, memory.size(1)}, x));
   const torch::Tensor logits = at::empty({batch, length, model_->final_layer.out()}, at::kFloat);
   model_->final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
                           inference::row_regime(batch * length));

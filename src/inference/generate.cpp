@@ -25,4 +25,10 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
   return search(decoder, options, sources, torch::kCPU);
 }
 
+std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
+                                              const torch::Tensor& src,
+                                              const GenerateOptions& options) {
+  return generate(model, src, AttentionMask(), options);
+}
+
 }  // namespace posenc

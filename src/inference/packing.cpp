@@ -33,7 +33,7 @@ Packing Packing::of(const AttentionMask& mask, int64_t batch, int64_t length) {
 }
 
 AttentionMask Packing::residual_mask(const AttentionMask& mask) const {
-  return covers_mask ? mask.without_keys() : mask;
+  return covers_mask ? AttentionMaskAccess::without_keys(mask) : mask;
 }
 
 // Whether each sequence keeps its first rows, which then are numbered as before.
@@ -62,7 +62,8 @@ ScoreMask Packing::mask_of_rows(const AttentionMask& mask, int64_t heads,
                                 const at::Tensor& like) const {
   if (batch == 0) return {};
   // Rows keep their order, so that those before a row are those before it in the whole sequence.
-  const ScoreMask rest = residual_mask(mask).resolve({batch, heads, length, length}, like);
+  const ScoreMask rest =
+      AttentionMaskAccess::resolve(residual_mask(mask), {batch, heads, length, length}, like);
   return {kept(kept(rest.bias, 2), 3), rest.is_causal};
 }
 
@@ -73,7 +74,8 @@ ScoreMask Packing::mask_of_keys(const AttentionMask& mask, int64_t heads, int64_
   // The kept keys up to key i are not the first i + 1 of them: a causal mask needs a bias.
   if (!rest.is_none() && !keeps_beginnings())
     rest = rest & AttentionMask::additive(at::zeros({1, 1, 1, 1}, like.options()));
-  const ScoreMask resolved = rest.resolve({batch, heads, queries, length}, like);
+  const ScoreMask resolved =
+      AttentionMaskAccess::resolve(rest, {batch, heads, queries, length}, like);
   return {kept(resolved.bias, 3), resolved.is_causal};
 }
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "posenc/functional/attention_mask.h"
+#include "functional/attention_mask_internals.h"
 
 namespace posenc::inference {
 

@@ -1,6 +1,7 @@
 #include "posenc/models/generate.h"
 
 #include "core/check.h"
+#include "functional/attention_mask_internals.h"
 #include "models/generate/step_model.h"
 #include "models/whole_vocabulary.h"
 
@@ -11,7 +12,7 @@ namespace {
 AttentionMask repeated(const AttentionMask& mask, const AttentionShape& shape,
                        const torch::Tensor& memory, int64_t times) {
   const AttentionMask resolved = mask.resolved(shape, memory);
-  const auto bias = resolved.resolve(shape, memory).bias;
+  const auto bias = AttentionMaskAccess::resolve(resolved, shape, memory).bias;
   if (!bias.defined() || bias.size(0) == 1) return resolved;
   return AttentionMask::additive(bias.repeat_interleave(times, 0));
 }
@@ -59,6 +60,16 @@ std::vector<std::vector<Hypothesis>> generate(const Transformer& model, const to
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options) {
   return generate(*model.ptr(), src, src_mask, options);
+}
+
+std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
+                                              const GenerateOptions& options) {
+  return generate(model, src, AttentionMask(), options);
+}
+
+std::vector<std::vector<Hypothesis>> generate(const Transformer& model, const torch::Tensor& src,
+                                              const GenerateOptions& options) {
+  return generate(*model.ptr(), src, AttentionMask(), options);
 }
 
 }  // namespace posenc

@@ -61,6 +61,7 @@ TokenAndPositionEmbedding embedding_of(const TransformerOptions& options, int64_
   return TokenAndPositionEmbedding(
       TokenAndPositionEmbeddingOptions(vocab, options.d_model(), options.max_len())
           .scale(options.scale())
+          .embedding_init(options.embedding_init())
           .dropout(options.dropout())
           .sinusoid(options.sinusoid())
           .group(options.group())
@@ -149,6 +150,7 @@ void TransformerImpl::pretty_print(std::ostream& stream) const {
   if (!options.scale().is_sqrt_dim()) {
     stream << ", scale=" << options.scale().factor(options.d_model());
   }
+  print(stream, options.embedding_init(), EmbeddingInit::InverseSqrtDim);
   if (options.decoder_num_heads()) stream << ", decoder_num_heads=" << *options.decoder_num_heads();
   if (options.decoder_d_ff()) stream << ", decoder_d_ff=" << *options.decoder_d_ff();
   print(stream, options.group(), options.rank_tokens());

@@ -45,7 +45,7 @@ at::Tensor module_rows(const SinusoidOptions& sinusoid, const at::Tensor& positi
                        at::ScalarType dtype) {
   const at::TensorOptions wanted(dtype);
   const bool exact = sinusoid.precision() == Precision::Exact;
-  return posenc::sinusoid(sinusoid, positions, exact ? wanted : at::TensorOptions()).to(wanted);
+  return sinusoid_rows(sinusoid, positions, exact ? wanted : at::TensorOptions()).to(wanted);
 }
 
 std::vector<ComputedTable> TableTraits::computed_tables() const {

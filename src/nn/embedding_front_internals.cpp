@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "posenc/sinusoid/positions.h"
 #include "torch_internals/shortcut.h"
 
 namespace posenc {
@@ -89,7 +90,8 @@ torch::Tensor rows_from_mask(const Front& front, const torch::Tensor& ids,
                    "[EmbeddingFront] attention_mask must be boolean or numbers. Got ",
                    mask.scalar_type());
   const int64_t first = first_position_row(front.options);
-  const torch::Tensor rows = functional::position_ids_from_mask(mask, first);
+  const torch::Tensor rows =
+      positions_from_mask(mask.is_floating_point() ? mask.ne(0) : mask, first - 1, first);
   return fitting(front, ids, offset == 0 ? rows : rows.narrow(-1, offset, length), offset);
 }
 
@@ -106,8 +108,7 @@ void set_positions(const Front& front, const torch::Tensor& ids, const Embedding
   const bool from_mask =
       options.position_ids() == PositionIds::FromMask && inputs.attention_mask().defined();
   if (options.position_ids() == PositionIds::FromIds) {
-    how.position_ids(
-        fitting(front, ids, functional::position_ids_from_ids(ids, *options.padding_idx()), 0));
+    how.position_ids(fitting(front, ids, positions_from_ids(ids, *options.padding_idx()), 0));
     return;
   }
   if (from_mask) {

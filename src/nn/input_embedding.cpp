@@ -17,6 +17,7 @@ void InputEmbeddingImpl::reset() {
       register_module("token_embedding",
                       TokenEmbedding(TokenEmbeddingOptions(options.vocab_size(), options.d_model())
                                          .scale(options.scale())
+                                         .embedding_init(options.embedding_init())
                                          .padding_idx(options.padding_idx())
                                          .freeze(options.freeze())
                                          .sparse(options.sparse())));
@@ -30,6 +31,11 @@ void InputEmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::InputEmbedding(vocab_size=" << options.vocab_size()
          << ", d_model=" << options.d_model() << ", ";
   print(stream, pos_encoding->options);
+  print(stream, options.scale());
+  print(stream, options.embedding_init(), EmbeddingInit::StandardNormal);
+  if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
+  if (options.sparse()) stream << ", sparse=true";
+  if (options.freeze()) stream << ", frozen";
   if (options.reuse_output()) stream << ", reuse_output=true";
   stream << ")";
 }

@@ -12,6 +12,12 @@ void print(std::ostream& stream, const Scale& scale) {
   }
 }
 
+void print(std::ostream& stream, EmbeddingInit init, EmbeddingInit by_default) {
+  if (init == by_default) return;
+  const bool standard = init == EmbeddingInit::StandardNormal;
+  stream << ", embedding_init=" << (standard ? "StandardNormal" : "InverseSqrtDim");
+}
+
 void print(std::ostream& stream, const RankGroup& group, RankTokens rank_tokens) {
   if (!group) return;
   stream << ", rank=" << group.rank() << ", ranks=" << group.size();

@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "posenc/core/embedding_init.h"
 #include "posenc/core/scale.h"
 #include "posenc/nn/positional_encoding.h"
 #include "posenc/parallel/group.h"
@@ -11,6 +12,9 @@ namespace posenc {
 
 /// `, scale=sqrt(d_model)` or `, scale=0.5`; nothing for Scale::None.
 void print(std::ostream& stream, const Scale& scale);
+
+/// `, embedding_init=StandardNormal`; nothing for the module's default.
+void print(std::ostream& stream, EmbeddingInit init, EmbeddingInit by_default);
 
 /// `, rank=1, ranks=4, rank_tokens=Own`; nothing without a group.
 void print(std::ostream& stream, const RankGroup& group, RankTokens rank_tokens);

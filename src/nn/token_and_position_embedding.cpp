@@ -26,7 +26,7 @@ void TokenAndPositionEmbeddingImpl::reset() {
         make_embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
                            .padding_idx(options.padding_idx())
                            .sparse(options.sparse()),
-                       shard_of(options.vocab_size(), options.group())));
+                       shard_of(options.vocab_size(), options.group()), options.embedding_init()));
   }
   position_encoding =
       register_module("position_encoding", PositionalEncoding(position_options(options)));
@@ -35,7 +35,8 @@ void TokenAndPositionEmbeddingImpl::reset() {
 
 void TokenAndPositionEmbeddingImpl::reset_parameters() {
   if (!shares_tokens_)
-    reset_embedding(*token_embedding, shard_of(options.vocab_size(), options.group()));
+    reset_embedding(*token_embedding, shard_of(options.vocab_size(), options.group()),
+                    options.embedding_init());
 }
 
 void TokenAndPositionEmbeddingImpl::share_tokens(const torch::nn::Embedding& embedding) {
@@ -59,6 +60,7 @@ void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
          << ", d_model=" << options.d_model() << ", ";
   print(stream, position_encoding->options);
   print(stream, options.scale());
+  print(stream, options.embedding_init(), EmbeddingInit::StandardNormal);
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
   if (options.sparse()) stream << ", sparse=true";
   if (options.reuse_output()) stream << ", reuse_output=true";

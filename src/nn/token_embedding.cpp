@@ -36,12 +36,13 @@ void TokenEmbeddingImpl::build(const torch::Tensor& weight) {
                          .padding_idx(options.padding_idx())
                          .sparse(options.sparse())
                          ._weight(weight),
-                     shard_of(options.vocab_size(), options.group())));
+                     shard_of(options.vocab_size(), options.group()), options.embedding_init()));
   embedding->weight.set_requires_grad(!options.freeze());
 }
 
 void TokenEmbeddingImpl::reset_parameters() {
-  reset_embedding(*embedding, shard_of(options.vocab_size(), options.group()));
+  reset_embedding(*embedding, shard_of(options.vocab_size(), options.group()),
+                  options.embedding_init());
 }
 
 std::vector<ShardedName> TokenEmbeddingImpl::sharded_names() const {
@@ -54,6 +55,7 @@ void TokenEmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << "posenc::TokenEmbedding(vocab_size=" << options.vocab_size()
          << ", d_model=" << options.d_model();
   print(stream, options.scale());
+  print(stream, options.embedding_init(), EmbeddingInit::StandardNormal);
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
   if (options.sparse()) stream << ", sparse=true";
   if (!embedding->weight.requires_grad()) stream << ", frozen";

@@ -2,6 +2,7 @@
 
 #include <torch/nn/modules/embedding.h>
 
+#include "posenc/core/embedding_init.h"
 #include "posenc/parallel/vocab_shard.h"
 
 namespace posenc {
@@ -12,11 +13,13 @@ namespace posenc {
 torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options);
 
 /// The rows of `shard` of the table that `options` describe. A weight in the options consists of
-/// these rows already; a drawn one has the numbers of these rows in the whole table.
-torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options, const VocabShard& shard);
+/// these rows already; one drawn by `init` has the numbers of these rows in the whole table.
+torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options, const VocabShard& shard,
+                                    EmbeddingInit init);
 
 /// Draws the weight anew, as make_embedding() does.
-void reset_embedding(torch::nn::EmbeddingImpl& embedding, const VocabShard& shard);
+void reset_embedding(torch::nn::EmbeddingImpl& embedding, const VocabShard& shard,
+                     EmbeddingInit init);
 
 /// Throws c10::ValueError for the torch::nn::Embedding options that this library does not support:
 /// max_norm, which modifies the weight in the forward, and scale_grad_by_freq.

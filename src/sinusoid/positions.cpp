@@ -10,6 +10,9 @@
 
 #include <cmath>
 
+#include "torch_internals/fresh_memory.h"
+#include "torch_internals/shortcut.h"
+
 namespace posenc {
 namespace {
 
@@ -24,6 +27,26 @@ void check_integers(const char* function, const char* what, const at::Tensor& t)
 }
 
 at::TensorOptions whole(const at::TensorOptions& options) { return options.dtype(at::kLong); }
+
+// Whether a loop over the elements, in memory order, does what ATen would.
+bool is_simple(const at::Tensor& given) {
+  return torch_internals::dispatches_plainly() && torch_internals::is_plain(given) &&
+         given.is_contiguous();
+}
+
+// Numbers the tokens of each sequence from `first` on; padding gets the number `others`.
+template <typename Integer, typename IsToken>
+at::Tensor number_tokens(const at::Tensor& given, int64_t first, int64_t others, IsToken is_token) {
+  const at::Tensor out = torch_internals::fresh_output(given.sizes(), at::kLong);
+  const auto* from = static_cast<const Integer*>(given.const_data_ptr());
+  int64_t* to = out.mutable_data_ptr<int64_t>();
+  const int64_t total = given.numel(), length = given.sizes().back();
+  for (int64_t begin = 0; begin < total; begin += length) {
+    int64_t next = first;
+    for (int64_t i = begin; i < begin + length; ++i) to[i] = is_token(from[i]) ? next++ : others;
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -44,17 +67,38 @@ at::Tensor positions_from_ids(const at::Tensor& ids, int64_t padding_idx, int64_
   check_integers("positions_from_ids", "ids", ids);
   TORCH_CHECK_VALUE(ids.dim() >= 1, "[positions_from_ids] ids must be (..., L). Got ", ids.sizes());
   TORCH_CHECK_VALUE(past >= 0, "[positions_from_ids] past must not be negative. Got ", past);
-  const at::Tensor mask = ids.ne(padding_idx).to(at::kLong);
-  return (at::cumsum(mask, -1) + past) * mask + padding_idx;
+  const auto is_token = [padding_idx](int64_t id) { return id != padding_idx; };
+  const int64_t first = padding_idx + 1 + past;
+  if (is_simple(ids)) {
+    switch (ids.scalar_type()) {
+      case at::kLong: return number_tokens<int64_t>(ids, first, padding_idx, is_token);
+      case at::kInt: return number_tokens<int32_t>(ids, first, padding_idx, is_token);
+      default: break;
+    }
+  }
+  const at::Tensor tokens = ids.ne(padding_idx).to(at::kLong);
+  return (at::cumsum(tokens, -1) + past) * tokens + padding_idx;
 }
 
-at::Tensor positions_from_mask(const at::Tensor& mask, int64_t padding_position) {
-  TORCH_CHECK_TYPE(mask.scalar_type() == at::kBool,
-                   "[positions_from_mask] mask must be boolean, true for a token. Got ",
+at::Tensor positions_from_mask(const at::Tensor& mask, int64_t padding_position, int64_t first) {
+  TORCH_CHECK_TYPE(at::isIntegralType(mask.scalar_type(), /*includeBool=*/true),
+                   "[positions_from_mask] mask must be boolean or integers, nonzero for a token. "
+                   "Got ",
                    mask.scalar_type());
   TORCH_CHECK_VALUE(mask.dim() >= 1, "[positions_from_mask] mask must be (..., L). Got ",
                     mask.sizes());
-  return at::where(mask, at::cumsum(mask.to(at::kLong), -1) - 1, padding_position);
+  const auto is_token = [](int64_t value) { return value != 0; };
+  if (is_simple(mask)) {
+    switch (mask.scalar_type()) {
+      case at::kLong: return number_tokens<int64_t>(mask, first, padding_position, is_token);
+      case at::kInt: return number_tokens<int32_t>(mask, first, padding_position, is_token);
+      case at::kByte:
+      case at::kBool: return number_tokens<uint8_t>(mask, first, padding_position, is_token);
+      default: break;
+    }
+  }
+  const at::Tensor tokens = mask.ne(0);
+  return at::where(tokens, at::cumsum(tokens.to(at::kLong), -1) + (first - 1), padding_position);
 }
 
 at::Tensor positions_from_lengths(const at::Tensor& lengths, int64_t origin) {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "core/nearest.h"
-#include "sinusoid/presets/reader.h"
+#include "sinusoid/presets/recipes.h"
 
 namespace posenc {
 
@@ -27,8 +27,7 @@ const Preset& find_preset(std::string_view name) {
 
 SinusoidOptions preset(std::string_view name, int64_t dim, const PresetParams& params) {
   const Preset& found = find_preset(name);
-  const PresetReader reader(found, params);
-  const SinusoidOptions options = found.make(dim, reader);
+  const SinusoidOptions options = make_options(found, dim, params);
   // validate() would suggest .odd_dim(), which is for the preset to decide.
   const bool halves_must_fit =
       options.odd_dim() == sinusoid::OddDim::Error && options.axes() == 1 && !options.raw_first();

@@ -74,22 +74,24 @@ at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
   return rows.to(complete(tensor_options));
 }
 
-at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
-                    const at::TensorOptions& tensor_options) {
+at::Tensor sinusoid_rows(const SinusoidOptions& options, const at::Tensor& positions,
+                         const at::TensorOptions& tensor_options) {
   options.validate();
   TORCH_CHECK_TYPE(positions.scalar_type() != at::kBool && !positions.is_complex(),
-                   "[sinusoid] positions must be integers or reals. Got ", positions.scalar_type());
-  TORCH_CHECK_VALUE(options.grid().empty() && !options.angle_by_length() &&
-                        options.post() != sinusoid::Post::Standardize,
-                    "[sinusoid] rows of single positions exist only where a row does not depend on "
-                    "the table: no grid, no angle_by_length, no sinusoid::Post::Standardize");
+                   "[sinusoid_rows] positions must be integers or reals. Got ",
+                   positions.scalar_type());
+  TORCH_CHECK_VALUE(
+      options.grid().empty() && !options.angle_by_length() &&
+          options.post() != sinusoid::Post::Standardize,
+      "[sinusoid_rows] rows of single positions exist only where a row does not depend on "
+      "the table: no grid, no angle_by_length, no sinusoid::Post::Standardize");
   TORCH_CHECK_VALUE(!(at::GradMode::is_enabled() && positions.requires_grad()),
-                    "[sinusoid] the rows have no gradient of their positions: pass "
+                    "[sinusoid_rows] the rows have no gradient of their positions: pass "
                     "positions.detach(). Got positions that require a gradient");
   at::NoGradGuard no_grad;
   const at::Tensor flat = positions.to(at::kCPU).reshape({-1});
   TORCH_CHECK_VALUE(at::isfinite(flat).all().item<bool>(),
-                    "[sinusoid] positions must be finite. Got NaN or infinity");
+                    "[sinusoid_rows] positions must be finite. Got NaN or infinity");
   at::Tensor rows = options.precision() == Precision::Exact
                         ? exact_rows(options, exact_positions(flat),
                                      c10::typeMetaToScalarType(complete(tensor_options).dtype()))

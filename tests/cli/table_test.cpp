@@ -163,7 +163,7 @@ TEST_F(Table, TakesPositionsFromAFile) {
                 safetensors("p", dict({{"positions", positions}})), "--out", file("table")});
     ASSERT_EQ(result.status, 0) << result.err;
     EXPECT_TRUE(bit_equal(load_safetensors(file("table")).tensors["table"],
-                          sinusoid(preset("notebook_001", 8), positions)));
+                          sinusoid_rows(preset("notebook_001", 8), positions)));
   }
 }
 

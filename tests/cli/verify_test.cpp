@@ -59,13 +59,49 @@ TEST_F(Verify, AMissingScaleIsFound) {
     const auto result = posenc({"verify", folder + kWrong});
     EXPECT_EQ(result.status, 1) << result.out << result.err;
     EXPECT_PRED_FORMAT2(::testing::IsSubstring, "NOT equal", result.out);
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "does not multiply tokens: --param scale=none",
+                        result.out);
   }
   const auto unscaled = tokens("TransformerEmbedding", "");
   EXPECT_EQ(posenc({"verify", unscaled}).status, 1);
   EXPECT_EQ(posenc({"verify", unscaled, "--param", "scale=none"}).status, 0);
   const auto scaled = tokens("TokenEmbedding", " * 2.5");
-  EXPECT_EQ(posenc({"verify", scaled}).status, 1);
+  const auto fitted = posenc({"verify", scaled});
+  EXPECT_EQ(fitted.status, 1);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "multiplies tokens by 2.5: --param scale=2.5",
+                      fitted.out);
   EXPECT_EQ(posenc({"verify", scaled, "--param", "scale=2.5"}).status, 0);
+}
+
+// A scaled class in Python, and one in C++ that does not scale by default.
+TEST_F(Verify, NamesTheScaleOfTheFilesClass) {
+  const auto path = tokens("TokenEmbedding", " * (12 ** 0.5)");
+  const std::string message =
+      "the file's class multiplies tokens by sqrt(d_model): --param "
+      "scale=sqrt_dim, in C++ .scale(posenc::Scale::SqrtDim)";
+  for (const std::string given : {"", "scale=none", "scale=2.5"}) {
+    std::vector<std::string> command = {"verify", path};
+    if (!given.empty()) command.insert(command.end(), {"--param", given});
+    const auto one = posenc(command);
+    EXPECT_EQ(one.status, 1);
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "  scale: " + message + "\n", one.out);
+  }
+  const auto several = posenc({"verify", path, path});
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, path + ": " + message, several.err);
+  const auto good = posenc({"verify", path, "--param", "scale=sqrt_dim"});
+  EXPECT_EQ(good.status, 0) << good.out;
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, ", scale=sqrt(d_model)", good.out);
+  EXPECT_PRED_FORMAT2(::testing::IsNotSubstring, "scale:", good.out);
+  // No scale explains another formula, and a class of positions has none.
+  EXPECT_PRED_FORMAT2(::testing::IsNotSubstring,
+                      "scale:", posenc({"verify", tokens("TokenEmbedding", " * 2.0 + 1.0")}).out);
+}
+
+TEST_F(Verify, PrintsTheScaleOfTheCounterpart) {
+  const auto path =
+      std::string(POSENC_FIXTURES_DIR) + "/torchscript/input_embedding__InputEmbedding.script.pt";
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, ", scale=sqrt(d_model)",
+                      posenc({"verify", path, "--param", "scale=sqrt_dim"}).out);
 }
 
 TEST_F(Verify, OneBitIsADifference) {

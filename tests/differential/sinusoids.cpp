@@ -51,7 +51,7 @@ StateDict sinusoid(const Json& options, const StateDict& tensors) {
               "row_count() and channels() are those of the table. Got ", how.row_count(length),
               ", ", how.channels(), " and ", sizes);
   if (tensors.contains("positions"))
-    results.insert("rows", posenc::sinusoid(how, tensors["positions"]));
+    results.insert("rows", sinusoid_rows(how, tensors["positions"]));
   return results;
 }
 

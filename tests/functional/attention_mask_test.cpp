@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "functional/attention_mask_internals.h"
 #include "posenc/functional/pad_sequences.h"
 #include "support/compare.h"
 #include "support/devices.h"
@@ -14,6 +15,7 @@
 namespace posenc {
 namespace {
 
+using Access = AttentionMaskAccess;
 using testing::bit_equal;
 using testing::OnEachDevice;
 
@@ -21,7 +23,7 @@ constexpr float kNo = -std::numeric_limits<float>::infinity();
 const AttentionShape kShape = {2, 3, 4, 5};  // B, H, L, S
 
 torch::Tensor bias_of(const AttentionMask& mask, const torch::Tensor& like = torch::zeros({1})) {
-  return mask.resolve(kShape, like).bias.expand({2, 3, 4, 5});
+  return Access::resolve(mask, kShape, like).bias.expand({2, 3, 4, 5});
 }
 
 // The bias for `may`: broadcastable, true where attention is allowed.
@@ -33,8 +35,8 @@ torch::Tensor bits(std::vector<int64_t> shape) { return torch::rand(shape) < 0.5
 
 TEST(AttentionMask, NoneIsNoMask) {
   EXPECT_TRUE(AttentionMask().is_none());
-  EXPECT_FALSE(AttentionMask().resolve(kShape, torch::zeros({1})).bias.defined());
-  EXPECT_FALSE(AttentionMask().resolve(kShape, torch::zeros({1})).is_causal);
+  EXPECT_FALSE(Access::resolve(AttentionMask(), kShape, torch::zeros({1})).bias.defined());
+  EXPECT_FALSE(Access::resolve(AttentionMask(), kShape, torch::zeros({1})).is_causal);
   EXPECT_TRUE((AttentionMask() & AttentionMask()).is_none());
   EXPECT_FALSE(AttentionMask::causal().is_none());
 }
@@ -91,18 +93,20 @@ TEST(AttentionMask, TorchNnMasksHaveBatchTimesHeads) {
   const AttentionShape square = {4, 4, 4, 4};
   const auto like = torch::zeros({1});
   const auto right = bits({16, 4, 4});
-  const auto found = AttentionMask::attn_mask_torch_nn(right).resolve(square, like).bias;
+  const auto found = Access::resolve(AttentionMask::attn_mask_torch_nn(right), square, like).bias;
   EXPECT_TRUE(bit_equal(found == 0, right.logical_not().view({4, 4, 4, 4})));
   const auto real = torch::randn({16, 4, 4});
-  EXPECT_TRUE(bit_equal(AttentionMask::attn_mask_torch_nn(real).resolve(square, like).bias,
+  EXPECT_TRUE(bit_equal(Access::resolve(AttentionMask::attn_mask_torch_nn(real), square, like).bias,
                         real.view({4, 4, 4, 4})));
   const char* blocks = "must be (B * H, L, S) = [16, 4, 4]. Got [4, 4, 4]";
   for (const auto& mask : {AttentionMask::attn_mask_torch_nn(bits({4, 4, 4})),
                            AttentionMask::attn_mask_torch_nn(torch::randn({4, 4, 4})),
                            AttentionMask() & AttentionMask::attn_mask_torch_nn(bits({4, 4, 4}))}) {
-    EXPECT_ERROR(mask.resolve(square, like), c10::ValueError, blocks);
-    EXPECT_ERROR(mask.queries(0, 4).resolve(square, like), c10::ValueError, blocks);
-    EXPECT_TRUE(mask.resolve({4, 1, 4, 4}, like).bias.defined()) << "with one head they are one";
+    EXPECT_ERROR(Access::resolve(mask, square, like), c10::ValueError, blocks);
+    EXPECT_ERROR(Access::resolve(Access::queries(mask, 0, 4), square, like), c10::ValueError,
+                 blocks);
+    EXPECT_TRUE(Access::resolve(mask, {4, 1, 4, 4}, like).bias.defined())
+        << "with one head they are one";
   }
   for (const auto& shape : std::vector<std::vector<int64_t>>{{}, {4}, {4, 4, 4, 4}}) {
     EXPECT_ERROR(AttentionMask::attn_mask_torch_nn(bits(shape)), c10::ValueError,
@@ -116,7 +120,8 @@ TEST(AttentionMask, TorchNnMasksHaveBatchTimesHeads) {
 TEST(AttentionMask, DoesNotTakeBatchesForQueries) {
   const AttentionShape square = {4, 1, 4, 4};
   const auto tokens = torch::tensor({{1, 1, 1, 1}, {1, 0, 0, 0}, {1, 1, 0, 0}, {1, 1, 1, 0}});
-  const auto bias = AttentionMask::key_padding(tokens).resolve(square, torch::zeros({1})).bias;
+  const auto bias =
+      Access::resolve(AttentionMask::key_padding(tokens), square, torch::zeros({1})).bias;
   const auto may = (bias == 0).expand({4, 1, 4, 4}).select(1, 0);  // (B, L, S)
   for (int64_t b = 0; b < 4; ++b) {
     for (int64_t query = 0; query < 4; ++query) {
@@ -154,7 +159,7 @@ TEST(AttentionMask, ReadsThreeAxesAsBatchesOrTorchNnsHeads) {
 TEST(AttentionMask, CausalCountsTheKeysBeforeTheFirstQuery) {
   for (const int64_t offset : {-2, 0, 1, 3, 4, 9}) {
     const auto may = torch::ones({4, 5}, torch::kBool).tril(offset);
-    const auto resolved = AttentionMask::causal(offset).resolve(kShape, torch::zeros({1}));
+    const auto resolved = Access::resolve(AttentionMask::causal(offset), kShape, torch::zeros({1}));
     EXPECT_EQ(resolved.is_causal, offset == 0);
     EXPECT_EQ(resolved.bias.defined(), offset < 4 && offset != 0) << "all keys are seen from 4 on";
     const auto everything = AttentionMask::allowed_pairs(torch::ones({1, 1}, torch::kBool));
@@ -187,11 +192,11 @@ TEST(AttentionMask, SaysWhichKeysArePadding) {
         both & AttentionMask::key_padding(bits({2, 4}))}) {
     EXPECT_FALSE(other.padding_keys().defined());
   }
-  EXPECT_TRUE(both.without_keys().is_none());
+  EXPECT_TRUE(Access::without_keys(both).is_none());
   for (const auto& other : {AttentionMask::allowed(as_keys), AttentionMask::causal(1),
                             AttentionMask::additive(torch::randn({2, 4, 5}))}) {
     EXPECT_TRUE((both & other).padding_keys().equal(both.padding_keys()));
-    EXPECT_TRUE(bit_equal(bias_of((both & other).without_keys()), bias_of(other)));
+    EXPECT_TRUE(bit_equal(bias_of(Access::without_keys(both & other)), bias_of(other)));
   }
 }
 
@@ -203,24 +208,29 @@ TEST(AttentionMask, QueriesSelectsRowsOfTheMask) {
   const auto whole = bias_of(mask);
   for (const auto& [first, count] :
        std::vector<std::pair<int64_t, int64_t>>{{0, 4}, {0, 1}, {3, 1}, {1, 2}, {4, 0}}) {
-    const auto some = mask.queries(first, count).resolve({2, 3, count, 5}, torch::zeros({1})).bias;
+    const auto some =
+        Access::resolve(Access::queries(mask, first, count), {2, 3, count, 5}, torch::zeros({1}))
+            .bias;
     EXPECT_TRUE(bit_equal(some.expand({2, 3, count, 5}), whole.narrow(2, first, count)));
   }
-  EXPECT_ERROR(mask.queries(3, 2), c10::ValueError, "queries must lie in [0, 4). Got 3 to 4");
-  EXPECT_ERROR(mask.queries(-1, 1), c10::ValueError, "queries must lie in [0, 4)");
+  EXPECT_ERROR(Access::queries(mask, 3, 2), c10::ValueError,
+               "queries must lie in [0, 4). Got 3 to 4");
+  EXPECT_ERROR(Access::queries(mask, -1, 1), c10::ValueError, "queries must lie in [0, 4)");
 }
 
 TEST(AttentionMask, IsResolvedOnce) {
   const auto like = torch::zeros({1}, torch::kBFloat16);
   const auto mask = AttentionMask::causal() & AttentionMask::allowed_pairs(bits({4, 5}));
   const auto once = mask.resolved(kShape, like);
-  const auto bias = once.resolve(kShape, like).bias;
+  const auto bias = Access::resolve(once, kShape, like).bias;
   EXPECT_EQ(bias.scalar_type(), torch::kBFloat16);
-  EXPECT_TRUE(bias.is_same(once.resolve(kShape, like).bias)) << "nothing is computed again";
-  EXPECT_TRUE(bit_equal(bias, mask.resolve(kShape, like).bias));
+  EXPECT_TRUE(bias.is_same(Access::resolve(once, kShape, like).bias))
+      << "nothing is computed again";
+  EXPECT_TRUE(bit_equal(bias, Access::resolve(mask, kShape, like).bias));
   const auto real = AttentionMask::additive_pairs(torch::randn({4, 5}));
-  EXPECT_EQ(real.resolve(kShape, like).bias.scalar_type(), torch::kBFloat16);
-  EXPECT_TRUE(AttentionMask::causal().resolved(kShape, like).resolve(kShape, like).is_causal);
+  EXPECT_EQ(Access::resolve(real, kShape, like).bias.scalar_type(), torch::kBFloat16);
+  EXPECT_TRUE(
+      Access::resolve(AttentionMask::causal().resolved(kShape, like), kShape, like).is_causal);
   EXPECT_TRUE(AttentionMask().resolved(kShape, like).is_none());
 }
 
@@ -231,7 +241,7 @@ TEST_P(AttentionMaskOnDevices, IsMadeWhereTheInputIs) {
   const auto like = torch::zeros({1}).to(device());
   const auto mask = AttentionMask::causal(1) &
                     AttentionMask::padding(torch::ones({2, 5}, torch::kLong).to(device()), 0);
-  EXPECT_EQ(mask.resolve(kShape, like).bias.device(), device());
+  EXPECT_EQ(Access::resolve(mask, kShape, like).bias.device(), device());
 }
 
 TEST(AttentionMaskErrors, RejectsOtherTypes) {
@@ -322,7 +332,8 @@ TEST(AttentionMaskErrors, RejectsAnotherDevice) {
   for (const auto& mask :
        {AttentionMask::allowed_pairs(bits({4, 5})), AttentionMask::key_padding(bits({2, 5})),
         AttentionMask::additive(torch::zeros({2, 4, 5}))}) {
-    EXPECT_ERROR(mask.resolve(kShape, elsewhere), c10::ValueError, "must be on the device meta");
+    EXPECT_ERROR(Access::resolve(mask, kShape, elsewhere), c10::ValueError,
+                 "must be on the device meta");
   }
 }
 

@@ -125,24 +125,5 @@ TEST(EmbeddingFrontFunction, RefusesOptionsThatDoNotFit) {
             "[EmbeddingFront] position_ids need a table of positions");
 }
 
-// The loops give the results of ATen's cumsum, which is used for other layouts.
-TEST(PositionIds, AreThoseOfTheSystems) {
-  const auto ids = torch::tensor({{5, 1, 7, 7}, {1, 1, 0, 3}, {1, 1, 1, 1}});
-  const auto roberta = torch::tensor({{2, 1, 3, 4}, {1, 1, 2, 3}, {1, 1, 1, 1}});
-  const auto mask = ids.ne(1).to(torch::kLong);
-  const auto opt = torch::tensor({{0, -1, 1, 2}, {-1, -1, 0, 1}, {-1, -1, -1, -1}});
-  const auto strided = [](const torch::Tensor& x) { return x.t().contiguous().t(); };
-  for (const auto dtype : {torch::kLong, torch::kInt, torch::kShort}) {
-    EXPECT_TRUE(bit_equal(position_ids_from_ids(ids.to(dtype), 1), roberta));
-    EXPECT_TRUE(bit_equal(position_ids_from_ids(strided(ids.to(dtype)), 1), roberta));
-  }
-  for (const auto dtype : {torch::kLong, torch::kInt, torch::kUInt8, torch::kBool, torch::kFloat}) {
-    EXPECT_TRUE(bit_equal(position_ids_from_mask(mask.to(dtype)), opt));
-    EXPECT_TRUE(bit_equal(position_ids_from_mask(strided(mask.to(dtype)), 2), opt + 2));
-  }
-  EXPECT_TRUE(bit_equal(position_ids_from_ids(ids[0], 1), roberta[0]));
-  EXPECT_EQ(position_ids_from_ids(torch::zeros({2, 0}, torch::kLong), 1).numel(), 0);
-}
-
 }  // namespace
 }  // namespace posenc::functional

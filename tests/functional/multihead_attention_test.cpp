@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "functional/attention_mask_internals.h"
 #include "posenc/nn/attention/multihead_attention.h"
 #include "support/compare.h"
 #include "support/devices.h"
@@ -48,7 +49,7 @@ torch::Tensor plain(const torch::Tensor& query, const torch::Tensor& key,
   const AttentionShape shape = {q.size(0), num_heads, q.size(2), k.size(2)};
   // `& all` rotates a mask that would be is_causal into a bias
   const auto all = AttentionMask::allowed_pairs(torch::ones({1, 1}, torch::kBool).to(q.device()));
-  const auto bias = (mask & all).resolve(shape, q).bias;
+  const auto bias = AttentionMaskAccess::resolve(mask & all, shape, q).bias;
   const auto scores =
       q.matmul(k.transpose(2, 3)) / std::sqrt(static_cast<double>(q.size(3))) + bias;
   const auto never = scores == -std::numeric_limits<double>::infinity();

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "models/tiny.h"
+#include "posenc/inference/freeze.h"
 #include "support/compare.h"
 #include "support/search_reference.h"
 #include "support/seed.h"
@@ -303,6 +304,22 @@ TEST(Generate, ReportsProgressAndStopsOnRequest) {
     const auto all = generate(*model, sources(), padding(), options);
     EXPECT_EQ(steps, (std::vector<int64_t>{1, 2, 3}));
     for (const auto& one : all) EXPECT_EQ(one[0].tokens.size(), 3u);
+  }
+}
+
+TEST(Generate, NeedsNoMaskWithoutPadding) {
+  auto model = tiny_model();
+  const auto src = torch::randint(1, 9, {4, 5}, torch::kLong);
+  const auto options = up_to(8).num_beams(2).num_return_sequences(2);
+  const auto expected = generate(*model, src, AttentionMask(), options);
+  for (const auto& found : {generate(*model, src, options), generate(model, src, options),
+                            generate(freeze(model), src, options)}) {
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t b = 0; b < found.size(); ++b) {
+      ASSERT_EQ(found[b].size(), expected[b].size());
+      for (size_t i = 0; i < found[b].size(); ++i)
+        EXPECT_EQ(found[b][i].tokens, expected[b][i].tokens);
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/position_embedding.h"
@@ -28,6 +29,34 @@ using RegisterAs = PositionEmbeddingOptions::RegisterAs;
 
 class Composite : public OnEachDevice {};
 POSENC_ON_EACH_DEVICE(Composite);
+
+// The table of a module that is drawn with `init`, at first and again. Its padding row is zero.
+template <typename Holder, typename Options>
+void expect_drawn_with(EmbeddingInit init, const char* table, double deviation) {
+  torch::manual_seed(testing::seed(21));
+  Holder module(Options(200, 64).padding_idx(-2).embedding_init(init));
+  for (int draw = 0; draw < 2; ++draw) {
+    const auto weight = module->named_parameters()[table];
+    EXPECT_TRUE(weight[198].eq(0).all().template item<bool>()) << table;
+    EXPECT_NEAR(weight.narrow(0, 0, 198).std().template item<double>(), deviation, 0.05 * deviation)
+        << table;
+    module->reset_parameters();
+  }
+}
+
+TEST(CompositeInit, IsNnEmbeddingsUnlessAnotherIsSet) {
+  for (const auto& [init, deviation] : {std::pair(EmbeddingInit::StandardNormal, 1.0),
+                                        std::pair(EmbeddingInit::InverseSqrtDim, 0.125)}) {
+    expect_drawn_with<TokenEmbedding, TokenEmbeddingOptions>(init, "embedding.weight", deviation);
+    expect_drawn_with<InputEmbedding, InputEmbeddingOptions>(
+        init, "token_embedding.embedding.weight", deviation);
+    expect_drawn_with<TokenAndPositionEmbedding, TokenAndPositionEmbeddingOptions>(
+        init, "token_embedding.weight", deviation);
+  }
+  EXPECT_EQ(TokenEmbeddingOptions(5, 4).embedding_init(), EmbeddingInit::StandardNormal);
+  EXPECT_EQ(InputEmbeddingOptions(5, 4).embedding_init(), EmbeddingInit::StandardNormal);
+  EXPECT_EQ(TokenAndPositionEmbeddingOptions(5, 4).embedding_init(), EmbeddingInit::StandardNormal);
+}
 
 TEST_P(Composite, IncrementalEqualsFullAndABatchItsRows) {
   TokenAndPositionEmbedding module(40, 20, 16);

@@ -64,7 +64,8 @@ TEST(Fourier, HasThePresetsBits) {
     const auto p = torch::arange(-100, 100, torch::kFloat) * 0.0078125;
     const auto points = torch::stack({p, p * 0.5, -p}, -1);
     const auto options = preset("nerf", 3 + 6 * multires, {{"multires", multires}});
-    EXPECT_TRUE(same_sines(FourierFeatures(3, multires)->forward(points), sinusoid(options, p)));
+    EXPECT_TRUE(
+        same_sines(FourierFeatures(3, multires)->forward(points), sinusoid_rows(options, p)));
   }
   // Perceiver: linear frequencies, times pi, and the sines before the cosines.
   const auto p = torch::arange(-100, 100, torch::kFloat) * 0.0078125;
@@ -72,7 +73,7 @@ TEST(Fourier, HasThePresetsBits) {
   const auto linear =
       FourierFeatures(Options(1, 6).log_sampling(false).angle_scale(kPi))->forward(p.unsqueeze(-1));
   const auto order = torch::tensor({0, 1, 3, 5, 7, 9, 11, 2, 4, 6, 8, 10, 12});
-  EXPECT_TRUE(same_sines(linear.index_select(1, order), sinusoid(options, p)));
+  EXPECT_TRUE(same_sines(linear.index_select(1, order), sinusoid_rows(options, p)));
 }
 
 TEST(Fourier, TheOriginGivesZerosAndOnes) {

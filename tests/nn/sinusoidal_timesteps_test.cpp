@@ -51,14 +51,14 @@ TEST(Timesteps, RowsHaveThePresetsBits) {
       const auto options = preset(system.preset, dim, system.params);
       for (const auto dtype : {torch::kFloat, torch::kDouble, torch::kLong, torch::kInt}) {
         const auto t = times().to(dtype);
-        EXPECT_TRUE(same_sines(timestep_rows(t, options), sinusoid(options, t)))
+        EXPECT_TRUE(same_sines(timestep_rows(t, options), sinusoid_rows(options, t)))
             << system.preset << " " << dim << " " << dtype;
       }
     }
   }
   for (const char* name : {"diffusers_timesteps", "guided_diffusion"}) {
     const auto odd = preset(name, 33);  // ends in a zero
-    EXPECT_TRUE(same_sines(timestep_rows(times(), odd), sinusoid(odd, times())));
+    EXPECT_TRUE(same_sines(timestep_rows(times(), odd), sinusoid_rows(odd, times())));
     EXPECT_TRUE(bit_equal(timestep_rows(times(), odd).select(1, 32), torch::zeros({7})));
   }
 }
@@ -69,7 +69,7 @@ TEST(Timesteps, RowsOfEveryOtherSinusoidToo) {
       preset("notebook_003", 20), preset("notebook_000", 20).precision(Precision::Exact),
       preset("positional_encodings_1d", 7), preset("fairseq", 20, {{"padding_idx", 1}})};
   for (const auto& options : others) {
-    EXPECT_TRUE(bit_equal(timestep_rows(times(), options), sinusoid(options, times())));
+    EXPECT_TRUE(bit_equal(timestep_rows(times(), options), sinusoid_rows(options, times())));
   }
 }
 
@@ -139,8 +139,8 @@ TEST(Timesteps, ASinusoidWithoutAGradientOfTheTimeRefusesToRecordIt) {
     const torch::NoGradGuard guard;
     EXPECT_EQ(timestep_rows(t, options).size(0), t.size(0));
   }
-  EXPECT_ERROR(sinusoid(SinusoidOptions(4), t), c10::ValueError,
-               "[sinusoid] the rows have no gradient of their positions");
+  EXPECT_ERROR(sinusoid_rows(SinusoidOptions(4), t), c10::ValueError,
+               "[sinusoid_rows] the rows have no gradient of their positions");
 }
 
 TEST(TimestepsErrors, NameTheRuleAndTheValue) {

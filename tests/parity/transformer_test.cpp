@@ -31,7 +31,8 @@ TransformerOptions options_of(const Fixture& fixture) {
       .final_norm(fixture.option("final_norm", false))
       .layer_norm_eps(fixture.option("layer_norm_eps", 0.0))
       .bias(fixture.option("bias", true))
-      .python_dropout_order(true);
+      .python_dropout_order(true)
+      .embedding_init(EmbeddingInit::StandardNormal);
 }
 
 TEST(TransformerParity, FollowsTheNotebookUnderEveryTying) {

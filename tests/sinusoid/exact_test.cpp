@@ -115,15 +115,15 @@ TEST(Exact, RowsAreThoseOfTheirPositionsAtAnyNumberOfThreads) {
   for (const int threads : {1, 2, 4}) {
     at::set_num_threads(threads);
     EXPECT_TRUE(bit_equal(sinusoid_table(options, 3000), table));
-    EXPECT_TRUE(bit_equal(sinusoid(options, positions), table.index({positions})));
+    EXPECT_TRUE(bit_equal(sinusoid_rows(options, positions), table.index({positions})));
   }
   at::set_num_threads(before);
-  EXPECT_TRUE(bit_equal(sinusoid(options, torch::tensor({17.0})), table[17].unsqueeze(0)));
+  EXPECT_TRUE(bit_equal(sinusoid_rows(options, torch::tensor({17.0})), table[17].unsqueeze(0)));
 }
 
 TEST(Exact, FarPositionsAreOnTheCircle) {
   const auto far = torch::tensor({int64_t{2147483647}, int64_t{-2147483647}, int64_t{1999999999}});
-  const auto rows = sinusoid(exact(SinusoidOptions(512)), far).to(torch::kDouble);
+  const auto rows = sinusoid_rows(exact(SinusoidOptions(512)), far).to(torch::kDouble);
   const auto s = rows.slice(1, 0, 512, 2), c = rows.slice(1, 1, 512, 2);
   EXPECT_LT((s.square() + c.square() - 1).abs().max().item<double>(), 2e-7);
   EXPECT_TRUE(bit_equal(rows[0].slice(0, 1, 512, 2), rows[1].slice(0, 1, 512, 2)));
@@ -139,7 +139,7 @@ TEST(FactoredTable, HoldsTheExactTablesBits) {
   const auto ids = torch::randint(0, 5000, {3, 40}, torch::kLong);
   EXPECT_TRUE(bit_equal(factored.rows(ids), table.index({ids})));
   EXPECT_TRUE(bit_equal(factored.rows(ids.to(torch::kInt)), table.index({ids})));
-  EXPECT_TRUE(bit_equal(factored.rows(-ids), sinusoid(exact(options), -ids)));
+  EXPECT_TRUE(bit_equal(factored.rows(-ids), sinusoid_rows(exact(options), -ids)));
   EXPECT_EQ(factored.rows(torch::empty({0, 2}, torch::kLong)).sizes(),
             (std::vector<int64_t>{0, 2, 96}));
 }
@@ -151,7 +151,7 @@ TEST(FactoredTable, ServesEveryLayoutAndType) {
       const FactoredTable factored(options, 64, dtype);
       const auto positions = torch::tensor({0, 1, 63, 64, 1000000, 2147483646});
       EXPECT_TRUE(bit_equal(factored.rows(positions),
-                            sinusoid(exact(options), positions, torch::TensorOptions(dtype))))
+                            sinusoid_rows(exact(options), positions, torch::TensorOptions(dtype))))
           << name;
     }
   }

@@ -118,7 +118,7 @@ TEST_F(Law, SineAndCosineAreOrthogonalOverAPeriod) {
   each([&] {
     const int64_t n = 4096;
     const auto positions = torch::arange(n, torch::kDouble) * (2 * kPi / n);
-    const auto rows = sinusoid(options(4), positions);
+    const auto rows = sinusoid_rows(options(4), positions);
     const auto s = sines(rows).select(1, 0), c = cosines(rows).select(1, 0);  // wavelength 2 pi
     EXPECT_LT(std::abs((s * c).mean().item<double>()), 1e-7);
     EXPECT_NEAR(s.square().mean().item<double>(), 0.5, 1e-7);

@@ -36,7 +36,7 @@ TEST(SinusoidTable, RowsAreThoseOfTheirPositions) {
     const auto options = preset(name, 36);
     const auto table = sinusoid_table(options, 600);
     const auto positions = torch::tensor({{5, 0, 599}, {7, 7, 1}});
-    const auto rows = sinusoid(options, positions);
+    const auto rows = sinusoid_rows(options, positions);
     EXPECT_EQ(rows.sizes(), (std::vector<int64_t>{2, 3, 36}));
     EXPECT_TRUE(bit_equal(rows, table.index({positions})));
   }
@@ -59,28 +59,28 @@ TEST(SinusoidTable, PowersOverTheGridDependOnTheLength) {
   const auto options = preset("notebook_002", 38);
   const auto table = sinusoid_table(options, 600);
   EXPECT_TRUE(table.allclose(sinusoid_table(preset("notebook_001", 38), 600), 0, 1e-3));
-  EXPECT_TRUE(bit_equal(sinusoid(options, torch::arange(600)), table));
+  EXPECT_TRUE(bit_equal(sinusoid_rows(options, torch::arange(600)), table));
 }
 
 TEST(Sinusoid, HasNoSingleRowsWhereTheyDependOnTheTable) {
   const auto some = torch::arange(3);
   for (const auto& options :
        {preset("mae_2d", 16, {{"height", 3}}), preset("tape", 16), preset("patchtst_sincos", 16)}) {
-    EXPECT_ERROR(sinusoid(options, some), c10::ValueError, "does not depend on the table");
+    EXPECT_ERROR(sinusoid_rows(options, some), c10::ValueError, "does not depend on the table");
   }
 }
 
 TEST(Sinusoid, TakesRealNegativeAndNoPositions) {
   const auto options = SinusoidOptions(18);
-  const auto half = sinusoid(options, torch::tensor({0.5, 1.0}));
+  const auto half = sinusoid_rows(options, torch::tensor({0.5, 1.0}));
   EXPECT_TRUE(bit_equal(half[1], sinusoid_table(options, 2)[1]));
   EXPECT_FLOAT_EQ(half[0][0].item<float>(), std::sin(0.5f));
-  const auto back = sinusoid(options, torch::tensor({-3, 3}));
+  const auto back = sinusoid_rows(options, torch::tensor({-3, 3}));
   EXPECT_TRUE(bit_equal(back[0].slice(0, 1, 18, 2), back[1].slice(0, 1, 18, 2)));   // cos is even
   EXPECT_TRUE(bit_equal(back[0].slice(0, 0, 18, 2), -back[1].slice(0, 0, 18, 2)));  // sin is odd
-  EXPECT_EQ(sinusoid(options, torch::empty({0, 4}, torch::kLong)).sizes(),
+  EXPECT_EQ(sinusoid_rows(options, torch::empty({0, 4}, torch::kLong)).sizes(),
             (std::vector<int64_t>{0, 4, 18}));
-  EXPECT_EQ(sinusoid(options, torch::tensor(7)).sizes(), (std::vector<int64_t>{18}));
+  EXPECT_EQ(sinusoid_rows(options, torch::tensor(7)).sizes(), (std::vector<int64_t>{18}));
 }
 
 TEST(SinusoidTable, HalvesHoldTheSameNumbers) {
@@ -120,8 +120,9 @@ TEST(SinusoidTable, RejectsBadLengthsAndPositions) {
                "length must lie in [1, 2^31]. Got -1");
   EXPECT_ERROR(sinusoid_table(SinusoidOptions(7), 4), c10::ValueError, "dim must be even");
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_ERROR(sinusoid(options, torch::tensor({0.f, nan})), c10::ValueError, "must be finite");
-  EXPECT_ERROR(sinusoid(options, torch::tensor({true})), c10::TypeError, "integers or reals");
+  EXPECT_ERROR(sinusoid_rows(options, torch::tensor({0.f, nan})), c10::ValueError,
+               "must be finite");
+  EXPECT_ERROR(sinusoid_rows(options, torch::tensor({true})), c10::TypeError, "integers or reals");
 }
 
 TEST_P(Table, ConvertRebuildsWhatTheRecipeMadeAndCastsTheRest) {

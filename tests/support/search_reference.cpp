@@ -5,6 +5,8 @@
 #include <limits>
 #include <set>
 
+#include "functional/attention_mask_internals.h"
+
 namespace posenc::testing {
 namespace {
 
@@ -93,8 +95,9 @@ std::vector<double> SearchReference::next_of(const torch::Tensor& logits, int64_
 AttentionMask SearchReference::mask_of(int64_t source, int64_t queries) const {
   const int64_t heads = model_->decoder->options.layer().num_heads();
   const AttentionShape shape = {src_.size(0), heads, queries, src_.size(1)};
-  const AttentionMask mask = mask_.queries(0, queries).resolved(shape, memory_);
-  const auto bias = mask.resolve(shape, memory_).bias;
+  const AttentionMask mask =
+      AttentionMaskAccess::queries(mask_, 0, queries).resolved(shape, memory_);
+  const auto bias = AttentionMaskAccess::resolve(mask, shape, memory_).bias;
   return bias.defined() && bias.size(0) > 1 ? AttentionMask::additive(bias.narrow(0, source, 1))
                                             : mask;
 }

@@ -8,6 +8,10 @@
 
 #include "posenc/export.h"
 
+namespace posenc {
+struct AttentionMaskAccess;  // private
+}
+
 namespace posenc POSENC_EXPORT {
 
 /// The sizes of attention scores (B, H, L, S).
@@ -16,12 +20,6 @@ struct AttentionShape {
   int64_t heads;    ///< H
   int64_t queries;  ///< L
   int64_t keys;     ///< S
-};
-
-/// A mask in the form that scaled_dot_product_attention takes.
-struct ScoreMask {
-  at::Tensor bias;         ///< added to the scores, (B|1, H|1, L|1, S|1); undefined for none
-  bool is_causal = false;  ///< query i may attend to keys 0 .. i; the bias is then undefined
 };
 
 /// Which keys each query may attend to. SDPA, torch.nn and Hugging Face disagree on the meaning of
@@ -81,21 +79,14 @@ class AttentionMask {
   /// Returns the keys that key_padding(), key_padding_torch_nn() and padding() leave, bool (B, S),
   /// whatever else the mask consists of; undefined without any of these.
   at::Tensor padding_keys() const;
-  /// Returns the mask without these three.
-  AttentionMask without_keys() const;
 
-  /// Returns the part of the mask for `count` queries from `first` on, for a decoder that processes
-  /// a few queries at a time. Throws c10::ValueError for queries outside the mask's tensors.
-  AttentionMask queries(int64_t first, int64_t count) const;
-
-  /// Returns the whole mask as one bias with the dtype and device of `like`.
-  ScoreMask resolve(const AttentionShape& shape, const at::Tensor& like) const;
-
-  /// Returns an equivalent mask with resolve() already evaluated, for reuse by all layers of a
-  /// stack.
+  /// Returns an equivalent mask that consists of one bias with the dtype and device of `like`, for
+  /// reuse by all layers of a stack.
   AttentionMask resolved(const AttentionShape& shape, const at::Tensor& like) const;
 
  private:
+  friend struct AttentionMaskAccess;
+
   // Over queries and keys, (..., L, S).
   struct Pairs {
     at::Tensor mask;

@@ -111,21 +111,5 @@ struct EmbeddingFrontFuncOptions {
 at::Tensor embedding_front(const at::Tensor& ids, const EmbeddingFrontWeights& weights,
                            const EmbeddingFrontFuncOptions& options = {});
 
-/// RoBERTa's positions: cumsum(ids != padding_idx) * (ids != padding_idx) + padding_idx. The first
-/// token that is not padding has position padding_idx + 1.
-///
-/// ids: (B, L) or (L)  ->  the same shape, int64.
-///
-/// Source: transformers, `RobertaEmbeddings.create_position_ids_from_input_ids`.
-at::Tensor position_ids_from_ids(const at::Tensor& ids, int64_t padding_idx);
-
-/// OPT's positions: cumsum(mask) * mask - 1 + first. The first token has the position `first`, and
-/// masked ones the position before that.
-///
-/// attention_mask: (B, L) or (L), nonzero for tokens  ->  the same shape, int64.
-///
-/// Source: transformers, `OPTLearnedPositionalEmbedding`.
-at::Tensor position_ids_from_mask(const at::Tensor& attention_mask, int64_t first = 0);
-
 }  // namespace functional
 }  // namespace posenc

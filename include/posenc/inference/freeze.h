@@ -125,6 +125,10 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                                               const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options);
+/// generate() for a frozen model and sources without padding.
+std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
+                                              const torch::Tensor& src,
+                                              const GenerateOptions& options);
 
 /// Prints the class and its main options on one line.
 std::ostream& operator<<(std::ostream& stream, const FrozenTransformerEncoder& model);

@@ -63,14 +63,10 @@ class KeySource {
   const std::string& pattern() const { return pattern_; }
   /// How the tensors are changed.
   Change change() const { return change_; }
-  /// The axis of the change; the first one of a transpose.
-  int64_t axis0() const { return first_; }
-  /// The second axis of a transpose.
-  int64_t axis1() const { return second_; }
-  /// The number of heads whose rows are reordered.
-  int64_t heads() const { return first_; }
-  /// The channels of a head that are reordered; 0: all.
-  int64_t rotary_dim() const { return second_; }
+  /// The first number that describes the change: its axis, or the number of heads.
+  int64_t first() const { return first_; }
+  /// The second one: the other axis of a transpose, or rotary_dim.
+  int64_t second() const { return second_; }
 
  private:
   KeySource(std::string pattern, Change change, int64_t first, int64_t second)

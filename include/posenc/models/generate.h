@@ -107,5 +107,11 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
 std::vector<std::vector<Hypothesis>> generate(const Transformer& model, const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options);
+/// generate() for sources without padding.
+std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
+                                              const GenerateOptions& options);
+/// generate() for the model of a holder and sources without padding.
+std::vector<std::vector<Hypothesis>> generate(const Transformer& model, const torch::Tensor& src,
+                                              const GenerateOptions& options);
 
 }  // namespace posenc

@@ -47,6 +47,8 @@ struct TransformerOptions {
   TORCH_ARG(Tying, tie) = Tying::None;
   /// Factor of the token vectors, before positions are added.
   TORCH_ARG(Scale, scale) = Scale::SqrtDim;
+  /// How the token tables are initialised; the notebook has StandardNormal.
+  TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::InverseSqrtDim;
   /// The sinusoid of the positions; by default the paper's. Its dim must be d_model.
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
   /// Activation of the feed-forward networks.
@@ -75,12 +77,13 @@ struct TransformerOptions {
 ///
 /// There are no masks by default; a decoder that predicts the next token needs
 /// AttentionMask::causal() as tgt_mask. Tied matrices are one parameter, registered under the first
-/// of their names; the other names are aliases in files. Embeddings are initialised from N(0, 1),
-/// layers by Xavier uniform.
+/// of their names; the other names are aliases in files. Embeddings begin as N(0, 1 / d_model), as
+/// in tensor2tensor and fairseq, layers as Xavier uniform. With EmbeddingInit::StandardNormal a
+/// seed gives the initial weights that it gives in Python, in the notebook.
 ///
 /// ```cpp
 /// posenc::Transformer model(/*src_vocab=*/100, /*tgt_vocab=*/100);
-/// auto src = torch::tensor({{5, 6, 7, 8}}), tgt = torch::tensor({{1, 8, 7, 6}});
+/// auto src = torch::tensor({{5, 6, 7}}), tgt = torch::tensor({{1, 7, 6}});
 /// torch::Tensor logits = model->forward(src, tgt, {}, posenc::AttentionMask::causal());
 /// ```
 ///
@@ -88,9 +91,8 @@ struct TransformerOptions {
 /// `tgt_embedding`, `encoder.layers.0.self_attn.in_proj_weight`, ..., `decoder.*`,
 /// `final_layer.weight`, `final_layer.bias`.
 ///
-/// Errors: those of the parts; c10::ValueError for tied vocabularies of different sizes.
-///
-/// Source: notebook 03 `Transformer`.
+/// Errors: those of the parts; c10::ValueError for tied vocabularies of different sizes. Source:
+/// notebook 03 `Transformer`.
 class TransformerImpl : public Cloneable<TransformerImpl>, public StateDictTraits {
  public:
   /// A model with the default options.

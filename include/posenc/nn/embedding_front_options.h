@@ -20,8 +20,8 @@ enum class PositionIds {
   None,            ///< there are no positions
   Arange,          ///< 0, 1, ... from the offset
   ArangeExpanded,  ///< the same expanded over the batch, as in BART: another order of gradient sums
-  FromIds,         ///< functional::position_ids_from_ids(), as in RoBERTa
-  FromMask,        ///< functional::position_ids_from_mask(), as in OPT
+  FromIds,         ///< positions_from_ids(), as in RoBERTa
+  FromMask,        ///< positions_from_mask(), as in OPT
 };
 
 /// The names under which a front registers its modules. Systems differ in them.

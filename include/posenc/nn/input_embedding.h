@@ -29,6 +29,9 @@ struct InputEmbeddingOptions {
   TORCH_ARG(int64_t, max_len);
   /// Factor of the token vectors, before positions are added.
   TORCH_ARG(Scale, scale) = Scale::None;
+  /// How the token table is initialised; InverseSqrtDim for a model that is trained from scratch
+  /// with Scale::SqrtDim or with an output layer tied to the table.
+  TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::StandardNormal;
   /// A row of the token table that is initialised to zeros and gets no gradient.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// Excludes the token table from training (requires_grad false).
@@ -49,8 +52,11 @@ struct InputEmbeddingOptions {
   TORCH_ARG(bool, reuse_output) = false;
 };
 
-/// Token embeddings plus positional encodings; by default without scale and dropout:
-/// dropout(token_embedding.embedding.weight[ids] * scale + pos_encoding.pe).
+/// Token embeddings plus positional encodings, by default without a scale, unlike those of
+/// TokenAndPositionEmbedding, and without dropout:
+/// dropout(token_embedding.embedding.weight[ids] * scale + pos_encoding.pe). Set
+/// .scale(Scale::SqrtDim) for a Python class that multiplies by sqrt(d_model), and train such a
+/// module with EmbeddingInit::InverseSqrtDim. The keys do not show the scale.
 ///
 /// ids: (B, L) or (L); (L, B) with batch_first(false)  ->  (..., d_model).
 ///

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/embedding_init.h"
 #include "posenc/core/opaque.h"
 #include "posenc/core/scale.h"
 #include "posenc/core/state_dict_traits.h"
@@ -35,6 +36,9 @@ struct TokenAndPositionEmbeddingOptions {
   TORCH_ARG(int64_t, max_len);
   /// Factor of the token vectors, before positions are added.
   TORCH_ARG(Scale, scale) = Scale::SqrtDim;
+  /// How the token table is initialised; InverseSqrtDim for a model that is trained from scratch
+  /// with Scale::SqrtDim or with an output layer tied to the table.
+  TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::StandardNormal;
   /// A row of the token table that is initialised to zeros and gets no gradient.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// Probability of zeroing an element of the sum in training, in [0, 1).
@@ -59,8 +63,12 @@ struct TokenAndPositionEmbeddingOptions {
   TORCH_ARG(RankTokens, rank_tokens) = RankTokens::Same;
 };
 
-/// Scaled token embeddings plus sinusoidal positions, with dropout:
-/// dropout(token_embedding.weight[ids] * sqrt(d_model) + position_encoding.pe).
+/// Token embeddings plus sinusoidal positions, by default multiplied by sqrt(d_model), unlike those
+/// of InputEmbedding: dropout(token_embedding.weight[ids] * scale + position_encoding.pe). Set
+/// .scale(Scale::None) for a Python class that does not multiply. The keys do not show the scale.
+///
+/// The table is drawn from N(0, 1), as in the notebook. To train from scratch, set
+/// .embedding_init(EmbeddingInit::InverseSqrtDim), as Transformer does.
 ///
 /// ids: (B, L) or (L); (L, B) with batch_first(false)  ->  (..., d_model).
 ///

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "posenc/core/cloneable.h"
+#include "posenc/core/embedding_init.h"
 #include "posenc/core/scale.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/export.h"
@@ -26,6 +27,9 @@ struct TokenEmbeddingOptions {
   TORCH_ARG(int64_t, d_model);
   /// Factor of the embeddings.
   TORCH_ARG(Scale, scale) = Scale::None;
+  /// How the table is initialised; InverseSqrtDim for a model that is trained from scratch
+  /// with Scale::SqrtDim or with an output layer tied to it.
+  TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::StandardNormal;
   /// A row that is initialised to zeros and gets no gradient; a negative index counts from the end.
   TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
   /// Excludes the weight from training (requires_grad false).
@@ -39,12 +43,13 @@ struct TokenEmbeddingOptions {
   TORCH_ARG(RankTokens, rank_tokens) = RankTokens::Same;
 };
 
-/// A learned vector for each token: embedding.weight[ids] * scale.
+/// A learned vector for each token, by default without a scale: embedding.weight[ids] * scale. Set
+/// Scale::SqrtDim for a Python class that multiplies by sqrt(d_model).
 ///
 /// ids: any shape and integer type, in [0, vocab_size)  ->  (..., d_model).
 ///
-/// Weights are initialised like nn.Embedding's, N(0, 1) from torch's generator; Scale::SqrtDim
-/// gives embeddings of variance d_model.
+/// Weights are initialised like nn.Embedding's, N(0, 1) from torch's generator. With Scale::SqrtDim
+/// that gives embeddings of variance d_model: train these with EmbeddingInit::InverseSqrtDim.
 ///
 /// ```cpp
 /// posenc::TokenEmbedding embedding(posenc::TokenEmbeddingOptions(100, 8).padding_idx(0));

@@ -9,10 +9,6 @@
 #include "posenc/export.h"
 #include "posenc/sinusoid/options.h"
 
-namespace posenc {
-class PresetReader;  // private: gives a preset's recipe its parameters, checked
-}
-
 namespace posenc POSENC_EXPORT {
 
 /// The value of a preset's parameter: a number, or a word such as `bi`. Numbers are stored as their
@@ -48,8 +44,6 @@ struct Preset {
   std::string storage;  ///< how the system stores the table: kind, key, shape, persistence
   std::string recipe;   ///< presets with equal recipes have equal bits at every dim
   std::vector<PresetParam> params = {};  ///< the parameters that it takes
-  /// Makes the options.
-  SinusoidOptions (*make)(int64_t dim, const PresetReader& params);
   /// The largest difference from the system's table at position p if the bits cannot be equal,
   /// since TensorFlow's kernels differ from LibTorch's; empty if they are equal.
   std::string bound = {};

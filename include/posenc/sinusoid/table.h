@@ -27,8 +27,8 @@ at::Tensor sinusoid_table(const SinusoidOptions& options, int64_t length,
 /// Errors: c10::ValueError for positions that are not finite, for positions whose gradient would be
 /// recorded, since the rows have none, and for options in which a row depends on the whole table;
 /// c10::TypeError for boolean and complex positions.
-at::Tensor sinusoid(const SinusoidOptions& options, const at::Tensor& positions,
-                    const at::TensorOptions& tensor_options = {});
+at::Tensor sinusoid_rows(const SinusoidOptions& options, const at::Tensor& positions,
+                         const at::TensorOptions& tensor_options = {});
 
 /// Converts `table` (..., rows, channels) to another floating-point type without rounding twice: if
 /// it is exactly the table that the recipe gives in its present type, it is recomputed in `dtype`;

@@ -153,6 +153,7 @@ void transformer(const Params& params, const Weights& weights, ModuleSpec& spec)
                            .num_encoder_layers(count_layers(weights, "encoder."))
                            .num_decoder_layers(count_layers(weights, "decoder."))
                            .d_ff(spec.sizes["d_ff"])
+                           .scale(params.scale("scale", Scale::SqrtDim))
                            .max_len(params.integer("max_len").value_or(spec.sizes["max_len"]))
                            .tie(tying_of_file(params, weights))
                            .activation(activation_of_file(params, weights))
@@ -177,8 +178,8 @@ void transformer(const Params& params, const Weights& weights, ModuleSpec& spec)
 std::vector<Kind> stack_kinds() {
   const std::vector<std::string> stack = {"num_heads", "norm_first", "activation", "layer_norm_eps",
                                           "batch_first"};
-  const std::vector<std::string> whole = {"num_heads",      "norm_first", "activation",
-                                          "layer_norm_eps", "tie",        "max_len"};
+  const std::vector<std::string> whole = {"num_heads", "norm_first", "activation", "layer_norm_eps",
+                                          "tie",       "max_len",    "scale"};
   return {
       {.module = "TransformerEncoder",
        .names = {"TransformerEncoder"},

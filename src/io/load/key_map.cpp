@@ -55,15 +55,15 @@ bool become(const std::vector<std::string>& names, std::string_view name, const 
 }
 
 void check_heads(const KeySource& source) {
-  TORCH_CHECK_VALUE(source.heads() > 0, "[LoadOptions] heads in key_map must be positive. Got ",
-                    source.heads(), " for ", in_quotes(source.pattern()));
-  TORCH_CHECK_VALUE(source.rotary_dim() >= 0 && source.rotary_dim() % 2 == 0,
+  TORCH_CHECK_VALUE(source.first() > 0, "[LoadOptions] heads in key_map must be positive. Got ",
+                    source.first(), " for ", in_quotes(source.pattern()));
+  TORCH_CHECK_VALUE(source.second() >= 0 && source.second() % 2 == 0,
                     "[LoadOptions] rotary_dim in key_map must be even and not negative. Got ",
-                    source.rotary_dim(), " for ", in_quotes(source.pattern()));
+                    source.second(), " for ", in_quotes(source.pattern()));
 }
 
 void check_axes(const KeySource& source) {
-  for (const int64_t axis : {source.axis0(), source.axis1()}) {
+  for (const int64_t axis : {source.first(), source.second()}) {
     TORCH_CHECK_VALUE(axis >= 0, "[LoadOptions] an axis in key_map must not be negative. Got ",
                       axis, " for ", in_quotes(source.pattern()));
   }

@@ -211,7 +211,7 @@ bool MappedSource::equal(std::size_t a, std::size_t b, at::ScalarType type) cons
   const auto change = [](const Part& part) {
     const KeySource* how = part.how;
     return how == nullptr ? std::tuple(KeySource::Change::None, int64_t{0}, int64_t{0})
-                          : std::tuple(how->change(), how->axis0(), how->axis1());
+                          : std::tuple(how->change(), how->first(), how->second());
   };
   const auto alike = [&](const Part& part, const Part& other) {
     return entry_of(part).dtype == entry_of(other).dtype && change(part) == change(other) &&

@@ -3,6 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
+#include "functional/attention_mask_internals.h"
 #include "nn/transformer/layer_parts.h"
 
 namespace posenc {
@@ -19,8 +20,9 @@ void DecoderCache::select(const torch::Tensor& rows) {
     for (const auto& layer : layers)
       memories.push_back(
           {{}, layer.memory.key.index_select(0, rows), layer.memory.value.index_select(0, rows)});
-    const auto bias =
-        mask.resolve({keys.size(0), keys.size(1), capacity(), keys.size(2)}, keys).bias;
+    const auto bias = AttentionMaskAccess::resolve(
+                          mask, {keys.size(0), keys.size(1), capacity(), keys.size(2)}, keys)
+                          .bias;
     if (bias.defined() && bias.size(0) > 1)
       mask = AttentionMask::additive(bias.index_select(0, rows));
   }
@@ -100,7 +102,7 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache)
   const int64_t length = cache.length();
   TORCH_CHECK_VALUE(x.size(1) <= cache.capacity() - length, "[TransformerDecoder] the capacity is ",
                     cache.capacity(), " tokens. Got token ", length + x.size(1));
-  const auto mask = cache.memory_mask.queries(length, x.size(1));
+  const auto mask = AttentionMaskAccess::queries(cache.memory_mask, length, x.size(1));
   return all_or_nothing(cache, [&] {
     for (size_t i = 0; i < cache.layers.size(); ++i) x = layer(i).step(x, cache.layers[i], mask);
     return norm ? norm->forward(x) : x;

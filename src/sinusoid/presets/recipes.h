@@ -6,94 +6,48 @@
 #include "posenc/sinusoid/options.h"
 #include "sinusoid/presets/reader.h"
 
+namespace posenc {
+
+/// The options of a preset, which are not validated. Throws c10::ValueError for a parameter that
+/// the preset does not have or that is ill-typed.
+SinusoidOptions make_options(const Preset& preset, int64_t dim, const PresetParams& params);
+
+}  // namespace posenc
+
 namespace posenc::recipes {
 
 using Options = SinusoidOptions;
 using Reader = PresetReader;
 
-#define POSENC_RECIPE(name) SinusoidOptions name(int64_t dim, const PresetReader& params)
+// clang-format off
+#define POSENC_RECIPES(RECIPE) \
+  /* one axis, exponential frequencies */ \
+  RECIPE(tutorial) RECIPE(nemo_nmt) RECIPE(float_increment) RECIPE(standardized) RECIPE(tape) \
+  RECIPE(relative) RECIPE(relative_float_log) RECIPE(relative_distance) RECIPE(fairseq) \
+  RECIPE(musicgen) RECIPE(halves_shift1) RECIPE(halves_shift1_zero) RECIPE(whisper) \
+  RECIPE(timesfm) RECIPE(fairseq2) RECIPE(funasr) RECIPE(flax) RECIPE(tensor2tensor) \
+  RECIPE(opennmt_tf) RECIPE(diffusers_timesteps) RECIPE(guided_diffusion) RECIPE(ddpm) \
+  RECIPE(canary) RECIPE(whisper_from_one) RECIPE(gemma_audio) RECIPE(zoedepth) \
+  RECIPE(scaled_timesteps) \
+  /* one axis, powers */ \
+  RECIPE(notebook_001) RECIPE(notebook_002) RECIPE(notebook_004) RECIPE(transformer_xl) \
+  RECIPE(xlnet) RECIPE(nemo_tts) RECIPE(marian) RECIPE(xlm) RECIPE(cct) RECIPE(unpaired) \
+  RECIPE(diffusers_1d) RECIPE(ctrl) RECIPE(x_transformers) RECIPE(keras_sine) \
+  RECIPE(simple_vit_1d) RECIPE(sam2_1d) RECIPE(positional_encodings_1d) \
+  RECIPE(positional_encodings_1d_halves) RECIPE(parakeet) RECIPE(kimi) RECIPE(bros) \
+  RECIPE(duration) RECIPE(box_relation) RECIPE(pi0) \
+  /* grids */ \
+  RECIPE(mae) RECIPE(vit_mae) RECIPE(diffusers_2d) RECIPE(aimv2) RECIPE(detr) \
+  RECIPE(deformable_detr) RECIPE(dab_detr) RECIPE(grounding_dino) RECIPE(timm) RECIPE(rt_detr) \
+  RECIPE(rt_detr_v4) RECIPE(moco_v3) RECIPE(monai) RECIPE(simple_vit_2d) RECIPE(loftr) \
+  RECIPE(positional_encodings_2d) RECIPE(diffusers_3d) RECIPE(positional_encodings_3d) \
+  RECIPE(simple_vit_3d) \
+  /* points */ \
+  RECIPE(conditional_detr) RECIPE(nerf) RECIPE(perceiver)
+// clang-format on
 
-// one axis, exponential frequencies
-POSENC_RECIPE(tutorial);
-POSENC_RECIPE(nemo_nmt);
-POSENC_RECIPE(float_increment);
-POSENC_RECIPE(standardized);
-POSENC_RECIPE(tape);
-POSENC_RECIPE(relative);
-POSENC_RECIPE(relative_float_log);
-POSENC_RECIPE(relative_distance);
-POSENC_RECIPE(fairseq);
-POSENC_RECIPE(musicgen);
-POSENC_RECIPE(halves_shift1);
-POSENC_RECIPE(halves_shift1_zero);
-POSENC_RECIPE(whisper);
-POSENC_RECIPE(timesfm);
-POSENC_RECIPE(fairseq2);
-POSENC_RECIPE(funasr);
-POSENC_RECIPE(flax);
-POSENC_RECIPE(tensor2tensor);
-POSENC_RECIPE(opennmt_tf);
-POSENC_RECIPE(diffusers_timesteps);
-POSENC_RECIPE(guided_diffusion);
-POSENC_RECIPE(ddpm);
-POSENC_RECIPE(canary);
-POSENC_RECIPE(whisper_from_one);
-POSENC_RECIPE(gemma_audio);
-POSENC_RECIPE(zoedepth);
-POSENC_RECIPE(scaled_timesteps);
-
-// one axis, powers
-POSENC_RECIPE(notebook_001);
-POSENC_RECIPE(notebook_002);
-POSENC_RECIPE(notebook_004);
-POSENC_RECIPE(transformer_xl);
-POSENC_RECIPE(xlnet);
-POSENC_RECIPE(nemo_tts);
-POSENC_RECIPE(marian);
-POSENC_RECIPE(xlm);
-POSENC_RECIPE(cct);
-POSENC_RECIPE(unpaired);
-POSENC_RECIPE(diffusers_1d);
-POSENC_RECIPE(ctrl);
-POSENC_RECIPE(x_transformers);
-POSENC_RECIPE(keras_sine);
-POSENC_RECIPE(simple_vit_1d);
-POSENC_RECIPE(sam2_1d);
-POSENC_RECIPE(positional_encodings_1d);
-POSENC_RECIPE(positional_encodings_1d_halves);
-POSENC_RECIPE(parakeet);
-POSENC_RECIPE(kimi);
-POSENC_RECIPE(bros);
-POSENC_RECIPE(duration);
-POSENC_RECIPE(box_relation);
-POSENC_RECIPE(pi0);
-
-// grids
-POSENC_RECIPE(mae);
-POSENC_RECIPE(vit_mae);
-POSENC_RECIPE(diffusers_2d);
-POSENC_RECIPE(aimv2);
-POSENC_RECIPE(detr);
-POSENC_RECIPE(deformable_detr);
-POSENC_RECIPE(dab_detr);
-POSENC_RECIPE(grounding_dino);
-POSENC_RECIPE(timm);
-POSENC_RECIPE(rt_detr);
-POSENC_RECIPE(rt_detr_v4);
-POSENC_RECIPE(moco_v3);
-POSENC_RECIPE(monai);
-POSENC_RECIPE(simple_vit_2d);
-POSENC_RECIPE(loftr);
-POSENC_RECIPE(positional_encodings_2d);
-POSENC_RECIPE(diffusers_3d);
-POSENC_RECIPE(positional_encodings_3d);
-POSENC_RECIPE(simple_vit_3d);
-
-// points
-POSENC_RECIPE(conditional_detr);
-POSENC_RECIPE(nerf);
-POSENC_RECIPE(perceiver);
-
-#undef POSENC_RECIPE
+#define POSENC_DECLARE_RECIPE(name) SinusoidOptions name(int64_t dim, const PresetReader& params);
+POSENC_RECIPES(POSENC_DECLARE_RECIPE)
+#undef POSENC_DECLARE_RECIPE
 
 }  // namespace posenc::recipes
