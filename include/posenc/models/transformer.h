@@ -72,7 +72,6 @@ struct TransformerOptions {
 
 /// An encoder-decoder Transformer, from token ids to logits:
 /// final_layer(decoder(tgt_embedding(tgt), encoder(src_embedding(src)))).
-///
 /// src: (B, S), tgt: (B, L), integers  ->  (B, L, tgt_vocab).
 ///
 /// There are no masks by default; a decoder that predicts the next token needs
