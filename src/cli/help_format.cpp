@@ -7,6 +7,7 @@ namespace posenc::cli {
 namespace {
 
 constexpr std::size_t kGroupIndent = 2;  // by which CLI11 indents groups of options afterwards
+constexpr std::size_t kRowIndent = 6;    // of what follows a row
 
 // The words of a line in lines of at most `width`; a longer word has a line of its own.
 std::vector<std::string> wrapped(const std::string& line, std::size_t width) {
@@ -25,15 +26,27 @@ std::vector<std::string> wrapped(const std::string& line, std::size_t width) {
   return lines;
 }
 
-// Wraps what is too long and not indented, as code is. Without the line of blanks that CLI11 has
-// for a group without a description.
+// A row of a table keeps its columns, and what does not fit follows on indented lines.
+std::string wrapped_row(std::string line) {
+  std::string result;
+  while (line.size() > kHelpWidth) {
+    const std::size_t cut = line.rfind(' ', kHelpWidth);
+    if (cut == std::string::npos || cut <= kRowIndent) break;  // one long word
+    const std::size_t end = line.find_last_not_of(' ', cut) + 1;
+    result += line.substr(0, end) + "\n";
+    line = std::string(kRowIndent, ' ') + line.substr(cut + 1);
+  }
+  return result + line + "\n";
+}
+
+// Without the line of blanks that CLI11 has for a group without a description.
 std::string wrapped_text(const std::string& text) {
   std::string result;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (!line.empty() && line.find_first_not_of(' ') == std::string::npos) continue;
     if (line.size() <= kHelpWidth || line.front() == ' ') {
-      result += line + "\n";
+      result += wrapped_row(line);
       continue;
     }
     for (const auto& part : wrapped(line, kHelpWidth)) result += part + "\n";
