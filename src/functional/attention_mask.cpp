@@ -257,7 +257,8 @@ ScoreMask AttentionMask::resolve(const AttentionShape& shape, const at::Tensor& 
   at::Tensor bias;
   for (const Pairs& one : biases_) {
     check_device(one.mask, like);
-    const at::Tensor scores = as_scores(one.mask, one.of_heads, shape).to(like.scalar_type());
+    const at::Tensor scores =  // not lazily negated, as kernels read its memory
+        as_scores(one.mask, one.of_heads, shape).to(like.scalar_type()).resolve_neg();
     bias = bias.defined() ? bias + scores : scores;
   }
   at::Tensor allowed;
