@@ -264,7 +264,8 @@ ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const Attentio
   at::Tensor bias;
   for (const auto& one : biases) {
     check_device(one.mask, like);
-    const at::Tensor scores = as_scores(one.mask, one.of_heads, shape).to(like.scalar_type());
+    const at::Tensor scores =  // not lazily negated, as kernels read its memory
+        as_scores(one.mask, one.of_heads, shape).to(like.scalar_type()).resolve_neg();
     bias = bias.defined() ? bias + scores : scores;
   }
   at::Tensor allowed;

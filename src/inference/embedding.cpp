@@ -1,19 +1,22 @@
 #include "inference/embedding.h"
 
+#include "functional/lookup.h"
+
 namespace posenc::inference {
 
 Embedding::Embedding(const TokenAndPositionEmbedding& embedding)
-    : weight(embedding->token_embedding->weight.detach()), scale(embedding->options.scale()) {
-  const auto& pe = embedding->position_encoding->pe;
-  TORCH_CHECK_VALUE(pe.defined(),
-                    "[freeze] an embedding must have a table of positions: TableSource::Buffer");
-  table = pe.detach();
-}
+    : weight(embedding->token_embedding->weight.detach()),
+      table(embedding->position_encoding->pe.detach()),
+      scale(embedding->options.scale()) {}
 
 at::Tensor Embedding::operator()(const at::Tensor& ids, int64_t offset) const {
   return functional::embed(ids, weight, table,
                            functional::EmbedFuncOptions().scale(scale).position(
                                functional::PositionalEncodingFuncOptions().offset(offset)));
+}
+
+void Embedding::check_ids(const at::Tensor& ids) const {
+  functional::check_indices({"TokenEmbedding", "id", "vocab_size"}, ids, weight.size(0));
 }
 
 at::Tensor Embedding::at_positions(const at::Tensor& ids, const at::Tensor& positions,

@@ -8,10 +8,14 @@ namespace posenc::inference {
 /// weight[ids] * scale + table[positions].
 struct Embedding {
   Embedding() = default;
+  /// Of an embedding that check_freezable() accepts.
   explicit Embedding(const TokenAndPositionEmbedding& embedding);
 
   /// ids: (B, L)  ->  (B, L, D); the first column is at position `offset`.
   at::Tensor operator()(const at::Tensor& ids, int64_t offset = 0) const;
+  /// Throws as the module does for ids outside the vocabulary, which at_positions() does not see
+  /// under padding.
+  void check_ids(const at::Tensor& ids) const;
   /// ids (rows) at the given positions, from sequences of `length`  ->  (rows, D).
   at::Tensor at_positions(const at::Tensor& ids, const at::Tensor& positions, int64_t length) const;
 

@@ -1,5 +1,6 @@
 #include "posenc/inference/freeze.h"
 
+#include "inference/check_freezable.h"
 #include "inference/model.h"
 #include "models/whole_vocabulary.h"
 
@@ -19,7 +20,7 @@ FrozenTransformerEncoder freeze(const TransformerEncoderImpl& model, const Freez
   auto frozen = std::make_shared<inference::TransformerEncoderModel>(
       inference::TransformerEncoderModel{model.options, inference::StaleCheck(model), {}});
   inference::GemmSelector gemm(options.gemm());
-  frozen->stack = inference::freeze_stack(model, gemm);
+  frozen->stack = inference::freeze_stack(model, "", gemm);
   return inference::FrozenAccess::wrap(std::move(frozen));
 }
 
@@ -33,14 +34,18 @@ FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& opti
   inference::GemmSelector gemm(options.gemm());
   auto frozen = std::make_shared<inference::TransformerModel>(
       inference::TransformerModel{model.options, inference::StaleCheck(model), {}, {}, {}, {}, {}});
+  const int64_t d_model = model.options.d_model();
+  inference::check_freezable(*model.src_embedding, "src_embedding", d_model);
+  inference::check_freezable(*model.tgt_embedding, "tgt_embedding", d_model);
+  inference::check_stack_options(model.encoder->options.layer(), "encoder", d_model);
+  inference::check_stack_options(model.decoder->options.layer(), "decoder", d_model);
   frozen->src_embedding = inference::Embedding(model.src_embedding);
   frozen->tgt_embedding = inference::Embedding(model.tgt_embedding);
-  frozen->encoder = inference::freeze_stack(*model.encoder, gemm);
-  frozen->decoder = inference::freeze_stack(*model.decoder, gemm);
-  const auto& out = *model.final_layer;
-  const auto& weight =
-      out.weight.defined() ? out.weight : frozen->tgt_embedding.weight;  // else tied
-  frozen->final_layer = {weight, out.bias, gemm.choose(weight)};
+  frozen->encoder = inference::freeze_stack(*model.encoder, "encoder.", gemm);
+  frozen->decoder = inference::freeze_stack(*model.decoder, "decoder.", gemm);
+  const at::Tensor& weight = model.final_layer->effective_weight();
+  inference::check_output(weight, model.final_layer->bias, "final_layer", d_model);
+  frozen->final_layer = {weight, model.final_layer->bias, gemm.choose(weight)};
   return inference::FrozenAccess::wrap(std::move(frozen));
 }
 

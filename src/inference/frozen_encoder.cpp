@@ -71,7 +71,8 @@ VisionFront detached(const VisionFrontImpl& source) {
 EncoderOutput FrozenEncoder::forward(const torch::Tensor& input,
                                      const EncoderInputs& inputs) const {
   const torch::NoGradGuard no_grad;
-  const auto& parts = *parts_;
+  const auto held = parts_;  // keeps it alive: another may be assigned to the handle meanwhile
+  const auto& parts = *held;
   check_encoder_inputs(parts.options, input, inputs);
   parts.stale_check.check();
   EncoderOutput out;

@@ -13,6 +13,8 @@ using inference::Memory;
 using inference::Packing;
 
 void check_ids(const char* name, const torch::Tensor& ids) {
+  TORCH_CHECK_VALUE(ids.defined(), "[FrozenTransformer] ", name,
+                    " must be ids (B, L). Got an undefined tensor");
   TORCH_CHECK_VALUE(ids.dim() == 2 && ids.is_cpu(), "[FrozenTransformer] ", name,
                     " must be ids (B, L) on the CPU. Got ", ids.sizes(), " on ", ids.device());
 }
@@ -28,6 +30,7 @@ Memory encode(const TransformerModel& model, const at::Tensor& src, const Attent
   if (packing.packed) {
     const at::Tensor places = at::tensor(packing.places);
     rows = model.src_embedding.at_positions(packing.pack(src), places.remainder(length), length);
+    model.src_embedding.check_ids(src);
   } else {
     rows = model.src_embedding(src).flatten(0, 1);
   }
@@ -40,9 +43,10 @@ Memory encode(const TransformerModel& model, const at::Tensor& src, const Attent
 torch::Tensor FrozenTransformer::encode(const torch::Tensor& src,
                                         const AttentionMask& src_mask) const {
   const torch::NoGradGuard no_grad;
+  const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
   check_ids("src", src);
-  model_->stale_check.check();
-  const Memory memory = inference::encode(*model_, src, src_mask);
+  model->stale_check.check();
+  const Memory memory = inference::encode(*model, src, src_mask);
   return memory.packing.unpack(memory.rows);
 }
 
@@ -50,21 +54,22 @@ torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::T
                                         const AttentionMask& tgt_mask,
                                         const AttentionMask& memory_mask) const {
   const torch::NoGradGuard no_grad;
+  const auto model = model_;
   check_ids("tgt", tgt);
-  inference::check_sequence("FrozenTransformer", memory, model_->options.d_model());
+  inference::check_sequence("FrozenTransformer", memory, model->options.d_model());
   TORCH_CHECK_VALUE(tgt.size(0) == memory.size(0),
                     "[FrozenTransformer] tgt and memory must have one batch. Got ", tgt.sizes(),
                     " and ", memory.sizes());
-  model_->stale_check.check();
-  const int64_t batch = tgt.size(0), length = tgt.size(1), heads = model_->decoder.heads;
-  const torch::Tensor x = model_->tgt_embedding(tgt).flatten(0, 1);
+  model->stale_check.check();
+  const int64_t batch = tgt.size(0), length = tgt.size(1), heads = model->decoder.heads;
+  const torch::Tensor x = model->tgt_embedding(tgt).flatten(0, 1);
   const torch::Tensor out = inference::run(
-      model_->decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
+      model->decoder, x, memory.resolve_neg().contiguous().flatten(0, 1), Packing(batch, length),
       Packing(batch, memory.size(1)),
       AttentionMaskAccess::resolve(tgt_mask, {batch, heads, length, length}, x),
       AttentionMaskAccess::resolve(memory_mask, {batch, heads, length, memory.size(1)}, x));
-  const torch::Tensor logits = at::empty({batch, length, model_->final_layer.out()}, at::kFloat);
-  model_->final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
+  const torch::Tensor logits = at::empty({batch, length, model->final_layer.out()}, at::kFloat);
+  model->final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
                           inference::row_regime(batch * length));
   return logits;
 }

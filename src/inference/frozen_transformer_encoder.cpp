@@ -12,9 +12,10 @@ using inference::Packing;
 torch::Tensor FrozenTransformerEncoder::forward(const torch::Tensor& x,
                                                 const AttentionMask& mask) const {
   const torch::NoGradGuard no_grad;
-  const auto& layer = model_->options.layer();
+  const auto model = model_;  // keeps it alive: another may be assigned to the handle meanwhile
+  const auto& layer = model->options.layer();
   inference::check_sequence("FrozenTransformerEncoder", x, layer.d_model());
-  model_->stale_check.check();
+  model->stale_check.check();
   const torch::Tensor batch_first = layer.batch_first() ? x : x.transpose(0, 1);
   const int64_t batch = batch_first.size(0), length = batch_first.size(1);
   const Packing packing = Packing::of(mask, batch, length);
@@ -22,7 +23,7 @@ torch::Tensor FrozenTransformerEncoder::forward(const torch::Tensor& x,
                                  ? packing.pack(batch_first)
                                  : batch_first.clone(at::MemoryFormat::Contiguous).flatten(0, 1);
   const ScoreMask rest = packing.mask_of_rows(mask, layer.num_heads(), rows);
-  const torch::Tensor out = packing.unpack(inference::run(model_->stack, rows, packing, rest));
+  const torch::Tensor out = packing.unpack(inference::run(model->stack, rows, packing, rest));
   return layer.batch_first() ? out : out.transpose(0, 1);
 }
 

@@ -7,12 +7,13 @@ std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                                               const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options) {
-  TORCH_CHECK_VALUE(src.dim() == 2 && src.is_cpu(),
-                    "[generate] src must be ids (B, S) on the CPU. Got ", src.sizes(), " on ",
+  check_source(src);
+  TORCH_CHECK_VALUE(src.is_cpu(), "[generate] src must be on the CPU, as the frozen model is. Got ",
                     src.device());
   check_generation(options, model.options().tgt_vocab(), model.options().max_len());
   const torch::NoGradGuard no_grad;
-  const inference::TransformerModel& frozen = inference::FrozenAccess::model(model);
+  const auto held = inference::FrozenAccess::model(model);
+  const inference::TransformerModel& frozen = *held;
   frozen.stale_check.check();
   const int64_t sources = src.size(0);
   if (sources == 0) return {};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "inference/check_freezable.h"
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
 #include "nn/transformer/layer_parts.h"
@@ -37,10 +38,6 @@ Projection scaled(const torch::nn::Linear& module, const LayerScale& scale, Gemm
 Projection in_projection(const MultiheadAttention& module, int64_t part, int64_t count,
                          GemmSelector& gemm) {
   const int64_t width = module->options.embed_dim();
-  TORCH_CHECK_VALUE(module->rotary.is_empty() && module->in_proj_weight.defined() &&
-                        module->in_proj_weight.size(0) == 3 * width,
-                    "[freeze] attention must be torch.nn's, without a rotary embedding, grouped "
-                    "queries or keys of another width");
   const auto rows = [&](const at::Tensor& whole) {
     return whole.defined() ? whole.narrow(0, part * width, count * width) : whole;
   };
@@ -82,7 +79,9 @@ class Norms {
 
 }  // namespace
 
-EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, GemmSelector& gemm) {
+EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::string& prefix,
+                          GemmSelector& gemm) {
+  check_freezable(encoder, prefix);
   const auto& options = encoder.options.layer();
   EncoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
   Norms norms(options.norm_first(), encoder.norm);
@@ -92,7 +91,7 @@ EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, GemmSelector& g
     stack.layers.push_back({in_projection(layer.self_attn, 0, 3, gemm),
                             scaled(layer.self_attn->out_proj, layer.layer_scale1, gemm),
                             feed_forward_of(layer.linear1, layer.linear2, layer.layer_scale2,
-                                            options.activation(), gemm),
+                                            layer.options.activation(), gemm),
                             {},
                             {}});
     norms.add(layer.norm1);
@@ -103,7 +102,9 @@ EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, GemmSelector& g
   return stack;
 }
 
-DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, GemmSelector& gemm) {
+DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
+                          GemmSelector& gemm) {
+  check_freezable(decoder, prefix);
   const auto& options = decoder.options.layer();
   DecoderStack stack{options.norm_first(), options.num_heads(), options.d_model(), {}, {}, {}};
   Norms norms(options.norm_first(), decoder.norm);
@@ -115,7 +116,7 @@ DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, GemmSelector& g
                             in_projection(layer.multihead_attn, 1, 2, gemm),
                             scaled(layer.multihead_attn->out_proj, layer.layer_scale2, gemm),
                             feed_forward_of(layer.linear1, layer.linear2, layer.layer_scale3,
-                                            options.activation(), gemm),
+                                            layer.options.activation(), gemm),
                             {},
                             {},
                             {}});

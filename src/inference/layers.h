@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "inference/packing.h"
@@ -47,8 +48,11 @@ struct Stack {
 using EncoderStack = Stack<EncoderLayer>;
 using DecoderStack = Stack<DecoderLayer>;
 
-EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, GemmSelector& gemm);
-DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, GemmSelector& gemm);
+/// `prefix` begins the names of the stack's parts in errors: `encoder.` or empty.
+EncoderStack freeze_stack(const TransformerEncoderImpl& encoder, const std::string& prefix,
+                          GemmSelector& gemm);
+DecoderStack freeze_stack(const TransformerDecoderImpl& decoder, const std::string& prefix,
+                          GemmSelector& gemm);
 
 /// softmax(q k^T / sqrt(Dh)) v of packed rows in the layout of the projections: query (rows, .),
 /// key and value (key rows, .), with the heads of each row side by side  ->  (rows, D).

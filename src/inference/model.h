@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include "inference/embedding.h"
 #include "inference/layers.h"
 #include "inference/stale_check.h"
@@ -31,7 +33,10 @@ struct FrozenAccess {
   static FrozenTransformer wrap(std::shared_ptr<const TransformerModel> model) {
     return FrozenTransformer(std::move(model));
   }
-  static const TransformerModel& model(const FrozenTransformer& frozen) { return *frozen.model_; }
+  /// Keeps the model alive while a call runs: a callback may assign another one to `frozen`.
+  static std::shared_ptr<const TransformerModel> model(const FrozenTransformer& frozen) {
+    return frozen.model_;
+  }
 };
 
 /// The encoder's output for a batch.

@@ -61,7 +61,10 @@ StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_fr
                         product.has_value()});
   };
   for (const auto& item : source.named_parameters()) add(item.key(), item.value());
-  for (const auto& item : source.named_buffers()) add(item.key(), item.value());
+  for (const auto& item : source.named_buffers()) {
+    // No layer computes with integers: counters may be anything, and change.
+    if (item.value().defined() && item.value().is_floating_point()) add(item.key(), item.value());
+  }
 }
 
 void StaleCheck::check() const {

@@ -25,6 +25,7 @@ class StepDecoder : public StepModel {
 
   torch::Tensor step(const torch::Tensor& tokens) override;
   void select(const torch::Tensor& rows) override;
+  void check_unchanged() const override { model_.stale_check.check(); }
 
  private:
   void project_memory(const Memory& memory);

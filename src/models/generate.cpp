@@ -17,6 +17,11 @@ AttentionMask repeated(const AttentionMask& mask, const AttentionShape& shape,
   return AttentionMask::additive(bias.repeat_interleave(times, 0));
 }
 
+void check_eval_mode(const TransformerImpl& model) {
+  TORCH_CHECK_VALUE(!model.is_training(),
+                    "[generate] the model must be in eval mode: model->eval(). Got train mode");
+}
+
 // Decodes with the modules themselves.
 class ModelDecoder : public StepModel {
  public:
@@ -27,6 +32,7 @@ class ModelDecoder : public StepModel {
   void select(const torch::Tensor& rows) override {
     cache_.select(rows.to(cache_.layers.front().memory.key.device()));
   }
+  void check_unchanged() const override { check_eval_mode(model_); }
 
  private:
   TransformerImpl& model_;
@@ -39,9 +45,9 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options) {
   check_whole_vocabulary("generate", model.options.group());
-  TORCH_CHECK_VALUE(!model.is_training(),
-                    "[generate] the model must be in eval mode: model->eval(). Got train mode");
-  TORCH_CHECK_VALUE(src.dim() == 2, "[generate] src must be ids (B, S). Got ", src.sizes());
+  const auto held = model.weak_from_this().lock();  // a callback may drop the caller's holder
+  check_eval_mode(model);
+  check_source(src);
   check_generation(options, model.options.tgt_vocab(), model.options.max_len());
   const torch::NoGradGuard no_grad;
   const int64_t sources = src.size(0);
@@ -59,6 +65,7 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
 std::vector<std::vector<Hypothesis>> generate(const Transformer& model, const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options) {
+  TORCH_CHECK_VALUE(!model.is_empty(), "[generate] the model must not be an empty holder");
   return generate(*model.ptr(), src, src_mask, options);
 }
 

@@ -70,7 +70,7 @@ MarianModel load_marian(const std::string& folder) {
     auto search = read_marian_search(folder, options);
     Transformer model = empty_model(options);
     fill_from(source, *model);
-    // Infinity in final_logits_bias means "never".
+    // -inf in final_logits_bias means "never".
     // A lambda: for a pointer to a function, a shared library would export a name of std's.
     const auto name_in_file = [](const std::string& name) { return marian_name(name); };
     check_finite("load_marian", *model, path, name_in_file,

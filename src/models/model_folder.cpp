@@ -103,14 +103,15 @@ void check_stated_sizes(const char* caller, const std::string& folder,
 
 void check_finite(const char* caller, const torch::nn::Module& model, const std::string& path,
                   const std::function<std::string(const std::string&)>& name_in_file,
-                  const std::function<bool(const std::string&)>& may_be_infinite) {
+                  const std::function<bool(const std::string&)>& may_be_minus_infinity) {
   for (const auto& item : model.named_parameters()) {
     if (item.value().numel() == 0) continue;
     const auto [least, most] =
         at::aminmax(item.value().detach());  // both are NaN if any element is
     const double range[] = {least.item<double>(), most.item<double>()};
     if (std::all_of(std::begin(range), std::end(range), [&](double value) {
-          return std::isfinite(value) || (std::isinf(value) && may_be_infinite(item.key()));
+          return std::isfinite(value) ||
+                 (std::isinf(value) && value < 0 && may_be_minus_infinity(item.key()));
         })) {
       continue;
     }

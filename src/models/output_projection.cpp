@@ -61,7 +61,7 @@ void OutputProjectionImpl::pretty_print(std::ostream& stream) const {
 }
 
 torch::Tensor OutputProjectionImpl::forward(const torch::Tensor& x) {
-  const torch::Tensor& own = embedding_ ? embedding_->weight : weight;
+  const torch::Tensor& own = effective_weight();
   if (group_.size() == 1 && rank_tokens_ == RankTokens::Same) return torch::linear(x, own, bias);
   return functional::vocab_parallel_output(x, own, bias, group_, rank_tokens_);
 }

@@ -327,6 +327,16 @@ TEST(AttentionMaskErrors, RejectsOtherShapes) {
   }
 }
 
+// Kernels read the bias by its memory, which a lazily negated tensor has without its sign.
+TEST(AttentionMask, ANegatedBiasHasItsSign) {
+  const auto real = torch::randn({2, 1, 4, 5});
+  const auto negated = at::imag(at::conj(at::complex(torch::zeros_like(real), real)));
+  ASSERT_TRUE(negated.is_neg());
+  const auto found = AttentionMask::additive(negated).resolve(kShape, torch::zeros({1})).bias;
+  EXPECT_FALSE(found.is_neg());
+  EXPECT_TRUE(bit_equal(found, -real));
+}
+
 TEST(AttentionMaskErrors, RejectsAnotherDevice) {
   const auto elsewhere = torch::zeros({1}, torch::kMeta);
   for (const auto& mask :

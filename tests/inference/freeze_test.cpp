@@ -245,6 +245,10 @@ TEST(FreezeErrors, NamesWhatIsWrong) {
   const auto whole = freeze(model);
   EXPECT_ERROR(whole.encode(torch::zeros({3}, torch::kLong)), c10::ValueError, "src must be ids");
   EXPECT_ERROR(whole.encode(torch::full({1, 3}, 99)), c10::IndexError, "99");
+  auto under_padding = any_ids(dice, 2, 3, false);
+  under_padding[1][2] = 99;
+  EXPECT_ERROR(whole.encode(under_padding, AttentionMask::padding(under_padding, 99)),
+               c10::IndexError, "[TokenEmbedding] every id must lie in [0, vocab_size)");
   EXPECT_ERROR(whole.decode(torch::zeros({3}, torch::kLong), torch::zeros({1, 1, 1})),
                c10::ValueError, "tgt must be ids");
   EXPECT_ERROR(whole.decode(torch::zeros({2, 1}, torch::kLong),

@@ -99,8 +99,7 @@ TEST(FrozenGenerate, TiesMayFallEitherWay) {
     while (model->options.d_model() < 8) model = any_model(dice, seed);
     const torch::NoGradGuard no_grad;
     const auto& out = model->final_layer;
-    const auto weight =
-        out->weight.defined() ? out->weight : model->tgt_embedding->token_embedding->weight;
+    const auto weight = out->effective_weight();
     const int64_t half = weight.size(0) / 2;
     const auto counterparts = [&](const torch::Tensor& x) { return x.narrow(0, half, half); };
     counterparts(weight).copy_(weight.narrow(0, 0, half));
@@ -279,7 +278,21 @@ TEST(FrozenGenerateErrors, NamesWhatIsWrong) {
   const auto frozen = freeze(model);
   const auto src = any_ids(dice, 3, 4, false);
   EXPECT_ERROR(generate(frozen, src[0], {}, GenerateOptions(kBegin, kEnd)), c10::ValueError,
-               "[generate] src must be ids (B, S) on the CPU");
+               "[generate] src must be ids (B, S). Got [4]");
+  EXPECT_ERROR(generate(frozen, {}, {}, GenerateOptions(kBegin, kEnd)), c10::ValueError,
+               "[generate] src must be ids (B, S). Got an undefined tensor");
+  EXPECT_ERROR(generate(model, {}, {}, GenerateOptions(kBegin, kEnd)), c10::ValueError,
+               "Got an undefined tensor");
+  EXPECT_ERROR(frozen.encode({}), c10::ValueError, "src must be ids (B, L). Got an undefined");
+  EXPECT_ERROR(generate(frozen, src, {}, GenerateOptions(kBegin, 999)), c10::ValueError,
+               "each of eos_ids must lie in [0, ");
+  EXPECT_ERROR(generate(frozen, src, {}, GenerateOptions(kBegin, kEnd).num_beams(int64_t{1} << 60)),
+               c10::ValueError, "num_beams must be at most 65536");
+  EXPECT_ERROR(
+      generate(
+          frozen, src, {},
+          GenerateOptions(kBegin, kEnd).do_sample(true).num_return_sequences(int64_t{1} << 60)),
+      c10::ValueError, "num_return_sequences must be at most 65536");
   EXPECT_ERROR(generate(frozen, src, {}, GenerateOptions(kBegin, kEnd).num_beams(0)),
                c10::ValueError, "beams must be positive. Got 0");
   EXPECT_ERROR(generate(frozen, src, {}, GenerateOptions(kBegin, kEnd).max_new_tokens(65)),

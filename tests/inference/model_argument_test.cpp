@@ -92,7 +92,7 @@ TEST(ModelArgument, RejectsEmptyHolders) {
   EXPECT_THROW(state_dict(none), c10::Error);
   EXPECT_ERROR(
       generate(Transformer(nullptr), torch::zeros({1, 2}, torch::kLong), {}, GenerateOptions(1, 2)),
-      c10::Error, "empty ModuleHolder");
+      c10::ValueError, "[generate] the model must not be an empty holder");
 }
 
 }  // namespace

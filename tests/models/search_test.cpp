@@ -48,6 +48,7 @@ class Script : public StepModel {
     for (int64_t i = 0; i < rows.size(0); ++i) chosen.push_back(rows_.at(rows[i].item<int64_t>()));
     rows_ = std::move(chosen);
   }
+  void check_unchanged() const override {}
 
   /// The number of rows in each step so far.
   const std::vector<int64_t>& steps() const { return steps_; }

@@ -99,7 +99,8 @@ class FrozenTransformer {
 /// be in either mode.
 ///
 /// Errors: c10::TypeError for parameters that are not float32; c10::ValueError for a device other
-/// than the CPU.
+/// than the CPU, and for layers that were exchanged for some of another number of heads, layout,
+/// order of norms or shape, which the error names.
 FrozenTransformerEncoder freeze(const TransformerEncoderImpl& model,
                                 const FreezeOptions& options = {});
 /// freeze() for the encoder of a holder.
@@ -118,9 +119,10 @@ FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& opti
 /// freeze() for the Transformer of a holder.
 FrozenTransformer freeze(const Transformer& model, const FreezeOptions& options = {});
 
-/// generate() for a frozen model, with the results of the unfrozen one. It encodes without padding,
-/// stores keys and values of the memory once for all beams of a source, and reads each weight once
-/// per token.
+/// generate() for a frozen model, with the results of the unfrozen one. A change of the source
+/// while it runs, by the callback or another thread, is the error of FrozenTransformerEncoder. It
+/// encodes without padding, stores keys and values of the memory once for all beams of a source,
+/// and reads each weight once per token.
 std::vector<std::vector<Hypothesis>> generate(const FrozenTransformer& model,
                                               const torch::Tensor& src,
                                               const AttentionMask& src_mask,

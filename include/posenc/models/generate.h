@@ -46,10 +46,11 @@ struct GenerateOptions {
   TORCH_ARG(std::optional<int64_t>, forced_eos_id) = std::nullopt;
   /// Maximum number of tokens in a sequence, including the one that ends it.
   TORCH_ARG(int64_t, max_new_tokens) = 128;
-  /// Number of sequences returned per source: the best of the beams, or independent samples.
+  /// Number of sequences returned per source: the best of the beams, or independent samples; at
+  /// most 65,536.
   TORCH_ARG(int64_t, num_return_sequences) = 1;
 
-  /// Number of beams; 1: greedy search.
+  /// Number of beams, at most 65,536; 1: greedy search.
   TORCH_ARG(int64_t, num_beams) = 1;
   /// Exponent of the length in a sequence's score, log probability / length ^ length_penalty; 0:
   /// sequences are compared by probability.
@@ -68,7 +69,8 @@ struct GenerateOptions {
   /// Random number generator; torch's default generator unless set.
   TORCH_ARG(std::optional<at::Generator>, generator) = std::nullopt;
 
-  /// Called after each token. Return false to end the search with the sequences found so far.
+  /// Called after each token. Return false to end the search with the sequences found so far. The
+  /// search has its own copy of the options and keeps the model alive.
   TORCH_ARG(std::function<bool(const GenerateProgress&)>, progress) = nullptr;
 };
 
@@ -98,8 +100,8 @@ struct Hypothesis {
 /// ```
 ///
 /// Errors: c10::ValueError for contradictory options, num_beams below 1, max_new_tokens beyond the
-/// model's max_len, a model in training mode, and a source without any candidate token, because its
-/// logits are NaN or all tokens are suppressed.
+/// model's max_len, tokens outside the vocabulary, an empty holder, a model in training mode, and a
+/// source without any candidate token, because its logits are NaN or all tokens are suppressed.
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options);

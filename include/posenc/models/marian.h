@@ -13,7 +13,7 @@ namespace posenc POSENC_EXPORT {
 struct MarianModel {
   Transformer model{nullptr};  ///< in eval mode
   GenerateOptions generation;  ///< from generation_config.json, otherwise from config.json
-  int64_t pad;                 ///< the padding id of sources
+  int64_t pad;                 ///< the padding id of sources; MarianConfig's default is 58100
 };
 
 /// Loads a folder saved by Hugging Face's MarianMTModel, without conversion: config.json,

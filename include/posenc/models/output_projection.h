@@ -50,6 +50,9 @@ class OutputProjectionImpl : public Cloneable<OutputProjectionImpl>, public Stat
   /// clone uses the same `embedding`: if both modules are cloned, call this again.
   void tie(const torch::nn::Embedding& embedding);
 
+  /// Returns the matrix (V, D) that forward() uses: `weight`, or that of the tied embedding.
+  const torch::Tensor& effective_weight() const { return embedding_ ? embedding_->weight : weight; }
+
   torch::Tensor weight;  ///< undefined if tied
   torch::Tensor bias;    ///< (V)
 

@@ -13,6 +13,12 @@ constexpr double kNever = -std::numeric_limits<double>::infinity();
 // Bound on length ^ length_penalty and its reciprocal: far enough from the limits of float32 that
 // dividing a log probability by it neither overflows nor underflows.
 constexpr double kMostPenalty = 1e30;
+constexpr int64_t kMostRows = 1 << 16;  // of one source: the logits of more take gigabytes
+
+void check_rows(const char* name, int64_t rows) {
+  TORCH_CHECK_VALUE(rows <= kMostRows, "[generate] ", name, " must be at most ", kMostRows,
+                    ". Got ", rows);
+}
 
 void check_token(const char* name, int64_t token, int64_t vocab) {
   TORCH_CHECK_VALUE(token >= 0 && token < vocab, "[generate] ", name, " must lie in [0, ", vocab,
@@ -21,15 +27,23 @@ void check_token(const char* name, int64_t token, int64_t vocab) {
 
 }  // namespace
 
+void check_source(const torch::Tensor& src) {
+  TORCH_CHECK_VALUE(src.defined(), "[generate] src must be ids (B, S). Got an undefined tensor");
+  TORCH_CHECK_VALUE(src.dim() == 2, "[generate] src must be ids (B, S). Got ", src.sizes());
+}
+
 void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max_len) {
   const char* name = "generate";
   check_positive(name, "num_beams", options.num_beams());
   check_positive(name, "num_return_sequences", options.num_return_sequences());
   check_positive(name, "max_new_tokens", options.max_new_tokens());
+  check_rows("num_beams", options.num_beams());
+  check_rows("num_return_sequences", options.num_return_sequences());
   TORCH_CHECK_VALUE(options.max_new_tokens() <= max_len,
                     "[generate] max_new_tokens must be at most the model's max_len ", max_len,
                     ". Got ", options.max_new_tokens());
   check_token("bos_id", options.bos_id(), vocab);
+  for (const int64_t token : options.eos_ids()) check_token("each of eos_ids", token, vocab);
   for (const int64_t token : options.suppress_tokens())
     check_token("each of suppress_tokens", token, vocab);
   if (options.forced_eos_id()) check_token("forced_eos_id", *options.forced_eos_id(), vocab);
@@ -92,8 +106,10 @@ double Search::score(double log_probability, int64_t length) const {
 }
 
 bool Search::go_on(int64_t step, int64_t finished) const {
-  return !options.progress() ||
-         options.progress()({step, options.max_new_tokens(), finished, sources});
+  if (!options.progress()) return true;
+  const bool more = options.progress()({step, options.max_new_tokens(), finished, sources});
+  decoder.check_unchanged();
+  return more;
 }
 
 int64_t rows_per_source(const GenerateOptions& options) {
@@ -106,7 +122,9 @@ Hypotheses search(StepModel& decoder, const GenerateOptions& options, int64_t so
   Search search{decoder, options, sources, rows,
                 torch::full({sources * rows, 1}, options.bos_id(),
                             torch::TensorOptions(torch::kLong).device(device))};
-  return options.num_beams() > 1 ? beam_search(search) : row_search(search);
+  auto found = search.options.num_beams() > 1 ? beam_search(search) : row_search(search);
+  decoder.check_unchanged();
+  return found;
 }
 
 }  // namespace posenc

@@ -19,6 +19,9 @@ class StepModel {
   /// Replaces row r with row `rows`[r], a row of the same source; rows: (R) int64, on the CPU.
   /// Fewer rows than before means that some sources have been removed.
   virtual void select(const torch::Tensor& rows) = 0;
+  /// Throws c10::Error if the model has changed since the search began, so that no result is made
+  /// of two models. Called after each callback and at the end.
+  virtual void check_unchanged() const = 0;
 };
 
 /// The distribution of the next token: log probability = logits - sum.
@@ -30,7 +33,7 @@ struct NextToken {
 /// A search for `rows_per_source` targets for each of `sources`.
 struct Search {
   StepModel& decoder;
-  const GenerateOptions& options;
+  GenerateOptions options;  ///< a copy: a callback may change the caller's
   int64_t sources;
   int64_t rows_per_source;
   torch::Tensor tokens;  ///< (R, 1), input of the next step; R counts the remaining rows
@@ -44,10 +47,13 @@ struct Search {
   /// `score` is that of the best candidate for the `length`-th token of a source. Throws
   /// c10::ValueError if there is none: the logits are NaN, or all are -inf.
   static void check_choice(float score, int64_t length, int64_t source);
-  /// Calls the caller's progress function. Returns false if the search should stop.
+  /// Calls the caller's progress function and checks the model after it. Returns false if the
+  /// search should stop.
   bool go_on(int64_t step, int64_t finished) const;
 };
 
+/// Throws c10::ValueError unless `src` is (B, S).
+void check_source(const torch::Tensor& src);
 /// Throws the errors that generate() documents for its options and the model's sizes.
 void check_generation(const GenerateOptions& options, int64_t vocab, int64_t max_len);
 /// Number of rows per source that the options require.

@@ -17,6 +17,7 @@ constexpr int64_t kMostTokens = 1 << 24;
 constexpr int64_t kMostLayers = 1000;
 constexpr int64_t kMostBeams = 1024;
 constexpr const char* kLoadMarian = "load_marian";
+constexpr int64_t kDefaultPad = 58100;     // of MarianConfig
 constexpr int64_t kDefaultNewTokens = 20;  // default of transformers' generate()
 
 std::string path_in(const std::string& folder, const char* name) {
@@ -79,6 +80,17 @@ TransformerOptions transformer_in(const Settings& config) {
       .tie(tying_in(config));
 }
 
+int64_t pad_in(const Settings& config, int64_t vocab) {
+  const auto pad = config.tokens("pad_token_id", vocab);
+  if (pad.size() > 1) config.refuse("pad_token_id", "must be one token");
+  if (!pad.empty()) return pad.front();
+  if (kDefaultPad >= vocab) {
+    config.refuse("pad_token_id", "must be a token in [0, " + std::to_string(vocab) +
+                                      "), which MarianConfig's default, 58100, is not");
+  }
+  return kDefaultPad;
+}
+
 EarlyStopping early_stopping_in(const Settings& settings) {
   const auto& value = settings.value("early_stopping");
   if (value == "never") return EarlyStopping::Never;
@@ -105,12 +117,15 @@ const std::pair<const char*, nlohmann::json> kNothing[] = {
     {"constraints", nullptr},
     {"diversity_penalty", 0.0},
     {"do_sample", false},
+    {"dola_layers", nullptr},
     {"encoder_no_repeat_ngram_size", 0},
     {"encoder_repetition_penalty", 1.0},
     {"exponential_decay_length_penalty", nullptr},
     {"force_words_ids", nullptr},
     {"forced_bos_token_id", nullptr},
     {"guidance_scale", 1.0},
+    {"low_memory", false},
+    {"max_time", nullptr},
     {"min_length", 0},
     {"min_new_tokens", 0},
     {"no_repeat_ngram_size", 0},
@@ -119,20 +134,28 @@ const std::pair<const char*, nlohmann::json> kNothing[] = {
     {"repetition_penalty", 1.0},
     {"sequence_bias", nullptr},
     {"stop_strings", nullptr},
+    {"token_healing", false},
     {"watermarking_config", nullptr},
 };
 
-GenerateOptions generation_in(const Settings& settings, const Settings& config,
-                              const TransformerOptions& model) {
+// The token that begins a target, as in transformers: decoder_start_token_id, otherwise
+// bos_token_id, of the file that the search is in.
+int64_t begin_in(const Settings& settings, int64_t vocab) {
+  for (const char* name : {"decoder_start_token_id", "bos_token_id"}) {
+    const auto begin = settings.tokens(name, vocab);
+    if (begin.size() > 1) settings.refuse(name, "must be one token");
+    if (!begin.empty()) return begin.front();
+  }
+  settings.refuse("decoder_start_token_id", "must be one token, or bos_token_id must be");
+}
+
+GenerateOptions generation_in(const Settings& settings, const TransformerOptions& model) {
   const int64_t vocab = model.tgt_vocab();
   for (const auto& [name, nothing] : kNothing) {
     if (settings.has(name) && settings.value(name) != nothing) {
       settings.refuse(name, "must be " + nothing.dump() + ", the only value that posenc has");
     }
   }
-  const auto& begins = settings.has("decoder_start_token_id") ? settings : config;
-  const auto begin = begins.tokens("decoder_start_token_id", vocab);
-  if (begin.size() != 1) begins.refuse("decoder_start_token_id", "must be one token");
   const auto stop = settings.tokens("eos_token_id", vocab);
   const auto end = settings.tokens("forced_eos_token_id", vocab);
   if (end.size() > 1) settings.refuse("forced_eos_token_id", "must be one token");
@@ -143,13 +166,15 @@ GenerateOptions generation_in(const Settings& settings, const Settings& config,
                               }),
                banned.end());
   for (const int64_t id : settings.tokens("suppress_tokens", vocab)) banned.push_back(id);
-  return GenerateOptions(begin.front(), 0)
+  const int64_t beams = settings.whole("num_beams", 1, 1, kMostBeams);
+  return GenerateOptions(begin_in(settings, vocab), 0)
       .eos_ids(stop)
       .forced_eos_id(end.empty() ? std::nullopt : std::optional<int64_t>(end.front()))
       .suppress_tokens(banned)
       .renormalize(settings.flag("renormalize_logits", false))
       .max_new_tokens(max_length_in(settings, model.max_len()))
-      .num_beams(settings.whole("num_beams", 1, 1, kMostBeams))
+      .num_beams(beams)
+      .num_return_sequences(settings.whole("num_return_sequences", 1, 1, beams))
       .length_penalty(settings.real("length_penalty", 1.0))
       .early_stopping(early_stopping_in(settings));
 }
@@ -162,12 +187,10 @@ TransformerOptions read_marian_options(const std::string& folder) {
 
 MarianSearch read_marian_search(const std::string& folder, const TransformerOptions& model) {
   const Settings config = marian_config(folder);
-  const auto pad = config.tokens("pad_token_id", model.src_vocab());
-  if (pad.size() > 1) config.refuse("pad_token_id", "must be one token");
   const auto path = path_in(folder, "generation_config.json");
-  return {generation_in(std::filesystem::exists(path) ? Settings(kLoadMarian, path) : config,
-                        config, model),
-          pad.empty() ? 0 : pad.front()};
+  return {
+      generation_in(std::filesystem::exists(path) ? Settings(kLoadMarian, path) : config, model),
+      pad_in(config, model.src_vocab())};
 }
 
 }  // namespace posenc

@@ -57,6 +57,14 @@ functional::Heads KeyValueCache::room_for(int64_t rows) const {
   return {{}, room(keys_), room(values_)};
 }
 
+bool KeyValueCache::shares_room(const KeyValueCache& other) const {
+  const auto alike = [](const at::Tensor& a, const at::Tensor& b) {
+    return a.size(1) == b.size(1) && a.size(3) == b.size(3) && a.scalar_type() == b.scalar_type() &&
+           a.device() == b.device();
+  };
+  return length_ == other.length_ && alike(keys_, other.keys_) && alike(values_, other.values_);
+}
+
 void KeyValueCache::select(const at::Tensor& rows) {
   auto room = room_for(rows.size(0));
   select(rows, room);

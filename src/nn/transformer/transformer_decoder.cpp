@@ -13,7 +13,11 @@ void DecoderCache::select(const torch::Tensor& rows) {
   const torch::Tensor keys = layers.front().memory.key;  // (B, H, S, Dh)
   const bool leaves = rows.size(0) != keys.size(0);
   // Allocate everything first, so that nothing can fail between two layers.
-  auto room = layers.front().self.room_for(rows.size(0));
+  std::vector<functional::Heads> rooms;  // shared by neighbours with the same heads
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const bool shares = i > 0 && layers[i].self.shares_room(layers[i - 1].self);
+    rooms.push_back(shares ? rooms.back() : layers[i].self.room_for(rows.size(0)));
+  }
   std::vector<functional::Heads> memories;
   AttentionMask mask = memory_mask;
   if (leaves) {
@@ -27,7 +31,7 @@ void DecoderCache::select(const torch::Tensor& rows) {
       mask = AttentionMask::additive(bias.index_select(0, rows));
   }
   for (size_t i = 0; i < layers.size(); ++i) {
-    layers[i].self.select(rows, room);
+    layers[i].self.select(rows, rooms[i]);
     if (leaves) layers[i].memory = memories[i];
   }
   memory_mask = std::move(mask);

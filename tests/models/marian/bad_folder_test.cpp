@@ -166,6 +166,10 @@ TEST_F(BadMarianFolder, ASearchThatPosencDoesNotHave) {
       {"eos_token_id", 98, "eos_token_id must be a token in [0, 98), or several. Got 98"},
       {"decoder_start_token_id", -1, "decoder_start_token_id must be a token in [0, 98)"},
       {"num_beams", 0, "num_beams must be a whole number from 1 to 1024. Got 0"},
+      {"max_time", 1.5, "max_time must be null, the only value"},
+      {"token_healing", true, "token_healing must be false, the only value"},
+      {"dola_layers", "low", "dola_layers must be null, the only value"},
+      {"low_memory", true, "low_memory must be false, the only value"},
       {"max_length", 1, "max_length must be a whole number from 2"},
       {"length_penalty", "x", "length_penalty must be a number. Got \"x\""},
   };
@@ -177,11 +181,35 @@ TEST_F(BadMarianFolder, ASearchThatPosencDoesNotHave) {
   }
 }
 
+// As transformers 5.23: bos_token_id of the same file is next, never config.json's token.
 TEST_F(BadMarianFolder, NoDecoderStart) {
   set("generation_config.json", "decoder_start_token_id", nullptr);
-  EXPECT_NO_THROW(load_marian(path())) << "config.json has one";
+  set("generation_config.json", "bos_token_id", 5);
+  set("config.json", "decoder_start_token_id", 19);
+  EXPECT_EQ(load_marian(path()).generation.bos_id(), 5);
+  set("generation_config.json", "bos_token_id", nullptr);
+  expect_value_error(
+      "generation_config.json: decoder_start_token_id must be one token, or bos_token_id must be. "
+      "Got null");
+  remove("generation_config.json");
+  EXPECT_EQ(load_marian(path()).generation.bos_id(), 19);
   set("config.json", "decoder_start_token_id", nullptr);
-  expect_value_error("config.json: decoder_start_token_id must be one token. Got null");
+  set("config.json", "bos_token_id", 7);
+  EXPECT_EQ(load_marian(path()).generation.bos_id(), 7);
+}
+
+TEST_F(BadMarianFolder, SeveralSequencesPerSource) {
+  set("generation_config.json", "num_beams", 3);
+  set("generation_config.json", "num_return_sequences", 2);
+  EXPECT_EQ(load_marian(path()).generation.num_return_sequences(), 2);
+  set("generation_config.json", "num_return_sequences", 4);
+  expect_value_error("num_return_sequences must be a whole number from 1 to 3. Got 4");
+}
+
+// MarianConfig's default, 58100, unless the vocabulary is smaller.
+TEST_F(BadMarianFolder, NoPadding) {
+  set("config.json", "pad_token_id", nullptr);
+  expect_value_error("config.json: pad_token_id must be a token in [0, 98)");
 }
 
 TEST_F(BadMarianFolder, WeightsThatLackATensor) {
@@ -217,6 +245,10 @@ TEST_F(BadMarianFolder, WeightsThatAreNotFinite) {
     tensors["final_logits_bias"][0][3] = -std::numeric_limits<double>::infinity();
   });
   EXPECT_NO_THROW(load_marian(path())) << "a token that is never written";
+  change_weights([](StateDict& tensors) {
+    tensors["final_logits_bias"][0][3] = std::numeric_limits<double>::infinity();
+  });
+  expect_weights_error("'final_logits_bias' must be finite");
 }
 
 TEST_F(BadMarianFolder, ATruncatedFile) {

@@ -38,6 +38,8 @@ class KeyValueCache {
   void select(const at::Tensor& rows);
   /// select() with the temporary memory of room_for(), which caches of equal shape can share.
   void select(const at::Tensor& rows, functional::Heads& room);
+  /// Whether both caches can share that memory: heads, widths, dtypes and lengths are equal.
+  bool shares_room(const KeyValueCache& other) const;
   /// Allocates the temporary memory that select() needs for this many rows.
   functional::Heads room_for(int64_t rows) const;
 

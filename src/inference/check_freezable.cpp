@@ -1,0 +1,162 @@
+#include "inference/check_freezable.h"
+
+#include "models/whole_vocabulary.h"
+#include "nn/token_table.h"
+#include "nn/transformer/layer_parts.h"
+
+namespace posenc::inference {
+namespace {
+
+void check_tensor(const std::string& name, const at::Tensor& tensor, at::IntArrayRef sizes) {
+  TORCH_CHECK_VALUE(tensor.defined(), "[freeze] ", name, " must be ", sizes,
+                    ". Got an undefined tensor");
+  TORCH_CHECK_VALUE(tensor.sizes() == sizes, "[freeze] ", name, " must be ", sizes, ". Got ",
+                    tensor.sizes());
+  TORCH_CHECK_TYPE(tensor.scalar_type() == at::kFloat, "[freeze] the model must be float32: ", name,
+                   ". Got ", tensor.scalar_type());
+  TORCH_CHECK_VALUE(tensor.is_cpu(), "[freeze] the model must be on the CPU: ", name, ". Got ",
+                    tensor.device());
+}
+
+void check_bias(const std::string& name, const at::Tensor& bias, int64_t width) {
+  if (bias.defined()) check_tensor(name, bias, {width});
+}
+
+template <typename Holder>
+const auto& module_of(const std::string& name, const Holder& holder) {
+  TORCH_CHECK_VALUE(!holder.is_empty(), "[freeze] ", name,
+                    " must be a module. Got an empty holder");
+  return *holder.ptr();
+}
+
+template <typename Value>
+void check_option(const std::string& name, const char* option, const Value& value,
+                  const Value& expected) {
+  TORCH_CHECK_VALUE(value == expected, "[freeze] ", name, ": ", option, " must be ", expected,
+                    ", as in the rest of the model. Got ", value);
+}
+
+std::string text(bool value) { return value ? "true" : "false"; }
+
+void check_linear(const std::string& name, const torch::nn::Linear& holder, int64_t in,
+                  int64_t out) {
+  const auto& linear = module_of(name, holder);
+  check_tensor(name + ".weight", linear.weight, {out, in});
+  check_bias(name + ".bias", linear.bias, out);
+}
+
+void check_norm(const std::string& name, const LayerNorm& holder, int64_t width) {
+  const auto& norm = module_of(name, holder);
+  check_option(name, "d_model", norm.options.d_model(), width);
+  check_tensor(name + ".weight", norm.weight, {width});
+  check_bias(name + ".bias", norm.bias, width);
+}
+
+void check_scale(const std::string& name, const LayerScale& holder, int64_t width) {
+  if (!holder.is_empty()) check_tensor(name + ".lambda1", holder->lambda1, {width});
+}
+
+void check_attention(const std::string& name, const MultiheadAttention& holder,
+                     const TransformerLayerOptions& stack) {
+  const auto& attention = module_of(name, holder);
+  const auto& own = attention.options;
+  const int64_t width = stack.d_model();
+  TORCH_CHECK_VALUE(attention.rotary.is_empty() && attention.in_proj_weight.defined() &&
+                        own.num_kv_heads().value_or(own.num_heads()) == own.num_heads(),
+                    "[freeze] ", name,
+                    " must be torch.nn's attention, without a rotary embedding, grouped queries or "
+                    "keys of another width. Got ",
+                    c10::str(attention));
+  check_option(name, "embed_dim", own.embed_dim(), width);
+  check_option(name, "num_heads", own.num_heads(), stack.num_heads());
+  check_option(name, "batch_first", text(own.batch_first()), text(stack.batch_first()));
+  check_tensor(name + ".in_proj_weight", attention.in_proj_weight, {3 * width, width});
+  check_bias(name + ".in_proj_bias", attention.in_proj_bias, 3 * width);
+  check_linear(name + ".out_proj", attention.out_proj, width, width);
+}
+
+// What the two kinds of layer have in common. Each layer may have an activation and a d_ff of its
+// own.
+template <typename Layer>
+void check_common(const std::string& name, const Layer& layer,
+                  const TransformerLayerOptions& stack) {
+  const int64_t width = stack.d_model();
+  check_option(name, "norm_first", text(layer.options.norm_first()), text(stack.norm_first()));
+  check_attention(name + ".self_attn", layer.self_attn, stack);
+  const at::Tensor& wide = module_of(name + ".linear1", layer.linear1).weight;
+  const int64_t d_ff = wide.defined() && wide.dim() == 2 ? wide.size(0) : layer.options.d_ff();
+  check_linear(name + ".linear1", layer.linear1, width, d_ff);
+  check_linear(name + ".linear2", layer.linear2, d_ff, width);
+  check_norm(name + ".norm1", layer.norm1, width);
+  check_norm(name + ".norm2", layer.norm2, width);
+  check_scale(name + ".layer_scale1", layer.layer_scale1, width);
+  check_scale(name + ".layer_scale2", layer.layer_scale2, width);
+}
+
+void check_layer(const std::string& name, const TransformerEncoderLayerImpl& layer,
+                 const TransformerLayerOptions& stack) {
+  check_common(name, layer, stack);
+}
+
+void check_layer(const std::string& name, const TransformerDecoderLayerImpl& layer,
+                 const TransformerLayerOptions& stack) {
+  check_common(name, layer, stack);
+  check_attention(name + ".multihead_attn", layer.multihead_attn, stack);
+  check_norm(name + ".norm3", layer.norm3, stack.d_model());
+  check_scale(name + ".layer_scale3", layer.layer_scale3, stack.d_model());
+}
+
+template <typename Layer, typename Stack>
+void check_layers(const char* module, const Stack& stack, const std::string& prefix) {
+  const auto& options = stack.options.layer();
+  const std::string name = prefix + "layers";
+  TORCH_CHECK_VALUE(!stack.layers->is_empty(), "[freeze] ", name,
+                    " must contain at least one layer. Got no layer");
+  for (size_t i = 0; i < stack.layers->size(); ++i) {
+    check_layer(name + "." + std::to_string(i), layer_of<Layer>(module, stack.layers, i), options);
+  }
+  if (!stack.norm.is_empty()) check_norm(prefix + "norm", stack.norm, options.d_model());
+}
+
+}  // namespace
+
+void check_freezable(const TransformerEncoderImpl& encoder, const std::string& prefix) {
+  check_layers<TransformerEncoderLayerImpl>("TransformerEncoder", encoder, prefix);
+}
+
+void check_freezable(const TransformerDecoderImpl& decoder, const std::string& prefix) {
+  check_layers<TransformerDecoderLayerImpl>("TransformerDecoder", decoder, prefix);
+}
+
+void check_stack_options(const TransformerLayerOptions& stack, const std::string& name,
+                         int64_t d_model) {
+  check_option(name, "d_model", stack.d_model(), d_model);
+  check_option(name, "batch_first", text(stack.batch_first()), text(true));
+}
+
+void check_freezable(const TokenAndPositionEmbeddingImpl& embedding, const std::string& name,
+                     int64_t d_model) {
+  check_whole_vocabulary("freeze", embedding.options.group());
+  const auto& tokens = module_of(name + ".token_embedding", embedding.token_embedding);
+  check_token_options("freeze", tokens.options);
+  const auto sizes_of = [](const at::Tensor& table, int64_t axis) {
+    return table.defined() && table.dim() > axis ? table.size(axis) : 0;
+  };
+  check_tensor(name + ".token_embedding.weight", tokens.weight,
+               {sizes_of(tokens.weight, 0), d_model});
+  const auto& position = module_of(name + ".position_encoding", embedding.position_encoding);
+  TORCH_CHECK_VALUE(position.pe.defined(), "[freeze] ", name,
+                    " must have a table of positions: TableSource::Buffer. Got no table");
+  check_option(name + ".position_encoding", "batch_first", text(position.options.batch_first()),
+               text(true));
+  check_tensor(name + ".position_encoding.pe", position.pe, {1, sizes_of(position.pe, 1), d_model});
+}
+
+void check_output(const at::Tensor& weight, const at::Tensor& bias, const std::string& name,
+                  int64_t d_model) {
+  const int64_t vocab = weight.defined() && weight.dim() == 2 ? weight.size(0) : 0;
+  check_tensor(name + ".weight", weight, {vocab, d_model});
+  check_bias(name + ".bias", bias, vocab);
+}
+
+}  // namespace posenc::inference
