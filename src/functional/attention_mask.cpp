@@ -239,6 +239,12 @@ AttentionMask AttentionMask::without_keys() const {
   return mask;
 }
 
+AttentionMask AttentionMask::after(int64_t tokens) const {
+  AttentionMask mask = *this;
+  if (causal_) mask.causal_ = *causal_ + tokens;
+  return mask;
+}
+
 AttentionMask AttentionMask::queries(int64_t first, int64_t count) const {
   AttentionMask mask = *this;
   for (auto* parts : {&mask.allowed_, &mask.biases_}) {
@@ -254,12 +260,18 @@ ScoreMask AttentionMask::resolve(const AttentionShape& shape, const at::Tensor& 
     if (all_causal) return {};
     if (*causal_ == 0) return {{}, true};
   }
+  // SDPA adds a float32 bias to half-precision scores before these are rounded.
+  const bool rounds = at::isReducedFloatingType(like.scalar_type()) && !biases_.empty() &&
+                      (biases_.size() > 1 || biases_[0].mask.scalar_type() != like.scalar_type());
+  const at::ScalarType type = rounds ? at::kFloat : like.scalar_type();
   at::Tensor bias;
   for (const Pairs& one : biases_) {
     check_device(one.mask, like);
-    const at::Tensor scores = as_scores(one.mask, one.of_heads, shape).to(like.scalar_type());
+    const at::Tensor scores = as_scores(one.mask, one.of_heads, shape).to(type);
     bias = bias.defined() ? bias + scores : scores;
   }
+  // The kernels of other devices take a bias of the query's dtype only.
+  if (bias.defined() && !like.is_cpu()) bias = bias.to(like.scalar_type());
   at::Tensor allowed;
   const auto allow = [&](const at::Tensor& scores) {
     allowed = allowed.defined() ? allowed.logical_and(scores) : scores;

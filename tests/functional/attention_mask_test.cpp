@@ -326,5 +326,22 @@ TEST(AttentionMaskErrors, RejectsAnotherDevice) {
   }
 }
 
+// A bias that grows with the key's position, as Bloom's ALiBi: bfloat16 has eight bits for it.
+TEST(AttentionMaskBias, OfFloat32IsNotRoundedToTheQuerysType) {
+  const auto bias = torch::arange(5, torch::kFloat).view({1, 1, 1, 5}) + 1000.25;
+  const auto like = torch::zeros({1}, torch::kBFloat16);
+  const auto all = [&](const AttentionMask& mask) { return bias_of(mask, like); };
+  EXPECT_TRUE(bit_equal(all(AttentionMask::additive(bias)), bias.expand({2, 3, 4, 5})));
+  const auto half = torch::full({1, 1, 1, 1}, 0.25, torch::kBFloat16);
+  const auto large = torch::full({1, 1, 1, 1}, 256.0, torch::kBFloat16);
+  const auto sum = all(AttentionMask::additive(half) & AttentionMask::additive(large));
+  EXPECT_EQ(sum.min().item<double>(), 256.25) << "the sum is not rounded either";
+  EXPECT_EQ(all(AttentionMask::additive(half)).scalar_type(), torch::kBFloat16);
+  const auto lowest = torch::full({1, 1, 1, 1}, std::numeric_limits<float>::lowest());
+  const auto masked = all(AttentionMask::additive(lowest) & AttentionMask::causal());
+  EXPECT_TRUE(masked.select(3, 0).isfinite().all().item<bool>());
+  EXPECT_EQ(masked[0][0][0][1].item<float>(), kNo);
+}
+
 }  // namespace
 }  // namespace posenc
