@@ -145,7 +145,7 @@ TEST(AttentionRotary, XposStepsNeedOneMiddle) {
   EXPECT_NE(message_of([&] { module->forward(q, q, 2); }).find("xpos_middle"), std::string::npos);
   EXPECT_NE(message_of([&] { F::rotary(q, q, rotary, from_two); }).find("xpos_middle"),
             std::string::npos);
-  rotary.xpos_middle(3);
+  rotary.xpos_middle(4);
   auto fixed = attention_of(rotary);
   const auto causal = AttentionMask::causal();
   EXPECT_TRUE(within(Op::Layers, stepped(fixed, x), fixed->forward(x, x, x, causal)));
