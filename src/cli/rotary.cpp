@@ -117,8 +117,8 @@ void rotate(const RotaryArguments& arguments) {
     const int64_t length = table.cos.dim() > 1 ? table.cos.size(-2) : 0;
     const auto how = how_of(arguments, options, a.defined() ? a : b, length);
     if (!options.axial()) {
-      check_length("q", a, length, how.head_axis());
-      check_length("k", b, length, how.head_axis());
+      check_length("q", a, length, *how.head_axis());
+      check_length("k", b, length, *how.head_axis());
     }
     return F::rotary(a, b, table, options, how);
   };

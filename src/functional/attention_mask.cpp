@@ -242,6 +242,12 @@ AttentionMask AttentionMaskAccess::without_keys(const AttentionMask& mask) {
   return rest;
 }
 
+AttentionMask AttentionMask::after(int64_t tokens) const {
+  AttentionMask mask = *this;
+  if (causal_) mask.causal_ = *causal_ + tokens;
+  return mask;
+}
+
 AttentionMask AttentionMaskAccess::queries(const AttentionMask& mask, int64_t first,
                                            int64_t count) {
   AttentionMask some = mask;
@@ -261,13 +267,19 @@ ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const Attentio
     if (all_causal) return {};
     if (*causal == 0) return {{}, true};
   }
+  // SDPA adds a float32 bias to half-precision scores before these are rounded.
+  const bool rounds = at::isReducedFloatingType(like.scalar_type()) && !biases.empty() &&
+                      (biases.size() > 1 || biases[0].mask.scalar_type() != like.scalar_type());
+  const at::ScalarType type = rounds ? at::kFloat : like.scalar_type();
   at::Tensor bias;
   for (const auto& one : biases) {
     check_device(one.mask, like);
     const at::Tensor scores =  // not lazily negated, as kernels read its memory
-        as_scores(one.mask, one.of_heads, shape).to(like.scalar_type()).resolve_neg();
+        as_scores(one.mask, one.of_heads, shape).to(type).resolve_neg();
     bias = bias.defined() ? bias + scores : scores;
   }
+  // The kernels of other devices take a bias of the query's dtype only.
+  if (bias.defined() && !like.is_cpu()) bias = bias.to(like.scalar_type());
   at::Tensor allowed;
   const auto allow = [&](const at::Tensor& scores) {
     allowed = allowed.defined() ? allowed.logical_and(scores) : scores;

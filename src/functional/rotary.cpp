@@ -17,6 +17,11 @@
 namespace posenc::functional {
 namespace {
 
+// `how` with the axes of the options unless it has its own.
+RotaryFuncOptions with_axes(const RotaryFuncOptions& how, const RotaryOptions& options) {
+  return RotaryFuncOptions(how).head_axis(how.head_axis().value_or(options.head_axis()));
+}
+
 // The tokens that have positions.
 at::Tensor after_prefix(const at::Tensor& x, const RotaryFuncOptions& how) {
   if (!x.defined() || how.prefix_tokens() == 0) return x;
@@ -88,13 +93,18 @@ void check_table(const at::Tensor& x, const RotaryCosSin& table, const RotaryOpt
   }
 }
 
-at::Tensor positions_of(const at::Tensor& q, const at::Tensor& k, const RotaryFuncOptions& how) {
+at::Tensor positions_of(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& o,
+                        const RotaryFuncOptions& how) {
   if (how.position_ids().defined()) {
     TORCH_CHECK_VALUE(how.offset() == 0,
                       "[rotary] position_ids are absolute: offset must be 0 beside them. Got ",
                       how.offset());
     return how.position_ids();
   }
+  TORCH_CHECK_VALUE(how.offset() == 0 || o.xpos_scale_base() == 0.0 || o.xpos_middle(),
+                    "[rotary] xPos with an offset needs RotaryOptions::xpos_middle, the same for "
+                    "all calls of a sequence. Got no xpos_middle and offset ",
+                    how.offset());
   const at::Tensor& x = q.defined() ? q : k;
   const int64_t length = x.size(length_axis(how)) - how.prefix_tokens();
   TORCH_CHECK_VALUE(how.offset() >= 0 && how.offset() <= kPositionLimit - length,
@@ -227,17 +237,19 @@ void write_prefix(const at::Tensor& out, const at::Tensor& prefix, const RotaryF
 }  // namespace
 
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
-                const RotaryFuncOptions& how) {
+                const RotaryFuncOptions& given) {
   options.validate();
+  const RotaryFuncOptions how = with_axes(given, options);
   check_pair(q, k, options, how);
   const at::ScalarType dtype = (q.defined() ? q : k).scalar_type();
-  const RotaryCosSin table = rotary_cos_sin(options, positions_of(q, k, how), dtype);
+  const RotaryCosSin table = rotary_cos_sin(options, positions_of(q, k, options, how), dtype);
   return rotate_after_prefix(q, k, table, options,
                              RotaryFuncOptions(how).position_ids({}).offset(0));
 }
 
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
-                const RotaryOptions& options, const RotaryFuncOptions& how) {
+                const RotaryOptions& options, const RotaryFuncOptions& given) {
+  const RotaryFuncOptions how = with_axes(given, options);
   check_arguments(q, k, options, how);
   return rotate_after_prefix(q, k, table, options, how);
 }
@@ -249,7 +261,8 @@ void rotary_(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table
 
 void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tensor& q,
                 const at::Tensor& k, const RotaryCosSin& table, const RotaryOptions& options,
-                const RotaryFuncOptions& how) {
+                const RotaryFuncOptions& given) {
+  const RotaryFuncOptions how = with_axes(given, options);
   check_arguments(q, k, options, how);
   check_out("q", q_out, q, options);
   check_out("k", k_out, k, options);

@@ -70,7 +70,7 @@ torch::Tensor FrozenTransformer::decode(const torch::Tensor& tgt, const torch::T
       AttentionMaskAccess::resolve(memory_mask, {batch, heads, length, memory.size(1)}, x));
   const torch::Tensor logits = at::empty({batch, length, model->final_layer.out()}, at::kFloat);
   model->final_layer.run(out.const_data_ptr<float>(), batch * length, logits.data_ptr<float>(),
-                          inference::row_regime(batch * length));
+                         inference::row_regime(batch * length));
   return logits;
 }
 

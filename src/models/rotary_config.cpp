@@ -85,6 +85,15 @@ bool has_sections(rotary::Planes planes) {
          planes == rotary::Planes::Doubled || planes == rotary::Planes::HeightWidth;
 }
 
+// The order of an image's tokens, for presets that have them in blocks.
+rotary::Grid grid_of(const RotarySettings& config, const RotaryModelRow& model, rotary::Grid grid) {
+  if (grid.merge == 1) return grid;
+  const auto given = config.whole("spatial_merge_size");
+  grid.merge = model.defaults.merge >= 0 ? model.defaults.merge : given.value_or(grid.merge);
+  grid.learned_prefix = model.model_type == std::string_view("mlcd_vision_model");
+  return grid;
+}
+
 // Settings that only some presets have.
 void take_particulars(const RotarySettings& config, const RotaryModelRow& model,
                       RotaryOptions& options) {
@@ -95,6 +104,7 @@ void take_particulars(const RotarySettings& config, const RotaryModelRow& model,
   if (preset == "sam2_video") {  // an older name, which takes precedence over the newer one
     options.base(config.real("memory_attention_rope_theta").value_or(options.base()));
   }
+  options.grid(grid_of(config, model, options.grid()));
   if (preset == "roformer") options.rotary_value(config.flag("rotary_value").value_or(false));
   if (preset == "sam3_vit") {
     const int64_t window = config.whole("window_size").value_or(24);

@@ -196,6 +196,7 @@ torch::Tensor TransformerImpl::step(const torch::Tensor& tgt, DecoderCache& cach
   check_whole_vocabulary("Transformer", options.group());
   TORCH_CHECK_VALUE(tgt.dim() == 2 && tgt.size(1) > 0,
                     "[Transformer] tgt must be ids (B, t), t > 0. Got ", tgt.sizes());
+  const torch::NoGradGuard no_grad;
   return all_or_nothing(cache, [&] {
     const auto hidden =
         decoder->step(tgt_embedding->forward(tgt, /*offset=*/cache.length()), cache);  // (B, t, D)

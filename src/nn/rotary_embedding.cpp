@@ -152,6 +152,14 @@ void RotaryEmbeddingImpl::pretty_print(std::ostream& stream) const {
   stream << ")";
 }
 
+std::shared_ptr<torch::nn::Module> RotaryEmbeddingImpl::clone(
+    const std::optional<torch::Device>& device) const {
+  auto copy = Cloneable<RotaryEmbeddingImpl>::clone(device);
+  RotaryEmbeddingAccess::set_longest(dynamic_cast<RotaryEmbeddingImpl&>(*copy),
+                                     RotaryEmbeddingAccess::longest(*this));
+  return copy;
+}
+
 std::vector<std::string> RotaryEmbeddingImpl::non_persistent_names() const {
   return options.persistent() ? std::vector<std::string>() : std::vector<std::string>{"inv_freq"};
 }
@@ -205,7 +213,7 @@ int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
   const rotary::Dynamic* const dynamic = as_dynamic(o);
   if (dynamic == nullptr || options.length_rule() == LengthRule::PerCall) return switched(o, last);
   const std::unique_lock<std::shared_mutex> writing(state_->lock);
-  if (last < dynamic->max_position) state_->longest = 0;
+  if (last > 0 && last < dynamic->max_position) state_->longest = 0;
   state_->longest = std::max(state_->longest, last);
   return switched(o, state_->longest);
 }
@@ -232,6 +240,7 @@ RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype 
 
 RotaryCosSin RotaryEmbeddingImpl::computed(const torch::Tensor& position_ids, torch::Dtype dtype,
                                            int64_t length) {
+  const torch::NoGradGuard no_grad;  // rows are cached, and outlive a graph
   return rotary_cos_sin(options.rotary(), frequencies(length, dtype), position_ids, dtype);
 }
 
@@ -297,7 +306,12 @@ RotaryCosSin RotaryEmbeddingImpl::rows(const torch::Tensor& like, int64_t offset
                     "[RotaryEmbedding] offset must not be negative, and positions must be below "
                     "2^31. Got ",
                     offset, " for ", tokens, " tokens");
-  const int64_t last = offset + tokens, length = length_for(last);
+  TORCH_CHECK_VALUE(
+      offset == 0 || options.rotary().xpos_scale_base() == 0.0 || options.rotary().xpos_middle(),
+      "[RotaryEmbedding] xPos with an offset needs RotaryOptions::xpos_middle, the "
+      "same for all calls of a sequence. Got no xpos_middle and offset ",
+      offset);
+  const int64_t last = offset + tokens, length = length_for(tokens == 0 ? 0 : last);
   if (last > 0 && may_cache(last, dtype, length)) {
     const RotaryCosSin all = cached(last, dtype, like.device(), length);
     return {all.cos.slice(0, offset, last), all.sin.slice(0, offset, last)};
@@ -305,9 +319,14 @@ RotaryCosSin RotaryEmbeddingImpl::rows(const torch::Tensor& like, int64_t offset
   return computed(offset, last, dtype, like.device(), length);
 }
 
-RotaryCosSin RotaryEmbeddingAccess::rows(RotaryEmbeddingImpl& module, const torch::Tensor& like,
-                                         int64_t offset) {
-  return module.rows(like, offset, {});
+int64_t RotaryEmbeddingAccess::longest(const RotaryEmbeddingImpl& module) {
+  const std::shared_lock<std::shared_mutex> reading(module.state_->lock);
+  return module.state_->longest;
+}
+
+void RotaryEmbeddingAccess::set_longest(RotaryEmbeddingImpl& module, int64_t longest) {
+  const std::unique_lock<std::shared_mutex> writing(module.state_->lock);
+  module.state_->longest = longest;
 }
 
 RotaryCosSin RotaryEmbeddingImpl::rows_of(const torch::Tensor& position_ids, torch::Dtype dtype) {

@@ -6,9 +6,9 @@ namespace posenc {
 
 /// Functions of RotaryEmbedding that only attention calls.
 struct RotaryEmbeddingAccess {
-  /// cos and sin of the positions from `offset` on, for as many tokens as `like` has, on its device
-  /// and for its dtype. Does not synchronise with the device.
-  static RotaryCosSin rows(RotaryEmbeddingImpl& module, const torch::Tensor& like, int64_t offset);
+  /// The longest sequence of the calls so far, which LengthRule::System remembers.
+  static int64_t longest(const RotaryEmbeddingImpl& module);
+  static void set_longest(RotaryEmbeddingImpl& module, int64_t longest);
 };
 
 }  // namespace posenc

@@ -66,6 +66,10 @@ void RotaryPositionEmbedding2dImpl::reset() {
   TORCH_CHECK_VALUE(o.frequency() != rotary::Frequency::Learned,
                     "[RotaryPositionEmbedding2d] rotary must have frequencies of a formula. Got "
                     "Frequency::Learned");
+  TORCH_CHECK_VALUE(!o.grid().learned_prefix,
+                    "[RotaryPositionEmbedding2d] rotary must have no class token with learned "
+                    "angles (MLCD): put its cos and sin before those of rotary_grid(), and use "
+                    "functional::rotary(). Got grid.learned_prefix");
   TORCH_CHECK_VALUE(options.prefix_tokens() >= 0,
                     "[RotaryPositionEmbedding2d] prefix_tokens must not be negative. Got ",
                     options.prefix_tokens());
@@ -101,7 +105,7 @@ functional::QueryKey RotaryPositionEmbedding2dImpl::forward(const torch::Tensor&
   const auto how = functional::RotaryFuncOptions()
                        .head_axis(options.head_axis())
                        .prefix_tokens(options.prefix_tokens());
-  const RotaryCosSin table = cos_sin(height, width, frames, like.scalar_type(), like.device());
+  const RotaryCosSin table = rows(height, width, frames, like.scalar_type(), like.device());
   return functional::rotary(q, k, table, options.rotary(), how);
 }
 
@@ -143,6 +147,12 @@ RotaryCosSin RotaryPositionEmbedding2dImpl::computed(at::IntArrayRef sizes, torc
 
 RotaryCosSin RotaryPositionEmbedding2dImpl::cos_sin(int64_t height, int64_t width, int64_t frames,
                                                     torch::Dtype dtype, torch::Device device) {
+  const RotaryCosSin table = rows(height, width, frames, dtype, device);
+  return {table.cos.clone(), table.sin.clone()};  // the caller may write to them
+}
+
+RotaryCosSin RotaryPositionEmbedding2dImpl::rows(int64_t height, int64_t width, int64_t frames,
+                                                 torch::Dtype dtype, torch::Device device) {
   const std::vector<int64_t> sizes = {frames, height, width};
   TORCH_CHECK_VALUE(std::min({frames, height, width}) > 0,
                     "[RotaryPositionEmbedding2d] height, width and frames must be positive. Got ",

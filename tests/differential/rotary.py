@@ -38,6 +38,8 @@ def case(draw: Draw, model_type: str, preset: str) -> Case | None:
     # without arguments, Qwen3-Omni's heads have 73 channels, which its own layers refuse
     if draw.coin(0.15) and preset not in ("hunyuan_vl", "cohere_compass") and model_type != "qwen3_omni_moe_text":
         settings.arguments = {}  # everything as the class has it
+    if preset in models.VISION and hasattr(settings.kind, "spatial_merge_size") and draw.coin():
+        settings.arguments["spatial_merge_size"] = draw.choice([1, 2, 3])
     layer = draw.choice(settings.layers) if settings.layers else ""
     is_table = preset in ("gptj", "codegen")
     try:
@@ -49,11 +51,15 @@ def case(draw: Draw, model_type: str, preset: str) -> Case | None:
         own = models.TableEmbedding(model_type, config) if is_table else models.Embedding(model_type, config, layer, preset)
     except REFUSALS:
         return None
+    grid = None
     dtype = draw.choice([torch.float32, torch.bfloat16, torch.float16])
     batch, heads, length = draw.randint(1, 3), draw.choice([1, 4]), draw.randint(1, 20)
     if preset in models.VISION:
         shape = (batch, length, 2) if preset == "gemma4_vision" else (length, 3 if preset == "minimax_m3_vision" else 2)
         ids = draw.integers(draw.choice([8, 100, 3000]), *shape)
+        grid = systems.grid_positions(draw, model_type, preset, config) if draw.coin() else None
+        if grid:
+            ids, length = grid[1], len(grid[1])
     else:
         ids = position_ids(draw, planes_of(preset, config), batch, length, settings.longest)
     if is_table:
@@ -76,6 +82,8 @@ def case(draw: Draw, model_type: str, preset: str) -> Case | None:
         return None
     expected["q"], expected["k"] = (t.contiguous() for t in rotated)
     options = {"op": "rotary", "config": json.dumps(text), "layer_type": layer}
+    if grid:
+        return Case(options | grid[0], {"q": q, "k": k}, expected, "bits")
     return Case(options, {"position_ids": ids, "q": q, "k": k}, expected, "bits")
 
 

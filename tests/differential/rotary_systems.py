@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import torch
 from torch import Tensor, nn
+from transformers.vision_utils import get_vision_position_ids
 
 from harness import Case, Draw
 from rotary_models import config_class, modeling
@@ -231,6 +232,20 @@ def lightglue(draw: Draw, _: str) -> Case:
     q, k = heads(draw, dtype, 2, count, points, width)
     rotated = module.apply_rotary_pos_emb(q, k, cos, sin)
     return Case(of_config(config), {"cos": cos, "sin": sin, "q": q, "k": k}, result(cos, sin, q=rotated[0], k=rotated[1]), "bits")
+
+
+def grid_positions(draw: Draw, model_type: str, preset: str, config) -> tuple[dict, Tensor] | None:
+    """A grid for the driver, and its patches' positions as the model computes them; none where a processor does."""
+    if preset in ("pixtral", "gemma4_vision") or model_type in ("mlcd_vision_model", "video_llama_3_vision"):
+        return None
+    row_by_row = preset in ("muse_vision", "step3p7_vision", "kimi_k25_vision") or model_type == "paddleocr_vl_vision"
+    merge = 1 if row_by_row else config.spatial_merge_size
+    frames, height, columns = draw.randint(1, 3), merge * draw.randint(1, 5), merge * draw.randint(1, 5)
+    ids = get_vision_position_ids(torch.tensor([[frames, height, columns]]), merge, include_temporal=preset == "minimax_m3_vision")
+    if preset in ("muse_vision", "inkling2_vision"):
+        ids = ids + 1
+    grid = {"op": "rotary_grid", "height": height, "width": columns, "frames": frames}
+    return grid, ids.flip(-1) if preset == "muse_vision" else ids
 
 
 # By preset. Systems without a model type have the name of the preset instead.

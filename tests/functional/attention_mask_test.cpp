@@ -228,7 +228,7 @@ TEST(AttentionMask, IsResolvedOnce) {
       << "nothing is computed again";
   EXPECT_TRUE(bit_equal(bias, Access::resolve(mask, kShape, like).bias));
   const auto real = AttentionMask::additive_pairs(torch::randn({4, 5}));
-  EXPECT_EQ(Access::resolve(real, kShape, like).bias.scalar_type(), torch::kBFloat16);
+  EXPECT_EQ(Access::resolve(real, kShape, like).bias.scalar_type(), torch::kFloat);
   EXPECT_TRUE(
       Access::resolve(AttentionMask::causal().resolved(kShape, like), kShape, like).is_causal);
   EXPECT_TRUE(AttentionMask().resolved(kShape, like).is_none());
@@ -332,7 +332,8 @@ TEST(AttentionMask, ANegatedBiasHasItsSign) {
   const auto real = torch::randn({2, 1, 4, 5});
   const auto negated = at::imag(at::conj(at::complex(torch::zeros_like(real), real)));
   ASSERT_TRUE(negated.is_neg());
-  const auto found = AttentionMask::additive(negated).resolve(kShape, torch::zeros({1})).bias;
+  const auto found =
+      Access::resolve(AttentionMask::additive(negated), kShape, torch::zeros({1})).bias;
   EXPECT_FALSE(found.is_neg());
   EXPECT_TRUE(bit_equal(found, -real));
 }
@@ -345,6 +346,23 @@ TEST(AttentionMaskErrors, RejectsAnotherDevice) {
     EXPECT_ERROR(Access::resolve(mask, kShape, elsewhere), c10::ValueError,
                  "must be on the device meta");
   }
+}
+
+// A bias that grows with the key's position, as Bloom's ALiBi: bfloat16 has eight bits for it.
+TEST(AttentionMaskBias, OfFloat32IsNotRoundedToTheQuerysType) {
+  const auto bias = torch::arange(5, torch::kFloat).view({1, 1, 1, 5}) + 1000.25;
+  const auto like = torch::zeros({1}, torch::kBFloat16);
+  const auto all = [&](const AttentionMask& mask) { return bias_of(mask, like); };
+  EXPECT_TRUE(bit_equal(all(AttentionMask::additive(bias)), bias.expand({2, 3, 4, 5})));
+  const auto half = torch::full({1, 1, 1, 1}, 0.25, torch::kBFloat16);
+  const auto large = torch::full({1, 1, 1, 1}, 256.0, torch::kBFloat16);
+  const auto sum = all(AttentionMask::additive(half) & AttentionMask::additive(large));
+  EXPECT_EQ(sum.min().item<double>(), 256.25) << "the sum is not rounded either";
+  EXPECT_EQ(all(AttentionMask::additive(half)).scalar_type(), torch::kBFloat16);
+  const auto lowest = torch::full({1, 1, 1, 1}, std::numeric_limits<float>::lowest());
+  const auto masked = all(AttentionMask::additive(lowest) & AttentionMask::causal());
+  EXPECT_TRUE(masked.select(3, 0).isfinite().all().item<bool>());
+  EXPECT_EQ(masked[0][0][0][1].item<float>(), kNo);
 }
 
 }  // namespace

@@ -83,9 +83,9 @@ Case random_case(Dice& dice, torch::Dtype dtype) {
       o.cos_layout() == rotary::CosLayout::HalvesPerAxis && o.pairing() != Pairing::HalvesPerAxis;
   c.how.inverse(dice.below(3) == 0 && !two_angles);
   const int64_t count = 1 + dice.below(6);
-  if (dice.below(6) != 0) c.q = heads(dice, batch, count, length, width, c.how.head_axis(), dtype);
+  if (dice.below(6) != 0) c.q = heads(dice, batch, count, length, width, *c.how.head_axis(), dtype);
   if (!c.q.defined() || dice.below(6) != 0) {
-    c.k = heads(dice, batch, 1 + dice.below(3), length, width, c.how.head_axis(), dtype);
+    c.k = heads(dice, batch, 1 + dice.below(3), length, width, *c.how.head_axis(), dtype);
   }
   const bool each = batch > 0 && dice.coin();
   auto shape = each ? std::vector<int64_t>{batch, length} : std::vector<int64_t>{length};
@@ -136,8 +136,8 @@ std::string describe(const Case& c) {
   return c10::str("dim ", o.dim(), " pairing ", static_cast<int>(o.pairing()), " layout ",
                   static_cast<int>(o.cos_layout()), " cos ", c.table.cos.scalar_type(),
                   " arithmetic ", static_cast<int>(o.arithmetic()), " part ",
-                  static_cast<int>(o.part()), " axis ", static_cast<int>(c.how.head_axis()), " q ",
-                  c.q.defined() ? c.q.sizes() : at::IntArrayRef(), " k ",
+                  static_cast<int>(o.part()), " axis ", static_cast<int>(head_axis_of(c.how)),
+                  " q ", c.q.defined() ? c.q.sizes() : at::IntArrayRef(), " k ",
                   c.k.defined() ? c.k.sizes() : at::IntArrayRef());
 }
 

@@ -32,7 +32,8 @@ TEST(RotaryTables, EachHeadMayHaveItsOwn) {
     EXPECT_TRUE(bit_equal(rotated_q.slice(2, head, head + 1).contiguous(), one_q));
     EXPECT_TRUE(bit_equal(rotated_k.slice(2, head, head + 1).contiguous(), one_k));
   }
-  const auto before = std::get<0>(rotary(q.transpose(1, 2), {}, table, options));
+  const auto before = std::get<0>(
+      rotary(q.transpose(1, 2), {}, table, options, How().head_axis(HeadAxis::BeforeLength)));
   EXPECT_TRUE(bit_equal(before.transpose(1, 2).contiguous(), rotated_q));
   const auto packed = std::get<0>(rotary(q[0], {}, table, options, how));
   EXPECT_TRUE(bit_equal(packed, rotated_q[0]));
@@ -128,7 +129,9 @@ TEST(RotaryTables, WrongCachesAreErrorsAndNothingIsWritten) {
 TEST(RotaryTables, WrongOnesAreErrors) {
   const auto q = torch::randn({2, 3, 5, 8});
   const auto refusal = [&](const RotaryCosSin& table, const char* preset, const How& how = {}) {
-    return message_of([&] { rotary(q, {}, table, rotary_preset(preset, 8), how); });
+    return message_of([&] {
+      rotary(q, {}, table, rotary_preset(preset, 8), How(how).head_axis(HeadAxis::BeforeLength));
+    });
   };
   EXPECT_EQ(refusal(table_of({1, 4, 5, 4}), "mochi"),
             "[rotary] cos and sin with a row for each head must have the heads of q and k. Got [1, "

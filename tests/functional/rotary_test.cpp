@@ -342,5 +342,23 @@ TEST(RotaryBackward, ANodeThatIsCalledByHandChecksItsGradient) {
   EXPECT_TRUE(bit_equal(of_doubles, of_floats));
 }
 
+// The function and the module read one description alike.
+TEST(RotaryAxes, AreThoseOfTheOptions) {
+  const auto q = torch::randn({2, 9, 4, 16});
+  for (const char* preset : {"llama4", "llama"}) {
+    const auto options = rotary_preset(preset, 16);
+    const auto own = How().head_axis(options.head_axis());
+    EXPECT_TRUE(
+        bit_equal(std::get<0>(rotary(q, q, options)), std::get<0>(rotary(q, q, options, own))));
+    const auto table = rotary_cos_sin(
+        options, torch::arange(options.head_axis() == HeadAxis::AfterLength ? 9 : 4));
+    const auto rotated = std::get<0>(rotary(q, q, table, options));
+    EXPECT_TRUE(bit_equal(rotated, std::get<0>(rotary(q, q, options, own))));
+    const auto in_place = q.clone();
+    rotary_(in_place, {}, table, options);
+    EXPECT_TRUE(bit_equal(in_place, rotated));
+  }
+}
+
 }  // namespace
 }  // namespace posenc::functional

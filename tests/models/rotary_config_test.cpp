@@ -477,5 +477,30 @@ TEST(RotaryConfig, ParametersByTheirNames) {
             "[rotary_options_from_params] `llama` needs the parameter `head_dim`");
 }
 
+TEST(RotaryConfig, ReadsTheOrderOfPatches) {
+  const auto merge = [](const std::string& model, const std::string& more = "") {
+    return of(R"({"model_type": ")" + model + "\"" + more + "}").grid().merge;
+  };
+  EXPECT_EQ(merge("qwen3_vl_vision"), 2);
+  EXPECT_EQ(merge("qwen3_vl_vision", R"(, "spatial_merge_size": 3)"), 3);
+  EXPECT_EQ(merge("inkling2_vision", R"(, "adapter_merge_size": 4)"), 4);
+  EXPECT_EQ(merge("paddleocr_vl_vision", R"(, "spatial_merge_size": 2)"), 1);
+  EXPECT_EQ(merge("kimi_k25_vision"), 1);
+  EXPECT_EQ(merge("muse_glimmer_vision", R"(, "merge_size": 2)"), 1);
+  EXPECT_EQ(merge("video_llama_3_vision"), 0) << "its processor's";
+}
+
+// Llama 4 Scout's config.json: between the two wavelengths there is nothing.
+TEST(RotaryConfig, ReadsLlama3WithEqualFactors) {
+  const auto scout = of(R"({"model_type": "llama4", "text_config": {"head_dim": 128,
+      "rope_theta": 500000.0, "rope_scaling": {"rope_type": "llama3", "factor": 16.0,
+      "low_freq_factor": 1.0, "high_freq_factor": 1.0,
+      "original_max_position_embeddings": 8192}}})");
+  const auto f = torch::pow(500000.0, torch::arange(0, 128, 2, torch::kFloat) / 128).reciprocal();
+  const auto wavelength = f.reciprocal() * (2 * 3.141592653589793);
+  const auto expected = torch::where(wavelength > 8192.0, f / 16.0, f);
+  EXPECT_TRUE(posenc::testing::bit_equal(rotary_frequencies(scout).inv_freq, expected));
+}
+
 }  // namespace
 }  // namespace posenc

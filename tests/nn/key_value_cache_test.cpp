@@ -99,5 +99,17 @@ TEST(KeyValueCacheErrors, RejectsHeadsOfOtherSizes) {
   EXPECT_EQ(cache.length(), 0);
 }
 
+TEST(KeyValueCache, RecordsNoGradients) {
+  auto heads = some(2);
+  heads.key.requires_grad_();
+  heads.value.requires_grad_();
+  KeyValueCache cache(heads, 5);
+  const auto all = cache.append(heads);
+  EXPECT_FALSE(all.key.requires_grad());
+  EXPECT_FALSE(all.value.requires_grad());
+  cache.select(torch::tensor({1, 0, 2}));
+  EXPECT_FALSE(cache.append(some(1)).key.requires_grad());
+}
+
 }  // namespace
 }  // namespace posenc

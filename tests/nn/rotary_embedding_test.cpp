@@ -284,5 +284,20 @@ TEST(RotaryEmbedding, RefusesWhatHasNoMeaning) {
                c10::ValueError, "persistent and learned_scale must be false");
 }
 
+// As Python's deepcopy; a call without tokens changes nothing.
+TEST(RotaryEmbedding, DynamicRemembersTheLongestSequence) {
+  const auto options = llama(16).scaling(rotary::Dynamic{4.0, 8});
+  RotaryEmbedding module(options);
+  const auto q = torch::randn({1, 1, 10, 16}), none = torch::randn({1, 1, 0, 16});
+  module->cos_sin(range(0, 100));
+  const auto expected = std::get<0>(module->forward(q, {}));
+  module->forward(none, {});
+  EXPECT_TRUE(bit_equal(std::get<0>(module->forward(q, {})), expected));
+  module->cos_sin(range(0, 0));
+  EXPECT_TRUE(bit_equal(std::get<0>(module->forward(q, {})), expected));
+  const auto copy = std::dynamic_pointer_cast<RotaryEmbeddingImpl>(module->clone());
+  EXPECT_TRUE(bit_equal(std::get<0>(copy->forward(q, {})), expected));
+}
+
 }  // namespace
 }  // namespace posenc

@@ -6,6 +6,7 @@
 
 #include <thread>
 
+#include "posenc/models/rotary_config.h"
 #include "posenc/sinusoid/rotary_preset.h"
 #include "support/compare.h"
 
@@ -24,7 +25,7 @@ TEST(RotaryPositionEmbedding2d, RotatesByTheGridOfEachSystem) {
         "muse_vision", "step3p7_vision", "kimi_k25_vision", "inkling2_vision", "efficientloftr"}) {
     SCOPED_TRACE(name);
     const auto options = rotary_preset(name, 16);
-    const auto table = rotary_cos_sin(options, rotary_grid(options, {3, 5}), torch::kBFloat16);
+    const auto table = rotary_cos_sin(options, rotary_grid(options, {4, 6}), torch::kBFloat16);
     const bool before = options.head_axis() == rotary::HeadAxis::BeforeLength;
     const int64_t tokens = table.cos.size(0);
     const auto shape =
@@ -32,7 +33,7 @@ TEST(RotaryPositionEmbedding2d, RotatesByTheGridOfEachSystem) {
     const auto q = torch::randn(shape).to(torch::kBFloat16);
     RotaryPositionEmbedding2d module(options);
     const auto how = functional::RotaryFuncOptions().head_axis(options.head_axis());
-    EXPECT_TRUE(bit_equal(first(module->forward(q, q, 3, 5)),
+    EXPECT_TRUE(bit_equal(first(module->forward(q, q, 4, 6)),
                           first(functional::rotary(q, q, table, options, how))));
   }
 }
@@ -47,7 +48,7 @@ TEST(RotaryPositionEmbedding2d, LeavesThePrefixAlone) {
 
 TEST(RotaryPositionEmbedding2d, FramesRepeatOrHaveAnAxis) {
   RotaryPositionEmbedding2d image(rotary_preset("qwen2_vl_vision", 8));
-  const auto one = image->cos_sin(2, 3), three = image->cos_sin(2, 3, 3);
+  const auto one = image->cos_sin(2, 4), three = image->cos_sin(2, 4, 3);
   EXPECT_TRUE(bit_equal(three.cos, torch::cat({one.cos, one.cos, one.cos})));
   const auto options = rotary_preset("minimax_m3_vision", 12);
   RotaryPositionEmbedding2d video(options);
@@ -55,21 +56,34 @@ TEST(RotaryPositionEmbedding2d, FramesRepeatOrHaveAnAxis) {
   EXPECT_TRUE(bit_equal(video->cos_sin(2, 4, 3).sin, table.sin));
 }
 
-TEST(RotaryPositionEmbedding2d, KeepsTheLatestGrids) {
-  RotaryPositionEmbedding2d module(Options(rotary_preset("dinov3", 8)).cached_grids(2));
-  const auto place = [&](int64_t height) {
-    return module->cos_sin(height, 3).cos.const_data_ptr();
-  };
-  const auto half = module->cos_sin(2, 3, 1, torch::kHalf);  // another dtype is another table
-  EXPECT_EQ(half.cos.scalar_type(), torch::kHalf);
-  const void* const two = place(2);
-  EXPECT_EQ(place(2), two);
-  const auto kept = module->cos_sin(2, 3).cos;  // so that its memory is not reused
-  place(4);
-  EXPECT_EQ(place(2), two);
-  place(5);  // the oldest goes
-  EXPECT_NE(place(2), two);
-  EXPECT_TRUE(bit_equal(module->cos_sin(2, 3).cos, kept));
+// cos_sin() is the caller's own: the module's tables stay as they were.
+TEST(RotaryPositionEmbedding2d, HandsOutCopies) {
+  RotaryPositionEmbedding2d module(rotary_preset("dinov3", 8));
+  const auto q = torch::randn({1, 2, 6, 8});
+  const auto before = first(module->forward(q, {}, 2, 3));
+  const auto table = module->cos_sin(2, 3);
+  table.sin.neg_();
+  table.cos.mul_(2.0);
+  EXPECT_TRUE(bit_equal(first(module->forward(q, {}, 2, 3)), before));
+}
+
+TEST(RotaryPositionEmbedding2d, KeepsTablesOfEachGridAndDtype) {
+  const auto options = rotary_preset("dinov3", 8);
+  RotaryPositionEmbedding2d module(Options(options).cached_grids(2));
+  for (const int64_t height : {2, 4, 5, 2, 5, 4}) {
+    for (const auto dtype : {torch::kFloat, torch::kHalf}) {
+      const auto expected = rotary_cos_sin(options, rotary_grid(options, {height, 3}), dtype);
+      EXPECT_TRUE(bit_equal(module->cos_sin(height, 3, 1, dtype).cos, expected.cos));
+    }
+  }
+}
+
+TEST(RotaryPositionEmbedding2d, RefusesALearnedClassToken) {
+  const auto mlcd = rotary_options_from_hf(R"({"model_type": "mlcd_vision_model"})");
+  EXPECT_NE(message_of([&] { RotaryPositionEmbedding2d module(mlcd); }).find("(MLCD)"),
+            std::string::npos);
+  EXPECT_TRUE(
+      bit_equal(rotary_grid(mlcd, {2, 2}), torch::tensor({0, 0, 0, 1, 1, 0, 1, 1}).view({4, 2})));
 }
 
 TEST(RotaryPositionEmbedding2d, TrainingMovesTheCoordinates) {

@@ -159,6 +159,30 @@ TEST(RotaryAxial, GridsByEveryRule) {
   EXPECT_TRUE(bit_equal(grid(turned, {1, 2}), whole({1, 1, 2, 1, 0, 0}).view({3, 2})));
 }
 
+// The positions of transformers' get_vision_position_ids([[1, 4, 6]], 2), of which the first two
+// blocks are printed.
+TEST(RotaryAxial, GridsInBlocks) {
+  const auto first = [](const RotaryOptions& options, std::vector<int64_t> sizes) {
+    return rotary_grid(options, sizes).slice(0, 0, 8);
+  };
+  const auto h = torch::tensor({0, 0, 1, 1, 0, 0, 1, 1});
+  const auto w = torch::tensor({0, 1, 0, 1, 2, 3, 2, 3});
+  const auto expected = torch::stack({h, w}, -1);
+  EXPECT_TRUE(bit_equal(first(rotary_preset("qwen2_vl_vision", 64), {4, 6}), expected));
+  EXPECT_TRUE(bit_equal(first(rotary_preset("inkling2_vision", 64), {4, 6}), expected + 1));
+  const auto in_time = torch::stack({torch::ones_like(h), h, w}, -1);
+  const auto video = rotary_grid(rotary_preset("minimax_m3_vision", 66), {2, 4, 6});
+  EXPECT_TRUE(bit_equal(video.slice(0, 24, 32), in_time));
+  const auto muse = first(rotary_preset("muse_vision", 64), {4, 2});  // (width, height), by rows
+  const auto by_row =
+      torch::stack({1 + torch::arange(8) % 2, 1 + torch::arange(8).div(2, "floor")}, -1);
+  EXPECT_TRUE(bit_equal(muse, by_row));
+  const auto all = rotary_grid(axial(8).grid(Grid{.zero_tokens = 1, .merge = 3}), {6, 9});
+  EXPECT_EQ(all.size(0), 55);
+  EXPECT_TRUE(bit_equal(all[9], torch::tensor({0, 3}))) << "the second block begins";
+  EXPECT_TRUE(bit_equal(all[54], torch::tensor({0, 0})));
+}
+
 TEST(RotaryAxial, ExactAnglesOfAxesAndCoordinates) {
   const auto positions = torch::rand({30, 2}, torch::kDouble) * 2 - 1;
   auto options = axial(16).axis_dims({6, 10}).axis_bases({100.0, 7.0}).position_scale(6.25);
@@ -212,6 +236,12 @@ TEST(RotaryAxial, WrongGridsAreErrors) {
             "[rotary] grid.reference must be positive and finite. Got 0");
   EXPECT_EQ(refused(Grid{.zero_tokens = -1}, {3, 3}),
             "[rotary] grid.zero_tokens must not be negative. Got -1");
+  EXPECT_EQ(refused(Grid{.merge = -1}, {3, 3}), "[rotary] grid.merge must not be negative. Got -1");
+  EXPECT_EQ(refused(Grid{.merge = 2}, {4, 3}),
+            "[rotary] height and width of a grid must be multiples of grid.merge = 2. Got [4, 3]");
+  EXPECT_EQ(refused(Grid{.merge = 0}, {4, 4}),
+            "[rotary] grid.merge must be set: the model's processor has one for each image "
+            "(Video-LLaMA 3: 1 for an image, 2 for a video). Got 0");
   EXPECT_EQ(refused(Grid{.offset = INFINITY}, {3, 3}),
             "[rotary] grid.offset must be finite. Got inf");
   EXPECT_EQ(refusal(single(8).grid(Grid{.width_first = true})),

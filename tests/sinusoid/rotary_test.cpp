@@ -194,8 +194,8 @@ TEST(Rotary, WrongOptionsAreErrors) {
   EXPECT_EQ(refusal(llama(2).scaling(rotary::LongRope{{1.0}, {1.0}, 1, 2.0, {}})),
             "[rotary] original_max_position must be above 1 for rotary::LongRope, which divides "
             "by its logarithm. Got 1");
-  EXPECT_EQ(refusal(llama(8).scaling(rotary::Llama3{8.0, 4.0, 4.0, 64})),
-            "[rotary] high_freq_factor must differ from low_freq_factor. Got 4 for both");
+  EXPECT_EQ(refusal(llama(8).xpos_middle(2)),
+            "[rotary] xpos_middle belongs to xpos_scale_base. Got 2");
   auto odd = RotaryOptions(7, Pairing::Halves).part(rotary::Part::First);
   rotary::Yarn yarn{2.0, 64};
   EXPECT_EQ(refusal(odd.scaling(yarn)), "[rotary] dim must be even for rotary::Yarn. Got 7");
@@ -261,6 +261,43 @@ TEST(Rotary, WrongPositionsAreErrors) {
   EXPECT_EQ(message_of([] { rotary_frequencies(llama(8), -1); }),
             "[rotary] length must not be negative. Got -1");
   EXPECT_TRUE(bit_equal(rotary_cos_sin(llama(8), ids({})).cos, torch::empty({0, 8})));
+}
+
+// beta_fast below beta_slow, and equal factors of Llama 3: only the rounding differs.
+TEST(Rotary, ExactScalesInAnyOrder) {
+  rotary::Yarn yarn{3.0, 4096};
+  yarn.beta_fast = 1.0;
+  yarn.beta_slow = 32.0;
+  for (const rotary::Scaling& scaling :
+       {rotary::Scaling(yarn), rotary::Scaling(rotary::Llama3{8.0, 4.0, 4.0, 64})}) {
+    const auto options = llama(64).scaling(scaling);
+    const auto exact =
+        rotary_cos_sin(RotaryOptions(options).precision(Precision::Exact), ids({100}));
+    EXPECT_TRUE(torch::allclose(exact.cos, rotary_cos_sin(options, ids({100})).cos, 0.0, 1e-4));
+  }
+}
+
+TEST(Rotary, GradientsOfGivenFrequencies) {
+  const auto options = rotary_preset("lightglue", 8);
+  const auto places = torch::rand({5, 2}).requires_grad_();
+  const auto f = torch::rand({2}).requires_grad_();
+  const auto table = rotary_cos_sin(options, RotaryFrequencies{f}, places);
+  (table.cos + 2 * table.sin).sum().backward();
+  const auto own = f.detach().requires_grad_(), at = places.detach().requires_grad_();
+  const auto angles = (at.unsqueeze(-1) * own).flatten(1).repeat_interleave(2, -1);
+  (angles.cos() + 2 * angles.sin()).sum().backward();
+  EXPECT_TRUE(torch::allclose(f.grad(), own.grad()));
+  EXPECT_TRUE(torch::allclose(places.grad(), at.grad()));
+  EXPECT_FALSE(
+      rotary_cos_sin(options, RotaryFrequencies{f.detach()}, at.detach()).cos.requires_grad());
+}
+
+TEST(Rotary, XposTakesPositionsOfAnyType) {
+  const auto options = rotary_preset("xpos", 8);
+  const auto whole = torch::arange(100, 128);
+  for (const auto type : {torch::kUInt8, torch::kInt8, torch::kInt})
+    EXPECT_TRUE(bit_equal(rotary_cos_sin(options, whole.to(type)).scale,
+                          rotary_cos_sin(options, whole).scale));
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ class AttentionMask {
   /// A bool mask (L, S) for all sequences and heads, where true means may NOT attend.
   static AttentionMask blocked_pairs(const at::Tensor& may_not_attend);
   /// A floating-point bias (B, L, S) or (B, H, L, S) that is added to the scores; -inf masks a key.
-  /// It may require a gradient.
+  /// It may require a gradient. A float32 bias is not rounded to the dtype of half-precision
+  /// queries on the CPU; on other devices it is, once.
   static AttentionMask additive(const at::Tensor& bias);
   /// A floating-point bias (L, S) that is added to the scores of all sequences and heads.
   static AttentionMask additive_pairs(const at::Tensor& bias);
@@ -80,8 +81,13 @@ class AttentionMask {
   /// whatever else the mask consists of; undefined without any of these.
   at::Tensor padding_keys() const;
 
-  /// Returns an equivalent mask that consists of one bias with the dtype and device of `like`, for
-  /// reuse by all layers of a stack.
+  /// Returns the mask for queries that come after `tokens` others, all of them among the keys: a
+  /// causal() part is moved by them.
+  AttentionMask after(int64_t tokens) const;
+
+  /// Returns an equivalent mask that consists of one bias on the device of `like`, for reuse by all
+  /// layers of a stack. It has the dtype of `like`; on the CPU, float32 biases and sums of biases
+  /// stay float32 beside a half-precision `like`, as in SDPA.
   AttentionMask resolved(const AttentionShape& shape, const at::Tensor& like) const;
 
  private:

@@ -4,6 +4,7 @@
 #include <torch/arg.h>
 
 #include <cstdint>
+#include <optional>
 #include <tuple>
 
 #include "posenc/export.h"
@@ -19,8 +20,9 @@ struct RotaryFuncOptions {
   /// Explicit positions, as in rotary_cos_sin(): (L), (B, L), (planes, B, L), or of patches
   /// (N, planes) or (B, N, planes); packed sequences: (T).
   TORCH_ARG(at::Tensor, position_ids) = {};
-  /// The order of the axes of q and k.
-  TORCH_ARG(rotary::HeadAxis, head_axis) = rotary::HeadAxis::BeforeLength;
+  /// The order of the axes of q and k; unless set, that of the mirrored system
+  /// (RotaryOptions::head_axis).
+  TORCH_ARG(std::optional<rotary::HeadAxis>, head_axis) = std::nullopt;
   /// Number of leading tokens that have no position and are not rotated: class and register tokens
   /// of vision models.
   TORCH_ARG(int64_t, prefix_tokens) = 0;

@@ -93,6 +93,8 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
   explicit RotaryEmbeddingImpl(RotaryEmbeddingOptions options_);
 
   void reset() override;
+  std::shared_ptr<torch::nn::Module> clone(
+      const std::optional<torch::Device>& device = std::nullopt) const override;
   void pretty_print(std::ostream& stream) const override;
   std::vector<std::string> non_persistent_names() const override;
   using torch::nn::Module::to;

@@ -58,6 +58,10 @@ extern template class detail::Opaque<RotaryPositionEmbedding2dState>;
 /// auto [rotated_q, rotated_k] = rotary->forward(q, k, 14, 14);
 /// ```
 ///
+/// Models that merge blocks of patches have their tokens block by block (rotary::Grid::merge), as
+/// they enter the model; one that sorts them into windows (Qwen2.5-VL, Muse) sorts cos_sin() with
+/// them. Inkling 2's class token, at (0, 0), is a token of the prefix.
+///
 /// cos and sin are computed once for each grid, dtype and device. forward() may be called from
 /// several threads at a time. It waits for a GPU only in training with Precision::Exact, where
 /// shift, jitter or rescale draw positions there that have to be read back.
@@ -100,6 +104,8 @@ class RotaryPositionEmbedding2dImpl : public Cloneable<RotaryPositionEmbedding2d
  private:
   bool is_augmented() const;
   torch::Tensor augmented(torch::Tensor positions) const;
+  RotaryCosSin rows(int64_t height, int64_t width, int64_t frames, torch::Dtype dtype,
+                    torch::Device device);
   RotaryCosSin computed(at::IntArrayRef sizes, torch::Dtype dtype, torch::Device device) const;
 
   detail::Opaque<RotaryPositionEmbedding2dState> state_;

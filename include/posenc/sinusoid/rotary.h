@@ -57,9 +57,9 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const at::Tensor& posi
 RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencies& frequencies,
                             const at::Tensor& position_ids, at::ScalarType dtype = at::kFloat);
 
-/// The positions of a grid's patches, row by row, as the mirrored system computes them; see
-/// rotary::Grid. sizes: the number of patches on each axis, such as (height, width)  ->  (N, axes),
-/// N their product plus the grid's zero_tokens; int64, or float32 where coordinates are real.
+/// The positions of a grid's patches, row by row or block by block; see rotary::Grid. sizes: the
+/// number of patches on each axis, such as (height, width)  ->  (N, axes), N their product plus the
+/// grid's zero_tokens; int64, or float32 where coordinates are real.
 ///
 /// ```cpp
 /// auto options = posenc::rotary_preset("dinov3", 64);
@@ -67,7 +67,8 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencie
 /// ```
 ///
 /// Errors: those of validate(); c10::ValueError unless there is a positive size for each plane and,
-/// for Coordinates that need a reference, one reference each.
+/// for Coordinates that need a reference, one reference each, and for a height or width that is no
+/// multiple of grid.merge.
 at::Tensor rotary_grid(const RotaryOptions& options, at::IntArrayRef sizes);
 
 }  // namespace posenc

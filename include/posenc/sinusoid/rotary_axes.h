@@ -95,6 +95,13 @@ enum class HeadAxis {
   AfterLength,   ///< (B, L, H, Dh), or packed sequences (T, H, Dh)
 };
 
+/// What an attention layer of the system rotates, and by what.
+enum class AppliedTo {
+  Heads,         ///< the heads of q and k, by the positions of their tokens
+  HeadsByHead,   ///< the heads of q and k, by the number of the head: X-Codec 2, NeuCodec
+  HiddenStates,  ///< the hidden states, before they are projected to q and k: Wav2Vec2-Conformer
+};
+
 /// The coordinate of patch i of n along an axis of a grid. `reference` is Grid's.
 enum class Coordinates {
   Index,      ///< i
@@ -115,6 +122,12 @@ struct Grid {
   int64_t zero_tokens = 0;              ///< tokens after the patches, at 0: Llama 4's class token
   std::vector<int64_t> reference = {};  ///< the size of the grid that the model was trained with
   double offset = 0.0;                  ///< added to i: timm's grid_offset
+  /// The patches come in blocks of merge by merge, row by row in each and block by block, where a
+  /// model merges them into one token (spatial_merge_size); 1: row by row. 0: the model's processor
+  /// has one for each image, and the grid must be given it: Video-LLaMA 3.
+  int64_t merge = 1;
+  /// Class tokens before the patches rotate by angles that are weights of the model: MLCD.
+  bool learned_prefix = false;
 };
 
 }  // namespace rotary

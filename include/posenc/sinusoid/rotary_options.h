@@ -3,6 +3,7 @@
 #include <torch/arg.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "posenc/export.h"
@@ -88,10 +89,16 @@ struct RotaryOptions {
   TORCH_ARG(rotary::Part, part) = rotary::Part::Whole;
   /// The number of heads that rotate, the first ones; 0: all.
   TORCH_ARG(int64_t, rotary_heads) = 0;
+  /// What an attention layer of the system rotates.
+  TORCH_ARG(rotary::AppliedTo, applied_to) = rotary::AppliedTo::Heads;
   /// Whether the system rotates the values as well: CLVP, RoFormer's rotary_value.
   TORCH_ARG(bool, rotary_value) = false;
   /// xPos's scale_base: q is also multiplied by s^p, and k by s^-p; 0: no such factors.
   TORCH_ARG(double, xpos_scale_base) = 0.0;
+  /// The position p from which xPos's factors grow and shrink; unset: the middle of each call's
+  /// positions, as in x-transformers. Scores depend on differences only, so that any number gives
+  /// the same scores; calls whose keys are cached must have the same one.
+  TORCH_ARG(std::optional<int64_t>, xpos_middle) = std::nullopt;
   /// Rotates in the opposite direction, by -a: nanochat.
   TORCH_ARG(bool, reversed) = false;
   /// The order of the axes in which the mirrored system rotates q and k.

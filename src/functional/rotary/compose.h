@@ -8,9 +8,14 @@
 
 namespace posenc::functional {
 
+/// The order of the axes of q and k, which rotary() sets before it calls these functions.
+inline rotary::HeadAxis head_axis_of(const RotaryFuncOptions& how) {
+  return how.head_axis().value_or(rotary::HeadAxis::BeforeLength);
+}
+
 /// The axes of q and k, from the last one.
 inline bool before_length(const RotaryFuncOptions& how) {
-  return how.head_axis() == rotary::HeadAxis::BeforeLength;
+  return head_axis_of(how) == rotary::HeadAxis::BeforeLength;
 }
 inline int64_t length_axis(const RotaryFuncOptions& how) { return before_length(how) ? -2 : -3; }
 inline int64_t heads_axis(const RotaryFuncOptions& how) { return before_length(how) ? -3 : -2; }

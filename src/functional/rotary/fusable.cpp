@@ -97,7 +97,7 @@ void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass
 bool plan_heads(const at::Tensor& x, const HeadsShape& like, const RotaryOptions& o,
                 const RotaryFuncOptions& how, rotary_kernel::Rotation& r) {
   if (!is_plain(x) || x.numel() == 0 || !has_whole_rows(x)) return false;
-  const HeadsShape s(x, how.head_axis());
+  const HeadsShape s(x, head_axis_of(how));
   if (s.batch != like.batch || s.length != like.length || s.width != like.width) return false;
   if (s.width < o.rotary_dim()) return false;
   r.length = s.length;
@@ -180,7 +180,7 @@ bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
     return false;
   if (q.defined() && k.defined() && (q.dim() != k.dim() || q.scalar_type() != k.scalar_type()))
     return false;
-  const HeadsShape shape(first, how.head_axis());
+  const HeadsShape shape(first, head_axis_of(how));
   rotary_kernel::Rotation& r = plan.rotation;
   r.count = 0;
   for (const at::Tensor* x : {&q, &k})

@@ -6,6 +6,7 @@
 
 #include "functional/dispatch.h"
 #include "functional/rotary/backward.h"
+#include "functional/rotary/compose.h"
 #include "kernels/dispatch.h"
 #include "platform/caches.h"
 #include "platform/scratch.h"
@@ -21,7 +22,7 @@ namespace rotary_kernel = kernels::rotary;
 constexpr int64_t kRotationGrain = 32768;
 
 void write_to(const at::Tensor& out, const RotaryFuncOptions& how, rotary_kernel::Heads& h) {
-  const HeadsShape shape(out, how.head_axis());
+  const HeadsShape shape(out, head_axis_of(how));
   h.out = out.data_ptr();
   h.out_batch = shape.batch_stride;
   h.out_head = shape.head_stride;

@@ -63,6 +63,7 @@ struct RotaryDefaults {
   bool ignores_rope_parameters = false;  ///< whether only `rope_theta` is read
   bool ignores_rope_scaling = false;
   bool needs_head_dim = false;  ///< whether a head_dim of null or 0 is refused
+  int64_t merge = -1;           ///< Grid::merge of a preset with blocks; -1: the configuration's
   bool whole_head = false;      ///< whether patches rotate all channels of a head
 };
 

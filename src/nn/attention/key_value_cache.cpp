@@ -1,5 +1,6 @@
 #include "posenc/nn/attention/key_value_cache.h"
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
 #include <c10/util/Exception.h>
@@ -18,6 +19,7 @@ KeyValueCache::KeyValueCache(const functional::Heads& like, int64_t capacity) {
 }
 
 KeyValueCache::KeyValueCache(const KeyValueCache& other) : length_(other.length_) {
+  const at::NoGradGuard no_grad;
   if (!other.keys_.defined()) return;
   const auto copy = [&](const at::Tensor& from) {
     const at::Tensor to = at::empty(from.sizes(), from.options());
@@ -44,6 +46,7 @@ functional::Heads KeyValueCache::append(const functional::Heads& heads) {
   TORCH_CHECK_VALUE(heads.value.size(2) == heads.key.size(2),
                     "[KeyValueCache] keys and values must have one length. Got ", heads.key.sizes(),
                     " and ", heads.value.sizes());
+  const at::NoGradGuard no_grad;
   keys_.slice(2, length_, end).copy_(heads.key);
   values_.slice(2, length_, end).copy_(heads.value);
   length_ = end;
@@ -71,6 +74,7 @@ void KeyValueCache::select(const at::Tensor& rows) {
 }
 
 void KeyValueCache::select(const at::Tensor& rows, functional::Heads& room) {
+  const at::NoGradGuard no_grad;
   at::index_select_out(room.key, keys_.slice(2, 0, length_), 0, rows);
   at::index_select_out(room.value, values_.slice(2, 0, length_), 0, rows);
   const auto keep = [&](at::Tensor& all, const at::Tensor& chosen) {

@@ -15,11 +15,31 @@
 namespace posenc {
 namespace {
 
+// What a layer that rotates the heads of its queries and keys cannot compute.
+void check_applied(rotary::AppliedTo applied_to) {
+  TORCH_CHECK_VALUE(applied_to != rotary::AppliedTo::HeadsByHead,
+                    "[MultiheadAttention] rotary must rotate by the positions of tokens: use "
+                    "functional::rotary() in an attention of your own. Got "
+                    "AppliedTo::HeadsByHead, a rotation by the number of the head (xcodec2)");
+  TORCH_CHECK_VALUE(applied_to != rotary::AppliedTo::HiddenStates,
+                    "[MultiheadAttention] rotary must rotate the heads of q and k: use "
+                    "functional::rotary() before the projections of an attention of your own. Got "
+                    "AppliedTo::HiddenStates (wav2vec2_conformer)");
+}
+
 void check_head_width(const RotaryOptions& rotary, int64_t width) {
   const bool whole = rotary.part() == rotary::Part::Whole;
   const bool fits = whole ? rotary.rotary_dim() == width : rotary.rotary_dim() <= width;
   TORCH_CHECK_VALUE(fits, "[MultiheadAttention] rotary must rotate ", whole ? "" : "at most ",
                     "the ", width, " channels of a head. Got ", rotary.rotary_dim());
+}
+
+// Keys are cached as they were scaled.
+void check_steps(const RotaryEmbedding& rotary) {
+  TORCH_CHECK_VALUE(!rotary || rotary->options.rotary().xpos_scale_base() == 0.0 ||
+                        rotary->options.rotary().xpos_middle(),
+                    "[MultiheadAttention] step() with xPos needs RotaryOptions::xpos_middle, the "
+                    "same for all keys of a cache. Got no xpos_middle");
 }
 
 }  // namespace
@@ -64,6 +84,7 @@ void MultiheadAttentionImpl::reset() {
     // Heads are split before they are rotated: (B, H, L, Dh), whatever the system's order.
     auto own = *options.rotary();
     own.head_axis(rotary::HeadAxis::BeforeLength);
+    check_applied(own.rotary().applied_to());
     check_head_width(own.rotary(), options.embed_dim() / options.num_heads());
     rotary = register_module("rotary", RotaryEmbedding(std::move(own)));
   }
@@ -99,10 +120,11 @@ void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const {
 
 torch::Tensor MultiheadAttentionImpl::forward(const torch::Tensor& query, const torch::Tensor& key,
                                               const torch::Tensor& value, const AttentionMask& mask,
-                                              const torch::Tensor& position_ids) {
+                                              const torch::Tensor& position_ids,
+                                              const torch::Tensor& key_position_ids) {
   const auto attend = [&](const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v) {
     functional::Heads heads = split_heads(q, k, v);
-    rotate(heads, 0, position_ids);
+    rotate(heads, 0, position_ids, key_position_ids);
     return attend_heads(heads, mask);
   };
   if (options.batch_first()) return attend(query, key, value);
@@ -116,33 +138,60 @@ torch::Tensor MultiheadAttentionImpl::forward(const torch::Tensor& query, const 
   return attend(q, k, v).transpose(0, 1);
 }
 
-// Queries and keys of one length share their rows of cosines and sines.
 void MultiheadAttentionImpl::rotate(functional::Heads& heads, int64_t offset,
-                                    const torch::Tensor& position_ids) {
-  TORCH_CHECK_VALUE(rotary || !position_ids.defined(),
+                                    const torch::Tensor& position_ids,
+                                    const torch::Tensor& key_position_ids) {
+  TORCH_CHECK_VALUE(rotary || !(position_ids.defined() || key_position_ids.defined()),
                     "[MultiheadAttention] position_ids are for a rotary embedding, which "
                     "options.rotary has. Got some without one");
   if (!rotary) return;
-  if (heads.query.size(2) == heads.key.size(2)) {
-    std::tie(heads.query, heads.key) =
-        rotary->forward(heads.query, heads.key, offset, position_ids);
-    return;
-  }
-  TORCH_CHECK_VALUE(!position_ids.defined(),
-                    "[MultiheadAttention] position_ids are for a query and a key of one length. "
-                    "Got ",
-                    heads.query.size(2), " and ", heads.key.size(2));
-  // One table for both: a scaling that depends on the length has one set of frequencies.
-  const int64_t queries = heads.query.size(2), keys = heads.key.size(2);
-  const torch::Tensor& longer = queries > keys ? heads.query : heads.key;
-  const RotaryCosSin all = RotaryEmbeddingAccess::rows(*rotary, longer, offset);
-  const auto first = [&](int64_t rows) {
-    return RotaryCosSin{all.cos.slice(0, 0, rows), all.sin.slice(0, 0, rows),
-                        all.scale.defined() ? all.scale.slice(0, 0, rows) : all.scale};
-  };
   const RotaryOptions& o = rotary->options.rotary();
-  heads.query = std::get<0>(functional::rotary(heads.query, {}, first(queries), o));
-  heads.key = std::get<1>(functional::rotary({}, heads.key, first(keys), o));
+  const auto dtype = heads.query.scalar_type();
+  TORCH_CHECK_VALUE(
+      o.arithmetic() != rotary::Arithmetic::Widened || !at::isReducedFloatingType(dtype),
+      "[MultiheadAttention] Arithmetic::Widened (codegen, clvp) makes q and k "
+      "float32, which attention to values of another dtype does not take: the module "
+      "must be float32. Got ",
+      dtype);
+  if (heads.query.size(2) != heads.key.size(2) || key_position_ids.defined())
+    return rotate_apart(heads, position_ids, key_position_ids);
+  std::tie(heads.query, heads.key) = rotary->forward(heads.query, heads.key, offset, position_ids);
+  if (o.rotary_value())
+    heads.value = std::get<0>(rotary->forward(heads.value, {}, offset, position_ids));
+}
+
+// Queries and keys with positions of their own. They have one table, so that a scaling that depends
+// on the length has one set of frequencies.
+void MultiheadAttentionImpl::rotate_apart(functional::Heads& heads,
+                                          const torch::Tensor& position_ids,
+                                          const torch::Tensor& key_position_ids) {
+  TORCH_CHECK_VALUE(position_ids.defined() && key_position_ids.defined(),
+                    "[MultiheadAttention] a rotary embedding needs both position_ids and "
+                    "key_position_ids where query and key differ in length. Got lengths ",
+                    heads.query.size(2), " and ", heads.key.size(2), " and ",
+                    position_ids.defined()       ? "no key_position_ids"
+                    : key_position_ids.defined() ? "no position_ids"
+                                                 : "neither");
+  TORCH_CHECK_VALUE(position_ids.dim() == key_position_ids.dim(),
+                    "[MultiheadAttention] position_ids and key_position_ids must have the same "
+                    "number of axes. Got ",
+                    position_ids.sizes(), " and ", key_position_ids.sizes());
+  const RotaryOptions& o = rotary->options.rotary();
+  const int64_t axis = o.axial() ? -2 : -1, queries = heads.query.size(2);
+  const RotaryCosSin all = rotary->cos_sin(torch::cat({position_ids, key_position_ids}, axis),
+                                           heads.query.scalar_type());
+  const auto rows = [&](int64_t begin, int64_t count) {
+    const auto of = [&](const torch::Tensor& t) {
+      return t.defined() ? t.narrow(-2, begin, count) : t;
+    };
+    return RotaryCosSin{of(all.cos), of(all.sin), of(all.scale)};
+  };
+  const auto how = functional::RotaryFuncOptions().head_axis(rotary::HeadAxis::BeforeLength);
+  const RotaryCosSin of_keys = rows(queries, heads.key.size(2));
+  heads.query = std::get<0>(functional::rotary(heads.query, {}, rows(0, queries), o, how));
+  heads.key = std::get<1>(functional::rotary({}, heads.key, of_keys, o, how));
+  if (o.rotary_value())
+    heads.value = std::get<0>(functional::rotary(heads.value, {}, of_keys, o, how));
 }
 
 KeyValueCache MultiheadAttentionImpl::make_cache(int64_t batch, int64_t capacity) const {
@@ -158,16 +207,20 @@ torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache
                                            const torch::Tensor& position_ids) {
   TORCH_CHECK_VALUE(options.batch_first(),
                     "[MultiheadAttention] step() needs batch_first. Got batch_first(false)");
+  check_steps(rotary);
   const torch::NoGradGuard no_grad;
   const int64_t before = cache.length();
-  functional::Heads heads = split_heads(x, x, x);
-  rotate(heads, position_ids.defined() ? 0 : before, position_ids);
-  const functional::Heads all = cache.append(heads);
+  const int64_t longest = rotary ? RotaryEmbeddingAccess::longest(*rotary) : 0;
+  // A single token may attend to all that are cached, and to itself.
+  const AttentionMask own = mask.after(before);
+  const AttentionMask whole = x.size(1) == 1 ? own : own & AttentionMask::causal(before);
   try {
-    // A single token may attend to all that are cached, and to itself.
-    return attend_heads(all, x.size(1) == 1 ? mask : mask & AttentionMask::causal(before));
+    functional::Heads heads = split_heads(x, x, x);
+    rotate(heads, position_ids.defined() ? 0 : before, position_ids, {});
+    return attend_heads(cache.append(heads), whole);
   } catch (...) {
     cache.truncate(before);
+    if (rotary) RotaryEmbeddingAccess::set_longest(*rotary, longest);
     throw;
   }
 }

@@ -103,6 +103,7 @@ torch::Tensor TransformerDecoderImpl::step(torch::Tensor x, DecoderCache& cache)
                     "[TransformerDecoder] the cache must be "
                     "start()'s, of ",
                     layers->size(), " layers. Got ", cache.layers.size());
+  const torch::NoGradGuard no_grad;
   const int64_t length = cache.length();
   TORCH_CHECK_VALUE(x.size(1) <= cache.capacity() - length, "[TransformerDecoder] the capacity is ",
                     cache.capacity(), " tokens. Got token ", length + x.size(1));

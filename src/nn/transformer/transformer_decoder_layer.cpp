@@ -102,6 +102,7 @@ DecoderLayerCache TransformerDecoderLayerImpl::start(const torch::Tensor& memory
 
 torch::Tensor TransformerDecoderLayerImpl::step(const torch::Tensor& x, DecoderLayerCache& cache,
                                                 const AttentionMask& memory_mask) {
+  const torch::NoGradGuard no_grad;
   const Block self = [&](const torch::Tensor& y) {
     const auto mask = AttentionMask::causal(cache.self.length());
     const auto heads = Attention::split_heads(*self_attn, y, y, y);

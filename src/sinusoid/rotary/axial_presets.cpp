@@ -22,6 +22,11 @@ using rotary::Planes;
 RotaryOptions axial_halves() { return RotaryOptions(0, Pairing::Halves).planes(Planes::Axial); }
 RotaryOptions axial_pairs() { return RotaryOptions(0, Pairing::Adjacent).planes(Planes::Axial); }
 
+// The order in which tokens enter models that merge 2 by 2 of them.
+Grid blocks(Coordinates coordinates = Coordinates::Index) {
+  return Grid{.coordinates = coordinates, .merge = 2};
+}
+
 // SAM's: both axes in pairs, in float32.
 RotaryOptions sam(Coordinates coordinates) {
   return axial_pairs()
@@ -39,10 +44,17 @@ std::vector<RotaryPreset> axial_presets() {
   return {
       // patches of images
       {"qwen2_vl_vision", "transformers 5.23 Qwen2VLVisionRotaryEmbedding", "height, then width",
-       axial_halves().cos_type(kept).arithmetic(f32).head_axis(HeadAxis::AfterLength)},
+       axial_halves()
+           .cos_type(kept)
+           .arithmetic(f32)
+           .head_axis(HeadAxis::AfterLength)
+           .grid(blocks())},
       {"muse_vision", "transformers 5.23 MuseGlimmerVisionRotaryEmbedding",
        "the same, cos and sin rounded",
-       axial_halves().arithmetic(f32).head_axis(HeadAxis::AfterLength)},
+       axial_halves()
+           .arithmetic(f32)
+           .head_axis(HeadAxis::AfterLength)
+           .grid(Grid{.coordinates = Coordinates::OneBased, .width_first = true})},
       {"step3p7_vision", "transformers 5.23 Step3p7VisionRotaryEmbedding", "width, then height",
        axial_halves().last_plane_first(true).cos_type(kept).arithmetic(f32).head_axis(
            HeadAxis::AfterLength)},
@@ -61,7 +73,8 @@ std::vector<RotaryPreset> axial_presets() {
            .cos_layout(CosLayout::Pairs)
            .cos_type(kept)
            .arithmetic(f32)
-           .head_axis(HeadAxis::AfterLength)},
+           .head_axis(HeadAxis::AfterLength)
+           .grid(blocks(Coordinates::OneBased))},
       {"pixtral", "transformers 5.23 PixtralVisionRotaryEmbedding",
        "even frequencies for height, odd for width", axial_halves().planes(Planes::EvenOdd)},
       {"gemma4_vision", "transformers 5.23 Gemma4VisionRotaryEmbedding",
@@ -73,7 +86,7 @@ std::vector<RotaryPreset> axial_presets() {
            .grid(Grid{.width_first = true})},
       {"minimax_m3_vision", "transformers 5.23 MiniMaxM3VLVisionRotaryEmbedding",
        "time, height and width; the first part of a head rotates",
-       axial_halves().axes(3).part(Part::First).head_axis(HeadAxis::AfterLength)},
+       axial_halves().axes(3).part(Part::First).head_axis(HeadAxis::AfterLength).grid(blocks())},
       {"llama4_vision", "transformers 5.23 Llama4VisionRotaryEmbedding",
        "complex numbers of cos and sin; width, then height, from 1; the class token is last, at 0",
        axial_pairs()

@@ -116,8 +116,10 @@ at::Tensor xpos_scale(const RotaryOptions& o, const at::Tensor& ids) {
   const at::Tensor rates =
       (at::arange(0, o.dim(), 2, at::TensorOptions(ids.device()).dtype(at::kFloat)) + 0.4 * dim) /
       (1.4 * dim);
-  const at::Tensor middle = (ids.max() + 1).div(2, "floor");
-  const at::Tensor powers = (ids - middle).to(at::kFloat) / o.xpos_scale_base();
+  const at::Tensor whole = ids.to(at::kLong);  // narrower integers would wrap around
+  const at::Tensor distance =
+      o.xpos_middle() ? whole - *o.xpos_middle() : whole - (whole.max() + 1).div(2, "floor");
+  const at::Tensor powers = distance.to(at::kFloat) / o.xpos_scale_base();
   return at::pow(rates, powers.unsqueeze(-1));
 }
 
@@ -189,7 +191,12 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencie
   TORCH_CHECK_VALUE(
       inv_freq.defined() && inv_freq.dim() == (exact ? 2 : 1) && inv_freq.size(-1) == count,
       "[rotary] inv_freq must be (", exact ? "2, " : "", count, "). Got ", inv_freq.sizes());
-  const at::NoGradGuard no_grad;
+  const bool recorded =
+      at::GradMode::is_enabled() && (inv_freq.requires_grad() || position_ids.requires_grad());
+  TORCH_CHECK_VALUE(!recorded || !exact,
+                    "[rotary] Precision::Exact records no gradient: frequencies and positions must "
+                    "not require one. Got ones that do");
+  const c10::AutoGradMode mode(recorded);
   if (!exact) warm_up_vector_math();
   const at::ScalarType type = cos_dtype(options, dtype);
   const Copies copies = exact ? copies_of(options) : Copies::One;

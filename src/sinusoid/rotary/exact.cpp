@@ -67,8 +67,10 @@ struct ScaleFactor {
   Big operator()(const rotary::Yarn& s) const {
     const YarnRamp ends = yarn_ramp(s, options.dim(), options.base());
     const auto at = static_cast<double>(i);
-    if (at <= ends.low) return big(1);
-    if (at >= ends.high) return exact::reciprocal(big(s.factor));
+    // The ramp (at - low) / (high - low) below 0 and above 1, also where high is below low.
+    const bool up = ends.low < ends.high;
+    if (up ? at <= ends.low : at >= ends.low) return big(1);
+    if (up ? at >= ends.high : at <= ends.high) return exact::reciprocal(big(s.factor));
     return between(
         quotient(exact::sub(big(ends.high), big(at)), exact::sub(big(ends.high), big(ends.low))),
         s.factor);
@@ -86,7 +88,7 @@ struct ScaleFactor {
         exact::mul(big(s.original_max_position), quotient(f, exact::scaled(exact::pi(kLimbs), 1)));
     const double rough = exact::to_double(rotations);
     if (rough < s.low_freq_factor) return exact::reciprocal(big(s.factor));
-    if (rough > s.high_freq_factor) return big(1);
+    if (rough > s.high_freq_factor || s.high_freq_factor == s.low_freq_factor) return big(1);
     return between(quotient(exact::sub(rotations, big(s.low_freq_factor)),
                             exact::sub(big(s.high_freq_factor), big(s.low_freq_factor))),
                    s.factor);

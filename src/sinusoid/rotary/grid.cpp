@@ -33,6 +33,27 @@ void check_sizes(const RotaryOptions& o, at::IntArrayRef sizes) {
       at::IntArrayRef(o.grid().reference));
 }
 
+void check_merge(const rotary::Grid& grid, at::IntArrayRef sizes) {
+  TORCH_CHECK_VALUE(grid.merge != 0,
+                    "[rotary] grid.merge must be set: the model's processor has one for each image "
+                    "(Video-LLaMA 3: 1 for an image, 2 for a video). Got 0");
+  if (grid.merge == 1) return;
+  TORCH_CHECK_VALUE(
+      sizes.size() >= 2 && sizes.end()[-1] % grid.merge == 0 && sizes.end()[-2] % grid.merge == 0,
+      "[rotary] height and width of a grid must be multiples of grid.merge = ", grid.merge,
+      ". Got ", sizes);
+}
+
+// (..., height, width, axes) -> (N, axes), in blocks of merge by merge.
+at::Tensor in_blocks(const at::Tensor& patches, int64_t merge) {
+  if (merge == 1) return patches.flatten(0, -2);
+  return patches
+      .unflatten(-2, {-1, merge})  // (..., height, columns, merge, axes)
+      .unflatten(-4, {-1, merge})  // (..., rows, merge, columns, merge, axes)
+      .transpose(-4, -3)
+      .flatten(0, -2);
+}
+
 // The coordinates of an axis of `size` patches.
 at::Tensor along(const rotary::Grid& grid, int64_t size, int64_t reference, int64_t last_size) {
   const at::TensorOptions whole(at::kLong), real(at::kFloat);
@@ -59,6 +80,7 @@ at::Tensor rotary_grid(const RotaryOptions& options, at::IntArrayRef sizes) {
   options.validate();
   check_sizes(options, sizes);
   const rotary::Grid& grid = options.grid();
+  check_merge(grid, sizes);
   rotary::Grid time = grid;  // an axis before height and width
   time.coordinates = Coordinates::Index;
   std::vector<at::Tensor> axes;
@@ -69,7 +91,7 @@ at::Tensor rotary_grid(const RotaryOptions& options, at::IntArrayRef sizes) {
   }
   axes = at::meshgrid(axes, "ij");
   if (grid.width_first) std::swap(axes[axes.size() - 1], axes[axes.size() - 2]);
-  const at::Tensor patches = at::stack(axes, -1).flatten(0, -2);
+  const at::Tensor patches = in_blocks(at::stack(axes, -1), grid.merge);
   const at::Tensor rest = at::zeros({grid.zero_tokens, patches.size(-1)}, patches.options());
   return grid.zero_tokens == 0 ? patches : at::cat({patches, rest});
 }

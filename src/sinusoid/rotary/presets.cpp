@@ -15,6 +15,7 @@ namespace posenc {
 namespace {
 
 using rotary::AngleType;
+using rotary::AppliedTo;
 using rotary::Arithmetic;
 using rotary::CosLayout;
 using rotary::CosType;
@@ -51,7 +52,8 @@ std::vector<RotaryPreset> make() {
       {"gpt_oss", "transformers 5.23 GptOssRotaryEmbedding", "cos and sin of half the width",
        halves().cos_layout(CosLayout::Single)},
       {"xcodec2", "transformers 5.23 Xcodec2RotaryEmbedding, NeuCodecRotaryEmbedding",
-       "the position is the number of the head", halves().head_axis(HeadAxis::AfterLength)},
+       "the position is the number of the head",
+       halves().head_axis(HeadAxis::AfterLength).applied_to(AppliedTo::HeadsByHead)},
       {"gemma3", "transformers 5.23 Gemma3RotaryEmbedding", "as llama, one for each layer type",
        halves()},
       {"gemma3n", "transformers 5.23 Gemma3nRotaryEmbedding", "as gemma3", halves()},
@@ -77,7 +79,7 @@ std::vector<RotaryPreset> make() {
        "transformers 5.23 Wav2Vec2ConformerRotaryPositionalEmbedding, Wav2Vec2Bert's, "
        "SeamlessM4T's",
        "as llama; rotates the hidden states before their projections",
-       halves().head_axis(HeadAxis::AfterLength)},
+       halves().head_axis(HeadAxis::AfterLength).applied_to(AppliedTo::HiddenStates)},
       {"clvp", "transformers 5.23 ClvpRotaryPositionalEmbedding",
        "the first part of q, k and v rotates; they become float32",
        halves()

@@ -97,9 +97,6 @@ struct ScalingCheck {
     check_positive("low_freq_factor", s.low_freq_factor);
     check_positive("high_freq_factor", s.high_freq_factor);
     check_positive("original_max_position", s.original_max_position);
-    TORCH_CHECK_VALUE(s.high_freq_factor != s.low_freq_factor,
-                      "[rotary] high_freq_factor must differ from low_freq_factor. Got ",
-                      s.high_freq_factor, " for both");
   }
 };
 
@@ -183,6 +180,8 @@ void check_axes(const RotaryOptions& o) {
                     "[rotary] grid.zero_tokens must not be negative. Got ", o.grid().zero_tokens);
   for (const int64_t size : o.grid().reference)
     check_positive("grid.reference", static_cast<double>(size));
+  TORCH_CHECK_VALUE(o.grid().merge >= 0, "[rotary] grid.merge must not be negative. Got ",
+                    o.grid().merge);
   check_finite("grid.offset", o.grid().offset);
 }
 
@@ -233,6 +232,9 @@ void check_layout(const RotaryOptions& o) {
   TORCH_CHECK_VALUE(
       o.xpos_scale_base() == 0.0 || (o.planes() == rotary::Planes::One && !is_complex),
       "[rotary] xpos_scale_base needs Planes::One, and no Arithmetic::Complex");
+  TORCH_CHECK_VALUE(!o.xpos_middle() || o.xpos_scale_base() > 0.0,
+                    "[rotary] xpos_middle belongs to xpos_scale_base. Got ",
+                    o.xpos_middle().value_or(0));
   TORCH_CHECK_VALUE(o.cos_layout() != CosLayout::Pairs || o.pairing() == Pairing::Adjacent,
                     "[rotary] CosLayout::Pairs belongs to Pairing::Adjacent");
   TORCH_CHECK_VALUE(o.planes() != rotary::Planes::Doubled ||

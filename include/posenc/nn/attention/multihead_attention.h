@@ -29,7 +29,8 @@ struct MultiheadAttentionOptions {
   /// Number of key and value heads (grouped-query attention); must divide num_heads; num_heads
   /// unless set.
   TORCH_ARG(std::optional<int64_t>, num_kv_heads) = std::nullopt;
-  /// Rotates queries and keys by their positions; none unless set.
+  /// Rotates queries and keys by their positions, and values with RotaryOptions::rotary_value; none
+  /// unless set. Only AppliedTo::Heads.
   TORCH_ARG(std::optional<RotaryEmbeddingOptions>, rotary) = std::nullopt;
   /// Probability of zeroing an attention weight in training, in [0, 1).
   TORCH_ARG(double, dropout) = 0.0;
@@ -82,11 +83,13 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
   void pretty_print(std::ostream& stream) const override;
 
   /// Returns the attention of `query` to `key` and `value`, with the shape of `query`. A rotary
-  /// embedding rotates queries and keys by positions 0, 1, ... or by `position_ids`, (L) or (B, L),
-  /// which require a query and a key of the same length.
+  /// embedding rotates queries and keys of one length by positions 0, 1, ... or by `position_ids`,
+  /// (L) or (B, L). Where their lengths differ, `position_ids` are those of the queries, and those
+  /// of the keys, `key_position_ids`, (S) or (B, S), are required as well.
   torch::Tensor forward(const torch::Tensor& query, const torch::Tensor& key,
                         const torch::Tensor& value, const AttentionMask& mask = {},
-                        const torch::Tensor& position_ids = {});
+                        const torch::Tensor& position_ids = {},
+                        const torch::Tensor& key_position_ids = {});
 
   /// An empty cache for `capacity` tokens of `batch` sequences, in the module's dtype and on its
   /// device.
@@ -94,8 +97,12 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
 
   /// Causal self-attention of the next tokens x (B, t, E)  ->  (B, t, E), whose rotated keys and
   /// values are appended to `cache`. Steps of any size give the results of forward() for the whole
-  /// sequence with AttentionMask::causal(), combined with `mask`. Positions continue from the cache
-  /// unless `position_ids` are given. For inference, with batch_first only.
+  /// sequence with AttentionMask::causal(), unless the frequencies of the rotary embedding depend
+  /// on the length of the call (LengthRule). `mask` is over the new tokens as queries and all
+  /// tokens so far as keys, and is combined with it; a causal() in it counts from the new tokens.
+  /// Positions continue from the cache unless `position_ids` are given. For inference, with
+  /// batch_first only, and with xPos only if it has an xpos_middle. An error leaves the cache as it
+  /// was.
   torch::Tensor step(const torch::Tensor& x, KeyValueCache& cache, const AttentionMask& mask = {},
                      const torch::Tensor& position_ids = {});
 
@@ -110,13 +117,17 @@ class MultiheadAttentionImpl : public Cloneable<MultiheadAttentionImpl> {
 
  protected:
   POSENC_FORWARD_HAS_DEFAULT_ARGS({3, torch::nn::AnyValue(AttentionMask())},
-                                  {4, torch::nn::AnyValue(torch::Tensor())})
+                                  {4, torch::nn::AnyValue(torch::Tensor())},
+                                  {5, torch::nn::AnyValue(torch::Tensor())})
 
  private:
   friend struct MultiheadAttentionAccess;
 
   void reset_in_projection();
-  void rotate(functional::Heads& heads, int64_t offset, const torch::Tensor& position_ids);
+  void rotate(functional::Heads& heads, int64_t offset, const torch::Tensor& position_ids,
+              const torch::Tensor& key_position_ids);
+  void rotate_apart(functional::Heads& heads, const torch::Tensor& position_ids,
+                    const torch::Tensor& key_position_ids);
   functional::Heads split_heads(const torch::Tensor& query, const torch::Tensor& key,
                                 const torch::Tensor& value) const;
   torch::Tensor attend_heads(const functional::Heads& heads, const AttentionMask& mask) const;
