@@ -99,15 +99,7 @@ CLI::Validator folder_path() {
 }
 
 CLI::Validator output_path() {
-  return {[](const std::string& text) {
-            if (text.ends_with(".pt") || text.ends_with(".pth")) {
-              return "must not have the extension of torch.save's format, as safetensors is "
-                     "written" +
-                     got(text);
-            }
-            return unwritable(text);
-          },
-          "", "output"};
+  return {[](const std::string& text) { return unwritable(text); }, "", "output"};
 }
 
 ValueRule rule_of(CLI::Option& option) {

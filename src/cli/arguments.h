@@ -41,9 +41,8 @@ CLI::Validator input_path();
 /// A folder to read or to write.
 CLI::Validator folder_path();
 
-/// A safetensors file to write, with any extension but `.pt` and `.pth`, which are those of
-/// torch.save. Must not be `-`: results are published by renaming a complete file, which is
-/// impossible for standard output.
+/// A file of tensors to write, with any extension: `.pt` and `.pth` mean torch.save's format, as in
+/// save_weights(), and all others safetensors.
 CLI::Validator output_path();
 
 /// What an option takes, as far as the validators above know it.

@@ -1,4 +1,4 @@
-// posenc convert: converts any readable weights file to safetensors.
+// posenc convert: converts any readable weights file to safetensors, or to torch.save's format.
 
 #include "io/convert.h"
 
@@ -13,7 +13,9 @@
 #include "cli/progress.h"
 #include "io/base/context.h"
 #include "io/base/quote.h"
+#include "posenc/io/load.h"
 #include "posenc/io/manifest.h"
+#include "posenc/io/save.h"
 
 namespace posenc::cli {
 namespace {
@@ -21,6 +23,15 @@ namespace {
 struct ConvertOptions {
   std::string input, output;
 };
+
+// torch.save's format holds ties and views, so that all tensors are in memory at once.
+uint64_t write_as_torch_save(const ConvertOptions& options) {
+  const StateDict tensors = load_tensors(options.input);
+  save_tensors(options.output, tensors);
+  uint64_t bytes = 0;
+  for (const auto& item : tensors) bytes += item.value().nbytes();
+  return bytes;
+}
 
 void convert_file(const ConvertOptions& options) {
   refuse_to_replace_input(options.output, {options.input});
@@ -30,6 +41,7 @@ void convert_file(const ConvertOptions& options) {
   io::in_context("convert", options.input, [&] { io::check_convertible(manifest); });
   Progress progress("converting");
   const uint64_t bytes = io::in_context("convert", options.output, [&] {
+    if (io::is_torch_save(options.output)) return write_as_torch_save(options);
     return io::write_as_safetensors(weights, options.output, [&](uint64_t done, uint64_t total) {
       progress.show(done, total);
     });
@@ -50,11 +62,11 @@ void add_convert(CLI::App& app) {
   auto options = std::make_shared<ConvertOptions>();
   auto* sub =
       app.add_subcommand("convert",
-                         "Write the tensors of a file as safetensors. Dtypes are preserved; "
-                         "tied tensors are written under each of their names.");
+                         "Write the tensors of a file as safetensors, or as torch.save's file if "
+                         "OUT ends in .pt or .pth. Dtypes are preserved; tied tensors are written "
+                         "under each of their names.");
   sub->add_option("IN", options->input, kReadableFiles)->required()->check(input_path());
-  sub->add_option("OUT", options->output,
-                  "safetensors file, any extension but .pt and .pth; replaced atomically")
+  sub->add_option("OUT", options->output, "file to write, any extension; replaced atomically")
       ->required()
       ->check(output_path());
   sub->footer("Example:\n  posenc convert model.pt model.safetensors");

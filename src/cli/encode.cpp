@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/weights.h"
 #include "posenc/inference/frozen_encoder.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/io/save.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/inspect_folder.h"
 
@@ -89,7 +89,7 @@ void encode(const EncodeArguments& arguments) {
   result.insert("embeddings", out.embeddings.contiguous());
   result.insert("last_hidden_state", out.last_hidden_state.contiguous());
   if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
-  save_safetensors(arguments.output, result);
+  save_tensors(arguments.output, result);
   note_stages(arguments.folder);
   fmt::print("{}: {}\n", arguments.output, described(result));
 }

@@ -12,7 +12,7 @@
 #include "cli/output.h"
 #include "cli/params.h"
 #include "cli/weights.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/io/save.h"
 #include "posenc/models/rotary_config.h"
 
 namespace posenc::cli {
@@ -128,7 +128,7 @@ void rotate(const RotaryArguments& arguments) {
     if (k.defined()) result.insert("k", rotated_k);
   }
   if (options.rotary_value() && v.defined()) result.insert("v", std::get<0>(rotated(v, {})));
-  save_safetensors(arguments.output, result);
+  save_tensors(arguments.output, result);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "cli/modules/kinds.h"
 #include "cli/modules/module_spec.h"
 #include "cli/output.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/io/save.h"
 
 namespace posenc::cli {
 namespace {
@@ -48,7 +48,7 @@ void run(const RunOptions& options) {
                                            options.module, Params(options.params));
   StateDict result;
   result.insert("output", spec.forward(call_of(options.input, spec)));
-  save_safetensors(options.output, result);
+  save_tensors(options.output, result);
 }
 
 }  // namespace

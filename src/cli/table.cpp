@@ -13,7 +13,7 @@
 #include "cli/params.h"
 #include "cli/table_cases.h"
 #include "cli/weights.h"
-#include "posenc/io/safetensors.h"
+#include "posenc/io/save.h"
 #include "posenc/sinusoid/preset.h"
 
 namespace posenc::cli {
@@ -48,7 +48,7 @@ void make(const TableOptions& options) {
     }
     result.insert("table", sinusoid_rows(recipe, positions));
   }
-  save_safetensors(options.output, result, {{"preset", options.preset}});
+  save_tensors(options.output, result, SaveOptions().metadata({{"preset", options.preset}}));
 }
 
 }  // namespace

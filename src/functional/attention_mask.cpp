@@ -254,8 +254,7 @@ AttentionMask AttentionMaskAccess::queries(const AttentionMask& mask, int64_t fi
   for (auto* parts : {&some.allowed_, &some.biases_}) {
     for (auto& part : *parts) part.mask = rows_of(part.mask, first, count);
   }
-  if (mask.causal_) some.causal_ = *mask.causal_ + first;
-  return some;
+  return some.after(first);
 }
 
 ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const AttentionShape& shape,
@@ -278,8 +277,7 @@ ScoreMask AttentionMaskAccess::resolve(const AttentionMask& mask, const Attentio
         as_scores(one.mask, one.of_heads, shape).to(type).resolve_neg();
     bias = bias.defined() ? bias + scores : scores;
   }
-  // The kernels of other devices take a bias of the query's dtype only.
-  if (bias.defined() && !like.is_cpu()) bias = bias.to(like.scalar_type());
+  if (bias.defined() && !like.is_cpu()) bias = bias.to(like.scalar_type());  // all that GPUs take
   at::Tensor allowed;
   const auto allow = [&](const at::Tensor& scores) {
     allowed = allowed.defined() ? allowed.logical_and(scores) : scores;

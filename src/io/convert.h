@@ -3,10 +3,16 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "io/manifest/open_weights.h"
 
 namespace posenc::io {
+
+/// Whether SaveFormat::ByExtension means SaveFormat::TorchSave for `path`.
+inline bool is_torch_save(std::string_view path) {
+  return path.ends_with(".pt") || path.ends_with(".pth");
+}
 
 /// Throws WeightsError unless the manifest has tensors and all of them can be read: otherwise the
 /// file written could not replace the original.

@@ -2,9 +2,8 @@
 
 #include <torch/nn/module.h>
 
-#include <string_view>
-
 #include "io/base/context.h"
+#include "io/convert.h"
 #include "io/safetensors/shard_writer.h"
 #include "io/safetensors/writer.h"
 #include "io/torch/save_writer.h"
@@ -15,8 +14,7 @@ namespace {
 
 SaveFormat format_of(const std::string& path, SaveFormat format) {
   if (format != SaveFormat::ByExtension) return format;
-  const bool is_torch = path.ends_with(".pt") || path.ends_with(".pth");
-  return is_torch ? SaveFormat::TorchSave : SaveFormat::Safetensors;
+  return io::is_torch_save(path) ? SaveFormat::TorchSave : SaveFormat::Safetensors;
 }
 
 WeightsError split_error(const std::string& name, const std::string& reason,
