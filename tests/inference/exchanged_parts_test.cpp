@@ -72,7 +72,7 @@ TEST(ExchangedPartsErrors, NameTheTensorAndItsShape) {
        "layers.2.norm1: d_model must be 16"},
       {[](Layer& layer) { layer.norm2->weight = torch::ones({3}); },
        "layers.2.norm2.weight must be [16]. Got [3]"},
-      {[](Layer& layer) { layer.norm2->weight = {}; },
+      {[](Layer& layer) { layer.norm2->weight = torch::Tensor(); },
        "layers.2.norm2.weight must be [16]. Got an undefined tensor"},
       {[](Layer& layer) { layer.self_attn->in_proj_bias = torch::zeros({16}); },
        "layers.2.self_attn.in_proj_bias must be [48]. Got [16]"},
