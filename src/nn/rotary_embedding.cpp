@@ -95,7 +95,7 @@ int64_t switched(const RotaryOptions& o, int64_t last) {
 // Whether rotary_cos_sin() rejects these positions.
 bool is_outside(const torch::Tensor& ids) {
   return !at::isIntegralType(ids.scalar_type(), /*includeBool=*/false) || ids.dim() == 0 ||
-         ids.min().item().toLong() < 0;
+         (ids.numel() > 0 && ids.min().item().toLong() < 0);
 }
 
 RotaryCosSin sent_to(const RotaryCosSin& rows, torch::Device device) {

@@ -148,6 +148,7 @@ RotaryCosSin RotaryPositionEmbedding2dImpl::computed(at::IntArrayRef sizes, torc
 RotaryCosSin RotaryPositionEmbedding2dImpl::cos_sin(int64_t height, int64_t width, int64_t frames,
                                                     torch::Dtype dtype, torch::Device device) {
   const RotaryCosSin table = rows(height, width, frames, dtype, device);
+  const c10::InferenceMode off(false);            // a later backward may need them
   return {table.cos.clone(), table.sin.clone()};  // the caller may write to them
 }
 

@@ -30,7 +30,7 @@ struct AttentionShape {
 /// ```
 /// Masks over keys are (B, S), without broadcasting. Masks over queries and keys are (B, L, S),
 /// (B, H, L, S) or torch.nn's (B * H, L, S); the makers whose names end in `_pairs` take (L, S).
-/// Any axis of these may be 1. A mask (H, L, S) is not accepted: give it a batch axis by
+/// Any axis of these may be 1. A mask (H, L, S) is not recognised: give it a batch axis by
 /// unsqueeze(0). A query that may not attend to any key gives zeros, forward and backward.
 ///
 /// Errors: the makers throw c10::TypeError for a wrong dtype and c10::ValueError for a wrong rank;

@@ -28,8 +28,9 @@ struct RotaryPositionEmbedding2dOptions {
   /// Number of tokens before the patches that are not rotated: class and register tokens.
   TORCH_ARG(int64_t, prefix_tokens) = 0;
   /// In training all coordinates are shifted by a random number from [-shift, shift], one for each
-  /// axis; 0: none. This and the next two are DINOv3's pos_embed_shift, _jitter and _rescale, with
-  /// PyTorch's random numbers.
+  /// axis, drawn in each call; 0: none. In DINOv3 all layers share one draw: call cos_sin() once
+  /// and functional::rotary() in each layer. This and the next two are DINOv3's pos_embed_shift,
+  /// _jitter and _rescale, with PyTorch's random numbers.
   TORCH_ARG(double, shift) = 0.0;
   /// In training they are multiplied by a random number from [1 / jitter, jitter] for each axis; 0:
   /// none.

@@ -211,13 +211,13 @@ torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache
   const torch::NoGradGuard no_grad;
   const int64_t before = cache.length();
   const int64_t longest = rotary ? RotaryEmbeddingAccess::longest(*rotary) : 0;
-  // A single token may attend to all that are cached, and to itself.
   const AttentionMask own = mask.after(before);
-  const AttentionMask whole = x.size(1) == 1 ? own : own & AttentionMask::causal(before);
   try {
     functional::Heads heads = split_heads(x, x, x);
     rotate(heads, position_ids.defined() ? 0 : before, position_ids, {});
-    return attend_heads(cache.append(heads), whole);
+    // A single token may attend to all that are cached, and to itself.
+    return attend_heads(cache.append(heads),
+                        x.size(1) == 1 ? own : own & AttentionMask::causal(before));
   } catch (...) {
     cache.truncate(before);
     if (rotary) RotaryEmbeddingAccess::set_longest(*rotary, longest);
