@@ -17,7 +17,7 @@
 namespace posenc {
 namespace {
 
-namespace F = torch::nn::functional;
+namespace TF = torch::nn::functional;
 using front::Norm;
 using front::PositionIds;
 using testing::bit_equal;
@@ -56,9 +56,9 @@ TEST(EmbeddingFront, IsTheSumOfItsTablesInTheGivenOrder) {
   const auto types = torch::tensor({{0, 1, 1}, {1, 0, 0}});
   const auto sum = front->tokens(front_ids()) + front->token_types(types) +
                    front->positions->weight.slice(0, 0, 3).unsqueeze(0);
-  const auto expected = F::layer_norm(
+  const auto expected = TF::layer_norm(
       sum,
-      F::LayerNormFuncOptions({4}).weight(front->norm->weight).bias(front->norm->bias).eps(1e-12));
+      TF::LayerNormFuncOptions({4}).weight(front->norm->weight).bias(front->norm->bias).eps(1e-12));
   EXPECT_TRUE(bit_equal(front->forward(front_ids(), with_types(types)), expected));
   EXPECT_TRUE(bit_equal(front->forward(front_ids()[0], with_types(types[0])), expected[0]));
 }
