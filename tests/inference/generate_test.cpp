@@ -284,10 +284,12 @@ TEST(FrozenGenerateErrors, NamesWhatIsWrong) {
   EXPECT_ERROR(generate(model, {}, {}, GenerateOptions(kBegin, kEnd)), c10::ValueError,
                "Got an undefined tensor");
   EXPECT_ERROR(frozen.encode({}), c10::ValueError, "src must be ids (B, L). Got an undefined");
-  EXPECT_ERROR(generate(frozen, src, {}, GenerateOptions(kBegin, 999)), c10::ValueError,
-               "each of eos_ids must lie in [0, ");
-  EXPECT_ERROR(generate(frozen, src, {}, GenerateOptions(kBegin, kEnd).num_beams(int64_t{1} << 60)),
-               c10::ValueError, "num_beams must be at most 65536");
+  EXPECT_ERROR(generate(frozen, src, {}, GenerateOptions(kBegin, 999).max_new_tokens(9)),
+               c10::ValueError, "each of eos_ids must lie in [0, ");
+  EXPECT_ERROR(
+      generate(frozen, src, {},
+               GenerateOptions(kBegin, kEnd).max_new_tokens(9).num_beams(int64_t{1} << 60)),
+      c10::ValueError, "num_beams must be at most 65536");
   EXPECT_ERROR(
       generate(
           frozen, src, {},
