@@ -21,6 +21,7 @@
 #include "posenc/nn/sinusoidal_timesteps.h"
 #include "posenc/nn/timestep_embedding.h"
 #include "posenc/nn/transformer/gated_feed_forward.h"
+#include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/rms_norm.h"
 #include "posenc/nn/vision_front.h"
 #include "posenc/sinusoid/preset.h"
@@ -111,6 +112,7 @@ std::multimap<std::string, Module> modules() {
        make<RotaryPositionEmbedding2dImpl>(rotary_preset("dinov3", 8))},
       {"RMSNorm", make<RMSNormImpl>(8)},
       {"GatedFeedForward", make<GatedFeedForwardImpl>(8, 5)},
+      {"LayerScale", make<LayerScaleImpl>(8)},
       {"VisionFront", make<VisionFrontImpl>(VisionFrontOptions(4, 2, 6))},
       {"VisionFront", make<VisionFrontImpl>(VisionFrontOptions(4, 2, 6)
                                                 .mask_token(true)
