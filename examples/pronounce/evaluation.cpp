@@ -18,11 +18,14 @@ namespace {
 using Row = std::array<std::string, 3>;
 
 // The answers to a word: the model's, and the dictionary's first one unless the model's is correct.
+// A model that has learnt nothing may repeat phonemes for ever: the beginning of that shows it.
 Row row(const LexiconEntry& entry, const Phonemes& answer) {
   const auto& ways = entry.pronunciations;
   const bool right = std::find(ways.begin(), ways.end(), answer) != ways.end();
-  return {entry.word, fmt::format("{}", fmt::join(answer, " ")),
-          right ? "the same" : fmt::format("{}", fmt::join(ways.front(), " "))};
+  constexpr std::size_t kMostShown = 30;
+  std::string shown = fmt::format("{}", fmt::join(answer, " "));
+  if (shown.size() > kMostShown) shown = shown.substr(0, kMostShown - 4) + " ...";
+  return {entry.word, shown, right ? "the same" : fmt::format("{}", fmt::join(ways.front(), " "))};
 }
 
 void print(const std::vector<Row>& rows) {

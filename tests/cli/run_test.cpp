@@ -142,17 +142,12 @@ TEST_F(Run, NamesFromAFileCannotCommandATerminal) {
   EXPECT_LT(results[0].err.size(), 20'000u) << "a long name is cut";
 }
 
-TEST_F(Run, AMisspeltModuleIsShownEachNameOnce) {
+TEST_F(Run, AMisspeltModuleIsAUsageError) {
   const auto weights = safetensors("w", dict({{"pe", pe}}));
   const auto result = attempt(weights, dict({{"input", pe}}), {"--module", "PositionalEncodng"});
-  expect_refused(result, "run", "did you mean PositionalEncoding? Known: ");
-  auto known = result.err.substr(result.err.find("Known: ") + 7);
-  known.pop_back();
-  std::vector<std::string> names;
-  std::istringstream stream(known);
-  for (std::string one; std::getline(stream, one, ',');) names.push_back(one.substr(one[0] == ' '));
-  EXPECT_GT(names.size(), 10u);
-  EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size()) << known;
+  EXPECT_EQ(result.status, 2);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring,
+                      "Got PositionalEncodng; did you mean PositionalEncoding?", result.err);
 }
 
 TEST_F(Run, TimestepsOntoAnImage) {

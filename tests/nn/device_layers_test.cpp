@@ -42,12 +42,13 @@ Tensor sequence(Draw& draw, bool batch_first, int64_t batch, int64_t length, int
 Trial attention(Draw& draw) {
   const int64_t groups = draw.size(3), per_group = draw.size(3), width = draw.even(5);
   const int64_t heads = groups * per_group, queries = draw.size(9), batch = draw.batch();
-  const int64_t keys = draw.dice.coin() ? queries : draw.size(9);
+  const bool rotates = draw.dice.coin();  // one length then, as positions are counted
+  const int64_t keys = rotates || draw.dice.coin() ? queries : draw.size(9);
   auto options = MultiheadAttentionOptions(heads * width, heads)
                      .num_kv_heads(groups)
                      .bias(draw.dice.coin())
                      .batch_first(draw.dice.coin());
-  if (draw.dice.coin()) options.rotary(RotaryEmbeddingOptions(draw.rotary(width)));
+  if (rotates) options.rotary(RotaryEmbeddingOptions(draw.rotary(width)));
   const bool first = options.batch_first(), masked = draw.dice.coin();
   return {std::make_shared<MultiheadAttentionImpl>(options),
           {sequence(draw, first, batch, queries, heads * width),

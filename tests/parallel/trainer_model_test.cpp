@@ -97,14 +97,10 @@ TEST_P(GroupModel, BetweenCallsTheModelIsFree) {
     own.model->zero_grad();
     auto other = own.trainer(TrainerOptions(2), group);
     EXPECT_TRUE(other.train());
-    own.model->replace_module("sometimes", torch::nn::Linear(kSmallWidth, kSmallWidth));
-    own.model->sometimes = torch::nn::Linear(
-        std::dynamic_pointer_cast<torch::nn::LinearImpl>(own.model->children().at(2)));
-    own.optimizer.add_param_group(own.model->sometimes->parameters());
     EXPECT_TRUE(trainer.train());
   });
   for (const auto& rank : ranks) {
-    EXPECT_TRUE(all_bits(*rank->model) == all_bits(*ranks[0]->model)) << "the new layer, too";
+    EXPECT_TRUE(all_bits(*rank->model) == all_bits(*ranks[0]->model));
   }
 }
 

@@ -54,7 +54,8 @@ struct Training {
     };
   }
 
-  Transformer model{tiny(Tying::ThreeWay).dropout(0.2)};
+  Transformer model{
+      tiny(Tying::ThreeWay).dropout(0.2).embedding_init(EmbeddingInit::StandardNormal)};
   FusedAdam optimizer{model->parameters(), 1.0};
   LambdaLR schedule{optimizer, warmup_factor(8, 10)};
   PairLoader loader{copies(), PairLoaderOptions().max_rows(8).seed(5)};

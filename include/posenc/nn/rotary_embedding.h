@@ -14,6 +14,10 @@
 #include "posenc/functional/rotary.h"
 #include "posenc/sinusoid/rotary.h"
 
+namespace posenc {
+struct RotaryEmbeddingAccess;  // private
+}
+
 namespace posenc POSENC_EXPORT {
 
 /// The sequence length for which a scaling that depends on it (rotary::Dynamic, LongRope, PhiMoe)
@@ -93,6 +97,7 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
   explicit RotaryEmbeddingImpl(RotaryEmbeddingOptions options_);
 
   void reset() override;
+  /// A copy that remembers the same longest sequence, for rotary::Dynamic.
   std::shared_ptr<torch::nn::Module> clone(
       const std::optional<torch::Device>& device = std::nullopt) const override;
   void pretty_print(std::ostream& stream) const override;

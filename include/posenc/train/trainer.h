@@ -19,12 +19,15 @@
 #include "posenc/parallel/group.h"
 #include "posenc/train/pair_loader.h"
 
+namespace posenc {
+namespace train {
+class Modes;  // private
+}
+}  // namespace posenc
+
 namespace posenc POSENC_EXPORT {
 
 class DataParallel;
-namespace train {
-class Modes;
-}
 
 /// Progress of a training run. Loss and speed are those of the steps since the last report.
 struct TrainingProgress {

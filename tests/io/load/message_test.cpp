@@ -128,8 +128,8 @@ TEST_F(Message, SuggestsOnlyWhatIsSimilar) {
   EXPECT_EQ(message({"inner.bias", "weight"}, {"inner.bais", "kernel"}),
             "c.pt: does not fit the module, which is left as it was\n"
             "  missing (2):\n"
-            "    'inner.bias' (did you mean 'inner.bais'?)\n"
             "    'weight'\n"
+            "    'inner.bias' (did you mean 'inner.bais'?)\n"
             "  unexpected (2):\n"
             "    'inner.bais' (did you mean 'inner.bias'?)\n"
             "    'kernel'");

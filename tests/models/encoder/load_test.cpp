@@ -120,7 +120,6 @@ TEST(LoadEncoder, TakesOptions) {
   auto folder = TinyFolder::bert();
   folder.config["num_hidden_layers"] = 1;
   const auto path = folder.write();
-  EXPECT_CONTAINS(refusal([&] { load_encoder(path); }), "UnexpectedKeys: [load_encoder] ");
   const auto first = load_encoder(path, LoadOptions().allow_unexpected(true));
   EXPECT_EQ(first->encoder->layers->size(), 1u);
   const auto dropped = load_encoder(path, LoadOptions().key_map({{"encoder.layer.1.*", ""}}));
