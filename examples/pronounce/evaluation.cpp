@@ -18,7 +18,7 @@ namespace {
 using Row = std::array<std::string, 3>;
 
 // The answers to a word: the model's, and the dictionary's first one unless the model's is correct.
-// A model that has learnt nothing may repeat phonemes for ever: the beginning of that shows it.
+// A model that has learnt nothing may repeat phonemes endlessly: the beginning shows it.
 Row row(const LexiconEntry& entry, const Phonemes& answer) {
   const auto& ways = entry.pronunciations;
   const bool right = std::find(ways.begin(), ways.end(), answer) != ways.end();

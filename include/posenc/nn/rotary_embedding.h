@@ -95,7 +95,6 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
       : RotaryEmbeddingImpl(RotaryEmbeddingOptions(std::move(rotary))) {}
   /// A module with the given options.
   explicit RotaryEmbeddingImpl(RotaryEmbeddingOptions options_);
-
   void reset() override;
   /// A copy that remembers the same longest sequence, for rotary::Dynamic.
   std::shared_ptr<torch::nn::Module> clone(

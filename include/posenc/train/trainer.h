@@ -19,11 +19,9 @@
 #include "posenc/parallel/group.h"
 #include "posenc/train/pair_loader.h"
 
-namespace posenc {
-namespace train {
+namespace posenc::train {
 class Modes;  // private
 }
-}  // namespace posenc
 
 namespace posenc POSENC_EXPORT {
 
