@@ -22,6 +22,11 @@ struct LayerScaleOptions {
 ///
 /// x: (..., D)  ->  (..., D).
 ///
+/// ```cpp
+/// posenc::LayerScale scale(posenc::LayerScaleOptions(/*d_model=*/8, /*init=*/0.1));
+/// torch::Tensor y = scale->forward(torch::randn({2, 3, 8}));
+/// ```
+///
 /// Keys: `lambda1` (D), initialised to `init`.
 ///
 /// Source: `Dinov2LayerScale` in transformers 5.23.
