@@ -23,6 +23,7 @@ class RenamedSource : public TensorSource {
   void copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const override;
   bool equal(std::size_t a, std::size_t b) const override;
   void check_values(std::size_t index) const override;
+  void check_unchanged() const override { source_.check_unchanged(); }
 
  private:
   const TensorSource& source_;

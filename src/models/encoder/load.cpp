@@ -62,7 +62,8 @@ void check_load_options(const LoadOptions& options) {
 
 // A name on Hugging Face's hub, where a path is expected, is an easy mistake.
 void check_is_folder(const std::string& folder) {
-  if (std::filesystem::is_directory(folder)) return;
+  std::error_code unknown;  // such as a name that is too long, or a link to itself
+  if (std::filesystem::is_directory(folder, unknown)) return;
   throw WeightsError(WeightsErrorCode::NotFound,
                      "must be a folder on this machine; nothing is downloaded",
                      "`hf download MODEL --local-dir FOLDER` or save_pretrained() in Python makes "
