@@ -39,7 +39,8 @@ def case(draw: Draw, model_type: str, preset: str) -> Case | None:
     if draw.coin(0.15) and preset not in ("hunyuan_vl", "cohere_compass") and model_type != "qwen3_omni_moe_text":
         settings.arguments = {}  # everything as the class has it
     if preset in models.VISION and hasattr(settings.kind, "spatial_merge_size") and draw.coin():
-        settings.arguments["spatial_merge_size"] = draw.choice([1, 2, 3])
+        names = ["spatial_merge_size"] + ["adapter_merge_size"] * (model_type == "dots3_note_vision_encoder")  # it wants them equal
+        settings.arguments |= dict.fromkeys(names, draw.choice([1, 2, 3]))
     layer = draw.choice(settings.layers) if settings.layers else ""
     is_table = preset in ("gptj", "codegen")
     try:
