@@ -23,7 +23,7 @@ struct LayerScaleOptions {
 /// x: (..., D)  ->  (..., D).
 ///
 /// ```cpp
-/// posenc::LayerScale scale(posenc::LayerScaleOptions(/*d_model=*/8, /*init=*/0.1));
+/// posenc::LayerScale scale(posenc::LayerScaleOptions(/*d_model=*/8).init(0.1));
 /// torch::Tensor y = scale->forward(torch::randn({2, 3, 8}));
 /// ```
 ///
