@@ -32,7 +32,7 @@ FOUND = {
     "TokenEmbedding": "TokenEmbedding",
     "tokenembedding": "TokenEmbedding",
     "load_encoder": "load_encoder",
-    "beam search": "Decoding",
+    "beam search": "Decoding: greedy search, beam search and sampling",
     "learning rate": "LearningRateFactor",
     "vision": "Vision fronts",
     "rotary": "Rotary embeddings",
