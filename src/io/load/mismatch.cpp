@@ -16,10 +16,11 @@ using Code = WeightsErrorCode;
 constexpr std::size_t kListed = 10;         // of one kind in a message
 constexpr std::size_t kCandidates = 1'000;  // names that are compared with each of those listed
 
-// A prefix, and the number of names that are found with it.
+// A prefix, the number of names that are found with it, and the other prefixes with as many.
 struct Prefix {
   std::string text;
   std::size_t found = 0;
+  Names equals = {};
 };
 
 // The prefix with which most of `names` are among `others`.
@@ -42,9 +43,21 @@ Prefix best_prefix(const Names& names, const Names& others) {
     });
     if (static_cast<std::size_t>(found) > best.found) {
       best = {guess, static_cast<std::size_t>(found)};
+    } else if (found > 0 && static_cast<std::size_t>(found) == best.found) {
+      best.equals.push_back(guess);
     }
   }
   return best;
+}
+
+// The prefixes that explain as much, for a message.
+std::string others_of(const Prefix& prefix) {
+  constexpr std::size_t kShown = 3;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kShown, prefix.equals.size()); ++i) {
+    text += (text.empty() ? "`" : ", `") + printable(prefix.equals[i]) + "`";
+  }
+  return text + (prefix.equals.size() > kShown ? " and others" : "");
 }
 
 // Only names that differ by a fifth of their letters at most; others would be noise.
@@ -121,6 +134,15 @@ Mismatch::Cause Mismatch::cause_of_missing() const {
             ? std::to_string(below.found) + " of the " + count + " missing names are there below"
         : has_others ? "all missing names are there below"
                      : "all names begin with";
+    if (!below.equals.empty()) {  // only the user knows which
+      return {subject + " `" + shown + "` and below " + others_of(below) + ": choose one",
+              "LoadOptions().prefix() selects it"};
+    }
+    // A prefix selects: it would lose the names that are found without one.
+    if (missing.size() != wanted) {
+      return {subject + " `" + shown + "`:",
+              "LoadOptions().key_map({{\"" + shown + "*\", \"*\"}})"};
+    }
     return {subject + " `" + shown + "`:", "LoadOptions().prefix(\"" + shown + "\")"};
   }
   if (auto cause = missing_prefix(); !cause.text.empty()) return cause;

@@ -51,8 +51,18 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const std::string& fro
   map.emplace_back(from + "layer_scale*", to + "layer_scale*");
 }
 
+// Without them, transformers ignores the biases of query, key and value that a file has.
+bool has_qkv_bias(const EncoderConfig& config) {
+  return !config.row.is_vision || config.settings.flag("qkv_bias", true);
+}
+
 void add_layers(KeyMap& map, const EncoderConfig& config) {
   for (const EncoderLayerKeys* keys : config.row.layers) {
+    if (!has_qkv_bias(config)) {
+      for (const char* part : {keys->query, keys->key, keys->value}) {
+        map.emplace_back(keys->layer + std::string(part) + ".bias", "");
+      }
+    }
     if (!config.row.shares_layers) {
       add_layer(map, *keys, keys->layer, "encoder.layers.*.");
       continue;
@@ -276,7 +286,7 @@ io::FormatNames encoder_format_names(const EncoderConfig& config) {
     const std::string tokens = config.options.embeddings()->names().tokens;
     names.tied = {{config.row.shared, "embeddings." + tokens + ".weight"}};
   }
-  if (!config.settings.flag("qkv_bias", true)) {  // zeros then
+  if (!has_qkv_bias(config)) {  // zeros then
     for (int64_t i = 0; i < config.options.encoder().num_layers(); ++i) {
       names.optional.insert("encoder.layers." + std::to_string(i) + ".self_attn.in_proj_bias");
     }

@@ -68,11 +68,19 @@ void AttributeMap::check(const nlohmann::json& settings, const std::string& wher
 std::string_view AttributeMap::key_in(const nlohmann::json& settings, std::string_view name) const {
   if (aliases_.empty()) return name;
   const std::string_view own = own_name(name);
+  const auto has_value = [&](std::string_view key) {
+    const auto found = settings.find(key);
+    return found != settings.end() && !found->is_null();
+  };
+  if (has_value(own)) return own;
+  const auto found_by = [&](const auto& fits) {
+    return std::find_if(aliases_.begin(), aliases_.end(),
+                        [&](const Alias& alias) { return alias.own == own && fits(alias.name); });
+  };
+  if (const auto given = found_by(has_value); given != aliases_.end()) return given->name;
   if (settings.contains(own)) return own;
-  const auto found = std::find_if(aliases_.begin(), aliases_.end(), [&](const Alias& alias) {
-    return alias.own == own && settings.contains(alias.name);
-  });
-  return found == aliases_.end() ? own : found->name;
+  const auto null = found_by([&](std::string_view key) { return settings.contains(key); });
+  return null == aliases_.end() ? own : null->name;
 }
 
 bool AttributeMap::is_given_late(const nlohmann::json& settings, std::string_view name) const {

@@ -82,6 +82,21 @@ TEST_F(Message, SaysWhatIsBesideTheWeightsOfACheckpoint) {
       "c.pt: 3 of the 4 missing names are there below `net.`: LoadOptions().prefix(\"net.\")");
 }
 
+TEST_F(Message, AdvisesNoPrefixThatWouldLoseNames) {
+  const Names given = {"0.weight", "0.bias", "m.1.weight", "m.1.bias"};
+  const Names wanted = {"0.weight", "0.bias", "1.weight", "1.bias"};
+  EXPECT_EQ(error(wanted, given).remedy(), "LoadOptions().key_map({{\"m.*\", \"*\"}})");
+  const auto module = module_of(wanted);
+  load_weights(*module, dir_ / "c.pt", LoadOptions().key_map({{"m.*", "*"}}));
+}
+
+TEST_F(Message, LeavesTheChoiceBetweenPrefixesToTheUser) {
+  const auto text = message({"weight", "bias"}, {"a.weight", "a.bias", "z.weight", "z.bias"});
+  EXPECT_EQ(text.substr(0, text.find('\n')),
+            "c.pt: all missing names are there below `a.` and below `z.`: choose one; "
+            "LoadOptions().prefix() selects it");
+}
+
 TEST_F(Message, BeginsWithThePrefixThatTheFileLacks) {
   const Names wanted = {"module.weight", "module.bias"}, given = {"weight", "bias"};
   const auto text = message(wanted, given);

@@ -265,6 +265,36 @@ TEST(BadEncoderFolder, SettingsOfTheFront) {
   }
 }
 
+// With qkv_bias false, transformers ignores the biases that a file of images' encoder has. Encoders
+// of text have no such setting.
+TEST(LoadEncoder, IgnoresBiasesThatTheConfigurationRulesOut) {
+  TinyFolder folder;
+  folder.config = {{"model_type", "vit"},    {"hidden_size", 8},        {"num_attention_heads", 2},
+                   {"num_hidden_layers", 1}, {"intermediate_size", 12}, {"image_size", 12},
+                   {"patch_size", 4},        {"num_channels", 3},       {"qkv_bias", false}};
+  folder.add("embeddings.cls_token", {1, 1, 8});
+  folder.add("embeddings.position_embeddings", {1, 10, 8});
+  folder.add("embeddings.patch_embeddings.projection.weight", {8, 3, 4, 4});
+  folder.add("embeddings.patch_embeddings.projection.bias", {8});
+  const std::string layer = "encoder.layer.0.";
+  for (const char* part : {"attention.query", "attention.key", "attention.value", "output.dense"}) {
+    folder.add_pair(layer + "attention." + part, {8, 8});
+  }
+  folder.add_pair(layer + "intermediate.dense", {12, 8});
+  folder.add_pair(layer + "output.dense", {8, 12});
+  for (const auto& norm : {layer + "layernorm_before", layer + "layernorm_after"}) {
+    folder.add_pair(norm, {8});
+  }
+  folder.add_pair("layernorm", {8});
+  const auto bias = [](const Encoder& model) {
+    return model->named_parameters()["encoder.layers.0.self_attn.in_proj_bias"];
+  };
+  EXPECT_EQ(bias(load_encoder(folder.write())).count_nonzero().item<int64_t>(), 0);
+  auto text = TinyFolder::bert();
+  text.config["qkv_bias"] = false;
+  EXPECT_GT(bias(load_encoder(text.write())).count_nonzero().item<int64_t>(), 0);
+}
+
 TEST(BadEncoderFolder, SizesOfImages) {
   const std::vector<std::tuple<const char*, json, const char*>> cases = {
       {"patch_size", 6, "patch_size in config.json must be axis 2 of embeddings.patch_embeddings"},

@@ -140,6 +140,7 @@ TEST(AttributeMaps, TwoNamesThatContradictAreAnError) {
   };
   EXPECT_EQ(read(R"("n_heads": 4, "num_attention_heads": 4)"), 4);
   EXPECT_EQ(read(R"("num_attention_heads": null)"), 12) << "null is the default, as of own names";
+  EXPECT_EQ(read(R"("n_heads": null, "num_attention_heads": 4)"), 4) << "as in transformers";
   EXPECT_ERROR(
       read(R"("n_heads": 4, "num_attention_heads": 6)"), c10::ValueError,
       "[encoder_options_from_hf] the configuration: num_attention_heads and n_heads are two "
