@@ -18,7 +18,7 @@ std::string sentence(const std::string& function, const std::string& file,
   // A list follows the remedy, which belongs to the line with the rule.
   const std::size_t end = std::min(reason.find('\n'), reason.size());
   out += reason.substr(0, end);
-  if (!remedy.empty()) out += (out.back() == ':' ? " " : "; ") + remedy;
+  if (!remedy.empty()) out += (out.empty() || out.back() == ':' ? " " : "; ") + remedy;
   return out + reason.substr(end);
 }
 
