@@ -109,7 +109,8 @@ void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
 
 void inspect(InspectOptions options) {
   options.file = options.path;
-  if (std::filesystem::is_directory(options.path)) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(options.path, unknown)) {
     options.folder = inspect_folder(options.path);
     options.file = options.folder->weights;
   }

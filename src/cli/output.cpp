@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/error.h"
+#include "models/model_folder.h"
 #include "posenc/io/manifest.h"
 #include "posenc/models/inspect_folder.h"
 
@@ -30,10 +31,22 @@ std::vector<std::string> files_of(const std::string& input) {
   return files;
 }
 
+// A model's folder would have other weights from then on.
+void refuse_weights_of(const std::string& folder, const std::string& output) {
+  const fs::path path(output);
+  std::error_code unknown;
+  if (!is_weights_file(path.filename().string()) || !fs::is_directory(folder, unknown)) return;
+  if (!fs::equivalent(path.has_parent_path() ? path.parent_path() : ".", folder, unknown)) return;
+  fail("{}: the output must not have a name that stands for the weights of a model in the folder "
+       "of one that is read; choose another name",
+       output);
+}
+
 }  // namespace
 
 void refuse_to_replace_input(const std::string& output, const std::vector<std::string>& inputs) {
   std::error_code unknown;
+  for (const auto& input : inputs) refuse_weights_of(input, output);
   if (!fs::exists(output, unknown)) return;
   for (const auto& input : inputs) {
     if (input.empty()) continue;

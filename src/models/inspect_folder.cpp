@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "io/base/file.h"
 #include "models/encoder/model_table.h"
 #include "models/model_folder.h"
 #include "models/sentence_folder.h"
@@ -26,9 +27,9 @@ FolderInfo inspect_folder(const std::string& folder) {
   FolderInfo info;
   info.weights = weights_in("inspect_folder", folder);
   info.sentence_stages = stages_after_encoder("inspect_folder", folder);
-  const auto config = std::filesystem::path(folder) / "config.json";
-  if (!std::filesystem::exists(config)) return info;
-  info.model_type = Settings("inspect_folder", config.string()).text("model_type", "");
+  const auto config = (std::filesystem::path(folder) / "config.json").string();
+  if (!io::may_exist(config)) return info;
+  info.model_type = Settings("inspect_folder", config).text("model_type", "");
   const CompositeModelRow* whole = find_composite_model(info.model_type);
   const std::string model_type = whole ? whole->encoder : info.model_type;
   info.front_preset = preset_in(front_models(), model_type);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "io/base/file.h"
 #include "io/load/key_map.h"
 
 namespace posenc {
@@ -42,7 +43,7 @@ bool is_later(const io::Runs& numbers, const std::vector<int64_t>& counts) {
 
 Settings model_config(const char* caller, const std::string& folder) {
   const std::filesystem::path path(folder);
-  TORCH_CHECK_VALUE(!std::filesystem::exists(path / "adapter_config.json"), "[", caller, "] ",
+  TORCH_CHECK_VALUE(!io::may_exist((path / "adapter_config.json").string()), "[", caller, "] ",
                     folder,
                     ": must hold a whole model: an adapter is to be merged into its model first. "
                     "Got adapter_config.json");
@@ -67,13 +68,18 @@ void drop_later_layers(KeyMap& map, const io::TensorSource& source, const std::s
 
 std::string weights_in(const char* caller, const std::string& folder) {
   for (const char* name : kWeightsFiles) {
-    const auto path = std::filesystem::path(folder) / name;
-    if (std::filesystem::exists(path)) return path.string();
+    const auto path = (std::filesystem::path(folder) / name).string();
+    if (io::may_exist(path)) return path;
   }
   throw WeightsError(WeightsErrorCode::NotFound,
                      "must hold model.safetensors, pytorch_model.bin or an index of shards")
       .in_file(folder)
       .in_function(caller);
+}
+
+bool is_weights_file(std::string_view name) {
+  return std::find(std::begin(kWeightsFiles), std::end(kWeightsFiles), name) !=
+         std::end(kWeightsFiles);
 }
 
 const io::TensorSource::Entry* find_entry(const io::TensorSource& source, const std::string& name) {

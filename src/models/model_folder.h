@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/load/source.h"
@@ -20,6 +21,9 @@ namespace posenc {
 /// model.safetensors, pytorch_model.bin or the index of the shards of either. Throws WeightsError,
 /// naming the public function `caller`, if there are none.
 std::string weights_in(const char* caller, const std::string& folder);
+
+/// Whether weights_in() takes a file of this name for the weights.
+bool is_weights_file(std::string_view name);
 
 /// The config.json of such a folder. Throws c10::ValueError, naming `caller`, for a folder whose
 /// weights are not all of a model: quantised ones, and those of an adapter.

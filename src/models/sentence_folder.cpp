@@ -58,15 +58,19 @@ struct SentenceModel {
   std::vector<SentenceStage> stages;
 };
 
+std::string stages_file(const fs::path& folder) { return (folder / "modules.json").string(); }
+
+bool has_stages(const fs::path& folder) { return io::may_exist(stages_file(folder)); }
+
 SentenceModel model_in(const char* caller, const fs::path& folder) {
-  const std::string path = (folder / "modules.json").string();
+  const std::string path = stages_file(folder);
   return {folder, io::in_context(caller, path, [&] { return stages_in(path); })};
 }
 
 // The model that has `folder` as the folder of one of its stages; no stages if there is none.
 SentenceModel model_around(const char* caller, const std::string& folder) {
   const fs::path own = fs::absolute(fs::path(folder) / "").lexically_normal().parent_path();
-  if (!fs::exists(own.parent_path() / "modules.json")) return {};
+  if (!has_stages(own.parent_path())) return {};
   try {
     SentenceModel model = model_in(caller, own.parent_path());
     for (const SentenceStage& stage : model.stages) {
@@ -78,7 +82,7 @@ SentenceModel model_around(const char* caller, const std::string& folder) {
 }
 
 SentenceModel model_of(const char* caller, const std::string& folder) {
-  if (fs::exists(fs::path(folder) / "modules.json")) return model_in(caller, folder);
+  if (has_stages(folder)) return model_in(caller, folder);
   return model_around(caller, folder);
 }
 
@@ -95,10 +99,9 @@ std::string pooling_in(const json& config) {
 
 std::string described(const char* caller, const fs::path& folder, const SentenceStage& stage) {
   if (stage.kind == "Pooling") {
-    const fs::path path = folder / stage.path / "config.json";
-    if (fs::exists(path)) {
-      const json config =
-          io::in_context(caller, path.string(), [&] { return read_json(path.string()); });
+    const std::string path = (folder / stage.path / "config.json").string();
+    if (io::may_exist(path)) {
+      const json config = io::in_context(caller, path, [&] { return read_json(path); });
       const std::string modes = config.is_object() ? pooling_in(config) : "";
       if (!modes.empty()) return stage.kind + " (" + modes + ")";
     }
@@ -122,7 +125,7 @@ std::vector<std::string> stages_after_encoder(const char* caller, const std::str
 }
 
 void check_holds_encoder(const char* caller, const std::string& folder) {
-  if (fs::exists(fs::path(folder) / "config.json")) return;
+  if (io::may_exist((fs::path(folder) / "config.json").string())) return;
   const auto stages = model_of(caller, folder).stages;
   if (stages.empty() || stages.front().path.empty()) return;
   const std::string encoder = (fs::path(folder) / stages.front().path).string();

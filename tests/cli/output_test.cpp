@@ -14,11 +14,12 @@ namespace fs = std::filesystem;
 class Output : public InFolder {
  protected:
   // Expects that the command ends with 1 and that no file in the folder changes.
-  void expect_kept(const std::vector<std::string>& command, const std::string& text) const {
+  void expect_kept(const std::vector<std::string>& command, const std::string& text,
+                   const std::string& rule = "the output must not be a file that is read") const {
     SCOPED_TRACE(command[0] + " " + command.back());
     const auto before = contents();
     const auto result = posenc(command);
-    expect_refused(result, command[0], "the output must not be a file that is read");
+    expect_refused(result, command[0], rule);
     EXPECT_CONTAINS(result.err, text);
     EXPECT_EQ(contents(), before);
   }
@@ -76,6 +77,11 @@ TEST_F(Output, OfEncodeIsNoFileOfTheModel) {
     expect_kept({"encode", file("model"), "--in", ids, "--out", file(out)}, out);
   }
   EXPECT_EQ(read_bytes(file("model/model.safetensors")), before);
+  for (const std::string out : {"model/pytorch_model.bin", "model/../model/pytorch_model.bin"}) {
+    expect_kept({"encode", file("model"), "--in", ids, "--out", file(out)}, out,
+                "must not have a name that stands for the weights of a model");
+    EXPECT_FALSE(fs::exists(file(out)));
+  }
 }
 
 }  // namespace

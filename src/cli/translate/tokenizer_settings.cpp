@@ -28,7 +28,7 @@ class Object {
  public:
   Object(const std::string& folder, const char* name)
       : path_((std::filesystem::path(folder) / name).string()), values_(Json::object()) {
-    if (!std::filesystem::exists(path_)) return;
+    if (!io::may_exist(path_)) return;
     const io::InputFile file(path_);
     if (file.size() > kLongestSettings) {
       cli::fail("{}: must have at most {} bytes. Got {}", path_, kLongestSettings, file.size());

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cli/error.h"
+#include "io/base/file.h"
 #include "posenc/functional/pad_sequences.h"
 
 namespace posenc::cli {
@@ -13,10 +14,12 @@ namespace {
 constexpr int64_t kMostLogits = 1 << 24;  // per step: 64 MiB
 
 void check_folder(const std::string& folder) {
-  if (!std::filesystem::is_directory(folder)) fail("{}: must be a folder", folder);
+  std::error_code unknown;
+  if (!std::filesystem::is_directory(folder, unknown)) fail("{}: must be a folder", folder);
   std::vector<std::string> lacking;
   for (const char* name : {"config.json", "source.spm", "target.spm", "vocab.json"}) {
-    if (!std::filesystem::exists(std::filesystem::path(folder) / name)) lacking.emplace_back(name);
+    const auto path = std::filesystem::path(folder) / name;
+    if (!io::may_exist(path.string())) lacking.emplace_back(name);
   }
   if (!lacking.empty()) {
     fail("{}: must be a Hugging Face folder of a Marian model. Missing: {}", folder,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "io/base/file_error.h"
 
@@ -19,6 +20,11 @@ WeightsError weights_error(const platform::FileError& error) {
                                 : error.kind() == Kind::NotRegular ? WeightsErrorCode::NotRegular
                                                                    : WeightsErrorCode::Io;
   return {code, error.what(), error.remedy()};
+}
+
+bool may_exist(const std::string& path) {
+  std::error_code unknown;  // such as a link to itself
+  return std::filesystem::exists(path, unknown) || unknown;
 }
 
 InputFile::InputFile(const std::string& path) : path_(path) {

@@ -12,6 +12,9 @@ namespace posenc::io {
 
 using platform::FileStamp;
 
+/// Whether there is something at `path`, or the system does not tell; opening it says why.
+bool may_exist(const std::string& path);
+
 /// A regular file, opened for reading. Opening anything else (a directory, a FIFO, a device) fails
 /// at once instead of blocking. A small file is read whole, in one call. Bytes in memory can
 /// replace a file. Throws WeightsError.

@@ -40,9 +40,8 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, const EncoderCon
     config.refuse("num_attention_heads",
                   "must divide " + config.key("hidden_size") + " " + std::to_string(hidden));
   }
-  const bool is_ratio = keys.wide == std::string("mlp_ratio");
   int64_t wide = config.whole(keys.wide, keys.default_wide, 1, kWidest);
-  if (is_ratio) wide *= hidden;
+  if (keys.wide_is_ratio) wide *= hidden;
   const std::string dropout = keys.dropout, eps = keys.eps;
   return TransformerEncoderLayerOptions(hidden, heads)
       .d_ff(wide)

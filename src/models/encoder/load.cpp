@@ -76,9 +76,11 @@ void check_is_folder(const std::string& folder) {
 // the pooler beside them is not part of it.
 bool has_no_pooled(const EncoderConfig& config, const io::TensorSource& source,
                    const std::string& prefix, const std::string& folder) {
-  const std::string pooler = encoder_pooler_name(config, prefix);
-  return (!pooler.empty() && find_entry(source, pooler) == nullptr) ||
-         is_sentence_model(kLoadEncoder, folder);
+  if (is_sentence_model(kLoadEncoder, folder)) return true;
+  const auto names = encoder_pooler_names(config, prefix);
+  return !names.empty() && std::none_of(names.begin(), names.end(), [&](const auto& name) {
+    return find_entry(source, name) != nullptr;
+  });
 }
 
 }  // namespace

@@ -181,8 +181,11 @@ const EncoderConfigKeys kClipConfig = {.dropout = "",
 const EncoderConfigKeys kSiglipConfig = {
     .dropout = "", .default_activation = "gelu_pytorch_tanh", .default_eps = 1e-6};
 
-const EncoderConfigKeys kDinov2Config = {
-    .wide = "mlp_ratio", .default_wide = 4, .default_eps = 1e-6, .default_dropout = 0.0};
+const EncoderConfigKeys kDinov2Config = {.wide = "mlp_ratio",
+                                         .wide_is_ratio = true,
+                                         .default_wide = 4,
+                                         .default_eps = 1e-6,
+                                         .default_dropout = 0.0};
 
 EncoderModelRow bert(const char* model_type, const char* prefix, EncoderConfigKeys config = {}) {
   return {.model_type = model_type,

@@ -22,6 +22,7 @@ struct EncoderLayerKeys {
 /// num_hidden_layers are names that all classes know.
 struct EncoderConfigKeys {
   const char* wide = "intermediate_size";
+  bool wide_is_ratio = false;  ///< to hidden_size
   const char* activation = "hidden_act";
   const char* eps = "layer_norm_eps";           ///< empty: default_eps always
   const char* dropout = "hidden_dropout_prob";  ///< empty: none

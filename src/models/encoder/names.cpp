@@ -27,11 +27,12 @@ std::string layer_prefix(const EncoderLayerKeys& keys, const EncoderConfig& conf
   return io::fill_pattern(keys.layer, {group, layer});
 }
 
-// Old files have gamma and beta, as TensorFlow calls them.
+// Old files have gamma and beta, as TensorFlow calls them. Messages have the first of two names.
 void add_norm(KeyMap& map, const std::string& from, const std::string& to) {
+  map.emplace_back(from + ".weight", to + ".weight");
+  map.emplace_back(from + ".bias", to + ".bias");
   map.emplace_back(from + ".gamma", to + ".weight");
   map.emplace_back(from + ".beta", to + ".bias");
-  map.emplace_back(from + ".*", to + ".*");
 }
 
 // `from` and `to` may contain asterisks. Names with the same ending are distinguished by their
@@ -164,14 +165,14 @@ WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSo
 
 void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config,
                      const std::string& prefix) {
-  const std::string pooler = encoder_pooler_name(config, prefix);
+  const auto pooler = encoder_pooler_names(config, prefix);
   if (pooler.empty()) return;
   const auto& options = config.options;
   const char* own_setting = config.row.is_vision ? "pooler_output_size" : "projection_size";
   const char* setting = config.settings.has(own_setting) ? own_setting : "hidden_size";
   sizes.push_back({config.settings.key(setting),
                    options.pooler_dim().value_or(options.encoder().layer().d_model()),
-                   {pooler},
+                   {pooler.front()},
                    0});
 }
 
@@ -180,7 +181,7 @@ void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config
                      const std::string& front) {
   const VisionFrontOptions& options = *config.options.patches();
   const std::vector<std::string> projection = {front + options.names().patches + ".weight"};
-  sizes.push_back({"hidden_size", options.d_model(), projection, 0, 4});
+  sizes.push_back({config.settings.key("hidden_size"), options.d_model(), projection, 0, 4});
   sizes.push_back({"num_channels", options.num_channels(), projection, 1, 4});
   sizes.push_back({"patch_size", options.patch_height(), projection, 2, 4});
   sizes.push_back({"patch_size", options.patch_width(), projection, 3, 4});
@@ -214,8 +215,11 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
   throw missing_first_layer(config, source, given);
 }
 
-std::string encoder_pooler_name(const EncoderConfig& config, const std::string& prefix) {
-  return has_pooler(config.options) ? prefix + config.row.pooler + ".weight" : "";
+std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
+                                              const std::string& prefix) {
+  if (!has_pooler(config.options)) return {};
+  const std::string pooler = prefix + config.row.pooler;
+  return {pooler + ".weight", pooler + ".bias"};
 }
 
 std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
@@ -223,8 +227,10 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   const auto& row = config.row;
   const auto& layer = config.options.encoder().layer();
   const auto first = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::wide);
-  std::vector<StatedSize> sizes = {{row.config.wide, layer.d_ff(), first, 0},
-                                   {config.settings.key("hidden_size"), layer.d_model(), first, 1}};
+  const auto key = [&](const std::string& name) { return config.settings.key(name); };
+  const std::string factor = row.config.wide_is_ratio ? " * " + key("hidden_size") : "";
+  std::vector<StatedSize> sizes = {{key(row.config.wide) + factor, layer.d_ff(), first, 0},
+                                   {key("hidden_size"), layer.d_model(), first, 1}};
   add_pooler_size(sizes, config, prefix);
   if (config.options.patches()) {
     add_patch_sizes(sizes, config, prefix + "embeddings.");
@@ -243,12 +249,11 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   std::vector<std::string> tokens = {in_file(front.names().tokens)};
   if (is_named(row.shared)) tokens.push_back(prefix + row.shared);
   const char* width = is_named(row.projection) ? row.config.embedding : "hidden_size";
-  sizes.push_back({"vocab_size", front.vocab_size(), tokens, 0});
-  sizes.push_back(
-      {config.settings.key(width), front.embedding_dim().value_or(front.d_model()), tokens, 1});
+  sizes.push_back({key("vocab_size"), front.vocab_size(), tokens, 0});
+  sizes.push_back({key(width), front.embedding_dim().value_or(front.d_model()), tokens, 1});
   const int64_t offset = front.position_offset();
   const std::string plus = offset == 0 ? "" : " + " + std::to_string(offset);
-  sizes.push_back({"max_position_embeddings" + plus,
+  sizes.push_back({key("max_position_embeddings") + plus,
                    front.position_rows(),
                    {in_file(front.names().positions)},
                    0});

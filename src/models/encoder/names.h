@@ -20,8 +20,9 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
 std::vector<std::string> encoder_layer_names(const EncoderConfig& config, const std::string& prefix,
                                              int64_t index, const char* EncoderLayerKeys::*part);
 
-/// The name of the pooler's weight in a file; empty for a model without one.
-std::string encoder_pooler_name(const EncoderConfig& config, const std::string& prefix);
+/// The names of the pooler's weight and bias in a file; none for a model without a pooler.
+std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
+                                              const std::string& prefix);
 
 /// The sizes in config.json that decide how much memory an Encoder needs.
 std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/check.h"
+#include "io/base/file.h"
 #include "models/model_folder.h"
 #include "models/settings.h"
 #include "posenc/sinusoid/preset.h"
@@ -189,7 +190,7 @@ MarianSearch read_marian_search(const std::string& folder, const TransformerOpti
   const Settings config = marian_config(folder);
   const auto path = path_in(folder, "generation_config.json");
   return {
-      generation_in(std::filesystem::exists(path) ? Settings(kLoadMarian, path) : config, model),
+      generation_in(io::may_exist(path) ? Settings(kLoadMarian, path) : config, model),
       pad_in(config, model.src_vocab())};
 }
 

@@ -338,6 +338,14 @@ TEST(BadEncoderFolder, SizesThatTheWeightsDoNotHave) {
     folder.config[name] = value;
     EXPECT_ERROR(load_encoder(folder.write()), c10::ValueError, text);
   }
+  TinyFolder dinov2;
+  dinov2.config = {{"model_type", "dinov2"},   {"hidden_size", 8},       {"mlp_ratio", 3},
+                   {"num_attention_heads", 2}, {"num_hidden_layers", 1}, {"image_size", 14}};
+  dinov2.add("encoder.layer.0.attention.attention.query.weight", {8, 8});
+  dinov2.add("encoder.layer.0.mlp.fc1.weight", {32, 8});
+  EXPECT_ERROR(load_encoder(dinov2.write()), c10::ValueError,
+               "mlp_ratio * hidden_size in config.json must be axis 0 of "
+               "encoder.layer.0.mlp.fc1.weight, (32, 8). Got 24");
 }
 
 // A quantised file has scales besides its weights, and an adapter's has only what it adds.
@@ -373,9 +381,12 @@ TEST(BadEncoderFolder, FilesAndTensorsThatAreMissing) {
   EXPECT_CONTAINS(refusal([&] { load_encoder(path); }), "must hold model.safetensors");
   std::filesystem::remove(folder / "config.json");
   EXPECT_CONTAINS(refusal([&] { load_encoder(path); }), "NotFound: [load_encoder] " + path);
+  std::filesystem::create_symlink("config.json", folder / "config.json");
+  EXPECT_CONTAINS(refusal([&] { load_encoder(path); }), "Io: [load_encoder] " + path);
   for (const std::string name :
        {"encoder.layer.1.output.dense.bias", "encoder.layer.0.attention.self.query.weight",
-        "embeddings.position_embeddings.weight"}) {
+        "embeddings.position_embeddings.weight", "embeddings.LayerNorm.bias",
+        "encoder.layer.1.output.LayerNorm.weight", "pooler.dense.weight", "pooler.dense.bias"}) {
     auto damaged = TinyFolder::bert();
     damaged.tensors.erase(name);
     const auto text = refusal([&] { load_encoder(damaged.write()); });
