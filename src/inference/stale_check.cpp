@@ -55,10 +55,11 @@ StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_fr
     TORCH_CHECK_VALUE(tensor.is_cpu(), "[freeze] the model must be on the CPU: ", name, ". Got ",
                       tensor.device());
     const auto product = scaled.bytes_of_product(tensor);
+    const bool is_copied = product.has_value() || !tensor.is_contiguous();
     entries_.push_back({name, Weak(tensor.getIntrusivePtr()), tensor.const_data_ptr(),
                         torch_internals::version_of(tensor),
                         product.value_or(static_cast<int64_t>(tensor.nbytes())),
-                        product.has_value()});
+                        is_copied});
   };
   for (const auto& item : source.named_parameters()) add(item.key(), item.value());
   for (const auto& item : source.named_buffers()) {
@@ -85,7 +86,7 @@ FrozenBytes StaleCheck::bytes() const {
   FrozenBytes bytes = {0, 0};
   for (const Entry& entry : entries_) {
     const auto tensor = entry.tensor.lock();
-    const bool shares = !entry.is_scaled && tensor.defined() && tensor->data() == entry.data;
+    const bool shares = !entry.is_copied && tensor.defined() && tensor->data() == entry.data;
     (shares ? bytes.shared : bytes.own) += entry.bytes;
   }
   return bytes;

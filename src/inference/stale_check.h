@@ -31,7 +31,7 @@ class StaleCheck {
     const void* data;
     int64_t version;
     int64_t bytes;   // of what the frozen model holds
-    bool is_scaled;  // it holds only the product with a layer scale
+    bool is_copied;  // it holds a copy, or the product with a layer scale
   };
   std::weak_ptr<const torch::nn::Module> source_;
   std::vector<Entry> entries_;

@@ -19,14 +19,19 @@ void check_sizes(const TransformerOptions& options, const io::TensorSource& sour
   const auto layer = [](const char* stack, int64_t index) {
     return "model." + std::string(stack) + ".layers." + std::to_string(index) + ".fc1.weight";
   };
-  const std::string shared = kMarianShared;
+  const std::string source_tokens = "model.encoder.embed_tokens.weight";
+  std::vector<std::string> target = {"model.decoder.embed_tokens.weight", "lm_head.weight",
+                                     kMarianShared};
+  std::vector<std::string> tokens = {source_tokens, kMarianShared};
+  // Then all names stand for one matrix, of which a file may have any.
+  if (options.tie() == Tying::ThreeWay) {
+    tokens.insert(tokens.end(), target.begin(), target.end());
+    target.push_back(source_tokens);
+  }
   std::vector<StatedSize> stated = {
-      {"vocab_size", options.src_vocab(), {"model.encoder.embed_tokens.weight", shared}, 0},
-      {"d_model", options.d_model(), {"model.encoder.embed_tokens.weight", shared}, 1},
-      {"decoder_vocab_size",
-       options.tgt_vocab(),
-       {"model.decoder.embed_tokens.weight", "lm_head.weight", shared},
-       0},
+      {"vocab_size", options.src_vocab(), tokens, 0},
+      {"d_model", options.d_model(), tokens, 1},
+      {"decoder_vocab_size", options.tgt_vocab(), target, 0},
       {"encoder_ffn_dim", options.d_ff(), {layer("encoder", 0)}, 0},
       {"decoder_ffn_dim", *options.decoder_d_ff(), {layer("decoder", 0)}, 0},
   };

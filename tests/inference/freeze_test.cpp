@@ -195,6 +195,16 @@ TEST(Freeze, OutlivesItsSource) {
   EXPECT_EQ(frozen.bytes().shared, 0);
 }
 
+TEST(Freeze, CountsACopiedWeightAsItsOwn) {
+  Dice dice(8);
+  auto model = any_model(dice, 8);
+  auto& weight = model->final_layer->weight;
+  weight.set_data(weight.detach().t().contiguous().t());
+  const auto size = static_cast<int64_t>(weight.nbytes());
+  ASSERT_FALSE(weight.is_contiguous());
+  EXPECT_EQ(freeze(model).bytes().own, size);
+}
+
 TEST(Freeze, ACloneIsAnotherModel) {
   Dice dice(7);
   auto model = any_model(dice, 7);

@@ -257,6 +257,23 @@ TEST_F(BadMarianFolder, ATruncatedFile) {
   expect_weights_error("Truncated: [load_marian]");
 }
 
+// Files have one of the names of the matrix that all three embeddings share.
+TEST_F(BadMarianFolder, ATiedMatrixHasAnyOfItsNames) {
+  const auto expected = load_marian(path()).model->final_layer->weight.detach().clone();
+  for (const char* name : {"model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight",
+                           "lm_head.weight"}) {
+    SCOPED_TRACE(name);
+    copy("shared");
+    change_weights([&](StateDict& tensors) {
+      tensors.insert(name, tensors["model.shared.weight"]);
+      tensors.erase("model.shared.weight");
+    });
+    const auto model = load_marian(path()).model;
+    EXPECT_TRUE(bit_equal(model->final_layer->weight, expected));
+    EXPECT_TRUE(bit_equal(model->src_embedding->token_embedding->weight, expected));
+  }
+}
+
 TEST_F(BadMarianFolder, TiedCopiesThatDiffer) {
   change_weights([](StateDict& tensors) {
     tensors.insert("lm_head.weight", tensors["model.shared.weight"] + 1.0);
