@@ -46,16 +46,15 @@ void refuse_weights_of(const std::string& folder, const std::string& output) {
 
 void refuse_to_replace_input(const std::string& output, const std::vector<std::string>& inputs) {
   std::error_code unknown;
-  for (const auto& input : inputs) refuse_weights_of(input, output);
-  if (!fs::exists(output, unknown)) return;
   for (const auto& input : inputs) {
-    if (input.empty()) continue;
+    if (input.empty() || !fs::exists(output, unknown)) continue;
     for (const auto& file : files_of(input)) {
       if (!fs::equivalent(output, file, unknown)) continue;
       fail("{}: the output must not be a file that is read{}; choose another name", output,
            file == output ? "" : ". Got " + file);
     }
   }
+  for (const auto& input : inputs) refuse_weights_of(input, output);
 }
 
 }  // namespace posenc::cli

@@ -198,7 +198,7 @@ TEST(Freeze, OutlivesItsSource) {
 TEST(Freeze, CountsACopiedWeightAsItsOwn) {
   Dice dice(8);
   auto model = any_model(dice, 8);
-  auto& weight = model->final_layer->weight;
+  auto& weight = model->encoder->layers[0]->as<TransformerEncoderLayer>()->linear1->weight;
   weight.set_data(weight.detach().t().contiguous().t());
   const auto size = static_cast<int64_t>(weight.nbytes());
   ASSERT_FALSE(weight.is_contiguous());
