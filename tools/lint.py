@@ -83,6 +83,7 @@ CLI_MAY = {
     "src/io/convert.h": "posenc convert, which never holds all tensors",
     "src/io/load/load_all.h": "loads from files that are already open",
     "src/io/manifest/open_weights.h": "lists and reads a file that is opened once",
+    "src/models/model_folder.h": "the names of weights in a model's folder",
 }
 
 # Parts of LibTorch that are not guaranteed to stay: code that needs them is in src/torch_internals/, or in a file

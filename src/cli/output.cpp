@@ -37,9 +37,10 @@ void refuse_weights_of(const std::string& folder, const std::string& output) {
   std::error_code unknown;
   if (!is_weights_file(path.filename().string()) || !fs::is_directory(folder, unknown)) return;
   if (!fs::equivalent(path.has_parent_path() ? path.parent_path() : ".", folder, unknown)) return;
-  fail("{}: the output must not have a name that stands for the weights of a model in the folder "
-       "of one that is read; choose another name",
-       output);
+  fail(
+      "{}: the output must not have a name that stands for the weights of a model in the folder "
+      "of one that is read; choose another name",
+      output);
 }
 
 }  // namespace

@@ -58,8 +58,7 @@ StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_fr
     const bool is_copied = product.has_value() || !tensor.is_contiguous();
     entries_.push_back({name, Weak(tensor.getIntrusivePtr()), tensor.const_data_ptr(),
                         torch_internals::version_of(tensor),
-                        product.value_or(static_cast<int64_t>(tensor.nbytes())),
-                        is_copied});
+                        product.value_or(static_cast<int64_t>(tensor.nbytes())), is_copied});
   };
   for (const auto& item : source.named_parameters()) add(item.key(), item.value());
   for (const auto& item : source.named_buffers()) {

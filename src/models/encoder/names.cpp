@@ -218,8 +218,7 @@ std::string encoder_prefix(const EncoderConfig& config, const io::TensorSource& 
 std::vector<std::string> encoder_pooler_names(const EncoderConfig& config,
                                               const std::string& prefix) {
   if (!has_pooler(config.options)) return {};
-  const std::string pooler = prefix + config.row.pooler;
-  return {pooler + ".weight", pooler + ".bias"};
+  return {prefix + config.row.pooler + ".weight", prefix + config.row.pooler + ".bias"};
 }
 
 std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
@@ -243,9 +242,7 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
                      0});
   }
   const EmbeddingFrontOptions& front = *config.options.embeddings();
-  const auto in_file = [&](const std::string& name) {
-    return prefix + row.front + name + ".weight";
-  };
+  const auto in_file = [&](auto& name) { return prefix + row.front + name + ".weight"; };
   std::vector<std::string> tokens = {in_file(front.names().tokens)};
   if (is_named(row.shared)) tokens.push_back(prefix + row.shared);
   const char* width = is_named(row.projection) ? row.config.embedding : "hidden_size";

@@ -189,9 +189,8 @@ TransformerOptions read_marian_options(const std::string& folder) {
 MarianSearch read_marian_search(const std::string& folder, const TransformerOptions& model) {
   const Settings config = marian_config(folder);
   const auto path = path_in(folder, "generation_config.json");
-  return {
-      generation_in(io::may_exist(path) ? Settings(kLoadMarian, path) : config, model),
-      pad_in(config, model.src_vocab())};
+  return {generation_in(io::may_exist(path) ? Settings(kLoadMarian, path) : config, model),
+          pad_in(config, model.src_vocab())};
 }
 
 }  // namespace posenc
