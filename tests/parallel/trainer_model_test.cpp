@@ -104,6 +104,28 @@ TEST_P(GroupModel, BetweenCallsTheModelIsFree) {
   }
 }
 
+// The old optimiser holds the old layer's parameters, so that a run needs a new one.
+TEST_P(GroupModel, ALayerMayBeReplacedBetweenRuns) {
+  const auto ranks = uneven(GetParam());
+  run_ranks(GetParam(), [&](const RankGroup& group) {
+    Uneven& own = *ranks[group.rank()];
+    auto trainer = own.trainer(TrainerOptions(kModelSteps), group);
+    EXPECT_TRUE(trainer.train(3));
+    auto& hidden = own.model->hidden;
+    hidden = own.model->replace_module("hidden", torch::nn::Linear(hidden->options));
+    EXPECT_ERROR(trainer.train(1), c10::ValueError, "make a new optimiser after replacing a layer");
+    FusedSGD optimizer(own.model->parameters(), 0.1);
+    Trainer other(
+        {*own.model, &optimizer}, own.loader,
+        [&own](const PairBatch& batch) { return own.loss(batch); },
+        TrainerOptions(kModelSteps).group(group));
+    EXPECT_TRUE(other.train());
+  });
+  for (const auto& rank : ranks) {
+    EXPECT_TRUE(all_bits(*rank->model) == all_bits(*ranks[0]->model));
+  }
+}
+
 // The shares differ in length, and so do the tables that they make grow.
 TEST_P(GroupModel, TablesMayGrowToDifferentLengths) {
   const TempDir dir;
