@@ -113,7 +113,7 @@ def bash(top: dict) -> str:
         '  if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then', f"    words='{names}'", "  fi",
         '  if [ -n "$words" ]; then', '    COMPREPLY=($(compgen -W "$words" -- "$current"))',
         '  elif [[ $current == -* ]]; then', '    COMPREPLY=($(compgen -W "$options" -- "$current"))',
-        "  else", "    compopt -o filenames 2>/dev/null", '    COMPREPLY=($(compgen -f -- "$current"))', "  fi", "}",
+        "  else", "    compopt -o filenames 2>/dev/null", '    mapfile -t COMPREPLY < <(compgen -f -- "$current")', "  fi", "}",
         "complete -F _posenc posenc", ""])  # fmt: skip
 
 

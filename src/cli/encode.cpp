@@ -22,28 +22,16 @@ struct EncodeArguments {
   std::string folder, input, output;
 };
 
-const std::vector<std::string> kInputsOfEncode = {"input_ids",      "pixel_values",
-                                                  "attention_mask", "position_ids",
-                                                  "token_type_ids", "task_type_ids"};
+constexpr const char* kOptionalInputs[] = {"attention_mask", "position_ids", "token_type_ids",
+                                           "task_type_ids"};
 
-// "; did you mean input_ids?" for a part of the name of the input that is missing, such as `ids`,
-// and for a misspelling of any; then the names that are known.
-std::string meant(const std::string& name, const StateDict& given, const std::string& wanted) {
-  const bool is_part = !given.contains(wanted) && wanted.find(name) != std::string::npos;
-  return is_part ? suggestion(wanted, kInputsOfEncode) : suggestion(name, kInputsOfEncode);
-}
-
-// The ids or the pixels. A tensor that is not known could be a misspelt mask, so it is an error.
+// The ids or the pixels.
 at::Tensor encoder_input(const StateDict& given, bool is_text, const std::string& path) {
   const std::string wanted = is_text ? "input_ids" : "pixel_values";
   const std::string other = is_text ? "pixel_values" : "input_ids";
-  for (const auto& item : given) {
-    const std::string& name = item.key();
-    if (std::count(kInputsOfEncode.begin(), kInputsOfEncode.end(), name) == 0) {
-      fail("{} must have only tensors that an encoder takes. Got `{}`{}", path, shown(name),
-           meant(name, given, wanted));
-    }
-  }
+  std::vector<std::string> known = {wanted, other};
+  known.insert(known.end(), std::begin(kOptionalInputs), std::end(kOptionalInputs));
+  refuse_unknown(given, path, "an encoder", known);
   if (given.contains(other)) {
     fail("{}: an encoder of {} takes no `{}`, but `{}`", path, is_text ? "token ids" : "images",
          other, wanted);
@@ -89,8 +77,8 @@ void encode(const EncodeArguments& arguments) {
   result.insert("embeddings", out.embeddings.contiguous());
   result.insert("last_hidden_state", out.last_hidden_state.contiguous());
   if (out.pooled.defined()) result.insert("pooled", out.pooled.contiguous());
-  save_tensors(arguments.output, result);
   note_stages(arguments.folder);
+  save_tensors(arguments.output, result);
   fmt::print("{}: {}\n", arguments.output, described(result));
 }
 
@@ -114,7 +102,8 @@ void add_encode(CLI::App& app) {
   sub->add_option("--out", arguments->output,
                   "safetensors for `embeddings`, the input of the first layer, "
                   "`last_hidden_state`, whose rows of masked tokens are zero, and `pooled`, if the "
-                  "model has a pooler and is not one of sentence-transformers; any extension")
+                  "model has a pooler and is not one of sentence-transformers; torch.save's format "
+                  "for .pt and .pth")
       ->required()
       ->check(output_path());
   sub->footer("Models:\n" + listed(encoder_model_types()) +

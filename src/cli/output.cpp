@@ -31,16 +31,30 @@ std::vector<std::string> files_of(const std::string& input) {
   return files;
 }
 
-// A model's folder would have other weights from then on.
-void refuse_weights_of(const std::string& folder, const std::string& output) {
-  const fs::path path(output);
+// The folder of a model; that around it, if it is a stage of a sentence-transformers model.
+fs::path whole_folder(const fs::path& folder) {
   std::error_code unknown;
-  if (!is_weights_file(path.filename().string()) || !fs::is_directory(folder, unknown)) return;
-  if (!fs::equivalent(path.has_parent_path() ? path.parent_path() : ".", folder, unknown)) return;
-  fail(
-      "{}: the output must not have a name that stands for the weights of a model in the folder "
-      "of one that is read; choose another name",
-      output);
+  const fs::path own = fs::canonical(folder, unknown), around = own.parent_path();
+  return fs::exists(around / "modules.json", unknown) ? around : own;
+}
+
+// Nothing in a model's folder is replaced, and it does not get other weights.
+void refuse_part_of(const std::string& folder, const std::string& output) {
+  std::error_code unknown;
+  if (!fs::is_directory(folder, unknown)) return;
+  const fs::path absolute = fs::absolute(output, unknown);
+  const fs::path path = fs::weakly_canonical(absolute.parent_path(), unknown) / absolute.filename();
+  const fs::path within = path.lexically_relative(whole_folder(folder));
+  if (within.empty() || *within.begin() == "..") return;
+  if (fs::exists(path, unknown)) {
+    fail("{}: the output must not be a file of the model's folder; choose another name", output);
+  }
+  if (is_weights_file(path.filename().string())) {
+    fail(
+        "{}: the output must not have a name that stands for the weights of a model in the folder "
+        "of one that is read; choose another name",
+        output);
+  }
 }
 
 }  // namespace
@@ -55,7 +69,7 @@ void refuse_to_replace_input(const std::string& output, const std::vector<std::s
            file == output ? "" : ". Got " + file);
     }
   }
-  for (const auto& input : inputs) refuse_weights_of(input, output);
+  for (const auto& input : inputs) refuse_part_of(input, output);
 }
 
 }  // namespace posenc::cli

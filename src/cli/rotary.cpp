@@ -172,8 +172,9 @@ void add_rotary(CLI::App& app) {
          "(B, H, L, Dh), `k` (B, Hkv, L, Dh) and `v`, or as --layout says")
       ->required()
       ->check(input_path());
-  sub->add_option("--out", arguments->output,
-                  "safetensors with `cos`, `sin`, `q`, `k` and `v`, any extension")
+  sub->add_option(
+         "--out", arguments->output,
+         "safetensors with `cos`, `sin`, `q`, `k` and `v`; torch.save's format for .pt and .pth")
       ->required()
       ->check(output_path());
   sub->footer(

@@ -2,8 +2,11 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <map>
 #include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "cli/arguments.h"
 #include "cli/command.h"
@@ -21,23 +24,29 @@ struct RunOptions {
   std::vector<std::string> params;
 };
 
-// Collects the arguments of forward. Arguments that only other modules take are an error; other
-// tensors are ignored.
+// The arguments of forward, by their names here or in Python. A file may also have the `output`
+// that Python computed from them.
 Call call_of(const std::string& path, const ModuleSpec& spec) {
-  const StateDict tensors = read_tensors(path, spec.inputs);
+  const StateDict tensors = read_tensors(path, {});
+  std::map<std::string, std::string> names = spec.aliases;
+  std::vector<std::string> known = spec.inputs;
+  known.insert(known.end(), spec.optional.begin(), spec.optional.end());
+  for (const auto& name : known) names[name] = name;
+  for (const auto& alias : spec.aliases) known.push_back(alias.first);
+  known.emplace_back("output");
   Call call;
-  for (const auto& names : {spec.inputs, spec.optional}) {
-    for (const auto& name : names) {
-      if (tensors.contains(name)) call[name] = tensors[name];
+  for (const auto& item : tensors) {
+    const auto name = names.find(item.key());
+    if (name != names.end() && !call.emplace(name->second, item.value()).second) {
+      fail("{} must have one tensor for `{}`. Got two", path, name->second);
     }
   }
-  for (const auto& kind : kinds()) {
-    for (const auto& name : kind.optional) {
-      if (!tensors.contains(name) || call.count(name)) continue;
-      fail("{}: this module takes no `{}`{}", path, name,
-           spec.optional.empty() ? "" : "; it takes " + listed(spec.optional));
+  for (const auto& name : spec.inputs) {
+    if (call.count(name) == 0) {
+      fail("{} must have a tensor `{}`; it contains {}", path, name, described(tensors));
     }
   }
+  refuse_unknown(tensors, path, "this module", known);
   return call;
 }
 
@@ -80,7 +89,8 @@ void add_run(CLI::App& app) {
          "floating-point, added to the scores")
       ->required()
       ->check(input_path());
-  sub->add_option("--out", options->output, "safetensors file for tensor `output`, any extension")
+  sub->add_option("--out", options->output,
+                  "safetensors file for tensor `output`; torch.save's format for .pt and .pth")
       ->required()
       ->check(output_path());
   sub->footer(

@@ -86,7 +86,8 @@ void add_table(CLI::App& app) {
          "is rejected, the metadata has the reason under its name")
       ->check(input_path())
       ->excludes(name, dim, length, positions, params, precision);
-  sub->add_option("--out", options->output, "safetensors file for tensor `table`, any extension")
+  sub->add_option("--out", options->output,
+                  "safetensors file for tensor `table`; torch.save's format for .pt and .pth")
       ->required()
       ->check(output_path());
   sub->footer(

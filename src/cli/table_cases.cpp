@@ -12,6 +12,7 @@
 #include "cli/arguments.h"
 #include "cli/error.h"
 #include "io/base/json_tree.h"
+#include "io/convert.h"
 #include "posenc/io/error.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/sinusoid/preset.h"
@@ -112,6 +113,11 @@ at::Tensor table_of(const SinusoidOptions& options, std::optional<int64_t> lengt
 }
 
 void make_cases(const std::string& path, const std::string& output) {
+  if (io::is_torch_save(output)) {
+    fail(
+        "{}: the tables of --cases must be written as safetensors, whose metadata has their errors",
+        output);
+  }
   StateDict tables;
   std::map<std::string, std::string> messages;
   for (const auto& entry : read_cases(path)) {

@@ -10,7 +10,7 @@
 #include "cli/error.h"
 #include "cli/modules/comparison.h"
 #include "cli/modules/module_spec.h"
-#include "cli/modules/scale_hint.h"
+#include "cli/modules/option_hint.h"
 #include "cli/modules/script.h"
 #include "cli/text_table.h"
 #include "platform/streams.h"
@@ -27,7 +27,7 @@ struct VerifyOptions {
 };
 
 struct Report {
-  std::string script_class, spec, keys, key_count, table, scale;
+  std::string script_class, spec, keys, key_count, table, hint;
   std::vector<Outcome> outcomes;
 
   bool good() const {
@@ -108,10 +108,10 @@ Report verify(const std::string& path, const VerifyOptions& options) {
                 keys_text(spec),
                 fmt::format("{}/{}", spec.loaded.size(), weights.tensors.size()),
                 spec.table_key.empty() ? "" : presets_of(spec.table()),
-                /*scale=*/"",
+                /*hint=*/"",
                 outcomes_of(path, script, spec)};
   if (!report.good()) {
-    report.scale = scale_hint(path, script, weights, options.module, options.params);
+    report.hint = option_hint(path, script, weights, options.module, options.params);
   }
   return report;
 }
@@ -142,7 +142,7 @@ void print(const std::string& path, const Report& report) {
     if (outcome.failure.empty()) continue;
     fmt::print("  {}: {}\n", outcome.name, for_terminal(outcome.failure));
   }
-  if (!report.scale.empty()) fmt::print("  scale: {}\n", report.scale);
+  if (!report.hint.empty()) fmt::print("  hint: {}\n", report.hint);
   const char* how = !report.good() ? "" : report.bits() ? ", bit for bit" : ", up to rounding";
   fmt::print("{}: {} of {} inputs{}\n", report.good() ? "equal" : "NOT equal", good,
              report.outcomes.size(), how);
@@ -178,8 +178,8 @@ bool verify_several(const VerifyOptions& options) {
     try {
       const Report report = verify(path, options);
       rows.push_back(row(path, report));
-      if (!report.scale.empty()) {
-        print_error("{}{}: {}\n", terminal ? "\r\033[K" : "", path, report.scale);
+      if (!report.hint.empty()) {
+        print_error("{}{}: {}\n", terminal ? "\r\033[K" : "", path, report.hint);
       }
       good += report.good() ? 1 : 0;
     } catch (const std::exception& error) {

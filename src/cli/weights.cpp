@@ -77,6 +77,18 @@ StateDict read_tensors(const std::string& path, const std::vector<std::string>& 
   return tensors;
 }
 
+void refuse_unknown(const StateDict& tensors, const std::string& path, const std::string& taker,
+                    const std::vector<std::string>& known) {
+  const std::string& main = known.front();
+  for (const auto& item : tensors) {
+    const std::string& name = item.key();
+    if (std::count(known.begin(), known.end(), name) != 0) continue;
+    const bool is_part = !tensors.contains(main) && main.find(name) != std::string::npos;  // `ids`
+    fail("{}: {} takes no `{}`{}", path, taker, shown(name),
+         suggestion(is_part ? main : name, known));
+  }
+}
+
 std::string described(const StateDict& tensors) {
   std::vector<std::string> texts;
   for (const auto& item : tensors) {

@@ -28,6 +28,11 @@ Weights read_weights(const std::string& path, const std::string& prefix);
 /// Reads a safetensors file that must contain tensors with these names.
 StateDict read_tensors(const std::string& path, const std::vector<std::string>& names);
 
+/// Throws CommandError for a tensor in the file at `path` whose name is not in `known`, the names
+/// that `taker` takes, the main one first: it could be a misspelling, such as that of a mask.
+void refuse_unknown(const StateDict& tensors, const std::string& path, const std::string& taker,
+                    const std::vector<std::string>& known);
+
 /// "`name` float32 (4, 8), ...": the first few tensors, for messages.
 std::string described(const StateDict& tensors);
 

@@ -14,7 +14,7 @@ SafetensorsFile load_safetensors(const std::string& path) {
       throw WeightsError(WeightsErrorCode::Unsupported,
                          std::string("is not a safetensors file but of format ") +
                              format_name(weights.manifest.format),
-                         "load_tensors() reads it");
+                         "load_tensors() and `posenc convert` read it");
     }
     return SafetensorsFile{io::all_tensors(weights), weights.manifest.metadata};
   });

@@ -76,7 +76,7 @@ std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torc
 
 std::vector<std::vector<Hypothesis>> generate(const Transformer& model, const torch::Tensor& src,
                                               const GenerateOptions& options) {
-  return generate(*model.ptr(), src, AttentionMask(), options);
+  return generate(model, src, AttentionMask(), options);
 }
 
 }  // namespace posenc

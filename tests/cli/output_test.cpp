@@ -76,12 +76,25 @@ TEST_F(Output, OfEncodeIsNoFileOfTheModel) {
   for (const std::string out : {"model/model.safetensors", "model/config.json", "ids"}) {
     expect_kept({"encode", file("model"), "--in", ids, "--out", file(out)}, out);
   }
+  fs::create_directory(file("model/1_Pooling"));
+  text_file("model/1_Pooling/config.json", "{}");
+  text_file("model/vocab.txt", "a");
+  for (const std::string out : {"model/1_Pooling/config.json", "model/vocab.txt"}) {
+    expect_kept({"encode", file("model"), "--in", ids, "--out", file(out)}, out,
+                "must not be a file of the model's folder");
+  }
   EXPECT_EQ(read_bytes(file("model/model.safetensors")), before);
   for (const std::string out : {"model/pytorch_model.bin", "model/../model/pytorch_model.bin"}) {
     expect_kept({"encode", file("model"), "--in", ids, "--out", file(out)}, out,
                 "must not have a name that stands for the weights of a model");
     EXPECT_FALSE(fs::exists(file(out)));
   }
+  fs::create_directory(file("whole"));
+  fs::rename(file("model"), file("whole/0_Transformer"));
+  text_file("whole/modules.json", "[]");
+  expect_kept(
+      {"encode", file("whole/0_Transformer"), "--in", ids, "--out", file("whole/modules.json")},
+      "modules.json", "must not be a file of the model's folder");
 }
 
 }  // namespace

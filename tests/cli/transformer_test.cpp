@@ -101,6 +101,32 @@ TEST_F(TransformerFiles, VerifyFindsAWrongParameter) {
   }
 }
 
+TEST_F(TransformerFiles, VerifyNamesTheOptionThatExplainsADifference) {
+  const auto layout =
+      verify(path("encoder_sequence_first.pt"), params_of("encoder_sequence_first", "batch_first"));
+  EXPECT_EQ(layout.status, 1);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring,
+                      "hint: the file's class takes (L, B, D): --param batch_first=false",
+                      layout.out);
+  const auto norm = verify(path("three_way.pt"), params_of("three_way", "norm_first"));
+  EXPECT_EQ(norm.status, 1);
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "--param norm_first=1", norm.out);
+}
+
+// torch.nn.TransformerEncoder calls the mask `mask`.
+TEST_F(TransformerFiles, InputsMayHavePythonsNames) {
+  const auto src = io_of("encoder").tensors["src"];
+  const auto mask = torch::ones({src.size(1), src.size(1)}, torch::kBool).triu(1);
+  const auto output = [&](const std::string& name) {
+    const auto result = run_with("encoder", {{name, mask}});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return load_safetensors(file("out")).tensors["output"];
+  };
+  const auto masked = output("src_mask");
+  EXPECT_TRUE(bit_equal(output("mask"), masked));
+  EXPECT_FALSE(bit_equal(output("output"), masked)) << "which is not an input";
+}
+
 TEST_F(TransformerFiles, AScriptHasItsNumberOfHeads) {
   const auto input = path("three_way.io.safetensors");
   const auto params = params_of("three_way", "num_heads");
@@ -180,6 +206,7 @@ TEST_F(TransformerFiles, RefusesWhatDoesNotFit) {
   refuse({{"src_key_padding_mask", torch::zeros({batch, length})}}, "takes a bool tensor");
   refuse({{"src_key_padding_mask", torch::zeros({length}, torch::kBool)}}, "takes (B, S)");
   refuse({{"position_ids", tgt}}, "this module takes no `position_ids`");
+  refuse({{"tgt_msk", tgt}}, "this module takes no `tgt_msk`; did you mean tgt_mask?");
   const auto with = [&](const std::string& param, const std::string& text) {
     auto params = params_of("three_way", param.substr(0, param.find('=')));
     params.insert(params.end(), {"--param", param});

@@ -84,17 +84,17 @@ TEST_F(Verify, NamesTheScaleOfTheFilesClass) {
     if (!given.empty()) command.insert(command.end(), {"--param", given});
     const auto one = posenc(command);
     EXPECT_EQ(one.status, 1);
-    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "  scale: " + message + "\n", one.out);
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "  hint: " + message + "\n", one.out);
   }
   const auto several = posenc({"verify", path, path});
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, path + ": " + message, several.err);
   const auto good = posenc({"verify", path, "--param", "scale=sqrt_dim"});
   EXPECT_EQ(good.status, 0) << good.out;
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, ", scale=sqrt(d_model)", good.out);
-  EXPECT_PRED_FORMAT2(::testing::IsNotSubstring, "scale:", good.out);
+  EXPECT_PRED_FORMAT2(::testing::IsNotSubstring, "hint:", good.out);
   // No scale explains another formula, and a class of positions has none.
   EXPECT_PRED_FORMAT2(::testing::IsNotSubstring,
-                      "scale:", posenc({"verify", tokens("TokenEmbedding", " * 2.0 + 1.0")}).out);
+                      "hint:", posenc({"verify", tokens("TokenEmbedding", " * 2.0 + 1.0")}).out);
 }
 
 TEST_F(Verify, PrintsTheScaleOfTheCounterpart) {

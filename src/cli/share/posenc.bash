@@ -59,7 +59,7 @@ _posenc() {
     COMPREPLY=($(compgen -W "$options" -- "$current"))
   else
     compopt -o filenames 2>/dev/null
-    COMPREPLY=($(compgen -f -- "$current"))
+    mapfile -t COMPREPLY < <(compgen -f -- "$current")
   fi
 }
 complete -F _posenc posenc

@@ -155,7 +155,7 @@ Mismatch::Cause Mismatch::cause_of_missing() const {
   return {"looks like the weights of another class: " + std::to_string(wanted - missing.size()) +
               " of the module's " + std::to_string(wanted) + " names are among its " +
               std::to_string(given),
-          ""};
+          "if only the names differ, LoadOptions().key_map() renames them"};
 }
 
 Mismatch::Cause Mismatch::cause() const {
