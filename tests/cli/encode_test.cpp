@@ -86,9 +86,9 @@ TEST_F(EncodeErrors, Refuses) {
                  "must have a tensor `input_ids`, the ids of tokens (B, L); it contains "
                  "`attention_mask` int64 (2, 3)");
   expect_refused(encode(bert, dict({{"ids", ids}})), "encode",
-                 "Got `ids`; did you mean input_ids? Known: input_ids, pixel_values, ");
+                 "takes no `ids`; did you mean input_ids? Known: input_ids, pixel_values, ");
   expect_refused(encode(bert, dict({{"input_ids", ids}, {"atention_mask", ids}})), "encode",
-                 "Got `atention_mask`; did you mean attention_mask?");
+                 "takes no `atention_mask`; did you mean attention_mask?");
   expect_refused(encode(bert, dict({{"input_ids", ids}, {"pixel_values", torch::ones({2})}})),
                  "encode", "an encoder of token ids takes no `pixel_values`, but `input_ids`");
   expect_refused(encode(live_encoder("vit"), dict({{"input_ids", ids}})), "encode",
