@@ -70,14 +70,18 @@ void negate(ManifestDtype dtype, void* bytes, std::size_t count) {
     case ManifestDtype::UInt64:
     case ManifestDtype::Int64: return negate_integers<uint64_t>(bytes, count);
     case ManifestDtype::Bool:
-    case ManifestDtype::Float8_e8m0fnu: break;
+    case ManifestDtype::Float8_e8m0fnu: return check_negative(dtype);
   }
+}
+
+}  // namespace
+
+void check_negative(ManifestDtype dtype) {
+  if (dtype != ManifestDtype::Bool && dtype != ManifestDtype::Float8_e8m0fnu) return;
   throw WeightsError(
       WeightsErrorCode::Unsupported,
       std::string("has the negative bit, and ") + dtype_name(dtype) + " has no negative numbers");
 }
-
-}  // namespace
 
 void resolve_sign(const FileView& view, void* bytes, std::size_t count) {
   if (count == 0) return;

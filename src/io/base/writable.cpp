@@ -1,5 +1,10 @@
 #include "io/base/writable.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_conj.h>
+#include <ATen/ops/_neg_view.h>
+#include <ATen/ops/empty.h>
+
 #include "io/base/dtype.h"
 #include "io/base/targets.h"
 #include "posenc/io/error.h"
@@ -16,7 +21,28 @@ ManifestDtype writable_dtype(const std::string& name, const at::Tensor& tensor) 
   }
   const auto dtype = manifest_dtype(tensor.scalar_type());
   if (!dtype) throw refused("has dtype " + type_name(tensor.scalar_type()) + ", which no file has");
+  if (!can_resolve(tensor)) {
+    throw refused("must not have the negative bit, which LibTorch cannot resolve for " +
+                  type_name(tensor.scalar_type()));
+  }
   return *dtype;
+}
+
+// Asks LibTorch instead of listing dtypes, since a newer one may have more.
+bool can_resolve(const at::Tensor& tensor) {
+  if (!tensor.is_neg() && !tensor.is_conj()) return true;
+  const at::NoGradGuard no_grad;
+  const at::Tensor value = at::empty({1}, tensor.options());
+  at::Tensor view = at::empty({1}, tensor.options());
+  if (tensor.is_conj()) view = at::_conj(view);
+  if (tensor.is_neg()) view = at::_neg_view(view);
+  try {
+    view.copy_(value);
+    view.resolve_conj().resolve_neg();
+  } catch (const c10::Error&) {
+    return false;
+  }
+  return true;
 }
 
 at::Tensor contiguous_on_cpu(const at::Tensor& tensor) {

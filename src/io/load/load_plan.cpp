@@ -12,6 +12,7 @@
 
 #include "io/base/dtype.h"
 #include "io/base/quote.h"
+#include "io/base/writable.h"
 #include "io/load/key_map.h"
 #include "io/load/shape_text.h"
 #include "io/load/table_check.h"
@@ -43,6 +44,15 @@ WeightsError interrupted(const WeightsError& error, std::vector<std::string> wri
           {.missing = {}, .unexpected = {}, .mismatched = {}, .written = std::move(written)});
 }
 
+// An error of LibTorch's, such as a lack of memory.
+WeightsError not_copied(const std::exception& error) {
+  const auto* const from_torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text =
+      from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
+  return {WeightsErrorCode::Module,
+          "cannot be copied into the module: " + text.substr(0, text.find('\n'))};
+}
+
 }  // namespace
 
 LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
@@ -50,6 +60,7 @@ LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
     : source_(source, options) {
   ModuleState state = module_state(module, names.tied);
   targets_ = targets_of(state);
+  sharing_ = sharing_of(targets_);
   matches_.resize(targets_.size());
   for (auto& table : state.tables) tables_.emplace(table.name, table);
   non_persistent_ = std::move(state.non_persistent);
@@ -70,6 +81,8 @@ LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
   for (const auto& match : matches_) {
     if (match.source != kNone) source_.check_values(match.source);
   }
+  check_overlaps(options.prefix());
+  if (mismatch_.is_error()) throw mismatch_.error(source.subject());
   report_.missing.insert(report_.missing.end(), mismatch_.missing.begin(), mismatch_.missing.end());
   report_.unexpected = mismatch_.unexpected;
 }
@@ -152,6 +165,9 @@ bool LoadPlan::check_memory(const Target& target) {
                                         : "sparse, quantised or nested tensor");
   } else if (tensor.is_inference() && !c10::InferenceMode::is_enabled()) {
     text = "must not be an inference tensor in the module; load inside InferenceMode";
+  } else if (!can_resolve(tensor)) {
+    text = "must not have the negative bit in the module, which LibTorch cannot resolve for " +
+           type_name(tensor.scalar_type());
   } else if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes) {
     text = "must have an element for each of its indices in the module. Got an expanded tensor";
   }
@@ -204,6 +220,15 @@ void LoadPlan::check_shape(std::size_t target, bool may_read) {
   if (!same) fault(WeightsErrorCode::ShapeMismatch, name, text);
 }
 
+// The map that drops an entry's tensors, for messages.
+std::string LoadPlan::without(std::size_t source, const std::string& prefix) const {
+  std::string rules;
+  for (const auto& part : source_.entries()[source].parts) {
+    rules += (rules.empty() ? "{\"" : ", {\"") + part.name.substr(prefix.size()) + "\", \"\"}";
+  }
+  return "key_map({" + rules + "})";
+}
+
 // The names of one tensor share the first one's source, whichever of them the file has.
 void LoadPlan::check_ties(const std::string& prefix) {
   const auto& entries = source_.entries();
@@ -229,41 +254,74 @@ void LoadPlan::check_ties(const std::string& prefix) {
     const bool comparable = is_readable(kept.source) && is_readable(source) &&
                             entries[kept.source].sizes == entries[source].sizes;
     if (!comparable || source_.equal(kept.source, source, type)) continue;
-    std::string rules;
-    for (const auto& part : entries[source].parts) {
-      rules += (rules.empty() ? "{\"" : ", {\"") + part.name.substr(prefix.size()) + "\", \"\"}";
-    }
-    mismatch_.faults.push_back({WeightsErrorCode::TieConflict,
-                                source_.label(kept.source) + " and " + source_.label(source) +
-                                    " are one tensor in the module, but differ",
-                                "choose one by dropping the other: LoadOptions().key_map({" +
-                                    rules + "}) keeps the first"});
+    mismatch_.faults.push_back(
+        {WeightsErrorCode::TieConflict,
+         source_.label(kept.source) + " and " + source_.label(source) +
+             " are one tensor in the module, but differ",
+         "choose one by dropping the other: LoadOptions()." + without(source, prefix) +
+             " keeps the first"});
   }
+}
+
+// Tensors that have only a part of their memory in common: the one that is written last would
+// replace values of the others. All of them fit, so that they can be written on trial.
+void LoadPlan::check_overlaps(const std::string& prefix) {
+  std::vector<bool> is_seen(targets_.size());
+  for (std::size_t i = 0; i < targets_.size(); ++i) {
+    std::vector<std::size_t> members;
+    for (std::vector<std::size_t> next = {i}; !next.empty();) {
+      const std::size_t at = next.back();
+      next.pop_back();
+      if (is_seen[at] || targets_[at].first != at || matches_[at].source == kNone) continue;
+      is_seen[at] = true;
+      members.push_back(at);
+      next.insert(next.end(), sharing_[at].begin(), sharing_[at].end());
+    }
+    if (members.size() < 2) continue;
+    std::sort(members.begin(), members.end());
+    const auto conflict =
+        find_conflict(targets_, members, [this](std::size_t target) { return value_of(target); });
+    if (!conflict) continue;
+    const std::size_t first = matches_[conflict->first].source;
+    const std::size_t second = matches_[conflict->second].source;
+    mismatch_.faults.push_back(
+        {WeightsErrorCode::TieConflict,
+         source_.label(first) + " and " + source_.label(second) +
+             " overlap in the module's memory, but differ there",
+         "choose one by dropping the other: LoadOptions().allow_missing(true)." +
+             without(second, prefix) + " keeps the first"});
+  }
+}
+
+at::Tensor LoadPlan::value_of(std::size_t target) const {
+  const Match& match = matches_[target];
+  if (match.value.defined()) return match.value;
+  const auto& [name, tensor, first, sizes, first_row] = targets_[target];
+  if (!targets_[target].is_shard()) return source_.tensor(match.source, tensor.scalar_type());
+  const at::NoGradGuard no_grad;
+  auto rows = at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()));
+  source_.copy_rows(match.source, first_row, rows);
+  return rows;
 }
 
 void LoadPlan::stage() {
   for (std::size_t i = 0; i < targets_.size(); ++i) {
-    Match& match = matches_[i];
-    const Target& target = targets_[i];
-    if (target.first != i || match.source == kNone || match.value.defined()) continue;
-    if (target.is_shard()) {
-      const at::NoGradGuard no_grad;
-      match.value =
-          at::empty(target.tensor.sizes(), at::TensorOptions(target.tensor.scalar_type()));
-      source_.copy_rows(match.source, target.first_row, match.value);
-    } else {
-      match.value = source_.tensor(match.source, target.tensor.scalar_type());
-    }
+    if (targets_[i].first == i && matches_[i].source != kNone) matches_[i].value = value_of(i);
   }
   source_.source().check_unchanged();
   is_staged_ = true;
 }
 
-void LoadPlan::copy_to(const Target& target, std::size_t source) const {
-  if (target.is_shard()) {
-    source_.copy_rows(source, target.first_row, target.tensor);
+void LoadPlan::write(std::size_t target) const {
+  const Match& match = matches_[target];
+  const at::Tensor& tensor = targets_[target].tensor;
+  const SharedWrite write(targets_, sharing_[target]);
+  if (match.value.defined()) {
+    tensor.copy_(match.value);
+  } else if (targets_[target].is_shard()) {
+    source_.copy_rows(match.source, targets_[target].first_row, tensor);
   } else {
-    source_.copy_to(source, target.tensor);
+    source_.copy_to(match.source, tensor);
   }
 }
 
@@ -271,18 +329,16 @@ void LoadPlan::apply() const {
   const at::NoGradGuard no_grad;
   std::vector<std::string> written;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
-    const Match& match = matches_[i];
-    if (targets_[i].first != i || match.source == kNone) continue;
-    if (match.value.defined()) {
-      targets_[i].tensor.copy_(match.value);
-    } else {
-      try {
-        copy_to(targets_[i], match.source);
-      } catch (const WeightsError& error) {
-        throw interrupted(error, written, targets_[i].name);
-      }
+    if (targets_[i].first != i || matches_[i].source == kNone) continue;
+    const std::string& name = targets_[i].name;
+    try {
+      write(i);
+    } catch (const WeightsError& error) {
+      throw interrupted(error, written, name);
+    } catch (const std::exception& error) {
+      throw interrupted(not_copied(error).in_tensor(name), written, name);
     }
-    written.push_back(targets_[i].name);
+    written.push_back(name);
   }
   if (is_staged_) return;
   try {

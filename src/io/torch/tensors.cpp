@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "io/base/quote.h"
+#include "io/base/resolve_sign.h"
 
 namespace posenc::io {
 namespace {
@@ -238,6 +239,7 @@ void TorchTensors::read_flags(PickleId metadata, ManifestTensor& tensor) const {
                        tensor.dtype == ManifestDtype::Complex64 ||
                        tensor.dtype == ManifestDtype::Complex128;
   if (tensor.conj && !complex) throw contradiction("is conjugate, but not complex");
+  if (tensor.negative) check_negative(tensor.dtype);
 }
 
 bool TorchTensors::is_module(PickleId id) const {
