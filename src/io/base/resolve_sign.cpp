@@ -61,6 +61,9 @@ void negate(ManifestDtype dtype, void* bytes, std::size_t count) {
       return for_each_word<uint8_t>(bytes, count, 1, [](uint8_t word) {
         return static_cast<uint8_t>((word & 0x7f) == 0 ? word : word ^ 0x80);
       });
+    case ManifestDtype::Float4_e2m1fn_x2:
+      return for_each_word<uint8_t>(bytes, count, 1,
+                                    [](uint8_t pair) { return static_cast<uint8_t>(pair ^ 0x88); });
     case ManifestDtype::UInt8:
     case ManifestDtype::Int8: return negate_integers<uint8_t>(bytes, count);
     case ManifestDtype::UInt16:

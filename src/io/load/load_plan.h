@@ -44,7 +44,8 @@ class LoadPlan {
 
   void match_names();
   void list_missing(const LoadOptions& options, const std::set<std::string>& optional);
-  void name_whole_modules();
+  bool is_batch_counter(const Target& target) const;
+  void name_objects();
   void check_pair(std::size_t target, bool cast);
   bool check_memory(const Target& target);
   bool check_dtype(std::size_t target, bool cast);

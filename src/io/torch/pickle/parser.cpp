@@ -243,6 +243,7 @@ class Parser {
     if (!out_.is(container, kind) && !out_.is(container, PickleKind::Call)) {
       throw cursor_.damaged("items for an object that cannot have them");
     }
+    if (out_.is(container, PickleKind::Call)) out_.add_items_kind(container, kind);
     move_items(begin, container, kind);
   }
 
