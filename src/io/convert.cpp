@@ -27,8 +27,8 @@ void check_convertible(const Manifest& manifest) {
   refuse_unreadable(manifest);
   const bool is_empty = manifest.tensors.empty();
   for (const auto& entry : manifest.opaque) {
-    const bool is_lost = entry.kind == EntryKind::Container ||
-                         (is_empty && !remedy_for(entry.kind).empty());
+    const bool is_lost =
+        entry.kind == EntryKind::Container || (is_empty && !remedy_for(entry.kind).empty());
     if (!is_lost) continue;
     throw WeightsError(WeightsErrorCode::WholeModule,
                        (is_empty ? "holds no tensors but " : "holds ") + in_quotes(entry.name) +

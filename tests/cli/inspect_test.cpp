@@ -54,7 +54,8 @@ TEST_F(Inspect, JsonHasWhatIsNotATensorToo) {
   ASSERT_EQ(file.at("tensors").size(), 1u);
   ASSERT_EQ(file.at("unreadable").size(), 1u);
   EXPECT_EQ(file.at("unreadable")[0].at("name"), "attn.0");
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "F6_E2M3", file.at("unreadable")[0].at("reason").dump());
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "F6_E2M3",
+                      file.at("unreadable")[0].at("reason").dump());
   EXPECT_EQ(file.at("values"), Json::array());
   const auto training = seen(real("training.pt"));
   const Json epoch = {{"name", "epoch"}, {"value", "3"}};

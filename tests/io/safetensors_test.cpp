@@ -104,8 +104,7 @@ TEST(Safetensors, Float4IsNotCast) {
   module.register_buffer("x", at::zeros({2}));
   StateDict tensors;
   tensors.insert("x", random_bits({2}, at::kFloat4_e2m1fn_x2));
-  const auto error =
-      error_of([&] { load_state_dict(module, tensors, LoadOptions().cast(true)); });
+  const auto error = error_of([&] { load_state_dict(module, tensors, LoadOptions().cast(true)); });
   EXPECT_EQ(error.code(), WeightsErrorCode::DtypeMismatch);
   EXPECT_CONTAINS(error.what(), "must have dtype float32. Got float4_e2m1fn_x2");
 }

@@ -29,7 +29,7 @@ enum class WeightsErrorCode {
   ShapeMismatch,   ///< a tensor has another shape in the file
   DtypeMismatch,   ///< a tensor has another dtype in the file
   TieConflict,     ///< names that share memory in the module have different values in the file
-  Module,          ///< the module cannot be loaded into: meta device, expanded, inference tensors ...
+  Module,  ///< the module cannot be loaded into: meta device, expanded, inference tensors ...
 };
 
 /// Returns the enumerator's name, such as `MissingKeys`.

@@ -72,8 +72,7 @@ struct ManifestTensor {
 enum class EntryKind : uint8_t {
   Other,       ///< a value, a sparse or quantised tensor, or an object of another class
   Module,      ///< a whole torch.nn.Module, whose weights only its Python code can load
-  Container,   ///< of a class whose contents only its Python code knows, with tensors inside, such as
-               ///< a namedtuple
+  Container,   ///< of another class that holds tensors, such as a namedtuple
   Object,      ///< of another class, with tensors among its attributes
   Unreadable,  ///< a tensor with an unknown dtype, or with a name that occurs several times
 };

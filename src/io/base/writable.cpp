@@ -1,13 +1,12 @@
 #include "io/base/writable.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_conj.h>
-#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
 
 #include "io/base/dtype.h"
 #include "io/base/targets.h"
 #include "posenc/io/error.h"
+#include "torch_internals/lazy.h"
 
 namespace posenc::io {
 
@@ -33,9 +32,8 @@ bool can_resolve(const at::Tensor& tensor) {
   if (!tensor.is_neg() && !tensor.is_conj()) return true;
   const at::NoGradGuard no_grad;
   const at::Tensor value = at::empty({1}, tensor.options());
-  at::Tensor view = at::empty({1}, tensor.options());
-  if (tensor.is_conj()) view = at::_conj(view);
-  if (tensor.is_neg()) view = at::_neg_view(view);
+  const at::Tensor view = torch_internals::with_sign_bits(at::empty({1}, tensor.options()),
+                                                          tensor.is_conj(), tensor.is_neg());
   try {
     view.copy_(value);
     view.resolve_conj().resolve_neg();

@@ -139,12 +139,11 @@ void LoadPlan::check_ties(const std::string& prefix) {
     const bool comparable = is_readable(kept.source) && is_readable(source) &&
                             entries[kept.source].sizes == entries[source].sizes;
     if (!comparable || source_.equal(kept.source, source, type)) continue;
-    mismatch_.faults.push_back(
-        {WeightsErrorCode::TieConflict,
-         source_.label(kept.source) + " and " + source_.label(source) +
-             " are one tensor in the module, but differ",
-         "choose one by dropping the other: LoadOptions()." + without(source, prefix) +
-             " keeps the first"});
+    mismatch_.faults.push_back({WeightsErrorCode::TieConflict,
+                                source_.label(kept.source) + " and " + source_.label(source) +
+                                    " are one tensor in the module, but differ",
+                                "choose one by dropping the other: LoadOptions()." +
+                                    without(source, prefix) + " keeps the first"});
   }
 }
 

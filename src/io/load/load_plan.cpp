@@ -123,7 +123,8 @@ bool LoadPlan::is_batch_counter(const Target& target) const {
   const std::string& name = target.name;
   if (target.tensor.scalar_type() != at::kLong || target.tensor.dim() != 0) return false;
   const std::string layer = name.substr(0, name.size() - std::min(name.size(), kCounter.size()));
-  if (name != layer + std::string(kCounter) || (!layer.empty() && layer.back() != '.')) return false;
+  if (name != layer + std::string(kCounter) || (!layer.empty() && layer.back() != '.'))
+    return false;
   const auto is_given = [&](const std::string& wanted) {
     const auto found = std::find_if(targets_.begin(), targets_.end(),
                                     [&](const Target& other) { return other.name == wanted; });
@@ -141,8 +142,8 @@ void LoadPlan::name_objects() {
     if (entry.is_module) {
       fault(WeightsErrorCode::WholeModule, entry.name, entry.fault, entry.remedy);
     } else if (inside.starts_with(prefix) || prefix.starts_with(inside)) {
-      mismatch_.objects.push_back({WeightsErrorCode::WholeModule,
-                                   in_quotes(entry.name) + " " + entry.fault, entry.remedy});
+      mismatch_.objects.push_back(
+          {WeightsErrorCode::WholeModule, in_quotes(entry.name) + " " + entry.fault, entry.remedy});
     }
   }
 }

@@ -1,11 +1,8 @@
 #include "io/load/overlap.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_conj.h>
-#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <c10/core/impl/COW.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +10,7 @@
 #include <tuple>
 
 #include "io/base/writable.h"
+#include "torch_internals/lazy.h"
 #include "torch_internals/shortcut.h"
 #include "torch_internals/version.h"
 
@@ -22,14 +20,14 @@ namespace {
 using torch_internals::extent_of;
 
 struct Place {
-  const void* lazy;  // the storage of a lazy clone, which shares its memory only until it is written
+  const void* lazy;  // the storage of a lazy clone, otherwise null
   uintptr_t begin, end;
   std::size_t target;
 };
 
 Place place_of(const at::Tensor& tensor, std::size_t target) {
   const auto [begin, end] = extent_of(tensor);
-  const bool is_lazy = c10::impl::cow::is_cow_data_ptr(tensor.storage().data_ptr());
+  const bool is_lazy = torch_internals::is_lazy_clone(tensor);
   return {is_lazy ? tensor.storage().unsafeGetStorageImpl() : nullptr, begin, end, target};
 }
 
@@ -52,12 +50,12 @@ class Copies {
   // The copy of the target's memory, with the same strides and bits.
   at::Tensor operator[](std::size_t target) const {
     const at::Tensor& like = targets_[target].tensor;
-    auto* const data = static_cast<char*>(bytes_.mutable_data_ptr()) + (extent_of(like).begin - begin_);
+    auto* const data =
+        static_cast<char*>(bytes_.mutable_data_ptr()) + (extent_of(like).begin - begin_);
     const auto keep = [bytes = bytes_](void*) {};
-    at::Tensor copy = at::from_blob(data, like.sizes(), like.strides(), keep,
-                                    at::TensorOptions(like.scalar_type()));
-    if (like.is_conj()) copy = at::_conj(copy);
-    return like.is_neg() ? at::_neg_view(copy) : copy;
+    const at::Tensor copy = at::from_blob(data, like.sizes(), like.strides(), keep,
+                                          at::TensorOptions(like.scalar_type()));
+    return torch_internals::with_sign_bits(copy, like.is_conj(), like.is_neg());
   }
 
  private:
@@ -137,7 +135,8 @@ SharedWrite::SharedWrite(const std::vector<Target>& targets,
 
 SharedWrite::~SharedWrite() {
   for (const auto& [tensor, version] : versions_) {
-    if (torch_internals::version_of(tensor) == version) tensor.unsafeGetTensorImpl()->bump_version();
+    if (torch_internals::version_of(tensor) == version)
+      tensor.unsafeGetTensorImpl()->bump_version();
   }
 }
 

@@ -22,7 +22,8 @@ WeightsError unknown_safetensors_dtype(std::string_view name) {
   switch (bits_of_safetensors(name)) {
     case 4:
       return {WeightsErrorCode::Unsupported,
-              "has dtype 'F4' and a shape whose last axis is odd, and LibTorch holds pairs", remedy};
+              "has dtype 'F4' and a shape whose last axis is odd, and LibTorch holds pairs",
+              remedy};
     case 6:
       return {WeightsErrorCode::Unsupported,
               "has dtype " + in_quotes(name) + ", which LibTorch lacks", remedy};

@@ -93,7 +93,8 @@ bool is_tensor_class(std::string_view name) {
   return find_dtype([&](const auto& facts) {
            const std::string_view storage = facts.storage_class;
            return storage.starts_with(name) && storage.substr(name.size()) == "Storage";
-         }).has_value();
+         })
+      .has_value();
 }
 
 }  // namespace

@@ -97,7 +97,8 @@ void StateDictWalker::visit(PickleId id, Place place, const ScriptClass* script,
 // An object that is neither a tensor nor a value nor a container.
 void StateDictWalker::add_object(PickleId id, Place place) {
   const std::string what = objects_.describe(id);
-  if (objects_.is_module(id)) return add_opaque("a whole module of class " + what, EntryKind::Module);
+  if (objects_.is_module(id))
+    return add_opaque("a whole module of class " + what, EntryKind::Module);
   const bool is_unknown = place == Place::Plain && find_class_ == nullptr &&
                           objects_.pickle().is(id, PickleKind::Call) &&
                           objects_.called(id) == Global::Unknown;
@@ -154,8 +155,7 @@ bool StateDictWalker::enter(PickleId id, Place place, bool listed) {
     return true;
   }
   if (find_class_ == nullptr) return enter_unknown(id, listed);
-  if (place == Place::InsideAttribute ||
-      !pickle.is(pickle.state(id), PickleKind::Dict)) {
+  if (place == Place::InsideAttribute || !pickle.is(pickle.state(id), PickleKind::Dict)) {
     return false;
   }
   const std::string name = pickle.global(pickle.callable(id));

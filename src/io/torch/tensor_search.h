@@ -6,8 +6,8 @@
 
 namespace posenc::io {
 
-/// Looks for tensors inside calls whose meaning is unknown, at any depth up to a limit. Objects that
-/// were searched in vain are not searched again.
+/// Looks for tensors inside calls whose meaning is unknown, at any depth up to a limit. Objects
+/// that were searched in vain are not searched again.
 class TensorSearch {
  public:
   explicit TensorSearch(TorchTensors& objects) : objects_(objects) {}

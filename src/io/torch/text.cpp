@@ -40,7 +40,8 @@ std::string integer_text(std::string_view bytes) {
 // Python's repr of bytes.
 std::string bytes_text(std::string_view bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
-  const bool has_single = bytes.find('\'') != bytes.npos, has_double = bytes.find('"') != bytes.npos;
+  const bool has_single = bytes.find('\'') != bytes.npos,
+             has_double = bytes.find('"') != bytes.npos;
   const char quote = has_single && !has_double ? '"' : '\'';
   std::string out = {'b', quote};
   for (const char c : bytes) {

@@ -125,8 +125,7 @@ TEST_F(PartlyReadable, AContainerOfAnotherClassIsNamedWhereItsWeightsAreMissing)
   torch::nn::Linear linear(3, 2);
   for (const char* prefix : {"", "model."}) {
     const auto error = error_of([&] {
-      load_weights(*linear, dir_ / "tuple.pt",
-                   LoadOptions().prefix(prefix).allow_unexpected(true));
+      load_weights(*linear, dir_ / "tuple.pt", LoadOptions().prefix(prefix).allow_unexpected(true));
     });
     EXPECT_EQ(error.code(), Code::WholeModule);
     EXPECT_CONTAINS(error.what(),

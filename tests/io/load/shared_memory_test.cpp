@@ -102,7 +102,8 @@ TEST_P(SharedMemory, APartMustHaveTheValuesOfTheWhole) {
   const auto text =
       conflict(module, {{"in_proj", at::ones({6, 4})}, {"q", at::full({2, 4}, 5.0f)}});
   EXPECT_CONTAINS(text, "'in_proj' and 'q' overlap in the module's memory, but differ there");
-  EXPECT_CONTAINS(text, "LoadOptions().allow_missing(true).key_map({{\"q\", \"\"}}) keeps the first");
+  EXPECT_CONTAINS(text,
+                  "LoadOptions().allow_missing(true).key_map({{\"q\", \"\"}}) keeps the first");
   load(module, {{"in_proj", at::ones({6, 4})}, {"q", at::full({2, 4}, 5.0f)}},
        LoadOptions().allow_missing(true).key_map({{"q", ""}}));
   EXPECT_TRUE(at::equal(whole, at::ones({6, 4})));

@@ -17,11 +17,12 @@ namespace {
 using Code = WeightsErrorCode;
 
 constexpr at::ScalarType kWithoutNegation[] = {
-    at::kBool,          at::kUInt16,       at::kUInt32,         at::kUInt64,         at::kFloat8_e4m3fn,
-    at::kFloat8_e5m2, at::kFloat8_e4m3fnuz, at::kFloat8_e5m2fnuz, at::kFloat8_e8m0fnu};
-constexpr at::ScalarType kWithNegation[] = {at::kByte,  at::kChar,     at::kShort, at::kInt,
-                                            at::kLong,  at::kHalf,     at::kBFloat16, at::kFloat,
-                                            at::kDouble, at::kComplexHalf, at::kComplexFloat};
+    at::kBool,          at::kUInt16,      at::kUInt32,          at::kUInt64,
+    at::kFloat8_e4m3fn, at::kFloat8_e5m2, at::kFloat8_e4m3fnuz, at::kFloat8_e5m2fnuz,
+    at::kFloat8_e8m0fnu};
+constexpr at::ScalarType kWithNegation[] = {
+    at::kByte,     at::kChar,  at::kShort,  at::kInt,         at::kLong,        at::kHalf,
+    at::kBFloat16, at::kFloat, at::kDouble, at::kComplexHalf, at::kComplexFloat};
 
 at::Tensor zeros_of(at::ScalarType type) { return at::zeros({2}).to(type); }
 at::Tensor ones_of(at::ScalarType type) { return at::ones({2}).to(type); }
@@ -74,7 +75,8 @@ TEST(NegativeBit, OfTheSourceIsRefusedBeforeAnythingIsWritten) {
   for (const auto type : kWithoutNegation) {
     SCOPED_TRACE(type);
     FirstAndSecond module(zeros_of(type));
-    const auto error = error_of([&] { load_state_dict(module, first_and_second(at::_neg_view(ones_of(type)))); });
+    const auto error =
+        error_of([&] { load_state_dict(module, first_and_second(at::_neg_view(ones_of(type)))); });
     EXPECT_EQ(error.code(), Code::Unsupported);
     EXPECT_CONTAINS(error.what(), "'second' must not have the negative bit");
     EXPECT_TRUE(is_first_unchanged(module));
@@ -100,8 +102,8 @@ TEST(NegativeBit, IsRefusedBeforeAFileIsWritten) {
   for (const auto type : kWithoutNegation) {
     SCOPED_TRACE(type);
     for (const char* name : {"x.pt", "x.safetensors"}) {
-      const auto error =
-          error_of([&] { save_tensors(dir / name, first_and_second(at::_neg_view(ones_of(type)))); });
+      const auto error = error_of(
+          [&] { save_tensors(dir / name, first_and_second(at::_neg_view(ones_of(type)))); });
       EXPECT_EQ(error.code(), Code::Unsupported);
       EXPECT_EQ(error.tensor(), "second");
       EXPECT_CONTAINS(error.what(), "the negative bit");

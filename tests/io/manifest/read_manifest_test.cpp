@@ -157,8 +157,8 @@ TEST_F(ReadManifest, ListsATensorOfAnUnknownDtypeWithItsReason) {
 // safetensors 0.8 rejects the same files, and its torch tensors hold pairs of F4.
 TEST_F(ReadManifest, ChecksTheSizeOfDtypesOfLessThanAByte) {
   const auto file = [](const std::string& dtype, const std::string& shape, std::size_t bytes) {
-    return crafted(R"({"a":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":[0,)" +
-                       std::to_string(bytes) + "]}}",
+    return crafted(R"({"a":{"dtype":")" + dtype + R"(","shape":)" + shape +
+                       R"(,"data_offsets":[0,)" + std::to_string(bytes) + "]}}",
                    std::string(bytes, 'x'));
   };
   for (const auto& [dtype, shape, bytes] :

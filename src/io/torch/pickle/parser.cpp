@@ -144,7 +144,6 @@ class Parser {
     const std::size_t begin = cursor_.take_line(size);
     return out_.add_text(PickleKind::Text, begin, size);
   }
-
   // --- stack ---
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
