@@ -35,7 +35,9 @@ void check_convertible(const Manifest& manifest) {
                            ", " + entry.text + ", which only its Python code can load",
                        remedy_for(entry.kind));
   }
-  throw WeightsError(WeightsErrorCode::Unsupported, "holds no tensors to be converted");
+  if (is_empty) {
+    throw WeightsError(WeightsErrorCode::Unsupported, "holds no tensors to be converted");
+  }
 }
 
 uint64_t write_as_safetensors(const OpenWeights& weights, const std::string& path,
