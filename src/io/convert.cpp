@@ -25,15 +25,19 @@ SafetensorsLayout lay_out(const Manifest& manifest) {
 
 void check_convertible(const Manifest& manifest) {
   refuse_unreadable(manifest);
-  if (!manifest.tensors.empty()) return;
+  const bool is_empty = manifest.tensors.empty();
   for (const auto& entry : manifest.opaque) {
-    if (entry.kind != EntryKind::Module) continue;
+    const bool is_lost =
+        entry.kind == EntryKind::Container || (is_empty && !remedy_for(entry.kind).empty());
+    if (!is_lost) continue;
     throw WeightsError(WeightsErrorCode::WholeModule,
-                       "holds no tensors but " + in_quotes(entry.name) + ", " + entry.text +
-                           ", which only its Python code can load",
-                       "save model.state_dict() in place of the model");
+                       (is_empty ? "holds no tensors but " : "holds ") + in_quotes(entry.name) +
+                           ", " + entry.text + ", which only its Python code can load",
+                       remedy_for(entry.kind));
   }
-  throw WeightsError(WeightsErrorCode::Unsupported, "holds no tensors to be converted");
+  if (is_empty) {
+    throw WeightsError(WeightsErrorCode::Unsupported, "holds no tensors to be converted");
+  }
 }
 
 uint64_t write_as_safetensors(const OpenWeights& weights, const std::string& path,

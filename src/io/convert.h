@@ -14,8 +14,8 @@ inline bool is_torch_save(std::string_view path) {
   return path.ends_with(".pt") || path.ends_with(".pth");
 }
 
-/// Throws WeightsError unless the manifest has tensors and all of them can be read: otherwise the
-/// file written could not replace the original.
+/// Throws WeightsError unless the manifest has tensors, all of them can be read, and none are in a
+/// container that cannot: otherwise the file written could not replace the original.
 void check_convertible(const Manifest& manifest);
 
 /// Writes the tensors of `weights` to the safetensors file `path`, all or nothing, using some 16

@@ -30,18 +30,6 @@ bool has_forward_gradient(const at::Tensor& tensor) {
          tensor._fw_grad(/*level=*/0).defined();
 }
 
-// The bytes from a tensor's first to its last element.
-struct Extent {
-  explicit Extent(const at::Tensor& t) {
-    if (!t.defined() || !t.has_storage() || t.numel() == 0) return;
-    int64_t elements = 1;
-    for (int64_t axis = 0; axis < t.dim(); ++axis) elements += (t.size(axis) - 1) * t.stride(axis);
-    begin = reinterpret_cast<uintptr_t>(t.const_data_ptr());
-    end = begin + static_cast<uintptr_t>(elements) * t.element_size();
-  }
-  uintptr_t begin = 0, end = 0;
-};
-
 }  // namespace
 
 bool dispatches_plainly() {
@@ -78,8 +66,18 @@ void note_write(const at::Tensor& tensor) {
   tensor.unsafeGetTensorImpl()->bump_version();
 }
 
+MemoryExtent extent_of(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage() || tensor.numel() == 0) return {};
+  int64_t elements = 1;
+  for (int64_t axis = 0; axis < tensor.dim(); ++axis) {
+    elements += (tensor.size(axis) - 1) * tensor.stride(axis);
+  }
+  const auto begin = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
+  return {begin, begin + static_cast<uintptr_t>(elements) * tensor.element_size()};
+}
+
 bool share_memory(const at::Tensor& a, const at::Tensor& b) {
-  const Extent first(a), second(b);
+  const MemoryExtent first = extent_of(a), second = extent_of(b);
   return first.end > second.begin && second.end > first.begin;
 }
 

@@ -27,6 +27,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 
 namespace posenc::torch_internals {
@@ -52,6 +53,13 @@ const char* write_violation(const at::Tensor& tensor);
 /// saved it, and anything else that compares versions, detects the write. Throws c10::Error if
 /// write_violation() names a rule.
 void note_write(const at::Tensor& tensor);
+
+/// The addresses from a tensor's first element to the end of its last one.
+struct MemoryExtent {
+  uintptr_t begin = 0, end = 0;
+};
+/// Both are 0 for a tensor that is undefined, empty or without a storage.
+MemoryExtent extent_of(const at::Tensor& tensor);
 
 /// Whether the ranges from first to last element overlap; false for a tensor that is undefined,
 /// empty or without a storage.

@@ -75,6 +75,26 @@ TEST_F(Convert, SaysWhatItLeavesOut) {
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "10 tensors", result.out);
 }
 
+TEST_F(Convert, WeightsOfSubclassesAreConvertedOrTheFileIsRefused) {
+  const auto result = run_program(
+      {POSENC_PYTHON, "-c",
+       "import collections, sys, torch\n"
+       "class StateDict(collections.OrderedDict): pass\n"
+       "Pair = collections.namedtuple('Pair', 'weight bias')\n"
+       "state = StateDict(weight=torch.ones(2, 3), bias=torch.ones(2))\n"
+       "torch.save({'model': state, 'steps': torch.ones(1)}, sys.argv[1])\n"
+       "torch.save({'model': Pair(*state.values()), 'steps': torch.ones(1)}, sys.argv[2])\n",
+       file("dict"), file("tuple")});
+  ASSERT_EQ(result.status, 0) << result.err;
+  ASSERT_EQ(posenc({"convert", file("dict"), file("out")}).status, 0);
+  std::vector<std::string> found;
+  for (const auto& tensor : tensors_of(file("out"))) found.push_back(tensor.at("name"));
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, (std::vector<std::string>{"model.bias", "model.weight", "steps"}));
+  expect_refused(posenc({"convert", file("tuple"), file("out")}), "convert",
+                 "'model', a container of class __main__.Pair with tensors inside");
+}
+
 TEST_F(Convert, AFileWithoutTensorsIsRefused) {
   const auto old = text_file("out", "precious");
   const auto script = [&](const std::string& value) {

@@ -48,13 +48,14 @@ TEST_F(Inspect, JsonHasWhatIsNotATensorToo) {
       "x",
       crafted(
           R"({"__metadata__":{"framework":"pt"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
-          R"("attn.0":{"dtype":"F4","shape":[2],"data_offsets":[4,5]}})",
-          "12345")));
+          R"("attn.0":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[4,7]}})",
+          "1234567")));
   EXPECT_EQ(file.at("metadata"), Json({{"framework", "pt"}}));
   ASSERT_EQ(file.at("tensors").size(), 1u);
   ASSERT_EQ(file.at("unreadable").size(), 1u);
   EXPECT_EQ(file.at("unreadable")[0].at("name"), "attn.0");
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "F4", file.at("unreadable")[0].at("reason").dump());
+  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "F6_E2M3",
+                      file.at("unreadable")[0].at("reason").dump());
   EXPECT_EQ(file.at("values"), Json::array());
   const auto training = seen(real("training.pt"));
   const Json epoch = {{"name", "epoch"}, {"value", "3"}};

@@ -1,5 +1,6 @@
 """A file as seen by Python: its tensors under joined names, and their bytes."""
 
+import collections
 import hashlib
 
 import torch
@@ -14,7 +15,7 @@ def flat(value, name="", is_opaque=lambda value: False):
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from flat(item, f"{name}.{key}" if name else str(key), is_opaque)
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple, collections.deque)):
         for index, item in enumerate(value):
             yield from flat(item, f"{name}.{index}" if name else str(index), is_opaque)
 

@@ -52,5 +52,29 @@ safetensors.torch.save_file(tensors, "theirs.safetensors", {"made": "by Python"}
   }
 }
 
+// safetensors 0.8 reads F4 by safe_open() only.
+TEST(SafetensorsPython, AgreesOnPairsOfFloat4) {
+  ASSERT_TRUE(python_has("torch, safetensors.torch")) << POSENC_PYTHON;
+  const TempDir dir;
+  StateDict saved;
+  saved.insert("x", at::arange(24, at::kByte).view({4, 6}).view(at::kFloat4_e2m1fn_x2));
+  saved.insert("empty", at::empty({0, 2}, at::kFloat4_e2m1fn_x2));
+  save_safetensors(dir / "ours.safetensors", saved);
+  ASSERT_TRUE(run_python(dir, R"(
+import safetensors, safetensors.torch, torch
+with safetensors.safe_open("ours.safetensors", "pt") as file:
+    tensors = {name: file.get_tensor(name) for name in file.keys()}
+assert tensors["x"].dtype == torch.float4_e2m1fn_x2 and tensors["x"].shape == (4, 6), tensors["x"].shape
+assert tensors["x"].view(torch.uint8).flatten().tolist() == list(range(24))
+assert tensors["empty"].shape == (0, 2), tensors["empty"].shape
+safetensors.torch.save_file(tensors, "theirs.safetensors")
+)"));
+  const auto theirs = load_safetensors(dir / "theirs.safetensors").tensors;
+  ASSERT_EQ(theirs.size(), 2u);
+  for (const auto& item : saved) {
+    EXPECT_TRUE(identical(theirs[item.key()], item.value())) << item.key();
+  }
+}
+
 }  // namespace
 }  // namespace posenc::testing

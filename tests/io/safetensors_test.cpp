@@ -2,11 +2,14 @@
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
+#include <torch/nn/module.h>
 
 #include <string>
 #include <vector>
 
 #include "io/support.h"
+#include "posenc/io/load.h"
+#include "posenc/io/save.h"
 
 namespace posenc::testing {
 namespace {
@@ -72,6 +75,39 @@ TEST_P(SafetensorsDtypes, RoundTripKeepsEveryBit) {
 
 INSTANTIATE_TEST_SUITE_P(All, SafetensorsDtypes, ::testing::ValuesIn(kDtypes),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// Two elements of four bits a byte: LibTorch counts pairs, and the format elements.
+TEST(Safetensors, WritesAndReadsPairsOfFloat4) {
+  const TempDir dir;
+  StateDict saved;
+  saved.insert("matrix", random_bits({2, 4}, at::kFloat4_e2m1fn_x2));
+  saved.insert("empty", random_bits({0, 3}, at::kFloat4_e2m1fn_x2));
+  saved.insert("none", random_bits({3, 0}, at::kFloat4_e2m1fn_x2));
+  saved.insert("transposed", saved["matrix"].t());
+  for (const char* name : {"x.safetensors", "x.pt"}) {
+    save_tensors(dir / name, saved);
+    const auto loaded = load_tensors(dir / name);
+    ASSERT_EQ(names(loaded), names(saved));
+    for (const auto& item : saved) {
+      EXPECT_TRUE(identical(loaded[item.key()], item.value())) << item.key();
+    }
+  }
+  const auto bytes = read_bytes(dir / "x.safetensors");
+  EXPECT_CONTAINS(bytes, R"("matrix":{"dtype":"F4","shape":[2,8],"data_offsets":[0,8]})");
+  EXPECT_CONTAINS(bytes, R"("empty":{"dtype":"F4","shape":[0,6],"data_offsets":[8,8]})");
+  EXPECT_CONTAINS(bytes, R"("transposed":{"dtype":"F4","shape":[4,4],"data_offsets":[8,16]})");
+}
+
+// LibTorch converts it to no other dtype.
+TEST(Safetensors, Float4IsNotCast) {
+  torch::nn::Module module;
+  module.register_buffer("x", at::zeros({2}));
+  StateDict tensors;
+  tensors.insert("x", random_bits({2}, at::kFloat4_e2m1fn_x2));
+  const auto error = error_of([&] { load_state_dict(module, tensors, LoadOptions().cast(true)); });
+  EXPECT_EQ(error.code(), WeightsErrorCode::DtypeMismatch);
+  EXPECT_CONTAINS(error.what(), "must have dtype float32. Got float4_e2m1fn_x2");
+}
 
 // 0.5 is 00 00 00 3f; the header is padded with spaces to a multiple of eight.
 const std::string kGoldenHeader =
@@ -195,6 +231,8 @@ TEST(SafetensorsSave, RefusesWhatTheFormatCannotHold) {
   EXPECT_CONTAINS(save_refusal(dir, "a", at::ones({2}, at::device(at::kMeta))), "meta tensor");
   EXPECT_CONTAINS(save_refusal(dir, "a", at::ones({2}, at::kComplexDouble)),
                   "complex128, which safetensors lacks");
+  EXPECT_CONTAINS(save_refusal(dir, "a", at::empty({}, at::kFloat4_e2m1fn_x2)),
+                  "must have an axis to be written as safetensors' F4");
   EXPECT_CONTAINS(save_refusal(dir, "a\xff", at::ones({2})), "names and metadata in UTF-8");
   EXPECT_CONTAINS(
       save_refusal(dir, "a", at::quantize_per_tensor(at::ones({2}), 1.0, 0, at::kQInt8)),

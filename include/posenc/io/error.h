@@ -28,8 +28,8 @@ enum class WeightsErrorCode {
   UnexpectedKeys,  ///< names in the file that are not in the module
   ShapeMismatch,   ///< a tensor has another shape in the file
   DtypeMismatch,   ///< a tensor has another dtype in the file
-  TieConflict,     ///< names that share a tensor in the module have different values in the file
-  Module,          ///< the module cannot be loaded into: meta device, expanded, inference tensors
+  TieConflict,     ///< names that share memory in the module have different values in the file
+  Module,  ///< the module cannot be loaded into: meta device, expanded, inference tensors ...
 };
 
 /// Returns the enumerator's name, such as `MissingKeys`.

@@ -62,9 +62,12 @@ struct LoadReport {
 /// each kind, and has all of them in details(). Devices, requires_grad and
 /// the identity of the module's tensors are preserved. If a module splits a tensor over the
 /// processes of a group, each process reads its own rows; nothing is sent. A table that is longer
-/// or shorter in the file is accepted if the common rows agree with the module's recipe. After
-/// these checks a load can only fail if the file cannot be read, shrinks, or is written to while it
-/// is read; the details of the error then list what has been written.
+/// or shorter in the file is accepted if the common rows agree with the module's recipe. Tensors of
+/// the module that overlap in memory have to agree where they do. A file without the
+/// `num_batches_tracked` of a BatchNorm, as PyTorch before 0.4.1 wrote it, leaves the module's as
+/// it is. After these checks a load can only fail if the file cannot be read, shrinks, or is
+/// written to while it is read, or if memory is short; the details of the error then list what has
+/// been written.
 ///
 /// Errors: WeightsError.
 LoadReport load_weights(const ModuleRef& module, const std::string& path,

@@ -18,11 +18,12 @@ enum class ManifestDtype : uint8_t {
   UInt8, Int8, Int16, Int32, Int64, UInt16, UInt32, UInt64,
   Float16, BFloat16, Float32, Float64, Complex32, Complex64, Complex128, Bool,
   Float8_e4m3fn, Float8_e5m2, Float8_e4m3fnuz, Float8_e5m2fnuz, Float8_e8m0fnu,
+  Float4_e2m1fn_x2,  // two elements of four bits each, as LibTorch counts them
 };
 // clang-format on
 /// Returns torch's name of a type, such as `float8_e4m3fn`.
 const char* dtype_name(ManifestDtype dtype);
-/// Returns the size of an element in bytes.
+/// Returns the size of an element in bytes; a pair of float4 is one element.
 int64_t item_size(ManifestDtype dtype);
 
 /// File formats of weights.
@@ -71,6 +72,8 @@ struct ManifestTensor {
 enum class EntryKind : uint8_t {
   Other,       ///< a value, a sparse or quantised tensor, or an object of another class
   Module,      ///< a whole torch.nn.Module, whose weights only its Python code can load
+  Container,   ///< of another class that holds tensors, such as a namedtuple
+  Object,      ///< of another class, with tensors among its attributes
   Unreadable,  ///< a tensor with an unknown dtype, or with a name that occurs several times
 };
 

@@ -36,6 +36,8 @@ std::string type_name(at::ScalarType type) {
 }
 
 bool can_cast(at::ScalarType from, at::ScalarType to) {
+  constexpr auto kPair = at::kFloat4_e2m1fn_x2;  // LibTorch has no conversions
+  if (from == kPair || to == kPair) return from == to;
   if (at::isFloatingType(from)) return at::isFloatingType(to);
   if (at::isComplexType(from)) return at::isComplexType(to);
   if (!manifest_dtype(from) || !at::isIntegralType(to, /*includeBool=*/false)) return false;

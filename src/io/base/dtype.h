@@ -10,7 +10,7 @@ namespace posenc::io {
 
 at::ScalarType scalar_type(ManifestDtype dtype);
 
-/// nullopt for quantised and sub-byte types, which none of our file formats can hold.
+/// nullopt for quantised types and those of single bits, which none of our file formats can hold.
 std::optional<ManifestDtype> manifest_dtype(at::ScalarType type);
 
 /// The name in torch, such as `float32`.

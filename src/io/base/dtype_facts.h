@@ -10,7 +10,7 @@ namespace posenc::io {
 // The dtypes in files and in LibTorch, in the order of ManifestDtype: the names in ManifestDtype
 // and in torch, bytes per element, the name in safetensors ("" for none), torch's storage class,
 // whether torch.save writes that class (otherwise it writes the dtype's name; TorchScript reads the
-// class), torch.export's number, and LibTorch's at::ScalarType.
+// class), torch.export's number (0 for none), and LibTorch's at::ScalarType.
 // clang-format off
 #define POSENC_DTYPES(X) \
   X(UInt8, "uint8", 1, "U8", "ByteStorage", true, 1, Byte) \
@@ -33,7 +33,8 @@ namespace posenc::io {
   X(Float8_e5m2, "float8_e5m2", 1, "F8_E5M2", "Float8_e5m2Storage", false, 30, Float8_e5m2) \
   X(Float8_e4m3fnuz, "float8_e4m3fnuz", 1, "F8_E4M3FNUZ", "Float8_e4m3fnuzStorage", false, 31, Float8_e4m3fnuz) \
   X(Float8_e5m2fnuz, "float8_e5m2fnuz", 1, "F8_E5M2FNUZ", "Float8_e5m2fnuzStorage", false, 32, Float8_e5m2fnuz) \
-  X(Float8_e8m0fnu, "float8_e8m0fnu", 1, "F8_E8M0", "Float8_e8m0fnuStorage", false, 33, Float8_e8m0fnu)
+  X(Float8_e8m0fnu, "float8_e8m0fnu", 1, "F8_E8M0", "Float8_e8m0fnuStorage", false, 33, Float8_e8m0fnu) \
+  X(Float4_e2m1fn_x2, "float4_e2m1fn_x2", 1, "F4", "Float4_e2m1fn_x2Storage", false, 0, Float4_e2m1fn_x2)
 // clang-format on
 
 struct DtypeFacts {
@@ -50,7 +51,7 @@ struct DtypeFacts {
   DtypeFacts{ManifestDtype::dtype, name, bytes, safetensors, storage, is_saved, number},
 inline constexpr std::array kDtypes = {POSENC_DTYPES(POSENC_FACTS)};
 #undef POSENC_FACTS
-static_assert(kDtypes.size() == static_cast<std::size_t>(ManifestDtype::Float8_e8m0fnu) + 1);
+static_assert(kDtypes.size() == static_cast<std::size_t>(ManifestDtype::Float4_e2m1fn_x2) + 1);
 
 inline const DtypeFacts& facts_of(ManifestDtype dtype) {
   return kDtypes.at(static_cast<std::size_t>(dtype));

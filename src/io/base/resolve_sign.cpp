@@ -61,6 +61,9 @@ void negate(ManifestDtype dtype, void* bytes, std::size_t count) {
       return for_each_word<uint8_t>(bytes, count, 1, [](uint8_t word) {
         return static_cast<uint8_t>((word & 0x7f) == 0 ? word : word ^ 0x80);
       });
+    case ManifestDtype::Float4_e2m1fn_x2:
+      return for_each_word<uint8_t>(bytes, count, 1,
+                                    [](uint8_t pair) { return static_cast<uint8_t>(pair ^ 0x88); });
     case ManifestDtype::UInt8:
     case ManifestDtype::Int8: return negate_integers<uint8_t>(bytes, count);
     case ManifestDtype::UInt16:
@@ -70,14 +73,18 @@ void negate(ManifestDtype dtype, void* bytes, std::size_t count) {
     case ManifestDtype::UInt64:
     case ManifestDtype::Int64: return negate_integers<uint64_t>(bytes, count);
     case ManifestDtype::Bool:
-    case ManifestDtype::Float8_e8m0fnu: break;
+    case ManifestDtype::Float8_e8m0fnu: return check_negative(dtype);
   }
+}
+
+}  // namespace
+
+void check_negative(ManifestDtype dtype) {
+  if (dtype != ManifestDtype::Bool && dtype != ManifestDtype::Float8_e8m0fnu) return;
   throw WeightsError(
       WeightsErrorCode::Unsupported,
       std::string("has the negative bit, and ") + dtype_name(dtype) + " has no negative numbers");
 }
-
-}  // namespace
 
 void resolve_sign(const FileView& view, void* bytes, std::size_t count) {
   if (count == 0) return;

@@ -7,6 +7,17 @@ std::string unreadable(const WeightsError& error) {
          (error.remedy().empty() ? "" : " (" + error.remedy() + ")");
 }
 
+std::string remedy_for(EntryKind kind) {
+  switch (kind) {
+    case EntryKind::Module: return "save model.state_dict() in place of the model";
+    case EntryKind::Container:
+    case EntryKind::Object: return "save its tensors in a dict";
+    case EntryKind::Other:
+    case EntryKind::Unreadable: break;
+  }
+  return "";
+}
+
 void refuse_unreadable(const Manifest& manifest) {
   for (const auto& entry : manifest.opaque) {
     if (entry.kind != EntryKind::Unreadable) continue;

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include "io/base/dtype.h"
+#include "io/base/unreadable.h"
 #include "io/load/copy_view.h"
 
 namespace posenc::io {
@@ -16,7 +17,8 @@ FileSource::FileSource(const std::string& path) : weights_(path) {
     entries_.push_back({.name = name,
                         .fault = "must be a dense tensor. Got " + text,
                         .is_tensor = false,
-                        .is_module = kind == EntryKind::Module});
+                        .is_module = kind == EntryKind::Module,
+                        .remedy = remedy_for(kind)});
   }
 }
 

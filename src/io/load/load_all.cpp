@@ -1,7 +1,5 @@
 #include "io/load/load_all.h"
 
-#include <ATen/ops/_conj.h>
-#include <ATen/ops/_neg_view.h>
 #include <ATen/ops/empty.h>
 
 #include <unordered_map>
@@ -9,6 +7,7 @@
 #include "io/base/dtype.h"
 #include "io/base/unreadable.h"
 #include "io/load/colliding.h"
+#include "torch_internals/lazy.h"
 
 namespace posenc::io {
 
@@ -31,9 +30,7 @@ StateDict all_tensors(const OpenWeights& weights) {
       }
       auto whole = at::empty({0}, at::TensorOptions(scalar_type(view.dtype)));
       whole.set_(bytes.storage(), tensor.offset, view.sizes, view.strides);
-      if (view.conj) whole = at::_conj(whole);
-      if (view.negative) whole = at::_neg_view(whole);
-      result.insert(tensor.name, std::move(whole));
+      result.insert(tensor.name, torch_internals::with_sign_bits(whole, view.conj, view.negative));
     } catch (const WeightsError& error) {
       throw error.in_tensor(tensor.name).in_file(weights.path_of(tensor));
     }

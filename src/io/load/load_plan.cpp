@@ -1,30 +1,17 @@
 #include "io/load/load_plan.h"
 
-#include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <c10/core/InferenceMode.h>
 
 #include <algorithm>
-#include <sstream>
 #include <unordered_map>
 #include <utility>
 
-#include "io/base/dtype.h"
 #include "io/base/quote.h"
 #include "io/load/key_map.h"
-#include "io/load/shape_text.h"
-#include "io/load/table_check.h"
 
 namespace posenc::io {
 namespace {
-
-std::string short_number(double value) {
-  std::ostringstream text;
-  text.precision(3);
-  text << value;
-  return text.str();
-}
 
 // `error` with the names of the tensors that were `written` before it, and the `name` being
 // written, if any.
@@ -43,6 +30,15 @@ WeightsError interrupted(const WeightsError& error, std::vector<std::string> wri
           {.missing = {}, .unexpected = {}, .mismatched = {}, .written = std::move(written)});
 }
 
+// An error of LibTorch's, such as a lack of memory.
+WeightsError not_copied(const std::exception& error) {
+  const auto* const from_torch = dynamic_cast<const c10::Error*>(&error);
+  const std::string text =
+      from_torch != nullptr ? from_torch->what_without_backtrace() : error.what();
+  return {WeightsErrorCode::Module,
+          "cannot be copied into the module: " + text.substr(0, text.find('\n'))};
+}
+
 }  // namespace
 
 LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
@@ -50,6 +46,7 @@ LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
     : source_(source, options) {
   ModuleState state = module_state(module, names.tied);
   targets_ = targets_of(state);
+  sharing_ = sharing_of(targets_);
   matches_.resize(targets_.size());
   for (auto& table : state.tables) tables_.emplace(table.name, table);
   non_persistent_ = std::move(state.non_persistent);
@@ -65,18 +62,15 @@ LoadPlan::LoadPlan(const torch::nn::Module& module, const TensorSource& source,
   }
   check_ties(options.prefix());
   list_missing(options, names.optional);
-  if (!mismatch_.missing.empty() && !mismatch_.allow_missing) name_whole_modules();
+  if (!mismatch_.missing.empty() && !mismatch_.allow_missing) name_objects();
   if (mismatch_.is_error()) throw mismatch_.error(source.subject());
   for (const auto& match : matches_) {
     if (match.source != kNone) source_.check_values(match.source);
   }
+  check_overlaps(options.prefix());
+  if (mismatch_.is_error()) throw mismatch_.error(source.subject());
   report_.missing.insert(report_.missing.end(), mismatch_.missing.begin(), mismatch_.missing.end());
   report_.unexpected = mismatch_.unexpected;
-}
-
-void LoadPlan::fault(WeightsErrorCode code, const std::string& name, const std::string& text,
-                     const std::string& remedy) {
-  mismatch_.faults.push_back({code, in_quotes(name) + " " + text, remedy});
 }
 
 void LoadPlan::match_names() {
@@ -112,7 +106,7 @@ void LoadPlan::list_missing(const LoadOptions& options, const std::set<std::stri
     const std::string& name = target.name;
     if (matches_[target.first].source != kNone) {
       report_.loaded.push_back(name);
-    } else if (optional.count(targets_[target.first].name) != 0) {
+    } else if (optional.count(targets_[target.first].name) != 0 || is_batch_counter(target)) {
       report_.missing.push_back(name);
     } else {
       mismatch_.missing.push_back(name);
@@ -122,148 +116,67 @@ void LoadPlan::list_missing(const LoadOptions& options, const std::set<std::stri
   }
 }
 
+// The counter of a BatchNorm whose statistics are there. PyTorch before 0.4.1 had none, and
+// torch.nn keeps the module's where a state dict lacks it.
+bool LoadPlan::is_batch_counter(const Target& target) const {
+  constexpr std::string_view kCounter = "num_batches_tracked";
+  const std::string& name = target.name;
+  if (target.tensor.scalar_type() != at::kLong || target.tensor.dim() != 0) return false;
+  const std::string layer = name.substr(0, name.size() - std::min(name.size(), kCounter.size()));
+  if (name != layer + std::string(kCounter) || (!layer.empty() && layer.back() != '.'))
+    return false;
+  const auto is_given = [&](const std::string& wanted) {
+    const auto found = std::find_if(targets_.begin(), targets_.end(),
+                                    [&](const Target& other) { return other.name == wanted; });
+    return found != targets_.end() && matches_[found->first].source != kNone;
+  };
+  return is_given(layer + "running_mean") && is_given(layer + "running_var");
+}
+
 // As in `torch.save({"model": model})`: the missing tensors may be inside such an object.
-void LoadPlan::name_whole_modules() {
+void LoadPlan::name_objects() {
+  const std::string& prefix = mismatch_.prefix;
   for (const auto& entry : source_.source().entries()) {
-    if (!entry.is_module) continue;
-    fault(WeightsErrorCode::WholeModule, entry.name, entry.fault,
-          "save model.state_dict() in place of the model");
-  }
-}
-
-// Checks that the source can be copied, and that the copy cannot fail half-way.
-void LoadPlan::check_pair(std::size_t target, bool cast) {
-  const Target& to = targets_[target];
-  auto faults = source_.faults(matches_[target].source, to.name, to.sizes);
-  if (!faults.empty()) {
-    mismatch_.faults.insert(mismatch_.faults.end(), faults.begin(), faults.end());
-    return;
-  }
-  const bool fits = check_dtype(target, cast);
-  check_shape(target, check_memory(to) && fits);
-}
-
-bool LoadPlan::check_memory(const Target& target) {
-  const at::Tensor& tensor = target.tensor;
-  std::string text;
-  if (!is_dense_with_data(tensor)) {
-    text = "must be dense and have memory in the module. Got a " +
-           std::string(tensor.is_meta() ? "tensor on the meta device"
-                                        : "sparse, quantised or nested tensor");
-  } else if (tensor.is_inference() && !c10::InferenceMode::is_enabled()) {
-    text = "must not be an inference tensor in the module; load inside InferenceMode";
-  } else if (at::has_internal_overlap(tensor) == at::MemOverlap::Yes) {
-    text = "must have an element for each of its indices in the module. Got an expanded tensor";
-  }
-  if (!text.empty()) fault(WeightsErrorCode::Module, target.name, text);
-  return text.empty();
-}
-
-bool LoadPlan::check_dtype(std::size_t target, bool cast) {
-  const std::string& name = targets_[target].name;
-  const at::ScalarType wanted = targets_[target].tensor.scalar_type();
-  const auto& parts = source_.entries()[matches_[target].source].parts;
-  bool is_cast = false, fits = true;
-  for (const auto& part : parts) {
-    const at::ScalarType type = source_.entry_of(part).dtype;
-    if (type == wanted) continue;
-    const bool castable = can_cast(type, wanted);
-    is_cast = true;
-    if (castable && cast) continue;
-    fits = false;
-    fault(WeightsErrorCode::DtypeMismatch, parts.size() > 1 ? part.name : name,
-          "must have dtype " + type_name(wanted) + ". Got " + type_name(type),
-          castable ? "LoadOptions().cast(true) converts dtypes" : "");
-  }
-  if (is_cast && fits) report_.cast.push_back(name);
-  return fits;
-}
-
-void LoadPlan::check_shape(std::size_t target, bool may_read) {
-  const std::string& name = targets_[target].name;
-  const at::Tensor& tensor = targets_[target].tensor;
-  Match& match = matches_[target];
-  const auto& entry = source_.entries()[match.source];
-  const auto& sizes = entry.sizes;
-  const auto& wanted = targets_[target].sizes;
-  const bool same = wanted == sizes;
-  std::string text = "must have shape " + shape_text(wanted) + ". Got " + shape_text(sizes);
-  if (entry.parts.size() > 1) text += " from " + source_.label(match.source);
-
-  const auto table = tables_.find(name);
-  if (table != tables_.end() && may_read && same_but_rows(table->second, tensor.sizes(), sizes)) {
-    const TableCheck check = check_table(table->second, tensor, source_, match.source);
-    if (same || (check.value.defined() && check.report.as_computed)) {
-      match.value = check.value;
-      report_.tables.push_back(check.report);
-      return;
+    if (entry.remedy.empty()) continue;
+    const std::string inside = entry.name + ".";
+    if (entry.is_module) {
+      fault(WeightsErrorCode::WholeModule, entry.name, entry.fault, entry.remedy);
+    } else if (inside.starts_with(prefix) || prefix.starts_with(inside)) {
+      mismatch_.objects.push_back(
+          {WeightsErrorCode::WholeModule, in_quotes(entry.name) + " " + entry.fault, entry.remedy});
     }
-    text += ", a table whose common rows differ from the module's recipe by up to " +
-            short_number(check.report.max_abs);
   }
-  if (!same) fault(WeightsErrorCode::ShapeMismatch, name, text);
 }
 
-// The names of one tensor share the first one's source, whichever of them the file has.
-void LoadPlan::check_ties(const std::string& prefix) {
-  const auto& entries = source_.entries();
-  for (std::size_t i = 0; i < targets_.size(); ++i) {
-    const Target& target = targets_[i];
-    const std::string& name = target.name;
-    const std::size_t source = matches_[i].source;
-    if (source == kNone || target.first == i) continue;
-    Match& kept = matches_[target.first];
-    if (kept.source == kNone) {
-      kept = matches_[i];
-      continue;
-    }
-    const auto type = target.tensor.scalar_type();
-    const auto is_readable = [&](std::size_t index) {
-      const auto& parts = entries[index].parts;
-      return source_.faults(index, name, target.sizes).empty() &&
-             std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
-               const auto from = source_.entry_of(part).dtype;
-               return from == type || can_cast(from, type);
-             });
-    };
-    const bool comparable = is_readable(kept.source) && is_readable(source) &&
-                            entries[kept.source].sizes == entries[source].sizes;
-    if (!comparable || source_.equal(kept.source, source, type)) continue;
-    std::string rules;
-    for (const auto& part : entries[source].parts) {
-      rules += (rules.empty() ? "{\"" : ", {\"") + part.name.substr(prefix.size()) + "\", \"\"}";
-    }
-    mismatch_.faults.push_back({WeightsErrorCode::TieConflict,
-                                source_.label(kept.source) + " and " + source_.label(source) +
-                                    " are one tensor in the module, but differ",
-                                "choose one by dropping the other: LoadOptions().key_map({" +
-                                    rules + "}) keeps the first"});
-  }
+at::Tensor LoadPlan::value_of(std::size_t target) const {
+  const Match& match = matches_[target];
+  if (match.value.defined()) return match.value;
+  const auto& [name, tensor, first, sizes, first_row] = targets_[target];
+  if (!targets_[target].is_shard()) return source_.tensor(match.source, tensor.scalar_type());
+  const at::NoGradGuard no_grad;
+  auto rows = at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()));
+  source_.copy_rows(match.source, first_row, rows);
+  return rows;
 }
 
 void LoadPlan::stage() {
   for (std::size_t i = 0; i < targets_.size(); ++i) {
-    Match& match = matches_[i];
-    const Target& target = targets_[i];
-    if (target.first != i || match.source == kNone || match.value.defined()) continue;
-    if (target.is_shard()) {
-      const at::NoGradGuard no_grad;
-      match.value =
-          at::empty(target.tensor.sizes(), at::TensorOptions(target.tensor.scalar_type()));
-      source_.copy_rows(match.source, target.first_row, match.value);
-    } else {
-      match.value = source_.tensor(match.source, target.tensor.scalar_type());
-    }
+    if (targets_[i].first == i && matches_[i].source != kNone) matches_[i].value = value_of(i);
   }
   source_.source().check_unchanged();
   is_staged_ = true;
 }
 
-void LoadPlan::copy_to(const Target& target, std::size_t source) const {
-  if (target.is_shard()) {
-    source_.copy_rows(source, target.first_row, target.tensor);
+void LoadPlan::write(std::size_t target) const {
+  const Match& match = matches_[target];
+  const at::Tensor& tensor = targets_[target].tensor;
+  const SharedWrite write(targets_, sharing_[target]);
+  if (match.value.defined()) {
+    tensor.copy_(match.value);
+  } else if (targets_[target].is_shard()) {
+    source_.copy_rows(match.source, targets_[target].first_row, tensor);
   } else {
-    source_.copy_to(source, target.tensor);
+    source_.copy_to(match.source, tensor);
   }
 }
 
@@ -271,18 +184,16 @@ void LoadPlan::apply() const {
   const at::NoGradGuard no_grad;
   std::vector<std::string> written;
   for (std::size_t i = 0; i < targets_.size(); ++i) {
-    const Match& match = matches_[i];
-    if (targets_[i].first != i || match.source == kNone) continue;
-    if (match.value.defined()) {
-      targets_[i].tensor.copy_(match.value);
-    } else {
-      try {
-        copy_to(targets_[i], match.source);
-      } catch (const WeightsError& error) {
-        throw interrupted(error, written, targets_[i].name);
-      }
+    if (targets_[i].first != i || matches_[i].source == kNone) continue;
+    const std::string& name = targets_[i].name;
+    try {
+      write(i);
+    } catch (const WeightsError& error) {
+      throw interrupted(error, written, name);
+    } catch (const std::exception& error) {
+      throw interrupted(not_copied(error).in_tensor(name), written, name);
     }
-    written.push_back(targets_[i].name);
+    written.push_back(name);
   }
   if (is_staged_) return;
   try {

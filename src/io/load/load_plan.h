@@ -8,6 +8,7 @@
 #include "io/base/targets.h"
 #include "io/load/mapped_source.h"
 #include "io/load/mismatch.h"
+#include "io/load/overlap.h"
 #include "posenc/io/load.h"
 
 namespace posenc::io {
@@ -43,19 +44,24 @@ class LoadPlan {
 
   void match_names();
   void list_missing(const LoadOptions& options, const std::set<std::string>& optional);
-  void name_whole_modules();
+  bool is_batch_counter(const Target& target) const;
+  void name_objects();
   void check_pair(std::size_t target, bool cast);
   bool check_memory(const Target& target);
   bool check_dtype(std::size_t target, bool cast);
   void check_shape(std::size_t target, bool may_read);
   void check_ties(const std::string& prefix);
-  void copy_to(const Target& target, std::size_t source) const;
+  void check_overlaps(const std::string& prefix);
+  std::string without(std::size_t source, const std::string& prefix) const;
+  at::Tensor value_of(std::size_t target) const;
+  void write(std::size_t target) const;
   void fault(WeightsErrorCode code, const std::string& name, const std::string& text,
              const std::string& remedy = "");
 
   const MappedSource source_;
   std::vector<Target> targets_;
   std::vector<Match> matches_;  // one per target
+  Sharing sharing_;
   std::map<std::string, ComputedTable> tables_;
   std::set<std::string> non_persistent_;
   Mismatch mismatch_;

@@ -158,10 +158,17 @@ Mismatch::Cause Mismatch::cause_of_missing() const {
           "if only the names differ, LoadOptions().key_map() renames them"};
 }
 
+const Fault* Mismatch::object_with_missing() const {
+  const bool is_unexplained =
+      has_missing() && (selects_nothing() || cause_of_missing().text.empty());
+  return is_unexplained && !objects.empty() ? &objects.front() : nullptr;
+}
+
 Mismatch::Cause Mismatch::cause() const {
   for (const auto& fault : faults) {
     if (fault.code == Code::WholeModule) return {fault.text, fault.remedy};
   }
+  if (const Fault* object = object_with_missing()) return {object->text, object->remedy};
   if (selects_nothing()) {
     return {"no name begins with " + in_quotes(prefix), "a prefix is given with its dot"};
   }
@@ -214,6 +221,10 @@ WeightsError Mismatch::error(const std::string& subject) const {
             lines_of(quoted(unexpected, is_explained ? Names() : missing), 4);
   }
   if (selects_nothing()) codes.push_back(Code::MissingKeys);
+  if (const Fault* object = object_with_missing()) {
+    codes.push_back(object->code);
+    details.mismatched.push_back(object->text);
+  }
   for (const auto& fault : faults) {
     codes.push_back(fault.code);
     details.mismatched.push_back(fault.text);

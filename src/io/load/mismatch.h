@@ -26,6 +26,8 @@ struct Mismatch {
   std::size_t wanted = 0;  ///< number of names in the module
   std::size_t given = 0;   ///< number of names that the options select
   std::vector<Fault> faults;
+  /// Objects that may hold the missing tensors: faults if nothing else explains what is missing.
+  std::vector<Fault> objects;
 
   bool is_error() const {
     return has_missing() || has_unexpected() || selects_nothing() || !faults.empty();
@@ -44,6 +46,7 @@ struct Mismatch {
   bool has_unexpected() const { return !unexpected.empty() && !allow_unexpected; }
   bool selects_nothing() const { return !prefix.empty() && given == 0 && wanted > 0; }
   Cause cause() const;
+  const Fault* object_with_missing() const;
   Cause cause_of_missing() const;
   Cause missing_prefix() const;
   std::vector<std::string> missing_lines(const std::vector<std::string>& candidates) const;

@@ -16,9 +16,10 @@ class TensorSource {
     std::string name;
     at::ScalarType dtype = at::kFloat;
     std::vector<int64_t> sizes = {};
-    std::string fault = "";  ///< why it cannot be loaded: `must ... Got ...`; "" for most
-    bool is_tensor = true;   ///< an object of another kind is not an unexpected tensor
-    bool is_module = false;  ///< a whole module, which may contain the missing weights
+    std::string fault = "";   ///< why it cannot be loaded: `must ... Got ...`; "" for most
+    bool is_tensor = true;    ///< an object of another kind is not an unexpected tensor
+    bool is_module = false;   ///< a whole module
+    std::string remedy = "";  ///< for a module or another object that may hold the missing weights
   };
 
   virtual ~TensorSource() = default;

@@ -111,9 +111,13 @@ Manifest read_beside(const std::filesystem::path& folder, const std::string& nam
   }
 }
 
-// Compares the index's entries for a shard with the shard's tensors.
-void check_shard(const ShardIndex::Shard& shard, const Manifest& manifest) {
-  NameViews held, mapped(shard.tensors.begin(), shard.tensors.end());
+// Compares the index's entries for a shard with the shard's tensors. `shard_of` has the shard of
+// each tensor of the index; `unmapped` gets those of the tensors that the index lacks, which a
+// publisher may have left out of it.
+void check_shard(const ShardIndex::Shard& shard, const Manifest& manifest,
+                 const NameViewMap<const ShardIndex::Shard*>& shard_of,
+                 NameMap<const ShardIndex::Shard*>& unmapped) {
+  NameViews held;
   for (const auto& tensor : manifest.tensors) held.insert(tensor.name);
   for (const auto& entry : manifest.opaque) held.insert(entry.name);
   for (const auto& name : shard.tensors) {
@@ -123,7 +127,15 @@ void check_shard(const ShardIndex::Shard& shard, const Manifest& manifest) {
     }
   }
   for (const auto& tensor : manifest.tensors) {
-    if (mapped.count(tensor.name) == 0) {
+    const auto mapped = shard_of.find(tensor.name);
+    if (mapped == shard_of.end()) {
+      const auto [other, is_new] = unmapped.emplace(tensor.name, &shard);
+      if (is_new) continue;
+      throw shard_error("is in shard " + in_quotes(shard.file) + " and in " +
+                        in_quotes(other->second->file) + ", and the index has neither")
+          .in_tensor(tensor.name);
+    }
+    if (mapped->second != &shard) {
       throw shard_error("is in shard " + in_quotes(shard.file) + ", where the index has none")
           .in_tensor(tensor.name);
     }
@@ -176,6 +188,11 @@ Manifest read_index(const InputFile& file,
   // The folder of the path as given: in Hugging Face's cache the index is a link, and the shards
   // are next to the link, not to its target.
   const auto folder = std::filesystem::path(file.path()).parent_path();
+  NameViewMap<const ShardIndex::Shard*> shard_of;
+  for (const auto& shard : index.shards) {
+    for (const auto& name : shard.tensors) shard_of.emplace(name, &shard);
+  }
+  NameMap<const ShardIndex::Shard*> unmapped;
   Manifest all;
   for (const auto& shard : index.shards) {
     Manifest part = read_beside(folder, shard.file, read_shard);
@@ -184,7 +201,7 @@ Manifest read_index(const InputFile& file,
       throw shard_error("has shards of different formats, " + std::string(format_name(all.format)) +
                         " and " + format_name(part.format));
     }
-    check_shard(shard, part);
+    check_shard(shard, part, shard_of, unmapped);
     append(all, std::move(part));
   }
   if (all.format == WeightsFormat::Safetensors) all.format = WeightsFormat::SafetensorsIndex;

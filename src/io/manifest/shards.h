@@ -29,8 +29,8 @@ bool looks_like_json(const InputFile& file);
 ShardIndex parse_index(std::string_view json);
 
 /// The manifests of all shards, each read by `read_shard`, as one. Each tensor has to be in the
-/// shard that the index maps it to, and each tensor of a shard has to be mapped: a reader that
-/// follows the index would miss it, and another shard may have a tensor of the same name.
+/// shard that the index maps it to, and in no other. A tensor that the index lacks is listed like
+/// the others, unless two shards have it.
 Manifest read_index(const InputFile& file,
                     const std::function<Manifest(const std::string& path)>& read_shard);
 

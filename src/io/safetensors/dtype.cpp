@@ -12,12 +12,22 @@ std::optional<ManifestDtype> dtype_of_safetensors(std::string_view name) {
   return find_dtype([&](const DtypeFacts& facts) { return facts.safetensors == name; });
 }
 
+int bits_of_safetensors(std::string_view name) {
+  if (name == "F4") return 4;
+  return name == "F6_E2M3" || name == "F6_E3M2" ? 6 : 0;
+}
+
 WeightsError unknown_safetensors_dtype(std::string_view name) {
-  if (name == "F4" || name.starts_with("F6_")) {
-    return {WeightsErrorCode::Unsupported,
-            "has dtype " + in_quotes(name) +
-                ", less than a byte an element, which LibTorch cannot hold",
-            "save it as F8_E4M3, F16 or F32"};
+  const char* const remedy = "save it as F8_E4M3, F16 or F32";
+  switch (bits_of_safetensors(name)) {
+    case 4:
+      return {WeightsErrorCode::Unsupported,
+              "has dtype 'F4' and a shape whose last axis is odd, and LibTorch holds pairs",
+              remedy};
+    case 6:
+      return {WeightsErrorCode::Unsupported,
+              "has dtype " + in_quotes(name) + ", which LibTorch lacks", remedy};
+    default: break;
   }
   return {WeightsErrorCode::Unsupported, "has the unknown dtype " + in_quotes(name)};
 }

@@ -8,8 +8,12 @@
 
 namespace posenc::io {
 
-/// The dtype that safetensors calls `name`; nullopt if it is unknown or smaller than a byte.
+/// The dtype that safetensors calls `name`; nullopt if it is unknown or LibTorch lacks it. Where
+/// the format counts elements of F4, ManifestDtype::Float4_e2m1fn_x2 counts pairs.
 std::optional<ManifestDtype> dtype_of_safetensors(std::string_view name);
+
+/// The bits of an element if it is smaller than a byte, otherwise 0.
+int bits_of_safetensors(std::string_view name);
 
 /// The error for a dtype without a counterpart: Unsupported.
 WeightsError unknown_safetensors_dtype(std::string_view name);

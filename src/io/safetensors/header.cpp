@@ -85,13 +85,7 @@ class HeaderHandler : public JsonHandler {
     if (state_ == State::Metadata) {
       manifest_.metadata.emplace(std::move(metadata_key_), std::move(text));
     } else if (state_ == State::Tensor && field_ == kDtype) {
-      const auto dtype = dtype_of_safetensors(text);
-      if (dtype) {
-        tensor_.dtype = *dtype;
-      } else {
-        manifest_.opaque.push_back(
-            {tensor_.name, unreadable(unknown_safetensors_dtype(text)), EntryKind::Unreadable});
-      }
+      dtype_ = std::move(text);
     } else {
       other("a string");
     }
@@ -180,9 +174,44 @@ class HeaderHandler : public JsonHandler {
         throw tensor_error(std::string("must have a field ") + field_name(field));
       }
     }
+    const int bits = bits_of_safetensors(dtype_);
+    if (bits != 0) check_bits(bits);
+    const auto dtype = dtype_of_safetensors(dtype_);
+    const bool is_pairs = dtype == ManifestDtype::Float4_e2m1fn_x2;
+    if (!dtype || (is_pairs && tensor_.sizes.back() % 2 != 0)) {
+      manifest_.opaque.push_back(
+          {tensor_.name, unreadable(unknown_safetensors_dtype(dtype_)), EntryKind::Unreadable});
+    } else {
+      tensor_.dtype = *dtype;
+      if (is_pairs) tensor_.sizes.back() /= 2;
+    }
     tensor_.storage = manifest_.storages.size();
     manifest_.storages.push_back(storage_);
     manifest_.tensors.push_back(std::move(tensor_));
+  }
+
+  // Elements of less than a byte: together they have to be whole bytes, which are as many as the
+  // offsets say.
+  void check_bits(int bits) const {
+    uint64_t total = static_cast<uint64_t>(bits);
+    bool is_empty = false;
+    for (const int64_t size : tensor_.sizes) {
+      is_empty = is_empty || size == 0;
+      const uint64_t factor = size == 0 ? 1 : static_cast<uint64_t>(size);
+      if (__builtin_mul_overflow(total, factor, &total)) {
+        throw tensor_error("has a shape whose product overflows");
+      }
+    }
+    if (is_empty) total = 0;
+    if (total % 8 != 0) {
+      throw tensor_error("must end at the end of a byte. Got " + std::to_string(total) +
+                         " bits for its shape and dtype");
+    }
+    if (total / 8 != storage_.bytes) {
+      throw tensor_error("needs " + std::to_string(total / 8) +
+                         " bytes for its shape and dtype. Got " + std::to_string(storage_.bytes) +
+                         " by data_offsets");
+    }
   }
 
   Manifest& manifest_;
@@ -191,6 +220,7 @@ class HeaderHandler : public JsonHandler {
   unsigned seen_ = 0;  // the fields seen of this tensor
   bool has_metadata_ = false;
   ManifestTensor tensor_;
+  std::string dtype_;
   ManifestStorage storage_;
   std::vector<uint64_t> numbers_;
   std::string metadata_key_;

@@ -12,8 +12,9 @@ constexpr uint64_t kLongestSafetensorsHeader = 100'000'000;
 
 /// Parses the tensors and metadata of a safetensors header. Each tensor has its own storage, whose
 /// offset counts from the end of the header. A tensor of unknown dtype is listed too, and also,
-/// with the reason, among the opaque entries. Checks the JSON and the types of fields only;
-/// strides, sizes and ranges are left to the caller. Throws WeightsError.
+/// with the reason, among the opaque entries. Checks the JSON and the types of fields, and the
+/// bytes of dtypes of less than a byte; strides, other sizes and ranges are left to the caller.
+/// Throws WeightsError.
 Manifest parse_safetensors_json(std::string_view json);
 
 }  // namespace posenc::io

@@ -42,7 +42,19 @@ void check(const std::vector<SafetensorsEntry>& entries) {
                                                 ", which safetensors lacks")
           .in_tensor(entry.name);
     }
+    if (entry.dtype == ManifestDtype::Float4_e2m1fn_x2 && entry.sizes.empty()) {
+      throw WeightsError(Code::Unsupported,
+                         "must have an axis to be written as safetensors' F4. Got a scalar")
+          .in_tensor(entry.name);
+    }
   }
+}
+
+// In the format's elements: LibTorch counts pairs of F4.
+std::vector<int64_t> shape_in_file(const SafetensorsEntry& entry) {
+  auto sizes = entry.sizes;
+  if (entry.dtype == ManifestDtype::Float4_e2m1fn_x2) sizes.back() *= 2;
+  return sizes;
 }
 
 }  // namespace
@@ -70,8 +82,9 @@ SafetensorsLayout lay_out_safetensors(const std::vector<SafetensorsEntry>& entri
     json += json_string(entry.name) + ":{\"dtype\":\"";
     json += safetensors_dtype(entry.dtype);
     json += "\",\"shape\":[";
-    for (std::size_t k = 0; k < entry.sizes.size(); ++k) {
-      json += (k > 0 ? "," : "") + std::to_string(entry.sizes[k]);
+    const auto sizes = shape_in_file(entry);
+    for (std::size_t k = 0; k < sizes.size(); ++k) {
+      json += (k > 0 ? "," : "") + std::to_string(sizes[k]);
     }
     json += "],\"data_offsets\":[" + std::to_string(begins[i]) + "," +
             std::to_string(begins[i] + size_in_bytes(entry)) + "]},";

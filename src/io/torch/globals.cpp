@@ -14,7 +14,7 @@ struct Named {
   std::string_view name;
   Global global;
 };
-constexpr std::array<Named, 48> kNamed = {{
+constexpr std::array<Named, 47> kNamed = {{
     {"collections.OrderedDict", Global::Dict},
     {"collections.defaultdict", Global::Dict},
     {"collections.Counter", Global::Dict},
@@ -60,7 +60,6 @@ constexpr std::array<Named, 48> kNamed = {{
     {"torch.qint32", Global::Quantised},
     {"torch.quint4x2", Global::Quantised},
     {"torch.quint2x4", Global::Quantised},
-    {"torch.float4_e2m1fn_x2", Global::SmallDtype},
     {"torch.bits1x8", Global::SmallDtype},
     {"torch.bits2x4", Global::SmallDtype},
 }};
@@ -86,6 +85,18 @@ bool is_small_integer(std::string_view name) {
   return name.size() == 4 && name.starts_with("int") && name[3] >= '1' && name[3] <= '7';
 }
 
+// torch.FloatTensor and the others, of PyTorch 0.1.
+bool is_tensor_class(std::string_view name) {
+  constexpr std::string_view kTensor = "Tensor";
+  if (!name.ends_with(kTensor)) return false;
+  name.remove_suffix(kTensor.size());
+  return find_dtype([&](const auto& facts) {
+           const std::string_view storage = facts.storage_class;
+           return storage.starts_with(name) && storage.substr(name.size()) == "Storage";
+         })
+      .has_value();
+}
+
 }  // namespace
 
 GlobalMeaning meaning_of(std::string_view qualified_name) {
@@ -107,6 +118,7 @@ GlobalMeaning meaning_of(std::string_view qualified_name) {
   }
   if (const auto dtype = find_dtype([&](const auto& facts) { return facts.storage_class == name; }))
     return {Global::Storage, dtype};
+  if (is_tensor_class(name)) return {Global::PlainTensor, {}};
   for (const auto& storage : kStorages) {
     if (storage.name == name) return {storage.global, storage.dtype};
   }

@@ -22,6 +22,7 @@ constexpr int64_t kStrided = 7;
 
 // The dtype numbers of torch.export's schema, in version 0 of the archive.
 std::optional<ManifestDtype> exported_dtype(int64_t number) {
+  if (number == 0) return std::nullopt;  // its word for unknown
   return find_dtype([&](const DtypeFacts& facts) { return facts.export_number == number; });
 }
 

@@ -91,13 +91,37 @@ void StateDictWalker::visit(PickleId id, Place place, const ScriptClass* script,
     }
     return;
   }
-  if (enter(id, place, listed)) return;
+  if (!enter(id, place, listed)) add_object(id, place);
+}
+
+// An object that is neither a tensor nor a value nor a container.
+void StateDictWalker::add_object(PickleId id, Place place) {
   const std::string what = objects_.describe(id);
-  if (objects_.is_module(id)) {
-    add_opaque("a whole module of class " + what, EntryKind::Module);
-  } else {
-    add_opaque(what);
+  if (objects_.is_module(id))
+    return add_opaque("a whole module of class " + what, EntryKind::Module);
+  const bool is_unknown = place == Place::Plain && find_class_ == nullptr &&
+                          objects_.pickle().is(id, PickleKind::Call) &&
+                          objects_.called(id) == Global::Unknown;
+  if (is_unknown && (search_.in_arguments(id) || search_.in_items(id))) {
+    return add_opaque("a container of class " + what + " with tensors inside",
+                      EntryKind::Container);
   }
+  if (is_unknown && search_.in_state(id)) {
+    return add_opaque("an object of class " + what + " with tensors among its attributes",
+                      EntryKind::Object);
+  }
+  add_opaque(what);
+}
+
+// The items of a subclass of dict or list lie open, whatever else its class has.
+bool StateDictWalker::enter_unknown(PickleId id, bool listed) {
+  const PickleKind kind = objects_.pickle().items_kind(id);
+  if (kind != PickleKind::Dict && kind != PickleKind::List) return false;
+  if (objects_.called(id) != Global::Unknown || !search_.in_items(id)) return false;
+  const bool is_dict = kind == PickleKind::Dict;
+  push(kNoObject, id, is_dict ? Frame::Form::Mapping : Frame::Form::Sequence, Place::Plain, nullptr,
+       listed);
+  return true;
 }
 
 // Enters `id` if it is a container, and returns whether it is.
@@ -130,8 +154,8 @@ bool StateDictWalker::enter(PickleId id, Place place, bool listed) {
     }
     return true;
   }
-  if (find_class_ == nullptr || place == Place::InsideAttribute ||
-      !pickle.is(pickle.state(id), PickleKind::Dict)) {
+  if (find_class_ == nullptr) return enter_unknown(id, listed);
+  if (place == Place::InsideAttribute || !pickle.is(pickle.state(id), PickleKind::Dict)) {
     return false;
   }
   const std::string name = pickle.global(pickle.callable(id));

@@ -8,6 +8,7 @@
 
 #include "io/base/budget.h"
 #include "io/base/keyed_hash.h"
+#include "io/torch/tensor_search.h"
 #include "io/torch/tensors.h"
 #include "posenc/io/manifest.h"
 
@@ -30,7 +31,7 @@ using FindScriptClass = std::function<const ScriptClass*(const std::string& name
 class StateDictWalker {
  public:
   StateDictWalker(TorchTensors& objects, TensorList& list, Manifest& manifest, Budget& budget)
-      : objects_(objects), list_(list), manifest_(manifest), budget_(budget) {}
+      : objects_(objects), search_(objects), list_(list), manifest_(manifest), budget_(budget) {}
 
   void run(PickleId root, const FindScriptClass& find_class = nullptr);
 
@@ -55,17 +56,20 @@ class StateDictWalker {
   void visit(PickleId id, Place place, const ScriptClass* script, std::string_view last_name,
              bool listed);
   bool enter(PickleId id, Place place, bool listed);
+  bool enter_unknown(PickleId id, bool listed);
   void push(PickleId source, PickleId later, Frame::Form form, Place place,
             const ScriptClass* script, bool listed);
   bool step();
   void add_tensor(ManifestTensor tensor, Place place, const ScriptClass* script,
                   const std::string& last_name);
   uint64_t entry_bytes(const std::string& text) const;
+  void add_object(PickleId id, Place place);
   void add_opaque(std::string text, EntryKind kind = EntryKind::Other);
   void drop_ambiguous_names();
   void add_value(std::string text, bool listed);
 
   TorchTensors& objects_;
+  TensorSearch search_;
   TensorList& list_;
   Manifest& manifest_;
   Budget& budget_;

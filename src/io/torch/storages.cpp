@@ -37,7 +37,9 @@ void refuse_whole_object(TorchTensors& objects, PickleId root) {
     case Global::Dict:
     case Global::Sequence:
     case Global::Transparent: return;
-    case Global::Unknown: break;
+    case Global::Unknown:
+      if (pickle.items_kind(root) != PickleKind::None) return;  // of a subclass of dict or list
+      break;
     default: return;  // a tensor, or a plain value
   }
   throw WeightsError(WeightsErrorCode::WholeModule,

@@ -59,6 +59,9 @@ class TorchTensors {
     std::optional<int64_t> elements;  // of a part of the storage, in old files
   };
 
+  static constexpr int kMostWrappers = 8;
+
+  std::optional<ManifestTensor> read_old(PickleId id);
   ManifestTensor rebuild(Global function, PickleId arguments);
   View read_storage(PickleId persistent);
   std::size_t storage_number(std::string_view key, uint64_t bytes);

@@ -37,6 +37,44 @@ std::string integer_text(std::string_view bytes) {
   return out;
 }
 
+// Python's repr of bytes.
+std::string bytes_text(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  const bool has_single = bytes.find('\'') != bytes.npos,
+             has_double = bytes.find('"') != bytes.npos;
+  const char quote = has_single && !has_double ? '"' : '\'';
+  std::string out = {'b', quote};
+  for (const char c : bytes) {
+    if (c == quote || c == '\\') {
+      out += {'\\', c};
+    } else if (c == '\t' || c == '\n' || c == '\r') {
+      out += {'\\', c == '\t' ? 't' : c == '\n' ? 'n' : 'r'};
+    } else if (c >= ' ' && c <= '~') {
+      out += c;
+    } else {
+      const auto byte = static_cast<unsigned char>(c);
+      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 0xf]};
+    }
+  }
+  return out + quote;
+}
+
+// The bytes that a text in UTF-8 has in latin1: protocol 2 saves bytes like that.
+std::optional<std::string> latin1(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x80) {
+      bytes += text[i];
+    } else if ((byte == 0xc2 || byte == 0xc3) && i + 1 < text.size()) {
+      bytes += static_cast<char>((byte & 3) << 6 | (static_cast<unsigned char>(text[++i]) & 0x3f));
+    } else {
+      return std::nullopt;
+    }
+  }
+  return bytes;
+}
+
 std::optional<std::string> scalar_text(TorchTensors& objects, PickleId id) {
   const Pickle& pickle = objects.pickle();
   switch (pickle.kind(id)) {
@@ -110,6 +148,14 @@ std::optional<std::string> plain_text(TorchTensors& objects, PickleId id) {
 std::string key_text(TorchTensors& objects, PickleId id) {
   const Pickle& pickle = objects.pickle();
   if (pickle.is(id, PickleKind::Text)) return std::string(pickle.text(id));
+  if (pickle.is(id, PickleKind::Bytes)) return bytes_text(pickle.text(id));
+  if (objects.called(id) == Global::Encode) {
+    const TupleItems items(pickle, pickle.arguments(id));
+    const bool is_text = !items.empty() && pickle.is(items[0], PickleKind::Text);
+    if (const auto bytes = is_text ? latin1(pickle.text(items[0])) : std::nullopt) {
+      return bytes_text(*bytes);
+    }
+  }
   return plain_text(objects, id).value_or("<" + objects.describe(id) + ">");
 }
 

@@ -28,8 +28,8 @@ Activation activation_in(const Settings& config, const EncoderConfigKeys& keys) 
     return activation_of(name == "gelu_python" ? "gelu" : name);
   } catch (const c10::ValueError&) {
     config.refuse(keys.activation,
-                  "must be gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu, relu, silu or "
-                  "swish");
+                  "must be gelu, gelu_new, gelu_fast, gelu_accurate, gelu_pytorch_tanh, "
+                  "gelu_python, quick_gelu, relu, silu or swish");
   }
 }
 

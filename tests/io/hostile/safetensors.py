@@ -113,10 +113,14 @@ def of_names():
 def of_dtypes():
     for name, value in {"number": "3", "null": "null", "array": '["F32"]', "object": "{}"}.items():
         yield "dtype_" + name, crafted(tensor(value, "[2]", "[0,8]"), EIGHT), "Corrupt"
-    for name in ["F128", "f32", "", "F32 ", "torch.float32", "F4", "F6_E2M3", "F6_E3M2", "C128", "I4"]:
+    for name in ["F128", "f32", "", "F32 ", "torch.float32", "C128", "I4"]:
         shown = name.strip().lower().replace(".", "_") + ("_blank" if " " in name else "")
         yield "dtype_is_" + (shown or "empty") + ("_lower" if name == "f32" else ""), crafted(
             tensor(json.dumps(name), "[2]", "[0,8]"), EIGHT), "ok"
+    for name, shape in [("F4", 16), ("F6_E2M3", None), ("F6_E3M2", None)]:
+        for size in (2, 3, 16, 32, 2**62):
+            yield f"dtype_{name.lower()}_{size}", crafted(
+                tensor(json.dumps(name), f"[{size}]", "[0,8]"), EIGHT), "ok" if size == shape else "Corrupt"
     yield "dtype_unknown_with_a_hole", crafted(tensor('"F4"', "[8]", "[4,8]"), EIGHT), "Corrupt"
     yield "dtype_unknown_flood", crafted("{" + ",".join(
         f'"{i:x}":{{"dtype":"F4","shape":[0],"data_offsets":[0,0]}}' for i in range(150_000)) + "}"), "ok"

@@ -115,6 +115,12 @@ TEST_F(Message, BeginsWithAPrefixThatSelectsNothing) {
             "    'weight'");
 }
 
+TEST_F(Message, NamesAPrefixWithItsDot) {
+  const auto text = message({"weight"}, {"model.weight"}, LoadOptions().prefix("model"));
+  EXPECT_EQ(text.substr(0, text.find('\n')),
+            "c.pt: all names begin with `model.`: LoadOptions().prefix(\"model.\")");
+}
+
 TEST_F(Message, SaysWhenTheWeightsAreOfAnotherClass) {
   auto given = layers("transformer.h.", 12);
   auto wanted = layers("encoder.block.", 11);

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 
 #include <string>
@@ -183,6 +184,26 @@ TEST(StateDictTraitsLoad, NonPersistentNamesAreIgnored) {
   EXPECT_EQ(report.ignored, (Names{"scratch", "child.mask", "position_ids"}));
   EXPECT_EQ(report.unexpected, Names{});
   EXPECT_TRUE(at::equal(module.scratch, at::zeros({3})));
+}
+
+// PyTorch before 0.4.1 had no such counter, and torch.nn takes its state dicts as they are.
+TEST(Missing, TheCounterOfABatchNormIsKeptIfTheFileHasNone) {
+  torch::nn::BatchNorm1d module(2);
+  module->num_batches_tracked.fill_(7);
+  auto tensors = dict({{"weight", at::full({2}, 3.0f)},
+                       {"bias", at::ones({2})},
+                       {"running_mean", at::ones({2})},
+                       {"running_var", at::ones({2})}});
+  const auto report = load_state_dict(*module, tensors);
+  EXPECT_EQ(report.missing, Names{"num_batches_tracked"});
+  EXPECT_EQ(report.loaded, (Names{"weight", "bias", "running_mean", "running_var"}));
+  EXPECT_EQ(module->num_batches_tracked.item<int64_t>(), 7);
+  EXPECT_TRUE(at::equal(module->weight, at::full({2}, 3.0f)));
+
+  const auto error = error_of([&] {
+    load_state_dict(*module, dict({{"weight", at::ones({2})}, {"bias", at::ones({2})}}));
+  });
+  EXPECT_EQ(error.details().missing, (Names{"running_mean", "running_var", "num_batches_tracked"}));
 }
 
 TEST(Errors, AllKindsTogetherAndTheFirstIsTheCode) {

@@ -35,15 +35,15 @@ class PartlyReadable : public ::testing::Test {
   const TempDir dir_;
 };
 
-// float4 in safetensors and in a torch.save file.
+// Dtypes of less than a byte, in safetensors and in a torch.save file.
 TEST_F(PartlyReadable, OnlyTheUnreadableTensorItselfIsRefused) {
   write_bytes(dir_ / "x.safetensors",
-              crafted(R"({"w":{"dtype":"F4","shape":[4],"data_offsets":[8,10]},)"
+              crafted(R"({"w":{"dtype":"F6_E2M3","shape":[4],"data_offsets":[8,11]},)"
                       R"("b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
-                      std::string(10, '\0')));
+                      std::string(11, '\0')));
   ASSERT_TRUE(run_python(dir_,
                          "import torch\n"
-                         "w = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)\n"
+                         "w = torch.zeros(2, dtype=torch.uint8).view(torch.bits1x8)\n"
                          "torch.save({'w': w, 'b': torch.zeros(2)}, 'x.pt')\n"));
   for (const char* file : {"x.safetensors", "x.pt"}) {
     Holder others({"b"}), all({"b", "w"});
@@ -92,6 +92,55 @@ TEST_F(PartlyReadable, AWholeModuleIsNamedWhereItsWeightsAreMissing) {
     EXPECT_CONTAINS(error.what(), "save model.state_dict() in place of the model");
   }
   load_weights(*linear, dir_ / "x.pt", LoadOptions().allow_missing(true));
+}
+
+constexpr const char* kSubclasses =
+    "import collections, torch\n"
+    "class StateDict(collections.OrderedDict): pass\n"
+    "Pair = collections.namedtuple('Pair', 'weight bias')\n"
+    "weight, bias = torch.ones(2, 3), torch.zeros(2)\n"
+    "linear = torch.nn.Linear(3, 2)\n"
+    "optimizer = torch.optim.Adam(linear.parameters())\n"
+    "linear(torch.ones(1, 3)).sum().backward()\n"
+    "optimizer.step()\n"
+    "state = linear.state_dict()\n"
+    "torch.save({'model': StateDict(weight=weight, bias=bias), 'epoch': 3}, 'dict.pt')\n"
+    "torch.save(StateDict(weight=weight, bias=bias), 'root.pt')\n"
+    "torch.save({'model': Pair(weight, bias), 'steps': bias}, 'tuple.pt')\n"
+    "torch.save({'model': state, 'optimizer': optimizer}, 'optimizer.pt')\n";
+
+TEST_F(PartlyReadable, ASubclassOfDictIsReadLikeADict) {
+  ASSERT_TRUE(run_python(dir_, kSubclasses));
+  for (const char* file : {"dict.pt", "root.pt"}) {
+    torch::nn::Linear linear(3, 2);
+    const bool is_root = file[0] == 'r';
+    load_weights(*linear, dir_ / file, LoadOptions().prefix(is_root ? "" : "model."));
+    EXPECT_TRUE(at::equal(linear->weight, at::ones({2, 3})));
+    EXPECT_TRUE(at::equal(linear->bias, at::zeros({2})));
+  }
+}
+
+TEST_F(PartlyReadable, AContainerOfAnotherClassIsNamedWhereItsWeightsAreMissing) {
+  ASSERT_TRUE(run_python(dir_, kSubclasses));
+  torch::nn::Linear linear(3, 2);
+  for (const char* prefix : {"", "model."}) {
+    const auto error = error_of([&] {
+      load_weights(*linear, dir_ / "tuple.pt", LoadOptions().prefix(prefix).allow_unexpected(true));
+    });
+    EXPECT_EQ(error.code(), Code::WholeModule);
+    EXPECT_CONTAINS(error.what(),
+                    "tuple.pt: 'model' must be a dense tensor. Got a container of class "
+                    "__main__.Pair with tensors inside; save its tensors in a dict");
+    EXPECT_CONTAINS(error.what(), "missing (2):\n    'weight'");
+  }
+  const auto other =
+      error_of([&] { load_weights(*linear, dir_ / "tuple.pt", LoadOptions().prefix("net.")); });
+  EXPECT_CONTAINS(other.what(), "no name begins with 'net.'");
+  EXPECT_LACKS(other.what(), "Pair");
+  // A prefix explains the names better than the tensors of an optimiser do.
+  const auto beside = error_of([&] { load_weights(*linear, dir_ / "optimizer.pt"); });
+  EXPECT_EQ(beside.code(), Code::MissingKeys);
+  EXPECT_EQ(beside.remedy(), "LoadOptions().prefix(\"model.\")");
 }
 
 // Names that collide in std::hash, which a StateDict uses: loading 40,000 took seconds.

@@ -134,7 +134,7 @@ TEST_F(ReadManifest, SaysWhatIsWrongWhereAndWhatToDo) {
 
 // The other tensors can be read; the sizes of this one follow the format.
 TEST_F(ReadManifest, ListsATensorOfAnUnknownDtypeWithItsReason) {
-  const std::string header = R"({"a":{"dtype":"F4","shape":[6],"data_offsets":[2,5]},)"
+  const std::string header = R"({"a":{"dtype":"F6_E3M2","shape":[4],"data_offsets":[2,5]},)"
                              R"("b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
                              R"("c":{"dtype":"F128","shape":[],"data_offsets":[5,6]}})";
   const auto manifest = read(crafted(header, "bbaaac"));
@@ -144,14 +144,61 @@ TEST_F(ReadManifest, ListsATensorOfAnUnknownDtypeWithItsReason) {
   EXPECT_EQ(manifest.opaque[0].name, "a");
   EXPECT_EQ(manifest.opaque[0].kind, EntryKind::Unreadable);
   EXPECT_EQ(manifest.opaque[0].text,
-            "a tensor that has dtype 'F4', less than a byte an element, which LibTorch cannot hold "
-            "(save it as F8_E4M3, F16 or F32)");
+            "a tensor that has dtype 'F6_E3M2', which LibTorch lacks (save it as F8_E4M3, F16 or "
+            "F32)");
   EXPECT_EQ(manifest.opaque[1].text, "a tensor that has the unknown dtype 'F128'");
   EXPECT_CONTAINS(refused(crafted(header, "bbaaa")), "Truncated: ");
   write_bytes(dir_ / "shard", crafted(header, "bbaaac"));
   const auto sharded = read(R"({"weight_map":{"a":"shard","b":"shard","c":"shard"}})");
   EXPECT_EQ(sharded.tensors.size(), 1u);
   EXPECT_EQ(sharded.opaque.size(), 2u);
+}
+
+// safetensors 0.8 rejects the same files, and its torch tensors hold pairs of F4.
+TEST_F(ReadManifest, ChecksTheSizeOfDtypesOfLessThanAByte) {
+  const auto file = [](const std::string& dtype, const std::string& shape, std::size_t bytes) {
+    return crafted(R"({"a":{"dtype":")" + dtype + R"(","shape":)" + shape +
+                       R"(,"data_offsets":[0,)" + std::to_string(bytes) + "]}}",
+                   std::string(bytes, 'x'));
+  };
+  for (const auto& [dtype, shape, bytes] :
+       std::vector<std::tuple<std::string, std::string, std::size_t>>{{"F4", "[1,3]", 2},
+                                                                      {"F4", "[]", 1},
+                                                                      {"F4", "[1]", 1},
+                                                                      {"F6_E2M3", "[3]", 3},
+                                                                      {"F6_E3M2", "[]", 1}}) {
+    EXPECT_CONTAINS(refused(file(dtype, shape, bytes)),
+                    "tensor 'a' must end at the end of a byte. Got");
+  }
+  EXPECT_CONTAINS(refused(file("F4", "[1,2]", 2)), "tensor 'a' needs 1 bytes for its shape");
+  EXPECT_CONTAINS(refused(file("F4", "[2,3]", 4)), "tensor 'a' needs 3 bytes for its shape");
+  EXPECT_CONTAINS(refused(file("F6_E3M2", "[4]", 2)), "tensor 'a' needs 3 bytes for its shape");
+  EXPECT_CONTAINS(refused(file("F6_E3M2", "[4294967296,4294967296]", 0)),
+                  "tensor 'a' has a shape whose product overflows");
+  const auto readable = read(file("F4", "[2,8]", 8));
+  ASSERT_EQ(readable.tensors.size(), 1u);
+  EXPECT_STREQ(dtype_name(readable.tensors[0].dtype), "float4_e2m1fn_x2");
+  EXPECT_EQ(readable.tensors[0].sizes, (std::vector<int64_t>{2, 4}));
+  for (const char* shape : {"[2,3]", "[2,1]", "[0,3]"}) {
+    const auto odd = read(file("F4", shape, std::string(shape) == "[0,3]" ? 0 : shape[3] - '0'));
+    ASSERT_EQ(odd.opaque.size(), 1u);
+    EXPECT_CONTAINS(odd.opaque[0].text, "whose last axis is odd, and LibTorch holds pairs");
+  }
+  EXPECT_EQ(read(file("F6_E2M3", "[8]", 6)).opaque.size(), 1u);
+}
+
+// The publisher's index may be short of a tensor: whether it is expected is for the load to say.
+TEST_F(ReadManifest, AnIndexMayLackATensorOfAShard) {
+  const std::string tensor = R"({"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+  write_bytes(dir_ / "one", crafted(R"({"a":)" + tensor + R"(,"b":)" + tensor + "}"));
+  write_bytes(dir_ / "two", crafted(R"({"c":)" + tensor + R"(,"b":)" + tensor + "}"));
+  const auto manifest = read(R"({"weight_map":{"a":"one"}})");
+  ASSERT_EQ(manifest.tensors.size(), 2u);
+  EXPECT_EQ(manifest.tensors[1].name, "b");
+  EXPECT_CONTAINS(refused(R"({"weight_map":{"a":"one","c":"two"}})"),
+                  "tensor 'b' is in shard 'two' and in 'one', and the index has neither");
+  EXPECT_CONTAINS(refused(R"({"weight_map":{"a":"one","b":"one","c":"two"}})"),
+                  "tensor 'b' is in shard 'two', where the index has none");
 }
 
 TEST_F(ReadManifest, RejectsOtherThanRegularFiles) {

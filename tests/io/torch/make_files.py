@@ -214,10 +214,55 @@ class Python2Dict:
         return collections.OrderedDict, ([list(item) for item in self.items.items()],)
 
 
+class OldTensor:
+    """Pickles like a tensor of PyTorch 0.1: an empty one of its class, and a state."""
+
+    def __init__(self, tensor, cls=torch.Tensor):
+        self.tensor, self.cls = tensor, cls
+
+    def __reduce__(self):
+        tensor = self.tensor
+        return self.cls, (), (tensor.storage(), tensor.storage_offset(), tuple(tensor.size()), tensor.stride())
+
+
+class StateDict(collections.OrderedDict):
+    """As some training frameworks have their own."""
+
+
+class Config(dict):
+    """With attributes besides its items."""
+
+
+class Weights(list):
+    pass
+
+
+Pair = collections.namedtuple("Pair", "weight bias")
+
+
+def subclasses():
+    state = StateDict([("weight", torch.randn(2, 3)), ("bias", torch.randn(2))])
+    config = Config({"x": torch.ones(1), "nested": Config({"y": torch.ones(2)}), "rate": 0.5})
+    config.note = "kept"
+    return {"epoch": 3, "model": state, "config": config, "list": Weights([torch.ones(1), torch.ones(2)]),
+            "deque": collections.deque([torch.ones(3)], maxlen=4), "steps": torch.ones(1)}
+
+
+def old_tensors():
+    base = torch.arange(12.0).view(3, 4)
+    return collections.OrderedDict([
+        ("w", OldTensor(base)), ("transposed", OldTensor(base.t())), ("of_class", OldTensor(base[1:, ::2], torch.FloatTensor)),
+        ("ids", OldTensor(torch.arange(5), torch.LongTensor)), ("new", torch.ones(2)),
+    ])
+
+
 def partly_readable_files():
     """Files in which one or more entries are not readable tensors, and the others are."""
-    packed = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
-    torch.save({"w": packed, "b": torch.ones(2)}, "float4.pt")
+    packed = torch.zeros(2, dtype=torch.uint8).view(torch.bits1x8)
+    torch.save({"w": packed, "b": torch.ones(2)}, "bits.pt")
+    weights = {"pair": Pair(torch.ones(2), torch.zeros(2)), "epoch": 3, "b": torch.ones(2)}
+    torch.save(weights, "namedtuple.pt")
+    torch.save({"args": argparse.Namespace(weight=torch.ones(2))}, "namespace.pt")
     torch.save({"a.b": torch.ones(1), "c": torch.ones(2), "a": {"b": torch.ones(3)}}, "clash.pt")
     torch.save({}, "empty.pt")
     whole = torch.nn.Sequential(torch.nn.Linear(2, 3))
@@ -230,6 +275,8 @@ def torch_files():
         save(f"protocol{protocol}.pt", nested(), pickle_protocol=protocol)
         save(f"legacy{protocol}.pt", nested(), pickle_protocol=protocol, _use_new_zipfile_serialization=False)
     every = {str(dtype)[6:]: random(dtype, 3, 5) for dtype in DTYPES}
+    pairs = torch.randint(256, (3, 5), dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    every.update({"float4_e2m1fn_x2": pairs, "float4_e2m1fn_x2.t": pairs.t(), "float4_e2m1fn_x2.part": pairs[1:, ::2]})
     save("dtypes.pt", every)
     save("views.pt", views())
     for file, value in (("legacy_dtypes.pt", every), ("legacy_views.pt", views())):
@@ -241,6 +288,14 @@ def torch_files():
     save("list.pt", [torch.randn(3), torch.randn(2)])
     save("state_dict.pt", Net().state_dict())
     save("python2.pt", Python2Dict({"a.weight": torch.ones(2), "b": torch.zeros(3)}))
+    for protocol in (2, 3, 4, 5):
+        save(f"subclasses{protocol}.pt", subclasses(), pickle_protocol=protocol)
+        save(f"legacy_subclasses{protocol}.pt", subclasses(), pickle_protocol=protocol, _use_new_zipfile_serialization=False)
+        keys = {b"aa": torch.ones(1), b"bb": torch.ones(2), b"'\0\n\xff\\": torch.ones(3), b'"\'': torch.ones(4)}
+        save(f"bytes_keys{protocol}.pt", keys, pickle_protocol=protocol)
+    save("subclass.pt", subclasses()["model"])
+    save("old_tensors.pt", old_tensors())
+    save("legacy_old_tensors.pt", old_tensors(), _use_new_zipfile_serialization=False)
     save("history.pt", {"history": [{"loss": 0.5 * i} for i in range(150)] + [{"w": torch.ones(2)}], "epoch": 3})
     save("many.pt", {f"layer.{i}": torch.full((1 + i % 7,), i) for i in range(3000)})
     save("legacy_long.pt", {"text": "x" * 3_000_000, "weight": torch.ones(2)}, _use_new_zipfile_serialization=False)

@@ -144,7 +144,6 @@ class Parser {
     const std::size_t begin = cursor_.take_line(size);
     return out_.add_text(PickleKind::Text, begin, size);
   }
-
   // --- stack ---
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
 
@@ -243,6 +242,7 @@ class Parser {
     if (!out_.is(container, kind) && !out_.is(container, PickleKind::Call)) {
       throw cursor_.damaged("items for an object that cannot have them");
     }
+    if (out_.is(container, PickleKind::Call)) out_.add_items_kind(container, kind);
     move_items(begin, container, kind);
   }
 

@@ -26,7 +26,7 @@ PickleId Pickle::add_container(PickleKind kind) { return add(kind); }
 
 PickleId Pickle::add_call(PickleId callable, PickleId arguments) {
   budget_.spend(sizeof(CallParts));
-  calls_.push_back({callable, arguments, kNoObject});
+  calls_.push_back({callable, arguments, kNoObject, PickleKind::None});
   return add(PickleKind::Call, kNoObject, calls_.size() - 1);
 }
 

@@ -59,6 +59,12 @@ class Pickle {
     return is(id, PickleKind::Call) ? call(id).arguments : nodes_[id].first;
   }
   PickleId state(PickleId id) const { return call(id).state; }  ///< of Call; kNoObject if none
+  /// What a Call's items were added as: List for single ones, Dict for keys and values; None if it
+  /// has no items, or both kinds.
+  PickleKind items_kind(PickleId id) const {
+    const PickleKind kind = call(id).items;
+    return kind == PickleKind::Call ? PickleKind::None : kind;
+  }
 
   /// Iterates over the items of Tuple, List, Dict, Set and Call:
   /// for (auto at = items(id); at != kNoObject; at = next(at)) item(at)
@@ -84,6 +90,10 @@ class Pickle {
   PickleId add_call(PickleId callable, PickleId arguments);
   PickleId add_persistent(PickleId id);
   void append(PickleId container, PickleId item);
+  void add_items_kind(PickleId call, PickleKind kind) {
+    PickleKind& known = calls_[nodes_[call].second].items;
+    known = known == PickleKind::None || known == kind ? kind : PickleKind::Call;
+  }
   void set_state(PickleId id, PickleId state) { calls_[nodes_[id].second].state = state; }
 
  private:
@@ -100,6 +110,7 @@ class Pickle {
   };
   struct CallParts {
     PickleId callable, arguments, state;
+    PickleKind items = PickleKind::None;  // Call for both kinds
   };
   struct Cell {
     PickleId item;
