@@ -210,7 +210,7 @@ torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache
   check_steps(rotary);
   const torch::NoGradGuard no_grad;
   const int64_t before = cache.length();
-  const int64_t longest = rotary ? RotaryEmbeddingAccess::longest(*rotary) : 0;
+  const RotaryLengths lengths = rotary ? RotaryEmbeddingAccess::lengths(*rotary) : RotaryLengths();
   const AttentionMask own = mask.after(before);
   try {
     functional::Heads heads = split_heads(x, x, x);
@@ -220,7 +220,7 @@ torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache
                         x.size(1) == 1 ? own : own & AttentionMask::causal(before));
   } catch (...) {
     cache.truncate(before);
-    if (rotary) RotaryEmbeddingAccess::set_longest(*rotary, longest);
+    if (rotary) RotaryEmbeddingAccess::set_lengths(*rotary, lengths);
     throw;
   }
 }
