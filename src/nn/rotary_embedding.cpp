@@ -6,67 +6,31 @@
 #include <algorithm>
 #include <mutex>
 #include <ostream>
+#include <string>
 #include <utility>
 
 #include "core/check.h"
+#include "core/comparable.h"
 #include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
 #include "core/position_limit.h"
 #include "core/sent_to.h"
 #include "nn/rotary_embedding_internals.h"
+#include "nn/rotary_tables.h"
 #include "torch_internals/version.h"
 
 namespace posenc {
 
 struct RotaryEmbeddingState {
-  struct Cached {
-    torch::Dtype dtype;
-    torch::Device device;
-    int64_t length;  // that its frequencies are for
-    RotaryCosSin table;
-  };
-
-  // The state of a buffer when the cache was computed from it.
-  struct Source {
-    const void* data = nullptr;
-    int64_t version = -1;
-
-    explicit Source(const torch::Tensor& buffer = {}) {
-      if (!buffer.defined()) return;
-      data = buffer.const_data_ptr();
-      version = torch_internals::version_of(buffer);
-    }
-    bool operator==(const Source& other) const {
-      return data == other.data && version == other.version;
-    }
-  };
-
-  bool was_computed_from(const torch::Tensor& inv_freq, const torch::Tensor& alpha) const {
-    return sources[0] == Source(inv_freq) && sources[1] == Source(alpha);
-  }
-  void clear_for(const torch::Tensor& inv_freq, const torch::Tensor& alpha) {
-    cache.clear();
-    sources[0] = Source(inv_freq);
-    sources[1] = Source(alpha);
-  }
-  std::vector<Cached>::iterator find(torch::Dtype dtype, torch::Device device, int64_t length) {
-    return std::find_if(cache.begin(), cache.end(), [&](const Cached& c) {
-      return c.dtype == dtype && c.device == device && c.length == length;
-    });
-  }
-
-  GrowthLock lock;
-  std::vector<Cached> cache;
-  Source sources[2];  // inv_freq and alpha
+  RotaryTablesInUse tables;
   double attention_scaling = 1.0;
-  int64_t longest = 0;  // the longest sequence of the calls so far, for LengthRule::System
+  GrowthLock lock;  // of the lengths
+  RotaryLengths lengths;
 };
 
 template class detail::Opaque<RotaryEmbeddingState>;
 
 namespace {
-
-constexpr int64_t kFirstRows = 64;
 
 const rotary::Dynamic* as_dynamic(const RotaryOptions& o) {
   return std::get_if<rotary::Dynamic>(&o.scaling());
@@ -129,8 +93,7 @@ void RotaryEmbeddingImpl::reset() {
   const c10::InferenceMode off(false);  // whose tensors do not count their changes
   const RotaryFrequencies f = rotary_frequencies(o);
   state_->attention_scaling = f.attention_scaling;
-  state_->cache.clear();
-  state_->longest = 0;
+  state_->lengths = {};
   if (o.precision() == Precision::Exact) {
     TORCH_CHECK_VALUE(!options.persistent() && !options.learned_scale(),
                       "[RotaryEmbedding] persistent and learned_scale must be false with "
@@ -154,9 +117,11 @@ void RotaryEmbeddingImpl::pretty_print(std::ostream& stream) const {
 
 std::shared_ptr<torch::nn::Module> RotaryEmbeddingImpl::clone(
     const std::optional<torch::Device>& device) const {
+  const c10::InferenceMode off(false);  // whose tensors do not count their changes
   auto copy = Cloneable<RotaryEmbeddingImpl>::clone(device);
-  RotaryEmbeddingAccess::set_longest(dynamic_cast<RotaryEmbeddingImpl&>(*copy),
-                                     RotaryEmbeddingAccess::longest(*this));
+  auto& own = dynamic_cast<RotaryEmbeddingImpl&>(*copy);
+  own.state_->tables.adopt(RotaryEmbeddingAccess::tables(*this), own.inv_freq, own.alpha);
+  RotaryEmbeddingAccess::set_lengths(own, RotaryEmbeddingAccess::lengths(*this));
   return copy;
 }
 
@@ -165,25 +130,18 @@ std::vector<std::string> RotaryEmbeddingImpl::non_persistent_names() const {
 }
 
 void RotaryEmbeddingImpl::to(torch::Device device, torch::Dtype dtype, bool non_blocking) {
-  const torch::Tensor frequencies = detached(inv_freq), scale = detached(alpha);
-  torch::nn::Module::to(device, dtype, non_blocking);
-  restore(frequencies, scale);
+  RotaryEmbeddingAccess::move(*this, options.casts_frequencies(),
+                              [&] { torch::nn::Module::to(device, dtype, non_blocking); });
 }
 
 void RotaryEmbeddingImpl::to(torch::Dtype dtype, bool non_blocking) {
-  const torch::Tensor frequencies = detached(inv_freq), scale = detached(alpha);
-  torch::nn::Module::to(dtype, non_blocking);
-  restore(frequencies, scale);
+  RotaryEmbeddingAccess::move(*this, options.casts_frequencies(),
+                              [&] { torch::nn::Module::to(dtype, non_blocking); });
 }
 
-void RotaryEmbeddingImpl::restore(const torch::Tensor& frequencies, const torch::Tensor& scale) {
-  {  // rows of frequencies that may have been rounded
-    const std::unique_lock<std::shared_mutex> writing(state_->lock);
-    state_->cache.clear();
-  }
-  if (!inv_freq.defined() || options.casts_frequencies()) return;
-  inv_freq.set_data(frequencies.to(inv_freq.device()));
-  if (alpha.defined()) alpha.set_data(scale.to(alpha.device()));
+void RotaryEmbeddingImpl::to(torch::Device device, bool non_blocking) {
+  RotaryEmbeddingAccess::move(*this, /*casts=*/false,
+                              [&] { torch::nn::Module::to(device, non_blocking); });
 }
 
 functional::QueryKey RotaryEmbeddingImpl::forward(const torch::Tensor& q, const torch::Tensor& k,
@@ -213,14 +171,16 @@ int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
   const rotary::Dynamic* const dynamic = as_dynamic(o);
   if (dynamic == nullptr || options.length_rule() == LengthRule::PerCall) return switched(o, last);
   const std::unique_lock<std::shared_mutex> writing(state_->lock);
-  if (last > 0 && last < dynamic->max_position) state_->longest = 0;
-  state_->longest = std::max(state_->longest, last);
-  return switched(o, state_->longest);
+  RotaryLengths& s = state_->lengths;
+  const int64_t longest =
+      last > 0 && last < dynamic->max_position ? last : std::max(s.longest, last);
+  if (longest != s.longest) s = {longest, {}};
+  return switched(o, s.longest);
 }
 
 // As in transformers: LongRoPE's other set is copied into the buffer, and rounded if the buffer was
-// cast; the frequencies of a longer sequence (Dynamic) replace the buffer; PhiMoe's are computed in
-// each call.
+// cast; the frequencies of a longer sequence (Dynamic) replace the buffer, and are rounded only by
+// a later cast; PhiMoe's are computed in each call.
 RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype dtype) const {
   const RotaryOptions& o = options.rotary();
   if (!inv_freq.defined() || o.angle_type() == rotary::AngleType::Input)
@@ -230,6 +190,9 @@ RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype 
     f = rotary_frequencies(o, length, dtype);
     if (std::holds_alternative<rotary::LongRope>(o.scaling()))
       f.inv_freq = f.inv_freq.to(inv_freq.scalar_type());
+    if (const RotaryLengths lengths = RotaryEmbeddingAccess::lengths(*this);
+        lengths.grown.defined() && length == switched(o, lengths.longest))
+      f.inv_freq = lengths.grown;
     f.inv_freq = posenc::sent_to(f.inv_freq, inv_freq.device());
   }
   const bool single = o.angle_type() == rotary::AngleType::Float32;
@@ -264,27 +227,9 @@ bool RotaryEmbeddingImpl::may_cache(int64_t rows, torch::Dtype dtype, int64_t le
 
 RotaryCosSin RotaryEmbeddingImpl::cached(int64_t rows, torch::Dtype dtype, torch::Device device,
                                          int64_t length) {
-  RotaryEmbeddingState& s = *state_;
-  {
-    const std::shared_lock<std::shared_mutex> reading(s.lock);
-    const auto entry = s.find(dtype, device, length);
-    if (entry != s.cache.end() && s.was_computed_from(inv_freq, alpha) &&
-        entry->table.cos.size(0) >= rows)
-      return entry->table;
-  }
-  const std::unique_lock<std::shared_mutex> writing(s.lock);
-  if (!s.was_computed_from(inv_freq, alpha)) s.clear_for(inv_freq, alpha);
-  auto entry = s.find(dtype, device, length);
-  const int64_t present = entry == s.cache.end() ? 0 : entry->table.cos.size(0);
-  if (rows <= present) return entry->table;  // another thread was here first
-  // A later backward may need these tensors, even if the first forward runs inside InferenceMode.
-  const c10::InferenceMode off(false);
-  const int64_t wanted = std::min(std::max({rows, 2 * present, kFirstRows}), options.cache_rows());
-  RotaryCosSin table = computed(0, wanted, dtype, device, length);
-  if (entry == s.cache.end())
-    entry = s.cache.insert(entry, RotaryEmbeddingState::Cached{dtype, device, length, {}});
-  entry->table = std::move(table);
-  return entry->table;
+  return RotaryEmbeddingAccess::tables(*this)->rows(
+      rows, options.cache_rows(), dtype, device, length,
+      [&](int64_t first, int64_t last) { return computed(first, last, dtype, device, length); });
 }
 
 RotaryCosSin RotaryEmbeddingImpl::rows(const torch::Tensor& like, int64_t offset,
@@ -319,18 +264,46 @@ RotaryCosSin RotaryEmbeddingImpl::rows(const torch::Tensor& like, int64_t offset
   return computed(offset, last, dtype, like.device(), length);
 }
 
-int64_t RotaryEmbeddingAccess::longest(const RotaryEmbeddingImpl& module) {
+RotaryLengths RotaryEmbeddingAccess::lengths(const RotaryEmbeddingImpl& module) {
   const std::shared_lock<std::shared_mutex> reading(module.state_->lock);
-  return module.state_->longest;
+  return module.state_->lengths;
 }
 
-void RotaryEmbeddingAccess::set_longest(RotaryEmbeddingImpl& module, int64_t longest) {
+void RotaryEmbeddingAccess::set_lengths(RotaryEmbeddingImpl& module, RotaryLengths lengths) {
   const std::unique_lock<std::shared_mutex> writing(module.state_->lock);
-  module.state_->longest = longest;
+  module.state_->lengths = std::move(lengths);
 }
 
-RotaryCosSin RotaryEmbeddingImpl::rows_of(const torch::Tensor& position_ids, torch::Dtype dtype) {
+std::shared_ptr<RotaryTables> RotaryEmbeddingAccess::tables(const RotaryEmbeddingImpl& module) {
+  return module.state_->tables.of(module.options.rotary(), module.inv_freq, module.alpha);
+}
+
+void RotaryEmbeddingAccess::move(RotaryEmbeddingImpl& module, bool casts,
+                                 const std::function<void()>& to) {
+  const c10::InferenceMode off(false);  // whose tensors do not count their changes
+  const torch::Tensor frequencies = detached(module.inv_freq), scale = detached(module.alpha);
+  const std::shared_ptr<RotaryTables> before = tables(module);
+  to();
+  if (casts) return cast_grown(module);
+  if (frequencies.defined()) module.inv_freq.set_data(frequencies.to(module.inv_freq.device()));
+  if (scale.defined()) module.alpha.set_data(scale.to(module.alpha.device()));
+  module.state_->tables.adopt(before, module.inv_freq, module.alpha);
+}
+
+// As in Python, where the frequencies of a longer sequence have replaced the buffer that is cast.
+void RotaryEmbeddingAccess::cast_grown(RotaryEmbeddingImpl& module) {
+  const RotaryOptions& o = module.options.rotary();
+  RotaryLengths now = lengths(module);
+  const int64_t length = switched(o, now.longest);
+  if (length == 0 || as_dynamic(o) == nullptr || !module.inv_freq.defined()) return;
+  if (!now.grown.defined()) now.grown = rotary_frequencies(o, length).inv_freq;
+  now.grown = now.grown.to(module.inv_freq.options());
+  set_lengths(module, std::move(now));
+}
+
+RotaryCosSin RotaryEmbeddingImpl::rows_of(const torch::Tensor& given, torch::Dtype dtype) {
   const RotaryOptions& o = options.rotary();
+  const torch::Tensor position_ids = comparable(given);
   // Positions of several planes are combined and not looked up, and those on a GPU are not read
   // back.
   const bool may_look_up = position_ids.is_cpu() && position_ids.dim() < 3 && !o.axial();

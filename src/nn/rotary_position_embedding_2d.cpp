@@ -10,27 +10,13 @@
 #include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
 #include "core/sent_to.h"
+#include "nn/rotary_grid_tables.h"
 
 namespace posenc {
 
 struct RotaryPositionEmbedding2dState {
-  struct Cached {
-    std::vector<int64_t> sizes;
-    torch::Dtype dtype;
-    torch::Device device;
-    RotaryCosSin table;
-  };
-
-  const RotaryCosSin* find(const std::vector<int64_t>& sizes, torch::Dtype dtype,
-                           torch::Device device) const {
-    const auto found = std::find_if(cache.begin(), cache.end(), [&](const Cached& c) {
-      return c.sizes == sizes && c.dtype == dtype && c.device == device;
-    });
-    return found == cache.end() ? nullptr : &found->table;
-  }
-
   GrowthLock lock;
-  std::vector<Cached> cache;  // the oldest first
+  std::shared_ptr<RotaryGridTables> tables;
 };
 
 template class detail::Opaque<RotaryPositionEmbedding2dState>;
@@ -81,7 +67,6 @@ void RotaryPositionEmbedding2dImpl::reset() {
                     options.shift());
   check_range("jitter", options.jitter());
   check_range("rescale", options.rescale());
-  state_->cache.clear();
 }
 
 void RotaryPositionEmbedding2dImpl::pretty_print(std::ostream& stream) const {
@@ -159,20 +144,23 @@ RotaryCosSin RotaryPositionEmbedding2dImpl::rows(int64_t height, int64_t width, 
                     "[RotaryPositionEmbedding2d] height, width and frames must be positive. Got ",
                     height, ", ", width, " and ", frames);
   if (is_augmented()) return computed(sizes, dtype, device);
-  RotaryPositionEmbedding2dState& s = *state_;
-  {
-    const std::shared_lock<std::shared_mutex> reading(s.lock);
-    if (const RotaryCosSin* const found = s.find(sizes, dtype, device)) return *found;
-  }
+  const auto tables = RotaryPositionEmbedding2dAccess::tables(*this);
+  RotaryCosSin found = tables->find(sizes, dtype, device);
+  if (found.cos.defined()) return found;
   // A later backward may need these tensors, even if the first forward runs inside InferenceMode.
   const c10::InferenceMode off(false);
-  const RotaryCosSin table = computed(sizes, dtype, device);
+  found = computed(sizes, dtype, device);
+  tables->keep({sizes, dtype, device, found});
+  return found;
+}
+
+std::shared_ptr<RotaryGridTables> RotaryPositionEmbedding2dAccess::tables(
+    const RotaryPositionEmbedding2dImpl& module) {
+  RotaryPositionEmbedding2dState& s = *module.state_;
+  const RotaryGridTables::Key key{module.options.rotary(), module.options.cached_grids()};
   const std::unique_lock<std::shared_mutex> writing(s.lock);
-  if (options.cached_grids() == 0 || s.find(sizes, dtype, device) != nullptr) return table;
-  if (static_cast<int64_t>(s.cache.size()) >= options.cached_grids())
-    s.cache.erase(s.cache.begin());
-  s.cache.push_back({sizes, dtype, device, table});
-  return table;
+  if (!s.tables || !(s.tables->key() == key)) s.tables = RotaryGridTables::shared(key);
+  return s.tables;
 }
 
 }  // namespace posenc

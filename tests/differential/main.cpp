@@ -13,30 +13,32 @@
 namespace posenc::differential {
 namespace {
 
-StateDict of_case(const StateDict& all, const std::string& number) {
-  StateDict own;
+// By the number of the case.
+std::map<std::string, StateDict> by_case(const StateDict& all) {
+  std::map<std::string, StateDict> cases;
   for (const auto& item : all) {
-    if (item.key().rfind(number + "/", 0) == 0)
-      own.insert(item.key().substr(number.size() + 1), item.value());
+    const size_t slash = item.key().find('/');
+    cases[item.key().substr(0, slash)].insert(item.key().substr(slash + 1), item.value());
   }
-  return own;
+  return cases;
 }
 
 void run(const std::string& from, const std::string& to) {
   Ops ops;
   for (const auto& some : {clipping_ops(), embedding_ops(), encoder_ops(), file_ops(), front_ops(),
                            function_ops(), layer_ops(), marian_ops(), model_ops(), optimizer_ops(),
-                           rotary_ops(), sinusoid_ops(), vision_ops()})
+                           rotary_ops(), rotary_taker_ops(), sinusoid_ops(), vision_ops()})
     ops.insert(some.begin(), some.end());
   const SafetensorsFile file = load_safetensors(from);
   const auto cases = Json::parse(file.metadata.at("cases"));
+  std::map<std::string, StateDict> tensors = by_case(file.tensors);
   StateDict results;
   std::map<std::string, std::string> errors;
   for (size_t i = 0; i < cases.size(); ++i) {
     const std::string number = std::to_string(i);
     std::cerr << number << "\n";  // if the program crashes, the last line names the case
     try {
-      const auto got = ops.at(cases[i].at("op"))(cases[i], of_case(file.tensors, number));
+      const auto got = ops.at(cases[i].at("op"))(cases[i], tensors[number]);
       for (const auto& item : got)
         results.insert(number + "/" + item.key(), item.value().detach().contiguous());
     } catch (const c10::Error& error) {

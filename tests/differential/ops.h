@@ -8,6 +8,7 @@
 #include "posenc/functional/attention_mask.h"
 #include "posenc/io/state_dict.h"
 #include "posenc/nn/transformer/transformer_layer_options.h"
+#include "posenc/sinusoid/rotary_options.h"
 
 namespace torch::nn {
 class Module;
@@ -32,6 +33,7 @@ Ops marian_ops();
 Ops model_ops();
 Ops optimizer_ops();
 Ops rotary_ops();
+Ops rotary_taker_ops();
 Ops sinusoid_ops();
 Ops vision_ops();
 
@@ -43,6 +45,9 @@ StateDict differentiate(torch::nn::Module& module, const Json& options, const St
 
 /// Combines the parts [{"kind": ..., "in": name of a tensor}] of options[name]; no mask if absent.
 AttentionMask mask_of(const Json& options, const std::string& name, const StateDict& in);
+
+/// The description of a rotary embedding: of a configuration, or of a preset with parameters.
+RotaryOptions rotary_options_of(const Json& options);
 
 /// `float32`, etc.
 at::ScalarType dtype_of(const Json& options);

@@ -14,19 +14,6 @@ namespace {
 
 namespace F = posenc::functional;
 
-RotaryOptions options_of(const Json& options) {
-  if (options.contains("config")) {
-    return rotary_options_from_hf(options.at("config").get<std::string>(),
-                                  options.value("layer_type", ""));
-  }
-  const RotaryOptions preset =
-      rotary_preset(options.at("preset").get<std::string>(), options.at("dim").get<int64_t>());
-  return RotaryOptions(preset)
-      .base(options.value("base", preset.base()))
-      .axis_dims(options.value("axis_dims", preset.axis_dims()))
-      .axis_bases(options.value("axis_bases", preset.axis_bases()));
-}
-
 StateDict results_of(const RotaryCosSin& table, const F::QueryKey& rotated) {
   StateDict results;
   results.insert("cos", table.cos);
@@ -37,7 +24,7 @@ StateDict results_of(const RotaryCosSin& table, const F::QueryKey& rotated) {
 }
 
 StateDict rotary(const Json& options, const StateDict& tensors) {
-  const RotaryOptions how = options_of(options);
+  const RotaryOptions how = rotary_options_of(options);
   const at::Tensor q = tensors["q"], k = tensors["k"];
   const RotaryCosSin table = tensors.contains("cos")
                                  ? RotaryCosSin{tensors["cos"], tensors["sin"]}
@@ -50,7 +37,7 @@ StateDict rotary(const Json& options, const StateDict& tensors) {
 }
 
 StateDict rotary_grid(const Json& options, const StateDict& tensors) {
-  RotaryPositionEmbedding2d module(RotaryPositionEmbedding2dOptions(options_of(options))
+  RotaryPositionEmbedding2d module(RotaryPositionEmbedding2dOptions(rotary_options_of(options))
                                        .prefix_tokens(options.value("prefix_tokens", 0))
                                        .shift(options.value("shift", 0.0))
                                        .jitter(options.value("jitter", 0.0))
@@ -67,6 +54,25 @@ StateDict rotary_grid(const Json& options, const StateDict& tensors) {
 }
 
 }  // namespace
+
+RotaryOptions rotary_options_of(const Json& options) {
+  if (options.contains("config")) {
+    return rotary_options_from_hf(options.at("config").get<std::string>(),
+                                  options.value("layer_type", ""));
+  }
+  const auto name = options.at("preset").get<std::string>();
+  if (options.contains("params")) {
+    PresetParams params;
+    for (const auto& [key, value] : options.at("params").items())
+      params.emplace(key, value.get<std::string>());
+    return rotary_options_from_params(name, params);
+  }
+  const RotaryOptions preset = rotary_preset(name, options.at("dim").get<int64_t>());
+  return RotaryOptions(preset)
+      .base(options.value("base", preset.base()))
+      .axis_dims(options.value("axis_dims", preset.axis_dims()))
+      .axis_bases(options.value("axis_bases", preset.axis_bases()));
+}
 
 Ops rotary_ops() { return {{"rotary", rotary}, {"rotary_grid", rotary_grid}}; }
 

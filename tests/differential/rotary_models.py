@@ -178,8 +178,8 @@ FIXED = {"bamba", "dots3_note_audio_encoder", "dots3_note_vision_encoder", "gran
 class Settings:
     """Arguments of a configuration class: what is drawn for one case."""
 
-    def __init__(self, draw: Draw, model_type: str, preset: str):
-        self.kind = config_class(model_type)
+    def __init__(self, draw: Draw, model_type: str, preset: str, kinds: list[str] = TYPES):
+        self.kind, self._kinds = config_class(model_type), kinds
         self.preset, self.head_dim = preset, draw.choice([16, 32, 38, 40, 52, 64, 96, 104, 118, 128])
         self.longest = draw.choice([64, 128, 500, 2048])
         default = self.kind()
@@ -239,15 +239,15 @@ class Settings:
             if self.kind.model_type == "qwen2_vl_vision":
                 self.arguments["embed_dim"] = self.arguments["hidden_size"]
             return
-        kinds = TYPES
+        kinds = self._kinds
         if self.kind.model_type in ("ernie4_5_vl_moe_text", "recurrent_gemma", "esm", "cosmos3_edge_text"):
             kinds = ["default"]
         elif self.kind.model_type in ("phi3", "phi4_multimodal", "phimoe"):
-            kinds = ["default", "longrope"]
+            kinds = [kind for kind in kinds if kind in ("default", "longrope")]
         elif self.preset == "neomme":
-            kinds = ["default", "linear", "llama3"]
+            kinds = [kind for kind in kinds if kind in ("default", "linear", "llama3")]
         elif self.preset in ("hunyuan_v1", "hunyuan_vl", "dots3_note", "deepseek_v4"):
-            kinds = ["default", "linear", "llama3", "yarn"]
+            kinds = [kind for kind in kinds if kind in ("default", "linear", "llama3", "yarn")]
         if self.kind.model_type == "esm":
             self.arguments |= {"rope_theta": draw.choice([10000.0, 5000.0]), "position_embedding_type": "rotary"}
         elif self.layers:

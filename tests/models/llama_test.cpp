@@ -82,6 +82,7 @@ const KeyMap kLlamaMap = {
       "model.layers.*.self_attn.v_proj.*"},
      "layers.*.self_attn.in_proj_*"},
     {"model.layers.*.self_attn.o_proj.weight", "layers.*.self_attn.out_proj.weight"},
+    {"model.layers.*.self_attn.rotary_emb.inv_freq", "layers.*.self_attn.rotary.inv_freq"},
     {"model.*", "*"}};
 
 class Llama : public ::testing::TestWithParam<const char*> {
@@ -106,6 +107,19 @@ TEST_P(Llama, LogitsAreThoseOfTransformers) {
   const torch::NoGradGuard no_grad;
   const auto said = Llama::said();
   EXPECT_TRUE(within(Op::Logits, model()->forward(said["input_ids"]), said["logits"]));
+}
+
+// As transformers before 4.32 wrote it, with frequencies that it now ignores.
+TEST_P(Llama, LoadsAnOldFile) {
+  const torch::NoGradGuard no_grad;
+  auto file = load_safetensors(llama_path(GetParam()) + "/model.safetensors").tensors;
+  for (int layer = 0; layer < 3; ++layer)
+    file.insert("model.layers." + std::to_string(layer) + ".self_attn.rotary_emb.inv_freq",
+                torch::zeros({4}));
+  auto model = Llama::model();
+  const auto said = Llama::said();
+  load_state_dict(model, file, LoadOptions().key_map(kLlamaMap));
+  EXPECT_TRUE(within(Op::Logits, model->forward(said["input_ids"]), said["logits"]));
 }
 
 TEST_P(Llama, StepsTokenByTokenAsTheWholeSequence) {

@@ -361,7 +361,11 @@ TEST(RotaryConfig, KeysBesideTheParameters) {
             {"rope_type": "linear", "factor": 2.0}})",
         "", 32, 1e4, 2.0},
        {R"({"model_type": "jetmoe", "head_dim": 64})", "", 64, 1e4, 1.0},
-       {R"({"model_type": "zamba2", "head_dim": 64})", "", 64, 1e4, 1.0}});
+       {R"({"model_type": "zamba2", "head_dim": 64})", "", 64, 1e4, 1.0},
+       {R"({"model_type": "zamba2", "attention_head_dim": 8})", "", 8, 1e4, 1.0},
+       {R"({"model_type": "zamba2", "hidden_size": 64, "num_attention_heads": 4})", "", 32, 1e4,
+        1.0},
+       {R"({"model_type": "zamba2"})", "", 160, 1e4, 1.0}});
   EXPECT_EQ(refusal(R"({"model_type": "jetmoe", "head_dim": 64, "kv_channels": 32})"),
             "[rotary_options_from_hf] the configuration: head_dim and kv_channels are two names of "
             "one setting and must have the same value. Got 64 and 32");

@@ -82,11 +82,29 @@ TEST(AttentionRotary, RefusesWhatItCannotRotate) {
   };
   EXPECT_NE(refusal("xcodec2").find("the number of the head (xcodec2)"), std::string::npos);
   EXPECT_NE(refusal("wav2vec2_conformer").find("before the projections"), std::string::npos);
+  EXPECT_NE(refusal("deepseek_v4").find("must not rotate the result"), std::string::npos);
+  EXPECT_NE(message_of([] {
+              attention_of(rotary_preset("efficientloftr", kWidth));
+            }).find("AppliedTo::AllHeads (efficientloftr, ltx) for 4 heads"),
+            std::string::npos);
+  MultiheadAttention one_head(
+      MultiheadAttentionOptions(kWidth, 1).rotary(rotary_preset("efficientloftr", kWidth)));
   for (const char* model : {"neucodec", "wav2vec2-bert", "seamless_m4t"}) {
     const auto rotary =
         rotary_options_from_hf(std::string(R"({"model_type": ")") + model + R"("})");
     EXPECT_NE(rotary.applied_to(), rotary::AppliedTo::Heads) << model;
   }
+}
+
+TEST(AttentionRotary, TakesAnEmptyBatch) {
+  const torch::NoGradGuard no_grad;
+  auto attention = attention_of(rotary_preset("llama", 8));
+  const auto x = torch::randn({0, 3, kWidth});
+  auto cache = attention->make_cache(0, 5);
+  EXPECT_EQ(attention->step(x, cache).sizes(), x.sizes());
+  EXPECT_EQ(attention->forward(x, x, x).sizes(), x.sizes());
+  EXPECT_NE(message_of([&] { attention->make_cache(-1, 5); }).find("batch must not be negative"),
+            std::string::npos);
 }
 
 TEST(AttentionRotary, WideningNeedsFloat32) {

@@ -99,6 +99,40 @@ TEST(KeyValueCacheErrors, RejectsHeadsOfOtherSizes) {
   EXPECT_EQ(cache.length(), 0);
 }
 
+TEST(KeyValueCacheErrors, RejectsRowsThatItDoesNotHave) {
+  KeyValueCache cache(some(1), 4), none;
+  cache.append(some(2));
+  EXPECT_ERROR(cache.select(torch::tensor({0, 1, 2, 0})), c10::ValueError,
+               "rows must be at most 3, those of the cache. Got 4");
+  EXPECT_ERROR(cache.select(torch::tensor({{0, 1}})), c10::ValueError, "rows must be (B)");
+  EXPECT_ERROR(none.select(torch::tensor({0})), c10::ValueError, "a cache with room");
+  EXPECT_ERROR(none.room_for(1), c10::ValueError, "a cache with room");
+  EXPECT_EQ(cache.length(), 2);
+}
+
+// One that was made before the module was converted.
+TEST(KeyValueCacheErrors, RejectsHeadsOfAnotherDtype) {
+  KeyValueCache cache(some(1), 4);
+  auto heads = some(1);
+  heads.value = heads.value.to(torch::kBFloat16);
+  EXPECT_ERROR(cache.append(heads), c10::TypeError,
+               "values must be Float as in the cache, which is made after the module was "
+               "converted. Got BFloat16");
+  EXPECT_EQ(cache.length(), 0);
+}
+
+TEST(KeyValueCache, HasNoRoomAfterAMove) {
+  KeyValueCache cache(some(1), 4), other;
+  cache.append(some(2));
+  other = std::move(cache);
+  const KeyValueCache third = std::move(other);
+  EXPECT_EQ(third.length(), 2);
+  for (const KeyValueCache* moved : {&cache, &other}) {
+    EXPECT_EQ(moved->length(), 0);
+    EXPECT_EQ(moved->capacity(), 0);
+  }
+}
+
 TEST(KeyValueCache, RecordsNoGradients) {
   auto heads = some(2);
   heads.key.requires_grad_();

@@ -29,8 +29,7 @@ enum class LengthRule {
   System,
   PerCall,  ///< by the largest position of the call
   /// RotaryEmbeddingOptions::length in every call, so that cached keys and later ones are rotated
-  /// by
-  /// the same frequencies.
+  /// by the same frequencies.
   Fixed,
 };
 
@@ -75,8 +74,9 @@ extern template class detail::Opaque<RotaryEmbeddingState>;
 /// std::tie(q, k) = rotary->forward(q, k);  // positions 0 ... 15
 /// ```
 ///
-/// cos and sin are computed once for each position and dtype, in a cache that grows. forward() may
-/// be called from several threads at once. A forward does not wait for a GPU, except with
+/// cos and sin are computed once for each position, dtype and device, in tables that grow and that
+/// all modules with equal options and frequencies share, as long as one of them lives. forward()
+/// may be called from several threads at once. A forward does not wait for a GPU, except with
 /// explicit positions there that have to be read back: those of a scaling that depends on the
 /// length, and those of Precision::Exact, whose rows are computed on the CPU.
 ///
@@ -104,6 +104,7 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
   using torch::nn::Module::to;
   void to(torch::Device device, torch::Dtype dtype, bool non_blocking = false) override;
   void to(torch::Dtype dtype, bool non_blocking = false) override;
+  void to(torch::Device device, bool non_blocking = false) override;
 
   /// Returns q and k rotated; either may be undefined. `offset` is the position of the first row;
   /// `position_ids` (L), (B, L) or (planes, B, L) give explicit positions instead.
@@ -140,7 +141,6 @@ class RotaryEmbeddingImpl : public Cloneable<RotaryEmbeddingImpl>, public StateD
   RotaryCosSin cached(int64_t rows, torch::Dtype dtype, torch::Device device, int64_t length);
   RotaryCosSin rows(const torch::Tensor& like, int64_t offset, const torch::Tensor& position_ids);
   RotaryCosSin rows_of(const torch::Tensor& position_ids, torch::Dtype dtype);
-  void restore(const torch::Tensor& frequencies, const torch::Tensor& scale);
 
   detail::Opaque<RotaryEmbeddingState> state_;
 };

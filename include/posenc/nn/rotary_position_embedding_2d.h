@@ -12,6 +12,10 @@
 #include "posenc/functional/rotary.h"
 #include "posenc/sinusoid/rotary.h"
 
+namespace posenc {
+struct RotaryPositionEmbedding2dAccess;  // private
+}
+
 namespace posenc POSENC_EXPORT {
 
 /// Options of RotaryPositionEmbedding2d.
@@ -38,7 +42,7 @@ struct RotaryPositionEmbedding2dOptions {
   /// In training they are multiplied by a random number from [1 / rescale, rescale] that both axes
   /// share; 0: none.
   TORCH_ARG(double, rescale) = 0.0;
-  /// The number of grids, the most recent ones, whose cos and sin are cached.
+  /// The number of grids, those that were used last, whose cos and sin are cached.
   TORCH_ARG(int64_t, cached_grids) = 8;
 };
 
@@ -63,7 +67,8 @@ extern template class detail::Opaque<RotaryPositionEmbedding2dState>;
 /// they enter the model; one that sorts them into windows (Qwen2.5-VL, Muse) sorts cos_sin() with
 /// them. Inkling 2's class token, at (0, 0), is a token of the prefix.
 ///
-/// cos and sin are computed once for each grid, dtype and device. forward() may be called from
+/// cos and sin are computed once for each grid, dtype and device, and shared by all modules with
+/// equal options as long as one of them lives. forward() may be called from
 /// several threads at a time. It waits for a GPU only in training with Precision::Exact, where
 /// shift, jitter or rescale draw positions there that have to be read back.
 ///
@@ -103,6 +108,8 @@ class RotaryPositionEmbedding2dImpl : public Cloneable<RotaryPositionEmbedding2d
   POSENC_FORWARD_HAS_DEFAULT_ARGS({4, torch::nn::AnyValue(int64_t{1})})
 
  private:
+  friend struct RotaryPositionEmbedding2dAccess;
+
   bool is_augmented() const;
   torch::Tensor augmented(torch::Tensor positions) const;
   RotaryCosSin rows(int64_t height, int64_t width, int64_t frames, torch::Dtype dtype,

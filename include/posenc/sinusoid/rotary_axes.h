@@ -97,9 +97,11 @@ enum class HeadAxis {
 
 /// What an attention layer of the system rotates, and by what.
 enum class AppliedTo {
-  Heads,         ///< the heads of q and k, by the positions of their tokens
-  HeadsByHead,   ///< the heads of q and k, by the number of the head: X-Codec 2, NeuCodec
-  HiddenStates,  ///< the hidden states, before they are projected to q and k: Wav2Vec2-Conformer
+  Heads,           ///< the heads of q and k, by the positions of their tokens
+  HeadsByHead,     ///< the heads of q and k, by the number of the head: X-Codec 2, NeuCodec
+  HiddenStates,    ///< the hidden states, before they are projected to q and k: Wav2Vec2-Conformer
+  AllHeads,        ///< all heads of q as one, and those of k, before they are split: EfficientLoFTR
+  HeadsAndOutput,  ///< the heads of q, k and v, and those of the result by -a: DeepSeek-V4
 };
 
 /// The coordinate of patch i of n along an axis of a grid. `reference` is Grid's.

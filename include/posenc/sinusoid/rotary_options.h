@@ -128,4 +128,9 @@ struct RotaryOptions {
   void validate() const;
 };
 
+/// Whether all options are equal, which implies bit-identical cos and sin.
+bool operator==(const RotaryOptions& a, const RotaryOptions& b);
+/// Whether any option differs.
+inline bool operator!=(const RotaryOptions& a, const RotaryOptions& b) { return !(a == b); }
+
 }  // namespace posenc

@@ -340,7 +340,7 @@ const std::vector<RotaryModelRow>& rotary_model_table() {
       {"voxtral_realtime_encoder", "llama", {.hidden = 1280, .heads = 32, .head_dim = 64,
        .max_position = 1500}},
       {"voxtral_realtime_text", "llama", {.hidden = 4096, .heads = 32, .max_position = 131072}},
-      {"zamba2", "llama", {.hidden = 2560, .heads = 32, .head_dim = 160, .max_position = 4096}},
+      {"zamba2", "llama", {.hidden = 2560, .heads = 32, .head_factor = 2, .max_position = 4096}},
       // llama4
       {"llama4_text", "llama4", {.theta = 500000.0, .hidden = 5120, .heads = 40, .head_dim = 128,
        .max_position = 131072}},

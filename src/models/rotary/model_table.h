@@ -31,9 +31,10 @@ struct RotaryLayerDefaults {
 /// the usual ones nor its aliases of these.
 struct RotaryDefaults {
   double theta = 10000.0;
-  double partial = 0.0;                   ///< partial_rotary_factor; 0: none
-  int64_t hidden = 0, heads = 0;          ///< hidden_size, num_attention_heads
-  int64_t head_dim = 0;                   ///< 0: hidden / heads
+  double partial = 0.0;           ///< partial_rotary_factor; 0: none
+  int64_t hidden = 0, heads = 0;  ///< hidden_size, num_attention_heads
+  int64_t head_dim = 0;           ///< 0: hidden / heads
+  int64_t head_factor = 1;  ///< what hidden / heads is multiplied by where head_dim_key is absent
   const char* head_dim_key = "head_dim";  ///< empty: always hidden / heads
   const char* rope_dim_key = "";  ///< where head_dim_key is absent, its part that rotates, or none
   const char* more_key = "";      ///< the other part, or none; the share that rotates follows

@@ -219,7 +219,8 @@ int64_t rotary_head_dim(const RotarySettings& config, const RotaryModelRow& mode
   if (width > 0) return width;
   const int64_t heads = positive(config, d.heads_key, d.heads);
   const int64_t parts = heads * positive(config, d.divisor_key, d.divisor);
-  return std::max(positive(config, d.hidden_key, d.hidden) / parts, d.least);
+  const int64_t times = config.mentions(key) ? 1 : d.head_factor;
+  return std::max(times * positive(config, d.hidden_key, d.hidden) / parts, d.least);
 }
 
 RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& model,

@@ -1,5 +1,6 @@
 #include "posenc/nn/attention/key_value_cache.h"
 
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
@@ -37,6 +38,12 @@ functional::Heads KeyValueCache::append(const functional::Heads& heads) {
                       "[KeyValueCache] ", name, " must be (B, H, t, Dh) as in the cache, ",
                       own.defined() ? c10::str(own.sizes()) : "which has no room yet", ". Got ",
                       more.sizes());
+    // Autocast converts what attention gets.
+    TORCH_CHECK_TYPE(more.scalar_type() == own.scalar_type() ||
+                         at::autocast::is_autocast_enabled(own.device().type()),
+                     "[KeyValueCache] ", name, " must be ", own.scalar_type(),
+                     " as in the cache, which is made after the module was converted. Got ",
+                     more.scalar_type());
   };
   check("keys", keys_, heads.key);
   check("values", values_, heads.value);
@@ -54,6 +61,10 @@ functional::Heads KeyValueCache::append(const functional::Heads& heads) {
 }
 
 functional::Heads KeyValueCache::room_for(int64_t rows) const {
+  TORCH_CHECK_VALUE(keys_.defined(),
+                    "[KeyValueCache] rows must be those of a cache with room. Got one without");
+  TORCH_CHECK_VALUE(rows <= keys_.size(0), "[KeyValueCache] rows must be at most ", keys_.size(0),
+                    ", those of the cache. Got ", rows);
   const auto room = [&](const at::Tensor& all) {
     return at::empty({rows, all.size(1), length_, all.size(3)}, all.options());
   };
@@ -69,6 +80,7 @@ bool KeyValueCache::shares_room(const KeyValueCache& other) const {
 }
 
 void KeyValueCache::select(const at::Tensor& rows) {
+  TORCH_CHECK_VALUE(rows.dim() == 1, "[KeyValueCache] rows must be (B). Got ", rows.sizes());
   auto room = room_for(rows.size(0));
   select(rows, room);
 }

@@ -16,7 +16,7 @@ namespace posenc {
 namespace {
 
 // What a layer that rotates the heads of its queries and keys cannot compute.
-void check_applied(rotary::AppliedTo applied_to) {
+void check_applied(rotary::AppliedTo applied_to, int64_t heads) {
   TORCH_CHECK_VALUE(applied_to != rotary::AppliedTo::HeadsByHead,
                     "[MultiheadAttention] rotary must rotate by the positions of tokens: use "
                     "functional::rotary() in an attention of your own. Got "
@@ -24,7 +24,16 @@ void check_applied(rotary::AppliedTo applied_to) {
   TORCH_CHECK_VALUE(applied_to != rotary::AppliedTo::HiddenStates,
                     "[MultiheadAttention] rotary must rotate the heads of q and k: use "
                     "functional::rotary() before the projections of an attention of your own. Got "
-                    "AppliedTo::HiddenStates (wav2vec2_conformer)");
+                    "AppliedTo::HiddenStates (wav2vec2_conformer, musicflamingo)");
+  TORCH_CHECK_VALUE(applied_to != rotary::AppliedTo::AllHeads || heads == 1,
+                    "[MultiheadAttention] rotary must rotate each head: use functional::rotary() "
+                    "before the heads are split, in an attention of your own. Got "
+                    "AppliedTo::AllHeads (efficientloftr, ltx) for ",
+                    heads, " heads");
+  TORCH_CHECK_VALUE(applied_to != rotary::AppliedTo::HeadsAndOutput,
+                    "[MultiheadAttention] rotary must not rotate the result: use "
+                    "functional::rotary(), and its inverse, in an attention of your own. Got "
+                    "AppliedTo::HeadsAndOutput (deepseek_v4)");
 }
 
 void check_head_width(const RotaryOptions& rotary, int64_t width) {
@@ -84,7 +93,7 @@ void MultiheadAttentionImpl::reset() {
     // Heads are split before they are rotated: (B, H, L, Dh), whatever the system's order.
     auto own = *options.rotary();
     own.head_axis(rotary::HeadAxis::BeforeLength);
-    check_applied(own.rotary().applied_to());
+    check_applied(own.rotary().applied_to(), options.num_heads());
     check_head_width(own.rotary(), options.embed_dim() / options.num_heads());
     rotary = register_module("rotary", RotaryEmbedding(std::move(own)));
   }
@@ -195,7 +204,7 @@ void MultiheadAttentionImpl::rotate_apart(functional::Heads& heads,
 }
 
 KeyValueCache MultiheadAttentionImpl::make_cache(int64_t batch, int64_t capacity) const {
-  check_positive("MultiheadAttention", "batch", batch);
+  TORCH_CHECK_VALUE(batch >= 0, "[MultiheadAttention] batch must not be negative. Got ", batch);
   const int64_t kv_heads = options.num_kv_heads().value_or(options.num_heads());
   const auto like = torch::empty({batch, kv_heads, 0, options.embed_dim() / options.num_heads()},
                                  out_proj->weight.options());
@@ -210,7 +219,7 @@ torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache
   check_steps(rotary);
   const torch::NoGradGuard no_grad;
   const int64_t before = cache.length();
-  const int64_t longest = rotary ? RotaryEmbeddingAccess::longest(*rotary) : 0;
+  const RotaryLengths lengths = rotary ? RotaryEmbeddingAccess::lengths(*rotary) : RotaryLengths();
   const AttentionMask own = mask.after(before);
   try {
     functional::Heads heads = split_heads(x, x, x);
@@ -220,7 +229,7 @@ torch::Tensor MultiheadAttentionImpl::step(const torch::Tensor& x, KeyValueCache
                         x.size(1) == 1 ? own : own & AttentionMask::causal(before));
   } catch (...) {
     cache.truncate(before);
-    if (rotary) RotaryEmbeddingAccess::set_longest(*rotary, longest);
+    if (rotary) RotaryEmbeddingAccess::set_lengths(*rotary, lengths);
     throw;
   }
 }

@@ -8,6 +8,7 @@ namespace posenc {
 namespace {
 
 using rotary::AngleType;
+using rotary::AppliedTo;
 using rotary::Arithmetic;
 using rotary::Coordinates;
 using rotary::CosLayout;
@@ -122,18 +123,20 @@ std::vector<RotaryPreset> axial_presets() {
            .cos_layout(CosLayout::Pairs)
            .arithmetic(f32)
            .head_axis(HeadAxis::AfterLength)
+           .applied_to(AppliedTo::AllHeads)
            .grid(Grid{.coordinates = Coordinates::OneBased})},
       // no patches
       {"esmfold2", "transformers 5.23 EsmFold2RotaryEmbedding",
        "an atom's three coordinates and its number, with a base of their own", axial_halves()},
       {"musicflamingo", "transformers 5.23 MusicFlamingoRotaryEmbedding",
-       "window and time, times a time stamp; the rotation in float64",
+       "window and time, times a time stamp; rotates hidden states, in float64",
        axial_pairs()
            .modulated(true)
            .cos_layout(CosLayout::Pairs)
            .cos_type(kept)
            .part(Part::First)
-           .arithmetic(Arithmetic::Float64)},
+           .arithmetic(Arithmetic::Float64)
+           .applied_to(AppliedTo::HiddenStates)},
       {"lightglue", "transformers 5.23 LightGluePositionalEncoder",
        "learned frequencies: the rotation only, by given cos and sin",
        axial_pairs()

@@ -14,6 +14,7 @@
 
 #include <cmath>
 
+#include "core/comparable.h"
 #include "core/position_limit.h"
 #include "core/sent_to.h"
 #include "posenc/sinusoid/rotary.h"
@@ -169,8 +170,9 @@ Copies copies_of(const RotaryOptions& o) {
 
 }  // namespace
 
-RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const at::Tensor& position_ids,
+RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const at::Tensor& given,
                             at::ScalarType dtype) {
+  const at::Tensor position_ids = comparable(given);
   int64_t length = 0;
   if (options.length_dependent() && position_ids.defined() && position_ids.numel() > 0) {
     check_positions(options, position_ids);
@@ -180,10 +182,11 @@ RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const at::Tensor& posi
 }
 
 RotaryCosSin rotary_cos_sin(const RotaryOptions& options, const RotaryFrequencies& frequencies,
-                            const at::Tensor& position_ids, at::ScalarType dtype) {
+                            const at::Tensor& given, at::ScalarType dtype) {
   options.validate();
   check_dtype(dtype);
-  TORCH_CHECK_VALUE(position_ids.defined(), "[rotary] position_ids must be a tensor");
+  TORCH_CHECK_VALUE(given.defined(), "[rotary] position_ids must be a tensor");
+  const at::Tensor position_ids = comparable(given);
   check_positions(options, position_ids);
   const bool exact = options.precision() == Precision::Exact;
   const at::Tensor& inv_freq = frequencies.inv_freq;

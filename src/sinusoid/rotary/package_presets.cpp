@@ -10,6 +10,7 @@ namespace posenc {
 namespace {
 
 using rotary::AngleType;
+using rotary::AppliedTo;
 using rotary::Arithmetic;
 using rotary::CosLayout;
 using rotary::CosType;
@@ -128,7 +129,11 @@ std::vector<RotaryPreset> package_presets() {
        of_halves().planes(Planes::Axial).axes(3).cos_type(kept).arithmetic(f32), cosmos},
       {"ltx", "diffusers 0.42.1 LTXVideoRotaryPosEmbed",
        "time, height and width take turns; frequencies grow; one head of all channels",
-       video().planes(Planes::AxialAlternating).frequency(Frequency::GrowingPower).rest_first(true),
+       video()
+           .planes(Planes::AxialAlternating)
+           .frequency(Frequency::GrowingPower)
+           .rest_first(true)
+           .applied_to(AppliedTo::AllHeads),
        equal_axes},
       {"mochi", "diffusers 0.42.1 MochiRoPE",
        "learned frequencies for each head: given cos and sin",

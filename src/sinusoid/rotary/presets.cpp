@@ -114,8 +114,12 @@ std::vector<RotaryPreset> make() {
       {"llama4", "transformers 5.23 Llama4TextRotaryEmbedding",
        "complex numbers; q and k are (B, L, H, D)", complex().head_axis(HeadAxis::AfterLength)},
       {"deepseek_v4", "transformers 5.23 DeepseekV4RotaryEmbedding",
-       "the last part of a head rotates, in float32",
-       adjacent().cos_layout(CosLayout::Single).part(Part::Last).arithmetic(f32)},
+       "the last part of a head rotates, in float32, and that of the result back",
+       adjacent()
+           .cos_layout(CosLayout::Single)
+           .part(Part::Last)
+           .arithmetic(f32)
+           .applied_to(AppliedTo::HeadsAndOutput)},
       {"gptj", "transformers 5.23 GPTJAttention", "a table; the first part of a head rotates",
        adjacent().cos_layout(CosLayout::Single).part(Part::First).head_axis(HeadAxis::AfterLength)},
       {"codegen", "transformers 5.23 CodeGenAttention",

@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <utility>
+
 #include "posenc/export.h"
 #include "posenc/functional/multihead_attention.h"
 
@@ -16,17 +18,29 @@ namespace posenc POSENC_EXPORT {
 /// ```
 /// Copies are deep. A call that throws leaves the cache unchanged.
 ///
-/// Errors: c10::ValueError, naming the token, for one that exceeds the capacity.
+/// Errors: c10::ValueError, naming the token, for one that exceeds the capacity; for heads of other
+/// sizes; for more rows than there are. c10::TypeError for heads of another dtype, unless autocast
+/// is enabled.
 class KeyValueCache {
  public:
   KeyValueCache() = default;
   /// An empty cache for `capacity` tokens with the batch size, heads, dtype and device of `like`.
   KeyValueCache(const functional::Heads& like, int64_t capacity);
-  KeyValueCache(const KeyValueCache& other);       ///< a deep copy
-  KeyValueCache(KeyValueCache&& other) = default;  ///< takes the memory of `other`
+  KeyValueCache(const KeyValueCache& other);  ///< a deep copy
+  /// Takes the memory of `other`, which then has no room.
+  KeyValueCache(KeyValueCache&& other) noexcept
+      : keys_(std::move(other.keys_)),
+        values_(std::move(other.values_)),
+        length_(std::exchange(other.length_, 0)) {}
   /// A deep copy.
   KeyValueCache& operator=(const KeyValueCache& other) { return *this = KeyValueCache(other); }
-  KeyValueCache& operator=(KeyValueCache&& other) = default;  ///< takes the memory of `other`
+  /// Takes the memory of `other`, which then has no room.
+  KeyValueCache& operator=(KeyValueCache&& other) noexcept {
+    keys_ = std::move(other.keys_);
+    values_ = std::move(other.values_);
+    length_ = std::exchange(other.length_, 0);
+    return *this;
+  }
   ~KeyValueCache() = default;
 
   /// Appends the keys and values of t tokens, (B, H, t, Dh), and returns the same query with all
