@@ -3,7 +3,7 @@
 namespace posenc::io {
 namespace {
 
-constexpr std::size_t kDeepest = 200;
+constexpr std::size_t kMostNested = 200;
 
 }  // namespace
 
@@ -63,7 +63,7 @@ bool TensorSearch::in_parts(PickleId call, Part part) {
       for (std::size_t i = 1; i < frames.size(); ++i) searched_[frames[i].id] = false;
       return true;
     }
-    if (frames.size() == kDeepest) continue;
+    if (frames.size() == kMostNested) continue;
     searched_[id] = true;
     const bool is_call = pickle.is(id, PickleKind::Call);
     frames.push_back({id, kItems, is_call ? kEnd : kArguments, pickle.items(id)});
