@@ -129,7 +129,7 @@ TEST_F(Message, SaysWhenTheWeightsAreOfAnotherClass) {
   const auto text = message(wanted, given);
   EXPECT_EQ(text.substr(0, text.find("\n    'encoder.block.1")),
             "c.pt: looks like the weights of another class: 1 of the module's 12 names are among "
-            "its 13\n"
+            "its 13; if only the names differ, LoadOptions().key_map() renames them\n"
             "  the module is left as it was\n"
             "  missing (11):\n"
             "    'encoder.block.0.weight'");
