@@ -24,9 +24,10 @@ StateDict of_case(const StateDict& all, const std::string& number) {
 
 void run(const std::string& from, const std::string& to) {
   Ops ops;
-  for (const auto& some : {clipping_ops(), embedding_ops(), encoder_ops(), file_ops(), front_ops(),
-                           function_ops(), layer_ops(), marian_ops(), model_ops(), optimizer_ops(),
-                           rotary_ops(), sinusoid_ops(), vision_ops()})
+  for (const auto& some :
+       {attention_ops(), clipping_ops(), embedding_ops(), encoder_ops(), file_ops(), front_ops(),
+        frozen_ops(), function_ops(), layer_ops(), marian_ops(), model_ops(), module_ops(),
+        optimizer_ops(), rotary_ops(), sinusoid_ops(), training_ops(), vision_ops()})
     ops.insert(some.begin(), some.end());
   const SafetensorsFile file = load_safetensors(from);
   const auto cases = Json::parse(file.metadata.at("cases"));
