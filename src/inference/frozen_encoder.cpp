@@ -113,7 +113,7 @@ FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options) {
   }
   if (model.pooler) {
     parts.pooler_weight = model.pooler->weight.detach();
-    parts.pooler_bias = model.pooler->bias.detach();
+    if (model.pooler->bias.defined()) parts.pooler_bias = model.pooler->bias.detach();
   }
   return FrozenEncoder(std::make_shared<const inference::FrozenEncoderParts>(std::move(parts)));
 }

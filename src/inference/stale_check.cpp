@@ -44,9 +44,18 @@ class ScaledWeights {
   std::map<const c10::TensorImpl*, int64_t> bytes_;
 };
 
+// All modules below `module`, a shared one as often as it is registered.
+void add_parts(const torch::nn::Module& module, std::vector<const torch::nn::Module*>& parts) {
+  for (const auto& child : module.children()) {
+    parts.push_back(child.get());
+    add_parts(*child, parts);
+  }
+}
+
 }  // namespace
 
 StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_from_this()) {
+  add_parts(source, parts_);
   const ScaledWeights scaled(source);
   const auto add = [&](const std::string& name, const torch::Tensor& tensor) {
     if (!tensor.defined()) return;
@@ -79,6 +88,14 @@ void StaleCheck::check() const {
                 "values in ",
                 entry.name);
   }
+  const auto source = source_.lock();
+  if (!source) return;
+  std::vector<const torch::nn::Module*> parts;
+  parts.reserve(parts_.size());
+  add_parts(*source, parts);
+  TORCH_CHECK(parts == parts_,
+              "[freeze] the model must not change once it is frozen; freeze it again. Got modules "
+              "that were added, removed or replaced");
 }
 
 FrozenBytes StaleCheck::bytes() const {

@@ -18,7 +18,7 @@ class StaleCheck {
   explicit StaleCheck(const torch::nn::Module& source);
 
   /// Throws c10::Error if a tensor has other memory or another version, or is gone while the module
-  /// is still alive.
+  /// is still alive, and if the module has other parts.
   void check() const;
   /// Counts the bytes that are shared with the source's tensors, and the others.
   FrozenBytes bytes() const;
@@ -34,6 +34,7 @@ class StaleCheck {
     bool is_copied;  // it holds a copy, or the product with a layer scale
   };
   std::weak_ptr<const torch::nn::Module> source_;
+  std::vector<const torch::nn::Module*> parts_;  // all modules below it, to compare addresses
   std::vector<Entry> entries_;
 };
 

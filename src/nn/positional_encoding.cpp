@@ -180,7 +180,7 @@ void PositionalEncodingImpl::convert(torch::Dtype dtype) {
 const torch::Tensor& PositionalEncodingAccess::rows_to_add(PositionalEncodingImpl& module) {
   const torch::Tensor& pe = module.pe;
   if (module.options.sinusoid().precision() != Precision::Exact || !pe.defined() || !pe.is_cpu() ||
-      !at::isReducedFloatingType(pe.scalar_type()))
+      !at::isReducedFloatingType(pe.scalar_type()) || pe.requires_grad())  // a trained one is added
     return pe;
   PositionalEncodingState& state = *module.state_;
   static std::mutex looking;  // held long only after a conversion, a load or growth

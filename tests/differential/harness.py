@@ -1,6 +1,7 @@
 """What the areas share: cases, their rules, and calls of the programs under test."""
 
 import json
+import os
 import random
 import subprocess
 from dataclasses import dataclass, field
@@ -13,6 +14,10 @@ from torch import Tensor
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
+# glibc fills memory that is freed, so that a use of it is seen.
+OVERWRITE_FREED_MEMORY = {"MALLOC_PERTURB_": "165", "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+DRAWN_CASES = 40
+
 # How much a result may differ from Python's: |a - b| <= units * eps(dtype) * max|b| + factor * max|b - truth| + FLOOR *
 # eps(dtype) * the largest result of the case, where the truth is Python's result in float64. None means equal bits. The
 # floor is for gradients that are 0 except for rounding, such as those of the scores of a single key.
@@ -21,6 +26,7 @@ RULES = {
     "bits": (None, None, "the same IEEE operations in the same order"),
     "sums": (64, 8, "sums in another order; badly conditioned where Python's own error says so"),
     "exact": (4, 0, "rounded once from float64, by another library's sine"),
+    "attention": (8, 8, "as sums, of a softmax; a bias that is rounded before it is added shows"),
     "frozen": (256, 16, "as sums; its exponentials and its order of products are its own"),
     "momentum": (64, 4, "Python adds up a sparse momentum in the order of its rows, ours in place"),
 }
@@ -59,10 +65,17 @@ class Programs:
         tensors = {f"{i}/{key}": value.detach().contiguous().clone()
                    for i, case in enumerate(cases) for key, value in case.tensors.items()}  # fmt: skip
         save_file(tensors, given, {"cases": json.dumps([case.options for case in cases])})
-        done = subprocess.run([self._driver, given, out], capture_output=True, text=True, timeout=300)
+        done = subprocess.run([self._driver, given, out], capture_output=True, text=True, timeout=300,
+                              env={**os.environ, **OVERWRITE_FREED_MEMORY})  # fmt: skip
         if done.returncode:
-            last = done.stderr.strip().splitlines()[-2:]
-            return [f"the driver ended with {done.returncode}: {last}"] * len(cases)
+            lines = done.stderr.strip().splitlines()
+            numbers = [int(line) for line in lines if line.isdecimal()]
+            why = f"the driver ended with {done.returncode}: {lines[-4:]}"
+            if not numbers:
+                return [why] * len(cases)
+            last = numbers[-1]  # the case that ended it; the others are computed without it
+            before = self.compute(cases[:last], f"{name}-") if last else []
+            return before + [why] + (self.compute(cases[last + 1 :], f"{name}+") if cases[last + 1 :] else [])
         with safe_open(out, "pt") as file:
             errors = file.metadata() or {}
         results: list[dict[str, Tensor] | str] = [errors.get(str(i), {}) for i in range(len(cases))]
@@ -109,7 +122,7 @@ def judge(cases: list[Case], results: list[dict[str, Tensor] | str]) -> list[Fai
         else:
             sizes = [float(value.double().nan_to_num(0, 0, 0).abs().max()) for value in case.expected.values()
                      if value.numel()]  # fmt: skip
-            largest = max(sizes, default=0.0) if case.rule in ("sums", "frozen") else 0.0
+            largest = max(sizes, default=0.0) if case.rule in ("sums", "frozen", "attention") else 0.0
             for key, value in case.expected.items():
                 truth = case.truth.get(key)
                 why = differ(got[key], value, case.rule, truth, largest) if key in got else "is missing"
@@ -122,6 +135,11 @@ def judge(cases: list[Case], results: list[dict[str, Tensor] | str]) -> list[Fai
 
 def run(programs: Programs, cases: list[Case]) -> tuple[int, list[Failure]]:
     return len(cases), judge(cases, programs.compute(cases))
+
+
+def drawn(op: str, draw: "Draw", programs: Programs) -> tuple[int, list[Failure]]:
+    """Cases that the driver makes of their seeds and compares itself."""
+    return run(programs, [Case({"op": op, "seed": draw.getrandbits(48)}, {}, {}) for _ in range(DRAWN_CASES)])
 
 
 class Draw(random.Random):

@@ -22,19 +22,23 @@ using Json = nlohmann::json;
 using Op = std::function<StateDict(const Json& options, const StateDict& tensors)>;
 using Ops = std::map<std::string, Op>;
 
+Ops attention_ops();
 Ops clipping_ops();
 Ops embedding_ops();
 Ops encoder_ops();
 Ops file_ops();
 Ops front_ops();
+Ops frozen_ops();
 Ops function_ops();
 Ops layer_ops();
 Ops marian_ops();
 Ops model_ops();
+Ops module_ops();
 Ops optimizer_ops();
 Ops rotary_ops();
 Ops rotary_taker_ops();
 Ops sinusoid_ops();
+Ops training_ops();
 Ops vision_ops();
 
 /// Sets the module's parameters to `param.*`, in the case's dtype and mode. Returns `out` and the

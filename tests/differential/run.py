@@ -19,15 +19,18 @@ from pathlib import Path
 
 import torch
 
-from harness import Draw, Failure, Programs
+from harness import Draw, Failure, Programs, drawn
 
-AREAS = ["layers", "formats", "translation", "embeddings", "encoders", "fronts", "optimizers", "functions", "rotary", "sinusoids", "vision"]
+AREAS = ["attention", "layers", "formats", "translation", "embeddings", "encoders", "fronts", "optimizers", "functions", "rotary", "sinusoids", "vision"]
+DRAWN = ["frozen", "modules", "training"]  # the driver draws the cases itself and has both sides
 
 
 def batch(area: str, seed: int, number: int, programs: Programs) -> tuple[int, list[Failure]]:
     """Runs a batch; returns the number of cases and the failures."""
     torch.manual_seed(Draw(f"{seed}/{area}/{number}/torch").getrandbits(62))
     try:
+        if area in DRAWN:
+            return drawn(area, Draw(f"{seed}/{area}/{number}"), programs)
         return importlib.import_module(area).batch(Draw(f"{seed}/{area}/{number}"), programs)
     except Exception:  # an error in Python itself: nothing was compared
         return 1, [Failure("the batch itself", traceback.format_exc())]
@@ -39,7 +42,7 @@ def main() -> int:
     parser.add_argument("--driver", required=True)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--area", nargs="+", choices=AREAS, default=AREAS)
+    parser.add_argument("--area", nargs="+", choices=AREAS + DRAWN, default=AREAS + DRAWN)
     parser.add_argument("--batch", type=int, default=None, help="this one alone")
     parser.add_argument("--batches", type=int, default=None, help="this many of each area, whatever the time")
     options = parser.parse_args()

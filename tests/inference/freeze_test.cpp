@@ -178,6 +178,22 @@ TEST(Freeze, NoticesStepsAndReplacedModules) {
     model->encoder->layers[0]->as<TransformerEncoderLayer>()->replace_module("linear1", other);
     layer = other;
   });
+  // Parts that were added, or exchanged while the program keeps the old ones.
+  noticed([](Transformer& model) {
+    model->encoder->layers->push_back(TransformerEncoderLayer(model->encoder->options.layer()));
+  });
+  noticed([](Transformer& model) {
+    if (model->decoder->norm.is_empty())
+      model->decoder->norm =
+          model->decoder->register_module("norm", LayerNorm(model->options.d_model()));
+    else
+      model->decoder->unregister_module("norm");
+  });
+  noticed([](Transformer& model) {
+    auto old = model->encoder;
+    model->encoder = model->replace_module("encoder", TransformerEncoder(old->options));
+    model->encoder->layers = model->encoder->replace_module("layers", old->layers);
+  });
 }
 
 TEST(Freeze, OutlivesItsSource) {

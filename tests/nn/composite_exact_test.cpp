@@ -92,5 +92,16 @@ TEST(CompositeExact, ATableThatIsWrittenInInferenceModeIsUsed) {
   EXPECT_TRUE(bit_equal(module->forward(ids), before));
 }
 
+TEST(CompositeExact, ATableThatIsTrainedIsAddedAndGetsItsGradient) {
+  const auto exact = SinusoidOptions(64).precision(Precision::Exact);
+  InputEmbedding module(InputEmbeddingOptions(40, 64, 32).sinusoid(exact));
+  module->to(torch::kHalf);
+  auto& pe = module->pos_encoding->pe;
+  pe.set_requires_grad(true);
+  module->forward(torch::randint(0, 40, {2, 8}, torch::kLong)).sum().backward();
+  ASSERT_TRUE(pe.grad().defined());
+  EXPECT_EQ(pe.grad().sum().item<double>(), 2 * 8 * 64);
+}
+
 }  // namespace
 }  // namespace posenc

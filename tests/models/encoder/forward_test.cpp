@@ -219,6 +219,16 @@ TEST(FrozenEncoder, NoticesReplacedParts) {
   EXPECT_ERROR(frozen.forward(pixels), c10::Error, "embeddings.");
 }
 
+TEST(FrozenEncoder, ItsPoolerMayHaveNoBias) {
+  const torch::NoGradGuard no_grad;
+  const ShortBatch batch;
+  auto model = small_encoder();
+  model->pooler = model->replace_module(
+      "pooler", torch::nn::Linear(torch::nn::LinearOptions(8, 8).bias(false)));
+  const auto out = freeze(model).forward(batch.ids);
+  EXPECT_TRUE(within(Op::Layers, out.pooled, model->forward(batch.ids).pooled));
+}
+
 TEST(FrozenEncoder, HasTheOptionsOfItsOwnTime) {
   const ShortBatch batch;
   auto model = small_encoder();
