@@ -96,7 +96,7 @@ class Call:
         self._biases(draw, parts, shape)
         self.options: dict = {"mask": parts, "dtype": dtype}
         self.positions = torch.arange(self.length).expand(self.batch, -1)
-        if draw.coin(0.3):  # padding on the left, and positions that begin behind it
+        if draw.coin(0.3):  # padding on the left, and positions that begin after it
             first = torch.tensor([draw.randrange(self.length) for _ in range(self.batch)])
             tokens = self.positions >= first.unsqueeze(1)
             parts.append({"kind": "key_padding", "in": "tokens"})

@@ -156,8 +156,6 @@ StateDict training(const Json& options, const StateDict&) {
     const bool redrawn =
         plan.loss_throws > 0 && !plan.resumes;  // dropout has drawn for the lost step
     if (redrawn && plan.dropout > 0) continue;
-    // Lion is judged by its end and its checkpoint; its weights beside the loop are not yet equal.
-    if (plan.kind == "Lion") continue;
     const auto why = difference(own.weights, expected, 2e-3);
     if (!why.empty())
       drawn.fail(who + "weights: " + why + (own.seen.empty() ? "" : " after " + own.seen[0]));
@@ -175,7 +173,7 @@ StateDict training(const Json& options, const StateDict&) {
     if (!at::isfinite(parameters[i]).all().item<bool>())
       drawn.fail("the checkpoint has weights that are not finite");
     const bool redrawn = plan.dropout > 0 && plan.loss_throws > 0 && !plan.resumes;
-    if (!ended || redrawn || plan.kind == "Lion") continue;
+    if (!ended || redrawn) continue;
     const auto why = difference(parameters[i].detach(), expected[i], 2e-3);
     if (!why.empty()) drawn.fail("the checkpoint of the ended run: " + why);
   }
