@@ -2,7 +2,6 @@
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -134,7 +133,7 @@ void LoadPlan::name_whole_modules() {
 // Checks that the source can be copied, and that the copy cannot fail half-way.
 void LoadPlan::check_pair(std::size_t target, bool cast) {
   const Target& to = targets_[target];
-  auto faults = source_.faults(matches_[target].source, to.name, to.sizes);
+  auto faults = source_.faults(matches_[target].source, to.name, to.tensor.sizes());
   if (!faults.empty()) {
     mismatch_.faults.insert(mismatch_.faults.end(), faults.begin(), faults.end());
     return;
@@ -185,9 +184,8 @@ void LoadPlan::check_shape(std::size_t target, bool may_read) {
   Match& match = matches_[target];
   const auto& entry = source_.entries()[match.source];
   const auto& sizes = entry.sizes;
-  const auto& wanted = targets_[target].sizes;
-  const bool same = wanted == sizes;
-  std::string text = "must have shape " + shape_text(wanted) + ". Got " + shape_text(sizes);
+  const bool same = tensor.sizes() == at::IntArrayRef(sizes);
+  std::string text = "must have shape " + shape_text(tensor.sizes()) + ". Got " + shape_text(sizes);
   if (entry.parts.size() > 1) text += " from " + source_.label(match.source);
 
   const auto table = tables_.find(name);
@@ -220,7 +218,7 @@ void LoadPlan::check_ties(const std::string& prefix) {
     const auto type = target.tensor.scalar_type();
     const auto is_readable = [&](std::size_t index) {
       const auto& parts = entries[index].parts;
-      return source_.faults(index, name, target.sizes).empty() &&
+      return source_.faults(index, name, target.tensor.sizes()).empty() &&
              std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
                const auto from = source_.entry_of(part).dtype;
                return from == type || can_cast(from, type);
@@ -246,25 +244,10 @@ void LoadPlan::stage() {
     Match& match = matches_[i];
     const Target& target = targets_[i];
     if (target.first != i || match.source == kNone || match.value.defined()) continue;
-    if (target.is_shard()) {
-      const at::NoGradGuard no_grad;
-      match.value =
-          at::empty(target.tensor.sizes(), at::TensorOptions(target.tensor.scalar_type()));
-      source_.copy_rows(match.source, target.first_row, match.value);
-    } else {
-      match.value = source_.tensor(match.source, target.tensor.scalar_type());
-    }
+    match.value = source_.tensor(match.source, target.tensor.scalar_type());
   }
   source_.source().check_unchanged();
   is_staged_ = true;
-}
-
-void LoadPlan::copy_to(const Target& target, std::size_t source) const {
-  if (target.is_shard()) {
-    source_.copy_rows(source, target.first_row, target.tensor);
-  } else {
-    source_.copy_to(source, target.tensor);
-  }
 }
 
 void LoadPlan::apply() const {
@@ -277,7 +260,7 @@ void LoadPlan::apply() const {
       targets_[i].tensor.copy_(match.value);
     } else {
       try {
-        copy_to(targets_[i], match.source);
+        source_.copy_to(match.source, targets_[i].tensor);
       } catch (const WeightsError& error) {
         throw interrupted(error, written, targets_[i].name);
       }

@@ -49,7 +49,6 @@ class LoadPlan {
   bool check_dtype(std::size_t target, bool cast);
   void check_shape(std::size_t target, bool may_read);
   void check_ties(const std::string& prefix);
-  void copy_to(const Target& target, std::size_t source) const;
   void fault(WeightsErrorCode code, const std::string& name, const std::string& text,
              const std::string& remedy = "");
 
