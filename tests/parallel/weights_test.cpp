@@ -42,7 +42,7 @@ TEST(GroupWeights, ThatRankZeroCannotWriteAreAnErrorOnAll) {
         ADD_FAILURE() << "saved by rank " << group.rank();
       } catch (const WeightsError& error) {
         EXPECT_EQ(group.rank(), 0);
-        EXPECT_EQ(error.code(), WeightsErrorCode::Io);
+        EXPECT_EQ(error.code(), WeightsErrorCode::NotFound);
       } catch (const GroupError& error) {
         EXPECT_EQ(group.rank(), 1);
         EXPECT_EQ(error.code(), GroupErrorCode::PeerFailed);
