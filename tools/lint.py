@@ -30,13 +30,13 @@ LAYERS = {
     "parallel": {"parallel", "platform", "core", "torch_internals"},
     "sinusoid": {"sinusoid", "kernels", "platform", "core", "torch_internals"},
     "io": {"io", "parallel", "platform", "core", "torch_internals"},
-    "identify": {"identify", "io", "sinusoid", "platform", "core"},
-    "functional": {"functional", "parallel", "sinusoid", "kernels", "platform", "core", "torch_internals"},
-    "nn": {"nn", "functional", "parallel", "sinusoid", "core", "torch_internals"},
-    "models": {"models", "nn", "functional", "parallel", "sinusoid", "io", "core"},
-    "inference": {"inference", "models", "nn", "functional", "parallel", "sinusoid", "kernels", "platform", "core", "torch_internals"},
+    "identify": {"identify", "sinusoid", "core"},
+    "functional": {"functional", "sinusoid", "kernels", "platform", "core", "torch_internals"},
+    "nn": {"nn", "functional", "sinusoid", "core", "torch_internals"},
+    "models": {"models", "nn", "functional", "sinusoid", "io", "core"},
+    "inference": {"inference", "models", "nn", "functional", "sinusoid", "kernels", "platform", "core", "torch_internals"},
     "train": {"train", "platform", "models", "nn", "functional", "parallel", "sinusoid", "io", "core", "torch_internals"},
-    "cli": {"cli", "platform", "identify", "inference", "models", "nn", "functional", "parallel", "sinusoid", "io", "core"},
+    "cli": {"cli", "platform", "identify", "inference", "models", "nn", "functional", "sinusoid", "io", "core"},
 }
 
 # The same one level down: a format may use what all formats share, but no other format.

@@ -31,7 +31,7 @@ void train(const posenc::RankGroup& group) {
     adam.zero_grad();
     (loss_of(mine) / batch.numel()).backward();  // by the targets of all, not of this process
     parallel.finish();                           // now every gradient is the whole batch's
-    posenc::clip_grad_norm(model, 1.0, group);
+    posenc::clip_grad_norm(model, 1.0);
     adam.step();
   }
   if (group.rank() == 0) {

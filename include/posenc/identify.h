@@ -59,43 +59,4 @@ Identification identify(const at::Tensor& tensor);
 /// sinusoid; `nearest`, `options` and `verdict` say which table has its values.
 Identification identify(const at::Tensor& tensor, const std::string& name);
 
-/// The result of identify_rotary().
-struct RotaryIdentification {
-  /// Whether the tensor belongs to a rotary embedding.
-  bool rotary = false;
-  /// The contents of the tensor: `inv_freq`, `cos`, `sin`, `freqs_cis` (complex, or real and
-  /// imaginary part), or `cos_sin` and `sin_cos` (both in one row).
-  std::string holds;
-  /// The order of the n angles in a row of cos or sin: `halves`, `pairs`, `single` (n entries) or
-  /// `complex`. Empty for `inv_freq`.
-  std::string layout;
-  /// The presets whose cos and sin have these bits with `params`; if the tensor is `inv_freq`, any
-  /// preset with one position per token. Empty if the bits are not equal.
-  std::vector<std::string> presets;
-  std::string nearest;   ///< the preset that `params` are for
-  double max_abs = 0.0;  ///< the largest absolute difference from that
-  int64_t max_ulp = 0;   ///< the same in units in the last place of the tensor's dtype
-  /// The parameters by their names in a config.json, with which `posenc rotary --preset` computes
-  /// it: `head_dim` (the channels that rotate), `rope_theta`, `rope_type`, `factor` and so on.
-  std::map<std::string, std::string> params;
-  std::string verdict;  ///< one sentence, and what the tensor does not determine
-  std::string options;  ///< C++: `posenc::rotary_preset("llama", 128).base(500000)`
-  int64_t length = 0;   ///< positions of cos or sin, from 0 on
-};
-
-/// Finds the rotary embedding that `tensor` is a cache or the frequencies of.
-///
-/// tensor: cos or sin (L, W) from position 0 on, with axes of size 1 anywhere, W = D or D / 2;
-/// complex (L, D / 2); cos and sin stacked (L, D / 2, 2); both side by side (L, D), or frequencies
-/// (D / 2), which are recognised only by a name with `freq`, `rotary` or `rope`, since tables to be
-/// added have the same values.
-///
-/// Which channels of q and k form a pair cannot be determined from cos and sin: systems with halves
-/// and with adjacent pairs use the same ones. Nor can scalings that give the same frequencies be
-/// distinguished: dynamic NTK and HunYuan's alpha are another base, and of Llama 3's three lengths
-/// only the ratios matter (low_freq_factor is taken to be 1).
-///
-/// Errors: c10::ValueError for an undefined tensor.
-RotaryIdentification identify_rotary(const at::Tensor& tensor, const std::string& name = "");
-
 }  // namespace posenc

@@ -1,5 +1,4 @@
-// posenc identify: finds the tensors of a file that are sinusoids or belong to a rotary embedding,
-// and the recipes that made them.
+// posenc identify: finds the tensors of a file that are sinusoids, and the recipes that made them.
 
 #include "posenc/identify.h"
 
@@ -31,28 +30,12 @@ Json value_of(const std::string& text) {
   return whole ? Json(static_cast<int64_t>(*number)) : Json(*number);
 }
 
-// The keys that both kinds of results have.
-template <typename Found>
-Json json_of(const std::string& name, const Found& found) {
+Json json_of(const std::string& name, const Identification& found) {
   auto params = Json::object();
   for (const auto& [key, value] : found.params) params[key] = value_of(value);
-  return {{"tensor", name},           {"sinusoid", false},        {"presets", found.presets},
-          {"nearest", found.nearest}, {"max_abs", found.max_abs}, {"max_ulp", found.max_ulp},
-          {"params", params},         {"rotary", nullptr}};
-}
-
-Json json_of_sinusoid(const std::string& name, const Identification& found) {
-  Json result = json_of(name, found);
-  result["sinusoid"] = found.sinusoid;
-  return result;
-}
-
-// cos and sin do not tell how q and k are paired.
-Json json_of_rotary(const std::string& name, const RotaryIdentification& found) {
-  Json result = json_of(name, found);
-  result["rotary"] = {
-      {"holds", found.holds}, {"layout", found.layout}, {"pairing_of_q_and_k", "unknown"}};
-  return result;
+  return {{"tensor", name},           {"sinusoid", found.sinusoid}, {"presets", found.presets},
+          {"nearest", found.nearest}, {"max_abs", found.max_abs},   {"max_ulp", found.max_ulp},
+          {"params", params}};
 }
 
 // Describes a sinusoid, or a table that began as one, with the C++ that recreates it.
@@ -70,28 +53,14 @@ std::string text_of(const std::string& name, const at::Tensor& tensor,
                             found.options, found.length);
 }
 
-std::string text_of(const std::string& name, const at::Tensor& tensor,
-                    const RotaryIdentification& found) {
-  std::string text = fmt::format("{}  {} {}\n  {}\n", shown(name), dtype_text(tensor),
-                                 shape_of(tensor), found.verdict);
-  if (!found.layout.empty())
-    text += fmt::format("  {} positions, laid out as {}\n", found.length, found.layout);
-  if (found.presets.size() > 1) text += fmt::format("  presets: {}\n", listed(found.presets));
-  if (found.max_ulp > 0) {
-    text += fmt::format("  max_abs {:.3g}, max_ulp {}\n", found.max_abs, found.max_ulp);
-  }
-  if (!found.options.empty()) text += fmt::format("  {}\n", found.options);
-  return text;
-}
-
 std::string summary(std::size_t all, std::size_t others) {
   if (others == 0) {
-    return all == 1 ? "" : fmt::format("all {} tensors are sinusoidal or rotary\n", all);
+    return all == 1 ? "" : fmt::format("all {} tensors are sinusoidal\n", all);
   }
   const std::string subject =
       all == 1 ? "the tensor is"
                : fmt::format("{} of {} tensors {}", others, all, others == 1 ? "is" : "are");
-  return subject + " neither sinusoidal nor rotary\n";
+  return subject + " not sinusoidal\n";
 }
 
 void identify_file(const IdentifyOptions& options) {
@@ -101,13 +70,8 @@ void identify_file(const IdentifyOptions& options) {
   std::string text;
   for (const auto& item : weights.tensors) {
     const Identification found = identify(item.value(), item.key());
-    const RotaryIdentification rotary =
-        found.sinusoid ? RotaryIdentification() : identify_rotary(item.value(), item.key());
     if (options.json) {
-      list.push_back(rotary.rotary ? json_of_rotary(item.key(), rotary)
-                                   : json_of_sinusoid(item.key(), found));
-    } else if (rotary.rotary) {
-      text += for_terminal(text_of(item.key(), item.value(), rotary));
+      list.push_back(json_of(item.key(), found));
     } else if (found.nearest.empty()) {
       ++others;
     } else {
@@ -126,14 +90,11 @@ void identify_file(const IdentifyOptions& options) {
 void add_identify(CLI::App& app) {
   auto options = std::make_shared<IdentifyOptions>();
   auto* sub = app.add_subcommand(
-      "identify",
-      "Identify the preset and the parameters that produced each sinusoidal tensor, and each cache "
-      "of a rotary embedding: cos, sin, complex freqs_cis, inv_freq.");
+      "identify", "Identify the preset and the parameters that produced each sinusoidal tensor.");
   sub->add_option("FILE", options->file, kReadableFiles)->required()->check(input_path());
   sub->add_flag("--json", options->json,
                 "print every tensor, as an array of {tensor, sinusoid, presets, nearest, max_abs, "
-                "max_ulp, params, rotary}; rotary: null, or {holds, layout, pairing_of_q_and_k}, "
-                "the last of which is never known from cos and sin");
+                "max_ulp, params}");
   sub->footer("Example:\n  posenc identify model.safetensors");
   sub->callback([options] { identify_file(*options); });
 }

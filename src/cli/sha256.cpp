@@ -26,7 +26,7 @@ uint32_t big_endian(const unsigned char* bytes) {
 
 }  // namespace
 
-void PlainSha256::add_block(const unsigned char* block) {
+void Sha256::add_block(const unsigned char* block) {
   uint32_t w[64];
   for (int i = 0; i < 16; ++i) w[i] = big_endian(block + 4 * i);
   for (int i = 16; i < 64; ++i) {
@@ -46,7 +46,7 @@ void PlainSha256::add_block(const unsigned char* block) {
   for (int i = 0; i < 8; ++i) state_[i] += after[i];
 }
 
-void PlainSha256::update(const void* data, std::size_t count) {
+void Sha256::update(const void* data, std::size_t count) {
   const auto* bytes = static_cast<const unsigned char*>(data);
   while (count > 0) {
     const std::size_t begun = bytes_ % block_.size();
@@ -62,7 +62,7 @@ void PlainSha256::update(const void* data, std::size_t count) {
   }
 }
 
-std::string PlainSha256::hex() {
+std::string Sha256::hex() {
   const uint64_t bits = bytes_ * 8;
   const unsigned char end[64] = {0x80};  // a one bit, then zeros
   update(end, 1 + (119 - bytes_ % 64) % 64);

@@ -3,15 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
-
-struct evp_md_ctx_st;
 
 namespace posenc::cli {
 
-/// Incremental SHA-256 (FIPS 180-4) in plain C++.
-class PlainSha256 {
+/// Incremental SHA-256 (FIPS 180-4).
+class Sha256 {
  public:
   void update(const void* data, std::size_t count);
 
@@ -26,23 +23,5 @@ class PlainSha256 {
   std::array<unsigned char, 64> block_{};  ///< bytes not yet hashed
   uint64_t bytes_ = 0;
 };
-
-#ifdef POSENC_HAS_OPENSSL
-/// The same with OpenSSL, which is several times as fast, as it uses the processor's SHA
-/// instructions.
-class OpenSslSha256 {
- public:
-  OpenSslSha256();
-
-  void update(const void* data, std::size_t count);
-  std::string hex();
-
- private:
-  std::unique_ptr<evp_md_ctx_st, void (*)(evp_md_ctx_st*)> context_;
-};
-using Sha256 = OpenSslSha256;
-#else
-using Sha256 = PlainSha256;
-#endif
 
 }  // namespace posenc::cli

@@ -4,8 +4,10 @@
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
+#include <cctype>
+#include <string_view>
+
 #include "identify/report.h"
-#include "identify/rotary/place.h"
 #include "identify/search.h"
 
 namespace posenc {
@@ -23,6 +25,26 @@ Identification rejected(const char* verdict) {
   Identification result;
   result.verdict = verdict;
   return result;
+}
+
+// Whether a component of the dotted name is an attention module, or names rotary embeddings:
+// tables to be added to embeddings do not occur there.
+bool is_rotary_place(std::string_view name) {
+  std::string part;
+  for (std::size_t i = 0; i <= name.size(); ++i) {
+    if (i < name.size() && name[i] != '.') {
+      part += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));
+      continue;
+    }
+    const bool module = i < name.size();  // the last component is the tensor's own name
+    if (module && (part == "attn" || part == "self_attn" || part == "attention" ||
+                   part == "self_attention")) {
+      return true;
+    }
+    if (part.find("rotary") != std::string::npos || part == "rope") return true;
+    part.clear();
+  }
+  return false;
 }
 
 }  // namespace

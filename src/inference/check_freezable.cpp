@@ -1,6 +1,5 @@
 #include "inference/check_freezable.h"
 
-#include "models/whole_vocabulary.h"
 #include "nn/token_table.h"
 #include "nn/transformer/layer_parts.h"
 
@@ -136,7 +135,6 @@ void check_stack_options(const TransformerLayerOptions& stack, const std::string
 
 void check_freezable(const TokenAndPositionEmbeddingImpl& embedding, const std::string& name,
                      int64_t d_model) {
-  check_whole_vocabulary("freeze", embedding.options.group());
   const auto& tokens = module_of(name + ".token_embedding", embedding.token_embedding);
   check_token_options("freeze", tokens.options);
   const auto sizes_of = [](const at::Tensor& table, int64_t axis) {

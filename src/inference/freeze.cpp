@@ -2,7 +2,6 @@
 
 #include "inference/check_freezable.h"
 #include "inference/model.h"
-#include "models/whole_vocabulary.h"
 
 namespace posenc {
 namespace {
@@ -29,7 +28,6 @@ FrozenTransformerEncoder freeze(const TransformerEncoder& model, const FreezeOpt
 }
 
 FrozenTransformer freeze(const TransformerImpl& model, const FreezeOptions& options) {
-  check_whole_vocabulary("freeze", model.options.group());
   const torch::NoGradGuard no_grad;
   inference::GemmSelector gemm(options.gemm());
   auto frozen = std::make_shared<inference::TransformerModel>(

@@ -1,7 +1,5 @@
 #include "posenc/io/checkpoint.h"
 
-#include <ATen/ops/empty.h>
-
 #include <optional>
 #include <string>
 
@@ -12,7 +10,6 @@
 #include "io/load/colliding.h"
 #include "io/load/file_source.h"
 #include "io/load/load_plan.h"
-#include "io/load/shape_text.h"
 #include "io/safetensors/writer.h"
 #include "parallel/collectives.h"
 #include "posenc/io/manifest.h"
@@ -42,26 +39,8 @@ bool has_any(const io::Values& all, const std::string& prefix) {
   return first != all.end() && first->first.starts_with(prefix);
 }
 
-// The rows of an entry that this process holds.
-at::Tensor rows_of(const io::FileSource& source, std::size_t index, const io::OwnRows& own) {
-  const auto& entry = source.entries()[index];
-  auto sizes = entry.sizes;
-  if (sizes.empty() || sizes[0] != own.whole) {
-    throw WeightsError(Code::ShapeMismatch, "must have the rows of its parameter, " +
-                                                std::to_string(own.whole) + ". Got shape " +
-                                                io::shape_text(sizes))
-        .in_tensor(entry.name);
-  }
-  sizes[0] = own.rows;
-  at::Tensor rows = at::empty(sizes, at::TensorOptions(entry.dtype));
-  source.copy_rows(index, own.first, rows);
-  return rows;
-}
-
-// The tensors whose name begins with `prefix`, by their full names. For names that begin with a
-// prefix in `shards`, such as `optimizer.3.`, only the rows of this process are read.
-StateDict tensors_of(const io::FileSource& source, const std::string& prefix,
-                     const io::ParameterShards& shards = {}) {
+// The tensors whose name begins with `prefix`, by their full names.
+StateDict tensors_of(const io::FileSource& source, const std::string& prefix) {
   const auto& entries = source.entries();
   io::refuse_colliding(entries.size(),
                        [&](std::size_t i) -> const std::string& { return entries[i].name; });
@@ -71,9 +50,7 @@ StateDict tensors_of(const io::FileSource& source, const std::string& prefix,
     if (!entries[i].is_tensor) {
       throw WeightsError(Code::Unsupported, entries[i].fault).in_tensor(entries[i].name);
     }
-    const auto shard = shards.find(entries[i].name.substr(0, entries[i].name.rfind('.') + 1));
-    found.insert(entries[i].name,
-                 shard == shards.end() ? source.tensor(i) : rows_of(source, i, shard->second));
+    found.insert(entries[i].name, source.tensor(i));
   }
   return found;
 }
@@ -116,11 +93,8 @@ class Restore {
     if (run.optimizer != nullptr) {
       const auto names = io::parameter_names(*run.module, *run.optimizer, kLoad);
       const auto slots = io::slots_in(values, names, *run.optimizer, *run.module);
-      const auto shards =
-          io::parameter_shards(*run.optimizer, slots, io::module_state(*run.module));
       optimizer_.emplace(*run.optimizer,
-                         io::OptimizerRecord{tensors_of(source_, "optimizer.", shards), values},
-                         slots);
+                         io::OptimizerRecord{tensors_of(source_, "optimizer."), values}, slots);
     }
     if (run.scheduler != nullptr) scheduler_.emplace(*run.scheduler, values);
     numbers_ = numbers_of(values);
@@ -172,30 +146,24 @@ void save(const std::string& path, const TrainingRun& run, const CheckpointScala
   all.group = run.group;
   io::Values values = {{kMark, kVersion}};
   if (run.group.size() > 1) values[kRanks] = io::to_text(static_cast<int64_t>(run.group.size()));
-  const auto add = [&](const std::string& prefix, const StateDict& tensors,
-                       const io::Shards& shards) {
+  const auto add = [&](const std::string& prefix, const StateDict& tensors) {
     for (const auto& item : tensors) all.tensors.insert(prefix + item.key(), item.value());
-    for (const auto& [name, shard] : shards) {
-      all.shards[prefix + name] = {prefix + name, shard.first, shard.rows};
-    }
   };
   const auto module = io::module_state(*run.module);
-  add("model.", module.tensors, module.shards);
+  add("model.", module.tensors);
   for (const auto& table : module.tables) all.computed.insert("model." + table.name);
-  add("", io::generator_states(run.group, kSave), {});
+  add("", io::generator_states(run.group, kSave));
   if (run.optimizer != nullptr) {
     // A process whose optimiser cannot be saved must not leave the others waiting.
     io::OptimizerRecord record;
     parallel::all_or_none(
         run.group,
         [&] {
-          const auto names = io::parameter_names(*run.module, *run.optimizer, kSave);
-          const auto slots = io::own_slots(*run.optimizer);
-          record = io::record_of(*run.optimizer, names,
-                                 io::parameter_shards(*run.optimizer, slots, module));
+          record = io::record_of(*run.optimizer,
+                                 io::parameter_names(*run.module, *run.optimizer, kSave));
         },
         kSave);
-    add("", record.tensors, record.shards);
+    add("", record.tensors);
     values.insert(record.values.begin(), record.values.end());
   }
   if (run.scheduler != nullptr) values.merge(io::scheduler_values(*run.scheduler));

@@ -4,7 +4,6 @@
 
 #include "io/base/context.h"
 #include "io/convert.h"
-#include "io/safetensors/shard_writer.h"
 #include "io/safetensors/writer.h"
 #include "io/torch/save_writer.h"
 #include "parallel/collectives.h"
@@ -17,31 +16,10 @@ SaveFormat format_of(const std::string& path, SaveFormat format) {
   return io::is_torch_save(path) ? SaveFormat::TorchSave : SaveFormat::Safetensors;
 }
 
-WeightsError split_error(const std::string& name, const std::string& reason,
-                         const std::string& remedy) {
-  return WeightsError(WeightsErrorCode::Unsupported,
-                      "is split over the processes of a group, " + reason, remedy)
-      .in_tensor(name);
-}
-
 void save(const std::string& path, const io::GroupTensors& all, const SaveOptions& options,
           const char* caller) {
-  const SaveFormat format = format_of(path, options.format());
-  for (const auto& [name, shard] : all.shards) {
-    if (all.group || all.tensors[name].size(0) == shard.rows) continue;
-    throw split_error(name, "and this one has its own rows only",
-                      "SaveOptions().group(group) saves the rows of all");
-  }
-  if (format == SaveFormat::SafetensorsShards) {
-    return io::write_safetensors_shards(path, all, options.metadata(), caller);
-  }
-  if (format == SaveFormat::Safetensors) {
+  if (format_of(path, options.format()) == SaveFormat::Safetensors)
     return io::write_safetensors(path, all, options.metadata(), caller);
-  }
-  if (!all.shards.empty() && all.group.size() > 1) {
-    throw split_error(all.shards.begin()->first, "which torch.save cannot collect",
-                      "save it as safetensors");
-  }
   parallel::all_or_none(
       all.group,
       [&] {
@@ -56,7 +34,7 @@ void save_weights(const ConstModuleRef& module, const std::string& path,
                   const SaveOptions& options) {
   io::in_context("save_weights", path, [&] {
     auto state = io::module_state(*module);
-    io::GroupTensors all{state.tensors, state.shards, options.group()};
+    io::GroupTensors all{state.tensors, options.group()};
     for (const auto& table : state.tables) all.computed.insert(table.name);
     save(path, all, options, "save_weights");
   });
@@ -64,7 +42,7 @@ void save_weights(const ConstModuleRef& module, const std::string& path,
 
 void save_tensors(const std::string& path, const StateDict& tensors, const SaveOptions& options) {
   io::in_context("save_tensors", path,
-                 [&] { save(path, {tensors, {}, options.group()}, options, "save_tensors"); });
+                 [&] { save(path, {tensors, options.group()}, options, "save_tensors"); });
 }
 
 }  // namespace posenc

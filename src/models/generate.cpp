@@ -3,7 +3,6 @@
 #include "core/check.h"
 #include "functional/attention_mask_internals.h"
 #include "models/generate/step_model.h"
-#include "models/whole_vocabulary.h"
 
 namespace posenc {
 namespace {
@@ -44,7 +43,6 @@ class ModelDecoder : public StepModel {
 std::vector<std::vector<Hypothesis>> generate(TransformerImpl& model, const torch::Tensor& src,
                                               const AttentionMask& src_mask,
                                               const GenerateOptions& options) {
-  check_whole_vocabulary("generate", model.options.group());
   const auto held = model.weak_from_this().lock();  // a callback may drop the caller's holder
   check_eval_mode(model);
   check_source(src);

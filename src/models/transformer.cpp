@@ -5,7 +5,6 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "models/whole_vocabulary.h"
 #include "nn/print.h"
 #include "nn/transformer/layer_parts.h"
 #include "posenc/core/skip_init.h"
@@ -63,9 +62,7 @@ TokenAndPositionEmbedding embedding_of(const TransformerOptions& options, int64_
           .scale(options.scale())
           .embedding_init(options.embedding_init())
           .dropout(options.dropout())
-          .sinusoid(options.sinusoid())
-          .group(options.group())
-          .rank_tokens(options.rank_tokens()));
+          .sinusoid(options.sinusoid()));
 }
 
 void xavier(const torch::nn::Module& stack) {
@@ -94,8 +91,7 @@ void TransformerImpl::reset() {
                      TransformerDecoderOptions(decoder_layer(options), options.num_decoder_layers())
                          .norm(norm)));
   final_layer =
-      register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab(),
-                                                      options.group(), options.rank_tokens()));
+      register_module("final_layer", OutputProjection(options.d_model(), options.tgt_vocab()));
   if (!SkipInit::is_active()) {
     xavier(*encoder);
     xavier(*decoder);
@@ -153,7 +149,6 @@ void TransformerImpl::pretty_print(std::ostream& stream) const {
   print(stream, options.embedding_init(), EmbeddingInit::InverseSqrtDim);
   if (options.decoder_num_heads()) stream << ", decoder_num_heads=" << *options.decoder_num_heads();
   if (options.decoder_d_ff()) stream << ", decoder_d_ff=" << *options.decoder_d_ff();
-  print(stream, options.group(), options.rank_tokens());
   stream << ")";
 }
 
@@ -186,14 +181,12 @@ torch::Tensor TransformerImpl::decode(const torch::Tensor& tgt, const torch::Ten
 
 DecoderCache TransformerImpl::start(const torch::Tensor& memory, int64_t capacity,
                                     const AttentionMask& memory_mask) {
-  check_whole_vocabulary("Transformer", options.group());
   TORCH_CHECK_VALUE(capacity <= options.max_len(), "[Transformer] at most max_len ",
                     options.max_len(), " target tokens. Got a capacity of ", capacity);
   return decoder->start(memory, capacity, memory_mask);
 }
 
 torch::Tensor TransformerImpl::step(const torch::Tensor& tgt, DecoderCache& cache) {
-  check_whole_vocabulary("Transformer", options.group());
   TORCH_CHECK_VALUE(tgt.dim() == 2 && tgt.size(1) > 0,
                     "[Transformer] tgt must be ids (B, t), t > 0. Got ", tgt.sizes());
   const torch::NoGradGuard no_grad;

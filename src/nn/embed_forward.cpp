@@ -7,12 +7,10 @@
 
 #include "core/position_limit.h"
 #include "core/sent_to.h"
-#include "functional/embed/composed.h"
-#include "functional/vocab_parallel/embedding.h"
-#include "nn/draw_shard.h"
 #include "nn/positional_encoding_internals.h"
 #include "nn/token_table.h"
 #include "posenc/functional/embed.h"
+#include "posenc/functional/token_embedding.h"
 #include "torch_internals/shortcut.h"
 #include "torch_internals/version.h"
 
@@ -28,30 +26,8 @@ int64_t sequence_length(const torch::Tensor& ids, bool batch_first) {
   return ids.size(ids.dim() == 2 && batch_first ? 1 : 0);
 }
 
-// embed() of a table that is split over processes.
-torch::Tensor embed_split(const EmbedModule& module, const torch::Tensor& ids,
-                          const torch::Tensor& rows, const EmbedFuncOptions& how) {
-  const TokenSplit& split = module.split;
-  // Checks the positions before anything is sent, by one channel.
-  const auto check = [&] {
-    at::DimVector sizes(ids.sizes());
-    sizes.push_back(1);
-    functional::positional_encoding(rows.new_zeros(1).expand(sizes), rows.narrow(-1, 0, 1),
-                                    how.position());
-  };
-  const torch::Tensor vectors = functional::vocab_parallel_embedding(
-      ids, module.tokens.weight, shard_of(split.vocab_size, split.group), split.group,
-      functional::VocabParallelEmbeddingFuncOptions()
-          .padding_idx(how.padding_idx())
-          .tokens(split.tokens)
-          .sparse(how.sparse()),
-      check);
-  return functional::embed_vectors(vectors, rows, how);
-}
-
 torch::Tensor embed(const EmbedModule& module, const torch::Tensor& ids, const torch::Tensor& rows,
                     const EmbedFuncOptions& how) {
-  if (module.split.group.size() > 1) return embed_split(module, ids, rows, how);
   const torch::Tensor& weight = module.tokens.weight;
   // Allocate a new output where embed_out() would throw or could not write in place.
   const auto is_plain = torch_internals::is_plain;
@@ -91,15 +67,9 @@ torch::Tensor embed_with_table(const EmbedModule& module, const torch::Tensor& i
 
 // For a table that may grow to the largest of the given positions. Reading the positions up front
 // would synchronise the device, so the table only grows after a look-up has failed, and not if the
-// look-up failed because of a token. A split table's look-up is not repeated, as the other
-// processes would not take part: there, the table grows first.
+// look-up failed because of a token.
 torch::Tensor embed_with_growth(const EmbedModule& module, const torch::Tensor& ids,
                                 const torch::Tensor& position_ids, EmbedFuncOptions& how) {
-  if (module.split.group.size() > 1) {
-    if (position_ids.numel() > 0)
-      module.position.table(std::max<int64_t>(position_ids.max().item<int64_t>(), 0) + 1);
-    return embed_with_table(module, ids, 0, position_ids, how);
-  }
   try {
     return embed_with_table(module, ids, 0, position_ids, how);
   } catch (const c10::IndexError&) {

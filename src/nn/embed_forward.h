@@ -8,8 +8,6 @@
 #include "core/last_output.h"
 #include "posenc/core/scale.h"
 #include "posenc/nn/positional_encoding.h"
-#include "posenc/parallel/group.h"
-#include "posenc/parallel/vocab_shard.h"
 
 namespace posenc {
 
@@ -25,13 +23,6 @@ PositionalEncodingOptions position_options(const Options& options) {
   return position;
 }
 
-/// How a table of tokens is split over processes; by default it is whole.
-struct TokenSplit {
-  RankGroup group;
-  RankTokens tokens = RankTokens::Same;
-  int64_t vocab_size = 0;
-};
-
 /// The parts of a module that embeds tokens and adds positions.
 struct EmbedModule {
   const char* name;
@@ -40,8 +31,7 @@ struct EmbedModule {
   const std::optional<int64_t>& padding_idx;
   PositionalEncodingImpl& position;
   torch::nn::DropoutImpl& dropout;
-  LastOutput* reuse;  ///< or null; not used if the table is split
-  TokenSplit split = {};
+  LastOutput* reuse;  ///< or null
 };
 
 /// The module's forward: functional::embed() of the ids with the rows of their positions. The rows

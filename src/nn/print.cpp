@@ -18,12 +18,6 @@ void print(std::ostream& stream, EmbeddingInit init, EmbeddingInit by_default) {
   stream << ", embedding_init=" << (standard ? "StandardNormal" : "InverseSqrtDim");
 }
 
-void print(std::ostream& stream, const RankGroup& group, RankTokens rank_tokens) {
-  if (!group) return;
-  stream << ", rank=" << group.rank() << ", ranks=" << group.size();
-  if (rank_tokens == RankTokens::Own) stream << ", rank_tokens=Own";
-}
-
 void print(std::ostream& stream, const PositionalEncodingOptions& options) {
   stream << "max_len=" << options.max_len();
   if (options.table_source() == TableSource::Factored) stream << ", table_source=factored";

@@ -5,8 +5,6 @@
 #include "posenc/core/embedding_init.h"
 #include "posenc/core/scale.h"
 #include "posenc/nn/positional_encoding.h"
-#include "posenc/parallel/group.h"
-#include "posenc/parallel/vocab_shard.h"
 
 namespace posenc {
 
@@ -15,9 +13,6 @@ void print(std::ostream& stream, const Scale& scale);
 
 /// `, embedding_init=StandardNormal`; nothing for the module's default.
 void print(std::ostream& stream, EmbeddingInit init, EmbeddingInit by_default);
-
-/// `, rank=1, ranks=4, rank_tokens=Own`; nothing without a group.
-void print(std::ostream& stream, const RankGroup& group, RankTokens rank_tokens);
 
 /// `max_len=77, batch_first=false, grow=true`: max_len, and the options that differ from their
 /// defaults.

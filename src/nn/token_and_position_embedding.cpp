@@ -3,7 +3,6 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "nn/draw_shard.h"
 #include "nn/embed_forward.h"
 #include "nn/print.h"
 #include "nn/token_table.h"
@@ -26,7 +25,7 @@ void TokenAndPositionEmbeddingImpl::reset() {
         make_embedding(torch::nn::EmbeddingOptions(options.vocab_size(), options.d_model())
                            .padding_idx(options.padding_idx())
                            .sparse(options.sparse()),
-                       shard_of(options.vocab_size(), options.group()), options.embedding_init()));
+                       options.embedding_init()));
   }
   position_encoding =
       register_module("position_encoding", PositionalEncoding(position_options(options)));
@@ -34,25 +33,16 @@ void TokenAndPositionEmbeddingImpl::reset() {
 }
 
 void TokenAndPositionEmbeddingImpl::reset_parameters() {
-  if (!shares_tokens_)
-    reset_embedding(*token_embedding, shard_of(options.vocab_size(), options.group()),
-                    options.embedding_init());
+  if (!shares_tokens_) reset_embedding(*token_embedding, options.embedding_init());
 }
 
 void TokenAndPositionEmbeddingImpl::share_tokens(const torch::nn::Embedding& embedding) {
   TORCH_CHECK_VALUE(embedding->weight.sizes() == token_embedding->weight.sizes(),
-                    "[TokenAndPositionEmbedding] shared tokens must be (vocab_size, d_model)",
-                    options.group().size() > 1 ? ", this process's rows of it," : "", " = ",
+                    "[TokenAndPositionEmbedding] shared tokens must be (vocab_size, d_model) = ",
                     token_embedding->weight.sizes(), ". Got ", embedding->weight.sizes());
   if (!shares_tokens_) unregister_module("token_embedding");
   token_embedding = embedding;
   shares_tokens_ = true;
-}
-
-std::vector<ShardedName> TokenAndPositionEmbeddingImpl::sharded_names() const {
-  if (!options.group() || shares_tokens_) return {};
-  const int64_t vocab = options.vocab_size();
-  return {{"token_embedding.weight", shard_of(vocab, options.group()).first, vocab}};
 }
 
 void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
@@ -64,22 +54,16 @@ void TokenAndPositionEmbeddingImpl::pretty_print(std::ostream& stream) const {
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
   if (options.sparse()) stream << ", sparse=true";
   if (options.reuse_output()) stream << ", reuse_output=true";
-  print(stream, options.group(), options.rank_tokens());
   stream << ", dropout=" << options.dropout() << ")";
 }
 
 torch::Tensor TokenAndPositionEmbeddingImpl::forward(const torch::Tensor& ids, int64_t offset,
                                                      const torch::Tensor& position_ids) {
   const EmbedModule module = {
-      "TokenAndPositionEmbedding",
-      *token_embedding,
-      options.scale(),
+      "TokenAndPositionEmbedding", *token_embedding, options.scale(),
       // A shared table has its own padding row, as in Python.
       shares_tokens_ ? token_embedding->options.padding_idx() : options.padding_idx(),
-      *position_encoding,
-      *dropout,
-      options.reuse_output() ? last_output_.get() : nullptr,
-      {options.group(), options.rank_tokens(), options.vocab_size()}};
+      *position_encoding, *dropout, options.reuse_output() ? last_output_.get() : nullptr};
   return embed_forward(module, ids, offset, position_ids);
 }
 

@@ -3,11 +3,9 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "nn/draw_shard.h"
 #include "nn/print.h"
 #include "nn/token_table.h"
 #include "posenc/functional/token_embedding.h"
-#include "posenc/functional/vocab_parallel.h"
 
 namespace posenc {
 
@@ -36,19 +34,12 @@ void TokenEmbeddingImpl::build(const torch::Tensor& weight) {
                          .padding_idx(options.padding_idx())
                          .sparse(options.sparse())
                          ._weight(weight),
-                     shard_of(options.vocab_size(), options.group()), options.embedding_init()));
+                     options.embedding_init()));
   embedding->weight.set_requires_grad(!options.freeze());
 }
 
 void TokenEmbeddingImpl::reset_parameters() {
-  reset_embedding(*embedding, shard_of(options.vocab_size(), options.group()),
-                  options.embedding_init());
-}
-
-std::vector<ShardedName> TokenEmbeddingImpl::sharded_names() const {
-  if (!options.group()) return {};
-  const int64_t vocab = options.vocab_size();
-  return {{"embedding.weight", shard_of(vocab, options.group()).first, vocab}};
+  reset_embedding(*embedding, options.embedding_init());
 }
 
 void TokenEmbeddingImpl::pretty_print(std::ostream& stream) const {
@@ -59,23 +50,13 @@ void TokenEmbeddingImpl::pretty_print(std::ostream& stream) const {
   if (options.padding_idx()) stream << ", padding_idx=" << *options.padding_idx();
   if (options.sparse()) stream << ", sparse=true";
   if (!embedding->weight.requires_grad()) stream << ", frozen";
-  print(stream, options.group(), options.rank_tokens());
   stream << ")";
 }
 
 torch::Tensor TokenEmbeddingImpl::forward(const torch::Tensor& ids) {
   check_token_options("TokenEmbedding", embedding->options);
-  const RankGroup& group = options.group();
-  if (group.size() == 1)
-    return functional::token_embedding(ids, embedding->weight, options.scale(),
-                                       options.padding_idx(), embedding->options.sparse());
-  return functional::vocab_parallel_embedding(ids, embedding->weight,
-                                              shard_of(options.vocab_size(), group), group,
-                                              functional::VocabParallelEmbeddingFuncOptions()
-                                                  .scale(options.scale())
-                                                  .padding_idx(options.padding_idx())
-                                                  .tokens(options.rank_tokens())
-                                                  .sparse(embedding->options.sparse()));
+  return functional::token_embedding(ids, embedding->weight, options.scale(), options.padding_idx(),
+                                     embedding->options.sparse());
 }
 
 TokenEmbedding TokenEmbedding::from_pretrained(const torch::Tensor& weight, bool freeze,

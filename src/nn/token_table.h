@@ -3,23 +3,17 @@
 #include <torch/nn/modules/embedding.h>
 
 #include "posenc/core/embedding_init.h"
-#include "posenc/parallel/vocab_shard.h"
 
 namespace posenc {
 
-/// Makes a torch::nn::Embedding with `options._weight()`, or with a weight that is drawn as
-/// torch::nn::Embedding draws it. The memory of a drawn weight is advised to use huge pages, so
-/// that look-ups in random order miss the TLB less often.
-torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options);
-
-/// The rows of `shard` of the table that `options` describe. A weight in the options consists of
-/// these rows already; one drawn by `init` has the numbers of these rows in the whole table.
-torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options, const VocabShard& shard,
-                                    EmbeddingInit init);
+/// Makes a torch::nn::Embedding with `options._weight()`, or with a weight that is drawn, by
+/// default as torch::nn::Embedding draws it. The memory of a drawn weight is advised to use huge
+/// pages, so that look-ups in random order miss the TLB less often.
+torch::nn::Embedding make_embedding(torch::nn::EmbeddingOptions options,
+                                    EmbeddingInit init = EmbeddingInit::StandardNormal);
 
 /// Draws the weight anew, as make_embedding() does.
-void reset_embedding(torch::nn::EmbeddingImpl& embedding, const VocabShard& shard,
-                     EmbeddingInit init);
+void reset_embedding(torch::nn::EmbeddingImpl& embedding, EmbeddingInit init);
 
 /// Throws c10::ValueError for the torch::nn::Embedding options that this library does not support:
 /// max_norm, which modifies the weight in the forward, and scale_grad_by_freq.

@@ -62,11 +62,11 @@ std::string place(const RankGroup& group, const char* caller) {
 }
 
 /// What a process is about to send to the others.
-enum class Notice : int64_t { Lengths, Text, Failure };
+enum class Notice : int64_t { Number, Text, Failure };
 
 const char* notice_text(int64_t notice) {
   switch (static_cast<Notice>(notice)) {
-    case Notice::Lengths: return "sends its number of rows";
+    case Notice::Number: return "sends a number";
     case Notice::Text: return "compares its model or options";
     case Notice::Failure: return "reports whether it failed";
   }
@@ -127,18 +127,9 @@ std::string message_of(const std::exception_ptr& error) {
 
 }  // namespace
 
-std::vector<std::array<int64_t, 2>> all_gather_numbers(const RankGroup& group,
-                                                       std::array<int64_t, 2> own,
-                                                       const char* caller) {
-  std::vector<std::array<int64_t, 2>> numbers;
-  for (const Header& header : all_gather_headers(group, Notice::Lengths, own[0], own[1], caller))
-    numbers.push_back({header.numbers[0], header.numbers[1]});
-  return numbers;
-}
-
-std::vector<int64_t> all_gather_lengths(const RankGroup& group, int64_t length,
+std::vector<int64_t> all_gather_numbers(const RankGroup& group, int64_t number,
                                         const char* caller) {
-  return first_numbers(all_gather_headers(group, Notice::Lengths, length, 0, caller));
+  return first_numbers(all_gather_headers(group, Notice::Number, number, 0, caller));
 }
 
 void agree_on(const RankGroup& group, const std::string& text, const char* caller) {

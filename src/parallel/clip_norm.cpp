@@ -10,8 +10,6 @@
 #include <unordered_set>
 #include <vector>
 
-#include "parallel/collectives.h"
-#include "parallel/shards.h"
 #include "posenc/parallel/clip_grad_norm.h"
 
 namespace posenc {
@@ -49,27 +47,20 @@ void check_layouts(const std::vector<at::Tensor>& parameters, const char* caller
 
 }  // namespace
 
-at::Tensor clip_norm(const torch::nn::Module& module, double max_norm, const RankGroup& group,
-                     const char* caller) {
+at::Tensor clip_norm(const torch::nn::Module& module, double max_norm, const char* caller) {
   const at::NoGradGuard no_grad;
   const auto parameters = module.parameters();
   check_layouts(parameters, caller);
-  const auto shards = sharded_tensors(module);
   const at::Device device = parameters.empty() ? at::kCPU : parameters.front().device();
-  std::vector<at::Tensor> values, norms, shard_norms;
+  std::vector<at::Tensor> values, norms;
   std::unordered_set<const at::TensorImpl*> seen;  // Module::parameters() lists a tied one twice
   for (const at::Tensor& parameter : parameters) {
-    const at::TensorImpl* const key = parameter.unsafeGetTensorImpl();
-    if (!parameter.grad().defined() || !seen.insert(key).second) continue;
+    if (!parameter.grad().defined() || !seen.insert(parameter.unsafeGetTensorImpl()).second)
+      continue;
     values.push_back(stored_values(parameter));
-    (shards.count(key) > 0 ? shard_norms : norms).push_back(norm_of(values.back()).to(device));
+    norms.push_back(norm_of(values.back()).to(device));
   }
-  at::Tensor norm = total_norm(norms, device);
-  if (!shards.empty()) {  // on every process then, also where a shard has no rows or no gradient
-    const at::Tensor squares = total_norm(shard_norms, device).to(at::kDouble).square();
-    all_reduce(group, squares, caller);
-    norm = (norm.to(at::kDouble).square() + squares).sqrt();
-  }
+  const at::Tensor norm = total_norm(norms, device);
   const at::Tensor factor = at::clamp(max_norm / (norm + 1e-6), std::nullopt, 1.0);
   // The host may read what it is sent only after a wait.
   for (at::Tensor& value : values)
@@ -79,9 +70,9 @@ at::Tensor clip_norm(const torch::nn::Module& module, double max_norm, const Ran
 
 }  // namespace parallel
 
-double clip_grad_norm(const ModuleRef& module, double max_norm, const RankGroup& group) {
+double clip_grad_norm(const ModuleRef& module, double max_norm) {
   TORCH_CHECK_VALUE(max_norm > 0.0, "[clip_grad_norm] max_norm must be positive. Got ", max_norm);
-  return parallel::clip_norm(*module, max_norm, group, "clip_grad_norm").item<double>();
+  return parallel::clip_norm(*module, max_norm, "clip_grad_norm").item<double>();
 }
 
 }  // namespace posenc

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <numeric>
 #include <utility>
 
 #include "parallel/group_text.h"
@@ -94,13 +93,6 @@ bool nothing_to_do(const RankGroup& group, const at::Tensor& tensor) {
   return group.size() == 1 || tensor.numel() == 0;
 }
 
-std::vector<int64_t> with_rows(const at::Tensor& like, at::IntArrayRef leading) {
-  std::vector<int64_t> sizes = leading.vec();
-  const at::IntArrayRef row = like.sizes().slice(1);
-  sizes.insert(sizes.end(), row.begin(), row.end());
-  return sizes;
-}
-
 }  // namespace
 
 RankAlone::RankAlone(const RankGroup& group)
@@ -153,7 +145,9 @@ at::Tensor all_gather_rows(const RankGroup& group, const at::Tensor& tensor,
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   at::Tensor padded = tensor.detach();
   if (tensor.size(0) < longest) {
-    padded = tensor.new_zeros(with_rows(tensor, longest), tensor.options().requires_grad(false));
+    std::vector<int64_t> sizes = tensor.sizes().vec();
+    sizes.front() = longest;
+    padded = tensor.new_zeros(sizes, tensor.options().requires_grad(false));
     padded.narrow(0, 0, tensor.size(0)).copy_(tensor.detach());
   }
   const at::Tensor gathered = all_gather(group, padded, caller);
@@ -167,36 +161,6 @@ at::Tensor all_gather_rows(const RankGroup& group, const at::Tensor& tensor,
   return at::cat(rows);
 }
 
-// Each process gets the others' parts of its rows and adds them in the order of the ranks: as many
-// bytes as a ring, but lengths may differ, and the sum does not depend on the engine. (Gloo's own
-// reduce_scatter takes longer than an allreduce of the whole.)
-at::Tensor reduce_scatter_rows(const RankGroup& group, const at::Tensor& tensor,
-                               const std::vector<int64_t>& lengths, const char* caller) {
-  TORCH_INTERNAL_ASSERT(static_cast<int>(lengths.size()) == group.size());
-  const int64_t total = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
-  TORCH_INTERNAL_ASSERT(tensor.size(0) == total);
-  if (group.size() == 1) return tensor.detach().clone();
-  const int64_t own = lengths[group.rank()];
-  at::Tensor parts =
-      at::empty(with_rows(tensor, {group.size(), own}), tensor.options().requires_grad(false));
-  if (tensor.numel() > 0) {
-    at::Tensor out = flat(parts);
-    at::Tensor in = flat(tensor);
-    const int64_t row = in.numel() / total;
-    std::vector<int64_t> received(lengths.size(), own * row);
-    std::vector<int64_t> sent;
-    for (const int64_t length : lengths) sent.push_back(length * row);
-    start(group, in, caller, [&](c10d::ProcessGroup& engine) {
-#if POSENC_TORCH_AT_LEAST(2, 13)
-      return engine.all_to_all_single(out, in, received, sent);
-#else
-      return engine.alltoall_base(out, in, received, sent);
-#endif
-    }).wait();
-  }
-  return parts.sum(0, /*keepdim=*/false, tensor.scalar_type());
-}
-
 void broadcast(const RankGroup& group, const at::Tensor& tensor, int root, const char* caller) {
   if (nothing_to_do(group, tensor)) return;
   std::vector<at::Tensor> tensors{bytes(tensor)};
@@ -204,22 +168,6 @@ void broadcast(const RankGroup& group, const at::Tensor& tensor, int root, const
   options.rootRank = root;
   start(group, tensor, caller, [&](c10d::ProcessGroup& engine) {
     return engine.broadcast(tensors, options);
-  }).wait();
-}
-
-void send(const RankGroup& group, const at::Tensor& tensor, int to, const char* caller) {
-  if (nothing_to_do(group, tensor)) return;
-  std::vector<at::Tensor> tensors{bytes(tensor)};
-  start(group, tensor, caller, [&](c10d::ProcessGroup& engine) {
-    return engine.send(tensors, to, /*tag=*/0);
-  }).wait();
-}
-
-void receive(const RankGroup& group, const at::Tensor& tensor, int from, const char* caller) {
-  if (nothing_to_do(group, tensor)) return;
-  std::vector<at::Tensor> tensors{bytes(tensor)};
-  start(group, tensor, caller, [&](c10d::ProcessGroup& engine) {
-    return engine.recv(tensors, from, /*tag=*/0);
   }).wait();
 }
 

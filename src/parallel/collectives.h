@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -55,27 +54,16 @@ void all_reduce(const RankGroup& group, const at::Tensor& tensor, const char* ca
 /// The tensors of all processes, (size, *tensor.sizes()), in the order of their ranks.
 at::Tensor all_gather(const RankGroup& group, const at::Tensor& tensor, const char* caller);
 /// Tensors of different lengths along dimension 0, concatenated in the order of their ranks; the
-/// other dimensions must be equal. `lengths` are those of all processes (see all_gather_lengths).
-/// The shorter ones are padded on the wire.
+/// other dimensions must be equal. `lengths` are those of all processes. The shorter ones are
+/// padded on the wire.
 at::Tensor all_gather_rows(const RankGroup& group, const at::Tensor& tensor,
                            const std::vector<int64_t>& lengths, const char* caller);
 /// The numbers of all processes, in the order of their ranks. Like agree_on() and all_or_none(),
 /// throws GroupError(Disagree) on every process if another one is in another of these three or was
 /// called by another `caller`.
-std::vector<int64_t> all_gather_lengths(const RankGroup& group, int64_t length, const char* caller);
-/// The same with two numbers.
-std::vector<std::array<int64_t, 2>> all_gather_numbers(const RankGroup& group,
-                                                       std::array<int64_t, 2> own,
-                                                       const char* caller);
-/// The sum over all processes of `tensor` (sum of lengths, ...), of which each process gets the
-/// rows of its own length, in the order of their ranks.
-at::Tensor reduce_scatter_rows(const RankGroup& group, const at::Tensor& tensor,
-                               const std::vector<int64_t>& lengths, const char* caller);
+std::vector<int64_t> all_gather_numbers(const RankGroup& group, int64_t number, const char* caller);
 /// Copies `tensor` of `root` to all processes, in place.
 void broadcast(const RankGroup& group, const at::Tensor& tensor, int root, const char* caller);
-/// Sends to, or receives from, one other process.
-void send(const RankGroup& group, const at::Tensor& tensor, int to, const char* caller);
-void receive(const RankGroup& group, const at::Tensor& tensor, int from, const char* caller);
 /// Returns when all processes have called it.
 void barrier(const RankGroup& group, const char* caller);
 

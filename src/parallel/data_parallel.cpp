@@ -17,9 +17,9 @@
 
 #include "core/check.h"
 #include "parallel/collectives.h"
+#include "parallel/computed_tensors.h"
 #include "parallel/gradient_exchange.h"
 #include "parallel/model_text.h"
-#include "parallel/shards.h"
 #include "torch_internals/post_accumulate_hook.h"
 
 namespace posenc {
@@ -29,14 +29,14 @@ constexpr const char* kCaller = "DataParallel";
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-// Each tensor once, also where several names refer to it, and none that is left out.
-template <typename Named, typename IsLeftOut>
-NamedTensors all_but(const Named& named, const IsLeftOut& is_left_out) {
+// Each tensor once, also where several names refer to it, and none of those that are computed.
+NamedTensors distinct(const torch::OrderedDict<std::string, at::Tensor>& named,
+                      const parallel::ComputedTensors& computed = {}) {
   std::unordered_set<const at::TensorImpl*> seen;
   NamedTensors tensors;
   for (const auto& item : named) {
     const at::Tensor& tensor = item.value();
-    if (!tensor.defined() || is_left_out(tensor.unsafeGetTensorImpl())) continue;
+    if (!tensor.defined() || computed.count(tensor.unsafeGetTensorImpl()) > 0) continue;
     if (seen.insert(tensor.unsafeGetTensorImpl()).second) tensors.emplace_back(item.key(), tensor);
   }
   return tensors;
@@ -45,11 +45,7 @@ NamedTensors all_but(const Named& named, const IsLeftOut& is_left_out) {
 // The buffers of which rank 0 has a copy for all. A computed table has the same rows on every
 // process, if not the same number of them.
 NamedTensors learned_buffers(const torch::nn::Module& module) {
-  const auto shards = parallel::sharded_tensors(module);
-  const auto computed = parallel::computed_tensors(module);
-  return all_but(module.named_buffers(), [&](const at::TensorImpl* tensor) {
-    return shards.count(tensor) > 0 || computed.count(tensor) > 0;
-  });
+  return distinct(module.named_buffers(), parallel::computed_tensors(module));
 }
 
 using Histories = std::map<std::string, int>;
@@ -116,10 +112,7 @@ class DataParallel::Impl {
   Impl(torch::nn::Module& module, RankGroup group, const DataParallelOptions& options,
        const Histories& histories)
       : module_(module), group_(std::move(group)) {
-    const auto shards = parallel::sharded_tensors(module);
-    const NamedTensors parameters =
-        all_but(module.named_parameters(),
-                [&](const at::TensorImpl* tensor) { return shards.count(tensor) > 0; });
+    const NamedTensors parameters = distinct(module.named_parameters());
     parallel::all_or_none(
         group_,
         [&] {
@@ -129,14 +122,13 @@ class DataParallel::Impl {
         },
         kCaller);
     parallel::agree_on(group_,
-                       parallel::model_text(module, shards) +
+                       parallel::model_text(module) +
                            c10::str("bucket_bytes ", options.bucket_bytes(), '\n') +
                            text_of(histories),
                        kCaller);
     broadcast_values(group_, parameters);
     broadcast_learned_buffers();
-    if (group_.size() > 1)
-      start_exchange(parameters, histories, options.bucket_bytes(), /*early=*/shards.empty());
+    if (group_.size() > 1) start_exchange(parameters, histories, options.bucket_bytes());
   }
 
   void finish(const at::Tensor& extra) {
@@ -145,8 +137,7 @@ class DataParallel::Impl {
 
   void broadcast_buffers() {
     parallel::all_or_none(group_, [&] { check_buffers(module_.named_buffers()); }, kCaller);
-    parallel::agree_on(group_, parallel::buffers_text(module_, parallel::sharded_tensors(module_)),
-                       kCaller);
+    parallel::agree_on(group_, parallel::buffers_text(module_), kCaller);
     broadcast_learned_buffers();
   }
 
@@ -177,7 +168,7 @@ class DataParallel::Impl {
   }
 
   void start_exchange(const NamedTensors& parameters, const Histories& histories,
-                      int64_t bucket_bytes, bool early) {
+                      int64_t bucket_bytes) {
     std::vector<at::Tensor> tensors;
     std::vector<History> starts;
     for (const auto& [name, tensor] : parameters) {
@@ -187,7 +178,7 @@ class DataParallel::Impl {
       starts.push_back(found == histories.end() ? History{tensor.requires_grad(), false}
                                                 : History::from_number(found->second));
     }
-    exchange_.emplace(tensors, starts, group_, bucket_bytes, early, kCaller);
+    exchange_.emplace(tensors, starts, group_, bucket_bytes, kCaller);
     hooks_.reserve(tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {  // also frozen ones, which may be unfrozen
       hooks_.emplace_back(tensors[i], report_to(*exchange_, *paused_, i));

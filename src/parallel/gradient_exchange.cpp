@@ -28,11 +28,10 @@ at::Tensor of_extra(const at::Tensor& tail, const at::Tensor& extra) {
 
 GradientExchange::GradientExchange(std::vector<at::Tensor> parameters,
                                    const std::vector<History>& history, const RankGroup& group,
-                                   int64_t bucket_bytes, bool early, const char* caller)
+                                   int64_t bucket_bytes, const char* caller)
     : parameters_(std::move(parameters)),
       group_(group),
       bucket_bytes_(bucket_bytes),
-      early_(early),
       caller_(caller) {
   for (const History& one : history) {
     placed_.push_back(one.placed);
@@ -158,8 +157,7 @@ void GradientExchange::ready(std::size_t index) {
     if (bucket == Buckets::kNone) return;
     --missing_[bucket];
     // The last one waits for finish(), which writes its tail.
-    while (early_ && pending_.size() + 1 < buckets_.all.size() && missing_[pending_.size()] == 0)
-      launch();
+    while (pending_.size() + 1 < buckets_.all.size() && missing_[pending_.size()] == 0) launch();
   });
 }
 

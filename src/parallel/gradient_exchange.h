@@ -43,10 +43,8 @@ class GradientExchange {
 
   /// `parameters` and `history` are the same on all processes; those that are `placed` have dense
   /// gradients.
-  /// Buckets are sent during backward() if that is allowed (`early`): a model with collectives of
-  /// its own needs theirs in a fixed order, which must not depend on which gradients there are.
   GradientExchange(std::vector<at::Tensor> parameters, const std::vector<History>& history,
-                   const RankGroup& group, int64_t bucket_bytes, bool early, const char* caller);
+                   const RankGroup& group, int64_t bucket_bytes, const char* caller);
 
   /// An engine adds the processes' numbers in an order that depends on their places: an exchange
   /// that starts with this history sums as this one goes on.
@@ -87,7 +85,6 @@ class GradientExchange {
   std::vector<bool> used_;  // by parameter: some process has had a gradient
   RankGroup group_;
   int64_t bucket_bytes_;
-  bool early_;
   const char* caller_;
   Buckets buckets_;
   std::mutex mutex_;     // autograd has a thread for each device

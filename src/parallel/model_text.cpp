@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "parallel/computed_tensors.h"
 #include "posenc/version.h"
 
 namespace posenc::parallel {
@@ -13,8 +14,7 @@ namespace {
 // The lines of one text.
 class Lines {
  public:
-  Lines(const torch::nn::Module& module, const ShardedTensors& shards)
-      : shards_(shards), tables_(computed_tensors(module)) {}
+  explicit Lines(const torch::nn::Module& module) : tables_(computed_tensors(module)) {}
 
   void add(const std::string& name, const at::Tensor& tensor) {
     if (tensor.defined()) {
@@ -34,18 +34,14 @@ class Lines {
     if (!tensor.defined()) return "undefined";
     if (tensor.layout() != at::kStrided) return c10::str(tensor.layout());
     std::vector<int64_t> sizes = tensor.sizes().vec();
-    const auto shard = shards_.find(tensor.unsafeGetTensorImpl());
-    if (shard != shards_.end()) sizes.front() = shard->second.rows;
     const auto table = tables_.find(tensor.unsafeGetTensorImpl());
     const bool computed = table != tables_.end();
     if (computed) sizes.erase(sizes.begin() + table->second);
     return c10::str(tensor.scalar_type(), " ", at::IntArrayRef(sizes),
                     computed ? std::string(" computed") : c10::str(" strides ", tensor.strides()),
-                    tensor.requires_grad() ? " requires_grad" : "",
-                    shard != shards_.end() ? " split" : "", " on ", tensor.device().type());
+                    tensor.requires_grad() ? " requires_grad" : "", " on ", tensor.device().type());
   }
 
-  const ShardedTensors& shards_;
   const ComputedTensors tables_;
   std::unordered_map<const at::TensorImpl*, std::string> first_names_;
 };
@@ -56,8 +52,8 @@ void add_buffers(const torch::nn::Module& module, Lines& lines) {
 
 }  // namespace
 
-std::string model_text(const torch::nn::Module& module, const ShardedTensors& shards) {
-  Lines lines(module, shards);
+std::string model_text(const torch::nn::Module& module) {
+  Lines lines(module);
   lines.text = c10::str("posenc ", version(), "\n");
   for (const auto& item : module.named_parameters())
     lines.add("parameter " + item.key(), item.value());
@@ -65,8 +61,8 @@ std::string model_text(const torch::nn::Module& module, const ShardedTensors& sh
   return lines.text;
 }
 
-std::string buffers_text(const torch::nn::Module& module, const ShardedTensors& shards) {
-  Lines lines(module, shards);
+std::string buffers_text(const torch::nn::Module& module) {
+  Lines lines(module);
   add_buffers(module, lines);
   return lines.text;
 }

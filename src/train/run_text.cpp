@@ -13,9 +13,8 @@ std::string run_text(const TrainingRun& run, const io::ParameterNames& names,
   for (const auto& [name, value] : loader.state())
     text += fmt::format("loader {} {}\n", name, value);
   text += fmt::format("step {} until {} of {}\n", step, end, options.steps());
-  text += fmt::format("clip_norm {}\nmicro_batches {}\nglobal_loss {}\nweight {}\n",
-                      options.clip_norm(), options.micro_batches(), options.global_loss(),
-                      options.weight() ? "given" : "targets");
+  text += fmt::format("clip_norm {}\nmicro_batches {}\nweight {}\n", options.clip_norm(),
+                      options.micro_batches(), options.weight() ? "given" : "targets");
   text += fmt::format("checkpoint {} every {}\nreport every {}\nscheduler {}\n",
                       options.checkpoint().empty() ? "none" : "given", options.checkpoint_every(),
                       options.report_every(), run.scheduler != nullptr ? "given" : "none");

@@ -46,16 +46,9 @@ std::vector<WeightedShare> shares_of(const std::vector<PairBatch>& batches,
   std::vector<WeightedShare> shares;
   double all = 0.0;
   for (const PairBatch& batch : batches) {
-    TORCH_CHECK_VALUE(!options.shards || batch.src.size(0) >= ranks,
-                      "[Trainer] a batch must have a pair for each process of a group that splits "
-                      "tensors of the model. Got ",
-                      batch.src.size(0), " pairs for ", ranks, " processes");
-    double own = 0.0, whole = 0.0;
     const auto weights = weights_of(batch, options);
-    for (std::size_t i = 0; i < weights.size(); ++i) whole += weights[i];
-    own = options.global_loss ? whole : weights[static_cast<std::size_t>(rank)];
-    all += whole;
-    shares.push_back({share(batch, rank, ranks), own});
+    for (const double weight : weights) all += weight;
+    shares.push_back({share(batch, rank, ranks), weights[static_cast<std::size_t>(rank)]});
   }
   TORCH_CHECK_VALUE(all > 0.0, "[Trainer] the batches of a step must have a target");
   for (auto& one : shares) one.factor /= all;

@@ -20,13 +20,11 @@ struct WeightedShare {
 struct ShareOptions {
   RankGroup group;
   std::function<double(const PairBatch&)> weight;  ///< null: targets that are not padding
-  bool global_loss = false;  ///< the loss is that of all processes, and has no weight among them
-  bool shards = false;       ///< every process has to take part, even without pairs of its own
 };
 
 /// The shares of this process of the batches of a step, which are the same on every process. All
 /// factors are computed from the whole batches, so that nothing is sent. Throws c10::ValueError, on
-/// every process, for batches without weight, and with shards for fewer pairs than processes.
+/// every process, for batches without weight.
 std::vector<WeightedShare> shares_of(const std::vector<PairBatch>& batches,
                                      const ShareOptions& options);
 

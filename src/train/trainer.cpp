@@ -15,12 +15,10 @@
 #include "parallel/clip_norm.h"
 #include "parallel/collectives.h"
 #include "parallel/gradient_exchange.h"
-#include "parallel/shards.h"
 #include "posenc/parallel/data_parallel.h"
 #include "train/callbacks.h"
 #include "train/check_run.h"
 #include "train/run_text.h"
-#include "train/same_tokens.h"
 #include "train/shares.h"
 #include "train/trainer_numbers.h"
 
@@ -204,17 +202,6 @@ void Trainer::begin_group(const std::string& text) {
       "[Trainer] the optimiser or scheduler of a process failed, so the weights of the "
       "processes may differ; resume() from the checkpoint");
   parallel::agree_on(run_.group, text, kName);
-  has_shards_ = !parallel::sharded_tensors(*run_.module).empty();
-  const auto check = [&] {
-    TORCH_CHECK_VALUE(!has_shards_ || options_.global_loss(),
-                      "[Trainer] a model that its group splits needs global_loss(true): each "
-                      "process has its own share of the batch, so RankTokens::Own and a loss over "
-                      "all processes, such as vocab_parallel_cross_entropy()");
-    TORCH_CHECK_VALUE(!train::expects_same_tokens(*run_.module),
-                      "[Trainer] a model that its group splits needs rank_tokens(RankTokens::Own), "
-                      "since each process has its own share of the batch. Got RankTokens::Same");
-  };
-  parallel::all_or_none(run_.group, check, kName);
   parallel_.reset(new DataParallel(run_.module, run_.group, histories_));
 }
 
@@ -234,12 +221,11 @@ torch::Tensor Trainer::gradients(const std::vector<PairBatch>& batches) {
   run_.optimizer->zero_grad();
   // Clear gradients outside the optimiser too: they count in the norm, and no checkpoint has them.
   run_.module->zero_grad();
-  const auto shares = train::shares_of(
-      batches, {run_.group, options_.weight(), options_.global_loss(), has_shards_});
+  const auto shares = train::shares_of(batches, {run_.group, options_.weight()});
   torch::Tensor sum;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const auto& [batch, factor] = shares[i];
-    if (factor == 0.0) continue;  // with shards, on every process
+    if (factor == 0.0) continue;
     std::optional<DataParallelPause> pause;
     if (parallel_ && i + 1 < shares.size()) pause.emplace(parallel_->pause());
     const torch::Tensor loss = loss_(batch);
@@ -263,16 +249,12 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
   try {
     if (!failure) loss = gradients(batches), stop = asks_to_stop();
   } catch (const GroupError& error) {
-    const bool is_dead =
-        error.code() == GroupErrorCode::PeerLost || error.code() == GroupErrorCode::TimedOut;
-    if (is_dead || has_shards_) throw;
+    if (error.code() == GroupErrorCode::PeerLost || error.code() == GroupErrorCode::TimedOut) throw;
     failure = std::current_exception();
   } catch (...) {
-    if (has_shards_) throw;  // the others may wait in a collective of the model itself
     failure = std::current_exception();
   }
-  double part = failure || !loss.defined() ? 0.0 : loss.item<double>();
-  if (options_.global_loss()) part /= run_.group.size();
+  const double part = failure || !loss.defined() ? 0.0 : loss.item<double>();
   const std::vector<float> own = {static_cast<float>(part),
                                   stop ? 1.0F : 0.0F,
                                   failure ? 1.0F : 0.0F,
@@ -304,8 +286,7 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
 torch::Tensor Trainer::train_step(const std::vector<PairBatch>& batches) {
   const torch::Tensor loss = parallel_ ? agreed_gradients(batches) : gradients(batches);
   if (options_.clip_norm() > 0.0) {
-    const torch::Tensor norm =
-        parallel::clip_norm(*run_.module, options_.clip_norm(), run_.group, kName);
+    const torch::Tensor norm = parallel::clip_norm(*run_.module, options_.clip_norm(), kName);
     norm_sum_ = norm_sum_.defined() ? norm_sum_ + norm : norm;
   }
   defer_failure(/*tears=*/true, [&] { run_.optimizer->step(); });
@@ -386,9 +367,8 @@ void Trainer::check_sums() {
 
 // Copies rank 0's options to all processes if `report` has changed them there.
 void Trainer::share_changed_options() {
-  const auto changed =
-      parallel::all_gather_numbers(run_.group, {options_changed_ ? 1 : 0, 0}, kName);
-  if (changed[0][0] != 0) share_options();
+  const auto changed = parallel::all_gather_numbers(run_.group, options_changed_ ? 1 : 0, kName);
+  if (changed[0] != 0) share_options();
 }
 
 void Trainer::share_options() {
@@ -443,8 +423,7 @@ bool Trainer::follow_step(int64_t end) {
     const bool is_saved = !options_.checkpoint().empty();
     const bool saves = ends || (is_saved && (stopped || every));
     due_.save = ends || (is_saved && stopped);  // even if the losses are not finite
-    // With shards, the next step begins with collectives of the model, not with the exchange.
-    const bool settles = has_shards_ || saves || stopped || step_ == end;
+    const bool settles = saves || stopped || step_ == end;
     if (settles) settle();
     if (reports || saves) check_sums();
     due_.save = saves;

@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
       (step.loss(src, tgt) / (parts * size)).backward();
     }
     parallel.finish();
-    posenc::clip_grad_norm(step.model, 1.0, group);
+    posenc::clip_grad_norm(step.model, 1.0);
     step.optimizer->step();
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
     std::cout << taken.count() << std::endl;

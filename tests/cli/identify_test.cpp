@@ -4,7 +4,6 @@
 
 #include "cli/program.h"
 #include "posenc/sinusoid/preset.h"
-#include "posenc/sinusoid/rotary_preset.h"
 #include "posenc/sinusoid/table.h"
 
 namespace posenc::testing {
@@ -31,8 +30,7 @@ TEST_F(Identify, ListsEveryTensorAsJson) {
   const auto list = nlohmann::json::parse(result.out);
   ASSERT_EQ(list.size(), 5u);
   for (const auto& entry : list) {
-    EXPECT_EQ(entry.size(), 8u);
-    EXPECT_TRUE(entry.at("rotary").is_null());
+    EXPECT_EQ(entry.size(), 7u);
     const std::string name = entry.at("tensor");
     EXPECT_EQ(entry.at("sinusoid"), name == "embed.pe" || name == "vit.pos_embed") << name;
   }
@@ -50,36 +48,7 @@ TEST_F(Identify, PrintsTheOptionsThatRebuild) {
   EXPECT_NE(result.out.find("posenc::preset(\"vit_mae\", 64, {{\"height\", 7}})"),
             std::string::npos)
       << result.out;
-  EXPECT_NE(result.out.find("3 of 5 tensors are neither sinusoidal nor rotary"), std::string::npos)
-      << result.out;
-}
-
-TEST_F(Identify, RecognisesRotaryCaches) {
-  const auto options = rotary_preset("llama", 64).base(500000).scaling(rotary::Linear{4});
-  const auto table = rotary_cos_sin(options, torch::arange(50), torch::kBFloat16);
-  const auto path = safetensors("cache.safetensors",
-                                dict({{"rotary_emb.cos_cached", table.cos},
-                                      {"rotary_emb.inv_freq", rotary_frequencies(options).inv_freq},
-                                      {"weight", torch::randn({50, 64})}}));
-  const auto result = posenc({"identify", "--json", path});
-  ASSERT_EQ(result.status, 0) << result.err;
-  const auto list = nlohmann::json::parse(result.out);
-  EXPECT_EQ(list[0].at("sinusoid"), false);
-  EXPECT_EQ(list[0].at("nearest"), "llama");
-  EXPECT_EQ(list[0].at("params").at("rope_theta"), 500000);
-  EXPECT_EQ(list[0].at("params").at("factor"), 4);
-  EXPECT_EQ(
-      list[0].at("rotary"),
-      nlohmann::json({{"holds", "cos"}, {"layout", "halves"}, {"pairing_of_q_and_k", "unknown"}}));
-  EXPECT_EQ(list[1].at("rotary").at("holds"), "inv_freq");
-  EXPECT_TRUE(list[2].at("rotary").is_null());
-  const auto text = posenc({"identify", path}).out;
-  EXPECT_NE(text.find("which channels of q and k form a pair cannot be determined"),
-            std::string::npos);
-  EXPECT_NE(text.find("posenc::rotary_preset(\"llama\", 64).base(500000).scaling("
-                      "posenc::rotary::Linear{4})"),
-            std::string::npos)
-      << text;
+  EXPECT_NE(result.out.find("3 of 5 tensors are not sinusoidal"), std::string::npos) << result.out;
 }
 
 TEST_F(Identify, Refuses) {

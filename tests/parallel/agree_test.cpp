@@ -142,13 +142,13 @@ TEST_P(Agree, RanksInDifferentFunctionsAreNamedOnAll) {
     const auto call = [&](int which) {
       if (which == 0) parallel::agree_on(group, "text", "save_checkpoint");
       if (which == 1) parallel::all_or_none(group, [] {}, "load_checkpoint");
-      if (which == 2) parallel::all_gather_lengths(group, 3, "vocab_parallel_embedding");
+      if (which == 2) parallel::all_gather_numbers(group, 3, "DataParallel");
       if (which == 3) parallel::agree_on(group, "text", "Trainer");
     };
     const std::string names[] = {
         "save_checkpoint and compares its model or options",
         "load_checkpoint and reports whether it failed",
-        "vocab_parallel_embedding and sends its number of rows",
+        "DataParallel and sends a number",
         "Trainer and compares its model or options",
     };
     for (const auto& [of_rank_0, of_rank_1] : pairs) {

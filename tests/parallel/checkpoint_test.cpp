@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "io/support.h"
-#include "parallel/split_model.h"
+#include "io/tied_model.h"
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/io/save.h"
@@ -29,19 +29,16 @@ namespace {
 using testing::run_ranks;
 using Code = WeightsErrorCode;
 
-struct SplitTraining {
-  explicit SplitTraining(const RankGroup& group_ = {}) : model(group_), group(group_) {
-    model.fill(0.5);
-  }
+struct GroupTraining {
+  explicit GroupTraining(const RankGroup& group_ = {}) : group(group_) { model.fill(0.5); }
 
-  // Gradients of which each row depends on the whole table's row and the step only.
+  // Gradients that depend on the step only, as those that an exchange has summed.
   void train(int from, int to) {
     for (int step = from; step < to; ++step) {
-      const auto whole = at::linspace(-1, 1, SplitModel::kVocab * SplitModel::kWidth)
-                             .view({SplitModel::kVocab, SplitModel::kWidth});
-      const auto turned = (whole * (step + 1)).sin();
-      model.table.mutable_grad() = model.rows(turned).clone();
-      model.bias.mutable_grad() = model.rows(turned.select(1, 0)).clone();
+      const auto turned =
+          (at::linspace(-1, 1, model.table.numel()).view_as(model.table) * (step + 1)).sin();
+      model.table.mutable_grad() = turned;
+      model.bias.mutable_grad() = turned.select(1, 0).clone();
       model.matrix.mutable_grad() = (model.matrix + step).cos().detach();
       optimizer.step();
       schedule.step();
@@ -54,7 +51,7 @@ struct SplitTraining {
     return run;
   }
 
-  SplitModel model;
+  TiedModel model;
   RankGroup group;
   FusedAdam optimizer{model.parameters(), FusedAdamOptions(0.1).amsgrad(true)};
   LambdaLR schedule{optimizer, warmup_factor(8, 4)};
@@ -70,18 +67,17 @@ void expect_equal_files(const std::string& found, const std::string& expected) {
   for (const auto& [key, value] : b.metadata) EXPECT_EQ(a.metadata.at(key), value) << key;
 }
 
-// Where the shards of 1, 2, 3 and 8 processes begin differs; with 8, the last one is empty.
 TEST(GroupCheckpoint, OfAnyNumberOfProcessesIsReadByAnyOther) {
   const TempDir dir;
-  SplitTraining whole;
+  GroupTraining whole;
   whole.train(0, 4);
   save_checkpoint(dir / "whole", whole.parts(), {{"epoch", 4}});
-  SplitTraining end;
+  GroupTraining end;
   end.train(0, 9);
   save_checkpoint(dir / "end", end.parts());
   for (const int saved_by : {1, 2, 3, 8}) {
     run_ranks(saved_by, [&](const RankGroup& group) {
-      SplitTraining run(group);
+      GroupTraining run(group);
       run.train(0, 4);
       save_checkpoint(dir / "c", run.parts(), {{"epoch", 4.0 + group.rank()}});
     });
@@ -89,7 +85,7 @@ TEST(GroupCheckpoint, OfAnyNumberOfProcessesIsReadByAnyOther) {
     for (const int loaded_by : {1, 2, 3, 8}) {
       SCOPED_TRACE(std::to_string(saved_by) + " to " + std::to_string(loaded_by));
       run_ranks(loaded_by, [&](const RankGroup& group) {
-        SplitTraining run(group);
+        GroupTraining run(group);
         run.model.fill(9.0);
         run.train(0, 2);
         EXPECT_EQ(load_checkpoint(dir / "c", run.parts()), (CheckpointScalars{{"epoch", 4}}));
@@ -103,10 +99,10 @@ TEST(GroupCheckpoint, OfAnyNumberOfProcessesIsReadByAnyOther) {
 
 TEST(GroupCheckpoint, OfOneProcessIsTheFileWithoutAGroup) {
   const TempDir dir;
-  SplitTraining whole;
+  GroupTraining whole;
   save_checkpoint(dir / "whole", whole.parts());
   run_ranks(1, [&](const RankGroup& group) {
-    SplitTraining run(group);
+    GroupTraining run(group);
     save_checkpoint(dir / "c", run.parts());
   });
   EXPECT_EQ(read_bytes(dir / "c"), read_bytes(dir / "whole"));
@@ -116,7 +112,7 @@ TEST(GroupCheckpoint, KeepsTheGeneratorOfEachProcess) {
   const TempDir dir;
   torch::manual_seed(3);
   run_ranks(3, [&](const RankGroup& group) {
-    SplitTraining run(group);
+    GroupTraining run(group);
     save_checkpoint(dir / "c", run.parts());
   });
   auto file = load_safetensors(dir / "c");
@@ -136,7 +132,7 @@ TEST(GroupCheckpoint, KeepsTheGeneratorOfEachProcess) {
   const auto loaded_by = [&](int ranks) {
     torch::manual_seed(1);
     run_ranks(ranks, [&](const RankGroup& group) {
-      SplitTraining run(group);
+      GroupTraining run(group);
       load_checkpoint(dir / "c", run.parts());
     });
     return at::globalContext().defaultGenerator(at::kCPU).get_state();
@@ -153,7 +149,7 @@ TEST(GroupCheckpoint, KeepsTheGeneratorOfEachProcess) {
   file.tensors.erase("generator.cpu.2");
   save_safetensors(dir / "less", file.tensors, file.metadata);
   run_ranks(3, [&](const RankGroup& group) {
-    SplitTraining run(group);
+    GroupTraining run(group);
     std::string what;
     try {
       load_checkpoint(dir / "less", run.parts());
@@ -164,10 +160,10 @@ TEST(GroupCheckpoint, KeepsTheGeneratorOfEachProcess) {
   });
 }
 
-// A limit on the size of files, as a full disk: rank 0 fails in the middle, while others send.
+// A limit on the size of files, as a full disk: rank 0 fails in the middle, while others wait.
 TEST(GroupCheckpoint, AFullDiskIsAnErrorOnAllAndKeepsTheOldFile) {
   const TempDir dir;
-  SplitTraining whole;
+  GroupTraining whole;
   save_checkpoint(dir / "c", whole.parts());
   const std::string before = read_bytes(dir / "c");
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
@@ -175,7 +171,7 @@ TEST(GroupCheckpoint, AFullDiskIsAnErrorOnAllAndKeepsTheOldFile) {
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
   for (const rlim_t bytes : {100, 3000}) {  // in the header, and in the data
     run_ranks(3, [&](const RankGroup& group) {
-      SplitTraining run(group);
+      GroupTraining run(group);
       run.train(0, 3);
       if (group.rank() == 0) {
         const rlimit limit{bytes, old.rlim_max};
@@ -205,7 +201,7 @@ TEST(GroupCheckpoint, AFullDiskIsAnErrorOnAllAndKeepsTheOldFile) {
 TEST(GroupCheckpoint, ProcessesWithOtherModelsAreRefused) {
   const TempDir dir;
   run_ranks(2, [&](const RankGroup& group) {
-    SplitTraining run(group);
+    GroupTraining run(group);
     if (group.rank() == 1) run.model.register_buffer("more", at::zeros({2}));
     try {
       save_checkpoint(dir / "c", run.parts());
@@ -214,14 +210,6 @@ TEST(GroupCheckpoint, ProcessesWithOtherModelsAreRefused) {
       EXPECT_EQ(error.code(), GroupErrorCode::Disagree);
       EXPECT_CONTAINS(error.what(), "model.more");
     }
-  });
-  run_ranks(2, [&](const RankGroup& group) {  // both hold the first rows
-    SplitModel model(0, 2);
-    TrainingRun run{model};
-    run.group = group;
-    const auto error = error_of([&] { save_checkpoint(dir / "c", run); });
-    EXPECT_EQ(error.code(), Code::Module);
-    EXPECT_CONTAINS(error.what(), "must be split by rows over the processes of the group");
   });
   EXPECT_EQ(dir.entries(), 0u);
 }

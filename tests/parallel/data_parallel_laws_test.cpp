@@ -1,5 +1,5 @@
 // DataParallel: what it promises beside sums: aliases, extra numbers, kinds of gradients that
-// change from step to step, dtypes, shards, and its end.
+// change from step to step, dtypes, and its end.
 
 #include <gtest/gtest.h>
 #include <torch/optim/sgd.h>
@@ -232,31 +232,6 @@ TEST(DataParallel, SendsRankZerosBuffersAgain) {
     parallel.broadcast_buffers();
     for (size_t i = 0; i < names.size(); ++i)
       EXPECT_TRUE(bit_equal(names[i].value(), expected[i])) << names[i].key();
-  });
-}
-
-// Its rows belong to the module that declares them.
-struct SplitTable : torch::nn::Module, StateDictTraits {
-  SplitTable(int64_t first, int64_t rows)
-      : first(first),
-        rows(register_parameter("rows", torch::full({rows, 3}, static_cast<float>(first)))),
-        bias(register_parameter("bias", torch::full({3}, static_cast<float>(first)))) {}
-  std::vector<ShardedName> sharded_names() const override { return {{"rows", first, 5}}; }
-  int64_t first;
-  torch::Tensor rows, bias;
-};
-
-TEST(DataParallel, LeavesShardsAlone) {
-  run_ranks(3, [](const RankGroup& group) {
-    const int64_t first[] = {0, 2, 4, 5}, rank = group.rank();
-    SplitTable model(first[rank], first[rank + 1] - first[rank]);
-    DataParallel parallel(model, group);
-    EXPECT_TRUE(bit_equal(model.bias, torch::zeros({3}))) << "rank 0's";
-    EXPECT_TRUE(bit_equal(model.rows, torch::full_like(model.rows, first[rank])));
-    (model.rows.sum() + model.bias.sum()).backward();
-    parallel.finish();
-    EXPECT_TRUE(bit_equal(model.rows.grad(), torch::ones_like(model.rows)));
-    EXPECT_TRUE(bit_equal(model.bias.grad(), torch::full({3}, 3.0f)));
   });
 }
 

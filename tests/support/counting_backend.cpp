@@ -7,7 +7,6 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include <condition_variable>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -28,8 +27,7 @@ std::string described(const char* name, const at::Tensor& tensor) {
 /// Where the ranks of one group meet. After an error every call of every rank fails.
 class MeetingPlace {
  public:
-  explicit MeetingPlace(int size)
-      : size_(size), inputs_(size), outputs_(size), mail_(static_cast<size_t>(size * size)) {}
+  explicit MeetingPlace(int size) : size_(size), inputs_(size), outputs_(size) {}
 
   /// Returns when all ranks have made the same call; the last to arrive computes the outputs of
   /// all.
@@ -50,34 +48,12 @@ class MeetingPlace {
     wait(lock, [&] { return round_ != round; });
   }
 
-  void post(int from, int to, const at::Tensor& tensor) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    letters(from, to).push_back(tensor.clone());
-    changed_.notify_all();
-  }
-
-  void collect(int from, int to, const at::Tensor& tensor) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    std::deque<at::Tensor>& queue = letters(from, to);
-    wait(lock, [&] { return !queue.empty(); });
-    const std::string sent = described("a message", queue.front());
-    const std::string expected = described("a message", tensor);
-    if (sent != expected) fail("the ranks send " + sent + " and expect " + expected);
-    if (!error_.empty()) throw std::runtime_error(error_);
-    tensor.copy_(queue.front());
-    queue.pop_front();
-  }
-
   void close() {
     const std::lock_guard<std::mutex> lock(mutex_);
     fail("Connection closed by peer");
   }
 
  private:
-  std::deque<at::Tensor>& letters(int from, int to) {
-    return mail_[static_cast<size_t>(from * size_ + to)];
-  }
-
   void fail(const std::string& error) {
     if (error_.empty()) error_ = error;
     changed_.notify_all();
@@ -99,7 +75,6 @@ class MeetingPlace {
   std::string error_;
   Tensors inputs_;
   Tensors outputs_;
-  std::vector<std::deque<at::Tensor>> mail_;
 };
 
 /// A collective that is complete when it starts.
@@ -156,33 +131,6 @@ class CountingBackend : public c10d::Backend {
                  output.view({size_, -1}), [](const Tensors& in, const Tensors& out) {
                    for (const at::Tensor& one : out) at::cat_out(const_cast<at::Tensor&>(one), in);
                  });
-    return c10::make_intrusive<DoneWork>();
-  }
-
-  c10::intrusive_ptr<c10d::Work> alltoall_base(at::Tensor& output, at::Tensor& input,
-                                               std::vector<int64_t>& received,
-                                               std::vector<int64_t>& sent,
-                                               const c10d::AllToAllOptions&) override {
-    count("all_to_all", input,
-          static_cast<double>((input.numel() - sent.at(static_cast<size_t>(rank_))) *
-                              static_cast<int64_t>(input.element_size())));
-    const Tensors out = input.split_with_sizes(sent);
-    for (int to = 0; to < size_; ++to) place_->post(rank_, to, out[static_cast<size_t>(to)]);
-    const Tensors in = output.split_with_sizes(received);
-    for (int from = 0; from < size_; ++from) {
-      place_->collect(from, rank_, in[static_cast<size_t>(from)]);
-    }
-    return c10::make_intrusive<DoneWork>();
-  }
-
-  c10::intrusive_ptr<c10d::Work> send(Tensors& tensors, int to, int /*tag*/) override {
-    count("send", tensors.at(0), static_cast<double>(tensors[0].nbytes()));
-    place_->post(rank_, to, tensors[0]);
-    return c10::make_intrusive<DoneWork>();
-  }
-
-  c10::intrusive_ptr<c10d::Work> recv(Tensors& tensors, int from, int /*tag*/) override {
-    place_->collect(from, rank_, tensors.at(0));
     return c10::make_intrusive<DoneWork>();
   }
 

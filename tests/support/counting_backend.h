@@ -12,17 +12,15 @@ namespace posenc::testing {
 /// One rank's calls of one collective.
 struct CollectiveCount {
   int64_t calls = 0;
-  /// The bytes that the rank passed to the collective: the tensor that is summed, broadcast or
-  /// sent, the rank's own part of a gather, all rows of an exchange.
+  /// The bytes that the rank passed to the collective: the tensor that is summed or broadcast, the
+  /// rank's own part of a gather.
   int64_t bytes = 0;
-  /// The bytes that a rank of W sends to others, in a ring or directly: 2 (W - 1) / W times what is
-  /// summed, W - 1 times its part of a gather, the others' rows of an exchange, what it sends; of a
-  /// broadcast (W - 1) / W, the mean over the ranks.
+  /// The bytes that a rank of W sends to others, in a ring: 2 (W - 1) / W times what is summed,
+  /// W - 1 times its part of a gather; of a broadcast (W - 1) / W, the mean over the ranks.
   double sent = 0;
 };
 
-/// By name: "all_reduce", "all_gather", "all_to_all" (which reduce_scatter_rows uses), "broadcast",
-/// "send".
+/// By name: "all_reduce", "all_gather", "broadcast".
 using Traffic = std::map<std::string, CollectiveCount>;
 
 /// Runs `work` as each rank of an in-process group of `size` threads, whose collectives are

@@ -185,8 +185,7 @@ TEST(PairLoader, SaysWhatIsWrong) {
                "at most max_tokens 6 tokens. Got 7 for pair 2");
 }
 
-// One of the processes that split a vocabulary may have a share without labels: it still takes
-// part.
+// A process may have a share without labels beside others that have some.
 TEST(PairBatch, AShareHasAColumnOfLabelsIfTheWholeHas) {
   PairBatch whole;
   whole.src = torch::tensor({{3, 4}, {5, 0}});

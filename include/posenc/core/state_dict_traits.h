@@ -28,13 +28,6 @@ struct TiedName {
   std::string name;   ///< the registered name, such as `embedding.weight`
 };
 
-/// A registered tensor of which this process holds only some rows (see VocabShard).
-struct ShardedName {
-  std::string name;   ///< the registered name, such as `embedding.weight`
-  int64_t first = 0;  ///< the first row that this process holds
-  int64_t rows = 0;   ///< the number of rows of the whole tensor
-};
-
 /// Optional interface through which a module describes its tensors, and those of its children, to
 /// the loader and the saver. A class derived from torch::nn::Module may inherit it as well and
 /// override the functions that apply.
@@ -46,8 +39,6 @@ class StateDictTraits {
   virtual std::vector<ComputedTable> computed_tables() const { return {}; }
   /// The additional names of tied tensors.
   virtual std::vector<TiedName> tied_names() const { return {}; }
-  /// The tensors that are split by rows over the processes of a group. Checkpoints hold the whole.
-  virtual std::vector<ShardedName> sharded_names() const { return {}; }
   /// Names of registered buffers that PyTorch does not save, and of such buffers in its files.
   virtual std::vector<std::string> non_persistent_names() const { return {}; }
 };

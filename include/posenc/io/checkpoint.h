@@ -35,7 +35,7 @@ using CheckpointScalars = std::map<std::string, double>;
 /// `optimizer.*`, `generator.*`, and metadata) and is replaced atomically, as by save_weights().
 ///
 /// With a group, every process calls this. Rank 0 writes one file, the same as one process would
-/// write: shards are sent to it in blocks. The generators of all processes are saved.
+/// write, with the generators of all processes.
 ///
 /// ```cpp
 /// posenc::TokenEmbedding model(100, 8);
@@ -56,9 +56,9 @@ void save_checkpoint(const std::string& path, const TrainingRun& run,
 /// the order of the parameters. To load only the weights, use load_weights() with the prefix
 /// `model.`.
 ///
-/// With a group, every process calls this and reads its own shards from the file, which another
-/// number of processes may have written. With the same number the run continues bit for bit; with
-/// another the generators are seeded anew, from the saved ones and the rank.
+/// With a group, every process calls this and reads the file, which another number of processes may
+/// have written. With the same number the run continues bit for bit; with another the generators
+/// are seeded anew, from the saved ones and the rank.
 ///
 /// Errors: those of save_checkpoint().
 CheckpointScalars load_checkpoint(const std::string& path, const TrainingRun& run);

@@ -55,17 +55,16 @@ struct LoadReport {
 };
 
 /// Loads the weights in `path` into `module`, in any format that read_manifest() supports, or from
-/// a folder of shards (SaveFormat::SafetensorsShards) that any number of processes has written.
+/// a folder of safetensors shards as torch.distributed.checkpoint writes it on any number of
+/// processes.
 ///
 /// Names, shapes, dtypes and ties are checked before the module is changed. A single WeightsError
 /// begins with the cause, such as a prefix, shows ten missing, unexpected and mismatched tensors of
 /// each kind, and has all of them in details(). Devices, requires_grad and
-/// the identity of the module's tensors are preserved. If a module splits a tensor over the
-/// processes of a group, each process reads its own rows; nothing is sent. A table that is longer
-/// or shorter in the file is accepted if the common rows agree with the module's recipe. Tensors of
-/// the module that overlap in memory have to agree where they do. A file without the
-/// `num_batches_tracked` of a BatchNorm, as PyTorch before 0.4.1 wrote it, leaves the module's as
-/// it is. After these checks a load can only fail if the file cannot be read, shrinks, or is
+/// the identity of the module's tensors are preserved. A table that is longer or shorter in the
+/// file is accepted if the common rows agree with the module's recipe. Tensors of the module that
+/// overlap in memory have to agree where they do. A file without the `num_batches_tracked` of a
+/// BatchNorm, as PyTorch before 0.4.1 wrote it, leaves the module's as it is. After these checks a load can only fail if the file cannot be read, shrinks, or is
 /// written to while it is read, or if memory is short; the details of the error then list what has
 /// been written.
 ///

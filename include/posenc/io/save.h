@@ -17,9 +17,6 @@ enum class SaveFormat {
   ByExtension,  ///< TorchSave for `.pt` and `.pth`, otherwise Safetensors
   Safetensors,  ///< contiguous copies of the tensors
   TorchSave,    ///< for Python's torch.load(weights_only=True); ties and views are preserved
-  /// A folder in which each process writes its own shards, as torch.distributed.checkpoint's
-  /// HuggingFaceStorageWriter(save_distributed=True) does.
-  SafetensorsShards,
 };
 
 /// Options of save_weights() and save_tensors().
@@ -41,9 +38,7 @@ struct SaveOptions {
 /// is full or the process is killed. Symbolic links are followed. A file without write permission
 /// is not replaced (docs/weights.md).
 ///
-/// With a group, rank 0 writes the file, and the rows that modules split over the processes are
-/// sent to it; SafetensorsShards writes them where they are, into a folder that must not hold
-/// safetensors files yet. Without a group such a module is refused.
+/// With a group, rank 0 writes the file, of which it has all tensors.
 ///
 /// ```cpp
 /// posenc::TokenEmbedding module(100, 8);

@@ -4,13 +4,9 @@
 #include <torch/nn/pimpl.h>
 
 #include <cstdint>
-#include <vector>
 
 #include "posenc/core/cloneable.h"
-#include "posenc/core/state_dict_traits.h"
 #include "posenc/export.h"
-#include "posenc/parallel/group.h"
-#include "posenc/parallel/vocab_shard.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -27,21 +23,15 @@ namespace posenc POSENC_EXPORT {
 /// Keys: `weight` (V, D), unless tied, and `bias` (V).
 ///
 /// Source: `final_layer` of notebook 03's `Transformer`.
-class OutputProjectionImpl : public Cloneable<OutputProjectionImpl>, public StateDictTraits {
+class OutputProjectionImpl : public Cloneable<OutputProjectionImpl> {
  public:
   /// A projection of width D = `d_model` to V = `vocab_size` logits.
-  OutputProjectionImpl(int64_t d_model, int64_t vocab_size)
-      : OutputProjectionImpl(d_model, vocab_size, RankGroup()) {}
-  /// A projection whose rows are split over the processes of `group`: each holds those of its
-  /// VocabShard and returns these columns of the logits; see functional::vocab_parallel_output().
-  OutputProjectionImpl(int64_t d_model, int64_t vocab_size, RankGroup group,
-                       RankTokens rank_tokens = RankTokens::Same);
+  OutputProjectionImpl(int64_t d_model, int64_t vocab_size);
 
   void reset() override;
   /// Draws new initial weights; a tied weight is left alone.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
-  std::vector<ShardedName> sharded_names() const override;
 
   /// Returns the logits.
   torch::Tensor forward(const torch::Tensor& x);
@@ -58,8 +48,6 @@ class OutputProjectionImpl : public Cloneable<OutputProjectionImpl>, public Stat
 
  private:
   int64_t d_model_, vocab_size_;
-  RankGroup group_;
-  RankTokens rank_tokens_;
   torch::nn::Embedding embedding_{nullptr};
 };
 

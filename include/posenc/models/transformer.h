@@ -10,8 +10,6 @@
 #include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
-#include "posenc/parallel/group.h"
-#include "posenc/parallel/vocab_shard.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -63,11 +61,6 @@ struct TransformerOptions {
   TORCH_ARG(bool, bias) = true;
   /// Draws Python's dropout masks; see functional::MultiheadAttentionFuncOptions.
   TORCH_ARG(bool, python_dropout_order) = false;
-  /// Splits the rows of the embeddings and of the output layer over the processes of a group: each
-  /// holds those of its VocabShard.
-  TORCH_ARG(RankGroup, group);
-  /// Which tokens the processes of `group` pass.
-  TORCH_ARG(RankTokens, rank_tokens) = RankTokens::Same;
 };
 
 /// An encoder-decoder Transformer, from token ids to logits:

@@ -11,11 +11,8 @@
 #include "posenc/core/embedding_init.h"
 #include "posenc/core/opaque.h"
 #include "posenc/core/scale.h"
-#include "posenc/core/state_dict_traits.h"
 #include "posenc/export.h"
 #include "posenc/nn/positional_encoding.h"
-#include "posenc/parallel/group.h"
-#include "posenc/parallel/vocab_shard.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -56,11 +53,6 @@ struct TokenAndPositionEmbeddingOptions {
   /// Lets a forward that records no gradient reuse the memory of the last output, once no one else
   /// holds that output.
   TORCH_ARG(bool, reuse_output) = false;
-  /// Splits the rows of the token table over the processes of a group: each holds those of its
-  /// VocabShard.
-  TORCH_ARG(RankGroup, group);
-  /// Which tokens the processes of `group` pass.
-  TORCH_ARG(RankTokens, rank_tokens) = RankTokens::Same;
 };
 
 /// Token embeddings plus sinusoidal positions, by default multiplied by sqrt(d_model), unlike those
@@ -83,8 +75,7 @@ struct TokenAndPositionEmbeddingOptions {
 /// Errors: those of functional::embed().
 ///
 /// Source: notebook 03 `TokenAndPositionEmbedding`.
-class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbeddingImpl>,
-                                      public StateDictTraits {
+class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbeddingImpl> {
  public:
   /// A module with the default options.
   TokenAndPositionEmbeddingImpl(int64_t vocab_size, int64_t d_model, int64_t max_len = 5000)
@@ -97,7 +88,6 @@ class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbedding
   /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
-  std::vector<ShardedName> sharded_names() const override;
 
   /// Returns the embedded ids. For `offset` and `position_ids` see
   /// PositionalEncodingImpl::forward().

@@ -8,10 +8,7 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/core/embedding_init.h"
 #include "posenc/core/scale.h"
-#include "posenc/core/state_dict_traits.h"
 #include "posenc/export.h"
-#include "posenc/parallel/group.h"
-#include "posenc/parallel/vocab_shard.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -36,11 +33,6 @@ struct TokenEmbeddingOptions {
   TORCH_ARG(bool, freeze) = false;
   /// Makes the gradient of the weight sparse, as in nn.Embedding, and coalesced.
   TORCH_ARG(bool, sparse) = false;
-  /// Splits the rows of the table over the processes of a group: each holds those of its
-  /// VocabShard.
-  TORCH_ARG(RankGroup, group);
-  /// Which tokens the processes of `group` pass.
-  TORCH_ARG(RankTokens, rank_tokens) = RankTokens::Same;
 };
 
 /// A learned vector for each token, by default without a scale: embedding.weight[ids] * scale. Set
@@ -62,7 +54,7 @@ struct TokenEmbeddingOptions {
 /// Errors: those of functional::token_embedding().
 ///
 /// Source: notebook 00 `TokenEmbedding`, notebook 03 `TransformerEmbedding` (Scale::SqrtDim).
-class TokenEmbeddingImpl : public Cloneable<TokenEmbeddingImpl>, public StateDictTraits {
+class TokenEmbeddingImpl : public Cloneable<TokenEmbeddingImpl> {
  public:
   /// A module with the default options.
   TokenEmbeddingImpl(int64_t vocab_size, int64_t d_model)
@@ -76,7 +68,6 @@ class TokenEmbeddingImpl : public Cloneable<TokenEmbeddingImpl>, public StateDic
   /// Draws new initial weights.
   void reset_parameters();
   void pretty_print(std::ostream& stream) const override;
-  std::vector<ShardedName> sharded_names() const override;
 
   /// Returns the vectors of `ids`.
   torch::Tensor forward(const torch::Tensor& ids);

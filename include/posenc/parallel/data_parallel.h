@@ -56,8 +56,7 @@ class DataParallelPause {
 ///
 /// A parameter without a gradient on some process counts as zeros there, and one without a gradient
 /// on any process keeps none. Sparse COO gradients are exchanged as ids and rows in finish(), and
-/// are coalesced after it. A parameter that is unfrozen later is exchanged from then on. Parameters
-/// that are shards of the group (StateDictTraits::sharded_names) are left to their modules.
+/// are coalesced after it. A parameter that is unfrozen later is exchanged from then on.
 ///
 /// Keeps references to the module and to its parameters, of which each has a single place for a
 /// post-accumulate hook. The hooks are removed by the destructor, which waits for nothing. A single

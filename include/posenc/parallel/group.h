@@ -49,11 +49,11 @@ class GroupError : public std::runtime_error {
 /// without a group.
 ///
 /// Every process calls the functions that take a group in the same order. Those that exchange a
-/// header first (the start of a DataParallel, training, saving and loading, split vocabularies with
-/// RankTokens::Own) throw GroupError (Disagree) on every process where the order differs. The
-/// others, whose messages are data alone, cannot: a process whose peers make another call then
-/// waits until the group's time-out, gets PeerLost, or is ended by the engine, which checks sizes
-/// by an abort. posenc never creates threads or messages of its own around the engine.
+/// header first (the start of a DataParallel, training, saving and loading) throw GroupError
+/// (Disagree) on every process where the order differs. The others, whose messages are data alone,
+/// cannot: a process whose peers make another call then waits until the group's time-out, gets
+/// PeerLost, or is ended by the engine, which checks sizes by an abort. posenc never creates
+/// threads or messages of its own around the engine.
 class RankGroup {
  public:
   /// A single process: rank 0 of 1. Nothing is ever sent.

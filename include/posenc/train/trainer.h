@@ -74,8 +74,6 @@ struct TrainerOptions {
   /// The weight of a share in the mean of the losses; by default its number of targets that are not
   /// padding, which is right for token_cross_entropy().
   TORCH_ARG(std::function<double(const PairBatch&)>, weight) = nullptr;
-  /// The loss is that of all processes, as vocab_parallel_cross_entropy() gives, without weights.
-  TORCH_ARG(bool, global_loss) = false;
   /// Number of batches in a step: their gradients accumulate, by weight, and are exchanged once.
   TORCH_ARG(int64_t, micro_batches) = 1;
 };
@@ -99,8 +97,8 @@ struct TrainerOptions {
 /// With a group, all processes stop, throw or report at the same step, and all of that travels with
 /// the gradients. An exception on one process is a GroupError (PeerFailed) on the others; that of
 /// the optimiser, the scheduler or `report` is thrown by the next exchange, a step later. After one
-/// of the loss or of `report`, train() may be called again, unless the group splits tensors of the
-/// model; after one of the optimiser or the scheduler, only after resume().
+/// of the loss or of `report`, train() may be called again; after one of the optimiser or the
+/// scheduler, only after resume().
 class Trainer {
  public:
   /// Computes the loss of a batch, a scalar on which backward() is called.
@@ -172,12 +170,12 @@ class Trainer {
   PairLoader& loader_;
   Loss loss_;
   TrainerOptions options_;
-  std::shared_ptr<DataParallel> parallel_;                 // of a group, during train()
-  std::map<std::string, int> histories_;                   // of its exchange, from call to call
-  bool has_shards_ = false, stop_ = false, torn_ = false;  // torn_: weights may differ
-  std::exception_ptr pending_;                             // of this process, to be thrown on all
-  bool pending_tears_ = false;    // it was the optimiser's or the scheduler's
-  bool options_changed_ = false;  // by `report`, on this process alone
+  std::shared_ptr<DataParallel> parallel_;  // of a group, during train()
+  std::map<std::string, int> histories_;    // of its exchange, from call to call
+  bool stop_ = false, torn_ = false;        // torn_: weights may differ
+  std::exception_ptr pending_;              // of this process, to be thrown on all
+  bool pending_tears_ = false;              // it was the optimiser's or the scheduler's
+  bool options_changed_ = false;            // by `report`, on this process alone
   std::shared_ptr<train::Modes> modes_;
   int64_t step_ = 0, first_step_ = 0;  // first_step_: of this process
   Due due_;

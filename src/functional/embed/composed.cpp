@@ -24,13 +24,8 @@ int64_t padding_row(const at::Tensor& weight, const std::optional<int64_t>& padd
 
 at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                           const EmbedFuncOptions& options) {
-  return embed_vectors(lookup({"TokenEmbedding", "id", "vocab_size"}, ids, weight,
-                              padding_row(weight, options.padding_idx()), options.sparse()),
-                       table, options);
-}
-
-at::Tensor embed_vectors(const at::Tensor& vectors, const at::Tensor& table,
-                         const EmbedFuncOptions& options) {
+  const at::Tensor vectors = lookup({"TokenEmbedding", "id", "vocab_size"}, ids, weight,
+                                    padding_row(weight, options.padding_idx()), options.sparse());
   // Half types with Precision::Exact are computed in float32 and rounded once, at the end.
   const at::ScalarType type = vectors.scalar_type();
   const bool once = options.precision() == Precision::Exact && at::isReducedFloatingType(type);

@@ -12,8 +12,4 @@ namespace posenc::functional {
 at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                           const EmbedFuncOptions& options);
 
-/// The part of embed_composed() after the look-up; `vectors` (..., D) are weight[ids].
-at::Tensor embed_vectors(const at::Tensor& vectors, const at::Tensor& table,
-                         const EmbedFuncOptions& options);
-
 }  // namespace posenc::functional

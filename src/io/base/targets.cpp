@@ -5,9 +5,6 @@
 #include <string>
 #include <unordered_map>
 
-#include "parallel/shards.h"
-#include "posenc/io/error.h"
-
 namespace posenc::io {
 namespace {
 
@@ -42,38 +39,7 @@ void collect(const torch::nn::Module& module, const std::string& prefix, ModuleS
   }
 }
 
-void check_shard(const ShardedName& shard, const at::Tensor& tensor) {
-  const bool fits = tensor.dim() > 0 && shard.first >= 0 && shard.first <= shard.rows &&
-                    tensor.size(0) <= shard.rows - shard.first;
-  if (fits) return;
-  throw WeightsError(WeightsErrorCode::Module,
-                     "must have rows from " + std::to_string(shard.first) + " to at most " +
-                         std::to_string(shard.rows) +
-                         " as sharded_names() says. Got a tensor of shape " +
-                         c10::str(tensor.sizes()))
-      .in_tensor(shard.name);
-}
-
-// A tied tensor is a shard under all of its names, although only one of them is declared.
-void name_shards(const torch::nn::Module& module, ModuleState& state) {
-  const auto shards = parallel::sharded_tensors(module);
-  if (shards.empty()) return;
-  for (const auto& item : state.tensors) {
-    const auto found = shards.find(item.value().unsafeGetTensorImpl());
-    if (found == shards.end()) continue;
-    const ShardedName shard{item.key(), found->second.first, found->second.rows};
-    check_shard(shard, item.value());
-    state.shards.emplace(item.key(), shard);
-  }
-}
-
 }  // namespace
-
-std::vector<int64_t> whole_sizes(const at::Tensor& tensor, const ShardedName& shard) {
-  auto sizes = tensor.sizes().vec();
-  sizes.at(0) = shard.rows;
-  return sizes;
-}
 
 ModuleState module_state(const torch::nn::Module& module) { return module_state(module, {}); }
 
@@ -86,7 +52,6 @@ ModuleState module_state(const torch::nn::Module& module, const std::vector<Tied
   for (const auto& name : state.non_persistent) {
     if (state.tensors.contains(name)) state.tensors.erase(name);
   }
-  name_shards(module, state);
   return state;
 }
 
@@ -120,11 +85,7 @@ std::vector<Target> targets_of(const ModuleState& state) {
       }
     }
     if (first == index) by_address[address].push_back(index);
-    const auto shard = state.shards.find(item.key());
-    const bool is_shard = shard != state.shards.end();
-    targets.push_back({item.key(), tensor, first,
-                       is_shard ? whole_sizes(tensor, shard->second) : tensor.sizes().vec(),
-                       is_shard ? shard->second.first : 0});
+    targets.push_back({item.key(), tensor, first});
   }
   return targets;
 }

@@ -45,8 +45,7 @@ GroupOf groups_of(const Optimizer& optimizer) {
   return groups;
 }
 
-}  // namespace
-
+// Those that record_of() writes: by number across all groups.
 StateSlots own_slots(const Optimizer& optimizer) {
   StateSlots slots;
   for (const auto& group : optimizer.param_groups()) {
@@ -56,24 +55,7 @@ StateSlots own_slots(const Optimizer& optimizer) {
   return slots;
 }
 
-ParameterShards parameter_shards(const Optimizer& optimizer, const StateSlots& slots,
-                                 const ModuleState& module) {
-  std::map<const at::TensorImpl*, OwnRows> shards;
-  for (const auto& [name, shard] : module.shards) {
-    const at::Tensor& tensor = module.tensors[name];
-    shards.emplace(tensor.unsafeGetTensorImpl(), OwnRows{shard.first, tensor.size(0), shard.rows});
-  }
-  ParameterShards found;
-  std::size_t index = 0;
-  for (const auto& group : optimizer.param_groups()) {
-    for (const auto& parameter : group.params()) {
-      const std::string& prefix = slots[index++];
-      const auto shard = shards.find(parameter.unsafeGetTensorImpl());
-      if (shard != shards.end()) found[prefix] = shard->second;
-    }
-  }
-  return found;
-}
+}  // namespace
 
 StateSlots slots_in(const Values& values, const ParameterNames& names, const Optimizer& optimizer,
                     const torch::nn::Module& module) {

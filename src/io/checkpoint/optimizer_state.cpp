@@ -92,17 +92,13 @@ struct StateSlot {
 
 class FieldWriter {
  public:
-  FieldWriter(OptimizerRecord& record, StateSlot owner, const ParameterShards& shards)
-      : record_(record), owner_(std::move(owner)), shards_(shards) {}
+  FieldWriter(OptimizerRecord& record, StateSlot owner)
+      : record_(record), owner_(std::move(owner)) {}
 
   void operator()(const char* name, const at::Tensor& tensor) {
     if (!tensor.defined()) return;
     owner_.check(name, tensor);
-    const std::string full = owner_.prefix + name;
-    record_.tensors.insert(full, tensor);
-    const auto shard = shards_.find(owner_.prefix);
-    if (shard == shards_.end()) return;
-    record_.shards[full] = {full, shard->second.first, shard->second.whole};
+    record_.tensors.insert(owner_.prefix + name, tensor);
   }
   void operator()(const char* name, int64_t count) {
     record_.values[owner_.prefix + name] = to_text(count);
@@ -111,7 +107,6 @@ class FieldWriter {
  private:
   OptimizerRecord& record_;
   StateSlot owner_;
-  const ParameterShards& shards_;
 };
 
 class FieldReader {
@@ -150,8 +145,7 @@ bool is_begun(const std::string& rule, const typename Kind::State& state) {
 
 }  // namespace
 
-OptimizerRecord record_of(Optimizer& optimizer, const ParameterNames& names,
-                          const ParameterShards& shards) {
+OptimizerRecord record_of(Optimizer& optimizer, const ParameterNames& names) {
   OptimizerRecord record;
   visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto kind) {
     using Kind = decltype(kind);
@@ -175,7 +169,7 @@ OptimizerRecord record_of(Optimizer& optimizer, const ParameterNames& names,
         const bool has_state = state != nullptr && is_begun<Kind>(rule, *state);
         record.values[prefix + "has_state"] = to_text(has_state);
         if (!has_state) continue;
-        Kind::fields(*state, FieldWriter(record, {parameter, rule, prefix}, shards));
+        Kind::fields(*state, FieldWriter(record, {parameter, rule, prefix}));
       }
     }
   });

@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "io/base/targets.h"
 #include "io/checkpoint/optimizer_slots.h"
 #include "posenc/io/state_dict.h"
 
@@ -13,14 +12,12 @@ namespace posenc::io {
 /// The state of an optimiser as it is saved, by its names in the file; parameters are numbered
 /// across all groups, and named. Names other than `optimizer.*` are ignored.
 struct OptimizerRecord {
-  StateDict tensors;   ///< `optimizer.<parameter>.exp_avg` ...
-  Values values;       ///< `optimizer.kind` (the rule), `optimizer.group.<group>.lr` ...
-  Shards shards = {};  ///< of `tensors`: the state of a shard is split as the shard is
+  StateDict tensors;  ///< `optimizer.<parameter>.exp_avg` ...
+  Values values;      ///< `optimizer.kind` (the rule), `optimizer.group.<group>.lr` ...
 };
 
 /// Throws WeightsError for an optimiser that is not savable.
-OptimizerRecord record_of(torch::optim::Optimizer& optimizer, const ParameterNames& names,
-                          const ParameterShards& shards = {});
+OptimizerRecord record_of(torch::optim::Optimizer& optimizer, const ParameterNames& names);
 
 /// A record that fits an optimiser. The constructor checks everything; apply() cannot fail.
 class OptimizerRestore {

@@ -56,10 +56,6 @@ void FileSource::copy_to(std::size_t index, const at::Tensor& target) const {
   reading(index, [&] { copy_view(view(index), target); });
 }
 
-void FileSource::copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const {
-  reading(index, [&] { copy_view(view(index).narrow(0, first, target.size(0)), target); });
-}
-
 bool FileSource::equal(std::size_t a, std::size_t b) const {
   return reading(a, [&] { return equal_views(view(a), view(b)); });
 }

@@ -32,7 +32,7 @@ void LoadPlan::fault(WeightsErrorCode code, const std::string& name, const std::
 // Checks that the source can be copied, and that the copy cannot fail half-way.
 void LoadPlan::check_pair(std::size_t target, bool cast) {
   const Target& to = targets_[target];
-  auto faults = source_.faults(matches_[target].source, to.name, to.sizes);
+  auto faults = source_.faults(matches_[target].source, to.name, to.tensor.sizes());
   if (!faults.empty()) {
     mismatch_.faults.insert(mismatch_.faults.end(), faults.begin(), faults.end());
     return;
@@ -86,9 +86,8 @@ void LoadPlan::check_shape(std::size_t target, bool may_read) {
   Match& match = matches_[target];
   const auto& entry = source_.entries()[match.source];
   const auto& sizes = entry.sizes;
-  const auto& wanted = targets_[target].sizes;
-  const bool same = wanted == sizes;
-  std::string text = "must have shape " + shape_text(wanted) + ". Got " + shape_text(sizes);
+  const bool same = tensor.sizes() == at::IntArrayRef(sizes);
+  std::string text = "must have shape " + shape_text(tensor.sizes()) + ". Got " + shape_text(sizes);
   if (entry.parts.size() > 1) text += " from " + source_.label(match.source);
 
   const auto table = tables_.find(name);
@@ -130,7 +129,7 @@ void LoadPlan::check_ties(const std::string& prefix) {
     const auto type = target.tensor.scalar_type();
     const auto is_readable = [&](std::size_t index) {
       const auto& parts = entries[index].parts;
-      return source_.faults(index, name, target.sizes).empty() &&
+      return source_.faults(index, name, target.tensor.sizes()).empty() &&
              std::all_of(parts.begin(), parts.end(), [&](const auto& part) {
                const auto from = source_.entry_of(part).dtype;
                return from == type || can_cast(from, type);

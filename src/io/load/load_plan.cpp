@@ -1,7 +1,6 @@
 #include "io/load/load_plan.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -151,12 +150,7 @@ void LoadPlan::name_objects() {
 at::Tensor LoadPlan::value_of(std::size_t target) const {
   const Match& match = matches_[target];
   if (match.value.defined()) return match.value;
-  const auto& [name, tensor, first, sizes, first_row] = targets_[target];
-  if (!targets_[target].is_shard()) return source_.tensor(match.source, tensor.scalar_type());
-  const at::NoGradGuard no_grad;
-  auto rows = at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()));
-  source_.copy_rows(match.source, first_row, rows);
-  return rows;
+  return source_.tensor(match.source, targets_[target].tensor.scalar_type());
 }
 
 void LoadPlan::stage() {
@@ -173,8 +167,6 @@ void LoadPlan::write(std::size_t target) const {
   const SharedWrite write(targets_, sharing_[target]);
   if (match.value.defined()) {
     tensor.copy_(match.value);
-  } else if (targets_[target].is_shard()) {
-    source_.copy_rows(match.source, targets_[target].first_row, tensor);
   } else {
     source_.copy_to(match.source, tensor);
   }

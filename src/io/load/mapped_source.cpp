@@ -199,12 +199,6 @@ void MappedSource::copy_to(std::size_t index, const at::Tensor& target) const {
   }
 }
 
-void MappedSource::copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const {
-  const Entry& entry = entries_[index];
-  if (is_as_in_source(entry)) return source_.copy_rows(entry.parts.front().index, first, target);
-  target.copy_(tensor(index, target.scalar_type()).narrow(0, first, target.size(0)));
-}
-
 bool MappedSource::equal(std::size_t a, std::size_t b, at::ScalarType type) const {
   const auto& parts = entries_[a].parts;
   const auto& others = entries_[b].parts;

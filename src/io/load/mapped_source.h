@@ -53,9 +53,6 @@ class MappedSource {
   at::Tensor head(std::size_t index, int64_t axis, int64_t count) const;
   /// Copies the entry into `target`, which has the same shape, with a cast if its dtype differs.
   void copy_to(std::size_t index, const at::Tensor& target) const;
-  /// The same for the entry's rows from `first` on, as many as `target` has. A tensor that a rule
-  /// changes or packs is assembled whole first.
-  void copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const;
   /// Whether two entries of the same sizes give a tensor of this dtype the same bytes.
   bool equal(std::size_t a, std::size_t b, at::ScalarType type) const;
   /// Throws WeightsError for bytes that are invalid in a tensor of that dtype.

@@ -75,10 +75,6 @@ void MemorySource::copy_to(std::size_t index, const at::Tensor& target) const {
   target.copy_(tensors_[index]);
 }
 
-void MemorySource::copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const {
-  target.copy_(tensors_[index].narrow(0, first, target.size(0)));
-}
-
 bool MemorySource::equal(std::size_t a, std::size_t b) const {
   if (same_memory(tensors_[a], tensors_[b])) return true;
   const auto x = contiguous_on_cpu(tensors_[a]), y = contiguous_on_cpu(tensors_[b]);

@@ -35,10 +35,6 @@ void RenamedSource::copy_to(std::size_t index, const at::Tensor& target) const {
   source_.copy_to(index_[index], target);
 }
 
-void RenamedSource::copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const {
-  source_.copy_rows(index_[index], first, target);
-}
-
 bool RenamedSource::equal(std::size_t a, std::size_t b) const {
   return source_.equal(index_[a], index_[b]);
 }

@@ -20,7 +20,6 @@ class RenamedSource : public TensorSource {
   at::Tensor tensor(std::size_t index) const override;
   at::Tensor head(std::size_t index, int64_t axis, int64_t count) const override;
   void copy_to(std::size_t index, const at::Tensor& target) const override;
-  void copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const override;
   bool equal(std::size_t a, std::size_t b) const override;
   void check_values(std::size_t index) const override;
   void check_unchanged() const override { source_.check_unchanged(); }

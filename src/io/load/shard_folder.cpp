@@ -95,8 +95,8 @@ ShardFolder::ShardFolder(const std::string& folder) {
   }
   if (!has_info) {
     throw WeightsError(Code::NotRegular,
-                       "is a folder, without shards that torch.distributed.checkpoint or "
-                       "save_weights() wrote as safetensors");
+                       "is a folder, without shards that torch.distributed.checkpoint "
+                       "wrote as safetensors");
   }
   for (const auto& file : files_) {
     try {
@@ -162,27 +162,22 @@ void ShardFolder::check_cover(std::size_t index) {
       .in_tensor(entry.name);
 }
 
-void ShardFolder::copy_part(const Part& part, const Sizes& begins, const at::Tensor& target) {
+void ShardFolder::copy_part(const Part& part, const at::Tensor& target) {
   try {
     FileView view = part.file->view(*part.tensor);
     at::Tensor into = target;
-    for (std::size_t axis = 0; axis < begins.size(); ++axis) {
+    for (std::size_t axis = 0; axis < part.begins.size(); ++axis) {
       const auto dim = static_cast<int64_t>(axis);
-      const int64_t first = std::max(begins[axis], part.begins[axis]);
-      const int64_t last =
-          std::min(begins[axis] + target.size(dim), part.begins[axis] + part.tensor->sizes[axis]);
-      if (first >= last) return;
-      view = view.narrow(axis, first - part.begins[axis], last - first);
-      into = into.narrow(dim, first - begins[axis], last - first);
+      const int64_t first = part.begins[axis];
+      const int64_t count = std::min(part.tensor->sizes[axis], target.size(dim) - first);
+      if (count <= 0) return;
+      view = view.narrow(axis, 0, count);
+      into = into.narrow(dim, first, count);
     }
     copy_view(view, into);
   } catch (const WeightsError& error) {
     throw error.in_tensor(part.tensor->name).in_file(part.file->manifest.files.front());
   }
-}
-
-void ShardFolder::copy_box(std::size_t index, const Sizes& begins, const at::Tensor& target) const {
-  for (const Part& part : parts_[index]) copy_part(part, begins, target);
 }
 
 at::Tensor ShardFolder::corner(std::size_t index, const Sizes& sizes) const {
@@ -203,13 +198,7 @@ at::Tensor ShardFolder::head(std::size_t index, int64_t axis, int64_t count) con
 }
 
 void ShardFolder::copy_to(std::size_t index, const at::Tensor& target) const {
-  copy_box(index, Sizes(entries_[index].sizes.size(), 0), target);
-}
-
-void ShardFolder::copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const {
-  Sizes begins(entries_[index].sizes.size(), 0);
-  begins[0] = first;
-  copy_box(index, begins, target);
+  for (const Part& part : parts_[index]) copy_part(part, target);
 }
 
 bool ShardFolder::equal(std::size_t a, std::size_t b) const {

@@ -23,7 +23,6 @@ class ShardFolder : public TensorSource {
   at::Tensor tensor(std::size_t index) const override;
   at::Tensor head(std::size_t index, int64_t axis, int64_t count) const override;
   void copy_to(std::size_t index, const at::Tensor& target) const override;
-  void copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const override;
   bool equal(std::size_t a, std::size_t b) const override;
   void check_values(std::size_t index) const override;
   void check_unchanged() const override;
@@ -40,11 +39,8 @@ class ShardFolder : public TensorSource {
   void check_cover(std::size_t index);
   /// Reads the part of these sizes that begins at the first element of the entry.
   at::Tensor corner(std::size_t index, const std::vector<int64_t>& sizes) const;
-  /// Copies the part that begins at these indices of the entry and has the shape of `target`.
-  void copy_box(std::size_t index, const std::vector<int64_t>& begins,
-                const at::Tensor& target) const;
-  static void copy_part(const Part& part, const std::vector<int64_t>& begins,
-                        const at::Tensor& target);
+  /// Copies what `part` holds of `target`, which begins at the first element of the entry.
+  static void copy_part(const Part& part, const at::Tensor& target);
 
   std::vector<std::unique_ptr<OpenWeights>> files_;
   NameMap<std::size_t> index_;            // of entries, by name

@@ -34,8 +34,6 @@ class TensorSource {
   virtual at::Tensor head(std::size_t index, int64_t axis, int64_t count) const = 0;
   /// Copies the entry into `target`, which has the same shape, with a cast if its dtype differs.
   virtual void copy_to(std::size_t index, const at::Tensor& target) const = 0;
-  /// The same for the entry's rows from `first` on, as many as `target` has.
-  virtual void copy_rows(std::size_t index, int64_t first, const at::Tensor& target) const = 0;
   /// Whether two entries hold the same bytes.
   virtual bool equal(std::size_t a, std::size_t b) const = 0;
   /// Throws WeightsError for bytes that are invalid in a tensor of that dtype.
