@@ -64,9 +64,9 @@ struct LoadReport {
 /// the identity of the module's tensors are preserved. A table that is longer or shorter in the
 /// file is accepted if the common rows agree with the module's recipe. Tensors of the module that
 /// overlap in memory have to agree where they do. A file without the `num_batches_tracked` of a
-/// BatchNorm, as PyTorch before 0.4.1 wrote it, leaves the module's as it is. After these checks a load can only fail if the file cannot be read, shrinks, or is
-/// written to while it is read, or if memory is short; the details of the error then list what has
-/// been written.
+/// BatchNorm, as PyTorch before 0.4.1 wrote it, leaves the module's as it is. After these checks a
+/// load can only fail if the file cannot be read, shrinks, or is written to while it is read, or if
+/// memory is short; the details of the error then list what has been written.
 ///
 /// Errors: WeightsError.
 LoadReport load_weights(const ModuleRef& module, const std::string& path,
