@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "io/base/file.h"
@@ -65,8 +66,8 @@ Settings Settings::inside(const char* name) const {
 
 Settings Settings::of(std::string_view model_type) const {
   Settings result = *this;
-  result.map_ = &hf::AttributeMap::of(model_type);
-  result.map_->check(object_, where());
+  result.class_ = &hf::ConfigClass::of(model_type);
+  result.class_->check(object_, where());
   return result;
 }
 
@@ -79,16 +80,24 @@ std::string Settings::place_of_part(const std::string& name) const {
 
 Settings Settings::part(const std::string& name) const {
   const std::string place = place_of_part(name);
-  if (has(place.c_str())) return inside(place.c_str());
-  return Settings(caller_, path_, within_ + place + ".", nlohmann::json::object());
+  const nlohmann::json& usual = own_class().default_of(name);
+  Settings result(caller_, path_, within_ + place + ".", usual);
+  if (!has(place.c_str())) return result;
+  result = inside(place.c_str());
+  if (!usual.is_null()) result.object_.emplace("model_type", usual["model_type"]);
+  return result;
 }
 
-bool Settings::has_part(const std::string& name) const { return has(place_of_part(name).c_str()); }
+bool Settings::has_part(const std::string& name) const {
+  return has(place_of_part(name).c_str()) || !own_class().part_type(name).empty();
+}
+
+const hf::ConfigClass& Settings::own_class() const {
+  return hf::ConfigClass::of(text("model_type", ""));
+}
 
 const nlohmann::json& Settings::value(const char* name) const {
-  static const nlohmann::json kAbsent;
-  const auto found = object_.find(map_->key_in(object_, name));  // end() if object_ is null
-  return found == object_.end() ? kAbsent : *found;
+  return class_->value_in(object_, name);
 }
 
 void Settings::refuse(const char* name, const std::string& rule) const {
@@ -97,26 +106,33 @@ void Settings::refuse(const char* name, const std::string& rule) const {
                     io::shortened(got, kMostOfValue));
 }
 
-bool Settings::flag(const char* name, bool fallback) const {
-  if (!has(name)) return fallback;
+bool Settings::falls_back(const char* name) const {
+  return !has(name) && class_->default_of(name).is_null();
+}
+
+bool Settings::flag(const char* name, std::optional<bool> fallback) const {
+  if (fallback && falls_back(name)) return *fallback;
   if (!value(name).is_boolean()) refuse(name, "must be true or false");
   return value(name).get<bool>();
 }
 
-double Settings::real(const char* name, double fallback) const {
-  if (!has(name)) return fallback;
+double Settings::real(const char* name, std::optional<double> fallback) const {
+  if (fallback && falls_back(name)) return *fallback;
   if (!value(name).is_number()) refuse(name, "must be a number");
   return value(name).get<double>();
 }
 
-std::string Settings::text(const char* name, const std::string& fallback) const {
-  if (!has(name)) return fallback;
+std::string Settings::text(const char* name, std::optional<std::string> fallback) const {
+  if (fallback && falls_back(name)) return *fallback;
   if (!value(name).is_string()) refuse(name, "must be a text");
   return value(name).get<std::string>();
 }
 
 int64_t Settings::whole(const char* name, int64_t fallback, int64_t least, int64_t most) const {
-  if (!has(name)) return fallback;
+  return falls_back(name) ? fallback : whole(name, least, most);
+}
+
+int64_t Settings::whole(const char* name, int64_t least, int64_t most) const {
   const auto& given = value(name);
   const bool fits = given.is_number_integer() &&
                     !(given.is_number_unsigned() && given.get<uint64_t>() > INT64_MAX) &&
@@ -126,6 +142,36 @@ int64_t Settings::whole(const char* name, int64_t fallback, int64_t least, int64
            "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
   }
   return given.get<int64_t>();
+}
+
+const char* Settings::name_of(Names names) const {
+  const auto found =
+      std::find_if(names.begin(), names.end(), [&](const char* name) { return class_->has(name); });
+  return found == names.end() ? nullptr : *found;
+}
+
+bool Settings::flag(Names names, bool fallback) const {
+  const char* name = name_of(names);
+  return name ? flag(name, fallback) : fallback;
+}
+
+double Settings::not_negative(Names names, double fallback) const {
+  const char* name = name_of(names);
+  if (!name) return fallback;
+  const double number = real(name);
+  if (!(number >= 0.0)) refuse(name, "must not be negative");
+  return number;
+}
+
+double Settings::probability(Names names, double fallback) const {
+  const double number = not_negative(names, fallback);
+  if (!(number < 1.0)) refuse(name_of(names), "must lie in [0, 1)");
+  return number;
+}
+
+int64_t Settings::whole(Names names, int64_t fallback, int64_t least, int64_t most) const {
+  const char* name = name_of(names);
+  return name ? whole(name, fallback, least, most) : fallback;
 }
 
 std::vector<int64_t> Settings::tokens(const char* name, int64_t vocab) const {

@@ -12,7 +12,16 @@ using front::Order;
 using front::PositionIds;
 using front::Projection;
 
-constexpr int64_t kRowsBefore = 2;  // rows of a table before that of the first position
+constexpr double kBertEpsilon = 1e-12;  // where a class has no setting for it
+constexpr int64_t kRowsBefore = 2;      // rows of a table before that of the first position
+
+// Most fronts have a row of padding, which null in a file leaves out.
+void read_padding(const Settings& config, EmbeddingFrontOptions& options) {
+  const int64_t vocab = options.vocab_size();
+  options.padding_idx(std::nullopt);
+  if (config.has("pad_token_id"))
+    options.padding_idx(config.whole("pad_token_id", -vocab, vocab - 1));
+}
 
 bool is_narrow(const EmbeddingFrontOptions& options) {
   return options.embedding_dim().value_or(options.d_model()) != options.d_model();
@@ -50,7 +59,10 @@ void add_two_rows(EmbeddingFrontOptions& options) {
 
 }  // namespace
 
-void bert(const Settings&, EmbeddingFrontOptions& options) { options.norm(Norm::AfterSum); }
+void bert(const Settings& config, EmbeddingFrontOptions& options) {
+  read_padding(config, options);
+  options.norm(Norm::AfterSum);
+}
 
 void bert_narrow(const Settings& config, EmbeddingFrontOptions& options) {
   bert(config, options);
@@ -58,7 +70,9 @@ void bert_narrow(const Settings& config, EmbeddingFrontOptions& options) {
   options.names().projection = "embedding_hidden_mapping_in";
 }
 
-void bert_no_norm(const Settings&, EmbeddingFrontOptions&) {}
+void bert_no_norm(const Settings& config, EmbeddingFrontOptions& options) {
+  read_padding(config, options);
+}
 
 void bert_offset_2(const Settings& config, EmbeddingFrontOptions& options) {
   bert(config, options);
@@ -67,11 +81,12 @@ void bert_offset_2(const Settings& config, EmbeddingFrontOptions& options) {
 
 void bert_tasks(const Settings& config, EmbeddingFrontOptions& options) {
   bert(config, options);
-  if (!config.flag("use_task_id", false)) return;
-  options.task_type_vocab_size(config.whole("task_type_vocab_size", 3, 1, INT32_MAX));
+  if (!config.flag("use_task_id")) return;
+  options.task_type_vocab_size(config.whole("task_type_vocab_size", 1, INT32_MAX));
 }
 
-void big_bird(const Settings&, EmbeddingFrontOptions& options) {
+void big_bird(const Settings& config, EmbeddingFrontOptions& options) {
+  read_padding(config, options);
   options.norm(Norm::AfterDropout);
   if (!options.scale().is_none()) options.scale(Scale::SqrtDim);  // pow(), not sqrt()
 }
@@ -92,6 +107,7 @@ void roberta(const Settings& config, EmbeddingFrontOptions& options) {
 }
 
 void roberta_no_norm(const Settings& config, EmbeddingFrontOptions& options) {
+  read_padding(config, options);
   number_from_ids(config, options);
 }
 
@@ -100,8 +116,9 @@ void longformer(const Settings& config, EmbeddingFrontOptions& options) {
   options.order(Order::PositionsFirst);
 }
 
+// Its padding is always 1, whatever the configuration has.
 void mpnet(const Settings& config, EmbeddingFrontOptions& options) {
-  distilbert(config, options);
+  options.type_vocab_size(0).norm(Norm::AfterSum).padding_idx(1);
   number_from_ids(config, options);
 }
 
@@ -115,9 +132,11 @@ void convbert(const Settings& config, EmbeddingFrontOptions& options) {
   project_if_narrow(options, Projection::Last, "embeddings_project");
 }
 
-void lxmert(const Settings& config, EmbeddingFrontOptions& options) {
-  squeezebert(config, options);
-  options.position_ids(PositionIds::ArangeExpanded).position_padding_idx(0).type_padding_idx(0);
+// All tables have a row of padding, 0, and the norm an epsilon of its own.
+void lxmert(const Settings&, EmbeddingFrontOptions& options) {
+  options.norm(Norm::AfterSum).layer_norm_eps(kBertEpsilon).order(Order::PositionsFirst);
+  options.padding_idx(0).position_padding_idx(0).type_padding_idx(0);
+  options.position_ids(PositionIds::ArangeExpanded);
 }
 
 void tvp(const Settings& config, EmbeddingFrontOptions& options) {
@@ -126,14 +145,16 @@ void tvp(const Settings& config, EmbeddingFrontOptions& options) {
   options.names().norm = "layer_norm";
 }
 
-void distilbert(const Settings&, EmbeddingFrontOptions& options) {
-  options.type_vocab_size(0).norm(Norm::AfterSum);
+void distilbert(const Settings& config, EmbeddingFrontOptions& options) {
+  bert(config, options);
+  options.type_vocab_size(0);
 }
 
 // The table begins as a sinusoid if asked for, and is trained like any other.
 void distilbert_sinusoid(const Settings& config, EmbeddingFrontOptions& options) {
   distilbert(config, options);
-  if (!config.flag("sinusoidal_pos_embds", false)) return;
+  options.layer_norm_eps(kBertEpsilon);
+  if (!config.flag("sinusoidal_pos_embds")) return;
   options.sinusoid(preset("distilbert", options.d_model())).train_sinusoid(true);
 }
 
@@ -143,11 +164,14 @@ void instructblip(const Settings& config, EmbeddingFrontOptions& options) {
 }
 
 void clip(const Settings&, EmbeddingFrontOptions& options) {
-  options.type_vocab_size(0);
+  options.type_vocab_size(0).dropout(0.0);
   name_tables(options, "token_embedding", "position_embedding");
 }
 
-void blip_2(const Settings&, EmbeddingFrontOptions& options) { options.type_vocab_size(0); }
+void blip_2(const Settings& config, EmbeddingFrontOptions& options) {
+  read_padding(config, options);
+  options.type_vocab_size(0).dropout(0.0);
+}
 
 void gpt2(const Settings&, EmbeddingFrontOptions& options) {
   options.type_vocab_size(0).types_from_tokens(true);
@@ -159,19 +183,22 @@ void gpt(const Settings& config, EmbeddingFrontOptions& options) {
   name_tables(options, "tokens_embed", "positions_embed");
 }
 
-void bart(const Settings&, EmbeddingFrontOptions& options) {
+void bart(const Settings& config, EmbeddingFrontOptions& options) {
+  read_padding(config, options);
   options.type_vocab_size(0).norm(Norm::AfterSum).position_ids(PositionIds::ArangeExpanded);
   add_two_rows(options);
   name_like_bart(options);
 }
 
-void biogpt(const Settings&, EmbeddingFrontOptions& options) {
+void biogpt(const Settings& config, EmbeddingFrontOptions& options) {
+  read_padding(config, options);
   options.type_vocab_size(0);
   add_two_rows(options);
   name_like_bart(options);
 }
 
-void blenderbot(const Settings&, EmbeddingFrontOptions& options) {
+void blenderbot(const Settings& config, EmbeddingFrontOptions& options) {
+  read_padding(config, options);
   options.type_vocab_size(0);
   name_like_bart(options);
 }
@@ -181,8 +208,12 @@ void led(const Settings& config, EmbeddingFrontOptions& options) {
   options.norm(Norm::AfterSum);
 }
 
-void opt(const Settings&, EmbeddingFrontOptions& options) {
-  options.type_vocab_size(0).position_ids(PositionIds::FromMask).projection_bias(false);
+void opt(const Settings& config, EmbeddingFrontOptions& options) {
+  read_padding(config, options);
+  options.type_vocab_size(0)
+      .dropout(0.0)
+      .position_ids(PositionIds::FromMask)
+      .projection_bias(false);
   add_two_rows(options);
   name_tables(options, "embed_tokens", "embed_positions");
   project_if_narrow(options, Projection::Tokens, "project_in");
@@ -195,14 +226,20 @@ void pp_formulanet(const Settings& config, EmbeddingFrontOptions& options) {
 
 void trocr(const Settings& config, EmbeddingFrontOptions& options) {
   bart(config, options);
-  if (!config.flag("layernorm_embedding", true)) options.norm(Norm::None);
-  if (!config.flag("use_learned_position_embeddings", true))
+  if (!config.flag("layernorm_embedding")) options.norm(Norm::None);
+  if (!config.flag("use_learned_position_embeddings"))
     config.refuse("use_learned_position_embeddings", "must be true: sinusoids are not supported");
 }
 
 void nomic(const Settings& config, EmbeddingFrontOptions& options) {
   bert(config, options);
   without_positions(options);
+}
+
+// Without token types there is no table; the other classes need a row.
+void gte(const Settings& config, EmbeddingFrontOptions& options) {
+  nomic(config, options);
+  options.type_vocab_size(config.whole("type_vocab_size", 0, INT32_MAX));
 }
 
 void funnel(const Settings& config, EmbeddingFrontOptions& options) {
@@ -213,7 +250,7 @@ void funnel(const Settings& config, EmbeddingFrontOptions& options) {
 
 void modernbert(const Settings& config, EmbeddingFrontOptions& options) {
   nomic(config, options);
-  options.type_vocab_size(0).norm_bias(config.flag("norm_bias", false));
+  options.type_vocab_size(0).norm_bias(config.flag("norm_bias"));
   options.names().tokens = "tok_embeddings";
   options.names().norm = "norm";
 }

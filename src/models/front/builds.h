@@ -43,6 +43,7 @@ void pp_formulanet(const Settings& config, EmbeddingFrontOptions& options);
 void trocr(const Settings& config, EmbeddingFrontOptions& options);
 
 void nomic(const Settings& config, EmbeddingFrontOptions& options);
+void gte(const Settings& config, EmbeddingFrontOptions& options);
 void funnel(const Settings& config, EmbeddingFrontOptions& options);
 void modernbert(const Settings& config, EmbeddingFrontOptions& options);
 void roformer(const Settings& config, EmbeddingFrontOptions& options);

@@ -24,8 +24,8 @@ bool is_whole(const nlohmann::json& value) {
 
 RotarySettings RotarySettings::of(std::string_view model_type) const {
   RotarySettings result = *this;
-  result.map_ = &hf::AttributeMap::of(model_type);
-  result.map_->check(object_, path_);
+  result.class_ = &hf::ConfigClass::of(model_type);
+  result.class_->check(object_, path_);
   return result;
 }
 

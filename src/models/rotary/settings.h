@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/hf/attribute_map.h"
+#include "models/hf/config_class.h"
 
 namespace posenc {
 
@@ -25,7 +25,7 @@ class RotarySettings {
   /// values.
   RotarySettings of(std::string_view model_type) const;
   /// Whether the class reads the key of `name` only after it has derived defaults from the setting.
-  bool is_given_late(const std::string& name) const { return map_->is_given_late(object_, name); }
+  bool is_given_late(const std::string& name) const { return class_->is_given_late(object_, name); }
 
   const nlohmann::json& value(const std::string& name) const;
   bool has(const std::string& name) const { return !value(name).is_null(); }
@@ -56,12 +56,12 @@ class RotarySettings {
 
  private:
   std::string key(const std::string& name) const {
-    return std::string(map_->key_in(object_, name));
+    return std::string(class_->key_in(object_, name));
   }
 
   nlohmann::json object_;
   std::string path_;
-  const hf::AttributeMap* map_ = &hf::AttributeMap::of("");
+  const hf::ConfigClass* class_ = &hf::ConfigClass::of("");
 };
 
 }  // namespace posenc
