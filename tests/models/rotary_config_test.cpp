@@ -135,10 +135,19 @@ TEST(RotaryConfig, MolmosLayersAreScaledOrNot) {
             "rope_scaling_layers, and unscaled. Got sliding_attention");
 }
 
+// Zamba2's heads are twice as wide as its hidden size divided by them.
+TEST(RotaryConfig, AWidthThatTheClassDerivesFollowsItsSettings) {
+  EXPECT_EQ(of(R"({"model_type": "zamba2"})").dim(), 160);
+  EXPECT_EQ(of(R"({"model_type": "zamba2", "hidden_size": 1024, "num_attention_heads": 8})").dim(),
+            256);
+}
+
 TEST(RotaryConfig, InterleavingMayBeSwitchedOff) {
   EXPECT_EQ(of(R"({"model_type": "deepseek_v3"})").pairing(), rotary::Pairing::AdjacentToHalves);
-  EXPECT_EQ(of(R"({"model_type": "deepseek_v3", "rope_interleave": false})").pairing(),
-            rotary::Pairing::Halves);
+  for (const char* off : {"false", "null"}) {  // as Python takes both
+    const std::string config = R"({"model_type": "deepseek_v3", "rope_interleave": )";
+    EXPECT_EQ(of(config + off + "}").pairing(), rotary::Pairing::Halves);
+  }
 }
 
 TEST(RotaryConfig, ReadsAFile) {

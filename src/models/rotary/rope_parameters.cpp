@@ -11,22 +11,22 @@
 namespace posenc {
 namespace {
 
-int64_t positive(const RotarySettings& config, const char* key, int64_t fallback) {
-  const int64_t value = config.whole(key).value_or(fallback);
-  if (config.has(key) && value <= 0) config.refuse(key, "positive");
+int64_t positive(const RotarySettings& config, const char* key) {
+  const int64_t value = config.whole(key).value_or(0);
+  if (value <= 0) config.refuse(key, "positive");
   return value;
 }
 
 // Versions of transformers before 5 have `rope_scaling`, which takes precedence if both are
 // present.
 RotarySettings flat_parameters(const RotarySettings& config, const RotaryModelRow& model) {
-  const RotaryDefaults& d = model.defaults;
+  const RotaryStructure& s = model.structure;
   const RotarySettings scaling = config.object("rope_scaling");
-  if (!scaling.empty() && !d.ignores_rope_scaling) return scaling;
+  if (!scaling.empty() && !s.ignores_rope_scaling) return scaling;
   RotarySettings result = config.object("rope_parameters");
-  if (result.empty()) result = {nlohmann::json::parse(d.rope_parameters), "rope_parameters."};
-  if (d.more != 0) {
-    const auto turning = static_cast<double>(config.whole(d.rope_dim_key).value_or(d.head_dim));
+  if (result.empty()) result = config.usual_object("rope_parameters");
+  if (*s.more_key != '\0') {
+    const auto turning = static_cast<double>(config.whole(s.rope_dim_key).value_or(0));
     const auto width = static_cast<double>(rotary_head_dim(config, model, ""));
     result.set_default("partial_rotary_factor", turning / width);
   }
@@ -34,45 +34,83 @@ RotarySettings flat_parameters(const RotarySettings& config, const RotaryModelRo
 }
 
 bool names_layer(const RotarySettings& config, const char* key, const std::string& layer_type) {
-  const nlohmann::json& names = config.value(key);
+  const nlohmann::json& names = config.given(key);
   if (names.is_array()) return std::find(names.begin(), names.end(), layer_type) != names.end();
   return names.is_object() && names.contains(layer_type);
 }
 
-RotaryLayerDefaults find_layer(const RotarySettings& config, const RotaryModelRow& model,
-                               const std::string& layer_type) {
-  const RotaryDefaults& d = model.defaults;
+// A kind of layer, with the parameters that the class gives it.
+struct Layer : RotaryLayer {
+  RotarySettings usual;
+  double theta;
+};
+
+// The layer types that the class's own rope_parameters have, or the row.
+std::vector<std::string> layer_types(const RotarySettings& config, const RotaryModelRow& model) {
   std::vector<std::string> names;
-  for (const RotaryLayerDefaults& layer : d.layers) {
+  for (const RotaryLayer& layer : model.structure.layers) names.emplace_back(layer.layer_type);
+  const nlohmann::json& usual = config.usual("rope_parameters");
+  if (!usual.is_object()) return names;
+  for (const auto& [name, parameters] : usual.items()) {
+    const bool is_new = std::find(names.begin(), names.end(), name) == names.end();
+    if (parameters.is_object() && is_new) names.push_back(name);
+  }
+  return names;
+}
+
+double usual_theta(const RotarySettings& config, const RotaryModelRow& model) {
+  const nlohmann::json& theta = config.usual("rope_theta");
+  return theta.is_number() ? theta.get<double>() : model.structure.theta;
+}
+
+// rope_theta if rope_parameters has none.
+double theta_beside(const RotarySettings& config, const RotaryModelRow& model) {
+  return config.real(model.structure.theta_key).value_or(usual_theta(config, model));
+}
+
+RotaryLayer row_of(const RotarySettings& config, const RotaryModelRow& model,
+                   const std::string& layer_type) {
+  const RotaryStructure& s = model.structure;
+  for (const RotaryLayer& layer : s.layers) {
     if (layer.layer_type == layer_type) return layer;
-    names.push_back(layer.layer_type);
   }
-  if (names_layer(config, d.layers_key, layer_type)) {
-    return {.layer_type = layer_type.c_str(), .theta = d.theta, .theta_key = d.theta_key};
+  const auto names = layer_types(config, model);
+  if (std::find(names.begin(), names.end(), layer_type) != names.end()) {
+    return {.layer_type = layer_type.c_str()};
   }
-  TORCH_CHECK_VALUE(false, "`", model.model_type,
+  if (names_layer(config, s.layers_key, layer_type)) {
+    return {.layer_type = layer_type.c_str(), .theta_key = s.theta_key};
+  }
+  TORCH_CHECK_VALUE(false, config.where(), "`", model.model_type,
                     "` has a rotary embedding for each layer type: layer_type must be one of ",
                     fmt::format("{}", fmt::join(names, ", ")), ". Got ",
                     layer_type.empty() ? "no layer type" : layer_type);
 }
 
+Layer find_layer(const RotarySettings& config, const RotaryModelRow& model,
+                 const std::string& layer_type) {
+  const RotaryLayer row = row_of(config, model, layer_type);
+  RotarySettings usual = config.usual_object("rope_parameters").object(layer_type);
+  const double theta = usual.real("rope_theta").value_or(usual_theta(config, model));
+  return {row, std::move(usual), theta};
+}
+
 // rope_parameters without those of layer types.
 RotarySettings beside_layers(const RotarySettings& config, const RotaryModelRow& model) {
   RotarySettings rest = config.object("rope_parameters");
-  for (const RotaryLayerDefaults& layer : model.defaults.layers) rest.erase(layer.layer_type);
+  for (const std::string& name : layer_types(config, model)) rest.erase(name);
   return rest;
 }
 
 void check_flat(const RotarySettings& config, const RotaryModelRow& model) {
-  const auto& layers = model.defaults.layers;
-  const bool takes = std::any_of(layers.begin(), layers.end(), [](const RotaryLayerDefaults& l) {
-    return l.flat != FlatUse::None;
-  });
+  const auto& layers = model.structure.layers;
+  const bool takes = std::any_of(layers.begin(), layers.end(),
+                                 [](const RotaryLayer& l) { return l.flat != FlatUse::None; });
   if (!takes && !config.object("rope_scaling").empty()) {
     config.refuse("rope_scaling", fmt::format("left out: `{}` has rope_parameters by layer type",
                                               model.model_type));
   }
-  if (model.defaults.only_layers && !beside_layers(config, model).empty()) {
+  if (model.structure.only_layers && !beside_layers(config, model).empty()) {
     config.refuse("rope_parameters", "objects by layer type and nothing else");
   }
 }
@@ -92,11 +130,11 @@ double number_of_layer(const RotarySettings& config, const std::string& key,
 
 // The parameters that the configuration class gives to a layer without any of its own.
 RotarySettings layer_defaults(const RotarySettings& config, const RotaryModelRow& model,
-                              const RotaryLayerDefaults& layer) {
-  RotarySettings result(nlohmann::json::object(),
+                              const Layer& layer) {
+  RotarySettings result(nlohmann::json::object(), config.where(),
                         fmt::format("rope_parameters.{}.", layer.layer_type));
-  result.set("rope_type", layer.rope_type);
-  if (model.defaults.lists) {
+  result.set("rope_type", layer.usual.text("rope_type").value_or("default"));
+  if (model.structure.lists) {
     result.set("rope_theta",
                number_of_layer(config, layer.theta_key, layer.layer_type, layer.theta));
     result.set("partial_rotary_factor",
@@ -108,11 +146,10 @@ RotarySettings layer_defaults(const RotarySettings& config, const RotaryModelRow
 }
 
 // Completes `own`, the parameters of a layer that come from those without layer types.
-void take_flat(const RotarySettings& config, const RotaryModelRow& model,
-               const RotaryLayerDefaults& layer, RotarySettings& own) {
+void take_flat(const RotarySettings& config, const RotaryModelRow& model, const Layer& layer,
+               RotarySettings& own) {
   if (layer.flat == FlatUse::All) {
-    own.set_default("rope_theta",
-                    config.real(model.defaults.theta_key).value_or(model.defaults.theta));
+    own.set_default("rope_theta", theta_beside(config, model));
     return;
   }
   own.erase("rope_theta");
@@ -123,18 +160,20 @@ void take_flat(const RotarySettings& config, const RotaryModelRow& model,
   }
 }
 
-// partial_rotary_factor if rope_parameters has none; 0: there is no default.
-double partial_beside(const RotarySettings& config, const RotaryModelRow& model) {
-  const RotaryDefaults& d = model.defaults;
-  if (d.partial_key[0] != '\0' && config.has(d.partial_key)) return *config.real(d.partial_key);
-  if (d.rotary_dim_key[0] == '\0' || !config.has(d.rotary_dim_key)) return d.partial;
-  return static_cast<double>(*config.whole(d.rotary_dim_key)) /
-         static_cast<double>(rotary_head_dim(config, model, ""));
+// partial_rotary_factor if rope_parameters has none.
+std::optional<double> partial_beside(const RotarySettings& config, const RotaryModelRow& model) {
+  const RotaryStructure& s = model.structure;
+  if (!config.given(s.partial_key).is_null()) return config.real(s.partial_key);
+  if (const auto width = config.whole(s.rotary_dim_key)) {
+    return static_cast<double>(*width) / static_cast<double>(rotary_head_dim(config, model, ""));
+  }
+  const nlohmann::json& usual = config.usual("partial_rotary_factor");
+  return usual.is_number() ? std::optional<double>(usual.get<double>()) : std::nullopt;
 }
 
 RotarySettings layer_parameters(const RotarySettings& config, const RotaryModelRow& model,
-                                const RotaryLayerDefaults& layer) {
-  const RotaryDefaults& d = model.defaults;
+                                const Layer& layer) {
+  const RotaryStructure& s = model.structure;
   check_flat(config, model);
   const RotarySettings all = config.object("rope_parameters");
   const RotarySettings scaling = config.object("rope_scaling");
@@ -147,25 +186,26 @@ RotarySettings layer_parameters(const RotarySettings& config, const RotaryModelR
     take_flat(config, model, layer, own);
     is_given = false;
   } else if (is_given) {
-    if (d.lists) {  // rope_parameters replace these lists and rope_scaling
+    if (s.lists) {  // rope_parameters replace these lists and rope_scaling
       own.set_default("rope_theta", layer.theta);
       return own;
     }
     if (layer.flat == FlatUse::Over) own.update(scaling);
   } else {
-    TORCH_CHECK_VALUE(all.empty() || d.merges, "`rope_parameters.", layer.layer_type,
-                      "` must be an object: `", model.model_type, "` rotates these layers by it");
+    TORCH_CHECK_VALUE(all.empty() || s.merges, config.where(), "`rope_parameters.",
+                      layer.layer_type, "` must be an object: `", model.model_type,
+                      "` rotates these layers by it");
     own = layer_defaults(config, model, layer);
   }
   if (!own.has("rope_theta")) {
-    own.set("rope_theta", config.real(layer.theta_key).value_or(layer.theta));
+    const bool is_beside = !config.given(layer.theta_key).is_null();
+    own.set("rope_theta", is_beside ? *config.real(layer.theta_key) : layer.theta);
   }
-  if (const auto share = config.real(layer.partial_key)) {
-    own.set_default("partial_rotary_factor", *share);
+  if (!config.given(layer.partial_key).is_null()) {
+    own.set_default("partial_rotary_factor", *config.real(layer.partial_key));
   }
-  if (layer.partial != 0.0 && (!is_given || d.merges)) {
-    own.set_default("partial_rotary_factor", layer.partial);
-  }
+  const auto share = layer.usual.real("partial_rotary_factor");
+  if (share && (!is_given || s.merges)) own.set_default("partial_rotary_factor", *share);
   return own;
 }
 
@@ -181,59 +221,59 @@ RotarySettings config_of_layer(const RotarySettings& config, int64_t number) {
 }
 
 void fill_in(const RotarySettings& config, const RotaryModelRow& model, RotarySettings& own) {
-  const RotaryDefaults& d = model.defaults;
-  own.set_default("rope_theta", config.real(d.theta_key).value_or(d.theta));
-  const double partial = partial_beside(config, model);
-  if (partial != 0.0) own.set_default("partial_rotary_factor", partial);
+  own.set_default("rope_theta", theta_beside(config, model));
+  if (const auto partial = partial_beside(config, model)) {
+    own.set_default("partial_rotary_factor", *partial);
+  }
 }
 
 }  // namespace
 
 std::optional<int64_t> layer_number(const RotarySettings& config, const std::string& layer_type,
                                     const std::string& name) {
+  const bool is_null = config.mentions(name) && config.given(name).is_null();
+  const auto for_all = is_null ? std::nullopt : config.whole(name);
   const nlohmann::json& types = config.value("layer_types");
-  if (layer_type.empty() || !types.is_array()) return config.whole(name);
+  if (layer_type.empty() || !types.is_array()) return for_all;
   const auto found = std::find(types.begin(), types.end(), layer_type);
-  if (found == types.end()) return config.whole(name);
+  if (found == types.end()) return for_all;
   const RotarySettings layer = config_of_layer(config, found - types.begin());
-  return layer.has(name) ? layer.whole(name) : config.whole(name);
+  return layer.has(name) ? layer.whole(name) : for_all;
 }
 
 int64_t rotary_head_dim(const RotarySettings& config, const RotaryModelRow& model,
                         const std::string& layer_type) {
-  const RotaryDefaults& d = model.defaults;
-  const std::string key = d.head_dim_key;
-  const bool is_global = d.global_head_dim != 0 && layer_type == "full_attention" &&
+  const RotaryStructure& s = model.structure;
+  const std::string key = s.head_dim_key;
+  const bool is_global = s.global_head_dim != 0 && layer_type == "full_attention" &&
                          config.object("per_layer_config").empty();
   int64_t width = 0;
-  if (d.rope_dim_key[0] != '\0' && !config.has(key)) {
-    width = config.whole(d.rope_dim_key).value_or(d.head_dim);
-    if (d.more != 0) width += config.whole(d.more_key).value_or(d.more);
+  if (*s.rope_dim_key != '\0' && config.given(key).is_null()) {
+    width = config.whole(s.rope_dim_key).value_or(0) + config.whole(s.more_key).value_or(0);
   } else if (is_global) {
-    width = config.whole("global_head_dim").value_or(d.global_head_dim);
+    width = config.whole("global_head_dim").value_or(s.global_head_dim);
   } else if (!key.empty()) {
-    const auto given = layer_number(config, layer_type, key);
-    width = given.value_or(config.mentions(key) ? 0 : d.head_dim);
+    width = layer_number(config, layer_type, key).value_or(0);
   }
-  if (width < 0 || (width == 0 && d.needs_head_dim)) config.refuse(key, "positive");
+  if (width < 0 || (width == 0 && s.needs_head_dim)) config.refuse(key, "positive");
   if (width > 0) return width;
-  const int64_t heads = positive(config, d.heads_key, d.heads);
-  const int64_t parts = heads * positive(config, d.divisor_key, d.divisor);
-  return std::max(positive(config, d.hidden_key, d.hidden) / parts, d.least);
+  const int64_t further = *s.divisor_key == '\0' ? 1 : positive(config, s.divisor_key);
+  const int64_t parts = positive(config, s.heads_key) * further * s.divisor;
+  return std::max(positive(config, s.hidden_key) * s.times / parts, s.least);
 }
 
 RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& model,
                            const std::string& layer_type) {
-  const RotaryDefaults& d = model.defaults;
-  const int64_t max_position = positive(config, "max_position_embeddings", d.max_position);
-  const bool nested = !d.layers.empty();
-  TORCH_CHECK_VALUE(nested || layer_type.empty(), "`", model.model_type,
+  const char* most = "max_position_embeddings";
+  const int64_t max_position = config.has(most) ? positive(config, most) : 0;
+  const bool nested = !layer_types(config, model).empty();
+  TORCH_CHECK_VALUE(nested || layer_type.empty(), config.where(), "`", model.model_type,
                     "` has one rotary embedding for all layers: layer_type must be left out. Got ",
                     layer_type);
-  RotarySettings own(nlohmann::json::object(), "");
+  RotarySettings own(nlohmann::json::object(), config.where());
   if (nested) {
     own = layer_parameters(config, model, find_layer(config, model, layer_type));
-  } else if (!d.ignores_rope_parameters) {
+  } else if (!model.structure.ignores_rope_parameters) {
     own = flat_parameters(config, model);
   }
   if (!nested) fill_in(config, model, own);
@@ -241,13 +281,10 @@ RopeSettings rope_settings(const RotarySettings& config, const RotaryModelRow& m
   // A value outside rope_parameters takes precedence over one inside.
   const char* original = "original_max_position_embeddings";
   const auto beside = config.whole(original);
-  if (!nested && (beside || d.original_max_position != 0)) {
-    result.parameters.set(original, beside.value_or(d.original_max_position));
-  }
-  const char* most = "max_position_embeddings";
-  result.parameters.set_default(original, config.is_given_late(most)
-                                              ? d.max_position
-                                              : config.whole(most).value_or(d.max_position));
+  if (!nested && beside) result.parameters.set(original, *beside);
+  const bool is_late = config.is_given_late(most);
+  result.parameters.set_default(original,
+                                is_late ? config.usual(most) : nlohmann::json(max_position));
   return result;
 }
 

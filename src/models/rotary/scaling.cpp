@@ -108,7 +108,7 @@ constexpr Known kKnown[] = {
 
 // Older names, which the models' configuration classes translate.
 std::string translated(const std::string& name, const RotaryModelRow& model) {
-  if (model.defaults.longrope_names && (name == "su" || name == "yarn")) return "longrope";
+  if (model.structure.longrope_names && (name == "su" || name == "yarn")) return "longrope";
   if (name == "mrope") return "default";
   if (name == "xdrope" && model.preset == std::string_view("hunyuan_vl")) return "dynamic";
   return name;
@@ -132,7 +132,7 @@ rotary::Scaling scaling_of(const RopeSettings& s) {
   const std::string type = s.rope_type();
   std::vector<std::string> names;
   for (const Known& known : kKnown) {
-    const bool allowed = takes(s.model.defaults.scalings, known.rope_type);
+    const bool allowed = takes(s.model.structure.scalings, known.rope_type);
     if (!allowed) continue;
     if (type == known.rope_type) return known.make(s);
     names.push_back(known.rope_type);

@@ -25,19 +25,28 @@ bool is_whole(const nlohmann::json& value) {
 RotarySettings RotarySettings::of(std::string_view model_type) const {
   RotarySettings result = *this;
   result.class_ = &hf::ConfigClass::of(model_type);
-  result.class_->check(object_, path_);
+  result.class_->check(object_, where_ + path_);
   return result;
 }
 
 const nlohmann::json& RotarySettings::value(const std::string& name) const {
+  return class_->value_in(object_, name);
+}
+
+const nlohmann::json& RotarySettings::given(const std::string& name) const {
   const auto found = object_.find(key(name));
   return found == object_.end() ? kNone : *found;
 }
 
 RotarySettings RotarySettings::object(const std::string& name) const {
-  const nlohmann::json& found = value(name);
+  const nlohmann::json& found = given(name);
   if (!found.is_null() && !found.is_object()) refuse(name, "an object");
-  return {found.is_null() ? nlohmann::json::object() : found, path_ + name + "."};
+  return {found.is_null() ? nlohmann::json::object() : found, where_, path_ + name + "."};
+}
+
+RotarySettings RotarySettings::usual_object(const std::string& name) const {
+  const nlohmann::json& found = usual(name);
+  return {found.is_null() ? nlohmann::json::object() : found, where_, path_ + name + "."};
 }
 
 void RotarySettings::set_default(const std::string& name, nlohmann::json value) {
@@ -98,14 +107,14 @@ std::optional<std::vector<int64_t>> RotarySettings::wholes(const std::string& na
 
 double RotarySettings::required(const std::string& name, const std::string& reason) const {
   const std::optional<double> number = real(name);
-  TORCH_CHECK_VALUE(number.has_value(), "`", path_, name, "` is needed for ", reason);
+  TORCH_CHECK_VALUE(number.has_value(), where_, "`", path_, name, "` is needed for ", reason);
   return *number;
 }
 
 void RotarySettings::refuse(const std::string& name, const std::string& rule) const {
-  const nlohmann::json& found = value(name);
+  const nlohmann::json& found = mentions(name) ? given(name) : value(name);
   const auto shown = found.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  TORCH_CHECK_VALUE(false, "`", path_, key(name), "` must be ", rule, ". Got ",
+  TORCH_CHECK_VALUE(false, where_, "`", path_, key(name), "` must be ", rule, ". Got ",
                     io::shortened(shown, kMostOfRefused));
   std::abort();  // not reached
 }

@@ -10,15 +10,16 @@
 
 namespace posenc {
 
-/// An object in a configuration, whose keys are looked up by name. A key that is absent or null has
-/// its fallback. Errors are c10::ValueError and name the key with the objects that contain it; the
-/// public function adds its name and the file.
+/// An object in a configuration, whose keys are looked up by name. A key that is absent has the
+/// default of the configuration's class. Errors are c10::ValueError and name the key with the
+/// objects that contain it.
 class RotarySettings {
  public:
-  /// `path`: the names of the objects that contain it, each followed by a dot, such as
-  /// `rope_parameters.`; empty for the configuration itself.
-  RotarySettings(nlohmann::json object, std::string path)
-      : object_(std::move(object)), path_(std::move(path)) {}
+  /// `where`: how errors begin, with the public function and the file. `path`: the names of the
+  /// objects that contain it, each followed by a dot, such as `rope_parameters.`; empty for the
+  /// configuration itself.
+  RotarySettings(nlohmann::json object, std::string where, std::string path = "")
+      : object_(std::move(object)), where_(std::move(where)), path_(std::move(path)) {}
 
   /// The same as settings of a configuration class of transformers, which may have any of the names
   /// that the class knows. Throws c10::ValueError for two names of one setting with different
@@ -27,12 +28,21 @@ class RotarySettings {
   /// Whether the class reads the key of `name` only after it has derived defaults from the setting.
   bool is_given_late(const std::string& name) const { return class_->is_given_late(object_, name); }
 
+  const std::string& where() const { return where_; }
+  /// The value, in the configuration or by default; null if there is none.
   const nlohmann::json& value(const std::string& name) const;
+  /// The value in the configuration; null if it has none.
+  const nlohmann::json& given(const std::string& name) const;
+  /// The class's default, and whether the class has the setting.
+  const nlohmann::json& usual(const std::string& name) const { return class_->default_of(name); }
+  bool is_known(const std::string& name) const { return class_->has(name); }
   bool has(const std::string& name) const { return !value(name).is_null(); }
   /// Whether the key is there, if only with null.
   bool mentions(const std::string& name) const { return object_.contains(key(name)); }
-  /// The object under `name`; an empty one where it is absent.
+  /// The object under `name` in the configuration, and that which is the class's default; an empty
+  /// one where it is absent.
   RotarySettings object(const std::string& name) const;
+  RotarySettings usual_object(const std::string& name) const;
   /// Whether it has no keys.
   bool empty() const { return object_.empty(); }
   /// Gives `name` a value unless it has one.
@@ -60,7 +70,7 @@ class RotarySettings {
   }
 
   nlohmann::json object_;
-  std::string path_;
+  std::string where_, path_;
   const hf::ConfigClass* class_ = &hf::ConfigClass::of("");
 };
 
