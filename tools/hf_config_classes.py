@@ -4,7 +4,7 @@
 tools/hf_config_classes.py --write    rewrite the file
 tools/hf_config_classes.py --check    exit 1 if it differs
 
-A row for each model type, with what posenc reads of its class:
+A row for each model type of use, with what posenc reads of its class:
 - aliases: a class's attribute_map names the settings that its files may give by another name. Of two names, one is a
   field of the class and the other is set after all fields; `alias=own` has the own name as a field, `alias:own` the
   alias.
@@ -198,10 +198,17 @@ def row_of(model_type: str, kind: type) -> str:
     return f'    {{"{model_type}", "{" ".join(aliases)}", "{words}", R"({text})"}},'
 
 
+def is_of_use(defaults: dict, aliases: list[str]) -> bool:
+    """Whether the class has tokens, patches, a rotary embedding or parts that may have them."""
+    names = set(defaults) | {re.split("[=:]", pair)[0] for pair in aliases}
+    return bool(names & ({"rope_theta", "rope_parameters", "descriptor_dim"} | PARTS)) or \
+        ("hidden_size" in names and bool(names & {"vocab_size", "patch_size"}))  # fmt: skip
+
+
 def table() -> str:
     import transformers
 
-    classes = sorted(config_classes().items())
+    classes = sorted((name, kind) for name, kind in config_classes().items() if is_of_use(defaults_of(kind), aliases_of(kind)))
     release = ".".join(transformers.__version__.split(".")[:2])
     lines = [f"// Written by tools/hf_config_classes.py from transformers {release}.", "constexpr ClassRow kConfigClasses[] = {"]
     lines += [row_of(model_type, kind) for model_type, kind in classes]

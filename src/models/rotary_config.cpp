@@ -21,10 +21,10 @@ using Json = nlohmann::json;
 constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_config",
                                         "language_config"};
 
-[[noreturn]] void refuse_model(const RotarySettings& config, const std::string& model_type) {
+[[noreturn]] void refuse_model(const Settings& config, const std::string& model_type) {
   std::vector<std::string> names;
   for (const RotaryModelRow& row : rotary_model_table()) names.push_back(row.model_type);
-  TORCH_CHECK_VALUE(false, config.where(),
+  TORCH_CHECK_VALUE(false, config.source(),
                     "`model_type` must be one whose rotary "
                     "embedding is known; the nearest are ",
                     detail::nearest_text(model_type, names), ". Got ",
@@ -34,12 +34,12 @@ constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_co
 
 // The model type of the text model inside a composite one, whose settings replace `config` unless
 // the file has them flat, as older files do; empty if there is none.
-std::string inner_type(RotarySettings& config, const std::string& model_type) {
+std::string inner_type(Settings& config, const std::string& model_type) {
   const hf::ConfigClass& own = hf::ConfigClass::of(model_type);
   for (const char* key : kTextConfigs) {
     if (!config.value(key).is_object()) continue;
-    config = config.object(key);
-    return config.text("model_type").value_or(std::string(own.part_type(key)));
+    config = config.inside_if_given(key);
+    return config.text_if("model_type").value_or(std::string(own.part_type(key)));
   }
   for (const char* key : kTextConfigs) {
     if (!own.part_type(key).empty()) return std::string(own.part_type(key));
@@ -49,8 +49,8 @@ std::string inner_type(RotarySettings& config, const std::string& model_type) {
 
 // The model of a configuration, or of the text model inside it. `config` is replaced by the
 // settings of that model.
-const RotaryModelRow& model_of(RotarySettings& config) {
-  const std::string name = config.text("model_type").value_or("");
+const RotaryModelRow& model_of(Settings& config) {
+  const std::string name = config.text_if("model_type").value_or("");
   for (std::string type = name;; type = inner_type(config, type)) {
     if (const RotaryModelRow* row = find_rotary_model(type)) {
       config = config.of(type);
@@ -65,7 +65,7 @@ int64_t part_of(int64_t head_dim, double factor) {
   return static_cast<int64_t>(static_cast<double>(head_dim) * factor);
 }
 
-int64_t rotating_channels(const RotarySettings& config, const RopeSettings& rope,
+int64_t rotating_channels(const Settings& config, const RopeSettings& rope,
                           const RotaryOptions& preset, const std::string& layer_type) {
   const int64_t head_dim = rotary_head_dim(config, rope.model, layer_type);
   if (rope.model.preset == std::string_view("dots3_note")) {
@@ -73,7 +73,7 @@ int64_t rotating_channels(const RotarySettings& config, const RopeSettings& rope
   }
   const RotaryStructure& s = rope.model.structure;
   if (preset.axial() && s.reads_partial) {  // the share of one axis
-    const double share = rope.parameters.real("partial_rotary_factor").value_or(1.0);
+    const double share = rope.parameters.real_if("partial_rotary_factor").value_or(1.0);
     return preset.axes() * part_of(head_dim, share);
   }
   if (preset.axial() && !s.whole_head) return preset.axes() * 2 * (head_dim / preset.axes() / 2);
@@ -82,7 +82,7 @@ int64_t rotating_channels(const RotarySettings& config, const RopeSettings& rope
   const bool reads = type != "default" || preset.part() != rotary::Part::Whole || s.reads_partial;
   if (!reads) return head_dim;
   const double fallback = type == "default" && s.unscaled_partial != 0.0 ? s.unscaled_partial : 1.0;
-  return part_of(head_dim, rope.parameters.real("partial_rotary_factor").value_or(fallback));
+  return part_of(head_dim, rope.parameters.real_if("partial_rotary_factor").value_or(fallback));
 }
 
 bool has_sections(rotary::Planes planes) {
@@ -91,28 +91,27 @@ bool has_sections(rotary::Planes planes) {
 }
 
 // The order of an image's tokens, for presets that have them in blocks.
-rotary::Grid grid_of(const RotarySettings& config, const RotaryModelRow& model, rotary::Grid grid) {
+rotary::Grid grid_of(const Settings& config, const RotaryModelRow& model, rotary::Grid grid) {
   if (grid.merge == 1) return grid;
-  const auto given = config.whole("spatial_merge_size");
+  const auto given = config.whole_if("spatial_merge_size");
   grid.merge = model.structure.merge >= 0 ? model.structure.merge : given.value_or(grid.merge);
   grid.learned_prefix = model.model_type == std::string_view("mlcd_vision_model");
   return grid;
 }
 
 // Settings that only some presets have.
-void take_particulars(const RotarySettings& config, const RotaryModelRow& model,
-                      RotaryOptions& options) {
+void take_particulars(const Settings& config, const RotaryModelRow& model, RotaryOptions& options) {
   const std::string_view preset = model.preset;
-  if (config.is_known("rope_interleave") && !config.flag("rope_interleave").value_or(false)) {
+  if (config.is_known("rope_interleave") && !config.flag_if("rope_interleave").value_or(false)) {
     options.pairing(rotary::Pairing::Halves);
   }
   if (preset == "sam2_video") {  // an older name, which takes precedence over the newer one
-    options.base(config.real("memory_attention_rope_theta").value_or(options.base()));
+    options.base(config.real_if("memory_attention_rope_theta").value_or(options.base()));
   }
   options.grid(grid_of(config, model, options.grid()));
-  if (preset == "roformer") options.rotary_value(config.flag("rotary_value").value_or(false));
+  if (preset == "roformer") options.rotary_value(config.flag_if("rotary_value").value_or(false));
   if (preset == "sam3_vit") {
-    const int64_t window = config.whole("window_size").value_or(24);
+    const int64_t window = config.whole_if("window_size").value_or(24);
     rotary::Grid grid = options.grid();
     grid.reference = {window, window};
     options.grid(grid);
@@ -120,19 +119,19 @@ void take_particulars(const RotarySettings& config, const RotaryModelRow& model,
 }
 
 // Molmo 2 scales the frequencies in the layers of rope_scaling_layers only.
-RopeSettings settings_of(const RotarySettings& config, const RotaryModelRow& model,
+RopeSettings settings_of(const Settings& config, const RotaryModelRow& model,
                          const std::string& layer_type) {
   if (!model.structure.unscaled_layers || layer_type.empty())
     return rope_settings(config, model, layer_type);
   TORCH_CHECK_VALUE(
-      layer_type == "scaled" || layer_type == "unscaled", config.where(), "`", model.model_type,
+      layer_type == "scaled" || layer_type == "unscaled", config.source(), "`", model.model_type,
       "` has layers of the types scaled, in rope_scaling_layers, and unscaled. Got ", layer_type);
   RopeSettings rope = rope_settings(config, model, "");
   if (layer_type == "unscaled") rope.parameters.set("rope_type", "default");
   return rope;
 }
 
-RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& model,
+RotaryOptions options_of(const Settings& config, const RotaryModelRow& model,
                          const std::string& layer_type) {
   const RopeSettings rope = settings_of(config, model, layer_type);
   const RotaryPreset& preset = find_rotary_preset(model.preset);
@@ -143,8 +142,8 @@ RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& mod
   options.scaling(scaling_of(rope));
   if (has_sections(options.planes())) {
     const char* key = rope.parameters.has("xdrope_section") ? "xdrope_section" : "mrope_section";
-    if (const auto sections = rope.parameters.wholes(key)) options.sections(*sections);
-    if (options.sections().empty()) rope.parameters.refuse(key, "a list of whole numbers");
+    if (const auto sections = rope.parameters.wholes_if(key)) options.sections(*sections);
+    if (options.sections().empty()) rope.parameters.refuse(key, "must be a list of whole numbers");
   }
   take_particulars(config, model, options);
   return options;
@@ -190,10 +189,9 @@ std::vector<RotaryModel> rotary_models() {
 }
 
 RotaryOptions rotary_options_from_hf(const std::string& config, const std::string& layer_type) {
-  const Settings given = Settings::path_or_text("rotary_options_from_hf", config);
-  RotarySettings settings(given.object(), given.where());
+  Settings settings = Settings::path_or_text("rotary_options_from_hf", config);
   const RotaryModelRow& model = model_of(settings);
-  return checked(options_of(settings, model, layer_type), given.where(), model.model_type);
+  return checked(options_of(settings, model, layer_type), settings.source(), model.model_type);
 }
 
 RotaryOptions rotary_options_from_params(std::string_view preset, const PresetParams& params) {
@@ -219,10 +217,10 @@ RotaryOptions rotary_options_from_params(std::string_view preset, const PresetPa
   RotaryModelRow model{name.c_str(), name.c_str(), {}};
   model.structure.theta = entry.options.base();
   model.structure.whole_head = entry.source.rfind("transformers ", 0) != 0;
-  const RotarySettings settings(std::move(config), "[rotary_options_from_params] ");
+  const auto settings = Settings::of_object("rotary_options_from_params", std::move(config));
   RotaryOptions options = options_of(settings, model, "");
   apply_package_parameters(name, settings, options);
-  return checked(std::move(options), settings.where(), model.model_type);
+  return checked(std::move(options), settings.source(), model.model_type);
 }
 
 }  // namespace posenc
