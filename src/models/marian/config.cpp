@@ -187,11 +187,11 @@ TransformerOptions read_marian_options(const std::string& folder) {
 }
 
 MarianSearch read_marian_search(const std::string& folder, const TransformerOptions& model) {
-  const Settings config = marian_config(folder);
+  const Settings config = model_config(kLoadMarian, folder);  // whose defaults the search ignores
   const auto path = path_in(folder, "generation_config.json");
   return {
       generation_in(std::filesystem::exists(path) ? Settings(kLoadMarian, path) : config, model),
-      pad_in(config, model.src_vocab())};
+      pad_in(config.of("marian"), model.src_vocab())};
 }
 
 }  // namespace posenc

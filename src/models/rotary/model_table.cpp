@@ -194,6 +194,8 @@ const std::vector<RotaryModelRow>& rotary_model_table() {
       {"hy_v4", "llama", kLatentAttention},
       {"hyperclovax", "llama"},
       {"idefics", "llama"},
+      {"internlm3", "llama"},
+      {"iquestcoder", "llama"},
       {"jais2", "llama"},
       {"jetmoe", "llama"},
       {"jina_embeddings_v3", "llama"},
