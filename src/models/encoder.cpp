@@ -116,7 +116,7 @@ EncoderOptions encoder_options_from_hf(const std::string& config) {
 std::vector<std::string> encoder_model_types() {
   std::vector<std::string> names;
   for (const EncoderModelRow& row : encoder_model_table()) names.emplace_back(row.model_type);
-  for (const CompositeModelRow& row : composite_model_table()) names.emplace_back(row.model_type);
+  names.insert(names.end(), composite_models().begin(), composite_models().end());
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -4,21 +4,22 @@
 
 #include "io/base/file.h"
 #include "models/encoder/model_table.h"
+#include "models/front/model_table.h"
+#include "models/front/vision_table.h"
 #include "models/model_folder.h"
 #include "models/sentence_folder.h"
 #include "models/settings.h"
-#include "posenc/models/front_preset.h"
-#include "posenc/models/vision_front_preset.h"
 
 namespace posenc {
 namespace {
 
-template <typename Models>
-std::string preset_in(const Models& models, const std::string& model_type) {
-  for (const auto& model : models) {
-    if (model.model_type == model_type) return model.preset;
-  }
-  return "";
+// Of an encoder of several models, the part that is loaded.
+const char* front_preset_of(std::string_view model_type) {
+  if (is_composite_model(model_type))
+    model_type = hf::ConfigClass::of(model_type).part_type("text_config");
+  if (const FrontModelRow* row = find_front_model(model_type)) return row->preset;
+  const VisionModelRow* row = find_vision_model(model_type);
+  return row == nullptr ? "" : row->preset;
 }
 
 }  // namespace
@@ -30,12 +31,7 @@ FolderInfo inspect_folder(const std::string& folder) {
   const auto config = (std::filesystem::path(folder) / "config.json").string();
   if (!io::may_exist(config)) return info;
   info.model_type = Settings("inspect_folder", config).text("model_type", "");
-  const CompositeModelRow* whole = find_composite_model(info.model_type);
-  const std::string model_type = whole ? whole->encoder : info.model_type;
-  info.front_preset = preset_in(front_models(), model_type);
-  if (info.front_preset.empty()) {
-    info.front_preset = preset_in(vision_front_models(), model_type);
-  }
+  info.front_preset = front_preset_of(info.model_type);
   return info;
 }
 

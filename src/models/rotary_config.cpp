@@ -21,10 +21,10 @@ using Json = nlohmann::json;
 constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_config",
                                         "language_config"};
 
-[[noreturn]] void refuse_model(const std::string& model_type) {
+[[noreturn]] void refuse_model(const Settings& config, const std::string& model_type) {
   std::vector<std::string> names;
   for (const RotaryModelRow& row : rotary_model_table()) names.push_back(row.model_type);
-  TORCH_CHECK_VALUE(false,
+  TORCH_CHECK_VALUE(false, config.source(),
                     "`model_type` must be one whose rotary "
                     "embedding is known; the nearest are ",
                     detail::nearest_text(model_type, names), ". Got ",
@@ -32,27 +32,32 @@ constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_co
   std::abort();  // not reached
 }
 
-const RotaryModelRow& of_class(RotarySettings& config, const RotaryModelRow& row) {
-  config = config.of(row.model_type);
-  return row;
+// The model type of the text model inside a composite one, whose settings replace `config` unless
+// the file has them flat, as older files do; empty if there is none.
+std::string inner_type(Settings& config, const std::string& model_type) {
+  const hf::ConfigClass& own = hf::ConfigClass::of(model_type);
+  for (const char* key : kTextConfigs) {
+    if (!config.value(key).is_object()) continue;
+    config = config.inside_if_given(key);
+    return config.text_if("model_type").value_or(std::string(own.part_type(key)));
+  }
+  for (const char* key : kTextConfigs) {
+    if (!own.part_type(key).empty()) return std::string(own.part_type(key));
+  }
+  return "";
 }
 
 // The model of a configuration, or of the text model inside it. `config` is replaced by the
 // settings of that model.
-const RotaryModelRow& model_of(RotarySettings& config) {
-  const std::string name = config.text("model_type").value_or("");
-  if (const RotaryModelRow* row = find_rotary_model(name)) return of_class(config, *row);
-  for (const char* key : kTextConfigs) {
-    if (!config.value(key).is_object()) continue;
-    RotarySettings inner = config.object(key);
-    inner.set_default("model_type", name + "_text");
-    config = inner;
-    return model_of(config);
+const RotaryModelRow& model_of(Settings& config) {
+  const std::string name = config.text_if("model_type").value_or("");
+  for (std::string type = name;; type = inner_type(config, type)) {
+    if (const RotaryModelRow* row = find_rotary_model(type)) {
+      config = config.of(type);
+      return *row;
+    }
+    if (type.empty()) refuse_model(config, name);
   }
-  if (const RotaryModelRow* row = find_rotary_model(name + "_text")) {
-    return of_class(config, *row);
-  }
-  refuse_model(name);
 }
 
 // The number of channels of a head that rotate: truncated, as by Python's int().
@@ -60,24 +65,24 @@ int64_t part_of(int64_t head_dim, double factor) {
   return static_cast<int64_t>(static_cast<double>(head_dim) * factor);
 }
 
-int64_t rotating_channels(const RotarySettings& config, const RopeSettings& rope,
+int64_t rotating_channels(const Settings& config, const RopeSettings& rope,
                           const RotaryOptions& preset, const std::string& layer_type) {
   const int64_t head_dim = rotary_head_dim(config, rope.model, layer_type);
   if (rope.model.preset == std::string_view("dots3_note")) {
-    return layer_number(config, layer_type, "qk_rope_head_dim").value_or(64);
+    return layer_number(config, layer_type, "qk_rope_head_dim").value_or(0);
   }
-  const RotaryDefaults& d = rope.model.defaults;
-  if (preset.axial() && d.reads_partial) {  // the share of one axis
-    const double share = rope.parameters.real("partial_rotary_factor").value_or(1.0);
+  const RotaryStructure& s = rope.model.structure;
+  if (preset.axial() && s.reads_partial) {  // the share of one axis
+    const double share = rope.parameters.real_if("partial_rotary_factor").value_or(1.0);
     return preset.axes() * part_of(head_dim, share);
   }
-  if (preset.axial() && !d.whole_head) return preset.axes() * 2 * (head_dim / preset.axes() / 2);
+  if (preset.axial() && !s.whole_head) return preset.axes() * 2 * (head_dim / preset.axes() / 2);
   const std::string type = rope.rope_type();
-  if (type == "proportional" || d.ignores_rope_parameters) return head_dim;
-  const bool reads = type != "default" || preset.part() != rotary::Part::Whole || d.reads_partial;
+  if (type == "proportional" || s.ignores_rope_parameters) return head_dim;
+  const bool reads = type != "default" || preset.part() != rotary::Part::Whole || s.reads_partial;
   if (!reads) return head_dim;
-  const double fallback = type == "default" && d.partial != 0.0 ? d.partial : 1.0;
-  return part_of(head_dim, rope.parameters.real("partial_rotary_factor").value_or(fallback));
+  const double fallback = type == "default" && s.unscaled_partial != 0.0 ? s.unscaled_partial : 1.0;
+  return part_of(head_dim, rope.parameters.real_if("partial_rotary_factor").value_or(fallback));
 }
 
 bool has_sections(rotary::Planes planes) {
@@ -86,28 +91,27 @@ bool has_sections(rotary::Planes planes) {
 }
 
 // The order of an image's tokens, for presets that have them in blocks.
-rotary::Grid grid_of(const RotarySettings& config, const RotaryModelRow& model, rotary::Grid grid) {
+rotary::Grid grid_of(const Settings& config, const RotaryModelRow& model, rotary::Grid grid) {
   if (grid.merge == 1) return grid;
-  const auto given = config.whole("spatial_merge_size");
-  grid.merge = model.defaults.merge >= 0 ? model.defaults.merge : given.value_or(grid.merge);
+  const auto given = config.whole_if("spatial_merge_size");
+  grid.merge = model.structure.merge >= 0 ? model.structure.merge : given.value_or(grid.merge);
   grid.learned_prefix = model.model_type == std::string_view("mlcd_vision_model");
   return grid;
 }
 
 // Settings that only some presets have.
-void take_particulars(const RotarySettings& config, const RotaryModelRow& model,
-                      RotaryOptions& options) {
+void take_particulars(const Settings& config, const RotaryModelRow& model, RotaryOptions& options) {
   const std::string_view preset = model.preset;
-  if (model.defaults.interleave_key && !config.flag("rope_interleave").value_or(true)) {
+  if (config.is_known("rope_interleave") && !config.flag_if("rope_interleave").value_or(false)) {
     options.pairing(rotary::Pairing::Halves);
   }
   if (preset == "sam2_video") {  // an older name, which takes precedence over the newer one
-    options.base(config.real("memory_attention_rope_theta").value_or(options.base()));
+    options.base(config.real_if("memory_attention_rope_theta").value_or(options.base()));
   }
   options.grid(grid_of(config, model, options.grid()));
-  if (preset == "roformer") options.rotary_value(config.flag("rotary_value").value_or(false));
+  if (preset == "roformer") options.rotary_value(config.flag_if("rotary_value").value_or(false));
   if (preset == "sam3_vit") {
-    const int64_t window = config.whole("window_size").value_or(24);
+    const int64_t window = config.whole_if("window_size").value_or(24);
     rotary::Grid grid = options.grid();
     grid.reference = {window, window};
     options.grid(grid);
@@ -115,19 +119,19 @@ void take_particulars(const RotarySettings& config, const RotaryModelRow& model,
 }
 
 // Molmo 2 scales the frequencies in the layers of rope_scaling_layers only.
-RopeSettings settings_of(const RotarySettings& config, const RotaryModelRow& model,
+RopeSettings settings_of(const Settings& config, const RotaryModelRow& model,
                          const std::string& layer_type) {
-  if (!model.defaults.unscaled_layers || layer_type.empty())
+  if (!model.structure.unscaled_layers || layer_type.empty())
     return rope_settings(config, model, layer_type);
-  TORCH_CHECK_VALUE(layer_type == "scaled" || layer_type == "unscaled", "`", model.model_type,
-                    "` has layers of the types scaled, in rope_scaling_layers, and unscaled. Got ",
-                    layer_type);
+  TORCH_CHECK_VALUE(
+      layer_type == "scaled" || layer_type == "unscaled", config.source(), "`", model.model_type,
+      "` has layers of the types scaled, in rope_scaling_layers, and unscaled. Got ", layer_type);
   RopeSettings rope = rope_settings(config, model, "");
   if (layer_type == "unscaled") rope.parameters.set("rope_type", "default");
   return rope;
 }
 
-RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& model,
+RotaryOptions options_of(const Settings& config, const RotaryModelRow& model,
                          const std::string& layer_type) {
   const RopeSettings rope = settings_of(config, model, layer_type);
   const RotaryPreset& preset = find_rotary_preset(model.preset);
@@ -138,30 +142,20 @@ RotaryOptions options_of(const RotarySettings& config, const RotaryModelRow& mod
   options.scaling(scaling_of(rope));
   if (has_sections(options.planes())) {
     const char* key = rope.parameters.has("xdrope_section") ? "xdrope_section" : "mrope_section";
-    if (const auto sections = rope.parameters.wholes(key)) options.sections(*sections);
-    if (options.sections().empty()) rope.parameters.refuse(key, "a list of whole numbers");
+    if (const auto sections = rope.parameters.wholes_if(key)) options.sections(*sections);
+    if (options.sections().empty()) rope.parameters.refuse(key, "must be a list of whole numbers");
   }
   take_particulars(config, model, options);
   return options;
 }
 
-RotaryOptions checked(RotaryOptions options, const char* model_type) {
+RotaryOptions checked(RotaryOptions options, const std::string& where, const char* model_type) {
   try {
     options.validate();
   } catch (const c10::ValueError& error) {
-    TORCH_CHECK_VALUE(false, "`", model_type, "`: ", error.what_without_backtrace());
+    TORCH_CHECK_VALUE(false, where, "`", model_type, "`: ", error.what_without_backtrace());
   }
   return options;
-}
-
-// Adds `where` to the errors of `read`: the public function, and the place of the configuration.
-template <typename Read>
-RotaryOptions with_place(const std::string& where, const Read& read) {
-  try {
-    return read();
-  } catch (const c10::ValueError& error) {
-    TORCH_CHECK_VALUE(false, where, error.what_without_backtrace());
-  }
 }
 
 // The parameters that are outside rope_parameters in a configuration.
@@ -195,12 +189,9 @@ std::vector<RotaryModel> rotary_models() {
 }
 
 RotaryOptions rotary_options_from_hf(const std::string& config, const std::string& layer_type) {
-  const Settings given = Settings::path_or_text("rotary_options_from_hf", config);
-  return with_place(given.where(), [&] {
-    RotarySettings settings(given.object(), "");
-    const RotaryModelRow& model = model_of(settings);
-    return checked(options_of(settings, model, layer_type), model.model_type);
-  });
+  Settings settings = Settings::path_or_text("rotary_options_from_hf", config);
+  const RotaryModelRow& model = model_of(settings);
+  return checked(options_of(settings, model, layer_type), settings.source(), model.model_type);
 }
 
 RotaryOptions rotary_options_from_params(std::string_view preset, const PresetParams& params) {
@@ -224,14 +215,12 @@ RotaryOptions rotary_options_from_params(std::string_view preset, const PresetPa
                     "` needs the parameter `head_dim`");
   config["rope_parameters"] = std::move(inside);
   RotaryModelRow model{name.c_str(), name.c_str(), {}};
-  model.defaults.theta = entry.options.base();
-  model.defaults.whole_head = entry.source.rfind("transformers ", 0) != 0;
-  return with_place("[rotary_options_from_params] ", [&] {
-    const RotarySettings settings(std::move(config), "");
-    RotaryOptions options = options_of(settings, model, "");
-    apply_package_parameters(name, settings, options);
-    return checked(std::move(options), model.model_type);
-  });
+  model.structure.theta = entry.options.base();
+  model.structure.whole_head = entry.source.rfind("transformers ", 0) != 0;
+  const auto settings = Settings::of_object("rotary_options_from_params", std::move(config));
+  RotaryOptions options = options_of(settings, model, "");
+  apply_package_parameters(name, settings, options);
+  return checked(std::move(options), settings.source(), model.model_type);
 }
 
 }  // namespace posenc

@@ -50,8 +50,12 @@ VISION = {"qwen2_vl_vision", "muse_vision", "step3p7_vision", "kimi_k25_vision",
 APPLY = ["apply_rotary_pos_emb_interleave", "apply_rotary_pos_emb", "apply_rotary_emb"]
 
 
+# Models without a file of their own.
+MODELED_AS = {"internlm3": "llama", "iquestcoder": "llama"}
+
+
 def modeling(model_type: str):
-    folder = folders()[model_type]
+    folder = folders()[MODELED_AS.get(model_type, model_type)]
     return importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
 
 

@@ -92,6 +92,27 @@ TEST(FrontPreset, FillsInTheDefaultsOfEachModelType) {
   EXPECT_EQ(mpnet.padding_idx(), 1);
 }
 
+// OPTConfig and RoFormerConfig fill in hidden_size, not that of the class.
+TEST(FrontPreset, TablesAreAsWideAsTheModelUnlessSaid) {
+  for (const char* type : {"opt", "roformer"}) {
+    for (const char* more : {R"("hidden_size": 64)", R"("hidden_size": 64, "embedding_size": null,
+                                                        "word_embed_proj_dim": null)"}) {
+      const auto options = front_options_from_hf(config_of(type, more));
+      EXPECT_EQ(options.embedding_dim(), 64) << type;
+      EXPECT_EQ(options.projection(), Projection::None) << type;
+    }
+  }
+}
+
+// transformers reads null there, with which it cannot make the model.
+TEST(FrontPreset, NullIsADefaultOnlyWhereTheClassHasNone) {
+  EXPECT_EQ(front_options_from_hf(config_of("bert", R"("hidden_size": null)")).d_model(), 768);
+  EXPECT_ERROR(front_options_from_hf(config_of("bart", R"("d_model": null)")), c10::ValueError,
+               "d_model must be a whole number from 1 to 1048576. Got null");
+  EXPECT_ERROR(front_options_from_hf(config_of("bart", R"("dropout": null)")), c10::ValueError,
+               "dropout must be a number. Got null");
+}
+
 TEST(FrontPreset, ReadsWhatFewModelsHave) {
   const auto bart = front_options_from_hf(config_of(
       "bart", R"("d_model": 24, "max_position_embeddings": 40, "scale_embedding": true)"));
@@ -125,6 +146,8 @@ TEST(FrontPreset, OfACompositeModelTheTextModelIsUsed) {
   EXPECT_EQ(front_options_from_hf(config_of("clip", inner)).d_model(), 16);
   const auto old = R"("text_config": {"hidden_size": 16})";
   EXPECT_EQ(front_options_from_hf(config_of("clip", old)).names().tokens, "token_embedding");
+  EXPECT_EQ(front_options_from_hf(config_of("clip")).d_model(), 512);
+  EXPECT_EQ(front_options_from_hf(config_of("florence2")).names().tokens, "embed_tokens") << "BART";
 }
 
 TEST(FrontPreset, ReadsAFile) {
@@ -200,6 +223,9 @@ TEST(FrontPreset, RefusesBadSettings) {
       {config_of("trocr", R"("use_learned_position_embeddings": false)"),
        "use_learned_position_embeddings must be true: sinusoids are not supported. Got false"},
       {config_of("clip", R"("text_config": 3)"), "text_config must be an object. Got 3"},
+      {config_of("bert", R"("layer_norm_eps": -1)"), "layer_norm_eps must not be negative. Got -1"},
+      {config_of("bert", R"("hidden_dropout_prob": 1)"),
+       "hidden_dropout_prob must lie in [0, 1). Got 1"},
       {"{", "the configuration"},
   };
   for (const auto& [config, message] : cases) {

@@ -81,7 +81,7 @@ TEST(RotaryConfig, OneForEachLayerType) {
             "must be left out. Got full_attention");
   EXPECT_EQ(refusal(R"({"model_type": "laguna", "rope_parameters": {"full_attention": {}}})",
                     "full_attention"),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.full_attention` must be "
+            "[rotary_options_from_hf] the configuration: rope_parameters.full_attention must be "
             "an object: `laguna` "
             "rotates these layers by it");
 }
@@ -135,10 +135,19 @@ TEST(RotaryConfig, MolmosLayersAreScaledOrNot) {
             "rope_scaling_layers, and unscaled. Got sliding_attention");
 }
 
+// Zamba2's heads are twice as wide as its hidden size divided by them.
+TEST(RotaryConfig, AWidthThatTheClassDerivesFollowsItsSettings) {
+  EXPECT_EQ(of(R"({"model_type": "zamba2"})").dim(), 160);
+  EXPECT_EQ(of(R"({"model_type": "zamba2", "hidden_size": 1024, "num_attention_heads": 8})").dim(),
+            256);
+}
+
 TEST(RotaryConfig, InterleavingMayBeSwitchedOff) {
   EXPECT_EQ(of(R"({"model_type": "deepseek_v3"})").pairing(), rotary::Pairing::AdjacentToHalves);
-  EXPECT_EQ(of(R"({"model_type": "deepseek_v3", "rope_interleave": false})").pairing(),
-            rotary::Pairing::Halves);
+  for (const char* off : {"false", "null"}) {  // as Python takes both
+    const std::string config = R"({"model_type": "deepseek_v3", "rope_interleave": )";
+    EXPECT_EQ(of(config + off + "}").pairing(), rotary::Pairing::Halves);
+  }
 }
 
 TEST(RotaryConfig, ReadsAFile) {
@@ -153,7 +162,7 @@ TEST(RotaryConfig, ReadsAFile) {
   std::ofstream(folder / "wide.json") << llama(R"({"rope_theta": "wide"})");
   EXPECT_EQ(message_of([&] { rotary_options_from_hf(folder / "wide.json"); }),
             "[rotary_options_from_hf] " + (folder / "wide.json") +
-                ": `rope_parameters.rope_theta` must be a finite number. Got \"wide\"");
+                ": rope_parameters.rope_theta must be a number. Got \"wide\"");
   const std::string long_file = folder / "long.json";
   std::ofstream(long_file) << "{}";
   std::filesystem::resize_file(long_file, 16'000'001);
@@ -175,71 +184,71 @@ TEST(RotaryConfig, UnknownNamesGiveTheNearest) {
             "[rotary_options_from_hf] the configuration: `model_type` must be one whose rotary "
             "embedding is known;");
   EXPECT_EQ(refusal(llama(R"({"rope_type": "yarm"})")),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.rope_type` must be a "
+            "[rotary_options_from_hf] the configuration: rope_parameters.rope_type must be a "
             "type of scaling that "
             "`llama` knows; the nearest are yarn, linear, dynamic. Got \"yarm\"");
   EXPECT_EQ(refusal(R"({"model_type": "phimoe", "rope_scaling": {"type": "linear"}})"),
-            "[rotary_options_from_hf] the configuration: `rope_scaling.type` must be a type of "
+            "[rotary_options_from_hf] the configuration: rope_scaling.type must be a type of "
             "scaling that `phimoe` "
             "knows; the nearest are longrope, default. Got \"linear\"");
 }
 
 TEST(RotaryConfig, ErrorsNameTheKey) {
   EXPECT_EQ(refusal(llama(R"({"rope_type": "linear"})")),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.factor` is needed for "
+            "[rotary_options_from_hf] the configuration: rope_parameters.factor is needed for "
             "rope_type linear");
   EXPECT_EQ(refusal(llama(R"({"rope_type": "linear", "factor": "4"})")),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.factor` must be a finite "
+            "[rotary_options_from_hf] the configuration: rope_parameters.factor must be a "
             "number. Got \"4\"");
   EXPECT_EQ(refusal(llama(R"({"rope_type": 3})")),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.rope_type` must be a "
+            "[rotary_options_from_hf] the configuration: rope_parameters.rope_type must be a "
             "text. Got 3");
   EXPECT_EQ(
       refusal(llama("[]")),
-      "[rotary_options_from_hf] the configuration: `rope_parameters` must be an object. Got []");
+      "[rotary_options_from_hf] the configuration: rope_parameters must be an object. Got []");
   EXPECT_EQ(
       refusal(R"({"model_type": "llama", "hidden_size": 1.5})"),
-      "[rotary_options_from_hf] the configuration: `hidden_size` must be a whole number. Got 1.5");
+      "[rotary_options_from_hf] the configuration: hidden_size must be a whole number. Got 1.5");
   EXPECT_EQ(refusal(R"({"model_type": "llama", "hidden_size": 1e16})"),
-            "[rotary_options_from_hf] the configuration: `hidden_size` must be a whole number. Got "
+            "[rotary_options_from_hf] the configuration: hidden_size must be a whole number. Got "
             "1e+16");
   EXPECT_EQ(
       refusal(llama("\"" + std::string(200, 'x') + "\"")),
-      "[rotary_options_from_hf] the configuration: `rope_parameters` must be an object. Got \"" +
+      "[rotary_options_from_hf] the configuration: rope_parameters must be an object. Got \"" +
           std::string(119, 'x') + "...");
   std::string accents;
   for (int i = 0; i < 100; ++i) accents += "\u00e9";
   EXPECT_TRUE(io::is_utf8(refusal(llama("\"" + accents + "\"")))) << "cut between characters";
   EXPECT_EQ(
       refusal(R"({"model_type": "llama", "num_attention_heads": 0})"),
-      "[rotary_options_from_hf] the configuration: `num_attention_heads` must be positive. Got 0");
+      "[rotary_options_from_hf] the configuration: num_attention_heads must be positive. Got 0");
   EXPECT_EQ(refusal(R"({"model_type": "llama", "head_dim": -2})"),
-            "[rotary_options_from_hf] the configuration: `head_dim` must be positive. Got -2");
+            "[rotary_options_from_hf] the configuration: head_dim must be positive. Got -2");
   EXPECT_EQ(refusal(llama(R"({"rope_type": "longrope", "short_factor": 1})")),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.short_factor` must be a "
+            "[rotary_options_from_hf] the configuration: rope_parameters.short_factor must be a "
             "list of numbers. "
             "Got 1");
   EXPECT_EQ(refusal(llama(R"({"rope_type": "longrope"})")),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.short_factor` must be a "
+            "[rotary_options_from_hf] the configuration: rope_parameters.short_factor must be a "
             "list of numbers for "
             "rope_type longrope. Got null");
   EXPECT_EQ(refusal(llama(R"({"rope_type": "longrope", "short_factor": ["a"]})")),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.short_factor` must be a "
+            "[rotary_options_from_hf] the configuration: rope_parameters.short_factor must be a "
             "list of numbers. "
             "Got [\"a\"]");
   EXPECT_EQ(refusal(llama(R"({"rope_type": "yarn", "factor": 2, "truncate": 1})")),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.truncate` must be true "
+            "[rotary_options_from_hf] the configuration: rope_parameters.truncate must be true "
             "or false. Got 1");
   EXPECT_EQ(refusal(llama(R"({"rope_type": "linear", "factor": -1})")),
             "[rotary_options_from_hf] the configuration: `llama`: [rotary] factor must be positive "
             "and finite. Got -1");
   EXPECT_EQ(refusal(R"({"model_type": "qwen2_vl_text", "rope_parameters":
                         {"mrope_section": [1, 2.5, 3]}})"),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.mrope_section` must be a "
+            "[rotary_options_from_hf] the configuration: rope_parameters.mrope_section must be a "
             "list of whole "
             "numbers. Got [1,2.5,3]");
   EXPECT_EQ(refusal(R"({"model_type": "qwen2_vl_text", "rope_parameters": {"mrope_section": 3}})"),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.mrope_section` must be a "
+            "[rotary_options_from_hf] the configuration: rope_parameters.mrope_section must be a "
             "list of whole "
             "numbers. Got 3");
 }
@@ -286,7 +295,7 @@ TEST(RotaryConfig, ListsByLayer) {
   EXPECT_EQ(refusal(R"({"model_type": "step3p5", "rope_theta": [5.0],
                         "layer_types": ["full_attention", "sliding_attention"]})",
                     "sliding_attention"),
-            "[rotary_options_from_hf] the configuration: `rope_theta` must be a number for each of "
+            "[rotary_options_from_hf] the configuration: rope_theta must be a number for each of "
             "layer_types. Got "
             "[5.0]");
   EXPECT_NE(refusal(R"({"model_type": "step3p5"})", "sliding_attention"), "");
@@ -333,11 +342,11 @@ TEST(RotaryConfig, FlatParametersOfModelsWithLayers) {
   EXPECT_EQ(std::get<rotary::Yarn>(compressed.scaling()).attention_factor, 1.0);
   EXPECT_EQ(
       refusal(R"({"model_type": "mellum", "rope_scaling": {"factor": 2.0}})", "full_attention"),
-      "[rotary_options_from_hf] the configuration: `rope_scaling` must be left out: `mellum` has "
+      "[rotary_options_from_hf] the configuration: rope_scaling must be left out: `mellum` has "
       "rope_parameters by layer type. Got {\"factor\":2.0}");
   EXPECT_EQ(refusal(R"({"model_type": "modernbert", "rope_parameters": {"factor": 2.0}})",
                     "full_attention"),
-            "[rotary_options_from_hf] the configuration: `rope_parameters` must be objects by "
+            "[rotary_options_from_hf] the configuration: rope_parameters must be objects by "
             "layer type and nothing "
             "else. Got {\"factor\":2.0}");
 }
@@ -388,16 +397,15 @@ TEST(RotaryConfig, KeysBesideTheParameters) {
 
 TEST(RotaryConfig, WhatTransformersRefuses) {
   for (const char* value : {"null", "0"}) {
-    EXPECT_EQ(
-        refusal(std::string(R"({"model_type": "gptj", "rotary_dim": )") + value + "}"),
-        std::string(
-            "[rotary_options_from_hf] the configuration: `rotary_dim` must be positive. Got ") +
-            value);
+    EXPECT_EQ(refusal(std::string(R"({"model_type": "gptj", "rotary_dim": )") + value + "}"),
+              std::string(
+                  "[rotary_options_from_hf] the configuration: rotary_dim must be positive. Got ") +
+                  value);
   }
   for (const char* model : {"phi3", "phi4_multimodal"}) {
     EXPECT_EQ(refusal(std::string(R"({"model_type": ")") + model +
                       R"(", "rope_scaling": {"type": "linear", "factor": 2.0}})"),
-              std::string("[rotary_options_from_hf] the configuration: `rope_scaling.type` must be "
+              std::string("[rotary_options_from_hf] the configuration: rope_scaling.type must be "
                           "a type of scaling "
                           "that `") +
                   model + "` knows; the nearest are longrope, default. Got \"linear\"");
@@ -406,7 +414,7 @@ TEST(RotaryConfig, WhatTransformersRefuses) {
 
 TEST(RotaryConfig, YarnNeedsItsFactorIfOnlyAsNull) {
   EXPECT_EQ(refusal(llama(R"({"rope_type": "yarn", "original_max_position_embeddings": 512})")),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.factor` is needed for "
+            "[rotary_options_from_hf] the configuration: rope_parameters.factor is needed for "
             "rope_type yarn");
   const auto null = of(llama(R"({"rope_type": "yarn", "factor": null,
                                  "original_max_position_embeddings": 512})"));
@@ -457,11 +465,11 @@ TEST(RotaryConfig, ParticularsOfPatchesAndOfSound) {
             (std::vector<int64_t>{7, 7}));
   EXPECT_EQ(refusal(R"({"model_type": "llama4_vision_model",
                         "rope_parameters": {"rope_type": "linear", "factor": 2.0}})"),
-            "[rotary_options_from_hf] the configuration: `rope_parameters.rope_type` must be a "
+            "[rotary_options_from_hf] the configuration: rope_parameters.rope_type must be a "
             "type of scaling that "
             "`llama4_vision_model` knows; the nearest are default. Got \"linear\"");
   EXPECT_EQ(refusal(R"({"model_type": "sam2_video", "memory_attention_downsample_rate": 0})"),
-            "[rotary_options_from_hf] the configuration: `memory_attention_downsample_rate` must "
+            "[rotary_options_from_hf] the configuration: memory_attention_downsample_rate must "
             "be positive. Got 0");
 }
 

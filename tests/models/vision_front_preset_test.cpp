@@ -59,6 +59,7 @@ TEST(VisionFrontPreset, HasTheDefaultsOfTheModelType) {
   EXPECT_EQ(of({{"model_type", "beit"}}).position_table(), PositionTable::None);
   EXPECT_EQ(of({{"model_type", "internvl_vision"}}).position_table(), PositionTable::Parameter);
   EXPECT_EQ(of({{"model_type", "blip_2_vision_model"}}).d_model(), 1408);
+  EXPECT_EQ(of({{"model_type", "blip_vision_model"}}).initializer_range(), 1e-10);
 }
 
 TEST(VisionFrontPreset, FindsTheVisionModelOfACompositeOne) {
@@ -67,6 +68,10 @@ TEST(VisionFrontPreset, FindsTheVisionModelOfACompositeOne) {
   EXPECT_EQ(of({{"model_type", "siglip"}, {"vision_config", inner}}).class_tokens(), 0);
   EXPECT_EQ(of({{"model_type", "blip-2"}, {"vision_config", inner}}).patch_height(), 14);
   EXPECT_EQ(of({{"model_type", "clip"}}).d_model(), 768);
+  const auto llava = of({{"model_type", "llava"}});  // LlavaConfig gives these to CLIP's
+  EXPECT_EQ(llava.d_model(), 1024);
+  EXPECT_EQ(llava.image_height(), 336);
+  EXPECT_EQ(llava.patch_height(), 14);
   Json named = inner;
   named["model_type"] = "siglip_vision_model";
   EXPECT_EQ(of({{"model_type", "llava"}, {"vision_config", named}}).class_tokens(), 0);
@@ -125,6 +130,9 @@ TEST(VisionFrontPreset, RefusesConfigurations) {
   EXPECT_EQ(refusal_of({{"model_type", "vit"}, {"image_size", {1, 2, 3}}}),
             "[vision_front_options_from_hf] the configuration: image_size must be a whole number "
             "or two, height and width. Got [1,2,3]");
+  EXPECT_EQ(refusal_of({{"model_type", "clip_vision_model"}, {"patch_size", nullptr}}),
+            "[vision_front_options_from_hf] the configuration: patch_size must be a whole number "
+            "from 1 to 1048576. Got null");
   EXPECT_EQ(refusal_of({{"model_type", "vit"}, {"hidden_size", 0}}),
             "[vision_front_options_from_hf] the configuration: hidden_size must be a whole number "
             "from 1 to 1048576. Got 0");

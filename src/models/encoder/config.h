@@ -1,7 +1,5 @@
 #pragma once
 
-#include <c10/util/Exception.h>
-
 #include "models/encoder/model_table.h"
 #include "models/settings.h"
 #include "posenc/models/encoder.h"
@@ -14,10 +12,6 @@ struct EncoderConfig {
   Settings settings;  ///< of the encoder itself, if config.json describes several
   EncoderOptions options;
 };
-
-/// Rethrows `error`, which another function threw for these settings, with the names of the public
-/// function and of the file.
-[[noreturn]] void refuse_settings(const Settings& config, const c10::ValueError& error);
 
 /// Reads a config.json. Throws c10::ValueError for its contents.
 EncoderConfig read_encoder_config(const Settings& config);

@@ -36,17 +36,9 @@ void check_encoder_sizes(const EncoderConfig& config, const io::TensorSource& so
                     names.front(), ". Got ", layers);
 }
 
-Encoder of_settings(const EncoderConfig& config) {
-  try {
-    return Encoder(config.options);
-  } catch (const c10::ValueError& error) {
-    refuse_settings(config.settings, error);
-  }
-}
-
 Encoder empty_encoder(const EncoderConfig& config, const io::FormatNames& names) {
   const SkipInit skip;
-  Encoder model = of_settings(config);
+  Encoder model = config.settings.placing_errors([&] { return Encoder(config.options); });
   for (auto& item : model->named_parameters()) {
     if (names.optional.count(item.key()) != 0) torch::nn::init::zeros_(item.value());
   }

@@ -11,54 +11,32 @@
 #include "models/front/vision_table.h"
 #include "models/rotary/model_table.h"
 
-// To add a model type: read its `...Layer` and `...Model` classes in transformers, then write a row
-// of kEncoderModels. If its layers have new names, write an EncoderLayerKeys too. The differential
-// area `encoders` (tests/differential/encoders.py) then needs its config class.
+// To add a model type whose front has a row: read its `...Layer` and `...Model` classes in
+// transformers, then write a row of kEncoderModels. If its layers have new names, write an
+// EncoderLayerKeys too. The differential area `encoders` (tests/differential/encoders.py) then
+// needs its config class.
 
 namespace posenc {
 namespace {
 
 using encoder::Pooling;
 
-const EncoderLayerKeys kBert = {.layer = "encoder.layer.*.",
-                                .query = "attention.self.query",
-                                .key = "attention.self.key",
-                                .value = "attention.self.value",
-                                .out = "attention.output.dense",
-                                .wide = "intermediate.dense",
-                                .narrow = "output.dense",
-                                .norm1 = "attention.output.LayerNorm",
-                                .norm2 = "output.LayerNorm"};
+constexpr EncoderLayerKeys bert_layer(const char* norm1, const char* norm2) {
+  return {.layer = "encoder.layer.*.",
+          .query = "attention.self.query",
+          .key = "attention.self.key",
+          .value = "attention.self.value",
+          .out = "attention.output.dense",
+          .wide = "intermediate.dense",
+          .narrow = "output.dense",
+          .norm1 = norm1,
+          .norm2 = norm2};
+}
 
-const EncoderLayerKeys kBertPreNorm = {.layer = "encoder.layer.*.",
-                                       .query = "attention.self.query",
-                                       .key = "attention.self.key",
-                                       .value = "attention.self.value",
-                                       .out = "attention.output.dense",
-                                       .wide = "intermediate.dense",
-                                       .narrow = "output.dense",
-                                       .norm1 = "attention.LayerNorm",
-                                       .norm2 = "intermediate.LayerNorm"};
-
-const EncoderLayerKeys kMegatronBert = {.layer = "encoder.layer.*.",
-                                        .query = "attention.self.query",
-                                        .key = "attention.self.key",
-                                        .value = "attention.self.value",
-                                        .out = "attention.output.dense",
-                                        .wide = "intermediate.dense",
-                                        .narrow = "output.dense",
-                                        .norm1 = "attention.ln",
-                                        .norm2 = "ln"};
-
-const EncoderLayerKeys kRobertaXL = {.layer = "encoder.layer.*.",
-                                     .query = "attention.self.query",
-                                     .key = "attention.self.key",
-                                     .value = "attention.self.value",
-                                     .out = "attention.output.dense",
-                                     .wide = "intermediate.dense",
-                                     .narrow = "output.dense",
-                                     .norm1 = "attention.self_attn_layer_norm",
-                                     .norm2 = "LayerNorm"};
+const EncoderLayerKeys kBert = bert_layer("attention.output.LayerNorm", "output.LayerNorm");
+const EncoderLayerKeys kBertPreNorm = bert_layer("attention.LayerNorm", "intermediate.LayerNorm");
+const EncoderLayerKeys kMegatronBert = bert_layer("attention.ln", "ln");
+const EncoderLayerKeys kRobertaXL = bert_layer("attention.self_attn_layer_norm", "LayerNorm");
 
 const EncoderLayerKeys kDistilBert = {.layer = "transformer.layer.*.",
                                       .query = "attention.q_lin",
@@ -152,53 +130,16 @@ const EncoderLayerKeys kDinov2 = {.layer = "encoder.layer.*.",
                                   .norm1 = "norm1",
                                   .norm2 = "norm2"};
 
-const EncoderConfigKeys kBertLarge = {
-    .default_hidden = 1024, .default_heads = 16, .default_layers = 24, .default_wide = 4096};
-
-const EncoderConfigKeys kBartConfig = {.wide = "encoder_ffn_dim",
-                                       .activation = "activation_function",
-                                       .eps = "",
-                                       .dropout = "dropout",
-                                       .default_hidden = 1024,
-                                       .default_heads = 16,
-                                       .default_wide = 4096,
-                                       .default_eps = 1e-5};
-
-const EncoderConfigKeys kPLBartConfig = {.wide = "encoder_ffn_dim",
-                                         .activation = "activation_function",
-                                         .eps = "",
-                                         .dropout = "dropout",
-                                         .default_layers = 6,
-                                         .default_eps = 1e-5};
-
-const EncoderConfigKeys kClipConfig = {.dropout = "",
-                                       .default_hidden = 512,
-                                       .default_heads = 8,
-                                       .default_wide = 2048,
-                                       .default_activation = "quick_gelu",
-                                       .default_eps = 1e-5};
-
-const EncoderConfigKeys kSiglipConfig = {
-    .dropout = "", .default_activation = "gelu_pytorch_tanh", .default_eps = 1e-6};
-
-const EncoderConfigKeys kDinov2Config = {.wide = "mlp_ratio",
-                                         .wide_is_ratio = true,
-                                         .default_wide = 4,
-                                         .default_eps = 1e-6,
-                                         .default_dropout = 0.0};
-
-EncoderModelRow bert(const char* model_type, const char* prefix, EncoderConfigKeys config = {}) {
+EncoderModelRow bert(const char* model_type, const char* prefix) {
   return {.model_type = model_type,
           .layers = {&kBert},
-          .config = config,
           .prefix = prefix,
           .pooling = Pooling::TanhOfFirst};
 }
 
-EncoderModelRow bart(const char* model_type, EncoderConfigKeys config = kBartConfig) {
+EncoderModelRow bart(const char* model_type) {
   return {.model_type = model_type,
           .layers = {&kBart},
-          .config = config,
           .prefix = "model.",
           .front = "encoder.",
           .shared = "shared.weight",
@@ -215,7 +156,6 @@ EncoderModelRow mbart() {
 EncoderModelRow clip_text(const char* model_type) {
   return {.model_type = model_type,
           .layers = {&kClip},
-          .config = kClipConfig,
           .prefix = "text_model.",
           .norm_first = true,
           .last_norm = "final_layer_norm",
@@ -226,7 +166,6 @@ EncoderModelRow clip_text(const char* model_type) {
 EncoderModelRow siglip_text(const char* model_type) {
   return {.model_type = model_type,
           .layers = {&kClip},
-          .config = kSiglipConfig,
           .prefix = "text_model.",
           .norm_first = true,
           .last_norm = "final_layer_norm",
@@ -234,23 +173,19 @@ EncoderModelRow siglip_text(const char* model_type) {
           .pooler = "head"};
 }
 
-EncoderModelRow vit(const char* model_type, const char* prefix, Pooling pooling) {
+EncoderModelRow vit(const char* model_type, const char* prefix) {
   return {.model_type = model_type,
           .layers = {&kViTFile, &kViT},
-          .config = {.default_dropout = 0.0},
           .prefix = prefix,
-          .is_vision = true,
           .norm_first = true,
           .last_norm = "layernorm",
-          .pooling = pooling};
+          .pooling = Pooling::TanhOfFirst};
 }
 
 EncoderModelRow dinov2(const char* model_type, const char* prefix) {
   return {.model_type = model_type,
           .layers = {&kDinov2File, &kDinov2},
-          .config = kDinov2Config,
           .prefix = prefix,
-          .is_vision = true,
           .norm_first = true,
           .last_norm = "layernorm",
           .pooling = Pooling::First,
@@ -260,11 +195,6 @@ EncoderModelRow dinov2(const char* model_type, const char* prefix) {
 const std::vector<EncoderModelRow> kEncoderModels = {
     {.model_type = "albert",
      .layers = {&kAlbert},
-     .config = {.default_hidden = 4096,
-                .default_heads = 64,
-                .default_wide = 16384,
-                .default_activation = "gelu_new",
-                .default_dropout = 0.0},
      .prefix = "albert.",
      .projection = "encoder.embedding_hidden_mapping_in",
      .pooling = Pooling::TanhOfFirst,
@@ -272,34 +202,25 @@ const std::vector<EncoderModelRow> kEncoderModels = {
      .shares_layers = true},
     bart("bart"),
     bert("bert", "bert."),
-    {.model_type = "bert-generation", .layers = {&kBert}, .config = kBertLarge, .prefix = "bert."},
+    {.model_type = "bert-generation", .layers = {&kBert}, .prefix = "bert."},
     bert("camembert", "roberta."),
     bert("chinese_clip_text_model", "text_model."),
     clip_text("clip_text_model"),
     clip_text("clipseg_text_model"),
     bert("data2vec-text", "data2vec_text."),
-    vit("deit", "deit.", Pooling::TanhOfFirst),
+    vit("deit", "deit."),
     dinov2("dinov2", "dinov2."),
     dinov2("dinov2_with_registers", "dinov2_with_registers."),
-    {.model_type = "distilbert",
-     .layers = {&kDistilBert},
-     .config = {.wide = "hidden_dim",
-                .activation = "activation",
-                .eps = "",
-                .dropout = "dropout",
-                .default_layers = 6},
-     .prefix = "distilbert."},
+    {.model_type = "distilbert", .layers = {&kDistilBert}, .prefix = "distilbert."},
     {.model_type = "electra",
      .layers = {&kBert},
-     .config = {.default_hidden = 256, .default_heads = 4, .default_wide = 1024},
      .prefix = "electra.",
      .projection = "embeddings_project"},
     bert("ernie", "ernie."),
-    vit("ijepa", "ijepa.", Pooling::TanhOfFirst),
+    vit("ijepa", "ijepa."),
     mbart(),
     {.model_type = "megatron-bert",
      .layers = {&kMegatronBert},
-     .config = kBertLarge,
      .prefix = "bert.",
      .norm_first = true,
      .last_norm = "encoder.ln",
@@ -309,15 +230,9 @@ const std::vector<EncoderModelRow> kEncoderModels = {
      .prefix = "mpnet.",
      .pooling = Pooling::TanhOfFirst,
      .relative_bias = "encoder.relative_attention_bias.weight"},
-    bart("plbart", kPLBartConfig),
+    bart("plbart"),
     {.model_type = "rembert",
      .layers = {&kBert},
-     .config = {.embedding = "input_embedding_size",
-                .default_hidden = 1152,
-                .default_heads = 18,
-                .default_layers = 32,
-                .default_wide = 4608,
-                .default_dropout = 0.0},
      .prefix = "rembert.",
      .projection = "encoder.embedding_hidden_mapping_in",
      .pooling = Pooling::TanhOfFirst},
@@ -331,29 +246,19 @@ const std::vector<EncoderModelRow> kEncoderModels = {
     siglip_text("siglip2_text_model"),
     siglip_text("siglip_text_model"),
     {.model_type = "splinter", .layers = {&kBert}, .prefix = "splinter."},
-    vit("vit", "vit.", Pooling::TanhOfFirst),
+    vit("vit", "vit."),
     bert("xlm-roberta", "roberta."),
     {.model_type = "xlm-roberta-xl",
      .layers = {&kRobertaXL},
-     .config = {.default_hidden = 2560,
-                .default_heads = 32,
-                .default_layers = 36,
-                .default_wide = 10240,
-                .default_eps = 1e-5},
      .prefix = "roberta.",
      .norm_first = true,
      .last_norm = "encoder.LayerNorm",
      .pooling = Pooling::TanhOfFirst},
 };
 
-// Composite models, whose text model is loaded. Its keys always begin with `text_model.`.
-const std::vector<CompositeModelRow> kComposites = {
-    {"chinese_clip", "text_config", "chinese_clip_text_model"},
-    {"clip", "text_config", "clip_text_model"},
-    {"clipseg", "text_config", "clipseg_text_model"},
-    {"siglip", "text_config", "siglip_text_model"},
-    {"siglip2", "text_config", "siglip2_text_model"},
-};
+// The keys of the text model always begin with `text_model.`.
+const std::vector<const char*> kComposites = {"chinese_clip", "clip", "clipseg", "siglip",
+                                              "siglip2"};
 
 // Known encoders that are not supported, and what is missing for them.
 const std::pair<const char*, const char*> kUnsupported[] = {
@@ -397,21 +302,13 @@ const std::pair<const char*, const char*> kUnsupported[] = {
     {"yoso", "attention by sampling"},
 };
 
-template <typename Row>
-bool is_in(const std::vector<Row>& table, std::string_view model_type) {
-  return std::any_of(table.begin(), table.end(),
-                     [&](const Row& row) { return row.model_type == model_type; });
-}
-
 }  // namespace
 
 const std::vector<EncoderModelRow>& encoder_model_table() { return kEncoderModels; }
-const std::vector<CompositeModelRow>& composite_model_table() { return kComposites; }
+const std::vector<const char*>& composite_models() { return kComposites; }
 
-const CompositeModelRow* find_composite_model(std::string_view model_type) {
-  const auto found = std::find_if(kComposites.begin(), kComposites.end(),
-                                  [&](const auto& row) { return row.model_type == model_type; });
-  return found == kComposites.end() ? nullptr : &*found;
+bool is_composite_model(std::string_view model_type) {
+  return std::find(kComposites.begin(), kComposites.end(), model_type) != kComposites.end();
 }
 
 const EncoderModelRow& encoder_model(const std::string& where, std::string_view model_type) {
@@ -420,7 +317,7 @@ const EncoderModelRow& encoder_model(const std::string& where, std::string_view 
     if (row.model_type == model_type) return row;
     names.emplace_back(row.model_type);
   }
-  for (const CompositeModelRow& row : kComposites) names.emplace_back(row.model_type);
+  names.insert(names.end(), kComposites.begin(), kComposites.end());
   for (const auto& [known, lack] : kUnsupported) {
     TORCH_CHECK_VALUE(known != model_type, where, "model_type ", model_type,
                       " is not supported: it needs ", lack);
@@ -432,10 +329,10 @@ const EncoderModelRow& encoder_model(const std::string& where, std::string_view 
       " is not supported: its rotary embedding is known (rotary_options_from_hf), its "
       "layers are not. For a decoder, such as Llama, docs/llama.md has the layers and "
       "loads their weights");
-  TORCH_CHECK_VALUE(!is_in(front_model_table(), model_type), where, "model_type ", model_type,
+  TORCH_CHECK_VALUE(find_front_model(model_type) == nullptr, where, "model_type ", model_type,
                     " is not supported: its front is known (front_options_from_hf), its layers are "
                     "not");
-  TORCH_CHECK_VALUE(!is_in(vision_model_table(), model_type), where, "model_type ", model_type,
+  TORCH_CHECK_VALUE(find_vision_model(model_type) == nullptr, where, "model_type ", model_type,
                     " is not supported: its front is known (vision_front_options_from_hf), its "
                     "layers are not");
   TORCH_CHECK_VALUE(false, where, "model_type must be that of an encoder; the nearest are ",

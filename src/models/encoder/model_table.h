@@ -18,31 +18,15 @@ struct EncoderLayerKeys {
   const char *norm1, *norm2;  ///< of the attention, of the feed-forward network
 };
 
-/// The names of settings in a config.json, and their defaults. hidden_size, num_attention_heads and
-/// num_hidden_layers are names that all classes know.
-struct EncoderConfigKeys {
-  const char* wide = "intermediate_size";
-  bool wide_is_ratio = false;  ///< to hidden_size
-  const char* activation = "hidden_act";
-  const char* eps = "layer_norm_eps";           ///< empty: default_eps always
-  const char* dropout = "hidden_dropout_prob";  ///< empty: none
-  const char* embedding = "embedding_size";     ///< the width of the tables before a projection
-  int64_t default_hidden = 768, default_heads = 12, default_layers = 12, default_wide = 3072;
-  const char* default_activation = "gelu";
-  double default_eps = 1e-12;
-  double default_dropout = 0.1;
-};
-
-/// An encoder of transformers. The defaults are those of most models.
+/// An encoder of transformers, which takes the output of the front of the same model type. The
+/// defaults are those of most models.
 struct EncoderModelRow {
   const char* model_type;
   /// The names of the layers' tensors; several if files may use different ones.
   std::vector<const EncoderLayerKeys*> layers;
-  EncoderConfigKeys config = {};
   /// The prefix of all keys in files of models with a head, such as `bert.`; files without it are
   /// read too.
   const char* prefix = "";
-  bool is_vision = false;             ///< the front takes pixel_values
   const char* front = "embeddings.";  ///< the prefix of the front's keys
   const char* projection = "";        ///< the front's projection, if it is not below that prefix
   const char* shared = "";            ///< a further name of the tokens' table
@@ -57,20 +41,13 @@ struct EncoderModelRow {
   std::vector<const char*> dropped = {};  ///< patterns of keys that are not the encoder's
 };
 
-/// A model of several encoders, of which one is loaded.
-struct CompositeModelRow {
-  const char* model_type;
-  const char* settings;  ///< the object in config.json that has those of the encoder
-  const char* encoder;   ///< its model_type
-};
-
 /// All encoders.
 const std::vector<EncoderModelRow>& encoder_model_table();
-/// All models of several encoders.
-const std::vector<CompositeModelRow>& composite_model_table();
 
-/// The row of `model_type`, or null.
-const CompositeModelRow* find_composite_model(std::string_view model_type);
+/// Models of several encoders, of which that of text is loaded, the part `text_config`.
+const std::vector<const char*>& composite_models();
+bool is_composite_model(std::string_view model_type);
+
 /// The row of `model_type`. Throws c10::ValueError, beginning with `where`, for a known model that
 /// posenc cannot run, with what it lacks, and for an unknown one, with the nearest names.
 const EncoderModelRow& encoder_model(const std::string& where, std::string_view model_type);

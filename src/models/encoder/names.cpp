@@ -7,6 +7,7 @@
 #include "io/base/quote.h"
 #include "io/load/key_map.h"
 #include "models/encoder/parts.h"
+#include "models/hf/setting_names.h"
 
 namespace posenc {
 namespace {
@@ -16,7 +17,7 @@ using Part = const char* EncoderLayerKeys::*;
 bool is_named(const char* name) { return *name != '\0'; }
 
 int64_t inner_layers(const EncoderConfig& config) {
-  return config.settings.whole("inner_group_num", 1, 1, INT64_MAX);
+  return config.settings.whole("inner_group_num", 1, INT64_MAX);
 }
 
 // The prefix of layer `index` in a file. ALBERT numbers the layers of each group.
@@ -54,7 +55,7 @@ void add_layer(KeyMap& map, const EncoderLayerKeys& keys, const std::string& fro
 
 // Without them, transformers ignores the biases of query, key and value that a file has.
 bool has_qkv_bias(const EncoderConfig& config) {
-  return !config.row.is_vision || config.settings.flag("qkv_bias", true);
+  return !config.options.patches() || config.settings.flag("qkv_bias");
 }
 
 void add_layers(KeyMap& map, const EncoderConfig& config) {
@@ -168,7 +169,7 @@ void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config
   const auto pooler = encoder_pooler_names(config, prefix);
   if (pooler.empty()) return;
   const auto& options = config.options;
-  const char* own_setting = config.row.is_vision ? "pooler_output_size" : "projection_size";
+  const char* own_setting = config.options.patches() ? "pooler_output_size" : "projection_size";
   const char* setting = config.settings.has(own_setting) ? own_setting : "hidden_size";
   sizes.push_back({config.settings.key(setting),
                    options.pooler_dim().value_or(options.encoder().layer().d_model()),
@@ -227,8 +228,9 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   const auto& layer = config.options.encoder().layer();
   const auto first = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::wide);
   const auto key = [&](const std::string& name) { return config.settings.key(name); };
-  const std::string factor = row.config.wide_is_ratio ? " * " + key("hidden_size") : "";
-  std::vector<StatedSize> sizes = {{key(row.config.wide) + factor, layer.d_ff(), first, 0},
+  const std::string wide = config.settings.name_of(hf::kFeedForward);
+  const std::string factor = wide == "mlp_ratio" ? " * " + key("hidden_size") : "";
+  std::vector<StatedSize> sizes = {{wide + factor, layer.d_ff(), first, 0},
                                    {key("hidden_size"), layer.d_model(), first, 1}};
   add_pooler_size(sizes, config, prefix);
   if (config.options.patches()) {
@@ -245,9 +247,10 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   const auto in_file = [&](auto& name) { return prefix + row.front + name + ".weight"; };
   std::vector<std::string> tokens = {in_file(front.names().tokens)};
   if (is_named(row.shared)) tokens.push_back(prefix + row.shared);
-  const char* width = is_named(row.projection) ? row.config.embedding : "hidden_size";
+  const char* narrow = config.settings.name_of(hf::kTableWidth);
   sizes.push_back({key("vocab_size"), front.vocab_size(), tokens, 0});
-  sizes.push_back({key(width), front.embedding_dim().value_or(front.d_model()), tokens, 1});
+  sizes.push_back({key(narrow ? narrow : "hidden_size"),
+                   front.embedding_dim().value_or(front.d_model()), tokens, 1});
   const int64_t offset = front.position_offset();
   const std::string plus = offset == 0 ? "" : " + " + std::to_string(offset);
   sizes.push_back({key("max_position_embeddings") + plus,

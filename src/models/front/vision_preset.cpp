@@ -14,14 +14,7 @@ namespace {
 
 constexpr const char* kVisionFromHf = "vision_front_options_from_hf";
 constexpr int64_t kMostPixels = 1 << 20;
-
-const VisionModelRow* find_vision_model(const std::string& model_type) {
-  const auto& table = vision_model_table();
-  const auto found = std::find_if(table.begin(), table.end(), [&](const VisionModelRow& row) {
-    return row.model_type == model_type;
-  });
-  return found == table.end() ? nullptr : &*found;
-}
+constexpr int64_t kTimmImage = 224, kTimmPatch = 16, kTimmWidth = 768;
 
 const VisionPresetRow& find_vision_preset(const std::string& name) {
   std::vector<std::string> names;
@@ -34,12 +27,9 @@ const VisionPresetRow& find_vision_preset(const std::string& name) {
   std::abort();  // not reached
 }
 
-// The vision model of a composite model. Its own model type may be missing.
-const VisionModelRow* inner_vision_model(const std::string& inner, std::string outer) {
-  if (const VisionModelRow* row = find_vision_model(inner)) return row;
-  std::replace(outer.begin(), outer.end(), '-', '_');
-  for (const char* end : {"_vision_model", "_vision"})
-    if (const VisionModelRow* row = find_vision_model(outer + end)) return row;
+const VisionModelRow* first_model(const std::string& preset) {
+  for (const VisionModelRow& row : vision_model_table())
+    if (row.preset == preset) return &row;
   return nullptr;
 }
 
@@ -49,32 +39,30 @@ const VisionModelRow* vision_model_of(Settings& config) {
   const std::string name = config.text("model_type", "");
   if (config.has_part("vision_config")) {
     const Settings inside = config.part("vision_config");
-    if (const VisionModelRow* row = inner_vision_model(inside.text("model_type", ""), name)) {
+    const VisionModelRow* row = find_vision_model(inside.text("model_type", ""));
+    if (row == nullptr)  // the class of some models ignores this name
+      row = find_vision_model(hf::ConfigClass::of(name).part_type("vision_config"));
+    if (row != nullptr) {
       config = inside;
       return row;
     }
   }
-  if (const VisionModelRow* row = find_vision_model(name)) return row;
-  return name.empty() ? nullptr : inner_vision_model("", name);
+  return find_vision_model(name);
 }
 
-VisionFrontOptions built(const Settings& config, const VisionPresetRow& preset,
-                         const VisionDefaults& defaults, BuildVision then = nullptr) {
-  const VisionSides image = vision_sides(config, "image_size", defaults.image);
-  const VisionSides patch = vision_sides(config, "patch_size", defaults.patch);
+// Only timm's configurations lack these sizes, which they have by other names.
+VisionFrontOptions built(const Settings& config, const VisionPresetRow& preset, BuildVision then) {
+  const VisionSides image = vision_sides(config, "image_size", kTimmImage);
+  const VisionSides patch = vision_sides(config, "patch_size", kTimmPatch);
   VisionFrontOptions options(image.height, patch.height,
-                             config.whole("hidden_size", defaults.hidden, 1, kMostPixels));
+                             config.whole("hidden_size", kTimmWidth, 1, kMostPixels));
   options.image_width(image.width).patch_width(patch.width);
   options.num_channels(config.whole("num_channels", 3, 1, kMostPixels));
   options.initializer_range(config.real("initializer_range", 0.02));
   options.resize(preset.resize);
-  preset.build(config, defaults, options);
-  if (then != nullptr) then(config, defaults, options);
-  try {
-    options.validate();
-  } catch (const c10::ValueError& error) {
-    TORCH_CHECK_VALUE(false, config.where(), error.what_without_backtrace());
-  }
+  preset.build(config, options);
+  if (then != nullptr) then(config, options);
+  config.placing_errors([&] { options.validate(); });
   return options;
 }
 
@@ -110,6 +98,18 @@ std::vector<VisionFrontModel> vision_front_models() {
   return models;
 }
 
+const VisionModelRow* find_vision_model(std::string_view model_type) {
+  const auto& table = vision_model_table();
+  const auto found = std::find_if(table.begin(), table.end(), [&](const VisionModelRow& row) {
+    return row.model_type == model_type;
+  });
+  return found == table.end() ? nullptr : &*found;
+}
+
+VisionFrontOptions vision_front_of(const Settings& config, const VisionModelRow& model) {
+  return built(config, find_vision_preset(model.preset), model.build);
+}
+
 VisionFrontOptions vision_front_options_from_hf(const std::string& config) {
   Settings settings = Settings::path_or_text(kVisionFromHf, config);
   const std::string model_type = settings.text("model_type", "");
@@ -122,18 +122,18 @@ VisionFrontOptions vision_front_options_from_hf(const std::string& config) {
                       detail::nearest_text(model_type, names), ". Got ",
                       model_type.empty() ? "no model_type" : model_type);
   }
-  return built(settings.of(model->model_type), find_vision_preset(model->preset), model->defaults,
-               model->build);
+  return vision_front_of(settings.of(model->model_type), *model);
 }
 
 VisionFrontOptions vision_front_preset(const std::string& name, const std::string& config) {
   const VisionPresetRow& preset = find_vision_preset(name);
   Settings settings = Settings::path_or_text("vision_front_preset", config);
   const VisionModelRow* model = vision_model_of(settings);
-  if (model == nullptr) return built(settings, preset, preset.defaults);
+  if (model == nullptr) model = first_model(name);
+  if (model == nullptr) return built(settings, preset, nullptr);  // timm's
   TORCH_CHECK_VALUE(name == model->preset, "[vision_front_preset] a configuration of ",
                     model->model_type, " needs the preset ", model->preset, ". Got ", name);
-  return built(settings.of(model->model_type), preset, model->defaults, model->build);
+  return vision_front_of(settings.of(model->model_type), *model);
 }
 
 }  // namespace posenc

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "models/settings.h"
@@ -9,40 +9,36 @@
 
 namespace posenc {
 
-/// The defaults of a model's configuration class.
-struct VisionDefaults {
-  int64_t image = 224, patch = 16, hidden = 768;
-  int64_t registers = 0, classes = 1;
-  bool masks = false;     ///< whether there is a mask token
-  bool positions = true;  ///< whether there is a table of positions
-};
-
 /// Completes the options of a vision front that have the sizes of a configuration and ViT's
 /// structure.
-using BuildVision = void (*)(const Settings& config, const VisionDefaults& defaults,
-                             VisionFrontOptions& options);
+using BuildVision = void (*)(const Settings& config, VisionFrontOptions& options);
 
 /// The front of a family of models.
 struct VisionPresetRow {
   const char *name, *source, *formula;
   PositionResize resize;
   BuildVision build;
-  VisionDefaults defaults;
 };
 
 /// All of them.
 const std::vector<VisionPresetRow>& vision_preset_table();
 
-/// A model type of transformers.
+/// A model type of transformers. Its sizes are those of its configuration class.
 struct VisionModelRow {
   const char* model_type;
   const char* preset;
-  VisionDefaults defaults;
   BuildVision build = nullptr;  ///< called after the preset's, for small differences; null: none
 };
 
-/// All of them, by preset.
+/// All of them, by preset. The first row of a preset determines how a configuration without a known
+/// model type is read.
 const std::vector<VisionModelRow>& vision_model_table();
+
+/// The row of `model_type`, or null.
+const VisionModelRow* find_vision_model(std::string_view model_type);
+
+/// The vision front of a model with the settings of its class.
+VisionFrontOptions vision_front_of(const Settings& config, const VisionModelRow& model);
 
 /// The side or sides under `name`, {height, width}: a whole number or a list of two.
 struct VisionSides {

@@ -15,52 +15,41 @@ enum class FlatUse : uint8_t {
   All,      ///< everything
 };
 
-/// The defaults for the rotary embedding of one kind of layer, for models that have several.
-struct RotaryLayerDefaults {
+/// What one kind of layer takes from outside its rope_parameters, for models with several.
+struct RotaryLayer {
   const char* layer_type;
-  double theta;
-  double partial = 0.0;  ///< partial_rotary_factor; 0: none
-  const char* rope_type = "default";
   const char* theta_key = "";    ///< the key outside rope_parameters for its base, or none
   const char* partial_key = "";  ///< the key outside rope_parameters for its share, or none
   FlatUse flat = FlatUse::None;
   double yarn_attention_factor = 0.0;  ///< of flat parameters of type yarn without one; 0: none
 };
 
-/// The defaults of a model's configuration class, and its names of the keys where they are neither
-/// the usual ones nor its aliases of these.
-struct RotaryDefaults {
-  double theta = 10000.0;
-  double partial = 0.0;           ///< partial_rotary_factor; 0: none
-  int64_t hidden = 0, heads = 0;  ///< hidden_size, num_attention_heads
-  int64_t head_dim = 0;           ///< 0: hidden / heads
-  int64_t head_factor = 1;  ///< what hidden / heads is multiplied by where head_dim_key is absent
+/// How a model reads its configuration where that is unusual. The defaults of the settings are
+/// those of its configuration class, and so are the layer types: those of its rope_parameters.
+struct RotaryStructure {
   const char* head_dim_key = "head_dim";  ///< empty: always hidden / heads
-  const char* rope_dim_key = "";  ///< where head_dim_key is absent, its part that rotates, or none
-  const char* more_key = "";      ///< the other part, or none; the share that rotates follows
-  int64_t more = 0;               ///< the default of that
-  int64_t max_position = 0;       ///< max_position_embeddings
-  int64_t original_max_position = 0;  ///< outside rope_parameters; 0: none
-  const char* divisor_key = "";       ///< a further divisor of hidden / heads, or none
-  int64_t divisor = 1;                ///< the default of that
-  int64_t least = 1;                  ///< hidden / heads is at least this
+  const char* rope_dim_key = "";   ///< where head_dim_key is absent, its part that rotates, or none
+  const char* more_key = "";       ///< the other part, or none; the share that rotates follows
+  const char* divisor_key = "";    ///< a further divisor of hidden / heads, or none
+  int64_t divisor = 1, times = 1;  ///< of hidden / heads, always
+  int64_t least = 1;               ///< hidden / heads is at least this
+  int64_t global_head_dim = 0;     ///< the default of that, of full attention; 0: head_dim
   const char* hidden_key = "hidden_size";
   const char* heads_key = "num_attention_heads";
   const char* theta_key = "rope_theta";
+  double theta = 10000.0;         ///< of a class without a default
+  double unscaled_partial = 0.0;  ///< share of unscaled frequencies without one; 0: none
   const char* partial_key = "partial_rotary_factor";  ///< empty: not read outside rope_parameters
   const char* rotary_dim_key = "";  ///< the key that has partial_rotary_factor * head_dim, or none
-  const char* rope_parameters = "{}";            ///< JSON: of a configuration that has none
-  const char* scalings = "";                     ///< the scalings that the model knows; empty: all
-  std::vector<RotaryLayerDefaults> layers = {};  ///< not empty: rope_parameters by layer type
+  const char* scalings = "";        ///< the scalings that the model knows; empty: all
+  std::vector<RotaryLayer> layers = {};
   const char* layers_key = "";   ///< the key that names further layer types, or none
   bool merges = false;           ///< whether layer types that rope_parameters lacks are filled in
   bool only_layers = false;      ///< whether rope_parameters may have only layer types
   bool lists = false;            ///< whether base and share are lists in the order of layer_types
-  int64_t global_head_dim = 0;   ///< head_dim of full attention; 0: as all
   bool reads_partial = false;    ///< whether unscaled frequencies read the partial factor too
   bool unscaled_layers = false;  ///< whether layers outside rope_scaling_layers are not scaled
   bool longrope_names = false;   ///< whether `su` and `yarn` mean longrope
-  bool interleave_key = false;   ///< whether `rope_interleave` false means halves
   bool ignores_rope_parameters = false;  ///< whether only `rope_theta` is read
   bool ignores_rope_scaling = false;
   bool needs_head_dim = false;  ///< whether a head_dim of null or 0 is refused
@@ -72,7 +61,7 @@ struct RotaryDefaults {
 struct RotaryModelRow {
   const char* model_type;
   const char* preset;
-  RotaryDefaults defaults;
+  RotaryStructure structure = {};
 };
 
 /// All of them, sorted by preset, then by model type.

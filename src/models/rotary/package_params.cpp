@@ -14,49 +14,49 @@ namespace {
 struct PackageParam {
   const char* name;
   const char* presets;  // with spaces between them
-  void (*apply)(const RotarySettings& given, RotaryOptions& options);
+  void (*apply)(const Settings& given, RotaryOptions& options);
 };
 
-void axes_dim(const RotarySettings& given, RotaryOptions& options) {
-  const auto dims = *given.wholes("axes_dim");
+void axes_dim(const Settings& given, RotaryOptions& options) {
+  const auto dims = *given.wholes_if("axes_dim");
   if (std::accumulate(dims.begin(), dims.end(), int64_t{0}) != options.dim()) {
-    given.refuse("axes_dim", c10::str("numbers that sum to head_dim, ", options.dim()));
+    given.refuse("axes_dim", c10::str("must be numbers that sum to head_dim, ", options.dim()));
   }
   options.axis_dims(dims);
 }
 
 // Cosmos raises the base of each axis as for a longer context.
-void rope_scale(const RotarySettings& given, RotaryOptions& options) {
-  const auto scales = *given.reals("rope_scale");
-  if (scales.size() != 3) given.refuse("rope_scale", "a number for each axis");
+void rope_scale(const Settings& given, RotaryOptions& options) {
+  const auto scales = *given.reals_if("rope_scale");
+  if (scales.size() != 3) given.refuse("rope_scale", "must be a number for each axis");
   options.axis_bases(ntk_bases(options, scales));
 }
 
-void rotate_half(const RotarySettings& given, RotaryOptions& options) {
-  const bool halves = *given.flag("rotate_half");
+void rotate_half(const Settings& given, RotaryOptions& options) {
+  const bool halves = *given.flag_if("rotate_half");
   options.pairing(halves ? rotary::Pairing::Halves : rotary::Pairing::Adjacent);
   options.cos_layout(halves ? rotary::CosLayout::Halves : rotary::CosLayout::Pairs);
 }
 
-void in_pixels(const RotarySettings& given, RotaryOptions& options) {
-  if (!*given.flag("in_pixels")) return;
-  const bool linear = given.flag("linear_bands").value_or(false);
+void in_pixels(const Settings& given, RotaryOptions& options) {
+  if (!*given.flag_if("in_pixels")) return;
+  const bool linear = given.flag_if("linear_bands").value_or(false);
   options.frequency(linear ? rotary::Frequency::PixelBands : rotary::Frequency::LogPixelBands);
-  options.base(given.real("max_res").value_or(224.0));
+  options.base(given.real_if("max_res").value_or(224.0));
 }
 
-void with_in_pixels(const RotarySettings&, RotaryOptions&) {}
+void with_in_pixels(const Settings&, RotaryOptions&) {}
 
-void interpolation_factor(const RotarySettings& given, RotaryOptions& options) {
-  options.angle_divisor(*given.real("interpolation_factor"));
+void interpolation_factor(const Settings& given, RotaryOptions& options) {
+  options.angle_divisor(*given.real_if("interpolation_factor"));
 }
 
-void base_rescale_factor(const RotarySettings& given, RotaryOptions& options) {
-  options.scaling(rotary::NtkAlpha{*given.real("base_rescale_factor")});
+void base_rescale_factor(const Settings& given, RotaryOptions& options) {
+  options.scaling(rotary::NtkAlpha{*given.real_if("base_rescale_factor")});
 }
 
-void scale_base(const RotarySettings& given, RotaryOptions& options) {
-  options.xpos_scale_base(*given.real("scale_base"));
+void scale_base(const Settings& given, RotaryOptions& options) {
+  options.xpos_scale_base(*given.real_if("scale_base"));
 }
 
 constexpr PackageParam kParams[] = {
@@ -90,7 +90,7 @@ std::vector<std::string> package_parameters(std::string_view preset) {
   return names;
 }
 
-void apply_package_parameters(std::string_view preset, const RotarySettings& given,
+void apply_package_parameters(std::string_view preset, const Settings& given,
                               RotaryOptions& options) {
   for (const PackageParam& param : kParams) {
     if (takes(param, preset) && given.has(param.name)) param.apply(given, options);

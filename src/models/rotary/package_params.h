@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/rotary/settings.h"
+#include "models/settings.h"
 #include "posenc/sinusoid/rotary.h"
 
 namespace posenc {
@@ -16,7 +16,7 @@ std::vector<std::string> package_parameters(std::string_view preset);
 /// Sets those of them that `given` contains.
 ///
 /// Errors: c10::ValueError for a value of the wrong kind.
-void apply_package_parameters(std::string_view preset, const RotarySettings& given,
+void apply_package_parameters(std::string_view preset, const Settings& given,
                               RotaryOptions& options);
 
 }  // namespace posenc

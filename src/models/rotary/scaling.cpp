@@ -15,8 +15,8 @@ namespace {
 using Maker = rotary::Scaling (*)(const RopeSettings&);
 
 // A key whose value is null or 0 gets the fallback, as with Python's `or`.
-double truthy(const RotarySettings& s, const char* name, double fallback) {
-  const double number = s.real(name).value_or(0.0);
+double truthy(const Settings& s, const char* name, double fallback) {
+  const double number = s.real_if(name).value_or(0.0);
   return number != 0.0 ? number : fallback;
 }
 
@@ -26,13 +26,14 @@ double original_of(const RopeSettings& s) {
 
 // The factor, or if it is null the ratio of the two lengths.
 double factor_or_ratio(const RopeSettings& s) {
-  const auto factor = s.parameters.real("factor");
+  const auto factor = s.parameters.real_if("factor");
   return factor ? *factor : static_cast<double>(s.max_position) / original_of(s);
 }
 
 std::vector<double> factors(const RopeSettings& s, const char* name) {
-  const auto numbers = s.parameters.reals(name);
-  if (!numbers) s.parameters.refuse(name, "a list of numbers for rope_type " + s.rope_type());
+  const auto numbers = s.parameters.reals_if(name);
+  if (!numbers)
+    s.parameters.refuse(name, "must be a list of numbers for rope_type " + s.rope_type());
   return *numbers;
 }
 
@@ -43,13 +44,13 @@ rotary::Scaling linear(const RopeSettings& s) {
 }
 
 rotary::Scaling proportional(const RopeSettings& s) {
-  return rotary::Proportional{s.parameters.real("partial_rotary_factor").value_or(1.0),
-                              s.parameters.real("factor").value_or(1.0)};
+  return rotary::Proportional{s.parameters.real_if("partial_rotary_factor").value_or(1.0),
+                              s.parameters.real_if("factor").value_or(1.0)};
 }
 
 rotary::Scaling dynamic(const RopeSettings& s) {
   const std::string_view preset = s.model.preset;
-  const double alpha = s.parameters.real("alpha").value_or(0.0);
+  const double alpha = s.parameters.real_if("alpha").value_or(0.0);
   if (alpha != 0.0 && (preset == "hunyuan_v1" || preset == "hunyuan_vl")) {
     return rotary::NtkAlpha{alpha};
   }
@@ -64,10 +65,10 @@ rotary::Scaling yarn(const RopeSettings& s) {
   result.beta_fast = truthy(s.parameters, "beta_fast", result.beta_fast);
   result.beta_slow = truthy(s.parameters, "beta_slow", result.beta_slow);
   // Null counts as false: transformers checks that the key exists, and then its truth value.
-  result.truncate = s.top.flag("truncate").value_or(!s.top.mentions("truncate"));
-  result.attention_factor = s.parameters.real("attention_factor");
-  result.mscale = s.parameters.real("mscale").value_or(0.0);
-  result.mscale_all_dim = s.parameters.real("mscale_all_dim").value_or(0.0);
+  result.truncate = s.top.flag_if("truncate").value_or(!s.top.mentions("truncate"));
+  result.attention_factor = s.parameters.real_if("attention_factor");
+  result.mscale = s.parameters.real_if("mscale").value_or(0.0);
+  result.mscale_all_dim = s.parameters.real_if("mscale_all_dim").value_or(0.0);
   return result;
 }
 
@@ -85,7 +86,7 @@ rotary::Scaling longrope(const RopeSettings& s) {
   result.long_factor = factors(s, "long_factor");
   result.original_max_position = original_of(s);
   result.factor = factor_or_ratio(s);
-  result.attention_factor = s.parameters.real("attention_factor");
+  result.attention_factor = s.parameters.real_if("attention_factor");
   return result;
 }
 
@@ -108,7 +109,7 @@ constexpr Known kKnown[] = {
 
 // Older names, which the models' configuration classes translate.
 std::string translated(const std::string& name, const RotaryModelRow& model) {
-  if (model.defaults.longrope_names && (name == "su" || name == "yarn")) return "longrope";
+  if (model.structure.longrope_names && (name == "su" || name == "yarn")) return "longrope";
   if (name == "mrope") return "default";
   if (name == "xdrope" && model.preset == std::string_view("hunyuan_vl")) return "dynamic";
   return name;
@@ -123,8 +124,8 @@ bool takes(std::string_view listed, std::string_view rope_type) {
 }  // namespace
 
 std::string RopeSettings::rope_type() const {
-  const auto newer = parameters.text("rope_type");
-  const auto older = parameters.text("type");
+  const auto newer = parameters.text_if("rope_type");
+  const auto older = parameters.text_if("type");
   return translated(newer ? *newer : older.value_or("default"), model);
 }
 
@@ -132,13 +133,13 @@ rotary::Scaling scaling_of(const RopeSettings& s) {
   const std::string type = s.rope_type();
   std::vector<std::string> names;
   for (const Known& known : kKnown) {
-    const bool allowed = takes(s.model.defaults.scalings, known.rope_type);
+    const bool allowed = takes(s.model.structure.scalings, known.rope_type);
     if (!allowed) continue;
     if (type == known.rope_type) return known.make(s);
     names.push_back(known.rope_type);
   }
   s.parameters.refuse(s.parameters.has("rope_type") ? "rope_type" : "type",
-                      fmt::format("a type of scaling that `{}` knows; the nearest are {}",
+                      fmt::format("must be a type of scaling that `{}` knows; the nearest are {}",
                                   s.model.model_type, detail::nearest_text(type, names)));
 }
 

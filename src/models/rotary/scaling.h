@@ -3,7 +3,7 @@
 #include <string>
 
 #include "models/rotary/model_table.h"
-#include "models/rotary/settings.h"
+#include "models/settings.h"
 #include "posenc/sinusoid/rotary_scaling.h"
 
 namespace posenc {
@@ -11,9 +11,9 @@ namespace posenc {
 /// One rotary embedding of a model: its own `rope_parameters`, with the defaults filled in, and the
 /// settings that contain them.
 struct RopeSettings {
-  RotarySettings parameters;  ///< of this layer type
-  RotarySettings top;         ///< the whole of rope_parameters, whose `truncate` YaRN reads
-  int64_t max_position = 0;   ///< max_position_embeddings
+  Settings parameters;       ///< of this layer type
+  Settings top;              ///< the whole of rope_parameters, whose `truncate` YaRN reads
+  int64_t max_position = 0;  ///< max_position_embeddings
   const RotaryModelRow& model;
 
   /// The type of scaling by the name that it has in transformers.

@@ -212,6 +212,18 @@ TEST_F(BadMarianFolder, NoPadding) {
   expect_value_error("config.json: pad_token_id must be a token in [0, 98)");
 }
 
+// transformers generates without an end then, although MarianConfig's default is 0.
+TEST_F(BadMarianFolder, TheSearchHasNoDefaultsOfTheConfiguration) {
+  remove("generation_config.json");
+  auto config = json::parse(read_bytes(folder_ / "config.json"));
+  config.erase("eos_token_id");
+  config.erase("forced_eos_token_id");
+  write_bytes(folder_ / "config.json", config.dump());
+  const auto generation = load_marian(path()).generation;
+  EXPECT_TRUE(generation.eos_ids().empty());
+  EXPECT_FALSE(generation.forced_eos_id());
+}
+
 TEST_F(BadMarianFolder, WeightsThatLackATensor) {
   change_weights([](StateDict& tensors) { tensors.erase("model.decoder.layers.1.fc2.bias"); });
   expect_weights_error("MissingKeys: [load_marian] " + path() + "/model.safetensors");

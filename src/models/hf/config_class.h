@@ -8,17 +8,21 @@
 
 namespace posenc::hf {
 
-/// The attribute_map of a configuration class of transformers: the other names under which its
-/// files may give a setting, such as `num_attention_heads` for DistilBERT's own `n_heads`.
-class AttributeMap {
+struct ClassRow;
+
+/// A configuration class of transformers: the defaults of its settings, and their aliases, the
+/// other names under which its files may give them, such as `num_attention_heads` for DistilBERT's
+/// own `n_heads`.
+class ConfigClass {
  public:
   struct Alias {
     std::string_view name, own;
     bool name_is_field;  ///< the own name is then the one that is read later
   };
 
-  /// That of a model type; an empty one if it is unknown or has no aliases.
-  static const AttributeMap& of(std::string_view model_type);
+  /// That of a model type; one without defaults and aliases if it is unknown.
+  static const ConfigClass& of(std::string_view model_type);
+  explicit ConfigClass(const ClassRow& row);
 
   /// Throws c10::ValueError, beginning with `where`, if `settings` has several names of one setting
   /// with different values.
@@ -29,14 +33,25 @@ class AttributeMap {
   /// Whether `settings` has it under a name that the class reads only after it has derived the
   /// defaults of other settings from this one's.
   bool is_given_late(const nlohmann::json& settings, std::string_view name) const;
+  /// The value that the class has for the setting with these `settings`: theirs, or the default.
+  /// Null in them is the default too, unless the class knows null as a value. Null if the class
+  /// derives the default from others, or has no such setting.
+  const nlohmann::json& value_in(const nlohmann::json& settings, std::string_view name) const;
+  /// The default alone.
+  const nlohmann::json& default_of(std::string_view name) const;
+  /// The model type of a part, such as `text_config`; empty if there is none.
+  std::string_view part_type(std::string_view part) const;
+  /// Whether the class has such a setting.
+  bool has(std::string_view name) const { return defaults_.contains(own_name(name)); }
 
   const std::vector<Alias>& aliases() const { return aliases_; }
 
  private:
-  explicit AttributeMap(std::string_view pairs);
   std::string_view own_name(std::string_view name) const;
 
   std::vector<Alias> aliases_;
+  std::vector<std::string_view> optional_;  // settings that may be null
+  nlohmann::json defaults_;
 };
 
 /// Whether configurations of the composite model `model_type` may have `text_config_dict` and

@@ -1,7 +1,7 @@
 // All names of a setting are read: every alias of every model type gives what the class's own name
-// does. tools/hf_attribute_maps.py --check compares the table with transformers.
+// does. tools/hf_config_classes.py --check compares the table with transformers.
 
-#include "models/hf/attribute_map.h"
+#include "models/hf/config_class.h"
 
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ json outcome(const std::function<json()>& read) {
 int compare(const std::string& model_type, const json& more,
             const std::function<json(const std::string&)>& read) {
   int effective = 0;
-  for (const auto& alias : AttributeMap::of(model_type).aliases()) {
+  for (const auto& alias : ConfigClass::of(model_type).aliases()) {
     for (const json& value : {json(8), json(16), json(0.25), json({"full_attention"})}) {
       json own = more, other = more;
       own["model_type"] = other["model_type"] = model_type;
@@ -86,17 +86,17 @@ int compare(const std::string& model_type, const json& more,
   return effective;
 }
 
-TEST(AttributeMaps, EveryAliasOfEveryFrontIsRead) {
+TEST(ConfigClass, EveryAliasOfEveryFrontIsRead) {
   int effective = 0;
   for (const auto& model : front_models()) effective += compare(model.model_type, {}, of_text);
   EXPECT_GT(effective, 40);
 }
 
-TEST(AttributeMaps, EveryAliasOfEveryVisionFrontIsRead) {
+TEST(ConfigClass, EveryAliasOfEveryVisionFrontIsRead) {
   for (const auto& model : vision_front_models()) compare(model.model_type, {}, of_images);
 }
 
-TEST(AttributeMaps, EveryAliasOfEveryEncoderIsRead) {
+TEST(ConfigClass, EveryAliasOfEveryEncoderIsRead) {
   int effective = 0;
   for (const auto& type : encoder_model_types()) {
     const json text = {{"text_config", json::object()}};
@@ -105,7 +105,7 @@ TEST(AttributeMaps, EveryAliasOfEveryEncoderIsRead) {
   EXPECT_GT(effective, 20);
 }
 
-TEST(AttributeMaps, EveryAliasOfEveryRotaryEmbeddingIsRead) {
+TEST(ConfigClass, EveryAliasOfEveryRotaryEmbeddingIsRead) {
   int effective = 0;
   const std::vector<json> parameters = {
       json(), {{"rope_type", "dynamic"}, {"factor", 2.0}, {"mrope_section", {1, 1, 2}}}};
@@ -120,18 +120,44 @@ TEST(AttributeMaps, EveryAliasOfEveryRotaryEmbeddingIsRead) {
   EXPECT_GT(effective, 100);
 }
 
-TEST(AttributeMaps, AnAliasIsThatOfItsClass) {
-  const auto& bart = AttributeMap::of("bart");
+TEST(ConfigClass, EveryModelTypeHasOne) {
+  std::vector<std::string> types = encoder_model_types();
+  for (const auto& model : front_models()) types.push_back(model.model_type);
+  for (const auto& model : vision_front_models()) types.push_back(model.model_type);
+  for (const auto& model : rotary_models()) types.push_back(model.model_type);
+  for (const auto& type : types) {
+    const auto& own = ConfigClass::of(type);
+    EXPECT_TRUE(own.has("hidden_size") || own.has("head_dim") || own.has("text_config") ||
+                own.has("memory_attention_hidden_size") || own.has("descriptor_dim"))
+        << type;
+  }
+}
+
+TEST(ConfigClass, TheDefaultIsUnderneath) {
+  const auto& distilbert = ConfigClass::of("distilbert");
+  EXPECT_EQ(distilbert.value_in({}, "num_attention_heads"), 12);
+  EXPECT_EQ(distilbert.value_in({{"n_heads", 4}}, "num_attention_heads"), 4);
+  EXPECT_EQ(distilbert.value_in({{"n_heads", nullptr}}, "num_attention_heads"), 12);
+  EXPECT_TRUE(distilbert.value_in({{"pad_token_id", nullptr}}, "pad_token_id").is_null()) << "none";
+  EXPECT_TRUE(ConfigClass::of("opt").has("word_embed_proj_dim"));
+  EXPECT_TRUE(ConfigClass::of("opt").default_of("word_embed_proj_dim").is_null()) << "derived";
+  EXPECT_FALSE(ConfigClass::of("bart").has("layer_norm_eps"));
+  EXPECT_EQ(ConfigClass::of("clip").part_type("vision_config"), "clip_vision_model");
+  EXPECT_EQ(ConfigClass::of("bert").part_type("text_config"), "");
+}
+
+TEST(ConfigClass, AnAliasIsThatOfItsClass) {
+  const auto& bart = ConfigClass::of("bart");
   EXPECT_EQ(bart.key_in({{"hidden_size", 8}}, "d_model"), "hidden_size");
   EXPECT_EQ(bart.key_in({{"hidden_size", 8}}, "hidden_size"), "hidden_size");
   EXPECT_EQ(bart.key_in({{"d_model", 8}}, "hidden_size"), "d_model");
   EXPECT_EQ(bart.key_in(json::object(), "hidden_size"), "d_model") << "the class's own";
-  EXPECT_EQ(AttributeMap::of("bert").key_in({{"d_model", 8}}, "hidden_size"), "hidden_size");
-  EXPECT_TRUE(AttributeMap::of("no such model").aliases().empty());
+  EXPECT_EQ(ConfigClass::of("bert").key_in({{"d_model", 8}}, "hidden_size"), "hidden_size");
+  EXPECT_TRUE(ConfigClass::of("no such model").aliases().empty());
 }
 
 // transformers takes one of them, depending on the class and sometimes on their order.
-TEST(AttributeMaps, TwoNamesThatContradictAreAnError) {
+TEST(ConfigClass, TwoNamesThatContradictAreAnError) {
   const auto read = [](const std::string& settings) {
     return encoder_options_from_hf(R"({"model_type": "distilbert", )" + settings + "}")
         .encoder()

@@ -1,0 +1,23 @@
+#pragma once
+
+// The names that the configuration classes of transformers have for one setting. A class has at
+// most one of them, besides its aliases (ConfigClass).
+namespace posenc::hf {
+
+inline constexpr const char* kDropout[] = {
+    "hidden_dropout_prob", "hidden_dropout", "dropout",
+    "embd_pdrop",          "embed_dropout",  "embedding_dropout"};
+inline constexpr const char* kEpsilon[] = {"layer_norm_eps", "norm_eps"};
+inline constexpr const char* kPositions[] = {"max_position_embeddings",
+                                             "max_encoder_position_embeddings"};
+/// Whether tokens are multiplied by the square root of the width.
+inline constexpr const char* kScale[] = {"scale_embedding", "rescale_embeddings"};
+/// The width of the tables before a projection to hidden_size.
+inline constexpr const char* kTableWidth[] = {"embedding_size", "input_embedding_size",
+                                              "word_embed_proj_dim"};
+/// The width inside a feed-forward network; `mlp_ratio` is that divided by hidden_size.
+inline constexpr const char* kFeedForward[] = {"intermediate_size", "encoder_ffn_dim", "hidden_dim",
+                                               "mlp_ratio"};
+inline constexpr const char* kActivation[] = {"hidden_act", "activation_function", "activation"};
+
+}  // namespace posenc::hf

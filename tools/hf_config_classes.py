@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""src/models/hf/config_classes.inc from the configuration classes of the installed transformers.
+
+tools/hf_config_classes.py --write    rewrite the file
+tools/hf_config_classes.py --check    exit 1 if it differs
+
+A row for each model type of use, with what posenc reads of its class:
+- aliases: a class's attribute_map names the settings that its files may give by another name. Of two names, one is a
+  field of the class and the other is set after all fields; `alias=own` has the own name as a field, `alias:own` the
+  alias.
+- optional settings: those that may be null although they have another default. Null then means none.
+- defaults: those of the fields. Where one is null, there is none or the class derives it from other settings, as posenc
+  then does; but rope_parameters are those of the class instantiated without arguments. A composite model has the model
+  types of its parts, and what it gives them in place of their own defaults.
+"""
+
+import argparse
+import copy
+import importlib
+import inspect
+import json
+import re
+import sys
+import typing
+from dataclasses import MISSING
+from pathlib import Path
+
+FILE = Path(__file__).resolve().parent.parent / "src/models/hf/config_classes.inc"
+READ = set("""
+    vocab_size type_vocab_size task_type_vocab_size pad_token_id eos_token_id
+    hidden_size num_attention_heads num_hidden_layers intermediate_size mlp_ratio encoder_ffn_dim hidden_dim dim n_heads
+    n_layers d_model hidden_act activation_function activation embedding_size input_embedding_size word_embed_proj_dim
+    max_position_embeddings max_encoder_position_embeddings use_task_id sinusoidal_pos_embds layernorm_embedding
+    use_learned_position_embeddings scale_embedding rescale_embeddings
+    layer_norm_eps norm_eps norm_bias hidden_dropout_prob dropout embd_pdrop embed_dropout embedding_dropout hidden_dropout
+    layerscale_value num_hidden_groups inner_group_num projection_size pooler_output_size relative_attention_num_buckets
+    qkv_bias image_size patch_size num_channels initializer_range use_mask_token use_absolute_position_embeddings
+    num_register_tokens n_cls_tokens is_hybrid mask_ratio
+    encoder_layers encoder_attention_heads decoder_layers decoder_attention_heads decoder_ffn_dim decoder_vocab_size
+    share_encoder_decoder_embeddings tie_word_embeddings is_encoder_decoder
+    rope_theta rope_parameters partial_rotary_factor original_max_position_embeddings head_dim global_head_dim
+    qk_rope_head_dim qk_nope_head_dim rotary_dim rotary_pct rotary_emb_base rotary_embedding_base rotary_value
+    rope_interleave local_rope_theta global_rope_theta rope_local_base_freq compress_rope_theta swa_rope_theta
+    embed_dim projection_dim descriptor_dim spatial_merge_size window_size speech_encoder_attention_heads
+    memory_attention_hidden_size memory_attention_num_attention_heads memory_attention_downsample_rate layer_types
+    """.split())  # fmt: skip
+PARTS = {"text_config", "vision_config", "thinker_config", "llm_config", "language_config"}
+DERIVED = {"layer_types"}  # from the number of layers
+
+
+def config_classes() -> dict[str, type]:
+    """The class of each model type; where two have the same, the one that transformers' AutoConfig takes."""
+    import transformers
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    transformers.logging.set_verbosity_error()
+    found: dict[str, type] = {}
+    for file in sorted(Path(transformers.__file__).parent.glob("models/*/configuration_*.py")):
+        module = importlib.import_module(f"transformers.models.{file.parent.name}.{file.stem}")
+        for kind in vars(module).values():
+            if not (isinstance(kind, type) and issubclass(kind, transformers.PreTrainedConfig) and kind.model_type):
+                continue
+            if kind.__module__ != module.__name__:
+                continue
+            mapped = kind.model_type in CONFIG_MAPPING and CONFIG_MAPPING[kind.model_type] is kind
+            if mapped or kind.model_type not in found:
+                found[kind.model_type] = kind
+    return found
+
+
+def aliases_of(kind: type) -> list[str]:
+    """The pairs of a class. Of two fields the own one is set later, to its default if need be: such an alias is none."""
+    fields, pairs = set(kind.__dataclass_fields__), []
+    for alias, own in sorted(kind.attribute_map.items()):
+        if alias == own or (alias in fields and own in fields) or not {alias, own} & READ:
+            continue
+        pairs.append(alias + (":" if alias in fields else "=") + own)
+    return pairs
+
+
+def names_of(kind: type) -> list[str]:
+    """The fields that posenc reads, by the class's own names."""
+    own = READ | {kind.attribute_map.get(name, name) for name in READ}
+    return [name for name in kind.__dataclass_fields__ if name in own and name not in DERIVED]
+
+
+def default_of(kind: type, name: str):
+    field = kind.__dataclass_fields__[name]
+    if field.default is not MISSING:
+        return field.default
+    return None if field.default_factory is MISSING else field.default_factory()
+
+
+def may_be_null(kind: type, name: str) -> bool:
+    annotation = kind.__dataclass_fields__[name].type
+    return type(None) in typing.get_args(annotation) or bool(re.search(r"\bNone\b|Optional", str(annotation)))
+
+
+def instance_of(kind: type, **settings):
+    """The configuration; None if the class refuses these settings."""
+    try:
+        config = kind(**settings)
+    except Exception:  # of many kinds
+        return None
+    object.__setattr__(config, "allow_global_per_layer_attribute_access", True)
+    return config
+
+
+def sizes_of(kind: type) -> dict[str, int]:
+    """Settings from which a class may derive rotary parameters."""
+    names = [name for name in kind.__dataclass_fields__ if name.endswith("head_dim") or name in ("hidden_size", "max_position_embeddings")]
+    return {name: default_of(kind, name) for name in names if default_of(kind, name)}
+
+
+def rotary_parameters(kind: type, **settings) -> dict:
+    return getattr(instance_of(kind, **settings), "rope_parameters", None) or {}
+
+
+def equal_entries(one: dict, other: dict) -> dict:
+    """The entries of `one` that `other` has too, also inside its objects."""
+    both = {key: value for key, value in one.items() if key in other}
+    return {key: equal_entries(value, other[key]) if isinstance(value, dict) and isinstance(other[key], dict) else value
+            for key, value in both.items() if isinstance(value, dict) or value == other[key]}  # fmt: skip
+
+
+def without_derived(kind: type, parameters: dict) -> dict:
+    """The rotary parameters that do not depend on other settings of the class."""
+    others = {name: 2 * size for name, size in sizes_of(kind).items()}
+    if not any(isinstance(value, dict) for value in parameters.values()):
+        others |= {"rope_theta": 7.0, "partial_rotary_factor": 0.75}
+    for name, value in others.items():
+        changed = rotary_parameters(kind, **{name: value})
+        parameters = equal_entries(parameters, changed) if changed else parameters
+    return parameters
+
+
+def rotary_defaults(kind: type) -> dict:
+    """What a class fills in: the base and the share of given parameters, and all parameters if none are given."""
+    if "rope_parameters" not in kind.__dataclass_fields__:
+        return {}
+    defaults = {}
+    theta = getattr(kind, "rope_theta", kind.default_theta)
+    if isinstance(theta, (int, float)):
+        defaults["rope_theta"] = float(theta)
+    given = {"rope_parameters": {"rope_type": "default"}}
+    share = rotary_parameters(kind, **copy.deepcopy(given)).get("partial_rotary_factor")
+    for name, size in sizes_of(kind).items():
+        changed = rotary_parameters(kind, **copy.deepcopy(given), **{name: 2 * size})
+        share = share if changed.get("partial_rotary_factor", share) == share else None
+    if share is not None:
+        defaults["partial_rotary_factor"] = share
+    alone = without_derived(kind, rotary_parameters(kind))
+    filled = defaults | {"rope_type": kind.default_rope_type}
+    if any(filled.get(key) != value for key, value in alone.items()):
+        defaults["rope_parameters"] = alone
+    return defaults
+
+
+def part_defaults(config, name: str) -> dict:
+    part = getattr(config, name)
+    own = type(part)
+    object.__setattr__(part, "allow_global_per_layer_attribute_access", True)
+    changed = {field: getattr(part, field) for field in names_of(own) if field != "rope_parameters"
+               and default_of(own, field) not in (None, getattr(part, field)) and not derives(own, field)}  # fmt: skip
+    return {"model_type": part.model_type} | changed
+
+
+def derives(kind: type, name: str) -> bool:
+    """Whether the class without arguments has another value than the field's default."""
+    return getattr(instance_of(kind), name, None) != default_of(kind, name)
+
+
+def defaults_of(kind: type) -> dict:
+    import transformers
+
+    defaults = {name: default_of(kind, name) for name in names_of(kind)} | rotary_defaults(kind)
+    if defaults.get("is_encoder_decoder") is False:  # as in most
+        del defaults["is_encoder_decoder"]
+    config = instance_of(kind)
+    for name in sorted(PARTS):
+        if isinstance(getattr(config, name, None), transformers.PreTrainedConfig):
+            defaults[name] = part_defaults(config, name)
+    return defaults
+
+
+def has_config_dicts(kind: type) -> bool:
+    """Whether `text_config_dict` replaces `text_config`."""
+    own = vars(kind).get("__post_init__")
+    return own is not None and bool(re.search(r'text_config_dict := kwargs\.pop\("text_config_dict"', inspect.getsource(own)))
+
+
+def row_of(model_type: str, kind: type) -> str:
+    aliases, defaults = aliases_of(kind), defaults_of(kind)
+    optional = [name for name in names_of(kind) if defaults.get(name) is not None and may_be_null(kind, name)]
+    own = dict(pair.split(":") for pair in aliases if ":" in pair)  # the names in the row
+    text = json.dumps({own.get(name, name): value for name, value in defaults.items()}, separators=(",", ":"), sort_keys=True)
+    words = " ".join(own.get(name, name) for name in optional)
+    return f'    {{"{model_type}", "{" ".join(aliases)}", "{words}", R"({text})"}},'
+
+
+def is_of_use(defaults: dict, aliases: list[str]) -> bool:
+    """Whether the class has tokens, patches, a rotary embedding or parts that may have them."""
+    names = set(defaults) | {re.split("[=:]", pair)[0] for pair in aliases}
+    return bool(names & ({"rope_theta", "rope_parameters", "descriptor_dim"} | PARTS)) or \
+        ("hidden_size" in names and bool(names & {"vocab_size", "patch_size"}))  # fmt: skip
+
+
+def table() -> str:
+    import transformers
+
+    classes = sorted((name, kind) for name, kind in config_classes().items() if is_of_use(defaults_of(kind), aliases_of(kind)))
+    release = ".".join(transformers.__version__.split(".")[:2])
+    lines = [f"// Written by tools/hf_config_classes.py from transformers {release}.", "constexpr ClassRow kConfigClasses[] = {"]
+    lines += [row_of(model_type, kind) for model_type, kind in classes]
+    lines += ["};", "constexpr std::string_view kWithConfigDicts[] = {"]
+    lines += [f'    "{model_type}",' for model_type, kind in classes if has_config_dicts(kind)]
+    return "\n".join([*lines, "};"]) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--write", action="store_true")
+    action.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    try:
+        import transformers  # noqa: F401
+    except ImportError:
+        print("skipped: transformers is not installed")
+        return 0
+    wanted = table()
+    if options.write:
+        FILE.write_text(wanted)
+    elif not FILE.exists() or FILE.read_text() != wanted:
+        print(f"{FILE.name} is not what the installed transformers has; tools/hf_config_classes.py --write")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
