@@ -141,17 +141,13 @@ void drop_heads(KeyMap& map, const EncoderConfig& config, const io::TensorSource
   }
 }
 
-bool ends_with_name(const std::string& name, const std::string& wanted) {
-  return name.size() > wanted.size() && name.ends_with("." + wanted);
-}
-
 // For a file whose names have another prefix.
 WeightsError missing_first_layer(const EncoderConfig& config, const io::TensorSource& source,
                                  const std::string& given) {
   const auto wanted = encoder_layer_names(config, "", 0, &EncoderLayerKeys::query);
   for (const auto& entry : source.entries()) {
     for (const auto& name : wanted) {
-      if (!ends_with_name(entry.name, name)) continue;
+      if (!entry.name.ends_with("." + name)) continue;
       std::string prefix = entry.name.substr(0, entry.name.size() - name.size());
       const std::string own = config.row.prefix;
       if (!own.empty() && prefix.ends_with(own)) prefix.erase(prefix.size() - own.size());
