@@ -13,8 +13,8 @@ namespace posenc::differential {
 namespace {
 
 // An optimiser of one's own: the sign of the momentum, smoothed.
-struct Lion : torch::optim::Optimizer, CheckpointableOptimizer {
-  Lion(std::vector<torch::optim::OptimizerParamGroup> groups, FusedSGDOptions defaults)
+struct OwnOptimizer : torch::optim::Optimizer, CheckpointableOptimizer {
+  OwnOptimizer(std::vector<torch::optim::OptimizerParamGroup> groups, FusedSGDOptions defaults)
       : Optimizer(std::move(groups), std::make_unique<FusedSGDOptions>(defaults)) {}
   torch::Tensor step(LossClosure = nullptr) override {
     const torch::NoGradGuard no_grad;
@@ -35,7 +35,7 @@ struct Lion : torch::optim::Optimizer, CheckpointableOptimizer {
   }
   void save(torch::serialize::OutputArchive&) const override {}
   void load(torch::serialize::InputArchive&) override {}
-  std::string rule() const override { return "Lion"; }
+  std::string rule() const override { return "own"; }
   NamedOptions named_options(size_t group) const override {
     return {{"lr", param_groups()[group].options().get_lr()}};
   }
@@ -129,11 +129,14 @@ Run::Run(const Plan& plan_, bool reordered)
     optimizer = make<FusedAdam, FusedAdamOptions>(plan, all, reordered);
   else if (plan.kind == "AdamW")
     optimizer = make<FusedAdamW, FusedAdamWOptions>(plan, all, reordered);
-  else if (plan.kind == "Lion")
-    optimizer = std::make_unique<Lion>(groups_of<FusedSGDOptions>(plan, all, reordered),
-                                       FusedSGDOptions(plan.lr).momentum(0.0));
+  else if (plan.kind == "own")
+    optimizer = std::make_unique<OwnOptimizer>(groups_of<FusedSGDOptions>(plan, all, reordered),
+                                               FusedSGDOptions(plan.lr).momentum(0.0));
   else
     optimizer = make<FusedSGD, FusedSGDOptions>(plan, all, reordered);
+  // LibTorch gives a group whose options it does not know those of the optimiser.
+  for (size_t g = 0; plan.kind == "own" && g < plan.groups.size(); ++g)
+    optimizer->param_groups()[g].options().set_lr(plan.groups[g].lr.value_or(plan.lr));
   if (plan.twice)
     optimizer->param_groups()[0].params().push_back(optimizer->param_groups()[0].params()[0]);
   if (plan.schedule) schedule = std::make_unique<LambdaLR>(*optimizer, factor);
@@ -175,7 +178,7 @@ std::vector<at::Tensor> reference(const Plan& plan) {
         auto& [m, v] = states[i];
         const bool first = !m.defined();
         if (first) m = at::zeros_like(p), v = at::zeros_like(p);
-        if (plan.kind == "Lion") {
+        if (plan.kind == "own") {
           m = m * 0.9 + grad, p.sub_(m / (m.abs() + 0.05), lr);
           continue;
         }
@@ -202,10 +205,10 @@ std::vector<at::Tensor> reference(const Plan& plan) {
 
 Plan any_plan(Drawn& drawn) {
   Plan plan{};
-  plan.kind = drawn.any<const char*>({"SGD", "SGD", "Adam", "AdamW", "Lion"});
+  plan.kind = drawn.any<const char*>({"SGD", "SGD", "Adam", "AdamW", "own"});
   plan.lr = plan.kind == "SGD" ? 0.3 : 0.03, plan.seed = drawn.below(1 << 20),
   plan.data_seed = drawn.below(1 << 20);
-  plan.weight_decay = plan.kind == "Lion" ? 0.0 : drawn.any({0.0, 0.1, 0.3}),
+  plan.weight_decay = plan.kind == "own" ? 0.0 : drawn.any({0.0, 0.1, 0.3}),
   plan.momentum = plan.kind == "SGD" ? drawn.any({0.0, 0.5, 0.9}) : 0.0;
   plan.dropout = drawn.any({0.0, 0.3}), plan.clip = drawn.any({0.0, 0.0, 0.5, 0.01});
   plan.steps = drawn.between(3, 14), plan.micro = drawn.any<int64_t>({1, 1, 2}),
@@ -227,9 +230,9 @@ Plan any_plan(Drawn& drawn) {
     group.how = drawn.below(3);
     if (drawn.coin(0.4)) group.lr = plan.lr * drawn.any({0.0, 0.5, 1.0});
     if (drawn.coin(0.2)) group.lr = 1e-3;  // as the class has it
-    if (drawn.coin(0.4) && plan.kind != "Lion") group.weight_decay = drawn.any({0.0, 0.01, 0.2});
+    if (drawn.coin(0.4) && plan.kind != "own") group.weight_decay = drawn.any({0.0, 0.01, 0.2});
     if (drawn.coin(0.2) && plan.kind == "SGD") group.momentum = drawn.any({0.0, 0.7});
-    if (plan.kind == "Lion") group.lr = plan.lr * 0.5, group.weight_decay = {};
+    if (plan.kind == "own") group.lr = plan.lr * 0.5, group.weight_decay = {};
   }
   if (std::all_of(plan.groups.begin(), plan.groups.end(),
                   [](const GroupPlan& group) { return group.lr == 0.0; }))

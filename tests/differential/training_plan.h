@@ -38,7 +38,7 @@ struct GroupPlan {
 
 /// The whole of it.
 struct Plan {
-  std::string kind;  // SGD, Adam, AdamW, Lion, LibTorch's SGD
+  std::string kind;  // SGD, Adam, AdamW, own, LibTorch's SGD
   double lr, weight_decay, momentum, dropout, clip, nan_at = -1;
   std::vector<GroupPlan> groups;
   int64_t steps, micro, save_every, report_every, ranks = 1, seed, data_seed;
