@@ -44,18 +44,44 @@ class ScaledWeights {
   std::map<const c10::TensorImpl*, int64_t> bytes_;
 };
 
-// All modules below `module`, a shared one as often as it is registered.
-void add_parts(const torch::nn::Module& module, std::vector<const torch::nn::Module*>& parts) {
-  for (const auto& child : module.children()) {
-    parts.push_back(child.get());
-    add_parts(*child, parts);
-  }
+[[noreturn]] void refuse(const std::string& what) {
+  TORCH_CHECK(false, "[freeze] the model must not change once it is frozen; freeze it again. Got ",
+              what);
 }
 
 }  // namespace
 
+// A module that is registered twice is two parts.
+void StaleCheck::add_parts(const torch::nn::Module& module, const std::string& name) {
+  const OptionReader reader = option_reader(module);
+  parts_.push_back({name, &module, reader, {}});
+  if (reader) reader(module, parts_.back().options);
+  for (const auto& child : module.named_children()) {
+    add_parts(*child.value(), name.empty() ? child.key() : name + "." + child.key());
+  }
+}
+
+// Compares a module and those below it with the parts from `part` on; returns the next part.
+std::size_t StaleCheck::check_parts(const torch::nn::Module& module, std::size_t part,
+                                    std::vector<double>& options) const {
+  if (part == parts_.size() || parts_[part].module != &module) {
+    refuse("modules that were added, removed or replaced");
+  }
+  const Part& own = parts_[part];
+  if (own.reader) {
+    options.clear();
+    own.reader(module, options);
+    if (options != own.options) {
+      refuse("other options of " + (own.name.empty() ? "the model" : own.name));
+    }
+  }
+  ++part;
+  for (const auto& child : module.children()) part = check_parts(*child, part, options);
+  return part;
+}
+
 StaleCheck::StaleCheck(const torch::nn::Module& source) : source_(source.weak_from_this()) {
-  add_parts(source, parts_);
+  add_parts(source, "");
   const ScaledWeights scaled(source);
   const auto add = [&](const std::string& name, const torch::Tensor& tensor) {
     if (!tensor.defined()) return;
@@ -83,19 +109,14 @@ void StaleCheck::check() const {
     const bool same = tensor.defined() ? tensor->data() == entry.data &&
                                              torch_internals::version_of(*tensor) == entry.version
                                        : source_.expired();
-    TORCH_CHECK(same,
-                "[freeze] the model must not change once it is frozen; freeze it again. Got other "
-                "values in ",
-                entry.name);
+    if (!same) refuse("other values in " + entry.name);
   }
   const auto source = source_.lock();
   if (!source) return;
-  std::vector<const torch::nn::Module*> parts;
-  parts.reserve(parts_.size());
-  add_parts(*source, parts);
-  TORCH_CHECK(parts == parts_,
-              "[freeze] the model must not change once it is frozen; freeze it again. Got modules "
-              "that were added, removed or replaced");
+  std::vector<double> options;
+  if (check_parts(*source, 0, options) != parts_.size()) {
+    refuse("modules that were added, removed or replaced");
+  }
 }
 
 FrozenBytes StaleCheck::bytes() const {

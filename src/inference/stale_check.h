@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "inference/option_values.h"
 #include "posenc/inference/freeze.h"
 
 namespace posenc::inference {
@@ -33,8 +34,18 @@ class StaleCheck {
     int64_t bytes;   // of what the frozen model holds
     bool is_copied;  // it holds a copy, or the product with a layer scale
   };
+  struct Part {
+    std::string name;
+    const torch::nn::Module* module;  // to compare addresses
+    OptionReader reader;              // may be null
+    std::vector<double> options;
+  };
+  void add_parts(const torch::nn::Module& module, const std::string& name);
+  std::size_t check_parts(const torch::nn::Module& module, std::size_t part,
+                          std::vector<double>& options) const;
+
   std::weak_ptr<const torch::nn::Module> source_;
-  std::vector<const torch::nn::Module*> parts_;  // all modules below it, to compare addresses
+  std::vector<Part> parts_;  // itself and all modules below it
   std::vector<Entry> entries_;
 };
 

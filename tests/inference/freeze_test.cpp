@@ -23,6 +23,10 @@ torch::Tensor kept(const torch::Tensor& x, const torch::Tensor& ids) {
   return x.index({ids != kPad});
 }
 
+TransformerEncoderLayerImpl& layer_of(Transformer& model) {
+  return *model->encoder->layers[0]->as<TransformerEncoderLayer>();
+}
+
 TEST(Freeze, TransformersComputeWhatTheModulesCompute) {
   const torch::NoGradGuard no_grad;
   Dice dice(1);
@@ -194,6 +198,37 @@ TEST(Freeze, NoticesStepsAndReplacedModules) {
     model->encoder = model->replace_module("encoder", TransformerEncoder(old->options));
     model->encoder->layers = model->encoder->replace_module("layers", old->layers);
   });
+}
+
+TEST(Freeze, NoticesOtherOptions) {
+  const std::vector<std::pair<const char*, std::function<void(Transformer&)>>> changes = {
+      {"src_embedding", [](Transformer& model) { model->src_embedding->options.scale(3.0); }},
+      {"encoder", [](Transformer& model) { model->encoder->options.order({0, 0}); }},
+      {"encoder.layers.0",
+       [](Transformer& model) {
+         layer_of(model).options.activation(layer_of(model).options.activation() == Activation::ReLU
+                                                ? Activation::GELU
+                                                : Activation::ReLU);
+       }},
+      {"encoder.layers.0",
+       [](Transformer& model) {
+         layer_of(model).options.norm_first(!layer_of(model).options.norm_first());
+       }},
+      {"encoder.layers.0.norm1",
+       [](Transformer& model) { layer_of(model).norm1->options.eps(0.5); }},
+      {"encoder.layers.0.self_attn",
+       [](Transformer& model) { layer_of(model).self_attn->options.num_heads(97); }},
+  };
+  for (const auto& [part, change] : changes) {
+    SCOPED_TRACE(part);
+    Dice dice(9);
+    auto model = any_model(dice, 9);
+    const auto ids = any_ids(dice, 2, 5, false);
+    const auto frozen = freeze(model);
+    frozen.encode(ids);
+    change(model);
+    EXPECT_ERROR(frozen.encode(ids), c10::Error, std::string("Got other options of ") + part);
+  }
 }
 
 TEST(Freeze, OutlivesItsSource) {

@@ -124,14 +124,14 @@ TEST(RotaryPackages, HaveTheParametersOfTheirClasses) {
   EXPECT_EQ(refusal("llama", {{"head_dim", 64}, {"axes_dim", "16,56,56"}}).substr(0, 72),
             "[rotary_options_from_params] there is no parameter `axes_dim`; the neare");
   EXPECT_EQ(refusal("flux", {{"head_dim", 64}, {"axes_dim", 64}}),
-            "[rotary_options_from_params] `axes_dim` must be a list of whole numbers. Got 64");
+            "[rotary_options_from_params] axes_dim must be a list of whole numbers. Got 64");
   EXPECT_EQ(refusal("flux", {{"head_dim", 64}, {"axes_dim", "16,56,56"}}),
-            "[rotary_options_from_params] `axes_dim` must be numbers that sum to head_dim, 64. Got "
+            "[rotary_options_from_params] axes_dim must be numbers that sum to head_dim, 64. Got "
             "[16,56,56]");
   EXPECT_EQ(refusal("cosmos", {{"head_dim", 64}, {"rope_scale", "2,1"}}),
-            "[rotary_options_from_params] `rope_scale` must be a number for each axis. Got [2,1]");
+            "[rotary_options_from_params] rope_scale must be a number for each axis. Got [2,1]");
   EXPECT_EQ(refusal("timm_cat", {{"head_dim", 64}, {"in_pixels", 1}}),
-            "[rotary_options_from_params] `in_pixels` must be true or false. Got 1");
+            "[rotary_options_from_params] in_pixels must be true or false. Got 1");
   EXPECT_EQ(
       refusal("x_transformers", {{"head_dim", 64}, {"interpolation_factor", 0}}),
       "[rotary_options_from_params] `x_transformers`: [rotary] angle_divisor must be positive "

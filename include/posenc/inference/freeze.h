@@ -46,11 +46,13 @@ struct FrozenBytes {
 /// keeps the weights alive, but not the modules. If the source is modified while it exists, each
 /// call throws a c10::Error that asks for a new freeze(). This detects operations that write in
 /// place to a parameter or buffer, such as loading or an optimiser's step, since they increment the
-/// tensor's version; to() and set_data(); modules that were added, removed or replaced; and the
-/// replacement of a parameter whose tensor no one else holds. It does not detect writes that bypass
-/// the tensor's version, by pointer or through `.data()` as in torch::optim::SGD; any writes to a
-/// model made in InferenceMode, whose tensors have no version; and the replacement of a tensor that
-/// the program still holds, or of any in a model that is a local variable and not a holder's.
+/// tensor's version; to() and set_data(); modules that were added, removed or replaced; other
+/// options of a layer, a norm, an attention or an embedding; and the replacement of a parameter
+/// whose tensor no one else holds. It does not detect a member that is assigned without
+/// replace_module(); writes that bypass the tensor's version, by pointer or through `.data()` as in
+/// torch::optim::SGD; any writes to a model made in InferenceMode, whose tensors have no version;
+/// and the replacement of a tensor that the program still holds, or of any in a model that is a
+/// local variable and not a holder's.
 class FrozenTransformerEncoder {
  public:
   /// x: (B, L, D)  ->  (B, L, D); (L, B, D) with batch_first(false). The rows of keys that

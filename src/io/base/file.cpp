@@ -43,6 +43,9 @@ void InputFile::open() {
   if (size() == 0) throw WeightsError(WeightsErrorCode::Truncated, "is empty");
   if (size() > kReadWhole) return;
   whole_ = read(0, size());
+  if (platform::stamp_of(file_) != stamp_) {
+    throw WeightsError(WeightsErrorCode::Io, "has been written to while it was read");
+  }
   bytes_ = whole_;
   file_.close();
 }

@@ -1,0 +1,74 @@
+#include "inference/option_values.h"
+
+#include "posenc/models/encoder.h"
+#include "posenc/nn/token_and_position_embedding.h"
+#include "posenc/nn/transformer/layer_norm.h"
+#include "posenc/nn/transformer/transformer_decoder.h"
+#include "posenc/nn/transformer/transformer_encoder.h"
+
+namespace posenc::inference {
+namespace {
+
+using Values = std::vector<double>;
+
+void add(Values& values, std::initializer_list<double> more) { values.insert(values.end(), more); }
+
+template <typename Options>
+void add_layer(const Options& options, Values& values) {
+  add(values,
+      {static_cast<double>(options.num_heads()), static_cast<double>(options.activation()),
+       static_cast<double>(options.norm_first()), static_cast<double>(options.batch_first())});
+}
+
+void read(const TransformerEncoderLayerImpl& layer, Values& values) {
+  add_layer(layer.options, values);
+}
+
+void read(const TransformerDecoderLayerImpl& layer, Values& values) {
+  add_layer(layer.options, values);
+}
+
+void read(const TransformerEncoderImpl& stack, Values& values) {
+  add_layer(stack.options.layer(), values);
+  for (const int64_t layer : stack.options.order()) values.push_back(static_cast<double>(layer));
+}
+
+void read(const MultiheadAttentionImpl& attention, Values& values) {
+  const auto& options = attention.options;
+  add(values, {static_cast<double>(options.num_heads()),
+               static_cast<double>(options.num_kv_heads().value_or(0)),
+               static_cast<double>(options.batch_first())});
+}
+
+void read(const LayerNormImpl& norm, Values& values) { values.push_back(norm.options.eps()); }
+
+void read(const TokenAndPositionEmbeddingImpl& embedding, Values& values) {
+  values.push_back(embedding.options.scale().factor(embedding.options.d_model()));
+}
+
+void read(const EncoderImpl& encoder, Values& values) {
+  add(values, {static_cast<double>(encoder.options.causal()),
+               static_cast<double>(encoder.options.pooling()),
+               static_cast<double>(encoder.options.eos_token_id())});
+}
+
+template <typename Impl>
+OptionReader reader_if(const torch::nn::Module& module) {
+  if (module.as<Impl>() == nullptr) return nullptr;
+  return [](const torch::nn::Module& own, Values& values) { read(*own.as<Impl>(), values); };
+}
+
+}  // namespace
+
+OptionReader option_reader(const torch::nn::Module& module) {
+  for (const auto reader :
+       {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
+        reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
+        reader_if<LayerNormImpl>, reader_if<TokenAndPositionEmbeddingImpl>,
+        reader_if<EncoderImpl>}) {
+    if (const OptionReader found = reader(module)) return found;
+  }
+  return nullptr;
+}
+
+}  // namespace posenc::inference
