@@ -23,6 +23,7 @@ CASES = 24
 # Classes whose attention does more than rotate, without parameters for it.
 MORE = {
     "llama4_text": "a norm of q and k, and a temperature of the position",
+    "mimo_v2_flash": "a factor of the values",
     "nanochat": "a norm of q and k",
 }
 BY_HEAD = ("xcodec2", "neucodec")  # where the position is the number of the head
