@@ -137,6 +137,11 @@ class Call:
         parts.append({"kind": "additive", "in": "bias"})
         self.tensors["bias"] = bias
 
+    def added_as(self, dtype: torch.dtype) -> Tensor:
+        """What is added to the scores. The least float32 stays finite in half precision."""
+        least = self.added.clamp_min(torch.finfo(dtype).min)
+        return torch.where(self.added == float("-inf"), self.added, least).to(dtype)
+
     def inputs(self) -> dict[str, Tensor]:
         return {"in.x": self.x} | {f"in.{name}": value for name, value in self.tensors.items()}
 
@@ -198,7 +203,7 @@ def roformer(draw: Draw, dtype: str):
 
     def compute(dtype: torch.dtype) -> Tensor:
         table = rows.weight[call.positions].unsqueeze(1).to(dtype)
-        return attention.to(dtype)(call.x.to(dtype), call.added.to(dtype), table)[0]
+        return attention.to(dtype)(call.x.to(dtype), call.added_as(dtype), table)[0]
 
     options = {"width": heads * width, "heads": heads, "kv_heads": heads, "config": config.to_json_string(use_diff=True), "model_type": "roformer"}
     return made(call, options, weights, compute)
@@ -218,7 +223,7 @@ def conformer(draw: Draw, dtype: str):
 
     def compute(dtype: torch.dtype) -> Tensor:
         x = call.x.to(dtype)
-        return attention.to(dtype)(x, attention_mask=call.added.to(dtype), relative_position_embeddings=rotary(x).to(dtype))[0]
+        return attention.to(dtype)(x, attention_mask=call.added_as(dtype), relative_position_embeddings=rotary(x).to(dtype))[0]
 
     options = {"width": heads * width, "heads": heads, "kv_heads": heads, "config": config.to_json_string(use_diff=True), "model_type": "wav2vec2-conformer"}
     return made(call, options, weights, compute)
