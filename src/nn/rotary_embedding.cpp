@@ -120,8 +120,11 @@ std::shared_ptr<torch::nn::Module> RotaryEmbeddingImpl::clone(
   const c10::InferenceMode off(false);  // whose tensors do not count their changes
   auto copy = Cloneable<RotaryEmbeddingImpl>::clone(device);
   auto& own = dynamic_cast<RotaryEmbeddingImpl&>(*copy);
-  own.state_->tables.adopt(RotaryEmbeddingAccess::tables(*this), own.inv_freq, own.alpha);
+  // Not those of the options, which may have changed since the frequencies were computed.
+  own.state_->attention_scaling = state_->attention_scaling;
   RotaryEmbeddingAccess::set_lengths(own, RotaryEmbeddingAccess::lengths(*this));
+  own.state_->tables.adopt(RotaryEmbeddingAccess::tables(*this),
+                           RotaryEmbeddingAccess::source(own));
   return copy;
 }
 
@@ -182,22 +185,23 @@ int64_t RotaryEmbeddingImpl::length_for(int64_t last) {
 // cast; the frequencies of a longer sequence (Dynamic) replace the buffer, and are rounded only by
 // a later cast; PhiMoe's are computed in each call.
 RotaryFrequencies RotaryEmbeddingImpl::frequencies(int64_t length, torch::Dtype dtype) const {
-  const RotaryOptions& o = options.rotary();
-  if (!inv_freq.defined() || o.angle_type() == rotary::AngleType::Input)
+  const RotarySource source = RotaryEmbeddingAccess::source(*this);
+  const RotaryOptions& o = source.options;
+  if (!source.inv_freq.defined() || o.angle_type() == rotary::AngleType::Input)
     return rotary_frequencies(o, length, dtype);
-  RotaryFrequencies f{inv_freq, state_->attention_scaling};
+  RotaryFrequencies f{source.inv_freq, source.attention_scaling};
   if (length != 0 || std::holds_alternative<rotary::PhiMoe>(o.scaling())) {
     f = rotary_frequencies(o, length, dtype);
     if (std::holds_alternative<rotary::LongRope>(o.scaling()))
-      f.inv_freq = f.inv_freq.to(inv_freq.scalar_type());
-    if (const RotaryLengths lengths = RotaryEmbeddingAccess::lengths(*this);
+      f.inv_freq = f.inv_freq.to(source.inv_freq.scalar_type());
+    if (const RotaryLengths& lengths = source.lengths;
         lengths.grown.defined() && length == switched(o, lengths.longest))
       f.inv_freq = lengths.grown;
-    f.inv_freq = posenc::sent_to(f.inv_freq, inv_freq.device());
+    f.inv_freq = posenc::sent_to(f.inv_freq, source.inv_freq.device());
   }
   const bool single = o.angle_type() == rotary::AngleType::Float32;
   f.inv_freq = f.inv_freq.to(single ? torch::kFloat : torch::kDouble);
-  if (alpha.defined()) f.inv_freq = f.inv_freq * alpha.to(torch::kFloat).exp();
+  if (source.alpha.defined()) f.inv_freq = f.inv_freq * source.alpha.to(torch::kFloat).exp();
   return f;
 }
 
@@ -275,7 +279,12 @@ void RotaryEmbeddingAccess::set_lengths(RotaryEmbeddingImpl& module, RotaryLengt
 }
 
 std::shared_ptr<RotaryTables> RotaryEmbeddingAccess::tables(const RotaryEmbeddingImpl& module) {
-  return module.state_->tables.of(module.options.rotary(), module.inv_freq, module.alpha);
+  return module.state_->tables.of(source(module));
+}
+
+RotarySource RotaryEmbeddingAccess::source(const RotaryEmbeddingImpl& module) {
+  return {module.options.rotary(), module.inv_freq, module.alpha, module.state_->attention_scaling,
+          lengths(module)};
 }
 
 void RotaryEmbeddingAccess::move(RotaryEmbeddingImpl& module, bool casts,
@@ -287,7 +296,7 @@ void RotaryEmbeddingAccess::move(RotaryEmbeddingImpl& module, bool casts,
   if (casts) return cast_grown(module);
   if (frequencies.defined()) module.inv_freq.set_data(frequencies.to(module.inv_freq.device()));
   if (scale.defined()) module.alpha.set_data(scale.to(module.alpha.device()));
-  module.state_->tables.adopt(before, module.inv_freq, module.alpha);
+  module.state_->tables.adopt(before, source(module));
 }
 
 // As in Python, where the frequencies of a longer sequence have replaced the buffer that is cast.

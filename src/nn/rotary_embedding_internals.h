@@ -10,17 +10,13 @@
 
 namespace posenc {
 
-/// What LengthRule::System remembers of the calls so far.
-struct RotaryLengths {
-  int64_t longest = 0;  ///< the longest sequence
-  torch::Tensor grown;  ///< its frequencies, where to() has rounded them; otherwise undefined
-};
-
 /// Functions of RotaryEmbedding that it, attention and tests call.
 struct RotaryEmbeddingAccess {
   static RotaryLengths lengths(const RotaryEmbeddingImpl& module);
   static void set_lengths(RotaryEmbeddingImpl& module, RotaryLengths lengths);
-  /// The tables of the frequencies as they are now.
+  /// What the frequencies depend on, as it is now.
+  static RotarySource source(const RotaryEmbeddingImpl& module);
+  /// The tables of source().
   static std::shared_ptr<RotaryTables> tables(const RotaryEmbeddingImpl& module);
   /// Calls `to`, a to() of LibTorch, and keeps the frequencies as they were unless it `casts` them.
   static void move(RotaryEmbeddingImpl& module, bool casts, const std::function<void()>& to);

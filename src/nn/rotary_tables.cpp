@@ -21,6 +21,15 @@ RotaryCosSin joined(const RotaryCosSin& first, const RotaryCosSin& next) {
   return {torch::cat({first.cos, next.cos}), torch::cat({first.sin, next.sin})};
 }
 
+int64_t longest_of(const RotaryLengths& lengths) {
+  return lengths.grown.defined() ? lengths.longest : 0;
+}
+
+template <typename Number>
+void append(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+}
+
 }  // namespace
 
 std::shared_ptr<RotaryTables> RotaryTables::shared(const Key& key) {
@@ -58,7 +67,7 @@ RotaryCosSin RotaryTables::rows(int64_t count, int64_t most, torch::Dtype dtype,
   return table->rows;
 }
 
-RotaryTablesInUse::Source::Source(const torch::Tensor& tensor) {
+RotaryTablesInUse::Seen::Seen(const torch::Tensor& tensor) {
   if (!tensor.defined()) return;
   dtype = tensor.scalar_type();
   on_cpu = tensor.is_cpu();
@@ -71,7 +80,7 @@ RotaryTablesInUse::Source::Source(const torch::Tensor& tensor) {
   version = torch_internals::version_of(tensor);
 }
 
-bool RotaryTablesInUse::Source::is(const torch::Tensor& tensor) const {
+bool RotaryTablesInUse::Seen::is(const torch::Tensor& tensor) const {
   if (!tensor.defined() || !dtype) return tensor.defined() == dtype.has_value();
   if (*dtype != tensor.scalar_type() || on_cpu != tensor.is_cpu()) return false;
   if (!on_cpu)
@@ -81,37 +90,46 @@ bool RotaryTablesInUse::Source::is(const torch::Tensor& tensor) const {
          std::memcmp(dense.const_data_ptr(), bytes.data(), bytes.size()) == 0;
 }
 
-bool RotaryTablesInUse::fits(const RotaryOptions& options, const torch::Tensor& inv_freq,
-                             const torch::Tensor& alpha) const {
-  return tables_ && inv_freq_.is(inv_freq) && alpha_.is(alpha) && tables_->options() == options;
+bool RotaryTablesInUse::fits(const RotarySource& source) const {
+  return tables_ && attention_scaling_ == source.attention_scaling &&
+         longest_ == longest_of(source.lengths) && inv_freq_.is(source.inv_freq) &&
+         alpha_.is(source.alpha) && grown_.is(source.lengths.grown) &&
+         tables_->options() == source.options;
 }
 
-std::shared_ptr<RotaryTables> RotaryTablesInUse::of(const RotaryOptions& options,
-                                                    const torch::Tensor& inv_freq,
-                                                    const torch::Tensor& alpha) {
+void RotaryTablesInUse::see(const RotarySource& source) {
+  inv_freq_ = Seen(source.inv_freq);
+  alpha_ = Seen(source.alpha);
+  grown_ = Seen(source.lengths.grown);
+  attention_scaling_ = source.attention_scaling;
+  longest_ = longest_of(source.lengths);
+}
+
+std::shared_ptr<RotaryTables> RotaryTablesInUse::of(const RotarySource& source) {
   {
     const std::shared_lock<std::shared_mutex> reading(lock_);
-    if (fits(options, inv_freq, alpha)) return tables_;
+    if (fits(source)) return tables_;
   }
   const std::unique_lock<std::shared_mutex> writing(lock_);
-  if (fits(options, inv_freq, alpha)) return tables_;  // another thread was here first
-  inv_freq_ = Source(inv_freq);
-  alpha_ = Source(alpha);
-  RotaryTables::Key key{options, ""};
-  for (const Source* source : {&inv_freq_, &alpha_}) {
-    key.frequencies += source->dtype ? torch::toString(*source->dtype) : "none";
-    key.frequencies += source->bytes;
+  if (fits(source)) return tables_;  // another thread was here first
+  see(source);
+  RotaryTables::Key key{source.options, ""};
+  append(key.rest, attention_scaling_);
+  append(key.rest, longest_);
+  bool known = true;
+  for (const Seen* seen : {&inv_freq_, &alpha_, &grown_}) {
+    key.rest += seen->dtype ? torch::toString(*seen->dtype) : "none";
+    append(key.rest, seen->bytes.size());
+    key.rest += seen->bytes;
+    known = known && seen->on_cpu;
   }
-  const bool known = inv_freq_.on_cpu && alpha_.on_cpu;
   tables_ = known ? RotaryTables::shared(key) : std::make_shared<RotaryTables>(std::move(key));
   return tables_;
 }
 
-void RotaryTablesInUse::adopt(std::shared_ptr<RotaryTables> tables, const torch::Tensor& inv_freq,
-                              const torch::Tensor& alpha) {
+void RotaryTablesInUse::adopt(std::shared_ptr<RotaryTables> tables, const RotarySource& source) {
   const std::unique_lock<std::shared_mutex> writing(lock_);
-  inv_freq_ = Source(inv_freq);
-  alpha_ = Source(alpha);
+  see(source);
   tables_ = std::move(tables);
 }
 

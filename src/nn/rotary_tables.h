@@ -15,15 +15,32 @@
 
 namespace posenc {
 
+/// What LengthRule::System remembers of the calls so far.
+struct RotaryLengths {
+  int64_t longest = 0;  ///< the longest sequence
+  torch::Tensor grown;  ///< its frequencies, where to() has rounded them; otherwise undefined
+};
+
+/// All that the frequencies of a module depend on, besides the length and the dtype of a call. They
+/// are computed from this alone, and it is the key of the tables, so that modules share tables only
+/// if they would compute the same.
+struct RotarySource {
+  const RotaryOptions& options;  ///< those of the module, as they are now
+  torch::Tensor inv_freq;        ///< undefined with Precision::Exact
+  torch::Tensor alpha;           ///< undefined without learned_scale
+  double attention_scaling;      ///< the factor of cos and sin at construction
+  RotaryLengths lengths;         ///< of which `longest` matters only beside `grown`
+};
+
 /// Cos and sin of the positions from 0 on, which all modules with the same options and frequencies
 /// share. They grow when a later position is needed.
 class RotaryTables {
  public:
   struct Key {
     RotaryOptions options;
-    std::string frequencies;  ///< the bytes of the tensors that the tables are computed from
+    std::string rest;  ///< the bytes of the rest of a RotarySource
     bool operator==(const Key& other) const {
-      return frequencies == other.frequencies && options == other.options;
+      return rest == other.rest && options == other.options;
     }
   };
   /// Computes the rows [first, last).
@@ -59,35 +76,34 @@ class RotaryTables {
 /// The tables that one module uses. Another thread may call its functions at the same time.
 class RotaryTablesInUse {
  public:
-  /// Those of these options and frequencies; `alpha` may be undefined, and both with
-  /// Precision::Exact. The tables of frequencies on another device, which would have to be read
+  /// Those of `source`. The tables of frequencies on another device, which would have to be read
   /// back, are not shared, unless they are adopted.
-  std::shared_ptr<RotaryTables> of(const RotaryOptions& options, const torch::Tensor& inv_freq,
-                                   const torch::Tensor& alpha);
-  /// Takes the tables of equal frequencies that may have been on another device.
-  void adopt(std::shared_ptr<RotaryTables> tables, const torch::Tensor& inv_freq,
-             const torch::Tensor& alpha);
+  std::shared_ptr<RotaryTables> of(const RotarySource& source);
+  /// Takes the tables of a source that differs from `source` in nothing but its device.
+  void adopt(std::shared_ptr<RotaryTables> tables, const RotarySource& source);
 
  private:
   // A tensor that tables were computed from, to notice a write. The bytes show every one; on
   // another device the address of the data and the writes that autograd has counted are compared.
-  struct Source {
+  struct Seen {
     std::optional<torch::Dtype> dtype;  // none: no tensor
     bool on_cpu = true;
     std::string bytes;  // on the CPU
     const void* data = nullptr;
     int64_t version = -1;
 
-    explicit Source(const torch::Tensor& tensor = {});
+    explicit Seen(const torch::Tensor& tensor = {});
     bool is(const torch::Tensor& tensor) const;
   };
 
-  bool fits(const RotaryOptions& options, const torch::Tensor& inv_freq,
-            const torch::Tensor& alpha) const;
+  bool fits(const RotarySource& source) const;
+  void see(const RotarySource& source);
 
   GrowthLock lock_;
   std::shared_ptr<RotaryTables> tables_;
-  Source inv_freq_, alpha_;
+  Seen inv_freq_, alpha_, grown_;
+  double attention_scaling_ = 1.0;
+  int64_t longest_ = 0;  // 0 unless frequencies have grown
 };
 
 }  // namespace posenc

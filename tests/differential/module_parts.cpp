@@ -229,7 +229,10 @@ SinusoidOptions any_sinusoid(Drawn& drawn, int64_t width) {
   if (some(0.2, "step")) how.step(0.25);
   if (some(0.3, "halves")) how.layout(sinusoid::Layout::Halves);
   if (some(0.2, "raw_first")) how.raw_first(true);
-  if (some(0.2, "quotient")) how.phase(sinusoid::Phase::Quotient);
+  // By a power of the base; p / f of the default f would be p * base, too steep for a quotient of
+  // differences.
+  if (some(0.2, "quotient"))
+    how.phase(sinusoid::Phase::Quotient).frequency(sinusoid::Frequency::Power);
   if (some(0.2, "angle_scale")) how.angle_scale(0.5);
   return how;
 }

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
+#include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -192,6 +194,105 @@ TEST(RotaryTables, RoundFrequenciesThatHaveGrown) {
   expect_cos_sin(module->cos_sin(range(0, 101)), of(101, 101, false));
   expect_cos_sin(copy->cos_sin(range(0, 20)), of(0, 20, true));
   expect_cos_sin(copy->cos_sin(range(0, 100)), of(100, 100, false));
+}
+
+RotaryOptions yarn(double attention_factor) {
+  rotary::Yarn scaling{4.0, 32.0};
+  scaling.attention_factor = attention_factor;
+  return llama(16).scaling(scaling);
+}
+
+// Frequencies and their factor are those of construction, and the factor is no other module's.
+TEST(RotaryTables, BelongToTheAttentionFactor) {
+  RotaryEmbedding changed(yarn(1.0)), other(yarn(1.2));
+  const auto ids = range(0, 6);
+  changed->options.rotary(yarn(1.2));
+  expect_cos_sin(changed->cos_sin(ids), rotary_cos_sin(yarn(1.0), ids));
+  expect_cos_sin(other->cos_sin(ids), rotary_cos_sin(yarn(1.2), ids));
+  const auto copy = std::dynamic_pointer_cast<RotaryEmbeddingImpl>(changed->clone());
+  expect_cos_sin(copy->cos_sin(ids), rotary_cos_sin(yarn(1.0), ids));
+}
+
+TEST(RotaryTables, BelongToTheFrequenciesThatHaveGrown) {
+  const auto dynamic = llama(64).scaling(rotary::Dynamic{4.0, 32});
+  const auto options = RotaryEmbeddingOptions(dynamic).casts_frequencies(true);
+  RotaryEmbedding grown(options),
+      fixed(RotaryEmbeddingOptions(options).length_rule(LengthRule::Fixed).length(64));
+  grown->cos_sin(range(0, 64));
+  grown->to(torch::kBFloat16);
+  fixed->to(torch::kBFloat16);
+  grown->options.length_rule(LengthRule::Fixed).length(64);
+  const auto rounded = grown->cos_sin(range(0, 60));
+  const auto exact = rotary_cos_sin(dynamic, rotary_frequencies(dynamic, 64), range(0, 60));
+  EXPECT_FALSE(bit_equal(rounded.cos, exact.cos));
+  expect_cos_sin(fixed->cos_sin(range(0, 60)), exact);
+}
+
+// What a module computes is what it would compute without tables. The longer call is the second,
+// as for rotary::Dynamic it counts in later ones.
+void expect_own_values(RotaryEmbeddingImpl& module, const std::string& what) {
+  SCOPED_TRACE(what);
+  const int64_t cache_rows = module.options.cache_rows();
+  for (const int64_t rows : {20, 60}) {
+    for (const auto dtype : {torch::kFloat, torch::kBFloat16}) {
+      const auto got = module.cos_sin(range(0, rows), dtype);
+      module.options.cache_rows(1);
+      expect_cos_sin(got, module.cos_sin(range(0, rows), dtype));
+      module.options.cache_rows(cache_rows);
+    }
+  }
+}
+
+struct Change {
+  const char* name;
+  std::function<void(RotaryEmbedding&)> make;
+};
+
+// Whatever happens to one module changes nothing in another, even one that then has the same
+// options and the same buffers.
+TEST(RotaryTables, AreTheSameWithOrWithoutOtherModules) {
+  const std::vector<double> narrow(8, 1.5), wide(8, 3.0);
+  const std::vector<RotaryOptions> all = {
+      yarn(1.0), yarn(1.2), llama(16).scaling(rotary::Dynamic{4.0, 32}),
+      llama(16).scaling(rotary::LongRope{narrow, wide, 32.0, 4.0}),
+      llama(16).scaling(rotary::LongRope{narrow, wide, 32.0, 4.0, 1.3})};
+  const std::vector<Change> changes = {
+      {"cast", [](RotaryEmbedding& m) { m->to(torch::kBFloat16); }},
+      {"cast and back",
+       [](RotaryEmbedding& m) {
+         m->to(torch::kBFloat16);
+         m->to(torch::kFloat);
+       }},
+      {"grown and cast",
+       [](RotaryEmbedding& m) {
+         m->cos_sin(range(0, 64));
+         m->to(torch::kBFloat16);
+       }},
+      {"inv_freq written", [](RotaryEmbedding& m) { m->inv_freq.mul_(2.0); }},
+      {"inv_freq written by pointer",
+       [](RotaryEmbedding& m) { m->inv_freq.data_ptr<float>()[1] = 0.5F; }},
+      {"clone", [](RotaryEmbedding& m) {
+         m = RotaryEmbedding(std::dynamic_pointer_cast<RotaryEmbeddingImpl>(m->clone()));
+       }}};
+  for (size_t from = 0; from < all.size(); ++from) {
+    for (size_t to = 0; to < all.size(); ++to) {
+      for (const auto& [name, make] : changes) {
+        RotaryEmbedding one(RotaryEmbeddingOptions(all[from]).casts_frequencies(true));
+        const std::string what = c10::str(name, ", ", from, " to ", to);
+        make(one);
+        one->options.rotary(all[to]);
+        expect_own_values(*one, what + ", changed");
+        one->options.length_rule(LengthRule::Fixed).length(64);
+        expect_own_values(*one, what + ", fixed");
+        make(one);
+        expect_own_values(*one, what + ", changed again");
+        RotaryEmbedding fresh(one->options), same(one->options);
+        make(same);
+        expect_own_values(*fresh, what + ", fresh");
+        expect_own_values(*same, what + ", with the same change");
+      }
+    }
+  }
 }
 
 }  // namespace
