@@ -46,7 +46,7 @@ class OfRank0 {
                       names_of(now).size(), " options instead of ", names_of(options_).size());
     if (now == options_) return false;
     try {
-      io::set_options(*run_.optimizer, now);  // throws for values that it does not accept
+      io::check_options(*run_.optimizer, "Trainer");
     } catch (...) {
       io::set_options(*run_.optimizer, options_);
       throw;

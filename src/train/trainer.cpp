@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "io/checkpoint/optimizer_options.h"
 #include "io/checkpoint/run_checks.h"
 #include "parallel/clip_norm.h"
 #include "parallel/collectives.h"
@@ -157,6 +158,7 @@ void Trainer::resume(const std::string& path) {
 void Trainer::save() {
   const std::string& path = options_.checkpoint();
   const auto check = [&] {
+    io::check_options(*run_.optimizer, kName);
     const std::string lost = io::first_not_finite(run_);
     TORCH_CHECK_VALUE(lost.empty(),
                       "[Trainer] a checkpoint must be finite. Got NaN or infinity in ", lost,
@@ -424,7 +426,11 @@ bool Trainer::follow_step(int64_t end) {
     const bool saves = ends || (is_saved && (stopped || every));
     due_.save = ends || (is_saved && stopped);  // even if the losses are not finite
     const bool settles = saves || stopped || step_ == end;
-    if (settles) settle();
+    if (settles) {
+      settle();
+      parallel::all_or_none(
+          run_.group, [&] { io::check_options(*run_.optimizer, kName); }, kName);
+    }
     if (reports || saves) check_sums();
     due_.save = saves;
     if (reports) keep([&] { report(settles); });

@@ -1,5 +1,9 @@
 #include "io/checkpoint/optimizer_options.h"
 
+#include <c10/util/Exception.h>
+
+#include <cmath>
+
 #include "io/checkpoint/optimizer_keys.h"
 #include "io/checkpoint/optimizer_kinds.h"
 #include "io/checkpoint/values.h"
@@ -25,6 +29,26 @@ std::string fields_text(const typename Kind::State& state) {
   return visit.text;
 }
 
+void set_group(Optimizer& optimizer, std::size_t group, const NamedOptions& options) {
+  if (!is_savable(optimizer)) {
+    optimizer.param_groups()[group].options().set_lr(options.at("lr"));
+    return;
+  }
+  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto) {
+    notes.set_named_options(group, options);
+  });
+}
+
+// The base class of LibTorch's options throws where a class of one's own has no learning rate.
+bool has_rates(Optimizer& optimizer) {
+  try {
+    options_of(optimizer);
+  } catch (const c10::Error&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<NamedOptions> options_of(Optimizer& optimizer) {
@@ -41,14 +65,24 @@ std::vector<NamedOptions> options_of(Optimizer& optimizer) {
 }
 
 void set_options(Optimizer& optimizer, const std::vector<NamedOptions>& options) {
-  if (!is_savable(optimizer)) {
-    for (std::size_t i = 0; i < options.size(); ++i)
-      optimizer.param_groups()[i].options().set_lr(options[i].at("lr"));
-    return;
+  for (std::size_t i = 0; i < options.size(); ++i) set_group(optimizer, i, options[i]);
+}
+
+void check_options(Optimizer& optimizer, const char* caller) {
+  if (!is_savable(optimizer) && !has_rates(optimizer)) return;
+  const auto options = options_of(optimizer);
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    for (const auto& [name, value] : options[i])
+      TORCH_CHECK_VALUE(std::isfinite(value), "[", caller,
+                        "] the options of the optimiser must be finite. Got ", name, " ", value,
+                        " in parameter group ", i);
+    try {  // the optimiser rejects bad values when they are set
+      set_group(optimizer, i, options[i]);
+    } catch (const c10::ValueError& error) {
+      TORCH_CHECK_VALUE(false, "[", caller, "] the optimiser must accept the options of parameter ",
+                        "group ", i, ": ", error.what_without_backtrace());
+    }
   }
-  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto) {
-    for (std::size_t i = 0; i < options.size(); ++i) notes.set_named_options(i, options[i]);
-  });
 }
 
 bool is_savable(const Optimizer& optimizer) {
