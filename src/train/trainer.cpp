@@ -159,7 +159,7 @@ void Trainer::save() {
   const std::string& path = options_.checkpoint();
   const auto check = [&] {
     io::check_options(*run_.optimizer, kName);
-    const std::string lost = io::first_not_finite(run_);
+    const std::string lost = io::first_not_finite(run_, not_finite_);
     TORCH_CHECK_VALUE(lost.empty(),
                       "[Trainer] a checkpoint must be finite. Got NaN or infinity in ", lost,
                       " after step ", step_, "; resume() from an earlier one");
@@ -187,6 +187,7 @@ void Trainer::begin(int64_t end) {
   io::ParameterNames names;
   const auto check = [&] {
     names = train::check_run(run_, options_.checkpoint());
+    if (!began_) not_finite_ = io::untrained_not_finite(run_);
     if (!options_.checkpoint().empty() && run_.group.rank() == 0 && !options_.overwrite())
       train::check_owner(options_.checkpoint(), run_id_);
   };

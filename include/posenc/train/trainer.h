@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -177,6 +178,7 @@ class Trainer {
   bool pending_tears_ = false;              // it was the optimiser's or the scheduler's
   bool options_changed_ = false;            // by `report`, on this process alone
   std::shared_ptr<train::Modes> modes_;
+  std::set<std::string> not_finite_;  // what was not, before the first step, and is not trained
   int64_t step_ = 0, first_step_ = 0;  // first_step_: of this process
   Due due_;
   double seconds_ = 0.0, run_id_;
