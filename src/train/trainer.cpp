@@ -113,7 +113,15 @@ Trainer::SavedRun Trainer::saved_run(const std::string& path) {
   return {step_of(saved, path), below(saved, kOwn)};
 }
 
+void Trainer::check_not_training(const char* function) const {
+  TORCH_CHECK_VALUE(!training_, "[Trainer] ", function,
+                    "() must not be called by the loss, `report` or `stop` of the same Trainer. Got "
+                    "a call after step ",
+                    step_);
+}
+
 void Trainer::resume(const std::string& path) {
+  check_not_training("resume");
   CheckpointScalars saved;
   int64_t step = 0;
   double seconds = 0.0;
@@ -448,13 +456,18 @@ bool Trainer::follow_step(int64_t end) {
 }
 
 bool Trainer::train(int64_t until) {
+  check_not_training("train");
   const int64_t end = until < 0 ? options_.steps() : std::min(until, options_.steps());
   begin(end);
   if (!began_) began_ = Clock::now(), first_step_ = step_;
   struct End {
     Trainer& trainer;
-    ~End() { trainer.end_group(); }
-  } const end_group{*this};
+    explicit End(Trainer& own) : trainer(own) { trainer.training_ = true; }
+    ~End() {
+      trainer.training_ = false;
+      trainer.end_group();
+    }
+  } const at_end(*this);
   bool stopped = false;
   while ((due_.any() || step_ < end) && !stopped) {
     const auto start = Clock::now();

@@ -114,7 +114,7 @@ class Trainer {
   /// Continues from a checkpoint of this run.
   ///
   /// Errors: WeightsError; c10::ValueError for a checkpoint of a run with other data, clip_norm or
-  /// micro_batches.
+  /// micro_batches, and for a call by the loss, `report` or `stop` of this Trainer.
   void resume(const std::string& path);
 
   /// The step count and the application's numbers of a run in a checkpoint.
@@ -143,6 +143,7 @@ class Trainer {
   CheckpointScalars numbers;  ///< numbers of the application, saved in checkpoints
 
  private:
+  void check_not_training(const char* function) const;
   void begin(int64_t end);
   void begin_group(const std::string& text);
   void end_group() noexcept;
@@ -177,6 +178,7 @@ class Trainer {
   std::exception_ptr pending_;              // of this process, to be thrown on all
   bool pending_tears_ = false;              // it was the optimiser's or the scheduler's
   bool options_changed_ = false;            // by `report`, on this process alone
+  bool training_ = false;                   // in train()
   std::shared_ptr<train::Modes> modes_;
   std::set<std::string> not_finite_;  // what was not, before the first step, and is not trained
   int64_t step_ = 0, first_step_ = 0;  // first_step_: of this process

@@ -26,7 +26,7 @@ bool is_finite(const at::Tensor& tensor) {
   const at::ScalarType type = tensor.scalar_type();
   if (at::isComplexType(type))
     return is_finite(at::view_as_real(tensor.detach().resolve_conj()));
-  if (!at::isFloatingType(type) || type == at::kFloat4_e2m1fn_x2) return true;
+  if (!at::isFloatingType(type) || type == at::ScalarType::Float4_e2m1fn_x2) return true;
   // ATen has no reductions of the types of one byte.
   const at::Tensor values = c10::isFloat8Type(type) ? tensor.detach().to(at::kFloat)
                                                     : tensor.detach();
