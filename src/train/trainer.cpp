@@ -80,6 +80,16 @@ void check_options(const CheckpointScalars& saved, const TrainerOptions& options
   }
 }
 
+void check_loss(const torch::Tensor& loss) {
+  TORCH_CHECK_VALUE(loss.defined(), "[Trainer] the loss must be a tensor. Got an undefined one");
+  TORCH_CHECK_VALUE(loss.numel() == 1 && at::isFloatingType(loss.scalar_type()),
+                    "[Trainer] the loss must be a real scalar. Got ", loss.toString(), " ",
+                    loss.sizes());
+  TORCH_CHECK_VALUE(loss.requires_grad(),
+                    "[Trainer] the loss must have a gradient: something that it is computed from "
+                    "must require one, without a NoGradGuard or detach(). Got one without");
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
@@ -240,6 +250,7 @@ torch::Tensor Trainer::gradients(const std::vector<PairBatch>& batches) {
     std::optional<DataParallelPause> pause;
     if (parallel_ && i + 1 < shares.size()) pause.emplace(parallel_->pause());
     const torch::Tensor loss = loss_(batch);
+    check_loss(loss);
     (factor == 1.0 ? loss : loss * factor).backward();
     // Summed on its device, so that only report() waits for a GPU, and in float64, because half
     // types cannot represent the sum of a few hundred losses.

@@ -130,9 +130,11 @@ class Trainer {
   /// Trains up to step `until`, by default to the end. Returns false if it was stopped.
   ///
   /// Errors: c10::ValueError for a run that does not fit together or would replace another one's
-  /// file; if the loss or the norm of the gradients is found not to be finite at a report or
-  /// checkpoint, or what is trained at a checkpoint or the end; nothing is saved then. GroupError
-  /// (Disagree) if the processes' data, options, states or steps differ.
+  /// file; for a loss that is no real scalar with a gradient; if the loss or the norm of the
+  /// gradients is found not to be finite at a report or checkpoint, what is saved at a checkpoint
+  /// or the end, or an option of the optimiser at any of these; nothing is saved then; and for a
+  /// call by the loss, `report` or `stop` of this Trainer. GroupError (Disagree) if the processes'
+  /// data, options, states or steps differ.
   bool train(int64_t until = -1);
 
   /// Number of steps done, including those before a resume.
