@@ -27,7 +27,7 @@ namespace posenc {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using train::kExchange, train::kLoader, train::kOption, train::kOwn, train::kRanks, train::kRun;
+using train::kExchange, train::kLoader, train::kOption, train::kOwn, train::kRanks, train::kRequiresGrad, train::kRun;
 using train::kSeconds, train::kStep;
 
 constexpr const char* kName = "Trainer";
@@ -77,6 +77,27 @@ void check_options(const CheckpointScalars& saved, const TrainerOptions& options
                       "[Trainer] ", path, ": a run must be resumed with its own ", name, ", ",
                       found == saved.end() ? value : found->second, ". Got ", value,
                       "; allow it by changed_options(true)");
+  }
+}
+
+CheckpointScalars requires_grad_of(const torch::nn::Module& module) {
+  CheckpointScalars found;
+  for (const auto& item : module.named_parameters())
+    found[item.key()] = item.value().requires_grad() ? 1.0 : 0.0;
+  return found;
+}
+
+// Leaves parameters for which LibTorch refuses a change, and those that are not in `saved`.
+void set_requires_grad(const torch::nn::Module& module, const CheckpointScalars& saved) {
+  for (const auto& item : module.named_parameters()) {
+    const torch::Tensor& parameter = item.value();
+    const auto found = saved.find(item.key());
+    if (found == saved.end() || !parameter.is_leaf() || parameter.is_inference()) continue;
+    const bool requires_grad = found->second != 0.0;
+    if (requires_grad == parameter.requires_grad()) continue;
+    const auto type = parameter.scalar_type();
+    if (requires_grad && !at::isFloatingType(type) && !at::isComplexType(type)) continue;
+    parameter.set_requires_grad(requires_grad);
   }
 }
 
@@ -152,6 +173,7 @@ void Trainer::resume(const std::string& path) {
     loader_.restore(place);
     throw;
   }
+  set_requires_grad(*run_.module, below(saved, kRequiresGrad));
   step_ = step;
   due_ = {};
   torn_ = options_changed_ = false;
@@ -190,6 +212,7 @@ void Trainer::save() {
   CheckpointScalars all = {{kStep, static_cast<double>(step_)}, {kSeconds, seconds_}, {kRun, id}};
   add(all, kOption, options_of(options_));
   add(all, kLoader, loader_.state());
+  add(all, kRequiresGrad, requires_grad_of(*run_.module));
   add(all, kOwn, numbers);
   if (parallel_) {
     all[kRanks] = run_.group.size();

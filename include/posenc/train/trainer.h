@@ -90,7 +90,8 @@ struct TrainerOptions {
 ///
 /// A run that was stopped or killed and then resumed is bit-identical to a run that was never
 /// interrupted, on the same machine with the same number of threads: weights, optimiser, schedule,
-/// generators and the position in the data are saved together. If the loss or the optimiser throws,
+/// generators, the position in the data and which parameters require a gradient are saved together,
+/// and resume() restores them all; freeze or unfreeze a part otherwise after resume(). If the loss or the optimiser throws,
 /// the step is not done and the loader stays at its batch; since dropout has already drawn for it,
 /// only resuming from the checkpoint is bit-identical. If the scheduler throws, the step is done,
 /// and the next train() first calls the scheduler again.
