@@ -120,21 +120,19 @@ TEST(GroupReport, WhatItWritesIsRefusedByName) {
         Rank& own = *all[group.rank()];
         own.optimizer.set_named_options(0, {{"momentum", 0.9}});
         bool writes = true;
-        auto trainer = own.trainer(TrainerOptions(9)
-                                       .group(group)
-                                       .checkpoint(dir / "c")
-                                       .checkpoint_every(2)
-                                       .report_every(3)
-                                       .report([&](const Progress&) {
-                                         if (!std::exchange(writes, false)) return;
-                                         const torch::NoGradGuard no_grad;
-                                         auto& state = static_cast<torch::optim::SGDParamState&>(
-                                             *own.optimizer.state().at(
-                                                 own.first->weight.unsafeGetTensorImpl()));
-                                         (writes_state ? state.momentum_buffer()
-                                                       : own.first->weight)
-                                             .mul_(0.5);
-                                       }));
+        auto trainer = own.trainer(
+            TrainerOptions(9)
+                .group(group)
+                .checkpoint(dir / "c")
+                .checkpoint_every(2)
+                .report_every(3)
+                .report([&](const Progress&) {
+                  if (!std::exchange(writes, false)) return;
+                  const torch::NoGradGuard no_grad;
+                  auto& state = static_cast<torch::optim::SGDParamState&>(
+                      *own.optimizer.state().at(own.first->weight.unsafeGetTensorImpl()));
+                  (writes_state ? state.momentum_buffer() : own.first->weight).mul_(0.5);
+                }));
         EXPECT_CONTAINS(message_of([&] { trainer.train(until); }),
                         std::string("`report` must not write weights or the optimiser's state in a "
                                     "group, since it is called on rank 0 only. Got another ") +

@@ -22,11 +22,8 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 TrainerOptions every_step(const TempDir& dir, const std::function<void()>& at_2) {
-  return TrainerOptions(4)
-      .checkpoint(dir / "c")
-      .checkpoint_every(1)
-      .report_every(1)
-      .report([at_2](const TrainingProgress& progress) {
+  return TrainerOptions(4).checkpoint(dir / "c").checkpoint_every(1).report_every(1).report(
+      [at_2](const TrainingProgress& progress) {
         if (progress.step == 2) at_2();
       });
 }
@@ -40,11 +37,9 @@ TEST(LastGood, OptionsThatNoResumeTakesReplaceNoFile) {
       torch::optim::Optimizer& optimizer =
           of_libtorch ? static_cast<torch::optim::Optimizer&>(adam) : run.optimizer;
       auto& options = optimizer.param_groups()[0].options();
-      auto trainer =
-          run.trainer(every_step(dir, [&] { options.set_lr(rate); }), optimizer);
-      const std::string text =
-          rate < 0 ? "lr must be at least 0. Got -0.1"
-                   : "the options of the optimiser must be finite. Got lr ";
+      auto trainer = run.trainer(every_step(dir, [&] { options.set_lr(rate); }), optimizer);
+      const std::string text = rate < 0 ? "lr must be at least 0. Got -0.1"
+                                        : "the options of the optimiser must be finite. Got lr ";
       for (int i = 0; i < 2; ++i) {  // nor does the next call begin with them
         const std::string message = message_of([&] { trainer.train(); });
         EXPECT_CONTAINS(message, "[Trainer] ");
@@ -158,11 +153,10 @@ TEST(LastGood, ATrainerIsNotCalledFromItsOwnCallbacks) {
         return own->train();
       };
       run.on_loss = [&] { call("loss"); };
-      auto trainer = run.trainer(
-          TrainerOptions(3)
-              .report_every(1)
-              .report([&](const TrainingProgress&) { call("report"); })
-              .stop([&] { return call("stop"); }));
+      auto trainer = run.trainer(TrainerOptions(3)
+                                     .report_every(1)
+                                     .report([&](const TrainingProgress&) { call("report"); })
+                                     .stop([&] { return call("stop"); }));
       own = &trainer;
       EXPECT_CONTAINS(message_of([&] { trainer.train(); }),
                       std::string("[Trainer] ") + (resumes ? "resume" : "train") +
@@ -203,8 +197,9 @@ TEST(LastGood, FrozenPartsAreResumed) {
     const auto start = [&](SmallRun& run) { run.first->weight.set_requires_grad(!frozen); };
     SmallRun whole, resumed;
     start(whole), start(resumed);
-    auto first = whole.trainer(
-        every_step(dir, [&] { whole.first->weight.set_requires_grad(frozen); }).checkpoint_every(3));
+    auto first = whole.trainer(every_step(dir, [&] {
+                                 whole.first->weight.set_requires_grad(frozen);
+                               }).checkpoint_every(3));
     EXPECT_TRUE(first.train(3));
     auto second = resumed.trainer(TrainerOptions(4));
     second.resume(dir / "c");

@@ -29,6 +29,10 @@ std::string fields_text(const typename Kind::State& state) {
   return visit.text;
 }
 
+std::string group_line(std::size_t group, const std::string& rest) {
+  return "parameter group " + std::to_string(group) + ": " + rest + "\n";
+}
+
 void set_group(Optimizer& optimizer, std::size_t group, const NamedOptions& options) {
   if (!is_savable(optimizer)) {
     optimizer.param_groups()[group].options().set_lr(options.at("lr"));
@@ -92,14 +96,21 @@ bool is_savable(const Optimizer& optimizer) {
          dynamic_cast<const torch::optim::SGD*>(&optimizer) != nullptr;
 }
 
-std::string optimizer_text(Optimizer& optimizer, const ParameterNames& names) {
+std::string options_text(Optimizer& optimizer) {
   std::string text;
-  const auto line = [&](std::size_t group, const std::string& rest) {
-    text += "parameter group " + std::to_string(group) + ": " + rest + "\n";
-  };
   const auto options = options_of(optimizer);
   for (std::size_t i = 0; i < options.size(); ++i) {
-    for (const auto& [name, value] : options[i]) line(i, name + " " + to_text(value));
+    for (const auto& [name, value] : options[i]) text += group_line(i, name + " " + to_text(value));
+  }
+  return text;
+}
+
+std::string optimizer_text(Optimizer& optimizer, const ParameterNames& names) {
+  std::string text = options_text(optimizer);
+  const auto line = [&](std::size_t group, const std::string& rest) {
+    text += group_line(group, rest);
+  };
+  for (std::size_t i = 0; i < names.size(); ++i) {
     for (const std::string& name : names[i]) line(i, name);
   }
   if (!is_savable(optimizer)) return text;

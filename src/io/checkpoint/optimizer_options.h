@@ -19,6 +19,8 @@ void set_options(torch::optim::Optimizer& optimizer, const std::vector<NamedOpti
 /// Throws c10::ValueError, in the name of `caller`, unless all options are finite and the optimiser
 /// accepts them, as they can be changed without its knowledge: no resume takes others.
 void check_options(torch::optim::Optimizer& optimizer, const char* caller);
+/// The options line by line, to compare processes.
+std::string options_text(torch::optim::Optimizer& optimizer);
 /// Rule, options, parameters and which states they have, line by line, to compare processes.
 std::string optimizer_text(torch::optim::Optimizer& optimizer, const ParameterNames& names);
 

@@ -24,12 +24,11 @@ constexpr const char* kSave = "save_checkpoint";
 bool is_finite(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.numel() == 0 || !is_dense_with_data(tensor)) return true;
   const at::ScalarType type = tensor.scalar_type();
-  if (at::isComplexType(type))
-    return is_finite(at::view_as_real(tensor.detach().resolve_conj()));
+  if (at::isComplexType(type)) return is_finite(at::view_as_real(tensor.detach().resolve_conj()));
   if (!at::isFloatingType(type) || type == at::ScalarType::Float4_e2m1fn_x2) return true;
   // ATen has no reductions of the types of one byte.
-  const at::Tensor values = c10::isFloat8Type(type) ? tensor.detach().to(at::kFloat)
-                                                    : tensor.detach();
+  const at::Tensor values =
+      c10::isFloat8Type(type) ? tensor.detach().to(at::kFloat) : tensor.detach();
   const auto [least, largest] = at::aminmax(values);
   return std::isfinite(least.item<double>()) && std::isfinite(largest.item<double>());
 }
@@ -65,6 +64,19 @@ std::set<std::string> untrained_not_finite(const TrainingRun& run) {
   return names;
 }
 
+StateDict named_states(const TrainingRun& run) {
+  StateDict states;
+  if (!is_savable(*run.optimizer)) return states;
+  const auto record =
+      record_of(*run.optimizer, parameter_names(*run.module, *run.optimizer, kSave));
+  for (const auto& item : record.tensors) {
+    const std::size_t field = item.key().rfind('.') + 1;
+    const std::string name = record.values.at(item.key().substr(0, field) + "name");
+    states.insert("the state " + item.key().substr(field) + " of " + name, item.value());
+  }
+  return states;
+}
+
 std::string first_not_finite(const TrainingRun& run, const std::set<std::string>& before) {
   const auto names = parameter_names(*run.module, *run.optimizer, kSave);
   const auto& groups = run.optimizer->param_groups();
@@ -79,14 +91,8 @@ std::string first_not_finite(const TrainingRun& run, const std::set<std::string>
     const bool is_new = seen.insert(item.value().unsafeGetTensorImpl()).second;
     if (is_new && before.count(item.key()) == 0 && !is_finite(item.value())) return item.key();
   }
-  if (!is_savable(*run.optimizer)) return "";
-  const auto record = record_of(*run.optimizer, names);
-  for (const auto& item : record.tensors) {
-    if (is_finite(item.value())) continue;
-    const std::size_t field = item.key().rfind('.') + 1;
-    const std::string name = record.values.at(item.key().substr(0, field) + "name");
-    return "the state " + item.key().substr(field) + " of " + name;
-  }
+  for (const auto& item : named_states(run))
+    if (!is_finite(item.value())) return item.key();
   return "";
 }
 
