@@ -13,13 +13,6 @@
 namespace posenc::parallel {
 namespace {
 
-/// FNV-1a: the same number in every build, unlike std::hash.
-int64_t fingerprint(const std::string& text) {
-  uint64_t hash = 14695981039346656037u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return static_cast<int64_t>(hash);
-}
-
 /// The texts of all processes, whose lengths all know.
 std::vector<std::string> all_gather_texts(const RankGroup& group, const std::string& text,
                                           const std::vector<int64_t>& lengths, const char* caller) {
@@ -126,6 +119,13 @@ std::string message_of(const std::exception_ptr& error) {
 }
 
 }  // namespace
+
+// FNV-1a, unlike std::hash.
+int64_t fingerprint(const std::string& text) {
+  uint64_t hash = 14695981039346656037u;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return static_cast<int64_t>(hash);
+}
 
 std::vector<int64_t> all_gather_numbers(const RankGroup& group, int64_t number,
                                         const char* caller) {

@@ -67,6 +67,8 @@ void broadcast(const RankGroup& group, const at::Tensor& tensor, int root, const
 /// Returns when all processes have called it.
 void barrier(const RankGroup& group, const char* caller);
 
+/// A hash of the text that is the same in every build.
+int64_t fingerprint(const std::string& text);
 /// Throws GroupError(Disagree) on every process unless all pass the same text; the message shows
 /// the first line in which this process's text differs from rank 0's, or else another process's.
 void agree_on(const RankGroup& group, const std::string& text, const char* caller);

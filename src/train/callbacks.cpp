@@ -5,12 +5,14 @@
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
+#include <map>
 #include <optional>
 #include <tuple>
 #include <utility>
 
 #include "io/checkpoint/generators.h"
 #include "io/checkpoint/optimizer_options.h"
+#include "io/checkpoint/run_checks.h"
 #include "parallel/collectives.h"
 #include "train/check_run.h"
 
@@ -25,6 +27,19 @@ class OfRank0 {
   explicit OfRank0(const TrainingRun& run) : run_(run), options_(io::options_of(*run.optimizer)) {
     for (const auto& item : run.module->named_parameters())
       frozen_.emplace_back(item.key(), item.value(), item.value().requires_grad());
+    for (const auto& item : tensors()) versions_[item.key()] = version_of(item.value());
+  }
+
+  // The first tensor that was written or replaced, as its version tells; empty: none.
+  std::string written() const {
+    const StateDict now = tensors();
+    for (const auto& [name, version] : versions_) {
+      const at::Tensor* const tensor = now.find(name);
+      if (tensor == nullptr || version_of(*tensor) != version) return name;
+    }
+    for (const auto& item : now)
+      if (versions_.count(item.key()) == 0) return item.key();
+    return "";
   }
 
   // Puts requires_grad back, and throws for what cannot be shared.
@@ -46,7 +61,7 @@ class OfRank0 {
                       names_of(now).size(), " options instead of ", names_of(options_).size());
     if (now == options_) return false;
     try {
-      io::set_options(*run_.optimizer, now);  // throws for values that it does not accept
+      io::check_options(*run_.optimizer, "Trainer");
     } catch (...) {
       io::set_options(*run_.optimizer, options_);
       throw;
@@ -55,6 +70,19 @@ class OfRank0 {
   }
 
  private:
+  using Version = std::pair<const at::TensorImpl*, int64_t>;
+  // Tensors made in InferenceMode have none.
+  static Version version_of(const at::Tensor& tensor) {
+    return {tensor.unsafeGetTensorImpl(), tensor.is_inference() ? 0 : tensor._version()};
+  }
+
+  // The weights and the optimiser's state; of buffers, rank 0's are those of all.
+  StateDict tensors() const {
+    StateDict all = run_.module->named_parameters();
+    for (const auto& item : io::named_states(run_)) all.insert(item.key(), item.value());
+    return all;
+  }
+
   // Which options there are, in the order in which they are sent.
   static std::vector<std::pair<std::size_t, std::string>> names_of(const GroupOptions& options) {
     std::vector<std::pair<std::size_t, std::string>> names;
@@ -67,6 +95,7 @@ class OfRank0 {
   const TrainingRun& run_;
   GroupOptions options_;
   std::vector<std::tuple<std::string, at::Tensor, bool>> frozen_;
+  std::map<std::string, Version> versions_;
 };
 
 template <typename Work>
@@ -128,6 +157,16 @@ Reported call_report(const TrainingRun& run, Modes& modes, const std::function<v
   }
   io::set_generator_states(generators);
   modes.restore();
+  if (before) {
+    keep(result.thrown, [&] {
+      const std::string name = before->written();
+      result.wrote = !name.empty();
+      TORCH_CHECK_VALUE(!result.wrote,
+                        "[Trainer] `report` must not write weights or the optimiser's state in a "
+                        "group, since it is called on rank 0 only. Got another ",
+                        name, "; resume() from the checkpoint");
+    });
+  }
   if (before) keep(result.thrown, [&] { result.options_changed = before->options_changed(); });
   keep(result.thrown, [&] { check_run(run, /*checkpoint=*/""); });
   return result;

@@ -41,6 +41,7 @@ std::unique_ptr<Modes> start_training(torch::nn::Module& root, Modes* last);
 /// What a call of `report` has left.
 struct Reported {
   bool options_changed = false;  ///< of the optimiser, in a group: the other processes need them
+  bool wrote = false;            ///< weights or states, in a group: the processes' differ
   std::exception_ptr thrown;     ///< by `report`, or c10::ValueError for what does not fit the run
 };
 /// Calls `report` and puts back what is not the run's: modes and the default generators; in a

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/checkpoint/optimizer_options.h"
 #include "io/checkpoint/run_checks.h"
 #include "io/checkpoint/scheduler_state.h"
 #include "posenc/core/checkpointable_scheduler.h"
@@ -73,6 +74,7 @@ void check_scheduler(torch::optim::LRScheduler& scheduler, torch::optim::Optimiz
 io::ParameterNames check_run(const TrainingRun& run, const std::string& checkpoint) {
   auto names = io::parameter_names(*run.module, *run.optimizer, kName);
   check_once(*run.optimizer, names);
+  io::check_options(*run.optimizer, kName);
   if (run.scheduler != nullptr) check_scheduler(*run.scheduler, *run.optimizer);
   if (!checkpoint.empty()) io::check_can_save(checkpoint, run);
   return names;

@@ -8,8 +8,9 @@
 namespace posenc::train {
 
 /// Looks at what a run is made of, before its first step: the optimiser's parameters are the
-/// module's, each once; the schedule is of the optimiser; the run can be saved to its file. Returns
-/// the parameters' names. Throws c10::ValueError or WeightsError, and sends nothing.
+/// module's, each once; its options are ones that it accepts; the schedule is of the optimiser; the
+/// run can be saved to its file. Returns the parameters' names. Throws c10::ValueError or
+/// WeightsError, and sends nothing.
 io::ParameterNames check_run(const TrainingRun& run, const std::string& checkpoint);
 
 /// Throws c10::ValueError unless `path` is free or holds the run with this id; 0: one of a version

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/check.h"
+#include "io/checkpoint/optimizer_options.h"
 #include "io/checkpoint/run_checks.h"
 #include "parallel/clip_norm.h"
 #include "parallel/collectives.h"
@@ -26,7 +27,8 @@ namespace posenc {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using train::kExchange, train::kLoader, train::kOption, train::kOwn, train::kRanks, train::kRun;
+using train::kExchange, train::kLoader, train::kOption, train::kOwn, train::kRanks,
+    train::kRequiresGrad, train::kRun;
 using train::kSeconds, train::kStep;
 
 constexpr const char* kName = "Trainer";
@@ -79,6 +81,51 @@ void check_options(const CheckpointScalars& saved, const TrainerOptions& options
   }
 }
 
+CheckpointScalars requires_grad_of(const torch::nn::Module& module) {
+  CheckpointScalars found;
+  for (const auto& item : module.named_parameters())
+    found[item.key()] = item.value().requires_grad() ? 1.0 : 0.0;
+  return found;
+}
+
+// Leaves parameters for which LibTorch refuses a change, and those that are not in `saved`.
+void set_requires_grad(const torch::nn::Module& module, const CheckpointScalars& saved) {
+  for (const auto& item : module.named_parameters()) {
+    const torch::Tensor& parameter = item.value();
+    const auto found = saved.find(item.key());
+    if (found == saved.end() || !parameter.is_leaf() || parameter.is_inference()) continue;
+    const bool requires_grad = found->second != 0.0;
+    if (requires_grad == parameter.requires_grad()) continue;
+    const auto type = parameter.scalar_type();
+    if (requires_grad && !at::isFloatingType(type) && !at::isComplexType(type)) continue;
+    parameter.set_requires_grad(requires_grad);
+  }
+}
+
+// The sums of up to 2^24 bits are exact.
+std::vector<float> bits_of(const std::string& text) {
+  constexpr int kBits = 32;
+  const auto hash = static_cast<uint64_t>(parallel::fingerprint(text));
+  std::vector<float> bits;
+  for (int i = 0; i < kBits; ++i)
+    bits.push_back(static_cast<float>((hash >> i ^ hash >> (i + kBits)) & 1));
+  return bits;
+}
+
+bool are_equal(const torch::Tensor& sums_of_bits, int processes) {
+  return ((sums_of_bits == 0) | (sums_of_bits == processes)).all().item<bool>();
+}
+
+void check_loss(const torch::Tensor& loss) {
+  TORCH_CHECK_VALUE(loss.defined(), "[Trainer] the loss must be a tensor. Got an undefined one");
+  TORCH_CHECK_VALUE(loss.numel() == 1 && at::isFloatingType(loss.scalar_type()),
+                    "[Trainer] the loss must be a real scalar. Got ", loss.toString(), " ",
+                    loss.sizes());
+  TORCH_CHECK_VALUE(loss.requires_grad(),
+                    "[Trainer] the loss must have a gradient: something that it is computed from "
+                    "must require one, without a NoGradGuard or detach(). Got one without");
+}
+
 }  // namespace
 
 Trainer::Trainer(const TrainingRun& run, PairLoader& loader, Loss loss,
@@ -112,7 +159,16 @@ Trainer::SavedRun Trainer::saved_run(const std::string& path) {
   return {step_of(saved, path), below(saved, kOwn)};
 }
 
+void Trainer::check_not_training(const char* function) const {
+  TORCH_CHECK_VALUE(
+      !training_, "[Trainer] ", function,
+      "() must not be called by the loss, `report` or `stop` of the same Trainer. Got "
+      "a call after step ",
+      step_);
+}
+
 void Trainer::resume(const std::string& path) {
+  check_not_training("resume");
   CheckpointScalars saved;
   int64_t step = 0;
   double seconds = 0.0;
@@ -133,6 +189,7 @@ void Trainer::resume(const std::string& path) {
     loader_.restore(place);
     throw;
   }
+  set_requires_grad(*run_.module, below(saved, kRequiresGrad));
   step_ = step;
   due_ = {};
   torn_ = options_changed_ = false;
@@ -157,7 +214,8 @@ void Trainer::resume(const std::string& path) {
 void Trainer::save() {
   const std::string& path = options_.checkpoint();
   const auto check = [&] {
-    const std::string lost = io::first_not_finite(run_);
+    io::check_options(*run_.optimizer, kName);
+    const std::string lost = io::first_not_finite(run_, not_finite_);
     TORCH_CHECK_VALUE(lost.empty(),
                       "[Trainer] a checkpoint must be finite. Got NaN or infinity in ", lost,
                       " after step ", step_, "; resume() from an earlier one");
@@ -170,6 +228,7 @@ void Trainer::save() {
   CheckpointScalars all = {{kStep, static_cast<double>(step_)}, {kSeconds, seconds_}, {kRun, id}};
   add(all, kOption, options_of(options_));
   add(all, kLoader, loader_.state());
+  add(all, kRequiresGrad, requires_grad_of(*run_.module));
   add(all, kOwn, numbers);
   if (parallel_) {
     all[kRanks] = run_.group.size();
@@ -185,6 +244,7 @@ void Trainer::begin(int64_t end) {
   io::ParameterNames names;
   const auto check = [&] {
     names = train::check_run(run_, options_.checkpoint());
+    if (!began_) not_finite_ = io::untrained_not_finite(run_);
     if (!options_.checkpoint().empty() && run_.group.rank() == 0 && !options_.overwrite())
       train::check_owner(options_.checkpoint(), run_id_);
   };
@@ -199,8 +259,8 @@ void Trainer::begin(int64_t end) {
 void Trainer::begin_group(const std::string& text) {
   TORCH_CHECK_VALUE(
       !torn_,
-      "[Trainer] the optimiser or scheduler of a process failed, so the weights of the "
-      "processes may differ; resume() from the checkpoint");
+      "[Trainer] the optimiser or scheduler of a process failed, or `report` wrote weights, so "
+      "those of the processes may differ; resume() from the checkpoint");
   parallel::agree_on(run_.group, text, kName);
   parallel_.reset(new DataParallel(run_.module, run_.group, histories_));
 }
@@ -229,6 +289,7 @@ torch::Tensor Trainer::gradients(const std::vector<PairBatch>& batches) {
     std::optional<DataParallelPause> pause;
     if (parallel_ && i + 1 < shares.size()) pause.emplace(parallel_->pause());
     const torch::Tensor loss = loss_(batch);
+    check_loss(loss);
     (factor == 1.0 ? loss : loss * factor).backward();
     // Summed on its device, so that only report() waits for a GPU, and in float64, because half
     // types cannot represent the sum of a few hundred losses.
@@ -238,16 +299,20 @@ torch::Tensor Trainer::gradients(const std::vector<PairBatch>& batches) {
   return sum;
 }
 
-// The exchange carries six numbers more than the gradients: the loss, which is not finite if any
+// The exchange carries a few numbers more than the gradients: the loss, which is not finite if any
 // process's is not, whether one wants to stop, has failed, did so in the last optimiser step,
-// whether its buffers have changed, of which rank 0's count, and whether rank 0's options have.
+// whether its buffers have changed, of which rank 0's count, whether rank 0's options have, and the
+// bits of a hash of the options, of which each sum is 0 or the number of processes if all are
+// equal.
 torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
   std::exception_ptr failure = std::exchange(pending_, nullptr);
   const bool tore = std::exchange(pending_tears_, false);
   torch::Tensor loss;
   bool stop = false;
+  std::string options;
   try {
     if (!failure) loss = gradients(batches), stop = asks_to_stop();
+    options = io::options_text(*run_.optimizer);
   } catch (const GroupError& error) {
     if (error.code() == GroupErrorCode::PeerLost || error.code() == GroupErrorCode::TimedOut) throw;
     failure = std::current_exception();
@@ -255,12 +320,14 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
     failure = std::current_exception();
   }
   const double part = failure || !loss.defined() ? 0.0 : loss.item<double>();
-  const std::vector<float> own = {static_cast<float>(part),
-                                  stop ? 1.0F : 0.0F,
-                                  failure ? 1.0F : 0.0F,
-                                  tore ? 1.0F : 0.0F,
-                                  parallel_->buffers_have_changed() ? 1.0F : 0.0F,
-                                  options_changed_ ? 1.0F : 0.0F};
+  std::vector<float> own = {static_cast<float>(part),
+                            stop ? 1.0F : 0.0F,
+                            failure ? 1.0F : 0.0F,
+                            tore ? 1.0F : 0.0F,
+                            parallel_->buffers_have_changed() ? 1.0F : 0.0F,
+                            options_changed_ ? 1.0F : 0.0F};
+  const std::size_t bits_begin = own.size();
+  for (const float bit : bits_of(options)) own.push_back(bit);
   torch::Tensor numbers = torch::tensor(own);
   try {
     parallel_->finish(numbers);
@@ -278,7 +345,11 @@ torch::Tensor Trainer::agreed_gradients(const std::vector<PairBatch>& batches) {
         kName);
   }
   if (numbers[4].item<float>() > 0.0F) parallel_->broadcast_buffers();
-  if (numbers[5].item<float>() > 0.0F) share_options();
+  if (numbers[5].item<float>() > 0.0F) {
+    share_options();
+  } else if (!are_equal(numbers.slice(0, static_cast<int64_t>(bits_begin)), run_.group.size())) {
+    parallel::agree_on(run_.group, options, kName);
+  }
   stop_ = numbers[1].item<float>() > 0.0F;
   return numbers[0].to(torch::kDouble);
 }
@@ -365,10 +436,14 @@ void Trainer::check_sums() {
                     norm, " up to step ", step_);
 }
 
-// Copies rank 0's options to all processes if `report` has changed them there.
+// Copies rank 0's options to all processes if `report` has changed them there. All learn of weights
+// that it wrote.
 void Trainer::share_changed_options() {
-  const auto changed = parallel::all_gather_numbers(run_.group, options_changed_ ? 1 : 0, kName);
-  if (changed[0] != 0) share_options();
+  constexpr int64_t kChanged = 1, kTorn = 2;
+  const auto left = parallel::all_gather_numbers(
+      run_.group, (options_changed_ ? kChanged : 0) | (torn_ ? kTorn : 0), kName);
+  for (const int64_t of_rank : left) torn_ |= (of_rank & kTorn) != 0;
+  if ((left[0] & kChanged) != 0) share_options();
 }
 
 void Trainer::share_options() {
@@ -392,6 +467,7 @@ void Trainer::report(bool settled) {
     if (!options_.report() || run_.group.rank() != 0) return;
     const auto reported = train::call_report(run_, *modes_, [&] { options_.report()(progress); });
     options_changed_ |= reported.options_changed;
+    if (reported.wrote) torn_ = pending_tears_ = true;
     if (reported.thrown) std::rethrow_exception(reported.thrown);
   };
   settled ? parallel::all_or_none(run_.group, call, kName) : defer_failure(/*tears=*/false, call);
@@ -424,13 +500,16 @@ bool Trainer::follow_step(int64_t end) {
     const bool saves = ends || (is_saved && (stopped || every));
     due_.save = ends || (is_saved && stopped);  // even if the losses are not finite
     const bool settles = saves || stopped || step_ == end;
-    if (settles) settle();
+    if (settles) {
+      settle();
+      parallel::all_or_none(run_.group, [&] { io::check_options(*run_.optimizer, kName); }, kName);
+    }
     if (reports || saves) check_sums();
     due_.save = saves;
     if (reports) keep([&] { report(settles); });
     if (settles && parallel_) keep([&] { share_changed_options(); });
   }
-  if (due_.save) {
+  if (due_.save && !torn_) {
     keep([&] {
       save();
       due_.save = false;
@@ -441,13 +520,18 @@ bool Trainer::follow_step(int64_t end) {
 }
 
 bool Trainer::train(int64_t until) {
+  check_not_training("train");
   const int64_t end = until < 0 ? options_.steps() : std::min(until, options_.steps());
   begin(end);
   if (!began_) began_ = Clock::now(), first_step_ = step_;
   struct End {
     Trainer& trainer;
-    ~End() { trainer.end_group(); }
-  } const end_group{*this};
+    explicit End(Trainer& own) : trainer(own) { trainer.training_ = true; }
+    ~End() {
+      trainer.training_ = false;
+      trainer.end_group();
+    }
+  } const at_end(*this);
   bool stopped = false;
   while ((due_.any() || step_ < end) && !stopped) {
     const auto start = Clock::now();

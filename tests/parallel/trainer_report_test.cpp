@@ -4,6 +4,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/adamw.h>
 #include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
 #include <torch/utils.h>
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/support.h"
@@ -106,6 +108,83 @@ TEST(GroupReport, OptionsThatCannotBeSharedAreRefused) {
     EXPECT_CONTAINS(message_of([&] { trainer.train(); }),
                     "`report` must not add parameter groups, or a first schedule, in a group");
   });
+}
+
+// On the way, and at the last report of a call.
+TEST(GroupReport, WhatItWritesIsRefusedByName) {
+  for (const bool writes_state : {false, true}) {
+    for (const int64_t until : {9, 3}) {
+      const TempDir dir;
+      const auto all = ranks(2);
+      run_ranks(2, [&](const RankGroup& group) {
+        Rank& own = *all[group.rank()];
+        own.optimizer.set_named_options(0, {{"momentum", 0.9}});
+        bool writes = true;
+        auto trainer = own.trainer(
+            TrainerOptions(9)
+                .group(group)
+                .checkpoint(dir / "c")
+                .checkpoint_every(2)
+                .report_every(3)
+                .report([&](const Progress&) {
+                  if (!std::exchange(writes, false)) return;
+                  const torch::NoGradGuard no_grad;
+                  auto& state = static_cast<torch::optim::SGDParamState&>(
+                      *own.optimizer.state().at(own.first->weight.unsafeGetTensorImpl()));
+                  (writes_state ? state.momentum_buffer() : own.first->weight).mul_(0.5);
+                }));
+        EXPECT_CONTAINS(message_of([&] { trainer.train(until); }),
+                        std::string("`report` must not write weights or the optimiser's state in a "
+                                    "group, since it is called on rank 0 only. Got another ") +
+                            (writes_state ? "state momentum_buffer of 0.weight" : "0.weight"));
+        EXPECT_CONTAINS(message_of([&] { trainer.train(); }), "resume() from the checkpoint");
+        EXPECT_EQ(Trainer::saved_run(dir / "c").step, 2);
+        trainer.resume(dir / "c");
+        EXPECT_TRUE(trainer.train());
+      });
+      EXPECT_TRUE(bit_equal(all[0]->weights(), all[1]->weights()));
+    }
+  }
+}
+
+// Before the step that they are for.
+TEST(GroupReport, OptionsThatOtherCallbacksSetOnOneAreRefused) {
+  for (const bool in_stop : {false, true}) {
+    const auto all = ranks(2);
+    run_ranks(2, [&](const RankGroup& group) {
+      Rank& own = *all[group.rank()];
+      int64_t calls = 0;
+      const auto change = [&] {
+        if (++calls == 4 && group.rank() == 1) own.optimizer.set_named_options(0, {{"lr", 1e-3}});
+        return false;
+      };
+      TrainerOptions options = TrainerOptions(9).group(group);
+      in_stop ? void(options.stop(change)) : void(own.on_loss = change);
+      auto trainer = own.trainer(options);
+      for (int i = 0; i < 2; ++i) {
+        const std::string message = message_of([&] { trainer.train(); });
+        EXPECT_CONTAINS(message, "parameter group 0: lr 0.001");
+        EXPECT_EQ(trainer.step(), 3);
+      }
+      own.optimizer.set_named_options(0, {{"lr", 0.1}});
+      EXPECT_TRUE(trainer.train());
+    });
+    EXPECT_TRUE(bit_equal(all[0]->weights(), all[1]->weights()));
+  }
+}
+
+// Those that all processes set, each by itself, are the run's.
+TEST(GroupReport, OptionsThatOtherCallbacksSetOnAllAreTaken) {
+  const auto all = ranks(2);
+  run_ranks(2, [&](const RankGroup& group) {
+    Rank& own = *all[group.rank()];
+    auto trainer = own.trainer(TrainerOptions(9).group(group).stop([&] {
+      own.optimizer.set_named_options(0, {{"lr", 1e-3}});
+      return false;
+    }));
+    EXPECT_TRUE(trainer.train());
+  });
+  EXPECT_TRUE(bit_equal(all[0]->weights(), all[1]->weights()));
 }
 
 TEST(GroupReport, AnExceptionCostsNoCheckpoint) {

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,13 +61,16 @@ struct TrainerOptions {
   TORCH_ARG(bool, changed_options) = false;
   /// Called every `report_every` steps and after the last step, on rank 0 only. The modes of the
   /// modules and the generators are put back after it; what it does to the optimiser's options
-  /// holds on all processes.
+  /// holds on all processes. In a group it must not write weights or the optimiser's state, not
+  /// even to put them back, nor change requires_grad; writes through data() or raw memory go
+  /// unnoticed.
   TORCH_ARG(std::function<void(const TrainingProgress&)>, report) = nullptr;
   /// Number of steps between reports, which wait for a GPU, as checkpoints and groups do.
   TORCH_ARG(int64_t, report_every) = 50;
   /// Called after every step; returning true saves and stops the run. With a group it is called
   /// before the step's update, with whose gradients its result is sent. The modes of the modules
-  /// are put back after it. See StopSignal.
+  /// are put back after it. Options of the optimiser that it sets, or the loss, have to be the same
+  /// on all processes. See StopSignal.
   TORCH_ARG(std::function<bool()>, stop) = nullptr;
   /// The processes that train together, each on its share() of every batch; gradients, reports,
   /// stops and checkpoints are those of the whole. By default one process.
@@ -85,20 +89,25 @@ struct TrainerOptions {
 /// A run owns what it trains: train() first checks that each parameter of the optimiser is one of
 /// the module's, listed once, that the scheduler is of the optimiser, and that the run can be
 /// saved. A checkpoint that is due is written whatever `report` or `stop` throws, and where it
-/// could not be written, the next train() begins with it. One that is not finite replaces no file.
+/// could not be written, the next train() begins with it. One that is not finite replaces no file:
+/// weights, buffers, the optimiser's state and options. Tensors that are not trained and were not
+/// finite before the first step, such as a mask, are allowed.
 ///
 /// A run that was stopped or killed and then resumed is bit-identical to a run that was never
 /// interrupted, on the same machine with the same number of threads: weights, optimiser, schedule,
-/// generators and the position in the data are saved together. If the loss or the optimiser throws,
-/// the step is not done and the loader stays at its batch; since dropout has already drawn for it,
-/// only resuming from the checkpoint is bit-identical. If the scheduler throws, the step is done,
-/// and the next train() first calls the scheduler again.
+/// generators, the position in the data and which parameters require a gradient are saved together,
+/// and resume() restores them all; freeze or unfreeze a part otherwise after resume(). If the loss
+/// or the optimiser throws, the step is not done and the loader stays at its batch; since dropout
+/// has already drawn for it, only resuming from the checkpoint is bit-identical. If the scheduler
+/// throws, the step is done, and the next train() first calls the scheduler again.
 ///
 /// With a group, all processes stop, throw or report at the same step, and all of that travels with
 /// the gradients. An exception on one process is a GroupError (PeerFailed) on the others; that of
 /// the optimiser, the scheduler or `report` is thrown by the next exchange, a step later. After one
 /// of the loss or of `report`, train() may be called again; after one of the optimiser or the
-/// scheduler, only after resume().
+/// scheduler, or a `report` that wrote weights, only after resume(). The optimiser's options are
+/// compared in every step, before it is done; what callbacks do to weights is not, but for
+/// `report`.
 class Trainer {
  public:
   /// Computes the loss of a batch, a scalar on which backward() is called.
@@ -113,7 +122,7 @@ class Trainer {
   /// Continues from a checkpoint of this run.
   ///
   /// Errors: WeightsError; c10::ValueError for a checkpoint of a run with other data, clip_norm or
-  /// micro_batches.
+  /// micro_batches, and for a call by the loss, `report` or `stop` of this Trainer.
   void resume(const std::string& path);
 
   /// The step count and the application's numbers of a run in a checkpoint.
@@ -129,9 +138,11 @@ class Trainer {
   /// Trains up to step `until`, by default to the end. Returns false if it was stopped.
   ///
   /// Errors: c10::ValueError for a run that does not fit together or would replace another one's
-  /// file; if the loss or the norm of the gradients is found not to be finite at a report or
-  /// checkpoint, or what is trained at a checkpoint or the end; nothing is saved then. GroupError
-  /// (Disagree) if the processes' data, options, states or steps differ.
+  /// file; for a loss that is no real scalar with a gradient; if the loss or the norm of the
+  /// gradients is found not to be finite at a report or checkpoint, what is saved at a checkpoint
+  /// or the end, or an option of the optimiser at any of these; nothing is saved then; and for a
+  /// call by the loss, `report` or `stop` of this Trainer. GroupError (Disagree) if the processes'
+  /// data, options, states or steps differ.
   bool train(int64_t until = -1);
 
   /// Number of steps done, including those before a resume.
@@ -142,6 +153,7 @@ class Trainer {
   CheckpointScalars numbers;  ///< numbers of the application, saved in checkpoints
 
  private:
+  void check_not_training(const char* function) const;
   void begin(int64_t end);
   void begin_group(const std::string& text);
   void end_group() noexcept;
@@ -176,7 +188,9 @@ class Trainer {
   std::exception_ptr pending_;              // of this process, to be thrown on all
   bool pending_tears_ = false;              // it was the optimiser's or the scheduler's
   bool options_changed_ = false;            // by `report`, on this process alone
+  bool training_ = false;                   // in train()
   std::shared_ptr<train::Modes> modes_;
+  std::set<std::string> not_finite_;   // what was not, before the first step, and is not trained
   int64_t step_ = 0, first_step_ = 0;  // first_step_: of this process
   Due due_;
   double seconds_ = 0.0, run_id_;

@@ -1,5 +1,9 @@
 #include "io/checkpoint/optimizer_options.h"
 
+#include <c10/util/Exception.h>
+
+#include <cmath>
+
 #include "io/checkpoint/optimizer_keys.h"
 #include "io/checkpoint/optimizer_kinds.h"
 #include "io/checkpoint/values.h"
@@ -25,6 +29,30 @@ std::string fields_text(const typename Kind::State& state) {
   return visit.text;
 }
 
+std::string group_line(std::size_t group, const std::string& rest) {
+  return "parameter group " + std::to_string(group) + ": " + rest + "\n";
+}
+
+void set_group(Optimizer& optimizer, std::size_t group, const NamedOptions& options) {
+  if (!is_savable(optimizer)) {
+    optimizer.param_groups()[group].options().set_lr(options.at("lr"));
+    return;
+  }
+  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto) {
+    notes.set_named_options(group, options);
+  });
+}
+
+// The base class of LibTorch's options throws where a class of one's own has no learning rate.
+bool has_rates(Optimizer& optimizer) {
+  try {
+    options_of(optimizer);
+  } catch (const c10::Error&) {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::vector<NamedOptions> options_of(Optimizer& optimizer) {
@@ -41,14 +69,24 @@ std::vector<NamedOptions> options_of(Optimizer& optimizer) {
 }
 
 void set_options(Optimizer& optimizer, const std::vector<NamedOptions>& options) {
-  if (!is_savable(optimizer)) {
-    for (std::size_t i = 0; i < options.size(); ++i)
-      optimizer.param_groups()[i].options().set_lr(options[i].at("lr"));
-    return;
+  for (std::size_t i = 0; i < options.size(); ++i) set_group(optimizer, i, options[i]);
+}
+
+void check_options(Optimizer& optimizer, const char* caller) {
+  if (!is_savable(optimizer) && !has_rates(optimizer)) return;
+  const auto options = options_of(optimizer);
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    for (const auto& [name, value] : options[i])
+      TORCH_CHECK_VALUE(std::isfinite(value), "[", caller,
+                        "] the options of the optimiser must be finite. Got ", name, " ", value,
+                        " in parameter group ", i);
+    try {  // the optimiser rejects bad values when they are set
+      set_group(optimizer, i, options[i]);
+    } catch (const c10::ValueError& error) {
+      TORCH_CHECK_VALUE(false, "[", caller, "] the optimiser must accept the options of parameter ",
+                        "group ", i, ": ", error.what_without_backtrace());
+    }
   }
-  visit_optimizer(optimizer, [&](CheckpointableOptimizer& notes, auto) {
-    for (std::size_t i = 0; i < options.size(); ++i) notes.set_named_options(i, options[i]);
-  });
 }
 
 bool is_savable(const Optimizer& optimizer) {
@@ -58,14 +96,21 @@ bool is_savable(const Optimizer& optimizer) {
          dynamic_cast<const torch::optim::SGD*>(&optimizer) != nullptr;
 }
 
-std::string optimizer_text(Optimizer& optimizer, const ParameterNames& names) {
+std::string options_text(Optimizer& optimizer) {
   std::string text;
-  const auto line = [&](std::size_t group, const std::string& rest) {
-    text += "parameter group " + std::to_string(group) + ": " + rest + "\n";
-  };
   const auto options = options_of(optimizer);
   for (std::size_t i = 0; i < options.size(); ++i) {
-    for (const auto& [name, value] : options[i]) line(i, name + " " + to_text(value));
+    for (const auto& [name, value] : options[i]) text += group_line(i, name + " " + to_text(value));
+  }
+  return text;
+}
+
+std::string optimizer_text(Optimizer& optimizer, const ParameterNames& names) {
+  std::string text = options_text(optimizer);
+  const auto line = [&](std::size_t group, const std::string& rest) {
+    text += group_line(group, rest);
+  };
+  for (std::size_t i = 0; i < names.size(); ++i) {
     for (const std::string& name : names[i]) line(i, name);
   }
   if (!is_savable(optimizer)) return text;

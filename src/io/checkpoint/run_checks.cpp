@@ -1,6 +1,7 @@
 #include "io/checkpoint/run_checks.h"
 
 #include <ATen/ops/aminmax.h>
+#include <ATen/ops/view_as_real.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
 
@@ -9,6 +10,7 @@
 
 #include "io/base/atomic_file.h"
 #include "io/base/context.h"
+#include "io/base/targets.h"
 #include "io/checkpoint/optimizer_options.h"
 #include "io/checkpoint/optimizer_state.h"
 
@@ -17,12 +19,29 @@ namespace {
 
 constexpr const char* kSave = "save_checkpoint";
 
-// In one pass without memory of its own; NaN is the least and the largest element.
+// In one pass, and for most types without memory of its own; NaN is the least and the largest
+// element. What has no such elements counts as finite.
 bool is_finite(const at::Tensor& tensor) {
-  if (!tensor.defined() || tensor.numel() == 0 || !at::isFloatingType(tensor.scalar_type()))
-    return true;
-  const auto [least, largest] = at::aminmax(tensor.detach());
+  if (!tensor.defined() || tensor.numel() == 0 || !is_dense_with_data(tensor)) return true;
+  const at::ScalarType type = tensor.scalar_type();
+  if (at::isComplexType(type)) return is_finite(at::view_as_real(tensor.detach().resolve_conj()));
+  if (!at::isFloatingType(type) || type == at::ScalarType::Float4_e2m1fn_x2) return true;
+  // ATen has no reductions of the types of one byte.
+  const at::Tensor values =
+      c10::isFloat8Type(type) ? tensor.detach().to(at::kFloat) : tensor.detach();
+  const auto [least, largest] = at::aminmax(values);
   return std::isfinite(least.item<double>()) && std::isfinite(largest.item<double>());
+}
+
+using Tensors = std::set<const at::TensorImpl*>;
+
+Tensors trained_tensors(const TrainingRun& run) {
+  Tensors trained;
+  for (const auto& group : run.optimizer->param_groups()) {
+    for (const auto& parameter : group.params())
+      if (parameter.requires_grad()) trained.insert(parameter.unsafeGetTensorImpl());
+  }
+  return trained;
 }
 
 }  // namespace
@@ -34,7 +53,31 @@ void check_can_save(const std::string& path, const TrainingRun& run) {
   });
 }
 
-std::string first_not_finite(const TrainingRun& run) {
+std::set<std::string> untrained_not_finite(const TrainingRun& run) {
+  std::set<std::string> names;
+  const Tensors trained = trained_tensors(run);
+  for (const auto& item : module_state(*run.module).tensors) {
+    const at::Tensor& tensor = item.value();
+    if (trained.count(tensor.unsafeGetTensorImpl()) == 0 && !is_finite(tensor))
+      names.insert(item.key());
+  }
+  return names;
+}
+
+StateDict named_states(const TrainingRun& run) {
+  StateDict states;
+  if (!is_savable(*run.optimizer)) return states;
+  const auto record =
+      record_of(*run.optimizer, parameter_names(*run.module, *run.optimizer, kSave));
+  for (const auto& item : record.tensors) {
+    const std::size_t field = item.key().rfind('.') + 1;
+    const std::string name = record.values.at(item.key().substr(0, field) + "name");
+    states.insert("the state " + item.key().substr(field) + " of " + name, item.value());
+  }
+  return states;
+}
+
+std::string first_not_finite(const TrainingRun& run, const std::set<std::string>& before) {
   const auto names = parameter_names(*run.module, *run.optimizer, kSave);
   const auto& groups = run.optimizer->param_groups();
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -43,14 +86,13 @@ std::string first_not_finite(const TrainingRun& run) {
       if (parameter.requires_grad() && !is_finite(parameter)) return names[i][k];
     }
   }
-  if (!is_savable(*run.optimizer)) return "";
-  const auto record = record_of(*run.optimizer, names);
-  for (const auto& item : record.tensors) {
-    if (is_finite(item.value())) continue;
-    const std::size_t field = item.key().rfind('.') + 1;
-    const std::string name = record.values.at(item.key().substr(0, field) + "name");
-    return "the state " + item.key().substr(field) + " of " + name;
+  Tensors seen = trained_tensors(run);
+  for (const auto& item : module_state(*run.module).tensors) {
+    const bool is_new = seen.insert(item.value().unsafeGetTensorImpl()).second;
+    if (is_new && before.count(item.key()) == 0 && !is_finite(item.value())) return item.key();
   }
+  for (const auto& item : named_states(run))
+    if (!is_finite(item.value())) return item.key();
   return "";
 }
 
