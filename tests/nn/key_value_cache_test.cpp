@@ -1,5 +1,6 @@
 #include "posenc/nn/attention/key_value_cache.h"
 
+#include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
@@ -119,6 +120,41 @@ TEST(KeyValueCacheErrors, RejectsHeadsOfAnotherDtype) {
                "values must be Float as in the cache, which is made after the module was "
                "converted. Got BFloat16");
   EXPECT_EQ(cache.length(), 0);
+}
+
+// Which does not let an inference tensor be written outside it.
+TEST(KeyValueCacheErrors, NamesACacheThatWasMadeInInferenceMode) {
+  const auto heads = some(2), next = some(1);
+  KeyValueCache cache;
+  {
+    const c10::InferenceMode inference;
+    cache = KeyValueCache(heads, 5);
+    cache.append(heads);
+  }
+  const char* message =
+      "[KeyValueCache] a cache that was made in InferenceMode must be used in it. Got a call "
+      "outside";
+  EXPECT_ERROR(cache.append(next), c10::ValueError, message);
+  EXPECT_ERROR(cache.select(torch::tensor({1, 0, 2})), c10::ValueError, message);
+  EXPECT_EQ(cache.length(), 2);
+  KeyValueCache copy = cache;  // is made here
+  EXPECT_TRUE(bit_equal(copy.append(next).key, torch::cat({heads.key, next.key}, 2)));
+  const c10::InferenceMode inference;
+  EXPECT_TRUE(bit_equal(cache.append(next).key, torch::cat({heads.key, next.key}, 2)));
+}
+
+TEST(KeyValueCache, GoesOnOutsideInferenceMode) {
+  const auto heads = some(2), next = some(1);
+  const auto rows = torch::tensor({1, 0, 2});
+  KeyValueCache cache(heads, 5);
+  {
+    const c10::InferenceMode inference;
+    cache.append(heads);
+    cache.select(rows);
+  }
+  const auto all = cache.append(next);
+  EXPECT_TRUE(bit_equal(all.key, torch::cat({heads.key.index_select(0, rows), next.key}, 2)));
+  cache.select(rows);
 }
 
 TEST(KeyValueCache, HasNoRoomAfterAMove) {

@@ -128,6 +128,26 @@ TEST(Timesteps, ATimeHasAGradient) {
   EXPECT_TRUE(bit_equal(t.grad(), t.detach().cos()));
 }
 
+// Against autograd of the formula in float64. With the default frequencies a quotient is steep: its
+// last angle is t base^(5 / 6).
+TEST(Timesteps, AQuotientHasTheGradientOfItsFormula) {
+  for (const auto frequency : {sinusoid::Frequency::Exp, sinusoid::Frequency::Power}) {
+    const auto options = SinusoidOptions(12)
+                             .layout(sinusoid::Layout::Halves)
+                             .phase(sinusoid::Phase::Quotient)
+                             .frequency(frequency);
+    const auto t = torch::tensor({0.5, 3.25, -4.0}).requires_grad_();
+    const auto exact = t.detach().to(torch::kDouble).requires_grad_();
+    const auto weights = torch::randn({3, 12});
+    (timestep_rows(t, options) * weights).sum().backward();
+    const double sign = frequency == sinusoid::Frequency::Exp ? -1.0 : 1.0;
+    const auto f = torch::pow(10000.0, sign * torch::arange(0, 12, 2, torch::kDouble) / 12);
+    const auto angle = exact.unsqueeze(1) / f;
+    (torch::cat({angle.sin(), angle.cos()}, 1) * weights).sum().backward();
+    EXPECT_TRUE(torch::allclose(t.grad().to(torch::kDouble), exact.grad(), 1e-2, 1e-4));
+  }
+}
+
 // Not rows without a gradient, with which guidance would train as if t were a constant.
 TEST(Timesteps, ASinusoidWithoutAGradientOfTheTimeRefusesToRecordIt) {
   const auto t = times().requires_grad_(true);

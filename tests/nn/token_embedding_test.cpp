@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
+#include "posenc/nn/positional_encoding.h"
 #include "support/compare.h"
 #include "support/seed.h"
 
@@ -53,6 +54,28 @@ TEST(TokenEmbedding, ThePaddingRowStartsAsZeros) {
 TEST(TokenEmbedding, FrozenWeightsGetNoGradient) {
   TokenEmbedding tokens(TokenEmbeddingOptions(5, 4).freeze(true));
   EXPECT_FALSE(tokens->forward(torch::tensor({1, 2})).requires_grad());
+}
+
+// In PyTorch on the CPU too, and by explicit positions.
+TEST(TokenEmbedding, AGradientInHalfPrecisionIsRoundedAfterEachTerm) {
+  for (const auto dtype : {torch::kBFloat16, torch::kHalf}) {
+    TokenEmbedding tokens(3, 8);
+    tokens->to(dtype);
+    PositionalEncoding positions(8, 3);
+    positions->to(dtype);
+    positions->pe.requires_grad_();
+    const auto python = tokens->embedding->weight.detach().clone().requires_grad_();
+    const auto ids = torch::randint(3, {1, 900});
+    const auto cotangent = torch::randn({1, 900, 8}).to(dtype);
+    tokens->forward(ids).backward(cotangent);
+    torch::embedding(python, ids).backward(cotangent);
+    positions->forward(torch::zeros({1, 900, 8}, dtype), 0, ids).backward(cotangent);
+    auto sums = torch::zeros({3, 8}, dtype);
+    for (int64_t i = 0; i < 900; ++i) sums[ids[0][i].item<int64_t>()].add_(cotangent[0][i]);
+    EXPECT_TRUE(bit_equal(tokens->embedding->weight.grad(), sums));
+    EXPECT_TRUE(bit_equal(python.grad(), sums));
+    EXPECT_TRUE(bit_equal(positions->pe.grad()[0], sums));
+  }
 }
 
 TEST(TokenEmbeddingErrors, NameTheRuleAndTheValue) {

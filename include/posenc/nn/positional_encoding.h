@@ -60,9 +60,11 @@ struct PositionalEncodingOptions {
 /// TableSource::Buffer never waits for a GPU. The other two compute rows on the CPU and send them
 /// to the device in each forward, without waiting; explicit positions on the device are first
 /// copied to the CPU, which waits for it. With Precision::Exact and half precision, modified values
-/// in `pe` are detected if autograd counts the write (copy_(), loading), but not after memcpy() or
-/// pe.data().fill_(). The table of a module made in InferenceMode, where autograd counts no writes,
-/// is compared in each call instead.
+/// in `pe` are detected if the write raises the tensor's version (copy_(), loading), but not after
+/// one by pointer or through `.data()`. The table of a module made in InferenceMode, where tensors
+/// have no version, is compared in each call instead.
+///
+/// The gradient of a `pe` that requires one is summed for explicit positions as TokenEmbedding's.
 ///
 /// ```cpp
 /// posenc::PositionalEncoding encoding(/*d_model=*/32, /*max_len=*/128);

@@ -43,6 +43,9 @@ struct TokenEmbeddingOptions {
 /// Weights are initialised like nn.Embedding's, N(0, 1) from torch's generator. With Scale::SqrtDim
 /// that gives embeddings of variance d_model: train these with EmbeddingInit::InverseSqrtDim.
 ///
+/// The gradient of a row is the sum over its ids, bit for bit as in PyTorch: on the CPU the sum of
+/// a weight in half precision is rounded to its dtype after each term.
+///
 /// ```cpp
 /// posenc::TokenEmbedding embedding(posenc::TokenEmbeddingOptions(100, 8).padding_idx(0));
 /// torch::Tensor ids = torch::tensor({{5, 6, 7, 8}, {9, 5, 0, 0}});

@@ -4,11 +4,22 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
 #include "core/check.h"
 
 namespace posenc {
+
+namespace {
+
+void check_writable(const at::Tensor& own) {
+  TORCH_CHECK_VALUE(!own.defined() || !own.is_inference() || c10::InferenceMode::is_enabled(),
+                    "[KeyValueCache] a cache that was made in InferenceMode must be used in it. "
+                    "Got a call outside");
+}
+
+}  // namespace
 
 KeyValueCache::KeyValueCache(const functional::Heads& like, int64_t capacity) {
   check_positive("KeyValueCache", "capacity", capacity);
@@ -47,6 +58,7 @@ functional::Heads KeyValueCache::append(const functional::Heads& heads) {
   };
   check("keys", keys_, heads.key);
   check("values", values_, heads.value);
+  check_writable(keys_);
   const int64_t end = length_ + heads.key.size(2);
   TORCH_CHECK_VALUE(end <= capacity(), "[KeyValueCache] the capacity is ", capacity(),
                     " tokens. Got token ", end);
@@ -86,6 +98,7 @@ void KeyValueCache::select(const at::Tensor& rows) {
 }
 
 void KeyValueCache::select(const at::Tensor& rows, functional::Heads& room) {
+  check_writable(keys_);
   const at::NoGradGuard no_grad;
   at::index_select_out(room.key, keys_.slice(2, 0, length_), 0, rows);
   at::index_select_out(room.value, values_.slice(2, 0, length_), 0, rows);

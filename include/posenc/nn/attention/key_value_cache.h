@@ -19,8 +19,9 @@ namespace posenc POSENC_EXPORT {
 /// Copies are deep. A call that throws leaves the cache unchanged.
 ///
 /// Errors: c10::ValueError, naming the token, for one that exceeds the capacity; for heads of other
-/// sizes; for more rows than there are. c10::TypeError for heads of another dtype, unless autocast
-/// is enabled.
+/// sizes; for more rows than there are; for append() and select() outside InferenceMode of a cache
+/// that was made in it, unless it is copied. c10::TypeError for heads of another dtype, unless
+/// autocast is enabled.
 class KeyValueCache {
  public:
   KeyValueCache() = default;
