@@ -124,7 +124,7 @@ TEST(GroupReport, WhatItWritesIsRefusedByName) {
             TrainerOptions(9)
                 .group(group)
                 .checkpoint(dir / "c")
-                .checkpoint_every(2)
+                .checkpoint_every(until == 9 ? 2 : 1)
                 .report_every(3)
                 .report([&](const Progress&) {
                   if (!std::exchange(writes, false)) return;
