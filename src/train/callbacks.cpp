@@ -163,7 +163,7 @@ Reported call_report(const TrainingRun& run, Modes& modes, const std::function<v
       result.wrote = !name.empty();
       TORCH_CHECK_VALUE(!result.wrote,
                         "[Trainer] `report` must not write weights or the optimiser's state in a "
-                        "group, since it is called on rank 0 only. Got another ",
+                        "group, since it is called on rank 0 only. Got a write to ",
                         name, "; resume() from the checkpoint");
     });
   }
