@@ -1,6 +1,6 @@
 # Everyday tasks, quick if nothing has changed. setup, demo, pronounce, test, zoo, arm64 and install also install what
 # they need (tools/setup.sh); the others report what is missing.
-.PHONY: help setup build demo pronounce test check headers test-cpus test-seeds test-torch flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
+.PHONY: help setup build demo pronounce test test-all tested check headers test-cpus test-seeds test-torch flat zoo differential lint format docs fixtures figures bench bench-ranks asan clang tidy arm64 fuzz install clean
 prefix ?= build/prefix
 python := .venv/bin/python
 quick := core platform torch_internals kernels sinusoid functional inference
@@ -26,11 +26,17 @@ pronounce: ## train a Transformer to pronounce English in MINUTES (default 5); R
 	@tools/build.sh release posenc-pronounce
 	@tools/pronounce.sh "$(or $(MINUTES),5)" $(if $(RANKS),--ranks $(RANKS)) $(if $(FRESH),--fresh)
 
-test: ## lint, build, and run all tests
+test: ## lint, build, and run the tests
+	@$(MAKE) --no-print-directory tested selection="-LE ^exhaustive$$"
+
+test-all: ## all tests: also second builds as a part of other projects, fuzzing, the pages of the reference (CI)
+	@$(MAKE) --no-print-directory tested
+
+tested:
 	@tools/setup.sh build test
 	@$(python) tools/lint.py
 	@WITH_TESTS=ON tools/build.sh release
-	@ctest --preset release -j2
+	@ctest --preset release -j2 $(selection)
 	@[ -f .venv-zoo/zoo-stamp ] || echo "zoo.live skipped: the original packages are not installed; make zoo installs them into .venv-zoo"
 
 check: ## format, lint, and a quick selection of the tests: the lower layers, and frozen models
