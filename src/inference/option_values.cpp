@@ -1,6 +1,7 @@
 #include "inference/option_values.h"
 
 #include "posenc/models/encoder.h"
+#include "posenc/nn/embedding_front.h"
 #include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
@@ -46,6 +47,17 @@ void read(const TokenAndPositionEmbeddingImpl& embedding, Values& values) {
   values.push_back(embedding.options.scale().factor(embedding.options.d_model()));
 }
 
+void read(const EmbeddingFrontImpl& front, Values& values) {
+  const auto& options = front.options;
+  add(values,
+      {static_cast<double>(options.position_ids()), static_cast<double>(options.position_offset()),
+       static_cast<double>(options.first_position()),
+       static_cast<double>(options.position_padding_idx().value_or(-1)),
+       static_cast<double>(options.types_from_tokens()), static_cast<double>(options.order()),
+       options.layer_norm_eps(), options.scale().factor(options.d_model()),
+       static_cast<double>(options.scale_rounding())});
+}
+
 void read(const EncoderImpl& encoder, Values& values) {
   add(values, {static_cast<double>(encoder.options.causal()),
                static_cast<double>(encoder.options.pooling()),
@@ -65,7 +77,7 @@ OptionReader option_reader(const torch::nn::Module& module) {
        {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
         reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
         reader_if<LayerNormImpl>, reader_if<TokenAndPositionEmbeddingImpl>,
-        reader_if<EncoderImpl>}) {
+        reader_if<EmbeddingFrontImpl>, reader_if<EncoderImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

@@ -229,15 +229,20 @@ TEST(FrozenEncoder, ItsPoolerMayHaveNoBias) {
   EXPECT_TRUE(within(Op::Layers, out.pooled, model->forward(batch.ids).pooled));
 }
 
-TEST(FrozenEncoder, HasTheOptionsOfItsOwnTime) {
+TEST(FrozenEncoder, NoticesOtherOptionsOfItsFront) {
   const ShortBatch batch;
-  auto model = small_encoder();
-  const auto frozen = freeze(model);
-  const auto before = frozen.forward(batch.ids);
-  model->embeddings->options.layer_norm_eps(1.0).order(front::Order::PositionsFirst);
-  model->embeddings->norm->options.eps(1.0);
-  EXPECT_FALSE(bit_equal(model->forward(batch.ids).embeddings, before.embeddings));
-  EXPECT_TRUE(bit_equal(frozen.forward(batch.ids).embeddings, before.embeddings));
+  const auto noticed = [&](const char* part, const auto& change) {
+    auto model = small_encoder();
+    const auto frozen = freeze(model);
+    frozen.forward(batch.ids);
+    change(*model->embeddings);
+    EXPECT_ERROR(frozen.forward(batch.ids), c10::Error,
+                 std::string("Got other options of ") + part);
+  };
+  noticed("embeddings",
+          [](EmbeddingFrontImpl& front) { front.options.order(front::Order::PositionsFirst); });
+  noticed("embeddings", [](EmbeddingFrontImpl& front) { front.options.scale(2.0); });
+  noticed("embeddings.LayerNorm", [](EmbeddingFrontImpl& front) { front.norm->options.eps(1.0); });
 }
 
 TEST(EncoderErrors, AreOfBothForms) {
