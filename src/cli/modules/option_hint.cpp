@@ -71,47 +71,43 @@ class Trials {
   const std::vector<std::string>& params_;
 };
 
-std::string scale_hint(const Trials& trials) {
-  if (trials.explains({"scale=none"})) {
-    return "the file's class does not multiply tokens: --param scale=none, in C++ "
-           ".scale(posenc::Scale::None)";
-  }
-  if (trials.explains({"scale=sqrt_dim"})) {
-    return "the file's class multiplies tokens by sqrt(d_model): --param scale=sqrt_dim, in C++ "
-           ".scale(posenc::Scale::SqrtDim)";
-  }
-  const auto factor = trials.fitted();
-  if (!factor || !trials.explains({"scale=" + *factor})) return "";
-  return fmt::format(
-      "the file's class multiplies tokens by {0}: --param scale={0}, in C++ .scale({0})", *factor);
-}
+struct Explanation {
+  std::vector<std::string> params;
+  const char* text;
+};
 
 // torch.nn's defaults are batch_first false and norm_first false.
-std::string layout_hint(const Trials& trials) {
-  if (trials.explains({"batch_first=false"})) {
-    return "the file's class takes (L, B, D): --param batch_first=false, in C++ "
-           ".batch_first(false)";
-  }
-  if (trials.explains({"norm_first=1"})) {
-    return "the file's class normalises before each sublayer: --param norm_first=1, in C++ "
-           ".norm_first(true)";
-  }
-  if (trials.explains({"batch_first=false", "norm_first=1"})) {
-    return "the file's class takes (L, B, D) and normalises before each sublayer: --param "
-           "batch_first=false --param norm_first=1";
-  }
-  return "";
-}
+const Explanation kExplanations[] = {
+    {{"batch_first=false"},
+     "the file's class takes (L, B, D): --param batch_first=false, in C++ .batch_first(false)"},
+    {{"norm_first=1"},
+     "the file's class normalises before each sublayer: --param norm_first=1, in C++ "
+     ".norm_first(true)"},
+    {{"batch_first=false", "norm_first=1"},
+     "the file's class takes (L, B, D) and normalises before each sublayer: --param "
+     "batch_first=false --param norm_first=1"},
+    {{"scale=none"},
+     "the file's class does not multiply tokens: --param scale=none, in C++ "
+     ".scale(posenc::Scale::None)"},
+    {{"scale=sqrt_dim"},
+     "the file's class multiplies tokens by sqrt(d_model): --param scale=sqrt_dim, in C++ "
+     ".scale(posenc::Scale::SqrtDim)"},
+};
 
 }  // namespace
 
 std::string option_hint(const std::string& path, const Script& script, const Weights& weights,
                         const std::string& module, const std::vector<std::string>& params) {
   const Trials trials(path, script, weights, module, params);
-  const std::string layout = layout_hint(trials);
-  if (!layout.empty()) return layout;
+  for (const Explanation& one : kExplanations) {
+    if (trials.explains(one.params)) return one.text;
+  }
   try {
-    return scale_hint(trials);
+    const auto factor = trials.fitted();
+    if (!factor || !trials.explains({"scale=" + *factor})) return "";
+    return fmt::format(
+        "the file's class multiplies tokens by {0}: --param scale={0}, in C++ .scale({0})",
+        *factor);
   } catch (const CommandError&) {  // a class without a scale
     return "";
   }

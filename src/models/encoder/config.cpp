@@ -45,7 +45,7 @@ TransformerEncoderLayerOptions layer_in(const Settings& config, double eps) {
   }
   const std::string wide = config.name_of(hf::kFeedForward);
   return TransformerEncoderLayerOptions(hidden, heads)
-      .d_ff(config.whole(wide.c_str(), 1, kWidest) * (wide == "mlp_ratio" ? hidden : 1))
+      .d_ff(config.whole(wide.c_str(), 1, kWidest) * (wide == hf::kFeedForwardRatio ? hidden : 1))
       .dropout(config.probability(hf::kDropout, 0.0))
       .activation(activation_in(config))
       .layer_norm_eps(config.not_negative(hf::kEpsilon, eps));

@@ -225,7 +225,7 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
   const auto first = encoder_layer_names(config, prefix, 0, &EncoderLayerKeys::wide);
   const auto key = [&](const std::string& name) { return config.settings.key(name); };
   const std::string wide = config.settings.name_of(hf::kFeedForward);
-  const std::string factor = wide == "mlp_ratio" ? " * " + key("hidden_size") : "";
+  const std::string factor = wide == hf::kFeedForwardRatio ? " * " + key("hidden_size") : "";
   std::vector<StatedSize> sizes = {{wide + factor, layer.d_ff(), first, 0},
                                    {key("hidden_size"), layer.d_model(), first, 1}};
   add_pooler_size(sizes, config, prefix);

@@ -15,9 +15,11 @@ inline constexpr const char* kScale[] = {"scale_embedding", "rescale_embeddings"
 /// The width of the tables before a projection to hidden_size.
 inline constexpr const char* kTableWidth[] = {"embedding_size", "input_embedding_size",
                                               "word_embed_proj_dim"};
-/// The width inside a feed-forward network; `mlp_ratio` is that divided by hidden_size.
+/// The width inside a feed-forward network divided by hidden_size, as some classes have it.
+inline constexpr const char* kFeedForwardRatio = "mlp_ratio";
+/// That width, or the ratio.
 inline constexpr const char* kFeedForward[] = {"intermediate_size", "encoder_ffn_dim", "hidden_dim",
-                                               "mlp_ratio"};
+                                               kFeedForwardRatio};
 inline constexpr const char* kActivation[] = {"hidden_act", "activation_function", "activation"};
 
 }  // namespace posenc::hf
