@@ -81,11 +81,11 @@ fixtures: ## regenerate tests/fixtures from the Python reference
 figures: ## redraw the plots of docs; MODEL=folder of all-MiniLM-L6-v2 for its positions
 	@tools/setup.sh --check build demo
 	@tools/build.sh release posenc-cli
-	@build/release/posenc plot --out build/figures && cp build/figures/heat_map.png docs/images/
-	@build/release/posenc plot --rotary --out build/figures && cp build/figures/rotary_decay.png docs/images/
-	@$(python) tools/error_plot.py build/release/posenc docs/images/error_over_position.png
-	@$(python) tools/pronounce_doc.py --write
-	@$(if $(MODEL),$(python) tools/positions_plot.py --posenc build/release/posenc --model '$(MODEL)' --out docs/images/learned_positions.png,echo "learned_positions.png is left as it is: its model is not given (MODEL=folder)")
+	@$(python) tools/plot.py table --out build/figures && cp build/figures/heat_map.png docs/images/
+	@$(python) tools/plot.py rotary --out docs/images/rotary_decay.png
+	@$(python) tools/plot.py error --out docs/images/error_over_position.png
+	@$(python) tools/plot.py pronounce docs/pronounce.json --out docs/images/pronounce.png
+	@$(if $(MODEL),$(python) tools/plot.py positions --model '$(MODEL)' --out docs/images/learned_positions.png,echo "learned_positions.png is left as it is: its model is not given (MODEL=folder)")
 
 bench-ranks: ## run data-parallel training steps and Python's; two idle cores, 15 minutes; ROUNDS=5 MODEL=base JSON=file
 	@tools/setup.sh --check build bench

@@ -68,10 +68,8 @@ CLI_MAY = {
     "src/core/nearest.h": "suggestions, as in the library's own messages",
     "src/core/ordinals.h": "differences in units in the last place",
     "src/platform/number.h": "numbers in arguments, as the library reads them in files",
-    "src/platform/process.h": "runs gnuplot",
     "src/platform/signals.h": "translate writes what is finished before a signal ends it",
     "src/platform/streams.h": "standard streams, which may be closed or pipes",
-    "src/io/base/atomic_file.h": "writes pictures all or nothing, like weights",
     "src/io/base/context.h": "adds the file to the errors of the functions below",
     "src/io/base/dtype.h": "names of dtypes",
     "src/io/base/file.h": "reads a model's small files with the checks that weights have",
@@ -92,7 +90,6 @@ CLI_MAY = {
 INTERNALS = re.compile(r"\bmutable_grad\b|\bat::_(?!fused_|upsample_)\w+\(|<ATen/(?:ThreadLocalState|CPUGeneratorImpl|ops/_(?!fused_|upsample_)\w+)\.h>|<torch/csrc/autograd/")
 INTERNALS_MAY = {
     "src/cli/modules/probes.cpp": "CPUGeneratorImpl: seeds a generator of its own; the command line uses no torch_internals",
-    "src/cli/plot_rotary.cpp": "at::_unique: the C++ API has no unique() of all values",
     "src/functional/embed/backward.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
     "src/parallel/clip_norm.cpp": "mutable_grad: replaces a sparse gradient by its coalesced one",
     "src/parallel/gradient_exchange.cpp": "mutable_grad: gradients become aliases of their places in the buckets",
@@ -108,7 +105,6 @@ INTRINSICS = re.compile(r"\w*intrin\.h$|arm_(?:neon|sve)\.h$")
 # An example uses installed headers only, so it makes its own calls to the system.
 SYSTEM_MAY = {
     "examples/pronounce/files.cpp": "syncs the files that it writes",
-    "examples/pronounce/gnuplot.cpp": "runs gnuplot",
     "examples/pronounce/ranks.cpp": "starts processes, on Linux only",
     "examples/pronounce/training_display.cpp": "asks whether standard error is a terminal",
 }

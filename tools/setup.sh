@@ -60,7 +60,6 @@ if [ "$(uname)" = Darwin ]; then
   command -v brew >/dev/null || fail "on macOS, Homebrew (https://brew.sh) is needed to install what posenc is built with"
   need_formula() { local name; for name; do brew list --versions "$name" >/dev/null 2>&1 || formulae+=("$name"); done; }
   need_formula cmake ninja ccache fmt nlohmann-json cli11 sentencepiece
-  if wants demo || wants pronounce || wants test; then need_formula gnuplot; fi
   if wants docs || wants test; then need_formula doxygen; fi
   if wants test; then need_formula googletest mpfr gmp pkgconf; fi
   if wants bench; then need_formula google-benchmark; fi
@@ -87,7 +86,6 @@ if wants build || wants demo || wants test || wants bench; then
   need_command ccache ccache
   for package in nlohmann-json3-dev zlib1g-dev libcli11-dev libfmt-dev libsentencepiece-dev libgloo-dev; do need_package "$package"; done
 fi
-if wants demo || wants pronounce || wants test; then need_command gnuplot gnuplot-nox; fi
 if wants test; then need_command pkg-config pkg-config; fi
 if wants docs || wants test; then need_command doxygen doxygen; fi
 if wants test; then for package in libgtest-dev libmpfr-dev libgmp-dev clang-14 libclang-rt-14-dev; do need_package "$package"; done; fi
@@ -186,7 +184,9 @@ elif wants test; then
   say "installing the Python tools of notebooks_ref/requirements.txt into .venv"
   pip_install -r notebooks_ref/requirements.txt
 elif wants demo || wants bench; then
-  quietly bash -c "grep -E '^(numpy|safetensors)' notebooks_ref/requirements.txt | '$python' -m pip install --quiet -r /dev/stdin"
+  needed='numpy|safetensors'
+  if wants demo; then needed+='|matplotlib'; fi # draws the pictures
+  quietly bash -c "grep -E '^($needed)' notebooks_ref/requirements.txt | '$python' -m pip install --quiet -r /dev/stdin"
 fi
 transformers_pin=$(grep '^transformers' notebooks_ref/requirements.txt)
 if wants bench && [ -z "$check" ]; then

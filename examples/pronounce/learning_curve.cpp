@@ -1,7 +1,5 @@
 #include "learning_curve.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -56,27 +54,6 @@ void LearningCurve::add(const CurvePoint& point) {
 bool LearningCurve::has(int64_t step) const {
   return std::any_of(points_.begin(), points_.end(),
                      [&](const CurvePoint& point) { return point.step == step; });
-}
-
-std::string plot_script(const std::vector<CurvePoint>& points) {
-  std::string data;
-  double minutes = 0.001, errors = 1.0;  // gnuplot warns about an empty range
-  for (const auto& point : points) {
-    minutes = std::max(minutes, point.seconds / 60.0);
-    errors = std::max(errors, 105.0 * std::max(point.phoneme_error_rate, 1.0 - point.words_right));
-    data += fmt::format("{} {} {}\n", point.seconds / 60.0, 100.0 * point.phoneme_error_rate,
-                        100.0 * (1.0 - point.words_right));
-  }
-  return fmt::format(
-      "$curve << EOD\n{}EOD\n"
-      "set terminal pngcairo size 760,440 font 'sans,11'\n"
-      "set title 'Errors on the held-out words'\n"
-      "set xlabel 'minutes'\nset ylabel '%'\n"
-      "set xrange [0:{}]\nset yrange [0:{}]\n"
-      "set grid\nset key top right\n"
-      "plot $curve using 1:2 with linespoints lw 2 pt 7 ps 0.6 title 'phonemes', "
-      "$curve using 1:3 with linespoints lw 2 pt 7 ps 0.6 title 'words'\n",
-      data, minutes, errors);
 }
 
 }  // namespace pronounce

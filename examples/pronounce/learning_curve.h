@@ -16,7 +16,8 @@ struct CurvePoint {
   double words_right = 0.0;       ///< fraction
 };
 
-/// The learning curve of a run, kept in a file of JSON lines.
+/// The learning curve of a run, kept in a file of JSON lines, which `tools/plot.py pronounce`
+/// draws.
 class LearningCurve {
  public:
   /// Reads the points up to `step`; later ones were added after the last checkpoint of a run that
@@ -32,8 +33,5 @@ class LearningCurve {
   std::string path_;
   std::vector<CurvePoint> points_;
 };
-
-/// Returns a script for gnuplot() that draws the curve as a PNG.
-std::string plot_script(const std::vector<CurvePoint>& points);
 
 }  // namespace pronounce

@@ -102,8 +102,8 @@ CLI::App* add_train(CLI::App& app, TrainOptions& options) {
       ->required();
   train
       ->add_option("--out", options.out,
-                   "folder for model.safetensors, checkpoint.safetensors, curve.jsonl and "
-                   "curve.png; created where it does not exist")
+                   "folder for model.safetensors, checkpoint.safetensors and curve.jsonl; created "
+                   "where it does not exist")
       ->capture_default_str();
   train
       ->add_option("--minutes", options.minutes,

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "files.h"
-#include "gnuplot.h"
 #include "learning_curve.h"
 #include "messages.h"
 #include "ranks.h"
@@ -52,11 +51,10 @@ struct RunFiles {
       : folder(folder_),
         checkpoint((folder / "checkpoint.safetensors").string()),
         model((folder / "model.safetensors").string()),
-        curve((folder / "curve.jsonl").string()),
-        picture((folder / "curve.png").string()) {}
+        curve((folder / "curve.jsonl").string()) {}
 
   fs::path folder;
-  std::string checkpoint, model, curve, picture;
+  std::string checkpoint, model, curve;
 };
 
 // Formats 45600 as `45,600`.
@@ -145,14 +143,6 @@ bool can_resume(const RunFiles& files, const CheckpointScalars& settings) {
 std::string workers_text(int ranks) {
   const std::string threads = fmt::format("{} threads", at::get_num_threads());
   return ranks == 1 ? threads : fmt::format("{} processes of {}", ranks, threads);
-}
-
-void draw(const std::vector<CurvePoint>& points, const std::string& path) {
-  try {
-    write_file(path, gnuplot(plot_script(points)));
-  } catch (const std::exception& error) {
-    note("cannot plot the curve: {}\n", error.what());
-  }
 }
 
 }  // namespace
@@ -264,7 +254,6 @@ int run_training(const TrainingConfig& config, const std::string& dictionary,
   group.barrier();
   if (!is_first) return 0;
   pronouncer.save(files.model);
-  draw(curve->points(), files.picture);
   const Score wide = score(pronouncer.best(split.held_out, kBeams), split.held_out);
   const CurvePoint& last = curve->points().back();
   fmt::print(

@@ -94,10 +94,6 @@ CLI::Validator input_path() {
                    [](const std::string& text) { return !text.empty(); });
 }
 
-CLI::Validator folder_path() {
-  return {[](const std::string& text) { return unwritable(text); }, "", "folder"};
-}
-
 CLI::Validator output_path() {
   return {[](const std::string& text) { return unwritable(text); }, "", "output"};
 }

@@ -38,9 +38,6 @@ CLI::Validator assignment();
 /// A path to read. Must not be empty, as it is when a script's variable is unset.
 CLI::Validator input_path();
 
-/// A folder to read or to write.
-CLI::Validator folder_path();
-
 /// A file of tensors to write, with any extension: `.pt` and `.pth` mean torch.save's format, as in
 /// save_weights(), and all others safetensors.
 CLI::Validator output_path();

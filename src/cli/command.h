@@ -26,7 +26,6 @@ void add_rotary(CLI::App& app);
 void add_encode(CLI::App& app);
 void add_presets(CLI::App& app);
 void add_identify(CLI::App& app);
-void add_plot(CLI::App& app);
 void add_inspect(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_translate(CLI::App& app);

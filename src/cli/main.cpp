@@ -126,7 +126,6 @@ int main(int argc, char** argv) {
   posenc::cli::add_rotary(app);
   posenc::cli::add_presets(app);
   posenc::cli::add_identify(app);
-  posenc::cli::add_plot(app);
   posenc::cli::add_inspect(app);
   posenc::cli::add_convert(app);
   posenc::cli::add_encode(app);

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include <fmt/ranges.h>
 #include <CLI/Error.hpp>
 
 #include "cli/arguments.h"
@@ -35,6 +36,10 @@ void make(const TableOptions& options) {
       preset(options.preset, *options.dim, Params(options.params).for_preset());
   recipe.precision(options.precision == "exact" ? Precision::Exact : Precision::Reference);
   StateDict result;
+  SaveOptions::Metadata metadata = {{"preset", options.preset}};
+  if (!recipe.grid().empty()) {
+    metadata["grid"] = fmt::format("{}", fmt::join(recipe.grid(), "x"));
+  }
   if (options.positions.empty()) {
     if (!options.length && recipe.grid().empty()) {
       throw CLI::RequiredError("--length or --positions");
@@ -48,7 +53,7 @@ void make(const TableOptions& options) {
     }
     result.insert("table", sinusoid_rows(recipe, positions));
   }
-  save_tensors(options.output, result, SaveOptions().metadata({{"preset", options.preset}}));
+  save_tensors(options.output, result, SaveOptions().metadata(metadata));
 }
 
 }  // namespace

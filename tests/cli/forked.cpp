@@ -17,16 +17,11 @@ namespace {
 
 constexpr int kSocket = 3;  // the server's descriptor for its end
 
-std::vector<std::string> without_path(std::vector<std::string> environment) {
-  std::erase_if(environment, [](const std::string& entry) { return entry.starts_with("PATH="); });
-  return environment;
-}
-
 // A loaded program. It exits when this process does, because that closes its socket.
 class Server {
  public:
   Server(const std::string& program, std::vector<std::string> environment)
-      : environment_(without_path(environment)) {
+      : environment_(environment) {
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return;
     const int far =
@@ -53,7 +48,7 @@ class Server {
 
   std::optional<int> run(const std::vector<std::string>& command,
                          const std::vector<std::string>& environment, const int (&descriptors)[3]) {
-    if (socket_ < 0 || without_path(environment) != environment_) return std::nullopt;
+    if (socket_ < 0 || environment != environment_) return std::nullopt;
     std::string request = std::filesystem::current_path().string() + '\0';
     request += std::to_string(command.size()) + '\0';
     for (const auto* strings : {&command, &environment}) {

@@ -35,12 +35,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-std::vector<std::string> environment(const std::string& path) {
+std::vector<std::string> environment() {
   std::vector<std::string> result;
-  for (char** entry = environ; *entry; ++entry) {
-    if (path.empty() || std::string(*entry).rfind("PATH=", 0) != 0) result.emplace_back(*entry);
-  }
-  if (!path.empty()) result.push_back("PATH=" + path);
+  for (char** entry = environ; *entry; ++entry) result.emplace_back(*entry);
   return result;
 }
 
@@ -61,9 +58,9 @@ int run_started(const std::vector<std::string>& command, const std::vector<std::
   return status;
 }
 
-Result run(const std::vector<std::string>& command, const std::string& path, bool forked) {
+Result run(const std::vector<std::string>& command, bool forked) {
   const File out(std::tmpfile(), std::fclose), err(std::tmpfile(), std::fclose);
-  const auto variables = environment(path);
+  const auto variables = environment();
   const int to[] = {fileno(out.get()), fileno(err.get())};
   const auto found = forked ? run_forked(command, variables, 0, to[0], to[1]) : std::nullopt;
   const int status = found ? *found : run_started(command, variables, to[0], to[1]);
@@ -73,18 +70,14 @@ Result run(const std::vector<std::string>& command, const std::string& path, boo
 
 }  // namespace
 
-Result run_program(const std::vector<std::string>& command, const std::string& path) {
-  return run(command, path, false);
-}
+Result run_program(const std::vector<std::string>& command) { return run(command, false); }
 
-Result run_loaded(const std::vector<std::string>& command, const std::string& path) {
-  return run(command, path, true);
-}
+Result run_loaded(const std::vector<std::string>& command) { return run(command, true); }
 
-Result posenc(const std::vector<std::string>& arguments, const std::string& path) {
+Result posenc(const std::vector<std::string>& arguments) {
   std::vector<std::string> command = {POSENC_CLI};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  return run_loaded(command, path);
+  return run_loaded(command);
 }
 
 std::string InFolder::safetensors(const std::string& name, const StateDict& tensors) const {

@@ -16,15 +16,15 @@ struct Result {
   std::string out, err;
 };
 
-/// Runs the built `posenc` with these arguments; a non-empty `path` replaces PATH.
-Result posenc(const std::vector<std::string>& arguments, const std::string& path = "");
+/// Runs the built `posenc` with these arguments.
+Result posenc(const std::vector<std::string>& arguments);
 
 /// Runs any program.
-Result run_program(const std::vector<std::string>& command, const std::string& path = "");
+Result run_program(const std::vector<std::string>& command);
 
 /// run_program() for a program that uses LibTorch, which is loaded only for its first run
 /// (forked.h).
-Result run_loaded(const std::vector<std::string>& command, const std::string& path = "");
+Result run_loaded(const std::vector<std::string>& command);
 
 /// Gives each test its own temporary folder.
 class InFolder : public ::testing::Test {

@@ -50,7 +50,22 @@ TEST_F(Table, IsThePresetsTable) {
         bit_equal(written.tensors["table"], sinusoid_table(preset(name, dim, params), length)))
         << name;
     EXPECT_EQ(written.metadata.at("preset"), name);
+    EXPECT_EQ(written.metadata.count("grid"), params.count("height"));
   }
+}
+
+TEST_F(Table, SaysTheGridOfItsRows) {
+  const auto grid_of = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> command = {"table", "--out", file("t"), "--dim", "48", "--preset"};
+    command.insert(command.end(), more.begin(), more.end());
+    const auto result = posenc(command);
+    EXPECT_EQ(result.status, 0) << result.err;
+    return load_safetensors(file("t")).metadata.at("grid");
+  };
+  EXPECT_EQ(grid_of({"mae_2d", "--param", "height=4"}), "4x4");
+  EXPECT_EQ(grid_of({"diffusers_3d_sincos", "--param", "height=3", "--param", "width=5", "--param",
+                     "depth=2"}),
+            "2x3x5");
 }
 
 TEST_F(Table, MayBeExact) {

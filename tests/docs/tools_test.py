@@ -10,7 +10,6 @@ from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
-import error_plot  # noqa: E402
 import performance_doc  # noqa: E402
 import reference_check  # noqa: E402
 import reference_filter  # noqa: E402
@@ -185,15 +184,6 @@ class Reference(unittest.TestCase):
         shown = reference_check.Code('<div class="fragment"><div class="line">a &lt; <span class="comment">/*b*/</span></div>'
                                      '<div class="line">c</div></div><pre class="fragment">d</pre><code><a>e</a>\'f</code>')  # fmt: skip
         self.assertEqual((shown.blocks, shown.spans), (["a < /*b*/\nc\n", "d"], {"e'f"}))
-
-
-class ErrorPlot(unittest.TestCase):
-    def test_a_place_is_shown_by_its_near_neighbours_alone(self):
-        places, positions, starts = error_plot.sampled()
-        for place, begin, end in zip(places, starts, [*starts[1:], len(positions)]):
-            group = positions[begin:end]
-            self.assertEqual(group[0], place)
-            self.assertLessEqual(group[-1], 1.02 * place)
 
 
 if __name__ == "__main__":

@@ -138,8 +138,9 @@ class DemoTest(unittest.TestCase):
     def test_training_that_teaches_nothing(self):
         arguments, settings = self.train("stupid", steps="1")
         self.fails("the model has not learnt to pronounce", "pronounce", *arguments, **settings)
-        (self.out / "stupid/pronounce/curve.png").unlink()
-        self.fails("build/demo/pronounce/curve.png was not drawn", "pictures", **settings)
+        (self.out / "stupid/pronounce/curve.jsonl").unlink()
+        said = self.fails("a picture could not be drawn", "pictures", **settings)
+        self.assertIn("plot: build/demo/pronounce/curve.jsonl: No such file or directory\n", said)
 
 
 class WholeTest(unittest.TestCase):

@@ -16,6 +16,7 @@ case "$*" in
   *"pip config list"*) echo ":env:.find-links='$FAKE_FIND_LINKS'" ;;
   *"pip index versions"*) echo "$*" >>"$FAKE_LOG"; [ -n "$FAKE_INDEX" ] && echo "Available versions: 2.13.0+cpu, 2.12.1+cpu" ;;
   *"pip install"*"${FAKE_BROKEN:-no package}"*) echo "$*" >>"$FAKE_LOG"; exit 1 ;;
+  *"pip install"*" /dev/stdin") echo "$* $(tr '\n' ' ')" >>"$FAKE_LOG" ;;
   *"pip install"*) echo "$*" >>"$FAKE_LOG"; case "$*" in *torch==*) touch "$here/torch" ;; esac ;;
   "- 2.11") [ -e "$here/torch" ] && echo "$here" ;;
   *"import ensurepip, venv"* | *"import pip"*) ;;
@@ -115,6 +116,10 @@ class SetupTest(unittest.TestCase):
         own = {"Torch_DIR": "ROOT/torch-cmake/Torch"}
         self.assertNotIn("torch==", self.setup_sh(sets=("build", "pronounce"), **own))
         self.assertIn("torch==", self.setup_sh(sets=("build", "demo"), **own))
+
+    def test_the_demo_draws_with_matplotlib(self):
+        self.assertRegex(self.setup_sh(sets=("build", "demo")), r"matplotlib==\S+ numpy==\S+ safetensors==")
+        self.assertNotIn("matplotlib", self.setup_sh(sets=("build", "bench")))
 
     def test_the_demo_goes_on_without_transformers(self):
         self.assertIn("transformers==", self.setup_sh(sets=("build", "demo")))

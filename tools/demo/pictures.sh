@@ -6,12 +6,11 @@ step 5 "Pictures" <<'TEXT'
 What it proves: the encodings have the structure that the textbooks describe.
 Each file is drawn from the values that the C++ modules use.
 TEXT
-"$bin/posenc" plot --out "$out/pictures" --preset notebook_000 --dim 128 --length 100 >/dev/null
-show() { # FILE WHAT
-  [ -s "$1" ] || fail "$1 was not drawn"
-  printf '%-36s %s\n' "$1" "$2"
-}
-show "$out/pictures/heat_map.png" "the values: positions by channels"
-show "$out/pictures/waveforms.png" "some channels: waves of all lengths"
-show "$out/pictures/similarity.png" "similarity falls with the distance"
-show "$out/pronounce/curve.png" "what the Transformer learnt, and when"
+draw() { "$PYTHON" tools/plot.py --posenc "$bin/posenc" "$@" >/dev/null || fail "a picture could not be drawn"; }
+draw table --out "$out/pictures" --preset notebook_000 --dim 128 --length 100
+draw pronounce "$out/pronounce/curve.jsonl" --out "$out/pictures/curve.png"
+show() { printf '%-36s %s\n' "$out/pictures/$1" "$2"; } # FILE WHAT
+show heat_map.png "the values: positions by channels"
+show waveforms.png "some channels: waves of all lengths"
+show similarity.png "similarity falls with the distance"
+show curve.png "what the Transformer learnt, and when"

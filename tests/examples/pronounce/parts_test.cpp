@@ -7,7 +7,6 @@
 
 #include "cli/program.h"
 #include "files.h"
-#include "gnuplot.h"
 #include "io/files.h"
 #include "learning_curve.h"
 #include "lexicon.h"
@@ -59,12 +58,6 @@ TEST_F(LexiconFile, RejectsInvalidFiles) {
                       refusal_of([&] { read_lexicon(text_file("none", "3d TH R\n;;; x\n")); }));
   EXPECT_PRED_FORMAT2(::testing::IsSubstring, "bad:2: a word must have phonemes",
                       refusal_of([&] { read_lexicon(text_file("bad", "a AH0\nb # B IY1\n")); }));
-}
-
-// A run of a single step has one point, and a perfect model has 0 % errors.
-TEST(PlotScript, DrawsASinglePoint) {
-  const auto picture = pronounce::gnuplot(pronounce::plot_script({{1, 0.01, 1.0, 0.0, 0.0, 1.0}}));
-  EXPECT_EQ(picture.substr(1, 3), "PNG");
 }
 
 pronounce::Lexicon of(std::vector<LexiconEntry> entries) { return {std::move(entries), 0}; }
