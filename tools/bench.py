@@ -7,7 +7,7 @@ Ours and LibTorch's run in the Google Benchmark BINARY, each Python peer in its 
 comparison at a time, each time starting with another case; rounds are repeated while time remains. (A case without a
 comparison runs once, except for the parts of a profile.) A case that takes less than 0.2 seconds runs twice, and the
 second run counts: a virtual machine may have returned free memory to its host, and whoever touches it first would pay
-for that. A result whose bits differ from those of its comparison ends the run. tools/performance_doc.py reads the JSON.
+for that. A result whose bits differ from those of its comparison ends the run. tools/docs.py --keep takes the JSON.
 """
 
 import argparse

@@ -8,15 +8,13 @@ Emulation does not model time, so the table does not reflect stalls or caches.
 """
 
 import argparse
-import re
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from page_tables import DOCS, ROOT, filled, table
+
 BUILD = ROOT / "build" / "kernel_instructions"
-PAGE = ROOT / "docs" / "developers" / "arm64_kernels.md"
-MARKS = "<!-- kernel_instructions.py begin -->\n", "<!-- kernel_instructions.py end -->\n"
+PAGE = DOCS / "developers/arm64_kernels.md"
 
 
 def build():
@@ -38,14 +36,12 @@ def executed(isa, kernel, times):
     return lines
 
 
-def table():
+def rows():
     program = ["qemu-aarch64-static", BUILD / "kernel_instructions"]
     kernels = subprocess.run(program, check=True, capture_output=True, text=True).stdout.splitlines()
-    yield "| kernel | generic | NEON | generic / NEON |"
-    yield "|---|---|---|---|"
     for kernel in kernels:
         generic, neon = (executed(isa, kernel, 2) - executed(isa, kernel, 1) for isa in ("generic", "neon"))
-        yield f"| {kernel} | {generic:,} | {neon:,} | {generic / neon:.1f} |"
+        yield kernel, f"{generic:,}", f"{neon:,}", f"{generic / neon:.1f}"
 
 
 def main():
@@ -53,15 +49,10 @@ def main():
     parser.add_argument("--write", action="store_true")
     write = parser.parse_args().write
     build()
-    text = ""
-    for line in table():
-        print(line, flush=True)
-        text += line + "\n"
-    if not write:
-        return
-    page = PAGE.read_text()
-    begin, end = MARKS
-    PAGE.write_text(re.sub(f"(?s){begin}.*?{end}", lambda _: begin + text + end, page))
+    text = table(["kernel", "generic", "NEON", "generic / NEON"], rows())
+    print(text, end="")
+    if write:
+        PAGE.write_text(filled(PAGE.read_text(), {"kernels": lambda: text}, "kernel_instructions.py"))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // The time of a forward and of each of its parts, which run separately in a loop. One thread,
 // float32, D = 512, measured in the thread's CPU time, which other programs disturb least.
-// tools/performance_doc.py makes tables from the results.
+// tools/docs.py makes tables from the results.
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/Parallel.h>

@@ -16,7 +16,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 SHARE = ROOT / "src/cli/share"
 sys.path.insert(0, str(ROOT / "tools"))
-import command_line_doc  # noqa: E402
 
 options: argparse.Namespace
 
@@ -49,10 +48,6 @@ def subcommands() -> "list[str]":
 
 
 class Files(unittest.TestCase):
-    def test_they_are_up_to_date(self):
-        for path, text in command_line_doc.files(options.posenc).items():
-            self.assertEqual(path.read_text(), text, f"{path.name}: tools/command_line_doc.py --posenc ... --write")
-
     def test_every_option_of_every_subcommand_is_completed(self):
         self.assertEqual(set(subcommands()), {word for word in completed("posenc", "") if not word.startswith("-")})
         page = (SHARE / "posenc.1").read_text()

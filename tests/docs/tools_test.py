@@ -10,7 +10,7 @@ from unittest import mock
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
-import performance_doc  # noqa: E402
+import docs_performance as performance  # noqa: E402
 import reference_check  # noqa: E402
 import reference_filter  # noqa: E402
 import reference_pages  # noqa: E402
@@ -59,60 +59,61 @@ class Performance(unittest.TestCase):
     }  # fmt: skip
 
     def test_a_run_on_another_processor_adds_its_column(self):
-        with tempfile.TemporaryDirectory() as name, mock.patch.object(performance_doc, "RESULTS", Path(name)):
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(performance, "RESULTS", Path(name)):
             for path in (ROOT / "docs" / "performance").glob("*.json"):
                 (Path(name) / path.name).write_text(path.read_text())
-            before = len(performance_doc.runs())
-            performance_doc.keep(self.RUN)
-            known = performance_doc.runs()
+            before = len(performance.runs())
+            performance.keep(self.RUN)
+            known = performance.runs()
             self.assertEqual(len(known), before + 1)
-            page = performance_doc.page(known)
-            self.assertIn("| Acme 9000 | 4 | 0.1 before the run | 2026-01-01 |", page)
-            self.assertRegex(page, r"\| 1 token \(decode\) \| LibTorch composition \| 1 us \| 20 us \| 20x, 21x \|")
-            self.assertRegex(performance_doc.summary_table(known), r"\| embedding of 1 to 32,768 tokens \|.*\| 20x \|")
+            self.assertIn("| Acme 9000 | 4 | 0.1 before the run | 2026-01-01 |", performance.machines(known))
+            self.assertRegex(performance.sections(known), r"\| 1 token \(decode\) \| LibTorch composition \| 1 us \| 20 us \| 20x, 21x \|")
+            self.assertRegex(performance.summary(known), r"\| embedding of 1 to 32,768 tokens \|.*\| 20x \|")
 
     def test_a_later_run_of_a_processor_replaces_its_sections(self):
-        with tempfile.TemporaryDirectory() as name, mock.patch.object(performance_doc, "RESULTS", Path(name)):
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(performance, "RESULTS", Path(name)):
             other = {"section": "adam", "ours": "a", "theirs": "b", "ratio": 1.0}
-            performance_doc.keep(json.loads(json.dumps(self.RUN)) | {"ratios": [*self.RUN["ratios"], other], "load": 0.7})
-            performance_doc.keep(self.RUN | {"ratios": [self.RUN["ratios"][0] | {"ratio": 30.0}]})
-            [known] = performance_doc.runs()
+            performance.keep(json.loads(json.dumps(self.RUN)) | {"ratios": [*self.RUN["ratios"], other], "load": 0.7})
+            performance.keep(self.RUN | {"ratios": [self.RUN["ratios"][0] | {"ratio": 30.0}]})
+            [known] = performance.runs()
             self.assertEqual(sorted(row["ratio"] for row in known["ratios"]), [1.0, 30.0])
             self.assertEqual({section: about["load"] for section, about in known["runs"].items()}, {"adam": 0.7, "embed": 0.1})
-            rows = performance_doc.machine(known)
+            rows = performance.machines([known])
             self.assertIn("| 0.1 before the run |", rows)
             self.assertRegex(rows, r"\| 0\.7 before the run \|.*Optimisers \|")
 
     def test_a_run_on_a_busy_machine_is_rejected_and_no_goal_is_kept(self):
-        with tempfile.TemporaryDirectory() as name, mock.patch.object(performance_doc, "RESULTS", Path(name)):
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(performance, "RESULTS", Path(name)):
             with self.assertRaisesRegex(SystemExit, "the machine must be idle before a run: a load of at most 1.0. Got 2.0"):
-                performance_doc.keep(self.RUN | {"load": 2.0})
-            self.assertEqual(performance_doc.runs(), [])
-            performance_doc.keep(self.RUN | {"ratios": [self.RUN["ratios"][0] | {"goal": 15}]})
-            self.assertNotIn("goal", performance_doc.runs()[0]["ratios"][0])
+                performance.keep(self.RUN | {"load": 2.0})
+            self.assertEqual(performance.runs(), [])
+            performance.keep(self.RUN | {"ratios": [self.RUN["ratios"][0] | {"goal": 15}]})
+            self.assertNotIn("goal", performance.runs()[0]["ratios"][0])
 
     def test_what_is_slower_is_listed(self):
         run = self.RUN | {"ratios": [self.RUN["ratios"][0] | {"ratio": 0.5}]}
-        self.assertIn("1 token (decode) | LibTorch composition | Acme 9000 | 0.50x |", performance_doc.slower_table([run]))
-        self.assertNotIn("Acme", performance_doc.slower_table([self.RUN]))
+        self.assertIn("1 token (decode) | LibTorch composition | Acme 9000 | 0.50x |", performance.slower([run]))
+        self.assertNotIn("Acme", performance.slower([self.RUN]))
 
     def test_the_numbers_of_the_readme_follow_the_results(self):
-        known = performance_doc.runs()
+        known = performance.runs()
         for run in known:
             for row in run.get("ratios", []):
                 row["ratio"] *= 2 if row["theirs"].startswith("bert/") and "/transformers/" in row["theirs"] else 1
-        self.assertNotEqual(performance_doc.benefits(known), performance_doc.benefits(performance_doc.runs()))
-        self.assertEqual(performance_doc.int8(known), performance_doc.int8(performance_doc.runs()))
+        said = [performance.benefits(runs, sinusoids=1, rotary=2, encoders=3) for runs in (known, performance.runs())]
+        self.assertNotEqual(*said)
+        self.assertIn("1 sinusoids and 2 rotary embeddings of real systems bit for bit, and 3\n", said[0])
+        self.assertEqual(performance.int8(known), performance.int8(performance.runs()))
 
     def test_a_profile_says_what_its_parts_leave_and_nothing_of_the_comparisons(self):
         seconds = {"forward": 0.02, "touched": 0.008, "out": 0.011, "composed": 0.1}
         cases = {f"profile/32768/{name}": {"median": value} for name, value in seconds.items()}
-        with tempfile.TemporaryDirectory() as name, mock.patch.object(performance_doc, "RESULTS", Path(name)):
-            performance_doc.keep(self.RUN)
-            self.assertNotIn("Where the time", performance_doc.page(performance_doc.runs()))
-            performance_doc.keep(self.RUN | {"cases": cases, "ratios": [], "load": 0.2, "date": "2026-02-02"})
-            page = performance_doc.page(performance_doc.runs())
-            self.assertIn("| Acme 9000 | 4 | 0.1 before the run | 2026-01-01 |", page)
+        with tempfile.TemporaryDirectory() as name, mock.patch.object(performance, "RESULTS", Path(name)):
+            performance.keep(self.RUN)
+            self.assertNotIn("Where the time", performance.sections(performance.runs()))
+            performance.keep(self.RUN | {"cases": cases, "ratios": [], "load": 0.2, "date": "2026-02-02"})
+            page = performance.sections(performance.runs())
+            self.assertIn("| Acme 9000 | 4 | 0.1 before the run | 2026-01-01 |", performance.machines(performance.runs()))
             self.assertIn("| reading the rows and writing the result | 12 ms, 60% |", page)
             self.assertIn("| *LibTorch composition* | 100 ms (5.0x) |", page)
 

@@ -1,11 +1,11 @@
-# Completion of posenc for bash; written by tools/command_line_doc.py
+# Completion of posenc for bash; written by tools/docs.py
 _posenc() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} options= words=
   COMPREPLY=()
   if [ "$current" = = ]; then current=; fi
   if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'version help verify run table rotary presets identify plot inspect convert encode translate -h --help -V --version' -- "$current"))
+    COMPREPLY=($(compgen -W 'version help verify run table rotary presets identify inspect convert encode translate -h --help -V --version' -- "$current"))
     return
   fi
   case "${COMP_WORDS[1]} $previous" in
@@ -25,10 +25,6 @@ _posenc() {
     'rotary --precision') words='reference exact' ;;
     'rotary --layout') words='bhld blhd' ;;
     'rotary --preset') words='llama gpt_neox nanochat olmo esm gpt_oss xcodec2 gemma3 gemma3n gemma4 gemma4_partial hunyuan_v1 molmo2 phimoe mellum modernbert olmo3 laguna mimo_v2_flash wav2vec2_conformer clvp blt cohere privacy_filter helium pe_audio glm ernie4_5 deepseek_v3 mistral_large4 dots3_note qwen2_5_omni_dit deepseek_v2 llama4 deepseek_v4 gptj codegen roformer qwen2_vl qwen3_vl cohere_compass qwen3_5 glm4v glm4v_moe hunyuan_vl ernie4_5_vl neomme qwen2_vl_vision muse_vision step3p7_vision kimi_k25_vision inkling2_vision pixtral gemma4_vision minimax_m3_vision llama4_vision dinov3 sam2_video sam3_vit vjepa2 efficientloftr esmfold2 musicflamingo lightglue torchtune meta_llama x_transformers xpos stable_audio3 flux wan hunyuan_video lumina2 z_image qwen_image cogview4 cosmos ltx mochi timm_mixed timm_cat timm_rope timm_dinov3' ;;
-    'plot --preset') words='notebook_000 notebook_003 annotated_transformer pytorch_tutorial labml espnet opennmt_py speechbrain joeynmt bert_pytorch informer autoformer wenet nemo_asr fairseq_conformer diffusers_sinusoidal speecht5_scaled notebook_001 d2l notebook_002 notebook_004 nemo_nmt softs_inc32 zoedepth patchtst_sincos tape wenet_firered espnet_rel nemo_asr_rel wav2vec2_conformer_rel seamless_m4t_rel fastspeech2_conformer_rel fairseq_conformer_rel parakeet_rel speechbrain_rel_xl transformer_xl xlnet nemo_tts kimi_k25 bros pp_doclayout_v2_relation fairseq m2m100 xglm nllb_moe speech_to_text seamless_m4t trocr speecht5 fsmt musicgen opennmt_py_concat pegasus_x whisper hf_whisper fun_asr_nano canary texar timesfm gemma3n_audio fairseq2 funasr hf_marian hf_pegasus hf_roformer hf_informer hf_autoformer hf_time_series_transformer xlm flaubert distilbert attention_is_all_you_need_pytorch videomae flax_wmt sam_lynn_evans diffusers_1d_sincos cct ctrl x_transformers keras_sine simple_vit_1d gradium_phonon_duration sam2_1d positional_encodings_1d positional_encodings_1d_v5_0 diffusers_timesteps guided_diffusion dit monai_timesteps ddpm_lucidrains qwen2_5_omni_timesteps pi0_timesteps mae_2d vit_mae aimv2_2d diffusers_2d_sincos detr_2d hf_detr_2d maskformer_2d mask2former_2d mmdet_2d sam2_2d deformable_detr_2d dab_detr_2d grounding_dino_2d conditional_detr_points timm_2d rt_detr_2d rt_detr_2d_v4 moco_v3_2d monai_2d simple_vit_2d loftr_2d positional_encodings_2d diffusers_3d_sincos positional_encodings_3d simple_vit_3d nerf perceiver_fourier tensor2tensor opennmt_tf' ;;
-    'plot --dim') return ;;
-    'plot --length') return ;;
-    'plot --param') return ;;
     'translate --beams') return ;;
     'translate --max-length') return ;;
     'translate --n-best') return ;;
@@ -44,14 +40,13 @@ _posenc() {
     rotary) options='-h --help --param --layer-type --precision --layout --in --out --config --preset' ;;
     presets) options='-h --help --json --rotary --fronts --vision' ;;
     identify) options='-h --help --json' ;;
-    plot) options='-h --help --out --preset --rotary --dim --length --param' ;;
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
     encode) options='-h --help --in --out' ;;
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
-    words='version help verify run table rotary presets identify plot inspect convert encode translate'
+    words='version help verify run table rotary presets identify inspect convert encode translate'
   fi
   if [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))

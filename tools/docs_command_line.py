@@ -1,34 +1,16 @@
-#!/usr/bin/env python3
-"""The man page, the bash and zsh completions and the table of subcommands in docs/cli.md, from `posenc --describe`.
-
-    tools/command_line_doc.py --posenc build/release/posenc --write      write src/cli/share/ and the table
-    tools/command_line_doc.py --posenc build/release/posenc --check      exit 1 if a file is out of date
+"""The man page, the bash and zsh completions and the table of subcommands in docs/cli.md, from `posenc --describe`: the command
+line as its own objects describe it (src/cli/describe.cpp). tools/docs.py writes them.
 
 The files are kept in the tree, so that installing them requires neither running the program nor another tool.
 """
 
-import argparse
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from page_tables import ROOT, table
+
 SHARE = ROOT / "src/cli/share"
-PAGE = ROOT / "docs/cli.md"
-BEGIN, END = "<!-- subcommands: written by tools/command_line_doc.py -->\n", "<!-- end -->\n"
-PATHS = ("file", "output", "folder")  # kinds of values that are completed by names of files
-
-
-def description(program: str) -> dict:
-    """The command line as its own objects describe it (src/cli/describe.cpp)."""
-    run = subprocess.run([program, "--describe"], capture_output=True, text=True, check=True)
-    return json.loads(run.stdout)
-
-
-def subject(option: dict) -> str:
-    return option["name"] if "name" in option else option["names"][-1]
+PATHS = ("file", "output")  # kinds of values that are completed by names of files
 
 
 def usage(sub: dict) -> str:
@@ -69,7 +51,7 @@ def man_entries(items: "list[dict]", sub: dict) -> "list[str]":
 
 
 def man_page(top: dict, version: str) -> str:
-    lines = ['.\\" Written by tools/command_line_doc.py', f'.TH POSENC 1 "" "posenc {version}" "User Commands"', ".SH NAME",
+    lines = ['.\\" Written by tools/docs.py', f'.TH POSENC 1 "" "posenc {version}" "User Commands"', ".SH NAME",
              "posenc \\- token embeddings, positional encodings and Transformers for C++ on LibTorch", ".SH SYNOPSIS",
              ".B posenc", "\\fISUBCOMMAND\\fR [\\fIOPTIONS\\fR] ...", ".SH DESCRIPTION", roff(top["description"]), ".SH OPTIONS"]  # fmt: skip
     lines += man_entries(top["options"], top)
@@ -103,7 +85,7 @@ def bash(top: dict) -> str:
     names = " ".join(sub["name"] for sub in subs)
     top_words = names + " " + " ".join(name for option in top["options"] for name in option["names"])
     return "\n".join([
-        "# Completion of posenc for bash; written by tools/command_line_doc.py", "_posenc() {",
+        "# Completion of posenc for bash; written by tools/docs.py", "_posenc() {",
         '  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} options= words=',
         "  COMPREPLY=()", '  if [ "$current" = = ]; then current=; fi',  # --name=value comes as three words
         '  if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi',
@@ -128,7 +110,7 @@ def zsh_text(text: str) -> str:
 
 def zsh(top: dict) -> str:
     subs = top["subcommands"]
-    lines = ["#compdef posenc", "# Completion of posenc for zsh; written by tools/command_line_doc.py", "_posenc() {",
+    lines = ["#compdef posenc", "# Completion of posenc for zsh; written by tools/docs.py", "_posenc() {",
              "  local -a subcommands=("]  # fmt: skip
     lines += [f"    '{sub['name']}:{zsh_text(sub['description'])}'" for sub in subs]
     flags = " ".join(f"'{name}[{zsh_text(option['description'])}]'" for option in top["options"] for name in option["names"])
@@ -150,40 +132,13 @@ def zsh(top: dict) -> str:
     return "\n".join(lines)
 
 
-# --- the table in docs/cli.md ---------------------------------------------------------------------
+# --- all of it -------------------------------------------------------------------------------------
 
 
-def page(top: dict, text: str) -> str:
-    """docs/cli.md with its table of subcommands."""
-    rows = [f"| `{sub['name']}` | {sentence(sub['description'])} |" for sub in top["subcommands"]]
-    before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + "\n".join(["| subcommand | what it does |", "|---|---|", *rows, ""]) + END + rest.partition(END)[2]
+def subcommands(top: dict) -> str:
+    return table(["subcommand", "what it does"], ((f"`{sub['name']}`", sentence(sub["description"])) for sub in top["subcommands"]))
 
 
-def files(program: str) -> "dict[Path, str]":
-    top = description(program)
+def files(top: dict) -> "dict[Path, str]":
     version = re.search(r'POSENC_VERSION "(.*)"', (ROOT / "include/posenc/version.h").read_text()).group(1)
-    return {SHARE / "posenc.1": man_page(top, version), SHARE / "posenc.bash": bash(top), SHARE / "_posenc": zsh(top),
-            PAGE: page(top, PAGE.read_text())}  # fmt: skip
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--posenc", required=True)
-    mode = parser.add_mutually_exclusive_group(required=True)
-    mode.add_argument("--write", action="store_true")
-    mode.add_argument("--check", action="store_true")
-    args = parser.parse_args()
-    stale = []
-    for path, text in files(args.posenc).items():
-        if args.write:
-            path.write_text(text)
-        elif not path.exists() or path.read_text() != text:
-            stale.append(str(path.relative_to(ROOT)))
-    if stale:
-        print(f"{', '.join(stale)} not up to date; run tools/command_line_doc.py --write", file=sys.stderr)
-    return 1 if stale else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return {SHARE / "posenc.1": man_page(top, version), SHARE / "posenc.bash": bash(top), SHARE / "_posenc": zsh(top)}
