@@ -120,12 +120,9 @@ def seconds(run: dict, case: str) -> "float | None":
 
 
 def cells(run: dict, ours: str, theirs: str, timed: bool) -> list[str]:
-    found = ratio_of(run, ours, theirs)
-    taken = ["" if found is None or seconds(run, case) is None else human(seconds(run, case)) for case in (ours, theirs)] if timed else []
-    if found is None:
-        return [*taken, ""]
-    second = found.get("ratio_of_minima")
-    return [*taken, times(found["ratio"]) + (f", {times(second)}" if second else "")]
+    found = ratio_of(run, ours, theirs) or {}
+    taken = [human(seconds(run, case)) if found and seconds(run, case) else "" for case in (ours, theirs)] if timed else []
+    return [*taken, ", ".join(times(found[key]) for key in ("ratio", "ratio_of_minima") if found.get(key))]
 
 
 def section(title: str, rows: list[tuple], known: list[dict]) -> str:
@@ -176,12 +173,9 @@ def ratios(run: dict, cases: list[str], peer: str) -> list[float]:
     return [row["ratio"] for row in run["ratios"] if row["ours"] in cases and peer in row["theirs"].split("/")]
 
 
-def span(values: list[float], unit: str = "x", between: str = " to ") -> str:
+def span(values: list[float]) -> str:
     """`1.05x to 2.4x`, one value if both ends look the same, and nothing for none."""
-    if not values:
-        return ""
-    ends = list(dict.fromkeys(times(value).removesuffix("x") + unit for value in (min(values), max(values))))
-    return between.join(ends)
+    return " to ".join(dict.fromkeys(times(value) for value in sorted(values)[:: max(1, len(values) - 1)]))
 
 
 def training(known: list[dict]) -> list[float]:
@@ -199,12 +193,9 @@ def summary(known: list[dict]) -> str:
 
 
 def slower(known: list[dict]) -> str:
-    rows = []
-    for name, case, ours, theirs, _ in goals():
-        for run in measured(known):
-            found = ratio_of(run, ours, theirs)
-            if found and found["ratio"] < SLOWER and "copy" not in theirs.split("/"):
-                rows.append((f"{SECTIONS[name].split(' (')[0]}: {case}", competitor(theirs), run["processor"], times(found["ratio"])))
+    rows = [(f"{SECTIONS[name].split(' (')[0]}: {case}", competitor(theirs), run["processor"], times(found["ratio"]))
+            for name, case, ours, theirs, _ in goals() if "copy" not in theirs.split("/")
+            for run in measured(known) if (found := ratio_of(run, ours, theirs)) and found["ratio"] < SLOWER]  # fmt: skip
     return table(["case", "against", "machine", "ratio"], rows)
 
 
@@ -218,8 +209,7 @@ def benefits(known: list[dict], sinusoids: int, rotary: int, encoders: int) -> s
     return (
         "- **It loads the weights that you have**: `torch.save`, TorchScript, `.pt2`, safetensors and shards, into any `torch::nn::Module`, with\n"
         "  names renamed, packed or transposed on the way. A wrong name, shape or dtype is an error, and the module is then unchanged.\n"
-        f"- **It computes the same numbers**: {sinusoids} sinusoids and {rotary} rotary embeddings of real systems bit for bit, "
-        f"and {encoders}\n"
+        f"- **It computes the same numbers**: {sinusoids} sinusoids and {rotary} rotary embeddings of real systems bit for bit, and {encoders}\n"
         "  model types of encoders from transformers (BERT, RoBERTa, DistilBERT, CLIP, ViT, DINOv2, ...) within 1e-5.\n"
         f"- **It is fast on CPUs**: BERT-base runs {span(of_all(known, bert(), 'transformers'))} as fast as in transformers, and a Transformer of 6 + 6 layers\n"
         f"  decodes {span(of_all(known, GREEDY + BEAMS, 'ctranslate2'))} as fast as CTranslate2 in float32 ([all measurements](docs/performance.md)).\n"
@@ -230,7 +220,6 @@ def benefits(known: list[dict], sinusoids: int, rotary: int, encoders: int) -> s
 
 def int8(known: list[dict]) -> str:
     """README's line about what posenc does not have."""
-    greedy, beams = ([1 / ratio for ratio in of_all(known, cases, "ctranslate2_int8")] for cases in (GREEDY, BEAMS))
-    encode = [1 / ratio for ratio in of_all(known, ENCODE, "ctranslate2_int8")]
-    return (f"- **Decoding with int8 weights: CTranslate2**, {span(greedy)} as fast as posenc in float32 with greedy search, {span(beams)} with four\n"
-            f"  beams and {span(encode)} for an encoder (one thread). posenc does not support int8.\n")  # fmt: skip
+    greedy, beams, encode = (span([1 / ratio for ratio in of_all(known, cases, "ctranslate2_int8")]) for cases in (GREEDY, BEAMS, ENCODE))
+    return (f"- **Decoding with int8 weights: CTranslate2**, {greedy} as fast as posenc in float32 with greedy search, {beams} with four\n"
+            f"  beams and {encode} for an encoder (one thread). posenc does not support int8.\n")  # fmt: skip
