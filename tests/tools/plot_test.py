@@ -97,10 +97,14 @@ class Table(PlotTest):
         self.assertEqual([int(title.split()[1]) for title in titles(drawn["waveforms"])], [37, 229, 66, 258, 95, 287])
 
     def test_a_grid_has_a_map_for_a_channel(self):
-        maps = self.figures_of("--preset", "mae_2d", "--dim", 64, "--param", "height=5")["waveforms"]
+        words = ["--param", "height=5", "--param", "cls_token=1"]
+        maps = self.figures_of("--preset", "mae_2d", "--dim", 64, *words)["waveforms"]
         self.assertEqual(maps.get_suptitle(), "Over the grid of 5 x 5 cells: mae_2d, D = 64")
         self.assertEqual([title.split(", ")[1] for title in titles(maps)], ["along axis 0"] * 3 + ["along axis 1"] * 3)
+        with tempfile.TemporaryDirectory() as folder:
+            table = plot.Program(options.posenc, folder).table("mae_2d", 64, *words)
         for title, cells in zip(titles(maps), images(maps)):
+            np.testing.assert_array_equal(cells, table[-25:, int(title.split(",")[0].split()[1])].reshape(5, 5))  # after the class token
             constant = 1 if title.endswith("0") else 0
             np.testing.assert_allclose(np.ptp(cells, constant), 0, atol=1e-6)
         cube = self.figures_of("--preset", "diffusers_3d_sincos", "--dim", 48,
