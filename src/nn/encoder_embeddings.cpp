@@ -118,14 +118,14 @@ void check_options(const EncoderEmbeddingsOptions& options) {
 }
 
 // A table whose padding row, if any, is zeros; negative rows count from the end.
-torch::nn::Embeddings_table(const char* name, int64_t rows, int64_t width,
-                            const std::optional<int64_t>& padding) {
+torch::nn::Embedding embeddings_table(const char* name, int64_t rows, int64_t width,
+                                      const std::optional<int64_t>& padding) {
   const int64_t row = functional::padding_row(kEmbeddings, name, padding, rows);
   auto options = torch::nn::EmbeddingOptions(rows, width);
   return make_embedding(row < 0 ? options : options.padding_idx(row));
 }
 
-LearnedPositionEmbeddings_positions(const EncoderEmbeddingsOptions& options) {
+LearnedPositionEmbedding embeddings_positions(const EncoderEmbeddingsOptions& options) {
   const int64_t rows = options.position_rows(), width = sum_width(options);
   auto learned = LearnedPositionEmbeddingOptions(rows, width).offset(options.position_offset());
   if (!options.sinusoid()) {
