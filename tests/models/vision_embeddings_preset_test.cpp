@@ -126,11 +126,10 @@ TEST(VisionEmbeddingsPreset, EveryModelTypeHasAEmbeddings) {
 TEST(VisionEmbeddingsPreset, RefusesConfigurations) {
   EXPECT_EQ(refusal_of({{"model_type", "dino2"}}),
             "[vision_embeddings_options_from_hf] `model_type` must be one whose vision embeddings "
-            "is known; "
-            "the nearest are dinov2, vit, deit. Got dino2");
-  EXPECT_EQ(refusal_of({{"hidden_size", 4}}).substr(0, 81),
+            "are known; the nearest are dinov2, vit, deit. Got dino2");
+  EXPECT_EQ(refusal_of({{"hidden_size", 4}}).substr(0, 94),
             "[vision_embeddings_options_from_hf] `model_type` must be one whose vision embeddings "
-            "is kno");
+            "are known");
   EXPECT_EQ(
       refusal_of({{"model_type", "vit"}, {"image_size", {1, 2, 3}}}),
       "[vision_embeddings_options_from_hf] the configuration: image_size must be a whole number "

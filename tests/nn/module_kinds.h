@@ -335,7 +335,7 @@ inline const Kind kModules[] = {
      "patch_embeddings.projection.bias",
      "", "posenc::VisionEmbeddings(image=2x3, patch=1x1, channels=1, d_model=4, resize=bicubic)",
      [] { return std::make_shared<VisionEmbeddingsImpl>(one_pixel_patches()); }, on_image},
-    {"VisionEmbeddings", "conv.weight position_embeddings.weight", "",
+    {"VisionEmbeddingsInTable", "conv.weight position_embeddings.weight", "",
      "posenc::VisionEmbeddings(image=2x3, patch=1x1, channels=1, d_model=4, class_tokens=0",
      [] {
        vision::Names names;
