@@ -87,15 +87,15 @@ def not_tables() -> str:
     return table(["function", "why"], ((f"`{function}`", reason) for function, reason in rows))
 
 
-# --- fronts, encoders, rotary embeddings ---
+# --- embeddings of encoders, encoders, rotary embeddings ---
 
 
-def fronts() -> str:
+def embeddings() -> str:
     return table(["preset", "formula", "class", "model types"],
-                 ((f"`{e['name']}`", e["formula"], e["source"], code(e["model_types"])) for e in listing("--fronts")))  # fmt: skip
+                 ((f"`{e['name']}`", e["formula"], e["source"], code(e["model_types"])) for e in listing("--embeddings")))  # fmt: skip
 
 
-def vision_fronts() -> str:
+def vision_embeddings() -> str:
     rows = ((f"`{e['name']}`", e["formula"], "none" if e["resize"] == "refuse" else f"`{e['resize']}`", e["source"], code(e["model_types"]))
             for e in listing("--vision"))  # fmt: skip
     return table(["preset", "result", "rule", "class", "model types"], rows)
@@ -109,13 +109,13 @@ def encoder_types() -> list[str]:
 
 def encoders() -> str:
     rows, rest = [], set(encoder_types())
-    for entry in listing("--fronts"):
+    for entry in listing("--embeddings"):
         types = [name for name in entry["model_types"] if name in rest]
         rest -= set(types)
         rows += [(f"`{entry['name']}`", code(types))] if types else []
     pairs = {name for name in rest if f"{name}_text_model" in encoder_types()}
     rows += [("of images", code(sorted(rest - pairs))), ("`clip`, `bert`", "pairs: " + code(sorted(pairs)))]
-    return table(["front", "model types"], rows)
+    return table(["embeddings", "model types"], rows)
 
 
 def rotary_presets() -> str:
@@ -208,7 +208,7 @@ def documents() -> dict[Path, str]:
         "docs/cli.md": {"subcommands": lambda: docs_command_line.subcommands(command_line)},
         "docs/developers/benchmarks.md": {"machines": lambda: docs_performance.machines(known), "sections": lambda: docs_performance.sections(known)},
         "docs/developers/distributed.md": {"speed": ranks},
-        "docs/fronts.md": {"presets": fronts},
+        "docs/embeddings.md": {"presets": embeddings},
         "docs/encoders.md": {"encoders": encoders},
         "docs/performance.md": {"summary": lambda: docs_performance.summary(known), "slower": lambda: docs_performance.slower(known)},
         "docs/porting.md": {"table": porting},
@@ -216,7 +216,7 @@ def documents() -> dict[Path, str]:
                             "not tables": not_tables},
         "docs/pronounce.md": {"table": pronounce},
         "docs/rotary.md": {"presets": rotary_presets, "model types": rotary_model_types},
-        "docs/vision_fronts.md": {"presets": vision_fronts},
+        "docs/vision_embeddings.md": {"presets": vision_embeddings},
     }  # fmt: skip
     made = {ROOT / page: filled((ROOT / page).read_text(), tables) for page, tables in pages.items()}
     return made | docs_command_line.files(command_line)
