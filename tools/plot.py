@@ -388,13 +388,14 @@ def curves_of(path: Path) -> "list[tuple[str, list[dict[str, float]]]]":
             runs = [("", [json.loads(line) for line in text.splitlines()])]
         else:
             runs = [(f"{run['minutes']} minutes: {run['parameters']:,} parameters", run["curve"]) for run in json.loads(text)]
-        for _, points in runs:
-            for field in ("seconds", "phoneme_error_rate", "words_right"):
-                [float(point[field]) for point in points] or 1 / 0
+        fields = ("seconds", "phoneme_error_rate", "words_right")
+        is_curve = runs and all(points and all(isinstance(point[field], (int, float)) for point in points for field in fields) for _, points in runs)
     except OSError as error:
         raise Refused(f"{path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, ZeroDivisionError):
-        raise Refused(f"{path}: must have the points of a learning curve, as posenc-pronounce train writes them") from None
+    except (ValueError, KeyError, TypeError):
+        is_curve = False
+    if not is_curve:
+        raise Refused(f"{path}: must have the points of a learning curve, as posenc-pronounce train writes them")
     return runs
 
 

@@ -214,6 +214,9 @@ class Others(PlotTest):
         for text in ("", "{}\n", "[]", '{"seconds": 1}\n', "no"):
             path.write_text(text)
             self.refused("must have the points of a learning curve", "pronounce", path, "--out", self.folder / "c.png")
+        empty = self.folder / "empty.json"
+        empty.write_text("[]")
+        self.refused("must have the points of a learning curve", "pronounce", empty, "--out", self.folder / "c.png")
         self.refused("none.jsonl: No such file or directory", "pronounce", self.folder / "none.jsonl", "--out", "c.png")
 
 
