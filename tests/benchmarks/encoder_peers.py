@@ -96,7 +96,7 @@ class TorchNN:
 
     def call(self, rows, threads):
         ids = padded(rows)
-        x, mask = self.front(ids), ids == PAD if is_ragged(rows) else None
+        x, mask = self.embeddings(ids), ids == PAD if is_ragged(rows) else None
         return lambda: self.encoder(x, src_key_padding_mask=mask)
 
 

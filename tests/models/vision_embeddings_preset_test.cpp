@@ -179,7 +179,7 @@ class TimmVision : public ::testing::Test {
   }
 };
 
-TEST_F(TimmVision, FrontsAreItsOwn) {
+TEST_F(TimmVision, EmbeddingsAreItsOwn) {
   const Json cases = Json::parse(file.metadata.at("cases"));
   for (size_t number = 0; number < cases.size(); ++number) {
     SCOPED_TRACE(cases[number].dump());

@@ -38,7 +38,7 @@ _posenc() {
     run) options='-h --help --module --prefix --param --input --out' ;;
     table) options='-h --help --preset --dim --param --precision --cases --out --length --positions' ;;
     rotary) options='-h --help --param --layer-type --precision --layout --in --out --config --preset' ;;
-    presets) options='-h --help --json --rotary --fronts --vision' ;;
+    presets) options='-h --help --json --rotary --embeddings --fronts --vision' ;;
     identify) options='-h --help --json' ;;
     inspect) options='-h --help --json' ;;
     convert) options='-h --help' ;;
