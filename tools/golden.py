@@ -18,7 +18,6 @@ def save_golden(path, module, *args, **kwargs):
     call.arguments = each(torch.clone, call.arguments)  # the module may write to them
     output = module(*call.args, **call.kwargs)
     outputs = named({"output": output} if isinstance(output, torch.Tensor) else output)
-    # A sum of the outputs would weigh them all alike: it misses swapped ones, and that of a softmax has no gradient.
     source = torch.Generator().manual_seed(0)
     cotangents = {name: torch.randn(x.shape, generator=source).to(x) for name, x in outputs.items() if x.requires_grad}
     torch.autograd.backward([outputs[name] for name in cotangents], list(cotangents.values()))

@@ -150,7 +150,7 @@ Golden::Golden(std::string name, const SafetensorsFile& file)
     }
     inputs_ = in_order(inputs_, "in.", metadata_, "inputs");
     outputs_ = in_order(outputs_, "out.", metadata_, "outputs");
-    if (outputs_.is_empty()) throw corrupt("must have outputs. Got none");
+    if (outputs_.is_empty()) throw corrupt("must have outputs. Got no tensor named out.");
     check_gradients(cotangents_, "cotangent.", outputs_, "out.");
     check_gradients(gradients_, "grad.param.", parameters_, "param.");
     check_gradients(input_gradients_, "grad.in.", inputs_, "in.");
@@ -216,8 +216,9 @@ GoldenReport Golden::compare(const GoldenOutputs& outputs, const Tolerance& tole
 GoldenReport Golden::compare_gradients(const ModuleRef& module, const GoldenOutputs& outputs,
                                        const Tolerance& tolerance) const {
   if (cotangents_.is_empty()) {
-    throw WeightsError(WeightsErrorCode::MissingKeys,
-                       "must have gradients. Got none: Python's outputs did not require them")
+    throw WeightsError(
+        WeightsErrorCode::MissingKeys,
+        "must have gradients. Got no cotangent: Python's outputs required no gradients")
         .in_file(name_)
         .in_function("Golden::compare_gradients");
   }

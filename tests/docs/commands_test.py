@@ -146,7 +146,7 @@ class Commands(unittest.TestCase):
                     elif Path(program).name == "posenc-pronounce":  # not run: needs minutes of training
                         self.check_options(help_of(options.pronounce, arguments[0]), arguments)
                     else:
-                        self.assertIn(program, ["echo", "export", "cmake", "build/app", "g++", "torchrun"], "a command that this test knows")
+                        self.assertIn(program, ["echo", "export", "cmake", "build/app", "build/tagger_test", "g++", "torchrun"], "a command that this test knows")
 
     def test_posenc_commands_run(self):
         with tempfile.TemporaryDirectory() as name:
@@ -217,6 +217,7 @@ class Names(unittest.TestCase):
                         self.assertTrue((path.parent / target).exists())
 
     def test_a_file_that_is_shown_is_the_file(self):
+        self.assertIn(text(ROOT / "tools/golden.py").split('"""\n', 1)[1].strip(), text(ROOT / "docs/parity.md"))
         shown = text(ROOT / "examples/data_parallel/nccl_group.cpp").partition("\n#include")
         self.assertIn("".join(shown[1:]).strip(), text(ROOT / "docs/developers/distributed.md"))
 

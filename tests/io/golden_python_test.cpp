@@ -76,8 +76,9 @@ save_golden("tokens.safetensors", Tokens(), torch.randint(20, (2, 7)))
     const auto report = golden.compare(output);
     EXPECT_EQ(report.ok(), scaled) << report;
     EXPECT_EQ(golden.compare_gradients(tokens, output, Tolerance().rtol(1e-6)).ok(), scaled);
-    if (!scaled)
+    if (!scaled) {
       EXPECT_CONTAINS(report.to_string(), "times 0.1443376 = 1 / sqrt(48), from the last");
+    }
   }
 }
 

@@ -198,7 +198,7 @@ TEST(Golden, GradientsNeedOutputsThatHaveThem) {
     file.tensors.erase(std::string("cotangent.") + name);
   EXPECT_CONTAINS(
       refusal([&] { Golden("a.safetensors", file).compare_gradients(module, {scores, picked}); }),
-      "[Golden::compare_gradients] a.safetensors: must have gradients. Got none");
+      "[Golden::compare_gradients] a.safetensors: must have gradients. Got no cotangent");
 }
 
 TEST(Golden, ComparesHalfTypes) {
@@ -252,7 +252,7 @@ TEST(Golden, RefusesDamagedFiles) {
     if (name.find("in.") != 0 && name.find("param.") != 0) no_outputs.tensors.erase(name);
   }
   no_outputs.metadata.erase("outputs");
-  EXPECT_CONTAINS(golden_error(no_outputs), "must have outputs. Got none");
+  EXPECT_CONTAINS(golden_error(no_outputs), "must have outputs. Got no tensor");
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 #include "support/parity.h"
-#include "posenc/io/load.h"
 
 #include <gtest/gtest.h>
 #include <torch/utils.h>
@@ -25,15 +24,6 @@ void expect_own_table(const Fixture& fixture, const torch::Tensor& own,
   }
 }
 
-StateDict parameters(const Fixture& fixture, const ParityOptions& options) {
-  StateDict result;
-  for (const auto& item : fixture.under("param.")) {
-    const auto other = options.renamed.find(item.key());
-    result.insert(other == options.renamed.end() ? item.key() : other->second, item.value());
-  }
-  return result;
-}
-
 }  // namespace
 
 torch::Dtype dtype_of(const Fixture& fixture) {
@@ -45,50 +35,25 @@ torch::Dtype dtype_of(const Fixture& fixture) {
 }
 
 void expect_parity(const Fixture& fixture, torch::nn::Module& module,
-                   const std::function<torch::Tensor(const Inputs&)>& call,
+                   const std::function<torch::Tensor(const Golden&)>& call,
                    const ParityOptions& options) {
   SCOPED_TRACE(fixture.name);
   module.to(dtype_of(fixture));
-  const StateDict theirs = parameters(fixture, options);
   if (!options.table.empty()) {
-    expect_own_table(fixture, state_dict(module)[options.table], theirs[options.table]);
+    expect_own_table(fixture, state_dict(module)[options.table], fixture["param." + options.table]);
   }
-  load_state_dict(module, theirs);
+  Golden golden = fixture.golden();
+  golden.load_into(module, LoadOptions().key_map(options.renamed));
   module.train(fixture.option("train", false));
-  module.zero_grad();
-
-  Inputs inputs;
-  for (const auto& item : fixture.under("in.")) {
-    auto leaf = item.value().clone();
-    inputs[item.key()] = leaf.is_floating_point() ? leaf.requires_grad_(true) : leaf;
-  }
   torch::manual_seed(fixture.seed);
-  const torch::Tensor output = call(inputs);
-  EXPECT_TRUE(within(options.forward, output, fixture["out.output"])) << "the output";
-  const bool bits = fixture.live && options.forward == Op::Forward;
-  if (bits) {
-    EXPECT_TRUE(bit_equal(output, fixture["out.output"])) << "the output's bits";
-  }
-
+  const torch::Tensor output = call(golden);
+  const auto report = golden.compare(output, tolerance_of(options.forward, dtype_of(fixture)));
+  EXPECT_TRUE(report.ok()) << report;
   if (!fixture.has("in.cotangent")) return;
-  (output * fixture["in.cotangent"]).sum().backward();
-  int64_t compared = 0;
-  for (const auto& item : fixture.under("grad.")) {
-    SCOPED_TRACE("gradient of " + item.key());
-    ++compared;
-    if (item.key().rfind("in.", 0) == 0) {
-      EXPECT_TRUE(within(options.gradient, inputs.at(item.key().substr(3)).grad(), item.value()));
-      continue;
-    }
-    const auto other = options.renamed.find(item.key());
-    const auto& key = other == options.renamed.end() ? item.key() : other->second;
-    const auto gradient = module.named_parameters()[key].grad();
-    EXPECT_TRUE(within(options.gradient, gradient, item.value()));
-    if (bits) {
-      EXPECT_TRUE(bit_equal(gradient, item.value()));
-    }
-  }
-  EXPECT_GT(compared, 0) << "a fixture with a cotangent has gradients";
+  const bool bits = fixture.live && options.forward == Op::Forward;
+  const auto gradients = golden.compare_gradients(
+      module, output, bits ? Tolerance() : tolerance_of(options.gradient, dtype_of(fixture)));
+  EXPECT_TRUE(gradients.ok()) << gradients;
 }
 
 }  // namespace posenc::testing

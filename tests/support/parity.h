@@ -3,7 +3,6 @@
 #include <torch/nn/module.h>
 
 #include <functional>
-#include <map>
 #include <string>
 
 #include "support/compare.h"
@@ -11,15 +10,13 @@
 
 namespace posenc::testing {
 
-using Inputs = std::map<std::string, torch::Tensor>;  ///< `ids`, `x`, `t`, ... as leaves
-
 struct ParityOptions {
   Op forward = Op::Forward;
   Op gradient = Op::Gradient;
   /// The module's key of its sinusoidal table; "" if none.
   std::string table;
-  /// Keys of the fixture that have another name in the module: {"weight", "embedding.weight"}.
-  std::map<std::string, std::string> renamed;
+  /// Keys of the fixture that have another name in the module: {{"weight", "embedding.weight"}}.
+  KeyMap renamed = {};
 };
 
 /// Compares a newly constructed `module` with a fixture: first its own table with Python's (bit for
@@ -29,7 +26,7 @@ struct ParityOptions {
 /// Matrix products are only compared within rounding: their order of summation depends on the
 /// library, the processor, the number of threads and memory alignment.
 void expect_parity(const Fixture& fixture, torch::nn::Module& module,
-                   const std::function<torch::Tensor(const Inputs&)>& call,
+                   const std::function<torch::Tensor(const Golden&)>& call,
                    const ParityOptions& options = {});
 
 /// `float32`, etc., the names in torch.

@@ -68,25 +68,19 @@ struct GoldenReport {
 /// Writes to_string().
 std::ostream& operator<<(std::ostream& out, const GoldenReport& report);
 
-/// What a Python module computed, in a file that the Python function save_golden() writes
-/// (docs/parity.md): its weights, inputs, outputs and gradients. It shows that a C++ module
-/// computes the same:
+/// What a Python module computed, in a file that the Python function save_golden() writes: its
+/// weights, inputs, outputs and gradients. It shows that a C++ module computes the same
+/// (docs/parity.md, with a test for gtest):
 ///
 /// ```cpp
-/// struct Classifier : torch::nn::Module {
-///   torch::nn::Linear hidden{register_module("hidden", torch::nn::Linear(8, 16))};
-///   torch::nn::Linear out{register_module("out", torch::nn::Linear(16, 3))};
-///   torch::Tensor forward(const torch::Tensor& x) { return out(torch::relu(hidden(x))); }
-/// };
-///
 /// posenc::Golden golden("golden.safetensors");
-/// Classifier module;
-/// golden.load_into(module);
-/// auto output = module.forward(golden.input("x"));
-/// auto report = golden.compare(output, posenc::Tolerance().rtol_of_max(1e-6));
-/// TORCH_CHECK(report.ok(), report);
-/// auto gradients = golden.compare_gradients(module, output,
-/// posenc::Tolerance().rtol_of_max(1e-6)); TORCH_CHECK(gradients.ok(), gradients);
+/// golden.load_into(tagger);
+/// auto [hidden, logits] = tagger.forward(golden.input("ids"), golden.input("mask"));
+/// posenc::GoldenOutputs outputs = {{"hidden", hidden}, {"logits", logits}};
+/// auto report = golden.compare(outputs, posenc::Tolerance().rtol_of_max(1e-6));
+/// EXPECT_TRUE(report.ok()) << report;
+/// auto gradients = golden.compare_gradients(tagger, outputs,
+/// posenc::Tolerance().rtol_of_max(1e-6)); EXPECT_TRUE(gradients.ok()) << gradients;
 /// ```
 class Golden {
  public:
