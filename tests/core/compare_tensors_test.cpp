@@ -62,11 +62,12 @@ TEST(CompareTensors, ElementsWithinTheToleranceAreNotTheWorst) {
 }
 
 TEST(CompareTensors, CountsUlpsInTheDtype) {
-  for (const auto dtype : {torch::kHalf, torch::kBFloat16, torch::kFloat, torch::kDouble}) {
+  for (const auto& [dtype, integers] : {std::pair(torch::kFloat8_e4m3fn, torch::kChar),
+                                        {torch::kHalf, torch::kShort},
+                                        {torch::kBFloat16, torch::kShort},
+                                        {torch::kFloat, torch::kInt},
+                                        {torch::kDouble, torch::kLong}}) {
     const auto expected = torch::tensor({1.0, -3.0}).to(dtype);
-    const auto integers = dtype == torch::kDouble  ? torch::kLong
-                          : dtype == torch::kFloat ? torch::kInt
-                                                   : torch::kShort;
     const auto actual = (expected.view(integers) + 3).view(dtype);
     const auto found = compare_tensors(actual, expected);
     EXPECT_EQ(found.ulps, 3) << dtype;
@@ -125,6 +126,10 @@ TEST(CompareTensors, NamesAConstantFactor) {
   ends_with(expected * 3, "every element is the expected one times 3");
   ends_with(-expected, "every element has the opposite sign");
   ends_with(torch::zeros_like(expected), "every element is zero");
+  auto with_nan = expected.clone();  // where Python's is NaN as well
+  with_nan[0][0][0] = kNaN;
+  EXPECT_EQ(compare_tensors(with_nan * 3, with_nan).factor, 3.0);
+  EXPECT_EQ(compare_tensors(with_nan * 3, expected).factor, 1.0);
   for (const auto dtype : {torch::kHalf, torch::kBFloat16}) {
     const auto narrow = expected.to(dtype);
     const auto found = compare_tensors(narrow * std::sqrt(32.0), narrow);

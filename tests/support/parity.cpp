@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <torch/utils.h>
 
+#include <map>
+
 namespace posenc::testing {
 namespace {
 
@@ -12,19 +14,18 @@ void expect_own_table(const Fixture& fixture, const torch::Tensor& own,
     EXPECT_TRUE(bit_equal(own, theirs)) << "the table";
     return;
   }
-  const auto theirs_wide = theirs.to(torch::kFloat);
   // A half type adds a rounding of its own, so its bound is wider.
   const double slack = own.scalar_type() == torch::kBFloat16 ? 8e-3
                        : own.scalar_type() == torch::kHalf   ? 1e-3
                                                              : 0.0;
   if (slack > 0.0) {
-    EXPECT_LE((own.to(torch::kFloat) - theirs_wide).abs().max().item<double>(), slack);
+    const auto comparison = compare_tensors(own, theirs, Tolerance().atol(slack));
+    EXPECT_TRUE(comparison.ok) << "the table: " << comparison;
   } else {
-    EXPECT_TRUE(within(Op::ForeignTable, own.to(torch::kFloat), theirs_wide)) << "the table";
+    EXPECT_TRUE(within(Op::ForeignTable, own.to(torch::kFloat), theirs.to(torch::kFloat)))
+        << "the table";
   }
 }
-
-}  // namespace
 
 torch::Dtype dtype_of(const Fixture& fixture) {
   const std::map<std::string, torch::Dtype> names = {{"float32", torch::kFloat},
@@ -33,6 +34,8 @@ torch::Dtype dtype_of(const Fixture& fixture) {
                                                      {"float16", torch::kHalf}};
   return names.at(fixture.option<std::string>("dtype", "float32"));
 }
+
+}  // namespace
 
 void expect_parity(const Fixture& fixture, torch::nn::Module& module,
                    const std::function<torch::Tensor(const Golden&)>& call,
