@@ -143,10 +143,10 @@ TensorComparison compare_tensors(const at::Tensor& actual, const at::Tensor& exp
   result.outside = outside.sum().item<int64_t>();
   result.ok = result.outside == 0;
 
-  const at::Tensor excess = (distance - allowed).nan_to_num(kInfinity, kInfinity);
-  const at::Tensor& candidates = result.ok ? apart : outside;
-  int64_t place =
-      at::where(candidates, excess, at::full_like(excess, -kInfinity)).argmax().item<int64_t>();
+  const at::Tensor badness = (result.ok ? distance : distance - allowed)
+                                 .nan_to_num(kInfinity, kInfinity)
+                                 .masked_fill(result.ok ? ~apart : ~outside, -kInfinity);
+  int64_t place = badness.argmax().item<int64_t>();
   result.actual = a.view(-1)[place].item();
   result.expected = b.view(-1)[place].item();
   result.difference = distance.view(-1)[place].item<double>();
@@ -178,7 +178,9 @@ std::string TensorComparison::to_string() const {
   text += fmt::format("; {} at [{}]: got {}, expected {}, difference {:.3g}",
                       ok ? "the largest difference is" : "the worst is", fmt::join(worst, ", "),
                       number(actual, dtype), number(expected, dtype), difference);
-  if (at::isFloatingType(dtype) && std::isfinite(ulps)) text += fmt::format(", {:.6g} ulp", ulps);
+  if (at::isFloatingType(dtype) && std::isfinite(ulps)) {
+    text += ulps < 1e9 ? fmt::format(", {:.0f} ulp", ulps) : fmt::format(", {:.2g} ulp", ulps);
+  }
   if (factor != 1.0) text += "; " + factor_text(*this);
   return text;
 }
