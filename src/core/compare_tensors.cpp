@@ -175,14 +175,13 @@ std::string TensorComparison::to_string() const {
   std::string text =
       ok ? fmt::format("all {} elements are within the tolerance", numel)
          : fmt::format("{} of {} elements {}", outside, numel, tolerance_text(tolerance));
-  text += fmt::format("; {} at [{}]: got {}, expected {}, difference {:.3g}",
-                      ok ? "the largest difference is" : "the worst is", fmt::join(worst, ", "),
+  text += fmt::format("\n{} at [{}]: got {}, expected {}, difference {:.3g}",
+                      ok ? "largest difference" : "worst", fmt::join(worst, ", "),
                       number(actual, dtype), number(expected, dtype), difference);
   if (at::isFloatingType(dtype) && std::isfinite(ulps)) {
     text += ulps < 1e9 ? fmt::format(", {:.0f} ulp", ulps) : fmt::format(", {:.2g} ulp", ulps);
   }
-  if (factor != 1.0) text += "; " + factor_text(*this);
-  return text;
+  return factor == 1.0 ? text : text + "\n" + factor_text(*this);
 }
 
 std::ostream& operator<<(std::ostream& out, const TensorComparison& comparison) {

@@ -108,7 +108,10 @@ std::string GoldenReport::to_string() const {
   text += differ == 0 ? fmt::format("all {} agree", items.size())
                       : fmt::format("{} of {} differ", differ, items.size());
   for (std::size_t i = 0; i < std::min(items.size(), kMostLines); ++i) {
-    text += "\n  " + items[i].name + ": " + items[i].comparison.to_string();
+    text += "\n  " + items[i].name + ": ";
+    for (const char letter : items[i].comparison.to_string()) {
+      text += letter == '\n' ? "\n    " : std::string(1, letter);
+    }
   }
   if (items.size() > kMostLines) text += fmt::format("\n  and {} more", items.size() - kMostLines);
   return text;

@@ -44,7 +44,7 @@ TEST(CompareTensors, NamesTheWorstElement) {
   EXPECT_EQ(found.difference, 0.5);
   EXPECT_EQ(found.actual.toDouble(), 22.5);
   EXPECT_EQ(found.to_string(),
-            "2 of 24 elements have other bits; the worst is at [1, 2, 3]: got 22.5, expected 23, "
+            "2 of 24 elements have other bits\nworst at [1, 2, 3]: got 22.5, expected 23, "
             "difference 0.5, 262144 ulp");
 }
 
@@ -55,7 +55,7 @@ TEST(CompareTensors, ElementsWithinTheToleranceAreNotTheWorst) {
   EXPECT_EQ(found.outside, 1);
   EXPECT_EQ(found.worst, std::vector<int64_t>{1});
   EXPECT_EQ(text_of(actual, expected, Tolerance().rtol(1e-3).atol(1)),
-            "all 3 elements are within the tolerance; the largest difference is at [0]: "
+            "all 3 elements are within the tolerance\nlargest difference at [0]: "
             "got 1000.5, expected 1000, difference 0.5, 8192 ulp");
   EXPECT_FALSE(compare_tensors(actual, expected, Tolerance().rtol_of_max(2e-4)).ok);
   EXPECT_TRUE(compare_tensors(actual, expected, Tolerance().rtol_of_max(5.1e-4)).ok);
@@ -96,8 +96,13 @@ TEST(CompareTensors, NaNAndInfinityAreOnlyEqualToThemselves) {
     EXPECT_EQ(found.worst, std::vector<int64_t>{1});
   }
   EXPECT_EQ(text_of(row(kNaN), row(2), loose),
-            "1 of 2 elements differ by more than rtol 1 + atol 1e+30 + rtol_of_max 1; the worst is "
+            "1 of 2 elements differ by more than rtol 1 + atol 1e+30 + rtol_of_max 1\nworst "
             "at [1]: got nan, expected 2, difference nan");
+  // Where both are NaN, or both zero, is not the worst.
+  EXPECT_EQ(compare_tensors(torch::tensor({kNaN, 2.0f}), torch::tensor({kNaN, 1.0f})).worst,
+            std::vector<int64_t>{1});
+  EXPECT_EQ(compare_tensors(torch::tensor({1.0f, -0.0f}), torch::tensor({1.0f, 0.0f})).worst,
+            std::vector<int64_t>{1});
   // A NaN is worse than any number.
   EXPECT_EQ(compare_tensors(torch::tensor({9e9f, kNaN}), torch::tensor({0.0f, 0.0f})).worst,
             std::vector<int64_t>{1});
@@ -116,7 +121,7 @@ TEST(CompareTensors, NamesAConstantFactor) {
   torch::manual_seed(0);
   const auto expected = torch::randn({3, 4, 32});
   const auto ends_with = [&](const at::Tensor& actual, const std::string& text) {
-    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "; " + text, text_of(actual, expected));
+    EXPECT_PRED_FORMAT2(::testing::IsSubstring, "\n" + text, text_of(actual, expected));
   };
   ends_with(expected * std::sqrt(32.0),
             "every element is the expected one times 5.656854 = sqrt(32), from the last dimension");
@@ -146,6 +151,7 @@ TEST(CompareTensors, SeesNoFactorWhereThereIsNone) {
   EXPECT_EQ(factor(expected + 1), 1.0);
   EXPECT_EQ(factor(torch::randn_like(expected)), 1.0);
   EXPECT_EQ(factor(expected * (1 + 1e-7 * torch::randn_like(expected))), 1.0) << "rounding";
+  EXPECT_EQ(factor(expected.nextafter(torch::full_like(expected, kInfinity))), 1.0);
   auto one = expected.clone();
   one[0][0][0] *= 2;
   EXPECT_EQ(factor(one), 1.0);
@@ -158,10 +164,10 @@ TEST(CompareTensors, ComparesIntegersAndBooleansExactly) {
   EXPECT_EQ(found.outside, 1);
   EXPECT_EQ(found.difference, 1) << "not of doubles, which are equal";
   EXPECT_EQ(found.to_string(),
-            "1 of 2 elements have other bits; the worst is at [0]: got 1152921504606846977, "
+            "1 of 2 elements have other bits\nworst at [0]: got 1152921504606846977, "
             "expected 1152921504606846976, difference 1");
   EXPECT_EQ(text_of(torch::tensor({true, false}), torch::tensor({true, true})),
-            "1 of 2 elements have other bits; the worst is at [1]: got false, expected true, "
+            "1 of 2 elements have other bits\nworst at [1]: got false, expected true, "
             "difference 1");
 }
 

@@ -118,7 +118,7 @@ TEST(Golden, ReportNamesTheFactorAndPutsOtherShapesFirst) {
       ::testing::IsSubstring,
       "(Scorer, torch 2.13.0): 2 of 2 differ\n"
       "  output 'picked': another shape: got float32 (4, 2), expected float32 (2, 4)\n"
-      "  output 'scores': 12 of 12 elements have other bits; the worst is at [",
+      "  output 'scores': 12 of 12 elements have other bits\n    worst at [",
       text.str());
   EXPECT_PRED_FORMAT2(
       ::testing::IsSubstring,

@@ -48,7 +48,7 @@ struct TensorComparison {
   int64_t last_dimension = 0;    ///< in which the factor may have a name, as sqrt(d_model)
   c10::ScalarType dtype = at::kFloat;  ///< of both
 
-  /// Says all of this in a line or two.
+  /// Says all of this in up to three lines.
   std::string to_string() const;
 };
 
