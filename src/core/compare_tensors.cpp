@@ -45,7 +45,7 @@ void check_tolerance(const char* name, double value) {
 
 // On the CPU, dense, and with the parts of a complex number as another axis.
 at::Tensor real_values(const at::Tensor& tensor) {
-  at::Tensor plain = tensor.detach().to_dense().cpu().resolve_conj().resolve_neg().contiguous();
+  at::Tensor plain = tensor.detach().cpu().to_dense().resolve_conj().resolve_neg().contiguous();
   return plain.is_complex() ? at::view_as_real(plain) : plain;
 }
 
