@@ -8,6 +8,8 @@ An example is a ```cpp block of a document, or of a `///` comment in a public he
 <posenc/posenc.h> is implied. It becomes the body of a function and sees only its own #includes: examples with different
 ones are in different sources, and the sources are compiled without the precompiled header.
 
+A program for gtest is left to tests/package/quick_start_test.py, which builds it.
+
 Declarations that the examples of a header assume are in tests/docs/context/<header's stem>.inc.
 
 An example runs in an empty folder, as it is. If it declares one of INPUTS, it also runs with a padded batch of four
@@ -65,7 +67,8 @@ def examples_of(name: str, text: str) -> "list[Example]":
             elif header and LOOSE_CODE.match(line):
                 raise ValueError(f"{name}:{number}: code in a comment must be between ```cpp and ```, so that it is compiled")
         elif content == "```" or content is None:
-            found.append(example(name, *block, (UMBRELLA,) if header else ()))
+            if not any(text.startswith("TEST(") for text in block[1]):
+                found.append(example(name, *block, (UMBRELLA,) if header else ()))
             block = None
         else:
             block[1].append(content)

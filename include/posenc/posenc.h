@@ -7,6 +7,7 @@
 // need. Include losses (<torch/nn/functional/loss.h>), other layers and LibTorch's optimisers
 // (<torch/optim/adam.h>) yourself.
 
+#include "posenc/core/compare_tensors.h"
 #include "posenc/core/embedding_init.h"
 #include "posenc/core/module_ref.h"
 #include "posenc/core/scale.h"
@@ -34,6 +35,7 @@
 #include "posenc/inference/frozen_encoder.h"
 #include "posenc/io/checkpoint.h"
 #include "posenc/io/error.h"
+#include "posenc/io/golden.h"
 #include "posenc/io/key_map.h"
 #include "posenc/io/load.h"
 #include "posenc/io/manifest.h"

@@ -3,6 +3,7 @@
 #include <torch/nn/module.h>
 
 #include "io/base/context.h"
+#include "io/base/targets.h"
 #include "io/convert.h"
 #include "io/safetensors/writer.h"
 #include "io/torch/save_writer.h"

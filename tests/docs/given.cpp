@@ -105,7 +105,9 @@ class Documented : public ::testing::Test {
       std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/encoder/bert",
                                                 std::string("models/") + name);
     }
-    std::filesystem::create_symlink(POSENC_LIVE_DIR "/tagger.pt", "tagger.pt");
+    for (const char* name : {"tagger.pt", "golden.safetensors"}) {
+      std::filesystem::create_symlink(std::string(POSENC_LIVE_DIR "/") + name, name);
+    }
     std::filesystem::create_directory_symlink(POSENC_LIVE_DIR "/llama/llama", "tiny-llama");
     torch::manual_seed(0);
     example_.run(given_);

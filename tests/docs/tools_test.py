@@ -45,6 +45,9 @@ class Snippets(unittest.TestCase):
                 self.examples("a.h", line)
         self.assertEqual(self.examples("a.h", "///     y = a x + b;  v = y^2", "///     Scale::None   no product"), [])
 
+    def test_a_program_for_gtest_is_left_out(self):
+        self.assertEqual(self.examples("a.md", "```cpp", "#include <gtest/gtest.h>", "TEST(A, B) {", "}", "```"), [])
+
     def test_every_document_and_header_is_read(self):
         sources = {entry.source for entry in snippets.all_examples()}
         self.assertLess({"README.md", "docs/translate.md", "include/posenc/models/marian.h"}, sources)

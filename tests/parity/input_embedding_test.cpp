@@ -12,9 +12,10 @@ TEST(InputEmbeddingParity, MatchesNotebook) {
     InputEmbedding module(fixture.option<int64_t>("vocab_size", 0),
                           fixture.option<int64_t>("d_model", 0),
                           fixture.option<int64_t>("max_len", 0));
-    testing::expect_parity(fixture, *module,
-                           [&](const auto& in) { return module->forward(in.at("ids")); },
-                           {testing::Op::Forward, testing::Op::Gradient, "pos_encoding.pe", {}});
+    testing::expect_parity(
+        fixture, *module,
+        [&](const Golden& golden) { return module->forward(golden.input("ids")); },
+        {testing::Op::Forward, testing::Op::Gradient, "pos_encoding.pe", {}});
   }
 }
 

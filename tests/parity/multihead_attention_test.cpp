@@ -34,9 +34,10 @@ TEST(MultiheadAttentionParity, FollowsPythonUnderEveryMask) {
       MultiheadAttention module(options_of(fixture));
       testing::expect_parity(
           fixture, *module,
-          [&](const auto& in) {
-            return module->forward(in.at("query"), in.at("key"), in.at("value"),
-                                   testing::torch_nn_mask(in, "mask", "key_padding_mask"));
+          [&](const Golden& golden) {
+            return module->forward(
+                golden.input("query"), golden.input("key"), golden.input("value"),
+                testing::torch_nn_mask(golden.inputs(), "mask", "key_padding_mask"));
           },
           testing::layer_parity());
     }

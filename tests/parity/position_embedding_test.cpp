@@ -19,7 +19,8 @@ TEST(PositionEmbeddingParity, MatchesNotebook) {
                                  .max_len(fixture.option<int64_t>("max_len", 0))
                                  .register_as(buffer ? RegisterAs::Buffer : RegisterAs::Parameter));
     testing::expect_parity(
-        fixture, *module, [&](const auto& in) { return module->forward(in.at("position_ids")); },
+        fixture, *module,
+        [&](const Golden& golden) { return module->forward(golden.input("position_ids")); },
         {testing::Op::Forward, testing::Op::Gradient, buffer ? "pos_enc" : "embedding.weight", {}});
   }
 }

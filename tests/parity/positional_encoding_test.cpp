@@ -19,7 +19,7 @@ TEST(PositionalEncodingParity, MatchesNotebook) {
     PositionalEncoding module(fixture.option<int64_t>("d_model", 0),
                               fixture.option<int64_t>("max_len", 0));
     testing::expect_parity(fixture, *module,
-                           [&](const auto& in) { return module->forward(in.at("x")); },
+                           [&](const Golden& golden) { return module->forward(golden.input("x")); },
                            {testing::Op::Forward, testing::Op::Forward, "pe", {}});
   }
 }

@@ -15,9 +15,10 @@ TEST(TimestepEmbeddingParity, MatchesNotebook) {
                                                       fixture.option<int64_t>("channels", 0))
                                  .max_len(fixture.option<int64_t>("max_len", 0)));
     testing::expect_parity(fixture, *module,
-                           [&](const auto& in) {
-                             return in.count("image") ? module->add_to(in.at("image"), in.at("t"))
-                                                      : module->forward(in.at("t"));
+                           [&](const Golden& golden) {
+                             return golden.inputs().contains("image")
+                                        ? module->add_to(golden.input("image"), golden.input("t"))
+                                        : module->forward(golden.input("t"));
                            },
                            {testing::Op::Linear, testing::Op::Gradient, "pe.embedding.weight", {}});
   }

@@ -30,7 +30,8 @@ TEST(TokenAndPositionEmbeddingParity, MatchesNotebook) {
     trained += fixture.option("train", false) && fixture.option("dropout", 0.0) > 0.0 ? 1 : 0;
     TokenAndPositionEmbedding module(options_of(fixture));
     testing::expect_parity(
-        fixture, *module, [&](const auto& in) { return module->forward(in.at("ids")); },
+        fixture, *module,
+        [&](const Golden& golden) { return module->forward(golden.input("ids")); },
         {testing::Op::Forward, testing::Op::Gradient, "position_encoding.pe", {}});
   }
   EXPECT_GE(trained, 5);

@@ -26,7 +26,8 @@ TEST(TokenEmbeddingParity, MatchesNotebook) {
     if (!fixture.has("in.ids")) continue;  // the init_seed cases, tested below
     TokenEmbedding module(options_of(fixture));
     testing::expect_parity(
-        fixture, *module, [&](const auto& in) { return module->forward(in.at("ids")); },
+        fixture, *module,
+        [&](const Golden& golden) { return module->forward(golden.input("ids")); },
         {testing::Op::Forward, testing::Op::Gradient, "", {{"weight", "embedding.weight"}}});
   }
 }

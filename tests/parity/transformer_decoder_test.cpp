@@ -17,10 +17,10 @@ template <typename Holder>
 void follow(const Fixture& fixture, Holder module) {
   testing::expect_parity(
       fixture, *module,
-      [&](const auto& in) {
-        return module->forward(in.at("x"), in.at("memory"),
-                               AttentionMask::blocked_pairs(in.at("tgt_mask")),
-                               testing::torch_nn_mask(in, "mask", "key_padding_mask"));
+      [&](const Golden& golden) {
+        return module->forward(golden.input("x"), golden.input("memory"),
+                               AttentionMask::blocked_pairs(golden.input("tgt_mask")),
+                               testing::torch_nn_mask(golden.inputs(), "mask", "key_padding_mask"));
       },
       testing::layer_parity());
 }

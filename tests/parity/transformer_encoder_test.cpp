@@ -17,8 +17,9 @@ template <typename Holder>
 void follow(const Fixture& fixture, Holder module) {
   testing::expect_parity(
       fixture, *module,
-      [&](const auto& in) {
-        return module->forward(in.at("x"), testing::torch_nn_mask(in, "mask", "key_padding_mask"));
+      [&](const Golden& golden) {
+        return module->forward(golden.input("x"),
+                               testing::torch_nn_mask(golden.inputs(), "mask", "key_padding_mask"));
       },
       testing::layer_parity());
 }

@@ -41,14 +41,17 @@ TEST(TransformerParity, FollowsTheNotebookUnderEveryTying) {
       Transformer model(options_of(fixture));
       testing::expect_parity(
           fixture, *model,
-          [&](const auto& in) {
-            const auto src_mask = testing::torch_nn_mask(in, "src_mask", "src_key_padding_mask");
+          [&](const Golden& golden) {
+            const auto src_mask =
+                testing::torch_nn_mask(golden.inputs(), "src_mask", "src_key_padding_mask");
             std::optional<AttentionMask> memory_mask;
-            if (in.count("memory_mask")) {  // combined with the padding mask
-              memory_mask = testing::torch_nn_mask(in, "memory_mask", "src_key_padding_mask");
+            if (golden.inputs().contains("memory_mask")) {  // combined with the padding mask
+              memory_mask =
+                  testing::torch_nn_mask(golden.inputs(), "memory_mask", "src_key_padding_mask");
             }
-            return model->forward(in.at("src"), in.at("tgt"), src_mask,
-                                  AttentionMask::blocked_pairs(in.at("tgt_mask")), memory_mask);
+            return model->forward(golden.input("src"), golden.input("tgt"), src_mask,
+                                  AttentionMask::blocked_pairs(golden.input("tgt_mask")),
+                                  memory_mask);
           },
           testing::layer_parity());
     }

@@ -1,7 +1,6 @@
 #include "support/compare.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace posenc::testing {
 namespace {
@@ -10,7 +9,7 @@ using ::testing::AssertionFailure;
 using ::testing::AssertionResult;
 using ::testing::AssertionSuccess;
 
-struct Tolerance {
+struct Row {
   Op op;
   torch::Dtype dtype;
   double relative;  // to the largest magnitude in the whole tensor
@@ -20,7 +19,7 @@ struct Tolerance {
 
 constexpr double kFloat = 1.1920928955078125e-07;  // 2^-23
 
-const Tolerance kTolerances[] = {
+const Row kTolerances[] = {
     {Op::Forward, torch::kFloat, 0.0, 0.0, "IEEE operations in the same order"},
     {Op::Forward, torch::kDouble, 0.0, 0.0, "IEEE operations in the same order"},
     {Op::Forward, torch::kBFloat16, 0.0, 0.0, "rounded where Python rounds"},
@@ -57,25 +56,23 @@ const Tolerance kTolerances[] = {
 // may be: both errors are random, and among a few numbers one of them may be small by chance.
 constexpr double kInexactFactor = 16.0;
 
-Tolerance tolerance(Op op, torch::Dtype dtype) {
-  for (const Tolerance& row : kTolerances) {
+Row row_of(Op op, torch::Dtype dtype) {
+  for (const Row& row : kTolerances) {
     if (row.op == op && row.dtype == dtype) return row;
   }
   ADD_FAILURE() << "no tolerance is stated for this operation in " << dtype;
   return {op, dtype, 0.0, 0.0, ""};
 }
 
-AssertionResult same_kind(const torch::Tensor& a, const torch::Tensor& b) {
-  if (!a.defined() || !b.defined()) return AssertionFailure() << "an undefined tensor";
-  if (a.sizes() != b.sizes())
-    return AssertionFailure() << "shapes " << a.sizes() << " and " << b.sizes();
-  if (a.dtype() != b.dtype())
-    return AssertionFailure() << "types " << a.dtype() << " and " << b.dtype();
-  return AssertionSuccess();
+AssertionResult near(const torch::Tensor& a, const torch::Tensor& b, const Tolerance& tolerance) {
+  const auto comparison = compare_tensors(a, b, tolerance);
+  return comparison.ok ? AssertionSuccess() : AssertionFailure() << comparison;
 }
 
-double largest(const torch::Tensor& a, const torch::Tensor& b) {
-  return torch::maximum(a.detach().abs().max(), b.detach().abs().max()).item<double>();
+// A failure if shapes or dtypes differ.
+AssertionResult same_kind(const torch::Tensor& a, const torch::Tensor& b) {
+  const auto comparison = compare_tensors(a, b);
+  return comparison.mismatch.empty() ? AssertionSuccess() : AssertionFailure() << comparison;
 }
 
 torch::Tensor foreign_bound(const torch::Tensor& position) {
@@ -104,24 +101,7 @@ bool sines_are_alone() {
 
 }  // namespace
 
-AssertionResult bit_equal(const torch::Tensor& a, const torch::Tensor& b) {
-  if (auto same = same_kind(a, b); !same) return same;
-  const auto x = a.detach().cpu().contiguous();
-  const auto y = b.detach().cpu().contiguous();
-  const auto* p = static_cast<const char*>(x.const_data_ptr());
-  const auto* q = static_cast<const char*>(y.const_data_ptr());
-  const auto size = static_cast<int64_t>(x.element_size());
-  int64_t different = 0, first = -1;
-  for (int64_t i = 0; i < x.numel(); ++i) {
-    if (std::memcmp(p + i * size, q + i * size, size) == 0) continue;
-    if (first < 0) first = i;
-    ++different;
-  }
-  if (different == 0) return AssertionSuccess();
-  return AssertionFailure() << different << " of " << x.numel() << " elements differ, first "
-                            << x.view(-1)[first].item<double>() << " and "
-                            << y.view(-1)[first].item<double>() << " at flat index " << first;
-}
+AssertionResult bit_equal(const torch::Tensor& a, const torch::Tensor& b) { return near(a, b, {}); }
 
 AssertionResult same_sines(const torch::Tensor& a, const torch::Tensor& b) {
   static const bool alone = sines_are_alone();
@@ -136,34 +116,35 @@ AssertionResult same_sines(const torch::Tensor& a, const torch::Tensor& b) {
 }
 
 AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b) {
+  if (op != Op::ForeignTable) return near(a, b, tolerance_of(op, b.scalar_type()));
   if (auto same = same_kind(a, b); !same) return same;
-  if (a.numel() == 0) return AssertionSuccess();
-  if (op == Op::ForeignTable) {
-    const auto position = torch::arange(a.size(-2), torch::kDouble).unsqueeze(1);
-    return below(foreign_bound(position), a, b);
-  }
-  const double bound = allowance(op, a.scalar_type(), largest(a, b));
-  return below(torch::full({}, bound, torch::kDouble), a, b);
+  const auto position = torch::arange(a.size(-2), torch::kDouble).unsqueeze(1);
+  return below(foreign_bound(position), a, b);
 }
 
 AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b,
                        const torch::Tensor& exact) {
-  if (auto same = same_kind(a, b); !same) return same;
-  if (a.numel() == 0) return AssertionSuccess();
-  const double own = (b.to(torch::kDouble) - exact).abs().max().item<double>();
-  const double bound = allowance(op, a.scalar_type(), largest(a, b)) + kInexactFactor * own;
-  return below(torch::full({}, bound, torch::kDouble), a, b);
+  auto tolerance = tolerance_of(op, b.scalar_type());
+  if (b.numel() > 0) {
+    const double own = (b.to(torch::kDouble) - exact).abs().max().item<double>();
+    tolerance.atol(tolerance.atol() + kInexactFactor * own);
+  }
+  return near(a, b, tolerance);
+}
+
+Tolerance tolerance_of(Op op, torch::Dtype dtype) {
+  const Row row = row_of(op, dtype);
+  return Tolerance().rtol_of_max(row.relative).atol(row.absolute);
 }
 
 double allowance(Op op, torch::Dtype dtype, double size) {
-  const Tolerance row = tolerance(op, dtype);
+  const Row row = row_of(op, dtype);
   return row.relative * size + row.absolute;
 }
 
 AssertionResult within_foreign(double farthest, const torch::Tensor& a, const torch::Tensor& b) {
-  if (auto same = same_kind(a, b); !same) return same;
-  const auto bound = foreign_bound(torch::full({}, farthest, torch::kDouble));
-  return below(bound * std::max(1.0, largest(a, b)), a, b);
+  const auto bound = foreign_bound(torch::full({}, farthest, torch::kDouble)).item<double>();
+  return near(a, b, Tolerance().atol(bound * std::max(1.0, b.detach().abs().max().item<double>())));
 }
 
 }  // namespace posenc::testing

@@ -5,9 +5,11 @@
 
 #include <string>
 
+#include "posenc/core/compare_tensors.h"
+
 namespace posenc::testing {
 
-/// Same shape, dtype and bits (so -0.0 is not 0.0); a failure names the first difference.
+/// compare_tensors() without a tolerance.
 ::testing::AssertionResult bit_equal(const torch::Tensor& a, const torch::Tensor& b);
 
 /// bit_equal() for sines and cosines that LibTorch has computed in tensors of other sizes or
@@ -35,13 +37,15 @@ enum class Op {
   ForeignTable,   ///< a float32 table from another CPU, row p: 3 p 2^-24 + 1.2e-7
 };
 
-/// a - b| within the tolerance of `op` for their dtype; a failure names the worst element.
+/// compare_tensors() with the tolerance of `op` for their dtype.
 ::testing::AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b);
 
 /// The same for an inexact expected result `b`: a may differ more from it, by a multiple (also in
 /// compare.cpp) of the distance between b and `exact`, the same result in float64.
 ::testing::AssertionResult within(Op op, const torch::Tensor& a, const torch::Tensor& b,
                                   const torch::Tensor& exact);
+
+Tolerance tolerance_of(Op op, torch::Dtype dtype);
 
 /// The largest allowed difference between two numbers of this size.
 double allowance(Op op, torch::Dtype dtype, double size);

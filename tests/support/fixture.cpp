@@ -20,6 +20,23 @@ StateDict Fixture::under(const std::string& prefix) const {
   return result;
 }
 
+Golden Fixture::golden() const {
+  SafetensorsFile file;
+  file.metadata = {{"golden", "1"}, {"outputs", "output"}, {"module", "the reference class"}};
+  for (const auto& item : tensors) {
+    std::string key = item.key();
+    if (key == "in.cotangent") {
+      key = "cotangent.output";
+    } else if (key.starts_with("grad.") && !key.starts_with("grad.in.")) {
+      key.insert(5, "param.");
+    } else if (key.starts_with("in.")) {
+      file.metadata["inputs"] += key.substr(3) + "\n";
+    }
+    file.tensors.insert(key, at::Tensor(item.value()));
+  }
+  return {name, file};
+}
+
 std::vector<Fixture> fixtures(const std::string& stem, const std::string& start) {
   std::vector<Fixture> found;
   for (const bool live : {false, true}) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "posenc/io/state_dict.h"
+#include "posenc/io/golden.h"
 
 namespace posenc::testing {
 
@@ -20,6 +20,8 @@ struct Fixture {
 
   bool has(const std::string& key) const { return tensors.contains(key); }
   const torch::Tensor& operator[](const std::string& key) const { return tensors[key]; }
+  /// The same as a golden file, whose only output is `output`.
+  Golden golden() const;
   /// The tensors whose names start with `prefix`, which is removed.
   StateDict under(const std::string& prefix) const;
   /// An option, or `otherwise` if the fixture does not have it.

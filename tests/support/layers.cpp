@@ -23,12 +23,12 @@ TransformerLayerOptions layer_options(const Fixture& fixture) {
       .python_dropout_order(true);
 }
 
-AttentionMask torch_nn_mask(const Inputs& inputs, const std::string& mask,
+AttentionMask torch_nn_mask(const StateDict& inputs, const std::string& mask,
                             const std::string& padding) {
   AttentionMask result;
-  if (inputs.count(mask)) result = AttentionMask::attn_mask_torch_nn(inputs.at(mask));
-  if (inputs.count(padding))
-    result = result & AttentionMask::key_padding_torch_nn(inputs.at(padding));
+  if (inputs.contains(mask)) result = AttentionMask::attn_mask_torch_nn(inputs[mask]);
+  if (inputs.contains(padding))
+    result = result & AttentionMask::key_padding_torch_nn(inputs[padding]);
   return result;
 }
 

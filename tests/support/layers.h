@@ -13,7 +13,7 @@ ParityOptions layer_parity();
 TransformerLayerOptions layer_options(const Fixture& fixture);
 
 /// Combines two mask arguments of torch.nn; `mask` and `padding` are their names in the inputs.
-AttentionMask torch_nn_mask(const Inputs& inputs, const std::string& mask,
+AttentionMask torch_nn_mask(const StateDict& inputs, const std::string& mask,
                             const std::string& padding);
 
 /// Expects the parameters of a module made after torch::manual_seed(fixture.seed) to equal, bit for
