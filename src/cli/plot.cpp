@@ -15,7 +15,7 @@
 #include "cli/plot_scripts.h"
 #include "cli/progress.h"
 #include "cli/table_cases.h"
-#include "io/base/atomic_file.h"
+#include "io/base/file.h"
 #include "posenc/io/error.h"
 #include "posenc/sinusoid/preset.h"
 

@@ -11,7 +11,7 @@
 
 #include "cli/arguments.h"
 #include "cli/error.h"
-#include "io/base/json_tree.h"
+#include "io/base/json.h"
 #include "io/convert.h"
 #include "posenc/io/error.h"
 #include "posenc/io/safetensors.h"

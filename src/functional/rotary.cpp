@@ -6,7 +6,7 @@
 #include <ATen/ops/pow.h>
 #include <c10/util/Exception.h>
 
-#include "core/position_limit.h"
+#include "core/check.h"
 #include "functional/lookup.h"
 #include "functional/rotary/compose.h"
 #include "functional/rotary/fusable.h"

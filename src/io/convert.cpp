@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "io/base/atomic_file.h"
-#include "io/base/quote.h"
-#include "io/base/unreadable.h"
+#include "io/base/file.h"
+#include "io/base/tensor_list.h"
+#include "io/base/text.h"
 #include "io/safetensors/layout.h"
 #include "posenc/io/error.h"
 

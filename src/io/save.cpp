@@ -2,7 +2,8 @@
 
 #include <torch/nn/module.h>
 
-#include "io/base/context.h"
+#include "io/base/file.h"
+#include "io/base/module_state.h"
 #include "io/convert.h"
 #include "io/safetensors/writer.h"
 #include "io/torch/save_writer.h"
@@ -29,6 +30,8 @@ void save(const std::string& path, const io::GroupTensors& all, const SaveOption
 }
 
 }  // namespace
+
+StateDict state_dict(const ConstModuleRef& module) { return io::module_state(*module).tensors; }
 
 void save_weights(const ConstModuleRef& module, const std::string& path,
                   const SaveOptions& options) {

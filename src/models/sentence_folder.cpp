@@ -3,9 +3,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "io/base/context.h"
 #include "io/base/file.h"
-#include "io/base/json_tree.h"
+#include "io/base/json.h"
 #include "posenc/io/error.h"
 
 namespace posenc {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "io/base/file.h"
-#include "io/base/json_tree.h"
-#include "io/base/utf8.h"
+#include "io/base/json.h"
+#include "io/base/text.h"
 #include "posenc/io/error.h"
 
 namespace posenc {

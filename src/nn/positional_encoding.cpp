@@ -9,14 +9,13 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
-#include "core/position_limit.h"
-#include "core/sent_to.h"
+#include "core/tensors.h"
+#include "core/uncopied.h"
 #include "functional/check_position_ids.h"
 #include "nn/computed_table.h"
+#include "nn/embed_module.h"
 #include "nn/positional_encoding_internals.h"
-#include "nn/print.h"
 #include "posenc/functional/positional_encoding.h"
 #include "posenc/sinusoid/factored_table.h"
 #include "posenc/sinusoid/positions.h"

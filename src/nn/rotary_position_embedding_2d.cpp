@@ -7,10 +7,10 @@
 #include <mutex>
 #include <ostream>
 
-#include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
-#include "core/sent_to.h"
-#include "nn/rotary_grid_tables.h"
+#include "core/tensors.h"
+#include "core/uncopied.h"
+#include "nn/rotary_tables.h"
 
 namespace posenc {
 

@@ -3,11 +3,14 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
+#include <random>
 #include <utility>
+#include <vector>
 
 #include "core/check.h"
-#include "train/shuffler.h"
 
 namespace posenc {
 namespace {
@@ -15,6 +18,30 @@ namespace {
 constexpr const char* kEpoch = "epoch";
 constexpr const char* kTaken = "taken";
 constexpr const char* kFingerprint = "fingerprint";
+
+// Shuffles values in the same order on every machine: the standard specifies the engine and
+// seed_seq exactly, but neither std::shuffle nor the distributions.
+class Shuffler {
+ public:
+  explicit Shuffler(int64_t seed, int64_t stream = 0) {
+    const auto low = [](int64_t x) { return static_cast<uint32_t>(x); };
+    const auto high = [](int64_t x) { return static_cast<uint32_t>(x >> 32); };
+    std::seed_seq seeds{low(seed), high(seed), low(stream), high(stream)};
+    engine_.seed(seeds);
+  }
+
+  template <typename Value>
+  void operator()(std::vector<Value>& values) {
+    for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[below(i)]);
+  }
+
+ private:
+  std::size_t below(std::size_t n) {
+    return static_cast<std::size_t>((static_cast<uint64_t>(engine_()) * n) >> 32);
+  }
+
+  std::mt19937 engine_;
+};
 
 std::size_t cost_of(std::size_t rows, std::size_t src, std::size_t tgt) {
   return rows * (src + tgt);
@@ -120,7 +147,7 @@ PairLoader::PairLoader(std::vector<TokenPair> pairs, const PairLoaderOptions& op
 std::vector<PairLoader::PairIndices> PairLoader::batches_of(int64_t epoch) const {
   PairIndices order(pairs_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  train::Shuffler shuffle(options_.seed(), epoch);
+  Shuffler shuffle(options_.seed(), epoch);
   if (options_.shuffle()) shuffle(order);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(pairs_[a].src.size(), pairs_[a].tgt.size()) <

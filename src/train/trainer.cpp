@@ -19,9 +19,7 @@
 #include "posenc/parallel/data_parallel.h"
 #include "train/callbacks.h"
 #include "train/check_run.h"
-#include "train/run_text.h"
 #include "train/shares.h"
-#include "train/trainer_numbers.h"
 
 namespace posenc {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "cli/error.h"
 #include "io/base/file.h"
-#include "io/base/json_tree.h"
-#include "io/base/utf8.h"
+#include "io/base/json.h"
+#include "io/base/text.h"
 
 namespace posenc::cli {
 namespace {

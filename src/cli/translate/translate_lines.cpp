@@ -12,8 +12,8 @@
 #include "cli/progress.h"
 #include "cli/translate/line_reader.h"
 #include "cli/translate/translator.h"
-#include "io/base/quote.h"
-#include "platform/signals.h"
+#include "io/base/text.h"
+#include "platform/process.h"
 
 namespace posenc::cli {
 namespace {

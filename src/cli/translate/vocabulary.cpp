@@ -5,7 +5,7 @@
 #include "cli/error.h"
 #include "io/base/file.h"
 #include "io/base/json.h"
-#include "io/base/quote.h"
+#include "io/base/text.h"
 
 namespace posenc::cli {
 namespace {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-
-#include "io/base/file_error.h"
+#include <utility>
 
 namespace posenc::io {
 namespace {
@@ -103,6 +102,30 @@ std::string InputFile::read(uint64_t offset, std::size_t count) const {
   std::string bytes(count, '\0');
   read(offset, bytes.data(), count);
   return bytes;
+}
+
+namespace {
+
+template <typename F>
+decltype(auto) with_weights_errors(F f) {
+  try {
+    return f();
+  } catch (const platform::FileError& error) {
+    throw weights_error(error);
+  }
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const std::string& path)
+    : file_(with_weights_errors([&] { return platform::AtomicFile(path); })) {}
+
+void AtomicFile::write(const void* data, std::size_t count) {
+  with_weights_errors([&] { file_.write(data, count); });
+}
+
+void AtomicFile::commit() {
+  with_weights_errors([&] { file_.commit(); });
 }
 
 }  // namespace posenc::io

@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
+#include "platform/atomic_file.h"
 #include "platform/file.h"
 #include "posenc/io/error.h"
 
@@ -59,6 +61,42 @@ class InputFile {
   const InputFile* whole_file_ = nullptr;  // for a part, which begins there at `begin_`
   uint64_t begin_ = 0;
   FileStamp stamp_;
+};
+
+/// An error of the operating system, as the type that all reading and writing of weights throws.
+WeightsError weights_error(const platform::FileError& error);
+
+/// Runs `work`, and adds the public function and the file to any WeightsError that it throws.
+template <typename Work>
+auto in_context(const char* function, const std::string& path, Work&& work) {
+  try {
+    return work();
+  } catch (const WeightsError& error) {
+    throw error.in_file(path).in_function(function);
+  }
+}
+
+/// The little-endian integer at `at`; the caller has checked the bounds.
+template <typename Integer>
+Integer little_endian(std::string_view bytes, std::size_t at) {
+  uint64_t value = 0;
+  for (std::size_t i = sizeof(Integer); i-- > 0;) {
+    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  }
+  return static_cast<Integer>(value);
+}
+
+/// platform::AtomicFile with WeightsError as its errors: replaces the file at `path` once its new
+/// content is complete.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  void write(const void* data, std::size_t count);
+  uint64_t written() const noexcept { return file_.written(); }
+  void commit();
+
+ private:
+  platform::AtomicFile file_;
 };
 
 }  // namespace posenc::io

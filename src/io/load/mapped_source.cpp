@@ -10,10 +10,10 @@
 #include <tuple>
 #include <utility>
 
-#include "io/base/quote.h"
-#include "io/base/writable.h"
-#include "io/load/key_change.h"
-#include "io/load/shape_text.h"
+#include "io/base/tensor.h"
+#include "io/base/text.h"
+#include "io/load/key_map.h"
+#include "io/load/mismatch.h"
 
 namespace posenc::io {
 namespace {
@@ -216,8 +216,7 @@ bool MappedSource::equal(std::size_t a, std::size_t b, at::ScalarType type) cons
       return source_.equal(part.index, other.index);
     });
   }
-  const at::Tensor x = contiguous_on_cpu(tensor(a, type)), y = contiguous_on_cpu(tensor(b, type));
-  return x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+  return same_bytes(tensor(a, type), tensor(b, type));
 }
 
 void MappedSource::check_values(std::size_t index) const {

@@ -9,10 +9,10 @@
 #include <system_error>
 #include <utility>
 
-#include "io/base/dtype.h"
-#include "io/base/json_tree.h"
-#include "io/load/copy_view.h"
-#include "io/load/shape_text.h"
+#include "io/base/json.h"
+#include "io/base/tensor.h"
+#include "io/load/mismatch.h"
+#include "io/load/source.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
@@ -202,9 +202,7 @@ void ShardFolder::copy_to(std::size_t index, const at::Tensor& target) const {
 }
 
 bool ShardFolder::equal(std::size_t a, std::size_t b) const {
-  const at::Tensor x = tensor(a), y = tensor(b);
-  return x.scalar_type() == y.scalar_type() && x.sizes() == y.sizes() &&
-         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
+  return same_bytes(tensor(a), tensor(b));
 }
 
 void ShardFolder::check_unchanged() const {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "io/base/tensor_bytes.h"
+#include "io/base/file_view.h"
 #include "io/manifest/shards.h"
 #include "io/manifest/single_file.h"
 

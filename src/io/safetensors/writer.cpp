@@ -3,8 +3,8 @@
 #include <bit>
 #include <vector>
 
-#include "io/base/atomic_file.h"
-#include "io/base/writable.h"
+#include "io/base/file.h"
+#include "io/base/tensor.h"
 #include "io/safetensors/layout.h"
 #include "parallel/collectives.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 
-#include "io/base/utf8.h"
+#include "io/base/text.h"
 
 namespace posenc::hf {
 namespace {

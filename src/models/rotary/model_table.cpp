@@ -7,7 +7,6 @@
 #include <algorithm>
 
 namespace posenc {
-
 namespace {
 
 const RotaryStructure kPatches = {.scalings = "default axial"};

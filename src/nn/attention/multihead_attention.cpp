@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/check.h"
-#include "nn/make_linear.h"
 #include "nn/rotary_embedding_internals.h"
+#include "nn/weights.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {

@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "io/base/atomic_file.h"
+#include "io/base/file.h"
 #include "io/child.h"
 #include "io/support.h"
 #include "posenc/io/load.h"

@@ -8,7 +8,6 @@
 #include <random>
 #include <string>
 
-#include "io/base/json_tree.h"
 #include "io/files.h"
 #include "support/seed.h"
 
