@@ -53,7 +53,7 @@ SUBFOLDERS = {
 LIBRARIES = {"include/posenc/identify.h": "identify", "include/posenc/parallel/gloo.h": "parallel"}
 
 # Public headers that few programs need: their users include them by name, and the umbrella header leaves them out.
-ASIDE = {"include/posenc/models/inspect_folder.h", "include/posenc/nn/table_module.h"}
+ASIDE = {"include/posenc/models/inspect_folder.h", "include/posenc/nn/table_module.h", "include/posenc/nn/token_position_options.h"}
 
 # The headers that src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++
 # header for the whole program.
@@ -78,6 +78,7 @@ CLI_MAY = {
     "src/io/load/load_all.h": "loads from files that are already open",
     "src/io/manifest/open_weights.h": "lists and reads a file that is opened once",
     "src/models/model_folder.h": "the names of weights in a model's folder",
+    "src/models/settings.h": "settings of a tokenizer, read and refused like a model's",
 }
 
 # Parts of LibTorch that are not guaranteed to stay: code that needs them is in src/torch_internals/, or in a file

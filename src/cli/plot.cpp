@@ -37,13 +37,11 @@ constexpr int64_t kMostPixels = 32'767;  // per row of the images that gnuplot d
 constexpr int64_t kMostCells = int64_t{1} << 22;  // more are illegible and take minutes
 
 void write_file(const std::string& path, const std::string& content) {
-  try {
+  io::in_file(path, [&] {
     io::AtomicFile file(path);
     file.write(content.data(), content.size());
     file.commit();
-  } catch (const WeightsError& error) {
-    fail("{}: {}", path, error.what());
-  }
+  });
 }
 
 // gnuplot's SVG embeds each heat map as a small PNG, which viewers would blur.

@@ -24,7 +24,8 @@ void save(const std::string& path, const io::GroupTensors& all, const SaveOption
   parallel::all_or_none(
       all.group,
       [&] {
-        if (all.group.rank() == 0) io::save_torch(path, all.tensors);
+        if (all.group.rank() != 0) return;
+        io::in_file(path, [&] { io::save_torch(path, all.tensors); });
       },
       caller);
 }

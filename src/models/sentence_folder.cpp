@@ -16,13 +16,7 @@ using nlohmann::json;
 constexpr uint64_t kLongestFile = 1'000'000;  // in bytes
 
 json read_json(const std::string& path) {
-  const io::InputFile file(path);
-  if (file.size() > kLongestFile) {
-    throw WeightsError(WeightsErrorCode::LimitExceeded,
-                       "must have at most " + std::to_string(kLongestFile) + " bytes. Got " +
-                           std::to_string(file.size()));
-  }
-  return io::json_tree<json>(file.read(0, file.size()), "its settings");
+  return io::json_tree<json>(io::read_text(path, kLongestFile), "its settings");
 }
 
 // A stage of a sentence-transformers model, as modules.json lists it.

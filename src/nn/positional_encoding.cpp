@@ -223,12 +223,12 @@ torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t of
                                               const torch::Tensor& position_ids) {
   if (options.table_source() != TableSource::Buffer)
     return forward_without_table(x, offset, position_ids);
-  const auto how = functional::PositionalEncodingFuncOptions()
-                       .offset(offset)
-                       .position_ids(position_ids)
-                       .batch_first(options.batch_first());
+  const auto func_options = functional::PositionalEncodingFuncOptions()
+                                .offset(offset)
+                                .position_ids(position_ids)
+                                .batch_first(options.batch_first());
   const auto add = [&](const torch::Tensor& rows) {
-    return dropout->forward(functional::positional_encoding(x, rows, how));
+    return dropout->forward(functional::positional_encoding(x, rows, func_options));
   };
   // A table that is trained is added itself, so that it has a gradient; grow_to() refuses to
   // replace it.

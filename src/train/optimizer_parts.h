@@ -57,20 +57,23 @@ struct OptionsAccess {
 template <typename Options>
 struct OptimizerTraits;
 
-template <>
-struct OptimizerTraits<FusedAdamOptions> {
-  static constexpr const char* kOptimizer = "FusedAdam";
-  static constexpr const char* kRule = "Adam";
-  static void check(const FusedAdamOptions& options);
-  static const char* refusal(const FusedAdamOptions& options, const at::Tensor& gradient);
+/// What Adam and AdamW have in common.
+template <typename Options>
+struct AdamTraits {
+  static void check(const Options& options);
+  static const char* refusal(const Options& options, const at::Tensor& gradient);
 };
 
 template <>
-struct OptimizerTraits<FusedAdamWOptions> {
+struct OptimizerTraits<FusedAdamOptions> : AdamTraits<FusedAdamOptions> {
+  static constexpr const char* kOptimizer = "FusedAdam";
+  static constexpr const char* kRule = "Adam";
+};
+
+template <>
+struct OptimizerTraits<FusedAdamWOptions> : AdamTraits<FusedAdamWOptions> {
   static constexpr const char* kOptimizer = "FusedAdamW";
   static constexpr const char* kRule = "AdamW";
-  static void check(const FusedAdamWOptions& options);
-  static const char* refusal(const FusedAdamWOptions& options, const at::Tensor& gradient);
 };
 
 template <>

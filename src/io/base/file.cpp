@@ -27,13 +27,7 @@ bool may_exist(const std::string& path) {
 }
 
 InputFile::InputFile(const std::string& path) : path_(path) {
-  try {
-    open();
-  } catch (const platform::FileError& error) {
-    throw weights_error(error).in_file(path);
-  } catch (const WeightsError& error) {
-    throw error.in_file(path);
-  }
+  in_file(path, [this] { open(); });
 }
 
 void InputFile::open() {
@@ -50,12 +44,7 @@ void InputFile::open() {
 }
 
 bool InputFile::is_unchanged() const {
-  if (!file_) return true;
-  try {
-    return platform::stamp_of(file_) == stamp_;
-  } catch (const platform::FileError& error) {
-    throw weights_error(error).in_file(path_);
-  }
+  return !file_ || in_file(path_, [this] { return platform::stamp_of(file_) == stamp_; });
 }
 
 // A file of a few KB on disk can be many GB long, too much to allocate for its holes.
@@ -83,11 +72,7 @@ void InputFile::read(uint64_t offset, void* into, std::size_t count) const {
   if (!file_) {
     if (inside) std::memcpy(into, bytes_.data() + offset, got = count);
   } else {
-    try {
-      got = platform::read_at(file_, offset, into, count);
-    } catch (const platform::FileError& error) {
-      throw weights_error(error).in_file(path_);
-    }
+    got = in_file(path_, [&] { return platform::read_at(file_, offset, into, count); });
   }
   if (got == count) return;
   throw WeightsError(WeightsErrorCode::Truncated, "ended at byte " + std::to_string(offset + got) +
@@ -104,28 +89,13 @@ std::string InputFile::read(uint64_t offset, std::size_t count) const {
   return bytes;
 }
 
-namespace {
-
-template <typename F>
-decltype(auto) with_weights_errors(F f) {
-  try {
-    return f();
-  } catch (const platform::FileError& error) {
-    throw weights_error(error);
-  }
-}
-
-}  // namespace
-
-AtomicFile::AtomicFile(const std::string& path)
-    : file_(with_weights_errors([&] { return platform::AtomicFile(path); })) {}
-
-void AtomicFile::write(const void* data, std::size_t count) {
-  with_weights_errors([&] { file_.write(data, count); });
-}
-
-void AtomicFile::commit() {
-  with_weights_errors([&] { file_.commit(); });
+std::string read_text(const std::string& path, uint64_t most) {
+  const InputFile file(path);
+  if (file.size() <= most) return file.read(0, file.size());
+  throw WeightsError(
+      WeightsErrorCode::LimitExceeded,
+      "must have at most " + std::to_string(most) + " bytes. Got " + std::to_string(file.size()))
+      .in_file(path);
 }
 
 }  // namespace posenc::io

@@ -12,10 +12,36 @@
 
 namespace posenc::io {
 
+using platform::AtomicFile;
 using platform::FileStamp;
 
 /// Whether there is something at `path`, or the system does not tell; opening it says why.
 bool may_exist(const std::string& path);
+
+/// An error of the operating system, as the type that all reading and writing of weights throws.
+WeightsError weights_error(const platform::FileError& error);
+
+/// Runs `work`, and adds the file to any error of the operating system and any WeightsError.
+template <typename Work>
+auto in_file(const std::string& path, Work&& work) {
+  try {
+    return work();
+  } catch (const platform::FileError& error) {
+    throw weights_error(error).in_file(path);
+  } catch (const WeightsError& error) {
+    throw error.in_file(path);
+  }
+}
+
+/// The same, with the public function.
+template <typename Work>
+auto in_context(const char* function, const std::string& path, Work&& work) {
+  try {
+    return in_file(path, work);
+  } catch (const WeightsError& error) {
+    throw error.in_function(function);
+  }
+}
 
 /// A regular file, opened for reading. Opening anything else (a directory, a FIFO, a device) fails
 /// at once instead of blocking. A small file is read whole, in one call. Bytes in memory can
@@ -63,18 +89,8 @@ class InputFile {
   FileStamp stamp_;
 };
 
-/// An error of the operating system, as the type that all reading and writing of weights throws.
-WeightsError weights_error(const platform::FileError& error);
-
-/// Runs `work`, and adds the public function and the file to any WeightsError that it throws.
-template <typename Work>
-auto in_context(const char* function, const std::string& path, Work&& work) {
-  try {
-    return work();
-  } catch (const WeightsError& error) {
-    throw error.in_file(path).in_function(function);
-  }
-}
+/// The whole text of a small file. Throws WeightsError, also for one of more than `most` bytes.
+std::string read_text(const std::string& path, uint64_t most);
 
 /// The little-endian integer at `at`; the caller has checked the bounds.
 template <typename Integer>
@@ -85,18 +101,5 @@ Integer little_endian(std::string_view bytes, std::size_t at) {
   }
   return static_cast<Integer>(value);
 }
-
-/// platform::AtomicFile with WeightsError as its errors: replaces the file at `path` once its new
-/// content is complete.
-class AtomicFile {
- public:
-  explicit AtomicFile(const std::string& path);
-  void write(const void* data, std::size_t count);
-  uint64_t written() const noexcept { return file_.written(); }
-  void commit();
-
- private:
-  platform::AtomicFile file_;
-};
 
 }  // namespace posenc::io

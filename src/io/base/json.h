@@ -41,6 +41,13 @@ class JsonHandler {
 /// checkpoint's may be; `what`, "its header" for example, names the text in messages.
 void parse_json(std::string_view text, const std::string& what, JsonHandler& handler);
 
+/// A value in messages: its text, shortened.
+template <typename Json>
+std::string shown(const Json& value) {
+  constexpr std::size_t kMost = 120;  // in bytes
+  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), kMost);
+}
+
 /// `text` as a JSON string, in quotes. Throws WeightsError where it is not UTF-8.
 std::string json_string(const std::string& text);
 

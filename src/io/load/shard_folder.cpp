@@ -99,11 +99,7 @@ ShardFolder::ShardFolder(const std::string& folder) {
                        "wrote as safetensors");
   }
   for (const auto& file : files_) {
-    try {
-      add_parts(*file);
-    } catch (const WeightsError& error) {
-      throw error.in_file(file->manifest.files.front());
-    }
+    in_file(file->manifest.files.front(), [&] { add_parts(*file); });
   }
   for (std::size_t i = 0; i < entries_.size(); ++i) check_cover(i);
 }
