@@ -20,7 +20,7 @@ nlohmann::json parse_settings(const std::string& caller, const std::string& name
                               const std::string& text) {
   nlohmann::json object;
   try {
-    object = io::unique_json_tree<nlohmann::json>(text, "its settings");
+    object = io::json_tree<nlohmann::json>(text, "its settings");
   } catch (const WeightsError& error) {
     TORCH_CHECK_VALUE(false, "[", caller, "] ", name, ": ", error.reason());
   }

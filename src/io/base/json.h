@@ -12,7 +12,7 @@
 
 namespace posenc::io {
 
-/// Receives the events of a JSON text. A tree (json_tree.h) would take many times the size of the
+/// Receives the events of a JSON text. A tree (JsonTree) would take many times the size of the
 /// text, and silently keep the last of two equal keys.
 class JsonHandler {
  public:
@@ -55,8 +55,8 @@ std::string json_string(const std::string& text);
 template <typename Json>
 class JsonTree : public JsonHandler {
  public:
-  /// `unique`, for errors such as "its settings": two equal keys of an object are an error.
-  explicit JsonTree(std::string unique = "") : unique_(std::move(unique)) {}
+  /// `what` names the text in errors, such as "its settings".
+  explicit JsonTree(std::string what) : what_(std::move(what)) {}
 
   Json& root() { return root_; }
 
@@ -65,8 +65,8 @@ class JsonTree : public JsonHandler {
   void end_object() override { open_.pop_back(); }
   void end_array() override { open_.pop_back(); }
   bool key(std::string& name) override {
-    if (!unique_.empty() && open_.back()->contains(name)) {
-      throw WeightsError(WeightsErrorCode::Corrupt, "must have each name once in " + unique_ +
+    if (open_.back()->contains(name)) {
+      throw WeightsError(WeightsErrorCode::Corrupt, "must have each name once in " + what_ +
                                                         ". Got " + in_quotes(name) + " twice");
     }
     key_ = std::move(name);
@@ -89,24 +89,16 @@ class JsonTree : public JsonHandler {
   }
   void open(Json value) { open_.push_back(add(std::move(value))); }
 
-  std::string unique_;
+  std::string what_;
   Json root_;
   std::vector<Json*> open_;  // objects and arrays around the next value
   std::string key_;          // of the next value in an object
 };
 
-/// The value of a small text, such as a file of settings; of two equal keys the last, as in Python.
-/// Throws WeightsError as parse_json() does.
+/// The value of a small text, such as a file of settings. Throws WeightsError as parse_json() does,
+/// and for two equal keys of an object.
 template <typename Json>
 Json json_tree(std::string_view text, const std::string& what) {
-  JsonTree<Json> tree;
-  parse_json(text, what, tree);
-  return std::move(tree.root());
-}
-
-/// The same; two equal keys of an object are an error.
-template <typename Json>
-Json unique_json_tree(std::string_view text, const std::string& what) {
   JsonTree<Json> tree(what);
   parse_json(text, what, tree);
   return std::move(tree.root());

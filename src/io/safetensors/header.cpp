@@ -1,4 +1,4 @@
-#include "io/safetensors/header.h"
+#include "io/safetensors/reader.h"
 
 #include <algorithm>
 #include <cstddef>

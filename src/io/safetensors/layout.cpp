@@ -6,7 +6,7 @@
 #include "io/base/dtype_facts.h"
 #include "io/base/json.h"
 #include "io/base/keyed_hash.h"
-#include "io/safetensors/header.h"
+#include "io/safetensors/reader.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {

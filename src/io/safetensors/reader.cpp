@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "io/base/keyed_hash.h"
-#include "io/safetensors/header.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
