@@ -1,7 +1,5 @@
 #pragma once
 
-#include <torch/optim/optimizer.h>
-
 #include <string>
 #include <vector>
 
