@@ -114,7 +114,8 @@ void read_added_tokens(const std::string& folder, const Settings& config, Specia
                        std::map<int64_t, AddedToken>& added) {
   const std::string name = "added_tokens_decoder";
   if (config.mentions(name)) {
-    for (const auto& [id, token] : config.inside(name).object().items()) {
+    const Settings decoder = config.inside(name);
+    for (const auto& [id, token] : decoder.object().items()) {
       if (!token.is_object()) config.refuse(name, "must describe each token by an object", token);
       add(config, name, Json::parse(id, nullptr, false), described(config, name, token), added);
     }
