@@ -53,7 +53,7 @@ SUBFOLDERS = {
 LIBRARIES = {"include/posenc/identify.h": "identify", "include/posenc/parallel/gloo.h": "parallel"}
 
 # Public headers that few programs need: their users include them by name, and the umbrella header leaves them out.
-ASIDE = {"include/posenc/models/inspect_folder.h", "include/posenc/nn/table_module.h"}
+ASIDE = {"include/posenc/models/inspect_folder.h", "include/posenc/nn/table_module.h", "include/posenc/nn/token_position_options.h"}
 
 # The headers that src/kernels/isa/ may include: the linker could keep the AVX-512 copy of an inline function from a C++
 # header for the whole program.
@@ -64,24 +64,21 @@ ISA_OPS = {"src/kernels/isa/ops_x86.h": "immintrin.h", "src/kernels/isa/ops_neon
 # The private headers of other layers that src/cli/ may include, and why: apart from these it uses public headers, like
 # any other program.
 CLI_MAY = {
-    "src/core/epsilon.h": "tolerances of a type",
+    "src/core/floating_point.h": "tolerances of a type, and differences in units in the last place",
     "src/core/nearest.h": "suggestions, as in the library's own messages",
-    "src/core/ordinals.h": "differences in units in the last place",
     "src/platform/number.h": "numbers in arguments, as the library reads them in files",
     "src/platform/signals.h": "translate writes what is finished before a signal ends it",
     "src/platform/streams.h": "standard streams, which may be closed or pipes",
-    "src/io/base/context.h": "adds the file to the errors of the functions below",
-    "src/io/base/dtype.h": "names of dtypes",
-    "src/io/base/file.h": "reads a model's small files with the checks that weights have",
+    "src/io/base/file.h": "reads a model's small files with the checks and errors that weights have",
+    "src/io/base/file_view.h": "digests of tensors, read piece by piece",
     "src/io/base/json.h": "the only layer over the JSON library",
-    "src/io/base/json_tree.h": "the only layer over the JSON library",
-    "src/io/base/quote.h": "names from files in messages",
-    "src/io/base/tensor_bytes.h": "digests of tensors, read piece by piece",
-    "src/io/base/utf8.h": "checks and shortens text from files",
+    "src/io/base/tensor.h": "names of dtypes",
+    "src/io/base/text.h": "checks, shortens and quotes text from files",
     "src/io/convert.h": "posenc convert, which never holds all tensors",
     "src/io/load/load_all.h": "loads from files that are already open",
     "src/io/manifest/open_weights.h": "lists and reads a file that is opened once",
     "src/models/model_folder.h": "the names of weights in a model's folder",
+    "src/models/settings.h": "settings of a tokenizer, read and refused like a model's",
 }
 
 # Parts of LibTorch that are not guaranteed to stay: code that needs them is in src/torch_internals/, or in a file

@@ -2,7 +2,7 @@
 
 // posenc, except for what few programs need: <posenc/models/inspect_folder.h>, which finds the
 // weights in a folder of Hugging Face, <posenc/nn/table_module.h> and
-// <posenc/core/checkpointable_optimizer.h>, which are for classes of your own. This header does not
+// <posenc/core/checkpointable.h>, which are for classes of your own. This header does not
 // replace <torch/torch.h>: from LibTorch it includes only tensors and what posenc's own classes
 // need. Include losses (<torch/nn/functional/loss.h>), other layers and LibTorch's optimisers
 // (<torch/optim/adam.h>) yourself.

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "cli/weights.h"
-#include "core/ordinals.h"
+#include "core/floating_point.h"
 
 namespace posenc::cli {
 namespace {

@@ -7,8 +7,7 @@
 #include <new>
 
 #include "core/nearest.h"
-#include "io/base/quote.h"
-#include "io/base/utf8.h"
+#include "io/base/text.h"
 
 namespace posenc::cli {
 namespace {

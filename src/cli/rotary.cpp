@@ -88,13 +88,13 @@ HeadAxis head_axis_of(const RotaryArguments& arguments, const RotaryOptions& opt
 
 // The options for rotating x by a table of `length` rows. Tokens before an image's patches have no
 // row.
-F::RotaryFuncOptions how_of(const RotaryArguments& arguments, const RotaryOptions& options,
-                            const at::Tensor& x, int64_t length) {
-  F::RotaryFuncOptions how;
-  how.head_axis(head_axis_of(arguments, options, x, length));
-  if (!options.axial() || x.dim() < 3) return how;
-  const int64_t tokens = x.size(how.head_axis() == HeadAxis::BeforeLength ? -2 : -3);
-  return how.prefix_tokens(std::max<int64_t>(0, tokens - length));
+F::RotaryFuncOptions func_options_of(const RotaryArguments& arguments, const RotaryOptions& options,
+                                     const at::Tensor& x, int64_t length) {
+  F::RotaryFuncOptions func_options;
+  func_options.head_axis(head_axis_of(arguments, options, x, length));
+  if (!options.axial() || x.dim() < 3) return func_options;
+  const int64_t tokens = x.size(func_options.head_axis() == HeadAxis::BeforeLength ? -2 : -3);
+  return func_options.prefix_tokens(std::max<int64_t>(0, tokens - length));
 }
 
 void rotate(const RotaryArguments& arguments) {
@@ -115,12 +115,12 @@ void rotate(const RotaryArguments& arguments) {
   if (table.scale.defined()) result.insert("scale", table.scale);
   const auto rotated = [&](const at::Tensor& a, const at::Tensor& b) {
     const int64_t length = table.cos.dim() > 1 ? table.cos.size(-2) : 0;
-    const auto how = how_of(arguments, options, a.defined() ? a : b, length);
+    const auto func_options = func_options_of(arguments, options, a.defined() ? a : b, length);
     if (!options.axial()) {
-      check_length("q", a, length, *how.head_axis());
-      check_length("k", b, length, *how.head_axis());
+      check_length("q", a, length, *func_options.head_axis());
+      check_length("k", b, length, *func_options.head_axis());
     }
-    return F::rotary(a, b, table, options, how);
+    return F::rotary(a, b, table, options, func_options);
   };
   if (hidden.defined()) {
     const auto [rotated_q, rotated_k] = rotated(q, k);

@@ -11,7 +11,8 @@
 
 #include "cli/arguments.h"
 #include "cli/error.h"
-#include "io/base/json_tree.h"
+#include "io/base/file.h"
+#include "io/base/json.h"
 #include "io/convert.h"
 #include "posenc/io/error.h"
 #include "posenc/io/safetensors.h"
@@ -74,13 +75,7 @@ Json read_cases(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) fail("{}: cannot be read", path);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  const Json list = [&] {
-    try {
-      return io::json_tree<Json>(text, "its cases");
-    } catch (const WeightsError& error) {
-      throw error.in_file(path);
-    }
-  }();
+  const auto list = io::in_file(path, [&] { return io::json_tree<Json>(text, "its cases"); });
   if (!list.is_array()) {
     fail("{}: must contain a JSON array of cases. Got {}", path, list.type_name());
   }

@@ -143,9 +143,11 @@ void print(const std::string& path, const Report& report) {
     fmt::print("  {}: {}\n", outcome.name, for_terminal(outcome.failure));
   }
   if (!report.hint.empty()) fmt::print("  hint: {}\n", report.hint);
-  const char* how = !report.good() ? "" : report.bits() ? ", bit for bit" : ", up to rounding";
+  const char* agreement = !report.good()  ? ""
+                          : report.bits() ? ", bit for bit"
+                                          : ", up to rounding";
   fmt::print("{}: {} of {} inputs{}\n", report.good() ? "equal" : "NOT equal", good,
-             report.outcomes.size(), how);
+             report.outcomes.size(), agreement);
 }
 
 // A row of the summary of several files.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "cli/error.h"
-#include "io/base/dtype.h"
+#include "io/base/tensor.h"
 #include "io/load/load_all.h"
 #include "posenc/io/safetensors.h"
 

@@ -13,8 +13,7 @@
 #include <limits>
 #include <ostream>
 
-#include "core/epsilon.h"
-#include "core/ordinals.h"
+#include "core/floating_point.h"
 
 namespace posenc {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "core/sent_to.h"
+#include "core/tensors.h"
 
 namespace posenc::functional {
 

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "core/ordinals.h"
+#include "core/floating_point.h"
 #include "posenc/sinusoid/table.h"
 #include "sinusoid/rows.h"
 

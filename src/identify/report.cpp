@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/epsilon.h"
+#include "core/floating_point.h"
 
 namespace posenc::identification {
 namespace {

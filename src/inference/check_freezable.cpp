@@ -1,7 +1,7 @@
 #include "inference/check_freezable.h"
 
-#include "nn/token_table.h"
 #include "nn/transformer/layer_parts.h"
+#include "nn/weights.h"
 
 namespace posenc::inference {
 namespace {

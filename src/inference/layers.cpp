@@ -11,7 +11,7 @@
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
 #include "nn/transformer/layer_parts.h"
-#include "platform/scratch.h"
+#include "platform/memory.h"
 
 namespace posenc::inference {
 namespace {

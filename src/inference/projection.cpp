@@ -13,7 +13,7 @@
 
 #include "kernels/dispatch.h"
 #include "kernels/inference.h"
-#include "platform/scratch.h"
+#include "platform/memory.h"
 
 namespace posenc::inference {
 namespace {

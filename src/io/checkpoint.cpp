@@ -3,13 +3,13 @@
 #include <optional>
 #include <string>
 
-#include "io/base/context.h"
+#include "io/base/file.h"
 #include "io/checkpoint/generators.h"
 #include "io/checkpoint/optimizer_state.h"
 #include "io/checkpoint/scheduler_state.h"
-#include "io/load/colliding.h"
-#include "io/load/file_source.h"
+#include "io/load/load_all.h"
 #include "io/load/load_plan.h"
+#include "io/load/source.h"
 #include "io/safetensors/writer.h"
 #include "parallel/collectives.h"
 #include "posenc/io/manifest.h"

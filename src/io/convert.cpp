@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "io/base/atomic_file.h"
-#include "io/base/quote.h"
-#include "io/base/unreadable.h"
+#include "io/base/file.h"
+#include "io/base/tensor_list.h"
+#include "io/base/text.h"
 #include "io/safetensors/layout.h"
 #include "posenc/io/error.h"
 
@@ -44,7 +44,7 @@ uint64_t write_as_safetensors(const OpenWeights& weights, const std::string& pat
                               const std::function<void(uint64_t bytes, uint64_t of)>& progress) {
   const uint64_t total = weights.total_bytes();
   const auto layout = lay_out(weights.manifest);
-  try {
+  in_file(path, [&] {
     AtomicFile out(path);
     out.write(layout.header.data(), layout.header.size());
     uint64_t written = 0;
@@ -56,9 +56,7 @@ uint64_t write_as_safetensors(const OpenWeights& weights, const std::string& pat
     }
     weights.check_unchanged();
     out.commit();
-  } catch (const WeightsError& error) {
-    throw error.in_file(path);
-  }
+  });
   return total;
 }
 

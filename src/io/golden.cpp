@@ -9,12 +9,12 @@
 #include <sstream>
 #include <string_view>
 
-#include "io/base/context.h"
-#include "io/base/quote.h"
-#include "io/base/targets.h"
+#include "io/base/file.h"
+#include "io/base/module_state.h"
+#include "io/base/text.h"
 #include "io/load/load_plan.h"
 #include "io/load/mapped_source.h"
-#include "io/load/memory_source.h"
+#include "io/load/source.h"
 
 namespace posenc {
 namespace {

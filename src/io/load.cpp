@@ -4,12 +4,11 @@
 #include <memory>
 #include <system_error>
 
-#include "io/base/context.h"
-#include "io/load/file_source.h"
+#include "io/base/file.h"
 #include "io/load/load_all.h"
 #include "io/load/load_plan.h"
-#include "io/load/memory_source.h"
 #include "io/load/shard_folder.h"
+#include "io/load/source.h"
 
 namespace posenc {
 namespace {

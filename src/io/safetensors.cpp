@@ -1,6 +1,6 @@
 #include "posenc/io/safetensors.h"
 
-#include "io/base/context.h"
+#include "io/base/file.h"
 #include "io/load/load_all.h"
 #include "io/safetensors/writer.h"
 #include "posenc/io/error.h"

@@ -2,8 +2,8 @@
 
 #include <torch/nn/module.h>
 
-#include "io/base/context.h"
-#include "io/base/targets.h"
+#include "io/base/file.h"
+#include "io/base/module_state.h"
 #include "io/convert.h"
 #include "io/safetensors/writer.h"
 #include "io/torch/save_writer.h"
@@ -24,12 +24,15 @@ void save(const std::string& path, const io::GroupTensors& all, const SaveOption
   parallel::all_or_none(
       all.group,
       [&] {
-        if (all.group.rank() == 0) io::save_torch(path, all.tensors);
+        if (all.group.rank() != 0) return;
+        io::in_file(path, [&] { io::save_torch(path, all.tensors); });
       },
       caller);
 }
 
 }  // namespace
+
+StateDict state_dict(const ConstModuleRef& module) { return io::module_state(*module).tensors; }
 
 void save_weights(const ConstModuleRef& module, const std::string& path,
                   const SaveOptions& options) {

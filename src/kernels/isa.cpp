@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "platform/cpu_features.h"
+#include "platform/processor.h"
 
 namespace posenc::kernels {
 namespace {

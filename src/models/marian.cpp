@@ -2,8 +2,8 @@
 
 #include <torch/nn/init.h>
 
-#include "io/base/context.h"
-#include "io/load/file_source.h"
+#include "io/base/file.h"
+#include "io/load/source.h"
 #include "models/marian/config.h"
 #include "models/marian/names.h"
 #include "models/model_folder.h"

@@ -100,7 +100,8 @@ rotary::Grid grid_of(const Settings& config, const RotaryModelRow& model, rotary
 }
 
 // Settings that only some presets have.
-void take_particulars(const Settings& config, const RotaryModelRow& model, RotaryOptions& options) {
+void read_preset_settings(const Settings& config, const RotaryModelRow& model,
+                          RotaryOptions& options) {
   const std::string_view preset = model.preset;
   if (config.is_known("rope_interleave") && !config.flag_if("rope_interleave").value_or(false)) {
     options.pairing(rotary::Pairing::Halves);
@@ -145,7 +146,7 @@ RotaryOptions options_of(const Settings& config, const RotaryModelRow& model,
     if (const auto sections = rope.parameters.wholes_if(key)) options.sections(*sections);
     if (options.sections().empty()) rope.parameters.refuse(key, "must be a list of whole numbers");
   }
-  take_particulars(config, model, options);
+  read_preset_settings(config, model, options);
   return options;
 }
 

@@ -3,9 +3,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "io/base/context.h"
 #include "io/base/file.h"
-#include "io/base/json_tree.h"
+#include "io/base/json.h"
 #include "posenc/io/error.h"
 
 namespace posenc {
@@ -17,13 +16,7 @@ using nlohmann::json;
 constexpr uint64_t kLongestFile = 1'000'000;  // in bytes
 
 json read_json(const std::string& path) {
-  const io::InputFile file(path);
-  if (file.size() > kLongestFile) {
-    throw WeightsError(WeightsErrorCode::LimitExceeded,
-                       "must have at most " + std::to_string(kLongestFile) + " bytes. Got " +
-                           std::to_string(file.size()));
-  }
-  return io::json_tree<json>(file.read(0, file.size()), "its settings");
+  return io::json_tree<json>(io::read_text(path, kLongestFile), "its settings");
 }
 
 // A stage of a sentence-transformers model, as modules.json lists it.

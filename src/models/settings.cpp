@@ -7,15 +7,12 @@
 #include <utility>
 
 #include "io/base/file.h"
-#include "io/base/json_tree.h"
-#include "io/base/utf8.h"
+#include "io/base/json.h"
 #include "posenc/io/error.h"
 
 namespace posenc {
 namespace {
 
-constexpr uint64_t kLongestSettings = 16'000'000;  // in bytes
-constexpr std::size_t kMostOfValue = 120;          // in an error message
 constexpr double kMostWhole = 9007199254740992.0;  // 2^53
 
 // The JSON object in `text`, which messages call `name`.
@@ -23,7 +20,7 @@ nlohmann::json parse_settings(const std::string& caller, const std::string& name
                               const std::string& text) {
   nlohmann::json object;
   try {
-    object = io::unique_json_tree<nlohmann::json>(text, "its settings");
+    object = io::json_tree<nlohmann::json>(text, "its settings");
   } catch (const WeightsError& error) {
     TORCH_CHECK_VALUE(false, "[", caller, "] ", name, ": ", error.reason());
   }
@@ -33,10 +30,10 @@ nlohmann::json parse_settings(const std::string& caller, const std::string& name
 }
 
 // The JSON object in a file of settings, such as a config.json.
-nlohmann::json read_settings(const std::string& caller, const std::string& path) {
+nlohmann::json read_settings(const std::string& caller, const std::string& path, uint64_t most) {
   const io::InputFile file(path);
-  TORCH_CHECK_VALUE(file.size() <= kLongestSettings, "[", caller, "] ", path,
-                    ": must have at most ", kLongestSettings, " bytes. Got ", file.size());
+  TORCH_CHECK_VALUE(file.size() <= most, "[", caller, "] ", path, ": must have at most ", most,
+                    " bytes. Got ", file.size());
   return parse_settings(caller, path, file.read(0, file.size()));
 }
 
@@ -53,8 +50,10 @@ bool is_token(const nlohmann::json& value, int64_t vocab) {
 
 }  // namespace
 
-Settings::Settings(std::string caller, std::string path)
-    : caller_(std::move(caller)), path_(std::move(path)), object_(read_settings(caller_, path_)) {}
+Settings::Settings(std::string caller, std::string path, uint64_t most)
+    : caller_(std::move(caller)),
+      path_(std::move(path)),
+      object_(read_settings(caller_, path_, most)) {}
 
 Settings::Settings(std::string caller, nlohmann::json object, std::string path, std::string within)
     : caller_(std::move(caller)),
@@ -151,10 +150,12 @@ void Settings::set_default(std::string_view name, nlohmann::json value) {
 }
 
 void Settings::refuse(std::string_view name, const std::string& rule) const {
-  const nlohmann::json& wrong = mentions(name) ? given(name) : value(name);
-  const auto got = wrong.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  TORCH_CHECK_VALUE(false, where(), key(name), " ", rule, ". Got ",
-                    io::shortened(got, kMostOfValue));
+  refuse(name, rule, mentions(name) ? given(name) : value(name));
+}
+
+void Settings::refuse(std::string_view name, const std::string& rule,
+                      const nlohmann::json& got) const {
+  TORCH_CHECK_VALUE(false, where(), key(name), " ", rule, ". Got ", io::shown(got));
 }
 
 bool Settings::falls_back(std::string_view name) const {

@@ -22,8 +22,8 @@ namespace posenc {
 /// file that cannot be read.
 class Settings {
  public:
-  /// The settings in the file at `path`.
-  Settings(std::string caller, std::string path);
+  /// The settings in the file at `path`, which has at most `most` bytes.
+  Settings(std::string caller, std::string path, uint64_t most = 16'000'000);
   /// The settings in `text`, which messages call `name`.
   static Settings parse(std::string caller, std::string name, const std::string& text);
   /// The settings in `config`: the path of a file, or a text, which begins with a brace.
@@ -127,6 +127,9 @@ class Settings {
   const nlohmann::json& usual(std::string_view name) const { return class_->default_of(name); }
   /// Throws an error that `name` violates `rule` ("must be ..."), with its value.
   [[noreturn]] void refuse(std::string_view name, const std::string& rule) const;
+  /// The same, with a part of the value.
+  [[noreturn]] void refuse(std::string_view name, const std::string& rule,
+                           const nlohmann::json& got) const;
 
  private:
   bool falls_back(std::string_view name) const;

@@ -5,7 +5,7 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "nn/print.h"
+#include "nn/embed_module.h"
 #include "nn/transformer/layer_parts.h"
 #include "posenc/core/skip_init.h"
 

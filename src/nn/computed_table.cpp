@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/sent_to.h"
+#include "core/tensors.h"
 #include "posenc/nn/table_module.h"
 #include "posenc/sinusoid/table.h"
 

@@ -7,10 +7,9 @@
 #include "core/check.h"
 #include "functional/lookup.h"
 #include "nn/computed_table.h"
+#include "nn/embed_module.h"
 #include "nn/encoder_embeddings_internals.h"
-#include "nn/make_linear.h"
-#include "nn/print.h"
-#include "nn/token_table.h"
+#include "nn/weights.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {

@@ -99,23 +99,25 @@ torch::Tensor rows_from_mask(const Embeddings& embeddings, const torch::Tensor& 
 // Sets the rows of the table of positions.
 void set_positions(const Embeddings& embeddings, const torch::Tensor& ids,
                    const EncoderEmbeddingsInputs& inputs,
-                   functional::EncoderEmbeddingsFuncOptions& how) {
+                   functional::EncoderEmbeddingsFuncOptions& func_options) {
   const EncoderEmbeddingsOptions& options = embeddings.options;
   if (!embeddings.weights.positions.defined()) return;
   if (inputs.position_ids().defined()) {
-    how.position_ids(shifted_positions(kGivenPositions, inputs.position_ids(),
-                                       options.position_offset(),
-                                       embeddings.weights.positions.size(0)));
+    func_options.position_ids(shifted_positions(kGivenPositions, inputs.position_ids(),
+                                                options.position_offset(),
+                                                embeddings.weights.positions.size(0)));
     return;
   }
   const bool from_mask =
       options.position_ids() == PositionIds::FromMask && inputs.attention_mask().defined();
   if (options.position_ids() == PositionIds::FromIds) {
-    how.position_ids(fitting(embeddings, ids, positions_from_ids(ids, *options.padding_idx()), 0));
+    func_options.position_ids(
+        fitting(embeddings, ids, positions_from_ids(ids, *options.padding_idx()), 0));
     return;
   }
   if (from_mask) {
-    how.position_ids(rows_from_mask(embeddings, ids, inputs.attention_mask(), inputs.offset()));
+    func_options.position_ids(
+        rows_from_mask(embeddings, ids, inputs.attention_mask(), inputs.offset()));
     return;
   }
   const int64_t length = ids.sizes().back();
@@ -125,9 +127,9 @@ void set_positions(const Embeddings& embeddings, const torch::Tensor& ids,
   const bool expands = options.position_ids() != PositionIds::Arange &&
                        torch_internals::is_recorded(embeddings.weights.positions);
   if (expands) {
-    how.position_ids(expanded_arange(ids, first));
+    func_options.position_ids(expanded_arange(ids, first));
   } else {
-    how.offset(first);
+    func_options.offset(first);
   }
 }
 
@@ -175,8 +177,8 @@ functional::EncoderEmbeddingsFuncOptions embeddings_func_options(
     const torch::Tensor& ids, const EncoderEmbeddingsInputs& inputs) {
   const Embeddings embeddings = {options, weights};
   check_embeddings_inputs(embeddings, ids, inputs);
-  functional::EncoderEmbeddingsFuncOptions how;
-  how.token_type_ids(inputs.token_type_ids())
+  functional::EncoderEmbeddingsFuncOptions func_options;
+  func_options.token_type_ids(inputs.token_type_ids())
       .task_type_ids(inputs.task_type_ids())
       .types_from_tokens(options.types_from_tokens())
       .order(options.order())
@@ -188,8 +190,8 @@ functional::EncoderEmbeddingsFuncOptions embeddings_func_options(
       .padding_idx(options.padding_idx())
       .position_padding_idx(options.position_padding_idx())
       .type_padding_idx(options.type_padding_idx());
-  set_positions(embeddings, ids, inputs, how);
-  return how;
+  set_positions(embeddings, ids, inputs, func_options);
+  return func_options;
 }
 
 }  // namespace posenc

@@ -7,7 +7,6 @@
 #include "sinusoid/columns.h"
 
 namespace posenc {
-
 namespace {
 
 bool is_buffer(const GridPositionalEncodingOptions& options) {

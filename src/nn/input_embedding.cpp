@@ -2,8 +2,7 @@
 
 #include <ostream>
 
-#include "nn/embed_forward.h"
-#include "nn/print.h"
+#include "nn/embed_module.h"
 
 namespace posenc {
 

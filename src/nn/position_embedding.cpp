@@ -6,13 +6,12 @@
 
 #include "core/check.h"
 #include "nn/computed_table.h"
-#include "nn/token_table.h"
+#include "nn/weights.h"
 #include "posenc/functional/positional_encoding.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
 
 namespace posenc {
-
 namespace {
 
 bool is_buffer(const PositionEmbeddingOptions& options) {

@@ -9,14 +9,13 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
-#include "core/position_limit.h"
-#include "core/sent_to.h"
+#include "core/tensors.h"
+#include "core/uncopied.h"
 #include "functional/check_position_ids.h"
 #include "nn/computed_table.h"
+#include "nn/embed_module.h"
 #include "nn/positional_encoding_internals.h"
-#include "nn/print.h"
 #include "posenc/functional/positional_encoding.h"
 #include "posenc/sinusoid/factored_table.h"
 #include "posenc/sinusoid/positions.h"
@@ -224,12 +223,12 @@ torch::Tensor PositionalEncodingImpl::forward(const torch::Tensor& x, int64_t of
                                               const torch::Tensor& position_ids) {
   if (options.table_source() != TableSource::Buffer)
     return forward_without_table(x, offset, position_ids);
-  const auto how = functional::PositionalEncodingFuncOptions()
-                       .offset(offset)
-                       .position_ids(position_ids)
-                       .batch_first(options.batch_first());
+  const auto func_options = functional::PositionalEncodingFuncOptions()
+                                .offset(offset)
+                                .position_ids(position_ids)
+                                .batch_first(options.batch_first());
   const auto add = [&](const torch::Tensor& rows) {
-    return dropout->forward(functional::positional_encoding(x, rows, how));
+    return dropout->forward(functional::positional_encoding(x, rows, func_options));
   };
   // A table that is trained is added itself, so that it has a gradient; grow_to() refuses to
   // replace it.

@@ -10,11 +10,9 @@
 #include <utility>
 
 #include "core/check.h"
-#include "core/comparable.h"
-#include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
-#include "core/position_limit.h"
-#include "core/sent_to.h"
+#include "core/tensors.h"
+#include "core/uncopied.h"
 #include "nn/rotary_embedding_internals.h"
 #include "nn/rotary_tables.h"
 #include "torch_internals/version.h"

@@ -7,10 +7,10 @@
 #include <mutex>
 #include <ostream>
 
-#include "core/growth_lock.h"
 #include "core/opaque_definitions.h"
-#include "core/sent_to.h"
-#include "nn/rotary_grid_tables.h"
+#include "core/tensors.h"
+#include "core/uncopied.h"
+#include "nn/rotary_tables.h"
 
 namespace posenc {
 
@@ -87,11 +87,11 @@ functional::QueryKey RotaryPositionEmbedding2dImpl::forward(const torch::Tensor&
   TORCH_CHECK_TYPE(like.is_floating_point(),
                    "[RotaryPositionEmbedding2d] q and k must be floating-point. Got ",
                    like.scalar_type());
-  const auto how = functional::RotaryFuncOptions()
-                       .head_axis(options.head_axis())
-                       .prefix_tokens(options.prefix_tokens());
+  const auto func_options = functional::RotaryFuncOptions()
+                                .head_axis(options.head_axis())
+                                .prefix_tokens(options.prefix_tokens());
   const RotaryCosSin table = rows(height, width, frames, like.scalar_type(), like.device());
-  return functional::rotary(q, k, table, options.rotary(), how);
+  return functional::rotary(q, k, table, options.rotary(), func_options);
 }
 
 bool RotaryPositionEmbedding2dImpl::is_augmented() const {

@@ -3,8 +3,8 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "nn/print.h"
-#include "nn/token_table.h"
+#include "nn/embed_module.h"
+#include "nn/weights.h"
 #include "posenc/functional/token_embedding.h"
 
 namespace posenc {

@@ -7,6 +7,7 @@
 #include <exception>
 #include <sstream>
 
+#include "core/fingerprint.h"
 #include "parallel/collectives.h"
 #include "parallel/group_text.h"
 
@@ -120,11 +121,10 @@ std::string message_of(const std::exception_ptr& error) {
 
 }  // namespace
 
-// FNV-1a, unlike std::hash.
 int64_t fingerprint(const std::string& text) {
-  uint64_t hash = 14695981039346656037u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return static_cast<int64_t>(hash);
+  Fingerprint hash;
+  hash.add(text);
+  return static_cast<int64_t>(hash.value());
 }
 
 std::vector<int64_t> all_gather_numbers(const RankGroup& group, int64_t number,

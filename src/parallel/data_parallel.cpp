@@ -17,7 +17,6 @@
 
 #include "core/check.h"
 #include "parallel/collectives.h"
-#include "parallel/computed_tensors.h"
 #include "parallel/gradient_exchange.h"
 #include "parallel/model_text.h"
 #include "torch_internals/post_accumulate_hook.h"

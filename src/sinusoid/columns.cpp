@@ -6,7 +6,7 @@
 #include <functional>
 #include <numeric>
 
-#include "platform/huge_pages.h"
+#include "platform/memory.h"
 namespace posenc {
 
 at::Tensor Columns::of(const at::Tensor& rows) const {

@@ -4,7 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
-#include "core/position_limit.h"
+#include "core/check.h"
 #include "sinusoid/columns.h"
 #include "sinusoid/exact.h"
 #include "sinusoid/exact/table_writer.h"

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <tuple>
 
-#include "core/position_limit.h"
+#include "core/check.h"
 #include "sinusoid/frequency.h"
 
 namespace posenc {

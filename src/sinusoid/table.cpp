@@ -7,7 +7,7 @@
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 
-#include "core/position_limit.h"
+#include "core/check.h"
 #include "sinusoid/columns.h"
 #include "sinusoid/exact.h"
 #include "sinusoid/reference.h"

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "platform/huge_pages.h"
+#include "platform/memory.h"
 
 namespace posenc::torch_internals {
 namespace {

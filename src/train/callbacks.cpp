@@ -98,15 +98,6 @@ class OfRank0 {
   std::map<std::string, Version> versions_;
 };
 
-template <typename Work>
-void keep(std::exception_ptr& thrown, const Work& work) {
-  try {
-    work();
-  } catch (...) {
-    if (!thrown) thrown = std::current_exception();
-  }
-}
-
 }  // namespace
 
 Modes::Modes(torch::nn::Module& root) { add("", root, nullptr); }
@@ -153,12 +144,12 @@ Reported call_report(const TrainingRun& run, Modes& modes, const std::function<v
   const StateDict generators = io::generator_states();
   {
     const parallel::RankAlone alone(run.group);
-    keep(result.thrown, report);
+    keep_first(result.thrown, report);
   }
   io::set_generator_states(generators);
   modes.restore();
   if (before) {
-    keep(result.thrown, [&] {
+    keep_first(result.thrown, [&] {
       const std::string name = before->written();
       result.wrote = !name.empty();
       TORCH_CHECK_VALUE(!result.wrote,
@@ -167,8 +158,9 @@ Reported call_report(const TrainingRun& run, Modes& modes, const std::function<v
                         name, "; resume() from the checkpoint");
     });
   }
-  if (before) keep(result.thrown, [&] { result.options_changed = before->options_changed(); });
-  keep(result.thrown, [&] { check_run(run, /*checkpoint=*/""); });
+  if (before)
+    keep_first(result.thrown, [&] { result.options_changed = before->options_changed(); });
+  keep_first(result.thrown, [&] { check_run(run, /*checkpoint=*/""); });
   return result;
 }
 

@@ -38,6 +38,16 @@ class Modes {
 /// the whole is in eval mode, as after an evaluation, it gets the modes of `last`, if any.
 std::unique_ptr<Modes> start_training(torch::nn::Module& root, Modes* last);
 
+/// Runs `work`, and keeps what it throws unless something was thrown before.
+template <typename Work>
+void keep_first(std::exception_ptr& thrown, const Work& work) {
+  try {
+    work();
+  } catch (...) {
+    if (!thrown) thrown = std::current_exception();
+  }
+}
+
 /// What a call of `report` has left.
 struct Reported {
   bool options_changed = false;  ///< of the optimiser, in a group: the other processes need them

@@ -1,6 +1,7 @@
 #include "train/check_run.h"
 
 #include <c10/util/Exception.h>
+#include <fmt/format.h>
 #include <torch/optim/optimizer.h>
 #include <torch/optim/schedulers/lr_scheduler.h>
 
@@ -15,8 +16,7 @@
 #include "io/checkpoint/optimizer_options.h"
 #include "io/checkpoint/run_checks.h"
 #include "io/checkpoint/scheduler_state.h"
-#include "posenc/core/checkpointable_scheduler.h"
-#include "train/trainer_numbers.h"
+#include "posenc/core/checkpointable.h"
 
 namespace posenc::train {
 namespace {
@@ -103,6 +103,21 @@ double new_run_id() {
   std::random_device device;
   const uint64_t bits = (static_cast<uint64_t>(device()) << 32) | device();
   return static_cast<double>((bits >> 11) | 1);  // a double counts to 2^53
+}
+
+std::string run_text(const TrainingRun& run, const io::ParameterNames& names,
+                     const PairLoader& loader, const TrainerOptions& options, int64_t step,
+                     int64_t end) {
+  std::string text;
+  for (const auto& [name, value] : loader.state())
+    text += fmt::format("loader {} {}\n", name, value);
+  text += fmt::format("step {} until {} of {}\n", step, end, options.steps());
+  text += fmt::format("clip_norm {}\nmicro_batches {}\nweight {}\n", options.clip_norm(),
+                      options.micro_batches(), options.weight() ? "given" : "targets");
+  text += fmt::format("checkpoint {} every {}\nreport every {}\nscheduler {}\n",
+                      options.checkpoint().empty() ? "none" : "given", options.checkpoint_every(),
+                      options.report_every(), run.scheduler != nullptr ? "given" : "none");
+  return text + io::optimizer_text(*run.optimizer, names);
 }
 
 }  // namespace posenc::train

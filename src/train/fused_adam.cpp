@@ -12,10 +12,8 @@
 namespace posenc {
 
 namespace train {
-namespace {
-
 template <typename Options>
-void check_adam(const Options& options) {
+void AdamTraits<Options>::check(const Options& options) {
   const char* const name = OptimizerTraits<Options>::kOptimizer;
   check_not_negative(name, "lr", options.lr());
   check_betas(name, options.betas());
@@ -30,30 +28,15 @@ void check_adam(const Options& options) {
 }
 
 template <typename Options>
-const char* refusal_by_adam(const Options& options, const at::Tensor& gradient) {
+const char* AdamTraits<Options>::refusal(const Options& options, const at::Tensor& gradient) {
   if (options.sparse()) return refusal_of_rows(gradient);
   if (gradient.layout() == at::kStrided) return nullptr;
   return "the gradient must be dense. Got a sparse one; a group with sparse(true), SparseAdam and "
          "FusedSGD take those";
 }
 
-}  // namespace
-
-void OptimizerTraits<FusedAdamOptions>::check(const FusedAdamOptions& options) {
-  check_adam(options);
-}
-void OptimizerTraits<FusedAdamWOptions>::check(const FusedAdamWOptions& options) {
-  check_adam(options);
-}
-
-const char* OptimizerTraits<FusedAdamOptions>::refusal(const FusedAdamOptions& options,
-                                                       const at::Tensor& gradient) {
-  return refusal_by_adam(options, gradient);
-}
-const char* OptimizerTraits<FusedAdamWOptions>::refusal(const FusedAdamWOptions& options,
-                                                        const at::Tensor& gradient) {
-  return refusal_by_adam(options, gradient);
-}
+template struct AdamTraits<FusedAdamOptions>;
+template struct AdamTraits<FusedAdamWOptions>;
 
 }  // namespace train
 

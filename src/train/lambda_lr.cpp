@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/check.h"
-#include "posenc/core/checkpointable_optimizer.h"
+#include "posenc/core/checkpointable.h"
 
 namespace posenc {
 namespace {

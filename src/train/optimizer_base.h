@@ -20,7 +20,6 @@
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
 #include "train/optimizer_parts.h"
-#include "train/option_fields.h"
 
 namespace posenc {
 template <typename Derived>

@@ -3,11 +3,15 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <numeric>
+#include <random>
 #include <utility>
+#include <vector>
 
 #include "core/check.h"
-#include "train/shuffler.h"
+#include "core/fingerprint.h"
 
 namespace posenc {
 namespace {
@@ -15,6 +19,30 @@ namespace {
 constexpr const char* kEpoch = "epoch";
 constexpr const char* kTaken = "taken";
 constexpr const char* kFingerprint = "fingerprint";
+
+// Shuffles values in the same order on every machine: the standard specifies the engine and
+// seed_seq exactly, but neither std::shuffle nor the distributions.
+class Shuffler {
+ public:
+  explicit Shuffler(int64_t seed, int64_t stream = 0) {
+    const auto low = [](int64_t x) { return static_cast<uint32_t>(x); };
+    const auto high = [](int64_t x) { return static_cast<uint32_t>(x >> 32); };
+    std::seed_seq seeds{low(seed), high(seed), low(stream), high(stream)};
+    engine_.seed(seeds);
+  }
+
+  template <typename Value>
+  void operator()(std::vector<Value>& values) {
+    for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[below(i)]);
+  }
+
+ private:
+  std::size_t below(std::size_t n) {
+    return static_cast<std::size_t>((static_cast<uint64_t>(engine_()) * n) >> 32);
+  }
+
+  std::mt19937 engine_;
+};
 
 std::size_t cost_of(std::size_t rows, std::size_t src, std::size_t tgt) {
   return rows * (src + tgt);
@@ -120,7 +148,7 @@ PairLoader::PairLoader(std::vector<TokenPair> pairs, const PairLoaderOptions& op
 std::vector<PairLoader::PairIndices> PairLoader::batches_of(int64_t epoch) const {
   PairIndices order(pairs_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  train::Shuffler shuffle(options_.seed(), epoch);
+  Shuffler shuffle(options_.seed(), epoch);
   if (options_.shuffle()) shuffle(order);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return std::pair(pairs_[a].src.size(), pairs_[a].tgt.size()) <
@@ -128,30 +156,29 @@ std::vector<PairLoader::PairIndices> PairLoader::batches_of(int64_t epoch) const
   });
   std::vector<PairIndices> batches;
   std::size_t src = 0, tgt = 0;  // longest sequences in the last batch
-  for (const std::size_t row : order) {
-    src = std::max(src, pairs_[row].src.size());
-    tgt = std::max(tgt, pairs_[row].tgt.size());
+  for (const std::size_t index : order) {
+    src = std::max(src, pairs_[index].src.size());
+    tgt = std::max(tgt, pairs_[index].tgt.size());
     const bool fits =
         !batches.empty() && batches.back().size() < static_cast<std::size_t>(options_.max_rows()) &&
         (options_.max_tokens() == 0 || cost_of(batches.back().size() + 1, src, tgt) <=
                                            static_cast<std::size_t>(options_.max_tokens()));
     if (!fits) {
       batches.emplace_back();
-      src = pairs_[row].src.size(), tgt = pairs_[row].tgt.size();
+      src = pairs_[index].src.size(), tgt = pairs_[index].tgt.size();
     }
-    batches.back().push_back(row);
+    batches.back().push_back(index);
   }
   if (options_.shuffle()) shuffle(batches);
   return batches;
 }
 
 PairBatch PairLoader::next() {
-  const PairIndices& rows = batches_[static_cast<std::size_t>(taken_)];
   std::vector<const std::vector<int64_t>*> sources, targets;
   std::size_t src = 0, tgt = 0;
   PairBatch batch;
-  for (const std::size_t row : rows) {
-    const TokenPair& pair = pairs_[row];
+  for (const std::size_t index : batches_[static_cast<std::size_t>(taken_)]) {
+    const TokenPair& pair = pairs_[index];
     sources.push_back(&pair.src), targets.push_back(&pair.tgt);
     src = std::max(src, pair.src.size()), tgt = std::max(tgt, pair.tgt.size());
     batch.tokens += static_cast<int64_t>(pair.src.size() + pair.tgt.size());
@@ -170,26 +197,20 @@ PairBatch PairLoader::next() {
   return batch;
 }
 
-// Hashes everything that determines the batches (FNV-1a), as an integer that a double can
-// represent.
+// Hashes everything that determines the batches, as an integer that a double can represent.
 double PairLoader::fingerprint() const {
-  uint64_t hash = 14695981039346656037u;
-  const auto add = [&](int64_t value) {
-    for (int shift = 0; shift < 64; shift += 8) {
-      hash = (hash ^ ((static_cast<uint64_t>(value) >> shift) & 0xff)) * 1099511628211u;
-    }
-  };
+  Fingerprint hash;
   for (const int64_t value : {options_.pad_id(), options_.max_rows(), options_.max_tokens(),
                               options_.seed(), static_cast<int64_t>(options_.shuffle())}) {
-    add(value);
+    hash.add(value);
   }
   for (const auto& pair : pairs_) {
     for (const auto* one : {&pair.src, &pair.tgt}) {
-      add(static_cast<int64_t>(one->size()));
-      for (const int64_t id : *one) add(id);
+      hash.add(static_cast<int64_t>(one->size()));
+      for (const int64_t id : *one) hash.add(id);
     }
   }
-  return static_cast<double>(hash >> 11);
+  return static_cast<double>(hash.value() >> 11);
 }
 
 CheckpointScalars PairLoader::state() const {

@@ -10,7 +10,7 @@ namespace posenc::train {
 namespace {
 
 // The number of labels of each pair that are not padding.
-at::Tensor targets_by_row(const PairBatch& batch) {
+at::Tensor targets_by_pair(const PairBatch& batch) {
   return batch.tgt.slice(1, 1).ne(batch.pad_id).sum(1);
 }
 
@@ -24,7 +24,7 @@ double checked_weight(double weight) {
 std::vector<double> weights_of(const PairBatch& batch, const ShareOptions& options) {
   const int64_t ranks = options.group.size();
   std::vector<double> weights;
-  const at::Tensor targets = options.weight ? at::Tensor() : targets_by_row(batch);
+  const at::Tensor targets = options.weight ? at::Tensor() : targets_by_pair(batch);
   for (int64_t rank = 0; rank < ranks; ++rank) {
     if (rank >= batch.src.size(0)) {
       weights.push_back(0.0);

@@ -19,9 +19,7 @@
 #include "posenc/parallel/data_parallel.h"
 #include "train/callbacks.h"
 #include "train/check_run.h"
-#include "train/run_text.h"
 #include "train/shares.h"
-#include "train/trainer_numbers.h"
 
 namespace posenc {
 namespace {
@@ -377,7 +375,7 @@ void Trainer::defer_failure(bool tears, const std::function<void()>& work) {
 }
 
 // Throws on every process if something of one has failed. Called where no exchange follows.
-void Trainer::settle() {
+void Trainer::throw_deferred() {
   if (!parallel_) return;
   torn_ = true;
   parallel::all_or_none(
@@ -451,8 +449,8 @@ void Trainer::share_options() {
   options_changed_ = false;
 }
 
-// With `settled` no exchange follows that could throw what `report` throws.
-void Trainer::report(bool settled) {
+// With `is_last` no exchange follows that could throw what `report` throws.
+void Trainer::report(bool is_last) {
   if (losses_ == 0) return;
   TrainingProgress progress;
   progress.step = step_, progress.steps = options_.steps();
@@ -470,7 +468,7 @@ void Trainer::report(bool settled) {
     if (reported.wrote) torn_ = pending_tears_ = true;
     if (reported.thrown) std::rethrow_exception(reported.thrown);
   };
-  settled ? parallel::all_or_none(run_.group, call, kName) : defer_failure(/*tears=*/false, call);
+  is_last ? parallel::all_or_none(run_.group, call, kName) : defer_failure(/*tears=*/false, call);
 }
 
 void Trainer::start_report() {
@@ -483,13 +481,7 @@ void Trainer::start_report() {
 // Returns whether the run is to stop.
 bool Trainer::follow_step(int64_t end) {
   std::exception_ptr thrown;
-  const auto keep = [&](const auto& work) {
-    try {
-      work();
-    } catch (...) {
-      if (!thrown) thrown = std::current_exception();
-    }
-  };
+  const auto keep = [&](const auto& work) { train::keep_first(thrown, work); };
   bool stopped = false;
   if (std::exchange(due_.callbacks, false)) {
     keep([&] { stopped = parallel_ ? stop_ : asks_to_stop(); });
@@ -499,15 +491,15 @@ bool Trainer::follow_step(int64_t end) {
     const bool is_saved = !options_.checkpoint().empty();
     const bool saves = ends || (is_saved && (stopped || every));
     due_.save = ends || (is_saved && stopped);  // even if the losses are not finite
-    const bool settles = saves || stopped || step_ == end;
-    if (settles) {
-      settle();
+    const bool is_last = saves || stopped || step_ == end;
+    if (is_last) {
+      throw_deferred();
       parallel::all_or_none(run_.group, [&] { io::check_options(*run_.optimizer, kName); }, kName);
     }
     if (reports || saves) check_sums();
     due_.save = saves;
-    if (reports) keep([&] { report(settles); });
-    if (settles && parallel_) keep([&] { share_changed_options(); });
+    if (reports) keep([&] { report(is_last); });
+    if (is_last && parallel_) keep([&] { share_changed_options(); });
   }
   if (due_.save && !torn_) {
     keep([&] {

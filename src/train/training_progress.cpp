@@ -2,12 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <string>
 
 #include "posenc/train/trainer.h"
-#include "train/grouped.h"
 
 namespace posenc {
 namespace {
+
+// Formats a non-negative number with thousands separators: 45600.4 as `45,600`.
+std::string grouped(double number) {
+  const std::string digits = fmt::format("{:.0f}", number);
+  std::string text;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
 
 // Formats seconds as 1:02:03, 2:31 or 0:09.
 std::string clock_text(double seconds) {
@@ -21,7 +33,7 @@ std::string clock_text(double seconds) {
 
 std::string TrainingProgress::to_string() const {
   return fmt::format("step {}/{}  loss {:.4f}  {} tokens/s  {} left", step, steps, loss,
-                     train::grouped(tokens_per_second), clock_text(seconds_left));
+                     grouped(tokens_per_second), clock_text(seconds_left));
 }
 
 }  // namespace posenc

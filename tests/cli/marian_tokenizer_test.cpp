@@ -93,8 +93,8 @@ TEST_F(TokenizerFolder, WhatIsNotSupportedIsNamed) {
     std::string text = "nothing was refused";
     try {
       const MarianTokenizer tokenizer(folder);
-    } catch (const cli::CommandError& refused) {
-      text = refused.what();
+    } catch (const std::exception& refused) {
+      text = cli::message_of(refused);
     }
     write_bytes(folder + "/tokenizer_config.json", before);
     return text;
@@ -113,6 +113,17 @@ TEST_F(TokenizerFolder, WhatIsNotSupportedIsNamed) {
       "must give the token '<x>' one id. Got 5 and 6");
   EXPECT_CONTAINS(refusal("separate_vocabs", "no"), "must be true or false. Got \"no\"");
   EXPECT_CONTAINS(refusal("eos_token", "<none>"), "vocab.json: must have the token <none>");
+}
+
+TEST_F(TokenizerFolder, ASettingIsGivenOnce) {
+  const auto folder = copy();
+  write_bytes(folder + "/tokenizer_config.json", R"({"eos_token": "<s>", "eos_token": "</s>"})");
+  try {
+    const MarianTokenizer tokenizer(folder);
+    FAIL() << "nothing was refused";
+  } catch (const std::exception& refused) {
+    EXPECT_CONTAINS(cli::message_of(refused), "Got 'eos_token' twice");
+  }
 }
 
 // The tokenizer has the token but the model does not; transformers fails with an index out of

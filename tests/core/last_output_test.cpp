@@ -1,4 +1,4 @@
-#include "core/last_output.h"
+#include "core/uncopied.h"
 
 #include <c10/core/InferenceMode.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "io/base/file.h"
-#include "io/base/tensor_bytes.h"
+#include "io/base/file_view.h"
 #include "posenc/io/error.h"
 #include "posenc/io/manifest.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "io/base/utf8.h"
+#include "io/base/text.h"
 #include "posenc/sinusoid/rotary_preset.h"
 #include "support/compare.h"
 #include "support/temp_dir.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nn/rotary_embedding_internals.h"
-#include "nn/rotary_grid_tables.h"
+#include "nn/rotary_tables.h"
 #include "posenc/nn/attention/multihead_attention.h"
 #include "posenc/sinusoid/rotary_preset.h"
 #include "support/compare.h"

@@ -120,8 +120,8 @@ class Lint(unittest.TestCase):
         self.rejects({"src/kernels/x.cpp": "#include <ATen/ATen.h>\n"}, "`kernels` includes no torch header")
 
     def test_what_is_compiled_once_per_instruction_set(self):
-        for include in ("<vector>", "<immintrin.h>", '"kernels/dispatch.h"', '"platform/caches.h"'):
-            self.rejects({"src/kernels/dispatch.h": "#pragma once\n", "src/platform/caches.h": "#pragma once\n",
+        for include in ("<vector>", "<immintrin.h>", '"kernels/dispatch.h"', '"platform/processor.h"'):
+            self.rejects({"src/kernels/dispatch.h": "#pragma once\n", "src/platform/processor.h": "#pragma once\n",
                           "src/kernels/isa/x.cpp": f"#include {include}\n"}, "what is compiled once per instruction set")
 
     def test_internals_of_libtorch(self):

@@ -24,7 +24,12 @@ namespace posenc POSENC_EXPORT {
 
 /// Copies the requires_grad flag of each parameter of `original` to the parameter of the same name
 /// in `copy`.
-void copy_requires_grad(const torch::nn::Module& original, torch::nn::Module& copy);
+inline void copy_requires_grad(const torch::nn::Module& original, torch::nn::Module& copy) {
+  auto parameters = copy.named_parameters();
+  for (const auto& item : original.named_parameters()) {
+    parameters[item.key()].set_requires_grad(item.value().requires_grad());
+  }
+}
 
 /// Base class of all modules: torch::nn::Cloneable, except that frozen parameters stay frozen in a
 /// clone, where LibTorch sets requires_grad on all of them.

@@ -53,31 +53,32 @@ using QueryKey = std::tuple<at::Tensor, at::Tensor>;
 /// combined with an offset, and options that validate() rejects; c10::TypeError for q and k that
 /// are not floating-point or differ in dtype.
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryOptions& options,
-                const RotaryFuncOptions& how = {});
+                const RotaryFuncOptions& func_options = {});
 
 /// rotary() with given cos and sin, from rotary_cos_sin() or from the model itself: (L, W), (B, L,
 /// W), or where each head has its own, as with learned frequencies, (B, H, L, W), B or H
 /// possibly 1. With position_ids, (L) or (B, L), they are a cache (P, W) with a row for every
-/// position. The options describe their layout and the arithmetic; `how` must have no offset.
+/// position. The options describe their layout and the arithmetic; `func_options` must have no
+/// offset.
 ///
 /// Errors: those of rotary(); c10::ValueError for cos and sin of another shape; c10::IndexError for
 /// a position without a row.
 QueryKey rotary(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
-                const RotaryOptions& options, const RotaryFuncOptions& how = {});
+                const RotaryOptions& options, const RotaryFuncOptions& func_options = {});
 
 /// rotary() in place.
 ///
 /// Errors: those of rotary(); c10::ValueError if a gradient would be recorded; c10::TypeError with
 /// Arithmetic::Widened, whose result has another dtype.
 void rotary_(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
-             const RotaryOptions& options, const RotaryFuncOptions& how = {});
+             const RotaryOptions& options, const RotaryFuncOptions& func_options = {});
 
 /// rotary() into existing tensors, which may be q and k themselves but not overlap them otherwise.
 ///
 /// Errors: those of rotary_(); c10::TypeError and c10::ValueError for a wrong dtype or shape.
 void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tensor& q,
                 const at::Tensor& k, const RotaryCosSin& table, const RotaryOptions& options,
-                const RotaryFuncOptions& how = {});
+                const RotaryFuncOptions& func_options = {});
 
 /// Reorders the rows of a query or key projection that was trained with the pairing `from`, so that
 /// rotating its output with the pairing `to` gives the same scores: Meta's weights are Adjacent,

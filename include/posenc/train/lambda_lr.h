@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "posenc/core/checkpointable_scheduler.h"
+#include "posenc/core/checkpointable.h"
 #include "posenc/export.h"
 
 namespace posenc POSENC_EXPORT {

@@ -165,10 +165,10 @@ class Trainer {
   bool follow_step(int64_t end);
   void check_sums();
   void defer_failure(bool tears, const std::function<void()>& work);
-  void settle();
+  void throw_deferred();
   void share_changed_options();
   void share_options();
-  void report(bool settled);
+  void report(bool is_last);
   void start_report();
   void save();
 

@@ -7,7 +7,7 @@
 #include "cli/error.h"
 #include "cli/modules/probes.h"
 #include "cli/weights.h"
-#include "core/epsilon.h"
+#include "core/floating_point.h"
 
 namespace posenc::cli {
 namespace {

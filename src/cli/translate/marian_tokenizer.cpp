@@ -8,7 +8,7 @@
 #include "cli/translate/spaces.h"
 #include "cli/translate/tokenizer_settings.h"
 #include "io/base/file.h"
-#include "io/base/quote.h"
+#include "io/base/text.h"
 
 namespace posenc::cli {
 namespace {

@@ -4,106 +4,64 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cli/error.h"
 #include "io/base/file.h"
-#include "io/base/json_tree.h"
-#include "io/base/utf8.h"
+#include "models/settings.h"
 
 namespace posenc::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;  // transformers uses the file's token order
+using Json = nlohmann::json;
 
 constexpr uint64_t kLongestSettings =
     64'000'000;  // in bytes; tokenizer.json also holds the vocabulary
 constexpr int64_t kIdBound = 1 << 24;
-constexpr std::size_t kMostShown = 80;  // of a value, in an error message
 
 // The special tokens of any tokenizer in transformers, in its order.
 constexpr const char* kStandard[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                      "pad_token", "cls_token", "mask_token"};
 
-// Reads settings from one file.
-class Object {
- public:
-  Object(const std::string& folder, const char* name)
-      : path_((std::filesystem::path(folder) / name).string()), values_(Json::object()) {
-    if (!io::may_exist(path_)) return;
-    const io::InputFile file(path_);
-    if (file.size() > kLongestSettings) {
-      cli::fail("{}: must have at most {} bytes. Got {}", path_, kLongestSettings, file.size());
-    }
-    try {
-      values_ = io::json_tree<Json>(file.read(0, file.size()), "its settings");
-    } catch (const WeightsError& error) {
-      throw error.in_file(path_);
-    }
-    if (!values_.is_object()) {
-      cli::fail("{}: must be a JSON object. Got {}", path_, values_.type_name());
-    }
-  }
-
-  const Json& values() const { return values_; }
-  /// null if absent.
-  const Json& value(const std::string& name) const {
-    static const Json kAbsent;
-    const auto found = values_.find(name);
-    return found == values_.end() ? kAbsent : *found;
-  }
-  bool flag(const char* name) const {
-    const Json& given = value(name);
-    if (!given.is_null() && !given.is_boolean()) fail(name, given, "must be true or false");
-    return given.is_boolean() && given.get<bool>();
-  }
-  [[noreturn]] void fail(const std::string& name, const Json& got, const char* rule) const {
-    cli::fail("{}: {} {}. Got {}", path_, name, rule,
-              io::shortened(got.dump(-1, ' ', false, Json::error_handler_t::replace), kMostShown));
-  }
-
- private:
-  std::string path_;
-  Json values_;
-};
+// The settings in a file of the folder; none without it.
+Settings settings_in(const std::string& folder, const char* name) {
+  const std::string path = (std::filesystem::path(folder) / name).string();
+  return io::may_exist(path) ? Settings("translate", path, kLongestSettings)
+                             : Settings::of_object("translate", Json::object());
+}
 
 // The token's text; `token` is the text itself, or an object that describes the token.
-std::string text_of(const Object& file, const std::string& name, const Json& token) {
+std::string text_of(const Settings& file, const std::string& name, const Json& token) {
   const Json& text = token.is_object() && token.contains("content") ? token["content"] : token;
-  if (!text.is_string()) file.fail(name, token, "must be a token");
+  if (!text.is_string()) file.refuse(name, "must be a token", token);
   return text.get<std::string>();
 }
 
-AddedToken described(const Object& file, const std::string& name, const Json& token) {
+AddedToken described(const Settings& file, const std::string& name, const Json& token) {
   AddedToken result{text_of(file, name, token)};
-  const auto flag = [&](const char* key) {
-    const Json given = token.is_object() ? token.value(key, Json()) : Json();
-    if (!given.is_null() && !given.is_boolean()) file.fail(name, token, "must have boolean flags");
-    return given.is_boolean() && given.get<bool>();
-  };
-  result.single_word = flag("single_word");
-  result.strips_left = flag("lstrip");
-  result.strips_right = flag("rstrip");
+  const Settings flags = file.within(name, token.is_object() ? token : Json::object());
+  result.single_word = flags.flag("single_word", false);
+  result.strips_left = flags.flag("lstrip", false);
+  result.strips_right = flags.flag("rstrip", false);
   return result;
 }
 
-void add(const Object& file, const std::string& name, const Json& id, AddedToken token,
+void add(const Settings& file, const std::string& name, const Json& id, AddedToken token,
          std::map<int64_t, AddedToken>& added) {
   const bool fits = id.is_number_integer() && id >= 0 && id < kIdBound;
-  if (!fits) file.fail(name, id, "must have whole numbers below 16777216 as ids");
+  if (!fits) file.refuse(name, "must have whole numbers below 16777216 as ids", id);
   if (!token.text.empty()) added[id.get<int64_t>()] = std::move(token);
 }
 
 // Special tokens, with and without the name of a setting.
 class Specials {
  public:
-  void read(const Object& file) {
-    for (const auto& [name, value] : file.values().items()) {
+  void read(const Settings& file) {
+    for (const auto& [name, value] : file.object().items()) {
       if (value.is_null()) continue;
       if (name == "extra_special_tokens" || name == "additional_special_tokens") {
         read_extra(file, name, value);
       } else if (name.ends_with("_token") && (value.is_string() || value.is_object())) {
         named_[name] = text_of(file, name, value);
       } else if (is_standard(name)) {
-        file.fail(name, value, "must be a token");
+        file.refuse(name, "must be a token");
       }
     }
   }
@@ -133,17 +91,17 @@ class Specials {
     return std::find(std::begin(kStandard), std::end(kStandard), name) != std::end(kStandard);
   }
 
-  void read_extra(const Object& file, const std::string& name, const Json& value) {
+  void read_extra(const Settings& file, const std::string& name, const Json& value) {
     if (value.is_object()) {
       for (const auto& [key, token] : value.items()) named_[key] = text_of(file, name, token);
       return;
     }
-    if (!value.is_array()) file.fail(name, value, "must be a list of tokens");
+    if (!value.is_array()) file.refuse(name, "must be a list of tokens");
     auto& list = name == "extra_special_tokens" ? extra_ : additional_;
     for (const auto& token : value) {
       // Without `__type`, transformers would make a token of the description itself.
       const bool is_text = token.is_string() || (token.is_object() && token.contains("__type"));
-      if (!is_text) file.fail(name, token, "must be a list of strings");
+      if (!is_text) file.refuse(name, "must be a list of strings", token);
       list.push_back(text_of(file, name, token));
     }
   }
@@ -152,21 +110,21 @@ class Specials {
   std::vector<std::string> extra_, additional_;
 };
 
-void read_added_tokens(const std::string& folder, const Object& config, Specials& specials,
+void read_added_tokens(const std::string& folder, const Settings& config, Specials& specials,
                        std::map<int64_t, AddedToken>& added) {
   const std::string name = "added_tokens_decoder";
-  if (config.values().contains(name)) {
-    if (!config.value(name).is_object()) config.fail(name, config.value(name), "must be an object");
-    for (const auto& [id, token] : config.value(name).items()) {
-      if (!token.is_object()) config.fail(name, token, "must describe each token by an object");
+  if (config.mentions(name)) {
+    const Settings decoder = config.inside(name);
+    for (const auto& [id, token] : decoder.object().items()) {
+      if (!token.is_object()) config.refuse(name, "must describe each token by an object", token);
       add(config, name, Json::parse(id, nullptr, false), described(config, name, token), added);
     }
     return;
   }
-  specials.read(Object(folder, "special_tokens_map.json"));
-  const Object ids(folder, "added_tokens.json");
-  for (const auto& [text, id] : ids.values().items()) add(ids, text, id, {text}, added);
-  const Object whole(folder, "tokenizer.json");
+  specials.read(settings_in(folder, "special_tokens_map.json"));
+  const Settings ids = settings_in(folder, "added_tokens.json");
+  for (const auto& [text, id] : ids.object().items()) add(ids, text, id, {text}, added);
+  const Settings whole = settings_in(folder, "tokenizer.json");
   for (const auto& token : whole.value("added_tokens")) {
     add(whole, "added_tokens", token.value("id", Json()), described(whole, "added_tokens", token),
         added);
@@ -176,14 +134,13 @@ void read_added_tokens(const std::string& folder, const Object& config, Specials
 }  // namespace
 
 TokenizerSettings read_tokenizer_settings(const std::string& folder) {
-  const Object config(folder, "tokenizer_config.json");
+  const Settings config = settings_in(folder, "tokenizer_config.json");
   TokenizerSettings settings;
-  settings.has_two_vocabularies = config.flag("separate_vocabs");
-  settings.cleans_up = config.flag("clean_up_tokenization_spaces");
-  settings.splits_specials = config.flag("split_special_tokens");
+  settings.has_two_vocabularies = config.flag("separate_vocabs", false);
+  settings.cleans_up = config.flag("clean_up_tokenization_spaces", false);
+  settings.splits_specials = config.flag("split_special_tokens", false);
   if (const Json& given = config.value("sp_model_kwargs"); !given.is_null() && !given.empty()) {
-    config.fail("sp_model_kwargs", given,
-                "must be empty: only SentencePiece's defaults are supported");
+    config.refuse("sp_model_kwargs", "must be empty: only SentencePiece's defaults are supported");
   }
   Specials specials;
   specials.read(config);

@@ -19,7 +19,7 @@ struct TokenizerSettings {
   bool has_two_vocabularies = false, cleans_up = false, splits_specials = false;
 };
 
-/// Throws CommandError, naming the file and the setting, for unsupported settings.
+/// Throws c10::ValueError, naming the file and the setting, for unsupported settings.
 TokenizerSettings read_tokenizer_settings(const std::string& folder);
 
 }  // namespace posenc::cli

@@ -12,7 +12,7 @@
 #include "cli/progress.h"
 #include "cli/translate/line_reader.h"
 #include "cli/translate/translator.h"
-#include "io/base/quote.h"
+#include "io/base/text.h"
 #include "platform/signals.h"
 
 namespace posenc::cli {

@@ -5,7 +5,7 @@
 #include "cli/error.h"
 #include "io/base/file.h"
 #include "io/base/json.h"
-#include "io/base/quote.h"
+#include "io/base/text.h"
 
 namespace posenc::cli {
 namespace {
@@ -54,16 +54,9 @@ class VocabularyHandler : public io::JsonHandler {
 }  // namespace
 
 Vocabulary::Vocabulary(const std::string& path) {
-  const io::InputFile file(path);
-  if (file.size() > kLongestVocabulary) {
-    fail("{}: must have at most {} bytes. Got {}", path, kLongestVocabulary, file.size());
-  }
+  const std::string text = io::read_text(path, kLongestVocabulary);
   VocabularyHandler handler(path, ids_, tokens_);
-  try {
-    io::parse_json(file.read(0, file.size()), "a vocabulary", handler);
-  } catch (const WeightsError& error) {
-    throw error.in_file(path);
-  }
+  io::in_file(path, [&] { io::parse_json(text, "a vocabulary", handler); });
   for (const auto& [token, id] : ids_) largest_id_ = std::max(largest_id_, id);
 }
 

@@ -28,23 +28,23 @@ double factor_of(const Scale& scale, int64_t dim) {
 }
 
 bool plan_positions(const at::Tensor& ids, const at::Tensor& table,
-                    const PositionalEncodingFuncOptions& how, EmbedPlan& plan) {
+                    const PositionalEncodingFuncOptions& func_options, EmbedPlan& plan) {
   kernel::GatherRequest& g = plan.gather;
   const at::IntArrayRef sizes = ids.sizes();
   if (!is_plain(table) || is_recorded(table) || sizes.empty() || sizes.size() > 2) return false;
   const RowView rows(table);
   if (!rows.whole || rows.width != g.dim) return false;
-  const bool sequence_first = sizes.size() == 2 && !how.batch_first();
+  const bool sequence_first = sizes.size() == 2 && !func_options.batch_first();
   const int64_t length = sizes[sizes.size() == 1 || sequence_first ? 0 : 1];
   kernel::Positions& p = g.positions;
   p.table = table.const_data_ptr();
   p.stride = rows.stride;
-  p.offset = how.offset();
+  p.offset = func_options.offset();
   p.divide = sequence_first ? sizes[1] : 1;
   p.count = length;
-  if (!how.position_ids().defined())
+  if (!func_options.position_ids().defined())
     return p.offset >= 0 && length <= rows.count && p.offset <= rows.count - length;
-  const at::Tensor& where = how.position_ids();
+  const at::Tensor& where = func_options.position_ids();
   if (p.offset != 0 || !where.defined() || !read_integers(where, plan.position_ids_copy, p.ids))
     return false;
   if (where.dim() == 1 && where.size(0) == length) {

@@ -8,7 +8,7 @@
 #include "functional/dropout/generator.h"
 #include "functional/embed/backward.h"
 #include "kernels/dispatch.h"
-#include "platform/caches.h"
+#include "platform/processor.h"
 #include "torch_internals/fresh_memory.h"
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"

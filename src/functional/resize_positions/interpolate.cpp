@@ -121,13 +121,13 @@ at::Tensor interpolate_positions(const char* module, const at::Tensor& table, Po
                     from.height, "x", from.width,
                     " patches, and PositionResize::Refuse leaves them so. Got ", to.height, "x",
                     to.width);
-  const ResizeRule& how = resize_rule(rule);
+  const ResizeRule& arithmetic = resize_rule(rule);
   const int64_t width = table.size(2);
   at::Tensor grid = table.slice(1, prefix)
                         .reshape({1, from.height, from.width, width})
                         .permute({0, 3, 1, 2});  // (1, D, H, W), a view
-  if (how.in_float32) grid = grid.to(at::kFloat);
-  grid = resized(module, grid, how, to).to(table.scalar_type());
+  if (arithmetic.in_float32) grid = grid.to(at::kFloat);
+  grid = resized(module, grid, arithmetic, to).to(table.scalar_type());
   const at::Tensor rows = grid.permute({0, 2, 3, 1}).reshape({1, -1, width});
   return prefix == 0 ? rows : at::cat({table.slice(1, 0, prefix), rows}, 1);
 }

@@ -22,12 +22,12 @@ namespace {
 struct SavedRotation : c10::intrusive_ptr_target {
   SavedRotation(const RotaryPlan& plan, const RotaryOptions& o, const RotaryFuncOptions& h)
       : options(o),
-        how(h),
+        func_options(h),
         cos(torch_internals::save_for_backward(plan.cos)),
         sin(torch_internals::save_for_backward(plan.sin)) {}
 
   const RotaryOptions options;
-  const RotaryFuncOptions how;
+  const RotaryFuncOptions func_options;
   const torch_internals::SavedVariable cos, sin;
 };
 
@@ -53,7 +53,7 @@ at::Tensor RotaryBackward::composed(const at::Tensor& grad, const RotaryCosSin& 
   const bool again = at::GradMode::is_enabled();
   const at::AutoGradMode recording(true);
   const at::Tensor x = at::zeros(sizes, grad.options().dtype(dtype)).requires_grad_();
-  const at::Tensor y = rotated_heads(x, table, saved->options, saved->how);
+  const at::Tensor y = rotated_heads(x, table, saved->options, saved->func_options);
   return torch::autograd::grad({y}, {x}, {grad}, /*retain_graph=*/again, /*create_graph=*/again)[0];
 }
 
@@ -67,8 +67,8 @@ torch_internals::Gradients RotaryBackward::backward(const at::Tensor& grad) {
   RotaryPlan plan;
   if (!at::GradMode::is_enabled() && grad.scalar_type() == dtype) {
     const at::Tensor whole = grad.stride(-1) == 1 ? grad : grad.contiguous();
-    if (is_fusable(whole, {}, table, saved->options, saved->how, Pass::Backward, plan))
-      return {rotary_fused_backward(plan, whole, saved->how)};
+    if (is_fusable(whole, {}, table, saved->options, saved->func_options, Pass::Backward, plan))
+      return {rotary_fused_backward(plan, whole, saved->func_options)};
   }
   return {composed(grad, table)};
 }
@@ -76,11 +76,11 @@ torch_internals::Gradients RotaryBackward::backward(const at::Tensor& grad) {
 }  // namespace
 
 void record(const RotaryPlan& plan, const QueryKey& out, const at::Tensor& q, const at::Tensor& k,
-            const RotaryOptions& options, const RotaryFuncOptions& how) {
+            const RotaryOptions& options, const RotaryFuncOptions& func_options) {
   using torch_internals::is_recorded;
   const bool for_q = q.defined() && is_recorded(q), for_k = k.defined() && is_recorded(k);
   if (!for_q && !for_k) return;
-  const auto saved = c10::make_intrusive<SavedRotation>(plan, options, how);
+  const auto saved = c10::make_intrusive<SavedRotation>(plan, options, func_options);
   const auto& [q_out, k_out] = out;
   if (for_q)
     torch_internals::set_history(q_out, torch_internals::make_node<RotaryBackward>(saved, q), q);

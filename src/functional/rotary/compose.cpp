@@ -156,10 +156,10 @@ at::Tensor composed_rotary(const at::Tensor& x, const RotaryCosSin& table, const
 }
 
 at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table, const RotaryOptions& o,
-                         const RotaryFuncOptions& how) {
+                         const RotaryFuncOptions& func_options) {
   if (!x.defined()) return {};
-  const bool heads_first = before_length(how);
-  const int64_t heads = heads_axis(how);
+  const bool heads_first = before_length(func_options);
+  const int64_t heads = heads_axis(func_options);
   // (L, W), (B, L, W) or (B, H, L, W), with the axes of x
   const auto beside = [&](at::Tensor t) {
     const bool per_head = t.dim() == 4;
@@ -173,7 +173,8 @@ at::Tensor rotated_heads(const at::Tensor& x, const RotaryCosSin& table, const R
     const auto of_part = [&](const at::Tensor& t) {
       return !t.defined() || t.size(heads) == 1 ? t : t.slice(heads, 0, part.size(heads));
     };
-    return composed_rotary(part, {of_part(cos), of_part(sin), of_part(scale)}, o, how.inverse());
+    return composed_rotary(part, {of_part(cos), of_part(sin), of_part(scale)}, o,
+                           func_options.inverse());
   };
   const int64_t rotating = o.rotary_heads();
   if (rotating == 0 || rotating >= x.size(heads)) return rotate(x);

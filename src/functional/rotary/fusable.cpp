@@ -73,7 +73,7 @@ bool plan_arithmetic(at::ScalarType type, at::ScalarType of_table, const RotaryO
   return find_type(type, once, plan.type);
 }
 
-void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass,
+void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& func_options, Pass pass,
                  rotary_kernel::Rotation& r) {
   r.pairs = o.frequencies();
   const bool by_channel =
@@ -82,9 +82,9 @@ void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass
   r.angles.second = by_channel ? 1 : 0;
   if (o.cos_layout() == CosLayout::Halves && o.pairing() == Pairing::Halves)
     r.angles.second = r.pairs;
-  r.read_adjacent = reads_adjacent(o, how.inverse());
-  r.write_adjacent = writes_adjacent(o, how.inverse());
-  r.negative = how.inverse() != o.reversed();
+  r.read_adjacent = reads_adjacent(o, func_options.inverse());
+  r.write_adjacent = writes_adjacent(o, func_options.inverse());
+  r.negative = func_options.inverse() != o.reversed();
   r.transposed = pass == Pass::Backward;
   r.zeros = rotary_kernel::kNoZeros;
   if (!r.transposed) return;
@@ -95,9 +95,9 @@ void plan_layout(const RotaryOptions& o, const RotaryFuncOptions& how, Pass pass
 
 // Adds q or k, which must have the size of the one before it except for the number of heads.
 bool plan_heads(const at::Tensor& x, const HeadsShape& like, const RotaryOptions& o,
-                const RotaryFuncOptions& how, rotary_kernel::Rotation& r) {
+                const RotaryFuncOptions& func_options, rotary_kernel::Rotation& r) {
   if (!is_plain(x) || x.numel() == 0 || !has_whole_rows(x)) return false;
-  const HeadsShape s(x, head_axis_of(how));
+  const HeadsShape s(x, head_axis_of(func_options));
   if (s.batch != like.batch || s.length != like.length || s.width != like.width) return false;
   if (s.width < o.rotary_dim()) return false;
   r.length = s.length;
@@ -170,7 +170,7 @@ bool has_separate_complex_product() {
 }
 
 bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
-                const RotaryOptions& options, const RotaryFuncOptions& how, Pass pass,
+                const RotaryOptions& options, const RotaryFuncOptions& func_options, Pass pass,
                 RotaryPlan& plan, const at::Tensor& ids) {
   const at::Tensor& first = q.defined() ? q : k;
   if (!torch_internals::dispatches_plainly() || (first.dim() != 3 && first.dim() != 4))
@@ -180,13 +180,13 @@ bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& ta
     return false;
   if (q.defined() && k.defined() && (q.dim() != k.dim() || q.scalar_type() != k.scalar_type()))
     return false;
-  const HeadsShape shape(first, head_axis_of(how));
+  const HeadsShape shape(first, head_axis_of(func_options));
   rotary_kernel::Rotation& r = plan.rotation;
   r.count = 0;
   for (const at::Tensor* x : {&q, &k})
-    if (x->defined() && !plan_heads(*x, shape, options, how, r)) return false;
+    if (x->defined() && !plan_heads(*x, shape, options, func_options, r)) return false;
   if (!plan_table(table, ids, shape, options, plan)) return false;
-  plan_layout(options, how, pass, r);
+  plan_layout(options, func_options, pass, r);
   return plan_arithmetic(first.scalar_type(), table.cos.scalar_type(), options, pass, plan);
 }
 

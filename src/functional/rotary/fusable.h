@@ -32,7 +32,7 @@ bool has_separate_complex_product();
 /// CPU, with the bits of composed_rotary() or of its derivative. If so, fills `plan`. Either of q
 /// and k may be undefined. With `ids`, (L) or (B, L), the table has a row for every position.
 bool is_fusable(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
-                const RotaryOptions& options, const RotaryFuncOptions& how, Pass pass,
+                const RotaryOptions& options, const RotaryFuncOptions& func_options, Pass pass,
                 RotaryPlan& plan, const at::Tensor& ids = {});
 
 }  // namespace posenc::functional

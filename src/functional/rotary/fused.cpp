@@ -8,8 +8,8 @@
 #include "functional/rotary/backward.h"
 #include "functional/rotary/compose.h"
 #include "kernels/dispatch.h"
-#include "platform/caches.h"
-#include "platform/scratch.h"
+#include "platform/memory.h"
+#include "platform/processor.h"
 #include "torch_internals/fresh_memory.h"
 #include "torch_internals/profiled.h"
 #include "torch_internals/shortcut.h"
@@ -21,8 +21,9 @@ namespace rotary_kernel = kernels::rotary;
 
 constexpr int64_t kRotationGrain = 32768;
 
-void write_to(const at::Tensor& out, const RotaryFuncOptions& how, rotary_kernel::Heads& h) {
-  const HeadsShape shape(out, head_axis_of(how));
+void write_to(const at::Tensor& out, const RotaryFuncOptions& func_options,
+              rotary_kernel::Heads& h) {
+  const HeadsShape shape(out, head_axis_of(func_options));
   h.out = out.data_ptr();
   h.out_batch = shape.batch_stride;
   h.out_head = shape.head_stride;
@@ -44,12 +45,12 @@ void run(RotaryPlan& plan, int64_t elements, int64_t rows) {
 
 // Writes to those of the two results that are defined, in the plan's order.
 void run_into(RotaryPlan& plan, const at::Tensor& first, const at::Tensor& second,
-              const RotaryFuncOptions& how) {
+              const RotaryFuncOptions& func_options) {
   int64_t elements = 0, count = 0, rows = 0;
   for (const at::Tensor* out : {&first, &second}) {
     if (!out->defined()) continue;
     rotary_kernel::Heads& h = plan.rotation.heads[count++];
-    write_to(*out, how, h);
+    write_to(*out, func_options, h);
     elements += out->numel();
     rows = out->numel() / (h.count * plan.rotation.width);
   }
@@ -63,27 +64,28 @@ at::Tensor output_like(const at::Tensor& x) {
 }  // namespace
 
 QueryKey rotary_fused(RotaryPlan& plan, const at::Tensor& q, const at::Tensor& k,
-                      const RotaryOptions& options, const RotaryFuncOptions& how) {
+                      const RotaryOptions& options, const RotaryFuncOptions& func_options) {
   const torch_internals::Profiled profiled("posenc::rotary", q, k, plan.cos, plan.sin);
   QueryKey result(output_like(q), output_like(k));
   const auto& [q_out, k_out] = result;
-  run_into(plan, q_out, k_out, how);
-  record(plan, result, q, k, options, how);
+  run_into(plan, q_out, k_out, func_options);
+  record(plan, result, q, k, options, func_options);
   return result;
 }
 
 void rotary_fused_out(RotaryPlan& plan, const at::Tensor& q_out, const at::Tensor& k_out,
-                      const at::Tensor& q, const at::Tensor& k, const RotaryFuncOptions& how) {
+                      const at::Tensor& q, const at::Tensor& k,
+                      const RotaryFuncOptions& func_options) {
   const torch_internals::Profiled profiled("posenc::rotary_out", q, k, plan.cos, plan.sin);
   if (q_out.defined()) torch_internals::note_write(q_out);
   if (k_out.defined()) torch_internals::note_write(k_out);
-  run_into(plan, q_out, k_out, how);
+  run_into(plan, q_out, k_out, func_options);
 }
 
 at::Tensor rotary_fused_backward(RotaryPlan& plan, const at::Tensor& grad,
-                                 const RotaryFuncOptions& how) {
+                                 const RotaryFuncOptions& func_options) {
   at::Tensor out = output_like(grad);
-  run_into(plan, out, {}, how);
+  run_into(plan, out, {}, func_options);
   return out;
 }
 

@@ -10,6 +10,6 @@ namespace posenc::functional {
 /// itself, or it overlaps neither the inputs nor the other result.
 bool may_write(const at::Tensor& out, const at::Tensor& x, const at::Tensor& other,
                const at::Tensor& other_out, const RotaryCosSin& table,
-               const RotaryFuncOptions& how);
+               const RotaryFuncOptions& func_options);
 
 }  // namespace posenc::functional

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "io/base/quote.h"
+#include "io/base/text.h"
 
 namespace posenc {
 namespace {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-
-#include "io/base/file_error.h"
+#include <utility>
 
 namespace posenc::io {
 namespace {
@@ -28,13 +27,7 @@ bool may_exist(const std::string& path) {
 }
 
 InputFile::InputFile(const std::string& path) : path_(path) {
-  try {
-    open();
-  } catch (const platform::FileError& error) {
-    throw weights_error(error).in_file(path);
-  } catch (const WeightsError& error) {
-    throw error.in_file(path);
-  }
+  in_file(path, [this] { open(); });
 }
 
 void InputFile::open() {
@@ -51,12 +44,7 @@ void InputFile::open() {
 }
 
 bool InputFile::is_unchanged() const {
-  if (!file_) return true;
-  try {
-    return platform::stamp_of(file_) == stamp_;
-  } catch (const platform::FileError& error) {
-    throw weights_error(error).in_file(path_);
-  }
+  return !file_ || in_file(path_, [this] { return platform::stamp_of(file_) == stamp_; });
 }
 
 // A file of a few KB on disk can be many GB long, too much to allocate for its holes.
@@ -84,11 +72,7 @@ void InputFile::read(uint64_t offset, void* into, std::size_t count) const {
   if (!file_) {
     if (inside) std::memcpy(into, bytes_.data() + offset, got = count);
   } else {
-    try {
-      got = platform::read_at(file_, offset, into, count);
-    } catch (const platform::FileError& error) {
-      throw weights_error(error).in_file(path_);
-    }
+    got = in_file(path_, [&] { return platform::read_at(file_, offset, into, count); });
   }
   if (got == count) return;
   throw WeightsError(WeightsErrorCode::Truncated, "ended at byte " + std::to_string(offset + got) +
@@ -103,6 +87,15 @@ std::string InputFile::read(uint64_t offset, std::size_t count) const {
   std::string bytes(count, '\0');
   read(offset, bytes.data(), count);
   return bytes;
+}
+
+std::string read_text(const std::string& path, uint64_t most) {
+  const InputFile file(path);
+  if (file.size() <= most) return file.read(0, file.size());
+  throw WeightsError(
+      WeightsErrorCode::LimitExceeded,
+      "must have at most " + std::to_string(most) + " bytes. Got " + std::to_string(file.size()))
+      .in_file(path);
 }
 
 }  // namespace posenc::io

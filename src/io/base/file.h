@@ -2,18 +2,46 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
+#include "platform/atomic_file.h"
 #include "platform/file.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
 
+using platform::AtomicFile;
 using platform::FileStamp;
 
 /// Whether there is something at `path`, or the system does not tell; opening it says why.
 bool may_exist(const std::string& path);
+
+/// An error of the operating system, as the type that all reading and writing of weights throws.
+WeightsError weights_error(const platform::FileError& error);
+
+/// Runs `work`, and adds the file to any error of the operating system and any WeightsError.
+template <typename Work>
+auto in_file(const std::string& path, Work&& work) {
+  try {
+    return work();
+  } catch (const platform::FileError& error) {
+    throw weights_error(error).in_file(path);
+  } catch (const WeightsError& error) {
+    throw error.in_file(path);
+  }
+}
+
+/// The same, with the public function.
+template <typename Work>
+auto in_context(const char* function, const std::string& path, Work&& work) {
+  try {
+    return in_file(path, work);
+  } catch (const WeightsError& error) {
+    throw error.in_function(function);
+  }
+}
 
 /// A regular file, opened for reading. Opening anything else (a directory, a FIFO, a device) fails
 /// at once instead of blocking. A small file is read whole, in one call. Bytes in memory can
@@ -60,5 +88,18 @@ class InputFile {
   uint64_t begin_ = 0;
   FileStamp stamp_;
 };
+
+/// The whole text of a small file. Throws WeightsError, also for one of more than `most` bytes.
+std::string read_text(const std::string& path, uint64_t most);
+
+/// The little-endian integer at `at`; the caller has checked the bounds.
+template <typename Integer>
+Integer little_endian(std::string_view bytes, std::size_t at) {
+  uint64_t value = 0;
+  for (std::size_t i = sizeof(Integer); i-- > 0;) {
+    value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
+  }
+  return static_cast<Integer>(value);
+}
 
 }  // namespace posenc::io

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -49,5 +50,14 @@ bool equal_views(const FileView& a, const FileView& b);
 /// Throws WeightsError where the view is of bools and has bytes other than 0 and 1: a C++ bool of
 /// another value is undefined behaviour.
 void check_bools(const FileView& view);
+
+/// The tensor's size in bytes when contiguous. Throws WeightsError if that overflows, as it can for
+/// an expanded tensor of a small file.
+uint64_t contiguous_bytes(const ManifestTensor& tensor);
+
+/// Passes the value of the tensor `name` on as contiguous little-endian bytes, in order, piece by
+/// piece, using some 16 MiB of memory whatever its size. Throws WeightsError.
+void stream_tensor(const FileView& view, const std::string& name,
+                   const std::function<void(const char* data, std::size_t count)>& take);
 
 }  // namespace posenc::io

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <nlohmann/json.hpp>
 
-#include "io/base/quote.h"
+#include "io/base/text.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {

@@ -1,12 +1,18 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io/base/text.h"
+#include "posenc/io/error.h"
 
 namespace posenc::io {
 
-/// Receives the events of a JSON text. A tree (json_tree.h) would take many times the size of the
+/// Receives the events of a JSON text. A tree (JsonTree) would take many times the size of the
 /// text, and silently keep the last of two equal keys.
 class JsonHandler {
  public:
@@ -35,7 +41,67 @@ class JsonHandler {
 /// checkpoint's may be; `what`, "its header" for example, names the text in messages.
 void parse_json(std::string_view text, const std::string& what, JsonHandler& handler);
 
+/// A value in messages: its text, shortened.
+template <typename Json>
+std::string shown(const Json& value) {
+  constexpr std::size_t kMost = 120;  // in bytes
+  return shortened(value.dump(-1, ' ', false, Json::error_handler_t::replace), kMost);
+}
+
 /// `text` as a JSON string, in quotes. Throws WeightsError where it is not UTF-8.
 std::string json_string(const std::string& text);
+
+/// Builds a value of one of nlohmann's types from the events of a text.
+template <typename Json>
+class JsonTree : public JsonHandler {
+ public:
+  /// `what` names the text in errors, such as "its settings".
+  explicit JsonTree(std::string what) : what_(std::move(what)) {}
+
+  Json& root() { return root_; }
+
+  void start_object() override { open(Json::object()); }
+  void start_array() override { open(Json::array()); }
+  void end_object() override { open_.pop_back(); }
+  void end_array() override { open_.pop_back(); }
+  bool key(std::string& name) override {
+    if (open_.back()->contains(name)) {
+      throw WeightsError(WeightsErrorCode::Corrupt, "must have each name once in " + what_ +
+                                                        ". Got " + in_quotes(name) + " twice");
+    }
+    key_ = std::move(name);
+    return true;
+  }
+  void string(std::string& text) override { add(std::move(text)); }
+  void number(uint64_t value) override { add(value); }
+  void negative(int64_t value) override { add(value); }
+  void real(double value, const std::string&) override { add(value); }
+  void boolean(bool value) override { add(value); }
+  void null() override { add(nullptr); }
+  void other(const std::string&) override {}
+
+ private:
+  Json* add(Json value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    if (open_.back()->is_object()) return &((*open_.back())[key_] = std::move(value));
+    open_.back()->push_back(std::move(value));
+    return &open_.back()->back();
+  }
+  void open(Json value) { open_.push_back(add(std::move(value))); }
+
+  std::string what_;
+  Json root_;
+  std::vector<Json*> open_;  // objects and arrays around the next value
+  std::string key_;          // of the next value in an object
+};
+
+/// The value of a small text, such as a file of settings. Throws WeightsError as parse_json() does,
+/// and for two equal keys of an object.
+template <typename Json>
+Json json_tree(std::string_view text, const std::string& what) {
+  JsonTree<Json> tree(what);
+  parse_json(text, what, tree);
+  return std::move(tree.root());
+}
 
 }  // namespace posenc::io

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/fingerprint.h"
 #include "parallel/collectives.h"
 #include "posenc/io/error.h"
 #include "torch_internals/cpu_generator.h"
@@ -43,15 +44,13 @@ std::string name_of(const std::string& generator, int64_t rank) {
   return rank == 0 ? generator : generator + "." + std::to_string(rank);
 }
 
-// A number that differs for each state and rank (FNV-1a).
-uint64_t new_seed(const at::Tensor& state, int rank) {
-  uint64_t hash = 14695981039346656037u;
-  const auto add = [&](unsigned char byte) { hash = (hash ^ byte) * 1099511628211u; };
+// A number that differs for each state and rank.
+uint64_t new_seed(const at::Tensor& state, int32_t rank) {
   const at::Tensor bytes = state.contiguous();
-  const auto* data = static_cast<const unsigned char*>(bytes.const_data_ptr());
-  for (std::size_t i = 0; i < bytes.nbytes(); ++i) add(data[i]);
-  for (int shift = 0; shift < 32; shift += 8) add(static_cast<unsigned char>(rank >> shift & 0xff));
-  return hash;
+  Fingerprint hash;
+  hash.add({static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()});
+  hash.add(rank);
+  return hash.value();
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
+#include <torch/optim/optimizer.h>
 #include <torch/optim/sgd.h>
 
 #include <cstddef>
@@ -10,12 +11,40 @@
 #include <tuple>
 #include <type_traits>
 
-#include "posenc/core/checkpointable_optimizer.h"
+#include "io/base/text.h"
+#include "posenc/core/checkpointable.h"
 #include "posenc/io/error.h"
 
 // The data needed to save an optimiser: its rule and options, which LibTorch's optimisers do not
 // expose, and the fields of its state.
+
 namespace posenc::io {
+
+// Keys of an optimiser's record, and its states.
+
+inline std::string group_key(std::size_t group) {
+  return "optimizer.group." + std::to_string(group) + ".";
+}
+
+inline std::string parameter_key(std::size_t index) {
+  return "optimizer." + std::to_string(index) + ".";
+}
+
+constexpr const char* kName = "name";  // below a parameter's prefix
+
+// The state of a parameter, or null. Throws WeightsError for one of another type than the others.
+template <typename Kind>
+const typename Kind::State* state_of(const torch::optim::Optimizer& optimizer,
+                                     const at::Tensor& parameter, const std::string& name) {
+  const auto found = optimizer.state().find(parameter.unsafeGetTensorImpl());
+  if (found == optimizer.state().end() || found->second == nullptr) return nullptr;
+  const auto* state = dynamic_cast<const typename Kind::State*>(found->second.get());
+  if (state != nullptr) return state;
+  throw WeightsError(WeightsErrorCode::Unsupported,
+                     "cannot hold an optimiser with states of several types. Got "
+                     "another one than " +
+                         std::string(Kind::kState) + " for " + in_quotes(name));
+}
 
 // Visits the tensors and counts of a state, by name.
 template <typename State, typename Visit>

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "io/checkpoint/optimizer_keys.h"
 #include "io/checkpoint/optimizer_kinds.h"
 #include "io/checkpoint/values.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "io/checkpoint/parameter_names.h"
-#include "posenc/core/checkpointable_optimizer.h"
+#include "posenc/core/checkpointable.h"
 
 namespace posenc::io {
 

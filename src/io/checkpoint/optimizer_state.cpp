@@ -6,9 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "io/base/dtype.h"
-#include "io/base/quote.h"
-#include "io/checkpoint/optimizer_keys.h"
+#include "io/base/tensor.h"
+#include "io/base/text.h"
 #include "io/checkpoint/optimizer_kinds.h"
 
 namespace posenc::io {

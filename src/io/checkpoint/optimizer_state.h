@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "io/checkpoint/optimizer_slots.h"
+#include "io/checkpoint/parameter_names.h"
 #include "posenc/io/state_dict.h"
 
 namespace posenc::io {

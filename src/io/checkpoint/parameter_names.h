@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "io/checkpoint/values.h"
+
 namespace torch::nn {
 class Module;
 }
@@ -19,5 +21,12 @@ using ParameterNames = std::vector<std::vector<std::string>>;
 /// what a run trains is what it saves.
 ParameterNames parameter_names(const torch::nn::Module& module,
                                const torch::optim::Optimizer& optimizer, const char* caller);
+
+/// Where the state of each parameter is in a file: its prefix there, in the optimiser's order.
+using StateSlots = std::vector<std::string>;
+/// Those of a file, by the module's names; by number if an older version wrote it. Throws
+/// WeightsError unless the file has the optimiser's groups.
+StateSlots slots_in(const Values& values, const ParameterNames& names,
+                    const torch::optim::Optimizer& optimizer, const torch::nn::Module& module);
 
 }  // namespace posenc::io

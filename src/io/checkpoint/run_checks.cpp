@@ -8,9 +8,8 @@
 #include <cmath>
 #include <tuple>
 
-#include "io/base/atomic_file.h"
-#include "io/base/context.h"
-#include "io/base/targets.h"
+#include "io/base/file.h"
+#include "io/base/module_state.h"
 #include "io/checkpoint/optimizer_options.h"
 #include "io/checkpoint/optimizer_state.h"
 

@@ -7,8 +7,8 @@
 
 #include <limits>
 
-#include "io/base/quote.h"
-#include "posenc/core/checkpointable_scheduler.h"
+#include "io/base/text.h"
+#include "posenc/core/checkpointable.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <system_error>
 
-#include "io/base/quote.h"
+#include "io/base/text.h"
 #include "platform/number.h"
 #include "posenc/io/error.h"
 

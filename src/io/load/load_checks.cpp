@@ -1,16 +1,17 @@
 // What a LoadPlan checks of the tensors whose names it has matched.
 #include <ATen/MemoryOverlap.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/abs.h>
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
 #include <sstream>
 
-#include "io/base/dtype.h"
-#include "io/base/quote.h"
-#include "io/base/writable.h"
+#include "core/floating_point.h"
+#include "io/base/tensor.h"
+#include "io/base/text.h"
 #include "io/load/load_plan.h"
-#include "io/load/shape_text.h"
-#include "io/load/table_check.h"
+#include "io/load/mismatch.h"
 
 namespace posenc::io {
 namespace {
@@ -20,6 +21,53 @@ std::string short_number(double value) {
   text.precision(3);
   text << value;
   return text.str();
+}
+
+double largest(const at::Tensor& tensor) { return tensor.abs().max().item<double>(); }
+
+// Whether two tensors of these sizes are the same table, except for its number of rows.
+bool same_but_rows(const ComputedTable& table, at::IntArrayRef module, at::IntArrayRef file) {
+  if (module.size() != file.size()) return false;
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    if (static_cast<int64_t>(i) != table.row_axis && module[i] != file[i]) return false;
+  }
+  return true;
+}
+
+// A computed table of the module, compared with the file's.
+struct TableCheck {
+  TableReport report;
+  // The rows to load into the module: the file's rows, followed by the recipe's if the file has
+  // fewer. Undefined if the module cannot compute the table.
+  at::Tensor value;
+};
+
+TableCheck check_table(const ComputedTable& table, const at::Tensor& tensor,
+                       const MappedSource& source, std::size_t index) {
+  const auto& entry = source.entries()[index];
+  const auto axis = static_cast<std::size_t>(table.row_axis);
+  TableCheck check;
+  check.report = {table.name, tensor.size(table.row_axis), entry.sizes[axis], 0.0, true};
+  const int64_t common = std::min(check.report.rows, check.report.file_rows);
+  const at::Tensor recipe = table.compute();
+  if (!recipe.defined() || recipe.numel() == 0 || common == 0) return check;
+
+  const at::Tensor rows = source.head(index, table.row_axis, common);
+  const at::Tensor expected = recipe.narrow(table.row_axis, 0, common).to(at::kDouble);
+  check.report.max_abs = largest(rows.to(at::kDouble) - expected);
+  double rounding = epsilon_of(tensor.scalar_type());
+  for (const auto& part : entry.parts) {
+    rounding = std::max(rounding, epsilon_of(source.entry_of(part).dtype));
+  }
+  const double bound = table.tolerance + rounding * largest(expected);
+  check.report.as_computed = check.report.max_abs <= bound;  // false for NaN
+  if (common == check.report.rows) {
+    check.value = rows.to(tensor.scalar_type());
+  } else {
+    check.value = recipe.clone();
+    check.value.narrow(table.row_axis, 0, common).copy_(rows);
+  }
+  return check;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "io/base/quote.h"
+#include "io/base/text.h"
 #include "io/load/key_map.h"
 
 namespace posenc::io {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io/base/targets.h"
+#include "io/base/module_state.h"
 #include "io/load/mapped_source.h"
 #include "io/load/mismatch.h"
 #include "io/load/overlap.h"

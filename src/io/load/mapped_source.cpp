@@ -10,10 +10,10 @@
 #include <tuple>
 #include <utility>
 
-#include "io/base/quote.h"
-#include "io/base/writable.h"
-#include "io/load/key_change.h"
-#include "io/load/shape_text.h"
+#include "io/base/tensor.h"
+#include "io/base/text.h"
+#include "io/load/key_map.h"
+#include "io/load/mismatch.h"
 
 namespace posenc::io {
 namespace {
@@ -32,8 +32,8 @@ Sizes with_rows(at::IntArrayRef sizes, int64_t rows) {
   return result;
 }
 
-const char* after_change(const KeySource* how) {
-  switch (how == nullptr ? KeySource::Change::None : how->change()) {
+const char* after_change(const KeySource* key_source) {
+  switch (key_source == nullptr ? KeySource::Change::None : key_source->change()) {
     case KeySource::Change::Transpose: return ", transposed,";
     case KeySource::Change::Squeeze: return ", squeezed,";
     case KeySource::Change::Unsqueeze: return ", unsqueezed,";
@@ -63,7 +63,7 @@ MappedSource::MappedSource(const TensorSource& source, const LoadOptions& option
     }
     const KeyRule& rule = map_[found->rule];
     const auto& sources = rule.sources.items;
-    part.how = &sources[found->source];
+    part.key_source = &sources[found->source];
     if (rule.name.empty()) {
       entries_.push_back({std::nullopt, {std::move(part)}});
       continue;
@@ -87,8 +87,8 @@ MappedSource::MappedSource(const TensorSource& source, const LoadOptions& option
 
 void MappedSource::finish(Entry& entry) {
   for (auto& part : entry.parts) {
-    if (part.how == nullptr) continue;
-    if (auto sizes = changed_sizes(*part.how, part.sizes)) part.sizes = std::move(*sizes);
+    if (part.key_source == nullptr) continue;
+    if (auto sizes = changed_sizes(*part.key_source, part.sizes)) part.sizes = std::move(*sizes);
   }
   entry.sizes = entry.parts.front().sizes;
   if (entry.sizes.empty()) return;
@@ -122,16 +122,17 @@ std::optional<Fault> MappedSource::fault(const Part& part, std::size_t index,
     return Fault{WeightsErrorCode::Unsupported,
                  (is_packed ? name : in_quotes(target)) + " " + entry.fault, ""};
   }
-  if (part.how != nullptr && !changed_sizes(*part.how, entry.sizes)) {
-    return Fault{WeightsErrorCode::ShapeMismatch,
-                 name + " " + change_rule(*part.how) + ". Got shape " + shape_text(entry.sizes),
-                 ""};
+  if (part.key_source != nullptr && !changed_sizes(*part.key_source, entry.sizes)) {
+    return Fault{
+        WeightsErrorCode::ShapeMismatch,
+        name + " " + change_rule(*part.key_source) + ". Got shape " + shape_text(entry.sizes), ""};
   }
   if (!is_packed) return std::nullopt;
   const auto mismatch = [&](const std::string& rule, const std::string& more = "") {
     return Fault{WeightsErrorCode::ShapeMismatch,
-                 name + after_change(part.how) + " must have " + rule + " to become rows of " +
-                     in_quotes(target) + more + ". Got " + shape_text(part.sizes),
+                 name + after_change(part.key_source) + " must have " + rule +
+                     " to become rows of " + in_quotes(target) + more + ". Got " +
+                     shape_text(part.sizes),
                  ""};
   };
   if (part.sizes.empty() || sizes.empty()) {
@@ -152,8 +153,9 @@ std::vector<Fault> MappedSource::faults(std::size_t index, const std::string& ta
 }
 
 bool MappedSource::is_as_in_source(const Entry& entry) {
-  const KeySource* how = entry.parts.front().how;
-  return entry.parts.size() == 1 && (how == nullptr || how->change() == KeySource::Change::None);
+  const KeySource* key_source = entry.parts.front().key_source;
+  return entry.parts.size() == 1 &&
+         (key_source == nullptr || key_source->change() == KeySource::Change::None);
 }
 
 at::Tensor MappedSource::tensor(std::size_t index, at::ScalarType type) const {
@@ -169,7 +171,7 @@ at::Tensor MappedSource::head(std::size_t index, int64_t axis, int64_t count) co
   const Entry& entry = entries_[index];
   const Part& part = entry.parts.front();
   if (is_as_in_source(entry)) return source_.head(part.index, axis, count).cpu();
-  if (entry.parts.size() > 1 || count == entry.sizes[axis] || reorders_rows(*part.how)) {
+  if (entry.parts.size() > 1 || count == entry.sizes[axis] || reorders_rows(*part.key_source)) {
     return tensor(index, at::kDouble).narrow(axis, 0, count);
   }
   // Reads only the rows that are needed, because a file may claim any number of them.
@@ -177,7 +179,7 @@ at::Tensor MappedSource::head(std::size_t index, int64_t axis, int64_t count) co
   sizes[axis] = count;
   const at::NoGradGuard no_grad;
   auto result = at::empty(sizes, at::TensorOptions(at::kDouble));
-  const at::Tensor view = as_in_file(*part.how, result);
+  const at::Tensor view = as_in_file(*part.key_source, result);
   const auto& in_file = entry_of(part).sizes;
   int64_t cut = 0;
   while (view.size(cut) == in_file[cut]) ++cut;
@@ -190,10 +192,11 @@ void MappedSource::copy_to(std::size_t index, const at::Tensor& target) const {
   int64_t row = 0;
   for (const auto& part : parts) {
     at::Tensor into = parts.size() == 1 ? target : target.narrow(0, row, part.sizes[0]);
-    if (part.how != nullptr && reorders_rows(*part.how)) {
-      into.copy_(reordered(*part.how, source_.tensor(part.index)));
+    if (part.key_source != nullptr && reorders_rows(*part.key_source)) {
+      into.copy_(reordered(*part.key_source, source_.tensor(part.index)));
     } else {
-      source_.copy_to(part.index, part.how == nullptr ? into : as_in_file(*part.how, into));
+      source_.copy_to(part.index,
+                      part.key_source == nullptr ? into : as_in_file(*part.key_source, into));
     }
     if (parts.size() > 1) row += part.sizes[0];
   }
@@ -203,9 +206,10 @@ bool MappedSource::equal(std::size_t a, std::size_t b, at::ScalarType type) cons
   const auto& parts = entries_[a].parts;
   const auto& others = entries_[b].parts;
   const auto change = [](const Part& part) {
-    const KeySource* how = part.how;
-    return how == nullptr ? std::tuple(KeySource::Change::None, int64_t{0}, int64_t{0})
-                          : std::tuple(how->change(), how->first(), how->second());
+    const KeySource* key_source = part.key_source;
+    return key_source == nullptr
+               ? std::tuple(KeySource::Change::None, int64_t{0}, int64_t{0})
+               : std::tuple(key_source->change(), key_source->first(), key_source->second());
   };
   const auto alike = [&](const Part& part, const Part& other) {
     return entry_of(part).dtype == entry_of(other).dtype && change(part) == change(other) &&
@@ -216,8 +220,7 @@ bool MappedSource::equal(std::size_t a, std::size_t b, at::ScalarType type) cons
       return source_.equal(part.index, other.index);
     });
   }
-  const at::Tensor x = contiguous_on_cpu(tensor(a, type)), y = contiguous_on_cpu(tensor(b, type));
-  return x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+  return same_bytes(tensor(a, type), tensor(b, type));
 }
 
 void MappedSource::check_values(std::size_t index) const {

@@ -18,10 +18,10 @@ class MappedSource {
 
   /// A tensor of the source that becomes an entry, or rows of one.
   struct Part {
-    std::size_t index = kAbsent;      ///< in the source
-    std::string name = {};            ///< in the source, even if it is absent there
-    const KeySource* how = nullptr;   ///< null if no rule matched
-    std::vector<int64_t> sizes = {};  ///< after the rule's change, if any
+    std::size_t index = kAbsent;            ///< in the source
+    std::string name = {};                  ///< in the source, even if it is absent there
+    const KeySource* key_source = nullptr;  ///< null if no rule matched
+    std::vector<int64_t> sizes = {};        ///< after the rule's change, if any
   };
   struct Entry {
     std::optional<std::string> name;  ///< in the module; nullopt if the map drops it

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/nearest.h"
-#include "io/base/quote.h"
+#include "io/base/text.h"
 
 namespace posenc::io {
 namespace {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <c10/util/ArrayRef.h>
+
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -56,5 +59,12 @@ struct Mismatch {
 /// A line for each of the first ten texts, indented, each with a line feed before it, and one that
 /// counts the others.
 std::string lines_of(const std::vector<std::string>& texts, std::size_t indent);
+
+/// `(2, 3)`, for messages.
+inline std::string shape_text(c10::ArrayRef<int64_t> sizes) {
+  std::string text = "(";
+  for (const int64_t size : sizes) text += (text.size() > 1 ? ", " : "") + std::to_string(size);
+  return text + ")";
+}
 
 }  // namespace posenc::io

@@ -9,7 +9,7 @@
 #include <limits>
 #include <tuple>
 
-#include "io/base/writable.h"
+#include "io/base/tensor.h"
 #include "torch_internals/lazy.h"
 #include "torch_internals/shortcut.h"
 #include "torch_internals/version.h"
@@ -63,11 +63,6 @@ class Copies {
   uintptr_t begin_ = 0;
   at::Tensor bytes_;
 };
-
-bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
-  const at::Tensor x = contiguous_on_cpu(a), y = contiguous_on_cpu(b);
-  return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
-}
 
 // The first of `members` that lacks its value after all have been written, one after the other.
 std::optional<std::size_t> first_changed(const std::vector<Target>& targets,

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "io/base/targets.h"
+#include "io/base/module_state.h"
 
 namespace posenc::io {
 

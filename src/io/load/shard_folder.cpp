@@ -9,10 +9,10 @@
 #include <system_error>
 #include <utility>
 
-#include "io/base/dtype.h"
-#include "io/base/json_tree.h"
-#include "io/load/copy_view.h"
-#include "io/load/shape_text.h"
+#include "io/base/json.h"
+#include "io/base/tensor.h"
+#include "io/load/mismatch.h"
+#include "io/load/source.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
@@ -99,11 +99,7 @@ ShardFolder::ShardFolder(const std::string& folder) {
                        "wrote as safetensors");
   }
   for (const auto& file : files_) {
-    try {
-      add_parts(*file);
-    } catch (const WeightsError& error) {
-      throw error.in_file(file->manifest.files.front());
-    }
+    in_file(file->manifest.files.front(), [&] { add_parts(*file); });
   }
   for (std::size_t i = 0; i < entries_.size(); ++i) check_cover(i);
 }
@@ -202,9 +198,7 @@ void ShardFolder::copy_to(std::size_t index, const at::Tensor& target) const {
 }
 
 bool ShardFolder::equal(std::size_t a, std::size_t b) const {
-  const at::Tensor x = tensor(a), y = tensor(b);
-  return x.scalar_type() == y.scalar_type() && x.sizes() == y.sizes() &&
-         (x.nbytes() == 0 || std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0);
+  return same_bytes(tensor(a), tensor(b));
 }
 
 void ShardFolder::check_unchanged() const {

@@ -4,8 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
+
+#include "io/base/file_view.h"
+#include "io/manifest/open_weights.h"
+#include "posenc/io/key_map.h"
+#include "posenc/io/state_dict.h"
 
 namespace posenc::io {
 
@@ -44,5 +50,75 @@ class TensorSource {
  protected:
   std::vector<Entry> entries_;
 };
+
+/// Copies the view into `target`, which has the same sizes and any device and dtype: directly into
+/// its memory if possible, otherwise in windows of a few MB.
+void copy_view(const FileView& view, const at::Tensor& target);
+
+/// The tensors of a file, or of the shards of one.
+class FileSource : public TensorSource {
+ public:
+  explicit FileSource(const std::string& path);
+
+  const Manifest& manifest() const { return weights_.manifest; }
+
+  at::Tensor tensor(std::size_t index) const override;
+  at::Tensor head(std::size_t index, int64_t axis, int64_t count) const override;
+  void copy_to(std::size_t index, const at::Tensor& target) const override;
+  bool equal(std::size_t a, std::size_t b) const override;
+  void check_values(std::size_t index) const override;
+  void check_unchanged() const override { weights_.check_unchanged(); }
+
+ private:
+  FileView view(std::size_t index) const;
+  static at::Tensor in_memory(const FileView& view);
+  /// Runs `work`, and adds the tensor and the file that holds it to any error.
+  template <typename Work>
+  auto reading(std::size_t index, Work&& work) const;
+
+  OpenWeights weights_;
+};
+
+/// The tensors of a state dict.
+class MemorySource : public TensorSource {
+ public:
+  /// Tensors in memory of `module` are copied first, as that memory could be overwritten before
+  /// they are read.
+  MemorySource(const StateDict& tensors, const torch::nn::Module& module);
+
+  std::string subject() const override { return "the state dict "; }
+  at::Tensor tensor(std::size_t index) const override;
+  at::Tensor head(std::size_t index, int64_t axis, int64_t count) const override;
+  void copy_to(std::size_t index, const at::Tensor& target) const override;
+  bool equal(std::size_t a, std::size_t b) const override;
+
+ private:
+  std::vector<at::Tensor> tensors_;
+};
+
+/// The tensors of a source under the names that a key map gives them: what a reader of a format
+/// sees of a file whose names are not those of the format. The source has to outlive it.
+class RenamedSource : public TensorSource {
+ public:
+  /// Renames what follows `prefix`, which stays in the names; names without it do not change. A
+  /// tensor whose new name is empty is left out.
+  RenamedSource(const TensorSource& source, const std::string& prefix, const KeyMap& map);
+
+  std::string subject() const override { return source_.subject(); }
+  at::Tensor tensor(std::size_t index) const override;
+  at::Tensor head(std::size_t index, int64_t axis, int64_t count) const override;
+  void copy_to(std::size_t index, const at::Tensor& target) const override;
+  bool equal(std::size_t a, std::size_t b) const override;
+  void check_values(std::size_t index) const override;
+  void check_unchanged() const override { source_.check_unchanged(); }
+
+ private:
+  const TensorSource& source_;
+  std::vector<std::size_t> index_;  // in the source, one per entry
+};
+
+/// Throws c10::ValueError, naming the public function `caller`, for a map with rules that do more
+/// than rename and drop.
+void check_renames(const char* caller, const KeyMap& map);
 
 }  // namespace posenc::io

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "io/base/context.h"
 #include "io/base/dtype_facts.h"
+#include "io/base/file.h"
 #include "io/manifest/open_weights.h"
 
 namespace posenc {

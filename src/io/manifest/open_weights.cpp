@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "io/base/tensor_bytes.h"
+#include "io/base/file_view.h"
 #include "io/manifest/shards.h"
 #include "io/manifest/single_file.h"
 
@@ -19,7 +19,7 @@ WeightsError changed(const std::string& what) {
 }  // namespace
 
 OpenWeights::OpenWeights(const std::string& path) {
-  try {
+  in_file(path, [&] {
     auto file = std::make_shared<InputFile>(path);
     if (!looks_like_shard_index(*file)) {
       manifest = read_single_file(*file);
@@ -31,9 +31,7 @@ OpenWeights::OpenWeights(const std::string& path) {
       if (read_shards(path)) return;
     }
     throw changed("changes while it is read");
-  } catch (const WeightsError& error) {
-    throw error.in_file(path);
-  }
+  });
 }
 
 // Returns false if the index or a shard was replaced or written to before the last one was read:
@@ -45,14 +43,10 @@ bool OpenWeights::read_shards(const std::string& index) {
   const InputFile index_file(index);
   manifest = read_index(index_file, [&](const std::string& path) {
     auto file = std::make_shared<InputFile>(path);
-    try {
-      Manifest shard = read_single_file(*file);
-      stamps_.push_back(file->stamp());
-      keep(stamps_.size() - 1, std::move(file));
-      return shard;
-    } catch (const WeightsError& error) {
-      throw error.in_file(path);
-    }
+    Manifest shard = in_file(path, [&] { return read_single_file(*file); });
+    stamps_.push_back(file->stamp());
+    keep(stamps_.size() - 1, std::move(file));
+    return shard;
   });
   if (platform::stamp_of(index) != index_file.stamp()) return false;
   for (std::size_t i = 0; i < stamps_.size(); ++i) {

@@ -1,4 +1,4 @@
-#include "io/safetensors/header.h"
+#include "io/safetensors/reader.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -7,18 +7,40 @@
 #include <utility>
 #include <vector>
 
+#include "io/base/dtype_facts.h"
 #include "io/base/json.h"
 #include "io/base/keyed_hash.h"
-#include "io/base/quote.h"
 #include "io/base/tensor_list.h"
-#include "io/base/unreadable.h"
-#include "io/safetensors/dtype.h"
+#include "io/base/text.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
 namespace {
 
 using Code = WeightsErrorCode;
+
+// The dtype that safetensors calls `name`; nullopt if it is unknown or LibTorch lacks it. Where the
+// format counts elements of F4, ManifestDtype::Float4_e2m1fn_x2 counts pairs.
+std::optional<ManifestDtype> dtype_called(std::string_view name) {
+  if (name.empty()) return std::nullopt;
+  return find_dtype([&](const DtypeFacts& facts) { return facts.safetensors == name; });
+}
+
+// The bits of an element if it is smaller than a byte, otherwise 0.
+int bits_of(std::string_view dtype) {
+  if (dtype == "F4") return 4;
+  return dtype == "F6_E2M3" || dtype == "F6_E3M2" ? 6 : 0;
+}
+
+// The error for a dtype without a counterpart.
+WeightsError unknown_dtype(std::string_view name) {
+  const int bits = bits_of(name);
+  const std::string reason =
+      bits == 4   ? "has dtype 'F4' and a shape whose last axis is odd, and LibTorch holds pairs"
+      : bits == 6 ? "has dtype " + in_quotes(name) + ", which LibTorch lacks"
+                  : "has the unknown dtype " + in_quotes(name);
+  return {Code::Unsupported, reason, bits == 0 ? "" : "save it as F8_E4M3, F16 or F32"};
+}
 
 class HeaderHandler : public JsonHandler {
  public:
@@ -174,13 +196,13 @@ class HeaderHandler : public JsonHandler {
         throw tensor_error(std::string("must have a field ") + field_name(field));
       }
     }
-    const int bits = bits_of_safetensors(dtype_);
+    const int bits = bits_of(dtype_);
     if (bits != 0) check_bits(bits);
-    const auto dtype = dtype_of_safetensors(dtype_);
+    const auto dtype = dtype_called(dtype_);
     const bool is_pairs = dtype == ManifestDtype::Float4_e2m1fn_x2;
     if (!dtype || (is_pairs && tensor_.sizes.back() % 2 != 0)) {
       manifest_.opaque.push_back(
-          {tensor_.name, unreadable(unknown_safetensors_dtype(dtype_)), EntryKind::Unreadable});
+          {tensor_.name, unreadable(unknown_dtype(dtype_)), EntryKind::Unreadable});
     } else {
       tensor_.dtype = *dtype;
       if (is_pairs) tensor_.sizes.back() /= 2;

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "io/base/dtype_facts.h"
 #include "io/base/json.h"
 #include "io/base/keyed_hash.h"
-#include "io/safetensors/dtype.h"
-#include "io/safetensors/header.h"
+#include "io/safetensors/reader.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
@@ -37,7 +37,7 @@ void check(const std::vector<SafetensorsEntry>& entries) {
                                                  : "occurs twice among the tensors to be written")
           .in_tensor(entry.name);
     }
-    if (safetensors_dtype(entry.dtype).empty()) {
+    if (*facts_of(entry.dtype).safetensors == '\0') {
       throw WeightsError(Code::Unsupported, std::string("has dtype ") + dtype_name(entry.dtype) +
                                                 ", which safetensors lacks")
           .in_tensor(entry.name);
@@ -80,7 +80,7 @@ SafetensorsLayout lay_out_safetensors(const std::vector<SafetensorsEntry>& entri
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const auto& entry = entries[i];
     json += json_string(entry.name) + ":{\"dtype\":\"";
-    json += safetensors_dtype(entry.dtype);
+    json += facts_of(entry.dtype).safetensors;
     json += "\",\"shape\":[";
     const auto sizes = shape_in_file(entry);
     for (std::size_t k = 0; k < sizes.size(); ++k) {

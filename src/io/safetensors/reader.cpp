@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "io/base/keyed_hash.h"
-#include "io/safetensors/header.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {
@@ -20,11 +19,7 @@ constexpr uint64_t kLengthBytes = 8;
 constexpr uint64_t kShortestHeader = 2;  // {}
 
 uint64_t length_at_front(const InputFile& file) {
-  std::array<unsigned char, kLengthBytes> bytes{};
-  file.read(0, bytes.data(), bytes.size());
-  uint64_t length = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) length = length << 8 | bytes[i];
-  return length;
+  return little_endian<uint64_t>(file.read(0, kLengthBytes), 0);
 }
 
 // Sets the strides of a contiguous tensor, and checks its number of bytes against its shape. Zeros

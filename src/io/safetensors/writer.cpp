@@ -3,8 +3,8 @@
 #include <bit>
 #include <vector>
 
-#include "io/base/atomic_file.h"
-#include "io/base/writable.h"
+#include "io/base/file.h"
+#include "io/base/tensor.h"
 #include "io/safetensors/layout.h"
 #include "parallel/collectives.h"
 
@@ -60,13 +60,15 @@ void write_safetensors(const std::string& path, const GroupTensors& all,
       group,
       [&] {
         if (group.rank() != 0) return;
-        AtomicFile file(path);
-        file.write(layout.header.data(), layout.header.size());
-        for (const std::size_t i : layout.order) {
-          const at::Tensor bytes = contiguous_on_cpu(all.tensors[i].value());
-          file.write(bytes.const_data_ptr(), bytes.nbytes());
-        }
-        file.commit();
+        in_file(path, [&] {
+          AtomicFile file(path);
+          file.write(layout.header.data(), layout.header.size());
+          for (const std::size_t i : layout.order) {
+            const at::Tensor bytes = contiguous_on_cpu(all.tensors[i].value());
+            file.write(bytes.const_data_ptr(), bytes.nbytes());
+          }
+          file.commit();
+        });
       },
       caller);
 }

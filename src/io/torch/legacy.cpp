@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "io/base/bytes.h"
+#include "io/base/file.h"
 #include "io/base/keyed_hash.h"
-#include "io/base/quote.h"
+#include "io/base/text.h"
 #include "io/torch/pickle/parser.h"
 #include "io/torch/readers.h"
 #include "io/torch/state_dict_walker.h"

@@ -6,8 +6,8 @@
 
 #include "io/base/json.h"
 #include "io/base/keyed_hash.h"
-#include "io/base/quote.h"
 #include "io/base/tensor_list.h"
+#include "io/base/text.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "io/base/atomic_file.h"
-#include "io/base/targets.h"
-#include "io/base/utf8.h"
-#include "io/base/writable.h"
+#include "io/base/file.h"
+#include "io/base/module_state.h"
+#include "io/base/tensor.h"
+#include "io/base/text.h"
 #include "io/torch/pickle/writer.h"
 #include "io/torch/zip/writer.h"
 #include "posenc/io/error.h"

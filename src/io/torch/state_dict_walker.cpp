@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "io/base/unreadable.h"
+#include "io/base/tensor_list.h"
 #include "io/torch/text.h"
 
 namespace posenc::io {

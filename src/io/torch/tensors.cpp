@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "io/base/quote.h"
 #include "io/base/resolve_sign.h"
+#include "io/base/text.h"
 
 namespace posenc::io {
 namespace {

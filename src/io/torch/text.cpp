@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "io/base/utf8.h"
+#include "io/base/text.h"
 
 namespace posenc::io {
 namespace {

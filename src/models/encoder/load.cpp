@@ -4,10 +4,9 @@
 
 #include <algorithm>
 
-#include "io/base/context.h"
-#include "io/load/file_source.h"
+#include "io/base/file.h"
 #include "io/load/key_map.h"
-#include "io/load/renamed_source.h"
+#include "io/load/source.h"
 #include "models/encoder/config.h"
 #include "models/encoder/names.h"
 #include "models/model_folder.h"

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "io/base/quote.h"
+#include "io/base/text.h"
 #include "io/load/key_map.h"
 #include "models/encoder/parts.h"
 #include "models/hf/setting_names.h"

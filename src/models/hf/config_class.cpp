@@ -8,17 +8,10 @@
 #include <memory>
 #include <mutex>
 
-#include "io/base/utf8.h"
+#include "io/base/json.h"
 
 namespace posenc::hf {
 namespace {
-
-constexpr std::size_t kMostOfValue = 80;  // in an error message
-
-std::string shown(const nlohmann::json& value) {
-  return io::shortened(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-                       kMostOfValue);
-}
 
 std::vector<std::string_view> words_of(std::string_view text) {
   std::vector<std::string_view> words;
@@ -81,7 +74,7 @@ void ConfigClass::check(const nlohmann::json& settings, const std::string& where
     const nlohmann::json& first = *settings.find(key);
     TORCH_CHECK_VALUE(*value == first, where, alias.name, " and ", key,
                       " are two names of one setting and must have the same value. Got ",
-                      shown(*value), " and ", shown(first));
+                      io::shown(*value), " and ", io::shown(first));
   }
 }
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 
 namespace posenc {
-
 namespace {
 
 const RotaryStructure kPatches = {.scalings = "default axial"};
@@ -24,16 +23,16 @@ const RotaryStructure kGemma3 = {
                {.layer_type = "full_attention",
                 .theta_key = "rope_theta",
                 .partial_key = "partial_rotary_factor",
-                .flat = FlatUse::Over}},
+                .shared = SharedParameters::Override}},
     .merges = true};
 const RotaryStructure kModernBert = {.layers = {{.layer_type = "sliding_attention",
                                                  .theta_key = "local_rope_theta",
                                                  .partial_key = "partial_rotary_factor",
-                                                 .flat = FlatUse::Over},
+                                                 .shared = SharedParameters::Override},
                                                 {.layer_type = "full_attention",
                                                  .theta_key = "global_rope_theta",
                                                  .partial_key = "partial_rotary_factor",
-                                                 .flat = FlatUse::Over}},
+                                                 .shared = SharedParameters::Override}},
                                      .merges = true,
                                      .only_layers = true};
 
@@ -75,11 +74,11 @@ const std::vector<RotaryModelRow>& rotary_model_table() {
       {"deepseek_v4", "deepseek_v4", {.layers = {{.layer_type = "main", .theta_key = "rope_theta",
        .partial_key = "partial_rotary_factor"}, {.layer_type = "compress",
        .theta_key = "compress_rope_theta", .partial_key = "partial_rotary_factor",
-       .flat = FlatUse::Scaling, .yarn_attention_factor = 1.0}}}},
+       .shared = SharedParameters::Scaling, .yarn_attention_factor = 1.0}}}},
       // dots3_note
       {"dots3_note_text", "dots3_note", {.layers = {{.layer_type = "indexed_attention",
-       .theta_key = "rope_theta", .flat = FlatUse::All}, {.layer_type = "sliding_attention",
-       .theta_key = "swa_rope_theta", .flat = FlatUse::All}}, .reads_partial = true}},
+       .theta_key = "rope_theta", .shared = SharedParameters::All}, {.layer_type = "sliding_attention",
+       .theta_key = "swa_rope_theta", .shared = SharedParameters::All}}, .reads_partial = true}},
       // ernie4_5
       {"ernie4_5", "ernie4_5"},
       {"ernie4_5_moe", "ernie4_5"},
@@ -148,7 +147,7 @@ const std::vector<RotaryModelRow>& rotary_model_table() {
       // laguna
       {"laguna", "laguna"},
       {"step3p5", "laguna", {.layers = {{.layer_type = "full_attention", .theta_key = "rope_theta",
-       .flat = FlatUse::Over}}, .layers_key = "layer_types", .merges = true, .lists = true}},
+       .shared = SharedParameters::Override}}, .layers_key = "layer_types", .merges = true, .lists = true}},
       {"zaya", "laguna"},
       // llama
       {"afmoe", "llama"},
@@ -264,7 +263,7 @@ const std::vector<RotaryModelRow>& rotary_model_table() {
       {"beam", "olmo3", {.layers_key = "rope_parameters"}},
       {"lfm3", "olmo3"},
       {"olmo3", "olmo3", {.layers = {{.layer_type = "full_attention", .theta_key = "rope_theta",
-       .partial_key = "partial_rotary_factor", .flat = FlatUse::Over}}, .merges = true}},
+       .partial_key = "partial_rotary_factor", .shared = SharedParameters::Override}}, .merges = true}},
       // pe_audio
       {"pe_audio_encoder", "pe_audio"},
       {"pe_audio_video_encoder", "pe_audio"},

@@ -8,11 +8,11 @@ namespace posenc {
 
 /// Which parameters a layer takes from those that are not grouped by layer type: from
 /// `rope_scaling`, or directly from rope_parameters.
-enum class FlatUse : uint8_t {
+enum class SharedParameters : uint8_t {
   None,
-  Over,     ///< `rope_scaling` only, which overrides the layer's own
-  Scaling,  ///< the scaling; base and share stay the layer's
-  All,      ///< everything
+  Override,  ///< `rope_scaling` only, which overrides the layer's own
+  Scaling,   ///< the scaling; base and share stay the layer's
+  All,       ///< everything
 };
 
 /// What one kind of layer takes from outside its rope_parameters, for models with several.
@@ -20,8 +20,8 @@ struct RotaryLayer {
   const char* layer_type;
   const char* theta_key = "";    ///< the key outside rope_parameters for its base, or none
   const char* partial_key = "";  ///< the key outside rope_parameters for its share, or none
-  FlatUse flat = FlatUse::None;
-  double yarn_attention_factor = 0.0;  ///< of flat parameters of type yarn without one; 0: none
+  SharedParameters shared = SharedParameters::None;
+  double yarn_attention_factor = 0.0;  ///< of shared parameters of type yarn without one; 0: none
 };
 
 /// How a model reads its configuration where that is unusual. The defaults of the settings are

@@ -19,7 +19,7 @@ int64_t positive(const Settings& config, const char* key) {
 
 // Versions of transformers before 5 have `rope_scaling`, which takes precedence if both are
 // present.
-Settings flat_parameters(const Settings& config, const RotaryModelRow& model) {
+Settings shared_parameters(const Settings& config, const RotaryModelRow& model) {
   const RotaryStructure& s = model.structure;
   const Settings scaling = config.inside_if_given("rope_scaling");
   if (!scaling.empty() && !s.ignores_rope_scaling) return scaling;
@@ -102,10 +102,11 @@ Settings beside_layers(const Settings& config, const RotaryModelRow& model) {
   return rest;
 }
 
-void check_flat(const Settings& config, const RotaryModelRow& model) {
+void check_shared(const Settings& config, const RotaryModelRow& model) {
   const auto& layers = model.structure.layers;
-  const bool takes = std::any_of(layers.begin(), layers.end(),
-                                 [](const RotaryLayer& l) { return l.flat != FlatUse::None; });
+  const bool takes = std::any_of(layers.begin(), layers.end(), [](const RotaryLayer& l) {
+    return l.shared != SharedParameters::None;
+  });
   if (!takes && !config.inside_if_given("rope_scaling").empty()) {
     config.refuse(
         "rope_scaling",
@@ -141,14 +142,15 @@ Settings layer_defaults(const Settings& config, const RotaryModelRow& model, con
                number_of_layer(config, "partial_rotary_factors", layer.layer_type, 1.0));
   }
   // `type`, the older name, has no effect, since rope_type is set.
-  if (layer.flat == FlatUse::Over) result.update(config.inside_if_given("rope_scaling"));
+  if (layer.shared == SharedParameters::Override)
+    result.update(config.inside_if_given("rope_scaling"));
   return result;
 }
 
 // Completes `own`, the parameters of a layer that come from those without layer types.
-void take_flat(const Settings& config, const RotaryModelRow& model, const Layer& layer,
-               Settings& own) {
-  if (layer.flat == FlatUse::All) {
+void read_shared(const Settings& config, const RotaryModelRow& model, const Layer& layer,
+                 Settings& own) {
+  if (layer.shared == SharedParameters::All) {
     own.set_default("rope_theta", theta_beside(config, model));
     return;
   }
@@ -174,23 +176,24 @@ std::optional<double> partial_beside(const Settings& config, const RotaryModelRo
 
 Settings layer_parameters(const Settings& config, const RotaryModelRow& model, const Layer& layer) {
   const RotaryStructure& s = model.structure;
-  check_flat(config, model);
+  check_shared(config, model);
   const Settings all = config.inside_if_given("rope_parameters");
   const Settings scaling = config.inside_if_given("rope_scaling");
   Settings own = all.inside_if_given(layer.layer_type);
   bool is_given = !own.empty();
-  const Settings flat = scaling.empty() ? beside_layers(config, model) : scaling;
-  const bool takes_flat = layer.flat == FlatUse::Scaling || layer.flat == FlatUse::All;
-  if (takes_flat && !flat.empty() && !(is_given && scaling.empty())) {
-    own = flat;
-    take_flat(config, model, layer, own);
+  const Settings shared = scaling.empty() ? beside_layers(config, model) : scaling;
+  const bool reads_shared =
+      layer.shared == SharedParameters::Scaling || layer.shared == SharedParameters::All;
+  if (reads_shared && !shared.empty() && !(is_given && scaling.empty())) {
+    own = shared;
+    read_shared(config, model, layer, own);
     is_given = false;
   } else if (is_given) {
     if (s.lists) {  // rope_parameters replace these lists and rope_scaling
       own.set_default("rope_theta", layer.theta);
       return own;
     }
-    if (layer.flat == FlatUse::Over) own.update(scaling);
+    if (layer.shared == SharedParameters::Override) own.update(scaling);
   } else {
     TORCH_CHECK_VALUE(all.empty() || s.merges, config.where(), "rope_parameters.", layer.layer_type,
                       " must be an object: `", model.model_type, "` rotates these layers by it");
@@ -273,7 +276,7 @@ RopeSettings rope_settings(const Settings& config, const RotaryModelRow& model,
   if (nested) {
     own = layer_parameters(config, model, find_layer(config, model, layer_type));
   } else if (!model.structure.ignores_rope_parameters) {
-    own = flat_parameters(config, model);
+    own = shared_parameters(config, model);
   }
   if (!nested) fill_in(config, model, own);
   RopeSettings result{own, nested ? config.inside_if_given("rope_parameters") : own, max_position,

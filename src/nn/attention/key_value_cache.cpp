@@ -10,7 +10,6 @@
 #include "core/check.h"
 
 namespace posenc {
-
 namespace {
 
 void check_writable(const at::Tensor& own) {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "core/check.h"
-#include "nn/make_linear.h"
 #include "nn/rotary_embedding_internals.h"
+#include "nn/weights.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {
@@ -195,12 +195,13 @@ void MultiheadAttentionImpl::rotate_apart(functional::Heads& heads,
     };
     return RotaryCosSin{of(all.cos), of(all.sin), of(all.scale)};
   };
-  const auto how = functional::RotaryFuncOptions().head_axis(rotary::HeadAxis::BeforeLength);
+  const auto func_options =
+      functional::RotaryFuncOptions().head_axis(rotary::HeadAxis::BeforeLength);
   const RotaryCosSin of_keys = rows(queries, heads.key.size(2));
-  heads.query = std::get<0>(functional::rotary(heads.query, {}, rows(0, queries), o, how));
-  heads.key = std::get<1>(functional::rotary({}, heads.key, of_keys, o, how));
+  heads.query = std::get<0>(functional::rotary(heads.query, {}, rows(0, queries), o, func_options));
+  heads.key = std::get<1>(functional::rotary({}, heads.key, of_keys, o, func_options));
   if (o.rotary_value())
-    heads.value = std::get<0>(functional::rotary(heads.value, {}, of_keys, o, how));
+    heads.value = std::get<0>(functional::rotary(heads.value, {}, of_keys, o, func_options));
 }
 
 KeyValueCache MultiheadAttentionImpl::make_cache(int64_t batch, int64_t capacity) const {

@@ -3,7 +3,7 @@
 #include <ostream>
 
 #include "core/check.h"
-#include "nn/make_linear.h"
+#include "nn/weights.h"
 
 namespace posenc {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <ostream>
 
-#include "nn/vision/weights.h"
+#include "nn/weights.h"
 #include "posenc/core/skip_init.h"
 #include "posenc/nn/vision_embeddings.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/position_limit.h"
-#include "platform/huge_pages.h"
+#include "core/check.h"
+#include "platform/memory.h"
 
 namespace posenc::exact {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
+#include "core/check.h"
 #include "core/nearest.h"
-#include "core/position_limit.h"
 #include "platform/number.h"
 
 namespace posenc {

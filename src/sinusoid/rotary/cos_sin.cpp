@@ -14,9 +14,8 @@
 
 #include <cmath>
 
-#include "core/comparable.h"
-#include "core/position_limit.h"
-#include "core/sent_to.h"
+#include "core/check.h"
+#include "core/tensors.h"
 #include "posenc/sinusoid/rotary.h"
 #include "sinusoid/frequency.h"
 #include "sinusoid/rotary/exact.h"

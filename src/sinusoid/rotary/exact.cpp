@@ -8,8 +8,8 @@
 #include <cmath>
 #include <vector>
 
-#include "core/position_limit.h"
-#include "platform/huge_pages.h"
+#include "core/check.h"
+#include "platform/memory.h"
 #include "sinusoid/exact.h"
 #include "sinusoid/exact/bigfloat.h"
 #include "sinusoid/exact/table_writer.h"

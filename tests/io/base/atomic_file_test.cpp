@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "io/base/atomic_file.h"
+#include "io/base/file.h"
 #include "io/child.h"
 #include "io/support.h"
 #include "posenc/io/load.h"
@@ -170,7 +170,7 @@ TEST(AtomicFile, ACommitThatFailsLeavesNothing) {
     io::AtomicFile file(dir / "x");
     file.write("new", 3);
     std::filesystem::create_directory(dir / "x");  // by another process, meanwhile
-    EXPECT_CONTAINS(refusal([&] { file.commit(); }), "cannot be put in place: Is a directory");
+    EXPECT_CONTAINS(message_of([&] { file.commit(); }), "cannot be put in place: Is a directory");
   }
   EXPECT_EQ(dir.entries(), 1u);  // the folder
 }

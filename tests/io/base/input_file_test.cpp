@@ -6,9 +6,8 @@
 #include <filesystem>
 #include <string>
 
-#include "io/base/context.h"
 #include "io/base/file.h"
-#include "io/base/quote.h"
+#include "io/base/text.h"
 #include "io/files.h"
 
 namespace posenc::testing {

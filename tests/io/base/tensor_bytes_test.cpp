@@ -1,6 +1,6 @@
 // The value of a strided view, gathered from the file in pieces, against a plain loop over its
 // indices.
-#include "io/base/tensor_bytes.h"
+#include "io/base/file_view.h"
 
 #include <gtest/gtest.h>
 

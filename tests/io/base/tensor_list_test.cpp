@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "io/base/utf8.h"
+#include "io/base/text.h"
 #include "io/files.h"
 
 namespace posenc::testing {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "io/load/file_source.h"
 #include "io/load/load_plan.h"
+#include "io/load/source.h"
 #include "io/support.h"
 #include "posenc/io/load.h"
 #include "posenc/io/save.h"

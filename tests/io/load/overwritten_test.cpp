@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "io/convert.h"
-#include "io/load/file_source.h"
 #include "io/load/load_all.h"
 #include "io/load/load_plan.h"
+#include "io/load/source.h"
 #include "io/support.h"
 #include "posenc/io/safetensors.h"
 

@@ -4,7 +4,7 @@
 #include <torch/nn/module.h>
 
 #include "io/load/load_plan.h"
-#include "io/load/memory_source.h"
+#include "io/load/source.h"
 #include "io/python.h"
 #include "io/support.h"
 #include "posenc/io/load.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/base/bytes.h"
+#include "io/base/file.h"
 #include "posenc/io/error.h"
 
 namespace posenc::io {

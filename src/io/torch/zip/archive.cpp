@@ -1,6 +1,6 @@
 #include "io/torch/zip/archive.h"
 
-#include "io/base/quote.h"
+#include "io/base/text.h"
 
 namespace posenc::io {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "io/base/bytes.h"
+#include "io/base/file.h"
 
 namespace posenc::io {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "io/base/bytes.h"
-#include "io/base/quote.h"
+#include "io/base/file.h"
+#include "io/base/text.h"
 #include "io/torch/zip/end.h"
 
 namespace posenc::io {

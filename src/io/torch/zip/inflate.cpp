@@ -2,7 +2,7 @@
 
 #include <zlib.h>
 
-#include "io/base/quote.h"
+#include "io/base/text.h"
 #include "io/torch/zip/end.h"
 
 namespace posenc::io {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "io/base/atomic_file.h"
+#include "io/base/file.h"
 
 namespace posenc::io {
 
