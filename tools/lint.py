@@ -64,9 +64,7 @@ ISA_OPS = {"src/kernels/isa/ops_x86.h": "immintrin.h", "src/kernels/isa/ops_neon
 # The private headers of other layers that src/cli/ may include, and why: apart from these it uses public headers, like
 # any other program.
 CLI_MAY = {
-    "src/core/epsilon.h": "tolerances of a type",
     "src/core/nearest.h": "suggestions, as in the library's own messages",
-    "src/core/ordinals.h": "differences in units in the last place",
     "src/platform/number.h": "numbers in arguments, as the library reads them in files",
     "src/platform/process.h": "runs gnuplot",
     "src/platform/signals.h": "translate writes what is finished before a signal ends it",
@@ -91,7 +89,6 @@ CLI_MAY = {
 # these stay.
 INTERNALS = re.compile(r"\bmutable_grad\b|\bat::_(?!fused_|upsample_)\w+\(|<ATen/(?:ThreadLocalState|CPUGeneratorImpl|ops/_(?!fused_|upsample_)\w+)\.h>|<torch/csrc/autograd/")
 INTERNALS_MAY = {
-    "src/cli/modules/probes.cpp": "CPUGeneratorImpl: seeds a generator of its own; the command line uses no torch_internals",
     "src/cli/plot_rotary.cpp": "at::_unique: the C++ API has no unique() of all values",
     "src/functional/embed/backward.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
     "src/parallel/clip_norm.cpp": "mutable_grad: replaces a sparse gradient by its coalesced one",
