@@ -64,7 +64,6 @@ ISA_OPS = {"src/kernels/isa/ops_x86.h": "immintrin.h", "src/kernels/isa/ops_neon
 # The private headers of other layers that src/cli/ may include, and why: apart from these it uses public headers, like
 # any other program.
 CLI_MAY = {
-    "src/core/floating_point.h": "tolerances of a type, and differences in units in the last place",
     "src/core/nearest.h": "suggestions, as in the library's own messages",
     "src/platform/number.h": "numbers in arguments, as the library reads them in files",
     "src/platform/signals.h": "translate writes what is finished before a signal ends it",
@@ -86,7 +85,6 @@ CLI_MAY = {
 # these stay.
 INTERNALS = re.compile(r"\bmutable_grad\b|\bat::_(?!fused_|upsample_)\w+\(|<ATen/(?:ThreadLocalState|CPUGeneratorImpl|ops/_(?!fused_|upsample_)\w+)\.h>|<torch/csrc/autograd/")
 INTERNALS_MAY = {
-    "src/cli/modules/probes.cpp": "CPUGeneratorImpl: seeds a generator of its own; the command line uses no torch_internals",
     "src/functional/embed/backward.cpp": "_sparse_coo_tensor_unsafe: the ids are in range, which a check would read back",
     "src/parallel/clip_norm.cpp": "mutable_grad: replaces a sparse gradient by its coalesced one",
     "src/parallel/gradient_exchange.cpp": "mutable_grad: gradients become aliases of their places in the buckets",

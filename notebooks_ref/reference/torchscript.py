@@ -50,7 +50,7 @@ SIZE_LIMIT = 20 * 1024  # bytes a small file
 
 
 class _WithoutScale(token_and_position_embedding.TokenAndPositionEmbedding):
-    """The mistake that `posenc verify` has to find. It bears the right one's name."""
+    """The mistake that `posenc-parity verify` has to find. It bears the right one's name."""
 
     def forward(self, x: Tensor) -> Tensor:
         return self.dropout(self.position_encoding(self.token_embedding(x)))

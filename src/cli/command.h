@@ -14,13 +14,8 @@ constexpr const char* kReadableFiles =
 /// The values of --preset: of tables, and of rotary embeddings.
 std::vector<std::string> preset_names();
 std::vector<std::string> rotary_preset_names();
-/// Those of --module.
-std::vector<std::string> known_modules();
 
-/// Each function adds its subcommand to `app`. Callbacks set `status` if the check failed, and
-/// throw if the input is rejected.
-void add_verify(CLI::App& app, int& status);
-void add_run(CLI::App& app);
+/// Each function adds its subcommand to `app`. Callbacks throw if the input is rejected.
 void add_table(CLI::App& app);
 void add_rotary(CLI::App& app);
 void add_encode(CLI::App& app);

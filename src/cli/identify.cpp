@@ -64,11 +64,11 @@ std::string summary(std::size_t all, std::size_t others) {
 }
 
 void identify_file(const IdentifyOptions& options) {
-  const Weights weights = read_weights(options.file, "");
+  const StateDict weights = read_weights(options.file);
   auto list = Json::array();
   std::size_t others = 0;
   std::string text;
-  for (const auto& item : weights.tensors) {
+  for (const auto& item : weights) {
     const Identification found = identify(item.value(), item.key());
     if (options.json) {
       list.push_back(json_of(item.key(), found));
@@ -81,7 +81,7 @@ void identify_file(const IdentifyOptions& options) {
   if (options.json) {
     fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
   } else {
-    fmt::print("{}{}", text, summary(weights.tensors.size(), others));
+    fmt::print("{}{}", text, summary(weights.size(), others));
   }
 }
 

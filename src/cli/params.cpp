@@ -23,56 +23,22 @@ void Params::allow(const std::string& subject, const std::vector<std::string>& k
   }
 }
 
-const std::string* Params::find(const std::string& key) const {
+std::optional<std::string> Params::text(const std::string& key) const {
   const auto at = values_.find(key);
-  return at == values_.end() ? nullptr : &at->second;
-}
-
-std::optional<int64_t> Params::integer(const std::string& key) const {
-  const std::string* text = find(key);
-  if (!text) return std::nullopt;
-  const auto value = whole_number(*text);
-  if (!value) fail("--param {} must be a whole number. Got {}", key, *text);
-  return value;
+  return at == values_.end() ? std::nullopt : std::optional(at->second);
 }
 
 std::optional<double> Params::real(const std::string& key) const {
-  const std::string* text = find(key);
-  if (!text) return std::nullopt;
-  const auto value = real_number(*text);
-  if (!value) fail("--param {} must be a number. Got {}", key, *text);
+  const auto given = text(key);
+  const auto value = real_number(given.value_or(""));
+  if (given && !value) fail("--param {} must be a number. Got {}", key, *given);
   return value;
-}
-
-std::optional<std::string> Params::text(const std::string& key) const {
-  const std::string* text = find(key);
-  return text ? std::optional(*text) : std::nullopt;
-}
-
-bool Params::flag(const std::string& key, bool otherwise) const {
-  const std::string* text = find(key);
-  if (!text) return otherwise;
-  if (*text == "true" || *text == "1") return true;
-  if (*text == "false" || *text == "0") return false;
-  fail("--param {} must be true or false. Got {}", key, *text);
 }
 
 PresetParams Params::for_preset() const {
   PresetParams params;
   for (const auto& [key, value] : values_) params.emplace(key, value);
   return params;
-}
-
-Scale Params::scale(const std::string& key, const Scale& otherwise) const {
-  const std::string* text = find(key);
-  if (!text) return otherwise;
-  if (*text == "none") return Scale::None;
-  if (*text == "sqrt_dim") return Scale::SqrtDim;
-  const auto value = real_number(*text);
-  if (!value) {
-    fail("--param {} must be none, sqrt_dim or a number. Got {}", key, *text);
-  }
-  return Scale(*value);
 }
 
 }  // namespace posenc::cli

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "posenc/core/scale.h"
 #include "posenc/sinusoid/preset.h"
 
 namespace posenc::cli {
@@ -20,18 +18,12 @@ class Params {
   /// Throws CommandError, suggesting the nearest names, for a key that `subject` does not accept.
   void allow(const std::string& subject, const std::vector<std::string>& known) const;
 
-  std::optional<int64_t> integer(const std::string& key) const;
-  std::optional<double> real(const std::string& key) const;
   std::optional<std::string> text(const std::string& key) const;
-  bool flag(const std::string& key, bool otherwise) const;
-  /// none, sqrt_dim or a number.
-  Scale scale(const std::string& key, const Scale& otherwise) const;
+  std::optional<double> real(const std::string& key) const;
   /// All of them, for preset(), which checks names and values.
   PresetParams for_preset() const;
 
  private:
-  const std::string* find(const std::string& key) const;
-
   std::map<std::string, std::string> values_;
 };
 

@@ -53,6 +53,10 @@ std::string count_message(const std::string& text) {
 }  // namespace
 
 std::string unknown_subcommand(const CLI::App& app, const std::string& name) {
+  if (name == "verify" || name == "run") {  // which posenc 0.1 had
+    return "there is no subcommand " + name +
+           "; docs/parity.md says how to compare a module with Python's";
+  }
   std::vector<std::string> names;
   for (const auto* sub : app.get_subcommands({})) names.push_back(sub->get_name());
   return "there is no subcommand " + name + suggestion(name, names);

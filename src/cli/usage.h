@@ -10,7 +10,7 @@ namespace posenc::cli {
 /// option that was probably meant.
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error);
 
-/// "there is no subcommand verfy; did you mean verify? Known: ...".
+/// "there is no subcommand tabel; did you mean table? Known: ...".
 std::string unknown_subcommand(const CLI::App& app, const std::string& name);
 
 }  // namespace posenc::cli

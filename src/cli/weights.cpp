@@ -19,52 +19,12 @@ std::string shortened(const std::vector<std::string>& texts) {
   return texts.empty() ? "nothing" : listed(texts, kMostDescribed);
 }
 
-// A script saves all its buffers, persistent or not, and does not record which are.
-bool may_be_non_persistent(const Manifest& manifest, const ManifestTensor& tensor) {
-  return manifest.format == WeightsFormat::TorchScript && tensor.role == TensorRole::Buffer;
-}
-
 }  // namespace
 
-Weights read_weights(const std::string& path, const std::string& prefix) {
+StateDict read_weights(const std::string& path) {
   io::OpenWeights weights(path);
-  Manifest& manifest = weights.manifest;
-  if (manifest.tensors.empty()) fail("{} contains no parameters or buffers", path);
-  std::vector<std::string> names;
-  for (const auto& tensor : manifest.tensors) names.push_back(shown(tensor.name));
-  std::erase_if(manifest.tensors, [&](const auto& tensor) {
-    return !tensor.name.starts_with(prefix) || tensor.name.size() == prefix.size();
-  });
-  if (manifest.tensors.empty()) {
-    fail("{} has no name that begins with {}; it contains {}", path, prefix, shortened(names));
-  }
-  const auto& first = manifest.tensors.front().name;
-  const auto begins_with_dot = [&](const auto& tensor) {
-    return tensor.name[prefix.size()] == '.';
-  };
-  if (!prefix.empty() &&
-      std::all_of(manifest.tensors.begin(), manifest.tensors.end(), begins_with_dot)) {
-    fail("--prefix {0}: must include the dot, as in --prefix {0}.; {1} contains {2}", prefix, path,
-         shown(first));
-  }
-  Weights part{path, manifest.format, prefix.empty() ? manifest.class_name : "", StateDict(), {},
-               {}};
-  const auto own = [&](const std::string& name, const std::string& text) {
-    const auto start = [&](const std::string& whole) {
-      return whole.starts_with(prefix) ? prefix.size() : 0;
-    };
-    if (name.starts_with(prefix)) {
-      part.values.emplace(name.substr(prefix.size()), text.substr(start(text)));
-    }
-  };
-  for (const ManifestEntry& value : manifest.values) own(value.name, value.text);
-  for (const auto& [name, text] : manifest.metadata) own(name, text);  // values may be names
-  for (auto& tensor : manifest.tensors) {
-    tensor.name = tensor.name.substr(prefix.size());
-    if (may_be_non_persistent(manifest, tensor)) part.optional.insert(tensor.name);
-  }
-  part.tensors = io::all_tensors(weights);
-  return part;
+  if (weights.manifest.tensors.empty()) fail("{} contains no parameters or buffers", path);
+  return io::all_tensors(weights);
 }
 
 StateDict read_tensors(const std::string& path, const std::vector<std::string>& names) {

@@ -1,29 +1,14 @@
 #pragma once
 
-#include <map>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "posenc/io/manifest.h"
 #include "posenc/io/state_dict.h"
 
 namespace posenc::cli {
 
-/// The weights of a file in any format.
-struct Weights {
-  std::string path;
-  WeightsFormat format;
-  std::string class_name;  ///< of the saved script; "" for submodules and other formats
-  StateDict tensors;       ///< those with the prefix, which is removed
-  std::map<std::string, std::string>
-      values;  ///< a script's numbers and texts, or safetensors' metadata
-  std::set<std::string>
-      optional;  ///< may be missing in a counterpart: possibly non-persistent buffers
-};
-
-/// Reads the tensors under `prefix` from a file in any format, without running code in it.
-Weights read_weights(const std::string& path, const std::string& prefix);
+/// Reads the tensors of a file in any format, without running code in it.
+StateDict read_weights(const std::string& path);
 
 /// Reads a safetensors file that must contain tensors with these names.
 StateDict read_tensors(const std::string& path, const std::vector<std::string>& names);

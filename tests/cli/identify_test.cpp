@@ -56,5 +56,19 @@ TEST_F(Identify, Refuses) {
   expect_refused(posenc({"identify", file("missing")}), "identify", "missing");
 }
 
+TEST_F(Identify, NamesFromAFileAreSafe) {
+  const auto dotted = safetensors("dotted", dict({{".pe", torch::randn({9, 6})}}));
+  EXPECT_EQ(posenc({"identify", dotted}).status, 0);
+  const std::string name = "\033[2J\007" + std::string(1000, 'n');
+  const auto table = sinusoid_table(preset("notebook_003", 6), 9);
+  const auto weights = safetensors("w", dict({{name, table}}));
+  for (const auto& result :
+       {posenc({"identify", weights}), posenc({"identify", "--json", weights})}) {
+    EXPECT_EQ(result.status, 0);
+    EXPECT_EQ((result.out + result.err).find_first_of("\033\007"), std::string::npos)
+        << result.out << result.err;
+  }
+}
+
 }  // namespace
 }  // namespace posenc::testing

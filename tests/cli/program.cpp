@@ -119,21 +119,4 @@ void expect_refused_by(const std::string& program, const Result& result, const s
   }
 }
 
-std::vector<std::string> script_files() {
-  std::vector<std::string> found;
-  for (const std::string folder : {POSENC_LIVE_DIR, POSENC_FIXTURES_DIR}) {
-    const std::size_t before = found.size();
-    for (const std::string part : {"/torchscript", "/torchscript/mangled"}) {
-      if (!std::filesystem::is_directory(folder + part)) continue;
-      for (const auto& entry : std::filesystem::directory_iterator(folder + part)) {
-        if (entry.path().extension() == ".pt") found.push_back(entry.path());
-      }
-    }
-    EXPECT_GT(found.size(), before)
-        << "no TorchScript files in " << folder << "; ctest makes the live ones";
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
 }  // namespace posenc::testing

@@ -47,13 +47,4 @@ void expect_refused(const Result& result, const std::string& subcommand, const s
 /// The same for any program; the message begins with `program`.
 void expect_refused_by(const std::string& program, const Result& result, const std::string& text);
 
-/// The TorchScript files of the notebooks' classes: those that Python has just written, and the
-/// committed ones.
-std::vector<std::string> script_files();
-
-/// Saves a TorchScript module of class `name` with the given tensors (parameters, nested by dots in
-/// their names) and methods.
-void save_script(const std::string& path, const std::string& name, const StateDict& tensors,
-                 const std::string& source);
-
 }  // namespace posenc::testing

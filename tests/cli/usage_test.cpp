@@ -17,21 +17,19 @@ class Usage : public InFolder {};
 class BadFile : public InFolder {};
 
 TEST_F(Usage, HelpShowsAnExample) {
-  for (const std::string sub : {"verify", "run", "table", "presets", "identify", "inspect",
-                                "convert", "translate", "version", "help"}) {
+  for (const std::string sub : {"table", "presets", "identify", "inspect", "convert", "translate",
+                                "version", "help"}) {
     const auto result = posenc({sub, "--help"});
     EXPECT_EQ(result.status, 0) << sub;
     EXPECT_EQ(result.err, "") << sub;
     EXPECT_PRED_FORMAT2(::testing::IsSubstring, "Example:\n  posenc " + sub, result.out);
   }
   EXPECT_EQ(posenc({"--help"}).status, 0);
-  EXPECT_PRED_FORMAT2(::testing::IsSubstring, "only with trusted files",
-                      posenc({"verify", "--help"}).out);
 }
 
 TEST_F(Usage, NoLineOfAHelpIsTooWide) {
-  for (const std::string sub : {"", "verify", "run", "table", "rotary", "presets", "identify",
-                                "inspect", "convert", "encode", "translate", "version", "help"}) {
+  for (const std::string sub : {"", "table", "rotary", "presets", "identify", "inspect", "convert",
+                                "encode", "translate", "version", "help"}) {
     const auto result = sub.empty() ? posenc({"--help"}) : posenc({sub, "--help"});
     std::istringstream lines(result.out);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
@@ -41,13 +39,11 @@ TEST_F(Usage, NoLineOfAHelpIsTooWide) {
 TEST_F(Usage, WrongUseIsStatusTwo) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{}, "posenc: "},
-      {{"verfy", "a.pt"}, "did you mean verify?"},
-      {{"verify"}, "posenc verify: "},
-      {{"verify", "a.pt", "--modul", "X"}, "posenc verify: "},
-      {{"verify", "a.pt", "--param", "scale"}, "must have the form key=value"},
-      {{"verify", "a.pt", "--param", "=3"}, "must have the form key=value"},
-      {{"run", "a.pt", "--out", file("o")}, "--input"},
-      {{"run", "a.pt", "--input", "i"}, "--out"},
+      {{"inspct", "a.pt"}, "did you mean inspect?"},
+      {{"inspect"}, "posenc inspect: "},
+      {{"inspect", "a.pt", "--jsn"}, "posenc inspect: "},
+      {{"rotary", "--param", "factor"}, "must have the form key=value"},
+      {{"rotary", "--param", "=3"}, "must have the form key=value"},
       {{"table", "--preset", "notebook_001", "--dim", "x", "--length", "3", "--out", file("o")},
        "--dim"},
       {{"table"}, "--out"},
@@ -59,11 +55,6 @@ TEST_F(Usage, WrongUseIsStatusTwo) {
       {{"rotary", "--preset", "lama", "--in", file("i"), "--out", file("o")},
        "--preset must be a rotary embedding, as `posenc presets --rotary` lists them. Got lama; "
        "did you mean llama?"},
-      {{"verify", "a.pt", "--module", "TokenEmbeding"},
-       "--module must be a class, as `posenc verify --help` lists them. Got TokenEmbeding; did "
-       "you mean TokenEmbedding?"},
-      {{"run", "a.pt", "--module", "Nothing", "--input", "i", "--out", file("o")},
-       "--module must be a class, as `posenc run --help` lists them. Got Nothing"},
   };
   for (const auto& [command, message] : cases) {
     const auto result = posenc(command);
@@ -81,6 +72,8 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
       {{}, "posenc: A subcommand is required"},
       {{"--vresion"}, "posenc: there is no option --vresion; did you mean --version?"},
       {{"frobnicate"}, "posenc: there is no subcommand frobnicate; known: "},
+      {{"verify", "a.pt"}, "posenc: there is no subcommand verify; docs/parity.md says how to"},
+      {{"help", "run"}, "posenc help: there is no subcommand run; docs/parity.md says how to"},
       {{"help", "tabel"}, "posenc help: there is no subcommand tabel; did you mean table?"},
       {{"table", "--precison", "exact"},
        "posenc table: there is no option --precison; did you mean --precision?"},
@@ -102,7 +95,6 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
       {{"table", "--cases", "c", "--dim", "4", "--out", out},
        "--cases and --dim exclude each other\n"},
       {{"table", "--out", "-"}, "--out must name a file, since files are replaced atomically"},
-      {{"run", "m", "--input", "i", "--out", "-"}, "Got -; use ./- for a file of that name"},
       {{"convert", "a", "-"}, "OUT must name a file"},
       {{"table", "--out", ""}, "--out must name a file. Got an empty string\n"},
       {{"translate", "--beams", "0"}, "--beams must be a whole number from 1 to 10000. Got 0\n"},
@@ -116,7 +108,6 @@ TEST_F(Usage, MessagesSayWhatIsMeant) {
       {{"presets", "--", "--json"}, "--json must come after presets and before any --\n"},
       {{"convert", "", out}, "IN must be the name of a file. Got an empty string\n"},
       {{"inspect", ""}, "FILE must be the name of a file. Got an empty string\n"},
-      {{"verify", "a.pt", ""}, "MODEL must be the name of a file. Got an empty string\n"},
       {{"table", "--cases", "", "--out", out}, "--cases must be the name of a file. Got an empty"},
       {{"table", "--positions", ""},
        "--positions must be the name of a file. Got an empty string\n"},
@@ -137,9 +128,9 @@ TEST_F(Usage, AnOptionWithAnEmptyValueTakesNoOther) {
   const auto input = safetensors("in", dict({{"a", torch::zeros({1})}}));
   EXPECT_CONTAINS(posenc({"table", "--preset", "xlm", "--dim=", "--length=3"}).err,
                   "--dim must be a whole number from 1 to 1048576. Got an empty string\n");
-  const auto result = posenc({"run", "--input=", input, "--out", file("out")});
+  const auto result = posenc({"rotary", "--in=", input, "--out", file("out")});
   EXPECT_EQ(result.status, 2);
-  EXPECT_CONTAINS(result.err, "--input must be the name of a file. Got an empty string\n");
+  EXPECT_CONTAINS(result.err, "--in must be the name of a file. Got an empty string\n");
   EXPECT_EQ(names(), std::vector<std::string>{"in"});
   EXPECT_EQ(posenc({"inspect", "--", "--json="}).status, 1) << "the name of a file";
 }
@@ -220,25 +211,20 @@ TEST_F(BadFile, EachHasItsMessageInEachCommand) {
   const auto before = names();
   for (const auto& [path, message] : weights) {
     SCOPED_TRACE(path);
-    expect_refused(posenc({"verify", path}), "verify", message);
-    expect_refused(
-        posenc({"run", path, "--input", fixture + ".io.safetensors", "--out", file("o")}), "run",
-        message);
-    expect_refused(posenc({"run", fixture + ".pt", "--input", path, "--out", file("o")}), "run",
-                   path);
+    expect_refused(posenc({"identify", path}), "identify", message);
     expect_refused(posenc({"table", "--preset", "notebook_001", "--dim", "4", "--positions", path,
                            "--out", file("o")}),
                    "table", path);
   }
   EXPECT_EQ(names(), before);
-  expect_refused(posenc({"verify", fixture + ".io.safetensors"}), "verify", "only weights");
 }
 
 TEST_F(BadFile, AnOldOutputSurvivesARefusal) {
   const auto old = text_file("out", "precious");
-  const auto input = safetensors("in", dict({{"input", torch::tensor({{-1}})}}));
-  const auto weights = safetensors("w", dict({{"pos_enc", torch::zeros({3, 4})}}));
-  expect_refused(posenc({"run", weights, "--input", input, "--out", old}), "run", "Got -1");
+  const auto positions = safetensors("in", dict({{"positions", torch::tensor({-1})}}));
+  expect_refused(posenc({"table", "--preset", "notebook_000", "--dim", "4", "--positions",
+                         positions, "--out", old}),
+                 "table", "Got -1");
   std::ifstream stream(old);
   std::string content;
   stream >> content;

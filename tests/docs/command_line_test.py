@@ -43,7 +43,7 @@ def option_names(text: str) -> "set[str]":
 
 def subcommands() -> "list[str]":
     names = re.findall(r"^  ([a-z][a-z-]*) {2,}\S", help_of("").partition("\nSubcommands:\n")[2], re.MULTILINE)
-    assert "verify" in names
+    assert "inspect" in names
     return names
 
 
@@ -91,7 +91,7 @@ class Files(unittest.TestCase):
             self.assertNotRegex(path.read_text(), r"\[(Exactly|At most|Option Group)")
 
     def test_bash_completes_values_and_files(self):
-        self.assertEqual(completed("posenc", "ver"), ["version", "verify"])
+        self.assertEqual(completed("posenc", "i"), ["identify", "inspect"])
         self.assertEqual(completed("posenc", "table", "--preset", "whis"), ["whisper"])
         self.assertEqual(completed("posenc", "table", "--precision", "="), ["reference", "exact"])
         self.assertEqual(completed("posenc", "table", "--precision", "=", "e"), ["exact"])

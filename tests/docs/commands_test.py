@@ -80,15 +80,13 @@ def in_backticks() -> "list[tuple[str, str]]":
 
 
 def make_model(folder: Path) -> None:
-    """Writes model.safetensors, the notebook's Transformer with eight heads, and ids.safetensors for it."""
+    """Writes model.safetensors, the notebook's Transformer."""
     sys.path.insert(0, str(ROOT / "notebooks_ref"))
-    import torch
     from reference.transformer import Transformer
     from safetensors.torch import save_file
 
     model = Transformer(20, 30, d_model=16, num_heads=8, num_encoder_layers=1, num_decoder_layers=1, d_ff=24, max_seq_length=12)
     save_file(model.state_dict(), folder / "model.safetensors")
-    save_file({"src": torch.randint(20, (4, 4)), "tgt": torch.randint(30, (4, 4))}, folder / "ids.safetensors")
 
 
 def make_rotary(folder: Path) -> None:
@@ -160,7 +158,7 @@ class Commands(unittest.TestCase):
             (folder / "models").mkdir()
             (folder / "models" / "bert-base-uncased").symlink_to(live / "encoder" / "bert")
             (folder / "letter.txt").write_text("two hundred and five\n\nseven\n")
-            shutil.copy(live / "transformer_scripts" / "none_real_masks.pt", folder / "model.pt")  # a pre-norm model
+            shutil.copy(live / "transformer_scripts" / "none_real_masks.pt", folder / "model.pt")
             make_model(folder)
             make_rotary(folder)
             make_sentences(folder)

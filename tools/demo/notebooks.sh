@@ -27,8 +27,8 @@ if [ $# = 0 ]; then
   fi
 fi
 
-verdict() { # the last line of `posenc verify`: "equal: 7 of 7 inputs, bit for bit"
-  "$bin/posenc" verify "$1" 2>&1 | tail -n 1
+verdict() { # the last line of `posenc-parity verify`: "equal: 7 of 7 inputs, bit for bit"
+  "$bin/tests/posenc-parity" verify "$1" 2>&1 | tail -n 1
 }
 line() { printf 'notebook %s   %-28s %s\n' "$@"; } # NUMBER WHAT VERDICT
 compared=0 different=0
@@ -44,7 +44,7 @@ for notebook in notebooks_ref/[0-9]*.ipynb; do
   done
 done
 [ "$compared" -gt 0 ] || fail "$scripts has no modules"
-[ "$different" = 0 ] || fail "$different of the modules are not bit-identical; posenc verify $scripts/FILE shows the inputs"
+[ "$different" = 0 ] || fail "$different of the modules are not bit-identical; posenc-parity verify $scripts/FILE shows the inputs"
 
 mistake=$(verdict "$scripts"/wrong/*.script.pt) && fail "the module without its scale was not detected"
 [[ $mistake == "NOT equal:"* ]] || fail "the module without its scale could not be compared: $mistake"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/modules/module_spec.h"
+#include "parity/program/counterpart.h"
 
-namespace posenc::cli {
+namespace posenc::parity {
 
 /// One call for which script and counterpart are compared.
 struct Probe {
@@ -17,10 +17,10 @@ struct Probe {
 /// Edge cases and random inputs for a counterpart, from a fixed seed: length 1, max_len, first and
 /// last id, repeated ids, single and batched sequences, and finally all of `masks` (argument
 /// names).
-std::vector<Probe> probes(const ModuleSpec& spec, const std::set<std::string>& masks);
+std::vector<Probe> probes(const Counterpart& made, const std::set<std::string>& masks = {});
 
-/// `probe`, whose input is timesteps, with images added: one shared, (C, 28, 28), and one per
-/// timestep, (N, C, 5, 7).
-std::vector<Probe> image_probes(const ModuleSpec& spec, const Probe& probe);
+/// The same for timesteps that are added to images: to one, (C, 28, 28), and to one per timestep,
+/// (N, C, 5, 7).
+std::vector<Probe> image_probes(const Counterpart& made);
 
-}  // namespace posenc::cli
+}  // namespace posenc::parity

@@ -1,11 +1,11 @@
-// posenc run and verify for whole models and stacks that Python has just written.
+// posenc-parity run and verify for whole models and stacks that Python has just written.
 
 #include <torch/types.h>
 
 #include <filesystem>
 #include <sstream>
 
-#include "cli/program.h"
+#include "parity/program/runs.h"
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
 #include "support/compare.h"
@@ -45,7 +45,7 @@ class TransformerFiles : public InFolder {
   Result run(const std::string& weights, const std::string& input,
              std::vector<std::string> more = {}) {
     more.insert(more.begin(), {"run", weights, "--input", input, "--out", file("out")});
-    return posenc(more);
+    return posenc_parity(more);
   }
   Result run_with(const std::string& name, const std::map<std::string, at::Tensor>& changed,
                   const std::vector<std::string>& more = {}) {
@@ -63,7 +63,7 @@ class TransformerFiles : public InFolder {
   }
   static Result verify(const std::string& file, std::vector<std::string> more) {
     more.insert(more.begin(), {"verify", file});
-    return posenc(more);
+    return posenc_parity(more);
   }
 };
 
@@ -131,10 +131,11 @@ TEST_F(TransformerFiles, AScriptHasItsNumberOfHeads) {
   const auto input = path("three_way.io.safetensors");
   const auto params = params_of("three_way", "num_heads");
   EXPECT_EQ(run(path("three_way.pt"), input, params).status, 0);
-  expect_refused(run(path("three_way.state.pt"), input, params), "run", "pass --param num_heads=N");
-  expect_refused(run(path("decoder_output.pt"), path("decoder_output.io.safetensors"),
-                     params_of("decoder_output", "activation")),
-                 "run", "pass --param activation=swish");
+  expect_parity_refused(run(path("three_way.state.pt"), input, params), "run",
+                        "pass --param num_heads=N");
+  expect_parity_refused(run(path("decoder_output.pt"), path("decoder_output.io.safetensors"),
+                            params_of("decoder_output", "activation")),
+                        "run", "pass --param activation=swish");
 }
 
 // A file may lack the matrix of the source, the target or the output if it is tied to another.
@@ -168,8 +169,8 @@ TEST_F(TransformerFiles, WhatIsTiedIsFound) {
     if (item.key() != tgt) part.insert(item.key(), item.value());
   }
   const auto file = safetensors("part", part), input = path("encoder_decoder.io.safetensors");
-  expect_refused(run(file, input, params_of("encoder_decoder")), "run",
-                 "pass --param tie=encoder_decoder or --param tie=decoder_output");
+  expect_parity_refused(run(file, input, params_of("encoder_decoder")), "run",
+                        "pass --param tie=encoder_decoder or --param tie=decoder_output");
   auto params = params_of("encoder_decoder");
   params.insert(params.end(), {"--param", "tie=encoder_decoder"});
   EXPECT_EQ(run(file, input, params).status, 0);
@@ -185,8 +186,8 @@ TEST_F(TransformerFiles, CopiesThatDifferAreNotTied) {
   const auto weights = safetensors("changed", changed);
   EXPECT_EQ(run(weights, path("three_way.io.safetensors"), params).status, 0);
   params.insert(params.end(), {"--param", "tie=three_way"});
-  expect_refused(run(weights, path("three_way.io.safetensors"), params), "run",
-                 "are one tensor in the module, but differ");
+  expect_parity_refused(run(weights, path("three_way.io.safetensors"), params), "run",
+                        "are one tensor in the module, but differ");
 }
 
 TEST_F(TransformerFiles, RefusesWhatDoesNotFit) {
@@ -195,7 +196,7 @@ TEST_F(TransformerFiles, RefusesWhatDoesNotFit) {
   const int64_t batch = tgt.size(0), length = tgt.size(1);
   const auto refuse = [&](const std::map<std::string, at::Tensor>& changed,
                           const std::string& text) {
-    expect_refused(run_with("three_way", changed), "run", text);
+    expect_parity_refused(run_with("three_way", changed), "run", text);
   };
   refuse({{"tgt", {}}}, "must have a tensor `tgt`");
   refuse({{"tgt", torch::zeros({batch, 12}, torch::kLong)}}, "exceeds max_len 11");
@@ -210,8 +211,8 @@ TEST_F(TransformerFiles, RefusesWhatDoesNotFit) {
   const auto with = [&](const std::string& param, const std::string& text) {
     auto params = params_of("three_way", param.substr(0, param.find('=')));
     params.insert(params.end(), {"--param", param});
-    expect_refused(run(path("three_way.pt"), path("three_way.io.safetensors"), params), "run",
-                   text);
+    expect_parity_refused(run(path("three_way.pt"), path("three_way.io.safetensors"), params),
+                          "run", text);
   };
   with("num_heads=7", "num_heads must divide d_model");
   with("num_heads=0", "num_heads must be positive");

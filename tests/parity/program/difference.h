@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace posenc::cli {
+namespace posenc::parity {
 
 /// The difference between two results that should be equal.
 struct Difference {
@@ -22,4 +22,4 @@ Difference worst(const Difference& a, const Difference& b);
 /// "0", "3.1e-05", "nan".
 std::string short_number(double value);
 
-}  // namespace posenc::cli
+}  // namespace posenc::parity

@@ -1,8 +1,10 @@
+#include "parity/program/runs.h"
+
 #include <torch/csrc/jit/api/module.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
-
-#include "cli/program.h"
 
 namespace posenc::testing {
 namespace {
@@ -28,6 +30,33 @@ torch::jit::Module module_of(const std::string& name, const StateDict& tensors) 
 }
 
 }  // namespace
+
+Result posenc_parity(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), POSENC_PARITY);
+  return run_loaded(arguments);
+}
+
+void expect_parity_refused(const Result& result, const std::string& subcommand,
+                           const std::string& text) {
+  expect_refused_by("posenc-parity " + subcommand, result, text);
+}
+
+std::vector<std::string> script_files() {
+  std::vector<std::string> found;
+  for (const std::string folder : {POSENC_LIVE_DIR, POSENC_FIXTURES_DIR}) {
+    const std::size_t before = found.size();
+    for (const std::string part : {"/torchscript", "/torchscript/mangled"}) {
+      if (!std::filesystem::is_directory(folder + part)) continue;
+      for (const auto& entry : std::filesystem::directory_iterator(folder + part)) {
+        if (entry.path().extension() == ".pt") found.push_back(entry.path());
+      }
+    }
+    EXPECT_GT(found.size(), before)
+        << "no TorchScript files in " << folder << "; ctest makes the live ones";
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
 
 void save_script(const std::string& path, const std::string& name, const StateDict& tensors,
                  const std::string& source) {

@@ -3,7 +3,7 @@
 #include <set>
 #include <sstream>
 
-#include "cli/program.h"
+#include "parity/program/runs.h"
 #include "posenc/functional/timestep_embedding.h"
 #include "posenc/io/load.h"
 #include "posenc/io/manifest.h"
@@ -36,7 +36,7 @@ class Run : public InFolder {
                                         "--input", safetensors("in.safetensors", tensors),
                                         "--out",   file("out.any")};
     command.insert(command.end(), more.begin(), more.end());
-    return posenc(command);
+    return posenc_parity(command);
   }
 
   const at::Tensor ids = torch::tensor({{3, 0, 3, 6}, {1, 2, 5, 4}});
@@ -104,22 +104,20 @@ TEST_F(Run, APrefixIsStripped) {
   const auto x = torch::randn({2, 4, 6});
   const auto got = output(weights, dict({{"input", x}}), {"--prefix", "model.embed."});
   EXPECT_TRUE(bit_equal(got, x + pe.slice(1, 0, 4)));
-  expect_refused(attempt(weights, dict({{"input", x}}), {"--prefix", "model.embd."}), "run",
-                 "no name that begins with model.embd.");
+  expect_parity_refused(attempt(weights, dict({{"input", x}}), {"--prefix", "model.embd."}), "run",
+                        "no name that begins with model.embd.");
 }
 
 TEST_F(Run, APrefixWithoutItsDotIsRecognised) {
   const auto weights = safetensors("w", dict({{"model.embed.pe", pe}}));
   const auto in = dict({{"input", torch::randn({2, 4, 6})}});
-  expect_refused(attempt(weights, in, {"--prefix", "model.embed"}), "run",
-                 "--prefix model.embed: must include the dot, as in --prefix "
-                 "model.embed.;");
+  expect_parity_refused(attempt(weights, in, {"--prefix", "model.embed"}), "run",
+                        "--prefix model.embed: must include the dot, as in --prefix "
+                        "model.embed.;");
 }
 
 TEST_F(Run, NamesMayBeginWithADot) {
   const auto weights = safetensors("w", dict({{".pe", pe}}));
-  const auto seen = posenc({"identify", weights});
-  EXPECT_EQ(seen.status, 0) << seen.err;
   const auto x = torch::randn({2, 4, 6});
   EXPECT_TRUE(
       bit_equal(output(weights, dict({{"input", x}}), {"--prefix", "."}), x + pe.slice(1, 0, 4)));
@@ -129,12 +127,8 @@ TEST_F(Run, NamesFromAFileCannotCommandATerminal) {
   const std::string name = "\033[2J\007" + std::string(1000, 'n');
   const auto weights = safetensors("w", dict({{name, pe}}));
   const auto in = dict({{"inputs\033[1m", torch::zeros({1})}, {"x", torch::zeros({1})}});
-  std::vector<Result> results = {attempt(weights, in),
-                                 attempt(weights, in, {"--prefix", "other."}),
-                                 attempt(safetensors("p", dict({{"pe", pe}})), in),
-                                 posenc({"identify", weights}),
-                                 posenc({"identify", "--json", weights}),
-                                 posenc({"table", "--\033[2J"})};
+  std::vector<Result> results = {attempt(weights, in), attempt(weights, in, {"--prefix", "other."}),
+                                 attempt(safetensors("p", dict({{"pe", pe}})), in)};
   for (const auto& result : results) {
     EXPECT_EQ((result.out + result.err).find_first_of("\033\007"), std::string::npos)
         << result.out << result.err;
@@ -197,7 +191,7 @@ TEST_F(Run, PartsOfDecoderOnlyModels) {
                           {"--module", "RotaryEmbedding", "--param", "preset=cohere"});
   EXPECT_TRUE(bit_equal(got, std::get<0>(functional::rotary(heads, {}, options))));
   const auto unnamed = attempt(rotary, dict({{"input", heads}}), {"--module", "RotaryEmbedding"});
-  expect_refused(unnamed, "run", "pass --param preset=NAME");
+  expect_parity_refused(unnamed, "run", "pass --param preset=NAME");
 }
 
 TEST_F(Run, RefusedInputsWriteNothing) {
@@ -251,10 +245,10 @@ TEST_F(Run, RefusedInputsWriteNothing) {
   };
   const auto before = names().size();
   for (const auto& [path, input, more, message] : cases) {
-    expect_refused(attempt(path, input, more), "run", message);
+    expect_parity_refused(attempt(path, input, more), "run", message);
     EXPECT_EQ(names().size(), before + 1) << message;  // only in.safetensors
   }
-  const auto result = posenc(
+  const auto result = posenc_parity(
       {"run", weights, "--input", file("in.safetensors"), "--out", file("no/such/folder/out")});
   EXPECT_EQ(result.status, 1);
 }

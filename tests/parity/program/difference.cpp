@@ -1,4 +1,4 @@
-#include "cli/difference.h"
+#include "parity/program/difference.h"
 
 #include <fmt/format.h>
 #include <torch/types.h>
@@ -9,7 +9,7 @@
 #include "cli/weights.h"
 #include "core/floating_point.h"
 
-namespace posenc::cli {
+namespace posenc::parity {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -57,4 +57,4 @@ std::string short_number(double value) {
                                                              : fmt::format("{:.2g}", value);
 }
 
-}  // namespace posenc::cli
+}  // namespace posenc::parity
