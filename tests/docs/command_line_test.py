@@ -38,7 +38,8 @@ def help_of(name: str) -> str:
 
 def option_names(text: str) -> "set[str]":
     """The options in a help text, in which CLI11 starts each in the same column, or two further in a group."""
-    return set(re.findall(r"^ {2,4}(?:-\w,)?(--[\w-]+)", text, re.MULTILINE))
+    listed = re.findall(r"^ {2,4}(?:-\w,)?(--[\w-]+(?:,--[\w-]+)*)", text, re.MULTILINE)
+    return {name for names in listed for name in names.split(",")}
 
 
 def subcommands() -> "list[str]":
