@@ -56,8 +56,9 @@ struct TensorComparison {
 ///
 /// ```cpp
 /// auto expected = torch::tensor({1.0f, 2.0f, 3.0f});
-/// auto comparison = posenc::compare_tensors(expected * 1.001f, expected,
-/// posenc::Tolerance().rtol(1e-2)); TORCH_CHECK(comparison.ok, comparison);
+/// const auto tolerance = posenc::Tolerance().rtol(1e-2);
+/// auto comparison = posenc::compare_tensors(expected * 1.001f, expected, tolerance);
+/// TORCH_CHECK(comparison.ok, comparison);
 /// ```
 ///
 /// Errors: c10::ValueError for a tolerance that is negative or NaN.

@@ -77,10 +77,11 @@ std::ostream& operator<<(std::ostream& out, const GoldenReport& report);
 /// golden.load_into(tagger);
 /// auto [hidden, logits] = tagger.forward(golden.input("ids"), golden.input("mask"));
 /// posenc::GoldenOutputs outputs = {{"hidden", hidden}, {"logits", logits}};
-/// auto report = golden.compare(outputs, posenc::Tolerance().rtol_of_max(1e-6));
-/// EXPECT_TRUE(report.ok()) << report;
-/// auto gradients = golden.compare_gradients(tagger, outputs,
-/// posenc::Tolerance().rtol_of_max(1e-6)); EXPECT_TRUE(gradients.ok()) << gradients;
+/// const auto tolerance = posenc::Tolerance().rtol_of_max(1e-6);
+/// auto report = golden.compare(outputs, tolerance);
+/// TORCH_CHECK(report.ok(), report);
+/// auto gradients = golden.compare_gradients(tagger, outputs, tolerance);
+/// TORCH_CHECK(gradients.ok(), gradients);
 /// ```
 class Golden {
  public:
