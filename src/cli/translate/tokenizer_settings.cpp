@@ -10,7 +10,7 @@
 namespace posenc::cli {
 namespace {
 
-using Json = nlohmann::json;
+using nlohmann::json;
 
 constexpr uint64_t kLongestSettings =
     64'000'000;  // in bytes; tokenizer.json also holds the vocabulary
@@ -24,26 +24,26 @@ constexpr const char* kStandard[] = {"bos_token", "eos_token", "unk_token", "sep
 Settings settings_in(const std::string& folder, const char* name) {
   const std::string path = (std::filesystem::path(folder) / name).string();
   return io::may_exist(path) ? Settings("translate", path, kLongestSettings)
-                             : Settings::of_object("translate", Json::object());
+                             : Settings::of_object("translate", json::object());
 }
 
 // The token's text; `token` is the text itself, or an object that describes the token.
-std::string text_of(const Settings& file, const std::string& name, const Json& token) {
-  const Json& text = token.is_object() && token.contains("content") ? token["content"] : token;
+std::string text_of(const Settings& file, const std::string& name, const json& token) {
+  const json& text = token.is_object() && token.contains("content") ? token["content"] : token;
   if (!text.is_string()) file.refuse(name, "must be a token", token);
   return text.get<std::string>();
 }
 
-AddedToken described(const Settings& file, const std::string& name, const Json& token) {
+AddedToken described(const Settings& file, const std::string& name, const json& token) {
   AddedToken result{text_of(file, name, token)};
-  const Settings flags = file.within(name, token.is_object() ? token : Json::object());
+  const Settings flags = file.within(name, token.is_object() ? token : json::object());
   result.single_word = flags.flag("single_word", false);
   result.strips_left = flags.flag("lstrip", false);
   result.strips_right = flags.flag("rstrip", false);
   return result;
 }
 
-void add(const Settings& file, const std::string& name, const Json& id, AddedToken token,
+void add(const Settings& file, const std::string& name, const json& id, AddedToken token,
          std::map<int64_t, AddedToken>& added) {
   const bool fits = id.is_number_integer() && id >= 0 && id < kIdBound;
   if (!fits) file.refuse(name, "must have whole numbers below 16777216 as ids", id);
@@ -91,7 +91,7 @@ class Specials {
     return std::find(std::begin(kStandard), std::end(kStandard), name) != std::end(kStandard);
   }
 
-  void read_extra(const Settings& file, const std::string& name, const Json& value) {
+  void read_extra(const Settings& file, const std::string& name, const json& value) {
     if (value.is_object()) {
       for (const auto& [key, token] : value.items()) named_[key] = text_of(file, name, token);
       return;
@@ -117,7 +117,7 @@ void read_added_tokens(const std::string& folder, const Settings& config, Specia
     const Settings decoder = config.inside(name);
     for (const auto& [id, token] : decoder.object().items()) {
       if (!token.is_object()) config.refuse(name, "must describe each token by an object", token);
-      add(config, name, Json::parse(id, nullptr, false), described(config, name, token), added);
+      add(config, name, json::parse(id, nullptr, false), described(config, name, token), added);
     }
     return;
   }
@@ -126,7 +126,7 @@ void read_added_tokens(const std::string& folder, const Settings& config, Specia
   for (const auto& [text, id] : ids.object().items()) add(ids, text, id, {text}, added);
   const Settings whole = settings_in(folder, "tokenizer.json");
   for (const auto& token : whole.value("added_tokens")) {
-    add(whole, "added_tokens", token.value("id", Json()), described(whole, "added_tokens", token),
+    add(whole, "added_tokens", token.value("id", json()), described(whole, "added_tokens", token),
         added);
   }
 }
@@ -139,7 +139,7 @@ TokenizerSettings read_tokenizer_settings(const std::string& folder) {
   settings.has_two_vocabularies = config.flag("separate_vocabs", false);
   settings.cleans_up = config.flag("clean_up_tokenization_spaces", false);
   settings.splits_specials = config.flag("split_special_tokens", false);
-  if (const Json& given = config.value("sp_model_kwargs"); !given.is_null() && !given.empty()) {
+  if (const json& given = config.value("sp_model_kwargs"); !given.is_null() && !given.empty()) {
     config.refuse("sp_model_kwargs", "must be empty: only SentencePiece's defaults are supported");
   }
   Specials specials;
