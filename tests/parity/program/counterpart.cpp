@@ -130,7 +130,8 @@ Weights read_weights(const std::string& path, const std::string& prefix) {
     fail("--prefix {0}: must include the dot, as in --prefix {0}.; {1} contains {2}", prefix, path,
          shown(tensors.front().name));
   }
-  Weights part{path, manifest.format, prefix.empty() ? manifest.class_name : "", {}, {}, {}};
+  Weights part{path, manifest.format, prefix.empty() ? manifest.class_name : "", StateDict(), {},
+               {}};
   const auto own = [&](const std::string& text) {
     return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
   };

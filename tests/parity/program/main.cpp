@@ -4,6 +4,7 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <sstream>
