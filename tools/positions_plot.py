@@ -34,7 +34,7 @@ def trained(folder: Path) -> np.ndarray:
 def sinusoid(binary: str, dim: int) -> np.ndarray:
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "table.safetensors"
-        command = [binary, "table", "--preset", "notebook_000", "--dim", str(dim), "--length", str(SHOWN), "--out", str(out)]
+        command = [binary, "table", "--preset", "vaswani2017", "--dim", str(dim), "--length", str(SHOWN), "--out", str(out)]
         subprocess.run(command, check=True)
         return load_file(out)["table"].astype(np.float64)
 

@@ -23,7 +23,7 @@ namespace posenc::cli {
 namespace {
 
 struct PlotOptions {
-  std::string folder, preset = "notebook_000";
+  std::string folder, preset = "vaswani2017";
   bool rotary = false;
   int64_t dim = 128;
   std::optional<int64_t> length;
@@ -149,7 +149,7 @@ void add_plot(CLI::App& app) {
       ->check(assignment())
       ->allow_extra_args(false);
   sub->footer(
-      "Example:\n  posenc plot --out pictures --preset notebook_000 --dim 128 --length 100\n"
+      "Example:\n  posenc plot --out pictures --preset vaswani2017 --dim 128 --length 100\n"
       "  posenc plot --out pictures --rotary --param factor=8");
   sub->callback([options] { plot(*options); });
 }

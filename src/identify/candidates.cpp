@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "sinusoid/columns.h"
-#include "sinusoid/presets/recipes.h"
+#include "sinusoid/presets/recipe.h"
 #include "sinusoid/rows.h"
 
 namespace posenc::identification {
@@ -116,7 +116,7 @@ std::optional<Candidate> CandidateGenerator::make(int64_t dim, const PresetParam
   const int64_t channels = view_.rows.size(1);
   if (preset_.name == "nerf" && (dim < 9 || (dim - 3) % 6 != 0)) return std::nullopt;
   if (preset_.name == "perceiver_fourier" && dim % 2 == 0) return std::nullopt;
-  Candidate c{&preset_, params, {}, make_options(preset_, dim, params), 0};
+  Candidate c{&preset_, params, {}, recipes::make_options(preset_, dim, params), 0};
   if (c.options.odd_dim() == sinusoid::OddDim::Error && dim % 2 == 1 && !c.options.raw_first()) {
     return std::nullopt;
   }

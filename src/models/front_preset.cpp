@@ -6,36 +6,19 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/nearest.h"
+#include "core/named.h"
 #include "models/front/model_table.h"
 #include "models/hf/setting_names.h"
 
 namespace posenc {
 namespace {
 
-constexpr const char* kFromHf = "front_options_from_hf";
 constexpr int64_t kMostRows = int64_t{1} << 28, kMostWidth = int64_t{1} << 20;
 constexpr double kTorchEpsilon = 1e-5;  // the default of a norm
 
-[[noreturn]] void refuse_front_model(const std::string& model_type) {
-  std::vector<std::string> names;
-  for (const FrontModelRow& row : front_model_table()) names.emplace_back(row.model_type);
-  TORCH_CHECK_VALUE(false, "[", kFromHf,
-                    "] `model_type` must be one whose front is known; the nearest are ",
-                    detail::nearest_text(model_type, names), ". Got ",
-                    model_type.empty() ? "no model_type" : model_type);
-  std::abort();  // not reached
-}
-
 const FrontPresetRow& find_front_preset(const std::string& name) {
-  std::vector<std::string> names;
-  for (const FrontPresetRow& row : front_preset_table()) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-  }
-  TORCH_CHECK_VALUE(false, "[front_preset] there is no preset ", name, "; the nearest are ",
-                    detail::nearest_text(name, names));
-  std::abort();  // not reached
+  return detail::find_named(front_preset_table(), name, "[front_preset] ",
+                            "there is no preset {}; the nearest are {}");
 }
 
 // The model of a configuration, or of the text model inside it; `config` is then replaced by the
@@ -87,9 +70,7 @@ std::vector<FrontModel> front_models() {
 }
 
 const FrontModelRow* find_front_model(std::string_view model_type) {
-  for (const FrontModelRow& row : front_model_table())
-    if (row.model_type == model_type) return &row;
-  return nullptr;
+  return detail::find_named(front_model_table(), model_type);
 }
 
 EmbeddingFrontOptions front_of(const Settings& config, const FrontModelRow& model) {
@@ -100,16 +81,20 @@ EmbeddingFrontOptions front_of(const Settings& config, const FrontModelRow& mode
 }
 
 EmbeddingFrontOptions front_options_from_hf(const std::string& config) {
-  Settings settings = Settings::path_or_text(kFromHf, config);
+  Settings settings = Settings::path_or_text("front_options_from_hf", config);
   const std::string name = settings.text("model_type", "");
   const FrontModelRow* model = front_model_of(settings);
-  if (model == nullptr) refuse_front_model(name);
+  if (model == nullptr) {
+    detail::refuse_name(
+        front_model_table(), name, "[front_options_from_hf] ",
+        "`model_type` must be one whose front is known; the nearest are {1}. Got {0}");
+  }
   return front_of(settings.of(model->model_type), *model);
 }
 
 EmbeddingFrontOptions front_preset(const std::string& name, const std::string& config) {
   find_front_preset(name);  // throws
-  Settings settings = Settings::path_or_text(kFromHf, config);
+  Settings settings = Settings::path_or_text("front_options_from_hf", config);
   const FrontModelRow* model = front_model_of(settings);
   TORCH_CHECK_VALUE(model == nullptr || model->preset == name, "[front_preset] the model type ",
                     model->model_type, " has the preset ", model->preset, ". Got ", name);

@@ -6,7 +6,7 @@ step 5 "Pictures" <<'TEXT'
 What it proves: the encodings have the structure that the textbooks describe.
 Each file is drawn from the values that the C++ modules use.
 TEXT
-"$bin/posenc" plot --out "$out/pictures" --preset notebook_000 --dim 128 --length 100 >/dev/null
+"$bin/posenc" plot --out "$out/pictures" --preset vaswani2017 --dim 128 --length 100 >/dev/null
 show() { # FILE WHAT
   [ -s "$1" ] || fail "$1 was not drawn"
   printf '%-36s %s\n' "$1" "$2"
