@@ -76,6 +76,11 @@ def origin(source: str) -> str:
     return cell(f"notebooks_ref, {next(ROOT.glob(f'notebooks_ref/{found[1]}_*.ipynb')).name}: {found[2]}" if found else source)
 
 
+def system(entry: dict, names: set[str]) -> str:
+    former = "".join(f"; formerly `{name}`" for name in entry["aliases"] if name not in names)
+    return origin(entry["source"]) + former
+
+
 def params_of(entry: dict) -> str:
     shown = []
     for param in entry["params"]:
@@ -89,7 +94,8 @@ def params_of(entry: dict) -> str:
 
 def page(entries: list[dict]) -> str:
     groups = [list(group) for _, group in itertools.groupby(entries, key=lambda entry: entry["recipe"])]
-    rows = [f"| `{entry['name']}` | {origin(entry['source'])} | {cell(entry['storage'])} | {number} |\n"
+    names = {entry["name"] for entry in entries}
+    rows = [f"| `{entry['name']}` | {system(entry, names)} | {cell(entry['storage'])} | {number} |\n"
             for number, group in enumerate(groups, 1) for entry in group]  # fmt: skip
     text = HEAD.format(count=len(entries), recipes=len(groups)) + "".join(sorted(rows)) + RECIPES
     for number, group in enumerate(groups, 1):

@@ -47,6 +47,18 @@ TEST(Presets, HaveNamesOfTheirOwnAndASource) {
   EXPECT_EQ(&find_preset("xlnet"), &find_preset("xlnet"));
 }
 
+TEST(Presets, KeepTheirFormerNames) {
+  EXPECT_EQ(&find_preset("notebook_000"), &find_preset("vaswani2017"));
+  EXPECT_EQ(find_preset("vaswani2017").former_name, "notebook_000");
+  EXPECT_EQ(preset("notebook_000", 18), SinusoidOptions(18));
+  EXPECT_ERROR(preset("notebook_000", 7), c10::ValueError,
+               "`vaswani2017`: dim must be even. Got 7");
+  for (const Preset& entry : presets()) {
+    EXPECT_NE(entry.name, "notebook_000");
+    EXPECT_TRUE(entry.former_name.empty() || &find_preset(entry.former_name) == &entry);
+  }
+}
+
 // Widths at which similar recipes differ in bits; a preset that does not support one throws.
 TEST(EveryPreset, MakesATableAtDistinguishingWidths) {
   each([](const Preset& entry) {

@@ -2,8 +2,8 @@
 
 #include <numbers>
 
-#include "sinusoid/rotary/ntk.h"
 #include "sinusoid/rotary/preset_rows.h"
+#include "sinusoid/rotary/scaling.h"
 
 namespace posenc::rotary {
 namespace {
