@@ -382,8 +382,8 @@ def camel(stem):
 def check_system(tree, entry, require, mentions):
     """The links of a module that mirrors a real system: its presets, which the test compares it with, or the script
     that runs the system itself for the test."""
-    presets = "src/sinusoid/presets/preset_table.cpp"
-    table = tree.text(presets) if presets in tree.files else ""
+    presets = "src/sinusoid/presets"
+    table = "".join(tree.text(name) for name in tree.files if re.fullmatch(rf"{presets}/\w+_recipes\.cpp", name))
     python = entry["system_class"]
     require(mentions("header", python), f"{entry['header']} names {python} as its source")
     if "live" in entry:
@@ -392,7 +392,7 @@ def check_system(tree, entry, require, mentions):
     require(entry["presets"], "`presets` names at least one")
     for number, preset in enumerate(entry["presets"]):
         source = entry["system"] if number == 0 else ""
-        found = re.search(rf'\{{\.name = "{preset}",\s*\.source =\s*"{re.escape(source)}', table)
+        found = re.search(rf'\{{"{preset}",\s*"{re.escape(source)}', table)
         require(found, f"{presets} has the preset {preset}, from {source or 'any system'}")
         require(mentions("test", f'"{preset}"'), f"{entry['test']} compares with the preset {preset}")
 

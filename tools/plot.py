@@ -368,7 +368,7 @@ def learned_positions(program: Program, options: argparse.Namespace) -> Pictures
     if len(names) != 1:
         raise Refused(f"{path}: one name must end with {POSITIONS}. Got {len(names)}")
     learned = tensors[names[0]][:SHOWN]
-    fixed = program.table("notebook_000", learned.shape[1], "--length", len(learned))
+    fixed = program.table("vaswani2017", learned.shape[1], "--length", len(learned))
     fig = figure(1120, 520)
     for axes, rows, title in zip(fig.subplots(1, 2), (learned, fixed), (f"Trained: {options.model.resolve().name}", "Sinusoid of the same width")):
         drawn = image(axes, cosines(rows), aspect="equal", vmin=-0.3, vmax=1)
@@ -431,7 +431,7 @@ def arguments() -> argparse.ArgumentParser:
         return added
 
     sub = add("table", table, "a heat map, waveforms (of a grid: maps) and the similarity of positions of a preset's table")
-    sub.add_argument("--preset", default="notebook_000", help="`posenc presets` lists them; default: %(default)s")
+    sub.add_argument("--preset", default="vaswani2017", help="`posenc presets` lists them; default: %(default)s")
     sub.add_argument("--dim", type=int, default=128, help="D, the number of channels; default: %(default)s")
     sub.add_argument("--length", type=int, help=f"number of positions; default: {LENGTH}, or the cells of a grid")
     sub.add_argument("--param", action="append", default=[], metavar="KEY=VALUE", help="a parameter of the preset")

@@ -33,6 +33,9 @@ Json json_of(const Preset& entry) {
   for (const Preset& other : presets()) {
     if (other.recipe == entry.recipe && other.name != entry.name) aliases.push_back(other.name);
   }
+  if (!entry.former_name.empty()) {
+    aliases.push_back(entry.former_name);
+  }
   for (const PresetParam& param : entry.params) {
     params.push_back(
         {{"name", param.name}, {"default", default_of(param)}, {"meaning", param.meaning}});
@@ -64,6 +67,7 @@ void print_table() {
     for (; i < all.size() && all[i].recipe == recipe; ++i) {
       rows.push_back({all[i].name, all[i].source, all[i].storage});
       for (const std::string& system : all[i].also) rows.push_back({"", system, ""});
+      if (!all[i].former_name.empty()) rows.push_back({"", "formerly " + all[i].former_name, ""});
     }
     fmt::print("{}", text_table(rows, 2));
   }
@@ -180,7 +184,10 @@ void print(const PresetsArguments& arguments) {
 
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
-  for (const Preset& preset : presets()) names.push_back(preset.name);
+  for (const Preset& preset : presets()) {
+    names.push_back(preset.name);
+    if (!preset.former_name.empty()) names.push_back(preset.former_name);
+  }
   return names;
 }
 

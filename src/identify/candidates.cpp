@@ -10,8 +10,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/named.h"
 #include "sinusoid/columns.h"
-#include "sinusoid/presets/recipes.h"
+#include "sinusoid/presets/recipe.h"
 #include "sinusoid/rows.h"
 
 namespace posenc::identification {
@@ -42,8 +43,7 @@ std::vector<PresetParams> switches(const Preset& preset) {
 }  // namespace
 
 bool takes(const Preset& preset, const char* name) {
-  return std::any_of(preset.params.begin(), preset.params.end(),
-                     [&](const PresetParam& param) { return param.name == name; });
+  return detail::find_named(preset.params, name) != nullptr;
 }
 
 const char* base_name(const Preset& preset) {
@@ -114,9 +114,7 @@ bool CandidateGenerator::fits(const SinusoidOptions& o) const {
 // Returns nullopt for a dim that the preset refuses, or that gives another number of channels.
 std::optional<Candidate> CandidateGenerator::make(int64_t dim, const PresetParams& params) const {
   const int64_t channels = view_.rows.size(1);
-  if (preset_.name == "nerf" && (dim < 9 || (dim - 3) % 6 != 0)) return std::nullopt;
-  if (preset_.name == "perceiver_fourier" && dim % 2 == 0) return std::nullopt;
-  Candidate c{&preset_, params, {}, make_options(preset_, dim, params), 0};
+  Candidate c{&preset_, params, {}, recipes::make_options(preset_, dim, params), 0};
   if (c.options.odd_dim() == sinusoid::OddDim::Error && dim % 2 == 1 && !c.options.raw_first()) {
     return std::nullopt;
   }

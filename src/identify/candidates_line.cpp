@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "sinusoid/presets/recipes.h"
+#include "sinusoid/presets/recipe.h"
 
 namespace posenc::identification {
 namespace {
@@ -125,7 +125,7 @@ void CandidateGenerator::try_moved_starts(const Candidate& own) const {
 // Rebuilds the options from the parameters, and keeps the edits of layout and base.
 Candidate CandidateGenerator::with_refit_parameters(Candidate c) const {
   const SinusoidOptions before = c.options;
-  c.options = make_options(preset_, before.dim(), c.params);
+  c.options = recipes::make_options(preset_, before.dim(), c.params);
   c.options.layout(before.layout()).cos_first(before.cos_first()).base(before.base());
   return c;
 }

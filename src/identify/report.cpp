@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/floating_point.h"
+#include "core/named.h"
 
 namespace posenc::identification {
 namespace {
@@ -32,11 +33,8 @@ bool is_number(const std::string& text) {
 std::string code(const Candidate& c) {
   std::vector<std::string> params;
   for (const auto& [name, value] : c.params) {
-    const bool usual = std::any_of(c.preset->params.begin(), c.preset->params.end(),
-                                   [&, &name = name, &value = value](const PresetParam& param) {
-                                     return param.name == name && param.fallback == value.text;
-                                   });
-    if (usual) continue;
+    const PresetParam* param = detail::find_named(c.preset->params, name);
+    if (param != nullptr && param->fallback == value.text) continue;
     params.push_back(is_number(value.text) ? fmt::format("{{\"{}\", {}}}", name, value.text)
                                            : fmt::format("{{\"{}\", \"{}\"}}", name, value.text));
   }

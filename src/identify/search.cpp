@@ -13,12 +13,11 @@ constexpr double kNear = 0.9;        // candidates with a lower correlation are 
 
 double squares(const Distance& d) { return d.left + d.right - 2 * d.dot; }
 
-// Presets that share a recipe and its parameters are adjacent in presets().
+// Presets that share a recipe are adjacent in presets().
 std::vector<std::vector<const Preset*>> groups() {
   std::vector<std::vector<const Preset*>> result;
   for (const Preset& preset : presets()) {
-    const bool joins = !result.empty() && result.back().front()->recipe == preset.recipe &&
-                       result.back().front()->params.size() == preset.params.size();
+    const bool joins = !result.empty() && result.back().front()->recipe == preset.recipe;
     if (!joins) result.emplace_back();
     result.back().push_back(&preset);
   }

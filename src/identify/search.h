@@ -12,7 +12,7 @@ namespace posenc::identification {
 struct Match {
   Candidate candidate;
   Distance distance;                 ///< over all rows
-  std::vector<const Preset*> group;  ///< the presets that share the recipe and its parameters
+  std::vector<const Preset*> group;  ///< the presets that share the recipe
 };
 
 struct SearchResult {

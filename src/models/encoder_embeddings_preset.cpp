@@ -6,37 +6,19 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/nearest.h"
+#include "core/named.h"
 #include "models/embeddings/model_table.h"
 #include "models/hf/setting_names.h"
 
 namespace posenc {
 namespace {
 
-constexpr const char* kFromHf = "encoder_embeddings_options_from_hf";
 constexpr int64_t kMostRows = int64_t{1} << 28, kMostWidth = int64_t{1} << 20;
 constexpr double kTorchEpsilon = 1e-5;  // the default of a norm
 
-[[noreturn]] void refuse_embeddings_model(const std::string& model_type) {
-  std::vector<std::string> names;
-  for (const EncoderEmbeddingsModelRow& row : encoder_embeddings_model_table())
-    names.emplace_back(row.model_type);
-  TORCH_CHECK_VALUE(false, "[", kFromHf,
-                    "] `model_type` must be one whose embeddings are known; the nearest are ",
-                    detail::nearest_text(model_type, names), ". Got ",
-                    model_type.empty() ? "no model_type" : model_type);
-  std::abort();  // not reached
-}
-
 const EncoderEmbeddingsPresetRow& find_embeddings_preset(const std::string& name) {
-  std::vector<std::string> names;
-  for (const EncoderEmbeddingsPresetRow& row : encoder_embeddings_preset_table()) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-  }
-  TORCH_CHECK_VALUE(false, "[encoder_embeddings_preset] there is no preset ", name,
-                    "; the nearest are ", detail::nearest_text(name, names));
-  std::abort();  // not reached
+  return detail::find_named(encoder_embeddings_preset_table(), name, "[encoder_embeddings_preset] ",
+                            "there is no preset {}; the nearest are {}");
 }
 
 // The model of a configuration, or of the text model inside it; `config` is then replaced by the
@@ -90,9 +72,7 @@ std::vector<EncoderEmbeddingsModel> encoder_embeddings_models() {
 }
 
 const EncoderEmbeddingsModelRow* find_embeddings_model(std::string_view model_type) {
-  for (const EncoderEmbeddingsModelRow& row : encoder_embeddings_model_table())
-    if (row.model_type == model_type) return &row;
-  return nullptr;
+  return detail::find_named(encoder_embeddings_model_table(), model_type);
 }
 
 EncoderEmbeddingsOptions embeddings_of(const Settings& config,
@@ -105,17 +85,21 @@ EncoderEmbeddingsOptions embeddings_of(const Settings& config,
 }
 
 EncoderEmbeddingsOptions encoder_embeddings_options_from_hf(const std::string& config) {
-  Settings settings = Settings::path_or_text(kFromHf, config);
+  Settings settings = Settings::path_or_text("encoder_embeddings_options_from_hf", config);
   const std::string name = settings.text("model_type", "");
   const EncoderEmbeddingsModelRow* model = embeddings_model_of(settings);
-  if (model == nullptr) refuse_embeddings_model(name);
+  if (model == nullptr) {
+    detail::refuse_name(
+        encoder_embeddings_model_table(), name, "[encoder_embeddings_options_from_hf] ",
+        "`model_type` must be one whose embeddings are known; the nearest are {1}. Got {0}");
+  }
   return embeddings_of(settings.of(model->model_type), *model);
 }
 
 EncoderEmbeddingsOptions encoder_embeddings_preset(const std::string& name,
                                                    const std::string& config) {
   find_embeddings_preset(name);  // throws
-  Settings settings = Settings::path_or_text(kFromHf, config);
+  Settings settings = Settings::path_or_text("encoder_embeddings_options_from_hf", config);
   const EncoderEmbeddingsModelRow* model = embeddings_model_of(settings);
   TORCH_CHECK_VALUE(model == nullptr || model->preset == name,
                     "[encoder_embeddings_preset] the model type ", model->model_type,

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <set>
 
+#include "core/named.h"
 #include "io/base/file.h"
 #include "io/load/key_map.h"
 
@@ -83,10 +84,7 @@ bool is_weights_file(std::string_view name) {
 }
 
 const io::TensorSource::Entry* find_entry(const io::TensorSource& source, const std::string& name) {
-  const auto& entries = source.entries();
-  const auto found = std::find_if(entries.begin(), entries.end(),
-                                  [&](const auto& entry) { return entry.name == name; });
-  return found == entries.end() ? nullptr : &*found;
+  return detail::find_named(source.entries(), name);
 }
 
 WeightsError missing_tensor(const std::string& name) {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/nearest.h"
+#include "core/named.h"
 #include "models/rotary/package_params.h"
 #include "models/rotary/rope_parameters.h"
 #include "models/settings.h"
@@ -20,17 +20,6 @@ using Json = nlohmann::json;
 // The keys under which composite models have their text model.
 constexpr const char* kTextConfigs[] = {"text_config", "thinker_config", "llm_config",
                                         "language_config"};
-
-[[noreturn]] void refuse_model(const Settings& config, const std::string& model_type) {
-  std::vector<std::string> names;
-  for (const RotaryModelRow& row : rotary_model_table()) names.push_back(row.model_type);
-  TORCH_CHECK_VALUE(false, config.source(),
-                    "`model_type` must be one whose rotary "
-                    "embedding is known; the nearest are ",
-                    detail::nearest_text(model_type, names), ". Got ",
-                    model_type.empty() ? "no model_type" : model_type);
-  std::abort();  // not reached
-}
 
 // The model type of the text model inside a composite one, whose settings replace `config` unless
 // the file has them flat, as older files do; empty if there is none.
@@ -56,7 +45,11 @@ const RotaryModelRow& model_of(Settings& config) {
       config = config.of(type);
       return *row;
     }
-    if (type.empty()) refuse_model(config, name);
+    if (type.empty()) {
+      detail::refuse_name(
+          rotary_model_table(), name, config.source(),
+          "`model_type` must be one whose rotary embedding is known; the nearest are {1}. Got {0}");
+    }
   }
 }
 
@@ -201,14 +194,13 @@ RotaryOptions rotary_options_from_params(std::string_view preset, const PresetPa
   const std::vector<std::string> own = package_parameters(name);
   Json config = Json::object(), inside = Json::object();
   for (const auto& [key, value] : params) {
-    const bool beside = std::find(kBeside.begin(), kBeside.end(), key) != kBeside.end() ||
-                        std::find(own.begin(), own.end(), key) != own.end();
-    if (!beside && std::find(kInside.begin(), kInside.end(), key) == kInside.end()) {
+    const bool beside = detail::find_named(kBeside, key) || detail::find_named(own, key);
+    if (!beside && !detail::find_named(kInside, key)) {
       std::vector<std::string> names = kInside;
       names.insert(names.end(), own.begin(), own.end());
       names.insert(names.end(), kBeside.begin(), kBeside.end());
-      TORCH_CHECK_VALUE(false, "[rotary_options_from_params] there is no parameter `", key,
-                        "`; the nearest are ", detail::nearest_text(key, names));
+      detail::refuse_name(names, key, "[rotary_options_from_params] ",
+                          "there is no parameter `{}`; the nearest are {}");
     }
     (beside ? config : inside)[key] = value_of(value.text);
   }

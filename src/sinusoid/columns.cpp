@@ -10,7 +10,7 @@
 namespace posenc {
 
 at::Tensor Columns::of(const at::Tensor& rows) const {
-  return rows.slice(1, first, count == 0 ? first : first + (count - 1) * step + 1, step);
+  return rows.slice(-1, first, count == 0 ? first : first + (count - 1) * step + 1, step);
 }
 
 Columns columns(const SinusoidOptions& o, int64_t axis, bool cosine) {
@@ -35,10 +35,13 @@ Columns columns(const SinusoidOptions& o, int64_t axis, bool cosine) {
   return {};
 }
 
-at::Tensor empty_rows(const SinusoidOptions& o, int64_t rows, at::ScalarType dtype) {
+int64_t row_width(const SinusoidOptions& o) {
   const auto widths = o.axis_widths();
-  const int64_t width =
-      std::accumulate(widths.begin(), widths.end(), o.raw_first() ? o.axes() : int64_t{0});
+  return std::accumulate(widths.begin(), widths.end(), o.raw_first() ? o.axes() : int64_t{0});
+}
+
+at::Tensor empty_rows(const SinusoidOptions& o, int64_t rows, at::ScalarType dtype) {
+  const int64_t width = row_width(o);
   const int64_t padded =
       o.odd_dim() == sinusoid::OddDim::ZeroColumn ? std::max(width, o.dim()) : width;
   at::Tensor out = at::empty({rows, padded}, at::TensorOptions(dtype));
@@ -69,9 +72,7 @@ void spread(const SinusoidOptions& o, int64_t block, const at::Tensor& line, at:
   const at::Tensor all = out.view({-1, extent, inner, out.size(1)});
   for (const bool cosine : {false, true}) {
     const Columns c = columns(o, block, cosine);
-    if (c.count == 0) continue;
-    all.slice(3, c.first, c.first + (c.count - 1) * c.step + 1, c.step)
-        .copy_(c.of(line).unsqueeze(1).unsqueeze(0));
+    c.of(all).copy_(c.of(line).unsqueeze(1).unsqueeze(0));
   }
 }
 

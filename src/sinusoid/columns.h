@@ -10,10 +10,13 @@ namespace posenc {
 /// strided view, so that nothing has to be concatenated or permuted afterwards.
 struct Columns {
   int64_t first = 0, step = 1, count = 0;
-  /// (N, width) -> (N, count)
+  /// (..., width) -> (..., count)
   at::Tensor of(const at::Tensor& rows) const;
 };
 Columns columns(const SinusoidOptions& options, int64_t axis, bool cosine);
+
+/// The channels of a row before cropping, without columns that stay zero.
+int64_t row_width(const SinusoidOptions& options);
 
 /// Uninitialised rows (N, channels before cropping); only columns that stay zero are set.
 at::Tensor empty_rows(const SinusoidOptions& options, int64_t rows, at::ScalarType dtype);

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <tuple>
 
 #include "core/check.h"
+#include "sinusoid/columns.h"
 #include "sinusoid/frequency.h"
 
 namespace posenc {
@@ -24,10 +24,6 @@ auto axes_of(const SinusoidOptions& o) {
       std::make_tuple(o.grid(), o.channel_axes(), o.axis_depth(), o.axis_values(),
                       o.axis_channels(), o.base_size(), o.interpolation_scale(), o.coordinates(),
                       o.post()));
-}
-
-int64_t sum(const std::vector<int64_t>& values) {
-  return std::accumulate(values.begin(), values.end(), int64_t{0});
 }
 
 void check_frequencies(const SinusoidOptions& o) {
@@ -73,7 +69,7 @@ void check_columns(const SinusoidOptions& o) {
                       "[sinusoid] axis_depth Middle and Inner need axes of one even width. Got ",
                       at::IntArrayRef(widths));
   }
-  const int64_t taken = sum(widths) + (o.raw_first() ? o.axes() : 0);
+  const int64_t taken = row_width(o);
   TORCH_CHECK_VALUE(
       o.odd_dim() != sinusoid::OddDim::Truncate || taken >= o.dim(),
       "[sinusoid] sinusoid::OddDim::Truncate keeps the first dim of all channels, of which there"
@@ -138,7 +134,7 @@ std::vector<int64_t> SinusoidOptions::axis_widths() const {
 
 int64_t SinusoidOptions::channels() const {
   if (odd_dim_ == sinusoid::OddDim::Truncate) return dim_;
-  const int64_t taken = sum(axis_widths()) + (raw_first_ ? axes() : 0);
+  const int64_t taken = row_width(*this);
   return odd_dim_ == sinusoid::OddDim::ZeroColumn ? std::max(taken, dim_) : taken;
 }
 
@@ -163,7 +159,7 @@ void SinusoidOptions::validate() const {
                         o.odd_dim() == sinusoid::OddDim::Truncate,
                     "[sinusoid] dim must be at least 2. Got ", dim);
   if (o.odd_dim() == sinusoid::OddDim::Error) {
-    const int64_t taken = sum(o.axis_widths()) + (o.raw_first() ? o.axes() : 0);
+    const int64_t taken = row_width(o);
     const int64_t multiple =
         o.axis_channels() == sinusoid::AxisChannels::QuarterRest ? 16 : 2 * o.axes();
     TORCH_CHECK_VALUE(o.raw_first() ? taken == dim : dim % multiple == 0, "[sinusoid] dim must be ",

@@ -3,10 +3,10 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
-#include "core/nearest.h"
-#include "sinusoid/presets/recipes.h"
+#include "core/named.h"
+#include "sinusoid/presets/recipe.h"
 
 namespace posenc {
 
@@ -14,20 +14,36 @@ PresetValue::PresetValue(int value) : text(std::to_string(value)) {}
 PresetValue::PresetValue(int64_t value) : text(std::to_string(value)) {}
 PresetValue::PresetValue(double value) : text(fmt::format("{}", value)) {}
 
+const std::vector<Preset>& presets() {
+  static const std::vector<Preset> rows = [] {
+    std::vector<Preset> list;
+    for (const auto& [recipe, systems] : recipes::families()) {
+      for (const recipes::System& system : systems) {
+        Preset row{system.name, system.source, system.storage, recipe.name};
+        for (const recipes::Parameter& parameter : recipe.parameters) {
+          row.params.push_back(parameter.text);
+        }
+        row.bound = recipe.bound;
+        for (const char* name : system.also) {
+          row.also.push_back(std::string("transformers 5.23.0, ") + name);
+        }
+        row.former_name = system.former_name;
+        list.push_back(std::move(row));
+      }
+    }
+    return list;
+  }();
+  return rows;
+}
+
 const Preset& find_preset(std::string_view name) {
-  const auto& all = presets();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const Preset& candidate) { return candidate.name == name; });
-  if (found != all.end()) return *found;
-  std::vector<std::string> names;
-  for (const Preset& candidate : all) names.push_back(candidate.name);
-  TORCH_CHECK_VALUE(false, "[preset] there is no preset `", std::string(name),
-                    "`; the nearest are ", detail::nearest_text(name, names));
+  return detail::find_named(presets(), name, "[preset] ",
+                            "there is no preset `{}`; the nearest are {}");
 }
 
 SinusoidOptions preset(std::string_view name, int64_t dim, const PresetParams& params) {
   const Preset& found = find_preset(name);
-  const SinusoidOptions options = make_options(found, dim, params);
+  const SinusoidOptions options = recipes::make_options(found, dim, params);
   // validate() would suggest .odd_dim(), which is for the preset to decide.
   const bool halves_must_fit =
       options.odd_dim() == sinusoid::OddDim::Error && options.axes() == 1 && !options.raw_first();

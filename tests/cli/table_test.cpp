@@ -23,6 +23,7 @@ class Presets : public InFolder {};
 TEST_F(Table, IsThePresetsTable) {
   const std::vector<std::tuple<std::string, int64_t, int64_t, Settings>> some = {
       {"notebook_002", 34, 300, {}},
+      {"notebook_000", 18, 30, {}},  // the former name of vaswani2017
       {"whisper", 38, 50, {{"max_timescale", "500.5"}}},
       {"xlnet", 35, 20, {{"attn_type", "uni"}}},
       {"diffusers_timesteps", 37, 20, {{"start", "-4"}, {"step", "0.125"}}},
@@ -272,6 +273,8 @@ TEST_F(Presets, SayAliasesAndParameters) {
     by_name[entry["name"]] = entry;
   }
   EXPECT_EQ(by_name["whisper"]["aliases"], nlohmann::json({"hf_whisper"}));
+  EXPECT_EQ(by_name["vaswani2017"]["aliases"].back(), "notebook_000");
+  EXPECT_FALSE(by_name.count("notebook_000"));
   EXPECT_EQ(by_name["whisper"]["params"][0]["name"], "max_timescale");
   EXPECT_EQ(by_name["whisper"]["params"][0]["default"], 10000);
   EXPECT_TRUE(by_name["detr_2d"]["params"][0]["default"].is_null());

@@ -84,7 +84,8 @@ class Files(unittest.TestCase):
 
     def test_every_preset_is_completed(self):
         for words, listing in [(["table"], []), (["rotary"], ["--rotary"])]:
-            names = {entry["name"] for entry in json.loads(program("presets", "--json", *listing).stdout)}
+            entries = json.loads(program("presets", "--json", *listing).stdout)
+            names = {name for entry in entries for name in (entry["name"], *entry.get("aliases", []))}
             self.assertEqual(names, set(completed("posenc", *words, "--preset", "")))
 
     def test_no_text_of_cli11_itself_is_taken_for_an_option(self):

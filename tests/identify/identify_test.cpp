@@ -219,6 +219,9 @@ TEST(Identify, TellsNearMissesApart) {
   EXPECT_TRUE(based.sinusoid) << described(based);
   EXPECT_EQ(based.params.at("base"), "500000");
 
+  EXPECT_EQ(identify(table).nearest, "vaswani2017");
+  EXPECT_FALSE(names(identify(table), "notebook_000"));  // its former name
+
   // Shift 0 against 1.
   EXPECT_FALSE(names(identify(table), "fairseq"));
   EXPECT_FALSE(names(identify(sinusoid_table(preset("fairseq", 512), 300)), "hf_marian"));

@@ -66,7 +66,7 @@ TEST(Timesteps, RowsHaveThePresetsBits) {
 // Recipes with more than sines and cosines of t f are computed on the CPU.
 TEST(Timesteps, RowsOfEveryOtherSinusoidToo) {
   const SinusoidOptions others[] = {
-      preset("notebook_003", 20), preset("notebook_000", 20).precision(Precision::Exact),
+      preset("notebook_003", 20), preset("vaswani2017", 20).precision(Precision::Exact),
       preset("positional_encodings_1d", 7), preset("fairseq", 20, {{"padding_idx", 1}})};
   for (const auto& options : others) {
     EXPECT_TRUE(bit_equal(timestep_rows(times(), options), sinusoid_rows(options, times())));

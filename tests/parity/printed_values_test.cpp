@@ -40,7 +40,7 @@ TEST(PrintedValues, Notebook00Exponents) {
                                          -6.9078, -7.4834, -8.0590, -8.6347};
   expect_printed(even * (-std::log(10000.0) / 32), exponents, 5.1e-5);
   // These are the logarithms of the rates in the module's own table.
-  const auto row = sinusoid_table(preset("notebook_000", 32), 2)[1];
+  const auto row = sinusoid_table(preset("vaswani2017", 32), 2)[1];
   for (int64_t i = 0; i < 16; ++i) {
     const double rate = std::atan2(row[2 * i].item<double>(), row[2 * i + 1].item<double>());
     EXPECT_NEAR(std::log(rate), exponents[i], 6e-5);

@@ -75,7 +75,7 @@ TEST_P(PresetFixture, IsThePackagesTable) {
 std::vector<std::string> names() {
   std::vector<std::string> names;
   for (const Preset& entry : presets()) {
-    if (entry.name.rfind("notebook_", 0) != 0) names.push_back(entry.name);  // have their own
+    if (entry.source.rfind("notebook ", 0) != 0) names.push_back(entry.name);  // have their own
   }
   return names;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "posenc/sinusoid/table.h"
@@ -45,6 +46,18 @@ TEST(Presets, HaveNamesOfTheirOwnAndASource) {
   }
   EXPECT_GE(seen.size(), 121u);
   EXPECT_EQ(&find_preset("xlnet"), &find_preset("xlnet"));
+}
+
+TEST(Presets, KeepTheirFormerNames) {
+  EXPECT_EQ(&find_preset("notebook_000"), &find_preset("vaswani2017"));
+  EXPECT_EQ(find_preset("vaswani2017").former_name, "notebook_000");
+  EXPECT_EQ(preset("notebook_000", 18), SinusoidOptions(18));
+  EXPECT_ERROR(preset("notebook_000", 7), c10::ValueError,
+               "`vaswani2017`: dim must be even. Got 7");
+  for (const Preset& entry : presets()) {
+    EXPECT_NE(entry.name, "notebook_000");
+    EXPECT_TRUE(entry.former_name.empty() || &find_preset(entry.former_name) == &entry);
+  }
 }
 
 // Widths at which similar recipes differ in bits; a preset that does not support one throws.
@@ -160,6 +173,41 @@ TEST(PresetParams, AreCheckedByNameAndType) {
   EXPECT_ERROR(preset("pi0_timesteps", 8, {{"min_period", 0}}), c10::ValueError, "positive");
   EXPECT_ERROR(preset("detr_2d", 8, {{"height", 2147483648.0}, {"width", 2}}), c10::ValueError,
                "at most 2^31 cells");
+}
+
+// Whether a value of the parameter, beside those that the shape needs, changes the options.
+bool changes_options(const Preset& entry, const std::string& name) {
+  for (const int64_t dim : {48, 63}) {
+    const auto usual = case_of(entry, dim);
+    if (!usual) continue;
+    for (const char* value : {"0", "1", "2", "3", "uni"}) {
+      PresetParams params = {{"depth", 2},
+                             {"height", 5},
+                             {"width", 7},
+                             {"multires", (dim - 3) / 6},
+                             {"num_bands", (dim - 1) / 2}};
+      std::erase_if(params, [&](const auto& one) {
+        return std::none_of(entry.params.begin(), entry.params.end(),
+                            [&](const PresetParam& own) { return own.name == one.first; });
+      });
+      params.insert_or_assign(name, value);
+      try {
+        if (preset(entry.name, dim, params) != usual->options) return true;
+      } catch (const c10::ValueError& error) {
+        const std::string text = error.what_without_backtrace();
+        if (text.find(": " + name + " must be (dim") != std::string::npos) return true;
+      }
+    }
+  }
+  return false;
+}
+
+TEST(PresetParams, AllChangeTheOptions) {
+  each([](const Preset& entry) {
+    for (const PresetParam& param : entry.params) {
+      EXPECT_TRUE(changes_options(entry, param.name)) << param.name;
+    }
+  });
 }
 
 TEST(PresetParams, AreWholeNumbersOfTheirRange) {

@@ -186,7 +186,7 @@ class Lint(unittest.TestCase):
             "include/posenc/posenc.h": GOOD["include/posenc/posenc.h"].replace("#include <posenc/nn", "#include <posenc/nn/door.h>\n#include <posenc/nn"),
             "include/posenc/nn/door.h": "#pragma once\nclass Door;  // Hinge\n",
             "src/nn/door.cpp": '#include "posenc/nn/door.h"\n',
-            "src/sinusoid/presets/preset_table.cpp": '// {.name = "hinge", .source = "acme/door@1, door.py"}\n',
+            "src/sinusoid/presets/door_recipes.cpp": '// {"hinge", "acme/door@1, door.py"}\n',
             "src/CMakeLists.txt": GOOD["src/CMakeLists.txt"][:-2] + " nn/door.h)\n",
             "src/nn/CMakeLists.txt": "target_sources(posenc PRIVATE gate.cpp door.cpp)\n",
             "tests/nn/door_test.cpp": '// Door: "hinge"\n',
@@ -197,7 +197,7 @@ class Lint(unittest.TestCase):
         self.assertEqual(code, 0, output)
         self.rejects({**tree, "tests/nn/door_test.cpp": "// Door\n"}, "door: tests/nn/door_test.cpp compares with the preset")
         self.rejects({**tree, "include/posenc/nn/door.h": "#pragma once\nclass Door;\n"}, "names Hinge as its source")
-        self.rejects({**tree, "src/sinusoid/presets/preset_table.cpp": '// {.name = "hinge", .source = "other"}\n'}, "has the preset hinge")
+        self.rejects({**tree, "src/sinusoid/presets/door_recipes.cpp": '// {"hinge", "other"}\n'}, "has the preset hinge")
 
     def test_a_module_of_torch(self):
         row = {key: value for key, value in MODULE.items() if key not in ("notebook", "notebook_class", "reference", "fixtures")}

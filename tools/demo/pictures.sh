@@ -7,7 +7,7 @@ What it proves: the encodings have the structure that the textbooks describe.
 Each file is drawn from the values that the C++ modules use.
 TEXT
 draw() { "$PYTHON" tools/plot.py --posenc "$bin/posenc" "$@" >/dev/null || fail "a picture could not be drawn"; }
-draw table --out "$out/pictures" --preset notebook_000 --dim 128 --length 100
+draw table --out "$out/pictures" --preset vaswani2017 --dim 128 --length 100
 draw pronounce "$out/pronounce/curve.jsonl" --out "$out/pictures/curve.png"
 show() { printf '%-36s %s\n' "$out/pictures/$1" "$2"; } # FILE WHAT
 show heat_map.png "the values: positions by channels"

@@ -49,12 +49,14 @@ struct Preset {
   std::string bound = {};
   /// Other systems with these bits, with a limitation in parentheses.
   std::vector<std::string> also = {};
+  /// The name that the preset had before, which is still accepted; empty if there is none.
+  std::string former_name = {};
 };
 
 /// All presets in a fixed order, grouped by recipe.
 const std::vector<Preset>& presets();
 
-/// Returns the preset with the given name.
+/// Returns the preset with the given name, or former name.
 ///
 /// Errors: c10::ValueError, listing the nearest names, if there is no such preset.
 const Preset& find_preset(std::string_view name);

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <vector>
 
+#include "core/named.h"
+
 namespace posenc {
 namespace functional {
 namespace {
@@ -67,9 +69,8 @@ const ResizeRule& resize_rule(PositionResize rule) {
 
 PositionResize position_resize_of(const std::string& name) {
   using functional::kResizeRules;
-  const auto* found = std::find_if(std::begin(kResizeRules), std::end(kResizeRules),
-                                   [&](const auto& row) { return name == row.name; });
-  if (found == std::end(kResizeRules)) {
+  const auto* found = detail::find_named(kResizeRules, name);
+  if (found == nullptr) {
     std::vector<std::string> names;
     for (const auto& row : kResizeRules) names.emplace_back(row.name);
     TORCH_CHECK_VALUE(false, "[position_resize_of] the rule must be one of ",

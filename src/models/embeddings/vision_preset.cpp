@@ -6,25 +6,18 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "core/nearest.h"
+#include "core/named.h"
 #include "models/embeddings/vision_table.h"
 
 namespace posenc {
 namespace {
 
-constexpr const char* kVisionFromHf = "vision_embeddings_options_from_hf";
 constexpr int64_t kMostPixels = 1 << 20;
 constexpr int64_t kTimmImage = 224, kTimmPatch = 16, kTimmWidth = 768;
 
 const VisionPresetRow& find_vision_preset(const std::string& name) {
-  std::vector<std::string> names;
-  for (const VisionPresetRow& row : vision_preset_table()) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-  }
-  TORCH_CHECK_VALUE(false, "[vision_embeddings_preset] there is no preset ", name,
-                    "; the nearest are ", detail::nearest_text(name, names));
-  std::abort();  // not reached
+  return detail::find_named(vision_preset_table(), name, "[vision_embeddings_preset] ",
+                            "there is no preset {}; the nearest are {}");
 }
 
 const VisionModelRow* first_model(const std::string& preset) {
@@ -100,11 +93,7 @@ std::vector<VisionEmbeddingsModel> vision_embeddings_models() {
 }
 
 const VisionModelRow* find_vision_model(std::string_view model_type) {
-  const auto& table = vision_model_table();
-  const auto found = std::find_if(table.begin(), table.end(), [&](const VisionModelRow& row) {
-    return row.model_type == model_type;
-  });
-  return found == table.end() ? nullptr : &*found;
+  return detail::find_named(vision_model_table(), model_type);
 }
 
 VisionEmbeddingsOptions vision_embeddings_of(const Settings& config, const VisionModelRow& model) {
@@ -112,17 +101,13 @@ VisionEmbeddingsOptions vision_embeddings_of(const Settings& config, const Visio
 }
 
 VisionEmbeddingsOptions vision_embeddings_options_from_hf(const std::string& config) {
-  Settings settings = Settings::path_or_text(kVisionFromHf, config);
+  Settings settings = Settings::path_or_text("vision_embeddings_options_from_hf", config);
   const std::string model_type = settings.text("model_type", "");
   const VisionModelRow* model = vision_model_of(settings);
   if (model == nullptr) {
-    std::vector<std::string> names;
-    for (const VisionModelRow& row : vision_model_table()) names.emplace_back(row.model_type);
-    TORCH_CHECK_VALUE(
-        false, "[", kVisionFromHf,
-        "] `model_type` must be one whose vision embeddings are known; the nearest are ",
-        detail::nearest_text(model_type, names), ". Got ",
-        model_type.empty() ? "no model_type" : model_type);
+    detail::refuse_name(
+        vision_model_table(), model_type, "[vision_embeddings_options_from_hf] ",
+        "`model_type` must be one whose vision embeddings are known; the nearest are {1}. Got {0}");
   }
   return vision_embeddings_of(settings.of(model->model_type), *model);
 }

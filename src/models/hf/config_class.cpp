@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "core/named.h"
 #include "io/base/json.h"
 
 namespace posenc::hf {
@@ -50,10 +51,8 @@ const ConfigClass& ConfigClass::of(std::string_view model_type) {
   static const ConfigClass none(ClassRow{"", "", "", "{}"});
   static std::mutex mutex;
   static std::map<std::string_view, std::unique_ptr<const ConfigClass>> parsed;
-  const auto* const row =
-      std::find_if(std::begin(kConfigClasses), std::end(kConfigClasses),
-                   [&](const ClassRow& one) { return one.model_type == model_type; });
-  if (row == std::end(kConfigClasses)) return none;
+  const ClassRow* const row = detail::find_named(kConfigClasses, model_type);
+  if (row == nullptr) return none;
   const std::lock_guard lock(mutex);
   auto& found = parsed[row->model_type];
   if (!found) found = std::make_unique<const ConfigClass>(*row);
@@ -61,9 +60,8 @@ const ConfigClass& ConfigClass::of(std::string_view model_type) {
 }
 
 std::string_view ConfigClass::own_name(std::string_view name) const {
-  const auto found = std::find_if(aliases_.begin(), aliases_.end(),
-                                  [&](const Alias& alias) { return alias.name == name; });
-  return found == aliases_.end() ? name : found->own;
+  const Alias* found = detail::find_named(aliases_, name);
+  return found == nullptr ? name : found->own;
 }
 
 void ConfigClass::check(const nlohmann::json& settings, const std::string& where) const {

@@ -4,7 +4,7 @@
 
 #include "models/rotary/model_table.h"
 
-#include <algorithm>
+#include "core/named.h"
 
 namespace posenc {
 namespace {
@@ -358,11 +358,7 @@ const std::vector<RotaryModelRow>& rotary_model_table() {
 }
 
 const RotaryModelRow* find_rotary_model(std::string_view model_type) {
-  const auto& table = rotary_model_table();
-  const auto found = std::find_if(table.begin(), table.end(), [&](const RotaryModelRow& row) {
-    return row.model_type == model_type;
-  });
-  return found == table.end() ? nullptr : &*found;
+  return detail::find_named(rotary_model_table(), model_type);
 }
 
 }  // namespace posenc

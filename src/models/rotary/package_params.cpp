@@ -6,7 +6,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "sinusoid/rotary/ntk.h"
+#include "sinusoid/rotary/scaling.h"
 
 namespace posenc {
 namespace {

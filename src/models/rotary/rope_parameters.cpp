@@ -6,8 +6,6 @@
 
 #include <algorithm>
 
-#include "core/nearest.h"
-
 namespace posenc {
 namespace {
 

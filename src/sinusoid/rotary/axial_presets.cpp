@@ -1,27 +1,14 @@
-// Options that a row omits are those of Llama, as in presets.cpp.
-
-#include "sinusoid/rotary/axial_presets.h"
+// The presets whose tokens have several coordinates: patches of images, atoms, time stamps.
 
 #include <numbers>
 
-namespace posenc {
+#include "sinusoid/rotary/preset_rows.h"
+
+namespace posenc::rotary {
 namespace {
 
-using rotary::AngleType;
-using rotary::AppliedTo;
-using rotary::Arithmetic;
-using rotary::Coordinates;
-using rotary::CosLayout;
-using rotary::CosType;
-using rotary::Frequency;
-using rotary::Grid;
-using rotary::HeadAxis;
-using rotary::Pairing;
-using rotary::Part;
-using rotary::Planes;
-
-RotaryOptions axial_halves() { return RotaryOptions(0, Pairing::Halves).planes(Planes::Axial); }
-RotaryOptions axial_pairs() { return RotaryOptions(0, Pairing::Adjacent).planes(Planes::Axial); }
+RotaryOptions axial_halves() { return halves().planes(Planes::Axial); }
+RotaryOptions axial_pairs() { return adjacent().planes(Planes::Axial); }
 
 // The order in which tokens enter models that merge 2 by 2 of them.
 Grid blocks(Coordinates coordinates = Coordinates::Index) {
@@ -32,16 +19,14 @@ Grid blocks(Coordinates coordinates = Coordinates::Index) {
 RotaryOptions sam(Coordinates coordinates) {
   return axial_pairs()
       .cos_layout(CosLayout::Pairs)
-      .cos_type(CosType::Float32)
-      .arithmetic(Arithmetic::Float32)
+      .cos_type(kept)
+      .arithmetic(f32)
       .grid(Grid{.coordinates = coordinates, .width_first = true});
 }
 
 }  // namespace
 
 std::vector<RotaryPreset> axial_presets() {
-  const auto f32 = Arithmetic::Float32;
-  const auto kept = CosType::Float32;
   return {
       // patches of images
       {"qwen2_vl_vision", "transformers 5.23 Qwen2VLVisionRotaryEmbedding", "height, then width",
@@ -147,4 +132,4 @@ std::vector<RotaryPreset> axial_presets() {
   };
 }
 
-}  // namespace posenc
+}  // namespace posenc::rotary

@@ -13,7 +13,7 @@
 #include "sinusoid/exact.h"
 #include "sinusoid/exact/bigfloat.h"
 #include "sinusoid/exact/table_writer.h"
-#include "sinusoid/rotary/yarn.h"
+#include "sinusoid/rotary/scaling.h"
 
 namespace posenc {
 namespace {

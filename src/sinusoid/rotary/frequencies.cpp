@@ -19,10 +19,8 @@
 
 #include "posenc/sinusoid/rotary.h"
 #include "sinusoid/frequency.h"
-#include "sinusoid/rotary/angle_dtype.h"
 #include "sinusoid/rotary/exact.h"
-#include "sinusoid/rotary/ntk.h"
-#include "sinusoid/rotary/yarn.h"
+#include "sinusoid/rotary/scaling.h"
 
 namespace posenc {
 namespace {
@@ -187,6 +185,17 @@ at::Tensor evens_then_odds(const at::Tensor& f) {
 at::Tensor sorted_by_plane(const at::Tensor& f, int64_t of_time) {
   const at::Tensor space = f.slice(-1, 0, f.size(-1) - of_time);
   return at::cat({evens_then_odds(space), f.slice(-1, f.size(-1) - of_time)}, -1);
+}
+
+// The dtype of frequencies and angles for hidden states of type `dtype`.
+at::ScalarType angle_dtype(const RotaryOptions& options, at::ScalarType dtype) {
+  switch (options.angle_type()) {
+    case rotary::AngleType::Float32: return at::kFloat;
+    case rotary::AngleType::Float64:
+    case rotary::AngleType::Float64Angle: return at::kDouble;
+    case rotary::AngleType::Input: break;
+  }
+  return dtype;
 }
 
 }  // namespace

@@ -1,60 +1,38 @@
-// The rotary embeddings of packages other than transformers; presets.cpp has those of transformers.
-
-#include "sinusoid/rotary/package_presets.h"
+// The rotary embeddings of packages other than transformers.
 
 #include <numbers>
 
-#include "sinusoid/rotary/ntk.h"
+#include "sinusoid/rotary/preset_rows.h"
+#include "sinusoid/rotary/scaling.h"
 
-namespace posenc {
+namespace posenc::rotary {
 namespace {
 
-using rotary::AngleType;
-using rotary::AppliedTo;
-using rotary::Arithmetic;
-using rotary::CosLayout;
-using rotary::CosType;
-using rotary::Frequency;
-using rotary::HeadAxis;
-using rotary::Pairing;
-using rotary::Part;
-using rotary::Planes;
-
-RotaryOptions of_halves() { return {0, Pairing::Halves}; }
-RotaryOptions of_pairs() { return {0, Pairing::Adjacent}; }
-RotaryOptions of_complex_pairs() {
-  return of_pairs()
-      .cos_layout(CosLayout::Complex)
-      .cos_type(CosType::Float32)
-      .arithmetic(Arithmetic::Complex)
-      .head_axis(HeadAxis::AfterLength);
-}
+RotaryOptions complex_pairs() { return complex().head_axis(HeadAxis::AfterLength); }
 RotaryOptions x_transformers() {
-  return of_pairs()
+  return adjacent()
       .cos_layout(CosLayout::Pairs)
-      .cos_type(CosType::Float32)
+      .cos_type(kept)
       .part(Part::First)
       .arithmetic(Arithmetic::Promoted);
 }
 // Tokens of images and videos in diffusers: a position on each of several axes.
 RotaryOptions video() {
-  return of_pairs()
+  return adjacent()
       .planes(Planes::Axial)
       .axes(3)
       .cos_layout(CosLayout::Pairs)
-      .cos_type(CosType::Float32)
-      .arithmetic(Arithmetic::Float32)
+      .cos_type(kept)
+      .arithmetic(f32)
       .head_axis(HeadAxis::AfterLength);
 }
-RotaryOptions complex_video() { return of_complex_pairs().planes(Planes::Axial).axes(3); }
-RotaryOptions learned() {
-  return of_pairs().frequency(Frequency::Learned).cos_type(CosType::Float32);
-}
+RotaryOptions complex_video() { return complex_pairs().planes(Planes::Axial).axes(3); }
+RotaryOptions learned() { return adjacent().frequency(Frequency::Learned).cos_type(kept); }
 RotaryOptions timm() {
-  return of_pairs()
+  return adjacent()
       .planes(Planes::Axial)
       .cos_layout(CosLayout::Pairs)
-      .cos_type(CosType::Float32)
+      .cos_type(kept)
       .arithmetic(Arithmetic::Promoted);
 }
 
@@ -83,18 +61,16 @@ void cosmos(RotaryOptions& options) {
 }  // namespace
 
 std::vector<RotaryPreset> package_presets() {
-  const auto f32 = Arithmetic::Float32;
-  const auto kept = CosType::Float32;
   return {
       {"torchtune", "torchtune 0.6.1 RotaryPositionalEmbeddings, Llama3ScaledRoPE",
        "adjacent pairs in float32, cos and sin of half the width",
-       of_pairs()
+       adjacent()
            .cos_layout(CosLayout::Single)
            .cos_type(kept)
            .arithmetic(f32)
            .head_axis(HeadAxis::AfterLength)},
       {"meta_llama", "torchtitan 0.3.0 ComplexRoPE", "complex numbers, as Meta's own code",
-       of_complex_pairs()},
+       complex_pairs()},
       {"x_transformers", "x-transformers 2.31.10 RotaryEmbedding",
        "adjacent pairs; cos and sin stay float32; the first part of a head rotates",
        x_transformers()},
@@ -102,11 +78,7 @@ std::vector<RotaryPreset> package_presets() {
        "the same, and q and k are scaled by their position", x_transformers().xpos_scale_base(512)},
       {"stable_audio3", "diffusers 0.42.1 StableAudio3RotaryEmbedding",
        "the first part of a head rotates, in float32",
-       of_halves()
-           .cos_type(kept)
-           .part(Part::First)
-           .arithmetic(f32)
-           .head_axis(HeadAxis::AfterLength)},
+       halves().cos_type(kept).part(Part::First).arithmetic(f32).head_axis(HeadAxis::AfterLength)},
       {"flux", "diffusers 0.42.1 FluxPosEmbed", "axes of their own widths, angles in float64",
        video().angle_type(AngleType::Float64), usual_axes<16, 56, 56>},
       {"wan", "diffusers 0.42.1 WanRotaryPosEmbed",
@@ -123,10 +95,10 @@ std::vector<RotaryPreset> package_presets() {
        complex_video(), usual_axes<16, 56, 56>},
       {"cogview4", "diffusers 0.42.1 CogView4RotaryPosEmbed",
        "height and width, halves, in float32",
-       of_halves().planes(Planes::Axial).cos_type(kept).arithmetic(f32)},
+       halves().planes(Planes::Axial).cos_type(kept).arithmetic(f32)},
       {"cosmos", "diffusers 0.42.1 CosmosRotaryPosEmbed",
        "time, height and width, halves, a base for each",
-       of_halves().planes(Planes::Axial).axes(3).cos_type(kept).arithmetic(f32), cosmos},
+       halves().planes(Planes::Axial).axes(3).cos_type(kept).arithmetic(f32), cosmos},
       {"ltx", "diffusers 0.42.1 LTXVideoRotaryPosEmbed",
        "time, height and width take turns; frequencies grow; one head of all channels",
        video()
@@ -155,4 +127,4 @@ std::vector<RotaryPreset> package_presets() {
   };
 }
 
-}  // namespace posenc
+}  // namespace posenc::rotary

@@ -2,42 +2,16 @@
 // takes one row. Options that a row omits are those of Llama. Base, dim, scaling and sections come
 // from a model's configuration (models/rotary/).
 
-#include <c10/util/Exception.h>
-
-#include <algorithm>
-
-#include "core/nearest.h"
-#include "posenc/sinusoid/rotary_preset.h"
-#include "sinusoid/rotary/axial_presets.h"
-#include "sinusoid/rotary/package_presets.h"
+#include "core/named.h"
+#include "sinusoid/rotary/preset_rows.h"
 
 namespace posenc {
+namespace rotary {
 namespace {
 
-using rotary::AngleType;
-using rotary::AppliedTo;
-using rotary::Arithmetic;
-using rotary::CosLayout;
-using rotary::CosType;
-using rotary::Frequency;
-using rotary::HeadAxis;
-using rotary::Pairing;
-using rotary::Part;
-using rotary::Planes;
-
-RotaryOptions halves() { return {0, Pairing::Halves}; }
-RotaryOptions adjacent() { return {0, Pairing::Adjacent}; }
 RotaryOptions adjacent_to_halves() { return {0, Pairing::AdjacentToHalves}; }
-RotaryOptions complex() {
-  return adjacent()
-      .cos_layout(CosLayout::Complex)
-      .cos_type(CosType::Float32)
-      .arithmetic(Arithmetic::Complex);
-}
 
 std::vector<RotaryPreset> make() {
-  const auto f32 = Arithmetic::Float32;
-  const auto kept = CosType::Float32;
   std::vector<RotaryPreset> rows = {
       // halves
       {"llama", "transformers 5.23 LlamaRotaryEmbedding", "the common case", halves()},
@@ -180,21 +154,16 @@ std::vector<RotaryPreset> make() {
 }
 
 }  // namespace
+}  // namespace rotary
 
 const std::vector<RotaryPreset>& rotary_presets() {
-  static const std::vector<RotaryPreset> all = make();
+  static const std::vector<RotaryPreset> all = rotary::make();
   return all;
 }
 
 const RotaryPreset& find_rotary_preset(std::string_view name) {
-  const auto& all = rotary_presets();
-  const auto found = std::find_if(all.begin(), all.end(),
-                                  [&](const RotaryPreset& preset) { return preset.name == name; });
-  if (found != all.end()) return *found;
-  std::vector<std::string> names;
-  for (const RotaryPreset& preset : all) names.push_back(preset.name);
-  TORCH_CHECK_VALUE(false, "[rotary_preset] there is no preset `", std::string(name),
-                    "`; the nearest are ", detail::nearest_text(name, names));
+  return detail::find_named(rotary_presets(), name, "[rotary_preset] ",
+                            "there is no preset `{}`; the nearest are {}");
 }
 
 RotaryOptions rotary_preset(std::string_view name, int64_t dim) {

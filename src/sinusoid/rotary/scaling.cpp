@@ -1,4 +1,4 @@
-#include "sinusoid/rotary/yarn.h"
+#include "sinusoid/rotary/scaling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,6 +19,20 @@ double mscale(double factor, double scale) {
 }
 
 }  // namespace
+
+double ntk_base(double base, double scale, int64_t dim) {
+  const auto channels = static_cast<double>(dim);
+  return base * std::pow(scale, channels / (channels - 2));
+}
+
+std::vector<double> ntk_bases(const RotaryOptions& options, const std::vector<double>& scales) {
+  const std::vector<int64_t> dims = options.plane_dims();
+  std::vector<double> bases;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    bases.push_back(ntk_base(options.base(), scales[i], dims[i]));
+  }
+  return bases;
+}
 
 YarnRamp yarn_ramp(const rotary::Yarn& s, int64_t dim, double base) {
   double low = frequency_of(s.beta_fast, s, dim, base);
