@@ -9,7 +9,7 @@ namespace posenc::functional {
 namespace {
 
 // The row that gets no gradient, as a non-negative index; -1 if there is none.
-int64_t padding_row(const at::Tensor& weight, const std::optional<int64_t>& padding_idx) {
+int64_t padding_idx_of(const at::Tensor& weight, const std::optional<int64_t>& padding_idx) {
   TORCH_CHECK_VALUE(weight.dim() == 2,
                     "[TokenEmbedding] weight must be (vocab_size, d_model). Got ", weight.sizes());
   if (!padding_idx) return -1;
@@ -24,8 +24,9 @@ int64_t padding_row(const at::Tensor& weight, const std::optional<int64_t>& padd
 
 at::Tensor embed_composed(const at::Tensor& ids, const at::Tensor& weight, const at::Tensor& table,
                           const EmbedFuncOptions& options) {
-  const at::Tensor vectors = lookup({"TokenEmbedding", "id", "vocab_size"}, ids, weight,
-                                    padding_row(weight, options.padding_idx()), options.sparse());
+  const at::Tensor vectors =
+      lookup({"TokenEmbedding", "id", "vocab_size"}, ids, weight,
+             padding_idx_of(weight, options.padding_idx()), options.sparse());
   // Half types with Precision::Exact are computed in float32 and rounded once, at the end.
   const at::ScalarType type = vectors.scalar_type();
   const bool once = options.precision() == Precision::Exact && at::isReducedFloatingType(type);

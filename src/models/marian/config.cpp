@@ -24,7 +24,7 @@ std::string path_in(const std::string& folder, const char* name) {
   return (std::filesystem::path(folder) / name).string();
 }
 
-Activation activation_in(const Settings& config) {
+Activation marian_activation(const Settings& config) {
   const std::string name = config.text("activation_function");
   try {
     return activation_of(name);
@@ -73,7 +73,7 @@ TransformerOptions transformer_in(const Settings& config) {
       .decoder_d_ff(config.whole("decoder_ffn_dim", 1, kMostWide))
       .max_len(config.whole("max_position_embeddings", 1, kMostPositions))
       .dropout(config.real("dropout"))
-      .activation(activation_in(config))
+      .activation(marian_activation(config))
       .scale(config.flag("scale_embedding") ? Scale::SqrtDim : Scale::None)
       .sinusoid(preset("hf_marian", d_model))
       .tie(tying_in(config));
