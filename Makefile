@@ -29,8 +29,8 @@ pronounce: ## train a Transformer to pronounce English in MINUTES (default 5); R
 test: ## lint, build, and run the tests
 	@$(MAKE) --no-print-directory tested selection="-LE ^exhaustive$$"
 
-test-all: ## all tests: also second builds as a part of other projects, fuzzing, the pages of the reference (CI)
-	@$(MAKE) --no-print-directory tested
+test-all: ## all tests, on whole samples: also second builds as a part of other projects, fuzzing, the pages of the reference (CI)
+	@POSENC_EXHAUSTIVE=1 $(MAKE) --no-print-directory tested
 
 tested:
 	@tools/setup.sh build test

@@ -55,7 +55,7 @@ endfunction()
 # take seconds per source, and the library would take ten minutes on two cores.
 function(posenc_unity target)
   if(NOT POSENC_DEVELOPER AND NOT DEFINED CMAKE_UNITY_BUILD)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 48)
   endif()
 endfunction()
 

@@ -2,7 +2,7 @@
 
 python notebooks_ref/regenerate.py              rewrite tests/fixtures
 python notebooks_ref/regenerate.py --check      compare a fresh run with tests/fixtures
-python notebooks_ref/regenerate.py --out DIR [--live]     elsewhere, with this machine's cases
+python notebooks_ref/regenerate.py --out DIR [--live] [--check]     elsewhere, with this machine's cases; compare too
 python notebooks_ref/regenerate.py --save       and store what the cells print in the notebooks
 """
 
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import List
+from typing import List, Optional
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
@@ -110,11 +110,12 @@ def keep_or_replace(path: Path, fresh: Path) -> None:
         shutil.copyfile(fresh.with_suffix(suffix), path.with_suffix(suffix))
 
 
-def check() -> int:
-    committed = fixtures_dir()
-    with tempfile.TemporaryDirectory() as temporary:
-        regenerate(Path(temporary), live=False, save=False)
+def check(committed: Path, out: Optional[Path], live: bool) -> int:
+    with tempfile.TemporaryDirectory() as temporary:  # where no file of an earlier run is
+        regenerate(Path(temporary), live, save=False)
         report = compare_folders(committed, Path(temporary))
+        if out is not None:
+            shutil.copytree(temporary, out, dirs_exist_ok=True)
     for line in report.notes:
         print(f"note: {line}")
     for line in report.differences:
@@ -134,19 +135,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Execute the notebooks and write the fixtures.")
     parser.add_argument("--out", type=Path, help="default: tests/fixtures")
     parser.add_argument("--live", action="store_true", help="add this machine's own cases")
-    parser.add_argument("--check", action="store_true", help="compare only; 1 on a difference")
+    parser.add_argument("--check", action="store_true", help="compare with tests/fixtures; 1 on a difference")
     parser.add_argument("--save", action="store_true", help="store executed cells in the ipynb")
     arguments = parser.parse_args()
-    if arguments.check:
-        if arguments.out or arguments.live or arguments.save:
-            parser.error("--check goes alone")
-        return check()
+    if arguments.check and arguments.save:
+        parser.error("--check changes no notebook: leave out --save")
     if arguments.live and arguments.out is None:
         parser.error("--live cases are never committed: give --out")
     if arguments.live and arguments.save:
         parser.error("--save stores what a plain run prints: leave out --live")
     start = time.monotonic()
-    folder = arguments.out or fixtures_dir()
+    committed = fixtures_dir()
+    folder = arguments.out or committed
+    if arguments.check:
+        return check(committed, arguments.out, arguments.live)
     regenerate(folder, arguments.live, arguments.save)
     count = sum(1 for _ in folder.rglob("*.safetensors"))
     print(f"{count} safetensors files in {folder} ({time.monotonic() - start:.0f} s)")

@@ -161,13 +161,14 @@ RotaryCosSin rows_of(const RotaryCosSin& table, const at::Tensor& ids) {
           table.scale.defined() ? lookup(names, ids, table.scale) : at::Tensor()};
 }
 
-bool is_recorded(const at::Tensor& x) { return x.defined() && torch_internals::is_recorded(x); }
+bool takes_gradient(const at::Tensor& x) { return x.defined() && torch_internals::is_recorded(x); }
 
 QueryKey rotate(const at::Tensor& q, const at::Tensor& k, const RotaryCosSin& table,
                 const RotaryOptions& o, const RotaryFuncOptions& func_options) {
   const at::Tensor& ids = func_options.position_ids();
   if (!ids.defined()) check_tables(q, k, table, o, func_options);
-  const bool needs_rows = ids.defined() && (is_recorded(q) || is_recorded(k));  // for backward
+  const bool needs_rows =
+      ids.defined() && (takes_gradient(q) || takes_gradient(k));  // for backward
   RotaryPlan plan;
   if (!needs_rows && is_fusable(q, k, table, o, func_options, Pass::Forward, plan, ids))
     return rotary_fused(plan, q, k, o, func_options);
@@ -276,7 +277,7 @@ void rotary_out(const at::Tensor& q_out, const at::Tensor& k_out, const at::Tens
   check_out("q", q_out, q, options);
   check_out("k", k_out, k, options);
   for (const at::Tensor* t : {&table.cos, &table.sin, &table.scale})
-    TORCH_CHECK_VALUE(!t->defined() || !is_recorded(*t),
+    TORCH_CHECK_VALUE(!t->defined() || !takes_gradient(*t),
                       "[rotary] a rotation into existing tensors records no gradient: cos and sin "
                       "must not require one. Got ones that do");
   const at::Tensor q_prefix = prefix_of(q, q_out, k_out, func_options);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/one_thread.h"
+
 namespace posenc::identification {
 namespace {
 
@@ -42,6 +44,7 @@ class PresetSearch {
   }
 
   std::optional<SearchResult> run() {
+    const OneThreadIfFew threads(result_.view.rows.numel());
     static const auto all = groups();
     for (const bool edited : {false, true}) {
       for (const auto& group : all) {
@@ -68,7 +71,7 @@ class PresetSearch {
   void consider(const Candidate& c, const std::vector<const Preset*>& group) {
     if (std::find(seen_.begin(), seen_.end(), c.options) != seen_.end()) return;
     seen_.push_back(c.options);
-    const Distance near = distance(rows_of(c, index_, sample_.scalar_type()), sample_);
+    const Distance near = sampled_distance(c);
     const bool grid =
         c.options.power_shape() == sinusoid::PowerShape::Grid && near.max_abs < kGridPower;
     if (near.equal || grid) {
@@ -85,6 +88,12 @@ class PresetSearch {
     if (!result_.nearest || squares(near) < squares(result_.nearest->distance)) {
       result_.nearest = Match{c, near, group};
     }
+  }
+
+  Distance sampled_distance(const Candidate& c) const {
+    const int64_t rows = needs_whole_table(c.options) ? c.length : sample_.size(0);
+    const OneThreadIfFew threads(rows * sample_.size(1));
+    return distance(rows_of(c, index_, sample_.scalar_type()), sample_);
   }
 
   // The distance of the nearest candidate over all rows, and the correlations that distinguish

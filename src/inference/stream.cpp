@@ -13,7 +13,7 @@ namespace {
 
 namespace kernel = kernels::inference;
 
-constexpr int64_t kMostRows =
+constexpr int64_t kMostRowsPerPart =
     4 * kernel::kPanelRows;  // per part: its layers' intermediates are small
 constexpr int64_t kRowsStep = 16;
 constexpr int64_t kFewestRows = 32;        // per thread, otherwise columns are split
@@ -34,11 +34,11 @@ void split(int64_t rows, int64_t width, const std::function<void(int64_t, int64_
   at::parallel_for(0, rows, std::max<int64_t>(1, kGrainFloats / width), f);
 }
 
-// Splits rows into parts of equal size, at most kMostRows, with the same number of parts per
+// Splits rows into parts of equal size, at most kMostRowsPerPart, with the same number of parts per
 // thread.
 int64_t rows_per_part(int64_t rows, int64_t threads) {
   const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
-  const int64_t parts = threads * ceil_div(rows, threads * kMostRows);
+  const int64_t parts = threads * ceil_div(rows, threads * kMostRowsPerPart);
   return ceil_div(ceil_div(rows, parts), kRowsStep) * kRowsStep;
 }
 

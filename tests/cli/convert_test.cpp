@@ -7,7 +7,7 @@
 #include "cli/program.h"
 #include "posenc/io/manifest.h"
 
-namespace posenc::testing {
+namespace posenc::testing::convert_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -135,4 +135,4 @@ TEST_F(Convert, AFullDiskLeavesTheOldFile) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::convert_test

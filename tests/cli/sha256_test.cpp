@@ -1,10 +1,10 @@
 #include "cli/sha256.h"
+#include "io/files.h"
+#include "support/python.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
-
-#include "io/python.h"
 
 namespace posenc::testing {
 namespace {

@@ -231,7 +231,7 @@ GenerateOptions any_search(Drawn& drawn, int64_t vocab) {
 }
 
 // "" if the tokens are equal, or other ones are as likely.
-std::string difference(const Found& got, const Found& expected) {
+std::string found_difference(const Found& got, const Found& expected) {
   if (got.size() != expected.size()) return "another number of sources";
   for (size_t b = 0; b < got.size(); ++b) {
     if (got[b].size() != expected[b].size()) return "another number of hypotheses";
@@ -277,7 +277,7 @@ void search_case(Drawn& drawn) {
   const auto same = [&](const Search& got, const Search& expected, const std::string& when) {
     if (got.error.empty() != expected.error.empty())
       drawn.fail(when + "error: " + got.error + " for: " + expected.error);
-    const auto why = difference(got.found, expected.found);
+    const auto why = found_difference(got.found, expected.found);
     if (!why.empty()) drawn.fail(when + why);
   };
   same(first, plain, "frozen search: ");

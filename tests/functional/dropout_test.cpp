@@ -16,7 +16,7 @@
 #include "support/seed.h"
 #include "support/threads.h"
 
-namespace posenc::functional {
+namespace posenc::functional::dropout_test {
 namespace {
 
 using posenc::testing::bit_equal;
@@ -150,4 +150,4 @@ TEST(DropoutErrors, AreATens) {
 }
 
 }  // namespace
-}  // namespace posenc::functional
+}  // namespace posenc::functional::dropout_test

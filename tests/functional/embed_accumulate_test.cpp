@@ -19,7 +19,7 @@
 #include "support/compare.h"
 #include "torch_internals/grad_access.h"
 
-namespace posenc::functional {
+namespace posenc::functional::embed_accumulate_test {
 namespace {
 
 namespace autograd = torch::autograd;
@@ -395,4 +395,4 @@ TEST_F(EmbedAccumulate, FromManyThreadsLosesNothing) {
 }
 
 }  // namespace
-}  // namespace posenc::functional
+}  // namespace posenc::functional::embed_accumulate_test

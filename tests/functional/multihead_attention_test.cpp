@@ -13,7 +13,7 @@
 #include "support/devices.h"
 #include "support/seed.h"
 
-namespace posenc {
+namespace posenc::multihead_attention_test {
 namespace {
 
 using functional::MultiheadAttentionFuncOptions;
@@ -219,4 +219,4 @@ TEST(MultiheadAttentionErrors, NamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::multihead_attention_test

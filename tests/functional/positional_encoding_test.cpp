@@ -6,7 +6,7 @@
 #include "support/compare.h"
 #include "support/devices.h"
 
-namespace posenc::functional {
+namespace posenc::functional::positional_encoding_test {
 namespace {
 
 using posenc::testing::bit_equal;
@@ -118,4 +118,4 @@ TEST(PositionalEncodingErrors, NameTheRuleAndTheValue) {
 }
 
 }  // namespace
-}  // namespace posenc::functional
+}  // namespace posenc::functional::positional_encoding_test

@@ -17,7 +17,7 @@
 #include "support/seed.h"
 #include "support/threads.h"
 
-namespace posenc::functional {
+namespace posenc::functional::rotary_fused_test {
 namespace {
 
 using posenc::testing::bit_equal;
@@ -457,4 +457,4 @@ TEST(RotaryFused, RefusesToWriteWhereAGradientIsRecorded) {
 }
 
 }  // namespace
-}  // namespace posenc::functional
+}  // namespace posenc::functional::rotary_fused_test

@@ -7,7 +7,7 @@
 #include "posenc/functional/rotary.h"
 #include "support/compare.h"
 
-namespace posenc::functional {
+namespace posenc::functional::rotary_out_test {
 namespace {
 
 using posenc::testing::bit_equal;
@@ -132,4 +132,4 @@ INSTANTIATE_TEST_SUITE_P(Pairings, RotaryOut,
                                            rotary::Pairing::AdjacentToHalves));
 
 }  // namespace
-}  // namespace posenc::functional
+}  // namespace posenc::functional::rotary_out_test

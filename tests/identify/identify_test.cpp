@@ -7,6 +7,7 @@
 
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/table.h"
+#include "support/exhaustive.h"
 #include "support/seed.h"
 
 namespace posenc {
@@ -54,8 +55,9 @@ bool make(const Preset& preset, int64_t dim, std::vector<Case>& cases) {
 TEST(Identify, NamesEveryPresetAtTellingDimensions) {
   for (const Preset& preset : presets()) {
     std::vector<Case> cases;
-    for (const int64_t dim : {18, 20, 27, 33, 34, 36, 37, 38, 48, 63, 64, 68, 70}) {
-      make(preset, dim, cases);
+    for (const int64_t dim : {33, 36, 38, 64}) make(preset, dim, cases);
+    if (testing::exhaustive()) {
+      for (const int64_t dim : {18, 20, 27, 34, 37, 48, 63, 68, 70}) make(preset, dim, cases);
     }
     EXPECT_GE(cases.size(), 1u) << preset.name;
     for (const Case& c : cases) {
@@ -71,7 +73,8 @@ TEST(Identify, NamesEveryPresetInHalfPrecision) {
   for (const auto dtype : {at::kHalf, at::kBFloat16, at::kDouble}) {
     for (const Preset& preset : presets()) {
       std::vector<Case> cases;
-      for (const int64_t dim : {36, 48, 63}) make(preset, dim, cases);
+      for (const int64_t dim : {36, 63}) make(preset, dim, cases);
+      if (testing::exhaustive()) make(preset, 48, cases);
       for (const Case& c : cases) {
         const at::Tensor table = sinusoid_table(c.options, c.length, at::TensorOptions(dtype));
         const Identification found = identify(table);

@@ -18,7 +18,7 @@
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
 
-namespace posenc::testing {
+namespace posenc::testing::checkpoint_names_test {
 namespace {
 
 using Code = WeightsErrorCode;
@@ -204,4 +204,4 @@ TEST(CheckpointNames, TheFirstRateIsLoadedWithTheOptions) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::checkpoint_names_test

@@ -34,7 +34,7 @@
 #include "posenc/train/sparse_adam.h"
 #include "support/seed.h"
 
-namespace posenc::testing {
+namespace posenc::testing::checkpoint_test {
 namespace {
 
 using Code = WeightsErrorCode;
@@ -347,4 +347,4 @@ TEST_F(Refused, AnOptimizerOfAnotherKindCannotBeSaved) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::checkpoint_test

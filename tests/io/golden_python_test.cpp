@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "io/python.h"
 #include "io/support.h"
 #include "posenc/io/golden.h"
 #include "posenc/nn/token_embedding.h"
 #include "posenc/nn/transformer/transformer_encoder_layer.h"
+#include "support/python.h"
 
 namespace posenc::testing {
 namespace {

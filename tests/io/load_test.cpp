@@ -13,11 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "io/python.h"
+#include "io/files.h"
 #include "io/support.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/io/manifest.h"
 #include "support/compare.h"
+#include "support/python.h"
 
 namespace posenc::testing {
 namespace {

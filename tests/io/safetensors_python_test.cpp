@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "io/python.h"
 #include "io/support.h"
 #include "posenc/io/safetensors.h"
+#include "support/python.h"
 
 namespace posenc::testing {
 namespace {

@@ -10,13 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "io/python.h"
+#include "io/files.h"
 #include "io/support.h"
 #include "posenc/core/state_dict_traits.h"
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
+#include "support/python.h"
 
-namespace posenc::testing {
+namespace posenc::testing::save_test {
 namespace {
 
 using Code = WeightsErrorCode;
@@ -223,4 +224,4 @@ TEST(SaveTensors, ANameThatIsNotUtf8IsRefusedInEveryFormat) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::save_test

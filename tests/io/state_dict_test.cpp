@@ -13,7 +13,7 @@
 #include "io/support.h"
 #include "posenc/io/load.h"
 
-namespace posenc::testing {
+namespace posenc::testing::state_dict_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -293,4 +293,4 @@ TEST(LoadStateDict, ALongListIsCutOff) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::state_dict_test

@@ -11,7 +11,7 @@
 
 #include "support/seed.h"
 
-namespace posenc {
+namespace posenc::search_test {
 namespace {
 
 constexpr int64_t kBegin = 0, kEnd = 3;
@@ -156,4 +156,4 @@ TEST(Search, AForcedEndCostsNothing) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::search_test

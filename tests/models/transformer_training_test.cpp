@@ -11,6 +11,7 @@
 #include "posenc/models/generate.h"
 #include "posenc/train/fused_adam.h"
 #include "support/compare.h"
+#include "support/exhaustive.h"
 #include "support/threads.h"
 
 namespace posenc {
@@ -71,7 +72,7 @@ TEST(TransformerTraining, LearnsToReverseUnderEveryTying) {
   const testing::Threads one(1);  // the matrices are too small for more
   for (const Tying tying : kTyings) {
     for (const bool norm_first : {false, true}) {
-      for (uint64_t trial = 0; trial < 2; ++trial) {
+      for (uint64_t trial = 0; trial < (testing::exhaustive() ? 2u : 1u); ++trial) {
         torch::manual_seed(testing::seed(31) + trial);
         Transformer model(learner(tying).norm_first(norm_first));
         FusedAdam adam(model->parameters(), FusedAdamOptions(3e-3));

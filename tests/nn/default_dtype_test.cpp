@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "io/python.h"
+#include "io/files.h"
 #include "models/tiny.h"
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
@@ -14,6 +14,7 @@
 #include "posenc/sinusoid/table.h"
 #include "support/compare.h"
 #include "support/default_dtype.h"
+#include "support/python.h"
 
 namespace posenc::testing {
 namespace {

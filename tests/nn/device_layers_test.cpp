@@ -13,7 +13,7 @@
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
 
-namespace posenc {
+namespace posenc::device_layers_test {
 namespace {
 
 using testing::Draw;
@@ -187,4 +187,4 @@ INSTANTIATE_TEST_SUITE_P(AtRandomShapes, Layers, ::testing::ValuesIn(kTrials),
 TEST_P(Layers, KeepTheDeviceLaws) { testing::expect_device_laws(GetParam()); }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::device_layers_test

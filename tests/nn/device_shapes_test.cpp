@@ -17,7 +17,7 @@
 #include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/nn/vision_embeddings.h"
 
-namespace posenc {
+namespace posenc::device_shapes_test {
 namespace {
 
 using testing::Draw;
@@ -202,4 +202,4 @@ INSTANTIATE_TEST_SUITE_P(AtRandomShapes, Embeddings, ::testing::ValuesIn(kTrials
 TEST_P(Embeddings, KeepTheDeviceLaws) { testing::expect_device_laws(GetParam()); }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::device_shapes_test

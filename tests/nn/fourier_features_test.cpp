@@ -11,7 +11,7 @@
 #include "support/devices.h"
 #include "support/seed.h"
 
-namespace posenc {
+namespace posenc::fourier_features_test {
 namespace {
 
 using testing::bit_equal;
@@ -115,4 +115,4 @@ TEST(FourierErrors, NameTheRuleAndTheValue) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::fourier_features_test

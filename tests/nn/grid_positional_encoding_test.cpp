@@ -8,7 +8,7 @@
 #include "support/compare.h"
 #include "support/devices.h"
 
-namespace posenc {
+namespace posenc::grid_positional_encoding_test {
 namespace {
 
 using testing::bit_equal;
@@ -127,4 +127,4 @@ TEST(GridErrors, NameTheRuleAndTheValue) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::grid_positional_encoding_test

@@ -27,7 +27,7 @@
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
-namespace posenc {
+namespace posenc::module_keys_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -157,4 +157,4 @@ TEST(ModuleKeys, AreThoseOfTheTable) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::module_keys_test

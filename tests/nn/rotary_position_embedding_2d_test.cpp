@@ -10,7 +10,7 @@
 #include "posenc/sinusoid/rotary_preset.h"
 #include "support/compare.h"
 
-namespace posenc {
+namespace posenc::rotary_position_embedding_2d_test {
 namespace {
 
 using posenc::testing::bit_equal;
@@ -183,4 +183,4 @@ TEST(RotaryPositionEmbedding2d, WrongInputsAreErrors) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::rotary_position_embedding_2d_test

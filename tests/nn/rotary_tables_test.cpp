@@ -15,7 +15,7 @@
 #include "support/compare.h"
 #include "support/test_device/test_device.h"
 
-namespace posenc {
+namespace posenc::rotary_tables_test {
 namespace {
 
 using testing::bit_equal;
@@ -296,4 +296,4 @@ TEST(RotaryTables, AreTheSameWithOrWithoutOtherModules) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::rotary_tables_test

@@ -10,7 +10,7 @@
 #include "support/devices.h"
 #include "support/seed.h"
 
-namespace posenc {
+namespace posenc::sine_position_embedding_2d_test {
 namespace {
 
 using testing::bit_equal;
@@ -170,4 +170,4 @@ TEST(Sine2dErrors, NameTheRuleAndTheValue) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::sine_position_embedding_2d_test

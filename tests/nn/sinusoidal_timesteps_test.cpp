@@ -12,7 +12,7 @@
 #include "support/compare.h"
 #include "support/devices.h"
 
-namespace posenc {
+namespace posenc::sinusoidal_timesteps_test {
 namespace {
 
 using functional::timestep_rows;
@@ -186,4 +186,4 @@ TEST(TimestepsErrors, NameTheRuleAndTheValue) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::sinusoidal_timesteps_test

@@ -16,7 +16,7 @@
 #include "posenc/parallel/gloo.h"
 #include "support/rank_processes.h"
 
-namespace posenc {
+namespace posenc::rendezvous_process_test {
 namespace {
 
 using testing::RankEnd;
@@ -246,4 +246,4 @@ TEST(LauncherProcess, DISABLED_Work) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::rendezvous_process_test

@@ -9,7 +9,7 @@
 #include "posenc/io/load.h"
 #include "support/parity.h"
 
-namespace posenc {
+namespace posenc::token_and_position_embedding_test {
 namespace {
 
 using testing::Fixture;
@@ -83,4 +83,4 @@ TEST(TokenAndPositionEmbeddingParity, TenAdamStepsFollowPythons) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::token_and_position_embedding_test

@@ -6,7 +6,7 @@
 
 #include "support/parity.h"
 
-namespace posenc {
+namespace posenc::token_embedding_test {
 namespace {
 
 using testing::Fixture;
@@ -52,4 +52,4 @@ TEST(TokenEmbeddingParity, InitialisesAsPythonDoes) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::token_embedding_test

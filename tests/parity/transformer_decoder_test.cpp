@@ -7,7 +7,7 @@
 
 #include "support/layers.h"
 
-namespace posenc {
+namespace posenc::transformer_decoder_test {
 namespace {
 
 using testing::Fixture;
@@ -52,4 +52,4 @@ TEST(TransformerDecoderParity, LayersDrawPythonsWeights) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::transformer_decoder_test

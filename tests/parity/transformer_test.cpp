@@ -9,7 +9,7 @@
 #include "posenc/io/state_dict.h"
 #include "support/layers.h"
 
-namespace posenc {
+namespace posenc::transformer_test {
 namespace {
 
 using testing::Fixture;
@@ -117,4 +117,4 @@ TEST(TransformerParity, DrawsTheNotebooksWeights) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::transformer_test

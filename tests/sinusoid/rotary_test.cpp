@@ -9,7 +9,7 @@
 #include "support/compare.h"
 #include "support/threads.h"
 
-namespace posenc {
+namespace posenc::rotary_test {
 namespace {
 
 using posenc::testing::bit_equal;
@@ -301,4 +301,4 @@ TEST(Rotary, XposTakesPositionsOfAnyType) {
 }
 
 }  // namespace
-}  // namespace posenc
+}  // namespace posenc::rotary_test

@@ -28,6 +28,7 @@ constexpr const char* kRank = "POSENC_RANKS_RANK";
 constexpr const char* kSize = "POSENC_RANKS_SIZE";
 constexpr const char* kTimeout = "POSENC_RANKS_TIMEOUT";
 constexpr const char* kWork = "POSENC_RANKS_WORK";
+constexpr const char* kDone = "done";  // the event of work that returns
 
 std::map<std::string, RankWork>& registered_work() {
   static std::map<std::string, RankWork> work;
@@ -49,10 +50,12 @@ std::string code_name(GroupErrorCode code) {
   return "?";
 }
 
-/// Whether a launcher sets this variable ("NAME=value"): the tests may themselves be run by one.
-bool is_of_a_launcher(const std::string& variable) {
+/// Whether a started process must not inherit this variable ("NAME=value"): the tests may
+/// themselves be run by a launcher, or as one of several shards, of which most would not run
+/// DISABLED_Work.
+bool is_of_this_process(const std::string& variable) {
   for (const char* start : {"RANK=", "WORLD_SIZE=", "LOCAL_", "MASTER_", "GLOO_", "TORCHELASTIC_",
-                            "SLURM_", "OMPI_", "PMI_", "PMIX_"}) {
+                            "SLURM_", "OMPI_", "PMI_", "PMIX_", "GTEST_"}) {
     if (variable.rfind(start, 0) == 0) return true;
   }
   return false;
@@ -82,7 +85,10 @@ TEST(RankProcess, DISABLED_Work) {
   } catch (const std::exception& e) {
     error = std::string("std::exception ") + e.what();
   }
-  if (error.empty()) return;
+  if (error.empty()) {
+    std::ofstream(event_file(rank, kDone)).flush();
+    return;
+  }
   std::ofstream(event_file(rank, "error")) << error;
   GTEST_FAIL() << error;
 }
@@ -105,7 +111,7 @@ RankProcesses::RankProcesses(int size, const std::string& work, std::chrono::mil
         std::string(kWork) + "=" + work};
     for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
     for (char** inherited = environ; *inherited; ++inherited)
-      if (!is_of_a_launcher(*inherited)) variables.emplace_back(*inherited);
+      if (!is_of_this_process(*inherited)) variables.emplace_back(*inherited);
     std::vector<char*> pointers;
     for (std::string& variable : variables) pointers.push_back(variable.data());
     pointers.push_back(nullptr);
@@ -154,6 +160,11 @@ RankEnd RankProcesses::wait(int rank) {
   if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
   std::ifstream file(folder_ / event_file(rank, "error"));
   end.error.assign(std::istreambuf_iterator<char>(file), {});
+  if (end.signal == 0 && end.exit_code == 0 &&
+      !std::filesystem::exists(folder_ / event_file(rank, kDone))) {
+    end.exit_code = -1;  // a program that runs no test exits with 0 as well
+    end.error = "the process ended without its work";
+  }
   return end;
 }
 

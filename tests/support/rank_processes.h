@@ -22,9 +22,10 @@ bool register_rank_work(const std::string& name, RankWork work);
 
 /// How a process ended.
 struct RankEnd {
-  int exit_code = -1;  ///< 0 if the work returned, 1 if it threw; -1 if a signal ended it
-  int signal = 0;      ///< the signal that ended it
-  std::string error;   ///< what the work threw: "PeerLost [caller] ...", or "std::exception ..."
+  int exit_code =
+      -1;  ///< 0 if the work returned, 1 if it threw; -1 if a signal ended it, or if there was none
+  int signal = 0;     ///< the signal that ended it
+  std::string error;  ///< what the work threw: "PeerLost [caller] ...", or "std::exception ..."
 };
 
 /// Processes of a test, each this test program started again to run one rank's work with a Gloo

@@ -16,7 +16,7 @@
 #include "support/compare.h"
 #include "support/seed.h"
 
-namespace posenc::testing {
+namespace posenc::testing::archive_test {
 namespace {
 
 using Parameters = std::vector<torch::Tensor>;
@@ -184,4 +184,4 @@ TEST(Archive, ThatDoesNotFitChangesNothing) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::archive_test

@@ -14,7 +14,7 @@
 #include "posenc/train/sparse_adam.h"
 #include "support/compare.h"
 
-namespace posenc::testing {
+namespace posenc::testing::group_options_test {
 namespace {
 
 using Group = torch::optim::OptimizerParamGroup;
@@ -171,4 +171,4 @@ TEST(Archive, KeepsTheFirstRateAndTheRule) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::group_options_test

@@ -11,7 +11,7 @@
 #include "posenc/train/sparse_adam.h"
 #include "support/compare.h"
 
-namespace posenc::testing {
+namespace posenc::testing::lambda_lr_test {
 namespace {
 
 std::vector<torch::Tensor> parameters() { return {torch::zeros({2}, torch::requires_grad())}; }
@@ -81,4 +81,4 @@ TEST(LearningRateFactors, SayWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::lambda_lr_test

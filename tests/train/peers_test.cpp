@@ -2,19 +2,21 @@
 #include <gtest/gtest.h>
 #include <torch/types.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "io/python.h"
+#include "io/files.h"
 #include "posenc/functional/token_cross_entropy.h"
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/schedule_factor.h"
 #include "support/compare.h"
+#include "support/python.h"
 #include "support/seed.h"
 #include "support/temp_dir.h"
 
-namespace posenc::testing {
+namespace posenc::testing::peers_test {
 namespace {
 
 using nlohmann::json;
@@ -152,4 +154,4 @@ TEST(LabelSmoothing, SaysWhatItNeeds) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::peers_test

@@ -4,11 +4,12 @@
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/utils.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "io/python.h"
+#include "io/files.h"
 #include "posenc/functional/token_cross_entropy.h"
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
@@ -17,6 +18,7 @@
 #include "posenc/train/fused_sgd.h"
 #include "posenc/train/lambda_lr.h"
 #include "support/compare.h"
+#include "support/python.h"
 #include "support/threads.h"
 
 namespace posenc::testing {

@@ -3,18 +3,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "io/python.h"
+#include "io/files.h"
 #include "posenc/io/safetensors.h"
 #include "support/compare.h"
 #include "support/devices.h"
+#include "support/python.h"
 #include "support/threads.h"
 #include "train/make_optimizer.h"
 
-namespace posenc::testing {
+namespace posenc::testing::trajectory_test {
 namespace {
 
 constexpr int kSteps = 20;
@@ -130,4 +132,4 @@ TEST_F(Trajectory, OnAnotherDeviceIsNear) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::trajectory_test

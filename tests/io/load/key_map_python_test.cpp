@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "io/python.h"
 #include "io/support.h"
 #include "posenc/io/load.h"
 #include "posenc/io/save.h"
+#include "support/python.h"
 #include "support/seed.h"
 
 namespace posenc::testing {

@@ -13,7 +13,7 @@
 #include "posenc/io/load.h"
 #include "posenc/io/save.h"
 
-namespace posenc::testing {
+namespace posenc::testing::key_pack_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -332,4 +332,4 @@ TEST(KeyMapRules, ThatCannotBeAppliedAreRefused) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::key_pack_test

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
 
-#include "io/python.h"
 #include "io/support.h"
 #include "posenc/functional/rotary.h"
 #include "posenc/io/load.h"
+#include "support/python.h"
 
-namespace posenc::testing {
+namespace posenc::testing::key_rotary_python_test {
 namespace {
 
 using rotary::Pairing;
@@ -204,4 +204,4 @@ TEST(KeyRotary, RefusesHeadsThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::key_rotary_python_test

@@ -9,14 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "io/python.h"
+#include "io/files.h"
 #include "io/support.h"
 #include "posenc/io/checkpoint.h"
 #include "posenc/io/load.h"
 #include "posenc/io/manifest.h"
 #include "posenc/io/safetensors.h"
+#include "support/python.h"
 
-namespace posenc::testing {
+namespace posenc::testing::partly_readable_test {
 namespace {
 
 using Code = WeightsErrorCode;
@@ -171,4 +172,4 @@ TEST_F(PartlyReadable, NamesThatCollideAreRefused) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::partly_readable_test

@@ -7,12 +7,13 @@
 #include <filesystem>
 #include <string>
 
-#include "io/python.h"
+#include "io/files.h"
 #include "io/support.h"
 #include "io/tied_model.h"
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/io/save.h"
+#include "support/python.h"
 
 namespace posenc::testing {
 namespace {

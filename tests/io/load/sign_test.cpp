@@ -5,11 +5,11 @@
 
 #include "io/load/load_plan.h"
 #include "io/load/source.h"
-#include "io/python.h"
 #include "io/support.h"
 #include "posenc/io/load.h"
 #include "posenc/io/safetensors.h"
 #include "posenc/io/save.h"
+#include "support/python.h"
 
 namespace posenc::testing {
 namespace {

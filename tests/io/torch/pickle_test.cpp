@@ -7,7 +7,7 @@
 #include "io/torch/make_zip.h"
 #include "io/torch/pickle/parser.h"
 
-namespace posenc::testing {
+namespace posenc::testing::pickle_test {
 namespace {
 
 using namespace std::string_literals;
@@ -170,4 +170,4 @@ TEST(Pickle, IsBounded) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::pickle_test

@@ -8,8 +8,8 @@
 #include "io/files.h"
 #include "io/manifest/manifest_text.h"
 #include "io/manifest/single_file.h"
-#include "io/python.h"
 #include "io/torch/readers.h"
+#include "support/python.h"
 
 // Files that this machine's PyTorch has just written, compared tensor by tensor and byte by byte
 // with what it reads itself.

@@ -11,7 +11,7 @@
 #include "io/torch/zip/archive.h"
 #include "io/torch/zip/inflate.h"
 
-namespace posenc::testing {
+namespace posenc::testing::zip_index_test {
 namespace {
 
 using namespace std::string_literals;
@@ -246,4 +246,4 @@ TEST(Archive, TellsItsKind) {
 }
 
 }  // namespace
-}  // namespace posenc::testing
+}  // namespace posenc::testing::zip_index_test

@@ -8,7 +8,7 @@
 #include "kernels/isa/sets.h"
 #include "support/seed.h"
 
-namespace posenc::kernels::inference {
+namespace posenc::kernels::inference::attention_step_test {
 namespace {
 
 using testing::Op;
@@ -127,4 +127,4 @@ TEST(InferenceAttention, LargeScoresDoNotOverflow) {
 }
 
 }  // namespace
-}  // namespace posenc::kernels::inference
+}  // namespace posenc::kernels::inference::attention_step_test

@@ -5,7 +5,7 @@
 #include "kernels/isa/sets.h"
 #include "support/seed.h"
 
-namespace posenc::kernels::inference {
+namespace posenc::kernels::inference::linear_test {
 namespace {
 
 using testing::Op;
@@ -98,4 +98,4 @@ TEST(InferenceLinear, RowsAreIndependent) {
 }
 
 }  // namespace
-}  // namespace posenc::kernels::inference
+}  // namespace posenc::kernels::inference::linear_test

@@ -7,7 +7,7 @@
 #include "kernels/isa/scalar.h"
 #include "support/seed.h"
 
-namespace posenc::kernels::embed {
+namespace posenc::kernels::embed::sum_rows_test {
 namespace {
 
 using namespace scalar;
@@ -57,7 +57,7 @@ Bytes expected(const Case& c) {
 }
 
 TEST(EmbedSumRows, EqualsTheWalkOverTheTokens) {
-  on_each_set([](const Kernels& use) {
+  scalar::on_each_set([](const Kernels& use) {
     std::mt19937 random(testing::seed(3));
     for (const Type type : kAllTypes) {
       for (const int64_t dim : {1, 7, 16, 33, 96, 200}) {
@@ -163,4 +163,4 @@ TEST(GroupById, IsStableAndSkipsPadding) {
 }
 
 }  // namespace
-}  // namespace posenc::kernels::embed
+}  // namespace posenc::kernels::embed::sum_rows_test

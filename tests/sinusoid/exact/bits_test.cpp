@@ -14,7 +14,7 @@
 #include "kernels/isa.h"
 #include "sinusoid/exact/table_writer.h"
 
-namespace posenc::exact {
+namespace posenc::exact::bits_test {
 namespace {
 
 size_t size_of(Format f) { return f == Format::Float64 ? 8 : f == Format::Float32 ? 4 : 2; }
@@ -229,4 +229,4 @@ TEST(ExactZivFallback, GoesOnUntilItIsDecided) {
   }
 }
 
-}  // namespace posenc::exact
+}  // namespace posenc::exact::bits_test

@@ -9,6 +9,7 @@
 
 #include "sinusoid/exact/mpfr_reference.h"
 #include "sinusoid/exact/table_writer.h"
+#include "support/exhaustive.h"
 #include "support/seed.h"
 
 namespace posenc::exact {
@@ -128,8 +129,8 @@ TEST(ExactMpfr, EveryEntryOfALargeTable) {
   EXPECT_GE(checked, 5000 * 512);
 }
 
-TEST(ExactMpfr, TenMillionSampledEntries) {
-  const int64_t pairs = 65000;
+TEST(ExactMpfr, SampledEntries) {
+  const int64_t pairs = testing::samples(65000);
   std::mt19937_64 random(testing::seed(1));
   checked = wrong = ziv_fallback = 0;
   const double bases[] = {10000, 500000, 20, 100};
@@ -156,11 +157,11 @@ TEST(ExactMpfr, TenMillionSampledEntries) {
   }
   EXPECT_EQ(wrong, 0);
   EXPECT_GT(ziv_fallback, 0);
-  EXPECT_GE(checked, 10000000);
+  EXPECT_GE(checked, testing::samples(10000000));
 }
 
 TEST(ExactMpfr, RealPositionsAndOtherFrequencies) {
-  const int64_t pairs = 40000;
+  const int64_t pairs = testing::samples(40000);
   std::mt19937_64 random(testing::seed(2));
   checked = wrong = ziv_fallback = 0;
   // Real positions, explicit frequencies, powers of two times pi (NeRF), other exponents.
