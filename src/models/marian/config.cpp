@@ -5,8 +5,6 @@
 
 #include "core/check.h"
 #include "io/base/file.h"
-#include "models/model_folder.h"
-#include "models/settings.h"
 #include "posenc/sinusoid/preset.h"
 
 namespace posenc {
@@ -20,11 +18,7 @@ constexpr int64_t kMostBeams = 1024;
 constexpr const char* kLoadMarian = "load_marian";
 constexpr int64_t kDefaultNewTokens = 20;  // default of transformers' generate()
 
-std::string path_in(const std::string& folder, const char* name) {
-  return (std::filesystem::path(folder) / name).string();
-}
-
-Activation marian_activation(const Settings& config) {
+Activation activation_in(const Settings& config) {
   const std::string name = config.text("activation_function");
   try {
     return activation_of(name);
@@ -51,10 +45,6 @@ int64_t target_vocab_in(const Settings& config, int64_t source_vocab) {
   return source_vocab;
 }
 
-Settings marian_config(const std::string& folder) {
-  return model_config(kLoadMarian, folder).of("marian");
-}
-
 // The layers are MarianEncoderLayer and MarianDecoderLayer: post-norm, without a final norm.
 TransformerOptions transformer_in(const Settings& config) {
   if (config.text("model_type", "") != "marian") {
@@ -73,7 +63,7 @@ TransformerOptions transformer_in(const Settings& config) {
       .decoder_d_ff(config.whole("decoder_ffn_dim", 1, kMostWide))
       .max_len(config.whole("max_position_embeddings", 1, kMostPositions))
       .dropout(config.real("dropout"))
-      .activation(marian_activation(config))
+      .activation(activation_in(config))
       .scale(config.flag("scale_embedding") ? Scale::SqrtDim : Scale::None)
       .sinusoid(preset("hf_marian", d_model))
       .tie(tying_in(config));
@@ -183,13 +173,14 @@ GenerateOptions generation_in(const Settings& settings, const TransformerOptions
 
 }  // namespace
 
-TransformerOptions read_marian_options(const std::string& folder) {
-  return transformer_in(marian_config(folder));
+TransformerOptions read_marian_options(const Settings& config) {
+  return transformer_in(config.of("marian"));
 }
 
-MarianSearch read_marian_search(const std::string& folder, const TransformerOptions& model) {
-  const Settings config = model_config(kLoadMarian, folder);  // whose defaults the search ignores
-  const auto path = path_in(folder, "generation_config.json");
+// The search ignores the defaults of MarianConfig.
+MarianSearch read_marian_search(const std::string& folder, const Settings& config,
+                                const TransformerOptions& model) {
+  const auto path = (std::filesystem::path(folder) / "generation_config.json").string();
   return {generation_in(io::may_exist(path) ? Settings(kLoadMarian, path) : config, model),
           pad_in(config.of("marian"), model.src_vocab())};
 }
