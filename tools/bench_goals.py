@@ -13,8 +13,8 @@ SECTIONS = {
     "adam": "Optimisers",
     "tables": "Tables",
     "rotary": "Rotary embedding of q and k (32 heads of 128 channels each)",
-    "front": "BERT's embeddings (D = 768), eval",
-    "front_train": "BERT's embeddings, a training step: forward, dropout 0.1, backward",
+    "embeddings": "BERT's embeddings (D = 768), eval",
+    "embeddings_train": "BERT's embeddings, a training step: forward, dropout 0.1, backward",
     "load": "Loading weights",
     "transformer": "Transformer encoder, eval",
     "encode": "Encoder of a frozen Transformer (d 512, 8 heads, d_ff 2048, 6 layers)",
@@ -77,8 +77,8 @@ def goals() -> list[tuple]:
         length, width = map(int, size.split("/"))
         add("tables", f"{kind} table {length:,} x {width:,}", f"table/{kind}/{size}", f"table/pytorch_recipe/{size}", least)
     add("tables", "32,768 scattered rows of 1e6", "rows/factored", "rows/full_table", 1.5)
-    for family, batch, length, least in (("front", 1, 1, 6), ("front", 1, 16, 6), ("front", 1, 128, 4), ("front", 8, 128, 4),
-                                         ("front", 32, 128, None), ("front_train", 1, 16, None), ("front_train", 8, 128, 3)):  # fmt: skip
+    for family, batch, length, least in (("embeddings", 1, 1, 6), ("embeddings", 1, 16, 6), ("embeddings", 1, 128, 4), ("embeddings", 8, 128, 4),
+                                         ("embeddings", 32, 128, None), ("embeddings_train", 1, 16, None), ("embeddings_train", 8, 128, 3)):  # fmt: skip
         for threads in (1, 2):
             case, title = f"{batch}/{length}/{threads}", f"{batch} x {length}" + (", two threads" if threads == 2 else "")
             add(family, title, f"{family}/fused/{case}", f"{family}/composed/{case}", least if threads == 1 else None)

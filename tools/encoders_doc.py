@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/encoders.md from the output of `posenc presets --fronts --json` and `posenc encode --help`.
+"""The table of docs/encoders.md from the output of `posenc presets --embeddings --json` and `posenc encode --help`.
 
 tools/encoders_doc.py --posenc BINARY --write    rewrite the page's table
 tools/encoders_doc.py --posenc BINARY --check    exit 1 where it is another
@@ -23,13 +23,13 @@ def loaded_types(help_text: str) -> list[str]:
     return re.split(r",\s*", " ".join(listed.group(1).split()))
 
 
-def table(fronts: list[dict], loaded: list[str]) -> str:
-    lines, rest = ["| front | model types |", "|---|---|"], set(loaded)
-    for front in fronts:
-        types = [name for name in front["model_types"] if name in rest]
+def table(presets: list[dict], loaded: list[str]) -> str:
+    lines, rest = ["| embeddings | model types |", "|---|---|"], set(loaded)
+    for preset in presets:
+        types = [name for name in preset["model_types"] if name in rest]
         rest -= set(types)
         if types:
-            lines.append(f"| `{front['name']}` | {code(types)} |")
+            lines.append(f"| `{preset['name']}` | {code(types)} |")
     pairs = {name for name in rest if f"{name}_text_model" in loaded}
     lines.append(f"| of images | {code(sorted(rest - pairs))} |")
     lines.append(f"| `clip`, `bert` | pairs: {code(sorted(pairs))} |")
@@ -42,9 +42,9 @@ def output(*command: str) -> str:
 
 def main() -> int:
     options = page_tables.arguments(reads_posenc=True)
-    fronts = json.loads(output(options.posenc, "presets", "--fronts", "--json"))
+    embeddings = json.loads(output(options.posenc, "presets", "--embeddings", "--json"))
     loaded = loaded_types(output(options.posenc, "encode", "--help"))
-    return page_tables.update("encoders.md", {"encoders": lambda: table(fronts, loaded)}, options)
+    return page_tables.update("encoders.md", {"encoders": lambda: table(embeddings, loaded)}, options)
 
 
 if __name__ == "__main__":

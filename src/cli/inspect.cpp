@@ -64,7 +64,7 @@ void print_json(const InspectOptions& options, const io::OpenWeights& weights) {
   if (options.folder) {
     const auto text = [](const std::string& name) { return name.empty() ? Json() : Json(name); };
     all["model_type"] = text(options.folder->model_type);
-    all["front_preset"] = text(options.folder->front_preset);
+    all["embeddings_preset"] = text(options.folder->embeddings_preset);
   }
   all["tensors"] = std::move(tensors);
   all["unreadable"] = json_of(manifest.opaque, "reason");
@@ -87,8 +87,8 @@ void print_text(const InspectOptions& options, const io::OpenWeights& weights) {
     const auto known = [](const std::string& name) {
       return name.empty() ? "unknown" : shown(name);
     };
-    fmt::print("{}: model type {}, front preset {}\n", options.path,
-               known(options.folder->model_type), known(options.folder->front_preset));
+    fmt::print("{}: model type {}, embeddings preset {}\n", options.path,
+               known(options.folder->model_type), known(options.folder->embeddings_preset));
   }
   fmt::print("{}: {}{}, {} tensors, {}\n", options.file, format_name(manifest.format),
              manifest.class_name.empty() ? "" : " of " + shown(manifest.class_name),
@@ -127,13 +127,13 @@ void add_inspect(CLI::App& app) {
       "inspect",
       "List the contents of a file of weights: names (the first 120 bytes of each; --json prints "
       "them in full), dtypes and shapes of tensors, what is not a tensor, and metadata; of a "
-      "model's folder also its type and the preset of its front. No code in the file is run.");
+      "model's folder also its type and the preset of its embeddings. No code in the file is run.");
   sub->add_option("FILE", options->path, kReadableFilesOrFolder)->required()->check(input_path());
   sub->add_flag("--json", options->json,
                 "print {file, format, tensors: [{name, dtype, shape, sha256}], unreadable: [{name, "
                 "reason}], values: [{name, value}], more_values, metadata: {}}; the hash is of the "
                 "contiguous little-endian bytes, and more_values counts values that are not "
-                "listed. For a folder also model_type and front_preset");
+                "listed. For a folder also model_type and embeddings_preset");
   sub->footer(
       "Example:\n  posenc inspect --json model.pt\n  posenc inspect models/bert-base-uncased");
   sub->callback([options] { inspect(*options); });

@@ -1,5 +1,5 @@
-// posenc presets: lists the presets of tables, of rotary embeddings, of embedding fronts and of
-// vision fronts.
+// posenc presets: lists the presets of tables, of rotary embeddings, of embeddings of encoders and
+// of vision embeddings.
 
 #include "posenc/sinusoid/preset.h"
 
@@ -11,9 +11,9 @@
 #include "cli/command.h"
 #include "cli/error.h"
 #include "cli/text_table.h"
-#include "posenc/models/front_preset.h"
+#include "posenc/models/encoder_embeddings_preset.h"
 #include "posenc/models/rotary_config.h"
-#include "posenc/models/vision_front_preset.h"
+#include "posenc/models/vision_embeddings_preset.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
 namespace posenc::cli {
@@ -69,7 +69,8 @@ void print_table() {
   }
 }
 
-// The model types that use a preset, from the result of rotary_models() or front_models().
+// The model types that use a preset, from the result of rotary_models() or
+// encoder_embeddings_models().
 template <typename Model>
 std::vector<std::string> model_types_of(const std::string& preset,
                                         const std::vector<Model>& models) {
@@ -105,67 +106,72 @@ void print_rotary_table() {
   }
 }
 
-// Of embedding and of vision fronts.
-template <typename Front>
-Json json_of_front(const Front& preset, const std::vector<std::string>& model_types) {
+// Of embedding and of vision embeddings.
+template <typename Embeddings>
+Json json_of_embeddings(const Embeddings& preset, const std::vector<std::string>& model_types) {
   return {{"name", preset.name},
           {"source", preset.source},
           {"formula", preset.formula},
           {"model_types", model_types}};
 }
 
-void print_front_json() {
+void print_embeddings_json() {
   auto list = Json::array();
-  const auto models = front_models();
-  for (const FrontPreset& preset : front_presets())
-    list.push_back(json_of_front(preset, model_types_of(preset.name, models)));
+  const auto models = encoder_embeddings_models();
+  for (const EncoderEmbeddingsPreset& preset : encoder_embeddings_presets())
+    list.push_back(json_of_embeddings(preset, model_types_of(preset.name, models)));
   fmt::print("{}\n", list.dump(2));
 }
 
 void print_vision_json() {
   auto list = Json::array();
-  const auto models = vision_front_models();
-  for (const VisionFrontPreset& preset : vision_front_presets()) {
-    list.push_back(json_of_front(preset, model_types_of(preset.name, models)));
+  const auto models = vision_embeddings_models();
+  for (const VisionEmbeddingsPreset& preset : vision_embeddings_presets()) {
+    list.push_back(json_of_embeddings(preset, model_types_of(preset.name, models)));
     list.back()["resize"] = preset.resize;
   }
   fmt::print("{}\n", list.dump(2));
 }
 
-template <typename Front, typename Model>
-void print_fronts(const char* title, const char* one, const std::vector<Front>& presets,
-                  const std::vector<Model>& models) {
+template <typename Embeddings, typename Model>
+void print_embeddings(const char* title, const char* one, const std::vector<Embeddings>& presets,
+                      const std::vector<Model>& models) {
   std::vector<std::vector<std::string>> rows;
-  for (const Front& preset : presets) rows.push_back({preset.name, preset.source, preset.formula});
+  for (const Embeddings& preset : presets)
+    rows.push_back({preset.name, preset.source, preset.formula});
   fmt::print("{}\n{}", title, text_table(rows, 2));
-  for (const Front& preset : presets) {
+  for (const Embeddings& preset : presets) {
     const auto names = model_types_of(preset.name, models);
     if (!names.empty()) fmt::print("\n{} {}: {}\n", one, preset.name, listed(names));
   }
 }
 
-void print_front_table() { print_fronts("fronts", "front", front_presets(), front_models()); }
+void print_embeddings_table() {
+  print_embeddings("embeddings", "embeddings", encoder_embeddings_presets(),
+                   encoder_embeddings_models());
+}
 
 void print_vision_table() {
-  print_fronts("vision fronts", "vision front", vision_front_presets(), vision_front_models());
+  print_embeddings("vision embeddings", "vision embeddings", vision_embeddings_presets(),
+                   vision_embeddings_models());
 }
 
 struct PresetsArguments {
-  bool json = false, rotary = false, fronts = false, vision = false;
+  bool json = false, rotary = false, embeddings = false, vision = false;
 };
 
 void print(const PresetsArguments& arguments) {
-  const bool all = !arguments.rotary && !arguments.fronts && !arguments.vision;
+  const bool all = !arguments.rotary && !arguments.embeddings && !arguments.vision;
   if (arguments.json) {
     if (all) return print_json();
     if (arguments.vision) return print_vision_json();
-    return arguments.rotary ? print_rotary_json() : print_front_json();
+    return arguments.rotary ? print_rotary_json() : print_embeddings_json();
   }
   if (all) print_table();
   if (all) fmt::print("\n");
   if (all || arguments.rotary) print_rotary_table();
   if (all) fmt::print("\n");
-  if (all || arguments.fronts) print_front_table();
+  if (all || arguments.embeddings) print_embeddings_table();
   if (all) fmt::print("\n");
   if (all || arguments.vision) print_vision_table();
 }
@@ -190,19 +196,20 @@ void add_presets(CLI::App& app) {
       app.add_subcommand("presets",
                          "List the presets: their origin, how the original system stores the "
                          "table, and their parameters. Presets under one heading have the same "
-                         "bits. Then the rotary embeddings, the embedding fronts and the "
-                         "vision fronts, with the model types that use them.");
+                         "bits. Then the rotary embeddings, the embeddings of encoders and the "
+                         "vision embeddings, with the model types that use them.");
   sub->add_flag(
       "--json", arguments->json,
       "print an array of {name, recipe, aliases, source, storage, params, bound, also}; "
-      "with --rotary of {name, source, summary, model_types}, with --fronts of {name, "
+      "with --rotary of {name, source, summary, model_types}, with --embeddings of {name, "
       "source, formula, model_types}, with --vision the same and resize, the rule by which "
       "positions are resized");
   auto* rotary = sub->add_flag("--rotary", arguments->rotary, "list the rotary embeddings only");
-  auto* fronts = sub->add_flag("--fronts", arguments->fronts, "list the embedding fronts only");
-  fronts->excludes(rotary);
-  auto* vision = sub->add_flag("--vision", arguments->vision, "list the vision fronts only");
-  vision->excludes(rotary)->excludes(fronts);
+  auto* embeddings = sub->add_flag("--embeddings,--fronts", arguments->embeddings,
+                                   "list the embeddings of encoders only");
+  embeddings->excludes(rotary);
+  auto* vision = sub->add_flag("--vision", arguments->vision, "list the vision embeddings only");
+  vision->excludes(rotary)->excludes(embeddings);
   sub->footer("Example:\n  posenc presets --json");
   sub->callback([arguments] { print(*arguments); });
 }

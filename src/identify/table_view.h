@@ -15,7 +15,7 @@ struct TableView {
   at::Tensor rows;               ///< (R, C) on the CPU
   std::vector<int64_t> extents;  ///< of the grid that the shape suggests, outermost first
   std::string shape;             ///< such as `(1, D, H, W)`
-  int64_t leading = 0;           ///< learned rows removed from the front
+  int64_t leading = 0;           ///< learned rows removed from the embeddings
   std::vector<int64_t> zeros;    ///< rows of zeros
   bool paired = false;           ///< sines and cosines have one of the usual distances
 };

@@ -9,7 +9,7 @@
 #include "functional/attention_mask_internals.h"
 #include "inference/stale_check.h"
 #include "models/encoder/parts.h"
-#include "nn/embedding_front_internals.h"
+#include "nn/encoder_embeddings_internals.h"
 
 namespace posenc {
 namespace inference {
@@ -18,15 +18,16 @@ struct FrozenEncoderParts {
   EncoderOptions options;
   StaleCheck stale_check;
   FrozenTransformerEncoder layers;
-  std::optional<EmbeddingFrontOptions> front_options = {};  // of token ids
-  functional::EmbeddingFrontWeights front = {};
-  VisionFront patches{nullptr};  // of images, in eval mode
+  std::optional<EncoderEmbeddingsOptions> embeddings_options = {};  // of token ids
+  functional::EncoderEmbeddingsWeights embeddings = {};
+  VisionEmbeddings patches{nullptr};  // of images, in eval mode
   at::Tensor relative_bias = {}, pooler_weight = {}, pooler_bias = {};
 
   at::Tensor embed(const at::Tensor& input, const EncoderInputs& inputs) const {
-    if (patches) return VisionFront(patches)->forward(input);
-    return functional::embedding_front(
-        input, front, front_func_options(*front_options, front, input, front_inputs(inputs)));
+    if (patches) return VisionEmbeddings(patches)->forward(input);
+    return functional::encoder_embeddings(
+        input, embeddings,
+        embeddings_func_options(*embeddings_options, embeddings, input, embeddings_inputs(inputs)));
   }
 };
 
@@ -47,7 +48,7 @@ AttentionMask mask_of_all_rows(const AttentionMask& mask) {
 }
 
 // The same memory as other tensors, so that the StaleCheck can see that the source's own are gone.
-functional::EmbeddingFrontWeights detached(functional::EmbeddingFrontWeights weights) {
+functional::EncoderEmbeddingsWeights detached(functional::EncoderEmbeddingsWeights weights) {
   for (at::Tensor* tensor : {&weights.tokens, &weights.positions, &weights.token_types,
                              &weights.task_types, &weights.norm_weight, &weights.norm_bias,
                              &weights.projection_weight, &weights.projection_bias}) {
@@ -56,13 +57,14 @@ functional::EmbeddingFrontWeights detached(functional::EmbeddingFrontWeights wei
   return weights;
 }
 
-// A front with options of its own, in eval mode, on the memory of the source's weights.
-VisionFront detached(const VisionFrontImpl& source) {
-  VisionFront front(std::dynamic_pointer_cast<VisionFrontImpl>(source.clone()));
+// Embeddings with options of their own, in eval mode, on the memory of the source's weights.
+VisionEmbeddings detached(const VisionEmbeddingsImpl& source) {
+  VisionEmbeddings embeddings(std::dynamic_pointer_cast<VisionEmbeddingsImpl>(source.clone()));
   const auto weights = source.named_parameters();
-  for (auto& item : front->named_parameters()) item.value().set_data(weights[item.key()].detach());
-  front->eval();
-  return front;
+  for (auto& item : embeddings->named_parameters())
+    item.value().set_data(weights[item.key()].detach());
+  embeddings->eval();
+  return embeddings;
 }
 
 }  // namespace
@@ -103,8 +105,8 @@ FrozenEncoder freeze(const EncoderImpl& model, const FreezeOptions& options) {
   inference::FrozenEncoderParts parts = {model.options, inference::StaleCheck(model),
                                          freeze(model.encoder, options)};
   if (model.embeddings) {
-    parts.front_options = model.embeddings->options;
-    parts.front = inference::detached(front_weights(*model.embeddings));
+    parts.embeddings_options = model.embeddings->options;
+    parts.embeddings = inference::detached(embeddings_weights(*model.embeddings));
   } else {
     parts.patches = inference::detached(*model.patches);
   }

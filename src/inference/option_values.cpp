@@ -1,7 +1,7 @@
 #include "inference/option_values.h"
 
 #include "posenc/models/encoder.h"
-#include "posenc/nn/embedding_front.h"
+#include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/token_and_position_embedding.h"
 #include "posenc/nn/transformer/layer_norm.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
@@ -47,8 +47,8 @@ void read(const TokenAndPositionEmbeddingImpl& embedding, Values& values) {
   values.push_back(embedding.options.scale().factor(embedding.options.d_model()));
 }
 
-void read(const EmbeddingFrontImpl& front, Values& values) {
-  const auto& options = front.options;
+void read(const EncoderEmbeddingsImpl& embeddings, Values& values) {
+  const auto& options = embeddings.options;
   add(values,
       {static_cast<double>(options.position_ids()), static_cast<double>(options.position_offset()),
        static_cast<double>(options.first_position()),
@@ -77,7 +77,7 @@ OptionReader option_reader(const torch::nn::Module& module) {
        {reader_if<TransformerEncoderLayerImpl>, reader_if<TransformerDecoderLayerImpl>,
         reader_if<TransformerEncoderImpl>, reader_if<MultiheadAttentionImpl>,
         reader_if<LayerNormImpl>, reader_if<TokenAndPositionEmbeddingImpl>,
-        reader_if<EmbeddingFrontImpl>, reader_if<EncoderImpl>}) {
+        reader_if<EncoderEmbeddingsImpl>, reader_if<EncoderImpl>}) {
     if (const OptionReader found = reader(module)) return found;
   }
   return nullptr;

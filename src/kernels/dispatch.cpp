@@ -12,7 +12,7 @@ namespace {
    embed::isa::sum_rows_kernels,               \
    embed::isa::dropout_kernels,                \
    embed::isa::random_kernels,                 \
-   embed::isa::front_kernels,                  \
+   embed::isa::embeddings_kernels,             \
    embed::isa::rotary_kernels,                 \
    inference::isa::linear_few_kernels,         \
    inference::isa::linear_many_kernels,        \

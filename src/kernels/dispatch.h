@@ -3,7 +3,7 @@
 #include <string>
 
 #include "kernels/embed.h"
-#include "kernels/front.h"
+#include "kernels/encoder_embeddings.h"
 #include "kernels/inference.h"
 #include "kernels/rotary.h"
 #include "kernels/sincos.h"
@@ -19,7 +19,7 @@ struct Kernels {
   const embed::SumRowsKernels& sum_rows;
   const embed::DropoutKernels& dropout;
   const embed::RandomKernels& random;
-  const embed::FrontKernels& front;
+  const embed::EmbeddingsKernels& embeddings;
   const rotary::RotaryKernels& rotary;
   const inference::LinearKernels& linear_few;
   const inference::LinearKernels& linear_many;
@@ -36,7 +36,7 @@ const Kernels* find(const std::string& name);  // null if this processor does no
 
 // Whether the set has fused multiply-add.
 inline bool is_fused(const Kernels& set) {
-  return set.front.front[static_cast<int>(embed::NormRounding::Fused)] != nullptr;
+  return set.embeddings.embeddings[static_cast<int>(embed::NormRounding::Fused)] != nullptr;
 }
 
 }  // namespace posenc::kernels

@@ -17,9 +17,11 @@ void check_encoder(const EncoderOptions& options) {
   const bool is_text = options.embeddings().has_value();
   TORCH_CHECK_VALUE(is_text != options.patches().has_value(),
                     "[Encoder] options must have either embeddings or patches");
-  const int64_t front = is_text ? options.embeddings()->d_model() : options.patches()->d_model();
-  TORCH_CHECK_VALUE(front == width, "[Encoder] d_model of the front must be that of the layers, ",
-                    width, ". Got ", front);
+  const int64_t embeddings =
+      is_text ? options.embeddings()->d_model() : options.patches()->d_model();
+  TORCH_CHECK_VALUE(embeddings == width,
+                    "[Encoder] d_model of the embeddings must be that of the layers, ", width,
+                    ". Got ", embeddings);
   TORCH_CHECK_VALUE(options.encoder().layer().batch_first(),
                     "[Encoder] the layers must have batch_first(true)");
   TORCH_CHECK_VALUE(options.relative_buckets() >= 0,
@@ -58,9 +60,9 @@ void EncoderImpl::reset() {
   check_encoder(options);
   const auto& layer = options.encoder().layer();
   if (options.embeddings()) {
-    embeddings = register_module("embeddings", EmbeddingFront(*options.embeddings()));
+    embeddings = register_module("embeddings", EncoderEmbeddings(*options.embeddings()));
   } else {
-    patches = register_module("embeddings", VisionFront(*options.patches()));
+    patches = register_module("embeddings", VisionEmbeddings(*options.patches()));
   }
   encoder = register_module("encoder", TransformerEncoder(options.encoder()));
   if (has_pooler(options)) {
@@ -97,7 +99,7 @@ EncoderOutput EncoderImpl::forward(const torch::Tensor& input, const EncoderInpu
   check_encoder_inputs(options, input, inputs);
   EncoderOutput out;
   out.embeddings =
-      embeddings ? embeddings->forward(input, front_inputs(inputs)) : patches->forward(input);
+      embeddings ? embeddings->forward(input, embeddings_inputs(inputs)) : patches->forward(input);
   const torch::Tensor bias =
       relative_attention_bias ? relative_attention_bias->weight : torch::Tensor();
   out.last_hidden_state =

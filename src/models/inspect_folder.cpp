@@ -3,9 +3,9 @@
 #include <filesystem>
 
 #include "io/base/file.h"
+#include "models/embeddings/model_table.h"
+#include "models/embeddings/vision_table.h"
 #include "models/encoder/model_table.h"
-#include "models/front/model_table.h"
-#include "models/front/vision_table.h"
 #include "models/model_folder.h"
 #include "models/sentence_folder.h"
 #include "models/settings.h"
@@ -14,10 +14,10 @@ namespace posenc {
 namespace {
 
 // Of an encoder of several models, the part that is loaded.
-const char* front_preset_of(std::string_view model_type) {
+const char* embeddings_preset_of(std::string_view model_type) {
   if (is_composite_model(model_type))
     model_type = hf::ConfigClass::of(model_type).part_type("text_config");
-  if (const FrontModelRow* row = find_front_model(model_type)) return row->preset;
+  if (const EncoderEmbeddingsModelRow* row = find_embeddings_model(model_type)) return row->preset;
   const VisionModelRow* row = find_vision_model(model_type);
   return row == nullptr ? "" : row->preset;
 }
@@ -31,7 +31,7 @@ FolderInfo inspect_folder(const std::string& folder) {
   const auto config = (std::filesystem::path(folder) / "config.json").string();
   if (!io::may_exist(config)) return info;
   info.model_type = Settings("inspect_folder", config).text("model_type", "");
-  info.front_preset = front_preset_of(info.model_type);
+  info.embeddings_preset = embeddings_preset_of(info.model_type);
   return info;
 }
 

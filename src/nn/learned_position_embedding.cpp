@@ -6,7 +6,7 @@
 
 #include "core/check.h"
 #include "functional/lookup.h"
-#include "nn/embedding_front_internals.h"
+#include "nn/encoder_embeddings_internals.h"
 #include "posenc/core/skip_init.h"
 
 namespace posenc {

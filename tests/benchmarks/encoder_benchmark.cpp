@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "memory.h"
-#include "posenc/functional/embedding_front.h"
+#include "posenc/functional/encoder_embeddings.h"
 #include "posenc/inference/freeze.h"
 #include "posenc/io/load.h"
 #include "python_peer.h"
@@ -61,12 +61,14 @@ class Bert {
     posenc::load_weights(*encoder, file, posenc::LoadOptions().allow_unexpected(true));
     encoder_ = std::make_unique<posenc::FrozenTransformerEncoder>(posenc::freeze(encoder));
     posenc::StateDict tensors = posenc::load_tensors(file);
-    const auto part = [&](const char* key) { return tensors[std::string("front.") + key].clone(); };
-    front_.tokens = part("word_embeddings.weight");
-    front_.positions = part("position_embeddings.weight");
-    front_.token_types = part("token_type_embeddings.weight");
-    front_.norm_weight = part("LayerNorm.weight");
-    front_.norm_bias = part("LayerNorm.bias");
+    const auto part = [&](const char* key) {
+      return tensors[std::string("embeddings.") + key].clone();
+    };
+    embeddings_.tokens = part("word_embeddings.weight");
+    embeddings_.positions = part("position_embeddings.weight");
+    embeddings_.token_types = part("token_type_embeddings.weight");
+    embeddings_.norm_weight = part("LayerNorm.weight");
+    embeddings_.norm_bias = part("LayerNorm.bias");
     const auto ids = sources(kChecked);
     const auto tokens = ids != kPad;
     equals_transformers =
@@ -75,7 +77,7 @@ class Bert {
 
   torch::Tensor run(const torch::Tensor& ids) const {
     const torch::NoGradGuard no_grad;
-    return encoder_->forward(posenc::functional::embedding_front(ids, front_),
+    return encoder_->forward(posenc::functional::encoder_embeddings(ids, embeddings_),
                              posenc::AttentionMask::padding(ids, kPad));
   }
 
@@ -83,7 +85,7 @@ class Bert {
 
  private:
   std::unique_ptr<posenc::FrozenTransformerEncoder> encoder_;
-  posenc::functional::EmbeddingFrontWeights front_;
+  posenc::functional::EncoderEmbeddingsWeights embeddings_;
 };
 
 const Bert& bert() {

@@ -2,10 +2,10 @@
 
 transformers        BertModel without its pooler, with scaled_dot_product_attention
 transformers_eager  the same with its own attention
-torch_nn            the encoder's weights in torch.nn.TransformerEncoder, eval mode, with its fast path; takes the front's
+torch_nn            the encoder's weights in torch.nn.TransformerEncoder, eval mode, with its fast path; takes the embeddings'
                     output
 ctranslate2         the same weights in CTranslate2, float32
-checkpoint          not a peer: writes FOLDER/encoder.safetensors: the weights by torch.nn's names, the front's by BERT's,
+checkpoint          not a peer: writes FOLDER/encoder.safetensors: the weights by torch.nn's names, the embeddings' by BERT's,
                     and the results of transformers for sequences of the lengths CHECKED
 
 Answers each line of stdin, `THREADS LENGTH...` (one length for each sequence), with `SECONDS MEGABYTES`: the time of one
@@ -89,14 +89,14 @@ class TorchNN:
         from torch import nn
 
         source = bert()
-        self.front = source.embeddings
+        self.embeddings = source.embeddings
         layer = nn.TransformerEncoderLayer(WIDTH, HEADS, HIDDEN, activation="gelu", layer_norm_eps=1e-12, batch_first=True)
         self.encoder = nn.TransformerEncoder(layer, LAYERS).eval()
         self.encoder.load_state_dict(renamed(source))
 
     def call(self, rows, threads):
         ids = padded(rows)
-        x, mask = self.front(ids), ids == PAD if is_ragged(rows) else None
+        x, mask = self.embeddings(ids), ids == PAD if is_ragged(rows) else None
         return lambda: self.encoder(x, src_key_padding_mask=mask)
 
 
@@ -136,12 +136,12 @@ def write_checkpoint() -> None:
     from safetensors.torch import save_file
 
     model = bert()
-    front = {f"front.{key}": value for key, value in model.embeddings.state_dict().items()}
+    embeddings = {f"embeddings.{key}": value for key, value in model.embeddings.state_dict().items()}
     rows = sources(CHECKED)
     ids = padded(rows)
     out = model(input_ids=ids, attention_mask=(ids != PAD).long()).last_hidden_state
     FOLDER.mkdir(parents=True, exist_ok=True)
-    save_file({**renamed(model), **front, "out": out}, FOLDER / "encoder.safetensors")
+    save_file({**renamed(model), **embeddings, "out": out}, FOLDER / "encoder.safetensors")
 
 
 def answer(peer, line: str) -> str:

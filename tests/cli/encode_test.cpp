@@ -96,7 +96,7 @@ TEST_F(EncodeErrors, Refuses) {
   expect_refused(encode(bert, dict({{"input_ids", ids}, {"attention_mask", torch::ones({2, 3})}})),
                  "encode", "attention_mask must be bool or an integer type");
   expect_refused(encode(bert, dict({{"input_ids", ids}, {"task_type_ids", ids}})), "encode",
-                 "this front has no task types");
+                 "these embeddings have no task types");
   expect_refused(encode(bert, dict({{"input_ids", ids * 40000}})), "encode", "40000");
   expect_refused(encode(bert, dict({{"input_ids", torch::ones({1, 65}, torch::kLong)}})), "encode",
                  "holds 64 tokens. Got 65");
@@ -129,15 +129,16 @@ TEST_F(EncodeSentences, SaysThatPooledIsNotTheSentenceVector) {
 
 class InspectFolder : public InFolder {};
 
-TEST_F(InspectFolder, NamesModelTypeAndFront) {
+TEST_F(InspectFolder, NamesModelTypeAndEmbeddings) {
   const auto result = posenc({"inspect", live_encoder("bert")});
   ASSERT_EQ(result.status, 0) << result.err;
-  EXPECT_CONTAINS(result.out, "encoder/bert: model type bert, front preset bert\n");
+  EXPECT_CONTAINS(result.out, "encoder/bert: model type bert, embeddings preset bert\n");
   EXPECT_CONTAINS(result.out, "model.safetensors: safetensors, ");
-  EXPECT_CONTAINS(posenc({"inspect", live_encoder("clip")}).out, "type clip, front preset clip\n");
+  EXPECT_CONTAINS(posenc({"inspect", live_encoder("clip")}).out,
+                  "type clip, embeddings preset clip\n");
   const auto seen = Json::parse(posenc({"inspect", "--json", live_encoder("vit")}).out);
   EXPECT_EQ(seen.at("model_type"), "vit");
-  EXPECT_EQ(seen.at("front_preset"), "vit");
+  EXPECT_EQ(seen.at("embeddings_preset"), "vit");
   EXPECT_EQ(seen.at("file"), live_encoder("vit") + "/model.safetensors");
   EXPECT_GT(seen.at("tensors").size(), 10u);
 }
@@ -150,9 +151,9 @@ TEST_F(InspectFolder, TakesAFolderWithAnUnknownOrNoConfiguration) {
   EXPECT_TRUE(inspected().at("model_type").is_null());
   text_file("config.json", R"({"model_type": "novel"})");
   EXPECT_EQ(inspected().at("model_type"), "novel");
-  EXPECT_TRUE(inspected().at("front_preset").is_null());
+  EXPECT_TRUE(inspected().at("embeddings_preset").is_null());
   EXPECT_CONTAINS(posenc({"inspect", folder_.path().string()}).out,
-                  "model type novel, front preset unknown\n");
+                  "model type novel, embeddings preset unknown\n");
   text_file("config.json", "[]");
   expect_refused(posenc({"inspect", folder_.path().string()}), "inspect", "must be a JSON object");
 }

@@ -277,7 +277,7 @@ def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
 
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    # A projection in the front is a matrix product, whose bits depend on the number of threads: one, as in Python here.
+    # A projection in the embeddings is a matrix product, whose bits depend on the number of threads: one, as in Python here.
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
         with torch.no_grad():

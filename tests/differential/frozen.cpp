@@ -149,7 +149,7 @@ void whole_encoder_case(Drawn& drawn) {
       TransformerEncoderOptions(any_layer(drawn, width, heads), drawn.between(1, 2));
   const int64_t batch = drawn.between(1, 3), length = drawn.between(1, 10),
                 vocab = drawn.between(4, 30);
-  EncoderOptions how(any_front(drawn, vocab, width),
+  EncoderOptions how(any_embeddings(drawn, vocab, width),
                      TransformerEncoderOptions(layers).norm(drawn.coin()));
   using encoder::Pooling;
   how.pooling(drawn.any({Pooling::None, Pooling::TanhOfFirst, Pooling::First, Pooling::LargestToken,

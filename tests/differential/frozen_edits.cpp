@@ -208,11 +208,11 @@ Change change_encoder(Drawn& drawn, EncoderImpl& model) {
     }
     case 2: {
       if (!model.embeddings) return kHarmless;
-      drawn.did("another front");
-      model.embeddings = model.replace_module(
-          "embeddings",
-          randomised(EmbeddingFront(any_front(drawn, model.embeddings->options.vocab_size(),
-                                              drawn.coin(0.8) ? width : drawn.near(width)))));
+      drawn.did("other embeddings");
+      model.embeddings =
+          model.replace_module("embeddings", randomised(EncoderEmbeddings(any_embeddings(
+                                                 drawn, model.embeddings->options.vocab_size(),
+                                                 drawn.coin(0.8) ? width : drawn.near(width)))));
       return kRefusable;
     }
     default:
@@ -320,12 +320,13 @@ TransformerLayerOptions any_layer(Drawn& drawn, int64_t width, int64_t heads) {
       .bias(drawn.coin(0.8));
 }
 
-EmbeddingFrontOptions any_front(Drawn& drawn, int64_t vocab, int64_t width) {
-  using front::PositionIds;
-  EmbeddingFrontOptions how(vocab, width);
+EncoderEmbeddingsOptions any_embeddings(Drawn& drawn, int64_t vocab, int64_t width) {
+  using embeddings::PositionIds;
+  EncoderEmbeddingsOptions how(vocab, width);
   how.position_rows(40).position_ids(drawn.any(
       {PositionIds::None, PositionIds::Arange, PositionIds::FromIds, PositionIds::FromMask}));
-  how.norm(drawn.any({front::Norm::None, front::Norm::AfterSum, front::Norm::AfterDropout}));
+  how.norm(drawn.any(
+      {embeddings::Norm::None, embeddings::Norm::AfterSum, embeddings::Norm::AfterDropout}));
   if (how.position_ids() == PositionIds::FromMask) how.position_offset(2);
   if (drawn.coin() || how.position_ids() == PositionIds::FromIds) how.padding_idx(drawn.below(3));
   if (drawn.coin()) how.type_vocab_size(2);
@@ -333,7 +334,7 @@ EmbeddingFrontOptions any_front(Drawn& drawn, int64_t vocab, int64_t width) {
   if (drawn.coin(0.3)) how.scale(Scale::SqrtDim);
   how.layer_norm_eps(drawn.any({1e-12, 1e-5, 1e-2}));
   if (drawn.coin(0.3))
-    how.embedding_dim(2 * drawn.between(4, 8)).projection(front::Projection::Last);
+    how.embedding_dim(2 * drawn.between(4, 8)).projection(embeddings::Projection::Last);
   return how;
 }
 

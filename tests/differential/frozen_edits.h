@@ -15,7 +15,7 @@ struct Change {
 };
 
 TransformerLayerOptions any_layer(Drawn& drawn, int64_t width, int64_t heads);
-EmbeddingFrontOptions any_front(Drawn& drawn, int64_t vocab, int64_t width);
+EncoderEmbeddingsOptions any_embeddings(Drawn& drawn, int64_t vocab, int64_t width);
 TokenAndPositionEmbeddingOptions any_embedding(Drawn& drawn, int64_t vocab, int64_t width);
 
 /// Changes a random part of the model: exchanges a module, sets an option, or writes, exchanges,

@@ -1,4 +1,4 @@
-// Fronts, dropout modules, pooling and gradients, beside LibTorch's operations.
+// Embeddings, dropout modules, pooling and gradients, beside LibTorch's operations.
 
 #include <torch/nn/functional/embedding.h>
 #include <torch/nn/functional/normalization.h>
@@ -32,10 +32,10 @@ std::vector<at::Tensor> gradients_of(torch::nn::Module& module, const at::Tensor
   return found;
 }
 
-at::Tensor front_positions(const EmbeddingFrontImpl& front, const at::Tensor& ids,
-                           const at::Tensor& tokens) {
-  using front::PositionIds;
-  const auto& how = front.options;
+at::Tensor embeddings_positions(const EncoderEmbeddingsImpl& embeddings, const at::Tensor& ids,
+                                const at::Tensor& tokens) {
+  using embeddings::PositionIds;
+  const auto& how = embeddings.options;
   switch (how.position_ids()) {
     case PositionIds::FromIds: {
       const auto real = ids.ne(*how.padding_idx()).to(torch::kLong);
@@ -50,66 +50,70 @@ at::Tensor front_positions(const EmbeddingFrontImpl& front, const at::Tensor& id
 }
 
 // What BertEmbeddings and similar classes do.
-at::Tensor composed(EmbeddingFrontImpl& front, const at::Tensor& ids, const at::Tensor& types,
-                    const at::Tensor& tokens) {
+at::Tensor composed(EncoderEmbeddingsImpl& embeddings, const at::Tensor& ids,
+                    const at::Tensor& types, const at::Tensor& tokens) {
   namespace F = torch::nn::functional;
-  const auto& how = front.options;
+  const auto& how = embeddings.options;
   const auto look = [](const at::Tensor& table, const at::Tensor& at,
                        std::optional<int64_t> padding) {
     F::EmbeddingFuncOptions options;
     if (padding) options.padding_idx(*padding);
     return F::embedding(at, table, options);
   };
-  const double factor = how.scale().factor(front.tokens->weight.size(1));
-  auto x = look(front.tokens->weight, ids, how.padding_idx()) * factor;
-  if (front.token_types)
-    x = x + look(front.token_types->weight, types.defined() ? types : torch::zeros_like(ids), {});
-  if (front.positions)
-    x = x + look(front.positions->weight, front_positions(front, ids, tokens), {});
+  const double factor = how.scale().factor(embeddings.tokens->weight.size(1));
+  auto x = look(embeddings.tokens->weight, ids, how.padding_idx()) * factor;
+  if (embeddings.token_types)
+    x = x +
+        look(embeddings.token_types->weight, types.defined() ? types : torch::zeros_like(ids), {});
+  if (embeddings.positions)
+    x = x + look(embeddings.positions->weight, embeddings_positions(embeddings, ids, tokens), {});
   const auto norm = [&] {
     x = F::layer_norm(x, F::LayerNormFuncOptions({x.size(-1)})
-                             .weight(front.norm->weight)
-                             .bias(front.norm->bias)
+                             .weight(embeddings.norm->weight)
+                             .bias(embeddings.norm->bias)
                              .eps(how.layer_norm_eps()));
   };
-  if (how.norm() == front::Norm::AfterSum) norm();
-  x = at::dropout(x, how.dropout(), front.dropout->is_training());
-  if (how.norm() == front::Norm::AfterDropout) norm();
-  return front.projection ? at::linear(x, front.projection->weight, front.projection->bias) : x;
+  if (how.norm() == embeddings::Norm::AfterSum) norm();
+  x = at::dropout(x, how.dropout(), embeddings.dropout->is_training());
+  if (how.norm() == embeddings::Norm::AfterDropout) norm();
+  return embeddings.projection
+             ? at::linear(x, embeddings.projection->weight, embeddings.projection->bias)
+             : x;
 }
 
-void front_case(Drawn& drawn) {
+void embeddings_case(Drawn& drawn) {
   const int64_t vocab = drawn.between(4, 30), batch = drawn.between(1, 4),
                 length = drawn.between(1, 12);
-  EmbeddingFront front(any_front(drawn, vocab, 2 * drawn.between(4, 12)));
+  EncoderEmbeddings embeddings(any_embeddings(drawn, vocab, 2 * drawn.between(4, 12)));
   const torch::Tensor ids = torch::randint(vocab, {batch, length}, torch::kLong);
-  EmbeddingFrontInputs inputs;
+  EncoderEmbeddingsInputs inputs;
   at::Tensor tokens, types;
-  if (front->options.position_ids() == front::PositionIds::FromMask && drawn.coin())
+  if (embeddings->options.position_ids() == embeddings::PositionIds::FromMask && drawn.coin())
     inputs.attention_mask(tokens = (torch::rand({batch, length}) < 0.7).to(torch::kLong));
-  if (front->token_types && drawn.coin())
+  if (embeddings->token_types && drawn.coin())
     inputs.token_type_ids(types = torch::randint(2, {batch, length}, torch::kLong));
   for (int64_t steps = drawn.between(1, 4); steps > 0; --steps) {
     const bool on = drawn.coin();
     if (drawn.coin())
-      drawn.did(on ? "train()" : "eval()"), front->train(on);
+      drawn.did(on ? "train()" : "eval()"), embeddings->train(on);
     else
-      drawn.did(on ? "dropout->train()" : "dropout->eval()"), front->dropout->train(on);
-    if (drawn.coin(0.2)) drawn.did("float64"), front->to(torch::kDouble);
+      drawn.did(on ? "dropout->train()" : "dropout->eval()"), embeddings->dropout->train(on);
+    if (drawn.coin(0.2)) drawn.did("float64"), embeddings->to(torch::kDouble);
     if (drawn.coin(0.2))
       drawn.did("clone"),
-          front = EmbeddingFront(std::dynamic_pointer_cast<EmbeddingFrontImpl>(front->clone()));
+          embeddings = EncoderEmbeddings(
+              std::dynamic_pointer_cast<EncoderEmbeddingsImpl>(embeddings->clone()));
     const int64_t seed = drawn.below(1 << 30);
     torch::manual_seed(seed);
-    const auto got = front->forward(ids, inputs);
+    const auto got = embeddings->forward(ids, inputs);
     torch::manual_seed(seed);
-    const auto expected = composed(*front, ids, types, tokens);
+    const auto expected = composed(*embeddings, ids, types, tokens);
     auto why = difference(got, expected, 1e-5);
-    if (!why.empty()) drawn.fail("front: " + why);
+    if (!why.empty()) drawn.fail("embeddings: " + why);
     const auto cotangent = torch::randn_like(got);
-    why = difference(gradients_of(*front, got, cotangent),
-                     gradients_of(*front, expected, cotangent), 1e-4);
-    if (!why.empty()) drawn.fail("gradient of the front's parameter: " + why);
+    why = difference(gradients_of(*embeddings, got, cotangent),
+                     gradients_of(*embeddings, expected, cotangent), 1e-4);
+    if (!why.empty()) drawn.fail("gradient of the embeddings' parameter: " + why);
   }
 }
 
@@ -144,7 +148,7 @@ void dropout_case(Drawn& drawn) {
       break;
     }
     case 3: {
-      Encoder made(EncoderOptions(any_front(drawn, vocab, width).dropout(0.5),
+      Encoder made(EncoderOptions(any_embeddings(drawn, vocab, width).dropout(0.5),
                                   TransformerEncoderOptions(layer, 1)));
       module = made.ptr(), run = [=]() mutable { return made->forward(ids).last_hidden_state; };
       break;
@@ -305,7 +309,7 @@ void gradient_case(Drawn& drawn) {
 
 void part_case(Drawn& drawn) {
   switch (drawn.below(4)) {
-    case 0: return front_case(drawn);
+    case 0: return embeddings_case(drawn);
     case 1: return dropout_case(drawn);
     case 2: return pooling_case(drawn);
     default: return gradient_case(drawn);

@@ -27,7 +27,7 @@ Ops clipping_ops();
 Ops embedding_ops();
 Ops encoder_ops();
 Ops file_ops();
-Ops front_ops();
+Ops embeddings_ops();
 Ops frozen_ops();
 Ops function_ops();
 Ops layer_ops();

@@ -1,16 +1,16 @@
-// Vision fronts from configurations, and resized tables of positions.
+// Vision embeddings from configurations, and resized tables of positions.
 
 #include <ATen/Parallel.h>
 
 #include "differential/ops.h"
-#include "posenc/models/vision_front_preset.h"
-#include "posenc/nn/vision_front.h"
+#include "posenc/models/vision_embeddings_preset.h"
+#include "posenc/nn/vision_embeddings.h"
 
 namespace posenc::differential {
 namespace {
 
-VisionFrontOptions vision_options(const Json& options) {
-  auto how = vision_front_options_from_hf(options.at("config").get<std::string>());
+VisionEmbeddingsOptions vision_options(const Json& options) {
+  auto how = vision_embeddings_options_from_hf(options.at("config").get<std::string>());
   if (options.value("mask_token", false)) how.mask_token(true);
   return how;
 }
@@ -18,21 +18,21 @@ VisionFrontOptions vision_options(const Json& options) {
 StateDict vision(const Json& options, const StateDict& tensors) {
   // oneDNN's sums of a convolution's gradients depend on the number of threads; Python has one.
   at::set_num_threads(1);
-  VisionFront module(vision_options(options));
+  VisionEmbeddings module(vision_options(options));
   return differentiate(*module, options, tensors, [&](const StateDict& in) {
     const auto given = [&](const char* name) {
       return in.contains(name) ? in[name] : at::Tensor();
     };
     return module->forward(
         in["pixel_values"],
-        VisionFrontInputs().bool_masked_pos(given("bool_masked_pos")).noise(given("noise")));
+        VisionEmbeddingsInputs().bool_masked_pos(given("bool_masked_pos")).noise(given("noise")));
   });
 }
 
 // The tensors of a new module; frozen tables are not random.
 StateDict vision_table(const Json& options, const StateDict&) {
   StateDict results;
-  results.insert("table", VisionFront(vision_options(options))->position_table);
+  results.insert("table", VisionEmbeddings(vision_options(options))->position_table);
   return results;
 }
 

@@ -1,4 +1,4 @@
-"""Vision fronts of random configurations against transformers' own classes, and tables of positions resized by them."""
+"""Vision embeddings of random configurations against transformers' own classes, and tables of positions resized by them."""
 
 import importlib
 import inspect
@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from harness import DTYPES, Case, Draw, Failure, Programs, run
 from written import read, written
 
-FRONTS, RESIZES = 30, 12
+EMBEDDINGS, RESIZES = 30, 12
 # model type: the folder in transformers, the configuration, the embeddings
 CLASSES = {
     "vit": ("vit", "ViTConfig", "ViTEmbeddings"),
@@ -102,26 +102,26 @@ def pair(size: int | list[int]) -> list[int]:
     return list(size) if isinstance(size, (list, tuple)) else [size, size]
 
 
-def own_front(model_type: str, config, masks: bool) -> torch.nn.Module:
+def own_embeddings(model_type: str, config, masks: bool) -> torch.nn.Module:
     more = {"use_mask_token": masks} if model_type in WITH_A_MASK_TOKEN_IF_ASKED else {}
     return loaded(model_type, "modeling")(config, **more)
 
 
-def result(model_type: str, front: torch.nn.Module, inputs: dict, other_size: bool) -> torch.Tensor:
-    known = inspect.signature(front.forward).parameters
+def result(model_type: str, embeddings: torch.nn.Module, inputs: dict, other_size: bool) -> torch.Tensor:
+    known = inspect.signature(embeddings.forward).parameters
     more = {"interpolate_pos_encoding": other_size} if "interpolate_pos_encoding" in known else {}
     noise = inputs.get("noise")
     if model_type == "vit_mae" and noise is None:  # in the order of the patches
-        patch, pixels = pair(front.config.patch_size), inputs["pixel_values"]
+        patch, pixels = pair(embeddings.config.patch_size), inputs["pixel_values"]
         count = (pixels.shape[2] // patch[0]) * (pixels.shape[3] // patch[1])
-        front.config.mask_ratio = 0.0
+        embeddings.config.mask_ratio = 0.0
         more["noise"] = torch.arange(float(count)).expand(len(pixels), -1)
-    out = front(**inputs, **more)
+    out = embeddings(**inputs, **more)
     out = out[0] if isinstance(out, tuple) else out
     return out if isinstance(out, torch.Tensor) else out.last_hidden_states
 
 
-def front(draw: Draw, model_type: str) -> Case:
+def embeddings(draw: Draw, model_type: str) -> Case:
     given = settings(draw, model_type)
     kind = loaded(model_type, "configuration")
     text = json.loads(kind(**given).to_json_string(use_diff=draw.coin()))
@@ -129,7 +129,7 @@ def front(draw: Draw, model_type: str) -> Case:
         text = {"model_type": model_type} | given
     text = written(draw, kind, text)
     config, masks = read(kind, text), draw.coin()
-    module = own_front(model_type, config, masks)
+    module = own_embeddings(model_type, config, masks)
     dtype = draw.choice(["float32", "float32", "bfloat16", "float16"])
     with torch.no_grad():
         for parameter in module.parameters():
@@ -161,7 +161,7 @@ def front(draw: Draw, model_type: str) -> Case:
     try:
         out = result(model_type, module, inputs, image != size)
     except (RuntimeError, ValueError):  # a table that is no square grid
-        return Case(options, tensors, {}, refused="[VisionFront]")
+        return Case(options, tensors, {}, refused="[VisionEmbeddings]")
     tensors["cotangent"] = draw.normal(*out.shape).to(out.dtype)
     (out * tensors["cotangent"]).sum().backward()
     expected = {"out": out.detach()}
@@ -174,7 +174,7 @@ def frozen_table(draw: Draw) -> Case:
     """A new MAE's table of positions."""
     grid, patch = draw.randint(1, 9), draw.randint(2, 4)
     config = loaded("vit_mae", "configuration")(image_size=grid * patch, patch_size=patch, hidden_size=4 * draw.randint(1, 20))
-    module = own_front("vit_mae", config, False)
+    module = own_embeddings("vit_mae", config, False)
     module.initialize_weights()
     return Case({"op": "vision_table", "config": config.to_json_string()}, {}, {"table": module.position_embeddings.detach()}, "bits")
 
@@ -278,6 +278,6 @@ def resized(draw: Draw) -> Case:
 
 
 def batch(draw: Draw, programs: Programs) -> tuple[int, list[Failure]]:
-    cases = [front(draw, name) for name in draw.sample(sorted(CLASSES), FRONTS)]
+    cases = [embeddings(draw, name) for name in draw.sample(sorted(CLASSES), EMBEDDINGS)]
     cases += [resized(draw) for _ in range(RESIZES)] + [frozen_table(draw)]
     return run(programs, cases)

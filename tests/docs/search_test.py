@@ -34,7 +34,7 @@ FOUND = {
     "load_encoder": "load_encoder",
     "beam search": "Decoding: greedy search, beam search and sampling",
     "learning rate": "LearningRateFactor",
-    "vision": "Vision fronts",
+    "vision": "Vision embeddings",
     "rotary": "Rotary embeddings",
     "checkpoint": "Weights and checkpoints",
     "gpu": "GPUs",

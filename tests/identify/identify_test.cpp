@@ -167,7 +167,7 @@ TEST(Identify, FindsParameters) {
   }
 }
 
-TEST(Identify, ReadsPartsAndRowsInFront) {
+TEST(Identify, ReadsPartsAndRowsInEmbeddings) {
   for (const char* name : {"annotated_transformer", "fairseq", "hf_marian", "ctrl"}) {
     const at::Tensor table = sinusoid_table(preset(name, 38), 120);
     for (const int64_t first : {1, 2, 57}) {

@@ -153,7 +153,8 @@ Trial encoder(Draw& draw) {
       TransformerLayerOptions(width, heads).d_ff(draw.size(20)).activation(Activation::GELU), 1);
   const auto options =
       EncoderOptions(
-          EmbeddingFrontOptions(vocab, width).position_rows(20).norm(front::Norm::AfterSum), stack)
+          EncoderEmbeddingsOptions(vocab, width).position_rows(20).norm(embeddings::Norm::AfterSum),
+          stack)
           .causal(draw.dice.coin())
           .relative_buckets(draw.dice.coin() ? 8 : 0)
           .pooling(draw.dice.any({encoder::Pooling::None, encoder::Pooling::TanhOfFirst,

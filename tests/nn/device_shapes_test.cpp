@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "nn/device_trials.h"
-#include "posenc/nn/embedding_front.h"
+#include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/fourier_features.h"
 #include "posenc/nn/input_embedding.h"
 #include "posenc/nn/learned_position_embedding.h"
@@ -15,7 +15,7 @@
 #include "posenc/nn/sinusoidal_timesteps.h"
 #include "posenc/nn/timestep_embedding.h"
 #include "posenc/nn/token_and_position_embedding.h"
-#include "posenc/nn/vision_front.h"
+#include "posenc/nn/vision_embeddings.h"
 
 namespace posenc::device_shapes_test {
 namespace {
@@ -82,36 +82,37 @@ Trial look_up(Draw& draw) {
           ids, forward_first<LearnedPositionEmbeddingImpl>};
 }
 
-// The embedding front of an encoder, with its optional inputs.
-Trial embedding_front(Draw& draw) {
+// The embeddings of an encoder, with its optional inputs.
+Trial encoder_embeddings(Draw& draw) {
   const int64_t vocab = 3 + draw.size(30), length = draw.size(12), batch = draw.batch();
-  const auto rule = draw.dice.any(
-      {front::PositionIds::Arange, front::PositionIds::FromIds, front::PositionIds::FromMask});
-  auto options = EmbeddingFrontOptions(vocab, draw.even(20))
+  const auto rule =
+      draw.dice.any({embeddings::PositionIds::Arange, embeddings::PositionIds::FromIds,
+                     embeddings::PositionIds::FromMask});
+  auto options = EncoderEmbeddingsOptions(vocab, draw.even(20))
                      .position_rows(40)
                      .position_ids(rule)
-                     .position_offset(rule == front::PositionIds::FromMask ? 2 : 0)
+                     .position_offset(rule == embeddings::PositionIds::FromMask ? 2 : 0)
                      .type_vocab_size(draw.dice.coin() ? 2 : 0)
-                     .norm(draw.dice.any({front::Norm::None, front::Norm::AfterSum}))
+                     .norm(draw.dice.any({embeddings::Norm::None, embeddings::Norm::AfterSum}))
                      .dropout(0.3);
-  if (rule == front::PositionIds::FromIds) options.padding_idx(1);
+  if (rule == embeddings::PositionIds::FromIds) options.padding_idx(1);
   const bool types = options.type_vocab_size() > 0;
-  const bool masked = rule == front::PositionIds::FromMask;
-  return {std::make_shared<EmbeddingFrontImpl>(options),
+  const bool masked = rule == embeddings::PositionIds::FromMask;
+  return {std::make_shared<EncoderEmbeddingsImpl>(options),
           {draw.ids({batch, length}, vocab), draw.ids({batch, length}, 2),
            draw.tokens_mask(batch, length)},
           [=](torch::nn::Module& module, const Tensors& x) {
-            EmbeddingFrontInputs inputs;
+            EncoderEmbeddingsInputs inputs;
             if (types) inputs.token_type_ids(x[1]);
             if (masked) inputs.attention_mask(x[2]);
-            return dynamic_cast<EmbeddingFrontImpl&>(module).forward(x[0], inputs);
+            return dynamic_cast<EncoderEmbeddingsImpl&>(module).forward(x[0], inputs);
           }};
 }
 
 // Also of another size than the model's, whose positions are resized.
-Trial vision_front(Draw& draw) {
+Trial vision_embeddings(Draw& draw) {
   const int64_t patch = draw.size(3), side = draw.size(4);
-  const auto options = VisionFrontOptions(side * patch, patch, draw.even(10))
+  const auto options = VisionEmbeddingsOptions(side * patch, patch, draw.even(10))
                            .num_channels(draw.size(3))
                            .dropout(0.3)
                            .norm(draw.dice.coin())
@@ -119,13 +120,13 @@ Trial vision_front(Draw& draw) {
   const int64_t rows = draw.dice.coin() ? side : draw.size(5), columns = draw.size(5);
   const int64_t batch = 1 + draw.batch();  // LibTorch's convolution refuses an empty batch
   const bool masks = options.mask_token();
-  return {std::make_shared<VisionFrontImpl>(options),
+  return {std::make_shared<VisionEmbeddingsImpl>(options),
           {draw.vectors({batch, options.num_channels(), rows * patch, columns * patch}),
            torch::rand({batch, rows * columns}) < 0.4},
           [masks](torch::nn::Module& module, const Tensors& x) {
-            VisionFrontInputs inputs;
+            VisionEmbeddingsInputs inputs;
             if (masks) inputs.bool_masked_pos(x[1]);
-            return dynamic_cast<VisionFrontImpl&>(module).forward(x[0], inputs);
+            return dynamic_cast<VisionEmbeddingsImpl&>(module).forward(x[0], inputs);
           }};
 }
 
@@ -186,8 +187,8 @@ const TrialKind kTrials[] = {
     {"TokenAndPosition", token_and_position},
     {"PositionalEncoding", positional_encoding},
     {"LookUps", look_up},
-    {"EmbeddingFront", embedding_front},
-    {"VisionFront", vision_front},
+    {"EncoderEmbeddings", encoder_embeddings},
+    {"VisionEmbeddings", vision_embeddings},
     {"Rotary", rotary},
     {"Rotary2d", rotary_2d},
     {"Features", features},

@@ -10,7 +10,7 @@
 #include "posenc/io/state_dict.h"
 #include "posenc/models/encoder.h"
 #include "posenc/models/transformer.h"
-#include "posenc/nn/embedding_front.h"
+#include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/fourier_features.h"
 #include "posenc/nn/grid_positional_encoding.h"
 #include "posenc/nn/input_embedding.h"
@@ -23,7 +23,7 @@
 #include "posenc/nn/transformer/gated_feed_forward.h"
 #include "posenc/nn/transformer/layer_scale.h"
 #include "posenc/nn/transformer/rms_norm.h"
-#include "posenc/nn/vision_front.h"
+#include "posenc/nn/vision_embeddings.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
@@ -80,10 +80,11 @@ std::multimap<std::string, Module> modules() {
   const auto encoder = TransformerEncoderOptions(layer, kLayers);
   const auto decoder = TransformerDecoderOptions(layer, kLayers);
   const auto grid = preset("mae_2d", 8, {{"height", 2}});
-  const auto bert = EmbeddingFrontOptions(9, 8).type_vocab_size(2).norm(front::Norm::AfterSum);
+  const auto bert =
+      EncoderEmbeddingsOptions(9, 8).type_vocab_size(2).norm(embeddings::Norm::AfterSum);
   return {
       {"TokenEmbedding", make<TokenEmbeddingImpl>(9, 6)},
-      {"EmbeddingFront", make<EmbeddingFrontImpl>(bert)},
+      {"EncoderEmbeddings", make<EncoderEmbeddingsImpl>(bert)},
       {"LearnedPositionEmbedding", make<LearnedPositionEmbeddingImpl>(9, 6)},
       {"PositionalEncoding", make<PositionalEncodingImpl>(6, 7)},
       {"InputEmbedding", make<InputEmbeddingImpl>(9, 6, 8)},
@@ -113,12 +114,12 @@ std::multimap<std::string, Module> modules() {
       {"RMSNorm", make<RMSNormImpl>(8)},
       {"GatedFeedForward", make<GatedFeedForwardImpl>(8, 5)},
       {"LayerScale", make<LayerScaleImpl>(8)},
-      {"VisionFront", make<VisionFrontImpl>(VisionFrontOptions(4, 2, 6))},
-      {"VisionFront", make<VisionFrontImpl>(VisionFrontOptions(4, 2, 6)
-                                                .mask_token(true)
-                                                .register_tokens(3)
-                                                .distillation_token(true)
-                                                .norm(true))},
+      {"VisionEmbeddings", make<VisionEmbeddingsImpl>(VisionEmbeddingsOptions(4, 2, 6))},
+      {"VisionEmbeddings", make<VisionEmbeddingsImpl>(VisionEmbeddingsOptions(4, 2, 6)
+                                                          .mask_token(true)
+                                                          .register_tokens(3)
+                                                          .distillation_token(true)
+                                                          .norm(true))},
       {"Encoder",
        make<EncoderImpl>(
            EncoderOptions(bert, encoder).pooling(posenc::encoder::Pooling::TanhOfFirst))},

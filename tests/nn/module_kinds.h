@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "posenc/nn/embedding_front.h"
+#include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/fourier_features.h"
 #include "posenc/nn/grid_positional_encoding.h"
 #include "posenc/nn/input_embedding.h"
@@ -22,7 +22,7 @@
 #include "posenc/nn/transformer/rms_norm.h"
 #include "posenc/nn/transformer/transformer_decoder.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
-#include "posenc/nn/vision_front.h"
+#include "posenc/nn/vision_embeddings.h"
 #include "posenc/sinusoid/preset.h"
 #include "posenc/sinusoid/rotary_preset.h"
 
@@ -88,14 +88,14 @@ inline std::string layer_keys(const std::string& prefix, bool decoder) {
   return joined;
 }
 
-inline VisionFrontOptions one_pixel_patches() {
-  return VisionFrontOptions(2, 1, 4).image_width(3).num_channels(1);
+inline VisionEmbeddingsOptions one_pixel_patches() {
+  return VisionEmbeddingsOptions(2, 1, 4).image_width(3).num_channels(1);
 }
 
 // ids (B, L) as an image of a channel.
 inline torch::Tensor on_image(torch::nn::Module& module, const torch::Tensor& ids) {
   const auto image = ids.to(module.parameters()[0].dtype()).view({1, 1, ids.size(0), ids.size(1)});
-  return dynamic_cast<VisionFrontImpl&>(module).forward(image);
+  return dynamic_cast<VisionEmbeddingsImpl&>(module).forward(image);
 }
 
 inline TransformerLayerOptions small_layer() { return TransformerLayerOptions(8, 2).d_ff(5); }
@@ -137,32 +137,33 @@ inline const Kind kModules[] = {
            PositionEmbeddingOptions(6).max_len(9).register_as(RegisterAs::Buffer));
      },
      forward<PositionEmbeddingImpl>},
-    {"EmbeddingFront",
+    {"EncoderEmbeddings",
      "word_embeddings.weight position_embeddings.weight token_type_embeddings.weight "
      "LayerNorm.weight LayerNorm.bias projection.weight projection.bias",
      "",
-     "posenc::EmbeddingFront(vocab_size=9, d_model=6, embedding_dim=4, max_tokens=8, "
+     "posenc::EncoderEmbeddings(vocab_size=9, d_model=6, embedding_dim=4, max_tokens=8, "
      "type_vocab_size=2, padding_idx=0)",
      [] {
-       return std::make_shared<EmbeddingFrontImpl>(EmbeddingFrontOptions(9, 6)
-                                                       .embedding_dim(4)
-                                                       .position_rows(8)
-                                                       .type_vocab_size(2)
-                                                       .padding_idx(0)
-                                                       .norm(front::Norm::AfterSum)
-                                                       .projection(front::Projection::Last));
+       return std::make_shared<EncoderEmbeddingsImpl>(
+           EncoderEmbeddingsOptions(9, 6)
+               .embedding_dim(4)
+               .position_rows(8)
+               .type_vocab_size(2)
+               .padding_idx(0)
+               .norm(embeddings::Norm::AfterSum)
+               .projection(embeddings::Projection::Last));
      },
-     forward<EmbeddingFrontImpl>},
-    {"EmbeddingFrontOfSinusoids", "word_embeddings.weight position_embeddings.weight",
+     forward<EncoderEmbeddingsImpl>},
+    {"EncoderEmbeddingsOfSinusoids", "word_embeddings.weight position_embeddings.weight",
      "position_embeddings.weight",
-     "posenc::EmbeddingFront(vocab_size=9, d_model=6, max_tokens=8, scale=sqrt(d_model))",
+     "posenc::EncoderEmbeddings(vocab_size=9, d_model=6, max_tokens=8, scale=sqrt(d_model))",
      [] {
-       return std::make_shared<EmbeddingFrontImpl>(EmbeddingFrontOptions(9, 6)
-                                                       .position_rows(8)
-                                                       .scale(Scale::SqrtDim)
-                                                       .sinusoid(SinusoidOptions(6)));
+       return std::make_shared<EncoderEmbeddingsImpl>(EncoderEmbeddingsOptions(9, 6)
+                                                          .position_rows(8)
+                                                          .scale(Scale::SqrtDim)
+                                                          .sinusoid(SinusoidOptions(6)));
      },
-     forward<EmbeddingFrontImpl>},
+     forward<EncoderEmbeddingsImpl>},
     {"LearnedPositionEmbedding", "weight", "",
      "posenc::LearnedPositionEmbedding(num_embeddings=9, embedding_dim=6, offset=2, padding_idx=1)",
      [] {
@@ -329,17 +330,17 @@ inline const Kind kModules[] = {
      [](torch::nn::Module& module, const torch::Tensor& ids) {
        return dynamic_cast<FourierFeaturesImpl&>(module).forward(ids.to(torch::kFloat));
      }},
-    {"VisionFront",
+    {"VisionEmbeddings",
      "cls_token position_embeddings patch_embeddings.projection.weight "
      "patch_embeddings.projection.bias",
-     "", "posenc::VisionFront(image=2x3, patch=1x1, channels=1, d_model=4, resize=bicubic)",
-     [] { return std::make_shared<VisionFrontImpl>(one_pixel_patches()); }, on_image},
-    {"VisionFrontEmbedding", "conv.weight position_embeddings.weight", "",
-     "posenc::VisionFront(image=2x3, patch=1x1, channels=1, d_model=4, class_tokens=0",
+     "", "posenc::VisionEmbeddings(image=2x3, patch=1x1, channels=1, d_model=4, resize=bicubic)",
+     [] { return std::make_shared<VisionEmbeddingsImpl>(one_pixel_patches()); }, on_image},
+    {"VisionEmbeddingsInTable", "conv.weight position_embeddings.weight", "",
+     "posenc::VisionEmbeddings(image=2x3, patch=1x1, channels=1, d_model=4, class_tokens=0",
      [] {
        vision::Names names;
        names.patches = "conv";
-       return std::make_shared<VisionFrontImpl>(
+       return std::make_shared<VisionEmbeddingsImpl>(
            one_pixel_patches().names(names).class_tokens(0).patch_bias(false).position_table(
                vision::PositionTable::Embedding));
      },

@@ -1,4 +1,4 @@
-"""Writes tests/fixtures/vision/timm_vit.safetensors: fronts of timm's VisionTransformer and tables that its
+"""Writes tests/fixtures/vision/timm_vit.safetensors: embeddings of timm's VisionTransformer and tables that its
 resample_abs_pos_embed resized, by timm itself on this machine.
 
 Tensors `0.pixel_values`, `0.param.*`, `0.out` and so on; `resize.0.table`, `resize.0.out`. Metadata: `cases` and
@@ -17,7 +17,7 @@ from unittest import mock
 import torch
 from safetensors.torch import save_file
 
-FRONTS = [
+EMBEDDINGS = [
     {"img_size": 12, "patch_size": 4, "embed_dim": 8},
     {"img_size": [8, 16], "patch_size": 4, "embed_dim": 8, "reg_tokens": 2},
     {"img_size": 12, "patch_size": 4, "embed_dim": 8, "reg_tokens": 3, "no_embed_class": True},
@@ -69,7 +69,7 @@ from timm.layers import resample_abs_pos_embed  # noqa: E402
 from timm.models.vision_transformer import VisionTransformer  # noqa: E402
 
 
-def front(number: int, arguments: dict, draw: torch.Generator) -> dict[str, torch.Tensor]:
+def embeddings(number: int, arguments: dict, draw: torch.Generator) -> dict[str, torch.Tensor]:
     model = VisionTransformer(depth=0, num_heads=1, num_classes=0, global_pool="avg", dynamic_img_size=True, **arguments).eval()
     names = ("cls_token", "reg_token", "pos_embed", "patch_embed.", "norm_pre.")
     params = {key: torch.randn(value.shape, generator=draw) for key, value in model.state_dict().items() if key.startswith(names)}
@@ -92,22 +92,22 @@ def main() -> int:
     torch.set_num_threads(1)
     draw = torch.Generator().manual_seed(18)
     tensors = {}
-    for number, arguments in enumerate(FRONTS):
-        tensors |= front(number, arguments, draw)
+    for number, arguments in enumerate(EMBEDDINGS):
+        tensors |= embeddings(number, arguments, draw)
     for number, how in enumerate(RESIZES):
         cells = how["old"][0] * how["old"][1] if how["old"] else 16
         table = torch.randn((1, cells + how["prefix"], 4), generator=draw)
         out = resample_abs_pos_embed(table, how["new"], how["old"], num_prefix_tokens=how["prefix"])
         tensors |= {f"resize.{number}.table": table, f"resize.{number}.out": out.clone()}
     metadata = {
-        "cases": json.dumps(FRONTS),
+        "cases": json.dumps(EMBEDDINGS),
         "resizes": json.dumps(RESIZES),
         "source": f"package timm {timm.__version__}",
         "torch": torch.__version__,
     }
     args.out.mkdir(parents=True, exist_ok=True)
     save_file(tensors, args.out / "timm_vit.safetensors", metadata=metadata)
-    print(f"{len(FRONTS)} fronts and {len(RESIZES)} tables in {args.out}")
+    print(f"{len(EMBEDDINGS)} embeddings and {len(RESIZES)} tables in {args.out}")
     return 0
 
 

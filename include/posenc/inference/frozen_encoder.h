@@ -12,8 +12,8 @@ namespace inference {
 struct FrozenEncoderParts;
 }  // namespace inference
 
-/// An Encoder for inference, front and pooler included; see FrozenTransformerEncoder. In a batch of
-/// unequal lengths only the real tokens are computed, so padding costs next to nothing.
+/// An Encoder for inference, embeddings and pooler included; see FrozenTransformerEncoder. In a
+/// batch of unequal lengths only the real tokens are computed, so padding costs next to nothing.
 ///
 /// ```cpp
 /// auto bert = posenc::freeze(posenc::load_encoder("models/bert-base-uncased"));

@@ -12,9 +12,9 @@
 #include "posenc/core/cloneable.h"
 #include "posenc/export.h"
 #include "posenc/io/load.h"
-#include "posenc/nn/embedding_front.h"
+#include "posenc/nn/encoder_embeddings.h"
 #include "posenc/nn/transformer/transformer_encoder.h"
-#include "posenc/nn/vision_front.h"
+#include "posenc/nn/vision_embeddings.h"
 
 namespace posenc POSENC_EXPORT {
 
@@ -35,16 +35,16 @@ enum class Pooling {
 /// Options of Encoder; encoder_options_from_hf() has those of real models.
 struct EncoderOptions {
   /// An encoder of token ids.
-  EncoderOptions(EmbeddingFrontOptions embeddings, TransformerEncoderOptions encoder)
+  EncoderOptions(EncoderEmbeddingsOptions embeddings, TransformerEncoderOptions encoder)
       : embeddings_(std::move(embeddings)), encoder_(std::move(encoder)) {}
   /// An encoder of images.
-  EncoderOptions(VisionFrontOptions patches, TransformerEncoderOptions encoder)
+  EncoderOptions(VisionEmbeddingsOptions patches, TransformerEncoderOptions encoder)
       : patches_(std::move(patches)), encoder_(std::move(encoder)) {}
 
-  /// The front of token ids; nothing in an encoder of images.
-  TORCH_ARG(std::optional<EmbeddingFrontOptions>, embeddings) = std::nullopt;
-  /// The front of images; nothing in an encoder of token ids.
-  TORCH_ARG(std::optional<VisionFrontOptions>, patches) = std::nullopt;
+  /// The embeddings of token ids; nothing in an encoder of images.
+  TORCH_ARG(std::optional<EncoderEmbeddingsOptions>, embeddings) = std::nullopt;
+  /// The embeddings of images; nothing in an encoder of token ids.
+  TORCH_ARG(std::optional<VisionEmbeddingsOptions>, patches) = std::nullopt;
   /// The layers.
   TORCH_ARG(TransformerEncoderOptions, encoder);
   /// Token i attends to tokens 0 .. i only: CLIP's text model.
@@ -80,17 +80,17 @@ struct EncoderOutput {
   torch::Tensor pooled;             ///< (B, D'), undefined with Pooling::None
 };
 
-/// An encoder of token ids or images: a front, TransformerEncoder and a pooler. load_encoder()
+/// An encoder of token ids or images: embeddings, a TransformerEncoder and a pooler. load_encoder()
 /// makes one from a folder; freeze() makes a faster one for inference.
 ///
 /// ids: (B, L), or pixel_values: (B, C, H, W)  ->  EncoderOutput.
 ///
-/// Keys: `embeddings.*` (EmbeddingFront or VisionFront), `encoder.*` (TransformerEncoder),
+/// Keys: `embeddings.*` (EncoderEmbeddings or VisionEmbeddings), `encoder.*` (TransformerEncoder),
 /// `pooler.weight`, `pooler.bias`, `relative_attention_bias.weight` (relative_rows, H), as far as
 /// the options require them.
 ///
-/// Errors: those of the front; c10::TypeError for a floating-point attention_mask; c10::ValueError
-/// for one that is not (B, L), undefined ids, inputs that the front does not take, and bad options.
+/// Errors: those of the embeddings; c10::TypeError for a mask of floating-point numbers;
+/// c10::ValueError for one that is not (B, L), inputs that the embeddings lack, and bad options.
 ///
 /// Source: `BertModel` and similar models in transformers 5.23.
 class EncoderImpl : public Cloneable<EncoderImpl> {
@@ -107,8 +107,8 @@ class EncoderImpl : public Cloneable<EncoderImpl> {
   EncoderOutput forward(const torch::Tensor& input, const EncoderInputs& inputs = {});
 
   EncoderOptions options;                                 ///< the options given to the constructor
-  EmbeddingFront embeddings{nullptr};                     ///< the front of token ids
-  VisionFront patches{nullptr};                           ///< the front of images
+  EncoderEmbeddings embeddings{nullptr};                  ///< the embeddings of token ids
+  VisionEmbeddings patches{nullptr};                      ///< the embeddings of images
   TransformerEncoder encoder{nullptr};                    ///< the layers
   torch::nn::Linear pooler{nullptr};                      ///< of a Pooling that has one
   torch::nn::Embedding relative_attention_bias{nullptr};  ///< with relative_buckets

@@ -9,17 +9,17 @@ namespace posenc POSENC_EXPORT {
 
 /// The contents of a folder that Hugging Face's save_pretrained() wrote.
 struct FolderInfo {
-  std::string weights;       ///< path of the weights, or of the index of their shards
-  std::string model_type;    ///< that of config.json; empty if it has none
-  std::string front_preset;  ///< the preset of the model's front; empty if there is none
+  std::string weights;            ///< path of the weights, or of the index of their shards
+  std::string model_type;         ///< that of config.json; empty if it has none
+  std::string embeddings_preset;  ///< the preset of the model's embeddings; empty if there is none
   /// What a sentence-transformers model does after its encoder, such as `Pooling (mean_tokens)`,
   /// `Dense (2_Dense)` and `Normalize`; empty for other models.
   std::vector<std::string> sentence_stages = {};
 };
 
-/// Finds the weights of a model in `folder`, and the preset of its front: front_preset() for token
-/// ids, vision_front_preset() for images. For a model with several encoders, such as CLIP, it is
-/// that of the encoder that load_encoder() reads.
+/// Finds the weights of a model in `folder`, and the preset of its embeddings:
+/// encoder_embeddings_preset() for token ids, vision_embeddings_preset() for images. For a model
+/// with several encoders, such as CLIP, it is that of the encoder that load_encoder() reads.
 ///
 /// Errors: c10::ValueError for a config.json that is not an object; WeightsError for a folder
 /// without weights and for files that cannot be read.

@@ -42,7 +42,7 @@ _posenc() {
     run) options='-h --help --module --prefix --param --input --out' ;;
     table) options='-h --help --preset --dim --param --precision --cases --out --length --positions' ;;
     rotary) options='-h --help --param --layer-type --precision --layout --in --out --config --preset' ;;
-    presets) options='-h --help --json --rotary --fronts --vision' ;;
+    presets) options='-h --help --json --rotary --embeddings --fronts --vision' ;;
     identify) options='-h --help --json' ;;
     plot) options='-h --help --out --preset --rotary --dim --length --param' ;;
     inspect) options='-h --help --json' ;;

@@ -1,4 +1,4 @@
-// Means and standard deviations of rows, in the bits of at::layer_norm. Included by front.cpp,
+// Means and standard deviations of rows, in the bits of at::layer_norm. Included by embeddings.cpp,
 // inside the instruction set's own namespace.
 //
 // ATen (native/cpu/moments_utils.h) runs Welford's algorithm in eight lanes, on AVX-512 as well:
@@ -10,7 +10,7 @@
 // up to six chunks run side by side, 2 goes through eight rows at once, and 3 and 4 have a row in
 // each lane.
 #pragma once
-#include "kernels/front.h"
+#include "kernels/encoder_embeddings.h"
 #include "kernels/isa/ops.h"
 
 namespace posenc::kernels::embed::POSENC_ISA {
@@ -66,7 +66,7 @@ POSENC_INLINE void chunk_moments(int n, int row, Moments* to, Value value) {
 // and so on.
 class MergePlan {
  public:
-  static constexpr int kMostChunks = kFrontWidest / kLanes / kChunk;
+  static constexpr int kMostChunks = kEmbeddingsWidest / kLanes / kChunk;
 
   explicit MergePlan(int64_t width)
       : vectors_(width / kLanes), chunks_(static_cast<int>((vectors_ + kChunk - 1) / kChunk)) {

@@ -2,7 +2,7 @@
 // set, for dispatch.cpp.
 #pragma once
 #include "kernels/embed.h"
-#include "kernels/front.h"
+#include "kernels/encoder_embeddings.h"
 #include "kernels/inference.h"
 #include "kernels/rotary.h"
 #include "kernels/sets.h"
@@ -14,7 +14,7 @@
   extern const SumRowsKernels sum_rows_kernels;                     \
   extern const DropoutKernels dropout_kernels;                      \
   extern const RandomKernels random_kernels;                        \
-  extern const FrontKernels front_kernels;                          \
+  extern const EmbeddingsKernels embeddings_kernels;                \
   extern const rotary::RotaryKernels rotary_kernels;                \
   }                                                                 \
   namespace posenc::kernels::inference::isa {                       \

@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "models/front/model_table.h"
-#include "models/front/vision_table.h"
+#include "models/embeddings/model_table.h"
+#include "models/embeddings/vision_table.h"
 #include "models/hf/setting_names.h"
 
 namespace posenc {
@@ -35,7 +35,7 @@ Activation activation_in(const Settings& config) {
   }
 }
 
-// Where the class has no setting for the epsilon, it is that of the front, `eps`.
+// Where the class has no setting for the epsilon, it is that of the embeddings, `eps`.
 TransformerEncoderLayerOptions layer_in(const Settings& config, double eps) {
   const int64_t hidden = config.whole("hidden_size", 1, kWidest);
   const int64_t heads = config.whole("num_attention_heads", 1, kWidest);
@@ -101,17 +101,18 @@ void set_relative_bias(const Settings& config, EncoderOptions& options) {
   options.relative_buckets(kMPNetBuckets).relative_rows(rows);
 }
 
-EncoderOptions front_and_layers(const Settings& config, const EncoderModelRow& row) {
+EncoderOptions embeddings_and_layers(const Settings& config, const EncoderModelRow& row) {
   if (const VisionModelRow* vision = find_vision_model(row.model_type)) {
-    const VisionFrontOptions front = vision_front_of(config, *vision);
-    return {front, layers_in(config, row, front.layer_norm_eps())};
+    const VisionEmbeddingsOptions embeddings = vision_embeddings_of(config, *vision);
+    return {embeddings, layers_in(config, row, embeddings.layer_norm_eps())};
   }
-  const EmbeddingFrontOptions front = front_of(config, *find_front_model(row.model_type));
-  return {front, layers_in(config, row, front.layer_norm_eps())};
+  const EncoderEmbeddingsOptions embeddings =
+      embeddings_of(config, *find_embeddings_model(row.model_type));
+  return {embeddings, layers_in(config, row, embeddings.layer_norm_eps())};
 }
 
 EncoderOptions options_in(const Settings& config, const EncoderModelRow& row) {
-  EncoderOptions options = front_and_layers(config, row);
+  EncoderOptions options = embeddings_and_layers(config, row);
   options.causal(row.is_causal);
   if (*row.relative_bias != '\0') set_relative_bias(config, options);
   set_pooling(config, row, options);

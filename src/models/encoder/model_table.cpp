@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "core/nearest.h"
-#include "models/front/model_table.h"
-#include "models/front/vision_table.h"
+#include "models/embeddings/model_table.h"
+#include "models/embeddings/vision_table.h"
 #include "models/rotary/model_table.h"
 
-// To add a model type whose front has a row: read its `...Layer` and `...Model` classes in
+// To add a model type whose embeddings have a row: read its `...Layer` and `...Model` classes in
 // transformers, then write a row of kEncoderModels. If its layers have new names, write an
 // EncoderLayerKeys too. The differential area `encoders` (tests/differential/encoders.py) then
 // needs its config class.
@@ -141,7 +141,7 @@ EncoderModelRow bart(const char* model_type) {
   return {.model_type = model_type,
           .layers = {&kBart},
           .prefix = "model.",
-          .front = "encoder.",
+          .embeddings = "encoder.",
           .shared = "shared.weight",
           .dropped = {"decoder.*"}};
 }
@@ -279,24 +279,24 @@ const std::pair<const char*, const char*> kUnsupported[] = {
     {"layoutlm", "embeddings of boxes"},
     {"layoutlmv3", "embeddings of boxes and relative attention"},
     {"longformer", "attention in a sliding window"},
-    {"longt5", "relative attention in a model without a front of its own"},
+    {"longt5", "relative attention in a model without embeddings of its own"},
     {"luke", "attention between words and entities"},
     {"lxmert", "attention between text and images"},
     {"mobilebert", "bottlenecks in each layer"},
     {"modernbert", "rotary positions and gated feed-forward networks"},
     {"mra", "multi-resolution attention"},
-    {"mt5", "relative attention in a model without a front of its own"},
+    {"mt5", "relative attention in a model without embeddings of its own"},
     {"nomic_bert", "rotary positions and gated feed-forward networks"},
     {"nystromformer", "attention by Nystrom's method"},
     {"reformer", "hashed attention"},
     {"roformer", "rotary positions"},
     {"squeezebert", "grouped convolutions in place of linear layers"},
     {"swin", "attention in shifted windows"},
-    {"t5", "relative attention in a model without a front of its own"},
-    {"umt5", "relative attention in a model without a front of its own"},
+    {"t5", "relative attention in a model without embeddings of its own"},
+    {"umt5", "relative attention in a model without embeddings of its own"},
     {"tapas", "embeddings of table cells"},
     {"vit_mae", "a random choice of patches"},
-    {"whisper", "a front for audio"},
+    {"whisper", "embeddings of audio"},
     {"xlm", "rows that are multiplied by the mask after each layer"},
     {"xlnet", "two-stream attention"},
     {"yoso", "attention by sampling"},
@@ -329,12 +329,14 @@ const EncoderModelRow& encoder_model(const std::string& where, std::string_view 
       " is not supported: its rotary embedding is known (rotary_options_from_hf), its "
       "layers are not. For a decoder, such as Llama, docs/llama.md has the layers and "
       "loads their weights");
-  TORCH_CHECK_VALUE(find_front_model(model_type) == nullptr, where, "model_type ", model_type,
-                    " is not supported: its front is known (front_options_from_hf), its layers are "
+  TORCH_CHECK_VALUE(find_embeddings_model(model_type) == nullptr, where, "model_type ", model_type,
+                    " is not supported: its embeddings are known "
+                    "(encoder_embeddings_options_from_hf), its layers are "
                     "not");
-  TORCH_CHECK_VALUE(find_vision_model(model_type) == nullptr, where, "model_type ", model_type,
-                    " is not supported: its front is known (vision_front_options_from_hf), its "
-                    "layers are not");
+  TORCH_CHECK_VALUE(
+      find_vision_model(model_type) == nullptr, where, "model_type ", model_type,
+      " is not supported: its embeddings are known (vision_embeddings_options_from_hf), its "
+      "layers are not");
   TORCH_CHECK_VALUE(false, where, "model_type must be that of an encoder; the nearest are ",
                     detail::nearest_text(model_type, names), ". Got ",
                     model_type.empty() ? "no model_type" : model_type);

@@ -18,7 +18,7 @@ struct EncoderLayerKeys {
   const char *norm1, *norm2;  ///< of the attention, of the feed-forward network
 };
 
-/// An encoder of transformers, which takes the output of the front of the same model type. The
+/// An encoder of transformers, which takes the output of the embeddings of the same model type. The
 /// defaults are those of most models.
 struct EncoderModelRow {
   const char* model_type;
@@ -27,9 +27,9 @@ struct EncoderModelRow {
   /// The prefix of all keys in files of models with a head, such as `bert.`; files without it are
   /// read too.
   const char* prefix = "";
-  const char* front = "embeddings.";  ///< the prefix of the front's keys
-  const char* projection = "";        ///< the front's projection, if it is not below that prefix
-  const char* shared = "";            ///< a further name of the tokens' table
+  const char* embeddings = "embeddings.";  ///< the prefix of the embeddings' keys
+  const char* projection = "";  ///< the embeddings' projection, if it is not below that prefix
+  const char* shared = "";      ///< a further name of the tokens' table
   bool norm_first = false;
   const char* last_norm = "";  ///< the norm after all layers
   bool is_causal = false;

@@ -76,20 +76,20 @@ void add_layers(KeyMap& map, const EncoderConfig& config) {
   }
 }
 
-// The front's modules are named by the last component of their names in the file.
-void add_front(KeyMap& map, const EncoderConfig& config) {
+// The embeddings' modules are named by the last component of their names in the file.
+void add_embeddings(KeyMap& map, const EncoderConfig& config) {
   if (config.options.patches()) {  // its names are those of the files
     // Models for masked images have a mask token, which encoding does not need.
     if (!config.options.patches()->mask_token()) map.emplace_back("embeddings.mask_token", "");
     return;
   }
   const auto& row = config.row;
-  const front::Names& names = config.options.embeddings()->names();
+  const embeddings::Names& names = config.options.embeddings()->names();
   const std::string to = "embeddings.";
-  add_norm(map, row.front + names.norm, to + names.norm);
-  if (row.front != to) {
+  add_norm(map, row.embeddings + names.norm, to + names.norm);
+  if (row.embeddings != to) {
     for (const std::string& name : {names.tokens, names.positions, names.token_types}) {
-      map.emplace_back(row.front + name + ".*", to + name + ".*");
+      map.emplace_back(row.embeddings + name + ".*", to + name + ".*");
     }
   }
   if (is_named(row.projection)) {
@@ -101,7 +101,7 @@ KeyMap key_map_of(const EncoderConfig& config) {
   const auto& row = config.row;
   KeyMap map;
   for (const char* pattern : row.dropped) map.emplace_back(pattern, "");
-  add_front(map, config);
+  add_embeddings(map, config);
   add_layers(map, config);
   if (is_named(row.last_norm)) add_norm(map, row.last_norm, "encoder.norm");
   if (is_named(row.relative_bias)) {
@@ -173,11 +173,11 @@ void add_pooler_size(std::vector<StatedSize>& sizes, const EncoderConfig& config
                    0});
 }
 
-// `front` is the prefix of the front's tensors.
+// `embeddings` is the prefix of the embeddings' tensors.
 void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config,
-                     const std::string& front) {
-  const VisionFrontOptions& options = *config.options.patches();
-  const std::vector<std::string> projection = {front + options.names().patches + ".weight"};
+                     const std::string& embeddings) {
+  const VisionEmbeddingsOptions& options = *config.options.patches();
+  const std::vector<std::string> projection = {embeddings + options.names().patches + ".weight"};
   sizes.push_back({config.settings.key("hidden_size"), options.d_model(), projection, 0, 4});
   sizes.push_back({"num_channels", options.num_channels(), projection, 1, 4});
   sizes.push_back({"patch_size", options.patch_height(), projection, 2, 4});
@@ -186,7 +186,7 @@ void add_patch_sizes(std::vector<StatedSize>& sizes, const EncoderConfig& config
                           (options.image_width() / options.patch_width());
   sizes.push_back({"(image_size / patch_size)^2 + " + std::to_string(options.position_prefix()),
                    options.position_prefix() + patches,
-                   {front + options.names().positions},
+                   {embeddings + options.names().positions},
                    1,
                    3});
 }
@@ -239,28 +239,30 @@ std::vector<StatedSize> encoder_stated_sizes(const EncoderConfig& config,
                      {prefix + row.relative_bias},
                      0});
   }
-  const EmbeddingFrontOptions& front = *config.options.embeddings();
-  const auto in_file = [&](auto& name) { return prefix + row.front + name + ".weight"; };
-  std::vector<std::string> tokens = {in_file(front.names().tokens)};
+  const EncoderEmbeddingsOptions& embeddings = *config.options.embeddings();
+  const auto in_file = [&](auto& name) { return prefix + row.embeddings + name + ".weight"; };
+  std::vector<std::string> tokens = {in_file(embeddings.names().tokens)};
   if (is_named(row.shared)) tokens.push_back(prefix + row.shared);
   const char* narrow = config.settings.name_of(hf::kTableWidth);
-  sizes.push_back({key("vocab_size"), front.vocab_size(), tokens, 0});
+  sizes.push_back({key("vocab_size"), embeddings.vocab_size(), tokens, 0});
   sizes.push_back({key(narrow ? narrow : "hidden_size"),
-                   front.embedding_dim().value_or(front.d_model()), tokens, 1});
-  const int64_t offset = front.position_offset();
+                   embeddings.embedding_dim().value_or(embeddings.d_model()), tokens, 1});
+  const int64_t offset = embeddings.position_offset();
   const std::string plus = offset == 0 ? "" : " + " + std::to_string(offset);
   sizes.push_back({key("max_position_embeddings") + plus,
-                   front.position_rows(),
-                   {in_file(front.names().positions)},
+                   embeddings.position_rows(),
+                   {in_file(embeddings.names().positions)},
                    0});
-  if (front.type_vocab_size() > 0) {
-    sizes.push_back(
-        {"type_vocab_size", front.type_vocab_size(), {in_file(front.names().token_types)}, 0});
+  if (embeddings.type_vocab_size() > 0) {
+    sizes.push_back({"type_vocab_size",
+                     embeddings.type_vocab_size(),
+                     {in_file(embeddings.names().token_types)},
+                     0});
   }
-  if (front.task_type_vocab_size() > 0) {
+  if (embeddings.task_type_vocab_size() > 0) {
     sizes.push_back({"task_type_vocab_size",
-                     front.task_type_vocab_size(),
-                     {in_file(front.names().task_types)},
+                     embeddings.task_type_vocab_size(),
+                     {in_file(embeddings.names().task_types)},
                      0});
   }
   return sizes;

@@ -48,8 +48,8 @@ void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input
   }
 }
 
-EmbeddingFrontInputs front_inputs(const EncoderInputs& inputs) {
-  return EmbeddingFrontInputs()
+EncoderEmbeddingsInputs embeddings_inputs(const EncoderInputs& inputs) {
+  return EncoderEmbeddingsInputs()
       .attention_mask(inputs.attention_mask())
       .token_type_ids(inputs.token_type_ids())
       .position_ids(inputs.position_ids())

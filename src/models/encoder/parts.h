@@ -8,8 +8,8 @@ namespace posenc {
 void check_encoder_inputs(const EncoderOptions& options, const at::Tensor& input,
                           const EncoderInputs& inputs);
 
-/// The inputs of the front of token ids.
-EmbeddingFrontInputs front_inputs(const EncoderInputs& inputs);
+/// The inputs of the embeddings of token ids.
+EncoderEmbeddingsInputs embeddings_inputs(const EncoderInputs& inputs);
 
 /// The mask of all layers for `length` tokens; `relative_bias` is undefined without buckets.
 AttentionMask encoder_mask(const EncoderOptions& options, const EncoderInputs& inputs,

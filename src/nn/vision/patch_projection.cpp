@@ -4,11 +4,11 @@
 
 #include "nn/vision/weights.h"
 #include "posenc/core/skip_init.h"
-#include "posenc/nn/vision_front.h"
+#include "posenc/nn/vision_embeddings.h"
 
 namespace posenc {
 
-PatchProjectionImpl::PatchProjectionImpl(VisionFrontOptions options_, std::string path_)
+PatchProjectionImpl::PatchProjectionImpl(VisionEmbeddingsOptions options_, std::string path_)
     : options(std::move(options_)), path(std::move(path_)) {
   PatchProjectionImpl::reset();
 }

@@ -71,8 +71,8 @@ void rotary_heads(const Kernels& use, embed::Type type) {
   use.rotary.rotate[static_cast<int>(type)](r, 0, kRows, lines(scratch));
 }
 
-void front(const Kernels& use) {
-  embed::FrontRequest q;
+void embeddings(const Kernels& use) {
+  embed::EmbeddingsRequest q;
   q.ids = {kIds.data(), true};
   q.tokens = kRows;
   q.weight = numbers();
@@ -82,7 +82,7 @@ void front(const Kernels& use) {
   q.norm.weight = q.norm.bias = numbers();
   q.norm.eps = 1e-5F;
   q.out = lines(out);
-  use.front.front[static_cast<int>(embed::NormRounding::Fused)](q, 0, kRows);
+  use.embeddings.embeddings[static_cast<int>(embed::NormRounding::Fused)](q, 0, kRows);
 }
 
 void linear(const inference::LinearKernels& kernels, int64_t rows) {
@@ -134,7 +134,7 @@ const std::map<std::string, std::function<void(const Kernels&)>> kKernels = {
     {"sum_rows bfloat16", [](const Kernels& use) { sum_rows(use, embed::Type::BFloat16); }},
     {"rotary float32", [](const Kernels& use) { rotary_heads(use, embed::Type::Float32); }},
     {"rotary bfloat16", [](const Kernels& use) { rotary_heads(use, embed::Type::BFloat16); }},
-    {"front", front},
+    {"embeddings", embeddings},
     {"sincos_rows: a row", sincos_row},
     {"sincos_rows: entries", sincos_write},
     {"linear_few, 4 rows", [](const Kernels& use) { linear(use.linear_few, 4); }},

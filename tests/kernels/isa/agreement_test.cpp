@@ -223,7 +223,7 @@ TEST(KernelBits, Rotary) {
   });
 }
 
-void front(embed::NormRounding rounding, const Kernels& use, Hash& hash) {
+void embeddings(embed::NormRounding rounding, const Kernels& use, Hash& hash) {
   for (const int64_t dim : {5, 384, 1027}) {
     Numbers numbers(6);
     const auto weight = numbers.floats(30 * dim), table = numbers.floats(30 * dim);
@@ -232,7 +232,7 @@ void front(embed::NormRounding rounding, const Kernels& use, Hash& hash) {
     std::vector<int64_t> ids(kTokens);
     for (int64_t& id : ids) id = numbers.below(30);
     std::vector<float> out(static_cast<size_t>(kTokens * dim));
-    embed::FrontRequest q;
+    embed::EmbeddingsRequest q;
     q.ids = {ids.data(), true};
     q.tokens = kTokens;
     q.weight = weight.data();
@@ -244,18 +244,19 @@ void front(embed::NormRounding rounding, const Kernels& use, Hash& hash) {
     q.norm.eps = 1e-5F;
     q.kept = {bits.data(), 1.25};
     q.out = out.data();
-    use.front.front[static_cast<int>(rounding)](q, 0, kTokens);
+    use.embeddings.embeddings[static_cast<int>(rounding)](q, 0, kTokens);
     hash.add(out);
   }
 }
 
-TEST(KernelBits, Front) {
+TEST(KernelBits, Embeddings) {
   using embed::NormRounding;
-  expect_hash(0x8278d44e45de8d48,
-              [](const Kernels& use, Hash& hash) { front(NormRounding::Separate, use, hash); });
+  expect_hash(0x8278d44e45de8d48, [](const Kernels& use, Hash& hash) {
+    embeddings(NormRounding::Separate, use, hash);
+  });
   expect_hash(
       0xc195603d21fc75f9,
-      [](const Kernels& use, Hash& hash) { front(NormRounding::Fused, use, hash); }, is_fused);
+      [](const Kernels& use, Hash& hash) { embeddings(NormRounding::Fused, use, hash); }, is_fused);
 }
 
 void linear(int64_t rows, const inference::LinearKernels& kernels, Hash& hash) {

@@ -30,8 +30,10 @@ TEST(BadEncoderFolder, AnotherModelType) {
           "model_type llama is not supported: its rotary embedding is known "
           "(rotary_options_from_hf), its layers are not. For a decoder, such as Llama, "
           "docs/llama.md has the layers");
-  refused("opt", "its front is known (front_options_from_hf), its layers are not");
-  refused("vit_msn", "its front is known (vision_front_options_from_hf), its layers are not");
+  refused("opt",
+          "its embeddings are known (encoder_embeddings_options_from_hf), its layers are not");
+  refused("vit_msn",
+          "its embeddings are known (vision_embeddings_options_from_hf), its layers are not");
   EXPECT_ERROR(encoder_options_from_hf("{}"), c10::ValueError,
                "[encoder_options_from_hf] the configuration: model_type");
 }
@@ -54,7 +56,7 @@ TEST(BadEncoderFolder, SettingsThatPosencDoesNotHave) {
   }
 }
 
-TEST(BadEncoderFolder, SettingsOfTheFront) {
+TEST(BadEncoderFolder, SettingsOfTheEmbeddings) {
   for (const auto& [name, value] : {std::pair<const char*, json>{"vocab_size", "many"},
                                     std::pair<const char*, json>{"layer_norm_eps", -1.0}}) {
     auto folder = TinyFolder::bert();

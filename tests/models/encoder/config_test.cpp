@@ -6,9 +6,9 @@
 #include <string>
 
 #include "posenc/models/encoder.h"
-#include "posenc/models/front_preset.h"
+#include "posenc/models/encoder_embeddings_preset.h"
 #include "posenc/models/rotary_config.h"
-#include "posenc/models/vision_front_preset.h"
+#include "posenc/models/vision_embeddings_preset.h"
 #include "support/compare.h"
 
 namespace posenc::testing {
@@ -57,7 +57,7 @@ TEST(EncoderConfig, TheOlderObjectOfClipReplacesTheOther) {
     EXPECT_EQ(options.encoder().layer().d_model(), 64);
     const auto vocab = of({{"model_type", type}}).embeddings()->vocab_size();
     EXPECT_EQ(options.embeddings()->vocab_size(), vocab) << "the default, not 50";
-    EXPECT_EQ(front_options_from_hf(config.dump()).vocab_size(), vocab);
+    EXPECT_EQ(encoder_embeddings_options_from_hf(config.dump()).vocab_size(), vocab);
     json alone = config, null = config;
     alone.erase("text_config");
     EXPECT_EQ(of(alone).encoder().layer().num_heads(), 4);
@@ -77,7 +77,7 @@ TEST(EncoderConfig, TheOlderObjectOfImagesReplacesTheOther) {
   const json config = {{"model_type", "clip"},
                        {"vision_config", {{"image_size", 64}, {"patch_size", 8}}},
                        {"vision_config_dict", {{"patch_size", 16}}}};
-  const auto options = vision_front_options_from_hf(config.dump());
+  const auto options = vision_embeddings_options_from_hf(config.dump());
   EXPECT_EQ(options.patch_height(), 16);
   EXPECT_EQ(options.image_height(), 224);
 }

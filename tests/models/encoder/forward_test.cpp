@@ -15,10 +15,10 @@ namespace {
 
 EncoderOptions small_options() {
   const auto layer = TransformerEncoderLayerOptions(8, 2).d_ff(12).activation(Activation::GELU);
-  return EncoderOptions(EmbeddingFrontOptions(11, 8)
+  return EncoderOptions(EncoderEmbeddingsOptions(11, 8)
                             .position_rows(9)
                             .type_vocab_size(2)
-                            .norm(front::Norm::AfterSum)
+                            .norm(embeddings::Norm::AfterSum)
                             .dropout(0.1),
                         TransformerEncoderOptions(layer, 2))
       .pooling(encoder::Pooling::TanhOfFirst);
@@ -208,14 +208,16 @@ TEST(FrozenEncoder, NoticesReplacedParts) {
         model->replace_module("relative_attention_bias", torch::nn::Embedding(4, 2));
   });
   expect_stale("embeddings.", [&](Encoder& model) {
-    model->embeddings = model->replace_module("embeddings", EmbeddingFront(*options.embeddings()));
+    model->embeddings =
+        model->replace_module("embeddings", EncoderEmbeddings(*options.embeddings()));
   });
-  Encoder images(EncoderOptions(VisionFrontOptions(4, 2, 8), options.encoder()));
+  Encoder images(EncoderOptions(VisionEmbeddingsOptions(4, 2, 8), options.encoder()));
   const auto frozen = freeze(images);
   const auto pixels = torch::ones({2, 3, 4, 4});
   EXPECT_NO_THROW(frozen.forward(pixels));
   EXPECT_EQ(frozen.bytes().own, 0) << "weights are shared";
-  images->patches = images->replace_module("embeddings", VisionFront(VisionFrontOptions(4, 2, 8)));
+  images->patches =
+      images->replace_module("embeddings", VisionEmbeddings(VisionEmbeddingsOptions(4, 2, 8)));
   EXPECT_ERROR(frozen.forward(pixels), c10::Error, "embeddings.");
 }
 
@@ -229,7 +231,7 @@ TEST(FrozenEncoder, ItsPoolerMayHaveNoBias) {
   EXPECT_TRUE(within(Op::Layers, out.pooled, model->forward(batch.ids).pooled));
 }
 
-TEST(FrozenEncoder, NoticesOtherOptionsOfItsFront) {
+TEST(FrozenEncoder, NoticesOtherOptionsOfItsEmbeddings) {
   const ShortBatch batch;
   const auto noticed = [&](const char* part, const auto& change) {
     auto model = small_encoder();
@@ -239,10 +241,12 @@ TEST(FrozenEncoder, NoticesOtherOptionsOfItsFront) {
     EXPECT_ERROR(frozen.forward(batch.ids), c10::Error,
                  std::string("Got other options of ") + part);
   };
-  noticed("embeddings",
-          [](EmbeddingFrontImpl& front) { front.options.order(front::Order::PositionsFirst); });
-  noticed("embeddings", [](EmbeddingFrontImpl& front) { front.options.scale(2.0); });
-  noticed("embeddings.LayerNorm", [](EmbeddingFrontImpl& front) { front.norm->options.eps(1.0); });
+  noticed("embeddings", [](EncoderEmbeddingsImpl& embeddings) {
+    embeddings.options.order(embeddings::Order::PositionsFirst);
+  });
+  noticed("embeddings", [](EncoderEmbeddingsImpl& embeddings) { embeddings.options.scale(2.0); });
+  noticed("embeddings.LayerNorm",
+          [](EncoderEmbeddingsImpl& embeddings) { embeddings.norm->options.eps(1.0); });
 }
 
 TEST(EncoderErrors, AreOfBothForms) {
@@ -276,12 +280,13 @@ TEST(EncoderErrors, AreOfBothForms) {
           [](auto run) { EXPECT_ERROR(run(), c10::IndexError, "holds 9 tokens. Got 10"); });
   refused(torch::full({1, 2}, 11), {},
           [](auto run) { EXPECT_ERROR(run(), c10::IndexError, "11"); });
-  refused(batch.ids, EncoderInputs().task_type_ids(batch.ids),
-          [](auto run) { EXPECT_ERROR(run(), c10::ValueError, "this front has no task types"); });
+  refused(batch.ids, EncoderInputs().task_type_ids(batch.ids), [](auto run) {
+    EXPECT_ERROR(run(), c10::ValueError, "these embeddings have no task types");
+  });
 }
 
 TEST(EncoderErrors, ImagesComeWithoutTheInputsOfText) {
-  Encoder model(EncoderOptions(VisionFrontOptions(4, 2, 8), small_options().encoder()));
+  Encoder model(EncoderOptions(VisionEmbeddingsOptions(4, 2, 8), small_options().encoder()));
   model->eval();
   const auto frozen = freeze(model);
   EXPECT_ERROR(model->forward(torch::Tensor()), c10::ValueError,
@@ -304,8 +309,9 @@ TEST(EncoderErrors, OptionsThatContradict) {
   const auto made = [](const EncoderOptions& options) { return Encoder(options); };
   auto neither = small_options().embeddings(std::nullopt);
   EXPECT_ERROR(made(neither), c10::ValueError, "must have either embeddings or patches");
-  const auto wide = EncoderOptions(EmbeddingFrontOptions(11, 16), small_options().encoder());
-  EXPECT_ERROR(made(wide), c10::ValueError, "d_model of the front must be that of the layers, 8");
+  const auto wide = EncoderOptions(EncoderEmbeddingsOptions(11, 16), small_options().encoder());
+  EXPECT_ERROR(made(wide), c10::ValueError,
+               "d_model of the embeddings must be that of the layers, 8");
   EXPECT_ERROR(made(small_options().relative_buckets(-1)), c10::ValueError,
                "relative_buckets must not be negative. Got -1");
   EXPECT_ERROR(made(small_options().relative_buckets(4).relative_rows(3)), c10::ValueError,

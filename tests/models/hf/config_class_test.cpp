@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "posenc/models/encoder.h"
-#include "posenc/models/front_preset.h"
+#include "posenc/models/encoder_embeddings_preset.h"
 #include "posenc/models/rotary_config.h"
-#include "posenc/models/vision_front_preset.h"
+#include "posenc/models/vision_embeddings_preset.h"
 #include "support/compare.h"
 
 namespace posenc::hf {
@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 using testing::message_of;
 
-json front(const EmbeddingFrontOptions& o) {
+json embeddings(const EncoderEmbeddingsOptions& o) {
   return {o.vocab_size(),
           o.d_model(),
           o.embedding_dim().value_or(0),
@@ -32,13 +32,17 @@ json front(const EmbeddingFrontOptions& o) {
           o.layer_norm_eps(),
           o.scale().factor(o.d_model())};
 }
-json patches(const VisionFrontOptions& o) {
+json patches(const VisionEmbeddingsOptions& o) {
   return {o.image_height(), o.patch_height(),   o.d_model(),
           o.num_channels(), o.layer_norm_eps(), o.dropout()};
 }
 
-json of_text(const std::string& config) { return front(front_options_from_hf(config)); }
-json of_images(const std::string& config) { return patches(vision_front_options_from_hf(config)); }
+json of_text(const std::string& config) {
+  return embeddings(encoder_embeddings_options_from_hf(config));
+}
+json of_images(const std::string& config) {
+  return patches(vision_embeddings_options_from_hf(config));
+}
 json of_encoder(const std::string& config) {
   const EncoderOptions o = encoder_options_from_hf(config);
   const auto& layer = o.encoder().layer();
@@ -48,7 +52,7 @@ json of_encoder(const std::string& config) {
           o.encoder().num_layers(),
           layer.layer_norm_eps(),
           layer.dropout(),
-          o.embeddings() ? front(*o.embeddings()) : patches(*o.patches())};
+          o.embeddings() ? embeddings(*o.embeddings()) : patches(*o.patches())};
 }
 json of_rotary(const std::string& config, const std::string& layer_type) {
   const RotaryOptions o = rotary_options_from_hf(config, layer_type);
@@ -86,14 +90,15 @@ int compare(const std::string& model_type, const json& more,
   return effective;
 }
 
-TEST(ConfigClass, EveryAliasOfEveryFrontIsRead) {
+TEST(ConfigClass, EveryAliasOfEveryEmbeddingsIsRead) {
   int effective = 0;
-  for (const auto& model : front_models()) effective += compare(model.model_type, {}, of_text);
+  for (const auto& model : encoder_embeddings_models())
+    effective += compare(model.model_type, {}, of_text);
   EXPECT_GT(effective, 40);
 }
 
-TEST(ConfigClass, EveryAliasOfEveryVisionFrontIsRead) {
-  for (const auto& model : vision_front_models()) compare(model.model_type, {}, of_images);
+TEST(ConfigClass, EveryAliasOfEveryVisionEmbeddingsIsRead) {
+  for (const auto& model : vision_embeddings_models()) compare(model.model_type, {}, of_images);
 }
 
 TEST(ConfigClass, EveryAliasOfEveryEncoderIsRead) {
@@ -122,8 +127,8 @@ TEST(ConfigClass, EveryAliasOfEveryRotaryEmbeddingIsRead) {
 
 TEST(ConfigClass, EveryModelTypeHasOne) {
   std::vector<std::string> types = encoder_model_types();
-  for (const auto& model : front_models()) types.push_back(model.model_type);
-  for (const auto& model : vision_front_models()) types.push_back(model.model_type);
+  for (const auto& model : encoder_embeddings_models()) types.push_back(model.model_type);
+  for (const auto& model : vision_embeddings_models()) types.push_back(model.model_type);
   for (const auto& model : rotary_models()) types.push_back(model.model_type);
   for (const auto& type : types) {
     const auto& own = ConfigClass::of(type);
@@ -180,7 +185,8 @@ TEST(ConfigClass, TwoNamesThatContradictAreAnError) {
   EXPECT_ERROR(rotary_options_from_hf(
                    R"({"model_type": "dbrx", "max_position_embeddings": 8, "max_seq_len": 9})"),
                c10::ValueError, "max_position_embeddings and max_seq_len are two names");
-  EXPECT_ERROR(front_options_from_hf(R"({"model_type": "gpt2", "n_embd": 8, "hidden_size": 9})"),
+  EXPECT_ERROR(encoder_embeddings_options_from_hf(
+                   R"({"model_type": "gpt2", "n_embd": 8, "hidden_size": 9})"),
                c10::ValueError, "hidden_size and n_embd are two names");
 }
 

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/arg.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "posenc/core/scale.h"
+#include "posenc/export.h"
+
+namespace posenc POSENC_EXPORT {
+
+/// The places in which the embeddings of real encoders differ.
+namespace embeddings {
+
+/// Which of two tables is added to the tokens first. The two sums differ in their last bits.
+enum class Order {
+  TypesFirst,      ///< (tokens + types) + positions, as in BERT
+  PositionsFirst,  ///< (tokens + positions) + types, as in Longformer
+};
+
+/// Where the layer norm is.
+enum class Norm {
+  None,          ///< there is none, as in GPT-2 and CLIP
+  AfterSum,      ///< before the dropout, as in BERT
+  AfterDropout,  ///< as in BigBird
+  AfterTokens,   ///< before positions are added, as in Blenderbot's small decoder
+};
+
+/// Where a projection from the width of the tables to d_model is.
+enum class Projection {
+  None,           ///< the tables have the width d_model
+  Last,           ///< of the result, as in ELECTRA and ALBERT
+  BeforeDropout,  ///< after the norm, as in FNet
+  Tokens,         ///< of the tokens alone, before positions are added, as in OPT
+};
+
+/// How the factor of the tokens is rounded before it is applied.
+enum class ScaleRounding {
+  None,        ///< not at all: a Python number
+  ToWeight,    ///< to the dtype of the tokens, as in Gemma
+  ToBFloat16,  ///< to bfloat16 always, as in RecurrentGemma
+};
+
+}  // namespace embeddings
+
+namespace functional {
+
+/// The tensors of the embeddings. Steps whose tensor is undefined are skipped.
+struct EncoderEmbeddingsWeights {
+  at::Tensor tokens;             ///< (V, E)
+  at::Tensor positions;          ///< (P, E); (P, D) with Projection::Tokens
+  at::Tensor token_types;        ///< (K, E); as positions
+  at::Tensor task_types;         ///< (T, E), added last; as positions
+  at::Tensor norm_weight;        ///< the width where the norm is
+  at::Tensor norm_bias;          ///< as norm_weight
+  at::Tensor projection_weight;  ///< (D, E)
+  at::Tensor projection_bias;    ///< (D)
+};
+
+/// Options of encoder_embeddings().
+struct EncoderEmbeddingsFuncOptions {
+  /// The position of the first token, without position_ids.
+  TORCH_ARG(int64_t, offset) = 0;
+  /// Rows of the table of positions, (L), (1, L) or (B, L); no offset is added to them.
+  TORCH_ARG(at::Tensor, position_ids) = {};
+  /// Rows of the table of token types, as `ids`; row 0 for all tokens unless given.
+  TORCH_ARG(at::Tensor, token_type_ids) = {};
+  /// Rows of the table of task types, as `ids`; row 0 for all tokens unless given.
+  TORCH_ARG(at::Tensor, task_type_ids) = {};
+  /// Adds rows of the table of tokens for token_type_ids, if these are given: GPT-2.
+  TORCH_ARG(bool, types_from_tokens) = false;
+  /// What is added to the tokens first.
+  TORCH_ARG(embeddings::Order, order) = embeddings::Order::TypesFirst;
+  /// Where the norm is, if there is a norm_weight.
+  TORCH_ARG(embeddings::Norm, norm) = embeddings::Norm::AfterSum;
+  /// Added to the variance in the norm.
+  TORCH_ARG(double, layer_norm_eps) = 1e-12;
+  /// Where the projection is, if there is a projection_weight.
+  TORCH_ARG(embeddings::Projection, projection) = embeddings::Projection::Last;
+  /// Factor of the tokens, before anything is added to them.
+  TORCH_ARG(Scale, scale) = Scale::None;
+  /// How this factor is rounded.
+  TORCH_ARG(embeddings::ScaleRounding, scale_rounding) = embeddings::ScaleRounding::None;
+  /// Probability of zeroing an element in training, in [0, 1).
+  TORCH_ARG(double, dropout) = 0.0;
+  /// Whether dropout is applied.
+  TORCH_ARG(bool, training) = false;
+  /// The row of the tokens that gets no gradient; a negative index counts from the end.
+  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  /// The row of the positions that gets no gradient; a negative index counts from the end.
+  TORCH_ARG(std::optional<int64_t>, position_padding_idx) = std::nullopt;
+  /// The row of the token types that gets no gradient; a negative index counts from the end.
+  TORCH_ARG(std::optional<int64_t>, type_padding_idx) = std::nullopt;
+};
+
+/// The input of an encoder's first layer from token ids, with tables that are trained:
+/// dropout(norm((tokens[ids] * scale + token_types[type_ids]) + positions[position_ids])), where
+/// the options determine which of these steps are applied, and in which order.
+///
+/// ids: (B, L) or (L), any integer type  ->  (..., D).
+///
+/// On the CPU in float32, forward and backward are one pass over memory each, including the norm,
+/// and bit-identical to PyTorch's separate operations; the gradients are summed in autograd's
+/// order. In all other cases the operations are run one by one.
+///
+/// Errors: c10::IndexError for an id, a type or a position outside its table, with its place;
+/// c10::TypeError for ids that are not integers; c10::ValueError for shapes that do not match,
+/// position_ids combined with an offset, and a dropout outside [0, 1).
+at::Tensor encoder_embeddings(const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
+                              const EncoderEmbeddingsFuncOptions& options = {});
+
+}  // namespace functional
+}  // namespace posenc

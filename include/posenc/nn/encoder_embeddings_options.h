@@ -1,0 +1,112 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/arg.h>
+
+#include <optional>
+#include <string>
+
+#include "posenc/core/scale.h"
+#include "posenc/export.h"
+#include "posenc/functional/encoder_embeddings.h"
+#include "posenc/sinusoid/options.h"
+
+namespace posenc POSENC_EXPORT {
+
+namespace embeddings {
+
+/// How tokens without given position ids are numbered.
+enum class PositionIds {
+  None,            ///< there are no positions
+  Arange,          ///< 0, 1, ... from the offset
+  ArangeExpanded,  ///< the same expanded over the batch, as in BART: another order of gradient sums
+  FromIds,         ///< positions_from_ids(), as in RoBERTa
+  FromMask,        ///< positions_from_mask(), as in OPT
+};
+
+/// The names under which the embeddings register their modules. Systems differ in them.
+struct Names {
+  std::string tokens = "word_embeddings";             ///< the table of tokens
+  std::string positions = "position_embeddings";      ///< the table of positions
+  std::string token_types = "token_type_embeddings";  ///< the table of token types
+  std::string task_types = "task_type_embeddings";    ///< the table of task types
+  std::string norm = "LayerNorm";                     ///< the norm
+  std::string projection = "projection";              ///< the projection
+};
+
+}  // namespace embeddings
+
+/// Options of EncoderEmbeddings. encoder_embeddings_preset() has those of real systems.
+struct EncoderEmbeddingsOptions {
+  /// The default options for these sizes: tokens and learned positions, and nothing else.
+  EncoderEmbeddingsOptions(int64_t vocab_size, int64_t d_model)
+      : vocab_size_(vocab_size), d_model_(d_model) {}
+
+  /// Number of tokens in the vocabulary.
+  TORCH_ARG(int64_t, vocab_size);
+  /// Width of the result.
+  TORCH_ARG(int64_t, d_model);
+  /// Width of the tables if a projection maps it to d_model; d_model unless set.
+  TORCH_ARG(std::optional<int64_t>, embedding_dim) = std::nullopt;
+  /// Number of rows of the table of positions, including those before position_offset.
+  TORCH_ARG(int64_t, position_rows) = 512;
+  /// How tokens are numbered.
+  TORCH_ARG(embeddings::PositionIds, position_ids) = embeddings::PositionIds::Arange;
+  /// Added to all position ids, including given ones: 2 in BART.
+  TORCH_ARG(int64_t, position_offset) = 0;
+  /// The position of the first token unless position ids are given: 2 in Nystromformer.
+  TORCH_ARG(int64_t, first_position) = 0;
+  /// A frozen sinusoidal table in place of a learned one.
+  TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
+  /// Whether this table only begins as a sinusoid and is trained: DistilBERT.
+  TORCH_ARG(bool, train_sinusoid) = false;
+  /// Number of token types; 0: none.
+  TORCH_ARG(int64_t, type_vocab_size) = 0;
+  /// Number of task types; 0: none.
+  TORCH_ARG(int64_t, task_type_vocab_size) = 0;
+  /// Token types are rows of the table of tokens, added where they are given: GPT-2.
+  TORCH_ARG(bool, types_from_tokens) = false;
+  /// What is added to the tokens first.
+  TORCH_ARG(embeddings::Order, order) = embeddings::Order::TypesFirst;
+  /// Where the norm is.
+  TORCH_ARG(embeddings::Norm, norm) = embeddings::Norm::None;
+  /// Added to the variance in the norm.
+  TORCH_ARG(double, layer_norm_eps) = 1e-12;
+  /// Whether the norm has a bias.
+  TORCH_ARG(bool, norm_bias) = true;
+  /// Where the projection is.
+  TORCH_ARG(embeddings::Projection, projection) = embeddings::Projection::None;
+  /// Whether the projection has a bias.
+  TORCH_ARG(bool, projection_bias) = true;
+  /// Factor of the tokens.
+  TORCH_ARG(Scale, scale) = Scale::None;
+  /// How this factor is rounded.
+  TORCH_ARG(embeddings::ScaleRounding, scale_rounding) = embeddings::ScaleRounding::None;
+  /// Probability of zeroing an element in training, in [0, 1).
+  TORCH_ARG(double, dropout) = 0.0;
+  /// The padding id. Its row of the tokens is initialised to zeros and gets no gradient, and
+  /// PositionIds::FromIds counts from it.
+  TORCH_ARG(std::optional<int64_t>, padding_idx) = std::nullopt;
+  /// The same for a row of positions.
+  TORCH_ARG(std::optional<int64_t>, position_padding_idx) = std::nullopt;
+  /// The same for a row of token types.
+  TORCH_ARG(std::optional<int64_t>, type_padding_idx) = std::nullopt;
+  /// The names of the modules.
+  TORCH_ARG(embeddings::Names, names) = {};
+};
+
+/// Inputs of embeddings besides the ids; all are optional.
+struct EncoderEmbeddingsInputs {
+  /// Number of tokens before these, for decoding with a cache; not for PositionIds::FromIds.
+  TORCH_ARG(int64_t, offset) = 0;
+  /// The type of each token, as the ids.
+  TORCH_ARG(at::Tensor, token_type_ids) = {};
+  /// The position of each token, (L) or (B, L), in place of the rule of the options.
+  TORCH_ARG(at::Tensor, position_ids) = {};
+  /// Nonzero for tokens and 0 for padding, (B, offset + L); read by PositionIds::FromMask only.
+  TORCH_ARG(at::Tensor, attention_mask) = {};
+  /// The task type of each token, as the ids.
+  TORCH_ARG(at::Tensor, task_type_ids) = {};
+};
+
+}  // namespace posenc

@@ -1,0 +1,101 @@
+#include "posenc/functional/encoder_embeddings.h"
+
+#include "core/check.h"
+#include "functional/encoder_embeddings/composed.h"
+#include "functional/encoder_embeddings/fusable.h"
+#include "functional/encoder_embeddings/fused.h"
+#include "functional/lookup.h"
+
+namespace posenc::functional {
+namespace {
+
+void check_embeddings_table(const char* name, const at::Tensor& table, int64_t width) {
+  if (!table.defined()) return;
+  TORCH_CHECK_VALUE(table.dim() == 2 && table.size(1) == width, "[EncoderEmbeddings] ", name,
+                    " must be (rows, ", width, "). Got ", table.sizes());
+}
+
+void check_embeddings_vector(const char* name, const at::Tensor& vector, int64_t width) {
+  if (!vector.defined()) return;
+  TORCH_CHECK_VALUE(vector.dim() == 1 && vector.size(0) == width, "[EncoderEmbeddings] ", name,
+                    " must be (", width, "). Got ", vector.sizes());
+}
+
+void check_weights(const EncoderEmbeddingsWeights& weights,
+                   const EncoderEmbeddingsFuncOptions& options) {
+  TORCH_CHECK_VALUE(weights.tokens.defined() && weights.tokens.dim() == 2,
+                    "[EncoderEmbeddings] tokens must be (V, E). Got ",
+                    weights.tokens.defined() ? c10::str(weights.tokens.sizes()) : "no tensor");
+  const int64_t narrow = weights.tokens.sizes()[1];
+  const at::Tensor& projection = weights.projection_weight;
+  int64_t wide = narrow;
+  if (projection.defined()) {
+    TORCH_CHECK_VALUE(projection.dim() == 2 && projection.size(1) == narrow,
+                      "[EncoderEmbeddings] projection_weight must be (D, ", narrow, "). Got ",
+                      projection.sizes());
+    wide = projection.sizes()[0];
+  }
+  const bool first = options.projection() == embeddings::Projection::Tokens;
+  const bool before_norm =
+      first || (options.projection() == embeddings::Projection::BeforeDropout &&
+                options.norm() == embeddings::Norm::AfterDropout);
+  check_embeddings_table("positions", weights.positions, first ? wide : narrow);
+  check_embeddings_table("token_types", weights.token_types, first ? wide : narrow);
+  check_embeddings_table("task_types", weights.task_types, first ? wide : narrow);
+  check_embeddings_vector("norm_weight", weights.norm_weight, before_norm ? wide : narrow);
+  check_embeddings_vector("norm_bias", weights.norm_bias, before_norm ? wide : narrow);
+  check_embeddings_vector("projection_bias", weights.projection_bias, wide);
+}
+
+void check_as_ids(const char* name, const at::Tensor& given, const at::Tensor& ids, bool used) {
+  if (!given.defined()) return;
+  TORCH_CHECK_VALUE(used, "[EncoderEmbeddings] ", name, " need a table of their own");
+  TORCH_CHECK_VALUE(given.sizes() == ids.sizes(), "[EncoderEmbeddings] ", name,
+                    " must have the shape of the ids ", ids.sizes(), ". Got ", given.sizes());
+}
+
+void check_positions(const at::Tensor& ids, const at::Tensor& table,
+                     const EncoderEmbeddingsFuncOptions& options) {
+  const at::Tensor& given = options.position_ids();
+  const at::IntArrayRef sizes = ids.sizes();
+  const int64_t first = options.offset();
+  if (given.defined()) {
+    TORCH_CHECK_VALUE(table.defined(),
+                      "[EncoderEmbeddings] position_ids need a table of positions");
+    TORCH_CHECK_VALUE(first == 0,
+                      "[EncoderEmbeddings] position_ids and an offset exclude each other. Got ",
+                      first);
+    const at::IntArrayRef of = given.sizes();
+    const bool one_row = of.size() == 1 || (of.size() == 2 && of[0] == 1 && sizes.size() == 2);
+    TORCH_CHECK_VALUE(of == sizes || (one_row && of.back() == sizes.back()),
+                      "[EncoderEmbeddings] position_ids must be (L), (1, L) or (B, L) for ids ",
+                      sizes, ". Got ", of);
+  } else if (table.defined()) {
+    TORCH_CHECK_VALUE(first >= 0, "[EncoderEmbeddings] offset must not be negative. Got ", first);
+    const int64_t rows = table.sizes()[0], length = sizes.back();
+    TORCH_CHECK_INDEX(length <= rows && first <= rows - length,
+                      "[EncoderEmbeddings] the table has ", rows, " positions. Got ", length,
+                      " tokens", first == 0 ? c10::str("") : c10::str(" from position ", first));
+  }
+}
+
+}  // namespace
+
+at::Tensor encoder_embeddings(const at::Tensor& ids, const EncoderEmbeddingsWeights& weights,
+                              const EncoderEmbeddingsFuncOptions& options) {
+  check_dropout("EncoderEmbeddings", options.dropout());
+  TORCH_CHECK_VALUE(ids.defined() && (ids.dim() == 1 || ids.dim() == 2),
+                    "[EncoderEmbeddings] ids must be (B, L) or (L). Got ",
+                    ids.defined() ? c10::str(ids.sizes()) : "no tensor");
+  check_weights(weights, options);
+  check_as_ids("token_type_ids", options.token_type_ids(), ids,
+               weights.token_types.defined() || options.types_from_tokens());
+  check_as_ids("task_type_ids", options.task_type_ids(), ids, weights.task_types.defined());
+  check_positions(ids, weights.positions, options);
+  EncoderEmbeddingsPlan plan;
+  if (is_fusable(ids, weights, options, plan))
+    return encoder_embeddings_fused(plan, ids, weights, options);
+  return encoder_embeddings_composed(ids, weights, options);
+}
+
+}  // namespace posenc::functional

@@ -1,0 +1,29 @@
+#pragma once
+
+#include "functional/lookup.h"
+#include "posenc/nn/encoder_embeddings.h"
+
+namespace posenc {
+
+/// The weights that EncoderEmbeddings::forward() passes to functional::encoder_embeddings().
+functional::EncoderEmbeddingsWeights embeddings_weights(const EncoderEmbeddingsImpl& embeddings);
+
+/// The options that it passes with them, without those of its dropout. Throws the errors of
+/// forward() for inputs that the embeddings do not use and for more tokens than it has positions.
+functional::EncoderEmbeddingsFuncOptions embeddings_func_options(
+    const EncoderEmbeddingsOptions& options, const functional::EncoderEmbeddingsWeights& weights,
+    const torch::Tensor& ids, const EncoderEmbeddingsInputs& inputs);
+
+/// The row of the first token that has no given position.
+int64_t first_position_row(const EncoderEmbeddingsOptions& options);
+
+/// The number of tokens that a table of `positions`, which may be undefined, is long enough for.
+int64_t embeddings_max_tokens(const EncoderEmbeddingsOptions& options,
+                              const torch::Tensor& positions);
+
+/// position_ids + offset for a table of `rows`. On the CPU, positions outside [0, rows - offset)
+/// are refused, by the values that were given.
+torch::Tensor shifted_positions(const functional::LookupNames& names,
+                                const torch::Tensor& position_ids, int64_t offset, int64_t rows);
+
+}  // namespace posenc
