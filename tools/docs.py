@@ -66,8 +66,14 @@ def preset_count() -> str:
     return f"There are {len(listing())} presets with {len(recipes())} recipes.\n"
 
 
+def former_names(entry: dict) -> str:
+    """The aliases that are no preset's name: the preset was called so before."""
+    known = {other["name"] for other in listing()}
+    return "".join(f"; formerly `{name}`" for name in entry["aliases"] if name not in known)
+
+
 def presets_by_name() -> str:
-    rows = [(f"`{entry['name']}`", origin(entry["source"]), cell(entry["storage"]), number)
+    rows = [(f"`{entry['name']}`", origin(entry["source"]) + former_names(entry), cell(entry["storage"]), number)
             for number, group in enumerate(recipes(), 1) for entry in group]  # fmt: skip
     return table(["preset", "system", "how the system keeps the table", "recipe"], sorted(rows))
 
