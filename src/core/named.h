@@ -44,15 +44,9 @@ template <typename Rows>
 [[noreturn]] void refuse_name(const Rows& rows, std::string_view name, std::string_view where,
                               fmt::format_string<std::string_view, std::string> rule) {
   std::vector<std::string> names;
-  std::string_view shown = name;
-  for (const auto& row : rows) {
-    names.emplace_back(name_of(row));
-    if constexpr (requires { row.model_type; }) {
-      if (name.empty()) shown = "no model_type";
-    }
-  }
+  for (const auto& row : rows) names.emplace_back(name_of(row));
   TORCH_CHECK_VALUE(false, where,
-                    fmt::format<std::string_view, std::string>(rule, std::string_view(shown),
+                    fmt::format<std::string_view, std::string>(rule, std::string_view(name),
                                                                nearest_text(name, names)));
   std::abort();  // not reached
 }

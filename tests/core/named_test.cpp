@@ -34,8 +34,8 @@ TEST(Named, RefusesWithTheNearestNames) {
   EXPECT_EQ(&detail::find_named(kNamed, "old", "[x] ", "no `{}`; the nearest are {}"), &kNamed[0]);
   EXPECT_ERROR(detail::find_named(kNamed, "bernt", "[{}] ", "no `{}`; the nearest are {}"),
                c10::ValueError, "[{}] no `bernt`; the nearest are bert, new");
-  EXPECT_ERROR(detail::refuse_name(kModels, "", "[x] ", "nearest {1}. Got {0}"), c10::ValueError,
-               "[x] nearest bert, bart. Got no model_type");
+  EXPECT_ERROR(detail::refuse_name(kModels, "brt", "[x] ", "nearest {1}. Got {0}"), c10::ValueError,
+               "[x] nearest bert, bart. Got brt");
 }
 
 }  // namespace

@@ -2,9 +2,7 @@
 
 #include <c10/util/Exception.h>
 
-#include <cstdlib>
-
-#include "core/nearest.h"
+#include "core/named.h"
 #include "posenc/models/encoder_embeddings_preset.h"
 #include "posenc/models/vision_embeddings_preset.h"
 
@@ -12,21 +10,6 @@ namespace posenc {
 namespace {
 
 using hf::ModelType;
-
-constexpr const char* kFromHf = "encoder_embeddings_options_from_hf";
-constexpr const char* kVisionFromHf = "vision_embeddings_options_from_hf";
-
-template <typename Row>
-const Row& find_preset(std::span<const Row> rows, const std::string& name, const char* caller) {
-  std::vector<std::string> names;
-  for (const Row& row : rows) {
-    if (row.name == name) return row;
-    names.emplace_back(row.name);
-  }
-  TORCH_CHECK_VALUE(false, "[", caller, "] there is no preset ", name, "; the nearest are ",
-                    detail::nearest_text(name, names));
-  std::abort();  // not reached
-}
 
 const ModelType* model_of(const Settings& config, hf::PresetKind kind) {
   return hf::find_model_type(config.text("model_type", ""), kind);
@@ -59,11 +42,13 @@ const ModelType* vision_model_of(Settings& config) {
 }  // namespace
 
 const EncoderEmbeddingsPresetRow& encoder_embeddings_preset_row(const std::string& name) {
-  return find_preset(encoder_embeddings_preset_rows(), name, "encoder_embeddings_preset");
+  return detail::find_named(encoder_embeddings_preset_rows(), name, "[encoder_embeddings_preset] ",
+                            "there is no preset {}; the nearest are {}");
 }
 
 const VisionPresetRow& vision_preset_row(const std::string& name) {
-  return find_preset(vision_preset_rows(), name, "vision_embeddings_preset");
+  return detail::find_named(vision_preset_rows(), name, "[vision_embeddings_preset] ",
+                            "there is no preset {}; the nearest are {}");
 }
 
 std::vector<EncoderEmbeddingsPreset> encoder_embeddings_presets() {
@@ -89,7 +74,7 @@ std::vector<VisionEmbeddingsModel> vision_embeddings_models() {
 }
 
 EncoderEmbeddingsOptions encoder_embeddings_options_from_hf(const std::string& config) {
-  Settings settings = Settings::path_or_text(kFromHf, config);
+  Settings settings = Settings::path_or_text("encoder_embeddings_options_from_hf", config);
   const std::string name = settings.text("model_type", "");
   const ModelType* model = embeddings_model_of(settings);
   if (model == nullptr)
@@ -100,7 +85,7 @@ EncoderEmbeddingsOptions encoder_embeddings_options_from_hf(const std::string& c
 }
 
 VisionEmbeddingsOptions vision_embeddings_options_from_hf(const std::string& config) {
-  Settings settings = Settings::path_or_text(kVisionFromHf, config);
+  Settings settings = Settings::path_or_text("vision_embeddings_options_from_hf", config);
   const std::string name = settings.text("model_type", "");
   const ModelType* model = vision_model_of(settings);
   if (model == nullptr)
@@ -113,7 +98,7 @@ VisionEmbeddingsOptions vision_embeddings_options_from_hf(const std::string& con
 EncoderEmbeddingsOptions encoder_embeddings_preset(const std::string& name,
                                                    const std::string& config) {
   const auto& preset = encoder_embeddings_preset_row(name);
-  Settings settings = Settings::path_or_text(kFromHf, config);
+  Settings settings = Settings::path_or_text("encoder_embeddings_preset", config);
   const ModelType* model = embeddings_model_of(settings);
   if (model == nullptr) model = hf::find_model_type(preset.model_type);
   TORCH_CHECK_VALUE(model->embeddings == name, "[encoder_embeddings_preset] the model type ",

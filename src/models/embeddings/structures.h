@@ -15,7 +15,8 @@ struct EmbeddingsStructure {
   embeddings::Norm norm = embeddings::Norm::AfterSum;
   embeddings::Order order = embeddings::Order::TypesFirst;
   embeddings::PositionIds position_ids = embeddings::PositionIds::Arange;
-  /// The rows of the table before that of the first position, for all ids or for the model's own.
+  /// As in EncoderEmbeddingsOptions; the table has these rows besides those that the configuration
+  /// counts.
   int64_t position_offset = 0, first_position = 0;
   bool has_padding = true;                            ///< whether pad_token_id is a row of padding
   std::optional<int64_t> padding_idx = std::nullopt;  ///< that row whatever the configuration has
@@ -32,7 +33,7 @@ struct EmbeddingsStructure {
   void (*more)(const Settings& config, EncoderEmbeddingsOptions& options) = nullptr;
 };
 
-/// Those that differ a little from those of a preset.
+/// The structures that differ a little from a preset's, and so are none.
 namespace tables {
 
 extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kConvBert, kDistilBert, kElectra,
@@ -45,7 +46,7 @@ extern const EmbeddingsStructure kBioGpt, kBlenderbot, kBlip2, kConvBert, kDisti
 /// structure.
 using BuildVision = void(const Settings& config, VisionEmbeddingsOptions& options);
 
-/// Those that differ a little from those of a preset.
+/// The same for images.
 namespace patches {
 
 BuildVision clip_without_cast, clip_without_positions, vit_with_mask;

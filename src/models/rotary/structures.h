@@ -32,7 +32,7 @@ struct RotaryStructure {
   const char* divisor_key = "";    ///< a further divisor of hidden / heads, or none
   int64_t divisor = 1, times = 1;  ///< of hidden / heads, always
   int64_t least = 1;               ///< hidden / heads is at least this
-  int64_t global_head_dim = 0;     ///< the default of that, of full attention; 0: head_dim
+  int64_t global_head_dim = 0;  ///< head_dim of layers of full attention, by default; 0: the same
   const char* hidden_key = "hidden_size";
   const char* heads_key = "num_attention_heads";
   const char* theta_key = "rope_theta";
@@ -51,7 +51,7 @@ struct RotaryStructure {
   bool longrope_names = false;   ///< whether `su` and `yarn` mean longrope
   bool ignores_rope_parameters = false;  ///< whether only `rope_theta` is read
   bool ignores_rope_scaling = false;
-  bool needs_head_dim = false;  ///< whether a head_dim of null or 0 is refused
+  bool needs_head_dim = false;  ///< whether a head_dim of null or 0 is an error
   int64_t merge = -1;           ///< Grid::merge of a preset with blocks; -1: the configuration's
   bool whole_head = false;      ///< whether patches rotate all channels of a head
 };
