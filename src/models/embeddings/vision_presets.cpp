@@ -16,11 +16,11 @@ using vision::PositionTable;
 constexpr int64_t kMostPixels = 1 << 20;
 constexpr int64_t kTimmImage = 224, kTimmPatch = 16, kTimmWidth = 768;
 
-// The side or sides under `name`, {height, width}: a whole number or a list of two.
 struct VisionSides {
   int64_t height, width;
 };
 
+// The setting `name`: a whole number, or a list of height and width.
 VisionSides vision_sides(const Settings& config, const char* name, int64_t fallback) {
   const nlohmann::json& value = config.value(name);
   if (!value.is_array()) {
@@ -35,6 +35,7 @@ VisionSides vision_sides(const Settings& config, const char* name, int64_t fallb
   return {value[0].get<int64_t>(), value[1].get<int64_t>()};
 }
 
+// All that ViT's structure reads besides the sizes.
 void read_dropout(const Settings& config, VisionEmbeddingsOptions& o) {
   o.dropout(config.probability(hf::kDropout, 0.0));
 }
@@ -47,15 +48,13 @@ vision::Names clip_names() {
   return names;
 }
 
-void vision_vit(const Settings& config, VisionEmbeddingsOptions& o) { read_dropout(config, o); }
-
 void vision_deit(const Settings& config, VisionEmbeddingsOptions& o) {
-  vision_vit(config, o);
+  read_dropout(config, o);
   o.distillation_token(true);
 }
 
 void vision_ijepa(const Settings& config, VisionEmbeddingsOptions& o) {
-  vision_vit(config, o);
+  read_dropout(config, o);
   o.class_tokens(0);
 }
 
@@ -199,7 +198,7 @@ void clip_without_positions(const Settings& config, VisionEmbeddingsOptions& o) 
 }
 
 void vit_with_mask(const Settings& config, VisionEmbeddingsOptions& o) {
-  vision_vit(config, o);
+  read_dropout(config, o);
   o.mask_token(true);
 }
 
@@ -209,7 +208,7 @@ std::span<const VisionPresetRow> vision_preset_rows() {
   static constexpr VisionPresetRow kRows[] = {
       // clang-format off
       {"vit", "vit", "ViTEmbeddings", "dropout([class, patches] + positions)",
-       PositionResize::Bicubic, vision_vit},
+       PositionResize::Bicubic, read_dropout},
       {"deit", "deit", "DeiTEmbeddings", "dropout([class, distillation, patches] + positions)",
        PositionResize::Bicubic, vision_deit},
       {"ijepa", "ijepa", "IJepaEmbeddings", "dropout(patches + positions)",
