@@ -158,7 +158,7 @@ torch::Tensor TransformerImpl::forward(const torch::Tensor& src, const torch::Te
   TORCH_CHECK_VALUE(src.dim() == 2 && tgt.dim() == 2 && src.size(0) == tgt.size(0),
                     "[Transformer] src and tgt must be ids (B, S) and (B, L). Got ", src.sizes(),
                     " and ", tgt.sizes());
-  // Run both embeddings first, so that dropout draws in the notebook's order.
+  // Run both embeddings first, so that dropout draws in Python's order.
   const auto source = src_embedding->forward(src);
   const auto target = tgt_embedding->forward(tgt);
   const auto memory = encoder->forward(source, src_mask);

@@ -18,8 +18,9 @@ bool is_buffer(const PositionEmbeddingOptions& options) {
   return options.register_as() == PositionEmbeddingOptions::RegisterAs::Buffer;
 }
 
-// The notebook's sinusoid. Notebook 02 computes in the default dtype; with a half type its
-// positions would collide, so then they are computed in float32 and rounded once.
+// The sinusoid of the reference class, which with a frozen weight computes in the default dtype.
+// With a half type its positions would collide, so then they are computed in float32 and rounded
+// once.
 SinusoidOptions own_sinusoid(const PositionEmbeddingOptions& options) {
   if (is_buffer(options)) return preset("notebook_004", options.d_model());
   auto own = preset("notebook_002", options.d_model());
@@ -52,7 +53,7 @@ void PositionEmbeddingImpl::reset() {
     pos_enc = register_buffer("pos_enc", rows);
     return;
   }
-  // As in the notebook, the Embedding draws its N(0, 1) weights before they are replaced, so that
+  // As in Python, the Embedding draws its N(0, 1) weights before they are replaced, so that
   // modules initialised after it draw the same numbers as in Python.
   embedding = register_module("embedding", make_embedding(torch::nn::EmbeddingOptions(
                                                options.max_len(), options.d_model())));

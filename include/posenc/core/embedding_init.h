@@ -11,7 +11,7 @@ namespace posenc POSENC_EXPORT {
 /// that is also the output layer, StandardNormal makes the positions negligible beside the tokens,
 /// or the first logits as large as sqrt(d_model), and training is slow or fails.
 enum class EmbeddingInit {
-  StandardNormal,  ///< N(0, 1), as in torch.nn.Embedding and in the notebooks
+  StandardNormal,  ///< N(0, 1), as in torch.nn.Embedding
   InverseSqrtDim,  ///< N(0, 1 / d_model), as in tensor2tensor and fairseq, scaled and tied or not
 };
 

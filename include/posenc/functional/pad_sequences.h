@@ -20,8 +20,8 @@ struct PaddedBatch {
 
 /// Options of pad_sequences().
 struct PadSequencesOptions {
-  /// The padding id. If the vocabulary's ids start at 1, as in the second notebook, the embedding
-  /// table needs one row more than there are tokens.
+  /// The padding id. If the vocabulary's ids start at 1, the embedding table needs one row more
+  /// than there are tokens.
   TORCH_ARG(int64_t, pad_id) = 0;
   /// The padded length L; 0: that of the longest sequence.
   TORCH_ARG(int64_t, max_len) = 0;

@@ -22,7 +22,7 @@ namespace posenc POSENC_EXPORT {
 ///
 /// Keys: `weight` (V, D), unless tied, and `bias` (V).
 ///
-/// Source: `final_layer` of notebook 03's `Transformer`.
+/// Source: `final_layer` of the reference class `Transformer` in notebooks_ref.
 class OutputProjectionImpl : public Cloneable<OutputProjectionImpl> {
  public:
   /// A projection of width D = `d_model` to V = `vocab_size` logits.

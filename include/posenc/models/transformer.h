@@ -45,7 +45,7 @@ struct TransformerOptions {
   TORCH_ARG(Tying, tie) = Tying::None;
   /// Factor of the token vectors, before positions are added.
   TORCH_ARG(Scale, scale) = Scale::SqrtDim;
-  /// How the token tables are initialised; the notebook has StandardNormal.
+  /// How the token tables are initialised; the reference class has StandardNormal.
   TORCH_ARG(EmbeddingInit, embedding_init) = EmbeddingInit::InverseSqrtDim;
   /// The sinusoid of the positions; by default the paper's. Its dim must be d_model.
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
@@ -71,7 +71,7 @@ struct TransformerOptions {
 /// AttentionMask::causal() as tgt_mask. Tied matrices are one parameter, registered under the first
 /// of their names; the other names are aliases in files. Embeddings begin as N(0, 1 / d_model), as
 /// in tensor2tensor and fairseq, layers as Xavier uniform. With EmbeddingInit::StandardNormal a
-/// seed gives the initial weights that it gives in Python, in the notebook.
+/// seed gives the initial weights that it gives the reference class in Python.
 ///
 /// ```cpp
 /// posenc::Transformer model(/*src_vocab=*/100, /*tgt_vocab=*/100);
@@ -84,7 +84,7 @@ struct TransformerOptions {
 /// `final_layer.weight`, `final_layer.bias`.
 ///
 /// Errors: those of the parts; c10::ValueError for tied vocabularies of different sizes. Source:
-/// notebook 03 `Transformer`.
+/// the reference class `Transformer` in notebooks_ref.
 class TransformerImpl : public Cloneable<TransformerImpl>, public StateDictTraits {
  public:
   /// A model with the default options.

@@ -7,7 +7,7 @@
 namespace posenc POSENC_EXPORT {
 
 /// Which of a Transformer's three vocabulary matrices share one weight: the source embedding, the
-/// target embedding and the output layer, whose bias is always its own. Notebook 03, section 5.
+/// target embedding and the output layer, whose bias is always its own.
 enum class Tying {
   None,            ///< three separate weights
   EncoderDecoder,  ///< both embeddings share a weight; the vocabularies must be equal

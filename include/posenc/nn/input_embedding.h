@@ -42,7 +42,7 @@ struct InputEmbeddingOptions : public TokenPositionOptions<InputEmbeddingOptions
 ///
 /// Errors: those of TokenEmbedding and PositionalEncoding.
 ///
-/// Source: notebook 00 `InputEmbedding`.
+/// Source: the reference class `InputEmbedding` in notebooks_ref.
 class InputEmbeddingImpl : public Cloneable<InputEmbeddingImpl> {
  public:
   /// A module with the default options.

@@ -14,8 +14,8 @@ namespace posenc POSENC_EXPORT {
 struct PositionEmbeddingOptions {
   /// How the table is registered, which also decides its key.
   enum class RegisterAs {
-    Parameter,  ///< a frozen parameter `embedding.weight`, as in notebook 02
-    Buffer,     ///< a buffer `pos_enc`, as in notebook 04
+    Parameter,  ///< a frozen parameter `embedding.weight`
+    Buffer,     ///< a buffer `pos_enc`
   };
 
   /// The default options for this width.
@@ -29,8 +29,8 @@ struct PositionEmbeddingOptions {
   TORCH_ARG(int64_t, max_len) = 5000;
   /// How the table is registered.
   TORCH_ARG(RegisterAs, register_as) = RegisterAs::Parameter;
-  /// The sinusoid. The default is that of the notebook that registers it in the same way (presets
-  /// `notebook_002` and `notebook_004`, which differ in the last bits).
+  /// The sinusoid. The default is that of the reference class that registers it in the same way
+  /// (presets `notebook_002` and `notebook_004`, which differ in the last bits).
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
 };
 
@@ -38,10 +38,10 @@ struct PositionEmbeddingOptions {
 ///
 /// position_ids: any shape and integer type, in [0, max_len)  ->  (..., d_model).
 ///
-/// The table is created in the default dtype, with the notebook's bits if that is float32 or
-/// float64. A half-precision table is rounded once from float32, unlike in notebook 02, which would
-/// compute even its positions in half precision. When converted to another dtype the table is
-/// recomputed from the recipe and rounded once.
+/// The table is created in the default dtype, bit-identical to the reference class's if that is
+/// float32 or float64. A half-precision table is rounded once from float32; the reference
+/// class would compute even its positions in half precision. When converted to another dtype the
+/// table is recomputed from the recipe and rounded once.
 ///
 /// ```cpp
 /// posenc::PositionEmbedding positions(/*d_model=*/8);
@@ -52,7 +52,8 @@ struct PositionEmbeddingOptions {
 ///
 /// Errors: those of functional::position_embedding().
 ///
-/// Source: notebook 02 `PositionalEncoding`, notebook 04 `MyPositionEncoding`.
+/// Source: the reference classes `PositionalEncoding` (02_timestep_embedding.ipynb) and
+/// `MyPositionEncoding` in notebooks_ref.
 class PositionEmbeddingImpl : public TableModule<PositionEmbeddingImpl> {
  public:
   /// A module with the default options.

@@ -79,7 +79,7 @@ struct PositionalEncodingOptions {
 /// that requires a gradient, c10::ValueError; without a table, c10::TypeError and c10::IndexError
 /// for positions as in a look-up.
 ///
-/// Source: notebooks 00 and 03 `PositionalEncoding`.
+/// Source: the reference class `PositionalEncoding` in notebooks_ref (00_input_embedding.ipynb).
 class PositionalEncodingImpl : public TableModule<PositionalEncodingImpl> {
  public:
   /// A module with the default options.

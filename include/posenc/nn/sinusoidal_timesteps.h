@@ -33,8 +33,8 @@ struct SinusoidalTimestepsOptions {
   TORCH_ARG(std::optional<SinusoidOptions>, sinusoid) = std::nullopt;
 };
 
-/// diffusers' `Timesteps` and `TimestepEmbedding` (the class TimestepEmbedding here is notebook
-/// 02's). Embeds diffusion times, integer or fractional, as vectors:
+/// diffusers' `Timesteps` and `TimestepEmbedding` (the class TimestepEmbedding here is
+/// another). Embeds diffusion times, integer or fractional, as vectors:
 /// linear_2(SiLU(linear_1(sinusoid(t)))), with the sinusoid rounded to the weights' dtype.
 ///
 /// t: (N), integer or floating-point, in timesteps, on any device  ->  (N, C) on the weights'

@@ -20,14 +20,14 @@ struct TimestepEmbeddingOptions {
   TORCH_ARG(int64_t, d_model);
   /// Number of channels C of the image.
   TORCH_ARG(int64_t, channels);
-  /// Width between the two linear layers; C, as in the notebook, unless set.
+  /// Width between the two linear layers; C unless set.
   TORCH_ARG(int64_t, hidden);
   /// Number of timesteps.
   TORCH_ARG(int64_t, max_len) = 1000;
 };
 
-/// Notebook 02's embedding of a timestep (diffusers' TimestepEmbedding is SinusoidalTimesteps
-/// here). It has one value per channel: Linear(ReLU(Linear(pe[t]))).
+/// Embeds a timestep as one value per channel (diffusers' TimestepEmbedding is SinusoidalTimesteps
+/// here): Linear(ReLU(Linear(pe[t]))).
 ///
 /// t: (N) or (N, 1), any integer type, in [0, max_len)  ->  (N, C, 1, 1). add_to() adds it to an
 /// image, (C, H, W) or (N, C, H, W)  ->  (N, C, H, W).
@@ -44,7 +44,7 @@ struct TimestepEmbeddingOptions {
 ///
 /// Errors: those of functional::timestep_embedding() and functional::add_timestep().
 ///
-/// Source: notebook 02, `PositionalEncoding` and `pe_linear`.
+/// Source: `PositionalEncoding` and `pe_linear` in notebooks_ref/02_timestep_embedding.ipynb.
 class TimestepEmbeddingImpl : public Cloneable<TimestepEmbeddingImpl> {
  public:
   /// A module with the default options.

@@ -28,7 +28,7 @@ struct TokenAndPositionEmbeddingOptions
 /// of InputEmbedding: dropout(token_embedding.weight[ids] * scale + position_encoding.pe). Set
 /// .scale(Scale::None) for a Python class that does not multiply. The keys do not show the scale.
 ///
-/// The table is drawn from N(0, 1), as in the notebook. To train from scratch, set
+/// The table is drawn from N(0, 1), as in the reference class. To train from scratch, set
 /// .embedding_init(EmbeddingInit::InverseSqrtDim), as Transformer does.
 ///
 /// ids: (B, L) or (L); (L, B) with batch_first(false)  ->  (..., d_model).
@@ -43,7 +43,7 @@ struct TokenAndPositionEmbeddingOptions
 ///
 /// Errors: those of functional::embed().
 ///
-/// Source: notebook 03 `TokenAndPositionEmbedding`.
+/// Source: the reference class `TokenAndPositionEmbedding` in notebooks_ref.
 class TokenAndPositionEmbeddingImpl : public Cloneable<TokenAndPositionEmbeddingImpl> {
  public:
   /// A module with the default options.

@@ -56,7 +56,8 @@ struct TokenEmbeddingOptions {
 ///
 /// Errors: those of functional::token_embedding().
 ///
-/// Source: notebook 00 `TokenEmbedding`, notebook 03 `TransformerEmbedding` (Scale::SqrtDim).
+/// Source: the reference classes `TokenEmbedding` and `TransformerEmbedding` (Scale::SqrtDim) in
+/// notebooks_ref.
 class TokenEmbeddingImpl : public Cloneable<TokenEmbeddingImpl> {
  public:
   /// A module with the default options.

@@ -81,7 +81,7 @@ struct Kind {
 
 /// The registry. The combination of name and keys is unique.
 const std::vector<Kind>& kinds();
-/// Its rows for torch.nn's stacks and notebook 03's Transformer.
+/// Its rows for torch.nn's stacks and the reference class Transformer.
 std::vector<Kind> transformer_kinds();
 
 /// A C++ module with the weights of a file.
@@ -112,7 +112,7 @@ struct Counterpart {
 };
 
 /// Makes the counterpart of the module in `weights`, in eval mode. It is found by `name` (a C++
-/// class or a notebook's) if given, else by the class name in the file, else by its keys if they
+/// class or a Python one) if given, else by the class name in the file, else by its keys if they
 /// are unique. Throws CommandError if there is none or several, if keys or shapes do not match, or
 /// for unknown parameters.
 Counterpart make_counterpart(const Weights& weights, const std::string& name, const Names& params);

@@ -1,5 +1,5 @@
-// torch.nn's stacks and notebook 03's Transformer. The number of layers, their widths and weight
-// tying follow from the tensors; the number of heads is known only from a script.
+// torch.nn's stacks and the reference class Transformer. The number of layers, their widths and
+// weight tying follow from the tensors; the number of heads is known only from a script.
 
 #include <ATen/ops/equal.h>
 
