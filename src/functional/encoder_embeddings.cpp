@@ -4,7 +4,6 @@
 #include "functional/encoder_embeddings/composed.h"
 #include "functional/encoder_embeddings/fusable.h"
 #include "functional/encoder_embeddings/fused.h"
-#include "functional/lookup.h"
 
 namespace posenc::functional {
 namespace {

@@ -15,7 +15,6 @@
 #include "core/uncopied.h"
 #include "nn/rotary_embedding_internals.h"
 #include "nn/rotary_tables.h"
-#include "torch_internals/version.h"
 
 namespace posenc {
 

@@ -6,7 +6,6 @@
 #include <torch/optim/schedulers/lr_scheduler.h>
 
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <random>
 #include <system_error>

@@ -3,7 +3,6 @@
 #include <limits>
 
 #include "functional/arguments.h"
-#include "functional/dispatch.h"
 #include "functional/dropout/generator.h"
 #include "functional/encoder_embeddings/composed.h"
 #include "functional/encoder_embeddings/norm_rounding.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <utility>
 
 namespace posenc::io {
 namespace {

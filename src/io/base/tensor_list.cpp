@@ -1,6 +1,5 @@
 #include "io/base/tensor_list.h"
 
-#include <limits>
 #include <utility>
 
 #include "io/base/text.h"

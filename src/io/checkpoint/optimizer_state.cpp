@@ -1,7 +1,6 @@
 #include "io/checkpoint/optimizer_state.h"
 
 #include <cmath>
-#include <map>
 #include <set>
 #include <utility>
 #include <vector>

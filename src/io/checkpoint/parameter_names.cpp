@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <unordered_map>
-#include <utility>
 
 #include "io/checkpoint/optimizer_kinds.h"
 

@@ -6,7 +6,6 @@
 #include <torch/optim/optimizer.h>
 
 #include <cmath>
-#include <tuple>
 
 #include "io/base/file.h"
 #include "io/base/module_state.h"

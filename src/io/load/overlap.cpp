@@ -5,7 +5,6 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <tuple>
 

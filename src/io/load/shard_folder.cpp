@@ -4,10 +4,8 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "io/base/json.h"
 #include "io/base/tensor.h"

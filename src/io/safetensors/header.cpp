@@ -1,6 +1,5 @@
 #include "io/safetensors/reader.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <string>

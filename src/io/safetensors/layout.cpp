@@ -1,7 +1,6 @@
 #include "io/safetensors/layout.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "io/base/dtype_facts.h"
 #include "io/base/json.h"

@@ -1,7 +1,6 @@
 #include "io/safetensors/reader.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <limits>
 #include <string>

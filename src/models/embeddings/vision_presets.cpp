@@ -1,7 +1,5 @@
 // How the embeddings of images are computed by each class of transformers, and by timm.
 
-#include <cmath>
-
 #include "models/embeddings/presets.h"
 #include "models/hf/setting_names.h"
 #include "posenc/sinusoid/preset.h"

@@ -1,6 +1,5 @@
 #include "models/encoder/names.h"
 
-#include <algorithm>
 #include <set>
 #include <tuple>
 #include <utility>

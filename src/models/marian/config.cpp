@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/check.h"
 #include "io/base/file.h"
 #include "posenc/sinusoid/preset.h"
 

@@ -2,7 +2,6 @@
 
 #include <torch/nn/init.h>
 
-#include <algorithm>
 #include <ostream>
 #include <tuple>
 #include <utility>
