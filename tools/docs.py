@@ -26,12 +26,12 @@ program = str(ROOT / "build/release/posenc")
 
 
 @cache
-def said(*words: str) -> str:
+def output_of(*words: str) -> str:
     return subprocess.run([program, *words], check=True, capture_output=True, text=True).stdout
 
 
 def listing(*words: str) -> list[dict]:
-    return json.loads(said("presets", "--json", *words))
+    return json.loads(output_of("presets", "--json", *words))
 
 
 def recorded(name: str):
@@ -109,7 +109,7 @@ def vision_embeddings() -> str:
 
 def encoder_types() -> list[str]:
     """The names after `Models:`, which the help breaks into lines."""
-    listed = re.search(r"Models:\n(.*?)\nExample:", said("encode", "--help"), re.S)
+    listed = re.search(r"Models:\n(.*?)\nExample:", output_of("encode", "--help"), re.S)
     return re.split(r",\s*", " ".join(listed.group(1).split()))
 
 
@@ -206,7 +206,7 @@ def pronounce() -> str:
 
 def documents() -> dict[Path, str]:
     """The files with what they should contain."""
-    known, command_line = docs_performance.runs(), json.loads(said("--describe"))
+    known, command_line = docs_performance.runs(), json.loads(output_of("--describe"))
     counts = {"sinusoids": len(listing()), "rotary": len(listing("--rotary")), "encoders": len(encoder_types())}
     pages = {
         "README.md": {"benefits": lambda: docs_performance.benefits(known, **counts), "int8": lambda: docs_performance.int8(known)},
