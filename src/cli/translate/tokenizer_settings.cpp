@@ -12,8 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kLongestSettings =
-    64'000'000;  // in bytes; tokenizer.json also holds the vocabulary
+// In bytes; tokenizer.json also holds the vocabulary.
+constexpr uint64_t kLongestSettings = 64'000'000;
 constexpr int64_t kIdBound = 1 << 24;
 
 // The special tokens of any tokenizer in transformers, in its order.

@@ -7,8 +7,8 @@
 namespace posenc::io {
 namespace {
 
-constexpr std::size_t kReadWhole =
-    131072;  // copying this much costs less than a call for each part
+// Copying this much costs less than a call for each part.
+constexpr std::size_t kReadWhole = 131072;
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <torch/nn/init.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "io/base/file.h"
 #include "io/load/key_map.h"

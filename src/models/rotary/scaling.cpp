@@ -114,7 +114,7 @@ std::string translated(const std::string& name, const hf::ModelType& model) {
   return name;
 }
 
-// `axial` is only for patches of images; their rows list it.
+// `axial` is only for patches of images; the rows of their model types list it.
 bool takes(std::string_view listed, std::string_view rope_type) {
   if (listed.empty()) return rope_type != "axial";
   return listed.find(rope_type) != std::string_view::npos;
@@ -132,8 +132,7 @@ rotary::Scaling scaling_of(const RopeSettings& s) {
   const std::string type = s.rope_type();
   std::vector<std::string> names;
   for (const Known& known : kKnown) {
-    const bool allowed = takes(s.model.rope.scalings, known.rope_type);
-    if (!allowed) continue;
+    if (!takes(s.model.rope.scalings, known.rope_type)) continue;
     if (type == known.rope_type) return known.make(s);
     names.push_back(known.rope_type);
   }

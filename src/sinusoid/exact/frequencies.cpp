@@ -1,4 +1,4 @@
-// posenc-budget: the frequencies and the Ziv fallback share the stored bits, and are read together
+// The frequencies and the Ziv fallback share the stored bits.
 #include "sinusoid/exact/frequencies.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// posenc-budget: three writers over one kind of row, with the parts they share
+// Three writers over one kind of row, with the parts that they share.
 #include "sinusoid/exact/table_writer.h"
 
 #include <algorithm>

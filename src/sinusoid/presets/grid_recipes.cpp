@@ -1,6 +1,5 @@
 // The presets of grids of two and three axes, and of points: each recipe with its parameters and
 // the systems that use it.
-// posenc-budget: one table; splitting it would hide which systems share a recipe.
 
 #include <numbers>
 
