@@ -5,17 +5,11 @@ _posenc() {
   if [ "$current" = = ]; then current=; fi
   if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD - 2]}; fi
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W 'version help verify run table rotary presets identify inspect convert encode translate -h --help -V --version' -- "$current"))
+    COMPREPLY=($(compgen -W 'version help table rotary presets identify inspect convert encode translate -h --help -V --version' -- "$current"))
     return
   fi
   case "${COMP_WORDS[1]} $previous" in
-    'verify --module') words='Embedding EsmRotaryEmbedding GatedFeedForward Gemma2MLP Gemma2RMSNorm Gemma3MLP Gemma3RMSNorm GemmaMLP GemmaRMSNorm InputEmbedding LlamaMLP LlamaRMSNorm MistralMLP MistralRMSNorm MyPositionEncoding PositionEmbedding PositionalEncoding Qwen2MLP Qwen2RMSNorm Qwen3MLP Qwen3RMSNorm RMSNorm RotaryEmbedding TimestepEmbedding TokenAndPositionEmbedding TokenEmbedding Transformer TransformerDecoder TransformerEmbedding TransformerEncoder' ;;
-    'verify --prefix') return ;;
-    'verify --param') return ;;
-    'run --module') words='Embedding EsmRotaryEmbedding GatedFeedForward Gemma2MLP Gemma2RMSNorm Gemma3MLP Gemma3RMSNorm GemmaMLP GemmaRMSNorm InputEmbedding LlamaMLP LlamaRMSNorm MistralMLP MistralRMSNorm MyPositionEncoding PositionEmbedding PositionalEncoding Qwen2MLP Qwen2RMSNorm Qwen3MLP Qwen3RMSNorm RMSNorm RotaryEmbedding TimestepEmbedding TokenAndPositionEmbedding TokenEmbedding Transformer TransformerDecoder TransformerEmbedding TransformerEncoder' ;;
-    'run --prefix') return ;;
-    'run --param') return ;;
-    'table --preset') words='notebook_000 notebook_003 annotated_transformer pytorch_tutorial labml espnet opennmt_py speechbrain joeynmt bert_pytorch informer autoformer wenet nemo_asr fairseq_conformer diffusers_sinusoidal speecht5_scaled notebook_001 d2l notebook_002 notebook_004 nemo_nmt softs_inc32 zoedepth patchtst_sincos tape wenet_firered espnet_rel nemo_asr_rel wav2vec2_conformer_rel seamless_m4t_rel fastspeech2_conformer_rel fairseq_conformer_rel parakeet_rel speechbrain_rel_xl transformer_xl xlnet nemo_tts kimi_k25 bros pp_doclayout_v2_relation fairseq m2m100 xglm nllb_moe speech_to_text seamless_m4t trocr speecht5 fsmt musicgen opennmt_py_concat pegasus_x whisper hf_whisper fun_asr_nano canary texar timesfm gemma3n_audio fairseq2 funasr hf_marian hf_pegasus hf_roformer hf_informer hf_autoformer hf_time_series_transformer xlm flaubert distilbert attention_is_all_you_need_pytorch videomae flax_wmt sam_lynn_evans diffusers_1d_sincos cct ctrl x_transformers keras_sine simple_vit_1d gradium_phonon_duration sam2_1d positional_encodings_1d positional_encodings_1d_v5_0 diffusers_timesteps guided_diffusion dit monai_timesteps ddpm_lucidrains qwen2_5_omni_timesteps pi0_timesteps mae_2d vit_mae aimv2_2d diffusers_2d_sincos detr_2d hf_detr_2d maskformer_2d mask2former_2d mmdet_2d sam2_2d deformable_detr_2d dab_detr_2d grounding_dino_2d conditional_detr_points timm_2d rt_detr_2d rt_detr_2d_v4 moco_v3_2d monai_2d simple_vit_2d loftr_2d positional_encodings_2d diffusers_3d_sincos positional_encodings_3d simple_vit_3d nerf perceiver_fourier tensor2tensor opennmt_tf' ;;
+    'table --preset') words='vaswani2017 notebook_000 notebook_003 annotated_transformer pytorch_tutorial labml espnet opennmt_py speechbrain joeynmt bert_pytorch informer autoformer wenet nemo_asr fairseq_conformer diffusers_sinusoidal speecht5_scaled notebook_001 d2l notebook_002 notebook_004 nemo_nmt softs_inc32 zoedepth patchtst_sincos tape wenet_firered espnet_rel nemo_asr_rel wav2vec2_conformer_rel seamless_m4t_rel fastspeech2_conformer_rel fairseq_conformer_rel parakeet_rel speechbrain_rel_xl transformer_xl xlnet nemo_tts kimi_k25 bros pp_doclayout_v2_relation fairseq m2m100 xglm nllb_moe speech_to_text seamless_m4t trocr speecht5 fsmt musicgen opennmt_py_concat pegasus_x whisper hf_whisper fun_asr_nano canary texar timesfm gemma3n_audio fairseq2 funasr hf_marian hf_pegasus hf_roformer hf_informer hf_autoformer hf_time_series_transformer xlm flaubert distilbert attention_is_all_you_need_pytorch videomae flax_wmt sam_lynn_evans diffusers_1d_sincos cct ctrl x_transformers keras_sine simple_vit_1d gradium_phonon_duration sam2_1d positional_encodings_1d positional_encodings_1d_v5_0 diffusers_timesteps guided_diffusion dit monai_timesteps ddpm_lucidrains qwen2_5_omni_timesteps pi0_timesteps mae_2d vit_mae aimv2_2d diffusers_2d_sincos detr_2d hf_detr_2d maskformer_2d mask2former_2d mmdet_2d sam2_2d deformable_detr_2d dab_detr_2d grounding_dino_2d conditional_detr_points timm_2d rt_detr_2d rt_detr_2d_v4 moco_v3_2d monai_2d simple_vit_2d loftr_2d positional_encodings_2d diffusers_3d_sincos positional_encodings_3d simple_vit_3d nerf perceiver_fourier tensor2tensor opennmt_tf' ;;
     'table --dim') return ;;
     'table --param') return ;;
     'table --precision') words='reference exact' ;;
@@ -34,8 +28,6 @@ _posenc() {
   case ${COMP_WORDS[1]} in
     version) options='-h --help' ;;
     help) options='-h --help' ;;
-    verify) options='-h --help --module --prefix --param' ;;
-    run) options='-h --help --module --prefix --param --input --out' ;;
     table) options='-h --help --preset --dim --param --precision --cases --out --length --positions' ;;
     rotary) options='-h --help --param --layer-type --precision --layout --in --out --config --preset' ;;
     presets) options='-h --help --json --rotary --embeddings --fronts --vision' ;;
@@ -46,7 +38,7 @@ _posenc() {
     translate) options='-h --help --model --beams --max-length --n-best --batch --threads --truncate' ;;
   esac
   if [ "${COMP_WORDS[1]}" = help ] && [[ $current != -* ]]; then
-    words='version help verify run table rotary presets identify inspect convert encode translate'
+    words='version help table rotary presets identify inspect convert encode translate'
   fi
   if [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$current"))
