@@ -20,7 +20,6 @@ namespace posenc {
 namespace {
 
 constexpr std::size_t kMostLines = 20;
-constexpr const char* kNoGradient = "the module has none, and Python has one";
 
 WeightsError corrupt(const std::string& reason) { return {WeightsErrorCode::Corrupt, reason}; }
 
@@ -106,8 +105,7 @@ std::string GoldenReport::to_string() const {
   const auto differ = std::count_if(items.begin(), items.end(),
                                     [](const Item& item) { return !item.comparison.ok; });
   std::string text = "[Golden] " + subject + ": ";
-  text +=
-      differ == 0 ? std::string("all agree") : fmt::format("{} of {} differ", differ, items.size());
+  text += differ == 0 ? "all agree" : fmt::format("{} of {} differ", differ, items.size());
   for (std::size_t i = 0; i < std::min(items.size(), kMostLines); ++i) {
     text += "\n  " + items[i].name + ": ";
     for (const char letter : items[i].comparison.to_string()) {
@@ -247,7 +245,9 @@ GoldenReport Golden::compare_gradients(const ModuleRef& module, const GoldenOutp
   if (!result.items.empty()) return result;
 
   module->zero_grad();
-  for (const auto& item : inputs_) item.value().mutable_grad().reset();
+  for (const auto& item : inputs_) {
+    if (item.value().grad().defined()) item.value().grad().zero_();
+  }
   torch::autograd::backward(roots, cotangents, /*retain_graph=*/true);
 
   // The key map that made parameters of the file's weights also makes their gradients.
@@ -270,7 +270,7 @@ GoldenReport Golden::compare_gradients(const ModuleRef& module, const GoldenOutp
     if (!faults.empty()) {
       result.items.push_back({name, other(faults.front().text)});
     } else if (!parameter->grad().defined()) {
-      result.items.push_back({name, other(kNoGradient)});
+      result.items.push_back({name, other("the module has none, and Python has one")});
     } else {
       const auto type = mapped.entry_of(entry.parts.front()).dtype;
       result.items.push_back(
@@ -286,11 +286,8 @@ GoldenReport Golden::compare_gradients(const ModuleRef& module, const GoldenOutp
                             other("the module has one, and Python has none")});
   }
   for (const auto& item : input_gradients_) {
-    const at::Tensor& own_gradient = inputs_[item.key()].grad();
     result.items.push_back({"gradient of input " + io::in_quotes(item.key()),
-                            own_gradient.defined()
-                                ? compare_tensors(own_gradient, item.value(), tolerance)
-                                : other(kNoGradient)});
+                            compare_tensors(inputs_[item.key()].grad(), item.value(), tolerance)});
   }
   sort(result.items);
   return result;
