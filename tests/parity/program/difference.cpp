@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cli/weights.h"
+#include "parity/program/counterpart.h"
 #include "core/ordinals.h"
 
 namespace posenc::parity {
