@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "parity/program/counterpart.h"
 #include "core/ordinals.h"
+#include "parity/program/counterpart.h"
 
 namespace posenc::parity {
 namespace {
